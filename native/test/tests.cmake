@@ -1,0 +1,13 @@
+# The native test programs: one per folder of native/, every *_test.cc in native/test/<layer>/ belongs to it.
+find_package(GTest REQUIRED)
+include(GoogleTest)
+foreach(layer fabric memory session)
+  file(GLOB test_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/${layer}/*.cc)
+  if(test_sources)
+    add_executable(${layer}_test ${test_sources})
+    target_link_libraries(${layer}_test PRIVATE rdma_rpc_core GTest::gtest GTest::gtest_main)
+    target_include_directories(${layer}_test PRIVATE ${CMAKE_CURRENT_LIST_DIR})
+    target_compile_definitions(${layer}_test PRIVATE RDMA_RPC_GOLDEN_DIR="${CMAKE_SOURCE_DIR}/test/golden")
+    gtest_discover_tests(${layer}_test)
+  endif()
+endforeach()
