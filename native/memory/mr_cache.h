@@ -1,0 +1,52 @@
+// The registration cache: memory regions of application buffers, kept between calls. The key is the identity of an
+// ArrayBuffer (a number that the binding gives each one), not its address: V8 reuses addresses after collection, and
+// an address-keyed cache needs hooks in malloc, which crash or corrupt.
+// Called by the session (acquire, unpin) and the binding (drop, expire), on the context's thread only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "fabric/fabric.h"
+
+namespace rdma_rpc::memory {
+
+struct MrCacheOptions {
+  std::size_t max_bytes = std::size_t{256} << 20;  ///< registered at once, pinned entries included
+  std::size_t max_entries = 1024;
+  std::uint64_t idle_ns = 10'000'000'000;  ///< an entry unused for so long leaves
+};
+
+struct MrCacheCounters {
+  std::uint64_t hits = 0, misses = 0, evictions = 0, expired = 0, refused = 0, entries = 0, bytes = 0, pinned = 0;
+};
+
+class MrCache {
+ public:
+  MrCache(fabric::Device& device, MrCacheOptions options);
+  ~MrCache();
+
+  /// The region of buffer `key`, registered now if it was not, pinned until unpin(). Null: refused (`error` says why, naming the limit).
+  /// A changed address or length for a known key replaces the entry (or is refused while that is pinned).
+  const fabric::MemoryRegion* acquire(std::uint64_t key, void* data, std::size_t bytes, std::uint64_t now_ns,
+                                      std::string* error);
+  void unpin(std::uint64_t key, std::uint64_t now_ns);
+  /// The buffer was detached: forget it now, or at its last unpin.
+  void drop(std::uint64_t key);
+  /// Evicts what has been idle too long. Call it about once a second.
+  void expire(std::uint64_t now_ns);
+  /// Called after an entry has left: the owner no longer has to keep that buffer alive.
+  void on_evict(std::function<void(std::uint64_t)> callback) { on_evict_ = std::move(callback); }
+  MrCacheCounters counters() const;
+
+ private:
+  MrCacheOptions options_;
+  std::function<void(std::uint64_t)> on_evict_;
+};
+
+}  // namespace rdma_rpc::memory

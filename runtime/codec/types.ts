@@ -1,0 +1,55 @@
+/**
+ * What generated code is made of: message types, service definitions and the two ends (sink, source) that their codecs work on.
+ * Imported by generated files as types, and by runtime/call, which encodes into send slots and decodes out of receive memory.
+ */
+import type { Sink } from './sink.ts';
+import type { Source } from './source.ts';
+
+/**
+ * The codec of one message: a const of the message's own name in generated code. `T` is what decode gives (all fields with
+ * their defaults present, optional ones possibly absent), `Init` what encode takes (every key optional).
+ */
+export interface MessageType<T, Init = T> {
+  /** Full name without a leading dot, for example `kv.v1.GetRequest`. */
+  readonly typeName: string;
+  /** A message with every field at its default, overlaid with `init`. */
+  create(init?: Init): T;
+  /**
+   * An upper bound, in bytes, of what `encodeTo` will write into the sink's memory. `bytes` values of at least
+   * `sink.gatherBytes` are not part of it; their lengths are added to `sink.gathered`. Cheap: no string is measured (3 × length stands in).
+   */
+  bound(message: Init, sink: Sink): number;
+  /**
+   * Writes the protobuf encoding at `at` and returns the end. The caller has made sure of `bound()` bytes of room. `bytes` values of at least
+   * `sink.gatherBytes` are left out and recorded in `sink` (position and value), so that memory · value · memory … is plain protobuf.
+   */
+  encodeTo(message: Init, sink: Sink, at: number): number;
+  /** Reads source bytes [at, end). Throws CodecError for anything malformed. */
+  decodeFrom(source: Source, at: number, end: number): T;
+  /** The encoding in memory of its own. */
+  encode(message: Init): Uint8Array;
+  /** Decodes `bytes`; `bytes` fields are copies. */
+  decode(bytes: Uint8Array): T;
+}
+
+export interface MethodDefinition<Req = unknown, ReqInit = Req, Res = unknown, ResInit = Res> {
+  /** As in the .proto: `GetUser`. */
+  readonly name: string;
+  /** `pkg.Service/GetUser` */
+  readonly path: string;
+  /** 32-bit FNV-1a of `path`, unsigned, never 0. */
+  readonly id: number;
+  readonly requestType: MessageType<Req, ReqInit>;
+  readonly requestStream: boolean;
+  readonly responseType: MessageType<Res, ResInit>;
+  readonly responseStream: boolean;
+  readonly options: { readonly idempotencyLevel?: 'IDEMPOTENT' | 'NO_SIDE_EFFECTS'; readonly deprecated?: boolean };
+}
+
+/** Keys of `methods` are the camelCase names that clients and handlers have. */
+export interface ServiceDefinition {
+  readonly name: string;
+  readonly fullName: string;
+  // biome-ignore lint/suspicious/noExplicitAny: a definition of any message types; clients and handlers get theirs by inference
+  readonly methods: Readonly<Record<string, MethodDefinition<any, any, any, any>>>;
+}

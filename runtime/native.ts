@@ -1,0 +1,276 @@
+/**
+ * The one declaration of the native boundary: what the addon (native/binding) offers and how the two sides share
+ * memory. Everything else in the runtime reaches native code through this file. One `NativeContext` per JS thread.
+ *
+ * Hot path: JS writes *submissions* into a shared Int32Array and native code consumes them all at `flush()`, or when
+ * the JS callback that it has entered returns. Native code writes *events* into another shared Int32Array and enters JS once per
+ * batch. Neither side makes an object, and both run on the same thread, so plain loads and stores do.
+ *
+ * native/binding/boundary.h mirrors the constants of this file; test/native/boundary.test.ts compares the two.
+ */
+import { createRequire } from 'node:module';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** Int32 words of one submission. A slot holds `slotPayloadOffset` spare bytes, then `metadata | message`. */
+export const Sub = {
+  /** SubOp */
+  op: 0,
+  session: 1,
+  /** REQUEST: call slot, chosen from the session's `inflightMax`, unused now. RESPONSE: the `call` word of the request's event. */
+  call: 2,
+  /** REQUEST: method id. RESPONSE: status code. */
+  method: 3,
+  /** Send slot number, taken from the free stack. Native code puts it back when the fabric is done with it. */
+  slot: 4,
+  /** Bytes of metadata (0: none), at the payload offset of the slot. */
+  metadataBytes: 5,
+  /** Bytes of the message, right behind the metadata. */
+  messageBytes: 6,
+  /** REQUEST: time left in microseconds, 0 for none, at most 2^32 - 1 (unsigned). */
+  timeoutUs: 7,
+  words: 8,
+} as const;
+export const SubOp = { request: 1, response: 2 } as const;
+
+/** Int32 words of one event. */
+export const Ev = {
+  /** EvKind */
+  kind: 0,
+  session: 1,
+  /** REQUEST, CANCELLED: opaque call handle for the response. SETTLED, FAILED: the call slot that the request was submitted with. SENT: the token. */
+  call: 2,
+  /** REQUEST: method id. SETTLED: status from the peer. FAILED: status made here. CANCELLED: status (1 or 4). SESSION_DOWN: unused. */
+  method: 3,
+  /** Where the bytes are: 0 none; > 0 arena block of that number (one reference now belongs to JS); -1 the session's receive slab. */
+  region: 4,
+  /** Byte offset of `metadata | message` in the region; with an arena block, only the message is there and metadata is in the receive slab at `metadataOffset`. */
+  offset: 5,
+  metadataBytes: 6,
+  messageBytes: 7,
+  /** REQUEST: time left in microseconds, 0 none. FAILED: a Reason. */
+  timeoutUs: 8,
+  metadataOffset: 9,
+  /** SETTLED, FAILED: 0 no, 1 maybe, 2 yes: whether the handler can have run. */
+  sent: 10,
+  reserved: 11,
+  words: 12,
+} as const;
+export const EvKind = {
+  /** Server: a request is complete. Its bytes in the receive slab are valid only during the callback. */
+  request: 1,
+  /** Client: the call's response is here, no memory of the call is exposed any more. Bytes as above. */
+  settled: 2,
+  /** Client: the call ended without the peer's answer (session lost, refused here, cancelled). Nothing is exposed any more. */
+  failed: 3,
+  /** Server: the client gave the call up; respond or not, the answer is dropped. */
+  cancelled: 4,
+  /** A bulk submission's memory (token) is no longer in use: drop references to its buffers. */
+  sent: 5,
+  /** The session is over; `sessionError(session)` says why. Comes after the last event of its calls. Exactly once. */
+  sessionDown: 6,
+  /** Send slots are free again after the stack was found empty. */
+  slotsFree: 7,
+  /** A registration was evicted: `call` and `method` are the low and high words of the buffer key. */
+  evicted: 8,
+} as const;
+/** Why a call failed here: `timeoutUs` word of a FAILED event. runtime/call/failure.ts has the texts. */
+export const Reason = {
+  sessionLost: 1,
+  cancelled: 2,
+  deadline: 3,
+  noMemory: 4,
+  tooLarge: 5,
+  registration: 6,
+  protocol: 7,
+} as const;
+
+/** Int32 words of `control`. */
+export const Ctl = {
+  /** Submissions staged and not yet flushed: JS adds, native resets to 0. */
+  staged: 0,
+  /** Free send slots on the `freeSlots` stack: JS pops with `freeSlots[--control[freeSlots]]`. */
+  freeSlots: 1,
+  /** 1 while native code is inside the events callback and will flush when it returns. */
+  inCallback: 2,
+  /** JS sets it to 1 when it found no free slot: native then sends one slotsFree event. */
+  wantSlots: 3,
+  words: 16,
+} as const;
+
+export type Polling = 'adaptive' | 'busy' | 'event';
+
+export interface NativeOptions {
+  fabric: 'shm' | 'sim';
+  polling: Polling;
+  /** Message bytes a send slot or receive slot holds at most, metadata included (eager limit). */
+  slotBytes: number;
+  /** Send slots of this context. */
+  sendSlots: number;
+  arenaBytes: number;
+  mrCacheBytes: number;
+  mrCacheEntries: number;
+  mrCacheIdleMs: number;
+  /** sim only: seed of its scheduler. */
+  seed?: number;
+}
+
+export interface SessionOptions {
+  role: 'client' | 'server';
+  /** Calls in flight at once, equal on both sides (negotiated in the hello), at most 4096. */
+  inflightMax: number;
+  /** Largest message accepted here, bytes. */
+  maxMessageBytes: number;
+  /** Largest message that the peer accepts, bytes. */
+  peerMaxMessageBytes: number;
+}
+
+export interface SessionInfo {
+  fabric: string;
+  state: 'connecting' | 'ready' | 'down';
+  callsInFlight: number;
+  sendCredits: number;
+  security: 'window' | 'staging' | 'shared';
+}
+
+/** Counters of one context since its start; plain numbers, read by the demo's table, tests and `info`. */
+export interface NativeStats {
+  calls: number;
+  requests: number;
+  inlineSends: number;
+  eagerSends: number;
+  bulkReads: number;
+  bulkReadBytes: number;
+  bulkWrites: number;
+  bulkWriteBytes: number;
+  grantsPredicted: number;
+  grantsAsked: number;
+  creditFrames: number;
+  protocolErrors: number;
+  lateResponses: number;
+  mrHits: number;
+  mrMisses: number;
+  mrEvictions: number;
+  mrBytes: number;
+  arenaBytes: number;
+  arenaLeasedBytes: number;
+  arenaLeasedBlocks: number;
+  sessions: number;
+  queuePairs: number;
+  memoryRegions: number;
+  memoryWindows: number;
+  openFds: number;
+  turns: number;
+  batches: number;
+  sleeps: number;
+}
+
+export interface NativeContext {
+  readonly control: Int32Array;
+  readonly submissions: Int32Array;
+  readonly events: Int32Array;
+  readonly freeSlots: Int32Array;
+  /** [0]: monotonic time in ms (`performance.now()` clock) as of the current turn. */
+  readonly clock: Float64Array;
+  /** All send slots: slot i starts at i * slotStride, its payload at + slotPayloadOffset, room for slotBytes. */
+  readonly sendSlab: ArrayBuffer;
+  readonly slotStride: number;
+  readonly slotPayloadOffset: number;
+  /** Submissions that fit before a flush is due. */
+  readonly submissionsMax: number;
+
+  /** Posts everything staged and wakes the pump. Cheap (no allocation): call it after about 16 staged entries, and once per turn. */
+  flush(): void;
+
+  /** A queue pair in INIT with its receives posted. Throws with the limit's name when it cannot be had. */
+  createSession(options: SessionOptions): number;
+  sessionAddress(session: number): Uint8Array;
+  /** Connects to the peer's address blob. Empty string: connected; else why not (the session is then useless: close it). */
+  connectSession(session: number, peerAddress: Uint8Array): string;
+  /** Receive slab of a session, for events with region -1. Detached after the session is closed. */
+  receiveSlab(session: number): ArrayBuffer;
+  /** Ends the session: queue pair to ERR, every call gets its FAILED event, then SESSION_DOWN. The number is free for reuse after that event. */
+  closeSession(session: number, reason: string): void;
+  sessionError(session: number): string;
+  sessionInfo(session: number): SessionInfo;
+
+  /**
+   * A request or response that does not fit a slot (or that carries a buffer for the answer). `pieces`, in order, make
+   * up the message; each lies in an arena block or in the ArrayBuffer whose identity is keys[i] (0: arena). Metadata is in `slot` (or slot is -1).
+   * `sink`: arena block to receive the response in, 0 none (the caller's reference stays with the caller). Returns a token > 0 that a SENT event
+   * will carry when the pieces are no longer in use (before or with the call's own end), or a negative Reason when refused.
+   */
+  submitBulk(
+    op: number,
+    session: number,
+    call: number,
+    method: number,
+    slot: number,
+    metadataBytes: number,
+    timeoutUs: number,
+    pieces: readonly Uint8Array[],
+    keys: readonly number[],
+    sink: number,
+  ): number;
+
+  /**
+   * Client: gives a call up (reason: Reason.cancelled or Reason.deadline). Its FAILED or SETTLED event follows: within the next batch for a call that
+   * exposed no memory, otherwise when the peer or an invalidation has made sure that nothing can touch it, at most `settleGraceMs` later.
+   */
+  cancel(session: number, call: number, reason: number): void;
+
+  /** Arena block of at least that size, one reference; 0 when the budget has no room. */
+  allocBlock(bytes: number): number;
+  /** The block's memory. The same ArrayBuffer every time while the block lives. Collected: the block is released. */
+  blockBuffer(block: number): ArrayBuffer;
+  releaseBlock(block: number): void;
+  /** The block that this ArrayBuffer belongs to, 0 none. */
+  blockOf(buffer: ArrayBuffer): number;
+  /** Registers a buffer now, so that its first call need not. Empty string or why it was refused. */
+  registerBuffer(key: number, buffer: ArrayBuffer): string;
+  dropBuffer(key: number): void;
+
+  stats(): NativeStats;
+  /** Batches of events go to this function: it must not throw. */
+  onEvents(callback: (count: number) => void): void;
+  /** Closes everything. No callback after it returns. */
+  close(): void;
+}
+
+export interface NativeModule {
+  createContext(options: NativeOptions): NativeContext;
+  /** The constants as the addon was compiled with, for the test that compares them. */
+  boundary(): Record<string, Record<string, number>>;
+}
+
+const here = dirname(fileURLToPath(import.meta.url));
+
+function packageRoot(): string {
+  for (let dir = here; ; dir = dirname(dir)) {
+    if (existsSync(join(dir, 'package.json'))) return dir;
+    if (dir === dirname(dir)) throw new Error(`rdma-rpc: no package.json above ${here}`);
+  }
+}
+
+let loaded: NativeModule | undefined;
+
+/** Loads the addon: a local build first, then the prebuilt binary of the package. Throws with both paths when neither is there. */
+export function loadNative(): NativeModule {
+  if (loaded !== undefined) return loaded;
+  const root = packageRoot();
+  const places = [
+    process.env['RDMA_RPC_ADDON'],
+    join(root, 'build', 'Release', 'rdma_rpc.node'),
+    join(root, 'prebuilds', `${process.platform}-${process.arch}`, 'rdma_rpc.node'),
+  ].filter((path): path is string => path !== undefined && path !== '');
+  const found = places.find((path) => existsSync(path));
+  if (found === undefined) {
+    throw new Error(
+      `rdma-rpc: no native addon for ${process.platform}-${process.arch} (looked at ${places.join(', ')}). ` +
+        'Build it with: npx cmake-js compile',
+    );
+  }
+  loaded = createRequire(import.meta.url)(found) as NativeModule;
+  return loaded;
+}
