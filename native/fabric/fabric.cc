@@ -1,0 +1,52 @@
+// Names of the enumerations in fabric.h, for error texts and logs. Called by everyone, on any thread.
+#include "fabric/fabric.h"
+
+namespace rdma_rpc::fabric {
+
+const char* to_string(WcStatus status) {
+  switch (status) {
+    case WcStatus::success:
+      return "success";
+    case WcStatus::loc_len_err:
+      return "loc_len_err";
+    case WcStatus::loc_qp_op_err:
+      return "loc_qp_op_err";
+    case WcStatus::loc_prot_err:
+      return "loc_prot_err";
+    case WcStatus::wr_flush_err:
+      return "wr_flush_err";
+    case WcStatus::mw_bind_err:
+      return "mw_bind_err";
+    case WcStatus::rem_inv_req_err:
+      return "rem_inv_req_err";
+    case WcStatus::rem_access_err:
+      return "rem_access_err";
+    case WcStatus::retry_exc_err:
+      return "retry_exc_err";
+    case WcStatus::rnr_retry_exc_err:
+      return "rnr_retry_exc_err";
+    case WcStatus::rem_abort_err:
+      return "rem_abort_err";
+    case WcStatus::general_err:
+      return "general_err";
+  }
+  return "unknown status";
+}
+
+const char* to_string(QpState state) {
+  switch (state) {
+    case QpState::reset:
+      return "RESET";
+    case QpState::init:
+      return "INIT";
+    case QpState::rtr:
+      return "RTR";
+    case QpState::rts:
+      return "RTS";
+    case QpState::err:
+      return "ERR";
+  }
+  return "unknown state";
+}
+
+}  // namespace rdma_rpc::fabric

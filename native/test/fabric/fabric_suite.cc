@@ -1,0 +1,195 @@
+// Helpers of the fabric suite's fixture. No tests here.
+#include "fabric/fabric_suite.h"
+
+#include <chrono>
+
+namespace rdma_rpc::fabric::test {
+namespace {
+
+// Only a hang ends here; no test's result depends on how long something took.
+constexpr auto kPatience = std::chrono::seconds(20);
+
+std::byte pattern(std::uint64_t index, std::uint32_t seed) {
+  return static_cast<std::byte>((index * 131 + (index >> 8) * 7 + seed * 29 + 1) & 0xff);
+}
+
+void expect_same(const DeviceCounters& now, const DeviceCounters& start, const char* who) {
+  EXPECT_EQ(now.queue_pairs, start.queue_pairs) << who;
+  EXPECT_EQ(now.memory_regions, start.memory_regions) << who;
+  EXPECT_EQ(now.memory_windows, start.memory_windows) << who;
+  EXPECT_EQ(now.memory_bytes, start.memory_bytes) << who;
+  EXPECT_EQ(now.open_fds, start.open_fds) << who;
+}
+
+}  // namespace
+
+void Memory::fill(std::uint64_t offset, std::uint64_t length, std::uint32_t seed) const {
+  for (std::uint64_t i = 0; i < length; ++i) data()[offset + i] = pattern(i, seed);
+}
+
+bool Memory::holds(std::uint64_t offset, std::uint64_t length, std::uint32_t seed) const {
+  for (std::uint64_t i = 0; i < length; ++i) {
+    if (data()[offset + i] != pattern(i, seed)) return false;
+  }
+  return true;
+}
+
+bool Memory::all(std::uint64_t offset, std::uint64_t length, std::uint8_t value) const {
+  for (std::uint64_t i = 0; i < length; ++i) {
+    if (data()[offset + i] != std::byte{value}) return false;
+  }
+  return true;
+}
+
+void FabricSuite::SetUp() {
+  fabric_ = GetParam().make();
+  client_.device = &fabric_->client();
+  server_.device = &fabric_->server();
+  start_client_ = client_.device->counters();
+  start_server_ = server_.device->counters();
+  for (Side* side : {&client_, &server_}) {
+    side->cq = side->device->create_cq(4096);
+    ASSERT_NE(side->cq, nullptr);
+  }
+  open_pair({.send_wr_max = 64, .recv_wr_max = 64});
+}
+
+void FabricSuite::TearDown() {
+  more_.clear();
+  for (Side* side : {&client_, &server_}) side->qp.reset();
+  windows_.clear();
+  memories_.clear();
+  for (Side* side : {&client_, &server_}) side->cq.reset();
+  expect_same(client_.device->counters(), start_client_, "client");
+  expect_same(server_.device->counters(), start_server_, "server");
+}
+
+void FabricSuite::open_pair(const QpOptions& options) {
+  for (Side* side : {&client_, &server_}) {
+    std::string error;
+    side->qp = side->device->create_qp(*side->cq, options, &error);
+    ASSERT_NE(side->qp, nullptr) << error;
+  }
+}
+
+void FabricSuite::recreate(const QpOptions& options) {
+  for (Side* side : {&client_, &server_}) side->qp.reset();
+  open_pair(options);
+}
+
+void FabricSuite::connect() {
+  const auto client_address = client_.qp->local_address();
+  const auto server_address = server_.qp->local_address();
+  ASSERT_EQ(client_.qp->connect(server_address), "");
+  ASSERT_EQ(server_.qp->connect(client_address), "");
+}
+
+FabricSuite::Pair FabricSuite::another_pair() {
+  std::string error;
+  QueuePair* made[2] = {};
+  std::size_t i = 0;
+  for (Side* side : {&client_, &server_}) {
+    more_.push_back(side->device->create_qp(*side->cq, {.send_wr_max = 16, .recv_wr_max = 16}, &error));
+    made[i++] = more_.back().get();
+  }
+  EXPECT_EQ(made[0]->connect(made[1]->local_address()), "");
+  EXPECT_EQ(made[1]->connect(made[0]->local_address()), "");
+  return {made[0], made[1]};
+}
+
+Memory& FabricSuite::memory(Side& side, std::size_t bytes, std::uint32_t access) {
+  Memory& memory = memories_.emplace_back();
+  std::string error;
+  memory.host = side.device->alloc_memory(bytes, "suite");
+  if (memory.host) memory.region = side.device->reg_mr(memory.host->data(), bytes, access, &error);
+  if (!memory.region) {
+    ADD_FAILURE() << "no memory for the test: " << error;
+    std::abort();
+  }
+  return memory;
+}
+
+MemoryWindow& FabricSuite::window(Side& side) {
+  windows_.push_back(side.device->alloc_mw());
+  return *windows_.back();
+}
+
+SendWr FabricSuite::bind_wr(MemoryWindow& window, const MemoryRegion& region, std::uint64_t addr,
+                            std::uint64_t length, std::uint32_t access) {
+  SendWr wr = request(Opcode::bind_mw, 0xb1, {});
+  wr.bind = {&window, &region, addr, length, access};
+  return wr;
+}
+
+void FabricSuite::bind(Side& side, MemoryWindow& window, const Memory& memory, std::uint64_t offset,
+                       std::uint64_t length, std::uint32_t access) {
+  post(side, bind_wr(window, *memory.region, memory.addr(offset), length, access));
+  expect(side, 0xb1);
+}
+
+void FabricSuite::post(QueuePair& qp, const SendWr& wr) { ASSERT_EQ(qp.post_send({&wr, 1}), 1u); }
+
+void FabricSuite::post_recv(Side& side, std::uint64_t wr_id, const Sge& sge) {
+  const RecvWr wr{wr_id, sge};
+  ASSERT_EQ(side.qp->post_recv({&wr, 1}), 1u);
+}
+
+std::size_t FabricSuite::poll_both() {
+  std::size_t total = 0;
+  for (Side* side : {&client_, &server_}) {
+    Wc batch[16];
+    const std::size_t count = side->cq->poll(batch);
+    side->completions.insert(side->completions.end(), batch, batch + count);
+    total += count;
+  }
+  return total;
+}
+
+Wc FabricSuite::next(Side& side) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (side.completions.empty()) {
+    if (poll_both() > 0) continue;
+    if (std::chrono::steady_clock::now() > deadline) {
+      ADD_FAILURE() << "no completion on the " << (&side == &client_ ? "client" : "server") << " side";
+      return {.wr_id = ~std::uint64_t{0}, .status = WcStatus::general_err};
+    }
+    fabric_->pump();
+  }
+  const Wc wc = side.completions.front();
+  side.completions.pop_front();
+  return wc;
+}
+
+Wc FabricSuite::expect(Side& side, std::uint64_t wr_id, WcStatus status) {
+  const Wc wc = next(side);
+  EXPECT_EQ(wc.wr_id, wr_id);
+  EXPECT_EQ(wc.status, status) << "wr_id " << wc.wr_id;
+  return wc;
+}
+
+Wc FabricSuite::expect_error(Side& side, std::uint64_t wr_id) {
+  const Wc wc = next(side);
+  EXPECT_EQ(wc.wr_id, wr_id);
+  EXPECT_NE(wc.status, WcStatus::success);
+  return wc;
+}
+
+void FabricSuite::settle() {
+  for (int idle = 0; idle < fabric_->idle_rounds();) {
+    fabric_->pump();
+    idle = poll_both() > 0 ? 0 : idle + 1;
+  }
+}
+
+void FabricSuite::expect_quiet() {
+  settle();
+  for (Side* side : {&client_, &server_}) {
+    for (const Wc& wc : side->completions) {
+      ADD_FAILURE() << "unexpected completion on the " << (side == &client_ ? "client" : "server")
+                    << " side: wr_id " << wc.wr_id << " " << to_string(wc.status);
+    }
+    side->completions.clear();
+  }
+}
+
+}  // namespace rdma_rpc::fabric::test

@@ -1,0 +1,157 @@
+// The fixture of the fabric suite: two devices, "client" and "server", with one queue pair each. Every
+// *_suite.cc beside it holds TEST_P(FabricSuite, ...); a fabric runs them all by adding one file with a
+// FabricUnderTest of its own and
+//   INSTANTIATE_TEST_SUITE_P(Shm, FabricSuite, ::testing::Values(FabricFactory{"shm", make_shm}),
+//   factory_name);
+// A test asks Capabilities what the fabric can do and skips, with a reason, what it cannot.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fabric/fabric.h"
+
+namespace rdma_rpc::fabric {
+
+inline void PrintTo(WcStatus status, std::ostream* out) { *out << to_string(status); }
+inline void PrintTo(QpState state, std::ostream* out) { *out << to_string(state); }
+
+namespace test {
+
+/// What a fabric gives to be tested. Owns the two devices.
+class FabricUnderTest {
+ public:
+  virtual ~FabricUnderTest() = default;
+  virtual Device& client() = 0;
+  virtual Device& server() = 0;
+  /// Lets a little time pass. The suite calls it between polls of both completion queues, until the
+  /// completion it waits for is there.
+  virtual void pump() = 0;
+  /// How many rounds of pump and poll without a completion mean that nothing more will come.
+  virtual int idle_rounds() const { return 1; }
+};
+
+struct FabricFactory {
+  std::string name;
+  std::function<std::unique_ptr<FabricUnderTest>()> make;
+};
+inline void PrintTo(const FabricFactory& factory, std::ostream* out) { *out << factory.name; }
+inline std::string factory_name(const ::testing::TestParamInfo<FabricFactory>& info) {
+  return info.param.name;
+}
+
+/// Registered memory of one side.
+struct Memory {
+  std::unique_ptr<HostMemory> host;
+  std::unique_ptr<MemoryRegion> region;
+
+  std::byte* data() const { return host->data(); }
+  std::uint64_t addr(std::uint64_t offset = 0) const { return region->addr() + offset; }
+  std::uint32_t rkey() const { return region->rkey(); }
+  Sge sge(std::uint64_t offset, std::uint64_t length) const {
+    return {addr(offset), static_cast<std::uint32_t>(length), region->lkey()};
+  }
+  void fill(std::uint64_t offset, std::uint64_t length, std::uint32_t seed) const;
+  /// True when the range holds what fill() with that seed wrote there.
+  bool holds(std::uint64_t offset, std::uint64_t length, std::uint32_t seed) const;
+  /// True when every byte of the range has this value.
+  bool all(std::uint64_t offset, std::uint64_t length, std::uint8_t value) const;
+};
+
+struct Side {
+  Device* device = nullptr;
+  std::unique_ptr<CompletionQueue> cq;
+  std::unique_ptr<QueuePair> qp;
+  std::deque<Wc> completions;  ///< polled, not yet looked at
+};
+
+inline constexpr std::uint32_t kAllRights = access_local_write | access_remote_read | access_remote_write;
+inline constexpr std::uint32_t kLocal = access_local_write;
+inline constexpr std::uint32_t kBindable = access_local_write | access_mw_bind;
+
+class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
+ protected:
+  void SetUp() override;
+  /// Closes everything and checks that both devices' counters are where they started.
+  void TearDown() override;
+
+  const Capabilities& caps() const { return client_.device->capabilities(); }
+  Side& peer_of(Side& side) { return &side == &client_ ? server_ : client_; }
+
+  /// INIT → RTS on both sides.
+  void connect();
+  /// A further pair of queue pairs on the completion queues of the two sides, connected. Lives until
+  /// TearDown.
+  struct Pair {
+    QueuePair* client;
+    QueuePair* server;
+  };
+  Pair another_pair();
+  /// Replaces the pair of the fixture with one of this depth, not connected.
+  void recreate(const QpOptions& options);
+
+  /// Zeroed memory of a device; lives until TearDown, after the queue pairs.
+  Memory& memory(Side& side, std::size_t bytes, std::uint32_t access);
+  MemoryWindow& window(Side& side);
+  /// Carries out a bind and checks that it succeeded.
+  void bind(Side& side, MemoryWindow& window, const Memory& memory, std::uint64_t offset,
+            std::uint64_t length, std::uint32_t access);
+  static SendWr bind_wr(MemoryWindow& window, const MemoryRegion& region, std::uint64_t addr,
+                        std::uint64_t length, std::uint32_t access);
+
+  /// Posts one request and checks that it was taken.
+  static void post(QueuePair& qp, const SendWr& wr);
+  static void post(Side& side, const SendWr& wr) { post(*side.qp, wr); }
+  static void post_recv(Side& side, std::uint64_t wr_id, const Sge& sge);
+
+  /// The next completion of this side. Fails the test when there is none within the patience of the suite.
+  Wc next(Side& side);
+  /// next(), checked for its id and status.
+  Wc expect(Side& side, std::uint64_t wr_id, WcStatus status = WcStatus::success);
+  /// next(), checked for an error of any kind.
+  Wc expect_error(Side& side, std::uint64_t wr_id);
+  /// Lets everything happen that can; completions stay in `completions`.
+  void settle();
+  /// settle(), then checks that neither side has a completion that was not looked at.
+  void expect_quiet();
+
+  Side client_, server_;
+
+ private:
+  void open_pair(const QpOptions& options);
+  std::size_t poll_both();
+
+  std::unique_ptr<FabricUnderTest> fabric_;
+  DeviceCounters start_client_, start_server_;
+  std::deque<Memory> memories_;
+  std::vector<std::unique_ptr<MemoryWindow>> windows_;
+  std::vector<std::unique_ptr<QueuePair>> more_;
+};
+
+/// A request with the parts that most tests set.
+inline SendWr request(Opcode opcode, std::uint64_t wr_id, std::span<const Sge> sges,
+                      std::uint64_t remote_addr = 0, std::uint32_t rkey = 0) {
+  SendWr wr;
+  wr.wr_id = wr_id;
+  wr.opcode = opcode;
+  wr.signaled = true;
+  wr.sges = sges;
+  wr.remote_addr = remote_addr;
+  wr.rkey = rkey;
+  return wr;
+}
+
+#define RDMA_RPC_NEEDS(capability) \
+  if (!caps().capability) GTEST_SKIP() << "not run: " << caps().name << " has no " #capability
+
+}  // namespace test
+}  // namespace rdma_rpc::fabric
