@@ -4,15 +4,16 @@
 // Called by the session and, for leases, by the binding; on the context's thread only.
 //
 // Small classes (4 KiB to 1 MiB) are carved from shared chunks that stay; a larger block has a chunk of its own, which goes back to the
-// system when another class needs the budget. Block numbers are stable while their chunk lives.
+// system when another class needs the budget. Block numbers are stable while their chunk lives, positive as int32, and sparse:
+// they carry a generation, so that the number of a block whose chunk has gone is dead and stays so.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
-#include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "fabric/fabric.h"
@@ -32,6 +33,7 @@ struct ArenaCounters {
   std::uint64_t bytes_leased = 0;    ///< blocks with a reference
   std::uint64_t blocks_leased = 0;
   std::uint64_t allocs = 0, reused = 0, refused = 0, trimmed_chunks = 0;
+  std::uint64_t stale = 0;  ///< retain or release of a block without a reference: a bug of the caller, otherwise harmless
 };
 
 struct Block {
@@ -48,8 +50,9 @@ class Arena {
   /// A block with one reference, or kNoBlock when the budget (or the system) has no room: wait for a release, or refuse the call.
   BlockId alloc(std::size_t bytes);
   void retain(BlockId id);
-  /// Drops a reference; the last one makes the block free for reuse.
+  /// Drops a reference; the last one makes the block free for reuse. Of a dead number: nothing happens, and it is counted.
   void release(BlockId id);
+  /// The block while live(id), an empty one otherwise. The reference stays valid until the block's chunk is retired.
   const Block& at(BlockId id) const;
   bool live(BlockId id) const;  ///< has a reference; false for any number never given out
   /// The leased block that holds [data, data + bytes), or kNoBlock.
@@ -57,13 +60,57 @@ class Arena {
   /// The largest block that could ever be had.
   std::size_t largest() const { return options_.budget_bytes; }
 
-  /// Called before an idle chunk goes back to the system, once per block of it: the owner must drop its views of that memory now.
+  /// Called before an idle chunk goes back to the system, once per block of it: the owner must drop its views of that memory now,
+  /// and must not call alloc(). The destructor does not call it.
   void on_retire(std::function<void(BlockId)> callback) { on_retire_ = std::move(callback); }
   ArenaCounters counters() const;
 
  private:
+  struct Chunk {
+    std::unique_ptr<fabric::HostMemory> memory;
+    std::unique_ptr<fabric::MemoryRegion> region;  // after the memory: goes first
+    std::byte* base = nullptr;
+    std::size_t bytes = 0;
+    std::size_t block_bytes = 0;
+    std::size_t size_class = 0;
+    std::vector<std::uint32_t> slots;  // of its blocks, by position
+    std::uint32_t leased = 0;
+    std::uint64_t idle_since = 0;  // idle_clock_ when `leased` fell to 0
+  };
+
+  struct Slot {
+    Block block;
+    Chunk* chunk = nullptr;  // null: the number is free
+    std::uint32_t references = 0;
+    std::uint32_t generation = 0;
+    std::uint32_t next_free = 0;  // in the free list of its class; 0 ends it
+    bool warm = false;            // has been leased before
+  };
+
+  // 4 KiB to 1 MiB by powers of two, then four steps per power of two up to 2^43.
+  static constexpr std::size_t kSmallClasses = 9;
+  static constexpr std::size_t kClasses = kSmallClasses + 4 * 23;
+
+  static std::size_t class_of(std::size_t bytes);
+  std::size_t class_bytes(std::size_t size_class) const;
+  const Slot* leased_slot(BlockId id) const;
+  BlockId lease(std::size_t size_class);
+  bool grow(std::size_t size_class);
+  bool add_chunk(std::size_t size_class, std::size_t bytes);
+  bool trim();
+  void retire(Chunk& chunk);
+  BlockId id_of(std::uint32_t slot) const;
+
+  fabric::Device& device_;
   ArenaOptions options_;
   std::function<void(BlockId)> on_retire_;
+  std::vector<std::unique_ptr<Chunk>> chunks_;  // by address
+  std::deque<Slot> slots_;                      // [0] is never used; a deque, since at() gives out references
+  std::deque<std::uint32_t> spare_slots_;       // oldest first, so that a generation lasts
+  std::array<std::uint32_t, kClasses> free_{};  // last freed slot of each class, 0: none
+  std::size_t idle_bytes_ = 0;                  // of chunks without a lease
+  std::uint64_t idle_clock_ = 0;
+  ArenaCounters counters_;
 };
 
 }  // namespace rdma_rpc::memory

@@ -32,7 +32,8 @@ class MrCache {
   ~MrCache();
 
   /// The region of buffer `key`, registered now if it was not, pinned until unpin(). Null: refused (`error` says why, naming the limit).
-  /// A changed address or length for a known key replaces the entry (or is refused while that is pinned).
+  /// A changed address or length for a known key replaces the entry (or is refused while that is pinned). The region is
+  /// registered local_write, and mw_bind where the device has windows.
   const fabric::MemoryRegion* acquire(std::uint64_t key, void* data, std::size_t bytes, std::uint64_t now_ns,
                                       std::string* error);
   void unpin(std::uint64_t key, std::uint64_t now_ns);
@@ -40,13 +41,38 @@ class MrCache {
   void drop(std::uint64_t key);
   /// Evicts what has been idle too long. Call it about once a second.
   void expire(std::uint64_t now_ns);
-  /// Called after an entry has left: the owner no longer has to keep that buffer alive.
+  /// Called after an entry has left (evicted, expired or dropped): the owner no longer has to keep that buffer alive. Not called
+  /// when an entry is replaced under its key, nor by the destructor.
   void on_evict(std::function<void(std::uint64_t)> callback) { on_evict_ = std::move(callback); }
   MrCacheCounters counters() const;
 
  private:
+  struct Entry {
+    std::uint64_t key = 0;
+    void* data = nullptr;
+    std::size_t bytes = 0;
+    std::unique_ptr<fabric::MemoryRegion> region;
+    std::uint32_t pins = 0;
+    bool dropped = false;  // leaves at its last unpin
+    std::uint64_t used_ns = 0;
+  };
+  using Entries = std::list<Entry>;
+
+  const fabric::MemoryRegion* insert(std::uint64_t key, void* data, std::size_t bytes, std::uint64_t now_ns,
+                                     std::string* error);
+  bool make_room(std::size_t bytes, std::string* error);
+  const fabric::MemoryRegion* refuse(std::string* error, std::string reason);
+  void evict_oldest();
+  void remove(Entries& from, Entries::iterator entry, bool tell);
+
+  fabric::Device& device_;
   MrCacheOptions options_;
   std::function<void(std::uint64_t)> on_evict_;
+  Entries idle_;    // most recently used first
+  Entries pinned_;  // in no order; an entry moves between the two lists without an allocation
+  std::unordered_map<std::uint64_t, Entries::iterator> by_key_;
+  std::size_t pinned_bytes_ = 0;
+  MrCacheCounters counters_;
 };
 
 }  // namespace rdma_rpc::memory

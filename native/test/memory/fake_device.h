@@ -1,0 +1,97 @@
+// A device of which only memory works: enough for the arena and the registration cache. It counts what is
+// open, and refuses by number (the n-th call), by a total (a lock limit) or by size.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "fabric/fabric.h"
+
+namespace rdma_rpc::memory {
+
+class FakeDevice final : public fabric::Device {
+ public:
+  FakeDevice() {
+    capabilities_.name = "fake";
+    capabilities_.windows = true;
+    capabilities_.pins_memory = true;
+  }
+
+  std::uint64_t refuse_alloc = 0;  ///< the n-th alloc_memory() fails, 1 being the first; 0: none
+  std::uint64_t refuse_reg = 0;    ///< as above, for reg_mr()
+  std::uint64_t lock_limit_bytes = ~std::uint64_t{0};   ///< registered at once
+  std::uint64_t alloc_limit_bytes = ~std::uint64_t{0};  ///< of one alloc_memory()
+  std::uint64_t allocs = 0, regs = 0;
+  std::uint64_t memory_bytes = 0, registered_bytes = 0, regions = 0;
+  std::uint32_t last_access = 0;
+  fabric::Capabilities capabilities_;
+
+  const fabric::Capabilities& capabilities() const override { return capabilities_; }
+
+  std::unique_ptr<fabric::HostMemory> alloc_memory(std::size_t bytes, std::string_view) override {
+    if (++allocs == refuse_alloc || bytes > alloc_limit_bytes) return nullptr;
+    return std::make_unique<Memory>(*this, bytes);
+  }
+
+  std::unique_ptr<fabric::MemoryRegion> reg_mr(void* addr, std::size_t length, std::uint32_t access,
+                                               std::string* error) override {
+    last_access = access;
+    if (++regs == refuse_reg || length > lock_limit_bytes - registered_bytes) {
+      *error = "RLIMIT_MEMLOCK is " + std::to_string(lock_limit_bytes);
+      return nullptr;
+    }
+    return std::make_unique<Region>(*this, addr, length);
+  }
+
+  std::unique_ptr<fabric::MemoryWindow> alloc_mw() override { return nullptr; }
+  std::unique_ptr<fabric::CompletionQueue> create_cq(std::uint32_t) override { return nullptr; }
+  std::unique_ptr<fabric::QueuePair> create_qp(fabric::CompletionQueue&, const fabric::QpOptions&,
+                                               std::string*) override {
+    return nullptr;
+  }
+  fabric::DeviceCounters counters() const override {
+    return {.memory_regions = regions, .memory_bytes = memory_bytes};
+  }
+
+ private:
+  class Memory final : public fabric::HostMemory {
+   public:
+    Memory(FakeDevice& device, std::size_t bytes) : device_(device) {
+      data_ = static_cast<std::byte*>(std::aligned_alloc(4096, bytes));
+      size_ = bytes;
+      std::memset(data_, 0, bytes);
+      device_.memory_bytes += bytes;
+    }
+    ~Memory() override {
+      device_.memory_bytes -= size_;
+      std::free(data_);
+    }
+
+   private:
+    FakeDevice& device_;
+  };
+
+  class Region final : public fabric::MemoryRegion {
+   public:
+    Region(FakeDevice& device, void* addr, std::size_t length) : device_(device) {
+      addr_ = reinterpret_cast<std::uint64_t>(addr);
+      length_ = length;
+      lkey_ = static_cast<std::uint32_t>(device.regs);
+      ++device_.regions;
+      device_.registered_bytes += length;
+    }
+    ~Region() override {
+      --device_.regions;
+      device_.registered_bytes -= length_;
+    }
+
+   private:
+    FakeDevice& device_;
+  };
+};
+
+}  // namespace rdma_rpc::memory
