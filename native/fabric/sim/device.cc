@@ -1,0 +1,168 @@
+// Making devices, memory, regions, windows and queues, see device.h. On the world's thread.
+#include "fabric/sim/device.h"
+
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#include "fabric/sim/completion_queue.h"
+#include "fabric/sim/queue_pair.h"
+
+namespace rdma_rpc::fabric {
+
+Capabilities sim_capabilities() {
+  Capabilities caps;
+  caps.name = "sim";
+  caps.max_inline = 256;
+  caps.max_sge = 16;
+  caps.max_sge_read = 16;
+  caps.max_qp_wr = 16384;
+  caps.max_rd_atomic = 16;
+  caps.max_msg_bytes = 0xffffffff;
+  caps.immediate = true;
+  caps.windows = true;
+  caps.exposes_any_memory = true;
+  return caps;
+}
+
+SimDevice::SimDevice(World& world, std::string name)
+    : world_(world),
+      id_(static_cast<std::uint32_t>(world.devices.size() + 1)),
+      capabilities_(world.options().capabilities) {
+  capabilities_.name = std::move(name);
+  world_.devices.push_back(this);
+}
+
+SimDevice::~SimDevice() { world_.devices[id_ - 1] = nullptr; }
+
+std::unique_ptr<HostMemory> SimDevice::alloc_memory(std::size_t bytes, std::string_view) {
+  if (bytes == 0 || world_.faults.refuse(SimResource::memory)) return nullptr;
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) return nullptr;
+  return std::make_unique<SimHostMemory>(*this, static_cast<std::byte*>(data), bytes);
+}
+
+std::string SimDevice::why_not_register(const void* addr, std::size_t length, std::uint32_t access) {
+  const auto start = reinterpret_cast<std::uintptr_t>(addr);
+  if (length == 0) return "a memory region cannot be empty";
+  if (length > UINTPTR_MAX - start) return "a memory region cannot run past the end of the address space";
+  if ((access & access_remote_write) != 0 && (access & access_local_write) == 0) {
+    return "remote write access needs local write access too";
+  }
+  const std::uint64_t limit = world_.options().registered_bytes_max;
+  if (limit != 0 && (live.memory_bytes > limit || length > limit - live.memory_bytes)) {
+    return "registering " + std::to_string(length) + " bytes would exceed registered_bytes_max (" +
+           std::to_string(limit) + ", " + std::to_string(live.memory_bytes) + " in use)";
+  }
+  const bool exposes = (access & (access_remote_read | access_remote_write | access_mw_bind)) != 0;
+  if (exposes && !capabilities_.exposes_any_memory) {
+    const bool own = std::any_of(allocated.begin(), allocated.end(), [&](const Range& range) {
+      const auto base = reinterpret_cast<std::uintptr_t>(range.data);
+      return start >= base && start - base <= range.size && length <= range.size - (start - base);
+    });
+    if (!own) return "this device exposes only memory from alloc_memory to the peer";
+  }
+  if (world_.faults.refuse(SimResource::region)) return "injected: the device refuses the registration";
+  return {};
+}
+
+std::unique_ptr<MemoryRegion> SimDevice::reg_mr(void* addr, std::size_t length, std::uint32_t access,
+                                                std::string* error) {
+  std::string reason = why_not_register(addr, length, access);
+  KeyEntry entry;
+  entry.kind = KeyEntry::Kind::region;
+  entry.device_id = id_;
+  entry.access = access;
+  entry.addr = reinterpret_cast<std::uintptr_t>(addr);
+  entry.length = length;
+  const std::uint32_t key = reason.empty() ? world_.keys.add(entry) : 0;
+  if (key == 0) {
+    if (error != nullptr) *error = reason.empty() ? "no memory key is left (2^24 in use)" : reason;
+    return nullptr;
+  }
+  return std::make_unique<SimMemoryRegion>(*this, entry, key);
+}
+
+std::unique_ptr<MemoryWindow> SimDevice::alloc_mw() {
+  if (!capabilities_.windows || world_.faults.refuse(SimResource::window)) return nullptr;
+  auto window = std::make_unique<SimMemoryWindow>(*this);
+  return window->rkey() != 0 ? std::move(window) : nullptr;
+}
+
+std::unique_ptr<CompletionQueue> SimDevice::create_cq(std::uint32_t entries) {
+  if (world_.faults.refuse(SimResource::completion_queue)) return nullptr;
+  const int event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (event_fd < 0) return nullptr;
+  return std::make_unique<SimCompletionQueue>(*this, entries, event_fd);
+}
+
+std::unique_ptr<QueuePair> SimDevice::create_qp(CompletionQueue& cq, const QpOptions& options,
+                                                std::string* error) {
+  std::string reason;
+  for (const std::uint32_t depth : {options.send_wr_max, options.recv_wr_max}) {
+    if (depth == 0 || depth > capabilities_.max_qp_wr) {
+      reason = "a queue of " + std::to_string(depth) + " requests is outside 1 to max_qp_wr (" +
+               std::to_string(capabilities_.max_qp_wr) + ")";
+    }
+  }
+  if (reason.empty() && world_.faults.refuse(SimResource::queue_pair)) reason = "injected: no queue pair";
+  if (!reason.empty()) {
+    if (error != nullptr) *error = reason;
+    return nullptr;
+  }
+  return std::make_unique<SimQueuePair>(*this, static_cast<SimCompletionQueue&>(cq), options);
+}
+
+SimHostMemory::SimHostMemory(SimDevice& device, std::byte* data, std::size_t size) : device_(device) {
+  data_ = data;
+  size_ = size;
+  device_.allocated.push_back({data, size});
+}
+
+SimHostMemory::~SimHostMemory() {
+  std::erase_if(device_.allocated, [this](const SimDevice::Range& range) { return range.data == data_; });
+  munmap(data_, size_);
+}
+
+SimMemoryRegion::SimMemoryRegion(SimDevice& device, const KeyEntry& entry, std::uint32_t key)
+    : device_(device) {
+  addr_ = entry.addr;
+  length_ = entry.length;
+  lkey_ = key;
+  rkey_ = (entry.access & (access_remote_read | access_remote_write)) != 0 ? key : 0;
+  ++device_.live.memory_regions;
+  device_.live.memory_bytes += length_;
+}
+
+SimMemoryRegion::~SimMemoryRegion() {
+  device_.world().keys.remove(lkey_);
+  --device_.live.memory_regions;
+  device_.live.memory_bytes -= length_;
+}
+
+SimMemoryWindow::SimMemoryWindow(SimDevice& device) : device_(device) {
+  rkey_ = device_.world().keys.add(unbound());
+  ++device_.live.memory_windows;
+}
+
+SimMemoryWindow::~SimMemoryWindow() {
+  device_.world().keys.remove_all_of(this);
+  --device_.live.memory_windows;
+}
+
+KeyEntry SimMemoryWindow::unbound() {
+  KeyEntry entry;
+  entry.kind = KeyEntry::Kind::window_unbound;
+  entry.device_id = device_.id();
+  entry.window = this;
+  return entry;
+}
+
+std::uint32_t SimMemoryWindow::next_key() {
+  const std::uint32_t key = device_.world().keys.add(unbound());
+  if (key != 0) rkey_ = key;
+  return key;
+}
+
+}  // namespace rdma_rpc::fabric

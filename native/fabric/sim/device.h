@@ -1,0 +1,81 @@
+// A device of the simulated fabric and the memory objects that it makes. On the world's thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fabric/sim/world.h"
+
+namespace rdma_rpc::fabric {
+
+class SimDevice final : public Device {
+ public:
+  SimDevice(World& world, std::string name);
+  ~SimDevice() override;
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+  std::unique_ptr<HostMemory> alloc_memory(std::size_t bytes, std::string_view purpose) override;
+  std::unique_ptr<MemoryRegion> reg_mr(void* addr, std::size_t length, std::uint32_t access,
+                                       std::string* error) override;
+  std::unique_ptr<MemoryWindow> alloc_mw() override;
+  std::unique_ptr<CompletionQueue> create_cq(std::uint32_t entries) override;
+  std::unique_ptr<QueuePair> create_qp(CompletionQueue& cq, const QpOptions& options,
+                                       std::string* error) override;
+  DeviceCounters counters() const override { return live; }
+
+  World& world() const { return world_; }
+  std::uint32_t id() const { return id_; }
+
+  DeviceCounters live;   // kept by the objects themselves
+  bool stopped = false;  // SimWorld::stop
+  struct Range {
+    const std::byte* data;
+    std::size_t size;
+  };
+  std::vector<Range> allocated;  // alloc_memory() ranges, for devices that expose no other
+
+ private:
+  std::string why_not_register(const void* addr, std::size_t length, std::uint32_t access);
+
+  World& world_;
+  const std::uint32_t id_;
+  Capabilities capabilities_;
+};
+
+class SimHostMemory final : public HostMemory {
+ public:
+  SimHostMemory(SimDevice& device, std::byte* data, std::size_t size);
+  ~SimHostMemory() override;
+
+ private:
+  SimDevice& device_;
+};
+
+class SimMemoryRegion final : public MemoryRegion {
+ public:
+  SimMemoryRegion(SimDevice& device, const KeyEntry& entry, std::uint32_t key);
+  ~SimMemoryRegion() override;
+
+ private:
+  SimDevice& device_;
+};
+
+class SimMemoryWindow final : public MemoryWindow {
+ public:
+  explicit SimMemoryWindow(SimDevice& device);
+  ~SimMemoryWindow() override;
+
+  /// A new key for a bind that is being posted; it gives no access before the bind has been carried out. 0:
+  /// no key left.
+  std::uint32_t next_key();
+  const SimDevice& device() const { return device_; }
+
+  std::uint32_t bound_key = 0;  // 0: not bound
+
+ private:
+  KeyEntry unbound();
+  SimDevice& device_;
+};
+
+}  // namespace rdma_rpc::fabric

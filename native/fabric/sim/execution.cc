@@ -1,0 +1,201 @@
+// What one request does when its turn comes: checks as a NIC makes them, then bytes. Part of SimQueuePair;
+// called from its progress() only. Nothing is moved before every check has passed.
+#include <cstring>
+
+#include "fabric/sim/queue_pair.h"
+
+namespace rdma_rpc::fabric {
+namespace {
+
+std::byte* at(std::uint64_t addr) { return reinterpret_cast<std::byte*>(addr); }
+
+// Two queue pairs of one process may well name overlapping memory, so memmove.
+void copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
+  if (bytes > 0) std::memmove(at(to), at(from), bytes);
+}
+
+}  // namespace
+
+// Why the peer would not answer, or success.
+WcStatus SimQueuePair::peer_fault() const {
+  if (peer_ == nullptr) return peer_gone_as_;
+  if (peer_->killed_) return peer_->seen_by_peers_;
+  if (peer_->state_ == QpState::err || peer_->peer_ != this) return WcStatus::retry_exc_err;
+  return WcStatus::success;
+}
+
+// Whether one-sided requests still move bytes there although no answer will come: the peer is in ERR and not
+// yet flushed.
+bool SimQueuePair::peer_still_lands() const {
+  return peer_ != nullptr && peer_->peer_ == this && !peer_->killed_ && peer_->state_ == QpState::err &&
+         world_.now() < peer_->flush_at_;
+}
+
+WcStatus SimQueuePair::begin(SendSlot& slot) {
+  const SendWr& wr = slot.wr;
+  const WcStatus injected = world_.faults.strike(wr.opcode, qp_num_, &device_);
+  if (injected != WcStatus::success) {
+    const bool found_by_peer = injected == WcStatus::rem_access_err || injected == WcStatus::rem_inv_req_err;
+    if (found_by_peer && peer_ != nullptr) peer_->enter_error();
+    return injected;
+  }
+  ++world_.counters.carried_out[static_cast<std::size_t>(wr.opcode)];
+  switch (wr.opcode) {
+    case Opcode::send:
+    case Opcode::send_with_inv:
+      return send_to_peer(slot);
+    case Opcode::rdma_write:
+    case Opcode::rdma_write_with_imm:
+      return write_to_peer(slot);
+    case Opcode::bind_mw:
+      return bind_window(slot);
+    case Opcode::local_inv:
+      return invalidate_window(wr.invalidate_rkey);
+    case Opcode::rdma_read:
+      break;
+    case Opcode::recv:
+    case Opcode::recv_rdma_with_imm:
+      return WcStatus::loc_qp_op_err;  // refused at post already
+  }
+  const bool remote_write = device_.capabilities().read_sink_needs_remote_write;
+  const std::uint32_t access = access_local_write | (remote_write ? access_remote_write : 0u);
+  for (const Sge& sge : wr.sges) {
+    if (!world_.keys.local_ok(sge, device_.id(), access)) return WcStatus::loc_prot_err;
+  }
+  if (!world_.scheduled()) return read_from_peer(slot);
+  slot.phase = Phase::reading;
+  slot.due_at = world_.now() + world_.read_extra();
+  ++reads_waiting_;
+  world_.wake(*this, slot.due_at);
+  return WcStatus::success;
+}
+
+bool SimQueuePair::gather_ok(const SendSlot& slot) const {
+  if (slot.wr.inline_data) return true;
+  for (const Sge& sge : slot.wr.sges) {
+    if (!world_.keys.local_ok(sge, device_.id(), 0)) return false;
+  }
+  return true;
+}
+
+void SimQueuePair::gather(const SendSlot& slot, std::uint64_t to) const {
+  for (const Sge& sge : slot.wr.sges) {
+    copy(to, sge.addr, sge.length);
+    to += sge.length;
+  }
+}
+
+// The oldest receive of this queue pair cannot take the message: it fails, and the sender is told so.
+WcStatus SimQueuePair::refuse_receive(WcStatus status) {
+  complete_receive({.wr_id = receive_slot(receives_used_).wr_id, .status = status});
+  enter_error();
+  return WcStatus::rem_inv_req_err;
+}
+
+WcStatus SimQueuePair::send_to_peer(const SendSlot& slot) {
+  if (!gather_ok(slot)) return WcStatus::loc_prot_err;
+  if (const WcStatus fault = peer_fault(); fault != WcStatus::success) return fault;
+  SimQueuePair& peer = *peer_;
+  if (peer.receives_used_ == peer.receives_posted_) return WcStatus::rnr_retry_exc_err;
+
+  const RecvWr& receive = peer.receive_slot(peer.receives_used_);
+  if (slot.bytes > receive.sge.length) return peer.refuse_receive(WcStatus::loc_len_err);
+  if (!world_.keys.local_ok(receive.sge, peer.device_.id(), access_local_write)) {
+    return peer.refuse_receive(WcStatus::loc_prot_err);
+  }
+  const WcStatus injected = world_.faults.strike(Opcode::recv, peer.qp_num_, &peer.device_);
+  if (injected != WcStatus::success) return peer.refuse_receive(injected);
+  Wc wc{.wr_id = receive.wr_id, .bytes = static_cast<std::uint32_t>(slot.bytes)};
+  if (slot.wr.opcode == Opcode::send_with_inv) {
+    wc.invalidated_rkey = slot.wr.invalidate_rkey;
+    if (peer.invalidate_window(wc.invalidated_rkey) != WcStatus::success) {
+      return peer.refuse_receive(WcStatus::rem_inv_req_err);
+    }
+  }
+  gather(slot, receive.sge.addr);
+  ++world_.counters.carried_out[static_cast<std::size_t>(Opcode::recv)];
+  peer.complete_receive(wc);
+  return WcStatus::success;
+}
+
+WcStatus SimQueuePair::write_to_peer(const SendSlot& slot) {
+  if (!gather_ok(slot)) return WcStatus::loc_prot_err;
+  const SendWr& wr = slot.wr;
+  const WcStatus fault = peer_fault();
+  if (fault != WcStatus::success && !peer_still_lands()) return fault;
+  SimQueuePair& peer = *peer_;
+  // As InfiniBand has it, a request of no bytes is not checked: there is nothing it could touch.
+  if (slot.bytes > 0 && !world_.keys.remote_ok(wr.rkey, peer.device_.id(), peer.qp_num_, wr.remote_addr,
+                                               slot.bytes, access_remote_write)) {
+    peer.enter_error();
+    return WcStatus::rem_access_err;
+  }
+  const bool with_imm = wr.opcode == Opcode::rdma_write_with_imm;
+  if (with_imm && fault == WcStatus::success && peer.receives_used_ == peer.receives_posted_) {
+    return WcStatus::rnr_retry_exc_err;
+  }
+  gather(slot, wr.remote_addr);
+  if (with_imm && fault == WcStatus::success) {
+    peer.complete_receive({.wr_id = peer.receive_slot(peer.receives_used_).wr_id,
+                           .opcode = Opcode::recv_rdma_with_imm,
+                           .has_imm = true,
+                           .bytes = static_cast<std::uint32_t>(slot.bytes),
+                           .imm = wr.imm});
+  }
+  return fault;
+}
+
+WcStatus SimQueuePair::read_from_peer(const SendSlot& slot) {
+  const WcStatus fault = peer_fault();
+  if (fault != WcStatus::success && !peer_still_lands()) return fault;
+  const SendWr& wr = slot.wr;
+  if (slot.bytes > 0 && !world_.keys.remote_ok(wr.rkey, peer_->device_.id(), peer_->qp_num_, wr.remote_addr,
+                                               slot.bytes, access_remote_read)) {
+    peer_->enter_error();
+    return WcStatus::rem_access_err;
+  }
+  std::uint64_t from = wr.remote_addr;
+  for (const Sge& sge : wr.sges) {
+    // Again: the sink may have been deregistered since the READ began.
+    if (!world_.keys.local_ok(sge, device_.id(), access_local_write)) return WcStatus::loc_prot_err;
+    copy(sge.addr, from, sge.length);
+    from += sge.length;
+  }
+  return fault;
+}
+
+WcStatus SimQueuePair::bind_window(const SendSlot& slot) {
+  const SendWr::Bind& bind = slot.wr.bind;
+  KeyEntry* entry = world_.keys.find(slot.bind_key);  // null: the window has been freed since
+  const KeyEntry* region = entry == nullptr ? nullptr : world_.keys.find(slot.region_key);
+  constexpr std::uint32_t kMay = access_remote_read | access_remote_write;
+  const bool writes = (bind.access & access_remote_write) != 0;
+  const bool allowed = region != nullptr && region->kind == KeyEntry::Kind::region &&
+                       region->device_id == device_.id() && entry->device_id == device_.id() &&
+                       entry->window->bound_key == 0 && (region->access & access_mw_bind) != 0 &&
+                       (!writes || (region->access & access_local_write) != 0) &&
+                       (bind.access & ~kMay) == 0 && bind.access != 0 && bind.length > 0 &&
+                       region->contains(bind.addr, bind.length);
+  if (!allowed) {
+    if (entry != nullptr) world_.keys.remove(slot.bind_key);
+    return WcStatus::mw_bind_err;
+  }
+  entry->kind = KeyEntry::Kind::window;
+  entry->access = bind.access;
+  entry->addr = bind.addr;
+  entry->length = bind.length;
+  entry->qp_num = qp_num_;
+  entry->region_key = region->key;
+  entry->window->bound_key = slot.bind_key;
+  return WcStatus::success;
+}
+
+WcStatus SimQueuePair::invalidate_window(std::uint32_t key) {
+  const KeyEntry* entry = world_.keys.bound_window(key, device_.id(), qp_num_);
+  if (entry == nullptr) return WcStatus::loc_qp_op_err;
+  entry->window->bound_key = 0;
+  world_.keys.remove(key);
+  return WcStatus::success;
+}
+
+}  // namespace rdma_rpc::fabric

@@ -1,0 +1,27 @@
+// Counting down to injected faults, see faults.h. On the world's thread.
+#include "fabric/sim/faults.h"
+
+namespace rdma_rpc::fabric {
+
+WcStatus FaultPlan::strike_slow(Opcode opcode, std::uint32_t qp_num, const Device* device) {
+  WcStatus status = WcStatus::success;
+  std::erase_if(faults_, [&](SimFault& fault) {
+    if (fault.opcode ? *fault.opcode != opcode : opcode == Opcode::recv) return false;
+    if (fault.qp_num != 0 && fault.qp_num != qp_num) return false;
+    if (fault.device != nullptr && fault.device != device) return false;
+    if (--fault.nth > 0) return false;
+    status = fault.status;
+    ++fired_;
+    return true;
+  });
+  return status;
+}
+
+bool FaultPlan::refuse(SimResource resource) {
+  std::uint64_t& left = creations_[static_cast<std::size_t>(resource)];
+  if (left == 0 || --left > 0) return false;
+  ++fired_;
+  return true;
+}
+
+}  // namespace rdma_rpc::fabric

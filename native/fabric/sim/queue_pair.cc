@@ -1,0 +1,312 @@
+// Posting, connecting, and the order in which requests start, finish and are reported; see queue_pair.h.
+#include "fabric/sim/queue_pair.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace rdma_rpc::fabric {
+namespace {
+
+// The blob of local_address().
+struct Address {
+  std::uint64_t magic;
+  std::uint64_t world;
+  std::uint32_t qp_num;
+  std::uint32_t reserved;
+};
+constexpr std::uint64_t kMagic = 0x314d4953'43505252;  // "RRPCSIM1"
+
+bool sends_message(Opcode opcode) { return opcode == Opcode::send || opcode == Opcode::send_with_inv; }
+bool is_write(Opcode opcode) { return opcode == Opcode::rdma_write || opcode == Opcode::rdma_write_with_imm; }
+bool is_local(Opcode opcode) { return opcode == Opcode::bind_mw || opcode == Opcode::local_inv; }
+
+}  // namespace
+
+SimQueuePair::SimQueuePair(SimDevice& device, SimCompletionQueue& cq, const QpOptions& options)
+    : device_(device),
+      world_(device.world()),
+      cq_(cq),
+      options_(options),
+      sge_max_(std::max(device.capabilities().max_sge, device.capabilities().max_sge_read)),
+      send_slots_(std::bit_ceil(options.send_wr_max)),
+      sge_room_(send_slots_.size() * sge_max_),
+      inline_room_(send_slots_.size() * device.capabilities().max_inline),
+      receive_slots_(std::bit_ceil(options.recv_wr_max)) {
+  qp_num_ = world_.add(*this);
+  cq_.make_room(options.send_wr_max + options.recv_wr_max);
+  ++device_.live.queue_pairs;
+}
+
+SimQueuePair::~SimQueuePair() {
+  cq_.forget(*this);
+  world_.wake_peers_of(*this);
+  world_.remove(*this);
+  for (const auto& [number, other] : world_.queue_pairs()) {
+    if (other->peer_ != this) continue;
+    other->peer_ = nullptr;
+    other->peer_gone_as_ = killed_ ? seen_by_peers_ : WcStatus::rem_abort_err;
+  }
+  for (std::uint64_t i = sends_started_; i != sends_posted_; ++i) {
+    if (const std::uint32_t key = send_slot(i).bind_key; world_.keys.find(key) != nullptr)
+      world_.keys.remove(key);
+  }
+  --device_.live.queue_pairs;
+  world_.settle();
+}
+
+std::vector<std::byte> SimQueuePair::local_address() const {
+  const Address address{kMagic, world_.token(), qp_num_, 0};
+  std::vector<std::byte> blob(sizeof address);
+  std::memcpy(blob.data(), &address, sizeof address);
+  return blob;
+}
+
+std::string SimQueuePair::connect(std::span<const std::byte> remote_address) {
+  Address address{};
+  const auto refuse = [this](std::string reason) {
+    enter_error();
+    world_.settle();
+    return reason;
+  };
+  if (state_ != QpState::init) {
+    return refuse(std::string("sim: connect needs a queue pair in INIT, this one is in ") +
+                  to_string(state_));
+  }
+  if (remote_address.size() != sizeof address) {
+    return refuse("sim: the peer's address has " + std::to_string(remote_address.size()) + " bytes, not " +
+                  std::to_string(sizeof address));
+  }
+  std::memcpy(&address, remote_address.data(), sizeof address);
+  if (address.magic != kMagic || address.reserved != 0) return refuse("sim: that is no sim address");
+  if (address.world != world_.token())
+    return refuse("sim: the peer is in another world (process or SimWorld)");
+  SimQueuePair* peer = world_.find(address.qp_num);
+  if (peer == nullptr) return refuse("sim: queue pair " + std::to_string(address.qp_num) + " does not exist");
+  if (peer == this) return refuse("sim: that is this queue pair's own address");
+  if (peer->peer_ != nullptr && peer->peer_ != this) {
+    return refuse("sim: queue pair " + std::to_string(address.qp_num) + " is connected to another one");
+  }
+  peer_ = peer;
+  state_ = QpState::rts;
+  world_.wake(*peer, world_.now());
+  world_.settle();
+  return {};
+}
+
+std::size_t SimQueuePair::post_send(std::span<const SendWr> requests) {
+  std::size_t taken = 0;
+  for (const SendWr& wr : requests) {
+    if (sends_posted_ - sends_freed_ == options_.send_wr_max) break;
+    SendSlot& slot = send_slot(sends_posted_++);
+    stage(slot, wr);
+    world_.wake(*this, slot.due_at);
+    ++taken;
+  }
+  world_.settle();
+  return taken;
+}
+
+std::size_t SimQueuePair::post_recv(std::span<const RecvWr> requests) {
+  std::size_t taken = 0;
+  for (const RecvWr& wr : requests) {
+    if (receives_posted_ - receives_freed_ == options_.recv_wr_max) break;
+    receive_slot(receives_posted_++) = wr;
+    ++taken;
+  }
+  if (state_ == QpState::err) world_.wake(*this, world_.now());  // to flush them
+  world_.settle();
+  return taken;
+}
+
+void SimQueuePair::stage(SendSlot& slot, const SendWr& wr) {
+  slot = {};
+  slot.wr = wr;
+  for (const Sge& sge : wr.sges) slot.bytes += sge.length;
+  slot.status = why_malformed(wr, slot.bytes);
+  last_due_ns_ = std::max(last_due_ns_, world_.now() + world_.latency() + extra_delay_ns_);
+  slot.due_at = world_.scheduled() ? last_due_ns_ : 0;
+  if (slot.status != WcStatus::success) return;
+
+  const auto index = static_cast<std::size_t>(&slot - send_slots_.data());
+  Sge* sges = &sge_room_[index * sge_max_];
+  std::copy(wr.sges.begin(), wr.sges.end(), sges);
+  slot.wr.sges = {sges, wr.sges.size()};
+  if (wr.inline_data && slot.bytes > 0) {
+    std::byte* data = &inline_room_[index * device_.capabilities().max_inline];
+    const Sge whole{reinterpret_cast<std::uintptr_t>(data), static_cast<std::uint32_t>(slot.bytes), 0};
+    for (const Sge& sge : wr.sges) {
+      if (sge.length == 0) continue;
+      std::memcpy(data, reinterpret_cast<const void*>(sge.addr), sge.length);
+      data += sge.length;
+    }
+    sges[0] = whole;
+    slot.wr.sges = {sges, 1};
+  }
+  if (wr.opcode == Opcode::bind_mw) {
+    slot.bind_key = static_cast<SimMemoryWindow*>(wr.bind.window)->next_key();
+    slot.region_key = wr.bind.region->lkey();
+    if (slot.bind_key == 0) slot.status = WcStatus::mw_bind_err;
+  }
+}
+
+WcStatus SimQueuePair::why_malformed(const SendWr& wr, std::uint64_t bytes) const {
+  const Capabilities& caps = device_.capabilities();
+  const bool data = sends_message(wr.opcode) || is_write(wr.opcode);
+  const bool read = wr.opcode == Opcode::rdma_read;
+  if (state_ == QpState::init || !(data || read || is_local(wr.opcode))) return WcStatus::loc_qp_op_err;
+  if (wr.opcode == Opcode::rdma_write_with_imm && !caps.immediate) return WcStatus::loc_qp_op_err;
+  if ((is_local(wr.opcode) || wr.opcode == Opcode::send_with_inv) && !caps.windows)
+    return WcStatus::loc_qp_op_err;
+  if (wr.sges.size() > (read ? caps.max_sge_read : caps.max_sge)) return WcStatus::loc_qp_op_err;
+  if (is_local(wr.opcode) && !wr.sges.empty()) return WcStatus::loc_qp_op_err;
+  if (wr.inline_data && (!data || bytes > caps.max_inline)) return WcStatus::loc_qp_op_err;
+  if (bytes > caps.max_msg_bytes) return WcStatus::loc_len_err;
+  if (wr.opcode == Opcode::bind_mw && (wr.bind.window == nullptr || wr.bind.region == nullptr)) {
+    return WcStatus::mw_bind_err;
+  }
+  return WcStatus::success;
+}
+
+void SimQueuePair::progress() {
+  if (killed_ || device_.stopped) return;
+  if (state_ == QpState::err) {
+    carry_out_reads();  // what was under way may still land, until the flush
+    if (world_.now() >= flush_at_) flush();
+    return;
+  }
+  for (bool moved = true; moved;) {
+    moved = carry_out_reads();
+    moved = start_some() || moved;
+  }
+  retire();
+}
+
+bool SimQueuePair::must_wait(const SendSlot& slot) const {
+  const bool read = slot.wr.opcode == Opcode::rdma_read;
+  if (slot.wr.fence && reads_waiting_ > 0) return true;
+  if (read && reads_waiting_ >= device_.capabilities().max_rd_atomic) return true;
+  return !is_local(slot.wr.opcode) && must_wait_for_peer();
+}
+
+bool SimQueuePair::must_wait_for_peer() const {
+  return peer_ != nullptr && !peer_->killed_ && (peer_->state_ == QpState::init || peer_->device_.stopped);
+}
+
+bool SimQueuePair::start_some() {
+  bool moved = false;
+  while (!failed_ && sends_started_ != sends_posted_) {
+    SendSlot& slot = send_slot(sends_started_);
+    if (slot.due_at > world_.now()) break;
+    if (slot.status != WcStatus::success) {
+      finish(slot, slot.status);
+    } else {
+      if (must_wait(slot)) break;
+      const WcStatus status = begin(slot);
+      if (slot.phase != Phase::reading) finish(slot, status);
+    }
+    ++sends_started_;
+    moved = true;
+  }
+  return moved;
+}
+
+bool SimQueuePair::carry_out_reads() {
+  bool moved = false;
+  for (std::uint64_t i = sends_retired_; reads_waiting_ > 0 && i != sends_started_; ++i) {
+    SendSlot& slot = send_slot(i);
+    if (slot.phase != Phase::reading || slot.due_at > world_.now()) continue;
+    if (must_wait_for_peer()) break;
+    --reads_waiting_;
+    finish(slot, read_from_peer(slot));
+    moved = true;
+  }
+  return moved;
+}
+
+void SimQueuePair::finish(SendSlot& slot, WcStatus status) {
+  const bool unanswered = status == WcStatus::retry_exc_err || status == WcStatus::rem_abort_err;
+  slot.phase = Phase::done;
+  slot.status = status;
+  slot.done_at = world_.now() + (unanswered ? world_.retry_timeout() : world_.latency());
+  if (status != WcStatus::success) failed_ = true;
+  if (world_.scheduled()) world_.wake(*this, slot.done_at);
+}
+
+void SimQueuePair::retire() {
+  while (sends_retired_ != sends_started_) {
+    const SendSlot& slot = send_slot(sends_retired_);
+    if (slot.phase != Phase::done || slot.done_at > world_.now()) return;
+    ++sends_retired_;
+    if (slot.status != WcStatus::success || slot.wr.signaled)
+      complete_send(slot, slot.status, sends_retired_);
+    if (slot.status != WcStatus::success) return enter_error();
+  }
+}
+
+void SimQueuePair::to_error() {
+  enter_error();
+  world_.settle();
+}
+
+void SimQueuePair::enter_error() {
+  if (state_ == QpState::err || killed_) return;
+  state_ = QpState::err;
+  flush_at_ = world_.now() + world_.latency();
+  world_.wake(*this, flush_at_);
+  world_.wake_peers_of(*this);
+}
+
+void SimQueuePair::flush() {
+  for (; sends_retired_ != sends_posted_; ++sends_retired_) {
+    const SendSlot& slot = send_slot(sends_retired_);
+    if (sends_retired_ >= sends_started_ && slot.bind_key != 0) world_.keys.remove(slot.bind_key);
+    complete_send(slot, WcStatus::wr_flush_err, sends_retired_ + 1);
+  }
+  sends_started_ = sends_posted_;
+  reads_waiting_ = 0;
+  while (receives_used_ != receives_posted_) {
+    complete_receive({.wr_id = receive_slot(receives_used_).wr_id, .status = WcStatus::wr_flush_err});
+  }
+}
+
+void SimQueuePair::complete_send(const SendSlot& slot, WcStatus status, std::uint64_t end) {
+  Wc wc;
+  wc.wr_id = slot.wr.wr_id;
+  wc.status = status;
+  wc.opcode = slot.wr.opcode;
+  wc.qp_num = qp_num_;
+  wc.bytes = static_cast<std::uint32_t>(slot.bytes);
+  push({wc, this, false, end});
+}
+
+void SimQueuePair::complete_receive(const Wc& wc) {
+  ++receives_used_;
+  Cqe cqe{wc, this, true, 0};
+  cqe.wc.qp_num = qp_num_;
+  if (cqe.wc.opcode == Opcode::send) cqe.wc.opcode = Opcode::recv;
+  push(cqe);
+}
+
+void SimQueuePair::push(const Cqe& cqe) {
+  world_.completed(cqe.wc);
+  if (holding_) {
+    held_.push_back(cqe);
+  } else {
+    cq_.push(cqe);
+  }
+}
+
+void SimQueuePair::release_completions() {
+  holding_ = false;
+  for (const Cqe& cqe : held_) cq_.push(cqe);
+  held_.clear();
+}
+
+void SimQueuePair::kill(WcStatus seen_by_peers) {
+  killed_ = true;
+  seen_by_peers_ = seen_by_peers;
+  world_.wake_peers_of(*this);
+}
+
+}  // namespace rdma_rpc::fabric

@@ -1,0 +1,118 @@
+// A queue pair of the simulated fabric: its two queues, its states and its connection. How one request acts
+// on memory is in execution.cc. On the world's thread.
+//
+// Send queue, by ever-growing index:   freed ≤ retired ≤ started ≤ posted
+//   [freed, retired)    carried out; the slot comes back when its completion, or a later one, is polled
+//   [retired, started)  begun: its effect is there (a READ may still be waiting for its moment), not yet
+//   reported [started, posted)   waits for its time, for the peer, or for READs before it
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fabric/sim/completion_queue.h"
+#include "fabric/sim/device.h"
+
+namespace rdma_rpc::fabric {
+
+class SimQueuePair final : public QueuePair {
+ public:
+  SimQueuePair(SimDevice& device, SimCompletionQueue& cq, const QpOptions& options);
+  ~SimQueuePair() override;
+
+  QpState state() const override { return state_; }
+  std::vector<std::byte> local_address() const override;
+  std::string connect(std::span<const std::byte> remote_address) override;
+  std::size_t post_send(std::span<const SendWr> requests) override;
+  std::size_t post_recv(std::span<const RecvWr> requests) override;
+  void to_error() override;
+
+  /// Does all that is due now. Called by the world only.
+  void progress();
+  bool is_ready = false;  // in the world's ready list
+
+  // Called by the completion queue.
+  void sends_polled(std::uint64_t end) { sends_freed_ = end; }
+  void receive_polled() { ++receives_freed_; }
+
+  // Called for the hooks of SimWorld.
+  const SimQueuePair* peer() const { return peer_; }
+  const SimDevice& device() const { return device_; }
+  void kill(WcStatus seen_by_peers);
+  void delay(std::uint64_t extra_ns) { extra_delay_ns_ = extra_ns; }
+  void hold_completions() { holding_ = true; }
+  void release_completions();
+
+ private:
+  enum class Phase : std::uint8_t { queued, reading, done };
+  struct SendSlot {
+    SendWr wr;  // `sges` points into sge_room_
+    std::uint64_t bytes = 0;
+    std::uint64_t due_at = 0;   // queued: when its turn may come; reading: when the READ is carried out
+    std::uint64_t done_at = 0;  // done: when it may be reported
+    std::uint32_t bind_key = 0,
+                  region_key = 0;         // bind_mw: keys, since the objects may be gone when its turn comes
+    WcStatus status = WcStatus::success;  // queued: why it will fail, when that was plain at post
+    Phase phase = Phase::queued;
+  };
+
+  // queue_pair.cc
+  void stage(SendSlot& slot, const SendWr& wr);
+  WcStatus why_malformed(const SendWr& wr, std::uint64_t bytes) const;
+  bool start_some();
+  bool carry_out_reads();
+  void retire();
+  void enter_error();
+  void flush();
+  bool must_wait(const SendSlot& slot) const;
+  bool must_wait_for_peer() const;
+  void finish(SendSlot& slot, WcStatus status);
+  void complete_send(const SendSlot& slot, WcStatus status, std::uint64_t end);
+  void complete_receive(const Wc& wc);
+  void push(const Cqe& cqe);
+  SendSlot& send_slot(std::uint64_t index) { return send_slots_[index & (send_slots_.size() - 1)]; }
+  RecvWr& receive_slot(std::uint64_t index) { return receive_slots_[index & (receive_slots_.size() - 1)]; }
+
+  // execution.cc
+  WcStatus peer_fault() const;
+  bool peer_still_lands() const;
+  WcStatus begin(SendSlot& slot);
+  WcStatus send_to_peer(const SendSlot& slot);
+  WcStatus write_to_peer(const SendSlot& slot);
+  WcStatus read_from_peer(const SendSlot& slot);
+  WcStatus bind_window(const SendSlot& slot);
+  WcStatus invalidate_window(std::uint32_t key);
+  bool gather_ok(const SendSlot& slot) const;
+  void gather(const SendSlot& slot, std::uint64_t to) const;
+  WcStatus refuse_receive(WcStatus status);
+
+  SimDevice& device_;
+  World& world_;
+  SimCompletionQueue& cq_;
+  const QpOptions options_;
+  const std::uint32_t sge_max_;
+
+  QpState state_ = QpState::init;
+  SimQueuePair* peer_ = nullptr;                      // from connect() until the peer is destroyed
+  WcStatus peer_gone_as_ = WcStatus::rem_abort_err;   // what requests get once it is
+  WcStatus seen_by_peers_ = WcStatus::rem_abort_err;  // what requests to this one get once it is killed
+  bool killed_ = false;
+  bool failed_ = false;         // a request has failed: start no other
+  std::uint64_t flush_at_ = 0;  // ERR: from then on nothing moves
+
+  std::vector<SendSlot> send_slots_;
+  std::vector<Sge> sge_room_;
+  std::vector<std::byte> inline_room_;
+  std::uint64_t sends_posted_ = 0, sends_started_ = 0, sends_retired_ = 0, sends_freed_ = 0;
+  std::uint64_t last_due_ns_ = 0, extra_delay_ns_ = 0;
+  std::uint32_t reads_waiting_ = 0;
+
+  std::vector<RecvWr> receive_slots_;
+  std::uint64_t receives_posted_ = 0, receives_used_ = 0, receives_freed_ = 0;
+
+  bool holding_ = false;
+  std::vector<Cqe> held_;
+};
+
+}  // namespace rdma_rpc::fabric

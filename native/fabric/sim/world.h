@@ -1,0 +1,83 @@
+// What all devices of a simulated world share: clock, events, random numbers, keys, queue pairs by number,
+// faults. Internal to this folder. Single-threaded.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "fabric/sim/faults.h"
+#include "fabric/sim/keys.h"
+#include "fabric/sim/sim.h"
+
+namespace rdma_rpc::fabric {
+
+class SimDevice;
+class SimQueuePair;
+
+class World {
+ public:
+  explicit World(SimOptions options);
+
+  const SimOptions& options() const { return options_; }
+  bool scheduled() const { return options_.mode == SimMode::scheduled; }
+  std::uint64_t now() const { return now_; }
+  std::uint64_t token() const { return token_; }
+
+  /// 0 in immediate mode.
+  std::uint64_t latency();
+  std::uint64_t read_extra();
+  std::uint64_t retry_timeout() const { return scheduled() ? options_.retry_timeout_ns : 0; }
+
+  std::uint32_t add(SimQueuePair& qp);  ///< gives it a number that no other will have
+  void remove(SimQueuePair& qp);
+  SimQueuePair* find(std::uint32_t qp_num) const;
+  /// By number, so that what walks over them does so in the same order in each run of a seed.
+  const std::map<std::uint32_t, SimQueuePair*>& queue_pairs() const { return queue_pairs_; }
+
+  /// Has the queue pair look for work at that time; in immediate mode in the next settle(), whatever the
+  /// time.
+  void wake(SimQueuePair& qp, std::uint64_t at);
+  /// Wakes every queue pair whose requests go to this one.
+  void wake_peers_of(const SimQueuePair& qp);
+  /// Immediate mode: carries out everything that can be. Each entry point of the fabric that may make work
+  /// ends with it.
+  void settle();
+  /// Scheduled mode: carries out the next event due by `until`; false when there is none.
+  bool step(std::uint64_t until);
+  void advance_to(std::uint64_t time) { now_ = time; }
+
+  void completed(const Wc& wc);
+
+  void set_stopped(const Device& device, bool stopped);
+  void kill(const Device& device, WcStatus seen_by_peers);
+
+  KeyTable keys;
+  FaultPlan faults;
+  SimCounters counters;
+  std::function<void(const SimTrace&)> observer;
+  std::vector<SimDevice*> devices;  ///< by id - 1; null when closed
+
+ private:
+  struct Event {
+    std::uint64_t time, sequence;  // equal times keep the order in which they were asked for
+    std::uint32_t qp_num;
+  };
+  static bool later(const Event& a, const Event& b) {
+    return a.time != b.time ? a.time > b.time : a.sequence > b.sequence;
+  }
+  std::uint64_t random();
+  std::uint64_t between(std::uint64_t low, std::uint64_t high) { return low + random() % (high - low + 1); }
+
+  const SimOptions options_;
+  const std::uint64_t token_;
+  std::uint64_t now_ = 0, sequence_ = 0, random_state_;
+  std::uint32_t last_qp_num_ = 0;
+  std::vector<Event> events_;  // a heap by later()
+  std::map<std::uint32_t, SimQueuePair*> queue_pairs_;
+  std::vector<SimQueuePair*> ready_;  // room for all queue pairs, so that waking one allocates nothing
+  bool settling_ = false;
+};
+
+}  // namespace rdma_rpc::fabric
