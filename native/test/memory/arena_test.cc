@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ostream>
 #include <set>
 
 #include "fake_device.h"
@@ -16,6 +17,7 @@ constexpr std::size_t MiB = 1024 * KiB;
 
 struct SizeCase {
   std::size_t asked, capacity;
+  friend void PrintTo(const SizeCase& c, std::ostream* out) { *out << c.asked << " bytes"; }
 };
 
 class ArenaSizes : public testing::TestWithParam<SizeCase> {};
@@ -180,26 +182,20 @@ TEST(Arena, TheBudgetIsNeverExceeded) {
   EXPECT_EQ(arena.alloc(4 * KiB), kNoBlock);
 }
 
-struct BudgetCase {
-  std::size_t budget;
-};
-
-class ArenaBudgets : public testing::TestWithParam<BudgetCase> {};
+class ArenaBudgets : public testing::TestWithParam<std::size_t> {};
 
 TEST_P(ArenaBudgets, TheLargestBlockCanBeHadAndNoLargerOne) {
   FakeDevice device;
-  Arena arena(device, {.budget_bytes = GetParam().budget});
+  Arena arena(device, {.budget_bytes = GetParam()});
   const BlockId id = arena.alloc(arena.largest());
   ASSERT_NE(id, kNoBlock);
   EXPECT_GE(arena.at(id).capacity, arena.largest());
   EXPECT_EQ(arena.alloc(arena.largest() + 1), kNoBlock);
-  EXPECT_LE(device.memory_bytes, GetParam().budget);
+  EXPECT_LE(device.memory_bytes, GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, ArenaBudgets,
-                         testing::Values(BudgetCase{4 * KiB}, BudgetCase{20 * KiB}, BudgetCase{64 * KiB},
-                                         BudgetCase{64 * KiB + 1}, BudgetCase{3 * MiB},
-                                         BudgetCase{17 * MiB}));
+                         testing::Values(4 * KiB, 20 * KiB, 64 * KiB, 64 * KiB + 1, 3 * MiB, 17 * MiB));
 
 TEST(Arena, ABudgetOfLessThanAPageGivesNothing) {
   FakeDevice device;

@@ -1,0 +1,22 @@
+# The Node-API addon: native/binding around rdma_rpc_core. Included by CMakeLists.txt when cmake-js configures, which gives
+# CMAKE_JS_INC (node-api-headers and node-addon-api). The product is build/Release/rdma_rpc.node whatever the build
+# directory, since that is where runtime/native.ts looks first.
+
+# Neither of the two header packages has uv.h; it comes with the Node that is installed. libuv keeps its ABI within major 1.
+execute_process(COMMAND node -p "require('path').resolve(require('fs').realpathSync(process.execPath), '../../include/node')"
+                OUTPUT_VARIABLE beside_node OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+find_path(RDMA_RPC_UV_INCLUDE uv.h
+          HINTS "${RDMA_RPC_NODE_INCLUDE}" "$ENV{npm_config_nodedir}/include/node" "${beside_node}" /usr/include/node)
+if(NOT RDMA_RPC_UV_INCLUDE)
+  message(FATAL_ERROR "uv.h was not found: looked in \$npm_config_nodedir/include/node, ${beside_node} and /usr/include/node. "
+                      "Set npm_config_nodedir to a Node installation that has its headers, or install libuv1-dev.")
+endif()
+
+file(GLOB binding_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cc)
+add_library(rdma_rpc MODULE ${binding_sources})
+target_link_libraries(rdma_rpc PRIVATE rdma_rpc_core)
+# SYSTEM: their headers are not written for -Wconversion.
+target_include_directories(rdma_rpc SYSTEM PRIVATE ${CMAKE_JS_INC} ${RDMA_RPC_UV_INCLUDE})
+target_compile_definitions(rdma_rpc PRIVATE NAPI_VERSION=9 NODE_ADDON_API_DISABLE_CPP_EXCEPTIONS)
+set_target_properties(rdma_rpc PROPERTIES PREFIX "" SUFFIX ".node"
+                      LIBRARY_OUTPUT_DIRECTORY ${CMAKE_SOURCE_DIR}/build/Release)

@@ -1,0 +1,71 @@
+/** Runs a command for a script: its output is kept and shown only when it fails, unless the caller wants it live. */
+import { spawn } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '');
+
+/** No command of ours takes longer than this unless it hangs. */
+const LIMIT_MS = 15 * 60_000;
+
+const HEAD_LINES = 40;
+const TAIL_LINES = 40;
+
+/** Of a failed command's output: the beginning, where compilers say what is wrong, and the end. */
+export function excerpt(output) {
+  const lines = output.trimEnd().split('\n');
+  const left = lines.length - HEAD_LINES - TAIL_LINES;
+  if (left <= 0) return lines.join('\n');
+  return [...lines.slice(0, HEAD_LINES), `… ${left} lines …`, ...lines.slice(-TAIL_LINES)].join('\n');
+}
+
+/** Thrown by `run`; `output` is what the command printed. */
+export class CommandFailed extends Error {
+  constructor(command, code, output) {
+    super(`${command.join(' ')} ended with ${code}`);
+    this.output = output;
+  }
+}
+
+/**
+ * Runs `command` in the project's root without stdin. Resolves to what it printed; rejects with CommandFailed.
+ * `live: true` passes the output through as well.
+ */
+export function run(command, { env = {}, live = false } = {}) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command[0], command.slice(1), {
+      cwd: root,
+      env: { ...process.env, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout: LIMIT_MS,
+    });
+    let output = '';
+    const take = (stream) => (chunk) => {
+      output += chunk;
+      if (live) stream.write(chunk);
+    };
+    child.stdout.on('data', take(process.stdout));
+    child.stderr.on('data', take(process.stderr));
+    child.on('error', (error) => reject(new CommandFailed(command, error.message, '')));
+    child.on('close', (code, signal) => {
+      if (code === 0) resolve(output);
+      else reject(new CommandFailed(command, code ?? signal, excerpt(output)));
+    });
+  });
+}
+
+/** Path of a program on PATH, or undefined. */
+export function which(program) {
+  return (process.env.PATH ?? '')
+    .split(delimiter)
+    .map((dir) => join(dir, program))
+    .find((path) => {
+      try {
+        accessSync(path, constants.X_OK);
+        return true;
+      } catch {
+        return false;
+      }
+    });
+}

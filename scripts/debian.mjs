@@ -1,0 +1,71 @@
+/**
+ * Debian packages that a build needs. Missing ones are installed with root or password-less sudo; without either the
+ * exact command is printed and the caller goes on with less.
+ */
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { run, which } from './command.mjs';
+import { progress } from './step.mjs';
+
+const beside = join(dirname(dirname(process.execPath)), 'include', 'node');
+const uvPlaces = [
+  join(process.env.npm_config_nodedir ?? '/usr', 'include', 'node'),
+  beside,
+  '/usr/include/node',
+  '/usr/include',
+];
+
+/** What is needed, how to see that it is there, and the package that brings it. */
+const NEEDS = {
+  build: [
+    { debian: 'g++', present: () => which('c++') !== undefined || which('g++') !== undefined },
+    { debian: 'cmake', present: () => which('cmake') !== undefined },
+    { debian: 'make', present: () => which('ninja') !== undefined || which('make') !== undefined },
+    { debian: 'libuv1-dev', present: () => uvPlaces.some((place) => existsSync(join(place, 'uv.h'))) },
+  ],
+  tests: [
+    {
+      debian: 'libgtest-dev',
+      present: () => ['/usr', '/usr/local'].some((prefix) => existsSync(`${prefix}/include/gtest/gtest.h`)),
+    },
+  ],
+  format: [{ debian: 'clang-format', present: () => which('clang-format') !== undefined }],
+};
+
+/** Packages of `purpose` ('build', 'tests' or 'format') that are not there. */
+export function missing(purpose) {
+  return NEEDS[purpose].filter((need) => !need.present()).map((need) => need.debian);
+}
+
+function asRoot() {
+  if (process.getuid?.() === 0) return [];
+  if (which('sudo') === undefined) return undefined;
+  return spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore' }).status === 0 ? ['sudo', '-n'] : undefined;
+}
+
+/** Installs what `purpose` lacks. Resolves to '' or to why something is still missing, with the command to run. */
+export async function install(purpose) {
+  const packages = missing(purpose);
+  if (packages.length === 0) return '';
+  const command = ['apt-get', 'install', '-y', '--no-install-recommends', ...packages];
+  const advice = `missing: ${packages.join(', ')}. Install with: sudo ${command.join(' ')}`;
+  const prefix = asRoot();
+  if (which('apt-get') === undefined)
+    return `missing: ${packages.join(', ')} (and no apt-get to install with)`;
+  if (prefix === undefined) return `${advice} (neither root nor password-less sudo here)`;
+  const apt = (args) => run([...prefix, ...args], { env: { DEBIAN_FRONTEND: 'noninteractive' } });
+  try {
+    await progress(`Debian packages: ${packages.join(', ')}`, async () => {
+      try {
+        await apt(command);
+      } catch {
+        await apt(['apt-get', 'update']);
+        await apt(command);
+      }
+    });
+    return '';
+  } catch (error) {
+    return `${advice} (${error.message})`;
+  }
+}

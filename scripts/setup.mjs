@@ -1,0 +1,126 @@
+/**
+ * Makes the project ready to run: npm packages, Debian packages, addon, TypeScript, generated code. Every step is skipped
+ * when nothing that it reads has changed. Plain JavaScript without dependencies, since it runs before npm has installed any.
+ *
+ *   node scripts/setup.mjs [--tests]     --tests: GoogleTest too, for the native tests
+ */
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { CommandFailed, root, run } from './command.mjs';
+import * as debian from './debian.mjs';
+import { installNpmPackages } from './npm-packages.mjs';
+import { step } from './step.mjs';
+
+const NODE_MIN = [20, 17];
+const ADDON = 'build/Release/rdma_rpc.node';
+const PREBUILT = `prebuilds/${process.platform}-${process.arch}/rdma_rpc.node`;
+const tsc = ['node', 'node_modules/typescript/bin/tsc'];
+
+function checkNode() {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+  if (major > NODE_MIN[0] || (major === NODE_MIN[0] && minor >= NODE_MIN[1])) return;
+  throw new Error(`Node ${NODE_MIN.join('.')} or later is needed, this is ${process.versions.node}`);
+}
+
+async function buildAddon() {
+  const lacking = await debian.install('build');
+  if (lacking !== '') {
+    if (![ADDON, PREBUILT].some((path) => existsSync(join(root, path)))) {
+      throw new Error(`the addon cannot be built and nothing can run. ${lacking}`);
+    }
+    console.log(`! the addon is used as it is, not rebuilt: ${lacking}`);
+    return false;
+  }
+  return step({
+    name: 'addon',
+    title: 'native addon (CMake)',
+    inputs: ['CMakeLists.txt', 'native', 'node_modules/node-addon-api/package.json'],
+    ignore: ['native/test'],
+    outputs: [ADDON],
+    action: () =>
+      run(['node', 'node_modules/cmake-js/bin/cmake-js', 'build', '-O', 'build/addon', '-p', '2']),
+  });
+}
+
+const compile = (name, title, config, inputs, output) =>
+  step({
+    name,
+    title,
+    inputs: [config, 'tsconfig.json', 'package-lock.json', ...inputs],
+    outputs: [output],
+    action: () =>
+      run([...tsc, '-p', config, '--incremental', '--tsBuildInfoFile', `dist/.${name}.tsbuildinfo`]),
+  });
+
+function generate() {
+  const targets = JSON.parse(readFileSync(join(root, 'scripts/gen-targets.json'), 'utf8'));
+  return step({
+    name: 'generate',
+    title: `generated code (${targets.map((target) => target.out).join(', ')})`,
+    inputs: [
+      'scripts/gen-targets.json',
+      'codegen',
+      'cli',
+      'proto',
+      ...targets.flatMap(({ files, include }) => [...files, include]),
+    ],
+    ignore: targets.map((target) => target.out),
+    outputs: targets.map((target) => target.out),
+    action: async () => {
+      for (const { files, include, out } of targets) {
+        await run(['node', 'dist/cli/main.js', 'gen', ...files, '-o', out, '-I', include]);
+      }
+    },
+  });
+}
+
+/** Removes compiled files whose source has gone: they would still be imported, tested or packed. */
+function prune(dir = 'dist') {
+  for (const entry of readdirSync(join(root, dir), { withFileTypes: true })) {
+    const path = join(dir, entry.name);
+    if (entry.isDirectory()) prune(path);
+    const source = path.replace(/^dist\//, '').replace(/(\.d\.ts|\.js)(\.map)?$/, '.ts');
+    if (source.endsWith('.ts') && !existsSync(join(root, source))) rmSync(join(root, path));
+  }
+}
+
+async function setup(args) {
+  checkNode();
+  const did = [await installNpmPackages(), await buildAddon()];
+  // The generator first: tests and examples import what it makes.
+  did.push(
+    await compile(
+      'generator',
+      'TypeScript: generator',
+      'tsconfig.codegen.json',
+      ['codegen', 'cli', 'runtime'],
+      'dist/cli/main.js',
+    ),
+  );
+  did.push(await generate());
+  did.push(
+    await compile(
+      'all',
+      'TypeScript: everything',
+      'tsconfig.json',
+      ['runtime', 'codegen', 'cli', 'examples', 'test', 'bench'],
+      'dist/runtime/index.js',
+    ),
+  );
+  if (did.includes(true)) prune();
+  if (args.includes('--tests')) {
+    const lacking = await debian.install('tests');
+    if (lacking !== '') console.log(`! native tests are left out: ${lacking}`);
+  }
+  return did.includes(true);
+}
+
+const begin = performance.now();
+try {
+  const worked = await setup(process.argv.slice(2));
+  const seconds = ((performance.now() - begin) / 1000).toFixed(1);
+  console.log(`setup: ${worked ? 'done' : 'everything is up to date'} (${seconds} s)`);
+} catch (error) {
+  console.error(`setup: ${error instanceof CommandFailed ? 'the step above failed: ' : ''}${error.message}`);
+  process.exit(1);
+}

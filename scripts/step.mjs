@@ -1,0 +1,75 @@
+/**
+ * A step of a build: skipped while its inputs have the content that they had when it last succeeded, otherwise run with a
+ * line of progress. The fingerprints are in build/.stamps.
+ */
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { CommandFailed, excerpt, root } from './command.mjs';
+
+const stamps = join(root, 'build', '.stamps');
+const SKIPPED = new Set(['node_modules', 'dist', 'build', '.git']);
+const TICK_MS = 1000;
+
+function* filesUnder(path, ignore) {
+  const stat = statSync(join(root, path), { throwIfNoEntry: false });
+  if (stat === undefined || ignore.includes(path)) return;
+  if (!stat.isDirectory()) {
+    yield path;
+    return;
+  }
+  for (const name of readdirSync(join(root, path)).sort()) {
+    if (!SKIPPED.has(name)) yield* filesUnder(join(path, name), ignore);
+  }
+}
+
+/** Hash of the names and contents of all files under `paths` (relative to the root), and of `salt`. */
+export function fingerprint(paths, { ignore = [], salt = '' } = {}) {
+  const hash = createHash('sha256').update(`${process.version} ${root} ${salt}`);
+  for (const path of paths) {
+    for (const file of filesUnder(path, ignore)) {
+      hash.update(`\0${file}\0`).update(readFileSync(join(root, file)));
+    }
+  }
+  return hash.digest('hex');
+}
+
+/** Runs `action` under a line that tells what is going on and, on a terminal, for how long. */
+export async function progress(title, action) {
+  const begin = performance.now();
+  const seconds = () => `${((performance.now() - begin) / 1000).toFixed(1)} s`;
+  const terminal = process.stdout.isTTY === true;
+  const timer = terminal
+    ? setInterval(() => process.stdout.write(`\r  ${title} … ${seconds()} `), TICK_MS)
+    : undefined;
+  process.stdout.write(terminal ? `  ${title} …` : `  ${title} …\n`);
+  const end = (line) => {
+    clearInterval(timer);
+    process.stdout.write(`${terminal ? '\r\x1b[K' : ''}${line}\n`);
+  };
+  try {
+    const result = await action();
+    end(`✓ ${title} (${seconds()})`);
+    return result;
+  } catch (error) {
+    end(`✗ ${title} (${seconds()})`);
+    if (error instanceof CommandFailed && error.output !== '') console.error(excerpt(error.output));
+    throw error;
+  }
+}
+
+/**
+ * Runs `action` unless `inputs` are unchanged since it last succeeded and all `outputs` exist. Returns whether it ran.
+ * The fingerprint is taken before: an input edited meanwhile makes the step run again next time.
+ */
+export async function step({ name, title, inputs, outputs, ignore, salt, action }) {
+  const stamp = join(stamps, name);
+  const now = fingerprint(inputs, { ignore, salt });
+  const before = existsSync(stamp) ? readFileSync(stamp, 'utf8') : '';
+  if (before === now && outputs.every((output) => existsSync(join(root, output)))) return false;
+  rmSync(stamp, { force: true });
+  await progress(title, action);
+  mkdirSync(stamps, { recursive: true });
+  writeFileSync(stamp, now);
+  return true;
+}

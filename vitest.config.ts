@@ -1,0 +1,23 @@
+/** Tests run on the sources; only tests that start processes or pack the package use dist. */
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+const source = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+
+export default defineConfig({
+  resolve: {
+    // Whole names only, so that `rdma-rpc/codec` is not taken for a path under `rdma-rpc`.
+    alias: [
+      { find: /^rdma-rpc$/, replacement: source('runtime/index.ts') },
+      { find: /^rdma-rpc\/codec$/, replacement: source('runtime/codec/index.ts') },
+      { find: /^rdma-rpc\/codegen$/, replacement: source('codegen/index.ts') },
+    ],
+  },
+  test: {
+    include: ['test/**/*.test.ts'],
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 30_000,
+    hookTimeout: 30_000,
+  },
+});
