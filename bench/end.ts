@@ -1,0 +1,53 @@
+/**
+ * One of the two processes of a pair: `node end.js server|client <EndArguments as JSON>`. The server serves until it is told to stop; the
+ * client measures the scenarios that it is sent. Started by pair.ts.
+ */
+import { handlers } from './handlers.ts';
+import { measure } from './measure.ts';
+import type { EndArguments, FromEnd, ToEnd } from './messages.ts';
+import { loadPeer } from './peers.ts';
+
+const send = (message: FromEnd): void => {
+  process.send?.(message);
+};
+const reasonOf = (error: unknown): string =>
+  error instanceof Error ? (error.stack ?? error.message) : String(error);
+
+async function server(options: EndArguments): Promise<void> {
+  const peer = await loadPeer(options.peer);
+  const serving = await peer.serve(options, handlers);
+  process.on('message', async (message: ToEnd) => {
+    if (message.type !== 'stop') return;
+    await serving.close();
+    process.exit(0);
+  });
+}
+
+async function client(options: EndArguments): Promise<void> {
+  const peer = await loadPeer(options.peer);
+  const connected = await peer.connect(options);
+  process.on('message', async (message: ToEnd) => {
+    if (message.type === 'stop') {
+      await connected.close();
+      process.exit(0);
+    }
+    const { scenario, window, serverPid } = message;
+    try {
+      const measurement = await measure(connected, scenario, window, [process.pid, serverPid]);
+      send({ type: 'measured', measurement });
+    } catch (error) {
+      send({ type: 'failed', reason: reasonOf(error) });
+    }
+  });
+}
+
+const role = process.argv[2] === 'server' ? server : client;
+process.on('disconnect', () => process.exit(1));
+role(JSON.parse(process.argv[3] ?? '{}') as EndArguments).then(
+  () => send({ type: 'ready' }),
+  (error: unknown) => {
+    send({ type: 'failed', reason: reasonOf(error) });
+    process.exitCode = 1;
+    process.disconnect();
+  },
+);

@@ -1,0 +1,119 @@
+/** What the benchmark must show, as ratios within one run wherever two peers can be compared. Used by the report. */
+import type { Row } from './rows.ts';
+
+export interface Verdict {
+  goal: string;
+  /** What was measured, in words. */
+  found: string;
+  /** undefined: a row that it needs is not in this run. */
+  reached: boolean | undefined;
+}
+
+type Find = (scenario: string, peer?: string) => Row | undefined;
+interface Goal {
+  goal: string;
+  judge(find: Find): { found: string; reached: boolean } | undefined;
+}
+
+const own = 'rdma-rpc';
+/** Mercury 2.4.1 over na+sm, bulk pull of 1 MiB; recorded on this class of machine, not part of the run. */
+const mercuryBytesPerSecond = 4.8e9;
+/** Below this the kernel's own bookkeeping is what is seen. */
+const idleMaxPercent = 0.5;
+
+const times = (ratio: number): string => `${ratio >= 10 ? ratio.toFixed(0) : ratio.toFixed(2)} ×`;
+const percent = (share: number): string => `${(100 * share).toFixed(0)} %`;
+
+function callsShareOfLimit(scenario: string, least: number): Goal {
+  return {
+    goal: `${scenario}: at least ${percent(least)} of the limit's calls/s`,
+    judge(find) {
+      const ours = find(scenario);
+      const limit = find(scenario, 'limit');
+      if (ours === undefined || limit === undefined) return undefined;
+      const share = ours.callsPerSecond / limit.callsPerSecond;
+      return { found: percent(share), reached: share >= least };
+    },
+  };
+}
+
+function p50TimesLimit(scenario: string, most: number): Goal {
+  return {
+    goal: `${scenario}: p50 at most ${most} × the limit's (same placement)`,
+    judge(find) {
+      const ours = find(scenario);
+      const limit = find(scenario, 'limit');
+      if (ours === undefined || limit === undefined) return undefined;
+      const ratio = ours.p50Us / limit.p50Us;
+      return {
+        found: `${times(ratio)} (${ours.p50Us.toFixed(2)} us, ${ours.placement})`,
+        reached: ratio <= most,
+      };
+    },
+  };
+}
+
+function callsTimesGrpc(scenario: string, least: number): Goal {
+  return {
+    goal: `${scenario}: at least ${least} × grpc-js`,
+    judge(find) {
+      const ours = find(scenario);
+      const grpc = find(scenario, 'grpc-js');
+      if (ours === undefined || grpc === undefined) return undefined;
+      const ratio = ours.callsPerSecond / grpc.callsPerSecond;
+      return { found: times(ratio), reached: ratio >= least };
+    },
+  };
+}
+
+const goals: readonly Goal[] = [
+  callsShareOfLimit('echo-32B-x256', 0.45),
+  callsTimesGrpc('echo-32B-x256', 200),
+  callsShareOfLimit('echo-32B-x32', 0.45),
+  p50TimesLimit('echo-32B-x1', 2),
+  p50TimesLimit('asleep-32B-x1', 2),
+  {
+    goal: 'asleep-32B-x1: p50 below a bare node:net socket (same placement)',
+    judge(find) {
+      const ours = find('asleep-32B-x1');
+      const bare = find('asleep-32B-x1', 'net bare');
+      if (ours === undefined || bare === undefined) return undefined;
+      return {
+        found: `${ours.p50Us.toFixed(1)} us against ${bare.p50Us.toFixed(1)} us`,
+        reached: ours.p50Us < bare.p50Us,
+      };
+    },
+  },
+  callsTimesGrpc('put-1MiB-x8', 20),
+  {
+    goal: `put-1MiB-x8: at least Mercury's bulk write (${mercuryBytesPerSecond / 1e9} GB/s, an earlier run)`,
+    judge(find) {
+      const ours = find('put-1MiB-x8');
+      if (ours === undefined) return undefined;
+      return {
+        found: `${(ours.bytesPerSecond / 1e9).toFixed(1)} GB/s`,
+        reached: ours.bytesPerSecond >= mercuryBytesPerSecond,
+      };
+    },
+  },
+  callsTimesGrpc('echo-64KiB-x8', 20),
+  callsTimesGrpc('echo-1MiB-x8', 15),
+  {
+    goal: `idle, connected: at most ${idleMaxPercent} % of a CPU, both processes together`,
+    judge(find) {
+      const ours = find('idle');
+      if (ours === undefined) return undefined;
+      return { found: `${ours.cpuPercent.toFixed(2)} %`, reached: ours.cpuPercent <= idleMaxPercent };
+    },
+  },
+];
+
+/** One verdict for each goal, in the goals' order. */
+export function judge(rows: readonly Row[]): Verdict[] {
+  const find: Find = (scenario, peer = own) =>
+    rows.find((row) => row.scenario === scenario && row.peer === peer);
+  return goals.map(({ goal, judge: judgeGoal }) => {
+    const verdict = judgeGoal(find);
+    return { goal, found: verdict?.found ?? 'not run', reached: verdict?.reached };
+  });
+}

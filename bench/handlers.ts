@@ -1,0 +1,26 @@
+/** The handlers that every peer serves, and the payload that proves that they read it. Both processes use this file. */
+import type { BenchHandlers, Msg } from './peer.ts';
+
+const lastByte = 0xff;
+
+/** Fills a payload so that `lastByte` is its last byte and nowhere else. */
+export function fillPayload(payload: Uint8Array): void {
+  for (let i = 0; i < payload.length; i++) payload[i] = i % 251;
+  if (payload.length > 0) payload[payload.length - 1] = lastByte;
+}
+
+/** How many bytes there are up to the last one: reads them all, at the speed of memchr. 0: the payload is not a whole one. */
+export function readPayload(payload: Uint8Array): number {
+  return Buffer.prototype.indexOf.call(payload, lastByte) + 1;
+}
+
+const empty = new Uint8Array(0);
+
+export const handlers: BenchHandlers = {
+  async echo(message: Msg): Promise<Msg> {
+    return { payload: message.payload, id: message.id };
+  },
+  async put(message: Msg): Promise<Msg> {
+    return { payload: empty, id: readPayload(message.payload) };
+  },
+};

@@ -1,0 +1,25 @@
+// Making and mapping the limit's shared memory. Called by the addon once per process.
+#include "shared.h"
+
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace limit {
+
+bool create(int& memory, int (&wake)[2]) {
+  memory = memfd_create("rdma-rpc-bench-limit", 0);
+  if (memory < 0 || ftruncate(memory, static_cast<off_t>(kBytes)) != 0) return false;
+  for (int& fd : wake) {
+    fd = eventfd(0, EFD_NONBLOCK);
+    if (fd < 0) return false;
+  }
+  return true;
+}
+
+Shared* map(int memory) {
+  void* base = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+  return base == MAP_FAILED ? nullptr : static_cast<Shared*>(base);
+}
+
+}  // namespace limit

@@ -1,0 +1,39 @@
+// The shared memory of the limit: a page of flags, two rings of 64-byte slots and a pool for payloads, all in
+// one memfd. Each ring has one producer (the side of that number) and one consumer (the other side). There is
+// no flow control: JS keeps fewer calls in flight than a ring has slots, so a producer never meets an unread
+// slot. Called by the pump and the addon, on the thread of the event loop.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace limit {
+
+inline constexpr std::uint32_t kSlots = 1024;  ///< a power of two, more than the 256 calls in flight
+inline constexpr std::uint32_t kSlotBytes = 64;
+inline constexpr std::size_t kRingsOffset = 4096;
+inline constexpr std::size_t kPoolOffset = kRingsOffset + 2 * std::size_t{kSlots} * kSlotBytes;
+inline constexpr std::size_t kPoolBytes =
+    std::size_t{2} * 8 * (std::size_t{16} << 20);  ///< 8 buffers of 16 MiB a side
+inline constexpr std::size_t kBytes = kPoolOffset + kPoolBytes;
+
+/// What one side writes and the other reads; a cache line for each rhythm of change.
+struct Side {
+  alignas(64)
+      std::atomic<std::uint32_t> published;  ///< slots of its ring that are complete, counted since the start
+  alignas(64) std::atomic<std::uint32_t> sleeping;  ///< 1: ring its eventfd after publishing
+  alignas(64) std::atomic<std::uint32_t> cpu;       ///< where it last ran
+};
+struct Shared {
+  Side side[2];
+};
+static_assert(sizeof(Shared) <= kRingsOffset);
+
+/// A memfd of kBytes and one eventfd a side; all without close-on-exec, to be inherited. False with errno
+/// set.
+bool create(int& memory, int (&wake)[2]);
+/// Null with errno set.
+Shared* map(int memory);
+
+}  // namespace limit

@@ -1,0 +1,19 @@
+/** What the orchestrator and its two processes say to each other over Node's IPC channel. */
+import type { Window } from './measure.ts';
+import type { Measurement } from './rows.ts';
+import type { Scenario } from './scenarios.ts';
+
+/** The third argument of both processes, as JSON. */
+export interface EndArguments {
+  peer: string;
+  socket: string;
+  polling: 'adaptive' | 'event';
+  descriptors: readonly number[];
+}
+
+export type ToEnd = { type: 'run'; scenario: Scenario; window: Window; serverPid: number } | { type: 'stop' };
+
+export type FromEnd =
+  | { type: 'ready' }
+  | { type: 'measured'; measurement: Measurement }
+  | { type: 'failed'; reason: string };

@@ -1,0 +1,52 @@
+/** The command line of `npm run bench -- …`. */
+import { InvalidArgumentError, program } from 'commander';
+
+export interface Options {
+  /** File for the rows, as a JSON array. */
+  json?: string;
+  /** Only scenarios and peers whose name begins with one of these. */
+  only: string[];
+  rounds: number;
+  /** One short round: a check that everything runs, not a measurement. */
+  quick: boolean;
+}
+
+function roundsOf(text: string): number {
+  const rounds = Number(text);
+  if (!Number.isInteger(rounds) || rounds < 1 || rounds > 100) throw new InvalidArgumentError('1 to 100');
+  return rounds;
+}
+
+export function parseOptions(argv: readonly string[]): Options {
+  program
+    .name('npm run bench --')
+    .description('Measures rdma-rpc beside other frameworks: two processes, interleaved rounds, medians.')
+    .option('--json <file>', 'write the rows to this file')
+    .option('--only <name...>', 'scenarios or peers whose name begins so, for example: echo-32B limit', [])
+    .option('--rounds <n>', 'interleaved rounds', roundsOf, 3)
+    .option('--quick', 'one short round: shows that everything runs, measures little', false)
+    .parse(argv as string[]);
+  return program.opts<Options>();
+}
+
+/** Splits `only` into what names scenarios and what names peers. Throws for a name that is neither. */
+export function select(
+  only: readonly string[],
+  scenarioNames: readonly string[],
+  peerNames: readonly string[],
+): { scenarios: string[]; peers: string[] } {
+  const starting = (names: readonly string[], wanted: readonly string[]): string[] =>
+    names.filter((name) => wanted.some((prefix) => name.startsWith(prefix)));
+  for (const name of only) {
+    if (starting([...scenarioNames, ...peerNames], [name]).length > 0) continue;
+    throw new Error(
+      `--only ${name}: no scenario or peer begins so. ${scenarioNames.join(' ')} | ${peerNames.join(' ')}`,
+    );
+  }
+  const scenarios = starting(scenarioNames, only);
+  const peers = starting(peerNames, only);
+  return {
+    scenarios: scenarios.length > 0 ? scenarios : [...scenarioNames],
+    peers: peers.length > 0 ? peers : [...peerNames],
+  };
+}

@@ -1,0 +1,136 @@
+/** A server process and a client process of one peer, started, asked and stopped by the orchestrator. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { cpuMeter } from './cpu.ts';
+import type { Window } from './measure.ts';
+import type { FromEnd, ToEnd } from './messages.ts';
+import type { Peer } from './peer.ts';
+import type { Measurement } from './rows.ts';
+import type { Scenario } from './scenarios.ts';
+
+const readyMaxMs = 20_000;
+/** Beyond the window of a scenario: the slowest peer answers eight 16 MiB calls in well under this. */
+const overrunMaxMs = 30_000;
+const stopMaxMs = 3_000;
+/** Node's own descriptors of a child: stdin, stdout, stderr and the IPC channel. */
+const firstDescriptor = 4;
+
+const endFile = fileURLToPath(new URL('./end.js', import.meta.url));
+let pairs = 0;
+
+export class Pair {
+  private readonly server: ChildProcess;
+  private readonly client: ChildProcess;
+  private readonly socket: string;
+
+  private constructor(server: ChildProcess, client: ChildProcess, socket: string) {
+    this.server = server;
+    this.client = client;
+    this.socket = socket;
+  }
+
+  /** Rejects with the reason when either side does not come up. */
+  static async start(peer: Peer, scenario: Pick<Scenario, 'polling' | 'pinned'>): Promise<Pair> {
+    const socket = join(tmpdir(), `rdma-rpc-bench-${process.pid}-${++pairs}.sock`);
+    const inherited = peer.descriptors?.() ?? [];
+    const descriptors = inherited.map((_, index) => firstDescriptor + index);
+    const options = JSON.stringify({ peer: peer.name, socket, polling: scenario.polling, descriptors });
+    const start = (role: string): ChildProcess => {
+      const command = [process.execPath, ...nodeFlags(role), endFile, role, options];
+      const [file = '', ...rest] = scenario.pinned ? ['taskset', '-c', '0', ...command] : command;
+      return spawn(file, rest, { stdio: ['ignore', 'inherit', 'inherit', 'ipc', ...inherited] });
+    };
+    const server = start('server');
+    try {
+      await reply(server, readyMaxMs);
+      const client = start('client');
+      const pair = new Pair(server, client, socket);
+      await reply(client, readyMaxMs).catch(async (error: unknown) => {
+        await pair.stop();
+        throw error;
+      });
+      return pair;
+    } catch (error) {
+      server.kill('SIGKILL');
+      throw error;
+    } finally {
+      for (const descriptor of inherited) closeSync(descriptor);
+    }
+  }
+
+  /** Rejects with the reason when a call failed or nothing came back in time. */
+  async run(scenario: Scenario, window: Window): Promise<Measurement> {
+    if (scenario.kind === 'idle') return await this.idle(window);
+    const message: ToEnd = { type: 'run', scenario, window, serverPid: this.server.pid ?? 0 };
+    this.client.send(message);
+    const answer = await reply(this.client, window.warmupMs + window.measureMs + overrunMaxMs);
+    if (answer.type !== 'measured') throw new Error(`unexpected ${answer.type}`);
+    return answer.measurement;
+  }
+
+  /** CPU of both processes while nothing is asked of them. The warm-up lets spinning, collection and compilation end first. */
+  private async idle(window: Window): Promise<Measurement> {
+    await new Promise((done) => setTimeout(done, Math.max(300, window.warmupMs)));
+    const cpuPercent = cpuMeter([this.server.pid ?? 0, this.client.pid ?? 0]);
+    await new Promise((done) => setTimeout(done, window.measureMs));
+    return { callsPerSecond: 0, bytesPerSecond: 0, p50Us: 0, p99Us: 0, p999Us: 0, cpuPercent: cpuPercent() };
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([stopped(this.client), stopped(this.server)]);
+    rmSync(this.socket, { force: true });
+  }
+}
+
+/** Extra flags of a measured process, for profiling one side: `RDMA_RPC_BENCH_CLIENT_FLAGS="--perf-basic-prof" npm run bench …`. */
+function nodeFlags(role: string): string[] {
+  return (process.env[`RDMA_RPC_BENCH_${role.toUpperCase()}_FLAGS`] ?? '')
+    .split(' ')
+    .filter((flag) => flag !== '');
+}
+
+function reply(child: ChildProcess, timeoutMs: number): Promise<FromEnd> {
+  return new Promise((resolve, reject) => {
+    const done = (): void => {
+      clearTimeout(timer);
+      child.off('message', onMessage);
+      child.off('exit', onExit);
+      child.off('error', onError);
+    };
+    const fail = (reason: string): void => {
+      done();
+      reject(new Error(reason));
+    };
+    const onMessage = (message: FromEnd): void => {
+      if (message.type === 'failed') {
+        fail(message.reason);
+        return;
+      }
+      done();
+      resolve(message);
+    };
+    const onExit = (code: number | null, signal: string | null): void =>
+      fail(`the process ended (${signal ?? code})`);
+    const onError = (error: Error): void => fail(error.message);
+    const timer = setTimeout(() => fail(`no answer within ${timeoutMs} ms`), timeoutMs);
+    child.on('message', onMessage);
+    child.on('exit', onExit);
+    child.on('error', onError);
+  });
+}
+
+function stopped(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => child.kill('SIGKILL'), stopMaxMs);
+    child.on('exit', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+    const message: ToEnd = { type: 'stop' };
+    if (child.connected) child.send(message, () => {});
+  });
+}

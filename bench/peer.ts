@@ -1,0 +1,48 @@
+/**
+ * What the harness asks of each framework that it measures. Ours and the limit are TypeScript in this folder; the others
+ * are plain modules in bench/peers with dependencies of their own. `serve` runs in the server process, `connect` in the client process.
+ */
+
+export interface Msg {
+  payload: Uint8Array;
+  id: number;
+}
+
+/** The same two handlers for every peer (bench/handlers.ts). */
+export interface BenchHandlers {
+  echo(message: Msg): Promise<Msg>;
+  /** Reads every byte of the payload; the answer's id is how many that were. */
+  put(message: Msg): Promise<Msg>;
+}
+
+export interface EndOptions {
+  /** Path of a unix socket that this pair of processes has to itself. */
+  socket: string;
+  /** 'event': both sides sleep when there is nothing to do. Peers on sockets always do. */
+  polling: 'adaptive' | 'event';
+  /** What `descriptors()` made, as inherited by this process. */
+  descriptors: readonly number[];
+}
+
+export interface BenchServer {
+  close(): Promise<void>;
+}
+
+export interface BenchClient {
+  /** Memory for the requests of one worker (at most 8 of them), reused call after call: the kind of memory the peer likes best. */
+  buffer(worker: number, bytes: number): Uint8Array;
+  /** The answer may lie in memory that the same worker's next call overwrites. */
+  echo(message: Msg, worker: number): Promise<Msg>;
+  put(message: Msg, worker: number): Promise<Msg>;
+  close(): Promise<void>;
+}
+
+export interface Peer {
+  readonly name: string;
+  /** What carries the bytes: `shm`, `unix` … */
+  readonly fabric: string;
+  /** Descriptors for both processes to inherit, made by the process that starts them. */
+  descriptors?(): number[];
+  serve(options: EndOptions, handlers: BenchHandlers): Promise<BenchServer>;
+  connect(options: EndOptions): Promise<BenchClient>;
+}

@@ -1,0 +1,28 @@
+/** The frameworks that are compared, by name. A process loads only the one that it runs. */
+import { packageRoot } from './paths.ts';
+import type { Peer } from './peer.ts';
+
+const loaders: Readonly<Record<string, () => Promise<Peer>>> = {
+  'rdma-rpc': async () => (await import('./ours.ts')).ours,
+  limit: async () => (await import('./limit/limit.ts')).limit,
+  'grpc-js': () => external('grpc-js'),
+  'connect-node': () => external('connect-node'),
+  'net+protobufjs': () => external('net-protobufjs'),
+  'net bare': () => external('net-bare'),
+};
+
+export const peerNames: readonly string[] = Object.keys(loaders);
+/** Peers that spin after traffic when `polling` is 'adaptive'; the others wait in the kernel. */
+export const pollingPeers: readonly string[] = ['rdma-rpc', 'limit'];
+
+async function external(file: string): Promise<Peer> {
+  const module = (await import(`${packageRoot}/bench/peers/${file}.mjs`)) as { peer: Peer };
+  return module.peer;
+}
+
+/** Throws for a name that is not one of `peerNames`, and when the peer's packages are not installed. */
+export async function loadPeer(name: string): Promise<Peer> {
+  const load = loaders[name];
+  if (load === undefined) throw new Error(`no peer "${name}"; there are: ${peerNames.join(', ')}`);
+  return await load();
+}

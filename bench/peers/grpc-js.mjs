@@ -1,0 +1,60 @@
+// @grpc/grpc-js with protobufjs, over a unix socket. Message limits lifted, everything else at its defaults.
+import grpc from '@grpc/grpc-js';
+import { Msg, numberOf } from './schema.mjs';
+
+const serialize = (message) => Msg.encode(message).finish();
+const deserialize = (bytes) => {
+  const { payload, id } = Msg.decode(bytes);
+  return { payload, id: numberOf(id) };
+};
+const method = (name) => ({
+  path: `/bench.v1.Bench/${name}`,
+  requestStream: false,
+  responseStream: false,
+  requestSerialize: serialize,
+  requestDeserialize: deserialize,
+  responseSerialize: serialize,
+  responseDeserialize: deserialize,
+});
+const service = { echo: method('Echo'), put: method('Put') };
+const options = { 'grpc.max_receive_message_length': -1, 'grpc.max_send_message_length': -1 };
+
+const unary = (handler) => (call, callback) => {
+  handler(call.request).then(
+    (answer) => callback(null, answer),
+    (error) => callback(error),
+  );
+};
+
+function serve({ socket }, handlers) {
+  const server = new grpc.Server(options);
+  server.addService(service, { echo: unary(handlers.echo), put: unary(handlers.put) });
+  return new Promise((resolve, reject) => {
+    server.bindAsync(`unix:${socket}`, grpc.ServerCredentials.createInsecure(), (error) => {
+      if (error) return reject(error);
+      resolve({ close: async () => server.forceShutdown() });
+    });
+  });
+}
+
+function connect({ socket }) {
+  const Client = grpc.makeGenericClientConstructor(service, 'Bench');
+  const client = new Client(`unix:${socket}`, grpc.credentials.createInsecure(), options);
+  const call = (name) => (message) =>
+    new Promise((resolve, reject) => {
+      client[name](message, (error, answer) => (error ? reject(error) : resolve(answer)));
+    });
+  return new Promise((resolve, reject) => {
+    client.waitForReady(Date.now() + 10_000, (error) => {
+      if (error) return reject(error);
+      resolve({
+        buffer: (_worker, bytes) => new Uint8Array(bytes),
+        echo: call('echo'),
+        put: call('put'),
+        close: async () => client.close(),
+      });
+    });
+  });
+}
+
+export const peer = { name: 'grpc-js', fabric: 'unix', serve, connect };

@@ -1,0 +1,56 @@
+// What one can do by hand with node:net and protobufjs: one write per turn of the loop, no deadlines, errors or flow control.
+import net from 'node:net';
+import { FrameWriter, readFrames } from './frames.mjs';
+import { Msg, numberOf } from './schema.mjs';
+
+const names = ['echo', 'put'];
+
+async function serve({ socket: path }, handlers) {
+  const sockets = new Set();
+  const server = net.createServer((socket) => {
+    sockets.add(socket);
+    const writer = new FrameWriter(socket);
+    readFrames(socket, (call, kind, bytes) => {
+      const { payload, id } = Msg.decode(bytes);
+      handlers[names[kind]]({ payload, id: numberOf(id) }).then((answer) => {
+        writer.write(call, kind, Msg.encode(answer).finish());
+      });
+    });
+    socket.on('error', () => {});
+    socket.on('close', () => sockets.delete(socket));
+  });
+  await new Promise((resolve) => server.listen(path, resolve));
+  return {
+    close: async () => {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    },
+  };
+}
+
+async function connect({ socket: path }) {
+  const socket = net.connect(path);
+  await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject));
+  const waiting = new Map();
+  const writer = new FrameWriter(socket);
+  let last = 0;
+  readFrames(socket, (call, _kind, bytes) => {
+    const { payload, id } = Msg.decode(bytes);
+    waiting.get(call)({ payload, id: numberOf(id) });
+    waiting.delete(call);
+  });
+  const call = (kind) => (message) =>
+    new Promise((resolve) => {
+      last = (last + 1) >>> 0;
+      waiting.set(last, resolve);
+      writer.write(last, kind, Msg.encode(message).finish());
+    });
+  return {
+    buffer: (_worker, bytes) => new Uint8Array(bytes),
+    echo: call(0),
+    put: call(1),
+    close: async () => socket.destroy(),
+  };
+}
+
+export const peer = { name: 'net+protobufjs', fabric: 'unix', serve, connect };

@@ -1,0 +1,50 @@
+/** One line of the results, and the medians over the rounds. Used by the orchestrator and its tables. */
+
+export interface Row {
+  scenario: string;
+  peer: string;
+  fabric: string;
+  payloadBytes: number;
+  inFlight: number;
+  callsPerSecond: number;
+  /** Payload counted once, also when it is echoed. */
+  bytesPerSecond: number;
+  p50Us: number;
+  p99Us: number;
+  p999Us: number;
+  /** Of one CPU, both processes together with their helper threads: up to 100 times the number of CPUs. */
+  cpuPercent: number;
+  placement: string;
+}
+
+/** What one round of one scenario gives. */
+export type Measurement = Pick<
+  Row,
+  'callsPerSecond' | 'bytesPerSecond' | 'p50Us' | 'p99Us' | 'p999Us' | 'cpuPercent'
+>;
+
+const measured = ['callsPerSecond', 'bytesPerSecond', 'p50Us', 'p99Us', 'p999Us', 'cpuPercent'] as const;
+
+/** The middle value; the mean of the two middle ones of an even count. NaN for none. */
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  if (sorted.length === 0) return Number.NaN;
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+/** One row for each scenario and peer, in order of first appearance; each figure is the median of its rounds. */
+export function medians(rows: readonly Row[]): Row[] {
+  const groups = new Map<string, Row[]>();
+  for (const row of rows) {
+    const key = `${row.scenario} ${row.peer}`;
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [row]);
+    else group.push(row);
+  }
+  return [...groups.values()].map((group) => {
+    const row = { ...group[0]! };
+    for (const key of measured) row[key] = median(group.map((each) => each[key]));
+    return row;
+  });
+}

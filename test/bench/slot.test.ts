@@ -1,0 +1,50 @@
+/** The limit's hand-written protobuf is protobuf: protobufjs reads what it writes, and it reads what protobufjs writes. */
+import fc from 'fast-check';
+import protobuf from 'protobufjs';
+import { describe, expect, it } from 'vitest';
+import { inlineMax, readMsg, writeMsg } from '../../bench/limit/slot.ts';
+
+const Msg = new protobuf.Type('Msg')
+  .add(new protobuf.Field('payload', 1, 'bytes'))
+  .add(new protobuf.Field('id', 2, 'uint64'));
+new protobuf.Root().add(Msg);
+
+const slot = 64;
+const messages = fc.record({
+  payload: fc.uint8Array({ maxLength: inlineMax }),
+  id: fc.oneof(fc.maxSafeNat(), fc.nat({ max: 300 })),
+});
+
+describe('a slot of the limit', () => {
+  it('holds what protobufjs would write, and stays within its 64 bytes', () => {
+    fc.assert(
+      fc.property(messages, (message) => {
+        const memory = new Uint8Array(3 * 64);
+        writeMsg(memory, slot, message);
+        const encoded = memory.subarray(slot + 8, slot + 8 + memory[slot + 5]!);
+        const { payload, id } = Msg.toObject(Msg.decode(encoded), { longs: Number, defaults: true });
+        expect({ payload: Uint8Array.from(payload), id }).toEqual(message);
+        expect(memory.subarray(2 * slot).every((byte) => byte === 0)).toBe(true);
+      }),
+    );
+  });
+
+  it('gives back what was written, with a payload of its own', () => {
+    fc.assert(
+      fc.property(messages, (message) => {
+        const memory = new Uint8Array(2 * 64);
+        writeMsg(memory, slot, message);
+        const read = readMsg(memory, slot);
+        memory.fill(0);
+        expect(read).toEqual(message);
+      }),
+    );
+  });
+
+  it('refuses a field that is not its own', () => {
+    const memory = new Uint8Array(2 * 64);
+    memory[slot + 5] = 2;
+    memory[slot + 8] = 3 << 3;
+    expect(() => readMsg(memory, slot)).toThrow(/tag 24/);
+  });
+});

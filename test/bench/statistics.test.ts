@@ -1,0 +1,200 @@
+/** The arithmetic behind the benchmark's figures: percentiles, medians over rounds, ratios, goals and the command line. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { judge } from '../../bench/goals.ts';
+import { fillPayload, handlers, readPayload } from '../../bench/handlers.ts';
+import { Latencies } from '../../bench/latencies.ts';
+import { select } from '../../bench/options.ts';
+import { figure, goalLines, scenarioTables, table } from '../../bench/report.ts';
+import { median, medians, type Row } from '../../bench/rows.ts';
+import { placementOf, scenarios } from '../../bench/scenarios.ts';
+
+function row(scenario: string, peer: string, figures: Partial<Row> = {}): Row {
+  return {
+    scenario,
+    peer,
+    fabric: 'shm',
+    payloadBytes: 32,
+    inFlight: 1,
+    callsPerSecond: 1000,
+    bytesPerSecond: 32_000,
+    p50Us: 1,
+    p99Us: 2,
+    p999Us: 3,
+    cpuPercent: 100,
+    placement: 'free, sleeps',
+    ...figures,
+  };
+}
+
+describe('latencies', () => {
+  it('has no percentile of nothing', () => {
+    expect(new Latencies(8).percentiles()).toEqual({ p50Us: 0, p99Us: 0, p999Us: 0 });
+  });
+
+  it('takes the nearest rank: of 1 to 1000, the 500th, the 990th and the 999th', () => {
+    const latencies = new Latencies(1000);
+    for (let us = 1000; us >= 1; us--) latencies.record(us);
+    expect(latencies.percentiles()).toEqual({ p50Us: 500, p99Us: 990, p999Us: 999 });
+  });
+
+  it('keeps the last samples when there are more than fit', () => {
+    const latencies = new Latencies(4);
+    for (const us of [100, 100, 1, 2, 3, 4]) latencies.record(us);
+    expect(latencies.percentiles()).toEqual({ p50Us: 2, p99Us: 4, p999Us: 4 });
+    expect(latencies.recorded).toBe(6);
+  });
+
+  it('always gives samples that were recorded, in order', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: 1e6 }), { minLength: 1, maxLength: 50 }), (samples) => {
+        const latencies = new Latencies(64);
+        for (const us of samples) latencies.record(us);
+        const { p50Us, p99Us, p999Us } = latencies.percentiles();
+        expect(samples).toEqual(expect.arrayContaining([p50Us, p99Us, p999Us]));
+        expect(p50Us).toBeLessThanOrEqual(p99Us);
+        expect(p99Us).toBeLessThanOrEqual(p999Us);
+        expect(samples.filter((us) => us <= p50Us).length * 2).toBeGreaterThanOrEqual(samples.length);
+      }),
+    );
+  });
+});
+
+describe('medians', () => {
+  it.each([
+    [[5], 5],
+    [[3, 1, 2], 2],
+    [[4, 1, 3, 2], 2.5],
+    [[], Number.NaN],
+  ])('of %j is %d', (values, expected) => {
+    expect(median(values)).toBe(expected);
+  });
+
+  it('makes one row of the rounds of a scenario and peer, figure by figure', () => {
+    const rounds = [
+      row('echo', 'a', { callsPerSecond: 10, p50Us: 3 }),
+      row('echo', 'b'),
+      row('echo', 'a', { callsPerSecond: 30, p50Us: 1 }),
+      row('echo', 'a', { callsPerSecond: 20, p50Us: 9 }),
+    ];
+    expect(medians(rounds)).toEqual([row('echo', 'a', { callsPerSecond: 20, p50Us: 3 }), row('echo', 'b')]);
+  });
+});
+
+describe('payloads', () => {
+  it.each([1, 32, 251, 4096])('of %d bytes are read to their last byte', async (bytes) => {
+    const payload = new Uint8Array(bytes);
+    fillPayload(payload);
+    expect(readPayload(payload)).toBe(bytes);
+    expect((await handlers.put({ payload, id: 7 })).id).toBe(bytes);
+  });
+
+  it('that lost their end are noticed', () => {
+    const payload = new Uint8Array(300);
+    fillPayload(payload);
+    expect(readPayload(payload.subarray(0, 299))).toBe(0);
+  });
+});
+
+describe('the report', () => {
+  it.each([
+    [4_512_345, '4,510,000'],
+    [1.158, '1.16'],
+    [0, '-'],
+    [Number.NaN, '-'],
+    [0.26, '0.26'],
+  ])('writes %d as %s', (value, text) => {
+    expect(figure(value)).toBe(text);
+  });
+
+  it('pads columns to their widest cell', () => {
+    expect(
+      table([
+        ['peer', 'n'],
+        ['a', '100'],
+      ]),
+    ).toBe('| peer |   n |\n| ---- | --: |\n| a    | 100 |');
+  });
+
+  it('gives ratios to grpc-js and to the limit, and names each placement with its peers', () => {
+    const text = scenarioTables([
+      row('echo', 'rdma-rpc', { callsPerSecond: 500, placement: 'free, spins' }),
+      row('echo', 'limit', { callsPerSecond: 1000, placement: 'free, spins' }),
+      row('echo', 'grpc-js', { callsPerSecond: 2 }),
+    ]);
+    expect(text).toContain('Placement: free, spins (rdma-rpc, limit); free, sleeps (grpc-js).');
+    const ours = text.split('\n').find((line) => line.startsWith('| rdma-rpc'));
+    expect(ours?.split('|').map((cell) => cell.trim())).toEqual([
+      '',
+      'rdma-rpc',
+      '500',
+      '-',
+      '1',
+      '2',
+      '3',
+      '100',
+      '250',
+      '50 %',
+      '',
+    ]);
+  });
+
+  it('states where the processes ran and how they waited', () => {
+    const asleep = scenarios.find((each) => each.pinned)!;
+    const free = scenarios.find((each) => !each.pinned)!;
+    expect(placementOf(free, true)).toBe('free, spins, then sleeps');
+    expect(placementOf(free, false)).toBe('free, sleeps');
+    expect(placementOf(asleep, true)).toBe('both on CPU 0, sleeps');
+  });
+});
+
+describe('goals', () => {
+  const run = (share: number): Row[] => [
+    row('echo-32B-x256', 'limit', { callsPerSecond: 1_000_000 }),
+    row('echo-32B-x256', 'grpc-js', { callsPerSecond: 1000 }),
+    row('echo-32B-x256', 'rdma-rpc', { callsPerSecond: share * 1_000_000 }),
+  ];
+
+  it.each([
+    [0.45, [true, true]],
+    [0.44, [false, true]],
+    [0.19, [false, false]],
+  ])('with %d of the limit and 1000 times less grpc-js: %j', (share, expected) => {
+    expect(
+      judge(run(share))
+        .slice(0, 2)
+        .map((verdict) => verdict.reached),
+    ).toEqual(expected);
+  });
+
+  it('without the rows that they compare are not judged', () => {
+    const verdicts = judge([]);
+    expect(verdicts.length).toBeGreaterThan(8);
+    expect(verdicts.every(({ reached }) => reached === undefined)).toBe(true);
+    expect(goalLines(verdicts)).toContain('not run');
+  });
+
+  it('only name scenarios that exist', () => {
+    const names = scenarios.map((each) => each.name);
+    for (const { goal } of judge([])) {
+      expect(names.some((name) => goal.startsWith(name))).toBe(true);
+    }
+  });
+});
+
+describe('--only', () => {
+  const names = ['echo-32B-x1', 'echo-32B-x32', 'idle'];
+  const peers = ['rdma-rpc', 'limit'];
+  it.each([
+    [[], names, peers],
+    [['echo'], ['echo-32B-x1', 'echo-32B-x32'], peers],
+    [['limit'], names, ['limit']],
+    [['idle', 'rdma'], ['idle'], ['rdma-rpc']],
+  ])('%j', (only, expectedScenarios, expectedPeers) => {
+    expect(select(only, names, peers)).toEqual({ scenarios: expectedScenarios, peers: expectedPeers });
+  });
+
+  it('refuses a name that begins nothing, and lists what there is', () => {
+    expect(() => select(['grpc'], names, peers)).toThrow(/--only grpc.*idle.*limit/);
+  });
+});
