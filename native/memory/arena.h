@@ -1,11 +1,12 @@
-// The registered arena: memory that the fabric can reach, handed out in blocks. Bulk payloads land in it (a server's READs,
-// the sinks that a client grants) and applications allocate from it. Blocks are reused hot (last freed, first given):
-// fresh pages cost more than the copy into them.
-// Called by the session and, for leases, by the binding; on the context's thread only.
+// The registered arena: memory that the fabric can reach, handed out in blocks. Bulk payloads land in it (a
+// server's READs, the sinks that a client grants) and applications allocate from it. Blocks are reused hot
+// (last freed, first given): fresh pages cost more than the copy into them. Called by the session and, for
+// leases, by the binding; on the context's thread only.
 //
-// Small classes (4 KiB to 1 MiB) are carved from shared chunks that stay; a larger block has a chunk of its own, which goes back to the
-// system when another class needs the budget. Block numbers are stable while their chunk lives, positive as int32, and sparse:
-// they carry a generation, so that the number of a block whose chunk has gone is dead and stays so.
+// Small classes (4 KiB to 1 MiB) are carved from shared chunks that stay; a larger block has a chunk of its
+// own, which goes back to the system when another class needs the budget. Block numbers are stable while
+// their chunk lives, positive as int32, and sparse: they carry a generation, so that the number of a block
+// whose chunk has gone is dead and stays so.
 #pragma once
 
 #include <array>
@@ -33,12 +34,13 @@ struct ArenaCounters {
   std::uint64_t bytes_leased = 0;    ///< blocks with a reference
   std::uint64_t blocks_leased = 0;
   std::uint64_t allocs = 0, reused = 0, refused = 0, trimmed_chunks = 0;
-  std::uint64_t stale = 0;  ///< retain or release of a block without a reference: a bug of the caller, otherwise harmless
+  std::uint64_t stale =
+      0;  ///< retain or release of a block without a reference: a bug of the caller, otherwise harmless
 };
 
 struct Block {
   std::byte* data = nullptr;
-  std::size_t capacity = 0;  ///< of its class, ≥ what was asked
+  std::size_t capacity = 0;                      ///< of its class, ≥ what was asked
   const fabric::MemoryRegion* region = nullptr;  ///< registered local_write | mw_bind
 };
 
@@ -47,12 +49,15 @@ class Arena {
   Arena(fabric::Device& device, ArenaOptions options);
   ~Arena();
 
-  /// A block with one reference, or kNoBlock when the budget (or the system) has no room: wait for a release, or refuse the call.
+  /// A block with one reference, or kNoBlock when the budget (or the system) has no room: wait for a release,
+  /// or refuse the call.
   BlockId alloc(std::size_t bytes);
   void retain(BlockId id);
-  /// Drops a reference; the last one makes the block free for reuse. Of a dead number: nothing happens, and it is counted.
+  /// Drops a reference; the last one makes the block free for reuse. Of a dead number: nothing happens, and
+  /// it is counted.
   void release(BlockId id);
-  /// The block while live(id), an empty one otherwise. The reference stays valid until the block's chunk is retired.
+  /// The block while live(id), an empty one otherwise. The reference stays valid until the block's chunk is
+  /// retired.
   const Block& at(BlockId id) const;
   bool live(BlockId id) const;  ///< has a reference; false for any number never given out
   /// The leased block that holds [data, data + bytes), or kNoBlock.
@@ -60,8 +65,8 @@ class Arena {
   /// The largest block that could ever be had.
   std::size_t largest() const { return options_.budget_bytes; }
 
-  /// Called before an idle chunk goes back to the system, once per block of it: the owner must drop its views of that memory now,
-  /// and must not call alloc(). The destructor does not call it.
+  /// Called before an idle chunk goes back to the system, once per block of it: the owner must drop its views
+  /// of that memory now, and must not call alloc(). The destructor does not call it.
   void on_retire(std::function<void(BlockId)> callback) { on_retire_ = std::move(callback); }
   ArenaCounters counters() const;
 

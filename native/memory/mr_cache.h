@@ -1,7 +1,7 @@
-// The registration cache: memory regions of application buffers, kept between calls. The key is the identity of an
-// ArrayBuffer (a number that the binding gives each one), not its address: V8 reuses addresses after collection, and
-// an address-keyed cache needs hooks in malloc, which crash or corrupt.
-// Called by the session (acquire, unpin) and the binding (drop, expire), on the context's thread only.
+// The registration cache: memory regions of application buffers, kept between calls. The key is the identity
+// of an ArrayBuffer (a number that the binding gives each one), not its address: V8 reuses addresses after
+// collection, and an address-keyed cache needs hooks in malloc, which crash or corrupt. Called by the session
+// (acquire, unpin) and the binding (drop, expire), on the context's thread only.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,8 @@ struct MrCacheOptions {
 };
 
 struct MrCacheCounters {
-  std::uint64_t hits = 0, misses = 0, evictions = 0, expired = 0, refused = 0, entries = 0, bytes = 0, pinned = 0;
+  std::uint64_t hits = 0, misses = 0, evictions = 0, expired = 0, refused = 0, entries = 0, bytes = 0,
+                pinned = 0;
 };
 
 class MrCache {
@@ -31,9 +32,10 @@ class MrCache {
   MrCache(fabric::Device& device, MrCacheOptions options);
   ~MrCache();
 
-  /// The region of buffer `key`, registered now if it was not, pinned until unpin(). Null: refused (`error` says why, naming the limit).
-  /// A changed address or length for a known key replaces the entry (or is refused while that is pinned). The region is
-  /// registered local_write, and mw_bind where the device has windows.
+  /// The region of buffer `key`, registered now if it was not, pinned until unpin(). Null: refused (`error`
+  /// says why, naming the limit). A changed address or length for a known key replaces the entry (or is
+  /// refused while that is pinned). The region is registered local_write, and mw_bind where the device has
+  /// windows.
   const fabric::MemoryRegion* acquire(std::uint64_t key, void* data, std::size_t bytes, std::uint64_t now_ns,
                                       std::string* error);
   void unpin(std::uint64_t key, std::uint64_t now_ns);
@@ -41,8 +43,8 @@ class MrCache {
   void drop(std::uint64_t key);
   /// Evicts what has been idle too long. Call it about once a second.
   void expire(std::uint64_t now_ns);
-  /// Called after an entry has left (evicted, expired or dropped): the owner no longer has to keep that buffer alive. Not called
-  /// when an entry is replaced under its key, nor by the destructor.
+  /// Called after an entry has left (evicted, expired or dropped): the owner no longer has to keep that
+  /// buffer alive. Not called when an entry is replaced under its key, nor by the destructor.
   void on_evict(std::function<void(std::uint64_t)> callback) { on_evict_ = std::move(callback); }
   MrCacheCounters counters() const;
 
