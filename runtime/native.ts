@@ -6,7 +6,7 @@
  * the JS callback that it has entered returns. Native code writes *events* into another shared Int32Array and enters JS once per
  * batch. Neither side makes an object, and both run on the same thread, so plain loads and stores do.
  *
- * native/binding/boundary.h mirrors the constants of this file; test/native/boundary.test.ts compares the two.
+ * native/session/boundary.h mirrors the constants of this file; test/native/boundary.test.ts compares the two.
  */
 import { createRequire } from 'node:module';
 import { existsSync } from 'node:fs';
@@ -20,7 +20,7 @@ export const Sub = {
   session: 1,
   /** REQUEST: call slot, chosen from the session's `inflightMax`, unused now. RESPONSE: the `call` word of the request's event. */
   call: 2,
-  /** REQUEST: method id. RESPONSE: status code. */
+  /** REQUEST: method id. RESPONSE: status code, plus `notRun` when the handler did not run (the caller then learns sent: no). */
   method: 3,
   /** Send slot number, taken from the free stack. Native code puts it back when the fabric is done with it. */
   slot: 4,
@@ -33,6 +33,8 @@ export const Sub = {
   words: 8,
 } as const;
 export const SubOp = { request: 1, response: 2 } as const;
+/** Bit of a response's `method` word: the handler did not run. */
+export const notRun = 0x100;
 
 /** Int32 words of one event. */
 export const Ev = {

@@ -1,0 +1,66 @@
+// The words that JS and native code exchange through shared arrays: the mirror of runtime/native.ts, where each is described.
+// A test compares the two files through NativeModule.boundary().
+#pragma once
+
+#include <cstdint>
+
+namespace rdma_rpc::session::boundary {
+
+namespace sub {
+enum : int { op, session, call, method, slot, metadata_bytes, message_bytes, timeout_us, words };
+}
+enum class SubOp : std::int32_t { request = 1, response = 2 };
+/// Bit of a response's `method` word: the handler did not run.
+inline constexpr std::int32_t kNotRun = 1 << 8;
+
+namespace ev {
+enum : int {
+  kind,
+  session,
+  call,
+  method,
+  region,
+  offset,
+  metadata_bytes,
+  message_bytes,
+  timeout_us,
+  metadata_offset,
+  sent,
+  reserved,
+  words
+};
+}
+enum class EvKind : std::int32_t {
+  request = 1,
+  settled,
+  failed,
+  cancelled,
+  sent,
+  session_down,
+  slots_free,
+  evicted
+};
+enum class Reason : std::int32_t {
+  session_lost = 1,
+  cancelled,
+  deadline,
+  no_memory,
+  too_large,
+  registration,
+  protocol
+};
+enum class Sent : std::int32_t { no = 0, maybe = 1, yes = 2 };
+
+namespace ctl {
+enum : int { staged, free_slots, in_callback, want_slots, words = 16 };
+}
+
+/// `region` of an event whose bytes lie in the session's receive slab.
+inline constexpr std::int32_t kReceiveSlab = -1;
+
+struct Event {
+  std::int32_t word[ev::words] = {};
+};
+static_assert(sizeof(Event) == 48);
+
+}  // namespace rdma_rpc::session::boundary

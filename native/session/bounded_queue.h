@@ -1,0 +1,41 @@
+// A first-in first-out queue of fixed capacity: the waiting lines of the session never allocate once it stands.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace rdma_rpc::session {
+
+template <class T>
+class BoundedQueue {
+ public:
+  explicit BoundedQueue(std::size_t capacity) : items_(capacity) {}
+  bool empty() const { return count_ == 0; }
+  std::size_t size() const { return count_; }
+  bool full() const { return count_ == items_.size(); }
+  T& front() { return items_[head_]; }
+  T& at(std::size_t index) { return items_[(head_ + index) % items_.size()]; }
+
+  /// False when full: nothing was queued.
+  bool push(T item) {
+    if (full()) return false;
+    at(count_++) = std::move(item);
+    return true;
+  }
+  void pop() {
+    head_ = head_ + 1 == items_.size() ? 0 : head_ + 1;
+    --count_;
+  }
+  /// Removes one from the middle, keeping the order of the rest.
+  void erase(std::size_t index) {
+    for (; index + 1 < count_; ++index) at(index) = std::move(at(index + 1));
+    --count_;
+  }
+
+ private:
+  std::vector<T> items_;
+  std::size_t head_ = 0, count_ = 0;
+};
+
+}  // namespace rdma_rpc::session

@@ -1,0 +1,92 @@
+// The two call tables of a session: what the client half and the server half know of each call slot. The slot is part of
+// the call word on the wire, so an index from the peer is checked once and then trusted.
+// Read and written by Session (client_calls.cc, server_calls.cc) on the context's thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "session/boundary.h"
+#include "session/exposure.h"
+#include "session/wire.h"
+
+namespace rdma_rpc::session {
+
+enum class ClientState : std::uint8_t {
+  idle,       ///< free, or never used
+  given_up,   ///< free; its last call was cancelled, so one late response may still come
+  active,     ///< request submitted
+  leaving,    ///< cancelled with memory exposed: waits for the peer's last word
+  revoking,   ///< result known: waits for its windows to be invalid
+};
+
+/// What only a call with exposed memory needs. `windows` holds those still valid.
+struct ClientBulk {
+  std::vector<Piece> pieces;
+  std::vector<std::unique_ptr<fabric::MemoryWindow>> windows;  ///< of the pieces, then of the sink
+  std::uint32_t token = 0;                                     ///< for the SENT event, 0: none
+  memory::BlockId sink = memory::kNoBlock;                     ///< one reference held
+  std::uint32_t sink_rkey = 0;
+  std::uint32_t sink_capacity = 0;
+  bool sink_asked = false;     ///< the peer may ask once
+  std::size_t issued = 0;      ///< of `windows`: invalidations posted
+  std::uint32_t revoking = 0;  ///< of those: not completed
+  // the request frame, while it waits for room to bind (deferred)
+  std::uint32_t slot = 0, metadata_bytes = 0, message_bytes = 0, timeout_us = 0;
+  bool deferred = false;
+  std::int32_t held_receive = -1;  ///< receive slot of the response, not yet handed to JS
+  boundary::Event result;          ///< what JS gets when nothing is exposed any more
+  std::uint64_t give_up_ns = 0;    ///< when patience ends (leaving, revoking after a cancel)
+};
+
+struct ClientCall {
+  std::uint32_t generation = 0;
+  std::uint32_t method = 0;
+  ClientState state = ClientState::idle;
+  boundary::Reason reason = boundary::Reason::cancelled;  ///< of a cancel
+  bool unsent = false;                                    ///< found unposted when the session broke
+  std::unique_ptr<ClientBulk> bulk;
+};
+
+enum class ServerState : std::uint8_t {
+  idle,
+  waiting,     ///< bulk request: waits for arena memory
+  fetching,    ///< bulk request: READs in progress
+  running,     ///< handed to JS
+  asking,      ///< large response: waits for the client's sink
+  writing,     ///< large response: WRITEs in progress; idle again as soon as the response is on its way
+};
+
+struct ServerBulk {
+  // the request
+  std::vector<wire::Piece> remote;
+  memory::BlockId block = memory::kNoBlock;  ///< READ sink, one reference held until JS takes it
+  std::uint32_t total = 0;
+  std::int32_t held_receive = -1;  ///< receive slot with the request's metadata
+  boundary::Event request;
+  std::uint32_t reads_outstanding = 0;
+  // the response
+  std::vector<Piece> pieces;
+  std::uint32_t token = 0;
+  std::int32_t slot = -1;  ///< send slot with the response's metadata, -1: already sent
+  std::uint32_t status = 0, metadata_bytes = 0;
+  // progress of whichever transfer is under way
+  std::uint32_t piece = 0, piece_offset = 0, moved = 0;
+};
+
+struct ServerCall {
+  std::uint32_t generation = 0;
+  ServerState state = ServerState::idle;
+  bool exposed = false;    ///< the client waits for an answer in any case, to know its memory safe
+  bool cancelled = false;  ///< while waiting, fetching
+  std::uint8_t cancel_status = 0;
+  bool has_sink = false;
+  wire::Sink sink{};
+  std::uint32_t invalidate_rkey = 0;  ///< named in the response's SEND_WITH_INV
+  std::uint32_t timeout_us = 0;
+  std::uint64_t arrived_ns = 0;
+  std::unique_ptr<ServerBulk> bulk;
+};
+
+}  // namespace rdma_rpc::session

@@ -1,0 +1,201 @@
+// See context.h.
+#include "session/context.h"
+
+#include <algorithm>
+
+namespace rdma_rpc::session {
+
+namespace ctl = boundary::ctl;
+namespace ev = boundary::ev;
+namespace sub = boundary::sub;
+using boundary::Event;
+using boundary::EvKind;
+
+namespace {
+// A session number is a place and the count of sessions that have been there, so that a late answer of JS to a dead session
+// cannot reach the one that took its place. 31 bits, as both live in Int32 words.
+constexpr std::uint32_t kPlaceBits = 12;
+constexpr std::uint32_t kPlaces = 1u << kPlaceBits;
+constexpr std::uint32_t kEpochMask = (1u << (31 - kPlaceBits)) - 1;
+constexpr std::uint32_t kCqEntries = 4096;
+constexpr std::uint64_t kReceiveBit = std::uint64_t{1} << 63;
+}  // namespace
+
+std::unique_ptr<Context> Context::open(std::shared_ptr<fabric::Device> device, const ContextOptions& options,
+                                       std::string* error) {
+  std::unique_ptr<Context> context(new Context());
+  context->device_ = std::move(device);
+  fabric::Device& dev = *context->device_;
+  context->cq_ = dev.create_cq(kCqEntries);
+  const std::uint32_t stride = SendSlots::stride_for(options.slot_bytes);
+  auto memory = dev.alloc_memory(std::size_t{options.send_slots} * stride, "send slots");
+  if (context->cq_ == nullptr || memory == nullptr) {
+    *error = "no memory for " + std::to_string(options.send_slots) + " send slots (option sendSlots)";
+    return nullptr;
+  }
+  auto region = dev.reg_mr(memory->data(), memory->size(), fabric::access_local_write, error);
+  if (region == nullptr) return nullptr;
+  context->arena_ = std::make_unique<memory::Arena>(dev, options.arena);
+  context->mr_cache_ = std::make_unique<memory::MrCache>(dev, options.mr_cache);
+  context->windows_ = std::make_unique<WindowPool>(dev);
+  context->control_.resize(ctl::words);
+  context->submissions_.resize(std::size_t{kSubmissionsMax} * sub::words);
+  context->event_words_.resize(std::size_t{kEventsMax} * ev::words);
+  context->free_slots_.resize(options.send_slots);
+  context->slots_ = std::make_unique<SendSlots>(std::move(memory), std::move(region), options.send_slots, stride,
+                                                context->control_.data(), context->free_slots_.data());
+  context->events_ = std::make_unique<EventQueue>(context->event_words_.data());
+  context->shared_.reset(new Shared{dev, *context->cq_, *context->arena_, *context->mr_cache_, *context->windows_,
+                                    *context->slots_, *context->events_, context->predictor_, context->stats_,
+                                    options.slot_bytes});
+  Context* self = context.get();
+  context->mr_cache_->on_evict([self](std::uint64_t key) { self->emit_evicted(key); });
+  return context;
+}
+
+Context::~Context() {
+  if (mr_cache_ != nullptr) mr_cache_->on_evict(nullptr);
+  for (Place& place : places_) place.session.reset();
+  if (windows_ != nullptr) windows_->clear();
+}
+
+Session* Context::find(std::uint32_t number) {
+  const std::uint32_t index = number & (kPlaces - 1);
+  if (index >= places_.size()) return nullptr;
+  const Place& place = places_[index];
+  return place.session != nullptr && place.session->number() == number ? place.session.get() : nullptr;
+}
+
+std::int64_t Context::create_session(const SessionOptions& options, std::string* error) {
+  std::uint32_t index = 0;
+  while (index < places_.size() && places_[index].session != nullptr) ++index;
+  if (index == kPlaces) {
+    *error = "a context has at most " + std::to_string(kPlaces) + " sessions";
+    return -1;
+  }
+  if (index == places_.size()) places_.emplace_back();
+  Place& place = places_[index];
+  place.epoch = (place.epoch + 1) & kEpochMask;
+  const std::uint32_t number = place.epoch << kPlaceBits | index;
+  place.session = Session::open(*shared_, number, options, error);
+  if (place.session == nullptr) return -1;
+  ++session_count_;
+  return number;
+}
+
+void Context::emit_evicted(std::uint64_t key) {
+  Event event;
+  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::evicted);
+  event.word[ev::call] = static_cast<std::int32_t>(key & 0xffffffff);
+  event.word[ev::method] = static_cast<std::int32_t>(key >> 32);
+  events_->emit(event);
+}
+
+std::uint32_t Context::progress(std::uint64_t now_ns) {
+  shared_->now_ns = now_ns;
+  if (impatient_) {
+    impatient_ = false;
+    for (Place& place : places_) {
+      if (place.session != nullptr && place.session->check_patience()) impatient_ = true;
+    }
+  }
+  if (shared_->memory_waiters.size() != 0) retry_memory();
+  events_->fill();
+  // A completion makes at most two events that must be in this batch (the end of a bulk and its memory), and only what is in it may
+  // refer to a receive slot.
+  fabric::Wc completions[kEventsMax];
+  const std::size_t room = events_->room() / 2;
+  const std::size_t count = room == 0 ? 0 : cq_->poll({completions, room});
+  for (std::size_t i = 0; i < count; ++i) {
+    const fabric::Wc& wc = completions[i];
+    Session* session = find(static_cast<std::uint32_t>((wc.wr_id & ~kReceiveBit) >> 32));
+    if (session == nullptr) continue;
+    if ((wc.wr_id & kReceiveBit) != 0) {
+      session->on_receive(wc);
+    } else {
+      session->on_send(wc);
+    }
+  }
+  return events_->count();
+}
+
+void Context::begin_callback() {
+  events_->lock();
+  in_callback_ = true;
+  control_[ctl::in_callback] = 1;
+}
+
+void Context::retire_events() {
+  for (std::uint32_t i = 0; i < events_->count(); ++i) {
+    const std::int32_t* words = events_->at(i);
+    const auto number = static_cast<std::uint32_t>(words[ev::session]);
+    if (words[ev::kind] == static_cast<std::int32_t>(EvKind::session_down)) {
+      if (on_session_gone_) on_session_gone_(number);
+      places_[number & (kPlaces - 1)].session.reset();
+      --session_count_;
+    } else if (words[ev::reserved] != 0) {
+      if (Session* session = find(number)) session->recycle(static_cast<std::uint32_t>(words[ev::reserved] - 1));
+    }
+  }
+}
+
+bool Context::finish_turn() {
+  in_callback_ = false;
+  control_[ctl::in_callback] = 0;
+  if (events_->count() != 0) retire_events();
+  events_->clear_and_unlock();
+  consume_submissions();
+  bool more = false;
+  for (Place& place : places_) {
+    if (place.session != nullptr && place.session->finish_turn()) more = true;
+  }
+  if (control_[ctl::want_slots] != 0 && slots_->free() != 0) {
+    control_[ctl::want_slots] = 0;
+    Event event;
+    event.word[ev::kind] = static_cast<std::int32_t>(EvKind::slots_free);
+    events_->emit(event);
+  }
+  return more || !events_->empty();
+}
+
+void Context::consume_submissions() {
+  const std::int32_t count = std::exchange(control_[ctl::staged], 0);
+  for (std::int32_t i = 0; i < count; ++i) {
+    const std::int32_t* words = submissions_.data() + std::ptrdiff_t{i} * sub::words;
+    if (!slots_->valid(words[sub::slot])) continue;
+    const auto number = static_cast<std::uint32_t>(words[sub::session]);
+    if (Session* session = find(number)) {
+      session->submit(words);
+      continue;
+    }
+    slots_->give_back(static_cast<std::uint32_t>(words[sub::slot]));
+    if (words[sub::op] != static_cast<std::int32_t>(boundary::SubOp::request)) continue;
+    Event event;
+    event.word[ev::kind] = static_cast<std::int32_t>(EvKind::failed);
+    event.word[ev::session] = words[sub::session];
+    event.word[ev::call] = words[sub::call];
+    event.word[ev::timeout_us] = static_cast<std::int32_t>(boundary::Reason::session_lost);
+    events_->emit(event);
+  }
+}
+
+void Context::flush() {
+  consume_submissions();
+  for (Place& place : places_) {
+    if (place.session != nullptr) place.session->post();
+    if (place.session != nullptr && place.session->impatient()) impatient_ = true;
+  }
+}
+
+void Context::retry_memory() {
+  auto& waiters = shared_->memory_waiters;
+  while (!waiters.empty()) {
+    const Shared::Waiter waiter = waiters.front();
+    Session* session = find(waiter.session);
+    // In order: a large request at the front is not starved by small ones behind it.
+    if (session != nullptr && !session->retry_memory(waiter)) return;
+    waiters.pop();
+  }
+}
+
+}  // namespace rdma_rpc::session

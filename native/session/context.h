@@ -1,0 +1,103 @@
+// All sessions of one JS thread on one device: the shared arrays, the completion queue, arena, registration cache and send slots, and
+// the turn that moves everything. The binding gives it time and hands its events to JS; the native tests do the same without JS.
+// One thread owns a context for its whole life; nothing here is shared between threads.
+//
+// A turn:  progress() → (events? JS reads them, submits) → finish_turn()
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fabric/fabric.h"
+#include "memory/arena.h"
+#include "memory/mr_cache.h"
+#include "session/session.h"
+
+namespace rdma_rpc::session {
+
+struct ContextOptions {
+  std::uint32_t slot_bytes = 8192;
+  std::uint32_t send_slots = 256;
+  memory::ArenaOptions arena;
+  memory::MrCacheOptions mr_cache;
+};
+
+class Context {
+ public:
+  /// Null, with the reason in `error`, when the device refuses a resource. The device may be shared with other contexts of this thread.
+  static std::unique_ptr<Context> open(std::shared_ptr<fabric::Device> device, const ContextOptions& options,
+                                       std::string* error);
+  ~Context();
+
+  // --- shared with JS
+  std::int32_t* control() { return control_.data(); }
+  std::int32_t* submissions() { return submissions_.data(); }
+  std::int32_t* events() { return event_words_.data(); }
+  std::int32_t* free_slots() { return free_slots_.data(); }
+  std::size_t control_words() const { return control_.size(); }
+  std::size_t submission_words() const { return submissions_.size(); }
+  std::size_t event_words() const { return event_words_.size(); }
+  SendSlots& slots() { return *slots_; }
+
+  // --- the turn
+  /// Polls completions into events. Returns the number of events in the array: enter JS when it is not 0.
+  std::uint32_t progress(std::uint64_t now_ns);
+  /// The events array is being read: what comes up meanwhile waits.
+  void begin_callback();
+  /// JS is done with the events (if there were any): receives are posted again, submissions sent. True: call progress() again at once.
+  bool finish_turn();
+  /// Sends what JS has staged, at any time.
+  void flush();
+  /// True while progress() would find something without waiting.
+  bool has_events() const { return !events_->empty(); }
+  /// True while somebody must call progress() every few milliseconds although no completion comes.
+  bool wants_timer() const { return impatient_; }
+
+  // --- sessions; numbers are never reused for another session while anybody may still hold one
+  std::int64_t create_session(const SessionOptions& options, std::string* error);  ///< -1: refused
+  Session* find(std::uint32_t number);
+  std::uint32_t session_count() const { return session_count_; }
+  /// Called right before a session's receive slab goes away: views of it must be dropped now.
+  void on_session_gone(std::function<void(std::uint32_t number)> callback) { on_session_gone_ = std::move(callback); }
+
+  void emit_evicted(std::uint64_t key);
+  fabric::Device& device() { return *device_; }
+  fabric::CompletionQueue& cq() { return *cq_; }
+  memory::Arena& arena() { return *arena_; }
+  memory::MrCache& mr_cache() { return *mr_cache_; }
+  const Stats& stats() const { return stats_; }
+  std::size_t memory_waiters() const { return shared_ ? shared_->memory_waiters.size() : 0; }
+
+ private:
+  Context() = default;
+  void consume_submissions();
+  void retire_events();
+  void retry_memory();
+
+  // Destroyed from the bottom up: sessions before what they use, everything before the device.
+  std::shared_ptr<fabric::Device> device_;
+  std::unique_ptr<fabric::CompletionQueue> cq_;
+  std::unique_ptr<memory::Arena> arena_;
+  std::unique_ptr<memory::MrCache> mr_cache_;
+  std::unique_ptr<WindowPool> windows_;
+  std::vector<std::int32_t> control_, submissions_, event_words_, free_slots_;
+  std::unique_ptr<SendSlots> slots_;
+  std::unique_ptr<EventQueue> events_;
+  ResponsePredictor predictor_;
+  Stats stats_;
+  std::unique_ptr<Shared> shared_;
+  std::function<void(std::uint32_t)> on_session_gone_;
+
+  struct Place {
+    std::unique_ptr<Session> session;
+    std::uint32_t epoch = 0;
+  };
+  std::vector<Place> places_;
+  std::uint32_t session_count_ = 0;
+  bool impatient_ = false, in_callback_ = false;
+};
+
+}  // namespace rdma_rpc::session

@@ -1,0 +1,54 @@
+// Every limit and default of the native layers above the fabric, each with its reason. runtime/limits.ts is the same file for
+// TypeScript; what both sides need travels in NativeOptions and SessionOptions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rdma_rpc::session {
+
+/// Calls in flight per session: 12 bits of the call word on the wire name the slot.
+inline constexpr std::uint32_t kInflightLimit = 4096;
+
+/// Receives posted beyond the calls in flight, for cancels, sinks and credits.
+inline constexpr std::uint32_t kControlReceives = 16;
+/// Credits that requests and responses leave for control frames, so that a full window can still be cancelled.
+inline constexpr std::uint32_t kControlCredits = 8;
+/// Of these, what only a CREDIT frame may use: with it, two sides that owe each other credits cannot both be stuck.
+inline constexpr std::uint32_t kCreditFrameCredits = 2;
+
+/// Pieces of one bulk message. A longer gather list is copied into one piece (docs/WIRE.md).
+inline constexpr std::uint32_t kPiecesMax = 30;
+
+/// Spare bytes before the payload of every slot: header and extensions of any frame without pieces fit.
+inline constexpr std::uint32_t kSlotHeadroom = 64;
+
+/// One READ or WRITE work request of a bulk transfer. Large enough to reach full bandwidth, small enough that other calls
+/// of the session get in between.
+inline constexpr std::uint32_t kChunkBytes = 512 * 1024;
+/// Bytes of READ and WRITE that a session posts per turn of the loop: on shm the post is the copy.
+inline constexpr std::uint32_t kBulkBytesPerTurn = 4 * 1024 * 1024;
+
+/// Depth of the send queue, and how often an inline send asks for a completion (the queue must hold two such spans).
+inline constexpr std::uint32_t kSendQueueDepth = 512;
+inline constexpr std::uint32_t kSignalEvery = 64;
+/// Work requests prepared before one post (one doorbell).
+inline constexpr std::uint32_t kPostBatch = 32;
+inline constexpr std::uint32_t kSgeMax = 16;
+
+/// Events handed to JS at once. Larger batches make the two processes take turns instead of overlapping.
+inline constexpr std::uint32_t kEventsMax = 32;
+/// Submissions that JS may stage before it must flush.
+inline constexpr std::uint32_t kSubmissionsMax = 64;
+
+/// How long a cancelled call with exposed memory waits for the peer's last word before its windows are revoked by force, and
+/// how long that may take before the queue pair goes to ERR.
+inline constexpr std::uint64_t kSettleGraceNs = 50'000'000;
+
+/// Bulk transfers that may wait for arena memory, per context; one more is refused.
+inline constexpr std::size_t kMemoryWaitersMax = 4096;
+
+/// Text of an error response, bytes.
+inline constexpr std::size_t kErrorTextMax = 1024;
+
+}  // namespace rdma_rpc::session

@@ -1,0 +1,39 @@
+// Guesses how large a method's next response will be, so that a request can carry the sink for it and the server need not ask.
+// Owned by the context, called by its sessions on the context's thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace rdma_rpc::session {
+
+class ResponsePredictor {
+ public:
+  /// Bytes to offer with a request of this method; 0: the response will likely fit a slot.
+  std::uint32_t expected(std::uint32_t method) const {
+    const Entry& entry = at(method);
+    return entry.method == method ? entry.bytes : 0;
+  }
+  /// A response of `bytes` came; `bulk`: it did not fit a slot.
+  void learn(std::uint32_t method, std::uint32_t bytes, bool bulk) {
+    Entry& entry = entries_[method % entries_.size()];
+    if (entry.method != method) {
+      if (!bulk) return;  // a method of small answers needs no entry
+      entry = {method, 0};
+    }
+    if (bulk && bytes > entry.bytes) entry.bytes = bytes;
+    // Forget slowly: a sink offered in vain costs a bind and an invalidate, one asked for costs a round trip.
+    else entry.bytes -= entry.bytes / 8 + (entry.bytes < 8 ? entry.bytes : 0);
+    if (entry.bytes < kForget) entry.bytes = 0;
+  }
+
+ private:
+  static constexpr std::uint32_t kForget = 4096;
+  struct Entry {
+    std::uint32_t method = 0, bytes = 0;
+  };
+  const Entry& at(std::uint32_t method) const { return entries_[method % entries_.size()]; }
+  std::array<Entry, 256> entries_;
+};
+
+}  // namespace rdma_rpc::session

@@ -1,0 +1,195 @@
+// See send_queue.h.
+#include "session/send_queue.h"
+
+#include <algorithm>
+
+namespace rdma_rpc::session {
+
+using fabric::Opcode;
+using fabric::SendWr;
+using fabric::Sge;
+
+SendQueue::SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabilities, SendSlots& slots, Stats& stats,
+                     std::uint64_t wr_id_base, std::uint32_t inflight_max, std::uint32_t credits)
+    : qp_(qp), capabilities_(capabilities), slots_(slots), stats_(stats), wr_id_base_(wr_id_base), credits_(credits),
+      credits_max_(credits), owed_threshold_(credits / 2), waiting_(std::size_t{inflight_max} * 2 + 16),
+      // A call has at most a cancel, a sink and a sink request in the line at once.
+      waiting_control_(std::size_t{inflight_max} * 3 + 16) {}
+
+SendWr& SendQueue::prepare(Opcode opcode, Record record, bool signaled, const std::byte* frame) {
+  const std::size_t index = prepared_++;
+  SendWr& wr = wrs_[index];
+  records_[sequence_ % kSendQueueDepth] = record;
+  ++sequence_;
+  frames_[index] = frame;
+  wr.wr_id = wr_id_base_ | sequence_;
+  wr.opcode = opcode;
+  wr.signaled = signaled || ++unsignaled_ >= kSignalEvery;
+  if (wr.signaled) unsignaled_ = 0;
+  wr.inline_data = false;
+  wr.fence = false;
+  wr.sges = {};
+  return wr;
+}
+
+void SendQueue::set_sges(SendWr& wr, std::span<const Sge> sges) {
+  auto& own = sges_[static_cast<std::size_t>(&wr - wrs_.data())];
+  std::copy(sges.begin(), sges.end(), own.begin());
+  wr.sges = {own.data(), sges.size()};
+}
+
+void SendQueue::prepare_frame(const Outgoing& frame) {
+  wire::Header header;
+  std::memcpy(&header, frame.start, sizeof header);
+  const std::uint32_t credits = std::min<std::uint32_t>(owed_, 0xffff);
+  header.credits = static_cast<std::uint16_t>(credits);
+  std::memcpy(frame.start, &header, sizeof header);
+  owed_ -= credits;
+  --credits_;
+
+  const bool inlined = frame.bytes <= capabilities_.max_inline;
+  ++(inlined ? stats_.inline_sends : stats_.eager_sends);
+  const Opcode opcode = frame.invalidate_rkey != 0 ? Opcode::send_with_inv : Opcode::send;
+  const bool signaled = !inlined || frame.done.then != Then::nothing;
+  SendWr& wr = prepare(opcode, {static_cast<std::int32_t>(frame.slot), frame.done}, signaled, frame.start);
+  wr.inline_data = inlined;
+  wr.invalidate_rkey = frame.invalidate_rkey;
+  const Sge sge{reinterpret_cast<std::uint64_t>(frame.start), frame.bytes, slots_.lkey()};
+  set_sges(wr, {&sge, 1});
+}
+
+void SendQueue::prepare_control(const Control& control) {
+  wire::Header header = control.header;
+  const std::uint32_t credits = std::min<std::uint32_t>(owed_, 0xffff);
+  header.credits = static_cast<std::uint16_t>(credits);
+  owed_ -= credits;
+  --credits_;
+  ++stats_.inline_sends;
+  SendWr& wr = prepare(Opcode::send, {}, false, nullptr);
+  const std::size_t index = static_cast<std::size_t>(&wr - wrs_.data());
+  std::byte* bytes = controls_[index].data();
+  std::memcpy(bytes, &header, sizeof header);
+  if (control.has_sink) std::memcpy(bytes + sizeof header, &control.sink, sizeof control.sink);
+  wr.inline_data = true;
+  const Sge sge{reinterpret_cast<std::uint64_t>(bytes),
+                static_cast<std::uint32_t>(sizeof header + (control.has_sink ? sizeof control.sink : 0)), 0};
+  set_sges(wr, {&sge, 1});
+}
+
+void SendQueue::send(const Outgoing& frame) {
+  if (waiting_.empty() && waiting_control_.empty() && may_send(kControlCredits)) {
+    prepare_frame(frame);
+  } else if (!waiting_.push(frame)) {
+    // Calls in flight bound this line; a frame too many is one that nobody waits for.
+    slots_.give_back(frame.slot);
+  }
+}
+
+bool SendQueue::send_control(const wire::Header& header, const wire::Sink* sink) {
+  const Control control{header, sink != nullptr ? *sink : wire::Sink{}, sink != nullptr};
+  if (waiting_control_.empty() && may_send(kCreditFrameCredits)) {
+    prepare_control(control);
+    return true;
+  }
+  return waiting_control_.push(control);
+}
+
+void SendQueue::bind(fabric::MemoryWindow& window, const fabric::MemoryRegion& region, std::uint64_t addr,
+                     std::uint64_t length, std::uint32_t access) {
+  SendWr& wr = prepare(Opcode::bind_mw, {}, false, nullptr);
+  wr.bind = {&window, &region, addr, length, access};
+  post_prepared();
+}
+
+void SendQueue::invalidate(std::uint32_t rkey, Done done) {
+  prepare(Opcode::local_inv, {-1, done}, true, nullptr).invalidate_rkey = rkey;
+}
+
+void SendQueue::read(const Sge& into, std::uint64_t remote_addr, std::uint32_t rkey, Done done) {
+  SendWr& wr = prepare(Opcode::rdma_read, {-1, done}, true, nullptr);
+  wr.remote_addr = remote_addr;
+  wr.rkey = rkey;
+  set_sges(wr, {&into, 1});
+  ++stats_.bulk_reads;
+  stats_.bulk_read_bytes += into.length;
+}
+
+void SendQueue::write(std::span<const Sge> from, std::uint64_t remote_addr, std::uint32_t rkey) {
+  SendWr& wr = prepare(Opcode::rdma_write, {}, false, nullptr);
+  wr.remote_addr = remote_addr;
+  wr.rkey = rkey;
+  set_sges(wr, from);
+  ++stats_.bulk_writes;
+  for (const Sge& sge : from) stats_.bulk_write_bytes += sge.length;
+}
+
+void SendQueue::move_up() {
+  for (; !waiting_control_.empty() && may_send(kCreditFrameCredits); waiting_control_.pop()) {
+    prepare_control(waiting_control_.front());
+  }
+  if (!waiting_control_.empty()) return;
+  for (; !waiting_.empty() && may_send(kControlCredits); waiting_.pop()) prepare_frame(waiting_.front());
+}
+
+bool SendQueue::post() {
+  if (!waiting_.empty() || !waiting_control_.empty()) move_up();
+  // Owed credits ride on frames; they get one of their own when half the peer's window hangs on them.
+  if (owed_ >= owed_threshold_ && may_send(0)) {
+    prepare_control({wire::Header{static_cast<std::uint8_t>(wire::FrameType::credit), 0, 0, 0, 0, 0}, {}, false});
+    ++stats_.credit_frames;
+  }
+  if (prepared_ != 0) post_prepared();
+  return prepared_ != 0;
+}
+
+void SendQueue::post_prepared() {
+  if (prepared_ == 0) return;
+  const std::size_t taken = qp_.post_send({wrs_.data(), prepared_});
+  std::uint32_t sequence = first_prepared();
+  for (std::size_t i = 0; i < taken; ++i, ++sequence) {
+    Record& record = records_[sequence % kSendQueueDepth];
+    if (wrs_[i].inline_data && record.slot >= 0) {  // copied by the post
+      slots_.give_back(static_cast<std::uint32_t>(record.slot));
+      record.slot = -1;
+    }
+  }
+  const std::size_t rest = prepared_ - taken;
+  for (std::size_t i = 0; i < rest && taken != 0; ++i) {
+    wrs_[i] = wrs_[taken + i];
+    frames_[i] = frames_[taken + i];
+    controls_[i] = controls_[taken + i];
+    sges_[i] = sges_[taken + i];
+    if (!wrs_[i].sges.empty()) {
+      if (frames_[i] == nullptr && wrs_[i].inline_data) {
+        sges_[i][0].addr = reinterpret_cast<std::uint64_t>(controls_[i].data());
+      }
+      wrs_[i].sges = {sges_[i].data(), wrs_[i].sges.size()};
+    }
+  }
+  prepared_ = rest;
+}
+
+void SendQueue::drop_record(std::uint32_t sequence) {
+  Record& record = records_[sequence % kSendQueueDepth];
+  if (record.slot >= 0) slots_.give_back(static_cast<std::uint32_t>(record.slot));
+  record = {};
+}
+
+void SendQueue::post_beacon() {
+  prepare(Opcode::send, {-1, {Then::drained, 0}}, true, nullptr);
+  post_prepared();
+}
+
+bool SendQueue::withdraw(std::uint32_t call) {
+  for (std::size_t i = 0; i < waiting_.size(); ++i) {
+    wire::Header header;
+    std::memcpy(&header, waiting_.at(i).start, sizeof header);
+    if (header.type != static_cast<std::uint8_t>(wire::FrameType::request) || header.call != call) continue;
+    slots_.give_back(waiting_.at(i).slot);
+    waiting_.erase(i);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace rdma_rpc::session

@@ -1,0 +1,166 @@
+// The sending half of a session: work requests prepared one by one and posted with one doorbell, the two windows that
+// bound them (room in the send queue, credits for the peer's receives), and the frames that wait for either.
+// Owned and called by Session on the context's thread.
+//
+// The two windows are separate because a send's completion and the peer's credit for it come in no fixed order.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "fabric/fabric.h"
+#include "session/bounded_queue.h"
+#include "session/limits.h"
+#include "session/send_slots.h"
+#include "session/stats.h"
+#include "session/wire.h"
+
+namespace rdma_rpc::session {
+
+/// What to do when a work request has completed.
+enum class Then : std::uint8_t {
+  nothing,
+  free_slot,   ///< ref: send slot
+  bulk_sent,   ///< ref: call slot of the server call whose response (and WRITEs before it) is out
+  chunk_read,  ///< ref: call slot of the server call that this READ belongs to
+  revoked,     ///< ref: call slot of the client call whose windows are being invalidated
+  drained,     ///< the last request before the queue pair may be destroyed
+};
+
+class SendQueue {
+ public:
+  struct Done {
+    Then then = Then::nothing;
+    std::uint32_t ref = 0;
+  };
+  /// A frame in a send slot: `bytes` bytes that end with the message, its header at `start`.
+  struct Outgoing {
+    std::uint32_t slot = 0;
+    std::byte* start = nullptr;
+    std::uint32_t bytes = 0;
+    std::uint32_t invalidate_rkey = 0;
+    Done done;  ///< besides giving the slot back
+  };
+
+  SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabilities, SendSlots& slots, Stats& stats,
+            std::uint64_t wr_id_base, std::uint32_t inflight_max, std::uint32_t credits);
+
+  /// Sends the frame now, or as soon as credits and room allow. The slot is given back when the fabric is done with it.
+  void send(const Outgoing& frame);
+  /// Sends a control frame; it overtakes waiting data frames, never other control frames. False: the line is full (a protocol error).
+  bool send_control(const wire::Header& header, const wire::Sink* sink);
+
+  /// Room for `count` work requests, at most kPostBatch.
+  bool room(std::uint32_t count) {
+    if (prepared_ + count > kPostBatch) post_prepared();
+    return prepared_ + count <= kPostBatch && sequence_ - retired_ + count <= kSendQueueDepth - 2;
+  }
+  /// Room for `count` binds and a frame, with nothing before them unposted: a bound key exists only once its bind is posted.
+  bool can_bind(std::uint32_t count) {
+    post_prepared();
+    return prepared_ == 0 && room(count + 1);
+  }
+  /// Needs can_bind(). The window has its new key when this returns.
+  void bind(fabric::MemoryWindow& window, const fabric::MemoryRegion& region, std::uint64_t addr,
+            std::uint64_t length, std::uint32_t access);
+  void invalidate(std::uint32_t rkey, Done done);
+  void read(const fabric::Sge& into, std::uint64_t remote_addr, std::uint32_t rkey, Done done);
+  void write(std::span<const fabric::Sge> from, std::uint64_t remote_addr, std::uint32_t rkey);
+
+  /// Rings the doorbell for all that was prepared, after moving waiting frames up. Returns true while something prepared is still
+  /// not posted, so that the caller comes back.
+  bool post();
+
+  /// Receives posted again here: credits the peer gets with the next frame.
+  void owe_credits(std::uint32_t count) { owed_ += count; }
+  /// Credits that came with a frame. False: more than the peer can have.
+  bool add_credits(std::uint32_t count) {
+    credits_ += count;
+    return credits_ <= credits_max_;
+  }
+  std::uint32_t credits() const { return credits_; }
+
+  /// All requests up to `sequence` have completed: calls `f(Done)` for each that asked for something.
+  template <class F>
+  void retire(std::uint32_t sequence, F&& f) {
+    while (static_cast<std::int32_t>(sequence - retired_) > 0) {
+      Record& record = records_[retired_++ % kSendQueueDepth];
+      if (record.slot >= 0) {
+        slots_.give_back(static_cast<std::uint32_t>(record.slot));
+        record.slot = -1;
+      }
+      if (record.done.then != Then::nothing) f(record.done);
+    }
+  }
+
+  /// Removes the waiting request frame of this call, if it waits: it has not been and will not be sent.
+  bool withdraw(std::uint32_t call);
+  /// The queue pair is in ERR: drops what was never posted, calling `f(call)` for each request frame among it, and posts the last
+  /// request, whose completion says that the queue is empty.
+  template <class F>
+  void drain(F&& f) {
+    for (std::size_t i = 0; i < prepared_; ++i) {
+      if (frames_[i] != nullptr) report_unsent(frames_[i], f);
+      drop_record(first_prepared() + static_cast<std::uint32_t>(i));
+    }
+    prepared_ = 0;
+    for (; !waiting_.empty(); waiting_.pop()) {
+      report_unsent(waiting_.front().start, f);
+      slots_.give_back(waiting_.front().slot);
+    }
+    while (!waiting_control_.empty()) waiting_control_.pop();
+    post_beacon();
+  }
+
+ private:
+  struct Record {
+    std::int32_t slot = -1;
+    Done done;
+  };
+  struct Control {
+    wire::Header header;
+    wire::Sink sink;
+    bool has_sink;
+  };
+
+  template <class F>
+  static void report_unsent(const std::byte* start, F&& f) {
+    wire::Header header;
+    std::memcpy(&header, start, sizeof header);
+    if (header.type == static_cast<std::uint8_t>(wire::FrameType::request)) f(header.call);
+  }
+  std::uint32_t first_prepared() const { return sequence_ - static_cast<std::uint32_t>(prepared_); }
+  void drop_record(std::uint32_t sequence);
+  bool may_send(std::uint32_t credits_left) { return credits_ > credits_left && room(1); }
+  fabric::SendWr& prepare(fabric::Opcode opcode, Record record, bool signaled, const std::byte* frame);
+  void set_sges(fabric::SendWr& wr, std::span<const fabric::Sge> sges);
+  void prepare_frame(const Outgoing& frame);
+  void prepare_control(const Control& control);
+  void move_up();
+  void post_prepared();
+  void post_beacon();
+
+  fabric::QueuePair& qp_;
+  const fabric::Capabilities& capabilities_;
+  SendSlots& slots_;
+  Stats& stats_;
+  const std::uint64_t wr_id_base_;
+
+  std::uint32_t credits_, credits_max_;
+  std::uint32_t owed_ = 0, owed_threshold_;
+  std::uint32_t sequence_ = 0, retired_ = 0;  ///< counts of requests prepared and completed
+  std::uint32_t unsignaled_ = 0;
+
+  std::array<Record, kSendQueueDepth> records_;
+  std::size_t prepared_ = 0;
+  std::array<fabric::SendWr, kPostBatch> wrs_;
+  std::array<std::array<fabric::Sge, kSgeMax>, kPostBatch> sges_;
+  std::array<const std::byte*, kPostBatch> frames_{};
+  std::array<std::array<std::byte, sizeof(wire::Header) + sizeof(wire::Sink)>, kPostBatch> controls_;
+
+  BoundedQueue<Outgoing> waiting_;
+  BoundedQueue<Control> waiting_control_;
+};
+
+}  // namespace rdma_rpc::session

@@ -1,0 +1,379 @@
+// The server half of a session: requests in (their bulk fetched by READ), responses out (their bulk placed by WRITE). The
+// server exposes no memory; it moves the data, so it decides the pace. See session.h.
+#include <algorithm>
+
+#include "session/session.h"
+
+namespace rdma_rpc::session {
+
+using boundary::Event;
+using boundary::EvKind;
+using boundary::Reason;
+namespace ev = boundary::ev;
+namespace sub = boundary::sub;
+
+namespace {
+constexpr std::uint32_t kDeadlineExceeded = 4;
+constexpr std::uint32_t kResourceExhausted = 8;
+}  // namespace
+
+// --- requests in ----------------------------------------------------------------------------------------------------
+
+void Session::on_request(const wire::Frame& frame, const std::byte* data, std::uint32_t receive_slot) {
+  const wire::Header& header = frame.header;
+  const std::uint32_t slot = wire::call_slot(header.call);
+  ServerCall& call = server_calls_[slot];
+  if (call.state != ServerState::idle) return protocol_error("request on a call slot that is in use");
+  call.generation = wire::call_generation(header.call);
+  call.state = ServerState::running;
+  call.has_sink = (header.flags & wire::has_sink) != 0;
+  call.exposed = (header.flags & (wire::has_sink | wire::has_pieces)) != 0;
+  call.cancelled = false;
+  call.invalidate_rkey = 0;
+  if (call.has_sink) {
+    call.sink = frame.sink;
+    call.invalidate_rkey = frame.sink.rkey;
+  }
+  ++shared_.stats.requests;
+
+  Event event;
+  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::request);
+  event.word[ev::session] = static_cast<std::int32_t>(number_);
+  event.word[ev::call] = static_cast<std::int32_t>(header.call);
+  event.word[ev::method] = static_cast<std::int32_t>(header.method);
+  event.word[ev::timeout_us] = static_cast<std::int32_t>(header.timeout_us);
+  event.word[ev::region] = boundary::kReceiveSlab;
+  const std::uint32_t base = receive_slot * receive_stride_;
+  event.word[ev::offset] = static_cast<std::int32_t>(base + frame.metadata_offset);
+  event.word[ev::metadata_bytes] = static_cast<std::int32_t>(frame.metadata_bytes);
+  event.word[ev::metadata_offset] = static_cast<std::int32_t>(base + frame.metadata_offset);
+  event.word[ev::message_bytes] = static_cast<std::int32_t>(frame.message_bytes);
+  event.word[ev::reserved] = static_cast<std::int32_t>(receive_slot + 1);
+  if ((header.flags & wire::has_pieces) == 0) {
+    shared_.events.emit(event);
+    return;
+  }
+  call.timeout_us = header.timeout_us;
+  call.arrived_ns = shared_.now_ns;
+  call.bulk = std::make_unique<ServerBulk>();
+  call.bulk->request = event;
+  on_bulk_request(slot, frame, data, receive_slot);
+}
+
+void Session::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, const std::byte* data,
+                              std::uint32_t receive_slot) {
+  ServerCall& call = server_calls_[slot];
+  ServerBulk& bulk = *call.bulk;
+  bulk.total = frame.total;
+  bulk.held_receive = static_cast<std::int32_t>(receive_slot);
+  std::uint64_t sum = 0;
+  for (std::uint32_t i = 0; i < frame.piece_count; ++i) {
+    // Read once more than the parser did: the peer may have changed them since, so the sum is checked on what is used.
+    bulk.remote.push_back(wire::piece_at(data, frame, i));
+    if (bulk.remote.back().length == 0) return protocol_error("piece of no bytes");
+    sum += bulk.remote.back().length;
+  }
+  if (sum != frame.total) return protocol_error("pieces do not add up to the total");
+  if (call.invalidate_rkey == 0) call.invalidate_rkey = bulk.remote[0].rkey;
+  if (bulk.total > options_.max_message_bytes) {
+    return refuse(slot, kResourceExhausted, false,
+                  "request of " + std::to_string(bulk.total) + " bytes exceeds the server's maxMessageBytes (" +
+                      std::to_string(options_.max_message_bytes) + ")");
+  }
+  if (bulk.total > shared_.arena.largest()) {
+    return refuse(slot, kResourceExhausted, false,
+                  "request of " + std::to_string(bulk.total) + " bytes exceeds the server's arenaBytes (" +
+                      std::to_string(shared_.arena.largest()) + ")");
+  }
+  if (start_fetch(slot)) return;
+  call.state = ServerState::waiting;
+  if (!shared_.memory_waiters.push({number_, frame.header.call, false})) {
+    refuse(slot, kResourceExhausted, false, "too many requests wait for arena memory; raise the server's arenaBytes");
+  }
+}
+
+/// False: no arena memory yet.
+bool Session::start_fetch(std::uint32_t slot) {
+  ServerCall& call = server_calls_[slot];
+  call.bulk->block = shared_.arena.alloc(call.bulk->total);
+  if (call.bulk->block == memory::kNoBlock) return false;
+  call.state = ServerState::fetching;
+  transfers_.push(slot);
+  return true;
+}
+
+bool Session::retry_memory(const Shared::Waiter& waiter) {
+  if (state_ != SessionState::ready) return true;
+  const std::uint32_t slot = wire::call_slot(waiter.call), generation = wire::call_generation(waiter.call);
+  if (waiter.client) {
+    const ClientCall& call = client_calls_[slot];
+    return call.generation != generation || call.state != ClientState::active || answer_sink_request(slot);
+  }
+  const ServerCall& call = server_calls_[slot];
+  return call.generation != generation || call.state != ServerState::waiting || start_fetch(slot);
+}
+
+void Session::on_chunk_read(std::uint32_t slot) {
+  --reads_outstanding_;
+  ServerCall& call = server_calls_[slot];
+  ServerBulk& bulk = *call.bulk;
+  if (--bulk.reads_outstanding == 0 && (bulk.moved == bulk.total || call.cancelled)) deliver_fetched(slot);
+}
+
+void Session::deliver_fetched(std::uint32_t slot) {
+  ServerCall& call = server_calls_[slot];
+  ServerBulk& bulk = *call.bulk;
+  if (call.cancelled) return refuse(slot, call.cancel_status, false, "");
+  Event event = bulk.request;
+  if (call.timeout_us != 0) {
+    const std::uint64_t waited_us = (shared_.now_ns - call.arrived_ns) / 1000;
+    if (waited_us >= call.timeout_us) return refuse(slot, kDeadlineExceeded, false, "deadline passed while the request was fetched");
+    event.word[ev::timeout_us] = static_cast<std::int32_t>(call.timeout_us - static_cast<std::uint32_t>(waited_us));
+  }
+  event.word[ev::region] = static_cast<std::int32_t>(bulk.block);
+  event.word[ev::offset] = 0;
+  event.word[ev::message_bytes] = static_cast<std::int32_t>(bulk.total);
+  call.state = ServerState::running;
+  call.bulk.reset();  // block and receive slot now belong to the event
+  shared_.events.emit(event);
+}
+
+void Session::on_cancel(const wire::Header& header) {
+  const std::uint32_t slot = wire::call_slot(header.call);
+  ServerCall& call = server_calls_[slot];
+  // A cancel that crossed our response: the response is the answer.
+  if (call.generation != wire::call_generation(header.call)) return;
+  switch (call.state) {
+    case ServerState::idle:
+    case ServerState::writing:
+      return;
+    case ServerState::waiting:
+      return refuse(slot, header.method, false, "");
+    case ServerState::fetching:
+      call.cancelled = true;
+      call.cancel_status = static_cast<std::uint8_t>(header.method);
+      if (call.bulk->reads_outstanding == 0) deliver_fetched(slot);
+      return;
+    case ServerState::asking:
+      return refuse(slot, header.method, true, "");
+    case ServerState::running: {
+      Event event;
+      event.word[ev::kind] = static_cast<std::int32_t>(EvKind::cancelled);
+      event.word[ev::session] = static_cast<std::int32_t>(number_);
+      event.word[ev::call] = static_cast<std::int32_t>(header.call);
+      event.word[ev::method] = static_cast<std::int32_t>(header.method);
+      shared_.events.emit(event);
+      return refuse(slot, header.method, true, "");
+    }
+  }
+}
+
+// --- responses out --------------------------------------------------------------------------------------------------
+
+void Session::submit_response(const std::int32_t* words) {
+  const auto word = static_cast<std::uint32_t>(words[sub::call]);
+  const auto send_slot = static_cast<std::uint32_t>(words[sub::slot]);
+  const std::uint32_t slot = wire::call_slot(word);
+  if (state_ != SessionState::ready || slot >= options_.inflight_max ||
+      server_calls_[slot].state != ServerState::running ||
+      server_calls_[slot].generation != wire::call_generation(word)) {
+    return shared_.slots.give_back(send_slot);  // cancelled meanwhile: nobody waits for it
+  }
+  ServerCall& call = server_calls_[slot];
+  const std::int32_t method = words[sub::method];
+  const std::uint8_t flags = (method & boundary::kNotRun) != 0 ? wire::not_run : 0;
+  const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response), flags, 0, word,
+                            static_cast<std::uint32_t>(method & 0xff), 0};
+  const auto metadata_bytes = static_cast<std::uint32_t>(words[sub::metadata_bytes]);
+  // Idle before the frame is on the wire: the client's next request on this slot may come before our completion does.
+  call.state = ServerState::idle;
+  send_message(send_slot, header, nullptr, metadata_bytes,
+               metadata_bytes + static_cast<std::uint32_t>(words[sub::message_bytes]), call.invalidate_rkey, {});
+}
+
+std::int32_t Session::submit_bulk_response(const BulkSubmission& submission) {
+  const std::uint32_t slot = wire::call_slot(submission.call);
+  std::uint32_t token = shared_.next_token++;
+  const auto result = static_cast<std::int32_t>(token);
+  if (state_ != SessionState::ready || slot >= options_.inflight_max ||
+      server_calls_[slot].state != ServerState::running ||
+      server_calls_[slot].generation != wire::call_generation(submission.call)) {
+    shared_.slots.give_back(submission.slot);
+    emit_sent(token);
+    return result;
+  }
+  ServerCall& call = server_calls_[slot];
+  auto bulk = std::make_unique<ServerBulk>();
+  Reason reason;
+  if (!collect_pieces(submission, bulk->pieces, reason)) return -static_cast<std::int32_t>(reason);
+  for (const Piece& piece : bulk->pieces) bulk->total += piece.length;
+  bulk->token = token;
+  bulk->slot = static_cast<std::int32_t>(submission.slot);
+  bulk->status = submission.method;
+  bulk->metadata_bytes = submission.metadata_bytes;
+  call.bulk = std::move(bulk);
+  if (call.has_sink && call.sink.length >= call.bulk->total) {
+    call.state = ServerState::writing;
+    transfers_.push(slot);
+  } else {
+    call.state = ServerState::asking;
+    control(wire::FrameType::sink_request, submission.call, call.bulk->total);
+  }
+  return result;
+}
+
+void Session::on_sink(const wire::Frame& frame) {
+  const std::uint32_t slot = wire::call_slot(frame.header.call);
+  ServerCall& call = server_calls_[slot];
+  // Crossed a cancel: the client revokes that sink when it has our answer to the cancel.
+  if (call.generation != wire::call_generation(frame.header.call) || call.state == ServerState::idle) return;
+  if (call.state != ServerState::asking) return protocol_error("sink that was not asked for");
+  if ((frame.header.flags & wire::has_sink) == 0) {
+    return refuse(slot, kResourceExhausted, true,
+                  "the client has no memory for a response of " + std::to_string(call.bulk->total) +
+                      " bytes; raise its arenaBytes or maxMessageBytes");
+  }
+  if (frame.sink.length < call.bulk->total) return protocol_error("sink shorter than asked for");
+  call.has_sink = call.exposed = true;
+  call.sink = frame.sink;
+  if (call.invalidate_rkey == 0) call.invalidate_rkey = frame.sink.rkey;
+  call.state = ServerState::writing;
+  transfers_.push(slot);
+}
+
+/// Behind the WRITEs on the same queue pair, so that they are in place when it arrives.
+void Session::send_written_response(std::uint32_t slot) {
+  ServerCall& call = server_calls_[slot];
+  ServerBulk& bulk = *call.bulk;
+  const auto send_slot = static_cast<std::uint32_t>(std::exchange(bulk.slot, -1));
+  std::byte* payload = shared_.slots.payload(send_slot);
+  const wire::Written written{bulk.total, 0};
+  std::memmove(payload + sizeof written, payload, bulk.metadata_bytes);
+  std::memcpy(payload, &written, sizeof written);
+  const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response), wire::written, 0,
+                            wire::call_word(slot, call.generation), bulk.status, 0};
+  std::uint32_t index = 0;
+  while (index < finishing_.size() && finishing_[index] != nullptr) ++index;
+  if (index == finishing_.size()) finishing_.emplace_back();
+  const std::uint32_t metadata_bytes = bulk.metadata_bytes;
+  finishing_[index] = std::move(call.bulk);
+  call.state = ServerState::idle;
+  send_message(send_slot, header, nullptr, metadata_bytes,
+               static_cast<std::uint32_t>(sizeof written) + metadata_bytes, call.invalidate_rkey,
+               {Then::bulk_sent, index});
+}
+
+void Session::on_bulk_sent(std::uint32_t index) {
+  end_response(*finishing_[index]);
+  finishing_[index].reset();
+}
+
+void Session::end_response(ServerBulk& bulk) {
+  if (bulk.slot >= 0) shared_.slots.give_back(static_cast<std::uint32_t>(bulk.slot));
+  bulk.slot = -1;
+  release_pieces(bulk.pieces);
+  emit_sent(bulk.token);
+}
+
+/// Answers without JS, or after it: a refusal, a cancel that must be confirmed. No answer where nobody waits for one.
+void Session::refuse(std::uint32_t slot, std::uint32_t status, bool ran, const std::string& text) {
+  ServerCall& call = server_calls_[slot];
+  const bool cancel = text.empty();
+  end_server_call(call);
+  if (cancel && !call.exposed) return;
+  const std::uint8_t flags = ran ? 0 : wire::not_run;
+  const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response), flags, 0,
+                            wire::call_word(slot, call.generation), status, 0};
+  const std::int32_t send_slot = shared_.slots.take();
+  if (send_slot < 0) {  // all slots are with JS: the status alone, the client invalidates by itself
+    if (!send_->send_control(header, nullptr)) protocol_error("control frames pile up: the peer returns no credits");
+    return;
+  }
+  const std::uint32_t bytes = static_cast<std::uint32_t>(std::min(text.size(), kErrorTextMax));
+  std::memcpy(shared_.slots.payload(static_cast<std::uint32_t>(send_slot)), text.data(), bytes);
+  send_message(static_cast<std::uint32_t>(send_slot), header, nullptr, 0, bytes, call.invalidate_rkey, {});
+}
+
+void Session::end_server_call(ServerCall& call) {
+  call.state = ServerState::idle;
+  if (call.bulk == nullptr) return;
+  ServerBulk& bulk = *call.bulk;
+  const auto slot = static_cast<std::uint32_t>(&call - server_calls_.data());
+  for (std::size_t i = 0; i < transfers_.size(); ++i) {
+    if (transfers_.at(i) == slot) transfers_.erase(i--);
+  }
+  if (bulk.block != memory::kNoBlock) shared_.arena.release(bulk.block);
+  if (bulk.held_receive >= 0) recycle(static_cast<std::uint32_t>(bulk.held_receive));
+  end_response(bulk);
+  call.bulk.reset();
+}
+
+// --- bulk transfers -------------------------------------------------------------------------------------------------
+
+bool Session::move_transfers() {
+  std::uint32_t budget = kBulkBytesPerTurn;
+  while (!transfers_.empty() && budget != 0 && state_ == SessionState::ready) {
+    const std::uint32_t slot = transfers_.front();
+    const ServerCall& call = server_calls_[slot];
+    bool done = true;  // a call that was cancelled meanwhile has nothing to move
+    if (call.state == ServerState::fetching && !call.cancelled) done = move_read(slot, budget);
+    if (call.state == ServerState::writing) done = move_write(slot, budget);
+    if (!done) break;
+    transfers_.pop();
+  }
+  return !transfers_.empty() && budget == 0;
+}
+
+/// True when every READ of the call is prepared.
+bool Session::move_read(std::uint32_t slot, std::uint32_t& budget) {
+  ServerBulk& bulk = *server_calls_[slot].bulk;
+  const memory::Block& block = shared_.arena.at(bulk.block);
+  while (bulk.moved < bulk.total) {
+    if (budget == 0 || reads_outstanding_ >= capabilities_.max_rd_atomic || !send_->room(1)) return false;
+    const wire::Piece& piece = bulk.remote[bulk.piece];
+    const std::uint32_t bytes = std::min(piece.length - bulk.piece_offset, kChunkBytes);
+    send_->read({reinterpret_cast<std::uint64_t>(block.data) + bulk.moved, bytes, block.region->lkey()},
+                piece.addr + bulk.piece_offset, piece.rkey, {Then::chunk_read, slot});
+    ++reads_outstanding_;
+    ++bulk.reads_outstanding;
+    bulk.moved += bytes;
+    bulk.piece_offset += bytes;
+    if (bulk.piece_offset == piece.length) {
+      ++bulk.piece;
+      bulk.piece_offset = 0;
+    }
+    budget -= std::min(budget, bytes);
+  }
+  return true;
+}
+
+/// True when every WRITE of the call is prepared, and the response behind them.
+bool Session::move_write(std::uint32_t slot, std::uint32_t& budget) {
+  ServerCall& call = server_calls_[slot];
+  ServerBulk& bulk = *call.bulk;
+  const std::size_t sge_max = std::min<std::size_t>(capabilities_.max_sge, kSgeMax);
+  while (bulk.moved < bulk.total) {
+    if (budget == 0 || !send_->room(1)) return false;
+    fabric::Sge sges[kSgeMax];
+    std::size_t count = 0;
+    std::uint32_t bytes = 0;
+    while (count < sge_max && bytes < kChunkBytes && bulk.piece < bulk.pieces.size()) {
+      const Piece& piece = bulk.pieces[bulk.piece];
+      const std::uint32_t take = std::min(piece.length - bulk.piece_offset, kChunkBytes - bytes);
+      sges[count++] = {piece.addr + bulk.piece_offset, take, piece.region->lkey()};
+      bytes += take;
+      bulk.piece_offset += take;
+      if (bulk.piece_offset == piece.length) {
+        ++bulk.piece;
+        bulk.piece_offset = 0;
+      }
+    }
+    send_->write({sges, count}, call.sink.addr + bulk.moved, call.sink.rkey);
+    bulk.moved += bytes;
+    budget -= std::min(budget, bytes);
+  }
+  send_written_response(slot);
+  return true;
+}
+
+}  // namespace rdma_rpc::session

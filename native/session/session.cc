@@ -1,0 +1,392 @@
+// Life of a session, dispatch of completions and frames, and what both call halves share. See session.h.
+#include "session/session.h"
+
+#include <utility>
+
+namespace rdma_rpc::session {
+
+using boundary::Event;
+using boundary::EvKind;
+using boundary::Reason;
+using boundary::Sent;
+namespace ev = boundary::ev;
+
+namespace {
+constexpr std::uint64_t kReceiveBit = std::uint64_t{1} << 63;
+constexpr std::uint64_t wr_id_base(std::uint32_t number) { return std::uint64_t{number} << 32; }
+}  // namespace
+
+Session::Session(Shared& shared, std::uint32_t number, const SessionOptions& options)
+    : shared_(shared), number_(number), options_(options), capabilities_(shared.device.capabilities()),
+      receive_depth_(options.inflight_max + kControlReceives),
+      receive_stride_(SendSlots::stride_for(shared.slot_bytes)), client_calls_(options.inflight_max),
+      server_calls_(options.inflight_max), transfers_(options.inflight_max) {
+  consumed_.reserve(receive_depth_);
+  repost_.resize(receive_depth_);
+}
+
+std::unique_ptr<Session> Session::open(Shared& shared, std::uint32_t number, const SessionOptions& options,
+                                       std::string* error) {
+  const fabric::Capabilities& can = shared.device.capabilities();
+  const auto refuse = [&](const std::string& why) {
+    *error = "fabric " + can.name + ": " + why;
+    return nullptr;
+  };
+  if (options.inflight_max == 0 || options.inflight_max > kInflightLimit) {
+    return refuse("inflightMax must be 1 to " + std::to_string(kInflightLimit));
+  }
+  if (!can.windows) return refuse("no type-2 memory windows, so bulk memory cannot be exposed for one call only");
+  if (can.max_inline < sizeof(wire::Header) + sizeof(wire::Sink)) return refuse("inline sends are too short");
+  std::unique_ptr<Session> session(new Session(shared, number, options));
+  const std::size_t slab_bytes = std::size_t{session->receive_depth_} * session->receive_stride_;
+  session->receive_memory_ = shared.device.alloc_memory(slab_bytes, "receive slab");
+  if (session->receive_memory_ == nullptr) {
+    return refuse("no memory for " + std::to_string(slab_bytes) + " bytes of receives; lower inflightMax");
+  }
+  std::string why;
+  session->receive_region_ = shared.device.reg_mr(session->receive_memory_->data(), session->receive_memory_->size(),
+                                                  fabric::access_local_write, &why);
+  if (session->receive_region_ == nullptr) return refuse(why);
+  session->qp_ = shared.device.create_qp(shared.cq, {kSendQueueDepth, session->receive_depth_}, &why);
+  if (session->qp_ == nullptr) return refuse(why);
+  session->send_ = std::make_unique<SendQueue>(*session->qp_, can, shared.slots, shared.stats, wr_id_base(number),
+                                               options.inflight_max, session->receive_depth_);
+  for (std::uint32_t i = 0; i < session->receive_depth_; ++i) session->consumed_.push_back(i);
+  session->finish_turn();
+  session->send_->owe_credits(0);
+  return session;
+}
+
+Session::~Session() {
+  for (ClientCall& call : client_calls_) {
+    if (call.bulk != nullptr) end_client_bulk(call, false);
+  }
+  for (ServerCall& call : server_calls_) end_server_call(call);
+  for (auto& response : finishing_) {
+    if (response != nullptr) end_response(*response);
+  }
+}
+
+std::string Session::connect(std::span<const std::byte> peer_address) {
+  if (state_ != SessionState::init) return "session is not new";
+  std::string why = qp_->connect(peer_address);
+  if (why.empty()) {
+    state_ = SessionState::ready;
+  } else {
+    fail("cannot connect: " + why);
+  }
+  return why;
+}
+
+// --- the end of a session -------------------------------------------------------------------------------------------
+
+void Session::protocol_error(const char* reason) {
+  ++shared_.stats.protocol_errors;
+  fail(std::string("protocol error by the peer: ") + reason);
+}
+
+void Session::fail(const std::string& reason) {
+  if (state_ == SessionState::draining || state_ == SessionState::down) return;
+  state_ = SessionState::draining;
+  error_ = reason;
+  qp_->to_error();
+  send_->drain([this](std::uint32_t call) {
+    ClientCall& entry = client_calls_[wire::call_slot(call)];
+    if (entry.generation == wire::call_generation(call)) entry.unsent = true;
+  });
+  for (const std::uint32_t slot : std::exchange(deferred_, {})) {
+    client_calls_[slot].unsent = true;
+    shared_.slots.give_back(client_calls_[slot].bulk->slot);
+  }
+  // Calls without exposed memory can end now; the others when the flush has been polled (maybe_down).
+  for (std::uint32_t slot = 0; slot < options_.inflight_max; ++slot) {
+    ClientCall& call = client_calls_[slot];
+    if (call.state == ClientState::active && call.bulk == nullptr) {
+      shared_.events.emit(failed_event(slot, Reason::session_lost, call.unsent ? Sent::no : Sent::maybe));
+      call.state = ClientState::idle;
+      --calls_in_flight_;
+    }
+    ServerCall& server = server_calls_[slot];
+    if (server.state == ServerState::running) {
+      Event event;
+      event.word[ev::kind] = static_cast<std::int32_t>(EvKind::cancelled);
+      event.word[ev::session] = static_cast<std::int32_t>(number_);
+      event.word[ev::call] = static_cast<std::int32_t>(wire::call_word(slot, server.generation));
+      event.word[ev::method] = 1;
+      shared_.events.emit(event);
+    }
+    // Nothing of the response is posted yet: its slot and memory are free now, JS will not be asked again.
+    if (server.state == ServerState::running || server.state == ServerState::asking) end_server_call(server);
+  }
+  maybe_down();
+}
+
+void Session::maybe_down() {
+  if (state_ != SessionState::draining || !drained_ || receives_posted_ != 0) return;
+  state_ = SessionState::down;
+  for (std::uint32_t slot = 0; slot < options_.inflight_max; ++slot) {
+    ClientCall& call = client_calls_[slot];
+    switch (call.state) {
+      case ClientState::idle:
+      case ClientState::given_up:
+        break;
+      case ClientState::active:
+        call.bulk->result = failed_event(slot, Reason::session_lost, call.unsent ? Sent::no : Sent::maybe);
+        settle(slot, false);
+        break;
+      case ClientState::leaving:
+        call.bulk->result = failed_event(slot, call.reason, Sent::maybe);
+        settle(slot, false);
+        break;
+      case ClientState::revoking:  // the answer was here already; the flush has made the memory safe
+        settle(slot, false);
+        break;
+    }
+    end_server_call(server_calls_[slot]);
+  }
+  for (auto& response : finishing_) {
+    if (response != nullptr) end_response(*response);
+    response.reset();
+  }
+  Event event;
+  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::session_down);
+  event.word[ev::session] = static_cast<std::int32_t>(number_);
+  shared_.events.emit(event);
+}
+
+// --- completions ----------------------------------------------------------------------------------------------------
+
+void Session::on_send(const fabric::Wc& wc) {
+  const std::uint32_t sequence = static_cast<std::uint32_t>(wc.wr_id);
+  if (wc.status != fabric::WcStatus::success && state_ != SessionState::draining) {
+    fail(std::string("send failed: ") + fabric::to_string(wc.status));
+  }
+  send_->retire(sequence, [this](SendQueue::Done done) { on_done(done); });
+}
+
+void Session::on_done(SendQueue::Done done) {
+  if (done.then == Then::drained) {
+    drained_ = true;
+    maybe_down();
+    return;
+  }
+  if (state_ == SessionState::draining) return;  // flushed, not done: maybe_down() cleans up
+  switch (done.then) {
+    case Then::bulk_sent:
+      on_bulk_sent(done.ref);
+      break;
+    case Then::chunk_read:
+      on_chunk_read(done.ref);
+      break;
+    case Then::revoked:
+      on_revoked(done.ref);
+      break;
+    default:
+      break;
+  }
+}
+
+void Session::on_receive(const fabric::Wc& wc) {
+  --receives_posted_;
+  const std::uint32_t slot = static_cast<std::uint32_t>(wc.wr_id);
+  if (wc.status != fabric::WcStatus::success) {
+    if (state_ != SessionState::draining) fail(std::string("receive failed: ") + fabric::to_string(wc.status));
+    maybe_down();
+    return;
+  }
+  if (state_ == SessionState::draining) {
+    maybe_down();
+    return;
+  }
+  on_frame(slot, wc.bytes, wc.invalidated_rkey);
+  if (state_ == SessionState::draining) maybe_down();
+}
+
+void Session::on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uint32_t invalidated_rkey) {
+  const std::byte* data = receive_memory_->data() + std::size_t{receive_slot} * receive_stride_;
+  wire::Frame frame;
+  if (const char* why = wire::parse(data, bytes, frame)) return protocol_error(why);
+  const wire::Header& header = frame.header;
+  if (header.credits != 0 && !send_->add_credits(header.credits)) {
+    return protocol_error("more credits than receives");
+  }
+  const auto type = static_cast<wire::FrameType>(header.type);
+  if (type != wire::FrameType::credit && wire::call_slot(header.call) >= options_.inflight_max) {
+    return protocol_error("call slot out of range");
+  }
+  if (invalidated_rkey != 0 && type != wire::FrameType::response) {
+    return protocol_error("key invalidated by a frame that is no response");
+  }
+  switch (type) {
+    case wire::FrameType::request:
+      if (options_.client) return protocol_error("request from a server");
+      return on_request(frame, data, receive_slot);
+    case wire::FrameType::response:
+      if (!options_.client) return protocol_error("response from a client");
+      return on_response(frame, receive_slot, invalidated_rkey);
+    case wire::FrameType::cancel:
+      if (options_.client) return protocol_error("cancel from a server");
+      on_cancel(header);
+      break;
+    case wire::FrameType::sink_request:
+      if (!options_.client) return protocol_error("sink request from a client");
+      on_sink_request(header);
+      break;
+    case wire::FrameType::sink:
+      if (options_.client) return protocol_error("sink from a server");
+      on_sink(frame);
+      break;
+    case wire::FrameType::credit:
+      break;
+  }
+  recycle(receive_slot);
+}
+
+bool Session::finish_turn() {
+  if (state_ != SessionState::init && state_ != SessionState::ready) return false;
+  if (!consumed_.empty()) {
+    std::size_t count = 0;
+    for (const std::uint32_t slot : consumed_) {
+      const auto addr = reinterpret_cast<std::uint64_t>(receive_memory_->data()) + std::uint64_t{slot} * receive_stride_;
+      repost_[count++] = {kReceiveBit | wr_id_base(number_) | slot, {addr, receive_stride_, receive_region_->lkey()}};
+    }
+    const std::size_t taken = qp_->post_recv({repost_.data(), count});
+    receives_posted_ += static_cast<std::uint32_t>(taken);
+    if (taken != count) {
+      fail("the queue pair took " + std::to_string(taken) + " of " + std::to_string(count) + " receives");
+      return false;
+    }
+    // The first posting is what the peer's credits begin with; each later one is news to it.
+    if (state_ == SessionState::ready) send_->owe_credits(static_cast<std::uint32_t>(count));
+    consumed_.clear();
+  }
+  if (state_ != SessionState::ready) return false;
+  if (!revoke_backlog_.empty()) {
+    for (const std::uint32_t slot : std::exchange(revoke_backlog_, {})) issue_revokes(slot);
+  }
+  if (!deferred_.empty()) start_deferred();
+  const bool moving = move_transfers();
+  unposted_ = send_->post();
+  return moving || unposted_;
+}
+
+// --- frames out -----------------------------------------------------------------------------------------------------
+
+void Session::control(wire::FrameType type, std::uint32_t call, std::uint32_t method, const wire::Sink* sink) {
+  const std::uint8_t flags = sink != nullptr ? wire::has_sink : 0;
+  if (!send_->send_control({static_cast<std::uint8_t>(type), flags, 0, call, method, 0}, sink)) {
+    protocol_error("control frames pile up: the peer returns no credits");
+  }
+}
+
+void Session::send_message(std::uint32_t slot, wire::Header header, const wire::Sink* sink,
+                           std::uint32_t metadata_bytes, std::uint32_t payload_bytes,
+                           std::uint32_t invalidate_rkey, SendQueue::Done done) {
+  std::byte* start = shared_.slots.payload(slot);
+  std::uint32_t bytes = payload_bytes;
+  const auto prepend = [&](const void* extension, std::uint32_t extension_bytes) {
+    start -= extension_bytes;
+    bytes += extension_bytes;
+    std::memcpy(start, extension, extension_bytes);
+  };
+  if (metadata_bytes != 0) {
+    header.flags |= wire::has_metadata;
+    const wire::MetadataLength length{metadata_bytes, 0};
+    prepend(&length, sizeof length);
+  }
+  if (sink != nullptr) {
+    header.flags |= wire::has_sink;
+    prepend(sink, sizeof *sink);
+  }
+  prepend(&header, sizeof header);
+  send_->send({slot, start, bytes, invalidate_rkey, done});
+}
+
+// --- memory of bulk messages ----------------------------------------------------------------------------------------
+
+bool Session::collect_pieces(const BulkSubmission& submission, std::vector<Piece>& pieces, Reason& reason) {
+  std::uint64_t total = 0;
+  bool copy = submission.pieces.size() > kPiecesMax;
+  for (const GivenPiece& given : submission.pieces) {
+    total += given.bytes;
+    // Registering what the fabric cannot expose would fail at the peer; a copy in the arena always works.
+    if (given.key != 0 && options_.client && !capabilities_.exposes_any_memory) copy = true;
+  }
+  if (total > options_.peer_max_message_bytes) {
+    reason = Reason::too_large;
+    return false;
+  }
+  for (const GivenPiece& given : submission.pieces) {
+    if (copy) break;
+    if (given.bytes == 0) continue;
+    Piece piece{reinterpret_cast<std::uint64_t>(given.data), static_cast<std::uint32_t>(given.bytes), nullptr,
+                memory::kNoBlock, 0};
+    piece.block = shared_.arena.find(given.data, given.bytes);
+    if (piece.block != memory::kNoBlock) {
+      shared_.arena.retain(piece.block);
+      piece.region = shared_.arena.at(piece.block).region;
+    } else if (given.key != 0) {
+      std::string why;
+      piece.region =
+          shared_.mr_cache.acquire(given.key, given.buffer_data, given.buffer_bytes, shared_.now_ns, &why);
+      piece.mr_key = piece.region != nullptr ? given.key : 0;
+    }
+    if (piece.region == nullptr) {
+      copy = true;  // the registration budget is full: the arena's may not be
+      break;
+    }
+    pieces.push_back(piece);
+  }
+  if (!copy) return true;
+  release_pieces(pieces);
+  if (stage(submission, total, pieces)) return true;
+  reason = Reason::no_memory;
+  return false;
+}
+
+bool Session::stage(const BulkSubmission& submission, std::uint64_t total, std::vector<Piece>& pieces) {
+  const memory::BlockId block = shared_.arena.alloc(total);
+  if (block == memory::kNoBlock) return false;
+  const memory::Block& memory = shared_.arena.at(block);
+  std::byte* to = memory.data;
+  for (const GivenPiece& given : submission.pieces) {
+    if (given.bytes != 0) std::memcpy(to, given.data, given.bytes);
+    to += given.bytes;
+  }
+  pieces.push_back(
+      {reinterpret_cast<std::uint64_t>(memory.data), static_cast<std::uint32_t>(total), memory.region, block, 0});
+  return true;
+}
+
+void Session::release_pieces(std::vector<Piece>& pieces) {
+  for (const Piece& piece : pieces) {
+    if (piece.block != memory::kNoBlock) shared_.arena.release(piece.block);
+    if (piece.mr_key != 0) shared_.mr_cache.unpin(piece.mr_key, shared_.now_ns);
+  }
+  pieces.clear();
+}
+
+void Session::emit_sent(std::uint32_t& token) {
+  if (token == 0) return;
+  Event event;
+  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::sent);
+  event.word[ev::session] = static_cast<std::int32_t>(number_);
+  event.word[ev::call] = static_cast<std::int32_t>(token);
+  shared_.events.emit(event);
+  token = 0;
+}
+
+void Session::submit(const std::int32_t* words) {
+  if (words[boundary::sub::op] == static_cast<std::int32_t>(boundary::SubOp::request)) {
+    submit_request(words);
+  } else {
+    submit_response(words);
+  }
+}
+
+std::int32_t Session::submit_bulk(BulkSubmission submission) {
+  return submission.op == boundary::SubOp::request ? submit_bulk_request(submission)
+                                                   : submit_bulk_response(submission);
+}
+
+}  // namespace rdma_rpc::session

@@ -1,0 +1,206 @@
+// One session: a queue pair to one peer and all that happens on it. Frames in and out, credits, the two call tables, bulk
+// transfers, and the promise that every call submitted gets exactly one last event, after which no memory of it can be touched.
+// Created and driven by Context; on the context's thread only. client_calls.cc and server_calls.cc hold the two halves.
+//
+//   init ──connect──► ready ──fail / close──► draining ──all work flushed──► down
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fabric/fabric.h"
+#include "memory/arena.h"
+#include "memory/mr_cache.h"
+#include "session/boundary.h"
+#include "session/calls.h"
+#include "session/event_queue.h"
+#include "session/exposure.h"
+#include "session/predictor.h"
+#include "session/send_queue.h"
+#include "session/send_slots.h"
+#include "session/stats.h"
+#include "session/wire.h"
+
+namespace rdma_rpc::session {
+
+class Session;
+
+/// What the sessions of a context share. `now_ns` is the time of the current turn.
+struct Shared {
+  fabric::Device& device;
+  fabric::CompletionQueue& cq;
+  memory::Arena& arena;
+  memory::MrCache& mr_cache;
+  WindowPool& windows;
+  SendSlots& slots;
+  EventQueue& events;
+  ResponsePredictor& predictor;
+  Stats& stats;
+  std::uint32_t slot_bytes;
+  std::uint64_t now_ns = 0;
+  std::uint32_t next_token = 1;
+  /// Calls that wait for arena memory, in order: session number and call word; `client`: a sink, else a request to fetch.
+  struct Waiter {
+    std::uint32_t session, call;
+    bool client;
+  };
+  BoundedQueue<Waiter> memory_waiters{kMemoryWaitersMax};
+};
+
+struct SessionOptions {
+  bool client = true;
+  std::uint32_t inflight_max = 256;
+  std::uint32_t max_message_bytes = 64u << 20;
+  std::uint32_t peer_max_message_bytes = 64u << 20;
+};
+
+/// A piece as JS gives it: bytes, and the ArrayBuffer they lie in (key 0: arena memory).
+struct GivenPiece {
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+  std::uint64_t key = 0;
+  std::byte* buffer_data = nullptr;
+  std::size_t buffer_bytes = 0;
+};
+
+struct BulkSubmission {
+  boundary::SubOp op = boundary::SubOp::request;
+  std::uint32_t call = 0, method = 0, slot = 0, metadata_bytes = 0, timeout_us = 0;
+  std::vector<GivenPiece> pieces;
+  memory::BlockId sink = memory::kNoBlock;
+};
+
+enum class SessionState : std::uint8_t { init, ready, draining, down };
+
+class Session {
+ public:
+  /// Null, with the reason in `error`, when the device refuses a resource.
+  static std::unique_ptr<Session> open(Shared& shared, std::uint32_t number, const SessionOptions& options,
+                                       std::string* error);
+  ~Session();
+
+  std::uint32_t number() const { return number_; }
+  SessionState state() const { return state_; }
+  const std::string& error() const { return error_; }
+  std::vector<std::byte> local_address() const { return qp_->local_address(); }
+  /// Empty, or why the fabric cannot reach that peer.
+  std::string connect(std::span<const std::byte> peer_address);
+
+  /// One entry of the submissions array. Never fails: what cannot be sent ends as a FAILED event.
+  void submit(const std::int32_t* words);
+  /// The token of the SENT event, or a negative Reason.
+  std::int32_t submit_bulk(BulkSubmission submission);
+  void cancel(std::uint32_t slot, boundary::Reason reason);
+  void close(const std::string& reason) { fail(reason); }
+
+  // --- by the context, each turn
+  void on_receive(const fabric::Wc& wc);
+  void on_send(const fabric::Wc& wc);
+  /// A receive slot that JS has read: posted again with the next finish_turn().
+  void recycle(std::uint32_t receive_slot) { consumed_.push_back(receive_slot); }
+  /// Posts receives and sends, moves bulk transfers on. True: there is more to do at once.
+  bool finish_turn();
+  /// Posts what JS has submitted, without touching receives (JS may be reading them).
+  void post() {
+    if (state_ == SessionState::ready) unposted_ = send_->post();
+  }
+  bool impatient() const { return impatient_ != 0; }
+  /// Patience of cancelled calls. Returns true while any call needs this timer.
+  bool check_patience();
+  /// Arena memory came free for the call (see Shared::memory_waiters). False: still none.
+  bool retry_memory(const Shared::Waiter& waiter);
+
+  std::byte* receive_slab() const { return receive_memory_->data(); }
+  std::size_t receive_slab_bytes() const { return receive_memory_->size(); }
+  std::uint32_t calls_in_flight() const { return calls_in_flight_; }
+  std::uint32_t send_credits() const { return send_->credits(); }
+
+ private:
+  Session(Shared& shared, std::uint32_t number, const SessionOptions& options);
+
+  // session.cc
+  void fail(const std::string& reason);
+  void protocol_error(const char* reason);
+  void on_done(SendQueue::Done done);
+  void maybe_down();
+  void on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uint32_t invalidated_rkey);
+  /// Builds header and extensions before the payload of a slot and sends the frame.
+  void send_message(std::uint32_t slot, wire::Header header, const wire::Sink* sink, std::uint32_t metadata_bytes,
+                    std::uint32_t payload_bytes, std::uint32_t invalidate_rkey, SendQueue::Done done);
+  bool collect_pieces(const BulkSubmission& submission, std::vector<Piece>& pieces, boundary::Reason& reason);
+  bool stage(const BulkSubmission& submission, std::uint64_t total, std::vector<Piece>& pieces);
+  void release_pieces(std::vector<Piece>& pieces);
+  void emit_sent(std::uint32_t& token);
+  void control(wire::FrameType type, std::uint32_t call, std::uint32_t method, const wire::Sink* sink = nullptr);
+
+  // client_calls.cc
+  void submit_request(const std::int32_t* words);
+  std::int32_t submit_bulk_request(const BulkSubmission& submission);
+  ClientCall& begin_call(std::uint32_t slot, std::uint32_t method);
+  void choose_sink(ClientCall& call, memory::BlockId given);
+  bool start_bulk_request(std::uint32_t slot);
+  bool bind_sink(ClientBulk& bulk);
+  void start_deferred();
+  void on_response(const wire::Frame& frame, std::uint32_t receive_slot, std::uint32_t invalidated_rkey);
+  bool late_response(ClientCall& call, std::uint32_t generation);
+  void on_sink_request(const wire::Header& header);
+  bool answer_sink_request(std::uint32_t slot);
+  void revoke_then(std::uint32_t slot, const boundary::Event& result);
+  void issue_revokes(std::uint32_t slot);
+  void on_revoked(std::uint32_t slot);
+  void settle(std::uint32_t slot, bool windows_intact);
+  boundary::Event failed_event(std::uint32_t slot, boundary::Reason reason, boundary::Sent sent) const;
+  void end_client_bulk(ClientCall& call, bool windows_intact);
+
+  // server_calls.cc
+  void submit_response(const std::int32_t* words);
+  std::int32_t submit_bulk_response(const BulkSubmission& submission);
+  void on_request(const wire::Frame& frame, const std::byte* data, std::uint32_t receive_slot);
+  void on_bulk_request(std::uint32_t slot, const wire::Frame& frame, const std::byte* data, std::uint32_t receive_slot);
+  bool start_fetch(std::uint32_t slot);
+  void on_chunk_read(std::uint32_t slot);
+  void deliver_fetched(std::uint32_t slot);
+  void on_cancel(const wire::Header& header);
+  void on_sink(const wire::Frame& frame);
+  void on_bulk_sent(std::uint32_t index);
+  void send_written_response(std::uint32_t slot);
+  void refuse(std::uint32_t slot, std::uint32_t status, bool ran, const std::string& text);
+  void end_server_call(ServerCall& call);
+  void end_response(ServerBulk& bulk);
+  bool move_transfers();
+  bool move_read(std::uint32_t slot, std::uint32_t& budget);
+  bool move_write(std::uint32_t slot, std::uint32_t& budget);
+
+  Shared& shared_;
+  const std::uint32_t number_;
+  const SessionOptions options_;
+  const fabric::Capabilities& capabilities_;
+  SessionState state_ = SessionState::init;
+  std::string error_;
+
+  // Destroyed from the bottom up: the queue pair goes before the memory that its receives lie in.
+  std::unique_ptr<fabric::HostMemory> receive_memory_;
+  std::unique_ptr<fabric::MemoryRegion> receive_region_;
+  std::unique_ptr<fabric::QueuePair> qp_;
+  std::unique_ptr<SendQueue> send_;
+
+  std::uint32_t receive_depth_, receive_stride_, receives_posted_ = 0;
+  std::vector<std::uint32_t> consumed_;
+  std::vector<fabric::RecvWr> repost_;
+  bool drained_ = false, unposted_ = false;
+
+  std::vector<ClientCall> client_calls_;
+  std::vector<ServerCall> server_calls_;
+  std::uint32_t calls_in_flight_ = 0;
+  std::uint32_t late_expected_ = 0;  ///< responses that cancelled calls may still get
+  std::uint32_t impatient_ = 0;      ///< calls that check_patience() looks at
+  std::vector<std::uint32_t> deferred_;  ///< call slots of bulk requests that wait for room to bind
+  std::vector<std::uint32_t> revoke_backlog_;  ///< call slots with invalidations that wait for room
+  std::uint32_t reads_outstanding_ = 0;
+  std::vector<std::unique_ptr<ServerBulk>> finishing_;  ///< responses whose last work request has not completed
+  BoundedQueue<std::uint32_t> transfers_;  ///< call slots of the server half with bytes to move, in order
+};
+
+}  // namespace rdma_rpc::session

@@ -1,0 +1,16 @@
+// Counters of a context since its start: plain additions on the hot path, read by NativeContext.stats().
+#pragma once
+
+#include <cstdint>
+
+namespace rdma_rpc::session {
+
+struct Stats {
+  std::uint64_t calls = 0, requests = 0;
+  std::uint64_t inline_sends = 0, eager_sends = 0;
+  std::uint64_t bulk_reads = 0, bulk_read_bytes = 0, bulk_writes = 0, bulk_write_bytes = 0;
+  std::uint64_t sinks_predicted = 0, sinks_asked = 0;
+  std::uint64_t credit_frames = 0, protocol_errors = 0, late_responses = 0;
+};
+
+}  // namespace rdma_rpc::session

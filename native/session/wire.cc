@@ -1,0 +1,107 @@
+// Taking frames apart: the one place where bytes of a peer are believed or refused.
+#include "session/wire.h"
+
+#include "session/limits.h"
+
+namespace rdma_rpc::session::wire {
+namespace {
+
+template <class T>
+bool take(const std::byte* data, std::uint32_t bytes, std::uint32_t& at, T& out) {
+  if (sizeof(T) > bytes - at) return false;
+  std::memcpy(&out, data + at, sizeof(T));
+  at += static_cast<std::uint32_t>(sizeof(T));
+  return true;
+}
+
+const char* parse_message(const std::byte* data, std::uint32_t bytes, Frame& frame) {
+  const std::uint8_t flags = frame.header.flags;
+  std::uint32_t at = sizeof(Header);
+  if ((flags & has_sink) != 0) {
+    if (!take(data, bytes, at, frame.sink)) return "frame shorter than its sink";
+    if (frame.sink.length == 0) return "sink of no bytes";
+    if (frame.sink.addr + frame.sink.length < frame.sink.addr) return "sink wraps around the address space";
+  }
+  std::uint32_t metadata_bytes = 0;
+  if ((flags & has_metadata) != 0) {
+    MetadataLength length;
+    if (!take(data, bytes, at, length)) return "frame shorter than its metadata length";
+    if (length.reserved != 0) return "reserved bits of the metadata length are set";
+    if (length.bytes == 0) return "metadata flag without metadata";
+    metadata_bytes = length.bytes;
+  }
+  if ((flags & has_pieces) != 0) {
+    PiecesHead head;
+    if (!take(data, bytes, at, head)) return "frame shorter than its piece count";
+    if (head.count == 0 || head.count > kPiecesMax) return "piece count out of range";
+    if (head.count > (bytes - at) / sizeof(Piece)) return "frame shorter than its pieces";
+    frame.total = head.total;
+    frame.piece_count = head.count;
+    frame.piece_offset = at;
+    std::uint64_t sum = 0;
+    for (std::uint32_t i = 0; i < head.count; ++i) {
+      const Piece piece = piece_at(data, frame, i);
+      if (piece.length == 0) return "piece of no bytes";
+      if (piece.addr + piece.length < piece.addr) return "piece wraps around the address space";
+      sum += piece.length;
+    }
+    if (sum != head.total) return "pieces do not add up to the total";
+    at += head.count * static_cast<std::uint32_t>(sizeof(Piece));
+  }
+  if ((flags & written) != 0) {
+    Written length;
+    if (!take(data, bytes, at, length)) return "frame shorter than its written length";
+    if (length.reserved != 0) return "reserved bits of the written length are set";
+    frame.total = length.total;
+  }
+  if (metadata_bytes > bytes - at) return "metadata longer than the frame";
+  frame.metadata_bytes = metadata_bytes;
+  frame.metadata_offset = at;
+  frame.message_offset = at + metadata_bytes;
+  frame.message_bytes = bytes - frame.message_offset;
+  if ((flags & (has_pieces | written)) != 0 && frame.message_bytes != 0) {
+    return "message bytes in a frame whose message is elsewhere";
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+const char* parse(const std::byte* data, std::uint32_t bytes, Frame& frame) {
+  if (bytes < sizeof(Header)) return "frame shorter than its header";
+  std::memcpy(&frame.header, data, sizeof(Header));
+  const Header& header = frame.header;
+  frame.metadata_bytes = frame.message_bytes = frame.total = frame.piece_count = 0;
+  frame.metadata_offset = frame.message_offset = sizeof(Header);
+  const std::uint8_t flags = header.flags;
+  switch (static_cast<FrameType>(header.type)) {
+    case FrameType::request:
+      if ((flags & ~(has_sink | has_metadata | has_pieces)) != 0) return "request with unknown flags";
+      if (header.method == 0) return "request without a method";
+      return parse_message(data, bytes, frame);
+    case FrameType::response:
+      if ((flags & ~(has_metadata | written | not_run)) != 0) return "response with unknown flags";
+      if (header.method > 16) return "response with an unknown status";
+      if (header.timeout_us != 0) return "reserved bits of a response are set";
+      return parse_message(data, bytes, frame);
+    case FrameType::cancel:
+      if (bytes != sizeof(Header) || flags != 0 || header.timeout_us != 0) return "malformed cancel";
+      if (header.method != 1 && header.method != 4) return "cancel with an unknown status";
+      return nullptr;
+    case FrameType::credit:
+      if (bytes != sizeof(Header) || flags != 0) return "malformed credit";
+      if (header.call != 0 || header.method != 0 || header.timeout_us != 0) return "reserved bits of a credit are set";
+      return nullptr;
+    case FrameType::sink_request:
+      if (bytes != sizeof(Header) || flags != 0 || header.timeout_us != 0) return "malformed sink request";
+      if (header.method == 0) return "sink request for no bytes";
+      return nullptr;
+    case FrameType::sink:
+      if ((flags & ~has_sink) != 0 || header.method != 0 || header.timeout_us != 0) return "malformed sink";
+      if (bytes != sizeof(Header) + (flags != 0 ? sizeof(Sink) : 0)) return "sink of a wrong length";
+      return flags != 0 ? parse_message(data, bytes, frame) : nullptr;
+  }
+  return "unknown frame type";
+}
+
+}  // namespace rdma_rpc::session::wire

@@ -1,0 +1,104 @@
+// The frames that two sessions exchange by SEND: docs/WIRE.md is the law, this file its C++ form, runtime/wire.ts the TypeScript one, and
+// test/golden/frames.json the bytes that both are tested with. A change here breaks peers: bump kVersion, never reuse a number.
+// Called by the session on the context's thread.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace rdma_rpc::session::wire {
+
+static_assert(std::endian::native == std::endian::little, "frames are little-endian and written in place");
+
+inline constexpr std::uint8_t kVersion = 1;
+
+enum class FrameType : std::uint8_t {
+  request = 1,
+  response = 2,
+  cancel = 3,
+  credit = 4,
+  sink_request = 5,
+  sink = 6,
+};
+
+enum Flag : std::uint8_t {
+  has_sink = 1,      ///< request, sink: a Sink follows the header
+  has_metadata = 2,  ///< request, response: a MetadataLength follows
+  has_pieces = 4,    ///< request: PiecesHead and Pieces follow; the message is there, not in the frame
+  written = 8,       ///< response: the message was written into the sink; Written follows
+  not_run = 16,      ///< response: the handler did not run
+};
+
+/// WIRE §2. Every frame begins with it.
+struct Header {
+  std::uint8_t type;
+  std::uint8_t flags;
+  std::uint16_t credits;     ///< receives that the sender has posted again since its last frame
+  std::uint32_t call;        ///< slot | generation << 12; 0 in credit frames
+  std::uint32_t method;      ///< request: method id; response: status; cancel: status; sink_request: bytes
+  std::uint32_t timeout_us;  ///< request: time left, 0 none; else 0
+};
+static_assert(sizeof(Header) == 16 && alignof(Header) == 4);
+
+/// Memory that the receiver of the frame may write once, through one window.
+struct Sink {
+  std::uint64_t addr;
+  std::uint32_t length;
+  std::uint32_t rkey;
+};
+static_assert(sizeof(Sink) == 16);
+
+struct MetadataLength {
+  std::uint32_t bytes;
+  std::uint32_t reserved;  ///< 0
+};
+static_assert(sizeof(MetadataLength) == 8);
+
+struct PiecesHead {
+  std::uint32_t total;  ///< the sum of the lengths
+  std::uint32_t count;  ///< 1 to kPiecesMax
+};
+struct Piece {
+  std::uint64_t addr;
+  std::uint32_t length;
+  std::uint32_t rkey;
+};
+static_assert(sizeof(PiecesHead) == 8 && sizeof(Piece) == 16);
+
+struct Written {
+  std::uint32_t total;
+  std::uint32_t reserved;  ///< 0
+};
+static_assert(sizeof(Written) == 8);
+
+inline constexpr std::uint32_t kSlotBits = 12;
+inline constexpr std::uint32_t kGenerationMask = (1u << 20) - 1;
+constexpr std::uint32_t call_word(std::uint32_t slot, std::uint32_t generation) {
+  return slot | generation << kSlotBits;
+}
+constexpr std::uint32_t call_slot(std::uint32_t call) { return call & ((1u << kSlotBits) - 1); }
+constexpr std::uint32_t call_generation(std::uint32_t call) { return call >> kSlotBits; }
+
+/// A frame taken apart. Everything of fixed size is a copy: the sender may still be able to change the bytes it came from.
+struct Frame {
+  Header header;
+  Sink sink;
+  std::uint32_t metadata_bytes, metadata_offset;
+  std::uint32_t message_bytes, message_offset;  ///< in the frame; 0 bytes when pieces or written
+  std::uint32_t total;                          ///< pieces, written
+  std::uint32_t piece_count, piece_offset;
+};
+
+/// Takes `bytes` bytes apart. Null, or why this is no valid frame (the session is then over).
+const char* parse(const std::byte* data, std::uint32_t bytes, Frame& frame);
+
+/// Piece `index` of a parsed frame; its fields are not yet validated against anything but the sum.
+inline Piece piece_at(const std::byte* data, const Frame& frame, std::uint32_t index) {
+  Piece piece;
+  std::memcpy(&piece, data + frame.piece_offset + index * sizeof(Piece), sizeof piece);
+  return piece;
+}
+
+}  // namespace rdma_rpc::session::wire
