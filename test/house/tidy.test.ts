@@ -1,0 +1,125 @@
+/** House rules that no linter knows: sizes, layers, words that must not be in the tree, and texts that name files. */
+import { dirname, join, normalize } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { nativeLayers, typescriptLayers, violations } from './layers.ts';
+import { exists, projectFiles, read } from './tree.ts';
+
+const files = projectFiles();
+const SOURCE = /\.(ts|mjs|h|cc|cmake)$/;
+const sources = files.filter((file) => SOURCE.test(file));
+
+const LINES_MAX = 400;
+/** Longer files, with the reason why each is one concept all the same. */
+const LONGER: Readonly<Record<string, string>> = {};
+
+describe('every source file', () => {
+  test(`has at most ${LINES_MAX} lines`, () => {
+    const long = sources.filter((file) => read(file).split('\n').length - 1 > LINES_MAX);
+    expect(long).toEqual(Object.keys(LONGER));
+  });
+
+  test('opens with what it is for', () => {
+    const opening = /^(#!.*\n)?(\/\*\*|\/\/|#)/;
+    expect(sources.filter((file) => !opening.test(read(file)))).toEqual([]);
+  });
+
+  test('is not called utils, helpers or common', () => {
+    expect(files.filter((file) => /(^|[/_-])(utils?|helpers?|common|misc)[./]/.test(file))).toEqual([]);
+  });
+});
+
+describe('layers', () => {
+  test('of TypeScript', () => {
+    const imports = (file: string) =>
+      [...read(file).matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map((match) =>
+        normalize(join(dirname(file), match[1]!)),
+      );
+    const typescript = files.filter((file) => file.endsWith('.ts'));
+    expect(typescript.flatMap((file) => violations(file, imports(file), typescriptLayers))).toEqual([]);
+  });
+
+  test('of C++', () => {
+    const includes = (file: string) =>
+      [...read(file).matchAll(/^#include "([^"]+)"/gm)].map((match) => join('native', match[1]!));
+    const native = files.filter((file) => /^native\/.*\.(h|cc)$/.test(file));
+    expect(native.flatMap((file) => violations(file, includes(file), nativeLayers))).toEqual([]);
+  });
+
+  test('the rules bite', () => {
+    expect(violations('runtime/codec/read.ts', ['runtime/call/call.ts'], typescriptLayers)).toHaveLength(1);
+    expect(violations('runtime/api/server.ts', ['codegen/index.ts'], typescriptLayers)).toHaveLength(1);
+    expect(violations('native/session/a.cc', ['native/fabric/shm/shm.h'], nativeLayers)).toHaveLength(1);
+    expect(violations('native/fabric/sim/a.cc', ['native/fabric/shm/shm.h'], nativeLayers)).toHaveLength(1);
+    expect(violations('native/memory/a.cc', ['native/fabric/fabric.h'], nativeLayers)).toHaveLength(0);
+  });
+});
+
+describe('no file has', () => {
+  // Put together here, so that this file does not have them either.
+  const words: Readonly<Record<string, RegExp>> = {
+    'a path of the machine it was made on': new RegExp(['(^|[^\\w.])', 'work', '(main|shared)\\b'].join('/')),
+    'a home directory': new RegExp(['', '(root|home)', '[\\w.]'].join('/')),
+    'a mark of unfinished work': new RegExp(`\\b(${['TO', 'FIX', 'X'].join('|')})(DO|ME|XX)\\b`),
+    'a test that runs alone': new RegExp(`\\b(test|it|describe)\\.${'only'}\\(`),
+  };
+  for (const [what, pattern] of Object.entries(words)) {
+    test(what, () => {
+      const found = files.filter((file) => file !== 'package-lock.json' && pattern.test(read(file)));
+      expect(found).toEqual([]);
+    });
+  }
+
+  test('the address of a package registry', () => {
+    const locks = files.filter((file) => file.endsWith('package-lock.json'));
+    expect(locks).toContain('package-lock.json');
+    expect(locks.filter((file) => read(file).includes('"resolved"'))).toEqual([]);
+    const host = ['registry', 'npmjs'].join('.');
+    expect(files.filter((file) => read(file).includes(host))).toEqual([]);
+  });
+});
+
+describe('a text that names a file names one that exists', () => {
+  const PATH =
+    /(?<![\w./-])(?:native|runtime|codegen|cli|examples|test|bench|docs|scripts|proto|\.ci)\/[\w./-]*\w/g;
+  /** Made by a build; a package's or a protocol's own path that only looks like one of ours. */
+  const ELSEWHERE = /(^|\/)gen(\/|$)/;
+  const missing = (file: string, text: string) =>
+    [...text.matchAll(PATH)]
+      .map((match) => match[0])
+      .filter((path) => !ELSEWHERE.test(path) && !exists(path))
+      .map((path) => `${file}: ${path}`);
+
+  test('in documents', () => {
+    const documents = files.filter((file) => file.endsWith('.md'));
+    expect(documents.flatMap((file) => missing(file, read(file)))).toEqual([]);
+  });
+
+  test('in links between documents', () => {
+    const broken = files
+      .filter((file) => file.endsWith('.md'))
+      .flatMap((file) =>
+        [...read(file).matchAll(/\]\((?!https?:|#)([^)#]+)/g)]
+          .map((match) => join(dirname(file), match[1]!))
+          .filter((path) => !exists(path))
+          .map((path) => `${file}: ${path}`),
+      );
+    expect(broken).toEqual([]);
+  });
+
+  test('in the opening comment of a source file', () => {
+    const opening = (text: string) =>
+      /^(?:#!.*\n)?(?:\/\*\*[\s\S]*?\*\/|(?:\/\/.*\n)+|(?:#.*\n)+)/.exec(text)?.[0] ?? '';
+    expect(sources.flatMap((file) => missing(file, opening(read(file))))).toEqual([]);
+  });
+
+  test('in commands of the documents', () => {
+    const scripts = Object.keys((JSON.parse(read('package.json')) as { scripts: object }).scripts);
+    const unknown = files
+      .filter((file) => file.endsWith('.md'))
+      .flatMap((file) =>
+        [...read(file).matchAll(/npm run ([\w-]+)/g)].map((match) => `${file}: ${match[1]!}`),
+      )
+      .filter((use) => !scripts.includes(use.split(': ')[1]!));
+    expect(unknown).toEqual([]);
+  });
+});

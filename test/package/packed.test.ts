@@ -1,0 +1,103 @@
+/**
+ * The package as a user gets it: packed, installed without scripts in an empty folder, and the README's five minutes carried
+ * out there, on the binary that the package brings.
+ */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { filesOf } from './readme.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const SETUP_LIMIT_MS = 300_000;
+const STEP_LIMIT_MS = 120_000;
+
+const work = mkdtempSync(join(tmpdir(), 'rdma-rpc-packed-'));
+const app = join(work, 'app');
+const children: ChildProcess[] = [];
+let packed: string[] = [];
+
+function run(cwd: string, command: string, ...args: string[]): string {
+  return execFileSync(command, args, {
+    cwd,
+    encoding: 'utf8',
+    timeout: STEP_LIMIT_MS,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+}
+
+beforeAll(() => {
+  const [tarball] = JSON.parse(run(root, 'npm', 'pack', '--json', '--pack-destination', work)) as [
+    { filename: string; files: { path: string }[] },
+  ];
+  packed = tarball.files.map((file) => file.path);
+  mkdirSync(app);
+  writeFileSync(join(app, 'package.json'), JSON.stringify({ name: 'app', private: true, type: 'module' }));
+  const quiet = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund'];
+  run(app, 'npm', 'install', ...quiet, join(work, tarball.filename));
+  for (const [name, content] of filesOf(readFileSync(join(root, 'README.md'), 'utf8'))) {
+    writeFileSync(join(app, name), content);
+  }
+}, SETUP_LIMIT_MS);
+
+afterAll(() => {
+  for (const child of children) child.kill('SIGKILL');
+  rmSync(work, { recursive: true, force: true });
+});
+
+test('has the addon, and neither tests nor an install script', () => {
+  expect(packed).toContain(`prebuilds/${process.platform}-${process.arch}/rdma_rpc.node`);
+  expect(packed).toContain('dist/cli/main.js');
+  expect(packed.filter((path) => /^(dist\/)?(test|bench|examples)\/|^native\/test\//.test(path))).toEqual([]);
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    scripts: Record<string, string>;
+  };
+  expect(Object.keys(scripts).filter((name) => /install$/.test(name))).toEqual([]);
+});
+
+test('can be imported by each of its names', () => {
+  const names = `const names = ['rdma-rpc', 'rdma-rpc/codec', 'rdma-rpc/codegen'];
+    for (const name of names) console.log(name, Object.keys(await import(name)).length > 0);`;
+  expect(run(app, process.execPath, '--input-type=module', '-e', names)).toBe(
+    'rdma-rpc true\nrdma-rpc/codec true\nrdma-rpc/codegen true\n',
+  );
+});
+
+test(
+  "the README's service answers",
+  async () => {
+    run(app, 'npx', '--no-install', 'rdma-rpc', 'gen', 'greeter.proto', '-o', 'gen');
+    expect(readdirSync(join(app, 'gen'))).toEqual(['greeter.rdma.ts']);
+
+    const types = { typeRoots: [join(root, 'node_modules', '@types')], types: ['node'] };
+    const options = {
+      target: 'es2023',
+      module: 'nodenext',
+      strict: true,
+      rewriteRelativeImportExtensions: true,
+      ...types,
+    };
+    const tsconfig = {
+      compilerOptions: { ...options, erasableSyntaxOnly: true, outDir: 'out' },
+      include: ['*.ts'],
+    };
+    writeFileSync(join(app, 'tsconfig.json'), JSON.stringify(tsconfig));
+    run(app, process.execPath, join(root, 'node_modules/typescript/bin/tsc'), '-p', '.');
+
+    const address = `unix:${join(work, 'greeter.sock')}`;
+    const server = spawn(process.execPath, ['out/server.js', address], {
+      cwd: app,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    children.push(server);
+    for await (const line of createInterface(server.stdout)) {
+      expect(line).toBe(`listening on ${address}`);
+      break;
+    }
+    expect(run(app, process.execPath, 'out/client.js', address)).toBe('Hello, Ada!\n');
+  },
+  STEP_LIMIT_MS,
+);
