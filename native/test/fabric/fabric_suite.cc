@@ -1,6 +1,8 @@
 // Helpers of the fabric suite's fixture. No tests here.
 #include "fabric/fabric_suite.h"
 
+#include <poll.h>
+
 #include <chrono>
 
 namespace rdma_rpc::fabric::test {
@@ -30,6 +32,13 @@ void Memory::fill(std::uint64_t offset, std::uint64_t length, std::uint32_t seed
 bool Memory::holds(std::uint64_t offset, std::uint64_t length, std::uint32_t seed) const {
   for (std::uint64_t i = 0; i < length; ++i) {
     if (data()[offset + i] != pattern(i, seed)) return false;
+  }
+  return true;
+}
+
+bool Memory::untouched(std::uint8_t value) const {
+  for (std::size_t i = 0; i < host->size(); ++i) {
+    if (host->data()[i] != std::byte{value}) return false;
   }
   return true;
 }
@@ -100,8 +109,8 @@ FabricSuite::Pair FabricSuite::another_pair() {
 Memory& FabricSuite::memory(Side& side, std::size_t bytes, std::uint32_t access) {
   Memory& memory = memories_.emplace_back();
   std::string error;
-  memory.host = side.device->alloc_memory(bytes, "suite");
-  if (memory.host) memory.region = side.device->reg_mr(memory.host->data(), bytes, access, &error);
+  memory.host = side.device->alloc_memory(bytes + 2 * Memory::kGuard, "suite");
+  if (memory.host) memory.region = side.device->reg_mr(memory.data(), bytes, access, &error);
   if (!memory.region) {
     ADD_FAILURE() << "no memory for the test: " << error;
     std::abort();
@@ -179,6 +188,30 @@ void FabricSuite::settle() {
     fabric_->pump();
     idle = poll_both() > 0 ? 0 : idle + 1;
   }
+}
+
+void FabricSuite::expect_both_dead() {
+  settle();
+  for (Side* side : {&client_, &server_}) {
+    EXPECT_EQ(side->qp->state(), QpState::err);
+    for (const Wc& wc : side->completions)
+      EXPECT_EQ(wc.status, WcStatus::wr_flush_err) << "wr_id " << wc.wr_id;
+    side->completions.clear();
+  }
+}
+
+bool FabricSuite::is_readable(Side& side) const {
+  pollfd descriptor{side.cq->fd(), POLLIN, 0};
+  return ::poll(&descriptor, 1, 0) == 1;
+}
+
+bool FabricSuite::becomes_readable(Side& side) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!is_readable(side)) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    fabric_->pump();
+  }
+  return true;
 }
 
 void FabricSuite::expect_quiet() {

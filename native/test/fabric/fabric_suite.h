@@ -49,12 +49,16 @@ inline std::string factory_name(const ::testing::TestParamInfo<FabricFactory>& i
   return info.param.name;
 }
 
-/// Registered memory of one side.
+/// Registered memory of one side, with unregistered guard bytes before and behind it.
 struct Memory {
+  static constexpr std::size_t kGuard = 64;
   std::unique_ptr<HostMemory> host;
   std::unique_ptr<MemoryRegion> region;
 
-  std::byte* data() const { return host->data(); }
+  std::byte* data() const { return host->data() + kGuard; }
+  /// Sets every byte, the guards too; untouched() tells whether they all still have the value.
+  void paint(std::uint8_t value) const { std::memset(host->data(), value, host->size()); }
+  bool untouched(std::uint8_t value) const;
   std::uint64_t addr(std::uint64_t offset = 0) const { return region->addr() + offset; }
   std::uint32_t rkey() const { return region->rkey(); }
   Sge sge(std::uint64_t offset, std::uint64_t length) const {
@@ -119,8 +123,14 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
   Wc expect(Side& side, std::uint64_t wr_id, WcStatus status = WcStatus::success);
   /// next(), checked for an error of any kind.
   Wc expect_error(Side& side, std::uint64_t wr_id);
+  /// Checks that both queue pairs have gone to ERR, and takes their flushed receives away.
+  void expect_both_dead();
+  void settle_without_polling() { fabric_->pump(); }
   /// Lets everything happen that can; completions stay in `completions`.
   void settle();
+  /// Whether fd() of this side becomes readable; waits for it up to the patience of the suite.
+  bool becomes_readable(Side& side);
+  bool is_readable(Side& side) const;
   /// settle(), then checks that neither side has a completion that was not looked at.
   void expect_quiet();
 

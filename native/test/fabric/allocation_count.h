@@ -1,0 +1,18 @@
+// Counts allocations (operator new) of the calling thread, for tests of the hot path's rule that it makes
+// none.
+#pragma once
+
+#include <cstdint>
+
+namespace rdma_rpc::fabric::test {
+
+std::uint64_t allocations_so_far();
+
+template <typename Body>
+std::uint64_t count_allocations(Body&& body) {
+  const std::uint64_t before = allocations_so_far();
+  body();
+  return allocations_so_far() - before;
+}
+
+}  // namespace rdma_rpc::fabric::test
