@@ -3,9 +3,8 @@
  *
  *   node scripts/native-tests.mjs [--sanitize=address,undefined]
  */
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
-import { CommandFailed, root, run } from './command.mjs';
+import { configure } from './cmake.mjs';
+import { CommandFailed, run } from './command.mjs';
 import { missing } from './debian.mjs';
 import { record } from './results.mjs';
 import { progress } from './step.mjs';
@@ -28,19 +27,14 @@ export async function nativeTests(sanitize = '') {
   }
   const build = sanitize === '' ? 'build/native-tests' : `build/native-${sanitize.replaceAll(',', '-')}`;
   const type = sanitize === '' ? 'Release' : 'RelWithDebInfo';
-  mkdirSync(join(root, build), { recursive: true });
   try {
     await progress(`${suite}: build`, async () => {
-      await run([
-        'cmake',
-        '-S',
-        '.',
-        '-B',
-        build,
+      const options = [
         '-DRDMA_RPC_TESTS=ON',
         `-DCMAKE_BUILD_TYPE=${type}`,
         `-DRDMA_RPC_SANITIZE=${sanitize}`,
-      ]);
+      ];
+      await configure(build, ['cmake', '-S', '.', '-B', build, ...options]);
       await run(['cmake', '--build', build, '--parallel', '2']);
     });
   } catch (error) {

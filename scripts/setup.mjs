@@ -6,6 +6,7 @@
  */
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { configure } from './cmake.mjs';
 import { CommandFailed, root, run } from './command.mjs';
 import * as debian from './debian.mjs';
 import { installNpmPackages } from './npm-packages.mjs';
@@ -14,6 +15,7 @@ import { step } from './step.mjs';
 const NODE_MIN = [20, 17];
 const ADDON = 'build/Release/rdma_rpc.node';
 const PREBUILT = `prebuilds/${process.platform}-${process.arch}/rdma_rpc.node`;
+const cmakeJs = ['node', 'node_modules/cmake-js/bin/cmake-js'];
 const tsc = ['node', 'node_modules/typescript/bin/tsc'];
 
 function checkNode() {
@@ -37,8 +39,10 @@ async function buildAddon() {
     inputs: ['CMakeLists.txt', 'native', 'node_modules/node-addon-api/package.json'],
     ignore: ['native/test'],
     outputs: [ADDON],
-    action: () =>
-      run(['node', 'node_modules/cmake-js/bin/cmake-js', 'build', '-O', 'build/addon', '-p', '2']),
+    action: async () => {
+      await configure('build/addon', [...cmakeJs, 'configure', '-O', 'build/addon']);
+      await run([...cmakeJs, 'build', '-O', 'build/addon', '-p', '2']);
+    },
   });
 }
 
