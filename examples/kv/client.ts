@@ -1,0 +1,32 @@
+/**
+ * The cache's client: `node dist/examples/kv/client.js <address> [scale]` runs the load against a server and prints what it found. Started by demo.ts, or
+ * by hand in a second terminal. Exits with 1 when any answer was wrong.
+ */
+import { createChannel, createClient, stats } from 'rdma-rpc';
+import { KvDefinition } from './gen/kv.rdma.ts';
+import { runLoad, sizeClasses } from './load.ts';
+import { showProgress } from './progress.ts';
+import { callTable, summary, travelTable } from './report.ts';
+import { messageMax } from './sizes.ts';
+import { travelRows } from './transport.ts';
+
+const [address, scale = '1'] = process.argv.slice(2);
+if (address === undefined) {
+  console.error('usage: client.js <address> [scale]: the address is what the server printed');
+  process.exit(2);
+}
+
+const channel = createChannel(address, { maxMessageBytes: messageMax });
+const kv = createClient(KvDefinition, channel);
+const report = await runLoad(kv, sizeClasses(Number(scale)), showProgress);
+const { transport, entries } = await kv.stats({}, { timeoutMs: 5000 });
+if (entries !== 0)
+  report.errors.push(`${entries} entries are left in the store, though every key was deleted`);
+const server = Object.fromEntries([...transport].map(([name, value]) => [name, Number(value)]));
+
+console.log(`\n${callTable(report)}\n`);
+console.log(`${travelTable(travelRows({ ...stats() }, server))}\n`);
+console.log(summary(report));
+await channel.close();
+process.exitCode = report.errors.length > 0 ? 1 : 0;
+process.disconnect?.();

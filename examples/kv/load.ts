@@ -1,0 +1,184 @@
+/**
+ * The demo's load: one size after the other, then all of them at once. Each worker owns its keys, so it knows what every Get must answer, and
+ * checks it byte by byte. Runs in the client process.
+ */
+import { leaseOf } from 'rdma-rpc';
+import type { KvClient } from './gen/kv.rdma.ts';
+import { type CallRow, Recorder } from './recorder.ts';
+import { checkValue, fillValue, nextRandom } from './values.ts';
+
+export interface SizeClass {
+  readonly label: string;
+  readonly valueBytes: number;
+  /** Calls in flight. */
+  readonly workers: number;
+  /** Of each worker. */
+  readonly operations: number;
+}
+
+export interface LoadReport {
+  rows: CallRow[];
+  /** What went wrong, in words; the first `errorsMax`. */
+  errors: string[];
+  elapsedMs: number;
+}
+
+/** Told after each phase and during it, at most once per percent. */
+export type Progress = (phase: string, done: number, total: number) => void;
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+const keysPerWorker = 2;
+const errorsMax = 10;
+const timeoutMs = 30_000;
+
+/** Sizes for every way that a payload can travel. `scale` multiplies the operations; 1 is a few seconds of work. */
+export function sizeClasses(scale: number): SizeClass[] {
+  const size = (label: string, valueBytes: number, workers: number, operations: number): SizeClass => {
+    return { label, valueBytes, workers, operations: Math.max(8, Math.round(operations * scale)) };
+  };
+  return [
+    size('16 B', 16, 64, 2000),
+    size('256 B', 256, 64, 1000),
+    size('4 KiB', 4 * KiB, 32, 600),
+    size('64 KiB', 64 * KiB, 16, 150),
+    size('1 MiB', MiB, 8, 40),
+    // Two keys a worker: these two together hold 192 MiB of the store's budget at most.
+    size('16 MiB', 16 * MiB, 2, 12),
+    size('64 MiB', 64 * MiB, 1, 8),
+  ];
+}
+
+/** Resolves when every worker has done its operations and has taken its keys away. It rejects for nothing: errors are in the report. */
+export async function runLoad(
+  kv: KvClient,
+  sizes: readonly SizeClass[],
+  progress: Progress,
+): Promise<LoadReport> {
+  const started = performance.now();
+  const recorder = new Recorder();
+  const errors: string[] = [];
+  const phases = [...sizes.map((size) => [size]), sizes];
+  for (const [index, phase] of phases.entries()) {
+    const name = phase.length === 1 ? phase[0]!.label : 'all at once';
+    const total = phase.reduce((sum, size) => sum + size.workers * size.operations, 0);
+    let done = 0;
+    const step = Math.ceil(total / 100);
+    const onCall = (): void => {
+      if (++done % step === 0 || done === total) progress(name, done, total);
+    };
+    const workers = phase.flatMap((size) =>
+      Array.from({ length: size.workers }, (_, number) => {
+        const context = { kv, recorder, errors, onCall };
+        return new Worker(context, size, `${name}/${size.label}/${number}`, index * 1000 + number).run();
+      }),
+    );
+    await Promise.all(workers);
+  }
+  return { rows: recorder.rows(), errors, elapsedMs: performance.now() - started };
+}
+
+interface WorkerContext {
+  readonly kv: KvClient;
+  readonly recorder: Recorder;
+  readonly errors: string[];
+  readonly onCall: () => void;
+}
+
+/** One call at a time on keys of its own: what it has put is what it must get. */
+class Worker {
+  private readonly context: WorkerContext;
+  private readonly size: SizeClass;
+  private readonly name: string;
+  /** The version that each key must have; 0: no value. */
+  private readonly versions = new Uint32Array(keysPerWorker);
+  /** Reused put after put: the runtime registers it once, and finds it in its cache from then on. */
+  private readonly value: Uint8Array;
+  private lastVersion = 0;
+  private random: number;
+
+  constructor(context: WorkerContext, size: SizeClass, name: string, seed: number) {
+    this.context = context;
+    this.size = size;
+    this.name = name;
+    this.value = new Uint8Array(size.valueBytes);
+    this.random = nextRandom(seed + 1);
+  }
+
+  async run(): Promise<void> {
+    for (let i = 0; i < this.size.operations; i++) {
+      const key = this.draw(keysPerWorker);
+      const dice = this.draw(100);
+      if (dice < 55) await this.attempt('Get', key);
+      else if (dice < 92) await this.attempt('Put', key);
+      else await this.attempt('Delete', key);
+      this.context.onCall();
+    }
+    for (let key = 0; key < keysPerWorker; key++) await this.attempt('Delete', key);
+  }
+
+  private draw(below: number): number {
+    this.random = nextRandom(this.random);
+    return (this.random >>> 0) % below;
+  }
+
+  private async attempt(operation: 'Get' | 'Put' | 'Delete', key: number): Promise<void> {
+    const calls = this.context.recorder.of(operation, this.size.label);
+    const name = `${this.name}/${key}`;
+    if (operation === 'Put') fillValue(this.value, name, this.lastVersion + 1);
+    const from = performance.now();
+    let wrong: string | undefined;
+    try {
+      // Each returns a check to be made after the clock has been read.
+      const check = await this[operation](name, key);
+      calls.record((performance.now() - from) * 1000);
+      calls.bytes += operation === 'Delete' ? 0 : this.size.valueBytes;
+      wrong = check();
+    } catch (error) {
+      calls.record((performance.now() - from) * 1000);
+      wrong = error instanceof Error ? error.message : String(error);
+    }
+    if (wrong === undefined) return;
+    calls.errors++;
+    if (this.context.errors.length < errorsMax) this.context.errors.push(`${operation} ${name}: ${wrong}`);
+  }
+
+  private async Get(name: string, key: number): Promise<() => string | undefined> {
+    const answer = await this.context.kv.get({ key: name }, { timeoutMs });
+    return () => {
+      try {
+        return this.faultOf(answer, name, this.versions[key]!);
+      } finally {
+        // A large value is a view of registered memory: giving it back at once lets the next answer land in memory that is still warm.
+        leaseOf(answer)?.release();
+      }
+    };
+  }
+
+  private faultOf(
+    answer: { found: boolean; version: number; value: Uint8Array },
+    name: string,
+    version: number,
+  ): string | undefined {
+    if (answer.found !== (version !== 0)) return answer.found ? 'found what was deleted' : 'lost';
+    if (!answer.found) return undefined;
+    if (answer.version !== version) return `version ${answer.version} instead of ${version}`;
+    if (answer.value.length !== this.size.valueBytes) return `${answer.value.length} bytes`;
+    return checkValue(answer.value, name, version) ? undefined : 'wrong bytes';
+  }
+
+  private async Put(name: string, key: number): Promise<() => string | undefined> {
+    const version = ++this.lastVersion;
+    const { replaced } = await this.context.kv.put({ key: name, version, value: this.value }, { timeoutMs });
+    const had = this.versions[key] !== 0;
+    this.versions[key] = version;
+    return () => (replaced === had ? undefined : `replaced is ${replaced}`);
+  }
+
+  private async Delete(name: string, key: number): Promise<() => string | undefined> {
+    const { deleted } = await this.context.kv.delete({ key: name }, { timeoutMs });
+    const had = this.versions[key] !== 0;
+    this.versions[key] = 0;
+    return () => (deleted === had ? undefined : `deleted is ${deleted}`);
+  }
+}

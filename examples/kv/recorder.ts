@@ -1,0 +1,63 @@
+/** Counts and times the calls of the load, by operation and size. Used by the client process. */
+
+export type Operation = 'Get' | 'Put' | 'Delete';
+
+/** One line of the demo's table. */
+export interface CallRow {
+  operation: Operation;
+  size: string;
+  calls: number;
+  errors: number;
+  /** Of values, in either direction. */
+  bytes: number;
+  p50Us: number;
+  p99Us: number;
+  p999Us: number;
+}
+
+const samplesMax = 1 << 16;
+
+class Calls {
+  calls = 0;
+  errors = 0;
+  bytes = 0;
+  /** The last `samplesMax` latencies, microseconds. */
+  private readonly samples: number[] = [];
+
+  record(microseconds: number): void {
+    this.samples[this.calls++ % samplesMax] = microseconds;
+  }
+
+  percentiles(): { p50Us: number; p99Us: number; p999Us: number } {
+    const sorted = Float64Array.from(this.samples).sort();
+    const at = (share: number): number => sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? 0;
+    return { p50Us: at(0.5), p99Us: at(0.99), p999Us: at(0.999) };
+  }
+}
+
+export class Recorder {
+  private readonly groups = new Map<string, { operation: Operation; size: string; calls: Calls }>();
+
+  /** Where calls of this kind are counted. */
+  of(operation: Operation, size: string): Calls {
+    const key = `${operation} ${size}`;
+    let group = this.groups.get(key);
+    if (group === undefined) {
+      group = { operation, size, calls: new Calls() };
+      this.groups.set(key, group);
+    }
+    return group.calls;
+  }
+
+  /** In order of first use. */
+  rows(): CallRow[] {
+    return [...this.groups.values()].map(({ operation, size, calls }) => ({
+      operation,
+      size,
+      calls: calls.calls,
+      errors: calls.errors,
+      bytes: calls.bytes,
+      ...calls.percentiles(),
+    }));
+  }
+}

@@ -1,0 +1,37 @@
+/**
+ * The cache's server: `node dist/examples/kv/server.js [address]`, by default on a unix socket of its own. Ends on SIGINT or SIGTERM, or when the
+ * process that started it (demo.ts) goes.
+ */
+import { createServer, stats } from 'rdma-rpc';
+import { KvDefinition } from './gen/kv.rdma.ts';
+import { kvHandlers } from './service.ts';
+import { messageMax } from './sizes.ts';
+
+const defaultBudgetMib = 256;
+
+function budgetBytes(): number {
+  const mib = Number(process.env.KV_BUDGET_MIB ?? defaultBudgetMib);
+  if (!Number.isFinite(mib) || mib <= 0) throw new Error('KV_BUDGET_MIB must be a number of MiB above 0');
+  return mib * 1024 * 1024;
+}
+
+function transport(): ReadonlyMap<string, bigint> {
+  return new Map(Object.entries(stats()).map(([name, value]) => [name, BigInt(value)]));
+}
+
+const server = createServer({ maxMessageBytes: messageMax });
+server.add(KvDefinition, kvHandlers(budgetBytes(), transport));
+const address = await server.listen(process.argv[2] ?? `unix:/tmp/rdma-rpc-kv-${process.pid}.sock`);
+if (process.send === undefined) console.log(`kv: listening on ${address}`);
+else process.send({ address });
+
+let stopping = false;
+async function stop(): Promise<void> {
+  if (stopping) return;
+  stopping = true;
+  await server.shutdown({ graceMs: 1000 });
+  process.disconnect?.();
+}
+process.on('SIGINT', stop);
+process.on('SIGTERM', stop);
+process.on('disconnect', stop);

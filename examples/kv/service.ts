@@ -1,0 +1,64 @@
+/** The handlers of kv.proto over a store. They neither know nor care how a payload came: the runtime hands them bytes. */
+import { leaseOf, RpcError, Status } from 'rdma-rpc';
+import type { KvHandlers } from './gen/kv.rdma.ts';
+import { Store } from './store.ts';
+
+const keyMax = 256;
+
+/** `transport`: the runtime's counters, read anew for each Stats call. */
+export function kvHandlers(budgetBytes: number, transport: () => ReadonlyMap<string, bigint>): KvHandlers {
+  const store = new Store(budgetBytes);
+  let hits = 0n;
+  let misses = 0n;
+  let refused = 0n;
+
+  const checkKey = (key: string): void => {
+    if (key.length > 0 && key.length <= keyMax) return;
+    throw new RpcError(
+      Status.INVALID_ARGUMENT,
+      `a key has 1 to ${keyMax} characters, this one ${key.length}`,
+    );
+  };
+
+  return {
+    get({ key }) {
+      const entry = store.get(key);
+      if (entry === undefined) {
+        misses++;
+        return { found: false };
+      }
+      hits++;
+      return { found: true, version: entry.version, value: entry.value };
+    },
+
+    put(request) {
+      const { key, version, value } = request;
+      checkKey(key);
+      const done = store.put(key, version, value);
+      // The store has its own copy, so the memory that the request came in is free for the next one.
+      leaseOf(request)?.release();
+      if (done !== 'full') return { replaced: done === 'replaced' };
+      refused++;
+      throw new RpcError(
+        Status.RESOURCE_EXHAUSTED,
+        `${value.length} bytes do not fit: ${store.bytes} of ${store.budgetBytes} are in use. Delete something or raise KV_BUDGET_MIB`,
+      );
+    },
+
+    delete({ key }) {
+      return { deleted: store.delete(key) };
+    },
+
+    stats() {
+      return {
+        entries: store.size,
+        bytes: BigInt(store.bytes),
+        budgetBytes: BigInt(budgetBytes),
+        hits,
+        misses,
+        refused,
+        transport: transport(),
+      };
+    },
+  };
+}
