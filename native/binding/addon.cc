@@ -1,12 +1,12 @@
-// Entry point of the addon.
+// Entry point of the addon: once per JS thread, no state of its own.
 #include <napi.h>
-#include <uv.h>
+
+#include "binding/native_context.h"
 
 namespace {
 
 Napi::Object init(Napi::Env env, Napi::Object exports) {
-  uv_loop_s* loop = nullptr;
-  napi_get_uv_event_loop(env, &loop);
+  rdma_rpc::binding::define_module(env, exports);
   return exports;
 }
 

@@ -1,0 +1,58 @@
+// The ArrayBuffers of arena blocks. Each block has at most one, made when JS first asks for it and kept while the block is
+// free, so that a released and reused block costs nothing. While JS holds a lease the reference here is weak: when the last view has
+// been collected the lease counts as returned. Owned by NativeContext, on the JS thread.
+#pragma once
+
+#include <napi.h>
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+
+#include "memory/arena.h"
+
+namespace rdma_rpc::binding {
+
+class BlockBuffers {
+ public:
+  BlockBuffers(Napi::Env env, memory::Arena& arena);
+  ~BlockBuffers();
+
+  /// JS got one more reference to the block: by allocBlock, or in an event.
+  void lent(memory::BlockId block) { ++entry(block).js_references; }
+  /// JS gives one back. Numbers that it does not hold are ignored.
+  void release(memory::BlockId block);
+  /// The memory of a block that JS holds; empty value otherwise.
+  Napi::Value buffer(memory::BlockId block);
+  /// Detaches the buffer: its memory goes back to the system.
+  void retire(memory::BlockId block);
+  /// The context closes: detaches all.
+  void close();
+  /// Called after a collected buffer has released its block.
+  void on_collected(std::function<void()> callback) { on_collected_ = std::move(callback); }
+
+ private:
+  struct Entry {
+    std::uint32_t js_references = 0;
+    napi_ref buffer = nullptr;
+    bool weak = false;
+  };
+  /// What a finalizer needs: it may run long after this object is gone.
+  struct Link {
+    std::weak_ptr<BlockBuffers*> owner;
+    memory::BlockId block;
+  };
+
+  Entry& entry(memory::BlockId block) { return entries_[block]; }
+  void collected(memory::BlockId block);
+  void detach(Entry& entry);
+  static void finalize(napi_env env, void* data, void* hint);
+
+  Napi::Env env_;
+  memory::Arena& arena_;
+  std::shared_ptr<BlockBuffers*> self_;
+  std::unordered_map<memory::BlockId, Entry> entries_;
+  std::function<void()> on_collected_;
+};
+
+}  // namespace rdma_rpc::binding

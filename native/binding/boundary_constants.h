@@ -1,0 +1,71 @@
+// The constants of session/boundary.h as a JS object, so that a test can compare them with runtime/native.ts.
+#pragma once
+
+#include <napi.h>
+
+#include "session/boundary.h"
+
+namespace rdma_rpc::binding {
+
+inline Napi::Object boundary_constants(Napi::Env env) {
+  namespace boundary = session::boundary;
+  auto result = Napi::Object::New(env);
+  const auto group = [&](const char* name, std::initializer_list<std::pair<const char*, int>> values) {
+    auto object = Napi::Object::New(env);
+    for (const auto& [key, value] : values) object.Set(key, value);
+    result.Set(name, object);
+  };
+  namespace sub = boundary::sub;
+  namespace ev = boundary::ev;
+  namespace ctl = boundary::ctl;
+  using boundary::EvKind;
+  using boundary::Reason;
+  group("Sub", {{"op", sub::op},
+                {"session", sub::session},
+                {"call", sub::call},
+                {"method", sub::method},
+                {"slot", sub::slot},
+                {"metadataBytes", sub::metadata_bytes},
+                {"messageBytes", sub::message_bytes},
+                {"timeoutUs", sub::timeout_us},
+                {"words", sub::words}});
+  group("SubOp", {{"request", static_cast<int>(boundary::SubOp::request)},
+                  {"response", static_cast<int>(boundary::SubOp::response)}});
+  group("Ev", {{"kind", ev::kind},
+               {"session", ev::session},
+               {"call", ev::call},
+               {"method", ev::method},
+               {"region", ev::region},
+               {"offset", ev::offset},
+               {"metadataBytes", ev::metadata_bytes},
+               {"messageBytes", ev::message_bytes},
+               {"timeoutUs", ev::timeout_us},
+               {"metadataOffset", ev::metadata_offset},
+               {"sent", ev::sent},
+               {"reserved", ev::reserved},
+               {"words", ev::words}});
+  group("EvKind", {{"request", static_cast<int>(EvKind::request)},
+                   {"settled", static_cast<int>(EvKind::settled)},
+                   {"failed", static_cast<int>(EvKind::failed)},
+                   {"cancelled", static_cast<int>(EvKind::cancelled)},
+                   {"sent", static_cast<int>(EvKind::sent)},
+                   {"sessionDown", static_cast<int>(EvKind::session_down)},
+                   {"slotsFree", static_cast<int>(EvKind::slots_free)},
+                   {"evicted", static_cast<int>(EvKind::evicted)}});
+  group("Reason", {{"sessionLost", static_cast<int>(Reason::session_lost)},
+                   {"cancelled", static_cast<int>(Reason::cancelled)},
+                   {"deadline", static_cast<int>(Reason::deadline)},
+                   {"noMemory", static_cast<int>(Reason::no_memory)},
+                   {"tooLarge", static_cast<int>(Reason::too_large)},
+                   {"registration", static_cast<int>(Reason::registration)},
+                   {"protocol", static_cast<int>(Reason::protocol)}});
+  group("Ctl", {{"staged", ctl::staged},
+                {"freeSlots", ctl::free_slots},
+                {"inCallback", ctl::in_callback},
+                {"wantSlots", ctl::want_slots},
+                {"words", ctl::words}});
+  group("Flags", {{"notRun", boundary::kNotRun}});
+  return result;
+}
+
+}  // namespace rdma_rpc::binding

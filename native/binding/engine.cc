@@ -1,0 +1,151 @@
+// See engine.h.
+#include "binding/engine.h"
+
+#include <utility>
+
+#include "fabric/shm/shm.h"
+#include "fabric/sim/sim.h"
+
+namespace rdma_rpc::binding {
+
+namespace ev = session::boundary::ev;
+
+namespace {
+
+/// What V8 is told, for a moment, when calls wait for memory that only uncollected buffers hold: more than its hard limit for
+/// external memory, so that it collects now.
+constexpr std::int64_t kCollectNowBytes = std::int64_t{1} << 33;
+
+std::shared_ptr<fabric::Device> open_device(const EngineOptions& options, std::string* error) {
+  if (options.fabric == "shm") return fabric::open_shm_device({}, error);
+  if (options.fabric == "sim") {
+    fabric::SimOptions sim;
+    sim.seed = options.seed;
+    auto world = std::make_shared<fabric::SimWorld>(sim);
+    return {world->open_device("sim").release(), [world](fabric::Device* device) { delete device; }};
+  }
+  *error = "unknown fabric '" + options.fabric + "' (known: shm, sim)";
+  return nullptr;
+}
+
+}  // namespace
+
+Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* error) {
+  auto device = open_device(options, error);
+  if (device == nullptr) return nullptr;
+  auto context = session::Context::open(std::move(device), options.context, error);
+  if (context == nullptr) return nullptr;
+  uv_loop_t* loop = nullptr;
+  if (napi_get_uv_event_loop(env, &loop) != napi_ok) {
+    *error = "this environment has no event loop";
+    return nullptr;
+  }
+  auto* engine = new Engine(env);
+  engine->context_ = std::move(context);
+  engine->blocks_ = std::make_unique<BlockBuffers>(env, engine->context_->arena());
+  engine->context_->arena().on_retire([engine](memory::BlockId block) { engine->blocks_->retire(block); });
+  engine->context_->on_session_gone([engine](std::uint32_t session) {
+    const auto slab = engine->receive_slabs_.find(session);
+    if (slab == engine->receive_slabs_.end()) return;
+    detach(slab->second);
+    engine->receive_slabs_.erase(slab);
+  });
+  engine->resource_ = Napi::Persistent(Napi::Object::New(env));
+  napi_async_init(env, engine->resource_.Value(), Napi::String::New(env, "rdma-rpc"), &engine->async_);
+  engine->pump_ = std::make_unique<Pump>(
+      loop, *engine->context_, options.polling, [engine](std::uint32_t count) { return engine->deliver(count); },
+      [env] {
+        std::int64_t now = 0;
+        napi_adjust_external_memory(env, kCollectNowBytes, &now);
+        napi_adjust_external_memory(env, -kCollectNowBytes, &now);
+      });
+  engine->blocks_->on_collected([engine] { engine->pump_->kick(); });
+  // performance.now() of this thread, as a distance from the clock that libuv and we read.
+  const auto performance = env.Global().Get("performance").As<Napi::Object>();
+  const double now_ms = performance.Get("now").As<Napi::Function>().Call(performance, {}).As<Napi::Number>();
+  engine->clock_origin_ns_ = uv_hrtime() - static_cast<std::uint64_t>(now_ms * 1e6);
+  engine->clock_[0] = now_ms;
+  napi_add_async_cleanup_hook(
+      env, [](napi_async_cleanup_hook_handle, void* data) { static_cast<Engine*>(data)->close(); }, engine,
+      &engine->cleanup_);
+  return engine;
+}
+
+bool Engine::deliver(std::uint32_t count) {
+  const Napi::HandleScope scope(env_);
+  clock_[0] = static_cast<double>(uv_hrtime() - clock_origin_ns_) / 1e6;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::int32_t region = context_->events()[i * ev::words + ev::region];
+    if (region > 0) blocks_->lent(static_cast<memory::BlockId>(region));
+  }
+  if (callback_.IsEmpty()) return true;
+  const napi_env env = env_;
+  napi_value argument = nullptr;
+  napi_create_uint32(env, count, &argument);
+  const napi_status status =
+      napi_make_callback(env, async_, resource_.Value(), callback_.Value(), 1, &argument, nullptr);
+  if (status == napi_ok) return true;
+  bool pending = false;
+  napi_is_exception_pending(env, &pending);
+  if (!pending) return false;  // the thread is being terminated
+  napi_value error = nullptr;
+  if (napi_get_and_clear_last_exception(env, &error) != napi_ok) return false;
+  napi_fatal_exception(env, error);
+  return true;
+}
+
+Napi::Value Engine::share(void* data, std::size_t bytes, Napi::Reference<Napi::ArrayBuffer>& kept) {
+  if (!kept.IsEmpty()) return kept.Value();
+  const auto buffer = Napi::ArrayBuffer::New(env_, data, bytes);
+  kept = Napi::Reference<Napi::ArrayBuffer>::New(buffer, 1);
+  return buffer;
+}
+
+void Engine::detach(Napi::Reference<Napi::ArrayBuffer>& buffer) {
+  if (buffer.IsEmpty()) return;
+  buffer.Value().Detach();
+  buffer.Reset();
+}
+
+Napi::Value Engine::send_slab() {
+  return share(context_->slots().data(), context_->slots().bytes(), send_slab_);
+}
+
+Napi::Value Engine::receive_slab(std::uint32_t number) {
+  session::Session* session = context_->find(number);
+  if (session == nullptr) return env_.Undefined();
+  return share(session->receive_slab(), session->receive_slab_bytes(), receive_slabs_[number]);
+}
+
+Napi::Value Engine::int32_array(std::int32_t* words, std::size_t count) {
+  const auto buffer = share(words, count * sizeof *words, shared_arrays_.emplace_back()).As<Napi::ArrayBuffer>();
+  return Napi::Int32Array::New(env_, count, buffer, 0);
+}
+
+Napi::Value Engine::clock() {
+  const auto buffer = share(clock_, sizeof clock_, shared_arrays_.emplace_back()).As<Napi::ArrayBuffer>();
+  return Napi::Float64Array::New(env_, 1, buffer, 0);
+}
+
+void Engine::close() {
+  if (closed_) return;
+  closed_ = true;
+  const Napi::HandleScope scope(env_);
+  for (auto& array : shared_arrays_) detach(array);
+  detach(send_slab_);
+  for (auto& [number, slab] : receive_slabs_) detach(slab);
+  blocks_->close();
+  context_->arena().on_retire(nullptr);
+  context_->on_session_gone(nullptr);
+  callback_.Reset();
+  napi_async_destroy(env_, std::exchange(async_, nullptr));
+  resource_.Reset();
+  // The poll handle's descriptor belongs to the device: stopped before that closes it.
+  pump_->close([this] {
+    napi_remove_async_cleanup_hook(cleanup_);
+    delete this;
+  });
+  context_.reset();
+}
+
+}  // namespace rdma_rpc::binding

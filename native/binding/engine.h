@@ -1,0 +1,67 @@
+// Everything native behind one NativeContext object: device, context, pump and the buffers that JS has of their memory. Its
+// own class because it must outlive that object: libuv lets go of its handles only a loop iteration after close().
+// On the JS thread. Deletes itself.
+#pragma once
+
+#include <napi.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "binding/block_buffers.h"
+#include "binding/pump.h"
+#include "session/context.h"
+
+namespace rdma_rpc::binding {
+
+struct EngineOptions {
+  std::string fabric;
+  Polling polling = Polling::adaptive;
+  std::uint64_t seed = 1;
+  session::ContextOptions context;
+};
+
+class Engine {
+ public:
+  /// Null, with the reason in `error`.
+  static Engine* open(Napi::Env env, const EngineOptions& options, std::string* error);
+  /// Ends everything: no callback any more, all shared buffers detached. The engine is gone afterwards.
+  void close();
+
+  session::Context& context() { return *context_; }
+  BlockBuffers& blocks() { return *blocks_; }
+  Pump& pump() { return *pump_; }
+  void set_callback(Napi::Function callback) { callback_ = Napi::Persistent(callback); }
+
+  Napi::Value send_slab();
+  Napi::Value receive_slab(std::uint32_t session);
+  Napi::Value int32_array(std::int32_t* words, std::size_t count);
+  Napi::Value clock();
+
+ private:
+  explicit Engine(Napi::Env env) : env_(env) {}
+  ~Engine() = default;
+  bool deliver(std::uint32_t count);
+  Napi::Value share(void* data, std::size_t bytes, Napi::Reference<Napi::ArrayBuffer>& kept);
+  static void detach(Napi::Reference<Napi::ArrayBuffer>& buffer);
+
+  Napi::Env env_;
+  std::unique_ptr<session::Context> context_;
+  std::unique_ptr<BlockBuffers> blocks_;
+  std::unique_ptr<Pump> pump_;
+  Napi::FunctionReference callback_;
+  napi_async_context async_ = nullptr;
+  Napi::ObjectReference resource_;
+  napi_async_cleanup_hook_handle cleanup_ = nullptr;
+  bool closed_ = false;
+
+  double clock_[1] = {};
+  std::uint64_t clock_origin_ns_ = 0;
+  std::vector<Napi::Reference<Napi::ArrayBuffer>> shared_arrays_;
+  Napi::Reference<Napi::ArrayBuffer> send_slab_;
+  std::unordered_map<std::uint32_t, Napi::Reference<Napi::ArrayBuffer>> receive_slabs_;
+};
+
+}  // namespace rdma_rpc::binding

@@ -1,0 +1,360 @@
+// See native_context.h and runtime/native.ts.
+#include "binding/native_context.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "binding/boundary_constants.h"
+#include "binding/engine.h"
+
+namespace rdma_rpc::binding {
+namespace {
+
+using session::BulkSubmission;
+using session::GivenPiece;
+namespace boundary = session::boundary;
+
+
+std::uint32_t u32(const Napi::Object& options, const char* name) {
+  return options.Get(name).As<Napi::Number>().Uint32Value();
+}
+std::uint64_t u64(const Napi::Object& options, const char* name) {
+  return static_cast<std::uint64_t>(options.Get(name).As<Napi::Number>().Int64Value());
+}
+
+EngineOptions read_options(const Napi::Object& given) {
+  EngineOptions options;
+  options.fabric = given.Get("fabric").As<Napi::String>().Utf8Value();
+  const std::string polling = given.Get("polling").As<Napi::String>().Utf8Value();
+  options.polling = polling == "busy" ? Polling::busy : polling == "event" ? Polling::event : Polling::adaptive;
+  options.context.slot_bytes = u32(given, "slotBytes");
+  options.context.send_slots = u32(given, "sendSlots");
+  options.context.arena.budget_bytes = u64(given, "arenaBytes");
+  options.context.mr_cache.max_bytes = u64(given, "mrCacheBytes");
+  options.context.mr_cache.max_entries = u64(given, "mrCacheEntries");
+  options.context.mr_cache.idle_ns = u64(given, "mrCacheIdleMs") * 1'000'000;
+  if (given.Get("seed").IsNumber()) options.seed = u64(given, "seed");
+  return options;
+}
+
+class NativeContext : public Napi::ObjectWrap<NativeContext> {
+ public:
+  static Napi::Function define(Napi::Env env) {
+    return DefineClass(
+        env, "NativeContext",
+        {
+            InstanceMethod<&NativeContext::flush>("flush"),
+            InstanceMethod<&NativeContext::create_session>("createSession"),
+            InstanceMethod<&NativeContext::session_address>("sessionAddress"),
+            InstanceMethod<&NativeContext::connect_session>("connectSession"),
+            InstanceMethod<&NativeContext::receive_slab>("receiveSlab"),
+            InstanceMethod<&NativeContext::close_session>("closeSession"),
+            InstanceMethod<&NativeContext::session_error>("sessionError"),
+            InstanceMethod<&NativeContext::session_info>("sessionInfo"),
+            InstanceMethod<&NativeContext::submit_bulk>("submitBulk"),
+            InstanceMethod<&NativeContext::cancel>("cancel"),
+            InstanceMethod<&NativeContext::alloc_block>("allocBlock"),
+            InstanceMethod<&NativeContext::block_buffer>("blockBuffer"),
+            InstanceMethod<&NativeContext::release_block>("releaseBlock"),
+            InstanceMethod<&NativeContext::block_of>("blockOf"),
+            InstanceMethod<&NativeContext::register_buffer>("registerBuffer"),
+            InstanceMethod<&NativeContext::drop_buffer>("dropBuffer"),
+            InstanceMethod<&NativeContext::stats>("stats"),
+            InstanceMethod<&NativeContext::on_events>("onEvents"),
+            InstanceMethod<&NativeContext::close>("close"),
+        });
+  }
+
+  explicit NativeContext(const Napi::CallbackInfo& info) : Napi::ObjectWrap<NativeContext>(info) {
+    const Napi::Env env = info.Env();
+    std::string error;
+    engine_ = Engine::open(env, read_options(info[0].As<Napi::Object>()), &error);
+    if (engine_ == nullptr) {
+      Napi::Error::New(env, "rdma-rpc: " + error).ThrowAsJavaScriptException();
+      return;
+    }
+    const auto self = info.This().As<Napi::Object>();
+    session::Context& context = engine_->context();
+    self.Set("control", engine_->int32_array(context.control(), context.control_words()));
+    self.Set("submissions", engine_->int32_array(context.submissions(), context.submission_words()));
+    self.Set("events", engine_->int32_array(context.events(), context.event_words()));
+    self.Set("freeSlots", engine_->int32_array(context.free_slots(), context.slots().count()));
+    self.Set("clock", engine_->clock());
+    self.Set("sendSlab", engine_->send_slab());
+    self.Set("slotStride", context.slots().stride());
+    self.Set("slotPayloadOffset", session::kSlotHeadroom);
+    self.Set("submissionsMax", session::kSubmissionsMax);
+  }
+
+  ~NativeContext() override {
+    if (engine_ != nullptr) engine_->close();
+  }
+
+ private:
+  /// The engine, or null with an exception pending.
+  Engine* engine(const Napi::CallbackInfo& info) {
+    if (engine_ == nullptr) Napi::Error::New(info.Env(), "rdma-rpc: context is closed").ThrowAsJavaScriptException();
+    return engine_;
+  }
+  session::Session* session(const Napi::CallbackInfo& info) {
+    Engine* engine = this->engine(info);
+    if (engine == nullptr) return nullptr;
+    session::Session* found = engine->context().find(info[0].As<Napi::Number>().Uint32Value());
+    if (found == nullptr) Napi::Error::New(info.Env(), "rdma-rpc: no such session").ThrowAsJavaScriptException();
+    return found;
+  }
+
+  void flush(const Napi::CallbackInfo&) {
+    if (engine_ == nullptr) return;
+    engine_->context().flush();
+    engine_->pump().kick();
+  }
+
+  Napi::Value create_session(const Napi::CallbackInfo& info) {
+    Engine* engine = this->engine(info);
+    if (engine == nullptr) return {};
+    const auto given = info[0].As<Napi::Object>();
+    session::SessionOptions options;
+    options.client = given.Get("role").As<Napi::String>().Utf8Value() == "client";
+    options.inflight_max = u32(given, "inflightMax");
+    options.max_message_bytes = u32(given, "maxMessageBytes");
+    options.peer_max_message_bytes = u32(given, "peerMaxMessageBytes");
+    std::string error;
+    const std::int64_t number = engine->context().create_session(options, &error);
+    if (number < 0) {
+      Napi::Error::New(info.Env(), "rdma-rpc: " + error).ThrowAsJavaScriptException();
+      return {};
+    }
+    return Napi::Number::New(info.Env(), static_cast<double>(number));
+  }
+
+  Napi::Value session_address(const Napi::CallbackInfo& info) {
+    session::Session* session = this->session(info);
+    if (session == nullptr) return {};
+    const std::vector<std::byte> address = session->local_address();
+    auto bytes = Napi::Uint8Array::New(info.Env(), address.size());
+    std::memcpy(bytes.Data(), address.data(), address.size());
+    return bytes;
+  }
+
+  Napi::Value connect_session(const Napi::CallbackInfo& info) {
+    session::Session* session = this->session(info);
+    if (session == nullptr) return {};
+    const auto bytes = info[1].As<Napi::Uint8Array>();
+    const std::string why =
+        session->connect({reinterpret_cast<const std::byte*>(bytes.Data()), bytes.ByteLength()});
+    engine_->pump().kick();
+    return Napi::String::New(info.Env(), why);
+  }
+
+  Napi::Value receive_slab(const Napi::CallbackInfo& info) {
+    return session(info) == nullptr ? Napi::Value()
+                                    : engine_->receive_slab(info[0].As<Napi::Number>().Uint32Value());
+  }
+
+  void close_session(const Napi::CallbackInfo& info) {
+    if (engine_ == nullptr) return;
+    session::Session* found = engine_->context().find(info[0].As<Napi::Number>().Uint32Value());
+    if (found == nullptr) return;
+    found->close(info[1].As<Napi::String>().Utf8Value());
+    engine_->pump().kick();
+  }
+
+  Napi::Value session_error(const Napi::CallbackInfo& info) {
+    session::Session* session = this->session(info);
+    return session == nullptr ? Napi::Value() : Napi::String::New(info.Env(), session->error());
+  }
+
+  Napi::Value session_info(const Napi::CallbackInfo& info) {
+    session::Session* session = this->session(info);
+    if (session == nullptr) return {};
+    auto result = Napi::Object::New(info.Env());
+    result.Set("fabric", engine_->context().device().capabilities().name);
+    const session::SessionState state = session->state();
+    result.Set("state", state == session::SessionState::init    ? "connecting"
+                        : state == session::SessionState::ready ? "ready"
+                                                                : "down");
+    result.Set("callsInFlight", session->calls_in_flight());
+    result.Set("sendCredits", session->send_credits());
+    result.Set("security", "window");
+    return result;
+  }
+
+  Napi::Value submit_bulk(const Napi::CallbackInfo& info);
+
+  void cancel(const Napi::CallbackInfo& info) {
+    if (engine_ == nullptr) return;
+    session::Session* found = engine_->context().find(info[0].As<Napi::Number>().Uint32Value());
+    if (found == nullptr) return;
+    // What is staged goes first: the call may be among it.
+    engine_->context().flush();
+    found->cancel(info[1].As<Napi::Number>().Uint32Value(),
+                  static_cast<boundary::Reason>(info[2].As<Napi::Number>().Int32Value()));
+    engine_->context().flush();
+    engine_->pump().kick();
+  }
+
+  Napi::Value alloc_block(const Napi::CallbackInfo& info) {
+    Engine* engine = this->engine(info);
+    if (engine == nullptr) return {};
+    const memory::BlockId block =
+        engine->context().arena().alloc(static_cast<std::size_t>(info[0].As<Napi::Number>().Int64Value()));
+    if (block != memory::kNoBlock) engine->blocks().lent(block);
+    return Napi::Number::New(info.Env(), block);
+  }
+
+  Napi::Value block_buffer(const Napi::CallbackInfo& info) {
+    Engine* engine = this->engine(info);
+    if (engine == nullptr) return {};
+    const Napi::Value buffer = engine->blocks().buffer(info[0].As<Napi::Number>().Uint32Value());
+    if (buffer.IsEmpty()) Napi::Error::New(info.Env(), "rdma-rpc: no such block").ThrowAsJavaScriptException();
+    return buffer;
+  }
+
+  void release_block(const Napi::CallbackInfo& info) {
+    if (engine_ == nullptr) return;
+    engine_->blocks().release(info[0].As<Napi::Number>().Uint32Value());
+    if (engine_->context().memory_waiters() != 0) engine_->pump().kick();
+  }
+
+  Napi::Value block_of(const Napi::CallbackInfo& info) {
+    if (engine_ == nullptr || !info[0].IsArrayBuffer()) return Napi::Number::New(info.Env(), 0);
+    auto buffer = info[0].As<Napi::ArrayBuffer>();
+    return Napi::Number::New(info.Env(), engine_->context().arena().find(buffer.Data(), 1));
+  }
+
+  Napi::Value register_buffer(const Napi::CallbackInfo& info) {
+    Engine* engine = this->engine(info);
+    if (engine == nullptr) return {};
+    const auto key = static_cast<std::uint64_t>(info[0].As<Napi::Number>().Int64Value());
+    auto buffer = info[1].As<Napi::ArrayBuffer>();
+    std::string why;
+    memory::MrCache& cache = engine->context().mr_cache();
+    if (cache.acquire(key, buffer.Data(), buffer.ByteLength(), uv_hrtime(), &why) != nullptr) {
+      cache.unpin(key, uv_hrtime());
+      engine->pump().kick();  // starts the timer that lets idle registrations go
+    }
+    return Napi::String::New(info.Env(), why);
+  }
+
+  void drop_buffer(const Napi::CallbackInfo& info) {
+    if (engine_ == nullptr) return;
+    engine_->context().mr_cache().drop(static_cast<std::uint64_t>(info[0].As<Napi::Number>().Int64Value()));
+  }
+
+  Napi::Value stats(const Napi::CallbackInfo& info);
+
+  void on_events(const Napi::CallbackInfo& info) {
+    if (Engine* engine = this->engine(info)) engine->set_callback(info[0].As<Napi::Function>());
+  }
+
+  void close(const Napi::CallbackInfo&) {
+    if (Engine* engine = std::exchange(engine_, nullptr)) engine->close();
+  }
+
+  Engine* engine_ = nullptr;
+};
+
+Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
+  Engine* engine = this->engine(info);
+  if (engine == nullptr) return {};
+  const auto number = [&](std::size_t index) { return info[index].As<Napi::Number>().Uint32Value(); };
+  session::Session* session = engine->context().find(number(1));
+  if (session == nullptr) {
+    return Napi::Number::New(info.Env(), -static_cast<int>(boundary::Reason::session_lost));
+  }
+  BulkSubmission submission;
+  submission.op = static_cast<boundary::SubOp>(number(0));
+  submission.call = number(2);
+  submission.method = number(3);
+  submission.slot = number(4);
+  submission.metadata_bytes = number(5);
+  submission.timeout_us = number(6);
+  const auto pieces = info[7].As<Napi::Array>();
+  const auto keys = info[8].As<Napi::Array>();
+  submission.sink = number(9);
+  const std::uint32_t count = pieces.Length();
+  submission.pieces.reserve(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Napi::Value value = pieces.Get(i);
+    napi_typedarray_type type;
+    std::size_t bytes = 0, offset = 0;
+    void* data = nullptr;
+    napi_value buffer = nullptr;
+    if (napi_get_typedarray_info(info.Env(), value, &type, &bytes, &data, &buffer, &offset) != napi_ok ||
+        type != napi_uint8_array) {
+      Napi::TypeError::New(info.Env(), "rdma-rpc: a piece is no Uint8Array").ThrowAsJavaScriptException();
+      return {};
+    }
+    GivenPiece piece{static_cast<std::byte*>(data), bytes, 0, nullptr, 0};
+    piece.key = static_cast<std::uint64_t>(keys.Get(i).As<Napi::Number>().Int64Value());
+    if (piece.key != 0) {
+      void* buffer_data = nullptr;
+      napi_get_arraybuffer_info(info.Env(), buffer, &buffer_data, &piece.buffer_bytes);
+      piece.buffer_data = static_cast<std::byte*>(buffer_data);
+    }
+    submission.pieces.push_back(piece);
+  }
+  const std::int32_t token = session->submit_bulk(std::move(submission));
+  return Napi::Number::New(info.Env(), token);
+}
+
+Napi::Value NativeContext::stats(const Napi::CallbackInfo& info) {
+  Engine* engine = this->engine(info);
+  if (engine == nullptr) return {};
+  session::Context& context = engine->context();
+  const session::Stats& stats = context.stats();
+  const memory::ArenaCounters arena = context.arena().counters();
+  const memory::MrCacheCounters mr = context.mr_cache().counters();
+  const fabric::DeviceCounters device = context.device().counters();
+  const PumpCounters& pump = engine->pump().counters();
+  const std::pair<const char*, std::uint64_t> values[] = {
+      {"calls", stats.calls},
+      {"requests", stats.requests},
+      {"inlineSends", stats.inline_sends},
+      {"eagerSends", stats.eager_sends},
+      {"bulkReads", stats.bulk_reads},
+      {"bulkReadBytes", stats.bulk_read_bytes},
+      {"bulkWrites", stats.bulk_writes},
+      {"bulkWriteBytes", stats.bulk_write_bytes},
+      {"grantsPredicted", stats.sinks_predicted},
+      {"grantsAsked", stats.sinks_asked},
+      {"creditFrames", stats.credit_frames},
+      {"protocolErrors", stats.protocol_errors},
+      {"lateResponses", stats.late_responses},
+      {"mrHits", mr.hits},
+      {"mrMisses", mr.misses},
+      {"mrEvictions", mr.evictions + mr.expired},
+      {"mrBytes", mr.bytes},
+      {"arenaBytes", arena.bytes_reserved},
+      {"arenaLeasedBytes", arena.bytes_leased},
+      {"arenaLeasedBlocks", arena.blocks_leased},
+      {"sessions", context.session_count()},
+      {"queuePairs", device.queue_pairs},
+      {"memoryRegions", device.memory_regions},
+      {"memoryWindows", device.memory_windows},
+      {"openFds", device.open_fds},
+      {"turns", pump.turns},
+      {"batches", pump.batches},
+      {"sleeps", pump.sleeps},
+  };
+  auto result = Napi::Object::New(info.Env());
+  for (const auto& [name, value] : values) result.Set(name, static_cast<double>(value));
+  return result;
+}
+
+}  // namespace
+
+void define_module(Napi::Env env, Napi::Object exports) {
+  // The class stays alive through this function's closure: no static state, each thread defines its own.
+  auto constructor = std::make_shared<Napi::FunctionReference>(Napi::Persistent(NativeContext::define(env)));
+  exports.Set("createContext", Napi::Function::New(env, [constructor](const Napi::CallbackInfo& info) -> Napi::Value {
+                return constructor->New({info[0]});
+              }));
+  exports.Set("boundary", Napi::Function::New(env, [](const Napi::CallbackInfo& info) -> Napi::Value {
+                return boundary_constants(info.Env());
+              }));
+}
+
+}  // namespace rdma_rpc::binding

@@ -1,0 +1,12 @@
+// The object that runtime/native.ts declares as NativeContext: arguments checked and handed down, nothing else.
+// On the JS thread.
+#pragma once
+
+#include <napi.h>
+
+namespace rdma_rpc::binding {
+
+/// Defines createContext() and boundary() on the module's exports.
+void define_module(Napi::Env env, Napi::Object exports);
+
+}  // namespace rdma_rpc::binding

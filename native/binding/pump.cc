@@ -1,0 +1,143 @@
+// See pump.h.
+#include "binding/pump.h"
+
+#include <utility>
+
+namespace rdma_rpc::binding {
+namespace {
+
+/// Spinning is worth at most what a wake-up costs: 2 us on one CPU, tens of us across CPUs of a virtual machine.
+constexpr std::uint64_t kSpinAfterTrafficNs = 50'000;
+/// Poll so long in native code before going round the loop once more: a turn of the loop costs 0.3 us.
+constexpr std::uint64_t kSpinPerTurnNs = 2'000;
+/// Batches before libuv gets a chance to serve sockets and timers.
+constexpr int kBatchesPerTurn = 16;
+/// For what no completion announces: the patience of cancelled calls and calls that wait for memory, ...
+constexpr std::uint64_t kTickMs = 5;
+/// ... and registrations that have been idle for long.
+constexpr std::uint64_t kSlowTickMs = 1000;
+
+}  // namespace
+
+Pump::Pump(uv_loop_t* loop, session::Context& context, Polling polling, std::function<bool(std::uint32_t)> deliver,
+           std::function<void()> on_memory_short)
+    : context_(&context), polling_(polling), deliver_(std::move(deliver)),
+      on_memory_short_(std::move(on_memory_short)) {
+  uv_idle_init(loop, &idle_);
+  uv_poll_init(loop, &poll_, context.cq().fd());
+  uv_timer_init(loop, &timer_);
+  idle_.data = poll_.data = timer_.data = this;
+  uv_poll_start(&poll_, UV_READABLE, [](uv_poll_t* handle, int, int) {
+    Pump* pump = static_cast<Pump*>(handle->data);
+    pump->wake();
+    pump->turn();
+  });
+  // Only sockets and calls of the application keep a process alive, never this.
+  uv_unref(reinterpret_cast<uv_handle_t*>(&idle_));
+  uv_unref(reinterpret_cast<uv_handle_t*>(&poll_));
+  uv_unref(reinterpret_cast<uv_handle_t*>(&timer_));
+}
+
+void Pump::kick() {
+  if (context_ == nullptr || spinning_) return;
+  wake();
+  last_traffic_ns_ = uv_hrtime();
+}
+
+void Pump::wake() {
+  if (spinning_) return;
+  spinning_ = true;
+  context_->cq().acknowledge();
+  uv_idle_start(&idle_, [](uv_idle_t* handle) { static_cast<Pump*>(handle->data)->turn(); });
+}
+
+void Pump::sleep() {
+  // Armed, then looked at once more: what came in between would announce itself to nobody.
+  if (!context_->cq().arm()) return;
+  ++counters_.sleeps;
+  spinning_ = false;
+  uv_idle_stop(&idle_);
+  const bool soon = context_->wants_timer() || context_->memory_waiters() != 0;
+  if (!soon && context_->mr_cache().counters().entries == 0) return;
+  uv_timer_start(&timer_, [](uv_timer_t* handle) { static_cast<Pump*>(handle->data)->tick(); },
+                 soon ? kTickMs : kSlowTickMs, 0);
+}
+
+void Pump::tick() {
+  context_->mr_cache().expire(uv_hrtime());
+  if (context_->memory_waiters() != 0) on_memory_short_();
+  wake();
+  turn();
+}
+
+void Pump::stop() {
+  spinning_ = true;  // nothing can wake it any more
+  uv_idle_stop(&idle_);
+  uv_poll_stop(&poll_);
+  uv_timer_stop(&timer_);
+}
+
+/// One batch. True when there was one, or when there is more to do at once.
+bool Pump::work() {
+  const std::uint32_t events = context_->progress(uv_hrtime());
+  if (events != 0) {
+    ++counters_.batches;
+    context_->begin_callback();
+    const bool alive = deliver_(events);
+    if (context_ == nullptr) return false;
+    if (!alive) {
+      stop();
+      return false;
+    }
+  }
+  const bool more = context_->finish_turn();
+  return events != 0 || more;
+}
+
+void Pump::turn() {
+  if (context_ == nullptr || in_turn_) return;
+  in_turn_ = true;
+  ++counters_.turns;
+  bool traffic = false;
+  for (int i = 0; i < kBatchesPerTurn && work(); ++i) {
+    traffic = true;
+    if (context_ == nullptr) break;
+  }
+  in_turn_ = false;
+  if (context_ == nullptr) return;
+  std::uint64_t now = uv_hrtime();
+  if (traffic) {
+    last_traffic_ns_ = now;
+    if (polling_ == Polling::event || context_->cq().peer_shares_cpu()) return;
+    // Most answers come within the time that the loop would take to get back here.
+    in_turn_ = true;
+    const std::uint64_t until = now + kSpinPerTurnNs;
+    while (now < until && context_ != nullptr) {
+      if (work()) break;
+      now = uv_hrtime();
+    }
+    in_turn_ = false;
+    return;
+  }
+  if (polling_ == Polling::busy) return;
+  if (polling_ == Polling::event || now - last_traffic_ns_ >= kSpinAfterTrafficNs || context_->cq().peer_shares_cpu()) {
+    sleep();
+  }
+}
+
+void Pump::close(std::function<void()> then) {
+  if (context_ == nullptr) return;
+  context_ = nullptr;
+  then_ = std::move(then);
+  stop();
+  const uv_close_cb done = [](uv_handle_t* handle) { static_cast<Pump*>(handle->data)->closed(); };
+  uv_close(reinterpret_cast<uv_handle_t*>(&idle_), done);
+  uv_close(reinterpret_cast<uv_handle_t*>(&poll_), done);
+  uv_close(reinterpret_cast<uv_handle_t*>(&timer_), done);
+}
+
+void Pump::closed() {
+  if (--open_handles_ == 0 && then_) then_();
+}
+
+}  // namespace rdma_rpc::binding
