@@ -16,16 +16,23 @@ export interface MessageType<T, Init = T> {
   create(init?: Init): T;
   /**
    * An upper bound, in bytes, of what `encodeTo` will write into the sink's memory. `bytes` values of at least
-   * `sink.gatherBytes` are not part of it; their lengths are added to `sink.gathered`. Cheap: no string is measured (3 × length stands in).
+   * `sink.gatherBytes` are not part of it; their lengths are added to `sink.gathered` (at most `holesMax` of them, the rest counts as memory).
+   * Cheap: only long strings are measured, for others 3 × length stands in. Throws CodecError for strings, `bytes`, lists, maps and messages that are
+   * something else, and for nesting over 100. `sink.reset()` comes before it; `depth` and `field` (for errors) are for
+   * generated code.
    */
-  bound(message: Init, sink: Sink): number;
+  bound(message: Init, sink: Sink, depth?: number, field?: string): number;
   /**
    * Writes the protobuf encoding at `at` and returns the end. The caller has made sure of `bound()` bytes of room. `bytes` values of at least
    * `sink.gatherBytes` are left out and recorded in `sink` (position and value), so that memory · value · memory … is plain protobuf.
+   * Throws CodecError for numbers, bigints and booleans that do not fit their field.
    */
   encodeTo(message: Init, sink: Sink, at: number): number;
-  /** Reads source bytes [at, end). Throws CodecError for anything malformed. */
-  decodeFrom(source: Source, at: number, end: number): T;
+  /**
+   * Reads source bytes [at, end), which lie in the memory. Throws CodecError for anything malformed. `depth` and `into` (a message to merge
+   * into) are for generated code.
+   */
+  decodeFrom(source: Source, at: number, end: number, depth?: number, into?: T): T;
   /** The encoding in memory of its own. */
   encode(message: Init): Uint8Array;
   /** Decodes `bytes`; `bytes` fields are copies. */
@@ -43,7 +50,10 @@ export interface MethodDefinition<Req = unknown, ReqInit = Req, Res = unknown, R
   readonly requestStream: boolean;
   readonly responseType: MessageType<Res, ResInit>;
   readonly responseStream: boolean;
-  readonly options: { readonly idempotencyLevel?: 'IDEMPOTENT' | 'NO_SIDE_EFFECTS'; readonly deprecated?: boolean };
+  readonly options: {
+    readonly idempotencyLevel?: 'IDEMPOTENT' | 'NO_SIDE_EFFECTS';
+    readonly deprecated?: boolean;
+  };
 }
 
 /** Keys of `methods` are the camelCase names that clients and handlers have. */

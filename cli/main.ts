@@ -1,0 +1,23 @@
+#!/usr/bin/env node
+/**
+ * `rdma-rpc`, the command. Exit codes: 0 it worked, 1 the input is wrong, 2 the command line is.
+ */
+import { Command, CommanderError } from 'commander';
+import { addGenCommand } from './gen.ts';
+import { version } from './version.ts';
+
+const program = new Command('rdma-rpc')
+  .description('RPC over RDMA for Node.js: tools')
+  .version(version())
+  .showHelpAfterError('(rdma-rpc --help lists the commands)')
+  .exitOverride();
+
+addGenCommand(program);
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  if (!(error instanceof CommanderError)) throw error;
+  // Commander has printed its message. Help and version are not errors.
+  process.exitCode = error.exitCode === 0 ? 0 : 2;
+}

@@ -1,0 +1,18 @@
+/** Comments of the .proto as JSDoc. */
+import type { Documented } from '../model/model.ts';
+
+/** The text of a JSDoc block, or undefined when there is nothing to say. */
+export function docText({ comment, deprecated }: Documented): string | undefined {
+  const lines = comment === '' ? [] : comment.replaceAll('*/', '*\u200b/').split(/\r?\n/);
+  if (deprecated && !/@deprecated\b/.test(comment)) lines.push('@deprecated');
+  return lines.length === 0 ? undefined : lines.join('\n');
+}
+
+/** The same as source lines, indented. */
+export function docLines(documented: Documented, indent: string): string {
+  const text = docText(documented);
+  if (text === undefined) return '';
+  const lines = text.split('\n');
+  if (lines.length === 1) return `${indent}/** ${lines[0]} */\n`;
+  return `${indent}/**\n${lines.map((line) => `${indent} *${line === '' ? '' : ` ${line}`}\n`).join('')}${indent} */\n`;
+}

@@ -1,0 +1,52 @@
+/** The generated `create` function: every field at its default, overlaid with what is given. */
+import type { Field, Message, Oneof } from '../model/model.ts';
+import { initialOf, literal } from './decode.ts';
+import { quote } from './scalar.ts';
+import type { Scope } from './scope.ts';
+
+function given(field: Field, scope: Scope): string {
+  const source = `init.${field.key}`;
+  const { type } = field;
+  const initial = initialOf(field, scope);
+  const create = type.kind === 'message' ? scope.call(type, 'create') : undefined;
+  switch (field.presence) {
+    case 'repeated': {
+      const copy = create === undefined ? `[...${source}]` : `${source}.map((value) => ${create}(value))`;
+      return `${source} === undefined ? [] : ${copy}`;
+    }
+    case 'map': {
+      const value = create === undefined ? '(value) => value' : `(value) => ${create}(value)`;
+      return `${source} === undefined ? ${initial} : $.copyMap(${source}, ${value})`;
+    }
+    case 'optional':
+      return create === undefined ? source : `${source} === undefined ? undefined : ${create}(${source})`;
+    default:
+      return `${source} ?? ${initial}`;
+  }
+}
+
+/** Scalars are taken over as they are; messages become complete. */
+function givenOneof(oneof: Oneof, scope: Scope): string {
+  const source = `init.${oneof.key}`;
+  const messages = oneof.fields.flatMap((field) =>
+    field.type.kind === 'message'
+      ? [
+          `${source}?.case === ${quote(field.key)} ? { case: ${quote(field.key)}, value: ${scope.call(field.type, 'create')}(${source}.value) } : `,
+        ]
+      : [],
+  );
+  return `${messages.join('')}${source} ?? $.unset`;
+}
+
+export function emitCreate(message: Message, scope: Scope): string {
+  const type = message.identifier;
+  const body = literal(
+    message,
+    scope,
+    (field) => given(field, scope),
+    (oneof) => givenOneof(oneof, scope),
+  );
+  const parameter =
+    message.fields.length === 0 ? `_init: ${message.init} = {}` : `init: ${message.init} = {}`;
+  return `function ${scope.call(message, 'create')}(${parameter}): ${type} {\n  return ${body};\n}`;
+}

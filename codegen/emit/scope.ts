@@ -1,0 +1,79 @@
+/**
+ * How one output file refers to things: messages and enums of its own by name, those of other files through a namespace import (`$1.Order`),
+ * well-known types and primitives through the runtime's (`$.Timestamp`). No such prefix can meet a declared name.
+ */
+import { posix } from 'node:path';
+import type { Enum, File, Message } from '../model/model.ts';
+
+export interface EmitOptions {
+  /** Extension of imports between generated files. */
+  readonly importExtension: 'ts' | 'js';
+  /** Module with the primitives. */
+  readonly codecModule: string;
+}
+
+export function outputPath(path: string): string {
+  return `${path.replace(/\.proto$/, '')}.rdma.ts`;
+}
+
+export class Scope {
+  readonly file: File;
+  private readonly options: EmitOptions;
+  private readonly imported = new Map<File, string>();
+
+  constructor(file: File, options: EmitOptions) {
+    this.file = file;
+    this.options = options;
+  }
+
+  /** Prefix for names of the file that `type` is declared in. */
+  private prefix(file: File): string {
+    if (file === this.file) return '';
+    if (file.bundled) return '$.';
+    let alias = this.imported.get(file);
+    if (alias === undefined) {
+      alias = `$${this.imported.size + 1}`;
+      this.imported.set(file, alias);
+    }
+    return `${alias}.`;
+  }
+
+  type(type: Message | Enum): string {
+    return this.prefix(type.file) + type.identifier;
+  }
+
+  init(type: Message): string {
+    return this.prefix(type.file) + type.init;
+  }
+
+  /** Calls go straight to the function in the same file, else through the message's const. */
+  call(type: Message, what: 'create' | 'bound' | 'encodeTo' | 'decodeFrom'): string {
+    return type.file === this.file ? `$${what}_${type.identifier}` : `${this.type(type)}.${what}`;
+  }
+
+  private modulePath(file: File): string {
+    const from = posix.dirname(this.file.path);
+    const path = posix
+      .relative(from, outputPath(file.path))
+      .replace(/\.ts$/, `.${this.options.importExtension}`);
+    return path.startsWith('.') ? path : `./${path}`;
+  }
+
+  /** Import and export statements, to be asked for when everything else has been emitted. */
+  imports(): string[] {
+    const lines: string[] = [];
+    if (this.file.messages.length > 0 || this.file.services.length > 0)
+      lines.push(`import * as $ from '${this.options.codecModule}';`);
+    if (
+      this.file.services.some((service) => service.methods.some((m) => !m.requestStream && !m.responseStream))
+    ) {
+      lines.push("import type * as $rpc from 'rdma-rpc';");
+    }
+    for (const [file, alias] of this.imported)
+      lines.push(`import * as ${alias} from '${this.modulePath(file)}';`);
+    for (const entry of this.file.imports) {
+      if (entry.public && !entry.file.bundled) lines.push(`export * from '${this.modulePath(entry.file)}';`);
+    }
+    return lines;
+  }
+}

@@ -1,0 +1,91 @@
+/** Types of fields, oneofs and maps in TypeScript, and the interfaces `Foo` and `FooInit` made of them. */
+import { type InterfaceDeclarationStructure, StructureKind } from 'ts-morph';
+import type { Documented, Field, Message, Oneof } from '../model/model.ts';
+import { docText } from './comment.ts';
+import { formOf, quote } from './scalar.ts';
+import type { Scope } from './scope.ts';
+
+/** decoded: what decode gives. init: what encode takes. */
+type Side = 'decoded' | 'init';
+
+/** One value of the field. */
+export function valueType(field: Field, scope: Scope, side: Side): string {
+  const { type } = field;
+  if (type.kind === 'message') return side === 'init' ? scope.init(type) : scope.type(type);
+  if (type.kind === 'enum') return scope.type(type);
+  const plain = formOf(type)?.type ?? 'never';
+  return plain === 'bigint' ? type.jstype : plain;
+}
+
+/** Keys of maps: numbers where a number can hold them, else strings. */
+export function mapKeyType(field: Field): 'string' | 'number' {
+  const key = field.mapKey;
+  return key === undefined || key === 'string' || key === 'bool' || key.endsWith('64') ? 'string' : 'number';
+}
+
+export function fieldType(field: Field, scope: Scope, side: Side): string {
+  const value = valueType(field, scope, side);
+  const readonly = side === 'init' ? 'readonly ' : '';
+  if (field.presence === 'repeated') return `${readonly}${value}[]`;
+  if (field.presence === 'map') return `{ ${readonly}[key: ${mapKeyType(field)}]: ${value} }`;
+  return value;
+}
+
+function oneofType(oneof: Oneof, scope: Scope, side: Side): string {
+  const cases = oneof.fields.map(
+    (field) => `{ readonly case: ${quote(field.key)}; readonly value: ${valueType(field, scope, side)} }`,
+  );
+  return [...cases, '$.Unset'].join(' | ');
+}
+
+interface Property extends Documented {
+  readonly key: string;
+  readonly type: string;
+  readonly optional: boolean;
+}
+
+/** Properties in the order of their (lowest) field numbers. */
+function properties(message: Message, scope: Scope, side: Side): Property[] {
+  const result: Property[] = [];
+  const done = new Set<Oneof>();
+  for (const field of message.fields) {
+    const { oneof, key, comment, deprecated } = field;
+    if (oneof === undefined) {
+      const optional = side === 'init' || field.presence === 'optional';
+      result.push({ key, type: fieldType(field, scope, side), optional, comment, deprecated });
+    } else if (!done.has(oneof)) {
+      done.add(oneof);
+      result.push({ ...oneof, type: oneofType(oneof, scope, side), optional: side === 'init' });
+    }
+  }
+  return result;
+}
+
+/** One line stays on one line. */
+const jsDoc = (text: string) => ({ description: text.includes('\n') ? `\n${text}` : text });
+
+export function interfaceOf(message: Message, scope: Scope, side: Side): InterfaceDeclarationStructure {
+  const about =
+    side === 'init'
+      ? {
+          comment: `What ${message.identifier}.encode and create take: every field may be left out.`,
+          deprecated: message.deprecated,
+        }
+      : message;
+  const doc = docText(about);
+  return {
+    kind: StructureKind.Interface,
+    isExported: true,
+    name: side === 'init' ? message.init : message.identifier,
+    ...(doc !== undefined && { docs: [jsDoc(doc)] }),
+    properties: properties(message, scope, side).map((property) => {
+      const text = docText(property);
+      return {
+        name: property.key,
+        type: property.optional ? `${property.type} | undefined` : property.type,
+        hasQuestionToken: property.optional,
+        ...(text !== undefined && { docs: [jsDoc(text)] }),
+      };
+    }),
+  };
+}

@@ -1,0 +1,73 @@
+/**
+ * `rdma-rpc/codegen`: the generator as a function. The CLI is a thin layer over it. Build time only: nothing at run time imports it.
+ */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { type Diagnostic, GenerateError } from './diagnostic.ts';
+import { emitFile, type Output } from './emit/file.ts';
+import { buildModel } from './model/build.ts';
+import { bundledDirectory, loadSources } from './source/load.ts';
+
+export { type Diagnostic, formatDiagnostic, GenerateError } from './diagnostic.ts';
+export type { Output } from './emit/file.ts';
+
+export interface GenerateOptions {
+  /** .proto files, each inside one of the include directories. What they import is generated too. */
+  readonly files: readonly string[];
+  /** Directories that imports are relative to, and that the output mirrors. Default: the deepest directory that has all files in it. */
+  readonly include?: readonly string[];
+  /** Directory for the output, made when missing. Undefined: nothing is written, the texts are only returned. */
+  readonly out?: string;
+  /** Extension of imports between generated files. Default `ts`: what Node's type stripping and `rewriteRelativeImportExtensions` want. */
+  readonly importExtension?: 'ts' | 'js';
+  /** Module that the output imports the codec from. Default `rdma-rpc/codec`. */
+  readonly codecModule?: string;
+  /** Generate the well-known types like any other file instead of importing them from `rdma-rpc/codec`. Default false. */
+  readonly emitWellKnownTypes?: boolean;
+}
+
+export interface Generated {
+  readonly outputs: readonly Output[];
+  /** Those whose text has changed, absolute. The others are left alone, so that watchers and builds stay calm. */
+  readonly written: readonly string[];
+  /** Every .proto that was read, absolute. */
+  readonly sources: readonly string[];
+  readonly warnings: readonly Diagnostic[];
+}
+
+function version(): string {
+  const manifest = JSON.parse(readFileSync(join(bundledDirectory(), '..', 'package.json'), 'utf8')) as {
+    version: string;
+  };
+  return manifest.version;
+}
+
+/** Generates all or nothing. Throws GenerateError with everything that is wrong with the input. */
+export async function generate(options: GenerateOptions): Promise<Generated> {
+  const apart = options.emitWellKnownTypes !== true;
+  const loaded = loadSources(options.files, options.include ?? [], apart);
+  const model = buildModel(loaded.sources, apart);
+  const diagnostics = [...loaded.diagnostics, ...model.diagnostics];
+  if (diagnostics.some((diagnostic) => diagnostic.severity === 'error')) throw new GenerateError(diagnostics);
+  const emitOptions = {
+    importExtension: options.importExtension ?? 'ts',
+    codecModule: options.codecModule ?? 'rdma-rpc/codec',
+  };
+  const outputs = model.files
+    .filter((file) => !file.bundled)
+    .map((file) => emitFile(file, version(), emitOptions));
+  const written = options.out === undefined ? [] : writeChanged(resolve(options.out), outputs);
+  return { outputs, written, sources: loaded.files, warnings: diagnostics };
+}
+
+function writeChanged(directory: string, outputs: readonly Output[]): string[] {
+  const written: string[] = [];
+  for (const { path, text } of outputs) {
+    const file = join(directory, path);
+    if (existsSync(file) && readFileSync(file, 'utf8') === text) continue;
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, text);
+    written.push(file);
+  }
+  return written;
+}

@@ -1,0 +1,116 @@
+/**
+ * The model between parser and output: what a set of .proto files means, all names resolved and chosen, nothing of protobufjs left.
+ * Built by build.ts, read by everything in emit/.
+ */
+
+export type Scalar =
+  | 'double'
+  | 'float'
+  | 'int32'
+  | 'uint32'
+  | 'sint32'
+  | 'fixed32'
+  | 'sfixed32'
+  | 'int64'
+  | 'uint64'
+  | 'sint64'
+  | 'fixed64'
+  | 'sfixed64'
+  | 'bool'
+  | 'string'
+  | 'bytes';
+
+export interface File {
+  /** Import path: `kv/v1/kv.proto`. */
+  readonly path: string;
+  readonly package: string;
+  /** Part of the runtime package; nothing is emitted for it. */
+  readonly bundled: boolean;
+  /** In the order of the import statements. */
+  readonly imports: readonly { readonly file: File; readonly public: boolean }[];
+  /** Nested ones behind the one that they are in. */
+  readonly messages: Message[];
+  readonly enums: Enum[];
+  readonly services: Service[];
+}
+
+/** Documentation of anything. */
+export interface Documented {
+  readonly comment: string;
+  readonly deprecated: boolean;
+}
+
+export interface Message extends Documented {
+  readonly kind: 'message';
+  readonly file: File;
+  /** `kv.v1.Order.Item` */
+  readonly fullName: string;
+  /** Names in TypeScript. */
+  readonly identifier: string;
+  readonly init: string;
+  /** By field number. */
+  readonly fields: Field[];
+  readonly oneofs: Oneof[];
+}
+
+export interface Enum extends Documented {
+  readonly kind: 'enum';
+  readonly file: File;
+  readonly fullName: string;
+  readonly identifier: string;
+  /** The const with the names by number. */
+  readonly names: string;
+  readonly values: readonly (Documented & { readonly name: string; readonly number: number })[];
+}
+
+export type FieldType =
+  | { readonly kind: 'scalar'; readonly scalar: Scalar; readonly jstype: 'bigint' | 'string' | 'number' }
+  | Message
+  | Enum;
+
+export interface Field extends Documented {
+  /** As in the .proto. */
+  readonly name: string;
+  /** Property in TypeScript. */
+  readonly key: string;
+  readonly fullName: string;
+  readonly number: number;
+  readonly type: FieldType;
+  /** implicit: absent means the default, which is not sent. optional: absent and default differ (all singular messages are). */
+  readonly presence: 'implicit' | 'optional' | 'repeated' | 'map' | 'oneof';
+  /** Of a repeated field of numbers: how it is written. Both forms are read. */
+  readonly packed: boolean;
+  readonly mapKey: Scalar | undefined;
+  readonly oneof: Oneof | undefined;
+}
+
+export interface Oneof extends Documented {
+  readonly key: string;
+  readonly fullName: string;
+  /** By field number. */
+  readonly fields: Field[];
+}
+
+export interface Service extends Documented {
+  readonly name: string;
+  readonly fullName: string;
+  /** Names in TypeScript. */
+  readonly definition: string;
+  readonly client: string;
+  readonly handlers: string;
+  readonly methods: readonly Method[];
+}
+
+export interface Method extends Documented {
+  readonly name: string;
+  /** Property in TypeScript. */
+  readonly key: string;
+  /** `kv.v1.Kv/Get` */
+  readonly path: string;
+  readonly id: number;
+  readonly request: Message;
+  readonly response: Message;
+  readonly requestStream: boolean;
+  readonly responseStream: boolean;
+  readonly idempotencyLevel: 'IDEMPOTENT' | 'NO_SIDE_EFFECTS' | undefined;
+}

@@ -1,0 +1,51 @@
+/**
+ * Names in TypeScript for names in .proto files. `$` is not allowed in the latter, so a name with a `$` can never meet another
+ * declared name: that is how every clash is solved.
+ */
+
+/** Words that cannot name a const or an interface, and the globals that generated code itself uses. */
+const taken = new Set(
+  `abstract any arguments as asserts async await bigint boolean break case catch class const constructor continue debugger declare default
+  delete do else enum eval export extends false finally for function if implements import in infer instanceof interface is keyof let module
+  namespace never new null number object of package private protected public readonly require return satisfies set static string super
+  switch symbol this throw true try type typeof undefined unique unknown var void while with yield
+  Promise Uint8Array`.split(/\s+/),
+);
+
+/** Properties that every object inherits: an absent field of that name would not look absent. And `then`, which would make a client a promise. */
+const inherited = new Set([...Object.getOwnPropertyNames(Object.prototype), 'then']);
+
+/** `foo_bar` → `fooBar`, the JSON name of protobuf, with a small first letter. */
+function lowerCamel(name: string): string {
+  const camel = name.replace(/_+([A-Za-z0-9]?)/g, (_, next: string) => next.toUpperCase());
+  return camel.charAt(0).toLowerCase() + camel.slice(1);
+}
+
+/** Property for a field, oneof or method. */
+export function propertyName(name: string): string {
+  const camel = lowerCamel(name) || '$';
+  return inherited.has(camel) ? `${camel}$` : /^\d/.test(camel) ? `$${camel}` : camel;
+}
+
+/** Chooses the names of one file. A name once given is not given again. */
+export class Identifiers {
+  private readonly used = new Set(taken);
+
+  /** Declared names first: `['Order', 'Item']` → `Order_Item`, or `Order$Item` when that is taken. */
+  declare(path: readonly string[]): string {
+    const plain = path.join('_');
+    return this.take(plain, path.length > 1 ? path.join('$') : `${plain}$`);
+  }
+
+  /** Then the names made from them: `FooInit`, or `Foo$Init` when there is a message FooInit. */
+  derive(identifier: string, suffix: string): string {
+    return this.take(`${identifier}${suffix}`, `${identifier}$${suffix}`);
+  }
+
+  private take(wanted: string, otherwise: string): string {
+    let name = this.used.has(wanted) ? otherwise : wanted;
+    while (this.used.has(name)) name += '$';
+    this.used.add(name);
+    return name;
+  }
+}

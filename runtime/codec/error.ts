@@ -1,0 +1,47 @@
+/**
+ * The one error class of the codec: whatever a message or the bytes of a peer hold, nothing else comes out of it.
+ * Thrown by the generated code and its primitives; runtime/call turns it into a status.
+ */
+
+/** A message that cannot be encoded, or bytes that are not a valid encoding. */
+export class CodecError extends Error {
+  override readonly name = 'CodecError';
+  /** Decoding: where it went wrong, in bytes from the start of the message. Undefined when encoding. */
+  readonly offset: number | undefined;
+  /** Encoding: the full name of the field, for example `kv.v1.PutRequest.key`. Decoding: the full name of the message that was being read. */
+  readonly path: string;
+  /** What is wrong, without path and offset. */
+  readonly reason: string;
+
+  constructor(path: string, reason: string, offset?: number) {
+    super(offset === undefined ? `${path}: ${reason}` : `${path}: ${reason} (at byte ${offset})`);
+    this.path = path;
+    this.reason = reason;
+    this.offset = offset;
+  }
+}
+
+/** Names a wrong value in an error without printing more than a short piece of it. */
+function describe(value: unknown): string {
+  switch (typeof value) {
+    case 'string':
+      return `string ${JSON.stringify(value.length > 32 ? `${value.slice(0, 32)}…` : value)}`;
+    case 'number':
+      return `number ${Object.is(value, -0) ? '-0' : value}`;
+    case 'bigint': {
+      const digits = value < 0n ? -value < 1n << 80n : value < 1n << 80n;
+      return digits ? `bigint ${value}n` : 'a very long bigint';
+    }
+    case 'boolean':
+      return `boolean ${value}`;
+    case 'object':
+      return value === null ? 'null' : Array.isArray(value) ? 'an array' : 'an object';
+    default:
+      return typeof value;
+  }
+}
+
+/** Refuses a value while encoding. `field` is the full name of the field. */
+export function mismatch(field: string, value: unknown, expected: string): never {
+  throw new CodecError(field, `expected ${expected}, got ${describe(value)}`);
+}

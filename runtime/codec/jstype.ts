@@ -1,0 +1,27 @@
+/**
+ * 64-bit fields that the .proto asks to have as strings (`jstype = JS_STRING`) or numbers (`JS_NUMBER`): to and from bigint.
+ * Called by generated code around the bigint readers and writers.
+ */
+import { mismatch } from './error.ts';
+import type { Source } from './source.ts';
+
+/** Decimal digits with an optional sign; nothing else that BigInt() would take. */
+const decimal = /^-?\d{1,20}$/;
+
+export function bigintOfString(value: string, field: string): bigint {
+  if (typeof value !== 'string' || !decimal.test(value)) mismatch(field, value, 'a string of decimal digits');
+  return BigInt(value);
+}
+
+export function bigintOfNumber(value: number, field: string): bigint {
+  if (!Number.isSafeInteger(value)) mismatch(field, value, 'a whole number within ±(2^53 - 1)');
+  return BigInt(value);
+}
+
+/** Refuses what a number cannot hold exactly rather than rounding it. */
+export function numberOfBigint(source: Source, value: bigint): number {
+  const number = Number(value);
+  if (!Number.isSafeInteger(number))
+    source.fail(source.at, `${value} does not fit a number (jstype = JS_NUMBER)`);
+  return number;
+}

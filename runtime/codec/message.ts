@@ -1,0 +1,91 @@
+/**
+ * Completes a generated message: the convenience forms `encode` and `decode`, which bring their own memory, and small things that
+ * generated code shares. Called once per message when a generated module is loaded.
+ */
+import { mismatch } from './error.ts';
+import { Sink } from './sink.ts';
+import { Source } from './source.ts';
+import type { MessageType } from './types.ts';
+
+/** Messages up to this bound are encoded in shared scratch memory and copied out at their real length. */
+const scratchBytes = 64 * 1024;
+
+const scratch = new Uint8Array(scratchBytes);
+const sink = new Sink();
+const source = new Source();
+const nothing = new Uint8Array(0);
+
+/** The default of `bytes` fields. */
+export const noBytes: Uint8Array = nothing;
+
+/** What a oneof holds when none of its fields is set. */
+export interface Unset {
+  readonly case: undefined;
+  readonly value?: undefined;
+}
+export const unset: Unset = Object.freeze({ case: undefined, value: undefined });
+
+/** Own keys only, whatever somebody has put on Object.prototype. */
+export const hasOwn = Object.prototype.hasOwnProperty;
+
+/** An empty map. It has no prototype: a key `__proto__` is a key like any other. */
+export function newMap<M extends object>(): M {
+  return Object.create(null) as M;
+}
+
+/** Copies a map, each value passed through `convert`. */
+export function copyMap<V, C>(
+  from: { readonly [key: string]: V },
+  convert: (value: V) => C,
+): { [key: string]: C } {
+  const copy = newMap<{ [key: string]: C }>();
+  for (const key of Object.keys(from)) copy[key] = convert(from[key] as V);
+  return copy;
+}
+
+/** Keys of maps are strings in JavaScript: back to what the field's key type is. The writers check the range. */
+export function numberKey(key: string, field: string): number {
+  const number = Number(key);
+  if (String(number) !== key) mismatch(field, key, 'a whole number as key');
+  return number;
+}
+
+export function boolKey(key: string, field: string): boolean {
+  if (key !== 'true' && key !== 'false') mismatch(field, key, '`true` or `false` as key');
+  return key === 'true';
+}
+
+type Core<T, Init> = Pick<MessageType<T, Init>, 'typeName' | 'create' | 'bound' | 'encodeTo' | 'decodeFrom'>;
+
+export function messageType<T, Init>(core: Core<T, Init>): MessageType<T, Init> {
+  const { typeName, create, bound, encodeTo, decodeFrom } = core;
+  return {
+    typeName,
+    create,
+    bound,
+    encodeTo,
+    decodeFrom,
+    encode(message: Init): Uint8Array {
+      sink.reset(scratch);
+      const room = bound(message, sink);
+      if (room <= scratchBytes) return scratch.slice(0, encodeTo(message, sink, 0));
+      const memory = new Uint8Array(room);
+      sink.reset(memory);
+      bound(message, sink);
+      const end = encodeTo(message, sink, 0);
+      sink.reset(scratch);
+      return end === room ? memory : memory.slice(0, end);
+    },
+    decode(bytes: Uint8Array): T {
+      // A Buffer would make the readers polymorphic, and its slices would be Buffers.
+      const plain =
+        bytes.constructor === Uint8Array
+          ? bytes
+          : new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+      source.reset(plain);
+      const message = decodeFrom(source, 0, plain.length);
+      source.reset(nothing);
+      return message;
+    },
+  };
+}

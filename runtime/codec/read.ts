@@ -1,0 +1,205 @@
+/**
+ * Primitives of generated decoders. Each reads at `at`, returns the value and leaves the position behind it in `source.at`. A read never
+ * goes past `end` unnoticed: either it fails here, or it leaves a position behind `end`, which the decoder's loop refuses (`readEnd`).
+ * Called by generated code only, on the thread of the call.
+ */
+import { joinSigned, joinUnsigned, joinZigzag } from './int64.ts';
+import { nestingMax, varintBytesMax } from './limits.ts';
+import type { Source } from './source.ts';
+import { readUtf8 } from './text.ts';
+
+/** High half of the varint last read by `wide`. */
+let high = 0;
+
+/** A varint of any length: low half as int32, high half in `high`. */
+function wide(source: Source, at: number, end: number): number {
+  const bytes = source.bytes;
+  const last = at + varintBytesMax;
+  let lo = 0;
+  let hi = 0;
+  for (let shift = 0; ; shift += 7) {
+    if (at >= end) source.fail(at, 'truncated: the message ends inside a varint');
+    if (at === last) source.fail(at, `a varint has more than ${varintBytesMax} bytes`);
+    const byte = bytes[at++] as number;
+    const bits = byte & 127;
+    if (shift < 28) lo |= bits << shift;
+    else if (shift === 28) {
+      lo |= bits << 28;
+      hi = bits >>> 4;
+    } else if (shift < 63) hi |= bits << (shift - 32);
+    else hi |= (bits & 1) << 31;
+    if (byte < 128) break;
+  }
+  source.at = at;
+  high = hi;
+  return lo;
+}
+
+/** Entering a message. */
+export function readMessage(source: Source, at: number, depth: number, typeName: string): void {
+  if (depth === 0) {
+    source.origin = at;
+    source.typeName = typeName;
+  } else if (depth > nestingMax) source.fail(at, `messages are nested more than ${nestingMax} deep`);
+}
+
+/** Leaving one: what has been read must end where the message does. */
+export function readEnd(source: Source, at: number, end: number): void {
+  if (at !== end) source.fail(end, 'truncated: a field runs past the end of its message');
+}
+
+/** Field number and wire type, unsigned. */
+export function readTag(source: Source, at: number, end: number): number {
+  const byte = source.bytes[at] as number;
+  if (byte < 128) {
+    source.at = at + 1;
+    return byte;
+  }
+  const lo = wide(source, at, end);
+  if (high !== 0 || source.at - at > 5) source.fail(at, 'a tag is wider than 32 bits');
+  return lo >>> 0;
+}
+
+/** A length prefix: where the content ends. The content starts at `source.at`. */
+export function readLength(source: Source, at: number, end: number): number {
+  let length = source.bytes[at] as number;
+  if (length < 128) source.at = at + 1;
+  else {
+    length = wide(source, at, end) >>> 0;
+    if (high !== 0) source.fail(at, 'a length is wider than 32 bits');
+  }
+  if (!(length <= end - source.at))
+    source.fail(at, `truncated: a length of ${length} runs past the end of its message`);
+  return source.at + length;
+}
+
+export function readInt32(source: Source, at: number, end: number): number {
+  const byte = source.bytes[at] as number;
+  if (byte < 128) {
+    source.at = at + 1;
+    return byte;
+  }
+  return wide(source, at, end);
+}
+
+export function readUint32(source: Source, at: number, end: number): number {
+  return readInt32(source, at, end) >>> 0;
+}
+
+export function readSint32(source: Source, at: number, end: number): number {
+  const value = readInt32(source, at, end);
+  return (value >>> 1) ^ -(value & 1);
+}
+
+export function readBool(source: Source, at: number, end: number): boolean {
+  const byte = source.bytes[at] as number;
+  if (byte < 128) {
+    source.at = at + 1;
+    return byte !== 0;
+  }
+  return (wide(source, at, end) | high) !== 0;
+}
+
+export function readInt64(source: Source, at: number, end: number): bigint {
+  return joinSigned(wide(source, at, end), high);
+}
+
+export function readUint64(source: Source, at: number, end: number): bigint {
+  return joinUnsigned(wide(source, at, end), high);
+}
+
+export function readSint64(source: Source, at: number, end: number): bigint {
+  return joinZigzag(wide(source, at, end), high);
+}
+
+function need(source: Source, at: number, end: number, bytes: number): void {
+  if (end - at < bytes) source.fail(at, 'truncated: the message ends inside a fixed-width field');
+  source.at = at + bytes;
+}
+
+export function readFixed32(source: Source, at: number, end: number): number {
+  need(source, at, end, 4);
+  return source.view.getUint32(at, true);
+}
+
+export function readSfixed32(source: Source, at: number, end: number): number {
+  need(source, at, end, 4);
+  return source.view.getInt32(at, true);
+}
+
+export function readFixed64(source: Source, at: number, end: number): bigint {
+  need(source, at, end, 8);
+  return joinUnsigned(source.view.getInt32(at, true), source.view.getInt32(at + 4, true));
+}
+
+export function readSfixed64(source: Source, at: number, end: number): bigint {
+  need(source, at, end, 8);
+  return joinSigned(source.view.getInt32(at, true), source.view.getInt32(at + 4, true));
+}
+
+export function readFloat(source: Source, at: number, end: number): number {
+  need(source, at, end, 4);
+  return source.view.getFloat32(at, true);
+}
+
+export function readDouble(source: Source, at: number, end: number): number {
+  need(source, at, end, 8);
+  return source.view.getFloat64(at, true);
+}
+
+export function readString(source: Source, at: number, end: number): string {
+  const stop = readLength(source, at, end);
+  const text = readUtf8(source, source.at, stop);
+  source.at = stop;
+  return text;
+}
+
+/** A copy, or from `source.leaseBytes` on a view of the memory. */
+export function readBytes(source: Source, at: number, end: number): Uint8Array {
+  const stop = readLength(source, at, end);
+  const start = source.at;
+  source.at = stop;
+  if (stop - start < source.leaseBytes) return source.bytes.slice(start, stop);
+  source.leases++;
+  return source.bytes.subarray(start, stop);
+}
+
+/** Passes over a field that the message does not know, or knows with another wire type. Returns the position behind it. */
+export function skipField(source: Source, tag: number, at: number, end: number, depth: number): number {
+  const number = tag >>> 3;
+  if (number === 0) source.fail(at, 'field number 0');
+  switch (tag & 7) {
+    case 0:
+      wide(source, at, end);
+      return source.at;
+    case 1:
+      need(source, at, end, 8);
+      return source.at;
+    case 2:
+      return readLength(source, at, end);
+    case 3:
+      return skipGroup(source, number, at, end, depth + 1);
+    case 5:
+      need(source, at, end, 4);
+      return source.at;
+    case 4:
+      return source.fail(at, `a group of field ${number} ends that never began`);
+    default:
+      return source.fail(at, `wire type ${tag & 7} of field ${number} does not exist`);
+  }
+}
+
+/** Groups are no longer written by anybody, but a decoder has to find their end. They nest like messages. */
+function skipGroup(source: Source, group: number, at: number, end: number, depth: number): number {
+  if (depth > nestingMax) source.fail(at, `groups are nested more than ${nestingMax} deep`);
+  while (at < end) {
+    const tag = readTag(source, at, end);
+    at = source.at;
+    if ((tag & 7) === 4) {
+      if (tag >>> 3 !== group) source.fail(at, `the group of field ${group} is closed by field ${tag >>> 3}`);
+      return at;
+    }
+    at = skipField(source, tag, at, end, depth);
+  }
+  return source.fail(at, `truncated: the group of field ${group} has no end`);
+}

@@ -1,0 +1,57 @@
+/**
+ * Where an encoder writes: memory that the caller owns, and a list of holes for the `bytes` values that are left out of it.
+ * A sink is reused for one message after another by runtime/call; generated encoders fill it. No allocation after construction,
+ * except one DataView per memory when a message has floats.
+ */
+
+/** `bytes` values that one encoding leaves out at most; further ones are copied. A bulk descriptor lists two pieces per hole. */
+export const holesMax = 30;
+
+const nothing = new Uint8Array(0);
+
+export class Sink {
+  /** The memory. Positions (`at`) count from its start. */
+  bytes: Uint8Array = nothing;
+  private floats: DataView | undefined;
+  /** `bytes` values of at least this length are left out of the memory. Infinity (the default): everything is copied. */
+  gatherBytes = Number.POSITIVE_INFINITY;
+  /** Total length of the values that `bound` has planned to leave out. */
+  gathered = 0;
+  /** Holes that `bound` has planned. */
+  planned = 0;
+  /** Holes recorded by `encodeTo`: `holeAt[0 .. holes)` ascending, each with its value in `holeValue`. */
+  holes = 0;
+  /** Total length of the recorded holes' values. */
+  held = 0;
+  /** Position in the memory where the value belongs: in front of the byte at that position. */
+  readonly holeAt: number[] = new Array<number>(holesMax).fill(0);
+  readonly holeValue: Uint8Array[] = new Array<Uint8Array>(holesMax).fill(nothing);
+
+  /** The same memory, for floats; made when the first one is written. */
+  get view(): DataView {
+    this.floats ??= new DataView(this.bytes.buffer, this.bytes.byteOffset, this.bytes.byteLength);
+    return this.floats;
+  }
+
+  /** Points at `memory` and forgets the last message. `gatherBytes` stays as it is. */
+  reset(memory: Uint8Array): void {
+    if (this.bytes !== memory) {
+      this.bytes = memory;
+      this.floats = undefined;
+    }
+    this.gathered = 0;
+    this.planned = 0;
+    this.held = 0;
+    // Drops the references: a sink lives as long as its channel, the values should not.
+    for (let i = 0; i < this.holes; i++) this.holeValue[i] = nothing;
+    this.holes = 0;
+  }
+
+  /** Records that `value` belongs at `at`. */
+  hole(at: number, value: Uint8Array): void {
+    this.holeAt[this.holes] = at;
+    this.holeValue[this.holes] = value;
+    this.holes++;
+    this.held += value.length;
+  }
+}

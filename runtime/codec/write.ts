@@ -1,0 +1,170 @@
+/**
+ * Primitives of generated encoders. Each writes at `at` and returns the end; none looks for room, which the caller has made
+ * sure of with `bound`. Those that take a `field` (its full name) refuse values of the wrong kind; strings, `bytes` and messages have been checked by `bound`.
+ * Called by generated code only, on the thread of the call.
+ */
+import { mismatch } from './error.ts';
+import { highHalf, lowHalf, splitSigned, splitUnsigned, zigzag } from './int64.ts';
+import { holesMax, type Sink } from './sink.ts';
+import { writeShortAscii, writeUtf8 } from './text.ts';
+
+/** Bytes of a length as a varint. Lengths stay below 2^32. */
+function varintSize(value: number): number {
+  return value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x20_0000 ? 3 : value < 0x1000_0000 ? 4 : 5;
+}
+
+/** Any unsigned 32-bit value (or its int32 twin). */
+export function writeVarint(bytes: Uint8Array, at: number, value: number): number {
+  let rest = value >>> 0;
+  while (rest > 127) {
+    bytes[at++] = (rest & 127) | 128;
+    rest >>>= 7;
+  }
+  bytes[at++] = rest;
+  return at;
+}
+
+function writeVarint64(bytes: Uint8Array, at: number, lo: number, hi: number): number {
+  while (hi !== 0) {
+    bytes[at++] = (lo & 127) | 128;
+    lo = ((lo >>> 7) | (hi << 25)) >>> 0;
+    hi >>>= 7;
+  }
+  return writeVarint(bytes, at, lo);
+}
+
+export function writeInt32(bytes: Uint8Array, at: number, value: number, field: string): number {
+  if (value !== (value | 0)) mismatch(field, value, 'a whole number from -2^31 to 2^31 - 1');
+  // A negative int32 is sign-extended to 64 bits.
+  return value < 0 ? writeVarint64(bytes, at, value, -1) : writeVarint(bytes, at, value);
+}
+
+export function writeUint32(bytes: Uint8Array, at: number, value: number, field: string): number {
+  if (value !== value >>> 0) mismatch(field, value, 'a whole number from 0 to 2^32 - 1');
+  return writeVarint(bytes, at, value);
+}
+
+export function writeSint32(bytes: Uint8Array, at: number, value: number, field: string): number {
+  if (value !== (value | 0)) mismatch(field, value, 'a whole number from -2^31 to 2^31 - 1');
+  return writeVarint(bytes, at, (value << 1) ^ (value >> 31));
+}
+
+export function writeEnum(bytes: Uint8Array, at: number, value: number, field: string): number {
+  if (value !== (value | 0)) mismatch(field, value, 'an enum value (a whole number from -2^31 to 2^31 - 1)');
+  return value < 0 ? writeVarint64(bytes, at, value, -1) : writeVarint(bytes, at, value);
+}
+
+export function writeBool(bytes: Uint8Array, at: number, value: boolean, field: string): number {
+  if (typeof value !== 'boolean') mismatch(field, value, 'a boolean');
+  bytes[at] = value ? 1 : 0;
+  return at + 1;
+}
+
+export function writeInt64(bytes: Uint8Array, at: number, value: bigint, field: string): number {
+  splitSigned(value, field);
+  return writeVarint64(bytes, at, lowHalf(), highHalf());
+}
+
+export function writeUint64(bytes: Uint8Array, at: number, value: bigint, field: string): number {
+  splitUnsigned(value, field);
+  return writeVarint64(bytes, at, lowHalf(), highHalf());
+}
+
+export function writeSint64(bytes: Uint8Array, at: number, value: bigint, field: string): number {
+  splitSigned(value, field);
+  zigzag();
+  return writeVarint64(bytes, at, lowHalf(), highHalf());
+}
+
+function writeHalf(bytes: Uint8Array, at: number, value: number): number {
+  bytes[at] = value;
+  bytes[at + 1] = value >>> 8;
+  bytes[at + 2] = value >>> 16;
+  bytes[at + 3] = value >>> 24;
+  return at + 4;
+}
+
+export function writeFixed32(bytes: Uint8Array, at: number, value: number, field: string): number {
+  if (value !== value >>> 0) mismatch(field, value, 'a whole number from 0 to 2^32 - 1');
+  return writeHalf(bytes, at, value);
+}
+
+export function writeSfixed32(bytes: Uint8Array, at: number, value: number, field: string): number {
+  if (value !== (value | 0)) mismatch(field, value, 'a whole number from -2^31 to 2^31 - 1');
+  return writeHalf(bytes, at, value);
+}
+
+export function writeFixed64(bytes: Uint8Array, at: number, value: bigint, field: string): number {
+  splitUnsigned(value, field);
+  return writeHalf(bytes, writeHalf(bytes, at, lowHalf()), highHalf());
+}
+
+export function writeSfixed64(bytes: Uint8Array, at: number, value: bigint, field: string): number {
+  splitSigned(value, field);
+  return writeHalf(bytes, writeHalf(bytes, at, lowHalf()), highHalf());
+}
+
+export function writeFloat(sink: Sink, at: number, value: number, field: string): number {
+  if (typeof value !== 'number') mismatch(field, value, 'a number');
+  sink.view.setFloat32(at, value, true);
+  return at + 4;
+}
+
+export function writeDouble(sink: Sink, at: number, value: number, field: string): number {
+  if (typeof value !== 'number') mismatch(field, value, 'a number');
+  sink.view.setFloat64(at, value, true);
+  return at + 8;
+}
+
+/** Length and text. */
+export function writeString(bytes: Uint8Array, at: number, text: string): number {
+  const short = writeShortAscii(bytes, at + 1, text);
+  if (short !== -1) {
+    bytes[at] = text.length;
+    return short;
+  }
+  // The prefix is guessed as for ASCII and moved when that was too short.
+  const guess = varintSize(text.length);
+  const end = writeUtf8(bytes, at + guess, text);
+  const length = end - at - guess;
+  const size = varintSize(length);
+  if (size !== guess) bytes.copyWithin(at + size, at + guess, end);
+  writeVarint(bytes, at, length);
+  return end + size - guess;
+}
+
+/** Below this a loop beats one call of `set`. */
+const loopBytesMax = 16;
+
+/** Length and value; the value is left out when it is long enough for a hole. */
+export function writeBytes(sink: Sink, at: number, value: Uint8Array): number {
+  const bytes = sink.bytes;
+  const length = value.length;
+  at = writeVarint(bytes, at, length);
+  if (length >= sink.gatherBytes && length !== 0 && sink.holes < holesMax) {
+    sink.hole(at, value);
+    return at;
+  }
+  if (length <= loopBytesMax) for (let i = 0; i < length; i++) bytes[at + i] = value[i] as number;
+  else bytes.set(value, at);
+  return at + length;
+}
+
+/**
+ * Puts a length in front of what has been written: [at + 1, end) plus the holes recorded since `held` was read. One byte
+ * was reserved at `at`; a longer length moves the content, and the holes in it.
+ */
+export function closeLength(sink: Sink, at: number, held: number, end: number): number {
+  const length = end - at - 1 + sink.held - held;
+  if (length < 128) {
+    sink.bytes[at] = length;
+    return end;
+  }
+  const shift = varintSize(length) - 1;
+  sink.bytes.copyWithin(at + 1 + shift, at + 1, end);
+  for (let i = sink.holes - 1; i >= 0 && (sink.holeAt[i] as number) > at; i--) {
+    sink.holeAt[i] = (sink.holeAt[i] as number) + shift;
+  }
+  writeVarint(sink.bytes, at, length);
+  return end + shift;
+}
