@@ -103,6 +103,7 @@ Napi::Value Engine::share(void* data, std::size_t bytes, Napi::Reference<Napi::A
 
 void Engine::detach(Napi::Reference<Napi::ArrayBuffer>& buffer) {
   if (buffer.IsEmpty()) return;
+  const Napi::HandleScope scope(buffer.Env());
   buffer.Value().Detach();
   buffer.Reset();
 }
