@@ -1,0 +1,252 @@
+// Opening the device and making what belongs to it; see device.h.
+#include "fabric/shm/device.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/random.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+
+#include "fabric/shm/completion_queue.h"
+#include "fabric/shm/queue_pair.h"
+#include "fabric/shm/regions.h"
+
+namespace rdma_rpc::fabric {
+namespace shm {
+namespace {
+
+constexpr std::uint32_t kMaxQpWr = 16384;
+static_assert(kMaxQpWr <= kReceiveSlotsMax);
+constexpr std::uint32_t kMaxSge = 16;
+constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 30;
+
+bool fill_random(void* to, std::size_t bytes) {
+  return ::getrandom(to, bytes, 0) == static_cast<ssize_t>(bytes);
+}
+
+/// Whether peers may be expected to reach all memory of this process: the call must not be filtered here, and
+/// Yama must not keep processes of one user apart. connect() tries it on the real peer.
+bool process_vm_may_work() {
+  std::uint64_t from = 1, to = 0;
+  const iovec here{&to, sizeof to};
+  const iovec there{&from, sizeof from};
+  if (::process_vm_readv(::getpid(), &here, 1, &there, 1, 0) != static_cast<ssize_t>(sizeof to)) return false;
+  const UniqueFd yama(::open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC));
+  char scope = '0';
+  if (yama && ::read(yama.get(), &scope, 1) != 1) return false;
+  return scope == '0' || ::geteuid() == 0;
+}
+
+Capabilities make_capabilities(bool any_memory) {
+  Capabilities caps;
+  caps.name = "shm";
+  caps.max_inline = kInlineMax;
+  caps.max_sge = kMaxSge;
+  caps.max_sge_read = kMaxSge;
+  caps.max_qp_wr = kMaxQpWr;
+  caps.max_msg_bytes = kMaxMessageBytes;
+  caps.immediate = true;
+  caps.windows = true;
+  caps.exposes_any_memory = any_memory;
+  return caps;
+}
+
+std::uint32_t first_generation(const Token& token) {
+  std::uint32_t generation = 0;
+  std::memcpy(&generation, token.data(), sizeof generation);
+  return generation;
+}
+
+}  // namespace
+
+Device::Device(const ShmOptions& options, Segment segment, const Token& token, bool any_memory)
+    : options_(options),
+      capabilities_(make_capabilities(any_memory)),
+      segment_(std::move(segment)),
+      token_(token),
+      process_(this_process()),
+      table_(shared().keys, first_generation(token)),
+      pollers_used_(kPollersMax) {
+  shared().header = {kMagic, kLayoutVersion, token_};
+  counters_.open_fds = 1;
+}
+
+std::unique_ptr<HostMemory> Device::alloc_memory(std::size_t bytes, std::string_view purpose) {
+  const auto free = std::find(memories_.begin(), memories_.end(), nullptr);
+  const auto slot = static_cast<std::uint32_t>(free - memories_.begin());
+  if (bytes == 0 || slot == kMemoriesMax) return nullptr;
+  char name[64];
+  std::snprintf(name, sizeof name, "rdma-rpc:%.*s",
+                static_cast<int>(std::min<std::size_t>(purpose.size(), 48)), purpose.data());
+  std::string error;
+  Segment segment = create_segment(name, bytes, PeerMay::write, &error);
+  if (!segment.map) return nullptr;
+  auto memory = std::make_unique<SharedMemory>(*this, slot, std::move(segment));
+  if (free == memories_.end()) memories_.push_back(nullptr);
+  memories_[slot] = memory.get();
+  TableMemory& entry = shared().memories[slot];
+  entry.addr.store(reinterpret_cast<std::uint64_t>(memory->data()), std::memory_order_relaxed);
+  entry.bytes.store(bytes, std::memory_order_relaxed);
+  entry.fd.store(static_cast<std::uint32_t>(memory->fd()), std::memory_order_relaxed);
+  entry.serial.store(++memory_serial_, std::memory_order_release);
+  ++counters_.open_fds;
+  return memory;
+}
+
+void Device::forget(const SharedMemory& memory) {
+  memories_[memory.slot()] = nullptr;
+  shared().memories[memory.slot()].serial.store(0, std::memory_order_seq_cst);
+  --counters_.open_fds;
+}
+
+std::unique_ptr<MemoryRegion> Device::reg_mr(void* addr, std::size_t length, std::uint32_t access,
+                                             std::string* error) {
+  const auto from = reinterpret_cast<std::uint64_t>(addr);
+  const bool exposed = (access & (access_remote_read | access_remote_write | access_mw_bind)) != 0;
+  const std::uint32_t memory = memory_of(from, length);
+  std::string reason;
+  if (length == 0) {
+    reason = "shm: a memory region cannot be empty";
+  } else if (length > UINT64_MAX - from) {
+    reason = "shm: a memory region cannot run past the end of the address space";
+  } else if ((access & access_remote_write) != 0 && (access & access_local_write) == 0) {
+    reason = "shm: remote write access needs local write access too";
+  } else if (exposed && memory == kNoMemory && !capabilities_.exposes_any_memory) {
+    reason =
+        "shm: this system lets no other process reach memory that is not of alloc_memory() "
+        "(process_vm_readv)";
+  }
+  const std::uint32_t index = reason.empty() ? table_.add(ProtectionTable::Kind::region) : 0;
+  if (index == 0) {
+    if (reason.empty()) {
+      reason = "shm: all " + std::to_string(kKeysMax) + " memory keys of the device are in use";
+    }
+    if (error != nullptr) *error = reason;
+    return nullptr;
+  }
+  return std::make_unique<Region>(*this, index, Grant{from, length, access, 0, memory, 0});
+}
+
+std::unique_ptr<MemoryWindow> Device::alloc_mw() {
+  const std::uint32_t index = table_.add(ProtectionTable::Kind::window);
+  return index != 0 ? std::make_unique<Window>(*this, index) : nullptr;
+}
+
+std::unique_ptr<fabric::CompletionQueue> Device::create_cq(std::uint32_t) {
+  const auto free = std::find(pollers_used_.begin(), pollers_used_.end(), false);
+  int ends[2];
+  if (free == pollers_used_.end() || ::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) return nullptr;
+  *free = true;
+  counters_.open_fds += 2;
+  const auto poller = static_cast<std::uint32_t>(free - pollers_used_.begin());
+  return std::make_unique<CompletionQueue>(*this, poller, UniqueFd(ends[0]), UniqueFd(ends[1]));
+}
+
+void Device::forget(const CompletionQueue& cq) {
+  pollers_used_[cq.poller()] = false;
+  counters_.open_fds -= 2;
+}
+
+std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq, const QpOptions& options,
+                                                     std::string* error) {
+  std::string reason;
+  for (const std::uint32_t depth : {options.send_wr_max, options.recv_wr_max}) {
+    if (depth == 0 || depth > kMaxQpWr) {
+      reason = "shm: a queue of " + std::to_string(depth) + " requests is outside 1 to max_qp_wr (" +
+               std::to_string(kMaxQpWr) + ")";
+    }
+  }
+  Token token{};
+  if (reason.empty() && !fill_random(token.data(), token.size())) reason = "shm: no random bytes (getrandom)";
+  Segment segment;
+  if (reason.empty()) {
+    const std::size_t bytes = qp_segment_bytes(std::bit_ceil(options.recv_wr_max));
+    segment = create_segment("rdma-rpc:queue-pair", bytes, PeerMay::write, &reason);
+  }
+  if (!segment.map) {
+    if (error != nullptr) *error = reason;
+    return nullptr;
+  }
+  auto qp = std::make_unique<QueuePair>(*this, static_cast<CompletionQueue&>(cq), options, ++last_qp_num_,
+                                        std::move(segment), token);
+  queue_pairs_.push_back(qp.get());
+  return qp;
+}
+
+void Device::forget(const QueuePair& qp) { std::erase(queue_pairs_, &qp); }
+
+std::uint32_t Device::memory_of(std::uint64_t addr, std::uint64_t bytes) const {
+  for (const SharedMemory* memory : memories_) {
+    if (memory != nullptr && memory->contains(addr, bytes)) return memory->slot();
+  }
+  return kNoMemory;
+}
+
+std::shared_ptr<RemoteDevice> Device::remote(const AddressBlob& address, std::string* error) {
+  std::erase_if(remotes_, [](const auto& known) { return known.expired(); });
+  for (const auto& known : remotes_) {
+    auto remote = known.lock();
+    if (remote->is(address)) return remote;
+  }
+  auto remote = RemoteDevice::open(address, options_.any_memory, error);
+  if (!remote) return nullptr;
+  remotes_.push_back(remote);
+  // What this side may not do to the peer, the peer will not be able to do here.
+  if (!remote->reaches_any_memory()) capabilities_.exposes_any_memory = false;
+  return remote;
+}
+
+bool Device::take_back(std::uint64_t addr, std::uint64_t bytes) {
+  const std::uint32_t slot = memory_of(addr, bytes);
+  if (slot == kNoMemory) return false;
+  if (!memories_[slot]->shares(addr, bytes)) return true;
+  const SharedMemory::Range taken = memories_[slot]->take_back(addr, bytes);
+  if (taken.bytes == 0) return false;
+  for (QueuePair* qp : queue_pairs_) {
+    if (qp->uses(taken.addr, taken.bytes)) qp->to_error();
+  }
+  table_.for_each(ProtectionTable::Kind::region, [&](std::uint32_t key, const Grant& grant) {
+    if (grant.overlaps(taken.addr, taken.bytes)) table_.unshare(key);
+  });
+  return true;
+}
+
+void Device::revoke_and_wait(std::uint32_t key, const Grant& grant) {
+  table_.revoke(key);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(options_.revoke_grace_us);
+  for (const QueuePair* qp : queue_pairs_) {
+    while (qp->peer_holds(key)) {
+      if (std::chrono::steady_clock::now() > end) {
+        if (!qp->peer_is_dead()) take_back(grant.addr, grant.length);
+        break;
+      }
+      ::sched_yield();
+    }
+  }
+}
+
+}  // namespace shm
+
+std::unique_ptr<Device> open_shm_device(const ShmOptions& options, std::string* error) {
+  const auto refuse = [error](std::string reason) {
+    if (error != nullptr) *error = std::move(reason);
+    return nullptr;
+  };
+  if (options.copy_chunk_bytes == 0) return refuse("shm: copy_chunk_bytes must be at least 1");
+  shm::Token token{};
+  if (!shm::fill_random(token.data(), token.size())) return refuse("shm: no random bytes (getrandom)");
+  std::string reason;
+  shm::Segment segment =
+      shm::create_segment("rdma-rpc:device", sizeof(shm::DeviceSegment), shm::PeerMay::read, &reason);
+  if (!segment.map) return refuse(reason);
+  const bool any_memory = options.any_memory && shm::process_vm_may_work();
+  return std::make_unique<shm::Device>(options, std::move(segment), token, any_memory);
+}
+
+}  // namespace rdma_rpc::fabric

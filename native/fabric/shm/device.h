@@ -1,0 +1,82 @@
+// The device: owns the segment with its tables, makes everything else, and knows all of it. Used on one
+// thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fabric/fabric.h"
+#include "fabric/shm/layout.h"
+#include "fabric/shm/memory.h"
+#include "fabric/shm/process.h"
+#include "fabric/shm/protection_table.h"
+#include "fabric/shm/remote_device.h"
+#include "fabric/shm/segment.h"
+#include "fabric/shm/shm.h"
+
+namespace rdma_rpc::fabric::shm {
+
+class CompletionQueue;
+class QueuePair;
+
+class Device final : public fabric::Device {
+ public:
+  Device(const ShmOptions& options, Segment segment, const Token& token, bool any_memory);
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+  std::unique_ptr<HostMemory> alloc_memory(std::size_t bytes, std::string_view purpose) override;
+  std::unique_ptr<MemoryRegion> reg_mr(void* addr, std::size_t length, std::uint32_t access,
+                                       std::string* error) override;
+  std::unique_ptr<MemoryWindow> alloc_mw() override;
+  std::unique_ptr<fabric::CompletionQueue> create_cq(std::uint32_t entries) override;
+  std::unique_ptr<fabric::QueuePair> create_qp(fabric::CompletionQueue& cq, const QpOptions& options,
+                                               std::string* error) override;
+  DeviceCounters counters() const override { return counters_; }
+
+  // For the other classes of this folder.
+  const ShmOptions& options() const { return options_; }
+  DeviceSegment& shared() { return *reinterpret_cast<DeviceSegment*>(segment_.map.data()); }
+  int fd() const { return segment_.fd.get(); }
+  const Token& token() const { return token_; }
+  const ProcessIdentity& process() const { return process_; }
+  ProtectionTable& table() { return table_; }
+  DeviceCounters& counts() { return counters_; }
+
+  /// The slot of the memory through which a peer reaches that range, or kNoMemory.
+  std::uint32_t memory_of(std::uint64_t addr, std::uint64_t bytes) const;
+  /// As memory_of(), for a range known to lie in `memory` or in none.
+  std::uint32_t shared_part(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes) const {
+    const bool shared =
+        memory != kNoMemory && memories_[memory] != nullptr && memories_[memory]->shares(addr, bytes);
+    return shared ? memory : kNoMemory;
+  }
+  std::shared_ptr<RemoteDevice> remote(const AddressBlob& address, std::string* error);
+
+  /// Takes the pages of that range away from all peers. Queue pairs that still use a part of those pages go
+  /// to ERR. False: peers reach that range by address, so that only waiting helps.
+  bool take_back(std::uint64_t addr, std::uint64_t bytes);
+  /// Revokes a key and returns when no peer copies through it any more, at the latest after the grace.
+  void revoke_and_wait(std::uint32_t key, const Grant& grant);
+
+  void forget(const SharedMemory& memory);
+  void forget(const CompletionQueue& cq);
+  void forget(const QueuePair& qp);
+
+ private:
+  ShmOptions options_;
+  Capabilities capabilities_;
+  Segment segment_;
+  const Token token_;
+  const ProcessIdentity process_;
+  ProtectionTable table_;
+  DeviceCounters counters_;
+  std::vector<SharedMemory*> memories_;  ///< by slot
+  std::vector<bool> pollers_used_;
+  std::vector<QueuePair*> queue_pairs_;
+  std::vector<std::weak_ptr<RemoteDevice>> remotes_;
+  std::uint64_t memory_serial_ = 0;
+  std::uint32_t last_qp_num_ = 0;
+};
+
+}  // namespace rdma_rpc::fabric::shm

@@ -1,0 +1,67 @@
+// Keys are made, granted and revoked here; see protection_table.h.
+#include "fabric/shm/protection_table.h"
+
+namespace rdma_rpc::fabric::shm {
+namespace {
+
+constexpr std::uint32_t kGenerationMask = (1u << kKeyGenerationBits) - 1;
+
+}  // namespace
+
+ProtectionTable::ProtectionTable(TableKey* shared, std::uint32_t generation)
+    : shared_(shared), generation_(generation & kGenerationMask), entries_(1) {}
+
+std::uint32_t ProtectionTable::add(Kind kind) {
+  std::uint32_t index = 0;
+  if (!free_.empty()) {
+    index = free_.back();
+    free_.pop_back();
+  } else if (entries_.size() < kKeysMax) {
+    index = static_cast<std::uint32_t>(entries_.size());
+    entries_.emplace_back();
+  } else {
+    return 0;
+  }
+  entries_[index].kind = kind;
+  return index;
+}
+
+void ProtectionTable::remove(std::uint32_t index) {
+  revoke(index << kKeyGenerationBits);
+  entries_[index].kind = Kind::free;
+  free_.push_back(index);
+}
+
+std::uint32_t ProtectionTable::new_key(std::uint32_t index) {
+  // One generation for all entries, so that an index that is freed and taken again does not start over.
+  generation_ = (generation_ + 1) & kGenerationMask;
+  return (index << kKeyGenerationBits) | generation_;
+}
+
+std::uint32_t ProtectionTable::grant(std::uint32_t index, const Grant& grant) {
+  Entry& entry = entries_[index];
+  entry.key = new_key(index);
+  entry.grant = grant;
+  if ((grant.access & (access_remote_read | access_remote_write)) != 0) {
+    TableKey& shared = shared_[index];
+    shared.qp_num.store(grant.qp_num, std::memory_order_relaxed);
+    shared.access.store(grant.access, std::memory_order_relaxed);
+    shared.memory.store(grant.memory, std::memory_order_relaxed);
+    shared.addr.store(grant.addr, std::memory_order_relaxed);
+    shared.length.store(grant.length, std::memory_order_relaxed);
+    shared.key.store(entry.key, std::memory_order_release);
+  }
+  return entry.key;
+}
+
+void ProtectionTable::revoke(std::uint32_t key) {
+  const std::uint32_t index = index_of(key);
+  entries_[index].key = 0;
+  shared_[index].key.store(0, std::memory_order_seq_cst);
+}
+
+void ProtectionTable::unshare(std::uint32_t key) {
+  shared_[index_of(key)].memory.store(kNoMemory, std::memory_order_seq_cst);
+}
+
+}  // namespace rdma_rpc::fabric::shm

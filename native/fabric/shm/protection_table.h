@@ -1,0 +1,83 @@
+// The translation and protection table: what each key of this device allows. The private half answers local
+// questions (is this lkey good for that range); grants with remote rights are copied to the half that peers
+// read. The private half is the truth: nothing is ever read back from shared memory. Used on the device's
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "fabric/fabric.h"
+#include "fabric/shm/layout.h"
+
+namespace rdma_rpc::fabric::shm {
+
+struct Grant {
+  std::uint64_t addr = 0;
+  std::uint64_t length = 0;
+  std::uint32_t access = 0;
+  std::uint32_t qp_num = 0;  ///< 0: any queue pair
+  std::uint32_t memory = kNoMemory;
+  std::uint32_t region = 0;  ///< of a window: the key of its region
+
+  /// Written so that no sum can wrap.
+  bool covers(std::uint64_t from, std::uint64_t bytes) const {
+    return from >= addr && bytes <= length && from - addr <= length - bytes;
+  }
+  bool overlaps(std::uint64_t from, std::uint64_t bytes) const {
+    return from < addr + length && addr < from + bytes;
+  }
+};
+
+class ProtectionTable {
+ public:
+  enum class Kind : std::uint8_t { free, region, window };
+
+  /// `generation` is where the keys start; a random one keeps keys of an earlier process from being good for
+  /// this one.
+  ProtectionTable(TableKey* shared, std::uint32_t generation);
+
+  /// A place in the table, or 0 when all kKeysMax are taken.
+  std::uint32_t add(Kind kind);
+  void remove(std::uint32_t index);
+
+  /// A key for this entry that was not given lately, and grants nothing yet. Never 0.
+  std::uint32_t new_key(std::uint32_t index);
+  /// Gives the entry a new key. Peers see it if `grant.access` has remote rights.
+  std::uint32_t grant(std::uint32_t index, const Grant& grant);
+  /// From now on the key is good for nothing. A peer that is copying through it has it in its hazard word.
+  void revoke(std::uint32_t key);
+  /// Peers must reach this region's memory by address from now on.
+  void unshare(std::uint32_t key);
+
+  /// What this key grants now; null when it is stale or was never given.
+  const Grant* find(std::uint32_t key, Kind kind) const {
+    const std::uint32_t index = index_of(key);
+    if (key == 0 || index >= entries_.size()) return nullptr;
+    const Entry& entry = entries_[index];
+    return entry.key == key && entry.kind == kind ? &entry.grant : nullptr;
+  }
+  static std::uint32_t index_of(std::uint32_t key) { return key >> kKeyGenerationBits; }
+
+  /// Calls visit(key, grant) for each entry with a key.
+  template <typename Visit>
+  void for_each(Kind kind, Visit visit) const {
+    for (std::uint32_t index = 1; index < entries_.size(); ++index) {
+      if (entries_[index].kind == kind && entries_[index].key != 0)
+        visit(entries_[index].key, entries_[index].grant);
+    }
+  }
+
+ private:
+  struct Entry {
+    std::uint32_t key = 0;
+    Kind kind = Kind::free;
+    Grant grant;
+  };
+  TableKey* shared_;
+  std::uint32_t generation_;
+  std::vector<Entry> entries_;
+  std::vector<std::uint32_t> free_;
+};
+
+}  // namespace rdma_rpc::fabric::shm

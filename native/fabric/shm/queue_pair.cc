@@ -1,0 +1,196 @@
+// A queue pair's life: made, connected, in ERR, gone. See queue_pair.h.
+#include "fabric/shm/queue_pair.h"
+
+#include <unistd.h>
+
+#include <bit>
+#include <cstring>
+
+namespace rdma_rpc::fabric::shm {
+namespace {
+
+struct SegmentView {
+  QpSegment* header;
+  PostedReceive* receives;
+  Cell* cells;
+};
+
+SegmentView view(std::byte* data, std::uint32_t receive_slots) {
+  return {reinterpret_cast<QpSegment*>(data), reinterpret_cast<PostedReceive*>(data + receives_offset()),
+          reinterpret_cast<Cell*>(data + cells_offset(receive_slots))};
+}
+
+/// Orders what was published before it and the look at the peer's `sleeping` word after it.
+void full_fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+
+}  // namespace
+
+QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& options, std::uint32_t qp_num,
+                     Segment segment, const Token& token)
+    : completions_(std::bit_ceil(options.send_wr_max)),
+      receives_(std::bit_ceil(options.recv_wr_max)),
+      device_(device),
+      cq_(cq),
+      options_(options),
+      token_(token),
+      segment_(std::move(segment)) {
+  qp_num_ = qp_num;
+  const auto slots = static_cast<std::uint32_t>(receives_.size());
+  const SegmentView mine = view(segment_.map.data(), slots);
+  own_ = mine.header;
+  own_receives_ = mine.receives;
+  own_cells_ = mine.cells;
+  receive_mask_ = slots - 1;
+  cell_mask_ = cells_for(slots) - 1;
+  completion_mask_ = static_cast<std::uint32_t>(completions_.size()) - 1;
+  own_->header = {kMagic, kLayoutVersion, token_};
+  own_->shortest_receive.store(~0u, std::memory_order_relaxed);
+  own_->state.store(static_cast<std::uint32_t>(SharedState::live), std::memory_order_release);
+  cq_.add(*this);
+  ++device_.counts().queue_pairs;
+  ++device_.counts().open_fds;
+}
+
+QueuePair::~QueuePair() {
+  enter_error(SharedState::closed);
+  wait_for_release();
+  cq_.remove(*this);
+  device_.forget(*this);
+  --device_.counts().queue_pairs;
+  device_.counts().open_fds -= peer_pipe_ ? 2u : 1u;
+}
+
+std::vector<std::byte> QueuePair::local_address() const {
+  AddressBlob blob{};
+  blob.magic = kMagic;
+  blob.version = kLayoutVersion;
+  blob.pid = device_.process().pid;
+  blob.start_ticks = device_.process().start_ticks;
+  blob.qp_num = qp_num_;
+  blob.device_token = device_.token();
+  blob.qp_token = token_;
+  blob.token_addr = reinterpret_cast<std::uint64_t>(&device_.token());
+  blob.device_fd = static_cast<std::uint32_t>(device_.fd());
+  blob.qp_fd = static_cast<std::uint32_t>(segment_.fd.get());
+  blob.pipe_fd = static_cast<std::uint32_t>(cq_.doorbell_fd());
+  blob.poller = cq_.poller();
+  blob.receive_slots = receive_mask_ + 1;
+  std::vector<std::byte> bytes(sizeof blob);
+  std::memcpy(bytes.data(), &blob, sizeof blob);
+  return bytes;
+}
+
+std::string QueuePair::connect(std::span<const std::byte> remote_address) {
+  std::string reason;
+  AddressBlob address{};
+  if (state_ != QpState::init) {
+    reason = std::string("shm: connect needs a queue pair in INIT, this one is in ") + to_string(state_);
+  } else if (remote_address.size() != sizeof address) {
+    reason = "shm: the peer's address has " + std::to_string(remote_address.size()) + " bytes, not " +
+             std::to_string(sizeof address);
+  } else {
+    std::memcpy(&address, remote_address.data(), sizeof address);
+    reason = map_peer(address);
+  }
+  if (reason.empty()) {
+    state_ = QpState::rts;
+  } else {
+    enter_error(SharedState::error);
+  }
+  return reason;
+}
+
+std::string QueuePair::map_peer(const AddressBlob& address) {
+  if (address.magic != kMagic) return "shm: that is no shm address";
+  if (address.version != kLayoutVersion) {
+    return "shm: the peer speaks layout version " + std::to_string(address.version) + ", this side " +
+           std::to_string(kLayoutVersion);
+  }
+  if (!std::has_single_bit(address.receive_slots) || address.receive_slots > kReceiveSlotsMax ||
+      address.poller >= kPollersMax || address.qp_num == 0 || address.reserved != 0) {
+    return "shm: a field of the peer's address is out of range";
+  }
+  if (address.qp_token == token_) return "shm: that is this queue pair's own address";
+
+  std::string error;
+  auto remote = device_.remote(address, &error);
+  if (!remote) return error;
+  const std::size_t bytes = qp_segment_bytes(address.receive_slots);
+  Mapping map = map_peer_memfd(remote->process(), address.qp_fd, bytes, PeerMay::write, &error);
+  if (!map) return error;
+  const SegmentView peer = view(map.data(), address.receive_slots);
+  if (peer.header->header.magic != kMagic || peer.header->header.token != address.qp_token) {
+    return "shm: the peer's queue pair is not the one that its address names";
+  }
+  UniqueFd pipe = open_peer_pipe(remote->process(), address.pipe_fd, &error);
+  if (!pipe) return error;
+  std::uint32_t unclaimed = 0;
+  if (!peer.header->claimed.compare_exchange_strong(unclaimed, 1)) {
+    return "shm: the peer's queue pair is connected to another one";
+  }
+
+  peer_ = peer.header;
+  peer_receives_ = peer.receives;
+  peer_cells_ = peer.cells;
+  peer_receive_mask_ = address.receive_slots - 1;
+  peer_cell_mask_ = cells_for(address.receive_slots) - 1;
+  peer_poller_ = &remote->poller(address.poller);
+  peer_qp_num_ = address.qp_num;
+  peer_map_ = std::move(map);
+  peer_pipe_ = std::move(pipe);
+  remote_ = std::move(remote);
+  ++device_.counts().open_fds;
+  return {};
+}
+
+void QueuePair::to_error() {
+  enter_error(SharedState::error);
+  // The caller may know that the peer has died: look at once.
+  awaited_.next_look = {};
+}
+
+void QueuePair::enter_error(SharedState shown) {
+  if (state_ == QpState::err) {
+    if (shown == SharedState::closed) {
+      own_->state.store(static_cast<std::uint32_t>(shown), std::memory_order_seq_cst);
+    }
+    return;
+  }
+  state_ = QpState::err;
+  own_->state.store(static_cast<std::uint32_t>(shown), std::memory_order_seq_cst);
+  await_any_release();
+  if (peer_ != nullptr) ring_doorbell();
+  cq_.wake_if_armed();
+}
+
+void QueuePair::ring_doorbell() {
+  full_fence();
+  const std::uint32_t sleeping = peer_poller_->sleeping.load(std::memory_order_relaxed);
+  if (sleeping == 0 || sleeping == last_rung_) return;
+  last_rung_ = sleeping;
+  const char byte = 0;
+  // A full pipe is readable, which is all that is wanted.
+  [[maybe_unused]] const ssize_t written = ::write(peer_pipe_.get(), &byte, 1);
+}
+
+bool QueuePair::peer_wants_cpu(std::uint32_t cpu) const {
+  if (state_ != QpState::rts || peer_poller_->cpu.load(std::memory_order_relaxed) != cpu) return false;
+  const std::uint32_t sleeping = peer_poller_->sleeping.load(std::memory_order_relaxed);
+  return sleeping == 0 || sleeping == last_rung_;
+}
+
+bool QueuePair::peer_is_dead() const { return !remote_ || !is_running(remote_->process()); }
+
+bool QueuePair::uses(std::uint64_t addr, std::uint64_t bytes) const {
+  for (std::uint32_t i = received_; i != published_; ++i) {
+    const Receive& receive = receives_[i & receive_mask_];
+    if (receive.addr < addr + bytes && addr < receive.addr + receive.length) return true;
+  }
+  bool bound = false;
+  device_.table().for_each(ProtectionTable::Kind::window, [&](std::uint32_t, const Grant& grant) {
+    bound = bound || (grant.qp_num == qp_num_ && grant.overlaps(addr, bytes));
+  });
+  return bound;
+}
+
+}  // namespace rdma_rpc::fabric::shm

@@ -1,0 +1,155 @@
+// The queue pair. Its own segment receives what the peer sends; the peer's segment is mapped to send there.
+// One class in four files: queue_pair.cc (life and state), send_queue.cc (post_send), transfer.cc (READ and
+// WRITE), receive_queue.cc (post_recv, poll) and revocation.cc (waiting for a peer's last copy). Used on the
+// device's thread.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "fabric/fabric.h"
+#include "fabric/shm/completion_queue.h"
+#include "fabric/shm/device.h"
+#include "fabric/shm/layout.h"
+#include "fabric/shm/remote_device.h"
+
+namespace rdma_rpc::fabric::shm {
+
+class QueuePair final : public fabric::QueuePair {
+ public:
+  QueuePair(Device& device, CompletionQueue& cq, const QpOptions& options, std::uint32_t qp_num,
+            Segment segment, const Token& token);
+  ~QueuePair() override;
+
+  QpState state() const override { return state_; }
+  std::vector<std::byte> local_address() const override;
+  std::string connect(std::span<const std::byte> remote_address) override;
+  std::size_t post_send(std::span<const SendWr> requests) override;
+  std::size_t post_recv(std::span<const RecvWr> requests) override;
+  void to_error() override;
+
+  /// Moves up to out.size() completions to `out`.
+  std::size_t poll(std::span<Wc> out);
+  /// True when poll() would find nothing now. Looks at shared memory with seq_cst, for
+  /// CompletionQueue::arm().
+  bool idle() const;
+  /// True when the peer's thread is awake, or has been woken by us, and last ran on that CPU.
+  bool peer_wants_cpu(std::uint32_t cpu) const;
+
+  /// Whether a posted receive or a bound window has a part of that range.
+  bool uses(std::uint64_t addr, std::uint64_t bytes) const;
+  /// Whether the peer copies through this key at this moment.
+  bool peer_holds(std::uint32_t key) const { return own_->hazard.load(std::memory_order_seq_cst) == key; }
+  bool peer_is_dead() const;
+
+ private:
+  struct Receive {
+    std::uint64_t wr_id;
+    std::uint64_t addr;
+    std::uint32_t length;
+    WcStatus status;  ///< how it ends if it is flushed
+  };
+  struct SendCompletion {
+    std::uint64_t wr_id;
+    std::uint32_t posted;  ///< send_posted_ after this request: polling it frees the send queue up to there
+    std::uint32_t bytes;
+    WcStatus status;
+    Opcode opcode;
+  };
+  struct Outcome {
+    WcStatus status = WcStatus::success;
+    std::uint32_t bytes = 0;
+  };
+  /// A copy by the peer that has to end before further completions are delivered.
+  struct AwaitedRelease {
+    std::uint32_t hazard = 0;  ///< 0: nothing to wait for
+    std::uint64_t addr = 0, bytes = 0;
+    std::chrono::steady_clock::time_point grace_end, next_look;
+  };
+
+  // queue_pair.cc
+  std::string map_peer(const AddressBlob& address);
+  void enter_error(SharedState shown);
+  void ring_doorbell();
+
+  // send_queue.cc
+  void execute(const SendWr& wr);
+  Outcome send(const SendWr& wr);
+  WcStatus bind(const SendWr& wr);
+  WcStatus invalidate(const SendWr& wr);
+  void complete_send(const SendWr& wr, Outcome outcome);
+  WcStatus check_sges(const SendWr& wr, std::uint32_t sges_max, std::uint32_t access,
+                      std::uint64_t* bytes) const;
+  bool peer_has_receive();
+  WcStatus peer_fault() const;
+  void publish(CellKind kind, std::uint32_t word, const std::byte* data, std::uint32_t bytes);
+  void publish_placed(CellKind kind, std::uint32_t word, std::uint32_t bytes);
+  WcStatus place(const SendWr& wr, const PostedReceive& receive, std::uint32_t bytes);
+
+  // transfer.cc
+  Outcome transfer(const SendWr& wr, Direction direction);
+  WcStatus copy_checked(const SendWr& wr, Direction direction, std::uint64_t bytes);
+
+  // receive_queue.cc
+  std::size_t poll_sends(std::span<Wc> out);
+  std::size_t poll_receives(std::span<Wc> out);
+  std::size_t flush_receives(std::span<Wc> out);
+  bool deliver(const CellHeader& header, const Cell& cell, Wc* wc);
+  void fail_receive(WcStatus status);
+  bool invalidate_for_peer(std::uint32_t key);
+
+  // revocation.cc
+  void await_release(std::uint32_t hazard, std::uint64_t addr, std::uint64_t bytes);
+  bool released();
+  bool take_back_awaited();
+  void await_any_release();
+  void wait_for_release();
+  bool in_grace() const;
+
+  // One line of what every poll and post needs.
+  QpState state_ = QpState::init;
+  bool ring_closed_ = false;  ///< nothing further is taken from the ring
+  QpSegment* own_ = nullptr;
+  Cell* own_cells_ = nullptr;
+  std::uint32_t cell_mask_ = 0;
+  std::uint32_t cells_consumed_ = 0;
+  std::uint32_t receive_mask_ = 0;
+  std::uint32_t received_ = 0;   ///< receives completed
+  std::uint32_t published_ = 0;  ///< receives that the peer knows of
+  std::uint32_t posted_ = 0;     ///< those and the ones posted since ERR
+  std::uint32_t completions_head_ = 0, completions_tail_ = 0;
+
+  // The peer, and private copies of what it last said.
+  QpSegment* peer_ = nullptr;
+  PostedReceive* peer_receives_ = nullptr;
+  Cell* peer_cells_ = nullptr;
+  const Poller* peer_poller_ = nullptr;
+  std::uint32_t peer_receive_mask_ = 0;
+  std::uint32_t peer_cell_mask_ = 0;
+  std::uint32_t cells_sent_ = 0;
+  std::uint32_t sent_ = 0;
+  std::uint32_t peer_posted_ = 0;
+  std::uint32_t peer_shortest_receive_ = 0;
+  std::uint32_t last_rung_ = 0;
+  std::uint32_t peer_qp_num_ = 0;
+
+  std::uint32_t send_posted_ = 0, send_done_ = 0;
+  std::uint32_t completion_mask_ = 0;
+  std::vector<SendCompletion> completions_;
+  std::vector<Receive> receives_;
+  PostedReceive* own_receives_ = nullptr;
+  std::uint32_t shortest_receive_ = ~0u;
+  AwaitedRelease awaited_;
+
+  Device& device_;
+  CompletionQueue& cq_;
+  const QpOptions options_;
+  const Token token_;
+  Segment segment_;
+  std::shared_ptr<RemoteDevice> remote_;
+  Mapping peer_map_;
+  UniqueFd peer_pipe_;
+};
+
+}  // namespace rdma_rpc::fabric::shm

@@ -1,0 +1,187 @@
+// post_recv and poll: what the peer wrote into our ring becomes completions. Every cell is untrusted: its
+// header is read once, as one word, and checked before anything follows from it. See queue_pair.h.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "fabric/shm/queue_pair.h"
+
+namespace rdma_rpc::fabric::shm {
+
+std::size_t QueuePair::post_recv(std::span<const RecvWr> requests) {
+  std::size_t taken = 0;
+  for (const RecvWr& wr : requests) {
+    if (posted_ - received_ == options_.recv_wr_max) break;
+    Receive& receive = receives_[posted_ & receive_mask_];
+    receive = {wr.wr_id, wr.sge.addr, wr.sge.length, WcStatus::wr_flush_err};
+    ++taken;
+    if (state_ == QpState::err) {
+      ++posted_;
+      continue;
+    }
+    std::uint32_t memory = kNoMemory;
+    const Grant* region = device_.table().find(wr.sge.lkey, ProtectionTable::Kind::region);
+    bool usable = wr.sge.length == 0;
+    if (!usable && region != nullptr && (region->access & access_local_write) != 0 &&
+        region->covers(wr.sge.addr, wr.sge.length)) {
+      memory = device_.shared_part(region->memory, wr.sge.addr, wr.sge.length);
+      usable = memory != kNoMemory || device_.capabilities().exposes_any_memory;
+    }
+    if (!usable) {
+      receive.status = WcStatus::loc_prot_err;
+      ++posted_;
+      enter_error(SharedState::error);
+      continue;
+    }
+    PostedReceive& shared = own_receives_[posted_ & receive_mask_];
+    shared.addr.store(wr.sge.addr, std::memory_order_relaxed);
+    shared.length.store(wr.sge.length, std::memory_order_relaxed);
+    shared.memory.store(memory, std::memory_order_relaxed);
+    if (wr.sge.length < shortest_receive_) {
+      shortest_receive_ = wr.sge.length;
+      own_->shortest_receive.store(shortest_receive_, std::memory_order_relaxed);
+    }
+    published_ = ++posted_;
+  }
+  own_->posted.store(published_, std::memory_order_release);
+  if (state_ == QpState::err) cq_.wake_if_armed();
+  return taken;
+}
+
+std::size_t QueuePair::poll(std::span<Wc> out) {
+  if (awaited_.hazard != 0 && !released()) return 0;
+  std::size_t count = 0;
+  if (completions_head_ != completions_tail_) count = poll_sends(out);
+  return count + poll_receives(out.subspan(count));
+}
+
+std::size_t QueuePair::poll_sends(std::span<Wc> out) {
+  std::size_t count = 0;
+  while (count < out.size() && completions_head_ != completions_tail_) {
+    const SendCompletion& done = completions_[completions_head_++ & completion_mask_];
+    send_done_ = done.posted;
+    out[count++] = {.wr_id = done.wr_id,
+                    .status = done.status,
+                    .opcode = done.opcode,
+                    .qp_num = qp_num_,
+                    .bytes = done.bytes};
+  }
+  return count;
+}
+
+std::size_t QueuePair::poll_receives(std::span<Wc> out) {
+  std::size_t count = 0;
+  if (peer_ != nullptr && !ring_closed_) {
+    // Before the ring: what the peer sent before it failed is delivered first.
+    const bool fault =
+        peer_->state.load(std::memory_order_acquire) == static_cast<std::uint32_t>(SharedState::fault);
+    while (count < out.size()) {
+      const Cell& cell = own_cells_[cells_consumed_ & cell_mask_];
+      const auto header = std::bit_cast<CellHeader>(cell.header.load(std::memory_order_acquire));
+      if (header.sequence != cells_consumed_ + 1) {
+        if (fault) enter_error(SharedState::error);
+        ring_closed_ = state_ == QpState::err;
+        break;
+      }
+      if (!deliver(header, cell, &out[count])) break;
+      ++count;
+    }
+  }
+  if (state_ == QpState::err && (ring_closed_ || peer_ == nullptr) && awaited_.hazard == 0) {
+    count += flush_receives(out.subspan(count));
+  }
+  return count;
+}
+
+bool QueuePair::deliver(const CellHeader& header, const Cell& cell, Wc* wc) {
+  const bool has_word = header.kind != CellKind::send;
+  const bool immediate = header.kind == CellKind::write_with_imm;
+  const bool placed = header.placed == 1;
+  std::uint32_t word = 0, bytes = header.bytes, at = 0;
+  if (has_word) {
+    std::memcpy(&word, cell.data, sizeof word);
+    at = sizeof word;
+  }
+  if (placed) std::memcpy(&bytes, cell.data + at, sizeof bytes);
+  const bool kind_known =
+      header.kind == CellKind::send || header.kind == CellKind::send_with_inv || immediate;
+  if (!kind_known || header.placed > 1 || (!placed && bytes > kInlineMax) || (immediate && !placed) ||
+      received_ == published_) {
+    fail_receive(WcStatus::general_err);
+    return false;
+  }
+  const Receive& receive = receives_[received_ & receive_mask_];
+  if (!immediate && bytes > receive.length) {
+    fail_receive(WcStatus::loc_len_err);
+    return false;
+  }
+  if (header.kind == CellKind::send_with_inv && !invalidate_for_peer(word)) {
+    fail_receive(WcStatus::rem_inv_req_err);
+    return false;
+  }
+  ++cells_consumed_;
+  if (!placed) {
+    auto* to = reinterpret_cast<std::byte*>(receive.addr);
+    std::uint32_t part = std::min(bytes, kFirstCellBytes - at);
+    if (part > 0) std::memcpy(to, cell.data + at, part);
+    for (std::uint32_t done = part; done < bytes; done += part) {
+      const auto* next = reinterpret_cast<const std::byte*>(&own_cells_[cells_consumed_++ & cell_mask_]);
+      part = std::min(bytes - done, kNextCellBytes);
+      std::memcpy(to + done, next + sizeof(std::uint32_t), part);
+    }
+  }
+  ++received_;
+  *wc = {.wr_id = receive.wr_id,
+         .status = WcStatus::success,
+         .opcode = immediate ? Opcode::recv_rdma_with_imm : Opcode::recv,
+         .has_imm = immediate,
+         .qp_num = qp_num_,
+         .bytes = bytes,
+         .imm = immediate ? word : 0,
+         .invalidated_rkey = has_word && !immediate ? word : 0};
+  return true;
+}
+
+bool QueuePair::invalidate_for_peer(std::uint32_t key) {
+  const Grant* grant = device_.table().find(key, ProtectionTable::Kind::window);
+  if (grant == nullptr || grant->qp_num != qp_num_) return false;
+  device_.table().revoke(key);
+  // Its thread sent this message, so it cannot be copying; one that says so lies or has bypassed its own
+  // library.
+  return !peer_holds(key);
+}
+
+/// The oldest receive ends with `status`, and the queue pair with it.
+void QueuePair::fail_receive(WcStatus status) {
+  if (received_ != posted_) {
+    Receive& receive = receives_[received_ & receive_mask_];
+    if (receive.status == WcStatus::wr_flush_err) receive.status = status;
+  }
+  ring_closed_ = true;
+  enter_error(SharedState::fault);
+}
+
+std::size_t QueuePair::flush_receives(std::span<Wc> out) {
+  std::size_t count = 0;
+  while (count < out.size() && received_ != posted_) {
+    const Receive& receive = receives_[received_++ & receive_mask_];
+    out[count++] = {
+        .wr_id = receive.wr_id, .status = receive.status, .opcode = Opcode::recv, .qp_num = qp_num_};
+  }
+  return count;
+}
+
+bool QueuePair::idle() const {
+  // A peer that ends a copy rings, so while it is only waited for, sleeping is right; a peer whose grace runs
+  // is watched.
+  if (awaited_.hazard != 0) return in_grace() ? false : peer_holds(awaited_.hazard);
+  if (completions_head_ != completions_tail_) return false;
+  if (state_ == QpState::err) return received_ == posted_;
+  if (peer_ == nullptr) return true;
+  const Cell& cell = own_cells_[cells_consumed_ & cell_mask_];
+  const auto header = std::bit_cast<CellHeader>(cell.header.load(std::memory_order_seq_cst));
+  return header.sequence != cells_consumed_ + 1 &&
+         peer_->state.load(std::memory_order_seq_cst) != static_cast<std::uint32_t>(SharedState::fault);
+}
+
+}  // namespace rdma_rpc::fabric::shm

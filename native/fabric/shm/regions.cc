@@ -1,0 +1,51 @@
+// See regions.h.
+#include "fabric/shm/regions.h"
+
+#include <vector>
+
+#include "fabric/shm/device.h"
+
+namespace rdma_rpc::fabric::shm {
+
+Region::Region(Device& device, std::uint32_t index, const Grant& grant) : device_(device), index_(index) {
+  addr_ = grant.addr;
+  length_ = grant.length;
+  lkey_ = device_.table().grant(index_, grant);
+  if ((grant.access & (access_remote_read | access_remote_write)) != 0) rkey_ = lkey_;
+  ++device_.counts().memory_regions;
+  device_.counts().memory_bytes += length_;
+}
+
+Region::~Region() {
+  const Grant own = *device_.table().find(lkey_, ProtectionTable::Kind::region);
+  if ((own.access & access_mw_bind) != 0) {
+    std::vector<std::pair<std::uint32_t, Grant>> windows;
+    device_.table().for_each(ProtectionTable::Kind::window, [&](std::uint32_t key, const Grant& grant) {
+      if (grant.region == lkey_) windows.emplace_back(key, grant);
+    });
+    for (const auto& [key, grant] : windows) device_.revoke_and_wait(key, grant);
+  }
+  if (rkey_ != 0) device_.revoke_and_wait(rkey_, own);
+  device_.table().remove(index_);
+  --device_.counts().memory_regions;
+  device_.counts().memory_bytes -= length_;
+}
+
+Window::Window(Device& device, std::uint32_t index) : device_(device), index_(index) {
+  rkey_ = device_.table().new_key(index_);
+  ++device_.counts().memory_windows;
+}
+
+Window::~Window() {
+  if (const Grant* grant = device_.table().find(rkey_, ProtectionTable::Kind::window)) {
+    device_.revoke_and_wait(rkey_, Grant(*grant));
+  }
+  device_.table().remove(index_);
+  --device_.counts().memory_windows;
+}
+
+bool Window::bound() const { return device_.table().find(rkey_, ProtectionTable::Kind::window) != nullptr; }
+
+void Window::bind(const Grant& grant) { rkey_ = device_.table().grant(index_, grant); }
+
+}  // namespace rdma_rpc::fabric::shm

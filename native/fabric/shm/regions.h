@@ -1,0 +1,38 @@
+// Memory regions and windows: handles on entries of the protection table. Made by the device, used on its
+// thread.
+#pragma once
+
+#include <cstdint>
+
+#include "fabric/fabric.h"
+#include "fabric/shm/protection_table.h"
+
+namespace rdma_rpc::fabric::shm {
+
+class Device;
+
+class Region final : public MemoryRegion {
+ public:
+  Region(Device& device, std::uint32_t index, const Grant& grant);
+  ~Region() override;
+
+ private:
+  Device& device_;
+  std::uint32_t index_;
+};
+
+class Window final : public MemoryWindow {
+ public:
+  Window(Device& device, std::uint32_t index);
+  ~Window() override;
+
+  bool of(const Device& device) const { return &device == &device_; }
+  bool bound() const;
+  void bind(const Grant& grant);
+
+ private:
+  Device& device_;
+  std::uint32_t index_;
+};
+
+}  // namespace rdma_rpc::fabric::shm

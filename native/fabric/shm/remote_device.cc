@@ -1,0 +1,93 @@
+// See remote_device.h. Every figure read from the peer's tables is read once and checked before use.
+#include "fabric/shm/remote_device.h"
+
+#include <sys/uio.h>
+
+#include <cstring>
+
+namespace rdma_rpc::fabric::shm {
+
+std::shared_ptr<RemoteDevice> RemoteDevice::open(const AddressBlob& address, bool use_process_vm,
+                                                 std::string* error) {
+  const ProcessIdentity process{address.pid, address.start_ticks};
+  if (!is_running(process)) {
+    *error = "shm: no process " + std::to_string(address.pid) +
+             " with the peer's start time is visible here: it is on another host or in another pid "
+             "namespace, or has ended";
+    return nullptr;
+  }
+  Mapping map = map_peer_memfd(process, address.device_fd, sizeof(DeviceSegment), PeerMay::read, error);
+  if (!map) return nullptr;
+  const auto& header = reinterpret_cast<const DeviceSegment*>(map.data())->header;
+  if (header.magic != kMagic || header.version != kLayoutVersion || header.token != address.device_token) {
+    *error = "shm: the peer's device segment is not the one that its address names";
+    return nullptr;
+  }
+  std::shared_ptr<RemoteDevice> device(new RemoteDevice(address, std::move(map)));
+  if (use_process_vm) {
+    Token seen{};
+    device->reaches_any_memory_ =
+        device->copy(Direction::read, {nullptr, address.token_addr}, seen.data(), seen.size()) &&
+        seen == address.device_token;
+  }
+  return device;
+}
+
+RemoteDevice::RemoteDevice(const AddressBlob& address, Mapping map)
+    : process_{address.pid, address.start_ticks},
+      token_(address.device_token),
+      map_(std::move(map)),
+      memories_(kMemoriesMax) {}
+
+bool RemoteDevice::resolve(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes,
+                           RemoteRange* range) {
+  *range = {nullptr, addr};
+  if (memory == kNoMemory) return reaches_any_memory_;
+  if (memory >= kMemoriesMax) return false;
+  Mapped& mapped = memories_[memory];
+  const std::uint64_t serial = segment().memories[memory].serial.load(std::memory_order_acquire);
+  if (serial == 0) return false;
+  if (mapped.serial != serial && !map_memory(memory, &mapped)) return false;
+  const std::uint64_t size = mapped.map.bytes();
+  if (addr < mapped.addr || bytes > size || addr - mapped.addr > size - bytes) return false;
+  range->mapped = mapped.map.data() + (addr - mapped.addr);
+  return true;
+}
+
+bool RemoteDevice::map_memory(std::uint32_t memory, Mapped* mapped) {
+  *mapped = {};
+  const TableMemory& entry = segment().memories[memory];
+  const std::uint64_t serial = entry.serial.load(std::memory_order_acquire);
+  const std::uint64_t addr = entry.addr.load(std::memory_order_relaxed);
+  const std::uint64_t bytes = entry.bytes.load(std::memory_order_relaxed);
+  const std::uint32_t fd = entry.fd.load(std::memory_order_relaxed);
+  if (serial == 0 || bytes == 0) return false;
+  std::string error;
+  Mapping map = map_peer_memfd(process_, fd, bytes, PeerMay::write, &error);
+  // The number may have been closed and given to another memory meanwhile; the serial goes first then.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (!map || entry.serial.load(std::memory_order_relaxed) != serial) return false;
+  *mapped = {serial, addr, std::move(map)};
+  return true;
+}
+
+bool RemoteDevice::copy(Direction direction, const RemoteRange& remote, void* local,
+                        std::size_t bytes) const {
+  if (bytes == 0) return true;
+  if (remote.mapped != nullptr) {
+    if (direction == Direction::read) {
+      std::memcpy(local, remote.mapped, bytes);
+    } else {
+      std::memcpy(remote.mapped, local, bytes);
+    }
+    return true;
+  }
+  const iovec here{local, bytes};
+  const iovec there{reinterpret_cast<void*>(remote.addr), bytes};
+  const auto pid = static_cast<pid_t>(process_.pid);
+  const ssize_t moved = direction == Direction::read ? ::process_vm_readv(pid, &here, 1, &there, 1, 0)
+                                                     : ::process_vm_writev(pid, &here, 1, &there, 1, 0);
+  return moved == static_cast<ssize_t>(bytes);
+}
+
+}  // namespace rdma_rpc::fabric::shm

@@ -1,0 +1,65 @@
+// The peer's device as this process sees it: its tables, its memory (mapped when first used) and, where the
+// system allows it, all other memory of its process. Shared by the queue pairs that lead to it. Used on the
+// device's thread; copies run there.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fabric/shm/layout.h"
+#include "fabric/shm/process.h"
+#include "fabric/shm/segment.h"
+
+namespace rdma_rpc::fabric::shm {
+
+/// Memory of the peer. `mapped` is null when it can only be reached by its address there.
+struct RemoteRange {
+  std::byte* mapped = nullptr;
+  std::uint64_t addr = 0;
+};
+enum class Direction { read, write };
+
+class RemoteDevice {
+ public:
+  /// Null when it cannot be reached; `error` says why. `use_process_vm`: try whether all of its memory can
+  /// be.
+  static std::shared_ptr<RemoteDevice> open(const AddressBlob& address, bool use_process_vm,
+                                            std::string* error);
+
+  const ProcessIdentity& process() const { return process_; }
+  /// Whether that address leads here.
+  bool is(const AddressBlob& address) const {
+    return address.device_token == token_ && address.pid == process_.pid &&
+           address.start_ticks == process_.start_ticks;
+  }
+  const Poller& poller(std::uint32_t index) const { return segment().pollers[index]; }
+  /// The table's entry for this key. Its `key` says whether the key is good.
+  const TableKey& entry(std::uint32_t key) const { return segment().keys[key >> kKeyGenerationBits]; }
+  bool reaches_any_memory() const { return reaches_any_memory_; }
+
+  /// False when that range is not there or cannot be reached. May map memory (first use).
+  bool resolve(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes, RemoteRange* range);
+  /// Copies between the peer's memory and ours. False when the kernel refuses, which cannot be with mapped
+  /// memory.
+  bool copy(Direction direction, const RemoteRange& remote, void* local, std::size_t bytes) const;
+
+ private:
+  struct Mapped {
+    std::uint64_t serial = 0;
+    std::uint64_t addr = 0;
+    Mapping map;
+  };
+  RemoteDevice(const AddressBlob& address, Mapping map);
+  const DeviceSegment& segment() const { return *reinterpret_cast<const DeviceSegment*>(map_.data()); }
+  bool map_memory(std::uint32_t memory, Mapped* mapped);
+
+  ProcessIdentity process_;
+  Token token_;
+  Mapping map_;
+  bool reaches_any_memory_ = false;
+  std::vector<Mapped> memories_;
+};
+
+}  // namespace rdma_rpc::fabric::shm

@@ -1,0 +1,76 @@
+// The end of a right: no byte may move through it any more once its revocation is reported. A peer may be
+// inside a copy at that moment; its hazard word says so. It is waited for, briefly; after that the pages are
+// taken away from under it. See queue_pair.h; the rule is the last one at the top of fabric.h.
+#include <sched.h>
+
+#include <utility>
+#include <vector>
+
+#include "fabric/shm/queue_pair.h"
+
+namespace rdma_rpc::fabric::shm {
+namespace {
+
+/// How often to look (a system call) whether a peer that cannot be interrupted is dead.
+constexpr auto kLookAgain = std::chrono::milliseconds(10);
+
+}  // namespace
+
+void QueuePair::await_release(std::uint32_t hazard, std::uint64_t addr, std::uint64_t bytes) {
+  const auto grace = std::chrono::microseconds(device_.options().revoke_grace_us);
+  awaited_ = {hazard, addr, bytes, std::chrono::steady_clock::now() + grace, {}};
+}
+
+// Called when the shared state says already that this queue pair has failed, so that the peer begins no
+// further copy: revokes its windows, and waits for the copy that the peer may be at.
+void QueuePair::await_any_release() {
+  std::vector<std::pair<std::uint32_t, Grant>> windows;
+  device_.table().for_each(ProtectionTable::Kind::window, [&](std::uint32_t key, const Grant& grant) {
+    if (grant.qp_num == qp_num_) windows.emplace_back(key, grant);
+  });
+  for (const auto& [key, grant] : windows) device_.table().revoke(key);
+
+  const std::uint32_t hazard = own_->hazard.load(std::memory_order_seq_cst);
+  if (hazard == 0 || awaited_.hazard == hazard) return;
+  Grant held;
+  if (const Grant* region = device_.table().find(hazard, ProtectionTable::Kind::region)) held = *region;
+  for (const auto& [key, grant] : windows) {
+    if (key == hazard) held = grant;
+  }
+  await_release(hazard, held.addr, held.length);
+}
+
+bool QueuePair::in_grace() const { return std::chrono::steady_clock::now() < awaited_.grace_end; }
+
+bool QueuePair::released() {
+  if (peer_holds(awaited_.hazard)) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < awaited_.grace_end || now < awaited_.next_look) return false;
+    awaited_.next_look = now + kLookAgain;
+    if (!peer_is_dead() && !take_back_awaited()) return false;
+  }
+  awaited_ = {};
+  return true;
+}
+
+bool QueuePair::take_back_awaited() {
+  if (awaited_.hazard != kHazardReceive) {
+    // A key that granted nothing when it was seen: the peer is about to find that out.
+    return awaited_.bytes == 0 || device_.take_back(awaited_.addr, awaited_.bytes);
+  }
+  for (std::uint32_t i = received_; i != published_; ++i) {
+    const Receive& receive = receives_[i & receive_mask_];
+    if (receive.length > kInlineMax && !device_.take_back(receive.addr, receive.length)) return false;
+  }
+  return true;
+}
+
+void QueuePair::wait_for_release() {
+  while (awaited_.hazard != 0) {
+    const bool last = !in_grace();
+    if (released() || last) return;
+    ::sched_yield();
+  }
+}
+
+}  // namespace rdma_rpc::fabric::shm

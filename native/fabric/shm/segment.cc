@@ -1,0 +1,116 @@
+// memfds, seals and /proc/<pid>/fd; see segment.h.
+#include "fabric/shm/segment.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+
+namespace rdma_rpc::fabric::shm {
+namespace {
+
+constexpr int kFixedSize = F_SEAL_SHRINK | F_SEAL_GROW;
+
+std::string system_error(const std::string& what) { return "shm: " + what + ": " + std::strerror(errno); }
+
+std::string fd_path(std::uint32_t pid, std::uint32_t fd) {
+  return "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
+}
+
+/// Opens a peer's file in two steps: first only a handle, to see what kind of file it is, since opening a
+/// device or a named pipe may block or have effects; then that same file for use.
+UniqueFd open_peer_file(const ProcessIdentity& peer, std::uint32_t fd, mode_t kind, int flags,
+                        std::string* error) {
+  const std::string path = fd_path(peer.pid, fd);
+  const UniqueFd handle(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  struct stat about {};
+  if (!handle || ::fstat(handle.get(), &about) != 0) {
+    *error = system_error("cannot open " + path) +
+             "; both processes must run as the same user, be dumpable and share a pid namespace";
+    return {};
+  }
+  if ((about.st_mode & S_IFMT) != kind) {
+    *error = "shm: " + path + " is not the kind of file that the peer said";
+    return {};
+  }
+  const std::string own_path = "/proc/self/fd/" + std::to_string(handle.get());
+  UniqueFd file(::open(own_path.c_str(), flags | O_CLOEXEC));
+  if (!file) *error = system_error("cannot open " + path);
+  return file;
+}
+
+}  // namespace
+
+UniqueFd::~UniqueFd() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Mapping::~Mapping() {
+  if (data_ != nullptr) ::munmap(data_, bytes_);
+}
+
+Segment create_segment(const char* name, std::size_t bytes, PeerMay peer, std::string* error) {
+  UniqueFd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd) {
+    *error = system_error("memfd_create (limit: RLIMIT_NOFILE)");
+    return {};
+  }
+  if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
+    *error = system_error("cannot make " + std::to_string(bytes) + " bytes of shared memory");
+    return {};
+  }
+  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (data == MAP_FAILED) {
+    *error = system_error("cannot map " + std::to_string(bytes) + " bytes of shared memory");
+    return {};
+  }
+  Mapping map(static_cast<std::byte*>(data), bytes);
+  // Sealed after our own mapping is made: F_SEAL_FUTURE_WRITE leaves that writable and every later one
+  // read-only.
+  const int seals = kFixedSize | (peer == PeerMay::read ? F_SEAL_FUTURE_WRITE : 0) | F_SEAL_SEAL;
+  if (::fcntl(fd.get(), F_ADD_SEALS, seals) != 0) {
+    *error = system_error("cannot seal shared memory (needs Linux 5.1)");
+    return {};
+  }
+  return {std::move(fd), std::move(map)};
+}
+
+Mapping map_peer_memfd(const ProcessIdentity& peer, std::uint32_t fd, std::size_t bytes, PeerMay access,
+                       std::string* error) {
+  const bool write = access == PeerMay::write;
+  const UniqueFd file = open_peer_file(peer, fd, S_IFREG, write ? O_RDWR : O_RDONLY, error);
+  if (!file) return {};
+  struct stat about {};
+  struct statfs system {};
+  if (::fstat(file.get(), &about) != 0 || ::fstatfs(file.get(), &system) != 0) {
+    *error = system_error("cannot look at " + fd_path(peer.pid, fd));
+    return {};
+  }
+  const int seals = ::fcntl(file.get(), F_GET_SEALS);
+  // Huge pages are refused with the rest: touching one raises SIGBUS when the pool is empty.
+  if (seals < 0 || (seals & kFixedSize) != kFixedSize || system.f_type != TMPFS_MAGIC ||
+      static_cast<std::size_t>(about.st_size) != bytes) {
+    *error = "shm: " + fd_path(peer.pid, fd) + " is not a memfd of " + std::to_string(bytes) +
+             " bytes sealed against resizing";
+    return {};
+  }
+  void* data = ::mmap(nullptr, bytes, write ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, file.get(), 0);
+  if (data == MAP_FAILED) {
+    *error = system_error("cannot map " + std::to_string(bytes) + " bytes of the peer's memory");
+    return {};
+  }
+  return {static_cast<std::byte*>(data), bytes};
+}
+
+UniqueFd open_peer_pipe(const ProcessIdentity& peer, std::uint32_t fd, std::string* error) {
+  return open_peer_file(peer, fd, S_IFIFO, O_RDWR | O_NONBLOCK, error);
+}
+
+}  // namespace rdma_rpc::fabric::shm

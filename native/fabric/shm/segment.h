@@ -1,0 +1,71 @@
+// Shared memory without names: memfds of our own, and memfds and pipes of a peer opened through
+// /proc/<pid>/fd. Used when devices, queue pairs and memories are made and connected, on the device's thread;
+// never on the hot path.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "fabric/shm/process.h"
+
+namespace rdma_rpc::fabric::shm {
+
+class UniqueFd {
+ public:
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~UniqueFd();
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+class Mapping {
+ public:
+  Mapping() = default;
+  Mapping(std::byte* data, std::size_t bytes) : data_(data), bytes_(bytes) {}
+  Mapping(Mapping&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  Mapping& operator=(Mapping&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~Mapping();
+  std::byte* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+  explicit operator bool() const { return data_ != nullptr; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+/// A memfd of ours, mapped, zeroed, of fixed size (a peer that could shrink it could kill us with SIGBUS).
+struct Segment {
+  UniqueFd fd;
+  Mapping map;
+};
+enum class PeerMay { read, write };
+/// Empty map when the system refuses; `error` says why.
+Segment create_segment(const char* name, std::size_t bytes, PeerMay peer, std::string* error);
+
+/// Maps the peer's memfd number `fd`. Refuses what is not a memfd of exactly `bytes` bytes sealed against
+/// resizing.
+Mapping map_peer_memfd(const ProcessIdentity& peer, std::uint32_t fd, std::size_t bytes, PeerMay access,
+                       std::string* error);
+
+/// Opens the peer's pipe for writing. Also holds a read end, so that writing to a dead peer's pipe raises no
+/// SIGPIPE.
+UniqueFd open_peer_pipe(const ProcessIdentity& peer, std::uint32_t fd, std::string* error);
+
+}  // namespace rdma_rpc::fabric::shm

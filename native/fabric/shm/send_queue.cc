@@ -1,0 +1,261 @@
+// post_send: each request is carried out before the next is looked at. The hot path is send() → publish():
+// one cell written, no shared line read unless the known receives of the peer have run out. See queue_pair.h.
+#include <bit>
+#include <cstring>
+
+#include "fabric/shm/queue_pair.h"
+#include "fabric/shm/regions.h"
+
+namespace rdma_rpc::fabric::shm {
+namespace {
+
+bool carries_data(Opcode opcode) {
+  return opcode == Opcode::send || opcode == Opcode::send_with_inv || opcode == Opcode::rdma_write ||
+         opcode == Opcode::rdma_write_with_imm;
+}
+
+std::byte* gather(std::span<const Sge> sges, std::byte* to) {
+  for (const Sge& sge : sges) {
+    if (sge.length == 0) continue;
+    std::memcpy(to, reinterpret_cast<const void*>(sge.addr), sge.length);
+    to += sge.length;
+  }
+  return to;
+}
+
+}  // namespace
+
+std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
+  std::size_t taken = 0;
+  for (const SendWr& wr : requests) {
+    if (send_posted_ - send_done_ == options_.send_wr_max) break;
+    ++send_posted_;
+    ++taken;
+    execute(wr);
+  }
+  if (state_ == QpState::rts && taken > 0) ring_doorbell();
+  if (completions_head_ != completions_tail_) cq_.wake_if_armed();
+  return taken;
+}
+
+void QueuePair::execute(const SendWr& wr) {
+  Outcome outcome;
+  if (state_ != QpState::rts) {
+    outcome.status = state_ == QpState::init ? WcStatus::loc_qp_op_err : WcStatus::wr_flush_err;
+  } else {
+    switch (wr.opcode) {
+      case Opcode::send:
+      case Opcode::send_with_inv:
+        outcome = send(wr);
+        break;
+      case Opcode::rdma_write:
+      case Opcode::rdma_write_with_imm:
+        outcome = transfer(wr, Direction::write);
+        break;
+      case Opcode::rdma_read:
+        outcome = transfer(wr, Direction::read);
+        break;
+      case Opcode::bind_mw:
+        outcome.status = bind(wr);
+        break;
+      case Opcode::local_inv:
+        outcome.status = invalidate(wr);
+        break;
+      default:
+        outcome.status = WcStatus::loc_qp_op_err;
+    }
+  }
+  if (wr.signaled || outcome.status != WcStatus::success) complete_send(wr, outcome);
+}
+
+void QueuePair::complete_send(const SendWr& wr, Outcome outcome) {
+  completions_[completions_tail_++ & completion_mask_] = {wr.wr_id, send_posted_, outcome.bytes,
+                                                          outcome.status, wr.opcode};
+  switch (outcome.status) {
+    case WcStatus::success:
+      return;
+    case WcStatus::rem_access_err:
+      return enter_error(SharedState::fault);
+    default:
+      // With rem_inv_req_err the message has been published all the same: the peer fails its receive with it.
+      return enter_error(SharedState::error);
+  }
+}
+
+WcStatus QueuePair::check_sges(const SendWr& wr, std::uint32_t sges_max, std::uint32_t access,
+                               std::uint64_t* bytes) const {
+  if (wr.sges.size() > sges_max) return WcStatus::loc_qp_op_err;
+  std::uint64_t total = 0;
+  for (const Sge& sge : wr.sges) total += sge.length;
+  *bytes = total;
+  if (wr.inline_data) {
+    return carries_data(wr.opcode) && total <= kInlineMax ? WcStatus::success : WcStatus::loc_qp_op_err;
+  }
+  if (total > device_.capabilities().max_msg_bytes) return WcStatus::loc_len_err;
+  for (const Sge& sge : wr.sges) {
+    if (sge.length == 0) continue;
+    const Grant* region = device_.table().find(sge.lkey, ProtectionTable::Kind::region);
+    if (region == nullptr || (region->access & access) != access || !region->covers(sge.addr, sge.length)) {
+      return WcStatus::loc_prot_err;
+    }
+  }
+  return WcStatus::success;
+}
+
+WcStatus QueuePair::peer_fault() const {
+  switch (static_cast<SharedState>(peer_->state.load(std::memory_order_seq_cst))) {
+    case SharedState::live:
+      return WcStatus::success;
+    case SharedState::closed:
+      return WcStatus::rem_abort_err;
+    default:
+      return WcStatus::retry_exc_err;
+  }
+}
+
+bool QueuePair::peer_has_receive() {
+  if (sent_ != peer_posted_) return true;
+  peer_posted_ = peer_->posted.load(std::memory_order_acquire);
+  peer_shortest_receive_ = peer_->shortest_receive.load(std::memory_order_relaxed);
+  // More than its ring has room for is a lie; believing it would let the ring overrun, at the liar's cost
+  // only.
+  return sent_ != peer_posted_ && peer_posted_ - sent_ <= peer_receive_mask_ + 1;
+}
+
+QueuePair::Outcome QueuePair::send(const SendWr& wr) {
+  std::uint64_t total = 0;
+  WcStatus status = check_sges(wr, device_.capabilities().max_sge, 0, &total);
+  if (status != WcStatus::success) return {status, 0};
+  status = peer_fault();
+  if (status != WcStatus::success) return {status, 0};
+  if (!peer_has_receive()) return {WcStatus::rnr_retry_exc_err, 0};
+
+  const auto bytes = static_cast<std::uint32_t>(total);
+  CellKind kind = CellKind::send;
+  if (wr.opcode == Opcode::send_with_inv) {
+    kind = CellKind::send_with_inv;
+    const TableKey& entry = remote_->entry(wr.invalidate_rkey);
+    if (wr.invalidate_rkey == 0 || entry.key.load(std::memory_order_acquire) != wr.invalidate_rkey ||
+        entry.qp_num.load(std::memory_order_relaxed) != peer_qp_num_) {
+      status = WcStatus::rem_inv_req_err;
+    }
+  }
+  const PostedReceive& receive = peer_receives_[sent_ & peer_receive_mask_];
+  if (bytes > peer_shortest_receive_ && bytes > receive.length.load(std::memory_order_relaxed)) {
+    status = WcStatus::rem_inv_req_err;
+  }
+  if (bytes <= kInlineMax) {
+    std::byte whole[kInlineMax];
+    const std::byte* data = whole;
+    if (wr.sges.size() == 1) {
+      data = reinterpret_cast<const std::byte*>(wr.sges[0].addr);
+    } else {
+      gather(wr.sges, whole);
+    }
+    publish(kind, wr.invalidate_rkey, data, bytes);
+  } else {
+    if (status == WcStatus::success) {
+      status = place(wr, receive, bytes);
+      if (status != WcStatus::success) return {status, 0};
+    }
+    publish_placed(kind, wr.invalidate_rkey, bytes);
+  }
+  ++sent_;
+  return {status, bytes};
+}
+
+// A message too long for the cells goes straight into the posted receive.
+WcStatus QueuePair::place(const SendWr& wr, const PostedReceive& receive, std::uint32_t bytes) {
+  RemoteRange range;
+  const std::uint64_t addr = receive.addr.load(std::memory_order_relaxed);
+  const std::uint32_t memory = receive.memory.load(std::memory_order_relaxed);
+  if (!remote_->resolve(memory, addr, bytes, &range)) return WcStatus::rem_inv_req_err;
+  peer_->hazard.store(kHazardReceive, std::memory_order_seq_cst);
+  WcStatus status = peer_fault();
+  if (status == WcStatus::success) {
+    if (device_.options().before_chunk) device_.options().before_chunk(0);
+    for (const Sge& sge : wr.sges) {
+      if (!remote_->copy(Direction::write, range, reinterpret_cast<void*>(sge.addr), sge.length)) {
+        status = WcStatus::rem_inv_req_err;
+        break;
+      }
+      if (range.mapped != nullptr) range.mapped += sge.length;
+      range.addr += sge.length;
+    }
+  }
+  peer_->hazard.store(0, std::memory_order_release);
+  return status;
+}
+
+void QueuePair::publish(CellKind kind, std::uint32_t word, const std::byte* data, std::uint32_t bytes) {
+  Cell& first = peer_cells_[cells_sent_ & peer_cell_mask_];
+  std::byte* to = first.data;
+  std::uint32_t room = kFirstCellBytes;
+  if (kind != CellKind::send) {
+    std::memcpy(to, &word, sizeof word);
+    to += sizeof word;
+    room -= static_cast<std::uint32_t>(sizeof word);
+  }
+  const CellHeader header{cells_sent_ + 1, static_cast<std::uint16_t>(bytes), kind, 0};
+  std::uint32_t left = bytes;
+  while (true) {
+    const std::uint32_t part = left < room ? left : room;
+    if (part > 0) std::memcpy(to, data, part);
+    ++cells_sent_;
+    left -= part;
+    if (left == 0) break;
+    data += part;
+    auto* next = reinterpret_cast<std::byte*>(&peer_cells_[cells_sent_ & peer_cell_mask_]);
+    const std::uint32_t sequence = cells_sent_ + 1;
+    std::memcpy(next, &sequence, sizeof sequence);
+    to = next + sizeof sequence;
+    room = kNextCellBytes;
+  }
+  first.header.store(std::bit_cast<std::uint64_t>(header), std::memory_order_release);
+}
+
+void QueuePair::publish_placed(CellKind kind, std::uint32_t word, std::uint32_t bytes) {
+  Cell& cell = peer_cells_[cells_sent_ & peer_cell_mask_];
+  std::byte* to = cell.data;
+  if (kind != CellKind::send) {
+    std::memcpy(to, &word, sizeof word);
+    to += sizeof word;
+  }
+  std::memcpy(to, &bytes, sizeof bytes);
+  const CellHeader header{cells_sent_ + 1, 0, kind, 1};
+  ++cells_sent_;
+  cell.header.store(std::bit_cast<std::uint64_t>(header), std::memory_order_release);
+}
+
+WcStatus QueuePair::bind(const SendWr& wr) {
+  const SendWr::Bind& bind = wr.bind;
+  if (!wr.sges.empty()) return WcStatus::loc_qp_op_err;
+  auto* window = static_cast<Window*>(bind.window);
+  if (window == nullptr || bind.region == nullptr || window->bound() || !window->of(device_))
+    return WcStatus::mw_bind_err;
+  const Grant* region = device_.table().find(bind.region->lkey(), ProtectionTable::Kind::region);
+  constexpr std::uint32_t kRemote = access_remote_read | access_remote_write;
+  const bool writes = (bind.access & access_remote_write) != 0;
+  if (region == nullptr || (region->access & access_mw_bind) == 0 || bind.access == 0 ||
+      (bind.access & ~kRemote) != 0 || (writes && (region->access & access_local_write) == 0) ||
+      bind.length == 0 || !region->covers(bind.addr, bind.length)) {
+    return WcStatus::mw_bind_err;
+  }
+  const std::uint32_t memory = device_.shared_part(region->memory, bind.addr, bind.length);
+  if (memory == kNoMemory && !device_.capabilities().exposes_any_memory) return WcStatus::mw_bind_err;
+  window->bind({bind.addr, bind.length, bind.access, qp_num_, memory, bind.region->lkey()});
+  return WcStatus::success;
+}
+
+WcStatus QueuePair::invalidate(const SendWr& wr) {
+  if (!wr.sges.empty()) return WcStatus::loc_qp_op_err;
+  const std::uint32_t key = wr.invalidate_rkey;
+  const Grant* grant = device_.table().find(key, ProtectionTable::Kind::window);
+  if (grant == nullptr || grant->qp_num != qp_num_) return WcStatus::loc_qp_op_err;
+  const Grant revoked = *grant;
+  device_.table().revoke(key);
+  if (peer_holds(key)) await_release(key, revoked.addr, revoked.length);
+  return WcStatus::success;
+}
+
+}  // namespace rdma_rpc::fabric::shm

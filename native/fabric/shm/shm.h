@@ -1,0 +1,50 @@
+// The shm fabric: an RDMA device made of shared memory, between two processes (or two devices of one process)
+// on one Linux host. Opened by the binding and by tests; everything after that goes through fabric.h, on the
+// device's thread.
+//
+// Nothing has a name in the file system: memory is memfds, the wake-up is a pipe, and the peer reaches both
+// through /proc/<pid>/fd, where the kernel checks its right to. The peers must therefore run as the same
+// user, be dumpable and see each other's pids; connect() says so when they do not. A device does not survive
+// fork(): open it in the child.
+//
+// What is particular to this fabric:
+//  - READs and WRITEs are copies by the initiator's CPU. They are done when post_send returns, which takes
+//  that long.
+//  - Receives and remote rights work fastest on memory of alloc_memory(). Other memory is reached by
+//  process_vm_readv
+//    and process_vm_writev where the system allows it (Capabilities::exposes_any_memory); where it does not,
+//    post_recv on such memory completes with loc_prot_err and bind_mw with mw_bind_err.
+//  - A peer stopped in the middle of a copy into revoked memory is waited for at most
+//  ShmOptions::revoke_grace_us; then
+//    our pages are replaced under it. That cannot be done for memory outside alloc_memory(), where a
+//    revocation completes only when the peer runs on or is dead.
+//  - The other side is trusted not to bypass this code, since it runs as the same user: a hostile one can
+//  write what it has
+//    mapped. Whatever it writes into rings and tables can cost only its own queue pairs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "fabric/fabric.h"
+
+namespace rdma_rpc::fabric {
+
+struct ShmOptions {
+  std::size_t copy_chunk_bytes = std::size_t{256}
+                                 << 10;  ///< a READ or WRITE looks at its key again after so many
+  std::uint32_t revoke_grace_us =
+      20'000;  ///< how long a revocation waits for a copy in progress before it replaces the pages
+  bool any_memory = true;  ///< false: never use process_vm_*, as if the system forbade it
+  /// Tests only: called in the initiator after each check of the key and before the copy it allows, with the
+  /// bytes done.
+  std::function<void(std::uint64_t bytes_done)> before_chunk = {};
+};
+
+/// Opens a device. Null when the system refuses; `error` then says what and why.
+std::unique_ptr<Device> open_shm_device(const ShmOptions& options, std::string* error);
+
+}  // namespace rdma_rpc::fabric

@@ -1,0 +1,74 @@
+// READ and WRITE: this process's CPU copies from or to the peer's memory, after the checks that the peer's
+// NIC would make. See queue_pair.h.
+#include <algorithm>
+
+#include "fabric/shm/queue_pair.h"
+
+namespace rdma_rpc::fabric::shm {
+
+QueuePair::Outcome QueuePair::transfer(const SendWr& wr, Direction direction) {
+  const Capabilities& caps = device_.capabilities();
+  const bool read = direction == Direction::read;
+  const bool immediate = wr.opcode == Opcode::rdma_write_with_imm;
+  std::uint64_t total = 0;
+  WcStatus status =
+      check_sges(wr, read ? caps.max_sge_read : caps.max_sge, read ? access_local_write : 0u, &total);
+  if (status != WcStatus::success) return {status, 0};
+  status = peer_fault();
+  if (status != WcStatus::success) return {status, 0};
+  if (immediate && !peer_has_receive()) return {WcStatus::rnr_retry_exc_err, 0};
+
+  const auto bytes = static_cast<std::uint32_t>(total);
+  // As on InfiniBand, a request of no bytes is not checked: there is nothing it could touch.
+  if (bytes > 0) {
+    peer_->hazard.store(wr.rkey, std::memory_order_seq_cst);
+    status = copy_checked(wr, direction, total);
+    peer_->hazard.store(0, std::memory_order_release);
+  }
+  if (status == WcStatus::success && immediate) {
+    publish_placed(CellKind::write_with_imm, wr.imm, bytes);
+    ++sent_;
+  }
+  return {status, bytes};
+}
+
+WcStatus QueuePair::copy_checked(const SendWr& wr, Direction direction, std::uint64_t bytes) {
+  const TableKey& entry = remote_->entry(wr.rkey);
+  const auto granted = [&] { return wr.rkey != 0 && entry.key.load(std::memory_order_seq_cst) == wr.rkey; };
+  if (!granted()) return WcStatus::rem_access_err;
+
+  const Grant grant{
+      entry.addr.load(std::memory_order_relaxed),   entry.length.load(std::memory_order_relaxed),
+      entry.access.load(std::memory_order_relaxed), entry.qp_num.load(std::memory_order_relaxed),
+      entry.memory.load(std::memory_order_relaxed), 0};
+  const std::uint32_t right = direction == Direction::read ? access_remote_read : access_remote_write;
+  RemoteRange range;
+  if ((grant.access & right) == 0 || (grant.qp_num != 0 && grant.qp_num != peer_qp_num_) ||
+      !grant.covers(wr.remote_addr, bytes) ||
+      !remote_->resolve(grant.memory, wr.remote_addr, bytes, &range)) {
+    return WcStatus::rem_access_err;
+  }
+
+  const ShmOptions& options = device_.options();
+  std::uint64_t done = 0;
+  for (const Sge& sge : wr.sges) {
+    for (std::uint32_t offset = 0; offset < sge.length;) {
+      // In pieces, so that a revocation need not wait for the whole. The first look above was at a key that
+      // may have gone before the hazard was seen by the owner; this one cannot be.
+      if (!granted()) return WcStatus::rem_access_err;
+      if (const WcStatus fault = peer_fault(); fault != WcStatus::success) return fault;
+      if (options.before_chunk) options.before_chunk(done);
+      const std::size_t part = std::min<std::size_t>(sge.length - offset, options.copy_chunk_bytes);
+      if (!remote_->copy(direction, range, reinterpret_cast<void*>(sge.addr + offset), part)) {
+        return WcStatus::rem_access_err;
+      }
+      if (range.mapped != nullptr) range.mapped += part;
+      range.addr += part;
+      offset += static_cast<std::uint32_t>(part);
+      done += part;
+    }
+  }
+  return WcStatus::success;
+}
+
+}  // namespace rdma_rpc::fabric::shm
