@@ -50,7 +50,7 @@ export function run(command, { env = {}, live = false } = {}) {
     child.on('error', (error) => reject(new CommandFailed(command, error.message, '')));
     child.on('close', (code, signal) => {
       if (code === 0) resolve(output);
-      else reject(new CommandFailed(command, code ?? signal, excerpt(output)));
+      else reject(new CommandFailed(command, code ?? signal, output));
     });
   });
 }

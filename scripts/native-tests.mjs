@@ -3,68 +3,65 @@
  *
  *   node scripts/native-tests.mjs [--sanitize=address,undefined]
  */
+import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { configure } from './cmake.mjs';
-import { CommandFailed, run } from './command.mjs';
+import { CommandFailed, root, run } from './command.mjs';
+import { readReport } from './ctest-report.mjs';
 import { missing } from './debian.mjs';
 import { record } from './results.mjs';
 import { progress } from './step.mjs';
 
-const TEST_TIMEOUT_S = 120;
+const TEST_LIMIT_S = 120;
 
-const withoutPassed = (output) =>
+async function build(directory, sanitize) {
+  const type = sanitize === '' ? 'Release' : 'RelWithDebInfo';
+  const options = ['-DRDMA_RPC_TESTS=ON', `-DCMAKE_BUILD_TYPE=${type}`, `-DRDMA_RPC_SANITIZE=${sanitize}`];
+  await configure(directory, ['cmake', '-S', '.', '-B', directory, ...options]);
+  await run(['cmake', '--build', directory, '--parallel', '2']);
+}
+
+/** What ctest printed, without the tests that passed. */
+const failures = (output) =>
   output
     .split('\n')
-    .filter((line) => !/^ *(Start +\d+:|\d+\/\d+ Test .* Passed )/.test(line))
+    .filter((line) => !/^ *(Start +\d+:|\d+\/\d+ Test .*( Passed |\*\*\*Skipped ))/.test(line))
     .join('\n');
 
-/** Builds and runs them in a build directory of their own. Resolves to whether none failed. */
+async function runAll(directory) {
+  const report = join(root, directory, 'junit.xml');
+  rmSync(report, { force: true });
+  const options = ['--output-on-failure', '--no-tests=error', '--timeout', String(TEST_LIMIT_S), '-j', '2'];
+  try {
+    await run(['ctest', '--test-dir', directory, '--output-junit', 'junit.xml', ...options]);
+  } catch (error) {
+    if (!(error instanceof CommandFailed)) throw error;
+    console.log(failures(error.output));
+  }
+  if (!existsSync(report)) return { passed: 0, failed: 1, notRun: new Map() };
+  return readReport(readFileSync(report, 'utf8'));
+}
+
+/** Builds and runs them in a build directory of their own. Resolves to what they came to. */
 export async function nativeTests(sanitize = '') {
   const suite = sanitize === '' ? 'native' : `native, ${sanitize} sanitizer`;
   const lacking = [...missing('build'), ...missing('tests')];
   if (lacking.length > 0) {
-    record(suite, { notRun: `missing Debian packages: ${lacking.join(', ')}` });
-    return true;
+    return record(suite, { whyNot: [`missing Debian packages: ${lacking.join(', ')}`] });
   }
-  const build = sanitize === '' ? 'build/native-tests' : `build/native-${sanitize.replaceAll(',', '-')}`;
-  const type = sanitize === '' ? 'Release' : 'RelWithDebInfo';
+  const directory = sanitize === '' ? 'build/native-tests' : `build/native-${sanitize.replaceAll(',', '-')}`;
   try {
-    await progress(`${suite}: build`, async () => {
-      const options = [
-        '-DRDMA_RPC_TESTS=ON',
-        `-DCMAKE_BUILD_TYPE=${type}`,
-        `-DRDMA_RPC_SANITIZE=${sanitize}`,
-      ];
-      await configure(build, ['cmake', '-S', '.', '-B', build, ...options]);
-      await run(['cmake', '--build', build, '--parallel', '2']);
-    });
+    await progress(`${suite}: build`, () => build(directory, sanitize));
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;
-    record(suite, { failed: 1, note: 'does not build' });
-    return false;
+    return record(suite, { failed: 1, note: 'does not build' });
   }
-  const ctest = [
-    'ctest',
-    '--test-dir',
-    build,
-    '--output-on-failure',
-    '--timeout',
-    String(TEST_TIMEOUT_S),
-    '-j',
-    '2',
-  ];
-  const output = await progress(`${suite}: run`, () =>
-    run([...ctest, '--no-tests=error']).catch((error) => {
-      if (error instanceof CommandFailed) return error.output;
-      throw error;
-    }),
-  );
-  const [, failed, total] = /(\d+) tests failed out of (\d+)/.exec(output) ?? [undefined, '1', '1'];
-  if (failed !== '0') console.log(withoutPassed(output));
-  record(suite, { passed: Number(total) - Number(failed), failed: Number(failed) });
-  return failed === '0';
+  const { passed, failed, notRun } = await progress(`${suite}: run`, () => runAll(directory));
+  const whyNot = [...notRun].map(([reason, count]) => `${count} tests: ${reason}`);
+  return record(suite, { passed, failed, whyNot });
 }
 
 if (process.argv[1] === import.meta.filename) {
   const sanitize = process.argv.find((arg) => arg.startsWith('--sanitize='))?.slice('--sanitize='.length);
-  process.exit((await nativeTests(sanitize)) ? 0 : 1);
+  process.exit((await nativeTests(sanitize)).failed === 0 ? 0 : 1);
 }

@@ -1,9 +1,9 @@
 /**
  * What test suites and checks came to, one file each in build/results, so that several commands can be summed.
  *
- *   node scripts/results.mjs                             prints each and the sum; exit code 1 when anything failed
  *   node scripts/results.mjs --clear
  *   node scripts/results.mjs --check NAME COMMAND ...    runs a command as one check
+ *   node scripts/results.mjs                             prints each and the sum; exit code 1 when anything failed
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,31 +11,35 @@ import { root, run } from './command.mjs';
 
 const folder = join(root, 'build', 'results');
 
-/** Writes a suite's result and prints it. `notRun`: why it could not run, in place of the counts. */
-export function record(suite, { passed = 0, failed = 0, notRun, note }) {
+/** Writes a suite's result, prints and returns it. `whyNot`: reasons why all of it or some tests were not run. */
+export function record(suite, { passed = 0, failed = 0, whyNot = [], note = '' }) {
+  const result = { suite, passed, failed, whyNot, note };
   mkdirSync(folder, { recursive: true });
-  const file = `${suite.replaceAll(/\W+/g, '-')}.json`;
-  writeFileSync(join(folder, file), JSON.stringify({ suite, passed, failed, notRun, note }));
-  console.log(line({ suite, passed, failed, notRun, note }));
+  writeFileSync(join(folder, `${suite.replaceAll(/\W+/g, '-')}.json`), JSON.stringify(result));
+  console.log(lines(result));
+  return result;
 }
 
-function line({ suite, passed, failed, notRun, note }) {
-  if (notRun !== undefined) return `${suite}: not run: ${notRun}`;
-  return `${suite}: ${passed} passed, ${failed} failed${note === undefined ? '' : ` (${note})`}`;
+function lines({ suite, passed, failed, whyNot, note }) {
+  const counts = `${suite}: ${passed} passed, ${failed} failed${note === '' ? '' : ` (${note})`}`;
+  return [counts, ...whyNot.map((reason) => `${suite}: not run: ${reason}`)].join('\n');
 }
 
 export function clear() {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Prints all results and, last, their sum. Returns whether nothing failed and something ran. */
-export function summarize() {
+/** All that have been recorded since the last clear(). */
+export function recorded() {
   mkdirSync(folder, { recursive: true });
-  const results = readdirSync(folder)
-    .sort()
-    .map((file) => JSON.parse(readFileSync(join(folder, file), 'utf8')));
+  const files = readdirSync(folder).sort();
+  return files.map((file) => JSON.parse(readFileSync(join(folder, file), 'utf8')));
+}
+
+/** Prints `results` and, last, their sum. Returns whether nothing failed and something ran. */
+export function summarize(results) {
   const sum = (key) => results.reduce((total, result) => total + result[key], 0);
-  console.log(`\n${results.map(line).join('\n')}\n${sum('passed')} passed, ${sum('failed')} failed`);
+  console.log(`\n${results.map(lines).join('\n')}\n${sum('passed')} passed, ${sum('failed')} failed`);
   return sum('failed') === 0 && sum('passed') > 0;
 }
 
@@ -43,11 +47,9 @@ async function check(name, command) {
   console.log(`\n== ${name}: ${command.join(' ')}`);
   try {
     await run(command, { live: true });
-    record(name, { passed: 1 });
-    return true;
+    return record(name, { passed: 1 });
   } catch (error) {
-    record(name, { failed: 1, note: error.message });
-    return false;
+    return record(name, { failed: 1, note: error.message });
   }
 }
 
@@ -55,7 +57,7 @@ if (process.argv[1] === import.meta.filename) {
   const [, , option, name, ...command] = process.argv;
   let ok = true;
   if (option === '--clear') clear();
-  else if (option === '--check') ok = await check(name, command);
-  else ok = summarize();
+  else if (option === '--check') ok = (await check(name, command)).failed === 0;
+  else ok = summarize(recorded());
   process.exit(ok ? 0 : 1);
 }

@@ -1,0 +1,20 @@
+/** Reads the JUnit file that ctest writes. A test that skipped itself is "not run", with the reason that it printed. */
+
+const CASE = /<testcase name="([^"]*)"[^>]*? status="(\w+)"[^>]*>([\s\S]*?)<\/testcase>/g;
+const ENTITIES = { '&lt;': '<', '&gt;': '>', '&quot;': '"', '&apos;': "'", '&amp;': '&' };
+
+const plain = (text) => text.replaceAll(/&(lt|gt|quot|apos|amp);/g, (entity) => ENTITIES[entity]);
+
+/** `notRun`: reason → how many tests gave it. */
+export function readReport(xml) {
+  const report = { passed: 0, failed: 0, notRun: new Map() };
+  for (const [, , status, body] of xml.matchAll(CASE)) {
+    if (status === 'run') report.passed += 1;
+    else if (status === 'fail') report.failed += 1;
+    else {
+      const reason = plain(/: Skipped\n(.*)/.exec(body)?.[1] ?? 'no reason given').replace(/^not run: /, '');
+      report.notRun.set(reason, (report.notRun.get(reason) ?? 0) + 1);
+    }
+  }
+  return report;
+}

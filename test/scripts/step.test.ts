@@ -1,0 +1,109 @@
+/** The scripts that every build runs through: when a step runs again, and what a test report says. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+
+interface Step {
+  name: string;
+  title: string;
+  inputs: string[];
+  outputs: string[];
+  ignore?: string[];
+  action: () => Promise<void>;
+}
+interface Report {
+  passed: number;
+  failed: number;
+  notRun: Map<string, number>;
+}
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const script = (name: string) => import(new URL(`../../scripts/${name}`, import.meta.url).href);
+const { step } = (await script('step.mjs')) as { step: (step: Step) => Promise<boolean> };
+const { readReport } = (await script('ctest-report.mjs')) as { readReport: (xml: string) => Report };
+
+describe('a step', () => {
+  let folder = '';
+  let runs = 0;
+  const path = (name: string) => join(folder, name);
+  const write = (name: string, text: string) => writeFileSync(path(name), text);
+  const run = (change: Partial<Step> = {}) =>
+    step({
+      name: basename(folder),
+      title: 'a step',
+      inputs: [relative(root, path('input'))],
+      outputs: [relative(root, path('output'))],
+      action: async () => {
+        runs += 1;
+        write('output', '');
+      },
+      ...change,
+    });
+
+  beforeEach(() => {
+    vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+    mkdirSync(join(root, 'build'), { recursive: true });
+    folder = mkdtempSync(join(root, 'build', 'step-test-'));
+    mkdirSync(path('input'));
+    write('input/a', '1');
+    runs = 0;
+  });
+
+  afterEach(() => {
+    vi.restoreAllMocks();
+    rmSync(join(root, 'build/.stamps', basename(folder)), { force: true });
+    rmSync(folder, { recursive: true });
+  });
+
+  test('runs once while nothing changes', async () => {
+    expect(await run()).toBe(true);
+    expect(await run()).toBe(false);
+    write('input/a', '1');
+    expect(await run()).toBe(false);
+    expect(runs).toBe(1);
+  });
+
+  test.each([
+    ['a file changes', () => write('input/a', '2')],
+    ['a file comes', () => write('input/b', '')],
+    ['a file goes', () => rmSync(path('input/a'))],
+    ['its output is missing', () => rmSync(path('output'))],
+  ])('runs again when %s', async (_, change) => {
+    await run();
+    change();
+    expect(await run()).toBe(true);
+    expect(await run()).toBe(false);
+  });
+
+  test('does not look at what it ignores', async () => {
+    const ignore = [relative(root, path('input/b'))];
+    await run({ ignore });
+    write('input/b', '');
+    expect(await run({ ignore })).toBe(false);
+  });
+
+  test('runs again after a failure, even with its inputs as they were', async () => {
+    await run();
+    write('input/a', '2');
+    const action = () => Promise.reject(new Error('broken'));
+    await expect(run({ action })).rejects.toThrow('broken');
+    write('input/a', '1');
+    expect(await run()).toBe(true);
+  });
+});
+
+test('a native test that skipped itself is not run, with its reason', () => {
+  const line = (name: string, status: string, output: string) =>
+    `<testcase name="${name}" classname="${name}" time="0.1" status="${status}"><system-out>${output}</system-out></testcase>`;
+  const skipped = 'a_test.cc:3: Skipped\nnot run: no &quot;windows&quot; &amp; such\n';
+  const report = readReport(
+    [
+      line('A', 'run', ''),
+      line('B', 'fail', 'why'),
+      line('C', 'notrun', skipped),
+      line('D', 'notrun', skipped),
+    ].join('\n'),
+  );
+  expect(report).toEqual({ passed: 1, failed: 1, notRun: new Map([['no "windows" & such', 2]]) });
+});
