@@ -80,7 +80,8 @@ class SimWorld {
   SimWorld(const SimWorld&) = delete;
   SimWorld& operator=(const SimWorld&) = delete;
 
-  std::unique_ptr<Device> open_device(std::string name);
+  /// `name` becomes Capabilities::name.
+  std::unique_ptr<Device> open_device(std::string name = "sim");
 
   std::uint64_t now_ns() const;
   /// Moves the clock, carrying out on the way what falls due. In immediate mode nothing ever waits for it.

@@ -10,8 +10,8 @@ class SimFabric final : public FabricUnderTest {
  public:
   explicit SimFabric(SimOptions options = {})
       : world(std::move(options)),
-        client_(world.open_device("client")),
-        server_(world.open_device("server")) {}
+        client_(world.open_device("sim client")),
+        server_(world.open_device("sim server")) {}
   Device& client() override { return *client_; }
   Device& server() override { return *server_; }
   void pump() override { world.run_until_idle(); }
