@@ -13,10 +13,36 @@ export function cpuNs(pid: number): number {
   }
 }
 
-/** Percent of one CPU that `pids` have used together between start and now. */
-export function cpuMeter(pids: readonly number[]): () => number {
-  const read = (): number => pids.reduce((sum, pid) => sum + cpuNs(pid), 0);
+/** Nanoseconds that all CPUs together were not idle since the start, stolen time included; steps of a clock tick (10 ms). */
+function machineNs(): number {
+  const [, user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = readFileSync(
+    '/proc/stat',
+    'utf8',
+  )
+    .split('\n', 1)[0]!
+    .split(/\s+/)
+    .map(Number);
+  return (user + nice + system + irq + softirq + steal) * 1e7;
+}
+
+/** Both in percent of one CPU. */
+export interface CpuUse {
+  /** By the processes asked about. */
+  cpuPercent: number;
+  /** By everything else on the machine: what a measurement should be free of. */
+  othersPercent: number;
+}
+
+/** Starts to count; the result says what was used since then. */
+export function cpuMeter(pids: readonly number[]): () => CpuUse {
+  const own = (): number => pids.reduce((sum, pid) => sum + cpuNs(pid), 0);
   const start = performance.now();
-  const before = read();
-  return () => (100 * (read() - before)) / ((performance.now() - start) * 1e6);
+  const ownBefore = own();
+  const machineBefore = machineNs();
+  return () => {
+    const percentPerNs = 100 / ((performance.now() - start) * 1e6);
+    const used = own() - ownBefore;
+    const others = Math.max(0, machineNs() - machineBefore - used);
+    return { cpuPercent: used * percentPerNs, othersPercent: others * percentPerNs };
+  };
 }

@@ -20,6 +20,8 @@ const quickWindow: Window = { warmupMs: 150, measureMs: 200 };
 /** The first load of a process meets interpreted code: it is given this long before it counts. */
 const compileMs = 1000;
 const quickCompileMs = 250;
+/** More than this used by the rest of the machine, in percent of one CPU, disturbs a measurement. */
+const othersMaxPercent = 8;
 
 function note(text: string): void {
   process.stderr.write(`${text}\n`);
@@ -52,7 +54,10 @@ async function runGroup(
   try {
     for (const [index, scenario] of group.entries()) {
       const warmupMs = index === 0 ? (quick ? quickCompileMs : compileMs) : window.warmupMs;
-      const measurement = await pair.run(scenario, { ...window, warmupMs });
+      const { othersPercent, ...measurement } = await pair.run(scenario, { ...window, warmupMs });
+      const disturbed = othersPercent > othersMaxPercent;
+      measured++;
+      if (disturbed) disturbances++;
       rows.push({
         scenario: scenario.name,
         peer: peer.name,
@@ -62,8 +67,9 @@ async function runGroup(
         ...measurement,
         placement: placementOf(scenario, pollingPeers.includes(peer.name)),
       });
+      const calls = Math.round(measurement.callsPerSecond).toLocaleString('en-GB');
       note(
-        `${label} ${scenario.name}: ${Math.round(measurement.callsPerSecond).toLocaleString('en-GB')} calls/s`,
+        `${label} ${scenario.name}: ${calls} calls/s${disturbed ? `, others used ${othersPercent.toFixed(0)} % of a CPU` : ''}`,
       );
     }
   } catch (error) {
@@ -76,6 +82,8 @@ async function runGroup(
 }
 
 let failures = 0;
+let measured = 0;
+let disturbances = 0;
 
 async function main(): Promise<void> {
   const options = parseOptions(process.argv);
@@ -116,6 +124,11 @@ async function main(): Promise<void> {
   );
   console.log(scenarioTables(results));
   console.log(goalLines(judge(results)));
+  if (disturbances > 0) {
+    console.log(
+      `\nOther processes used more than ${othersMaxPercent} % of a CPU during ${disturbances} of ${measured} measurements: repeat on a quiet machine.`,
+    );
+  }
   if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(results, null, 2)}\n`);
   if (failures > 0) note(`${failures} group(s) of scenarios did not run; their reasons are above`);
   process.exitCode = failures > 0 ? 1 : 0;

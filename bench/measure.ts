@@ -2,7 +2,7 @@
  * The measuring loop of the client process: `inFlight` workers, each starting its next call when its last one was answered. The warm-up runs
  * into the measured window without a pause, and only what is answered inside the window counts.
  */
-import { cpuMeter } from './cpu.ts';
+import { type CpuUse, cpuMeter } from './cpu.ts';
 import { fillPayload } from './handlers.ts';
 import { Latencies } from './latencies.ts';
 import type { BenchClient } from './peer.ts';
@@ -31,19 +31,19 @@ export async function measure(
   const measureFrom = performance.now() + window.warmupMs;
   let sequence = 0;
   let answered = 0;
-  let started: { at: number; answered: number; cpuPercent: () => number } | undefined;
-  let ended: { elapsedMs: number; calls: number; cpuPercent: number } | undefined;
+  let started: { at: number; answered: number; cpu: () => CpuUse } | undefined;
+  let ended: { elapsedMs: number; calls: number; cpu: CpuUse } | undefined;
 
   const tick = (now: number, latencyMs: number): void => {
     if (now < measureFrom || ended !== undefined) return;
     if (started === undefined) {
-      started = { at: now, answered, cpuPercent: cpuMeter(pids) };
+      started = { at: now, answered, cpu: cpuMeter(pids) };
       return;
     }
     latencies.record(latencyMs * 1000);
     const elapsedMs = now - started.at;
     if (elapsedMs < window.measureMs) return;
-    ended = { elapsedMs, calls: answered - started.answered, cpuPercent: started.cpuPercent() };
+    ended = { elapsedMs, calls: answered - started.answered, cpu: started.cpu() };
   };
 
   const work = async (worker: number): Promise<void> => {
@@ -75,12 +75,12 @@ export async function measure(
   };
 
   await Promise.all(Array.from({ length: inFlight }, (_, worker) => work(worker)));
-  const { elapsedMs, calls, cpuPercent } = ended!;
+  const { elapsedMs, calls, cpu } = ended!;
   const callsPerSecond = (1000 * calls) / elapsedMs;
   return {
     callsPerSecond,
     bytesPerSecond: callsPerSecond * payloadBytes,
     ...latencies.percentiles(),
-    cpuPercent,
+    ...cpu,
   };
 }

@@ -1,7 +1,83 @@
-import type { Peer } from './peer.ts';
-export const ours: Peer = {
-  name: 'rdma-rpc',
-  fabric: 'shm',
-  serve: () => Promise.reject(new Error('soon')),
-  connect: () => Promise.reject(new Error('soon')),
-};
+/**
+ * rdma-rpc as the benchmark measures it: the public API and generated code, a deadline on every call. Large requests are put from
+ * registered memory, large answers received into leases that are used again. Both processes.
+ */
+import {
+  allocBuffer,
+  type CallOptions,
+  configure,
+  createChannel,
+  createClient,
+  createServer,
+  type Lease,
+  leaseOf,
+} from 'rdma-rpc';
+import { BenchDefinition } from './gen/bench.rdma.ts';
+import type { BenchClient, BenchHandlers, BenchServer, EndOptions, Msg, Peer } from './peer.ts';
+
+const timeoutMs = 30_000;
+/** What a message has beside its payload: two tags, a length, an id. */
+const overheadBytes = 64;
+/** A smaller message travels in a slot, wherever it comes from. */
+const registeredMin = 16 * 1024;
+/** Eight payloads of 16 MiB out and back, on either side. */
+const arenaBytes = 384 * 1024 * 1024;
+
+async function serve(options: EndOptions, handlers: BenchHandlers): Promise<BenchServer> {
+  configure({ polling: options.polling, arenaBytes });
+  const server = createServer().add(BenchDefinition, {
+    echo: (request: Msg) => {
+      const answer = handlers.echo(request);
+      // The answer is read from the request's memory until it has been sent; the runtime keeps it for so long.
+      const lease = leaseOf(request);
+      if (lease !== undefined) setImmediate(() => lease.release());
+      return answer;
+    },
+    put: (request: Msg) => {
+      const answer = handlers.put(request);
+      leaseOf(request)?.release();
+      return answer;
+    },
+  });
+  await server.listen(`unix:${options.socket}`);
+  return { close: () => server.shutdown({ graceMs: 100 }) };
+}
+
+/** The memory of one worker: where its requests are made, and where its answers arrive. */
+interface WorkerMemory {
+  readonly request: Lease;
+  readonly answer: CallOptions;
+}
+
+async function connect(options: EndOptions): Promise<BenchClient> {
+  configure({ polling: options.polling, arenaBytes });
+  const channel = createChannel(`unix:${options.socket}`, { timeoutMs });
+  const client = createClient(BenchDefinition, channel);
+  await channel.ready();
+  const memories: (WorkerMemory | undefined)[] = [];
+
+  const release = (worker: number): void => {
+    const memory = memories[worker];
+    memory?.request.release();
+    memory?.answer.into?.release();
+    memories[worker] = undefined;
+  };
+
+  return {
+    buffer(worker, bytes) {
+      release(worker);
+      if (bytes < registeredMin) return new Uint8Array(bytes);
+      const request = allocBuffer(bytes);
+      memories[worker] = { request, answer: { into: allocBuffer(bytes + overheadBytes) } };
+      return request.bytes;
+    },
+    echo: (message, worker) => client.echo(message, memories[worker]?.answer),
+    put: (message) => client.put(message),
+    async close() {
+      for (const worker of memories.keys()) release(worker);
+      await channel.close();
+    },
+  };
+}
+
+export const ours: Peer = { name: 'rdma-rpc', fabric: 'shm', serve, connect };

@@ -74,9 +74,9 @@ export class Pair {
   /** CPU of both processes while nothing is asked of them. The warm-up lets spinning, collection and compilation end first. */
   private async idle(window: Window): Promise<Measurement> {
     await new Promise((done) => setTimeout(done, Math.max(300, window.warmupMs)));
-    const cpuPercent = cpuMeter([this.server.pid ?? 0, this.client.pid ?? 0]);
+    const cpu = cpuMeter([this.server.pid ?? 0, this.client.pid ?? 0]);
     await new Promise((done) => setTimeout(done, window.measureMs));
-    return { callsPerSecond: 0, bytesPerSecond: 0, p50Us: 0, p99Us: 0, p999Us: 0, cpuPercent: cpuPercent() };
+    return { callsPerSecond: 0, bytesPerSecond: 0, p50Us: 0, p99Us: 0, p999Us: 0, ...cpu() };
   }
 
   async stop(): Promise<void> {

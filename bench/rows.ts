@@ -18,10 +18,13 @@ export interface Row {
 }
 
 /** What one round of one scenario gives. */
-export type Measurement = Pick<
+export type Measurement = Omit<
   Row,
-  'callsPerSecond' | 'bytesPerSecond' | 'p50Us' | 'p99Us' | 'p999Us' | 'cpuPercent'
->;
+  'scenario' | 'peer' | 'fabric' | 'payloadBytes' | 'inFlight' | 'placement'
+> & {
+  /** CPU that the rest of the machine used meanwhile, percent of one. Tells whether the round can be trusted; not part of a row. */
+  othersPercent: number;
+};
 
 const measured = ['callsPerSecond', 'bytesPerSecond', 'p50Us', 'p99Us', 'p999Us', 'cpuPercent'] as const;
 

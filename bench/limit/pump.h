@@ -19,7 +19,7 @@
 
 namespace limit {
 
-inline constexpr std::uint32_t kBatchMax = 8;  ///< messages given to JS before its answers are published
+inline constexpr std::uint32_t kBatchMax = 16;  ///< messages given to JS before its answers are published
 inline constexpr std::uint32_t kBatchesPerTurn = 16;  ///< then timers and other handles have their go
 inline constexpr std::uint64_t kTurnSpinNs = 2'000;
 inline constexpr std::uint64_t kSpinNs = 50'000;

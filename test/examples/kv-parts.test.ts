@@ -11,7 +11,7 @@ const keys = fc.string({ minLength: 1, maxLength: 20 });
 const versions = fc.integer({ min: 1, max: 1e6 });
 const sizes = fc.integer({ min: 8, max: 200 });
 
-function valueOf(key: string, version: number, bytes: number): Uint8Array {
+function madeValue(key: string, version: number, bytes: number): Uint8Array {
   const value = new Uint8Array(bytes);
   fillValue(value, key, version);
   return value;
@@ -22,7 +22,7 @@ describe('a value', () => {
     fc.assert(
       fc.property(keys, versions, sizes, fc.nat({ max: 7 }), (key, version, bytes, offset) => {
         const memory = new Uint8Array(bytes + 8);
-        memory.set(valueOf(key, version, bytes), offset);
+        memory.set(madeValue(key, version, bytes), offset);
         expect(checkValue(memory.subarray(offset, offset + bytes), key, version)).toBe(true);
       }),
     );
@@ -31,7 +31,7 @@ describe('a value', () => {
   it('is not another version or another key', () => {
     fc.assert(
       fc.property(keys, versions, sizes, (key, version, bytes) => {
-        const value = valueOf(key, version, bytes);
+        const value = madeValue(key, version, bytes);
         expect(checkValue(value, key, version + 1)).toBe(false);
         expect(checkValue(value, `${key}.`, version)).toBe(false);
       }),
@@ -41,7 +41,7 @@ describe('a value', () => {
   it('is not one with any single byte changed', () => {
     fc.assert(
       fc.property(keys, sizes, fc.nat(), fc.integer({ min: 1, max: 255 }), (key, bytes, place, change) => {
-        const value = valueOf(key, 1, bytes);
+        const value = madeValue(key, 1, bytes);
         value[place % bytes]! ^= change;
         expect(checkValue(value, key, 1)).toBe(false);
       }),

@@ -1,0 +1,162 @@
+/** The key-value example over the runtime: statuses, the load's checks, the counters of every path, and the demo's two processes. */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { type ClientOf, createChannel, createClient, createServer, RpcError, Status, stats } from 'rdma-rpc';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type KvClient, KvDefinition, type KvHandlers } from '../../examples/kv/gen/kv.rdma.ts';
+import { runLoad, type SizeClass } from '../../examples/kv/load.ts';
+import { kvHandlers } from '../../examples/kv/service.ts';
+import { messageMax } from '../../examples/kv/sizes.ts';
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+const socket = `unix:/tmp/rdma-rpc-kv-test-${process.pid}`;
+const noCounters = () => new Map<string, bigint>();
+const quiet = () => {};
+let sockets = 0;
+
+/** Runs `use` with a client of a server in this process that has these handlers. */
+async function withKv<T>(handlers: KvHandlers, use: (kv: KvClient) => Promise<T>): Promise<T> {
+  const server = createServer({ maxMessageBytes: messageMax }).add(KvDefinition, handlers);
+  const channel = createChannel(await server.listen(`${socket}-${++sockets}.sock`), {
+    maxMessageBytes: messageMax,
+  });
+  try {
+    const kv: ClientOf<typeof KvDefinition> = createClient(KvDefinition, channel);
+    return await use(kv);
+  } finally {
+    await channel.close();
+    await server.shutdown({ graceMs: 100 });
+  }
+}
+
+function size(label: string, valueBytes: number): SizeClass {
+  return { label, valueBytes, workers: 4, operations: 25 };
+}
+
+describe('the service', () => {
+  it('gets what was put, until it is deleted', async () => {
+    await withKv(kvHandlers(MiB, noCounters), async (kv) => {
+      const value = Uint8Array.of(1, 2, 3);
+      expect(await kv.get({ key: 'a' })).toMatchObject({ found: false });
+      expect(await kv.put({ key: 'a', version: 7, value })).toMatchObject({ replaced: false });
+      expect(await kv.get({ key: 'a' })).toMatchObject({ found: true, version: 7, value });
+      expect(await kv.put({ key: 'a', version: 8, value })).toMatchObject({ replaced: true });
+      expect(await kv.delete({ key: 'a' })).toMatchObject({ deleted: true });
+      expect(await kv.stats({})).toMatchObject({ entries: 0, bytes: 0n, hits: 1n, misses: 1n, refused: 0n });
+    });
+  });
+
+  it.each([
+    ['an empty key', '', 1, Status.INVALID_ARGUMENT, /1 to 256/],
+    ['a key of 257 characters', 'k'.repeat(257), 1, Status.INVALID_ARGUMENT, /257/],
+    ['a value beyond the budget', 'k', 64 * KiB, Status.RESOURCE_EXHAUSTED, /KV_BUDGET_MIB/],
+  ])('refuses %s', async (_, key, bytes, code, text) => {
+    await withKv(kvHandlers(16 * KiB, noCounters), async (kv) => {
+      const refused = await kv
+        .put({ key, version: 1, value: new Uint8Array(bytes) })
+        .catch((error: unknown) => error);
+      expect(refused).toBeInstanceOf(RpcError);
+      expect(refused).toMatchObject({ code, message: expect.stringMatching(text) });
+    });
+  });
+});
+
+describe('the load', () => {
+  it('finds nothing wrong with a right server, and payloads have gone every way', async () => {
+    await withKv(kvHandlers(64 * MiB, noCounters), async (kv) => {
+      const before = stats();
+      const sizes = [size('16 B', 16), size('4 KiB', 4 * KiB), size('64 KiB', 64 * KiB), size('1 MiB', MiB)];
+      const report = await runLoad(kv, sizes, quiet);
+      expect(report.errors).toEqual([]);
+      expect(report.rows).toHaveLength(12);
+      expect(report.rows.every((row) => row.calls > 0 && row.errors === 0)).toBe(true);
+      expect((await kv.stats({})).entries).toBe(0);
+      const after = stats();
+      const ways = [
+        'inlineSends',
+        'eagerSends',
+        'bulkReads',
+        'bulkReadBytes',
+        'bulkWrites',
+        'bulkWriteBytes',
+        'mrHits',
+      ] as const;
+      for (const way of ways) expect({ [way]: after[way] }, way).not.toEqual({ [way]: before[way] });
+      expect(after.protocolErrors).toBe(before.protocolErrors);
+    });
+  });
+
+  const right = kvHandlers(MiB, noCounters);
+  const get = right.get;
+  const wrong: Record<string, Partial<KvHandlers>> = {
+    'wrong bytes': {
+      get: async (request, context) => {
+        const answer = await get(request, context);
+        const value = Uint8Array.from(answer.value ?? []);
+        if (value.length > 0) value[value.length - 1]! ^= 1;
+        return { ...answer, value };
+      },
+    },
+    instead: { get: async (request, context) => ({ ...(await get(request, context)), version: 999_999 }) },
+    lost: { get: () => ({ found: false }) },
+    'deleted is': { delete: () => ({ deleted: false }) },
+    'replaced is': {
+      put: async (request, context) => ({ replaced: !(await right.put(request, context)).replaced }),
+    },
+  };
+  it.each(Object.keys(wrong))('notices a server whose answers are wrong: %s', async (fault) => {
+    await withKv({ ...right, ...wrong[fault] }, async (kv) => {
+      const report = await runLoad(kv, [size('16 B', 16)], quiet);
+      expect(report.errors.some((error) => error.includes(fault))).toBe(true);
+      expect(report.rows.some((row) => row.errors > 0)).toBe(true);
+    });
+  });
+});
+
+describe('the demo', () => {
+  const demo = fileURLToPath(new URL('../../dist/examples/kv/demo.js', import.meta.url));
+  let output = '';
+  let code: number | undefined;
+
+  beforeAll(async () => {
+    expect(existsSync(demo), 'dist/examples/kv/demo.js is missing: run node scripts/setup.mjs').toBe(true);
+    try {
+      output = (await promisify(execFile)(process.execPath, [demo, '0.02'])).stdout;
+      code = 0;
+    } catch (error) {
+      const failed = error as { code: number; stdout: string; stderr: string };
+      code = failed.code;
+      output = failed.stdout + failed.stderr;
+    }
+  });
+
+  afterAll(() => {
+    expect(output).not.toContain('undefined');
+  });
+
+  it('runs as two processes and finds every value right', () => {
+    expect(output).toContain('every value was the right one');
+    expect(code).toBe(0);
+  });
+
+  it.each(['Get', 'Put', 'Delete'])('has a line for %s of 64 MiB', (operation) => {
+    expect(output).toMatch(new RegExp(`^${operation} +64 MiB`, 'm'));
+  });
+
+  it.each(['inline', 'eager', 'READs by the server', 'WRITEs by the server', 'cache: hits'])(
+    'counted payloads that went that way: %s',
+    (way) => {
+      const line = output.split('\n').find((each) => each.includes(way)) ?? '';
+      const counts = line
+        .trim()
+        .split(/\s{2,}/)
+        .slice(1)
+        .map((cell) => Number(cell.replaceAll(',', '')));
+      expect(counts).toHaveLength(2);
+      expect(Math.max(...counts)).toBeGreaterThan(0);
+    },
+  );
+});
