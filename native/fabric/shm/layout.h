@@ -79,6 +79,28 @@ struct DeviceSegment {
   TableKey keys[kKeysMax];
 };
 
+// ---- The address blob of a queue pair ----
+
+/// Fixed size, host byte order (both sides are on this host). Everything in it is checked by connect().
+struct AddressBlob {
+  std::uint32_t magic;
+  std::uint32_t version;
+  std::uint32_t pid;
+  std::uint32_t qp_num;
+  std::uint64_t start_ticks;  ///< of the process, against reuse of its pid
+  Token device_token;
+  Token qp_token;
+  std::uint64_t token_addr;  ///< where the process has device_token in its own memory: what process_vm_readv
+                             ///< is tried on
+  std::uint32_t device_fd;
+  std::uint32_t qp_fd;
+  std::uint32_t pipe_fd;
+  std::uint32_t poller;         ///< index in DeviceSegment::pollers
+  std::uint32_t receive_slots;  ///< a power of two
+  std::uint32_t reserved;       ///< 0
+};
+static_assert(sizeof(AddressBlob) <= 512);
+
 // ---- QpSegment ----
 
 enum class CellKind : std::uint8_t { send = 1, send_with_inv = 2, write_with_imm = 3 };
@@ -130,7 +152,9 @@ inline constexpr std::uint32_t kHazardReceive = 1;
 /// receive, at most `receive_slots` are posted and not yet consumed, and there are kCellsPerMessageMax cells
 /// for each.
 struct QpSegment {
-  alignas(kCacheLine) Header header;
+  /// What local_address() gives. A peer that comes with anything else is not meant, or somebody changed it on
+  /// the way.
+  alignas(kCacheLine) AddressBlob address;
   /// Written by the owner, once. Alone in its line, which therefore stays in both caches.
   alignas(kCacheLine) Word state;
   /// Written by the owner when it posts receives; the peer looks only when it knows of no further one.
@@ -153,27 +177,5 @@ constexpr std::size_t qp_segment_bytes(std::uint32_t receive_slots) {
   return cells_offset(receive_slots) + std::size_t{cells_for(receive_slots)} * sizeof(Cell);
 }
 inline constexpr std::uint32_t kReceiveSlotsMax = 1u << 15;
-
-// ---- The address blob of a queue pair ----
-
-/// Fixed size, host byte order (both sides are on this host). Everything in it is checked by connect().
-struct AddressBlob {
-  std::uint32_t magic;
-  std::uint32_t version;
-  std::uint32_t pid;
-  std::uint32_t qp_num;
-  std::uint64_t start_ticks;  ///< of the process, against reuse of its pid
-  Token device_token;
-  Token qp_token;
-  std::uint64_t token_addr;  ///< where the process has device_token in its own memory: what process_vm_readv
-                             ///< is tried on
-  std::uint32_t device_fd;
-  std::uint32_t qp_fd;
-  std::uint32_t pipe_fd;
-  std::uint32_t poller;         ///< index in DeviceSegment::pollers
-  std::uint32_t receive_slots;  ///< a power of two
-  std::uint32_t reserved;       ///< 0
-};
-static_assert(sizeof(AddressBlob) <= 512);
 
 }  // namespace rdma_rpc::fabric::shm

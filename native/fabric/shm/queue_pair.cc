@@ -32,7 +32,6 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& optio
       device_(device),
       cq_(cq),
       options_(options),
-      token_(token),
       segment_(std::move(segment)) {
   qp_num_ = qp_num;
   const auto slots = static_cast<std::uint32_t>(receives_.size());
@@ -43,7 +42,21 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& optio
   receive_mask_ = slots - 1;
   cell_mask_ = cells_for(slots) - 1;
   completion_mask_ = static_cast<std::uint32_t>(completions_.size()) - 1;
-  own_->header = {kMagic, kLayoutVersion, token_};
+  AddressBlob& address = own_->address;
+  address.magic = kMagic;
+  address.version = kLayoutVersion;
+  address.pid = device_.process().pid;
+  address.start_ticks = device_.process().start_ticks;
+  address.qp_num = qp_num_;
+  address.device_token = device_.token();
+  address.qp_token = token;
+  address.token_addr = reinterpret_cast<std::uint64_t>(&device_.token());
+  address.device_fd = static_cast<std::uint32_t>(device_.fd());
+  address.qp_fd = static_cast<std::uint32_t>(segment_.fd.get());
+  address.pipe_fd = static_cast<std::uint32_t>(cq_.doorbell_fd());
+  address.poller = cq_.poller();
+  address.receive_slots = slots;
+  std::memcpy(address_.data(), &address, sizeof address);
   own_->shortest_receive.store(~0u, std::memory_order_relaxed);
   own_->state.store(static_cast<std::uint32_t>(SharedState::live), std::memory_order_release);
   cq_.add(*this);
@@ -60,25 +73,7 @@ QueuePair::~QueuePair() {
   device_.counts().open_fds -= peer_pipe_ ? 2u : 1u;
 }
 
-std::vector<std::byte> QueuePair::local_address() const {
-  AddressBlob blob{};
-  blob.magic = kMagic;
-  blob.version = kLayoutVersion;
-  blob.pid = device_.process().pid;
-  blob.start_ticks = device_.process().start_ticks;
-  blob.qp_num = qp_num_;
-  blob.device_token = device_.token();
-  blob.qp_token = token_;
-  blob.token_addr = reinterpret_cast<std::uint64_t>(&device_.token());
-  blob.device_fd = static_cast<std::uint32_t>(device_.fd());
-  blob.qp_fd = static_cast<std::uint32_t>(segment_.fd.get());
-  blob.pipe_fd = static_cast<std::uint32_t>(cq_.doorbell_fd());
-  blob.poller = cq_.poller();
-  blob.receive_slots = receive_mask_ + 1;
-  std::vector<std::byte> bytes(sizeof blob);
-  std::memcpy(bytes.data(), &blob, sizeof blob);
-  return bytes;
-}
+std::vector<std::byte> QueuePair::local_address() const { return {address_.begin(), address_.end()}; }
 
 std::string QueuePair::connect(std::span<const std::byte> remote_address) {
   std::string reason;
@@ -110,7 +105,9 @@ std::string QueuePair::map_peer(const AddressBlob& address) {
       address.poller >= kPollersMax || address.qp_num == 0 || address.reserved != 0) {
     return "shm: a field of the peer's address is out of range";
   }
-  if (address.qp_token == token_) return "shm: that is this queue pair's own address";
+  if (std::memcmp(&address, address_.data(), sizeof address) == 0) {
+    return "shm: that is this queue pair's own address";
+  }
 
   std::string error;
   auto remote = device_.remote(address, &error);
@@ -119,7 +116,7 @@ std::string QueuePair::map_peer(const AddressBlob& address) {
   Mapping map = map_peer_memfd(remote->process(), address.qp_fd, bytes, PeerMay::write, &error);
   if (!map) return error;
   const SegmentView peer = view(map.data(), address.receive_slots);
-  if (peer.header->header.magic != kMagic || peer.header->header.token != address.qp_token) {
+  if (std::memcmp(&peer.header->address, &address, sizeof address) != 0) {
     return "shm: the peer's queue pair is not the one that its address names";
   }
   UniqueFd pipe = open_peer_pipe(remote->process(), address.pipe_fd, &error);

@@ -4,6 +4,7 @@
 // device's thread.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <memory>
 #include <vector>
@@ -145,7 +146,7 @@ class QueuePair final : public fabric::QueuePair {
   Device& device_;
   CompletionQueue& cq_;
   const QpOptions options_;
-  const Token token_;
+  std::array<std::byte, sizeof(AddressBlob)> address_;
   Segment segment_;
   std::shared_ptr<RemoteDevice> remote_;
   Mapping peer_map_;
