@@ -1,0 +1,384 @@
+/**
+ * A channel: the way to one server. It connects when the first call needs it, keeps one session, and connects anew on the next
+ * call after a loss. The path of each call begins here.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { CallExtras } from '../call/call-extras.ts';
+import type { ClientMethod } from '../call/client-method.ts';
+import type { FabricName } from '../call/contexts.ts';
+import { deadlines } from '../call/deadlines.ts';
+import type { FabricContext, SlotWaiter } from '../call/fabric-context.ts';
+import { failure, queueFull, unavailable } from '../call/failure.ts';
+import { BlockLease } from '../call/lease.ts';
+import { Metadata } from '../call/metadata.ts';
+import { encodeMetadata } from '../call/metadata-wire.ts';
+import { RpcError } from '../call/rpc-error.ts';
+import { Status } from '../call/status.ts';
+import { type Reject, type Resolve, WaitingCall, WaitingCalls } from '../call/waiting-calls.ts';
+import { parseAddress } from '../control/address.ts';
+import { connectOver } from '../control/connect.ts';
+import { type Dial, socketDial } from '../control/dial.ts';
+import { Link } from '../control/link.ts';
+import type { LocalSide } from '../control/session-setup.ts';
+import * as limits from '../limits.ts';
+import { Reason } from '../native.ts';
+import { ClientLink, type ClientLinkOwner } from './client-link.ts';
+import { KeepAlive } from './keep-alive.ts';
+import { type Log, warn } from './log.ts';
+import { checkedOptions, checkedTimeMs, checkNames, type OptionRules } from './options.ts';
+import type { CallOptions } from './types.ts';
+
+export interface ChannelOptions {
+  /** Calls in flight at once; the server may allow fewer. Default 256. */
+  inflightMax?: number;
+  /** Calls that wait beyond those in flight. Default 4096; one more fails with RESOURCE_EXHAUSTED. */
+  queueMax?: number;
+  /** Largest response accepted, bytes. Default 64 MiB, at most 4 GiB - 1. */
+  maxMessageBytes?: number;
+  /** One attempt to connect. Default 5000. */
+  connectTimeoutMs?: number;
+  /** Time limit of calls that have none of their own. Default: none. */
+  timeoutMs?: number;
+  /** What the server is told about this process. Default: its process id. */
+  identity?: string;
+  /** Gets a line when a fabric is skipped. Default: a process warning. */
+  log?: Log;
+}
+
+export const channelRules: OptionRules = {
+  inflightMax: { kind: 'integer', range: limits.inflight },
+  queueMax: { kind: 'integer', range: limits.queuedCalls },
+  maxMessageBytes: { kind: 'integer', range: limits.messageBytes },
+  connectTimeoutMs: { kind: 'integer', range: limits.connectTimeoutMs },
+  timeoutMs: { kind: 'time' },
+  identity: { kind: 'text', default: `pid ${process.pid}`, maxBytes: limits.controlTextBytes },
+  log: { kind: 'function' },
+};
+
+type Resolved = Required<Omit<ChannelOptions, 'log'>> & Pick<ChannelOptions, 'log'>;
+
+/** `idle`: no connection, the next call makes one. */
+export type ChannelState = 'idle' | 'connecting' | 'ready' | 'closed';
+
+/** What a channel needs of the world: how to reach the server, and what ends with it. */
+export interface Route {
+  readonly address: string;
+  readonly dial: Dial;
+  readonly fabrics: readonly FabricName[];
+  readonly onClosed?: () => Promise<void>;
+}
+
+// The executor stores here, so that a call needs no closure for its promise.
+let newResolve: Resolve;
+let newReject: Reject;
+function capture(resolve: Resolve, reject: Reject): void {
+  newResolve = resolve;
+  newReject = reject;
+}
+
+const retryFirstMs = 20;
+const retryMaxMs = 1000;
+
+export class Channel implements ClientLinkOwner, SlotWaiter {
+  /** As given to createChannel. */
+  readonly address: string;
+
+  readonly #options: Resolved;
+  readonly #route: Route;
+  readonly #side: LocalSide;
+  readonly #waiting = new WaitingCalls();
+  readonly #links = new Set<ClientLink>();
+  readonly #keepAlive: KeepAlive;
+  /** The connection for new calls. */
+  #current: ClientLink | undefined;
+  #connecting: Promise<void> | undefined;
+  #abandon: AbortController | undefined;
+  #closed: Promise<void> | undefined;
+  #onLastLink: (() => void) | undefined;
+
+  /** @internal createChannel() is the way to make one */
+  constructor(route: Route, options: ChannelOptions | undefined) {
+    this.#options = checkedOptions<Resolved>('createChannel', options, channelRules);
+    this.#route = route;
+    this.address = route.address;
+    const { inflightMax, maxMessageBytes, identity, log } = this.#options;
+    this.#side = {
+      role: 'client',
+      inflightMax,
+      maxMessageBytes,
+      fabrics: route.fabrics,
+      identity,
+      log: log ?? warn,
+    };
+    this.#keepAlive = new KeepAlive(() => this.#busy());
+  }
+
+  get state(): ChannelState {
+    if (this.#closed !== undefined) return 'closed';
+    if (this.#current !== undefined) return 'ready';
+    return this.#connecting === undefined ? 'idle' : 'connecting';
+  }
+
+  /** Fabric of the current connection, undefined without one. */
+  get fabric(): FabricName | undefined {
+    return this.#current?.connection.fabric;
+  }
+
+  /**
+   * Resolves when the channel is connected. Without `timeoutMs` it makes one attempt; with it, attempts until the time is over, which
+   * waits for a server that is still starting. Rejects with UNAVAILABLE, or CANCELLED when `signal` fires.
+   */
+  async ready(options: { timeoutMs?: number; signal?: AbortSignal } = {}): Promise<void> {
+    checkNames('ready', options, ['timeoutMs', 'signal']);
+    const { signal } = options;
+    const timeoutMs =
+      options.timeoutMs === undefined ? 0 : checkedTimeMs('ready: timeoutMs', options.timeoutMs);
+    const endMs = performance.now() + timeoutMs;
+    for (let pauseMs = retryFirstMs; ; pauseMs = Math.min(retryMaxMs, pauseMs * 2)) {
+      if (signal?.aborted)
+        throw new RpcError(Status.CANCELLED, 'ready: cancelled by the caller', {
+          sent: 'no',
+          cause: signal.reason,
+        });
+      try {
+        return await this.#connected();
+      } catch (error) {
+        if (this.#closed !== undefined || performance.now() + pauseMs >= endMs) throw error;
+      }
+      await sleep(pauseMs, undefined, signal === undefined ? {} : { signal }).catch(() => undefined);
+    }
+  }
+
+  /** Ends the connection. Calls in flight and waiting ones fail with UNAVAILABLE. Resolves when nothing of it is left. */
+  close(): Promise<void> {
+    this.#closed ??= this.#end();
+    return this.#closed;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  /** @internal The context behind the channel, for leases; undefined before it is connected. */
+  get context(): FabricContext | undefined {
+    return this.#current?.connection.context;
+  }
+
+  /** @internal Of calls that have no limit of their own, -1 for none. */
+  get defaultTimeoutMs(): number {
+    return this.#options.timeoutMs;
+  }
+
+  /** @internal */
+  get fabrics(): readonly FabricName[] {
+    return this.#route.fabrics;
+  }
+
+  /** @internal The start of every call. */
+  unary(method: ClientMethod, request: unknown, options: CallOptions | undefined): Promise<unknown> {
+    let timeoutMs = method.timeoutMs;
+    let extras: CallExtras | undefined;
+    if (options !== undefined) {
+      try {
+        if (options.timeoutMs !== undefined) timeoutMs = checkedTimeMs('timeoutMs', options.timeoutMs);
+        extras = this.#extras(method, options);
+      } catch (error) {
+        return Promise.reject(error);
+      }
+    }
+    const current = this.#current;
+    let deadlineMs = 0;
+    if (timeoutMs >= 0) {
+      if (timeoutMs === 0)
+        return Promise.reject(failure(Reason.deadline, method.path, 'no', 'timeoutMs was 0'));
+      if (current !== undefined) deadlineMs = current.connection.context.turnNow() + timeoutMs;
+      else {
+        deadlines.refresh(performance.now());
+        deadlineMs = deadlines.now + timeoutMs;
+      }
+    }
+    if (!this.#keepAlive.running) this.#keepAlive.start();
+    const promise = new Promise<unknown>(capture);
+    const resolve = newResolve;
+    const reject = newReject;
+    if (
+      current === undefined ||
+      this.#waiting.size !== 0 ||
+      !current.session.start(method, request, deadlineMs, extras, resolve, reject)
+    ) {
+      this.#wait(method, request, deadlineMs, extras, resolve, reject);
+    }
+    return promise;
+  }
+
+  /** @internal Sends what waits, as far as there is room. */
+  pump(): void {
+    const current = this.#current;
+    if (current === undefined) return;
+    for (let call = this.#waiting.head; call !== undefined; call = this.#waiting.head) {
+      if (
+        !current.session.start(
+          call.method,
+          call.request,
+          call.deadlineMs,
+          call.extras,
+          call.resolve,
+          call.reject,
+        )
+      ) {
+        if (!current.session.full) current.connection.context.awaitSlots(this);
+        return;
+      }
+      this.#waiting.remove(call);
+    }
+  }
+
+  /** @internal */
+  onSlotsFree(): void {
+    this.pump();
+  }
+
+  /** @internal */
+  onGoAway(link: ClientLink): void {
+    if (this.#current === link) this.#current = undefined;
+    if (this.#waiting.size !== 0) this.#connectForWaiting();
+  }
+
+  /** @internal */
+  onDown(link: ClientLink): void {
+    this.#links.delete(link);
+    if (this.#current === link) this.#current = undefined;
+    if (this.#links.size === 0) this.#onLastLink?.();
+    // These were never sent, so another connection may serve them; if there is none to be had, they fail with that attempt.
+    if (this.#waiting.size !== 0) this.#connectForWaiting();
+  }
+
+  #extras(method: ClientMethod, options: CallOptions): CallExtras | undefined {
+    const { signal, metadata, into, onTrailer } = options;
+    if (signal === undefined && metadata === undefined && into === undefined && onTrailer === undefined) {
+      return undefined;
+    }
+    if (signal?.aborted) throw failure(Reason.cancelled, method.path, 'no', '', signal.reason);
+    if (into !== undefined && !(into instanceof BlockLease && !into.released)) {
+      throw new TypeError(`${method.path}: into: give a lease of allocBuffer() that has not been released`);
+    }
+    let bytes: Uint8Array | undefined;
+    if (metadata !== undefined) {
+      const given = metadata instanceof Metadata ? metadata : new Metadata(metadata);
+      if (given.size > 0) bytes = encodeMetadata(given);
+    }
+    return new CallExtras(signal, bytes, into as BlockLease | undefined, onTrailer);
+  }
+
+  #wait(
+    method: ClientMethod,
+    request: unknown,
+    deadlineMs: number,
+    extras: CallExtras | undefined,
+    resolve: Resolve,
+    reject: Reject,
+  ): void {
+    if (this.#closed !== undefined) {
+      reject(unavailable(`${method.path}: the channel is closed`));
+      return;
+    }
+    if (this.#waiting.size >= this.#options.queueMax) {
+      reject(queueFull(method.path, this.#options.queueMax));
+      return;
+    }
+    this.#waiting.push(new WaitingCall(this.#waiting, method, request, deadlineMs, extras, resolve, reject));
+    const current = this.#current;
+    if (current === undefined) this.#connectForWaiting();
+    else if (!current.session.full) current.connection.context.awaitSlots(this);
+  }
+
+  #connectForWaiting(): void {
+    this.#connected().catch((error: Error) => {
+      this.#waiting.failAll((method) => {
+        const known = RpcError.from(error, Status.UNAVAILABLE);
+        return new RpcError(known.code, `${method.path}: ${known.rawMessage}`, { sent: 'no', cause: error });
+      });
+    });
+  }
+
+  /** Resolves when there is a connection: this one attempt, shared by all who wait for it. */
+  #connected(): Promise<void> {
+    if (this.#closed !== undefined)
+      return Promise.reject(unavailable(`${this.address}: the channel is closed`));
+    if (this.#current !== undefined) return Promise.resolve();
+    this.#connecting ??= this.#connect().finally(() => {
+      this.#connecting = undefined;
+    });
+    return this.#connecting;
+  }
+
+  async #connect(): Promise<void> {
+    const abandon = new AbortController();
+    this.#abandon = abandon;
+    const { connectTimeoutMs } = this.#options;
+    const timer = setTimeout(
+      () =>
+        abandon.abort(
+          new Error(`no answer within ${connectTimeoutMs} ms (option connectTimeoutMs of the channel)`),
+        ),
+      connectTimeoutMs,
+    );
+    try {
+      const link = new Link(await this.#route.dial(abandon.signal));
+      const giveUp = (): void => link.close(String((abandon.signal.reason as Error).message));
+      if (abandon.signal.aborted) giveUp();
+      abandon.signal.addEventListener('abort', giveUp);
+      const connection = await connectOver(link, this.#side);
+      abandon.signal.removeEventListener('abort', giveUp);
+      const current = new ClientLink(connection, link, this, this.#waiting);
+      this.#links.add(current);
+      if (this.#closed !== undefined) current.close('the channel was closed');
+      else this.#current = current;
+    } catch (error) {
+      const known = RpcError.from(error, Status.UNAVAILABLE);
+      throw new RpcError(known.code, `cannot connect to ${this.address}: ${known.rawMessage}`, {
+        sent: 'no',
+        cause: error,
+      });
+    } finally {
+      clearTimeout(timer);
+      this.#abandon = undefined;
+    }
+    this.pump();
+  }
+
+  #busy(): boolean {
+    if (this.#waiting.size > 0) return true;
+    for (const link of this.#links) if (link.session.inFlight > 0) return true;
+    return false;
+  }
+
+  async #end(): Promise<void> {
+    const connecting = this.#connecting;
+    this.#abandon?.abort(new Error('the channel was closed'));
+    this.#current = undefined;
+    this.#waiting.failAll((method) => unavailable(`${method.path}: the channel was closed`));
+    await connecting?.catch(() => undefined);
+    for (const link of [...this.#links]) link.close('the channel was closed');
+    await this.#linksGone();
+    this.#keepAlive.stop();
+    await this.#route.onClosed?.();
+  }
+
+  #linksGone(): Promise<void> {
+    if (this.#links.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, limits.closeTimeoutMs);
+      this.#onLastLink = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}
+
+/** A channel to `host:port`, `[ipv6]:port` or `unix:/path`. Does not connect yet. Throws for a bad address or option. */
+export function createChannel(address: string, options?: ChannelOptions): Channel {
+  const parsed = parseAddress(address);
+  return new Channel({ address, dial: socketDial(parsed), fabrics: ['shm'] }, options);
+}

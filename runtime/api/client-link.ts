@@ -1,0 +1,74 @@
+/**
+ * One connection of a channel: the session and the sideband link that it lives and dies with. Ends itself when the server has
+ * asked for it (goaway) and the last call is done.
+ */
+import { ClientSession, type ClientSessionListener } from '../call/client-session.ts';
+import { releaseContext } from '../call/contexts.ts';
+import type { Connection } from '../control/connect.ts';
+import { controlText, type Frame } from '../control/frames.ts';
+import type { Link } from '../control/link.ts';
+
+export interface ClientLinkOwner {
+  /** A call slot or a send slot may be free. */
+  pump(): void;
+  /** The server takes no more calls on this connection. */
+  onGoAway(link: ClientLink): void;
+  onDown(link: ClientLink, reason: string): void;
+}
+
+export class ClientLink implements ClientSessionListener {
+  readonly connection: Connection;
+  readonly session: ClientSession;
+  readonly #link: Link;
+  readonly #owner: ClientLinkOwner;
+  /** Calls of the owner that wait; read on the hot path. */
+  readonly #waiting: { readonly size: number };
+  #draining = false;
+  #down = false;
+
+  constructor(
+    connection: Connection,
+    link: Link,
+    owner: ClientLinkOwner,
+    waiting: { readonly size: number },
+  ) {
+    this.connection = connection;
+    this.#link = link;
+    this.#owner = owner;
+    this.#waiting = waiting;
+    this.session = new ClientSession(connection.context, connection.target, connection.inflightMax, this);
+    link.onEnd = (reason) => {
+      if (!this.#down) connection.context.closeSession(connection.target.session, reason);
+    };
+    link.deliver((frame) => this.#onFrame(frame));
+    if (link.ended !== undefined) connection.context.closeSession(connection.target.session, link.ended);
+  }
+
+  /** Ends the connection now; calls in flight fail. */
+  close(reason: string): void {
+    this.#link.close(reason, { type: 'bye', reason: controlText(reason) });
+  }
+
+  onCallDone(): void {
+    if (this.#waiting.size !== 0) this.#owner.pump();
+    if (this.#draining && this.session.inFlight === 0) this.close('drained');
+  }
+
+  onSessionDown(_session: ClientSession, reason: string): void {
+    this.#down = true;
+    this.close(reason);
+    releaseContext(this.connection.context);
+    this.#owner.onDown(this, reason);
+  }
+
+  #onFrame(frame: Frame): void {
+    if (frame.type === 'goaway') {
+      if (this.#draining) return;
+      this.#draining = true;
+      this.#owner.onGoAway(this);
+      if (this.session.inFlight === 0) this.close('drained');
+    } else {
+      this.close(frame.type === 'bye' ? frame.reason : `the server sent an unexpected ${frame.type}`);
+    }
+  }
+}

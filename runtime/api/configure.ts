@@ -1,0 +1,44 @@
+/** Settings and counters of this thread's native contexts. */
+import { type ContextOptions, contextStats, type FabricName, setContextOptions } from '../call/contexts.ts';
+import * as limits from '../limits.ts';
+import type { NativeStats, Polling } from '../native.ts';
+import { checkedOptions, checkNames, type OptionRules } from './options.ts';
+
+export interface RuntimeOptions {
+  /** `adaptive` (default): spins briefly after traffic, sleeps when idle. `busy`: always spins, a CPU per thread. `event`: never spins. */
+  polling?: Polling;
+  /** What a message slot holds; larger messages go by READ and WRITE. Default 8192. */
+  slotBytes?: number;
+  /** Send slots, shared by all sessions of the thread. Default 1024. */
+  sendSlots?: number;
+  /** Arena for large messages and leases. Default 256 MiB. */
+  arenaBytes?: number;
+  /** Application buffers kept registered: bytes (default 256 MiB), count (1024), idle time (10 s). */
+  mrCacheBytes?: number;
+  mrCacheEntries?: number;
+  mrCacheIdleMs?: number;
+  /** In-process transport only: seed of its scheduler. */
+  seed?: number;
+}
+
+const rules: OptionRules = {
+  polling: { kind: 'choice', values: ['adaptive', 'busy', 'event'], default: 'adaptive' },
+  slotBytes: { kind: 'integer', range: limits.slotBytes },
+  sendSlots: { kind: 'integer', range: limits.sendSlots },
+  arenaBytes: { kind: 'integer', range: limits.arenaBytes },
+  mrCacheBytes: { kind: 'integer', range: limits.mrCacheBytes },
+  mrCacheEntries: { kind: 'integer', range: limits.mrCacheEntries },
+  mrCacheIdleMs: { kind: 'integer', range: limits.mrCacheIdleMs },
+  seed: { kind: 'integer', range: { default: 1, min: 0, max: 0xffff_ffff } },
+};
+
+/** Sets options of this thread's contexts. Call it before the first channel or server is used; throws afterwards, and for unknown names or bad values. */
+export function configure(options: RuntimeOptions): void {
+  checkNames('configure', options, Object.keys(rules));
+  setContextOptions(checkedOptions<ContextOptions>('configure', options, rules));
+}
+
+/** Counters of this thread's contexts (or of one fabric's) since each was opened, added up. Undefined when none is open. */
+export function stats(fabric?: FabricName): NativeStats | undefined {
+  return contextStats(fabric);
+}

@@ -1,0 +1,43 @@
+/**
+ * Client and server in one process without sockets, on the simulated fabric: messages are encoded, sent and decoded by the same code as
+ * between processes. Meant for tests of services and clients.
+ */
+import { duplexPair } from 'node:stream';
+import { Channel, type ChannelOptions, channelRules } from './channel.ts';
+import { checkNames } from './options.ts';
+import { Server, type ServerOptions, serverRules } from './server.ts';
+
+export type InProcessOptions = ServerOptions & ChannelOptions;
+
+function subset(options: object, rules: object): object {
+  return Object.fromEntries(Object.entries(options).filter(([name]) => name in rules));
+}
+
+/**
+ * A channel to a server that `register` adds services to. Closing the channel shuts the server down. Options are those of server and channel;
+ * a limit that both have applies to both.
+ */
+export function createInProcessTransport(
+  register: (server: Pick<Server, 'add'>) => void,
+  options: InProcessOptions = {},
+): Channel {
+  checkNames('createInProcessTransport', options, [
+    ...new Set([...Object.keys(serverRules), ...Object.keys(channelRules)]),
+  ]);
+  const server = new Server(subset(options, serverRules), ['sim']);
+  register(server);
+  const address = 'in-process';
+  return new Channel(
+    {
+      address,
+      fabrics: ['sim'],
+      dial: () => {
+        const [near, far] = duplexPair();
+        server.accept(far, address);
+        return Promise.resolve(near);
+      },
+      onClosed: () => server.shutdown({ graceMs: 0 }),
+    },
+    subset(options, channelRules),
+  );
+}

@@ -1,0 +1,99 @@
+/** Checks the options that users give: every name known, every value in range, defaults filled in. Used when a server, channel or context is made. */
+
+export interface Range {
+  readonly default: number;
+  readonly min: number;
+  readonly max: number;
+}
+
+/** How each option is checked, by name. */
+export type OptionRule =
+  | { readonly kind: 'integer'; readonly range: Range }
+  /** Milliseconds, fractions allowed; -1 stands for "not given". */
+  | { readonly kind: 'time' }
+  | { readonly kind: 'text'; readonly default: string; readonly maxBytes: number }
+  | { readonly kind: 'choice'; readonly values: readonly string[]; readonly default: string }
+  | { readonly kind: 'function' };
+export type OptionRules = Readonly<Record<string, OptionRule>>;
+
+/** Edits that turn one word into the other. Words are short. */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; ++i) {
+    const above = row;
+    row = [i];
+    for (let j = 1; j <= b.length; ++j) {
+      const replace = above[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      row[j] = Math.min(replace, above[j]! + 1, row[j - 1]! + 1);
+    }
+  }
+  return row[b.length]!;
+}
+
+export function nearest(word: string, known: readonly string[]): string {
+  const lower = word.slice(0, 64).toLowerCase();
+  const scored = known.map((name) => ({ name, score: distance(lower, name.toLowerCase()) }));
+  return scored.sort((a, b) => a.score - b.score)[0]?.name ?? '';
+}
+
+/** Finite and not negative; 0 means that no time is left. */
+export function checkedTimeMs(where: string, value: unknown): number {
+  if (typeof value !== 'number' || !Number.isFinite(value) || value < 0) {
+    throw new RangeError(`${where}: ${String(value)} is no time in ms; give a finite number of at least 0`);
+  }
+  return value;
+}
+
+function checked(where: string, rule: OptionRule, value: unknown): unknown {
+  switch (rule.kind) {
+    case 'integer': {
+      const { min, max } = rule.range;
+      if (!Number.isInteger(value) || (value as number) < min || (value as number) > max) {
+        throw new RangeError(`${where}: ${String(value)} is not an integer from ${min} to ${max}`);
+      }
+      return value;
+    }
+    case 'time':
+      return checkedTimeMs(where, value);
+    case 'text':
+      if (typeof value !== 'string' || Buffer.byteLength(value) > rule.maxBytes) {
+        throw new TypeError(`${where}: not a text of at most ${rule.maxBytes} bytes`);
+      }
+      return value;
+    case 'choice':
+      if (typeof value !== 'string' || !rule.values.includes(value)) {
+        throw new RangeError(`${where}: ${String(value)} is none of ${rule.values.join(', ')}`);
+      }
+      return value;
+    case 'function':
+      if (typeof value !== 'function') throw new TypeError(`${where}: not a function`);
+      return value;
+  }
+}
+
+function byDefault(rule: OptionRule): unknown {
+  if (rule.kind === 'integer') return rule.range.default;
+  if (rule.kind === 'text' || rule.kind === 'choice') return rule.default;
+  return rule.kind === 'time' ? -1 : undefined;
+}
+
+/** Refuses names that are not in `rules`, naming the nearest that is. */
+export function checkNames(what: string, given: unknown, known: readonly string[]): void {
+  if (typeof given !== 'object' || given === null) throw new TypeError(`${what}: options must be an object`);
+  for (const name of Object.keys(given)) {
+    if (known.includes(name)) continue;
+    throw new TypeError(`${what}: there is no option ${name}; did you mean ${nearest(name, known)}?`);
+  }
+}
+
+/** `given` with defaults, as plain values by name. Throws a TypeError or RangeError that names the option. */
+export function checkedOptions<T>(what: string, given: object | undefined, rules: OptionRules): T {
+  const options = given ?? {};
+  checkNames(what, options, Object.keys(rules));
+  const result: Record<string, unknown> = {};
+  for (const [name, rule] of Object.entries(rules)) {
+    const value = (options as Record<string, unknown>)[name];
+    result[name] = value === undefined ? byDefault(rule) : checked(`${what}: ${name}`, rule, value);
+  }
+  return result as T;
+}

@@ -1,0 +1,22 @@
+/** What a call needs to know of its method, looked up once when the client is made. */
+import type { MessageType, MethodDefinition } from '../codec/types.ts';
+
+export interface ClientMethod {
+  readonly id: number;
+  /** `pkg.Service/Method`, for errors. */
+  readonly path: string;
+  readonly requestType: MessageType<unknown, unknown>;
+  readonly responseType: MessageType<unknown, never>;
+  /** Default time limit in ms, -1 for none. */
+  readonly timeoutMs: number;
+}
+
+export function clientMethod(definition: MethodDefinition, timeoutMs: number): ClientMethod {
+  return {
+    id: definition.id,
+    path: definition.path,
+    requestType: definition.requestType,
+    responseType: definition.responseType as MessageType<unknown, never>,
+    timeoutMs,
+  };
+}

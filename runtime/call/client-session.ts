@@ -1,0 +1,266 @@
+/**
+ * The client half of a session: the table of calls in flight. A call is a row of parallel arrays, numbered by its call slot; the only
+ * object made for it is its promise. Each row is filled by `start` and emptied by exactly one SETTLED or FAILED event.
+ * Owned by a channel, on its JS thread.
+ */
+import { Ev, Reason, SubOp } from '../native.ts';
+import type { CallExtras, CallPlace } from './call-extras.ts';
+import type { ClientMethod } from './client-method.ts';
+import { deadlines } from './deadlines.ts';
+import type { FabricContext, SessionOwner } from './fabric-context.ts';
+import { failure, sentName, tooLarge, unavailable } from './failure.ts';
+import { Incoming } from './incoming.ts';
+import { noSlot, type Target } from './outgoing.ts';
+import { RpcError } from './rpc-error.ts';
+import { errorCode, Status } from './status.ts';
+import type { DeadlineOwner } from './timer-wheel.ts';
+import type { Reject, Resolve } from './waiting-calls.ts';
+
+const noTimer = -1;
+/** The wire has 32 bits for the time left; a longer one is clamped, and ends at the caller. */
+const timeoutUsMax = 0xffff_ffff;
+
+/** Told about what frees call slots and about the end. */
+export interface ClientSessionListener {
+  onCallDone(): void;
+  onSessionDown(session: ClientSession, reason: string): void;
+}
+
+export class ClientSession implements SessionOwner, DeadlineOwner, CallPlace {
+  readonly target: Target;
+  /** Calls in flight. */
+  inFlight = 0;
+
+  readonly #context: FabricContext;
+  readonly #listener: ClientSessionListener;
+  readonly #incoming: Incoming;
+  readonly #events: Int32Array;
+  readonly #freeCalls: Int32Array;
+  #freeCount: number;
+  readonly #method: (ClientMethod | undefined)[];
+  readonly #resolve: (Resolve | undefined)[];
+  readonly #reject: (Reject | undefined)[];
+  readonly #extras: (CallExtras | undefined)[];
+  readonly #timer: Int32Array;
+  readonly #givenUp: Uint8Array;
+
+  constructor(context: FabricContext, target: Target, inflightMax: number, listener: ClientSessionListener) {
+    this.target = target;
+    this.#context = context;
+    this.#listener = listener;
+    this.#events = context.native.events;
+    this.#incoming = new Incoming(context.native, target.session);
+    this.#freeCalls = Int32Array.from({ length: inflightMax }, (_, i) => inflightMax - 1 - i);
+    this.#freeCount = inflightMax;
+    this.#method = new Array<undefined>(inflightMax).fill(undefined);
+    this.#resolve = new Array<undefined>(inflightMax).fill(undefined);
+    this.#reject = new Array<undefined>(inflightMax).fill(undefined);
+    this.#extras = new Array<undefined>(inflightMax).fill(undefined);
+    this.#timer = new Int32Array(inflightMax).fill(noTimer);
+    this.#givenUp = new Uint8Array(inflightMax);
+    context.attach(target.session, this);
+  }
+
+  get full(): boolean {
+    return this.#freeCount === 0;
+  }
+
+  /**
+   * Sends a call and takes over its promise. False: there is no call slot or send slot, nothing has happened. `deadlineMs` is absolute
+   * on the clock of deadlines.ts, 0 for none.
+   */
+  start(
+    method: ClientMethod,
+    request: unknown,
+    deadlineMs: number,
+    extras: CallExtras | undefined,
+    resolve: Resolve,
+    reject: Reject,
+  ): boolean {
+    if (this.#freeCount === 0) return false;
+    const call = this.#freeCalls[this.#freeCount - 1]!;
+    let timeoutUs = 0;
+    if (deadlineMs !== 0) {
+      timeoutUs = Math.min(timeoutUsMax, Math.max(1, (deadlineMs - deadlines.now) * 1000));
+    }
+    let result: number;
+    try {
+      result = this.#context.outgoing.submit(
+        SubOp.request,
+        this.target,
+        call,
+        method.id,
+        timeoutUs,
+        method.requestType,
+        request,
+        extras?.metadata,
+        extras?.into === undefined ? 0 : extras.into.block,
+      );
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause);
+      const text = `${method.path}: the request cannot be encoded: ${why}`;
+      extras?.unwatch();
+      reject(new RpcError(Status.INTERNAL, text, { sent: 'no', cause }));
+      return true;
+    }
+    if (result < 0) {
+      if (result === noSlot) return false;
+      extras?.unwatch();
+      reject(this.#refusal(method, -result));
+      return true;
+    }
+    --this.#freeCount;
+    ++this.inFlight;
+    this.#method[call] = method;
+    this.#resolve[call] = resolve;
+    this.#reject[call] = reject;
+    if (deadlineMs !== 0) this.#timer[call] = deadlines.add(deadlineMs, this, call);
+    if (extras !== undefined) {
+      this.#extras[call] = extras;
+      extras.watch(this, call);
+    }
+    return true;
+  }
+
+  onDeadline(call: number): void {
+    this.#timer[call] = noTimer;
+    this.#giveUp(call, Reason.deadline);
+  }
+
+  cancelCall(call: number): void {
+    this.#giveUp(call, Reason.cancelled);
+  }
+
+  onSettled(at: number): void {
+    const call = this.#events[at + Ev.call]!;
+    const resolve = this.#resolve[call];
+    const reject = this.#reject[call];
+    const method = this.#method[call];
+    const extras = this.#extras[call];
+    if (resolve === undefined || reject === undefined || method === undefined) {
+      this.#incoming.discard(at);
+      return;
+    }
+    this.#free(call);
+    const status = this.#events[at + Ev.method]!;
+    if (status !== Status.OK) {
+      reject(this.#statusError(at, status, extras));
+    } else {
+      let response: unknown;
+      let fault: RpcError | undefined;
+      try {
+        response = this.#incoming.message(at, method.responseType, extras?.into);
+        if (extras?.onTrailer !== undefined) this.#trailer(at, extras.onTrailer);
+      } catch (cause) {
+        fault = this.#responseFault(method, cause);
+      }
+      if (fault === undefined) resolve(response);
+      else reject(fault);
+    }
+    this.#listener.onCallDone();
+  }
+
+  onFailed(at: number): void {
+    const call = this.#events[at + Ev.call]!;
+    const reject = this.#reject[call];
+    const method = this.#method[call];
+    const extras = this.#extras[call];
+    if (reject === undefined || method === undefined) return;
+    this.#free(call);
+    const reason = this.#events[at + Ev.timeoutUs]!;
+    const sent = sentName(this.#events[at + Ev.sent]!);
+    if (reason === Reason.sessionLost || reason === Reason.protocol) {
+      reject(failure(reason, method.path, sent, this.#context.native.sessionError(this.target.session)));
+    } else {
+      reject(
+        failure(
+          reason,
+          method.path,
+          sent,
+          '',
+          reason === Reason.cancelled ? extras?.signal?.reason : undefined,
+        ),
+      );
+    }
+    this.#listener.onCallDone();
+  }
+
+  onDown(reason: string): void {
+    // Native code has failed every call by now. Should one be left all the same, its caller must not wait for ever.
+    for (const [call, reject] of this.#reject.entries()) {
+      if (reject === undefined) continue;
+      const path = this.#method[call]?.path ?? '';
+      this.#free(call);
+      reject(failure(Reason.sessionLost, path, 'maybe', reason));
+    }
+    this.#listener.onSessionDown(this, reason);
+  }
+
+  onRequest(at: number): void {
+    this.#incoming.discard(at);
+  }
+
+  onCancelled(): void {}
+
+  #giveUp(call: number, reason: number): void {
+    if (this.#reject[call] === undefined || this.#givenUp[call] === 1) return;
+    this.#givenUp[call] = 1;
+    // A call that is only staged is not known to native code yet.
+    this.#context.outgoing.flush();
+    this.#context.native.cancel(this.target.session, call, reason);
+  }
+
+  #free(call: number): void {
+    const timer = this.#timer[call]!;
+    if (timer !== noTimer) {
+      deadlines.remove(timer);
+      this.#timer[call] = noTimer;
+    }
+    const extras = this.#extras[call];
+    if (extras !== undefined) {
+      extras.unwatch();
+      this.#extras[call] = undefined;
+    }
+    this.#givenUp[call] = 0;
+    this.#method[call] = undefined;
+    this.#resolve[call] = undefined;
+    this.#reject[call] = undefined;
+    this.#freeCalls[this.#freeCount++] = call;
+    --this.inFlight;
+  }
+
+  #trailer(at: number, onTrailer: (trailer: NonNullable<ReturnType<Incoming['metadata']>>) => void): void {
+    const metadata = this.#incoming.metadata(at);
+    if (metadata !== undefined) onTrailer(metadata);
+  }
+
+  #statusError(at: number, status: number, extras: CallExtras | undefined): RpcError {
+    const metadata = this.#incoming.metadata(at);
+    const text = this.#incoming.text(at);
+    const sent = sentName(this.#events[at + Ev.sent]!);
+    const error = new RpcError(errorCode(status), text, { metadata, sent });
+    try {
+      if (metadata !== undefined) extras?.onTrailer?.(metadata);
+    } catch {
+      // The caller learns of the call's own error, which comes first.
+    }
+    return error;
+  }
+
+  #responseFault(method: ClientMethod, cause: unknown): RpcError {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    return new RpcError(Status.INTERNAL, `${method.path}: the response cannot be used: ${why}`, {
+      sent: 'yes',
+      cause,
+    });
+  }
+
+  #refusal(method: ClientMethod, reason: number): RpcError {
+    if (reason === Reason.tooLarge) {
+      const { refusedBytes } = this.#context.outgoing;
+      return tooLarge(method.path, refusedBytes, this.target.maxMessageBytes, 'server');
+    }
+    if (reason === Reason.sessionLost) return unavailable(`${method.path}: the connection was lost`);
+    return failure(reason, method.path, 'no');
+  }
+}

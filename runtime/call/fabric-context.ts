@@ -1,0 +1,169 @@
+/**
+ * One JS thread's use of one fabric: the native context, the sessions on it, the submission path, and the dispatch of event
+ * batches to their sessions. Made when first needed (contexts.ts), used by channels and servers, on its JS thread.
+ */
+import { arenaBytes } from '../limits.ts';
+import { Ctl, Ev, EvKind, type NativeContext, type NativeOptions, type SessionOptions } from '../native.ts';
+import { bufferKey, keyFromWords } from './buffer-keys.ts';
+import { deadlines } from './deadlines.ts';
+import { BlockLease, type Lease } from './lease.ts';
+import { Outgoing } from './outgoing.ts';
+import { RpcError } from './rpc-error.ts';
+import { Status } from './status.ts';
+
+/** A client or server session. `at` is where the event's words start. None of these may throw. */
+export interface SessionOwner {
+  onRequest(at: number): void;
+  onSettled(at: number): void;
+  onFailed(at: number): void;
+  onCancelled(at: number): void;
+  /** The last event. The session's number is free from now on. */
+  onDown(reason: string): void;
+}
+
+/** Somebody who found no send slot. */
+export interface SlotWaiter {
+  onSlotsFree(): void;
+}
+
+export class FabricContext {
+  readonly fabric: NativeOptions['fabric'];
+  readonly native: NativeContext;
+  readonly outgoing: Outgoing;
+  /** True for the first event of a batch, when the time of the turn is still fresh. */
+  firstOfBatch = false;
+
+  readonly #sessions: (SessionOwner | undefined)[] = [];
+  #waiters = new Set<SlotWaiter>();
+  #sessionCount = 0;
+
+  constructor(fabric: NativeOptions['fabric'], native: NativeContext) {
+    this.fabric = fabric;
+    this.native = native;
+    this.outgoing = new Outgoing(native);
+    native.onEvents((count) => this.#dispatch(count));
+  }
+
+  get sessionCount(): number {
+    return this.#sessionCount;
+  }
+
+  /** Time for computing a deadline: read once per turn. */
+  turnNow(): number {
+    if (this.outgoing.turnIsNew) deadlines.refresh(performance.now());
+    return deadlines.now;
+  }
+
+  /** Throws an RpcError that says which limit was hit. The session's events go to `attach`ed owner. */
+  createSession(options: SessionOptions): number {
+    try {
+      return this.native.createSession(options);
+    } catch (cause) {
+      throw RpcError.from(cause, Status.RESOURCE_EXHAUSTED);
+    }
+  }
+
+  attach(session: number, owner: SessionOwner): void {
+    this.#sessions[session] = owner;
+    ++this.#sessionCount;
+  }
+
+  /** Ends a session. Its calls fail, then `onDown` follows. What is staged is flushed first, so that native code knows every call. */
+  closeSession(session: number, reason: string): void {
+    this.outgoing.flush();
+    this.native.closeSession(session, reason);
+  }
+
+  /** Calls `waiter.onSlotsFree()` once when send slots are free again. */
+  awaitSlots(waiter: SlotWaiter): void {
+    this.#waiters.add(waiter);
+    this.native.control[Ctl.wantSlots] = 1;
+  }
+
+  allocBuffer(bytes: number): Lease {
+    const block = this.native.allocBlock(bytes);
+    if (block === 0) {
+      throw new RpcError(
+        Status.RESOURCE_EXHAUSTED,
+        `allocBuffer: no room for ${bytes} bytes in the arena; release leases, or raise arenaBytes (default ${arenaBytes.default}) in configure()`,
+        { sent: 'no' },
+      );
+    }
+    return new BlockLease(this.native, block, this.native.blockBuffer(block), 0, bytes);
+  }
+
+  registerBuffer(buffer: ArrayBuffer): void {
+    const why = this.outgoing.register(buffer);
+    if (why !== '') throw new RpcError(Status.RESOURCE_EXHAUSTED, `registerBuffer: ${why}`, { sent: 'no' });
+  }
+
+  /** The block behind a lease of this context, 0 if it belongs to another. */
+  blockOf(lease: BlockLease): number {
+    return lease.native === this.native ? lease.block : 0;
+  }
+
+  /** The registration key of a buffer, for tests and `info`. */
+  keyOf(buffer: ArrayBuffer): number {
+    return bufferKey(buffer);
+  }
+
+  #dispatch(count: number): void {
+    const events = this.native.events;
+    deadlines.refresh(performance.now());
+    this.firstOfBatch = true;
+    for (let at = 0, end = count * Ev.words; at < end; at += Ev.words) {
+      const session = events[at + Ev.session]!;
+      try {
+        this.#handle(events[at + Ev.kind]!, session, at, events);
+      } catch (error) {
+        // Only a fault of this library comes here: user code is caught where it is called. It costs the session, not the process.
+        process.emitWarning(error instanceof Error ? error : String(error), 'RdmaRpcInternalError');
+        if (this.#sessions[session] !== undefined) this.native.closeSession(session, 'internal error');
+      }
+      this.firstOfBatch = false;
+    }
+  }
+
+  #handle(kind: number, session: number, at: number, events: Int32Array): void {
+    switch (kind) {
+      case EvKind.request:
+        this.#sessions[session]?.onRequest(at);
+        break;
+      case EvKind.settled:
+        this.#sessions[session]?.onSettled(at);
+        break;
+      case EvKind.failed:
+        this.#sessions[session]?.onFailed(at);
+        break;
+      case EvKind.cancelled:
+        this.#sessions[session]?.onCancelled(at);
+        break;
+      case EvKind.sent:
+        this.outgoing.sent(events[at + Ev.call]!);
+        break;
+      case EvKind.sessionDown:
+        this.#down(session);
+        break;
+      case EvKind.slotsFree:
+        this.#slotsFree();
+        break;
+      case EvKind.evicted:
+        this.outgoing.evicted(keyFromWords(events[at + Ev.call]!, events[at + Ev.method]!));
+        break;
+    }
+  }
+
+  #down(session: number): void {
+    const owner = this.#sessions[session];
+    if (owner === undefined) return;
+    this.#sessions[session] = undefined;
+    --this.#sessionCount;
+    owner.onDown(this.native.sessionError(session));
+  }
+
+  #slotsFree(): void {
+    const waiters = this.#waiters;
+    this.#waiters = new Set();
+    for (const waiter of waiters) waiter.onSlotsFree();
+  }
+}

@@ -1,0 +1,54 @@
+/** The errors that the runtime itself makes for calls: a text for each native Reason, saying what to do next. */
+import { Reason } from '../native.ts';
+import { RpcError, type Sent } from './rpc-error.ts';
+import { Status, type StatusCode } from './status.ts';
+
+const sentNames: readonly Sent[] = ['no', 'maybe', 'yes'];
+
+/** The `sent` word of an event. */
+export function sentName(word: number): Sent {
+  return sentNames[word] ?? 'maybe';
+}
+
+const codes: Readonly<Record<number, StatusCode>> = {
+  [Reason.sessionLost]: Status.UNAVAILABLE,
+  [Reason.cancelled]: Status.CANCELLED,
+  [Reason.deadline]: Status.DEADLINE_EXCEEDED,
+  [Reason.noMemory]: Status.RESOURCE_EXHAUSTED,
+  [Reason.tooLarge]: Status.RESOURCE_EXHAUSTED,
+  [Reason.registration]: Status.RESOURCE_EXHAUSTED,
+  [Reason.protocol]: Status.INTERNAL,
+};
+
+const texts: Readonly<Record<number, string>> = {
+  [Reason.sessionLost]: 'the connection was lost',
+  [Reason.cancelled]: 'cancelled by the caller',
+  [Reason.deadline]: 'the deadline passed',
+  [Reason.noMemory]:
+    'the arena has no room: release leases earlier, or raise arenaBytes in configure() on the side that is full',
+  [Reason.tooLarge]: 'the message is larger than maxMessageBytes of the side that receives it',
+  [Reason.registration]:
+    'the memory could not be registered: raise RLIMIT_MEMLOCK, or mrCacheBytes in configure()',
+  [Reason.protocol]: 'the peer broke the protocol',
+};
+
+/** A call that ended here for a native reason. `method` is the path of the call, `detail` what else is known. */
+export function failure(reason: number, method: string, sent: Sent, detail = '', cause?: unknown): RpcError {
+  const code = codes[reason] ?? Status.INTERNAL;
+  const text = texts[reason] ?? `unknown reason ${reason}`;
+  return new RpcError(code, `${method}: ${text}${detail === '' ? '' : ` (${detail})`}`, { sent, cause });
+}
+
+export function tooLarge(method: string, bytes: number, limit: number, side: 'server' | 'client'): RpcError {
+  const text = `${method}: a message of ${bytes} bytes, but the ${side} accepts ${limit}; raise maxMessageBytes there`;
+  return new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent: 'no' });
+}
+
+export function queueFull(method: string, queueMax: number): RpcError {
+  const text = `${method}: ${queueMax} calls wait already; make fewer at once, or raise queueMax of the channel`;
+  return new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent: 'no' });
+}
+
+export function unavailable(text: string, sent: Sent = 'no', cause?: unknown): RpcError {
+  return new RpcError(Status.UNAVAILABLE, text, { sent, cause });
+}

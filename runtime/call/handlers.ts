@@ -1,0 +1,67 @@
+/** The methods of a server, by id: filled by `server.add`, read for each request. */
+import type { MessageType, MethodDefinition, ServiceDefinition } from '../codec/types.ts';
+import type { HandlerContext } from './server-call.ts';
+
+export type AnyHandler = (request: unknown, context: HandlerContext) => unknown;
+
+export interface ServerMethod {
+  readonly path: string;
+  readonly requestType: MessageType<unknown, never>;
+  readonly responseType: MessageType<unknown, unknown>;
+  readonly handler: AnyHandler;
+  /** `this` of the handler. */
+  readonly self: object;
+}
+
+export class Handlers {
+  readonly #services = new Set<string>();
+  readonly #paths = new Map<number, string>();
+  readonly #methods = new Map<number, ServerMethod>();
+
+  /** Adds the methods of `service` that `handlers` has; the others answer UNIMPLEMENTED. All or nothing: throws before it adds any. */
+  add(service: ServiceDefinition, handlers: object): void {
+    if (typeof handlers !== 'object' || handlers === null) {
+      throw new TypeError(`${service.fullName}: handlers must be an object or a class instance`);
+    }
+    if (this.#services.has(service.fullName)) {
+      throw new Error(`${service.fullName} has been added already: a service has one set of handlers`);
+    }
+    const found: [MethodDefinition, AnyHandler][] = [];
+    for (const [name, method] of Object.entries(service.methods)) {
+      const other = this.#paths.get(method.id);
+      if (other !== undefined) {
+        throw new Error(`${method.path} has the same method id as ${other}: rename one of them`);
+      }
+      const handler = (handlers as Record<string, unknown>)[name];
+      if (handler === undefined || handler === null) continue;
+      if (typeof handler !== 'function') {
+        throw new TypeError(`${service.fullName}: handler ${name} is a ${typeof handler}, not a function`);
+      }
+      if (method.requestStream || method.responseStream) {
+        throw new Error(`${method.path} is a streaming method: this version serves unary methods only`);
+      }
+      found.push([method, handler as AnyHandler]);
+    }
+    this.#services.add(service.fullName);
+    for (const method of Object.values(service.methods)) this.#paths.set(method.id, method.path);
+    for (const [method, handler] of found) {
+      this.#methods.set(method.id | 0, {
+        path: method.path,
+        requestType: method.requestType as MessageType<unknown, never>,
+        responseType: method.responseType,
+        handler,
+        self: handlers,
+      });
+    }
+  }
+
+  /** By the id as an event's signed word has it. */
+  find(id: number): ServerMethod | undefined {
+    return this.#methods.get(id);
+  }
+
+  /** The name of a method without a handler, for its error; by signed id. */
+  pathOf(id: number): string | undefined {
+    return this.#paths.get(id >>> 0);
+  }
+}

@@ -1,0 +1,105 @@
+/**
+ * Takes a message out of the place that an event names: the session's receive slab, where everything is copied out since it is
+ * valid during the callback only, or an arena block, of which large `bytes` fields become views. Owned by a session.
+ */
+import { Source } from '../codec/source.ts';
+import type { MessageType } from '../codec/types.ts';
+import { leaseBytes } from '../limits.ts';
+import { Ev, type NativeContext } from '../native.ts';
+import { BlockLease, setLease } from './lease.ts';
+import type { Metadata } from './metadata.ts';
+import { decodeMetadata, metadataFault } from './metadata-wire.ts';
+
+const nothing = new Uint8Array(0);
+
+export class Incoming {
+  readonly #native: NativeContext;
+  readonly #events: Int32Array;
+  readonly #slab: Source = new Source();
+  readonly #block: Source = new Source();
+
+  constructor(native: NativeContext, session: number) {
+    this.#native = native;
+    this.#events = native.events;
+    this.#slab.reset(new Uint8Array(native.receiveSlab(session)));
+    this.#block.leaseBytes = leaseBytes;
+  }
+
+  /** The message of the event at `at`. Throws CodecError. `into`: the lease that it may have been written into. */
+  message<T>(at: number, type: MessageType<T, never>, into: BlockLease | undefined): T {
+    const events = this.#events;
+    const region = events[at + Ev.region]!;
+    const bytes = events[at + Ev.messageBytes]!;
+    if (region > 0) return this.#leased(region, events[at + Ev.offset]!, bytes, type, into);
+    const start = events[at + Ev.offset]! + events[at + Ev.metadataBytes]!;
+    return type.decodeFrom(this.#slab, start, start + bytes);
+  }
+
+  /** The text of an error response. */
+  text(at: number): string {
+    const events = this.#events;
+    const region = events[at + Ev.region]!;
+    const bytes = events[at + Ev.messageBytes]!;
+    if (region > 0) {
+      this.#native.releaseBlock(region);
+      return 'an error whose text is too long';
+    }
+    const start = events[at + Ev.offset]! + events[at + Ev.metadataBytes]!;
+    return new TextDecoder().decode(this.#slab.bytes.subarray(start, start + bytes));
+  }
+
+  /** Gives back what the event brought, unread. */
+  discard(at: number): void {
+    const region = this.#events[at + Ev.region]!;
+    if (region > 0) this.#native.releaseBlock(region);
+  }
+
+  /** A copy of the event's metadata, undefined for none, a text for why it is malformed. */
+  metadataBytes(at: number): Uint8Array | string | undefined {
+    const bytes = this.#events[at + Ev.metadataBytes]!;
+    if (bytes === 0) return undefined;
+    const start = this.#metadataAt(at);
+    const why = metadataFault(this.#slab.bytes, start, start + bytes);
+    return why === '' ? this.#slab.bytes.slice(start, start + bytes) : why;
+  }
+
+  /** The event's metadata; undefined for none or malformed. */
+  metadata(at: number): Metadata | undefined {
+    const bytes = this.metadataBytes(at);
+    return bytes instanceof Uint8Array ? decodeMetadata(bytes, 0, bytes.byteLength) : undefined;
+  }
+
+  #metadataAt(at: number): number {
+    const inBlock = this.#events[at + Ev.region]! > 0;
+    return this.#events[at + (inBlock ? Ev.metadataOffset : Ev.offset)]!;
+  }
+
+  #leased<T>(
+    block: number,
+    at: number,
+    bytes: number,
+    type: MessageType<T, never>,
+    into: BlockLease | undefined,
+  ): T {
+    const native = this.#native;
+    const source = this.#block;
+    const buffer = native.blockBuffer(block);
+    source.reset(new Uint8Array(buffer));
+    let leased = false;
+    try {
+      const message = type.decodeFrom(source, at, at + bytes);
+      leased = source.leases > 0;
+      if (leased && into?.block === block) {
+        // The caller's lease holds the block already, so the reference that came with the event is one too many.
+        leased = false;
+        setLease(message as object, into);
+      } else if (leased) {
+        setLease(message as object, new BlockLease(native, block, buffer, at, bytes));
+      }
+      return message;
+    } finally {
+      source.reset(nothing);
+      if (!leased) native.releaseBlock(block);
+    }
+  }
+}

@@ -1,0 +1,80 @@
+/**
+ * The wire form of Metadata: [u8 key length][key][u16 LE value length][value], repeated (docs/WIRE.md). Written by the
+ * submission path, read on arrival; what arrives is checked as a whole before any of it is used.
+ */
+import { Buffer } from 'node:buffer';
+import { metadataBytes, metadataEntries } from '../limits.ts';
+import { Metadata, valueBytes } from './metadata.ts';
+
+const dash = 0x2d;
+const dot = 0x2e;
+const underscore = 0x5f;
+
+/** The wire form in memory of its own. Throws a RangeError that names the limit when it is larger than 8 KiB. */
+export function encodeMetadata(metadata: Metadata): Uint8Array {
+  const parts: Uint8Array[] = [];
+  let total = 0;
+  for (const [key, value] of metadata) {
+    const bytes = valueBytes(value);
+    total += 3 + key.length + bytes.byteLength;
+    if (total > metadataBytes) {
+      throw new RangeError(
+        `metadata is larger than ${metadataBytes} bytes: send large values in the message`,
+      );
+    }
+    const head = Buffer.allocUnsafe(3 + key.length);
+    head[0] = key.length;
+    head.write(key, 1, 'latin1');
+    head.writeUInt16LE(bytes.byteLength, 1 + key.length);
+    parts.push(head, bytes);
+  }
+  return Buffer.concat(parts, total);
+}
+
+function keyByte(byte: number): boolean {
+  return (
+    (byte >= 0x61 && byte <= 0x7a) ||
+    (byte >= 0x30 && byte <= 0x39) ||
+    byte === dash ||
+    byte === underscore ||
+    byte === dot
+  );
+}
+
+/** Why bytes [at, end) are no valid metadata, or an empty string. */
+export function metadataFault(bytes: Uint8Array, at: number, end: number): string {
+  if (end - at > metadataBytes) return `metadata of ${end - at} bytes, the limit is ${metadataBytes}`;
+  let entries = 0;
+  while (at < end) {
+    if (++entries > metadataEntries) return `more than ${metadataEntries} metadata entries`;
+    const keyLength = bytes[at++]!;
+    if (keyLength === 0) return 'an empty metadata key';
+    if (keyLength + 2 > end - at) return 'metadata cut off in a key';
+    for (let i = 0; i < keyLength; ++i) {
+      if (!keyByte(bytes[at + i]!)) return 'a metadata key with a character that is not allowed';
+    }
+    at += keyLength;
+    const valueLength = bytes[at]! | (bytes[at + 1]! << 8);
+    at += 2;
+    if (valueLength > end - at) return 'metadata cut off in a value';
+    at += valueLength;
+  }
+  return '';
+}
+
+/** Metadata out of bytes that `metadataFault` has passed. Values are copies; text that is no UTF-8 gets replacement characters. */
+export function decodeMetadata(bytes: Uint8Array, at: number, end: number): Metadata {
+  const metadata = new Metadata();
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  while (at < end) {
+    const keyEnd = at + 1 + buffer[at]!;
+    const key = buffer.toString('latin1', at + 1, keyEnd);
+    const valueEnd = keyEnd + 2 + buffer.readUInt16LE(keyEnd);
+    const value = key.endsWith('-bin')
+      ? new Uint8Array(buffer.subarray(keyEnd + 2, valueEnd))
+      : buffer.toString('utf8', keyEnd + 2, valueEnd);
+    metadata.append(key, value);
+    at = valueEnd;
+  }
+  return metadata;
+}

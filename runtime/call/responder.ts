@@ -1,0 +1,146 @@
+/**
+ * Sends what a server session answers: responses, errors, refusals. Those that find no send slot wait here, never more than the
+ * session has calls in flight. Owned by a ServerSession, on its JS thread.
+ */
+import { errorTextBytes } from '../limits.ts';
+import { notRun, Reason, SubOp } from '../native.ts';
+import type { FabricContext, SlotWaiter } from './fabric-context.ts';
+import { Metadata } from './metadata.ts';
+import { encodeMetadata } from './metadata-wire.ts';
+import { noSlot, type Target } from './outgoing.ts';
+import { RpcError } from './rpc-error.ts';
+import { ServerCall } from './server-call.ts';
+import { Status } from './status.ts';
+
+/** Told about a handler's error that is no RpcError, or a response that cannot be encoded. The caller only learns INTERNAL. */
+export type OnHandlerError = (error: unknown, method: string) => void;
+
+interface ErrorAnswer {
+  readonly handle: number;
+  /** Status code, with the `notRun` bit. */
+  readonly status: number;
+  readonly text: string;
+  readonly metadata: Uint8Array | undefined;
+}
+
+/** The trailer and the error's own metadata together. What is too large is left out: the status matters more. */
+function errorMetadata(trailer: Metadata | undefined, own: Metadata | undefined): Uint8Array | undefined {
+  const entries = [...(trailer ?? []), ...(own ?? [])];
+  if (entries.length === 0) return undefined;
+  try {
+    return encodeMetadata(new Metadata(entries));
+  } catch {
+    return undefined;
+  }
+}
+
+export class Responder implements SlotWaiter {
+  /** The session is over: nothing can be answered any more. */
+  down = false;
+
+  readonly #context: FabricContext;
+  readonly #target: Target;
+  readonly #onHandlerError: OnHandlerError;
+  #waiting: (ServerCall | ErrorAnswer)[] = [];
+
+  constructor(context: FabricContext, target: Target, onHandlerError: OnHandlerError) {
+    this.#context = context;
+    this.#target = target;
+    this.#onHandlerError = onHandlerError;
+  }
+
+  stop(): void {
+    this.down = true;
+    this.#waiting = [];
+  }
+
+  answer(call: ServerCall, response: unknown): void {
+    call.finish();
+    if (this.down) return;
+    let result: number;
+    try {
+      const trailer = call.givenTrailer;
+      result = this.#context.outgoing.submit(
+        SubOp.response,
+        this.#target,
+        call.handle,
+        Status.OK,
+        0,
+        call.definition.responseType,
+        response,
+        trailer === undefined || trailer.size === 0 ? undefined : encodeMetadata(trailer),
+        0,
+      );
+    } catch (error) {
+      this.fail(call, error);
+      return;
+    }
+    if (result >= 0) return;
+    if (result === noSlot) {
+      call.response = response;
+      this.#wait(call);
+    } else {
+      this.#send({
+        handle: call.handle,
+        status: Status.RESOURCE_EXHAUSTED,
+        text: this.#refusalText(call, -result),
+        metadata: undefined,
+      });
+    }
+  }
+
+  /** Answers with what a handler threw. */
+  fail(call: ServerCall, error: unknown): void {
+    call.finish();
+    const known = error instanceof RpcError ? error : undefined;
+    if (known === undefined) this.#onHandlerError(error, call.method);
+    if (this.down) return;
+    this.#send({
+      handle: call.handle,
+      status: known?.code ?? Status.INTERNAL,
+      text: known?.rawMessage ?? `${call.method}: the handler failed`,
+      metadata: errorMetadata(call.givenTrailer, known?.metadata),
+    });
+  }
+
+  /** Answers a request whose handler has not been and will not be run. */
+  refuse(handle: number, status: number, text: string): void {
+    this.#send({ handle, status: status | notRun, text, metadata: undefined });
+  }
+
+  onSlotsFree(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const answer of waiting) {
+      if (answer instanceof ServerCall) this.answer(answer, answer.response);
+      else this.#send(answer);
+    }
+  }
+
+  #send(answer: ErrorAnswer): void {
+    if (this.down) return;
+    const result = this.#context.outgoing.submitText(
+      SubOp.response,
+      this.#target,
+      answer.handle,
+      answer.status,
+      answer.text,
+      errorTextBytes,
+      answer.metadata,
+    );
+    if (result === noSlot) this.#wait(answer);
+  }
+
+  #wait(answer: ServerCall | ErrorAnswer): void {
+    this.#waiting.push(answer);
+    this.#context.awaitSlots(this);
+  }
+
+  #refusalText(call: ServerCall, reason: number): string {
+    if (reason !== Reason.tooLarge) {
+      return `${call.method}: no memory for the response: raise arenaBytes or mrCacheBytes in configure() on the server`;
+    }
+    const bytes = this.#context.outgoing.refusedBytes;
+    return `${call.method}: a response of ${bytes} bytes, but the client accepts ${this.#target.maxMessageBytes}; raise maxMessageBytes there`;
+  }
+}

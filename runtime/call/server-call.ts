@@ -1,0 +1,119 @@
+/**
+ * One request on the server, from its event to its response. It is also the `context` that the handler gets: what a handler does not ask for
+ * (metadata, signal, trailer) is not made. Owned by its ServerSession, on its JS thread.
+ */
+
+import { deadlines } from './deadlines.ts';
+import type { ServerMethod } from './handlers.ts';
+import { Metadata } from './metadata.ts';
+import { decodeMetadata } from './metadata-wire.ts';
+import { RpcError } from './rpc-error.ts';
+import { Status } from './status.ts';
+import type { DeadlineOwner } from './timer-wheel.ts';
+
+/** What a handler knows of its call besides the request. */
+export interface HandlerContext {
+  /** `pkg.Service/Method` */
+  readonly method: string;
+  /** Who calls: the address of its sideband connection and the name that it gave itself. Not authenticated. */
+  readonly peer: string;
+  /** As the client sent it. */
+  readonly metadata: Metadata;
+  /** Metadata to send back with the response or error. */
+  readonly trailer: Metadata;
+  /** Fires when the client cancels, the deadline passes or the connection is lost; its reason is an RpcError. */
+  readonly signal: AbortSignal;
+  /** Time left in ms, never below 0; undefined when the client set no limit. Pass it on to calls made for this one. */
+  timeoutMs(): number | undefined;
+}
+
+export class ServerCall implements HandlerContext, DeadlineOwner {
+  readonly peer: string;
+  /** For the response. */
+  readonly handle: number;
+  readonly definition: ServerMethod;
+  /** 0: none. */
+  readonly deadlineMs: number;
+  previous: ServerCall | undefined;
+  next: ServerCall | undefined;
+  /** The response, while it waits for a send slot. */
+  response: unknown;
+
+  readonly #metadataBytes: Uint8Array | undefined;
+  #metadata: Metadata | undefined;
+  #trailer: Metadata | undefined;
+  #controller: AbortController | undefined;
+  #aborted: RpcError | undefined;
+  #timer = -1;
+
+  constructor(
+    peer: string,
+    handle: number,
+    definition: ServerMethod,
+    deadlineMs: number,
+    metadataBytes: Uint8Array | undefined,
+  ) {
+    this.peer = peer;
+    this.handle = handle;
+    this.definition = definition;
+    this.deadlineMs = deadlineMs;
+    this.#metadataBytes = metadataBytes;
+  }
+
+  get method(): string {
+    return this.definition.path;
+  }
+
+  get metadata(): Metadata {
+    const bytes = this.#metadataBytes;
+    this.#metadata ??= bytes === undefined ? new Metadata() : decodeMetadata(bytes, 0, bytes.byteLength);
+    return this.#metadata;
+  }
+
+  get trailer(): Metadata {
+    this.#trailer ??= new Metadata();
+    return this.#trailer;
+  }
+
+  /** The trailer if the handler has touched it. */
+  get givenTrailer(): Metadata | undefined {
+    return this.#trailer;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#aborted !== undefined) this.#controller.abort(this.#aborted);
+      else if (this.deadlineMs !== 0) this.#timer = deadlines.add(this.deadlineMs, this, 0);
+    }
+    return this.#controller.signal;
+  }
+
+  timeoutMs(): number | undefined {
+    return this.deadlineMs === 0 ? undefined : Math.max(0, this.deadlineMs - performance.now());
+  }
+
+  onDeadline(): void {
+    this.#timer = -1;
+    this.abort(new RpcError(Status.DEADLINE_EXCEEDED, `${this.method}: the deadline passed`));
+  }
+
+  /** Tells the handler that nobody waits any more. Only the first reason counts. */
+  abort(reason: RpcError): void {
+    if (this.#aborted !== undefined) return;
+    this.#aborted = reason;
+    this.#stopTimer();
+    this.#controller?.abort(reason);
+  }
+
+  /** The handler is done. */
+  finish(): void {
+    this.#stopTimer();
+  }
+
+  #stopTimer(): void {
+    if (this.#timer === -1) return;
+    deadlines.remove(this.#timer);
+    this.#timer = -1;
+  }
+}

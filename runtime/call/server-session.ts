@@ -1,0 +1,182 @@
+/**
+ * The server half of a session: takes each request to its handler and the handler's result back. Sync handlers answer within the
+ * event's callback; async ones are kept in a list until they are done. Owned by a server, on its JS thread.
+ */
+import { Ev } from '../native.ts';
+import { deadlines } from './deadlines.ts';
+import type { FabricContext, SessionOwner } from './fabric-context.ts';
+import type { Handlers, ServerMethod } from './handlers.ts';
+import { Incoming } from './incoming.ts';
+import type { Target } from './outgoing.ts';
+import { type OnHandlerError, Responder } from './responder.ts';
+import { RpcError } from './rpc-error.ts';
+import { ServerCall } from './server-call.ts';
+import { Status } from './status.ts';
+
+export interface ServerSessionListener {
+  readonly onHandlerError: OnHandlerError;
+  onSessionDown(session: ServerSession, reason: string): void;
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return (
+    typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
+  );
+}
+
+export class ServerSession implements SessionOwner {
+  readonly target: Target;
+  readonly peer: string;
+  /** Once set, new requests are refused with UNAVAILABLE. */
+  draining = false;
+
+  readonly #context: FabricContext;
+  readonly #handlers: Handlers;
+  readonly #listener: ServerSessionListener;
+  readonly #responder: Responder;
+  readonly #incoming: Incoming;
+  readonly #events: Int32Array;
+  /** Calls of async handlers, newest first. */
+  #first: ServerCall | undefined;
+
+  constructor(
+    context: FabricContext,
+    target: Target,
+    peer: string,
+    handlers: Handlers,
+    listener: ServerSessionListener,
+  ) {
+    this.target = target;
+    this.peer = peer;
+    this.#context = context;
+    this.#handlers = handlers;
+    this.#listener = listener;
+    this.#responder = new Responder(context, target, listener.onHandlerError);
+    this.#events = context.native.events;
+    this.#incoming = new Incoming(context.native, target.session);
+    context.attach(target.session, this);
+  }
+
+  onRequest(at: number): void {
+    const handle = this.#events[at + Ev.call]!;
+    const method = this.#handlers.find(this.#events[at + Ev.method]!);
+    if (method === undefined || this.draining) {
+      this.#turnAway(at, handle, method);
+      return;
+    }
+    const timeoutUs = this.#events[at + Ev.timeoutUs]! >>> 0;
+    let deadlineMs = 0;
+    if (timeoutUs !== 0) {
+      // Counted from the batch's start, as native code did; handlers of the same batch may have taken long since.
+      deadlineMs = deadlines.now + timeoutUs / 1000;
+      if (!this.#context.firstOfBatch && performance.now() >= deadlineMs) {
+        this.#incoming.discard(at);
+        const text = `${method.path}: the deadline passed before the handler started`;
+        this.#responder.refuse(handle, Status.DEADLINE_EXCEEDED, text);
+        return;
+      }
+    }
+    const metadata = this.#events[at + Ev.metadataBytes] === 0 ? undefined : this.#incoming.metadataBytes(at);
+    if (typeof metadata === 'string') {
+      this.#incoming.discard(at);
+      this.#responder.refuse(handle, Status.INTERNAL, `${method.path}: malformed metadata: ${metadata}`);
+      return;
+    }
+    let request: unknown;
+    try {
+      request = this.#incoming.message(at, method.requestType, undefined);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      this.#responder.refuse(
+        handle,
+        Status.INTERNAL,
+        `${method.path}: the request cannot be decoded: ${why}`,
+      );
+      return;
+    }
+    this.#run(new ServerCall(this.peer, handle, method, deadlineMs, metadata), request);
+  }
+
+  onCancelled(at: number): void {
+    const handle = this.#events[at + Ev.call]!;
+    let call = this.#first;
+    while (call !== undefined && call.handle !== handle) call = call.next;
+    if (call === undefined) return;
+    const late = this.#events[at + Ev.method] === Status.DEADLINE_EXCEEDED;
+    call.abort(
+      late
+        ? new RpcError(Status.DEADLINE_EXCEEDED, `${call.method}: the deadline passed`)
+        : new RpcError(Status.CANCELLED, `${call.method}: cancelled by the client`),
+    );
+  }
+
+  onDown(reason: string): void {
+    this.#responder.stop();
+    for (let call = this.#first; call !== undefined; call = call.next) {
+      call.abort(new RpcError(Status.CANCELLED, `${call.method}: the connection was lost: ${reason}`));
+    }
+    this.#listener.onSessionDown(this, reason);
+  }
+
+  /** Events of calls that this side has made; a server makes none. */
+  onSettled(at: number): void {
+    this.#incoming.discard(at);
+  }
+
+  onFailed(): void {}
+
+  #turnAway(at: number, handle: number, method: ServerMethod | undefined): void {
+    this.#incoming.discard(at);
+    if (method !== undefined) {
+      this.#responder.refuse(handle, Status.UNAVAILABLE, 'the server is shutting down');
+      return;
+    }
+    const id = this.#events[at + Ev.method]!;
+    const name = this.#handlers.pathOf(id) ?? `method id ${id >>> 0}`;
+    this.#responder.refuse(handle, Status.UNIMPLEMENTED, `${name} is not implemented by this server`);
+  }
+
+  #run(call: ServerCall, request: unknown): void {
+    const { handler, self } = call.definition;
+    let result: unknown;
+    try {
+      result = handler.call(self, request, call);
+    } catch (error) {
+      this.#responder.fail(call, error);
+      return;
+    }
+    if (isThenable(result)) {
+      this.#link(call);
+      void this.#finish(call, result);
+    } else {
+      this.#responder.answer(call, result);
+    }
+  }
+
+  async #finish(call: ServerCall, result: PromiseLike<unknown>): Promise<void> {
+    let response: unknown;
+    try {
+      response = await result;
+    } catch (error) {
+      this.#unlink(call);
+      this.#responder.fail(call, error);
+      return;
+    }
+    this.#unlink(call);
+    this.#responder.answer(call, response);
+  }
+
+  #link(call: ServerCall): void {
+    call.next = this.#first;
+    if (this.#first !== undefined) this.#first.previous = call;
+    this.#first = call;
+  }
+
+  #unlink(call: ServerCall): void {
+    if (call.previous === undefined) this.#first = call.next;
+    else call.previous.next = call.next;
+    if (call.next !== undefined) call.next.previous = call.previous;
+    call.previous = undefined;
+    call.next = undefined;
+  }
+}

@@ -1,0 +1,36 @@
+/** The gRPC status codes: the numbers on the wire and in `RpcError.code`, and their names. */
+
+export const Status = {
+  OK: 0,
+  CANCELLED: 1,
+  UNKNOWN: 2,
+  INVALID_ARGUMENT: 3,
+  DEADLINE_EXCEEDED: 4,
+  NOT_FOUND: 5,
+  ALREADY_EXISTS: 6,
+  PERMISSION_DENIED: 7,
+  RESOURCE_EXHAUSTED: 8,
+  FAILED_PRECONDITION: 9,
+  ABORTED: 10,
+  OUT_OF_RANGE: 11,
+  UNIMPLEMENTED: 12,
+  INTERNAL: 13,
+  UNAVAILABLE: 14,
+  DATA_LOSS: 15,
+  UNAUTHENTICATED: 16,
+} as const;
+
+export type StatusName = keyof typeof Status;
+export type StatusCode = (typeof Status)[StatusName];
+
+const names = Object.keys(Status) as StatusName[];
+
+/** The name of a code; `UNKNOWN` for a number that is none. */
+export function statusName(code: number): StatusName {
+  return names[code] ?? 'UNKNOWN';
+}
+
+/** A code as it came from a peer: anything that is no error code becomes UNKNOWN. */
+export function errorCode(code: number): StatusCode {
+  return Number.isInteger(code) && code >= 1 && code < names.length ? (code as StatusCode) : Status.UNKNOWN;
+}

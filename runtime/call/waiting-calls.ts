@@ -1,0 +1,98 @@
+/**
+ * Calls of a channel that have not been sent: no connection yet, no free call slot or no free send slot. A bounded queue that calls leave at its
+ * head, by deadline or by cancel. Owned by a channel, on its JS thread.
+ */
+
+import { Reason } from '../native.ts';
+import type { CallExtras, CallPlace } from './call-extras.ts';
+import type { ClientMethod } from './client-method.ts';
+import { deadlines } from './deadlines.ts';
+import { failure } from './failure.ts';
+import type { DeadlineOwner } from './timer-wheel.ts';
+
+export type Resolve = (value: unknown) => void;
+export type Reject = (error: Error) => void;
+
+export class WaitingCall implements DeadlineOwner, CallPlace {
+  readonly method: ClientMethod;
+  readonly request: unknown;
+  /** 0: none. */
+  readonly deadlineMs: number;
+  readonly extras: CallExtras | undefined;
+  readonly resolve: Resolve;
+  readonly reject: Reject;
+  readonly queue: WaitingCalls;
+  timer = -1;
+  previous: WaitingCall | undefined;
+  next: WaitingCall | undefined;
+
+  constructor(
+    queue: WaitingCalls,
+    method: ClientMethod,
+    request: unknown,
+    deadlineMs: number,
+    extras: CallExtras | undefined,
+    resolve: Resolve,
+    reject: Reject,
+  ) {
+    this.queue = queue;
+    this.method = method;
+    this.request = request;
+    this.deadlineMs = deadlineMs;
+    this.extras = extras;
+    this.resolve = resolve;
+    this.reject = reject;
+  }
+
+  onDeadline(): void {
+    this.timer = -1;
+    this.queue.fail(this, failure(Reason.deadline, this.method.path, 'no', 'while waiting to be sent'));
+  }
+
+  cancelCall(): void {
+    this.queue.fail(this, failure(Reason.cancelled, this.method.path, 'no', '', this.extras?.signal?.reason));
+  }
+}
+
+export class WaitingCalls {
+  size = 0;
+  #head: WaitingCall | undefined;
+  #tail: WaitingCall | undefined;
+
+  get head(): WaitingCall | undefined {
+    return this.#head;
+  }
+
+  /** Appends a call. The caller has looked at `size`. */
+  push(call: WaitingCall): void {
+    call.previous = this.#tail;
+    if (this.#tail === undefined) this.#head = call;
+    else this.#tail.next = call;
+    this.#tail = call;
+    ++this.size;
+    if (call.deadlineMs !== 0) call.timer = deadlines.add(call.deadlineMs, call, 0);
+    call.extras?.watch(call, 0);
+  }
+
+  /** Takes a call out; its deadline and signal are somebody else's business from now on. */
+  remove(call: WaitingCall): void {
+    if (call.previous === undefined) this.#head = call.next;
+    else call.previous.next = call.next;
+    if (call.next === undefined) this.#tail = call.previous;
+    else call.next.previous = call.previous;
+    --this.size;
+    if (call.timer !== -1) deadlines.remove(call.timer);
+    call.timer = -1;
+  }
+
+  fail(call: WaitingCall, error: Error): void {
+    this.remove(call);
+    call.extras?.unwatch();
+    call.reject(error);
+  }
+
+  /** Rejects every call with what `errorFor` makes for its method. */
+  failAll(errorFor: (method: ClientMethod) => Error): void {
+    for (let call = this.#head; call !== undefined; call = this.#head) this.fail(call, errorFor(call.method));
+  }
+}

@@ -1,0 +1,46 @@
+/** The addresses that users type, `host:port` or `unix:/path`: the place of the sideband socket. Used by server and channel. */
+import type { AddressInfo } from 'node:net';
+
+export type Address =
+  | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
+  | { readonly kind: 'unix'; readonly path: string };
+
+/** sockaddr_un holds 108 bytes with the final zero. */
+const unixPathBytes = 107;
+
+function bad(text: string, why: string): TypeError {
+  return new TypeError(
+    `address ${JSON.stringify(text)}: ${why}; use 'host:port', '[ipv6]:port' or 'unix:/path'`,
+  );
+}
+
+/** Throws a TypeError that says what is wrong with the address. Port 0 is allowed (for listening). */
+export function parseAddress(text: string): Address {
+  if (typeof text !== 'string') throw bad(String(text), 'not a string');
+  if (text.startsWith('unix:')) {
+    const path = text.slice('unix:'.length);
+    if (path === '') throw bad(text, 'no path');
+    if (path.includes('\0')) throw bad(text, 'a zero byte in the path');
+    if (Buffer.byteLength(path) > unixPathBytes)
+      throw bad(text, `the path is longer than ${unixPathBytes} bytes`);
+    return { kind: 'unix', path };
+  }
+  const match = /^(?:\[([0-9a-fA-F:.%]+[^\]]*)\]|([^:[\]]+)):(\d{1,5})$/.exec(text);
+  if (match === null) throw bad(text, 'not understood');
+  const host = match[1] ?? match[2]!;
+  const port = Number(match[3]);
+  if (port > 65_535) throw bad(text, 'the port is above 65535');
+  return { kind: 'tcp', host, port };
+}
+
+export function formatAddress(address: Address): string {
+  if (address.kind === 'unix') return `unix:${address.path}`;
+  return `${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`;
+}
+
+/** What a listening socket is bound to, in the form that a client connects to. */
+export function boundAddress(bound: AddressInfo | string | null): string {
+  if (bound === null) throw new Error('the socket is not listening');
+  if (typeof bound === 'string') return formatAddress({ kind: 'unix', path: bound });
+  return formatAddress({ kind: 'tcp', host: bound.address, port: bound.port });
+}

@@ -1,0 +1,109 @@
+/**
+ * The client's side of the handshake: hello, welcome, then for each fabric in turn attach, attached, ready. A fabric that cannot
+ * connect is skipped with a log line that says why. Called by a channel.
+ */
+import type { FabricName } from '../call/contexts.ts';
+import { unavailable } from '../call/failure.ts';
+import { RpcError } from '../call/rpc-error.ts';
+import { errorCode } from '../call/status.ts';
+import { type Frame, type FrameType, magic, type Refusal, version, type Welcome } from './frames.ts';
+import { hostIdentity } from './host.ts';
+import type { Link } from './link.ts';
+import {
+  discardSession,
+  type LocalSide,
+  localLimits,
+  type Prepared,
+  prepareSession,
+} from './session-setup.ts';
+
+export interface Connection extends Prepared {
+  readonly fabric: FabricName;
+  /** Agreed. */
+  readonly inflightMax: number;
+  readonly serverIdentity: string;
+}
+
+/** The next frame, which must be of one of these types. A refusal, or anything else, throws. */
+async function expect<T extends FrameType>(link: Link, ...types: T[]): Promise<Extract<Frame, { type: T }>> {
+  const frame = await link.receive();
+  if ((types as FrameType[]).includes(frame.type)) return frame as Extract<Frame, { type: T }>;
+  if (frame.type === 'refusal') throw refused(frame);
+  if (frame.type === 'bye') throw new Error(frame.reason);
+  throw new Error(`the server sent ${frame.type} instead of ${types.join(' or ')}`);
+}
+
+function refused(refusal: Refusal): RpcError {
+  return new RpcError(errorCode(refusal.code), `the server refused the connection: ${refusal.message}`, {
+    sent: 'no',
+  });
+}
+
+/** Resolves with a session that is connected at both ends. Rejects when the link ends, which is also how a caller gives up. */
+export async function connectOver(link: Link, side: LocalSide): Promise<Connection> {
+  link.send({
+    type: 'hello',
+    magic,
+    version,
+    features: 0,
+    limits: localLimits(side),
+    fabrics: side.fabrics.map((name) => ({ name, host: hostIdentity() })),
+    identity: side.identity,
+  });
+  const welcome = await expect(link, 'welcome');
+  if (welcome.limits.inflightMax > side.inflightMax) {
+    throw new Error(
+      `the server agreed to ${welcome.limits.inflightMax} calls in flight, asked were ${side.inflightMax}`,
+    );
+  }
+  const reasons: string[] = [];
+  for (const fabric of side.fabrics) {
+    if (!welcome.fabrics.includes(fabric)) continue;
+    const connected = await tryFabric(link, side, fabric, welcome);
+    if (typeof connected !== 'string') return connected;
+    const reason = `${fabric}: ${connected}`;
+    reasons.push(reason);
+    side.log(`fabric skipped: ${reason}`);
+  }
+  const offered = side.fabrics.join(', ');
+  throw unavailable(
+    reasons.length > 0
+      ? `no fabric connects (${reasons.join('; ')})`
+      : `no fabric in common: here ${offered}; shm needs both processes on one host and in one pid namespace`,
+  );
+}
+
+async function tryFabric(
+  link: Link,
+  side: LocalSide,
+  fabric: FabricName,
+  welcome: Welcome,
+): Promise<Connection | string> {
+  const { inflightMax } = welcome.limits;
+  let prepared: Prepared;
+  try {
+    prepared = prepareSession(side, fabric, welcome.limits, inflightMax);
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+  const { context, target } = prepared;
+  try {
+    link.send({ type: 'attach', fabric, address: context.native.sessionAddress(target.session) });
+    const answer = await expect(link, 'attached', 'unreachable');
+    if (answer.type === 'unreachable') {
+      discardSession(prepared, answer.reason);
+      return answer.reason;
+    }
+    const why = context.native.connectSession(target.session, answer.address);
+    if (why !== '') {
+      discardSession(prepared, why);
+      link.send({ type: 'unreachable', reason: why });
+      return why;
+    }
+  } catch (error) {
+    discardSession(prepared, error instanceof Error ? error.message : String(error));
+    throw error;
+  }
+  link.send({ type: 'ready' });
+  return { ...prepared, fabric, inflightMax, serverIdentity: welcome.identity };
+}

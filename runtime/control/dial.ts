@@ -1,0 +1,30 @@
+/** Opens a sideband connection to a server's address. Used by a channel. */
+import { connect, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { Address } from './address.ts';
+
+/** Opens a connection; gives up when the signal fires. */
+export type Dial = (signal: AbortSignal) => Promise<Duplex>;
+
+export function socketDial(address: Address): Dial {
+  return (signal) =>
+    new Promise((resolve, reject) => {
+      const socket: Socket =
+        address.kind === 'unix'
+          ? connect({ path: address.path })
+          : connect({ host: address.host, port: address.port, noDelay: true });
+      const giveUp = (): void => {
+        socket.destroy();
+        reject(signal.reason);
+      };
+      signal.addEventListener('abort', giveUp, { once: true });
+      socket.once('error', reject);
+      socket.once('connect', () => {
+        signal.removeEventListener('abort', giveUp);
+        socket.off('error', reject);
+        // An idle channel does not keep the process alive; calls in flight do (api/keep-alive.ts).
+        socket.unref();
+        resolve(socket);
+      });
+    });
+}

@@ -1,0 +1,152 @@
+/**
+ * The frames of the sideband socket: what each may hold, checked field by field on arrival. docs/WIRE.md describes the
+ * handshake they make up. Used by link.ts, which carries them.
+ */
+import {
+  controlTextBytes,
+  fabricAddressBytes,
+  fabricsMax,
+  inflight,
+  messageBytes,
+  slotBytes,
+} from '../limits.ts';
+
+export const magic = 'rdma-rpc';
+export const version = 1;
+
+export interface PeerLimits {
+  readonly inflightMax: number;
+  readonly maxMessageBytes: number;
+  /** Receive slots of the sender: what it can take in one SEND. */
+  readonly slotBytes: number;
+}
+export interface FabricOffer {
+  readonly name: string;
+  /** host.ts */
+  readonly host: string;
+}
+
+export type Hello = {
+  readonly type: 'hello';
+  readonly magic: string;
+  readonly version: number;
+  /** Bits for later; none are defined. */
+  readonly features: number;
+  readonly limits: PeerLimits;
+  /** In order of preference. */
+  readonly fabrics: readonly FabricOffer[];
+  readonly identity: string;
+};
+export type Welcome = {
+  readonly type: 'welcome';
+  readonly version: number;
+  readonly features: number;
+  /** `inflightMax` is the agreed one. */
+  readonly limits: PeerLimits;
+  /** Those of the hello that the server can try, in order. */
+  readonly fabrics: readonly string[];
+  readonly identity: string;
+};
+export type Refusal = { readonly type: 'refusal'; readonly code: number; readonly message: string };
+/** Client: try this fabric, here is my queue pair. */
+export type Attach = { readonly type: 'attach'; readonly fabric: string; readonly address: Uint8Array };
+/** Server: connected to it, here is mine. */
+export type Attached = { readonly type: 'attached'; readonly address: Uint8Array };
+/** This fabric cannot be used; the client goes on with the next. */
+export type Unreachable = { readonly type: 'unreachable'; readonly reason: string };
+/** Client: connected too, the session is up. */
+export type Ready = { readonly type: 'ready' };
+/** Server: send no new calls, those under way will be answered. */
+export type GoAway = { readonly type: 'goaway'; readonly reason: string };
+/** Either: the session ends now. */
+export type Bye = { readonly type: 'bye'; readonly reason: string };
+
+export type Frame = Hello | Welcome | Refusal | Attach | Attached | Unreachable | Ready | GoAway | Bye;
+export type FrameType = Frame['type'];
+
+/** Says why a value is refused, or nothing. */
+type Check = (value: unknown) => string | undefined;
+
+const integer =
+  (min: number, max: number): Check =>
+  (value) =>
+    Number.isInteger(value) && (value as number) >= min && (value as number) <= max
+      ? undefined
+      : `not an integer from ${min} to ${max}`;
+const text: Check = (value) =>
+  typeof value === 'string' && Buffer.byteLength(value) <= controlTextBytes
+    ? undefined
+    : `not a text of at most ${controlTextBytes} bytes`;
+const blob: Check = (value) =>
+  value instanceof Uint8Array && value.byteLength > 0 && value.byteLength <= fabricAddressBytes
+    ? undefined
+    : `not 1 to ${fabricAddressBytes} bytes`;
+const exactly =
+  (wanted: string): Check =>
+  (value) =>
+    value === wanted ? undefined : `not ${JSON.stringify(wanted)}`;
+const list =
+  (item: Check): Check =>
+  (value) => {
+    if (!Array.isArray(value) || value.length > fabricsMax) return `not a list of at most ${fabricsMax}`;
+    for (const [index, entry] of value.entries()) {
+      const why = item(entry);
+      if (why !== undefined) return `[${index}] ${why}`;
+    }
+    return undefined;
+  };
+const record =
+  (fields: Readonly<Record<string, Check>>): Check =>
+  (value) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'not a map';
+    for (const [name, check] of Object.entries(fields)) {
+      const why = check(Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined);
+      if (why !== undefined) return `${name}: ${why}`;
+    }
+    return undefined;
+  };
+
+const features = integer(0, 0xffff_ffff);
+const limits = record({
+  inflightMax: integer(inflight.min, inflight.max),
+  maxMessageBytes: integer(messageBytes.min, messageBytes.max),
+  slotBytes: integer(slotBytes.min, slotBytes.max),
+});
+
+const checks: Readonly<Record<FrameType, Check>> = {
+  hello: record({
+    magic: exactly(magic),
+    version: integer(1, 0xffff),
+    features,
+    limits,
+    fabrics: list(record({ name: text, host: text })),
+    identity: text,
+  }),
+  welcome: record({ version: integer(1, 0xffff), features, limits, fabrics: list(text), identity: text }),
+  refusal: record({ code: integer(1, 16), message: text }),
+  attach: record({ fabric: text, address: blob }),
+  attached: record({ address: blob }),
+  unreachable: record({ reason: text }),
+  ready: record({}),
+  goaway: record({ reason: text }),
+  bye: record({ reason: text }),
+};
+
+/** The frame, or a text that names the field it is refused for. Fields that are not known are left alone. */
+export function checkFrame(value: unknown): Frame | string {
+  const kind = record({ type: text })(value);
+  if (kind !== undefined) return `frame: ${kind}`;
+  const type = (value as { type: string }).type;
+  const check = Object.hasOwn(checks, type) ? checks[type as FrameType] : undefined;
+  if (check === undefined) return `frame: unknown type ${JSON.stringify(type.slice(0, 32))}`;
+  const why = check(value);
+  return why === undefined ? (value as Frame) : `${type}: ${why}`;
+}
+
+/** Cuts a text to what a frame may carry. */
+export function controlText(value: string): string {
+  const bytes = Buffer.from(value);
+  return bytes.byteLength <= controlTextBytes
+    ? value
+    : new TextDecoder().decode(bytes.subarray(0, controlTextBytes - 3));
+}

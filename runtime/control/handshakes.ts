@@ -1,0 +1,59 @@
+/**
+ * The connections of a server whose handshake is not over. Each has a time limit, all together a count: one more pushes the oldest out, so
+ * that silent connections cannot keep others away. Used by a server.
+ */
+import { Status } from '../call/status.ts';
+import type { Link } from './link.ts';
+
+export interface HandshakeLimits {
+  readonly handshakesMax: number;
+  readonly handshakeTimeoutMs: number;
+}
+
+export class Handshakes {
+  readonly #limits: HandshakeLimits;
+  /** In order of arrival. */
+  readonly #open = new Map<Link, NodeJS.Timeout>();
+
+  constructor(limits: HandshakeLimits) {
+    this.#limits = limits;
+  }
+
+  get count(): number {
+    return this.#open.size;
+  }
+
+  begin(link: Link): void {
+    const { handshakesMax, handshakeTimeoutMs } = this.#limits;
+    for (const oldest of this.#open.keys()) {
+      if (this.#open.size < handshakesMax) break;
+      this.#refuse(
+        oldest,
+        `more than ${handshakesMax} unfinished handshakes (option handshakesMax of the server)`,
+      );
+    }
+    const timer = setTimeout(
+      () =>
+        this.#refuse(
+          link,
+          `no handshake within ${handshakeTimeoutMs} ms (option handshakeTimeoutMs of the server)`,
+        ),
+      handshakeTimeoutMs,
+    );
+    this.#open.set(link, timer);
+  }
+
+  end(link: Link): void {
+    clearTimeout(this.#open.get(link));
+    this.#open.delete(link);
+  }
+
+  closeAll(reason: string): void {
+    for (const link of [...this.#open.keys()]) this.#refuse(link, reason, Status.UNAVAILABLE);
+  }
+
+  #refuse(link: Link, message: string, code: number = Status.RESOURCE_EXHAUSTED): void {
+    this.end(link);
+    link.close(message, { type: 'refusal', code, message });
+  }
+}

@@ -1,0 +1,18 @@
+/** Which host this is, so that two sides know whether shared memory is worth a try. Used by the handshake. */
+import { readFileSync, readlinkSync } from 'node:fs';
+
+function read(what: () => string): string {
+  try {
+    return what().trim();
+  } catch {
+    return 'unknown';
+  }
+}
+
+let identity: string | undefined;
+
+/** Boot id and pid namespace: processes that agree on both can open each other's memory through /proc. */
+export function hostIdentity(): string {
+  identity ??= `${read(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8'))}/${read(() => readlinkSync('/proc/self/ns/pid'))}`;
+  return identity;
+}

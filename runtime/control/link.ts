@@ -1,0 +1,134 @@
+/**
+ * A sideband connection: length-prefixed msgpack frames over any Duplex (socket, or an in-memory pair). During the
+ * handshake frames are awaited one by one; afterwards each goes to `onFrame`. Used by both handshakes.
+ */
+import type { Duplex } from 'node:stream';
+import { Packr, Unpackr } from 'msgpackr';
+import { controlFrameBytes } from '../limits.ts';
+import { checkFrame, type Frame } from './frames.ts';
+
+const prefixBytes = 4;
+const plain = { useRecords: false, moreTypes: false, mapsAsObjects: true, copyBuffers: true } as const;
+const packr = new Packr(plain);
+const unpackr = new Unpackr(plain);
+
+export function encodeFrame(frame: Frame): Buffer {
+  const body = packr.pack(frame);
+  const bytes = Buffer.allocUnsafe(prefixBytes + body.byteLength);
+  bytes.writeUInt32LE(body.byteLength, 0);
+  bytes.set(body, prefixBytes);
+  return bytes;
+}
+
+/** The frame in `body`, or why it is none. */
+export function decodeFrame(body: Uint8Array): Frame | string {
+  let value: unknown;
+  try {
+    value = unpackr.unpack(body);
+  } catch {
+    return 'frame: not MessagePack';
+  }
+  return checkFrame(value);
+}
+
+export class Link {
+  readonly duplex: Duplex;
+  /** Set once the handshake is over: frames that come unasked. */
+  onFrame: ((frame: Frame) => void) | undefined;
+  /** Called once, with what ended the connection. */
+  onEnd: ((reason: string) => void) | undefined;
+
+  #pending: Buffer = Buffer.alloc(0);
+  readonly #ready: Frame[] = [];
+  #waiter: { resolve(frame: Frame): void; reject(error: Error): void } | undefined;
+  #ended: string | undefined;
+
+  constructor(duplex: Duplex) {
+    this.duplex = duplex;
+    duplex.on('data', (chunk: Buffer) => this.#take(chunk));
+    duplex.on('error', (error) => this.#end(`the connection failed: ${error.message}`));
+    duplex.on('end', () => this.#end('the peer closed the connection'));
+    duplex.on('close', () => this.#end('the connection was closed'));
+  }
+
+  /** Why the connection is over, or undefined. */
+  get ended(): string | undefined {
+    return this.#ended;
+  }
+
+  send(frame: Frame): void {
+    if (this.#ended === undefined) this.duplex.write(encodeFrame(frame));
+  }
+
+  /** The next frame. Rejects when the connection ends first. One caller at a time. */
+  receive(): Promise<Frame> {
+    const frame = this.#ready.shift();
+    if (frame !== undefined) return Promise.resolve(frame);
+    if (this.#ended !== undefined) return Promise.reject(new Error(this.#ended));
+    return new Promise((resolve, reject) => {
+      this.#waiter = { resolve, reject };
+    });
+  }
+
+  /** Hands frames that came before `onFrame` was set to it. */
+  deliver(onFrame: (frame: Frame) => void): void {
+    this.onFrame = onFrame;
+    for (const frame of this.#ready.splice(0)) onFrame(frame);
+  }
+
+  /** Sends a last frame, if there is one to send, and ends the connection. `onEnd` is called with `reason` unless it already was. */
+  close(reason: string, last?: Frame): void {
+    if (this.#ended === undefined && last !== undefined) this.duplex.end(encodeFrame(last));
+    this.#end(reason);
+  }
+
+  #take(chunk: Buffer): void {
+    if (this.#ended !== undefined) return;
+    this.#pending = this.#pending.byteLength === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
+    while (this.#pending.byteLength >= prefixBytes && this.#ended === undefined) {
+      const bodyBytes = this.#pending.readUInt32LE(0);
+      if (bodyBytes === 0 || bodyBytes > controlFrameBytes) {
+        this.#end(
+          `the peer sent a frame of ${bodyBytes} bytes, allowed are 1 to ${controlFrameBytes}: not an rdma-rpc peer?`,
+        );
+        return;
+      }
+      if (this.#pending.byteLength < prefixBytes + bodyBytes) return;
+      const frame = decodeFrame(this.#pending.subarray(prefixBytes, prefixBytes + bodyBytes));
+      this.#pending = this.#pending.subarray(prefixBytes + bodyBytes);
+      if (typeof frame === 'string') this.#end(`the peer sent a bad ${frame}`);
+      else this.#dispatch(frame);
+    }
+  }
+
+  #dispatch(frame: Frame): void {
+    const waiter = this.#waiter;
+    if (waiter !== undefined) {
+      this.#waiter = undefined;
+      waiter.resolve(frame);
+    } else if (this.onFrame !== undefined) {
+      this.onFrame(frame);
+    } else if (this.#ready.length < 4) {
+      this.#ready.push(frame);
+    } else {
+      this.#end('the peer sent frames out of turn');
+    }
+  }
+
+  #end(reason: string): void {
+    if (this.#ended !== undefined) return;
+    this.#ended = reason;
+    this.#pending = Buffer.alloc(0);
+    if (this.duplex.writableEnded) {
+      // The last frame is on its way; the peer has a moment to take it.
+      this.duplex.resume();
+      if (!this.duplex.writableFinished) this.duplex.once('finish', () => this.duplex.destroy());
+      else this.duplex.destroy();
+    } else {
+      this.duplex.destroy();
+    }
+    this.#waiter?.reject(new Error(reason));
+    this.#waiter = undefined;
+    this.onEnd?.(reason);
+  }
+}

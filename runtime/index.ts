@@ -1,0 +1,15 @@
+/** The public interface of rdma-rpc. Everything else in this folder is internal. */
+export { Channel, type ChannelOptions, type ChannelState, createChannel } from './api/channel.ts';
+export { createClient } from './api/client.ts';
+export { configure, type RuntimeOptions, stats } from './api/configure.ts';
+export { createInProcessTransport, type InProcessOptions } from './api/in-process.ts';
+export { allocBuffer, registerBuffer } from './api/memory.ts';
+export { createServer, Server, type ServerOptions } from './api/server.ts';
+export type { CallOptions, ClientDefaults, ClientOf, HandlersOf } from './api/types.ts';
+export { type Lease, leaseOf } from './call/lease.ts';
+export { Metadata, type MetadataInit, type MetadataValue } from './call/metadata.ts';
+export { RpcError, type RpcErrorOptions, type Sent } from './call/rpc-error.ts';
+export type { HandlerContext } from './call/server-call.ts';
+export { Status, type StatusCode, type StatusName } from './call/status.ts';
+export type { MessageType, MethodDefinition, ServiceDefinition } from './codec/types.ts';
+export type { NativeStats } from './native.ts';

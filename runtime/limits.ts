@@ -1,0 +1,71 @@
+/**
+ * Every limit and default of the runtime, each with its reason. Options that a user may set take their default and
+ * range from here (api/options.ts checks them); native/session/limits.h is the same file for the native layers.
+ */
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+const GiB = 1024 * MiB;
+
+/** Calls in flight per session; the smaller of both sides' wishes. 256 hides a round trip at any rate that JS can reach. The call slot has 12 bits on the wire. */
+export const inflight = { default: 256, min: 1, max: 4096 } as const;
+/** Calls that wait in a channel for a call slot, a send slot or the connection. Past it the caller is told, rather than memory growing. */
+export const queuedCalls = { default: 4096, min: 0, max: 1_000_000 } as const;
+/** Largest message accepted. Generous, since a 4 MiB limit is the first error that gRPC users meet; lengths on the wire have 32 bits. */
+export const messageBytes = { default: 64 * MiB, min: 1 * KiB, max: 4 * GiB - 1 } as const;
+
+/** One attempt to connect, handshake included. A peer on the same network answers within milliseconds. */
+export const connectTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as const;
+/** From accepting a socket to its session being ready, on the server. Silence costs a socket for no longer. */
+export const handshakeTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as const;
+/** Sockets whose handshake is not over. One more pushes the oldest out, so that silent ones cannot keep others away. */
+export const handshakes = { default: 128, min: 1, max: 65_536 } as const;
+/** Sessions of one server: each has its own queue pair and receive slab (inflightMax slots). */
+export const sessions = { default: 1024, min: 1, max: 65_536 } as const;
+/** Grace of `shutdown()`. */
+export const graceMs = { default: 5_000, min: 0, max: 86_400_000 } as const;
+/** How long `close()` waits for the native session to report its end before it goes on without. */
+export const closeTimeoutMs = 2_000;
+
+/** A control frame. A hello is under 1 KiB; a peer cannot make us buffer more than this. */
+export const controlFrameBytes = 64 * KiB;
+/** Texts in control frames: reasons and identities. */
+export const controlTextBytes = 1 * KiB;
+/** Address blob of a queue pair (native/fabric/fabric.h). */
+export const fabricAddressBytes = 512;
+/** Fabrics named in a hello. */
+export const fabricsMax = 16;
+
+/** Metadata of one message in its wire form. It shares the slot with the message. */
+export const metadataBytes = 8 * KiB;
+export const metadataEntries = 64;
+/** Text of an error response, UTF-8 bytes; the rest is cut off. */
+export const errorTextBytes = 1 * KiB;
+
+/** What a send or receive slot holds. 8 KiB: two pages, above which copying costs more than a READ. */
+export const slotBytes = { default: 8 * KiB, min: 1 * KiB, max: 64 * KiB } as const;
+/** Send slots of a thread's context, shared by its sessions: four sessions with full windows. */
+export const sendSlots = { default: 1024, min: 16, max: 65_536 } as const;
+/** Arena for large messages and leases, reserved as it is needed. */
+export const arenaBytes = { default: 256 * MiB, min: 4 * MiB, max: 1024 * GiB } as const;
+/** Application buffers kept registered between calls: bytes, count, and how long unused. */
+export const mrCacheBytes = { default: 256 * MiB, min: 0, max: 1024 * GiB } as const;
+export const mrCacheEntries = { default: 1024, min: 0, max: 1_000_000 } as const;
+export const mrCacheIdleMs = { default: 10_000, min: 1, max: 86_400_000 } as const;
+
+/** A `bytes` value of at least this size is not copied into a bulk message but sent from where it is. Below, a copy is cheaper than a registration. */
+export const gatherBytes = 16 * KiB;
+/** Pieces of one bulk message; a message with more is copied into one (native/session/limits.h has the same number). */
+export const piecesMax = 30;
+/** A `bytes` field of at least this size in a bulk message is a view of leased memory; a smaller one is a copy, so that it does not hold the whole block. */
+export const leaseBytes = 4 * KiB;
+
+/** Submissions staged before they are published: peers overlap best when they get 8 to 32 at a time. */
+export const flushEvery = 16;
+/** Resolution of deadlines, and slots of their wheel (a power of two): one turn of the wheel is four seconds. */
+export const wheelTickMs = 2;
+export const wheelSlots = 2048;
+/** Deadlines that may run at once in a thread. */
+export const deadlinesMax = 1 << 22;
+/** How often a channel looks whether it still has calls in flight that must keep the process alive. */
+export const keepAliveCheckMs = 200;
