@@ -8,8 +8,9 @@
  *
  * native/session/boundary.h mirrors the constants of this file; test/native/boundary.test.ts compares the two.
  */
-import { createRequire } from 'node:module';
+
 import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -185,7 +186,10 @@ export interface NativeContext {
   /** Posts everything staged and wakes the pump. Cheap (no allocation): call it after about 16 staged entries, and once per turn. */
   flush(): void;
 
-  /** A queue pair in INIT with its receives posted. Throws with the limit's name when it cannot be had. */
+  /**
+   * A queue pair in INIT with its receives posted. Throws with the limit's name when it cannot be had. The number is opaque (31 bits,
+   * its low 12 bits are unique among the sessions alive) and not given to another session while anyone may still hold it.
+   */
   createSession(options: SessionOptions): number;
   sessionAddress(session: number): Uint8Array;
   /** Connects to the peer's address blob. Empty string: connected; else why not (the session is then useless: close it). */
@@ -198,8 +202,11 @@ export interface NativeContext {
   sessionInfo(session: number): SessionInfo;
 
   /**
+   * A refusal (negative Reason) leaves slot and call with JS; no event follows.
+   *
    * A request or response that does not fit a slot (or that carries a buffer for the answer). `pieces`, in order, make
-   * up the message; each lies in an arena block or in the ArrayBuffer whose identity is keys[i] (0: arena). Metadata is in `slot` (or slot is -1).
+   * up the message; each lies in an arena block or in the ArrayBuffer whose identity is keys[i] (0: arena). Metadata is in `slot`,
+   * at most slotBytes - 512 bytes; without metadata `slot` is -1.
    * `sink`: arena block to receive the response in, 0 none (the caller's reference stays with the caller). Returns a token > 0 that a SENT event
    * will carry when the pieces are no longer in use (before or with the call's own end), or a negative Reason when refused.
    */

@@ -268,7 +268,6 @@ Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
   submission.op = static_cast<boundary::SubOp>(number(0));
   submission.call = number(2);
   submission.method = number(3);
-  submission.slot = number(4);
   submission.metadata_bytes = number(5);
   submission.timeout_us = number(6);
   const auto pieces = info[7].As<Napi::Array>();
@@ -296,7 +295,15 @@ Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
     }
     submission.pieces.push_back(piece);
   }
+  // The frame needs a slot even when JS has no metadata to put into one.
+  const std::int32_t given = info[4].As<Napi::Number>().Int32Value();
+  const std::int32_t slot = given >= 0 ? given : engine->context().slots().take();
+  if (!engine->context().slots().valid(slot)) {
+    return Napi::Number::New(info.Env(), -static_cast<int>(boundary::Reason::no_memory));
+  }
+  submission.slot = static_cast<std::uint32_t>(slot);
   const std::int32_t token = session->submit_bulk(std::move(submission));
+  if (token < 0 && given < 0) engine->context().slots().give_back(submission.slot);
   return Napi::Number::New(info.Env(), token);
 }
 
