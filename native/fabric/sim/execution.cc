@@ -1,5 +1,6 @@
 // What one request does when its turn comes: checks as a NIC makes them, then bytes. Part of SimQueuePair;
 // called from its progress() only. Nothing is moved before every check has passed.
+#include <algorithm>
 #include <cstring>
 
 #include "fabric/sim/queue_pair.h"
@@ -31,13 +32,20 @@ bool SimQueuePair::peer_still_lands() const {
          world_.now() < peer_->flush_at_;
 }
 
+// The peer has found a fault in a request: it goes to ERR, after it has answered the READs before that
+// request.
+WcStatus SimQueuePair::found_by_the_peer(WcStatus status) {
+  carry_out_reads(true);
+  if (peer_ != nullptr) peer_->enter_error();
+  return status;
+}
+
 WcStatus SimQueuePair::begin(SendSlot& slot) {
   const SendWr& wr = slot.wr;
   const WcStatus injected = world_.faults.strike(wr.opcode, qp_num_, &device_);
   if (injected != WcStatus::success) {
     const bool found_by_peer = injected == WcStatus::rem_access_err || injected == WcStatus::rem_inv_req_err;
-    if (found_by_peer && peer_ != nullptr) peer_->enter_error();
-    return injected;
+    return found_by_peer ? found_by_the_peer(injected) : injected;
   }
   ++world_.counters.carried_out[static_cast<std::size_t>(wr.opcode)];
   switch (wr.opcode) {
@@ -63,8 +71,11 @@ WcStatus SimQueuePair::begin(SendSlot& slot) {
     if (!world_.keys.local_ok(sge, device_.id(), access)) return WcStatus::loc_prot_err;
   }
   if (!world_.scheduled()) return read_from_peer(slot);
+  if (const WcStatus fault = peer_fault(); fault != WcStatus::success) return fault;
+  if (!read_ok(slot)) return found_by_the_peer(WcStatus::rem_access_err);
+  last_read_ns_ = std::max(last_read_ns_, world_.now() + world_.read_extra());  // READs are answered in order
   slot.phase = Phase::reading;
-  slot.due_at = world_.now() + world_.read_extra();
+  slot.due_at = last_read_ns_;
   ++reads_waiting_;
   world_.wake(*this, slot.due_at);
   return WcStatus::success;
@@ -85,11 +96,11 @@ void SimQueuePair::gather(const SendSlot& slot, std::uint64_t to) const {
   }
 }
 
-// The oldest receive of this queue pair cannot take the message: it fails, and the sender is told so.
-WcStatus SimQueuePair::refuse_receive(WcStatus status) {
-  complete_receive({.wr_id = receive_slot(receives_used_).wr_id, .status = status});
-  enter_error();
-  return WcStatus::rem_inv_req_err;
+// The oldest receive of the peer cannot take the message: it fails, and the sender is told so.
+WcStatus SimQueuePair::fail_receive(WcStatus status) {
+  carry_out_reads(true);
+  peer_->complete_receive({.wr_id = peer_->receive_slot(peer_->receives_used_).wr_id, .status = status});
+  return found_by_the_peer(WcStatus::rem_inv_req_err);
 }
 
 WcStatus SimQueuePair::send_to_peer(const SendSlot& slot) {
@@ -99,17 +110,17 @@ WcStatus SimQueuePair::send_to_peer(const SendSlot& slot) {
   if (peer.receives_used_ == peer.receives_posted_) return WcStatus::rnr_retry_exc_err;
 
   const RecvWr& receive = peer.receive_slot(peer.receives_used_);
-  if (slot.bytes > receive.sge.length) return peer.refuse_receive(WcStatus::loc_len_err);
+  if (slot.bytes > receive.sge.length) return fail_receive(WcStatus::loc_len_err);
   if (!world_.keys.local_ok(receive.sge, peer.device_.id(), access_local_write)) {
-    return peer.refuse_receive(WcStatus::loc_prot_err);
+    return fail_receive(WcStatus::loc_prot_err);
   }
   const WcStatus injected = world_.faults.strike(Opcode::recv, peer.qp_num_, &peer.device_);
-  if (injected != WcStatus::success) return peer.refuse_receive(injected);
+  if (injected != WcStatus::success) return fail_receive(injected);
   Wc wc{.wr_id = receive.wr_id, .bytes = static_cast<std::uint32_t>(slot.bytes)};
   if (slot.wr.opcode == Opcode::send_with_inv) {
     wc.invalidated_rkey = slot.wr.invalidate_rkey;
     if (peer.invalidate_window(wc.invalidated_rkey) != WcStatus::success) {
-      return peer.refuse_receive(WcStatus::rem_inv_req_err);
+      return fail_receive(WcStatus::rem_inv_req_err);
     }
   }
   gather(slot, receive.sge.addr);
@@ -127,8 +138,7 @@ WcStatus SimQueuePair::write_to_peer(const SendSlot& slot) {
   // As InfiniBand has it, a request of no bytes is not checked: there is nothing it could touch.
   if (slot.bytes > 0 && !world_.keys.remote_ok(wr.rkey, peer.device_.id(), peer.qp_num_, wr.remote_addr,
                                                slot.bytes, access_remote_write)) {
-    peer.enter_error();
-    return WcStatus::rem_access_err;
+    return found_by_the_peer(WcStatus::rem_access_err);
   }
   const bool with_imm = wr.opcode == Opcode::rdma_write_with_imm;
   if (with_imm && fault == WcStatus::success && peer.receives_used_ == peer.receives_posted_) {
@@ -145,18 +155,24 @@ WcStatus SimQueuePair::write_to_peer(const SendSlot& slot) {
   return fault;
 }
 
+bool SimQueuePair::read_ok(const SendSlot& slot) const {
+  const SendWr& wr = slot.wr;
+  return slot.bytes == 0 || world_.keys.remote_ok(wr.rkey, peer_->device_.id(), peer_->qp_num_,
+                                                  wr.remote_addr, slot.bytes, access_remote_read);
+}
+
 WcStatus SimQueuePair::read_from_peer(const SendSlot& slot) {
   const WcStatus fault = peer_fault();
   if (fault != WcStatus::success && !peer_still_lands()) return fault;
   const SendWr& wr = slot.wr;
-  if (slot.bytes > 0 && !world_.keys.remote_ok(wr.rkey, peer_->device_.id(), peer_->qp_num_, wr.remote_addr,
-                                               slot.bytes, access_remote_read)) {
+  // Again, in scheduled mode: the key may have ended since the READ began. The READs before it have been
+  // answered.
+  if (!read_ok(slot)) {
     peer_->enter_error();
     return WcStatus::rem_access_err;
   }
   std::uint64_t from = wr.remote_addr;
   for (const Sge& sge : wr.sges) {
-    // Again: the sink may have been deregistered since the READ began.
     if (!world_.keys.local_ok(sge, device_.id(), access_local_write)) return WcStatus::loc_prot_err;
     copy(sge.addr, from, sge.length);
     from += sge.length;

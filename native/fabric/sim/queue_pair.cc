@@ -211,11 +211,11 @@ bool SimQueuePair::start_some() {
   return moved;
 }
 
-bool SimQueuePair::carry_out_reads() {
+bool SimQueuePair::carry_out_reads(bool early) {
   bool moved = false;
   for (std::uint64_t i = sends_retired_; reads_waiting_ > 0 && i != sends_started_; ++i) {
     SendSlot& slot = send_slot(i);
-    if (slot.phase != Phase::reading || slot.due_at > world_.now()) continue;
+    if (slot.phase != Phase::reading || (!early && slot.due_at > world_.now())) continue;
     if (must_wait_for_peer()) break;
     --reads_waiting_;
     finish(slot, read_from_peer(slot));

@@ -61,7 +61,7 @@ class SimQueuePair final : public QueuePair {
   void stage(SendSlot& slot, const SendWr& wr);
   WcStatus why_malformed(const SendWr& wr, std::uint64_t bytes) const;
   bool start_some();
-  bool carry_out_reads();
+  bool carry_out_reads(bool early = false);
   void retire();
   void enter_error();
   void flush();
@@ -85,7 +85,9 @@ class SimQueuePair final : public QueuePair {
   WcStatus invalidate_window(std::uint32_t key);
   bool gather_ok(const SendSlot& slot) const;
   void gather(const SendSlot& slot, std::uint64_t to) const;
-  WcStatus refuse_receive(WcStatus status);
+  WcStatus fail_receive(WcStatus status);
+  WcStatus found_by_the_peer(WcStatus status);
+  bool read_ok(const SendSlot& slot) const;
 
   SimDevice& device_;
   World& world_;
@@ -105,7 +107,7 @@ class SimQueuePair final : public QueuePair {
   std::vector<Sge> sge_room_;
   std::vector<std::byte> inline_room_;
   std::uint64_t sends_posted_ = 0, sends_started_ = 0, sends_retired_ = 0, sends_freed_ = 0;
-  std::uint64_t last_due_ns_ = 0, extra_delay_ns_ = 0;
+  std::uint64_t last_due_ns_ = 0, last_read_ns_ = 0, extra_delay_ns_ = 0;
   std::uint32_t reads_waiting_ = 0;
 
   std::vector<RecvWr> receive_slots_;

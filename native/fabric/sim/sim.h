@@ -45,9 +45,9 @@ struct SimOptions {
 /// With rem_access_err and rem_inv_req_err the peer goes to ERR too, as it would have found the violation.
 /// Opcode::recv means the nth receive that a message arrives for. Fires once.
 struct SimFault {
-  std::optional<Opcode> opcode;    ///< any
-  std::uint32_t qp_num = 0;        ///< 0: any
-  const Device* device = nullptr;  ///< null: any
+  std::optional<Opcode> opcode = {};  ///< none: any but recv
+  std::uint32_t qp_num = 0;           ///< 0: any
+  const Device* device = nullptr;     ///< null: any
   std::uint64_t nth = 1;
   WcStatus status = WcStatus::general_err;
 };
