@@ -105,24 +105,21 @@ void Pump::turn() {
   }
   in_turn_ = false;
   if (context_ == nullptr) return;
-  std::uint64_t now = uv_hrtime();
-  if (traffic) {
-    last_traffic_ns_ = now;
-    if (polling_ == Polling::event || context_->cq().peer_shares_cpu()) return;
-    // Most answers come within the time that the loop would take to get back here.
-    in_turn_ = true;
-    const std::uint64_t until = now + kSpinPerTurnNs;
-    while (now < until && context_ != nullptr) {
-      if (work()) break;
-      now = uv_hrtime();
-    }
-    in_turn_ = false;
-    return;
-  }
   if (polling_ == Polling::busy) return;
-  if (polling_ == Polling::event || now - last_traffic_ns_ >= kSpinAfterTrafficNs || context_->cq().peer_shares_cpu()) {
-    sleep();
+  const std::uint64_t now = uv_hrtime();
+  if (traffic) last_traffic_ns_ = now;
+  // While the peer waits for this CPU, going to sleep is the fastest way to its answer.
+  if (polling_ == Polling::event || context_->cq().peer_shares_cpu()) return sleep();
+  if (traffic) return spin(now + kSpinPerTurnNs);
+  if (now - last_traffic_ns_ >= kSpinAfterTrafficNs) sleep();
+}
+
+/// Most answers come within the time that the loop would take to get back here.
+void Pump::spin(std::uint64_t until_ns) {
+  in_turn_ = true;
+  while (!work() && context_ != nullptr && uv_hrtime() < until_ns) {
   }
+  in_turn_ = false;
 }
 
 void Pump::close(std::function<void()> then) {

@@ -35,6 +35,7 @@ class Pump {
 
  private:
   void turn();
+  void spin(std::uint64_t until_ns);
   void sleep();
   void wake();
   bool work();
