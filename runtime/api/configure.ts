@@ -38,7 +38,7 @@ export function configure(options: RuntimeOptions): void {
   setContextOptions(checkedOptions<ContextOptions>('configure', options, rules));
 }
 
-/** Counters of this thread's contexts (or of one fabric's) since each was opened, added up. Undefined when none is open. */
-export function stats(fabric?: FabricName): NativeStats | undefined {
+/** Counters of this thread's contexts (or of one fabric's) since each was opened, added up; zeros when none is open. */
+export function stats(fabric?: FabricName): NativeStats {
   return contextStats(fabric);
 }

@@ -78,15 +78,44 @@ function closeUnused(fabric: FabricName, entry: Entry): void {
   entry.context.native.close();
 }
 
-/** Counters of this thread's open contexts, added up. Undefined when there is none. */
-export function contextStats(fabric?: FabricName): NativeStats | undefined {
-  let sum: Record<string, number> | undefined;
+const zero: NativeStats = {
+  calls: 0,
+  requests: 0,
+  inlineSends: 0,
+  eagerSends: 0,
+  bulkReads: 0,
+  bulkReadBytes: 0,
+  bulkWrites: 0,
+  bulkWriteBytes: 0,
+  grantsPredicted: 0,
+  grantsAsked: 0,
+  creditFrames: 0,
+  protocolErrors: 0,
+  lateResponses: 0,
+  mrHits: 0,
+  mrMisses: 0,
+  mrEvictions: 0,
+  mrBytes: 0,
+  arenaBytes: 0,
+  arenaLeasedBytes: 0,
+  arenaLeasedBlocks: 0,
+  sessions: 0,
+  queuePairs: 0,
+  memoryRegions: 0,
+  memoryWindows: 0,
+  openFds: 0,
+  turns: 0,
+  batches: 0,
+  sleeps: 0,
+};
+
+/** Counters of this thread's open contexts, added up; zeros when there is none. */
+export function contextStats(fabric?: FabricName): NativeStats {
+  const sum = { ...zero };
   for (const [name, entry] of entries) {
     if (fabric !== undefined && name !== fabric) continue;
-    sum ??= {};
-    for (const [counter, value] of Object.entries(entry.context.native.stats())) {
-      sum[counter] = (sum[counter] ?? 0) + value;
-    }
+    const one = entry.context.native.stats();
+    for (const counter of Object.keys(zero) as (keyof NativeStats)[]) sum[counter] += one[counter];
   }
-  return sum as NativeStats | undefined;
+  return sum;
 }

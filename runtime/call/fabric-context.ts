@@ -109,7 +109,7 @@ export class FabricContext {
 
   #dispatch(count: number): void {
     const events = this.native.events;
-    deadlines.refresh(performance.now());
+    deadlines.refresh(this.native.clock[0]!);
     this.firstOfBatch = true;
     for (let at = 0, end = count * Ev.words; at < end; at += Ev.words) {
       const session = events[at + Ev.session]!;
