@@ -22,11 +22,11 @@ const report = await runLoad(kv, sizeClasses(Number(scale)), showProgress);
 const { transport, entries } = await kv.stats({}, { timeoutMs: 5000 });
 if (entries !== 0)
   report.errors.push(`${entries} entries are left in the store, though every key was deleted`);
-const server = Object.fromEntries([...transport].map(([name, value]) => [name, Number(value)]));
+const server = Object.fromEntries(Object.entries(transport).map(([name, value]) => [name, Number(value)]));
 
 console.log(`\n${callTable(report)}\n`);
 console.log(`${travelTable(travelRows({ ...stats() }, server))}\n`);
 console.log(summary(report));
 await channel.close();
 process.exitCode = report.errors.length > 0 ? 1 : 0;
-process.disconnect?.();
+if (process.connected) process.disconnect();

@@ -69,7 +69,7 @@ export async function runLoad(
     };
     const workers = phase.flatMap((size) =>
       Array.from({ length: size.workers }, (_, number) => {
-        const context = { kv, recorder, errors, onCall };
+        const context = { kv, recorder, errors, onCall, row: name };
         return new Worker(context, size, `${name}/${size.label}/${number}`, index * 1000 + number).run();
       }),
     );
@@ -83,6 +83,8 @@ interface WorkerContext {
   readonly recorder: Recorder;
   readonly errors: string[];
   readonly onCall: () => void;
+  /** The line of the table that the calls belong to: large values at the same time make small calls wait, so the last phase has lines of its own. */
+  readonly row: string;
 }
 
 /** One call at a time on keys of its own: what it has put is what it must get. */
@@ -123,7 +125,7 @@ class Worker {
   }
 
   private async attempt(operation: 'Get' | 'Put' | 'Delete', key: number): Promise<void> {
-    const calls = this.context.recorder.of(operation, this.size.label);
+    const calls = this.context.recorder.of(operation, this.context.row);
     const name = `${this.name}/${key}`;
     if (operation === 'Put') fillValue(this.value, name, this.lastVersion + 1);
     const from = performance.now();

@@ -1,6 +1,7 @@
 /** Counts and times the calls of the load, by operation and size. Used by the client process. */
 
-export type Operation = 'Get' | 'Put' | 'Delete';
+const operations = ['Get', 'Put', 'Delete'] as const;
+export type Operation = (typeof operations)[number];
 
 /** One line of the demo's table. */
 export interface CallRow {
@@ -36,28 +37,30 @@ class Calls {
 }
 
 export class Recorder {
-  private readonly groups = new Map<string, { operation: Operation; size: string; calls: Calls }>();
+  private readonly groups = new Map<string, { size: string; calls: Calls }>();
 
   /** Where calls of this kind are counted. */
   of(operation: Operation, size: string): Calls {
     const key = `${operation} ${size}`;
     let group = this.groups.get(key);
     if (group === undefined) {
-      group = { operation, size, calls: new Calls() };
+      group = { size, calls: new Calls() };
       this.groups.set(key, group);
     }
     return group.calls;
   }
 
-  /** In order of first use. */
+  /** Sizes in order of first use, the operations of each side by side. */
   rows(): CallRow[] {
-    return [...this.groups.values()].map(({ operation, size, calls }) => ({
-      operation,
-      size,
-      calls: calls.calls,
-      errors: calls.errors,
-      bytes: calls.bytes,
-      ...calls.percentiles(),
-    }));
+    const groups = [...this.groups.values()];
+    const sizes = [...new Set(groups.map(({ size }) => size))];
+    return sizes.flatMap((size) =>
+      operations.flatMap((operation) => {
+        const calls = this.groups.get(`${operation} ${size}`)?.calls;
+        if (calls === undefined) return [];
+        const { calls: count, errors, bytes } = calls;
+        return [{ operation, size, calls: count, errors, bytes, ...calls.percentiles() }];
+      }),
+    );
   }
 }

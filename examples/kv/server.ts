@@ -15,8 +15,8 @@ function budgetBytes(): number {
   return mib * 1024 * 1024;
 }
 
-function transport(): ReadonlyMap<string, bigint> {
-  return new Map(Object.entries(stats()).map(([name, value]) => [name, BigInt(value)]));
+function transport(): Record<string, bigint> {
+  return Object.fromEntries(Object.entries(stats()).map(([name, value]) => [name, BigInt(value)]));
 }
 
 const server = createServer({ maxMessageBytes: messageMax });
@@ -30,7 +30,7 @@ async function stop(): Promise<void> {
   if (stopping) return;
   stopping = true;
   await server.shutdown({ graceMs: 1000 });
-  process.disconnect?.();
+  if (process.connected) process.disconnect();
 }
 process.on('SIGINT', stop);
 process.on('SIGTERM', stop);

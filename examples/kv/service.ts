@@ -6,7 +6,7 @@ import { Store } from './store.ts';
 const keyMax = 256;
 
 /** `transport`: the runtime's counters, read anew for each Stats call. */
-export function kvHandlers(budgetBytes: number, transport: () => ReadonlyMap<string, bigint>): KvHandlers {
+export function kvHandlers(budgetBytes: number, transport: () => Record<string, bigint>): KvHandlers {
   const store = new Store(budgetBytes);
   let hits = 0n;
   let misses = 0n;

@@ -125,15 +125,19 @@ describe('the tables', () => {
   it('have a line for each operation and size, with exact percentiles', () => {
     const recorder = new Recorder();
     for (let us = 1; us <= 100; us++) recorder.of('Get', '16 B').record(us);
+    recorder.of('Delete', '16 B').record(9);
     recorder.of('Put', '1 MiB').record(5);
+    recorder.of('Put', '16 B').record(9);
     recorder.of('Put', '1 MiB').errors = 1;
     expect(recorder.rows()).toMatchObject([
       { operation: 'Get', size: '16 B', calls: 100, p50Us: 50, p99Us: 99, p999Us: 100 },
+      { operation: 'Put', size: '16 B', calls: 1 },
+      { operation: 'Delete', size: '16 B', calls: 1 },
       { operation: 'Put', size: '1 MiB', calls: 1, errors: 1 },
     ]);
     const report = { rows: recorder.rows(), errors: ['Put x: wrong bytes'], elapsedMs: 1500 };
-    expect(callTable(report).split('\n')).toHaveLength(4);
-    expect(summary(report)).toBe('101 calls in 1.5 s: 1 calls went wrong\n  Put x: wrong bytes');
+    expect(callTable(report).split('\n')).toHaveLength(6);
+    expect(summary(report)).toBe('103 calls in 1.5 s: 1 calls went wrong\n  Put x: wrong bytes');
     expect(summary({ ...report, errors: [] })).toContain('every value was the right one');
   });
 

@@ -13,7 +13,7 @@ import { messageMax } from '../../examples/kv/sizes.ts';
 const KiB = 1024;
 const MiB = 1024 * KiB;
 const socket = `unix:/tmp/rdma-rpc-kv-test-${process.pid}`;
-const noCounters = () => new Map<string, bigint>();
+const noCounters = () => ({});
 const quiet = () => {};
 let sockets = 0;
 
@@ -71,7 +71,7 @@ describe('the load', () => {
       const sizes = [size('16 B', 16), size('4 KiB', 4 * KiB), size('64 KiB', 64 * KiB), size('1 MiB', MiB)];
       const report = await runLoad(kv, sizes, quiet);
       expect(report.errors).toEqual([]);
-      expect(report.rows).toHaveLength(12);
+      expect(report.rows).toHaveLength(15);
       expect(report.rows.every((row) => row.calls > 0 && row.errors === 0)).toBe(true);
       expect((await kv.stats({})).entries).toBe(0);
       const after = stats();
@@ -89,28 +89,30 @@ describe('the load', () => {
     });
   });
 
-  const right = kvHandlers(MiB, noCounters);
-  const get = right.get;
-  const wrong: Record<string, Partial<KvHandlers>> = {
-    'wrong bytes': {
+  /** What a server could get wrong, by the words that the load must find for it. */
+  const faults: Record<string, (right: KvHandlers) => Partial<KvHandlers>> = {
+    'wrong bytes': (right) => ({
       get: async (request, context) => {
-        const answer = await get(request, context);
+        const answer = await right.get(request, context);
         const value = Uint8Array.from(answer.value ?? []);
         if (value.length > 0) value[value.length - 1]! ^= 1;
         return { ...answer, value };
       },
-    },
-    instead: { get: async (request, context) => ({ ...(await get(request, context)), version: 999_999 }) },
-    lost: { get: () => ({ found: false }) },
-    'deleted is': { delete: () => ({ deleted: false }) },
-    'replaced is': {
+    }),
+    instead: (right) => ({
+      get: async (request, context) => ({ ...(await right.get(request, context)), version: 999_999 }),
+    }),
+    lost: () => ({ get: () => ({ found: false }) }),
+    'deleted is': () => ({ delete: () => ({ deleted: false }) }),
+    'replaced is': (right) => ({
       put: async (request, context) => ({ replaced: !(await right.put(request, context)).replaced }),
-    },
+    }),
   };
-  it.each(Object.keys(wrong))('notices a server whose answers are wrong: %s', async (fault) => {
-    await withKv({ ...right, ...wrong[fault] }, async (kv) => {
+  it.each(Object.entries(faults))('notices a server whose answers are wrong: %s', async (words, fault) => {
+    const right = kvHandlers(MiB, noCounters);
+    await withKv({ ...right, ...fault(right) }, async (kv) => {
       const report = await runLoad(kv, [size('16 B', 16)], quiet);
-      expect(report.errors.some((error) => error.includes(fault))).toBe(true);
+      expect(report.errors.some((error) => error.includes(words))).toBe(true);
       expect(report.rows.some((row) => row.errors > 0)).toBe(true);
     });
   });
