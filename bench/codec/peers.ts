@@ -68,6 +68,23 @@ function fromStatic(type: StaticMessage): PeerCodec {
   };
 }
 
+interface DescribedMessage {
+  readonly name: string;
+  readonly field: { typeName: string }[];
+  readonly nestedType: DescribedMessage[];
+}
+
+/** protobufjs writes short type names, protobuf-es wants full ones. The benchmark's types are top-level, except those of maps. */
+function qualify(message: DescribedMessage, scope: string): void {
+  const nested = new Set(message.nestedType.map((type) => type.name));
+  for (const field of message.field) {
+    if (!field.typeName || field.typeName.startsWith('.')) continue;
+    const name = field.typeName.split('.').at(-1) ?? '';
+    field.typeName = nested.has(name) ? `${scope}.${message.name}.${name}` : `${scope}.${name}`;
+  }
+  for (const type of message.nestedType) qualify(type, `${scope}.${message.name}`);
+}
+
 interface ProtobufEs {
   createFileRegistry(files: unknown): { getMessage(name: string): unknown };
   fromBinary(type: unknown, bytes: Uint8Array): unknown;
@@ -89,7 +106,12 @@ export async function protobufEs(root: string, proto: string): Promise<Peer> {
     const parsed = protobuf.loadSync(proto).resolveAll() as protobuf.Root & {
       toDescriptor(edition: string): unknown;
     };
-    const set = descriptor.FileDescriptorSet.encode(parsed.toDescriptor('proto3')).finish();
+    const files = parsed.toDescriptor('proto3') as {
+      file: { package: string; messageType: DescribedMessage[] }[];
+    };
+    for (const file of files.file)
+      for (const message of file.messageType) qualify(message, `.${file.package}`);
+    const set = descriptor.FileDescriptorSet.encode(files).finish();
     const registry = es.createFileRegistry(es.fromBinary(wkt.FileDescriptorSetSchema, set));
     return {
       name,

@@ -42,7 +42,6 @@ export function emitCreate(message: Message, scope: Scope): string {
   const type = message.identifier;
   const body = literal(
     message,
-    scope,
     (field) => given(field, scope),
     (oneof) => givenOneof(oneof, scope),
   );

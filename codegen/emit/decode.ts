@@ -99,7 +99,7 @@ function map(field: Field, scope: Scope): string {
 }
 
 function cases(field: Field, scope: Scope): string[] {
-  const wireType = wireTypeOf(field.type);
+  const wireType = field.presence === 'map' ? 2 : wireTypeOf(field.type);
   const body =
     field.presence === 'map'
       ? map(field, scope)
@@ -121,7 +121,6 @@ function cases(field: Field, scope: Scope): string[] {
 /** Keys and values of the literal, in the order of the interface. */
 export function literal(
   message: Message,
-  scope: Scope,
   value: (field: Field) => string,
   oneofValue: (oneof: Oneof) => string,
 ): string {
@@ -141,7 +140,6 @@ export function emitDecode(message: Message, scope: Scope): string {
   const type = message.identifier;
   const initial = literal(
     message,
-    scope,
     (field) => initialOf(field, scope),
     () => '$.unset',
   );

@@ -11,7 +11,7 @@ import { checkEnum, checkMessage } from './check.ts';
 import { buildFields } from './fields.ts';
 import { methodId } from './method-id.ts';
 import type { Enum, File, Message, Method, Service } from './model.ts';
-import { Identifiers, propertyName } from './names.ts';
+import { Identifiers, methodName } from './names.ts';
 import { Symbols } from './symbols.ts';
 
 export interface Model {
@@ -135,7 +135,7 @@ function buildMethods(building: Building, node: protobuf.Service, fullName: stri
   const keys = new Map<string, string>();
   return node.methodsArray.flatMap((method) => {
     const place = building.place('method', `${node.name}.${method.name}`);
-    const key = propertyName(method.name);
+    const key = methodName(method.name);
     const clash = keys.get(key);
     if (clash !== undefined)
       building.report(place.name, `methods ${clash} and ${method.name} both become ${key} in TypeScript`);
@@ -149,7 +149,7 @@ function buildMethods(building: Building, node: protobuf.Service, fullName: stri
       const text = `streaming method ${method.name} is left out of the client and handler types: streams are not supported yet`;
       building.report(place.name, text, 'warning');
     }
-    const level = method.options?.['idempotency_level'];
+    const level = method.options?.idempotency_level;
     const path = `${fullName}/${method.name}`;
     return {
       name: method.name,

@@ -55,5 +55,5 @@ export function documented(
   comment: string | null | undefined,
   options: Readonly<Record<string, unknown>> | undefined,
 ): Documented {
-  return { comment: comment ?? '', deprecated: options?.['deprecated'] === true };
+  return { comment: comment ?? '', deprecated: options?.deprecated === true };
 }

@@ -12,7 +12,7 @@ export function checkMessage(building: Building, node: protobuf.Type, path: stri
       building.report(token, `field number ${field.id} is not between 1 and ${numberMax}`);
     else if (field.id >= 19000 && field.id <= 19999)
       building.report(token, 'field numbers 19000 to 19999 belong to protobuf itself');
-    if (field.options?.['default'] !== undefined) building.report(place.name, 'proto3 has no default values');
+    if (field.options?.default !== undefined) building.report(place.name, 'proto3 has no default values');
     if (field.delimited === true || field.type === 'group')
       building.report(place.name, 'proto3 has no groups');
   }

@@ -40,7 +40,7 @@ export function buildFields(building: Building, node: protobuf.Type, path: strin
 
   for (const field of [...node.fieldsArray].sort((a, b) => a.id - b.id)) {
     const place = building.place('field', `${path}.${field.name}`);
-    const declared = field.options?.['proto3_optional'] === true ? undefined : field.partOf;
+    const declared = field.options?.proto3_optional === true ? undefined : field.partOf;
     let oneof: Oneof | undefined;
     const oneofKeys = new Map<string, string>();
     if (declared) {
@@ -64,7 +64,7 @@ export function buildFields(building: Building, node: protobuf.Type, path: strin
       number: field.id,
       type,
       presence: presenceOf(field, type, oneof),
-      packed: field.repeated && isPackable(type) && field.options?.['packed'] !== false,
+      packed: field.repeated && isPackable(type) && field.options?.packed !== false,
       mapKey: field instanceof protobuf.MapField ? (field.keyType as Scalar) : undefined,
       oneof,
       ...documented(field.comment, field.options),
@@ -89,7 +89,7 @@ function typeOf(
 ): FieldType | undefined {
   if (!isScalar(field.type)) return building.resolve(field.type, message.fullName, token);
   const wide = field.type.endsWith('64');
-  const wanted = wide ? field.options?.['jstype'] : undefined;
+  const wanted = wide ? field.options?.jstype : undefined;
   const jstype = wanted === 'JS_STRING' ? 'string' : wanted === 'JS_NUMBER' ? 'number' : 'bigint';
   return { kind: 'scalar', scalar: field.type, jstype };
 }
@@ -98,5 +98,5 @@ function presenceOf(field: protobuf.Field, type: FieldType, oneof: Oneof | undef
   if (field.map) return 'map';
   if (field.repeated) return 'repeated';
   if (oneof !== undefined) return 'oneof';
-  return type.kind === 'message' || field.options?.['proto3_optional'] === true ? 'optional' : 'implicit';
+  return type.kind === 'message' || field.options?.proto3_optional === true ? 'optional' : 'implicit';
 }

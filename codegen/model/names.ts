@@ -12,8 +12,8 @@ const taken = new Set(
   Promise Uint8Array`.split(/\s+/),
 );
 
-/** Properties that every object inherits: an absent field of that name would not look absent. And `then`, which would make a client a promise. */
-const inherited = new Set([...Object.getOwnPropertyNames(Object.prototype), 'then']);
+/** Properties that every object inherits: an absent field of that name would not look absent. */
+const inherited = new Set(Object.getOwnPropertyNames(Object.prototype));
 
 /** `foo_bar` → `fooBar`, the JSON name of protobuf, with a small first letter. */
 function lowerCamel(name: string): string {
@@ -21,10 +21,16 @@ function lowerCamel(name: string): string {
   return camel.charAt(0).toLowerCase() + camel.slice(1);
 }
 
-/** Property for a field, oneof or method. */
+/** Property for a field or oneof. */
 export function propertyName(name: string): string {
   const camel = lowerCamel(name) || '$';
   return inherited.has(camel) ? `${camel}$` : /^\d/.test(camel) ? `$${camel}` : camel;
+}
+
+/** Property for a method. A client with a method `then` would be taken for a promise. */
+export function methodName(name: string): string {
+  const key = propertyName(name);
+  return key === 'then' ? 'then$' : key;
 }
 
 /** Chooses the names of one file. A name once given is not given again. */

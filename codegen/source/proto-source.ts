@@ -31,7 +31,7 @@ export function at(
 export function parseSource(path: string, displayPath: string, text: string): ProtoSource | Diagnostic {
   const tokens = tokenize(text);
   const declarations = findDeclarations(tokens);
-  const refused = refuseSyntax(displayPath, declarations, tokens);
+  const refused = refuseSyntax(displayPath, declarations, tokens) ?? refuseProto(displayPath, tokens);
   if (refused !== undefined) return refused;
   const root = new protobuf.Root();
   try {
@@ -61,6 +61,12 @@ function refuseSyntax(
   if (syntax.text.slice(1, -1) !== 'proto3')
     return at(displayPath, syntax, `syntax ${syntax.text} is not supported, only "proto3"`);
   return undefined;
+}
+
+/** The parser drops what is named `__proto__` without a word. */
+function refuseProto(displayPath: string, tokens: readonly Token[]): Diagnostic | undefined {
+  const token = tokens.find(({ text }) => /^[^"']/.test(text) && text.split('.').includes('__proto__'));
+  return token && at(displayPath, token, 'nothing can be named __proto__');
 }
 
 /** Finds the place that an error of the parser is about: it names a line and a token, or a type and what is wrong in it. */

@@ -101,10 +101,20 @@ export function readBool(source: Source, at: number, end: number): boolean {
 }
 
 export function readInt64(source: Source, at: number, end: number): bigint {
+  const byte = source.bytes[at] as number;
+  if (byte < 128) {
+    source.at = at + 1;
+    return joinSigned(byte, 0);
+  }
   return joinSigned(wide(source, at, end), high);
 }
 
 export function readUint64(source: Source, at: number, end: number): bigint {
+  const byte = source.bytes[at] as number;
+  if (byte < 128) {
+    source.at = at + 1;
+    return joinUnsigned(byte, 0);
+  }
   return joinUnsigned(wide(source, at, end), high);
 }
 
