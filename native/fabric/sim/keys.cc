@@ -61,7 +61,6 @@ bool KeyTable::remote_ok(std::uint32_t key, std::uint32_t device_id, std::uint32
                          std::uint64_t bytes, std::uint32_t access) {
   const KeyEntry* entry = find(key);
   if (entry == nullptr || entry->device_id != device_id) return false;
-  if (entry->kind == KeyEntry::Kind::window_unbound) return false;
   if (entry->kind == KeyEntry::Kind::window &&
       (entry->qp_num != qp_num || find(entry->region_key) == nullptr)) {
     return false;

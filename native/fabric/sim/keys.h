@@ -12,7 +12,7 @@ namespace rdma_rpc::fabric {
 class SimMemoryWindow;
 
 struct KeyEntry {
-  enum class Kind : std::uint8_t { free, region, window_unbound, window };
+  enum class Kind : std::uint8_t { free, region, window_unbound, window };  // unbound: no rights, no bytes
   Kind kind = Kind::free;
   std::uint32_t key = 0;
   std::uint32_t device_id = 0;

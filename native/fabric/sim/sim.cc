@@ -47,6 +47,11 @@ void SimWorld::stop(const Device& device) { world_->set_stopped(device, true); }
 void SimWorld::resume(const Device& device) { world_->set_stopped(device, false); }
 void SimWorld::kill(const Device& device, WcStatus seen_by_peers) { world_->kill(device, seen_by_peers); }
 
+void SimWorld::kill(std::uint32_t qp_num, WcStatus seen_by_peer) {
+  if (SimQueuePair* qp = world_->find(qp_num)) qp->kill(seen_by_peer);
+  world_->settle();
+}
+
 SimCounters SimWorld::counters() const {
   SimCounters counters = world_->counters;
   counters.faults = world_->faults.fired();

@@ -102,8 +102,10 @@ class SimWorld {
   /// The device neither starts nor answers anything; those who talk to it wait, without an error.
   void stop(const Device& device);
   void resume(const Device& device);
-  /// As if its process had been killed: the device's queue pairs do nothing any more, and what peers send
-  /// ends with `seen_by_peers` (after retry_timeout_ns in scheduled mode).
+  /// As if its process had been killed: the queue pair does nothing any more, and what its peer sends ends
+  /// with `seen_by_peer` (after retry_timeout_ns in scheduled mode).
+  void kill(std::uint32_t qp_num, WcStatus seen_by_peer = WcStatus::retry_exc_err);
+  /// The same for all queue pairs that the device has now.
   void kill(const Device& device, WcStatus seen_by_peers = WcStatus::retry_exc_err);
 
   SimCounters counters() const;

@@ -2,6 +2,8 @@
 // every fabric.
 #include <poll.h>
 
+#include <set>
+
 #include "fabric/sim_pair.h"
 
 namespace rdma_rpc::fabric::test {
@@ -51,6 +53,16 @@ TEST(SimDevice, KeysOfAnotherDeviceOpenNothing) {
     pair.client.qp->post_send({&wr, 1});
     const WcStatus wanted = local ? WcStatus::loc_prot_err : WcStatus::rem_access_err;
     EXPECT_EQ(SimPair::poll(pair.client).at(0).status, wanted);
+  }
+}
+
+TEST(SimDevice, AKeyIsNotUsedAgainForALongTime) {
+  SimPair pair;
+  std::byte buffer[64];
+  std::set<std::uint32_t> keys;
+  for (int i = 0; i < 20'000; ++i) {
+    const auto region = pair.client.device->reg_mr(buffer, sizeof buffer, kLocal, nullptr);
+    ASSERT_TRUE(keys.insert(region->lkey()).second) << "after " << i << " registrations";
   }
 }
 

@@ -141,6 +141,30 @@ TEST_P(SimHooks, AKilledPeerIsFoundOutBySending) {
   }
 }
 
+TEST_P(SimHooks, OneQueuePairCanBeKilledAlone) {
+  SimPair pair(options());
+  const auto other = pair.client.device->create_qp(*pair.client.cq, {}, nullptr);
+  const auto far = pair.server.device->create_qp(*pair.server.cq, {}, nullptr);
+  ASSERT_EQ(other->connect(far->local_address()), "");
+  ASSERT_EQ(far->connect(other->local_address()), "");
+  pair.world.kill(pair.server.qp->qp_num());
+  for (QueuePair* qp : {pair.client.qp.get(), other.get()}) {
+    const SendWr wr = request(Opcode::rdma_write, qp->qp_num(), {});
+    ASSERT_EQ(qp->post_send({&wr, 1}), 1u);
+    const auto done = pair.finish(pair.client);
+    ASSERT_EQ(done.size(), 1u);
+    EXPECT_EQ(done[0].status, qp == other.get() ? WcStatus::success : WcStatus::retry_exc_err);
+  }
+}
+
+TEST_P(SimHooks, APeerKilledAndGoneIsStillTheSameError) {
+  SimPair pair(options());
+  pair.world.kill(*pair.server.device, WcStatus::retry_exc_err);
+  pair.server.qp.reset();
+  pair.post(pair.client, Opcode::rdma_write, 1);
+  EXPECT_EQ(pair.finish(pair.client).at(0).status, WcStatus::retry_exc_err);
+}
+
 TEST_P(SimHooks, WhatWaitsForAPeerFailsWhenThatIsKilled) {
   SimPair pair(options());
   pair.world.stop(*pair.server.device);

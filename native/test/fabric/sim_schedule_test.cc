@@ -99,6 +99,34 @@ TEST(SimSchedule, OnlyAFenceKeepsASendBehindARead) {
   EXPECT_LT(late, kSeeds);
 }
 
+TEST(SimSchedule, ReadsAreAnsweredInOrderAndOnlySoManyAtOnce) {
+  constexpr std::uint64_t kReads = 8;
+  std::uint64_t most_at_once = 0;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    SimOptions options = seeded(seed);
+    options.capabilities.max_rd_atomic = 3;
+    SimPair pair(options);
+    std::memset(pair.server.host->data(), 1, 64);
+    for (std::uint64_t i = 0; i < kReads; ++i) {
+      const Sge sink = pair.client.sge(i * 64);
+      const SendWr wr =
+          request(Opcode::rdma_read, i, {&sink, 1}, pair.server.region->addr(), pair.server.region->rkey());
+      ASSERT_EQ(pair.client.qp->post_send({&wr, 1}), 1u);
+    }
+    for (std::uint64_t landed = 0; landed < kReads;) {
+      ASSERT_TRUE(pair.world.step());
+      const std::byte* sinks = pair.client.host->data();
+      while (landed < kReads && sinks[landed * 64] == std::byte{1}) ++landed;
+      for (std::uint64_t i = landed; i < kReads; ++i) {
+        ASSERT_EQ(sinks[i * 64], std::byte{0})
+            << "seed " << seed << ": READ " << i << " overtook one before it";
+      }
+      most_at_once = std::max(most_at_once, pair.world.counters().of(Opcode::rdma_read) - landed);
+    }
+  }
+  EXPECT_EQ(most_at_once, 3u);
+}
+
 TEST(SimSchedule, QueuePairsOvertakeOneAnotherButNotThemselves) {
   bool overtaken = false;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
