@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CallExtras } from '../call/call-extras.ts';
 import type { ClientMethod } from '../call/client-method.ts';
 import type { FabricName } from '../call/contexts.ts';
-import { deadlines } from '../call/deadlines.ts';
+import { closeTurn, turnNow } from '../call/deadlines.ts';
 import type { FabricContext, SlotWaiter } from '../call/fabric-context.ts';
 import { failure, queueFull, unavailable } from '../call/failure.ts';
 import { BlockLease } from '../call/lease.ts';
@@ -191,11 +191,7 @@ export class Channel implements ClientLinkOwner, SlotWaiter {
     if (timeoutMs >= 0) {
       if (timeoutMs === 0)
         return Promise.reject(failure(Reason.deadline, method.path, 'no', 'timeoutMs was 0'));
-      if (current !== undefined) deadlineMs = current.connection.context.turnNow() + timeoutMs;
-      else {
-        deadlines.refresh(performance.now());
-        deadlineMs = deadlines.now + timeoutMs;
-      }
+      deadlineMs = turnNow() + timeoutMs;
     }
     if (!this.#keepAlive.running) this.#keepAlive.start();
     const promise = new Promise<unknown>(capture);
@@ -278,6 +274,8 @@ export class Channel implements ClientLinkOwner, SlotWaiter {
     resolve: Resolve,
     reject: Reject,
   ): void {
+    // Nothing was staged, so nothing else would.
+    closeTurn();
     if (this.#closed !== undefined) {
       reject(unavailable(`${method.path}: the channel is closed`));
       return;

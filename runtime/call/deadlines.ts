@@ -1,10 +1,46 @@
-/** The one timer wheel of this JS thread, driven by a Node timer that never keeps the process alive by itself. */
+/**
+ * The one timer wheel of this JS thread, driven by a Node timer that never keeps the process alive by itself, and the time that deadlines are
+ * computed from. A turn is the JS that runs from one entry by native code, timer or event to the next.
+ */
 import { TimerWheel } from './timer-wheel.ts';
 
 let timer: NodeJS.Timeout | undefined;
+/** The first deadline of the turn has been made. */
+let open = false;
+/** A microtask will close the turn. */
+let closing = false;
 
 export const deadlines: TimerWheel = new TimerWheel(performance.now(), (delayMs) => {
   clearTimeout(timer);
-  timer = setTimeout(() => deadlines.run(performance.now()), delayMs);
+  timer = setTimeout(() => {
+    open = false;
+    deadlines.run(performance.now());
+  }, delayMs);
   timer.unref();
 });
+
+/** Native code has entered JS and read the clock. */
+export function newTurn(nowMs: number): void {
+  open = false;
+  deadlines.refresh(nowMs);
+}
+
+/** Ends the turn, if one is open, so that the next deadline reads the clock. */
+export function closeTurn(): void {
+  closing = false;
+  if (!open) return;
+  open = false;
+  deadlines.endTurn(performance.now());
+}
+
+/** Time to compute a deadline from: read for the first of a turn; for those that follow, the wheel makes up for what passes until its end. */
+export function turnNow(): number {
+  if (!open) {
+    open = true;
+    deadlines.refresh(performance.now());
+  } else if (!closing) {
+    closing = true;
+    queueMicrotask(closeTurn);
+  }
+  return deadlines.now;
+}

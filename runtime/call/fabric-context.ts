@@ -5,7 +5,7 @@
 import { arenaBytes } from '../limits.ts';
 import { Ctl, Ev, EvKind, type NativeContext, type NativeOptions, type SessionOptions } from '../native.ts';
 import { bufferKey, keyFromWords } from './buffer-keys.ts';
-import { deadlines } from './deadlines.ts';
+import { newTurn } from './deadlines.ts';
 import { BlockLease, type Lease } from './lease.ts';
 import { Outgoing } from './outgoing.ts';
 import { RpcError } from './rpc-error.ts';
@@ -30,7 +30,8 @@ export class FabricContext {
   readonly fabric: NativeOptions['fabric'];
   readonly native: NativeContext;
   readonly outgoing: Outgoing;
-  /** True for the first event of a batch, when the time of the turn is still fresh. */
+  /** Time at which the batch of events came in, and whether its first event is being handled, so that this is still the time. */
+  batchMs = 0;
   firstOfBatch = false;
 
   readonly #sessions: (SessionOwner | undefined)[] = [];
@@ -46,12 +47,6 @@ export class FabricContext {
 
   get sessionCount(): number {
     return this.#sessionCount;
-  }
-
-  /** Time for computing a deadline: read once per turn. */
-  turnNow(): number {
-    if (this.outgoing.turnIsNew) deadlines.refresh(performance.now());
-    return deadlines.now;
   }
 
   /** Throws an RpcError that says which limit was hit. The session's events go to `attach`ed owner. */
@@ -109,7 +104,8 @@ export class FabricContext {
 
   #dispatch(count: number): void {
     const events = this.native.events;
-    deadlines.refresh(this.native.clock[0]!);
+    this.batchMs = this.native.clock[0]!;
+    newTurn(this.batchMs);
     this.firstOfBatch = true;
     for (let at = 0, end = count * Ev.words; at < end; at += Ev.words) {
       const session = events[at + Ev.session]!;

@@ -8,6 +8,7 @@ import type { MessageType } from '../codec/types.ts';
 import { flushEvery, gatherBytes, piecesMax } from '../limits.ts';
 import { Ctl, type NativeContext, Reason, Sub } from '../native.ts';
 import { bufferKey } from './buffer-keys.ts';
+import { closeTurn } from './deadlines.ts';
 
 /** What the submission path must know of a session. */
 export interface Target {
@@ -49,6 +50,7 @@ export class Outgoing {
   #flushScheduled = false;
   readonly #flushNow = (): void => {
     this.#flushScheduled = false;
+    closeTurn();
     this.flush();
   };
 
@@ -61,11 +63,6 @@ export class Outgoing {
     this.#slotPayloadOffset = native.slotPayloadOffset;
     this.#memory = new Uint8Array(native.sendSlab);
     this.#slab.reset(this.#memory);
-  }
-
-  /** True when nothing tells the time of this turn: we are neither in a callback of native code nor behind an earlier submission of the turn. */
-  get turnIsNew(): boolean {
-    return !this.#flushScheduled && this.#control[Ctl.inCallback] === 0;
   }
 
   get heldCount(): number {

@@ -3,7 +3,6 @@
  * event's callback; async ones are kept in a list until they are done. Owned by a server, on its JS thread.
  */
 import { Ev } from '../native.ts';
-import { deadlines } from './deadlines.ts';
 import type { FabricContext, SessionOwner } from './fabric-context.ts';
 import type { Handlers, ServerMethod } from './handlers.ts';
 import { Incoming } from './incoming.ts';
@@ -68,7 +67,7 @@ export class ServerSession implements SessionOwner {
     let deadlineMs = 0;
     if (timeoutUs !== 0) {
       // Counted from the batch's start, as native code did; handlers of the same batch may have taken long since.
-      deadlineMs = deadlines.now + timeoutUs / 1000;
+      deadlineMs = this.#context.batchMs + timeoutUs / 1000;
       if (!this.#context.firstOfBatch && performance.now() >= deadlineMs) {
         this.#incoming.discard(at);
         const text = `${method.path}: the deadline passed before the handler started`;

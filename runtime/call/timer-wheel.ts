@@ -2,9 +2,9 @@
  * All deadlines of one context under one Node timer: a hashed wheel with O(1) add and remove and no object per entry.
  * Owned by FabricContext; on its JS thread.
  *
- * Reading a clock costs as much as encoding a small message, so `now` is refreshed once per turn of the loop and
- * deadlines are computed from it. When a turn turns out to have been long, the deadlines made in it move by its
- * length: an entry fires up to two ticks late, never early.
+ * Reading a clock costs as much as encoding a small message, so it is read once per turn (deadlines.ts) and deadlines are
+ * computed from that. When a turn turns out to have been long, the deadlines made in it move by its length: an entry
+ * fires up to two ticks late, never early.
  */
 import { deadlinesMax, wheelSlots, wheelTickMs } from '../limits.ts';
 
@@ -72,13 +72,18 @@ export class TimerWheel {
     this.#release(id);
   }
 
-  /** Call it with a fresh time at the start of each turn. */
+  /** Begins a turn at this time. */
   refresh(nowMs: number): void {
-    const lagMs = nowMs - this.now;
-    if (lagMs > wheelTickMs && this.#recentCount > 0) this.#postpone(Math.ceil(lagMs / wheelTickMs));
     this.#recentCount = 0;
     this.#turn = (this.#turn + 1) | 0;
-    if (lagMs > 0) this.now = nowMs;
+    if (nowMs > this.now) this.now = nowMs;
+  }
+
+  /** Ends a turn: what was added in it may have been computed from a time long past. */
+  endTurn(nowMs: number): void {
+    const lagMs = nowMs - this.now;
+    if (lagMs > wheelTickMs) this.#postpone(Math.ceil(lagMs / wheelTickMs));
+    this.refresh(nowMs);
   }
 
   /** Fires what is due and asks for the next wake-up. */

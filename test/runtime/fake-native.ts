@@ -1,0 +1,304 @@
+/**
+ * A NativeContext made of arrays: keeps the contract of runtime/native.ts, carries nothing anywhere. Tests look at what was submitted
+ * and say which events come, in any order; `deliver` enters the runtime as native code does.
+ */
+import {
+  Ctl,
+  Ev,
+  type NativeContext,
+  type NativeStats,
+  type SessionInfo,
+  type SessionOptions,
+  Sub,
+} from '../../runtime/native.ts';
+
+export interface Submitted {
+  op: number;
+  session: number;
+  call: number;
+  method: number;
+  metadata: Uint8Array;
+  message: Uint8Array;
+  timeoutUs: number;
+  bulk: boolean;
+  sink: number;
+  pieces: readonly Uint8Array[];
+  keys: readonly number[];
+}
+
+export interface FakeEvent {
+  kind: number;
+  session?: number;
+  call?: number;
+  method?: number;
+  metadata?: Uint8Array;
+  message?: Uint8Array;
+  /** Arena block to hand the message over in. */
+  block?: number;
+  timeoutUs?: number;
+  sent?: number;
+}
+
+export interface FakeOptions {
+  slots?: number;
+  slotBytes?: number;
+  arenaBytes?: number;
+}
+
+const payloadOffset = 64;
+const slabBytes = 1 << 20;
+
+export class FakeNative implements NativeContext {
+  readonly control = new Int32Array(Ctl.words);
+  readonly submissions = new Int32Array(64 * Sub.words);
+  readonly events = new Int32Array(64 * Ev.words);
+  readonly freeSlots: Int32Array;
+  readonly clock = new Float64Array(1);
+  readonly sendSlab: ArrayBuffer;
+  readonly slotStride: number;
+  readonly slotPayloadOffset = payloadOffset;
+  readonly submissionsMax = 64;
+
+  /** Everything flushed, oldest first. */
+  readonly submitted: Submitted[] = [];
+  readonly cancels: { session: number; call: number; reason: number }[] = [];
+  readonly closes: { session: number; reason: string }[] = [];
+  readonly sessions = new Map<number, SessionOptions>();
+  readonly blocks = new Map<number, { buffer: ArrayBuffer; references: number }>();
+  readonly dropped: number[] = [];
+  readonly registered: number[] = [];
+  flushes = 0;
+  closed = false;
+  /** Slots go back at flush, as inline sends do; set to false to hold them until `freeSlot`. */
+  freeAtFlush = true;
+  readonly heldSlots: number[] = [];
+  /** Answer of submitBulk when not 0. */
+  refuseBulk = 0;
+  connectError = '';
+  sessionErrorText = 'gone';
+  clockFromPerformance = true;
+
+  #callback: ((count: number) => void) | undefined;
+  readonly #slabs = new Map<number, ArrayBuffer>();
+  #nextSession = 0;
+  #nextBlock = 1;
+  #nextToken = 1;
+  #arenaLeft: number;
+
+  constructor({ slots = 64, slotBytes = 8192, arenaBytes = 1 << 26 }: FakeOptions = {}) {
+    this.slotStride = payloadOffset + slotBytes;
+    this.freeSlots = Int32Array.from({ length: slots }, (_, i) => slots - 1 - i);
+    this.control[Ctl.freeSlots] = slots;
+    this.sendSlab = new ArrayBuffer(slots * this.slotStride);
+    this.#arenaLeft = arenaBytes;
+    this.clock[0] = performance.now();
+  }
+
+  get freeSlotCount(): number {
+    return this.control[Ctl.freeSlots]!;
+  }
+
+  flush(): void {
+    ++this.flushes;
+    const memory = new Uint8Array(this.sendSlab);
+    const staged = this.control[Ctl.staged]!;
+    this.control[Ctl.staged] = 0;
+    for (let i = 0; i < staged; ++i) {
+      const word = (offset: number): number => this.submissions[i * Sub.words + offset]!;
+      const slot = word(Sub.slot);
+      const from = slot * this.slotStride + payloadOffset;
+      const middle = from + word(Sub.metadataBytes);
+      this.submitted.push({
+        op: word(Sub.op),
+        session: word(Sub.session),
+        call: word(Sub.call),
+        method: word(Sub.method),
+        metadata: memory.slice(from, middle),
+        message: memory.slice(middle, middle + word(Sub.messageBytes)),
+        timeoutUs: word(Sub.timeoutUs) >>> 0,
+        bulk: false,
+        sink: 0,
+        pieces: [],
+        keys: [],
+      });
+      if (this.freeAtFlush) this.#push(slot);
+      else this.heldSlots.push(slot);
+    }
+  }
+
+  /** Puts held send slots back. */
+  releaseSlots(): void {
+    for (const slot of this.heldSlots.splice(0)) this.#push(slot);
+  }
+
+  /** Enters the runtime with a batch of events. */
+  deliver(...events: FakeEvent[]): void {
+    for (const [i, event] of events.entries()) this.#write(i * Ev.words, event, i);
+    if (this.clockFromPerformance) this.clock[0] = performance.now();
+    this.control[Ctl.inCallback] = 1;
+    this.#callback?.(events.length);
+    this.control[Ctl.inCallback] = 0;
+    if (this.control[Ctl.staged] !== 0) this.flush();
+  }
+
+  createSession(options: SessionOptions): number {
+    const session = this.#nextSession++;
+    this.sessions.set(session, options);
+    return session;
+  }
+
+  sessionAddress(session: number): Uint8Array {
+    return Uint8Array.of(session + 1);
+  }
+
+  connectSession(): string {
+    return this.connectError;
+  }
+
+  receiveSlab(session: number): ArrayBuffer {
+    let slab = this.#slabs.get(session);
+    if (slab === undefined) {
+      slab = new ArrayBuffer(slabBytes);
+      this.#slabs.set(session, slab);
+    }
+    return slab;
+  }
+
+  closeSession(session: number, reason: string): void {
+    this.closes.push({ session, reason });
+    this.sessionErrorText = reason;
+  }
+
+  sessionError(): string {
+    return this.sessionErrorText;
+  }
+
+  sessionInfo(): SessionInfo {
+    return {
+      fabric: 'fake',
+      state: 'ready',
+      callsInFlight: 0,
+      sendCredits: 0,
+      security: 'window',
+    };
+  }
+
+  submitBulk(
+    op: number,
+    session: number,
+    call: number,
+    method: number,
+    slot: number,
+    metadataBytes: number,
+    timeoutUs: number,
+    pieces: readonly Uint8Array[],
+    keys: readonly number[],
+    sink: number,
+  ): number {
+    if (this.refuseBulk !== 0) return -this.refuseBulk;
+    const from = slot * this.slotStride + payloadOffset;
+    const metadata =
+      slot === -1 ? new Uint8Array(0) : new Uint8Array(this.sendSlab).slice(from, from + metadataBytes);
+    this.submitted.push({
+      op,
+      session,
+      call,
+      method,
+      metadata,
+      message: new Uint8Array(Buffer.concat(pieces)),
+      timeoutUs: timeoutUs >>> 0,
+      bulk: true,
+      sink,
+      pieces,
+      keys,
+    });
+    if (slot !== -1) this.#push(slot);
+    return this.#nextToken++;
+  }
+
+  cancel(session: number, call: number, reason: number): void {
+    this.cancels.push({ session, call, reason });
+  }
+
+  allocBlock(bytes: number): number {
+    if (bytes > this.#arenaLeft) return 0;
+    this.#arenaLeft -= bytes;
+    const block = this.#nextBlock++;
+    this.blocks.set(block, { buffer: new ArrayBuffer(bytes), references: 1 });
+    return block;
+  }
+
+  blockBuffer(block: number): ArrayBuffer {
+    return this.blocks.get(block)!.buffer;
+  }
+
+  releaseBlock(block: number): void {
+    const known = this.blocks.get(block);
+    if (known === undefined) throw new Error(`block ${block} released once too often`);
+    if (--known.references > 0) return;
+    this.#arenaLeft += known.buffer.byteLength;
+    this.blocks.delete(block);
+  }
+
+  blockOf(buffer: ArrayBuffer): number {
+    for (const [block, known] of this.blocks) if (known.buffer === buffer) return block;
+    return 0;
+  }
+
+  registerBuffer(key: number): string {
+    this.registered.push(key);
+    return '';
+  }
+
+  dropBuffer(key: number): void {
+    this.dropped.push(key);
+  }
+
+  stats(): NativeStats {
+    return { arenaLeasedBlocks: this.blocks.size } as NativeStats;
+  }
+
+  onEvents(callback: (count: number) => void): void {
+    this.#callback = callback;
+  }
+
+  close(): void {
+    this.closed = true;
+    this.#callback = undefined;
+  }
+
+  #push(slot: number): void {
+    this.freeSlots[this.control[Ctl.freeSlots]!] = slot;
+    ++this.control[Ctl.freeSlots]!;
+  }
+
+  #write(at: number, event: FakeEvent, index: number): void {
+    const session = event.session ?? 0;
+    const metadata = event.metadata ?? new Uint8Array(0);
+    const message = event.message ?? new Uint8Array(0);
+    const slab = new Uint8Array(this.receiveSlab(session));
+    const slot = index * 16384;
+    slab.set(metadata, slot);
+    const words = this.events;
+    words.fill(0, at, at + Ev.words);
+    words[at + Ev.kind] = event.kind;
+    words[at + Ev.session] = session;
+    words[at + Ev.call] = event.call ?? 0;
+    words[at + Ev.method] = event.method ?? 0;
+    words[at + Ev.metadataBytes] = metadata.byteLength;
+    words[at + Ev.messageBytes] = message.byteLength;
+    words[at + Ev.timeoutUs] = event.timeoutUs ?? 0;
+    words[at + Ev.sent] = event.sent ?? 0;
+    if (event.block !== undefined) {
+      const known = this.blocks.get(event.block)!;
+      ++known.references;
+      new Uint8Array(known.buffer).set(message);
+      words[at + Ev.region] = event.block;
+      words[at + Ev.metadataOffset] = slot;
+    } else {
+      slab.set(message, slot + metadata.byteLength);
+      words[at + Ev.region] = -1;
+      words[at + Ev.offset] = slot;
+    }
+  }
+}

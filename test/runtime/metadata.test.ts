@@ -1,0 +1,121 @@
+/** Metadata as users see it, and its wire form: what is refused, and why. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { Metadata } from '../../runtime/call/metadata.ts';
+import { decodeMetadata, encodeMetadata, metadataFault } from '../../runtime/call/metadata-wire.ts';
+import { metadataBytes, metadataEntries } from '../../runtime/limits.ts';
+
+const bytes = (...parts: (number | string)[]): Uint8Array =>
+  new Uint8Array(
+    Buffer.concat(parts.map((part) => (typeof part === 'number' ? Buffer.of(part) : Buffer.from(part)))),
+  );
+
+describe('Metadata', () => {
+  test('keys are case-insensitive, values keep their order', () => {
+    const metadata = new Metadata({ 'X-Trace': 'a' }).append('x-trace', 'b').set('other', 'c');
+    expect(metadata.get('x-TRACE')).toBe('a');
+    expect(metadata.getAll('x-trace')).toEqual(['a', 'b']);
+    expect([...metadata]).toEqual([
+      ['x-trace', 'a'],
+      ['x-trace', 'b'],
+      ['other', 'c'],
+    ]);
+    expect(metadata.delete('X-Trace')).toBe(true);
+    expect(metadata.delete('X-Trace')).toBe(false);
+    expect(metadata.has('x-trace')).toBe(false);
+    expect(metadata.size).toBe(1);
+  });
+
+  test('set replaces all values of a key', () => {
+    const metadata = new Metadata([
+      ['k', '1'],
+      ['k', '2'],
+    ]).set('k', '3');
+    expect(metadata.getAll('k')).toEqual(['3']);
+  });
+
+  test('is made from an object, pairs or another one', () => {
+    const one = new Metadata({ a: ['1', '2'], 'b-bin': Uint8Array.of(1) });
+    expect([...new Metadata(one)]).toEqual([...one]);
+    expect(one.getAll('a')).toEqual(['1', '2']);
+  });
+
+  test.each([
+    ['an empty key', '', 'v', /metadata key ""/],
+    ['a space', 'a b', 'v', /use 1 to 255/],
+    ['a character outside ASCII', 'schlüssel', 'v', /use 1 to 255/],
+    ['a key of 256', 'k'.repeat(256), 'v', /use 1 to 255/],
+    ['bytes under a text key', 'k', Uint8Array.of(1), /takes a string/],
+    ['text under a -bin key', 'k-bin', 'v', /takes a Uint8Array/],
+    ['a number', 'k', 7 as unknown as string, /takes a string/],
+  ])('refuses %s', (_, key, value, message) => {
+    expect(() => new Metadata().set(key, value)).toThrow(message);
+    expect(() => new Metadata().append(key, value)).toThrow(message);
+  });
+
+  test('refuses entry 65', () => {
+    const metadata = new Metadata();
+    for (let i = 0; i < metadataEntries; ++i) metadata.append('k', 'v');
+    expect(() => metadata.append('k', 'v')).toThrow(/64 entries already/);
+  });
+});
+
+describe('the wire form', () => {
+  test('is key length, key, value length, value', () => {
+    const wire = encodeMetadata(new Metadata({ ab: 'xyz', 'c-bin': Uint8Array.of(9, 8) }));
+    expect(wire).toEqual(Buffer.from(bytes(2, 'ab', 3, 0, 'xyz', 5, 'c-bin', 2, 0, 9, 8)));
+  });
+
+  test('is refused beyond 8 KiB, with the limit in the error', () => {
+    const metadata = new Metadata({ k: 'v'.repeat(metadataBytes) });
+    expect(() => encodeMetadata(metadata)).toThrow(/larger than 8192 bytes/);
+  });
+
+  test.each([
+    ['a key cut off', bytes(5, 'ab'), /cut off in a key/],
+    ['no room for the value length', bytes(1, 'a', 0), /cut off in a key/],
+    ['a value cut off', bytes(1, 'a', 3, 0, 'xy'), /cut off in a value/],
+    ['a value length that is a lie', bytes(1, 'a', 255, 255, 'xy'), /cut off in a value/],
+    ['an empty key', bytes(0, 1, 0, 'x'), /empty metadata key/],
+    ['an upper-case key', bytes(1, 'A', 0, 0), /character that is not allowed/],
+    ['a zero byte in a key', bytes(1, 0, 0, 0), /character that is not allowed/],
+    ['too many entries', bytes(...new Array<string>(65).fill('\x01k\0\0')), /more than 64/],
+    ['too many bytes', new Uint8Array(metadataBytes + 1), /limit is 8192/],
+  ])('with %s is refused', (_, wire, reason) => {
+    expect(metadataFault(wire, 0, wire.byteLength)).toMatch(reason);
+  });
+
+  const key = fc.stringMatching(/^[0-9a-z_.-]{1,20}$/);
+  const entry = key.chain((name) =>
+    fc.tuple(
+      fc.constant(name),
+      name.endsWith('-bin')
+        ? fc.uint8Array({ maxLength: 50 })
+        : fc.string({ maxLength: 50, unit: 'grapheme' }),
+    ),
+  );
+
+  test('comes back as it went (property)', () => {
+    fc.assert(
+      fc.property(fc.array(entry, { maxLength: 30 }), (entries) => {
+        const wire = encodeMetadata(new Metadata(entries));
+        const padded = new Uint8Array(wire.byteLength + 7).fill(0xff);
+        padded.set(wire, 3);
+        expect(metadataFault(padded, 3, 3 + wire.byteLength)).toBe('');
+        expect([...decodeMetadata(padded, 3, 3 + wire.byteLength)]).toEqual(entries);
+      }),
+      { seed: 7, numRuns: 300 },
+    );
+  });
+
+  test('arbitrary bytes are refused with a reason or decoded, nothing else (property)', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), (wire) => {
+        const fault = metadataFault(wire, 0, wire.byteLength);
+        if (fault === '') decodeMetadata(wire, 0, wire.byteLength);
+        else expect(fault.length).toBeGreaterThan(5);
+      }),
+      { seed: 8, numRuns: 2000 },
+    );
+  });
+});

@@ -1,0 +1,103 @@
+/** What users type: options and addresses, with errors that name the option and the way out. */
+import { describe, expect, test } from 'vitest';
+import { nearest } from '../../runtime/api/options.ts';
+import { formatAddress, parseAddress } from '../../runtime/control/address.ts';
+import { configure, createChannel, createClient, createServer } from '../../runtime/index.ts';
+import { EchoDefinition } from './gen/echo.rdma.ts';
+
+const anywhere = 'unix:/tmp/nowhere.sock';
+
+describe('options', () => {
+  test.each<[string, () => unknown, RegExp]>([
+    [
+      'unknown, near one',
+      () => createServer({ sessionMax: 1 } as object),
+      /no option sessionMax; did you mean sessionsMax\?/,
+    ],
+    [
+      'unknown, in another case',
+      () => createChannel(anywhere, { inflightmax: 1 } as object),
+      /did you mean inflightMax\?/,
+    ],
+    [
+      'below its range',
+      () => createChannel(anywhere, { inflightMax: 0 }),
+      /inflightMax: 0 is not an integer from 1 to 4096/,
+    ],
+    [
+      'above its range',
+      () => createServer({ maxMessageBytes: 2 ** 32 }),
+      /maxMessageBytes: 4294967296 is not an integer from 1024 to 4294967295/,
+    ],
+    ['not whole', () => createServer({ sessionsMax: 1.5 }), /sessionsMax: 1.5 is not an integer/],
+    [
+      'not a function',
+      () => createServer({ onHandlerError: 'log' as never }),
+      /onHandlerError: not a function/,
+    ],
+    [
+      'not a time',
+      () => createChannel(anywhere, { timeoutMs: Number.NaN }),
+      /timeoutMs: NaN is no time in ms/,
+    ],
+    ['endless', () => createChannel(anywhere, { timeoutMs: Infinity }), /timeoutMs: Infinity is no time/],
+    [
+      'too long a text',
+      () => createChannel(anywhere, { identity: 'x'.repeat(2000) }),
+      /identity: not a text of at most 1024 bytes/,
+    ],
+    [
+      'none of the choices',
+      () => configure({ polling: 'never' as never }),
+      /polling: never is none of adaptive, busy, event/,
+    ],
+    ['no object', () => createServer(5 as never), /options must be an object/],
+    [
+      'a default of an unknown method',
+      () => createClient(EchoDefinition, createChannel(anywhere), { ecko: {} } as object),
+      /no option ecko; did you mean echo\?/,
+    ],
+    [
+      'a default that no client has',
+      () => createClient(EchoDefinition, createChannel(anywhere), { '*': { deadline: 5 } as object }),
+      /no option deadline/,
+    ],
+  ])('%s: refused by name', (_, make, message) => {
+    expect(make).toThrow(message);
+  });
+
+  test('the nearest known name is found by edit distance', () => {
+    expect(nearest('maxMesageByte', ['inflightMax', 'maxMessageBytes', 'queueMax'])).toBe('maxMessageBytes');
+  });
+
+  test('a channel that is no channel is refused', () => {
+    expect(() => createClient(EchoDefinition, {} as never)).toThrow(/must be a channel/);
+  });
+});
+
+describe('addresses', () => {
+  test.each([
+    ['localhost:80', { kind: 'tcp', host: 'localhost', port: 80 }],
+    ['127.0.0.1:0', { kind: 'tcp', host: '127.0.0.1', port: 0 }],
+    ['[::1]:8080', { kind: 'tcp', host: '::1', port: 8080 }],
+    ['[fe80::1%eth0]:1', { kind: 'tcp', host: 'fe80::1%eth0', port: 1 }],
+    ['unix:/run/a.sock', { kind: 'unix', path: '/run/a.sock' }],
+  ])('%s is understood and written back', (text, address) => {
+    expect(parseAddress(text)).toEqual(address);
+    expect(formatAddress(parseAddress(text))).toBe(text);
+  });
+
+  test.each([
+    ['', /not understood/],
+    ['localhost', /not understood/],
+    ['::1:80', /not understood/],
+    ['host:65536', /port is above 65535/],
+    ['host:-1', /not understood/],
+    ['unix:', /no path/],
+    [`unix:/${'x'.repeat(107)}`, /longer than 107 bytes/],
+    ['unix:/a\0b', /zero byte/],
+  ])('%s is refused with the forms that are not', (text, message) => {
+    expect(() => parseAddress(text)).toThrow(message);
+    expect(() => parseAddress(text)).toThrow(/use 'host:port', '\[ipv6\]:port' or 'unix:\/path'/);
+  });
+});

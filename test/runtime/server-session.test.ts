@@ -1,0 +1,410 @@
+/** The server's half against a scripted native side: what reaches a handler, what does not, and what goes back. */
+import { beforeEach, describe, expect, test } from 'vitest';
+import { FabricContext } from '../../runtime/call/fabric-context.ts';
+import { Handlers } from '../../runtime/call/handlers.ts';
+import { decodeMetadata, encodeMetadata } from '../../runtime/call/metadata-wire.ts';
+import { ServerSession } from '../../runtime/call/server-session.ts';
+import {
+  type HandlerContext,
+  type HandlersOf,
+  leaseOf,
+  Metadata,
+  RpcError,
+  Status,
+} from '../../runtime/index.ts';
+import { EvKind, notRun, SubOp } from '../../runtime/native.ts';
+import { type FakeEvent, FakeNative } from './fake-native.ts';
+import { EchoDefinition, EchoMessage } from './gen/echo.rdma.ts';
+
+type EchoHandlers = Partial<HandlersOf<typeof EchoDefinition>>;
+
+let native: FakeNative;
+let session: ServerSession;
+let handlerErrors: [unknown, string][];
+let down: string[];
+
+function open(handlers: EchoHandlers, options: { slots?: number; maxMessageBytes?: number } = {}): void {
+  native = new FakeNative({ slots: options.slots ?? 64 });
+  const context = new FabricContext('sim', native);
+  const registry = new Handlers();
+  registry.add(EchoDefinition, handlers);
+  handlerErrors = [];
+  down = [];
+  const number = context.createSession({
+    role: 'server',
+    inflightMax: 8,
+    maxMessageBytes: 1e6,
+    peerMaxMessageBytes: 1e6,
+  });
+  const target = { session: number, eagerBytes: 8192, maxMessageBytes: options.maxMessageBytes ?? 1e6 };
+  session = new ServerSession(context, target, 'somebody', registry, {
+    onHandlerError: (error, method) => void handlerErrors.push([error, method]),
+    onSessionDown: (_, reason) => void down.push(reason),
+  });
+}
+
+const request = (event: Partial<FakeEvent> = {}): FakeEvent => ({
+  kind: EvKind.request,
+  call: 70001,
+  method: EchoDefinition.methods.echo.id | 0,
+  message: EchoMessage.encode({ text: 'hi' }),
+  ...event,
+});
+
+/** What was answered, oldest first. */
+const answers = () =>
+  native.submitted.map((sent) => ({
+    call: sent.call,
+    status: sent.method & 0xff,
+    notRun: (sent.method & notRun) !== 0,
+    text:
+      (sent.method & 0xff) === Status.OK
+        ? EchoMessage.decode(sent.message).text
+        : Buffer.from(sent.message).toString(),
+    metadata: sent.metadata,
+  }));
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+beforeEach(() => open({ echo: (r) => r }));
+
+describe('a request', () => {
+  test('of a sync handler is answered within the callback', () => {
+    native.deliver(request());
+    expect(native.submitted[0]).toMatchObject({
+      op: SubOp.response,
+      call: 70001,
+      method: Status.OK,
+      timeoutUs: 0,
+    });
+    expect(answers()[0]!.text).toBe('hi');
+  });
+
+  test('of an async handler is answered when it is done', async () => {
+    let finish: (() => void) | undefined;
+    open({ echo: (r) => new Promise((resolve) => (finish = () => resolve(r))) });
+    native.deliver(request());
+    expect(native.submitted).toHaveLength(0);
+    finish?.();
+    await turn();
+    expect(answers()).toMatchObject([{ status: Status.OK, text: 'hi' }]);
+  });
+
+  test('reaches a method of a class instance with its this', () => {
+    class Service {
+      readonly prefix = 'dear ';
+      echo(r: EchoMessage): { text: string } {
+        return { text: this.prefix + r.text };
+      }
+    }
+    open(new Service());
+    native.deliver(request());
+    expect(answers()[0]!.text).toBe('dear hi');
+  });
+
+  test('in a block: its large fields are views under a lease', () => {
+    const seen: (number | undefined)[] = [];
+    open({
+      echo: (r) => {
+        seen.push(r.payload.length, leaseOf(r)?.bytes.length);
+        leaseOf(r)?.release();
+        return {};
+      },
+    });
+    const block = native.allocBlock(20_000);
+    const message = EchoMessage.encode({ payload: new Uint8Array(10_000) });
+    native.deliver(request({ message, block }));
+    native.releaseBlock(block);
+    expect(seen).toEqual([10_000, message.length]);
+    expect(native.blocks.size).toBe(0);
+  });
+
+  test.each<[string, Partial<FakeEvent>, number, RegExp]>([
+    [
+      'for a method without a handler',
+      { method: EchoDefinition.methods.missing.id | 0 },
+      Status.UNIMPLEMENTED,
+      /test.echo.Echo\/Missing is not implemented/,
+    ],
+    ['for an unknown method id', { method: -5 }, Status.UNIMPLEMENTED, /method id 4294967291/],
+    ['that does not decode', { message: Uint8Array.of(0xff) }, Status.INTERNAL, /cannot be decoded/],
+    [
+      'with malformed metadata',
+      { metadata: Uint8Array.of(0) },
+      Status.INTERNAL,
+      /malformed metadata: an empty metadata key/,
+    ],
+  ])('%s is refused, marked as not run', (_, event, status, text) => {
+    const block = native.allocBlock(100);
+    native.deliver(request({ ...event, block }));
+    native.releaseBlock(block);
+    expect(answers()).toMatchObject([
+      { call: 70001, status, notRun: true, text: expect.stringMatching(text) },
+    ]);
+    expect(native.blocks.size).toBe(0);
+  });
+
+  test('whose deadline passed while an earlier one of its batch was handled is never run', () => {
+    const ran: string[] = [];
+    open({
+      echo: (r) => {
+        ran.push(r.text);
+        const endMs = performance.now() + 5;
+        while (performance.now() < endMs);
+        return r;
+      },
+    });
+    const named = (text: string, timeoutUs: number): FakeEvent =>
+      request({ message: EchoMessage.encode({ text }), timeoutUs });
+    native.deliver(
+      named('first', 1000),
+      named('late', 1000),
+      named('in time', 60_000_000),
+      named('unlimited', 0),
+    );
+    expect(ran).toEqual(['first', 'in time', 'unlimited']);
+    expect(answers()[1]).toMatchObject({ status: Status.DEADLINE_EXCEEDED, notRun: true });
+  });
+
+  test('is refused while draining', () => {
+    session.draining = true;
+    native.deliver(request());
+    expect(answers()).toMatchObject([
+      { status: Status.UNAVAILABLE, notRun: true, text: 'the server is shutting down' },
+    ]);
+  });
+});
+
+describe('an error', () => {
+  test('that is an RpcError goes back with its code, text and metadata', () => {
+    open({
+      echo: (_, context) => {
+        context.trailer.set('a', '1');
+        throw new RpcError(Status.NOT_FOUND, 'no such thing', { metadata: new Metadata({ b: '2' }) });
+      },
+    });
+    native.deliver(request());
+    const [answer] = answers();
+    expect(answer).toMatchObject({ status: Status.NOT_FOUND, notRun: false, text: 'no such thing' });
+    expect([...decodeMetadata(answer!.metadata, 0, answer!.metadata.length)]).toEqual([
+      ['a', '1'],
+      ['b', '2'],
+    ]);
+    expect(handlerErrors).toHaveLength(0);
+  });
+
+  test.each<[string, EchoHandlers['echo']]>([
+    [
+      'thrown',
+      () => {
+        throw new Error('password is 1234');
+      },
+    ],
+    ['of a promise', () => Promise.reject(new Error('password is 1234'))],
+    ['that is no Error', () => Promise.reject('password is 1234')],
+  ])('%s is INTERNAL without its text; the hook gets it', async (_, echo) => {
+    open({ echo });
+    native.deliver(request());
+    await turn();
+    expect(answers()).toMatchObject([
+      { status: Status.INTERNAL, notRun: false, text: 'test.echo.Echo/Echo: the handler failed' },
+    ]);
+    expect(String(handlerErrors[0]![0])).toContain('password');
+    expect(handlerErrors[0]![1]).toBe('test.echo.Echo/Echo');
+  });
+
+  test.each<[string, unknown]>([
+    ['nothing', undefined],
+    ['a wrong type', { number: 'seven' }],
+  ])('in the response (%s) is INTERNAL, and the slots are free', (_, response) => {
+    open({ echo: () => response as object });
+    native.deliver(request());
+    expect(answers()).toMatchObject([{ status: Status.INTERNAL }]);
+    expect(handlerErrors).toHaveLength(1);
+    expect(native.freeSlotCount).toBe(64);
+  });
+
+  test('text is cut at 1 KiB, between characters', () => {
+    open({
+      echo: () => {
+        throw new RpcError(Status.ABORTED, `x${'ä'.repeat(1000)}`);
+      },
+    });
+    native.deliver(request());
+    expect(answers()[0]!.text).toBe(`x${'ä'.repeat(511)}`);
+  });
+
+  test('of a response larger than the client accepts names the option', () => {
+    open({ echo: () => ({ payload: new Uint8Array(3000) }) }, { maxMessageBytes: 2000 });
+    native.deliver(request());
+    expect(answers()).toMatchObject([
+      {
+        status: Status.RESOURCE_EXHAUSTED,
+        text: expect.stringMatching(/3003 bytes, but the client accepts 2000; raise maxMessageBytes/),
+      },
+    ]);
+  });
+
+  test('of a response larger than the arena has room for names the option', () => {
+    open({ echo: () => ({ payload: new Uint8Array(new SharedArrayBuffer(900_000)) }) });
+    while (native.allocBlock(1 << 20) !== 0);
+    native.deliver(request());
+    expect(answers()).toMatchObject([
+      { status: Status.RESOURCE_EXHAUSTED, text: expect.stringMatching(/raise arenaBytes/) },
+    ]);
+  });
+});
+
+describe('the context', () => {
+  const withContext = (look: (context: HandlerContext) => void): void =>
+    open({
+      echo: (r, context) => {
+        look(context);
+        return r;
+      },
+    });
+
+  test('knows method, peer, metadata and the time left', () => {
+    const seen: unknown[] = [];
+    withContext((context) =>
+      seen.push(context.method, context.peer, context.metadata.get('k'), context.timeoutMs()),
+    );
+    native.deliver(request({ metadata: encodeMetadata(new Metadata({ k: 'v' })), timeoutUs: 2_000_000 }));
+    expect(seen.slice(0, 3)).toEqual(['test.echo.Echo/Echo', 'somebody', 'v']);
+    expect(seen[3]).toBeGreaterThan(1900);
+    expect(seen[3]).toBeLessThanOrEqual(2000);
+  });
+
+  test('without metadata or limit has an empty one and undefined', () => {
+    const seen: unknown[] = [];
+    withContext((context) => seen.push(context.metadata.size, context.timeoutMs()));
+    native.deliver(request());
+    expect(seen).toEqual([0, undefined]);
+  });
+
+  test('metadata stays readable after the callback', async () => {
+    let kept: HandlerContext | undefined;
+    withContext((context) => {
+      kept = context;
+    });
+    native.deliver(request({ metadata: encodeMetadata(new Metadata({ k: 'v' })) }));
+    new Uint8Array(native.receiveSlab(0)).fill(0);
+    await turn();
+    expect(kept?.metadata.get('k')).toBe('v');
+  });
+
+  test('sends the trailer with the response', () => {
+    withContext((context) => void context.trailer.set('took', '5'));
+    native.deliver(request());
+    const [answer] = answers();
+    expect(decodeMetadata(answer!.metadata, 0, answer!.metadata.length).get('took')).toBe('5');
+  });
+
+  test.each([
+    ['cancelled', { kind: EvKind.cancelled, call: 70001, method: Status.CANCELLED }, Status.CANCELLED],
+    [
+      'out of time',
+      { kind: EvKind.cancelled, call: 70001, method: Status.DEADLINE_EXCEEDED },
+      Status.DEADLINE_EXCEEDED,
+    ],
+    ['lost', { kind: EvKind.sessionDown }, Status.CANCELLED],
+  ])(
+    'fires its signal when the call is %s; the answer goes nowhere or is dropped',
+    async (_, event, code) => {
+      const signals: AbortSignal[] = [];
+      open({
+        echo: (r, context) => {
+          signals.push(context.signal);
+          return new Promise((resolve) => context.signal.addEventListener('abort', () => resolve(r)));
+        },
+      });
+      native.deliver(request());
+      native.deliver({ ...event, call: 70002 }, event);
+      await turn();
+      expect(signals[0]!.aborted).toBe(true);
+      expect(signals[0]!.reason).toMatchObject({ code });
+    },
+  );
+
+  test('has an aborted signal when it is first asked for after the cancel', async () => {
+    let kept: HandlerContext | undefined;
+    open({
+      echo: (_, context) => {
+        kept = context;
+        return new Promise(() => undefined);
+      },
+    });
+    native.deliver(request());
+    native.deliver({ kind: EvKind.cancelled, call: 70001, method: Status.CANCELLED });
+    expect(kept?.signal.aborted).toBe(true);
+  });
+});
+
+describe('without a free send slot', () => {
+  test('answers wait, and go out in order when slots are free again', () => {
+    open({ echo: (r) => r }, { slots: 1 });
+    native.freeAtFlush = false;
+    const named = (call: number): FakeEvent =>
+      request({ call, message: EchoMessage.encode({ text: `${call}` }) });
+    native.deliver(named(1), named(2), { ...named(3), method: 5 });
+    expect(answers().map((answer) => answer.call)).toEqual([1]);
+    native.freeAtFlush = true;
+    native.releaseSlots();
+    native.deliver({ kind: EvKind.slotsFree });
+    expect(answers().map((answer) => answer.call)).toEqual([1, 2, 3]);
+  });
+
+  test('nothing is sent after the end of the session', async () => {
+    open({ echo: (r) => Promise.resolve(r) });
+    native.deliver(request(), { kind: EvKind.sessionDown });
+    await turn();
+    expect(native.submitted).toHaveLength(0);
+    expect(down).toEqual(['gone']);
+  });
+});
+
+describe('server.add', () => {
+  test.each<[string, (handlers: Handlers) => void, RegExp]>([
+    ['a service twice', (h) => h.add(EchoDefinition, {}), /has been added already/],
+    [
+      'a handler that is no function',
+      (h) =>
+        h.add(
+          {
+            ...EchoDefinition,
+            fullName: 'other',
+            methods: { echo: { ...EchoDefinition.methods.echo, id: 1 } },
+          },
+          { echo: 5 },
+        ),
+      /handler echo is a number/,
+    ],
+    [
+      'a method id that collides',
+      (h) => h.add({ ...EchoDefinition, fullName: 'other' }, {}),
+      /same method id as test.echo.Echo\/Echo/,
+    ],
+    [
+      'a handler for a streaming method',
+      (h) =>
+        h.add(
+          {
+            ...EchoDefinition,
+            fullName: 'other',
+            methods: { echo: { ...EchoDefinition.methods.echo, id: 1, responseStream: true } },
+          },
+          { echo: () => 1 },
+        ),
+      /unary methods only/,
+    ],
+    [
+      'no handlers at all',
+      (h) => h.add({ ...EchoDefinition, fullName: 'other', methods: {} }, null as never),
+      /must be an object/,
+    ],
+  ])('refuses %s', (_, add, message) => {
+    const handlers = new Handlers();
+    handlers.add(EchoDefinition, {});
+    expect(() => add(handlers)).toThrow(message);
+  });
+});
