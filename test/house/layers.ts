@@ -10,8 +10,11 @@ export interface LayerRule {
 export const typescriptLayers: readonly LayerRule[] = [
   { files: /^runtime\/(limits|native)\.ts$/, mayUse: /^$/ },
   { files: /^runtime\/codec\//, mayUse: /^runtime\/codec\// },
-  { files: /^runtime\/control\//, mayUse: /^runtime\/(control|codec)\/|^runtime\/(limits|native)\.ts$/ },
-  { files: /^runtime\/call\//, mayUse: /^runtime\/(call|control|codec)\/|^runtime\/(limits|native)\.ts$/ },
+  { files: /^runtime\/call\//, mayUse: /^runtime\/(call|codec)\/|^runtime\/(limits|native)\.ts$/ },
+  {
+    files: /^runtime\/control\//,
+    mayUse: /^runtime\/(control|call|codec)\/|^runtime\/(limits|native)\.ts$/,
+  },
   { files: /^runtime\//, mayUse: /^runtime\// },
   { files: /^codegen\//, mayUse: /^codegen\/|^runtime\/codec\// },
   { files: /^cli\//, mayUse: /^(cli|codegen|runtime)\// },

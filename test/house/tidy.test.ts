@@ -6,7 +6,8 @@ import { exists, projectFiles, read } from './tree.ts';
 
 const files = projectFiles();
 const SOURCE = /\.(ts|mjs|h|cc|cmake)$/;
-const sources = files.filter((file) => SOURCE.test(file));
+/** Written by people: what the generator wrote follows its own rules. */
+const sources = files.filter((file) => SOURCE.test(file) && !file.endsWith('.rdma.ts'));
 
 const LINES_MAX = 400;
 /** Longer files, with the reason why each is one concept all the same. */
@@ -15,7 +16,7 @@ const LONGER: Readonly<Record<string, string>> = {};
 describe('every source file', () => {
   test(`has at most ${LINES_MAX} lines`, () => {
     const long = sources.filter((file) => read(file).split('\n').length - 1 > LINES_MAX);
-    expect(long).toEqual(Object.keys(LONGER));
+    expect(long.sort()).toEqual(Object.keys(LONGER).sort());
   });
 
   test('opens with what it is for', () => {
