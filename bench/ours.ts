@@ -28,14 +28,13 @@ async function serve(options: EndOptions, handlers: BenchHandlers): Promise<Benc
   const server = createServer().add(BenchDefinition, {
     echo: (request: Msg) => {
       const answer = handlers.echo(request);
-      // The answer is read from the request's memory until it has been sent; the runtime keeps it for so long.
-      const lease = leaseOf(request);
-      if (lease !== undefined) setImmediate(() => lease.release());
+      // The runtime holds the memory that an answer is sent from until it has been sent, so it may be released once the answer is on its way.
+      if (request.payload.length >= registeredMin) setImmediate(() => leaseOf(request)?.release());
       return answer;
     },
     put: (request: Msg) => {
       const answer = handlers.put(request);
-      leaseOf(request)?.release();
+      if (request.payload.length >= registeredMin) leaseOf(request)?.release();
       return answer;
     },
   });

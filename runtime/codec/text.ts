@@ -65,7 +65,7 @@ function readShortAscii(bytes: Uint8Array, at: number, end: number): string | un
     text = char(a, b, c, d, e, f, g, h);
     at += 8;
   }
-  if (end - at >= 4) {
+  while (end - at >= 4) {
     const a = bytes[at] as number;
     const b = bytes[at + 1] as number;
     const c = bytes[at + 2] as number;
