@@ -64,9 +64,7 @@ void SimCompletionQueue::make_room(std::uint32_t requests) {
 void SimCompletionQueue::push(const Cqe& cqe) {
   ring_[tail_++ & (ring_.size() - 1)] = cqe;
   if (tail_ - head_ > entries_) ++device_.world().counters.cq_overruns;
-  if (!armed_) return;
-  armed_ = false;
-  if (readable_) return;
+  if (!armed_ || readable_) return;
   const std::uint64_t one = 1;
   readable_ = write(event_fd_, &one, sizeof one) == sizeof one;
 }

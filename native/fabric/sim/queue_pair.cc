@@ -124,8 +124,7 @@ void SimQueuePair::stage(SendSlot& slot, const SendWr& wr) {
   slot.wr = wr;
   for (const Sge& sge : wr.sges) slot.bytes += sge.length;
   slot.status = why_malformed(wr, slot.bytes);
-  last_due_ns_ = std::max(last_due_ns_, world_.now() + world_.latency() + extra_delay_ns_);
-  slot.due_at = world_.scheduled() ? last_due_ns_ : 0;
+  slot.due_at = world_.scheduled() ? world_.now() + world_.latency() + extra_delay_ns_ : 0;
   if (slot.status != WcStatus::success) return;
 
   const auto index = static_cast<std::size_t>(&slot - send_slots_.data());

@@ -49,7 +49,8 @@ class SimQueuePair final : public QueuePair {
   struct SendSlot {
     SendWr wr;  // `sges` points into sge_room_
     std::uint64_t bytes = 0;
-    std::uint64_t due_at = 0;   // queued: when its turn may come; reading: when the READ is carried out
+    std::uint64_t due_at =
+        0;  // queued: not before then, nor before those ahead of it; reading: when the READ is carried out
     std::uint64_t done_at = 0;  // done: when it may be reported
     std::uint32_t bind_key = 0,
                   region_key = 0;         // bind_mw: keys, since the objects may be gone when its turn comes
@@ -107,7 +108,7 @@ class SimQueuePair final : public QueuePair {
   std::vector<Sge> sge_room_;
   std::vector<std::byte> inline_room_;
   std::uint64_t sends_posted_ = 0, sends_started_ = 0, sends_retired_ = 0, sends_freed_ = 0;
-  std::uint64_t last_due_ns_ = 0, last_read_ns_ = 0, extra_delay_ns_ = 0;
+  std::uint64_t last_read_ns_ = 0, extra_delay_ns_ = 0;
   std::uint32_t reads_waiting_ = 0;
 
   std::vector<RecvWr> receive_slots_;

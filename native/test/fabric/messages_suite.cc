@@ -148,6 +148,24 @@ TEST_P(FabricSuite, ASendWithoutAReceiveEndsTheSender) {
   expect(client_, 2, WcStatus::wr_flush_err);
 }
 
+TEST_P(FabricSuite, NothingIsCarriedOutAfterAFailure) {
+  connect();
+  Memory& out = memory(client_, 64, kLocal);
+  Memory& target = memory(server_, 64, kAllRights);
+  target.paint(0xee);
+  const Sge sge = out.sge(0, 64);
+  const SendWr batch[] = {request(Opcode::send, 1, {&sge, 1}),
+                          request(Opcode::rdma_write, 2, {&sge, 1}, target.addr(), target.rkey()),
+                          request(Opcode::send, 3, {&sge, 1})};
+  EXPECT_EQ(client_.qp->post_send(batch), 3u);
+  expect(client_, 1, WcStatus::rnr_retry_exc_err);
+  expect(client_, 2, WcStatus::wr_flush_err);
+  expect(client_, 3, WcStatus::wr_flush_err);
+  expect_quiet();
+  EXPECT_TRUE(target.untouched(0xee));
+  EXPECT_EQ(server_.qp->state(), QpState::rts);
+}
+
 TEST_P(FabricSuite, EachSendUsesUpOneReceive) {
   connect();
   Memory& out = memory(client_, 64, kLocal);
