@@ -1,0 +1,221 @@
+// Calls that end early: cancelled, closed, broken or killed at every single step of their life. After each the oracle looks at the
+// whole: one last event, truthful `sent`, untouched memory, nothing left behind.
+#include <gtest/gtest.h>
+
+#include "session/pair.h"
+
+namespace rdma_rpc::session::test {
+namespace {
+
+using boundary::EvKind;
+using boundary::Reason;
+using boundary::Sent;
+using Violations = std::vector<std::string>;
+
+struct Shape {
+  const char* name;
+  CallSpec spec;
+  bool predicted = false;  ///< a call before it teaches the predictor
+};
+
+const Shape kShapes[] = {
+    {"Eager", {}, false},
+    {"EagerAnsweredLater", {.answer = Answer::later}, false},
+    {"BulkRequest", {.request_bytes = 5000, .request_pieces = 3}, false},
+    {"BulkRequestOfThirtyPieces", {.request_bytes = 60'000, .request_pieces = 30, .request_in_arena = true}, false},
+    {"BulkResponseAsked", {.response_bytes = 5000, .response_pieces = 2}, false},
+    {"BulkResponsePredicted", {.response_bytes = 5000, .method = 9}, true},
+    {"BulkResponsePredictedTooSmall", {.response_bytes = 70'000, .method = 9}, true},
+    {"BulkResponsePredictedInVain", {.response_bytes = 5, .method = 9}, true},
+    {"BulkBothWays", {.request_bytes = 5000, .request_pieces = 2, .response_bytes = 5000}, false},
+    {"GivenSink", {.request_bytes = 10, .response_bytes = 5000, .given_sink = 5000}, false},
+    {"GivenSinkBulkRequest", {.request_bytes = 3000, .response_bytes = 5000, .given_sink = 6000}, false},
+    {"GivenSinkTooSmall", {.request_bytes = 10, .response_bytes = 9000, .given_sink = 4096}, false},
+    {"GivenSinkAnsweredLater", {.request_bytes = 3000, .response_bytes = 5000, .given_sink = 6000, .answer = Answer::later}, false},
+    {"OfSeveralWorkRequests", {.request_bytes = 3 * kChunkBytes, .response_bytes = 3 * kChunkBytes}, false},
+};
+
+class Endings : public testing::TestWithParam<Shape> {
+ protected:
+  /// The pair with the call under way, and two others whose fate is only ever that of the session.
+  struct Run {
+    explicit Run(const Shape& shape, std::uint64_t seed = 1, std::uint32_t inflight = 4)
+        : pair(options(seed, inflight)) {
+      if (shape.predicted) {
+        pair.complete({.response_bytes = 6000, .method = 9});
+      }
+      other = pair.start({.response_bytes = 2500});
+      id = pair.start(shape.spec);
+      pair.client.flush();
+    }
+    static PairOptions options(std::uint64_t seed, std::uint32_t inflight) {
+      PairOptions options = seeded(seed);
+      options.inflight_max = inflight;
+      return options;
+    }
+    /// Steps, answering what waits for an answer after `patience` steps.
+    bool step() {
+      const bool moved = pair.step();
+      if (pair.server.unanswered() == 0 || ++waited < 6) return moved;
+      waited = 0;
+      return pair.server.answer();
+    }
+    /// False: the call's end came first.
+    bool steps(int count) {
+      for (int i = 0; i < count; ++i) step();
+      return !pair.call(id).ended();
+    }
+    void settle() {
+      for (int idle = 0; idle < 12; idle = step() ? 0 : idle + 1) {
+      }
+      while (pair.server.answer()) {
+      }
+      pair.run();
+    }
+    CallRecord& call() { return pair.call(id); }
+    Pair pair;
+    std::uint64_t id = 0, other = 0;
+    int waited = 0;
+  };
+
+  /// Does `interfere` after each possible number of steps, in a world of its own each time.
+  template <class F>
+  void at_every_step(F&& interfere) {
+    const int seeds = GetParam().spec.request_bytes > 100'000 ? 1 : 3;
+    for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(seeds); ++seed) {
+      bool under_way = true;
+      for (int n = 0; under_way; ++n) {
+        ASSERT_LT(n, 3000);
+        SCOPED_TRACE("seed " + std::to_string(seed) + ", after step " + std::to_string(n));
+        Run run(GetParam(), seed);
+        under_way = run.steps(n);
+        interfere(run);
+        run.settle();
+        const Violations violations = run.pair.finish();
+        ASSERT_EQ(violations, Violations{});
+      }
+    }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(At, Endings, testing::ValuesIn(kShapes),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(Endings, UndisturbedTheCallSucceeds) {
+  Run run(GetParam());
+  run.settle();
+  EXPECT_TRUE(run.call().answered());
+  EXPECT_EQ(run.call().status, 0u);
+  EXPECT_TRUE(run.pair.call(run.other).answered());
+  EXPECT_EQ(run.pair.finish(), Violations{});
+}
+
+TEST_P(Endings, CancelledAtEveryStep) {
+  at_every_step([](Run& run) {
+    const bool ended = run.call().ended();
+    run.pair.client.cancel(run.id, Reason::deadline);
+    run.settle();
+    EXPECT_TRUE(run.call().ended());
+    // One call's end is not its neighbour's.
+    EXPECT_TRUE(run.pair.call(run.other).answered());
+    EXPECT_EQ(run.pair.at_client().error(), "");
+    EXPECT_EQ(run.pair.at_server().error(), "");
+    if (!ended && run.call().kind == EvKind::failed) {
+      EXPECT_EQ(run.call().reason, Reason::deadline);
+    }
+    // The slot is good for another call.
+    EXPECT_TRUE(run.pair.complete({}).answered());
+    EXPECT_TRUE(run.pair.complete({.request_bytes = 2000, .response_bytes = 2000}).answered());
+  });
+}
+
+TEST_P(Endings, ClosedByTheClientAtEveryStep) {
+  at_every_step([](Run& run) { run.pair.at_client().close("enough"); });
+}
+
+TEST_P(Endings, ClosedByTheServerAtEveryStep) {
+  at_every_step([](Run& run) { run.pair.at_server().close("enough"); });
+}
+
+TEST_P(Endings, CancelledAndThenClosedAtEveryStep) {
+  at_every_step([](Run& run) {
+    run.pair.client.cancel(run.id);
+    for (int i = 0; i < 3; ++i) run.step();
+    run.pair.at_client().close("enough");
+  });
+}
+
+TEST_P(Endings, TheServerDiesAtEveryStep) {
+  at_every_step([](Run& run) {
+    run.pair.world.kill(*run.pair.server.device);
+    run.settle();
+    if (Session* client = run.pair.client.context->find(run.pair.client_session)) client->close("the sideband socket ended");
+    run.pair.run();
+    EXPECT_TRUE(run.call().ended());
+    run.pair.abandon_server();
+  });
+}
+
+TEST_P(Endings, TheClientDiesAtEveryStep) {
+  at_every_step([](Run& run) {
+    run.pair.world.kill(*run.pair.client.device);
+    run.settle();
+    if (Session* server = run.pair.server.context->find(run.pair.server_session)) server->close("the sideband socket ended");
+    run.pair.run();
+    run.pair.abandon_client();
+  });
+}
+
+TEST_P(Endings, CompletionsOfTheClientHeldBackAtEveryStep) {
+  at_every_step([](Run& run) {
+    run.pair.hold_client(true);
+    run.steps(40);
+    run.pair.client.cancel(run.id);
+    run.steps(5);
+    run.pair.hold_client(false);
+  });
+}
+
+TEST_P(Endings, CompletionsOfTheServerHeldBackAtEveryStep) {
+  at_every_step([](Run& run) {
+    run.pair.hold_server(true);
+    run.steps(40);
+    run.pair.client.cancel(run.id);
+    run.steps(5);
+    run.pair.hold_server(false);
+  });
+}
+
+/// The nth request of each kind fails with each status, at either side.
+TEST_P(Endings, AnyOperationFailsWithAnyStatus) {
+  using fabric::Opcode;
+  using fabric::WcStatus;
+  const Opcode opcodes[] = {Opcode::send,    Opcode::send_with_inv, Opcode::rdma_write, Opcode::rdma_read,
+                            Opcode::bind_mw, Opcode::local_inv,     Opcode::recv};
+  const WcStatus statuses[] = {WcStatus::loc_len_err,     WcStatus::loc_qp_op_err, WcStatus::loc_prot_err,
+                               WcStatus::wr_flush_err,    WcStatus::mw_bind_err,   WcStatus::rem_inv_req_err,
+                               WcStatus::rem_access_err,  WcStatus::retry_exc_err, WcStatus::rnr_retry_exc_err,
+                               WcStatus::rem_abort_err,   WcStatus::general_err};
+  const bool long_one = GetParam().spec.request_bytes > 100'000;
+  for (const Opcode opcode : opcodes) {
+    for (const WcStatus status : statuses) {
+      if (long_one && status != WcStatus::general_err && status != WcStatus::rem_access_err) continue;
+      bool fired = true;
+      for (std::uint64_t nth = 1; fired; ++nth) {
+        SCOPED_TRACE("opcode " + std::to_string(static_cast<int>(opcode)) + ", " + fabric::to_string(status) + ", number " +
+                     std::to_string(nth));
+        ASSERT_LT(nth, 200u);
+        Run run(GetParam());
+        run.pair.world.fail({.opcode = opcode, .nth = nth, .status = status});
+        run.settle();
+        fired = run.pair.world.counters().faults != 0;
+        EXPECT_TRUE(fired || run.call().answered());
+        const Violations violations = run.pair.finish();
+        ASSERT_EQ(violations, Violations{});
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rdma_rpc::session::test

@@ -1,0 +1,105 @@
+// The oracle: what every call of a test was, what became of it, and the rules that must hold whatever went wrong.
+// Written by Side as calls go on, on the test's thread; shares no code with the session.
+//
+//  - a submitted call gets exactly one last event, a bulk submission exactly one SENT event, before or with it;
+//  - sent: no  ⇒ the handler never ran; an answer ⇒ it ran once; otherwise at most once;
+//  - the bytes that arrive are the bytes that were sent;
+//  - after the last event no byte of the call's memory changes: it is filled with a pattern and looked at again at the end.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "memory/arena.h"
+#include "session/boundary.h"
+
+namespace rdma_rpc::session::test {
+
+enum class Answer : std::uint8_t {
+  now,    ///< in the callback that brought the request
+  later,  ///< when the test says so, see Side::answer()
+};
+
+/// One call as the test wants it. A message is `bytes` bytes of the pattern of its id.
+struct CallSpec {
+  std::size_t request_bytes = 32;
+  std::size_t request_pieces = 1;   ///< of a bulk request
+  bool request_in_arena = false;    ///< pieces in arena blocks, else in buffers of the application
+  std::size_t response_bytes = 32;
+  std::size_t response_pieces = 1;
+  bool response_in_arena = false;
+  std::size_t given_sink = 0;  ///< bytes of the caller's own block for the answer, 0: none
+  std::uint32_t status = 0;
+  Answer answer = Answer::now;
+  std::uint32_t method = 7;
+  std::uint32_t timeout_us = 0;
+};
+
+/// What the handler must know of a call: it travels as the request's metadata.
+struct Descriptor {
+  std::uint64_t id;
+  std::uint32_t request_bytes, response_bytes;
+  std::uint32_t response_pieces, status;
+  std::uint8_t response_in_arena, later;
+  std::uint8_t reserved[6];
+};
+static_assert(sizeof(Descriptor) == 32);
+
+/// Memory of a call, watched after its end.
+struct Watched {
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+struct CallRecord {
+  CallSpec spec;
+  std::uint32_t session = 0, slot = 0;
+  int last_events = 0, began = 0, sent_events = 0;
+  std::int32_t token = 0;
+  boundary::EvKind kind{};
+  boundary::Reason reason{};
+  boundary::Sent sent{};
+  std::uint32_t status = 0;
+  std::size_t answer_bytes = 0;
+  memory::BlockId answer_block = memory::kNoBlock, given_block = memory::kNoBlock;
+  std::vector<Watched> memory;  ///< of the request and the given sink
+  bool ended() const { return last_events != 0; }
+  bool answered() const { return ended() && kind == boundary::EvKind::settled; }
+};
+
+void fill_pattern(std::span<std::byte> bytes, std::uint64_t seed);
+bool is_pattern(std::span<const std::byte> bytes, std::uint64_t seed);
+/// The seed of a response's pattern.
+constexpr std::uint64_t answer_of(std::uint64_t id) { return id ^ 0x5bd1e995; }
+
+class Ledger {
+ public:
+  std::uint64_t add(const CallSpec& spec) {
+    calls_.emplace_back().spec = spec;
+    return calls_.size();
+  }
+  CallRecord& at(std::uint64_t id) { return calls_[id - 1]; }
+  bool known(std::uint64_t id) const { return id != 0 && id <= calls_.size(); }
+  std::size_t size() const { return calls_.size(); }
+  std::size_t open() const;
+
+  /// The memory's call has ended: nobody may write there any more.
+  void watch(const Watched& memory);
+  void unwatch(const std::byte* data);
+  void violation(std::string text) { violations_.push_back(std::move(text)); }
+
+  /// Everything that broke a rule so far; with `final`, calls that have not ended count too.
+  std::vector<std::string> violations(bool final = true);
+
+ private:
+  std::deque<CallRecord> calls_;
+  std::list<Watched> watched_;
+  std::vector<std::string> violations_;
+};
+
+}  // namespace rdma_rpc::session::test

@@ -1,0 +1,118 @@
+// See pair.h.
+#include "session/pair.h"
+
+#include <gtest/gtest.h>
+
+namespace rdma_rpc::session::test {
+
+namespace {
+constexpr std::uint64_t kTickNs = 5'000'000;
+/// Twice the patience of a cancelled call and some: what has not moved by then will not.
+constexpr int kIdleTicks = 30;
+constexpr int kStepsMax = 2'000'000;
+}  // namespace
+
+Pair::Pair(const PairOptions& options)
+    : world(options.sim), client(ledger, world.open_device("client"), options.context),
+      server(ledger, world.open_device("server"), options.context) {
+  if (!options.connect) return;
+  connect(client, client_session, server, server_session, options);
+  // The simulation numbers queue pairs from 1.
+  client_qp_ = 1;
+  server_qp_ = 2;
+}
+
+Pair::~Pair() = default;
+
+void Pair::hold_completions(std::uint32_t qp_num, bool hold) {
+  if (hold) {
+    world.hold_completions(qp_num);
+  } else {
+    world.release_completions(qp_num);
+  }
+}
+
+void connect(Side& client, std::uint32_t& client_session, Side& server, std::uint32_t& server_session,
+             const PairOptions& options) {
+  client_session = client.open({true, options.inflight_max, options.max_message_bytes, options.max_message_bytes});
+  server_session = server.open({false, options.inflight_max, options.max_message_bytes, options.max_message_bytes});
+  Session& a = client.session(client_session);
+  Session& b = server.session(server_session);
+  EXPECT_EQ(a.connect(b.local_address()), "");
+  EXPECT_EQ(b.connect(a.local_address()), "");
+}
+
+CallRecord& Pair::complete(const CallSpec& spec) {
+  const std::uint64_t id = start(spec);
+  EXPECT_NE(id, 0u);
+  run();
+  return call(id);
+}
+
+bool Pair::step() {
+  const bool event = world.step();
+  const bool at_client = client.turn(world.now_ns()), at_server = server.turn(world.now_ns());
+  return event || at_client || at_server;
+}
+
+void Pair::run() {
+  if (!run_world(world, {&client, &server})) ledger.violation("the sessions never come to rest");
+}
+
+bool run_world(fabric::SimWorld& world, std::vector<Side*> sides, const std::function<void()>& between) {
+  int idle_ticks = 0, still = 0;
+  for (int i = 0; i < kStepsMax; ++i) {
+    bool moved = world.step();
+    if (between) between();
+    bool wants_timer = false;
+    for (Side* side : sides) {
+      if (side->turn(world.now_ns())) moved = true;
+      if (side->context->wants_timer() || side->context->memory_waiters() != 0) wants_timer = true;
+    }
+    still = moved ? 0 : still + 1;
+    if (still < 2) continue;  // what a turn posted is an event of the world only in the next round
+    if (!wants_timer || ++idle_ticks > kIdleTicks) return true;
+    world.advance(kTickNs);
+  }
+  return false;
+}
+
+void Pair::audit(Side& side, const std::string& name) {
+  const auto expect = [&](const char* what, std::uint64_t is, std::uint64_t should) {
+    if (is == should) return;
+    ledger.violation(name + ": " + what + " " + std::to_string(is) + ", not " + std::to_string(should));
+  };
+  expect("sessions", side.context->session_count(), 0);
+  expect("free send slots", side.free_slots(), side.context->slots().count());
+  const memory::ArenaCounters arena = side.context->arena().counters();
+  expect("leased blocks", arena.blocks_leased, 0);
+  expect("stale block numbers", arena.stale, 0);
+  expect("pinned registrations", side.context->mr_cache().counters().pinned, 0);
+  expect("memory waiters", side.context->memory_waiters(), 0);
+  side.context.reset();
+  const fabric::DeviceCounters left = side.device->counters();
+  expect("queue pairs", left.queue_pairs, 0);
+  expect("memory regions", left.memory_regions, 0);
+  expect("memory windows", left.memory_windows, 0);
+  expect("registered bytes", left.memory_bytes, 0);
+  expect("open descriptors", left.open_fds, 0);
+}
+
+std::vector<std::string> Pair::finish() {
+  run();
+  for (auto& [side, session] : {std::pair{&client, client_session}, std::pair{&server, server_session}}) {
+    if (Session* open = side->context->find(session)) open->close("the test is over");
+  }
+  run();
+  if (client_abandoned_) client.forget();
+  if (server_abandoned_) server.forget();
+  client.release_blocks();
+  server.release_blocks();
+  const auto& sim = world.counters();
+  if (sim.cq_overruns != 0) ledger.violation("completion queue overrun");
+  if (!client_abandoned_) audit(client, "client");
+  if (!server_abandoned_) audit(server, "server");
+  return ledger.violations();
+}
+
+}  // namespace rdma_rpc::session::test

@@ -1,0 +1,78 @@
+// Two Sides of one simulated world with a session between them, the loop that drives them, and the audit at the end. On the
+// test's thread; time is the world's.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "session/side.h"
+
+namespace rdma_rpc::session::test {
+
+struct PairOptions {
+  fabric::SimOptions sim{.mode = fabric::SimMode::scheduled};
+  /// Small slots, so that small messages are bulk ones.
+  ContextOptions context{.slot_bytes = 1024,
+                         .send_slots = 32,
+                         .arena = {.budget_bytes = 8 << 20, .chunk_bytes = 64 << 10},
+                         .mr_cache = {.max_bytes = 4 << 20, .max_entries = 64}};
+  std::uint32_t inflight_max = 4;
+  std::uint32_t max_message_bytes = 4 << 20;
+  bool connect = true;
+};
+
+inline PairOptions immediate(PairOptions options = {}) {
+  options.sim.mode = fabric::SimMode::immediate;
+  return options;
+}
+inline PairOptions seeded(std::uint64_t seed, PairOptions options = {}) {
+  options.sim.seed = seed;
+  return options;
+}
+
+class Pair {
+ public:
+  explicit Pair(const PairOptions& options = {});
+  ~Pair();
+
+  std::uint64_t start(const CallSpec& spec) { return client.start(client_session, spec); }
+  CallRecord& call(std::uint64_t id) { return ledger.at(id); }
+  /// start(), then run() until nothing happens any more.
+  CallRecord& complete(const CallSpec& spec);
+  Session& at_client() { return client.session(client_session); }
+  Session& at_server() { return server.session(server_session); }
+
+  /// One event of the world, then one turn of each side. False: nothing is left to happen.
+  bool step();
+  /// Steps until nothing is left, moving the clock while timers are wanted. A violation when that never comes.
+  void run();
+  void hold_client(bool hold) { hold_completions(client_qp_, hold); }
+  void hold_server(bool hold) { hold_completions(server_qp_, hold); }
+  /// Of a side whose process was killed: its books need not balance, its context just goes.
+  void abandon_client() { client_abandoned_ = true; }
+  void abandon_server() { server_abandoned_ = true; }
+  /// Closes both sessions, runs, gives every block back and returns what broke a rule: of the calls, and of the books (slots, blocks,
+  /// pins, windows, regions, queue pairs). The pair is over afterwards.
+  std::vector<std::string> finish();
+
+  Ledger ledger;
+  fabric::SimWorld world;
+  Side client, server;
+  std::uint32_t client_session = 0, server_session = 0;
+
+ private:
+  void audit(Side& side, const std::string& name);
+  void hold_completions(std::uint32_t qp_num, bool hold);
+  std::uint32_t client_qp_ = 0, server_qp_ = 0;
+  bool client_abandoned_ = false, server_abandoned_ = false;
+};
+
+/// Opens a client session on `client`, a server session on `server`, and connects them.
+void connect(Side& client, std::uint32_t& client_session, Side& server, std::uint32_t& server_session,
+             const PairOptions& options);
+/// Drives any number of sides of one world until nothing is left to happen. False: that does not come.
+bool run_world(fabric::SimWorld& world, std::vector<Side*> sides, const std::function<void()>& between = {});
+
+}  // namespace rdma_rpc::session::test

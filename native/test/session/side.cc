@@ -1,0 +1,387 @@
+// See side.h.
+#include "session/side.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace rdma_rpc::session::test {
+
+namespace ctl = boundary::ctl;
+namespace ev = boundary::ev;
+namespace sub = boundary::sub;
+using boundary::EvKind;
+using boundary::Reason;
+using boundary::Sent;
+using boundary::SubOp;
+
+namespace {
+std::uint32_t u32(std::int32_t word) { return static_cast<std::uint32_t>(word); }
+std::int32_t i32(std::size_t value) { return static_cast<std::int32_t>(static_cast<std::uint32_t>(value)); }
+constexpr std::size_t kKeptMax = 4;
+}  // namespace
+
+Side::Side(Ledger& all, std::shared_ptr<fabric::Device> on, const ContextOptions& options)
+    : ledger(all), device(std::move(on)) {
+  std::string error;
+  context = Context::open(device, options, &error);
+  EXPECT_NE(context, nullptr) << error;
+}
+
+Side::~Side() = default;
+
+std::uint32_t Side::open(const SessionOptions& options) {
+  std::string error;
+  const std::int64_t number = context->create_session(options, &error);
+  EXPECT_GE(number, 0) << error;
+  in_flight_[static_cast<std::uint32_t>(number)].resize(options.inflight_max);
+  return static_cast<std::uint32_t>(number);
+}
+
+std::int32_t Side::take_slot() {
+  std::int32_t& top = context->control()[ctl::free_slots];
+  return top == 0 ? -1 : context->free_slots()[--top];
+}
+
+void Side::stage(SubOp op, std::uint32_t session, std::uint32_t call, std::uint32_t method, std::uint32_t slot,
+                 std::size_t metadata_bytes, std::size_t message_bytes, std::uint32_t timeout_us) {
+  std::int32_t& staged = context->control()[ctl::staged];
+  std::int32_t* words = context->submissions() + staged * sub::words;
+  words[sub::op] = static_cast<std::int32_t>(op);
+  words[sub::session] = i32(session);
+  words[sub::call] = i32(call);
+  words[sub::method] = i32(method);
+  words[sub::slot] = i32(slot);
+  words[sub::metadata_bytes] = i32(metadata_bytes);
+  words[sub::message_bytes] = i32(message_bytes);
+  words[sub::timeout_us] = i32(timeout_us);
+  if (++staged == static_cast<std::int32_t>(kSubmissionsMax)) context->flush();
+}
+
+std::vector<GivenPiece> Side::make_pieces(std::size_t bytes, std::size_t count, bool in_arena, std::uint64_t seed,
+                                          std::vector<memory::BlockId>& blocks, std::vector<Watched>* memory) {
+  std::vector<std::byte> message(bytes);
+  fill_pattern(message, seed);
+  std::vector<GivenPiece> pieces;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t from = bytes * i / count, length = bytes * (i + 1) / count - from;
+    GivenPiece piece;
+    piece.bytes = length;
+    const memory::BlockId block = in_arena ? context->arena().alloc(length) : memory::kNoBlock;
+    if (block != memory::kNoBlock) {
+      blocks.push_back(block);
+      piece.data = context->arena().at(block).data;
+    } else {
+      // Guard bytes around the piece: part of the buffer, not of the message.
+      Buffer& buffer = buffers_.emplace_back(std::vector<std::byte>(length + 32), next_key_++);
+      piece.data = buffer.bytes.data() + 16;
+      piece.key = buffer.key;
+      piece.buffer_data = buffer.bytes.data();
+      piece.buffer_bytes = buffer.bytes.size();
+    }
+    std::copy_n(message.begin() + static_cast<std::ptrdiff_t>(from), length, piece.data);
+    if (memory != nullptr) memory->push_back({piece.data, length});
+    pieces.push_back(piece);
+  }
+  return pieces;
+}
+
+std::uint64_t Side::start(std::uint32_t session, const CallSpec& spec) {
+  auto& slots = in_flight_[session];
+  const auto free = std::find(slots.begin(), slots.end(), 0u);
+  if (free == slots.end()) return 0;
+  const std::int32_t slot = take_slot();
+  if (slot < 0) {
+    context->control()[ctl::want_slots] = 1;
+    return 0;
+  }
+  const std::uint64_t id = ledger.add(spec);
+  *free = id;
+  CallRecord& call = ledger.at(id);
+  call.session = session;
+  call.slot = static_cast<std::uint32_t>(free - slots.begin());
+  const Descriptor descriptor{id,
+                              static_cast<std::uint32_t>(spec.request_bytes),
+                              static_cast<std::uint32_t>(spec.response_bytes),
+                              static_cast<std::uint32_t>(spec.response_pieces),
+                              spec.status,
+                              spec.response_in_arena,
+                              spec.answer == Answer::later,
+                              {}};
+  std::byte* payload = context->slots().payload(static_cast<std::uint32_t>(slot));
+  std::memcpy(payload, &descriptor, sizeof descriptor);
+  const std::size_t slot_bytes = context->slots().stride() - kSlotHeadroom;
+  const bool bulk = spec.given_sink != 0 || sizeof descriptor + spec.request_bytes > slot_bytes;
+  if (!bulk) {
+    fill_pattern({payload + sizeof descriptor, spec.request_bytes}, id);
+    stage(SubOp::request, session, call.slot, spec.method, static_cast<std::uint32_t>(slot), sizeof descriptor,
+          spec.request_bytes, spec.timeout_us);
+    return id;
+  }
+  BulkSubmission submission;
+  submission.call = call.slot;
+  submission.method = spec.method;
+  submission.slot = static_cast<std::uint32_t>(slot);
+  submission.metadata_bytes = sizeof descriptor;
+  submission.timeout_us = spec.timeout_us;
+  auto& blocks = call_blocks_[id];
+  submission.pieces = make_pieces(spec.request_bytes, spec.request_pieces, spec.request_in_arena, id, blocks, &call.memory);
+  if (spec.given_sink != 0) {
+    call.given_block = context->arena().alloc(spec.given_sink);
+    if (call.given_block != memory::kNoBlock) {
+      blocks.push_back(call.given_block);
+      call.memory.push_back({context->arena().at(call.given_block).data, spec.given_sink});
+    }
+    submission.sink = call.given_block;
+  }
+  Session* to = context->find(session);
+  call.token = to == nullptr ? -static_cast<std::int32_t>(Reason::session_lost) : to->submit_bulk(std::move(submission));
+  if (call.token > 0) {
+    tokens_[u32(call.token)] = id;
+    return id;
+  }
+  // Refused: slot and call are still ours.
+  context->free_slots()[context->control()[ctl::free_slots]++] = slot;
+  *free = 0;
+  call.last_events = 1;
+  call.kind = EvKind::failed;
+  call.reason = static_cast<Reason>(-call.token);
+  for (const Watched& memory : call.memory) ledger.watch(memory);
+  for (const memory::BlockId block : blocks) kept_.push_back(block);
+  call_blocks_.erase(id);
+  return id;
+}
+
+void Side::cancel(std::uint64_t id, Reason reason) {
+  const CallRecord& call = ledger.at(id);
+  Session* session = context->find(call.session);
+  if (session == nullptr || call.ended()) return;
+  context->flush();
+  session->cancel(call.slot, reason);
+  context->flush();
+}
+
+bool Side::answer(std::size_t index) {
+  if (index >= pending_.size()) return false;
+  const Pending request = pending_[index];
+  pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(index));
+  return respond(request);
+}
+
+bool Side::respond(const Pending& request) {
+  const std::int32_t slot = take_slot();
+  if (slot < 0) {
+    context->control()[ctl::want_slots] = 1;
+    wants_slot_.push_back(request);
+    return false;
+  }
+  const Descriptor& what = request.descriptor;
+  std::byte* payload = context->slots().payload(static_cast<std::uint32_t>(slot));
+  const std::size_t slot_bytes = context->slots().stride() - kSlotHeadroom;
+  const auto give_up = [&](std::uint32_t status) {
+    stage(SubOp::response, request.session, request.call, status, static_cast<std::uint32_t>(slot), 0, 0, 0);
+  };
+  if (what.response_bytes + sizeof what.id <= slot_bytes) {
+    std::memcpy(payload, &what.id, sizeof what.id);
+    fill_pattern({payload + sizeof what.id, what.response_bytes}, answer_of(what.id));
+    stage(SubOp::response, request.session, request.call, what.status, static_cast<std::uint32_t>(slot), sizeof what.id,
+          what.response_bytes, 0);
+    return true;
+  }
+  Session* to = context->find(request.session);
+  if (to == nullptr) {
+    give_up(14);
+    return true;
+  }
+  BulkSubmission submission;
+  submission.op = SubOp::response;
+  submission.call = request.call;
+  submission.method = what.status;
+  submission.slot = static_cast<std::uint32_t>(slot);
+  submission.metadata_bytes = sizeof what.id;
+  std::memcpy(payload, &what.id, sizeof what.id);
+  Reply reply;
+  submission.pieces = make_pieces(what.response_bytes, what.response_pieces, what.response_in_arena != 0,
+                                  answer_of(what.id), reply.blocks, nullptr);
+  const std::int32_t token = to->submit_bulk(std::move(submission));
+  if (token > 0) {
+    replies_[u32(token)] = std::move(reply);
+  } else {
+    for (const memory::BlockId block : reply.blocks) context->arena().release(block);
+    give_up(8);
+  }
+  return true;
+}
+
+bool Side::turn(std::uint64_t now_ns) {
+  for (std::size_t i = wants_slot_.size(); i > 0 && free_slots() != 0; --i) {
+    const Pending request = wants_slot_.front();
+    wants_slot_.pop_front();
+    respond(request);
+  }
+  const bool staged = context->control()[ctl::staged] != 0;
+  const std::uint32_t count = context->progress(now_ns);
+  if (count != 0) {
+    context->begin_callback();
+    for (std::uint32_t i = 0; i < count; ++i) on_event(context->events() + i * ev::words);
+  }
+  const bool more = context->finish_turn();
+  return staged || count != 0 || more || !context->cq().arm();
+}
+
+std::span<const std::byte> Side::message_of(const std::int32_t* words) {
+  const std::int32_t region = words[ev::region];
+  const std::byte* base = nullptr;
+  std::size_t offset = u32(words[ev::offset]);
+  if (region == boundary::kReceiveSlab) {
+    base = session(u32(words[ev::session])).receive_slab();
+    offset += u32(words[ev::metadata_bytes]);
+  } else if (region > 0) {
+    base = context->arena().at(u32(region)).data;
+  }
+  return {base + offset, u32(words[ev::message_bytes])};
+}
+
+void Side::on_event(const std::int32_t* words) {
+  const std::uint32_t number = u32(words[ev::session]), call = u32(words[ev::call]);
+  switch (static_cast<EvKind>(words[ev::kind])) {
+    case EvKind::request:
+      return on_request(words);
+    case EvKind::settled:
+    case EvKind::failed:
+      return on_last_event(words);
+    case EvKind::cancelled:
+      ++cancelled_events;
+      for (auto* queue : {&pending_, &wants_slot_}) {
+        std::erase_if(*queue, [&](const Pending& each) { return each.session == number && each.call == call; });
+      }
+      return;
+    case EvKind::sent:
+      if (const auto request = tokens_.find(call); request != tokens_.end()) {
+        CallRecord& record = ledger.at(request->second);
+        if (record.ended()) ledger.violation("SENT after the last event of its call");
+        ++record.sent_events;
+        tokens_.erase(request);
+      } else if (const auto reply = replies_.find(call); reply != replies_.end()) {
+        for (const memory::BlockId block : reply->second.blocks) context->arena().release(block);
+        replies_.erase(reply);
+      } else {
+        // Ahead of submit_bulk's return there is no such event in the batch: each token is known by now.
+        ledger.violation("SENT for an unknown token");
+      }
+      return;
+    case EvKind::session_down:
+      if (is_down(number)) ledger.violation("second SESSION_DOWN");
+      down_[number] = session(number).error();
+      for (const std::uint64_t id : in_flight_[number]) {
+        if (id != 0) ledger.violation("SESSION_DOWN before the last event of call " + std::to_string(id));
+      }
+      return;
+    case EvKind::slots_free:
+      ++slots_free_events;
+      return;
+    case EvKind::evicted:
+      return;
+  }
+  ledger.violation("event of an unknown kind");
+}
+
+void Side::on_request(const std::int32_t* words) {
+  Pending request{u32(words[ev::session]), u32(words[ev::call]), {}};
+  const auto message = message_of(words);
+  const std::int32_t region = words[ev::region];
+  if (u32(words[ev::metadata_bytes]) != sizeof request.descriptor) {
+    // A stranger's request (a scripted peer's): echoed by size alone.
+    request.descriptor = {};
+    request.descriptor.response_bytes = static_cast<std::uint32_t>(message.size());
+  } else {
+    std::memcpy(&request.descriptor, session(request.session).receive_slab() + u32(words[ev::metadata_offset]),
+                sizeof request.descriptor);
+    const std::uint64_t id = request.descriptor.id;
+    if (!ledger.known(id)) {
+      ledger.violation("request that nobody made");
+    } else {
+      ++ledger.at(id).began;
+      if (message.size() != request.descriptor.request_bytes || !is_pattern(message, id)) {
+        ledger.violation("request " + std::to_string(id) + " arrived with other bytes");
+      }
+    }
+  }
+  if (region > 0) context->arena().release(u32(region));
+  if (request.descriptor.later != 0) {
+    pending_.push_back(request);
+  } else {
+    respond(request);
+  }
+}
+
+void Side::on_last_event(const std::int32_t* words) {
+  auto& slots = in_flight_[u32(words[ev::session])];
+  const std::uint32_t slot = u32(words[ev::call]);
+  const std::uint64_t id = slot < slots.size() ? slots[slot] : 0;
+  if (id == 0) return ledger.violation("last event of a call that is not in flight");
+  slots[slot] = 0;
+  CallRecord& call = ledger.at(id);
+  ++call.last_events;
+  call.kind = static_cast<EvKind>(words[ev::kind]);
+  call.sent = static_cast<Sent>(words[ev::sent]);
+  if (call.token > 0 && call.sent_events == 0) ledger.violation("last event before SENT");
+  if (call.kind == EvKind::failed) {
+    call.reason = static_cast<Reason>(words[ev::timeout_us]);
+  } else {
+    call.status = u32(words[ev::method]);
+    const auto message = message_of(words);
+    call.answer_bytes = message.size();
+    // What the session's own refusals carry is text, and they have no metadata.
+    const bool ours = words[ev::metadata_bytes] != 0;
+    if (ours && (message.size() != call.spec.response_bytes || !is_pattern(message, answer_of(id)))) {
+      ledger.violation("answer " + std::to_string(id) + " arrived with other bytes");
+    }
+    if (const std::int32_t region = words[ev::region]; region > 0) {
+      call.answer_block = u32(region);
+      if (u32(region) == call.given_block) {
+        context->arena().release(u32(region));  // the event's reference; our own stays
+      } else {
+        const auto bytes = context->arena().at(u32(region)).capacity;
+        ledger.watch({context->arena().at(u32(region)).data, bytes});
+        kept_.push_back(u32(region));
+      }
+    }
+  }
+  for (const Watched& memory : call.memory) ledger.watch(memory);
+  if (const auto blocks = call_blocks_.find(id); blocks != call_blocks_.end()) {
+    kept_.insert(kept_.end(), blocks->second.begin(), blocks->second.end());
+    call_blocks_.erase(blocks);
+  }
+  while (release_answers && kept_.size() > kKeptMax) {
+    ledger.unwatch(context->arena().at(kept_.front()).data);
+    context->arena().release(kept_.front());
+    kept_.pop_front();
+  }
+}
+
+void Side::forget() {
+  for (auto& [number, slots] : in_flight_) {
+    for (const std::uint64_t id : slots) {
+      if (id == 0) continue;
+      ledger.at(id).last_events = 1;
+      ledger.at(id).sent = Sent::maybe;
+      ledger.at(id).token = 0;
+    }
+  }
+  call_blocks_.clear();
+  replies_.clear();
+}
+
+void Side::release_blocks() {
+  for (const memory::BlockId block : kept_) {
+    ledger.unwatch(context->arena().at(block).data);
+    context->arena().release(block);
+  }
+  kept_.clear();
+  if (!call_blocks_.empty()) ledger.violation("blocks of calls that have not ended");
+  if (!replies_.empty()) ledger.violation("responses without a SENT event");
+}
+
+}  // namespace rdma_rpc::session::test

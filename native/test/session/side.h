@@ -1,0 +1,86 @@
+// One end of a test: a device, a context on it, and the "JS" that reads its events and stages submissions exactly as
+// runtime/native.ts says. A Side can be client and server at once (one session of each kind or many). On the test's thread.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "fabric/sim/sim.h"
+#include "session/context.h"
+#include "session/ledger.h"
+
+namespace rdma_rpc::session::test {
+
+class Side {
+ public:
+  Side(Ledger& ledger, std::shared_ptr<fabric::Device> device, const ContextOptions& options);
+  ~Side();
+
+  /// The session's number; fails the test when it is refused.
+  std::uint32_t open(const SessionOptions& options);
+  Session& session(std::uint32_t number) { return *context->find(number); }
+
+  /// Submits a call. 0: no free call slot or send slot; else its id in the ledger.
+  std::uint64_t start(std::uint32_t session, const CallSpec& spec);
+  void cancel(std::uint64_t id, boundary::Reason reason = boundary::Reason::cancelled);
+  /// Answers a request that waits for it (Answer::later). False: there is none, or no send slot.
+  bool answer(std::size_t index = 0);
+  std::size_t unanswered() const { return pending_.size(); }
+  void flush() { context->flush(); }
+
+  /// One turn of the loop. True: something happened, or there is more to do.
+  bool turn(std::uint64_t now_ns);
+  /// Its process is gone: what it was doing no longer counts.
+  void forget();
+  /// Gives back every block that "JS" still holds.
+  void release_blocks();
+  std::uint32_t free_slots() const { return context->slots().free(); }
+  bool is_down(std::uint32_t session) const { return down_.contains(session); }
+  const std::string& why_down(std::uint32_t session) { return down_[session]; }
+
+  Ledger& ledger;
+  std::shared_ptr<fabric::Device> device;
+  std::unique_ptr<Context> context;
+  int cancelled_events = 0, slots_free_events = 0;
+
+  /// While false, requests and responses are read but blocks that come with them stay with "JS".
+  bool release_answers = true;
+
+ private:
+  struct Pending {
+    std::uint32_t session, call;
+    Descriptor descriptor;
+  };
+  struct Buffer {
+    std::vector<std::byte> bytes;
+    std::uint64_t key;
+  };
+  struct Reply {
+    std::vector<memory::BlockId> blocks;
+  };
+  void on_event(const std::int32_t* words);
+  void on_request(const std::int32_t* words);
+  void on_last_event(const std::int32_t* words);
+  bool respond(const Pending& request);
+  std::int32_t take_slot();
+  void stage(boundary::SubOp op, std::uint32_t session, std::uint32_t call, std::uint32_t method, std::uint32_t slot,
+             std::size_t metadata_bytes, std::size_t message_bytes, std::uint32_t timeout_us);
+  std::vector<GivenPiece> make_pieces(std::size_t bytes, std::size_t count, bool in_arena, std::uint64_t seed,
+                                      std::vector<memory::BlockId>& blocks, std::vector<Watched>* memory);
+  std::span<const std::byte> message_of(const std::int32_t* words);
+
+  std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> in_flight_;  ///< per session, by call slot: id or 0
+  std::deque<Pending> pending_, wants_slot_;
+  std::unordered_map<std::uint32_t, std::uint64_t> tokens_;  ///< of requests
+  std::unordered_map<std::uint32_t, Reply> replies_;         ///< of responses
+  std::unordered_map<std::uint64_t, std::vector<memory::BlockId>> call_blocks_;
+  std::deque<memory::BlockId> kept_;  ///< blocks held to the end, watched
+  std::list<Buffer> buffers_;
+  std::unordered_map<std::uint32_t, std::string> down_;
+  std::uint64_t next_key_ = 1;
+};
+
+}  // namespace rdma_rpc::session::test
