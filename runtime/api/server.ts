@@ -141,7 +141,10 @@ export class Server implements ServerSessionListener {
       this.#attach(link, prepared, `${peer} (${hello.identity})`),
     )
       .then(() =>
-        link.deliver((frame) => link.close(frame.type === 'bye' ? frame.reason : `unexpected ${frame.type}`)),
+        link.deliver((frame) => {
+          const reason = frame.type === 'bye' ? frame.reason : `the client sent an unexpected ${frame.type}`;
+          link.close(reason, { type: 'bye', reason });
+        }),
       )
       .catch((error: unknown) => {
         const message = controlText(error instanceof Error ? error.message : String(error));

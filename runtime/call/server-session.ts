@@ -7,13 +7,13 @@ import type { FabricContext, SessionOwner } from './fabric-context.ts';
 import type { Handlers, ServerMethod } from './handlers.ts';
 import { Incoming } from './incoming.ts';
 import type { Target } from './outgoing.ts';
-import { type OnHandlerError, Responder } from './responder.ts';
+import { Responder } from './responder.ts';
 import { RpcError } from './rpc-error.ts';
 import { ServerCall } from './server-call.ts';
 import { Status } from './status.ts';
 
 export interface ServerSessionListener {
-  readonly onHandlerError: OnHandlerError;
+  onHandlerError(error: unknown, method: string): void;
   onSessionDown(session: ServerSession, reason: string): void;
 }
 
@@ -50,7 +50,9 @@ export class ServerSession implements SessionOwner {
     this.#context = context;
     this.#handlers = handlers;
     this.#listener = listener;
-    this.#responder = new Responder(context, target, listener.onHandlerError);
+    this.#responder = new Responder(context, target, (error, method) =>
+      listener.onHandlerError(error, method),
+    );
     this.#events = context.native.events;
     this.#incoming = new Incoming(context.native, target.session);
     context.attach(target.session, this);

@@ -106,6 +106,10 @@ const record =
     return undefined;
   };
 
+const spoken: Check = (value) =>
+  value === version
+    ? undefined
+    : `${Number(value)}, but this side speaks ${version}; use the same rdma-rpc release on both sides`;
 const features = integer(0, 0xffff_ffff);
 const limits = record({
   inflightMax: integer(inflight.min, inflight.max),
@@ -116,13 +120,13 @@ const limits = record({
 const checks: Readonly<Record<FrameType, Check>> = {
   hello: record({
     magic: exactly(magic),
-    version: integer(1, 0xffff),
+    version: spoken,
     features,
     limits,
     fabrics: list(record({ name: text, host: text })),
     identity: text,
   }),
-  welcome: record({ version: integer(1, 0xffff), features, limits, fabrics: list(text), identity: text }),
+  welcome: record({ version: spoken, features, limits, fabrics: list(text), identity: text }),
   refusal: record({ code: integer(1, 16), message: text }),
   attach: record({ fabric: text, address: blob }),
   attached: record({ address: blob }),
@@ -135,10 +139,10 @@ const checks: Readonly<Record<FrameType, Check>> = {
 /** The frame, or a text that names the field it is refused for. Fields that are not known are left alone. */
 export function checkFrame(value: unknown): Frame | string {
   const kind = record({ type: text })(value);
-  if (kind !== undefined) return `frame: ${kind}`;
+  if (kind !== undefined) return kind;
   const type = (value as { type: string }).type;
   const check = Object.hasOwn(checks, type) ? checks[type as FrameType] : undefined;
-  if (check === undefined) return `frame: unknown type ${JSON.stringify(type.slice(0, 32))}`;
+  if (check === undefined) return `unknown type ${JSON.stringify(type.slice(0, 32))}`;
   const why = check(value);
   return why === undefined ? (value as Frame) : `${type}: ${why}`;
 }

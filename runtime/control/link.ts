@@ -5,7 +5,7 @@
 import type { Duplex } from 'node:stream';
 import { Packr, Unpackr } from 'msgpackr';
 import { controlFrameBytes } from '../limits.ts';
-import { checkFrame, type Frame } from './frames.ts';
+import { checkFrame, controlText, type Frame } from './frames.ts';
 
 const prefixBytes = 4;
 const plain = { useRecords: false, moreTypes: false, mapsAsObjects: true, copyBuffers: true } as const;
@@ -26,7 +26,7 @@ export function decodeFrame(body: Uint8Array): Frame | string {
   try {
     value = unpackr.unpack(body);
   } catch {
-    return 'frame: not MessagePack';
+    return 'not MessagePack';
   }
   return checkFrame(value);
 }
@@ -88,15 +88,15 @@ export class Link {
     while (this.#pending.byteLength >= prefixBytes && this.#ended === undefined) {
       const bodyBytes = this.#pending.readUInt32LE(0);
       if (bodyBytes === 0 || bodyBytes > controlFrameBytes) {
-        this.#end(
-          `the peer sent a frame of ${bodyBytes} bytes, allowed are 1 to ${controlFrameBytes}: not an rdma-rpc peer?`,
+        this.#refuse(
+          `a frame of ${bodyBytes} bytes, allowed are 1 to ${controlFrameBytes}: not an rdma-rpc peer?`,
         );
         return;
       }
       if (this.#pending.byteLength < prefixBytes + bodyBytes) return;
       const frame = decodeFrame(this.#pending.subarray(prefixBytes, prefixBytes + bodyBytes));
       this.#pending = this.#pending.subarray(prefixBytes + bodyBytes);
-      if (typeof frame === 'string') this.#end(`the peer sent a bad ${frame}`);
+      if (typeof frame === 'string') this.#refuse(`bad frame: ${frame}`);
       else this.#dispatch(frame);
     }
   }
@@ -111,22 +111,25 @@ export class Link {
     } else if (this.#ready.length < 4) {
       this.#ready.push(frame);
     } else {
-      this.#end('the peer sent frames out of turn');
+      this.#refuse('frames out of turn');
     }
+  }
+
+  /** What came is against the rules: tells the peer, and ends. */
+  #refuse(what: string): void {
+    this.close(`the peer sent ${what}`, { type: 'bye', reason: controlText(`received ${what}`) });
   }
 
   #end(reason: string): void {
     if (this.#ended !== undefined) return;
     this.#ended = reason;
     this.#pending = Buffer.alloc(0);
-    if (this.duplex.writableEnded) {
-      // The last frame is on its way; the peer has a moment to take it.
-      this.duplex.resume();
-      if (!this.duplex.writableFinished) this.duplex.once('finish', () => this.duplex.destroy());
-      else this.duplex.destroy();
-    } else {
-      this.duplex.destroy();
-    }
+    // What was sent last is on its way and small enough for the system's own buffer; what still comes is dropped.
+    const { duplex } = this;
+    duplex.resume();
+    if (!duplex.writableEnded) duplex.end();
+    if (duplex.writableFinished || duplex.destroyed) duplex.destroy();
+    else duplex.once('finish', () => duplex.destroy());
     this.#waiter?.reject(new Error(reason));
     this.#waiter = undefined;
     this.onEnd?.(reason);

@@ -1,0 +1,66 @@
+/** The service that the runtime's tests call. `behave` does what its text says; what it saw is kept for the test to look at. */
+import { type HandlerContext, type HandlersOf, leaseOf, RpcError, Status } from 'rdma-rpc';
+import type { EchoDefinition, EchoMessage, EchoMessageInit } from './gen/echo.rdma.ts';
+
+export interface EchoLog {
+  /** Handlers that began. */
+  started: number;
+  /** Signals that fired in `hang`, with their codes. */
+  aborted: number[];
+}
+
+type Behaviour = (
+  request: EchoMessage,
+  context: HandlerContext,
+  log: EchoLog,
+) => EchoMessageInit | Promise<EchoMessageInit>;
+
+const behaviours: Readonly<Record<string, Behaviour>> = {
+  hang: (_, context, log) =>
+    new Promise((resolve) =>
+      context.signal.addEventListener('abort', () => {
+        log.aborted.push((context.signal.reason as RpcError).code);
+        resolve({});
+      }),
+    ),
+  throw: () => {
+    throw new Error('a secret');
+  },
+  reject: () => Promise.reject(new Error('a secret')),
+  'not found': () => {
+    throw new RpcError(Status.NOT_FOUND, 'no such thing');
+  },
+  metadata: (_, context) => {
+    for (const [key, value] of context.metadata) context.trailer.append(key, value);
+    return { number: context.metadata.size };
+  },
+  'time left': (_, context) => ({ number: Math.ceil(context.timeoutMs() ?? 0) }),
+  peer: (_, context) => ({ text: context.peer }),
+  nothing: () => undefined as unknown as EchoMessageInit,
+  release: (request) => {
+    const number = request.payload.reduce((sum, byte) => (sum + byte) % 65_536, 0);
+    const leased = leaseOf(request);
+    leased?.release();
+    return { number, text: leased === undefined ? 'owned' : 'leased' };
+  },
+};
+
+export function echoHandlers(log: EchoLog): Partial<HandlersOf<typeof EchoDefinition>> {
+  return {
+    echo: (request) => {
+      ++log.started;
+      return request;
+    },
+    behave: (request, context) => {
+      ++log.started;
+      const behaviour = behaviours[request.text];
+      if (behaviour === undefined)
+        throw new RpcError(Status.INVALID_ARGUMENT, `no behaviour ${request.text}`);
+      return behaviour(request, context, log);
+    },
+    fetch: async (request) => {
+      ++log.started;
+      return { payload: new Uint8Array(request.number).fill(request.number & 0xff) };
+    },
+  };
+}

@@ -1,0 +1,346 @@
+/** The server's door: hostile, silent, foreign and too many clients; and what a client says about a server that is none. */
+import { connect, createServer as listen, type Server as NetServer, type Socket } from 'node:net';
+import { duplexPair } from 'node:stream';
+import {
+  type Channel,
+  createChannel,
+  createClient,
+  createServer,
+  RpcError,
+  type ServerOptions,
+  Status,
+  stats,
+} from 'rdma-rpc';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { Server } from '../../runtime/api/server.ts';
+import { connectOver } from '../../runtime/control/connect.ts';
+import { type Frame, magic, version } from '../../runtime/control/frames.ts';
+import { hostIdentity } from '../../runtime/control/host.ts';
+import { encodeFrame, Link } from '../../runtime/control/link.ts';
+import { discardSession, type LocalSide, prepareSession } from '../../runtime/control/session-setup.ts';
+import { EchoDefinition } from './gen/echo.rdma.ts';
+
+const limits = { inflightMax: 4, maxMessageBytes: 65536, slotBytes: 8192 };
+const hello = (changes: object = {}): Frame =>
+  ({
+    type: 'hello',
+    magic,
+    version,
+    features: 0,
+    limits,
+    fabrics: [{ name: 'sim', host: hostIdentity() }],
+    identity: 'script',
+    ...changes,
+  }) as Frame;
+
+const side: LocalSide = {
+  role: 'client',
+  inflightMax: 4,
+  maxMessageBytes: 65536,
+  fabrics: ['sim'],
+  identity: 'script',
+  log: () => undefined,
+};
+
+let server: Server | undefined;
+let channel: Channel | undefined;
+afterEach(async () => {
+  vi.useRealTimers();
+  await channel?.close();
+  await server?.shutdown({ graceMs: 0 });
+  server = undefined;
+  channel = undefined;
+});
+
+/** A server on the simulated fabric, and the means to be its client by hand. */
+function open(options: ServerOptions = {}): () => Link {
+  server = new Server(options, ['sim']);
+  server.add(EchoDefinition, { echo: (r) => r });
+  return () => {
+    const [near, far] = duplexPair();
+    server!.accept(far, 'script');
+    return new Link(near);
+  };
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await turn();
+}
+
+describe('a client that', () => {
+  test.each<[string, Frame[], RegExp]>([
+    ['begins with another frame', [{ type: 'ready' }], /began with ready instead of hello/],
+    ['speaks another version', [hello({ version: 2 })], /version: 2, but this side speaks 1/],
+    ['speaks another protocol', [hello({ magic: 'amqp' })], /magic: not "rdma-rpc"/],
+    ['lies about its limits', [hello({ limits: { ...limits, inflightMax: 1e6 } })], /limits: inflightMax/],
+    [
+      'has no fabric in common',
+      [hello({ fabrics: [{ name: 'carrier pigeon', host: 'h' }] })],
+      /no fabric in common/,
+    ],
+    ['is on another host', [hello({ fabrics: [{ name: 'sim', host: 'elsewhere' }] })], /no fabric in common/],
+    [
+      'attaches before the welcome is asked for',
+      [{ type: 'attach', fabric: 'sim', address: Uint8Array.of(1) }],
+      /began with attach/,
+    ],
+    [
+      'chooses a fabric that was not offered',
+      [hello(), { type: 'attach', fabric: 'shm', address: Uint8Array.of(1) }],
+      /not offered/,
+    ],
+    ['sends ready instead of attach', [hello(), { type: 'ready' }], /sent ready instead of attach/],
+    [
+      'gives a bad queue pair address',
+      [hello(), { type: 'attach', fabric: 'sim', address: new Uint8Array(40) }],
+      /.+/,
+    ],
+    ['says goodbye', [hello(), { type: 'bye', reason: 'changed my mind' }], /changed my mind/],
+  ])('%s is refused with a reason and leaves nothing', async (_, frames, reason) => {
+    const dial = open();
+    const before = stats();
+    const link = dial();
+    const got: Frame[] = [];
+    for (const frame of frames) link.send(frame);
+    link.deliver((frame) => got.push(frame));
+    await until(() => link.ended !== undefined);
+    const reasons = got.map((frame) =>
+      'reason' in frame ? frame.reason : 'message' in frame ? frame.message : '',
+    );
+    expect(reasons.concat(link.ended ?? '').join(' ')).toMatch(reason);
+    expect(server!.sessionCount).toBe(0);
+    await until(() => stats().queuePairs === before.queuePairs);
+  });
+
+  test('is silent is refused when its time is over', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const dial = open({ handshakeTimeoutMs: 5000 });
+    const link = dial();
+    const refusal = link.receive();
+    vi.advanceTimersByTime(4999);
+    await turn();
+    expect(link.ended).toBeUndefined();
+    vi.advanceTimersByTime(1);
+    expect(await refusal).toMatchObject({
+      type: 'refusal',
+      code: Status.RESOURCE_EXHAUSTED,
+      message: /no handshake within 5000 ms/,
+    });
+  });
+
+  test('falls silent halfway is refused too, and its session goes', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const dial = open();
+    const before = stats();
+    const link = dial();
+    link.send(hello());
+    expect(await link.receive()).toMatchObject({
+      type: 'welcome',
+      limits: { inflightMax: 4 },
+      fabrics: ['sim'],
+    });
+    const own = prepareSession(side, 'sim', limits, 4);
+    const address = own.context.native.sessionAddress(own.target.session);
+    link.send({ type: 'attach', fabric: 'sim', address });
+    expect(await link.receive()).toMatchObject({ type: 'attached' });
+    expect(server!.sessionCount).toBe(1);
+    vi.advanceTimersByTime(5000);
+    expect(await link.receive()).toMatchObject({ type: 'refusal' });
+    discardSession(own, 'done');
+    await until(() => server!.sessionCount === 0 && stats().queuePairs === before.queuePairs);
+  });
+
+  test('cannot reach the server back gives the session up, and the server follows', async () => {
+    const dial = open({ log: () => undefined });
+    const link = dial();
+    link.send(hello());
+    await link.receive();
+    const own = prepareSession(side, 'sim', limits, 4);
+    const address = own.context.native.sessionAddress(own.target.session);
+    link.send({ type: 'attach', fabric: 'sim', address });
+    await link.receive();
+    link.send({ type: 'unreachable', reason: 'no way back' });
+    expect(await link.receive()).toMatchObject({ type: 'refusal', message: /no fabric in common connects/ });
+    discardSession(own, 'done');
+    await until(() => server!.sessionCount === 0);
+  });
+
+  test('comes after 1,000 silent ones still gets in, since the oldest make room', async () => {
+    const dial = open({ handshakesMax: 16 });
+    const silent = Array.from({ length: 1000 }, dial);
+    const polite = dial();
+    polite.send(hello());
+    expect(await polite.receive()).toMatchObject({ type: 'welcome' });
+    await until(() => silent.filter((link) => link.ended !== undefined).length >= 984);
+    expect(silent.filter((link) => link.ended === undefined).length).toBe(15);
+    expect(await silent[0]!.receive()).toMatchObject({
+      code: Status.RESOURCE_EXHAUSTED,
+      message: /handshakesMax/,
+    });
+  });
+
+  test.each<[string, Frame, RegExp]>([
+    ['says hello again', hello(), /unexpected hello/],
+    ['sends a frame of the server', { type: 'goaway', reason: '' }, /unexpected goaway/],
+    ['says goodbye', { type: 'bye', reason: 'enough' }, /enough/],
+  ])('%s once its session is up loses it', async (_, frame, reason) => {
+    const dial = open();
+    const link = dial();
+    const connection = await connectOver(link, side);
+    await until(() => server!.sessionCount === 1);
+    link.send(frame);
+    const got = await link.receive();
+    expect(got).toMatchObject({ type: 'bye', reason });
+    discardSession(connection, 'done');
+    await until(() => server!.sessionCount === 0);
+  });
+});
+
+describe('limits', () => {
+  test('a session too many is refused by name; when one has gone there is room', async () => {
+    server = createServer({ sessionsMax: 1 }).add(EchoDefinition, { echo: (r) => r }) as Server;
+    const address = await server.listen('127.0.0.1:0');
+    const first = createChannel(address);
+    await first.ready();
+    channel = createChannel(address);
+    const error = await channel.ready().catch((e: RpcError) => e);
+    expect(error).toMatchObject({
+      code: Status.RESOURCE_EXHAUSTED,
+      sent: 'no',
+      message: /option sessionsMax of the server/,
+    });
+    await first.close();
+    await until(() => server!.sessionCount === 0);
+    await channel.ready();
+  });
+
+  test('calls in flight are the smaller of both wishes', async () => {
+    const dial = open({ inflightMax: 3 });
+    const link = dial();
+    link.send(hello());
+    expect(await link.receive()).toMatchObject({ limits: { inflightMax: 3 } });
+  });
+});
+
+describe('raw sockets', () => {
+  test.each([
+    ['garbage', Buffer.from('\xff\xfe\xfd\xfc garbage')],
+    ['a frame that never ends', Buffer.from([0, 0, 1, 0, 1, 2, 3])],
+    ['HTTP', Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n')],
+    ['nothing, and goes', Buffer.alloc(0)],
+  ])('that send %s cost only themselves', async (_, bytes) => {
+    server = createServer().add(EchoDefinition, { echo: (r) => r }) as Server;
+    const address = await server.listen('127.0.0.1:0');
+    const port = Number(address.split(':')[1]);
+    const sockets: Socket[] = [];
+    for (let i = 0; i < 20; ++i) {
+      const socket = connect(port, '127.0.0.1');
+      socket.on('error', () => undefined);
+      socket.resume();
+      if (bytes.length > 0) socket.write(bytes);
+      else socket.end();
+      sockets.push(socket);
+    }
+    channel = createChannel(address);
+    expect((await createClient(EchoDefinition, channel).echo({ number: 1 })).number).toBe(1);
+    for (const socket of sockets) socket.destroy();
+  });
+});
+
+describe('a server that', () => {
+  let fake: NetServer | undefined;
+  afterEach(() => void fake?.close());
+
+  /** Listens and does to each connection what the script says. */
+  async function impostor(script: (socket: Socket) => void): Promise<string> {
+    fake = listen((socket) => {
+      socket.on('error', () => undefined);
+      script(socket);
+    });
+    await new Promise<void>((resolve) => fake!.listen(0, '127.0.0.1', resolve));
+    return `127.0.0.1:${(fake!.address() as { port: number }).port}`;
+  }
+  const welcome = (changes: object = {}): Buffer =>
+    encodeFrame({
+      type: 'welcome',
+      version,
+      features: 0,
+      limits,
+      fabrics: ['shm'],
+      identity: 's',
+      ...changes,
+    } as Frame);
+
+  test.each<[string, (socket: Socket) => void, RegExp]>([
+    ['hangs up', (socket) => socket.destroy(), /connection (was )?(closed|failed)|closed the connection/],
+    ['sends garbage', (socket) => socket.write('SSH-2.0-OpenSSH'), /not an rdma-rpc peer\?/],
+    [
+      'speaks another version',
+      (socket) => socket.write(welcome({ version: 9 })),
+      /version: 9, but this side speaks 1/,
+    ],
+    [
+      'agrees to more than was asked',
+      (socket) => socket.write(welcome({ limits: { ...limits, inflightMax: 4096 } })),
+      /agreed to 4096 calls in flight/,
+    ],
+    ['has no fabric for us', (socket) => socket.write(welcome({ fabrics: [] })), /no fabric in common/],
+    [
+      'skips a step',
+      (socket) => socket.write(Buffer.concat([welcome(), encodeFrame({ type: 'ready' })])),
+      /sent ready instead of attached/,
+    ],
+    [
+      'gives a bad queue pair address',
+      (socket) =>
+        socket.write(
+          Buffer.concat([welcome(), encodeFrame({ type: 'attached', address: new Uint8Array(64) })]),
+        ),
+      /no fabric connects \(shm: .+\)/,
+    ],
+    [
+      'refuses',
+      (socket) => socket.write(encodeFrame({ type: 'refusal', code: 16, message: 'who are you?' })),
+      /refused the connection: who are you\?/,
+    ],
+    [
+      'says goodbye',
+      (socket) => socket.write(encodeFrame({ type: 'bye', reason: 'not today' })),
+      /not today/,
+    ],
+  ])('%s: calls fail with UNAVAILABLE or its code, sent: no, and the reason', async (_, script, reason) => {
+    const address = await impostor(script);
+    channel = createChannel(address, { log: () => undefined });
+    const error = await createClient(EchoDefinition, channel)
+      .echo({})
+      .then(
+        () => undefined,
+        (e: RpcError) => e,
+      );
+    expect(error).toBeInstanceOf(RpcError);
+    expect([Status.UNAVAILABLE, Status.UNAUTHENTICATED]).toContain(error!.code);
+    expect(error!.sent).toBe('no');
+    expect(error!.message).toMatch(reason);
+    expect(error!.message).toContain(address);
+    expect(channel.state).toBe('idle');
+  });
+
+  test('is silent: the attempt ends after connectTimeoutMs, by name', async () => {
+    const address = await impostor(() => undefined);
+    channel = createChannel(address, { connectTimeoutMs: 30 });
+    await expect(channel.ready()).rejects.toMatchObject({
+      code: Status.UNAVAILABLE,
+      message: /option connectTimeoutMs of the channel/,
+    });
+  });
+
+  test('is not there: UNAVAILABLE at once', async () => {
+    channel = createChannel('unix:/tmp/rdma-rpc-nobody-here.sock');
+    await expect(createClient(EchoDefinition, channel).echo({})).rejects.toMatchObject({
+      code: Status.UNAVAILABLE,
+      sent: 'no',
+      message: /cannot connect to unix:\/tmp\/rdma-rpc-nobody-here.sock/,
+    });
+  });
+});

@@ -1,0 +1,56 @@
+/** The ways in which a client reaches a server in one process: each test of calls runs over all of them. */
+import { rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  type Channel,
+  type ChannelOptions,
+  createChannel,
+  createInProcessTransport,
+  createServer,
+  type ServerOptions,
+} from 'rdma-rpc';
+import { type EchoLog, echoHandlers } from './echo-service.ts';
+import { EchoDefinition } from './gen/echo.rdma.ts';
+
+export interface World {
+  readonly channel: Channel;
+  readonly log: EchoLog;
+  close(): Promise<void>;
+}
+
+export type Way = 'in process' | 'shm over tcp' | 'shm over unix';
+export const ways: readonly Way[] = ['in process', 'shm over tcp', 'shm over unix'];
+
+let sockets = 0;
+export function socketPath(): string {
+  return join(tmpdir(), `rdma-rpc-test-${process.pid}-${++sockets}.sock`);
+}
+
+export async function openWorld(
+  way: Way,
+  server: ServerOptions = {},
+  channel: ChannelOptions = {},
+): Promise<World> {
+  const log: EchoLog = { started: 0, aborted: [] };
+  if (way === 'in process') {
+    const local = createInProcessTransport((s) => s.add(EchoDefinition, echoHandlers(log)), {
+      ...server,
+      ...channel,
+    });
+    return { channel: local, log, close: () => local.close() };
+  }
+  const path = socketPath();
+  const remote = createServer(server).add(EchoDefinition, echoHandlers(log));
+  const address = await remote.listen(way === 'shm over tcp' ? '127.0.0.1:0' : `unix:${path}`);
+  const local = createChannel(address, channel);
+  return {
+    channel: local,
+    log,
+    close: async () => {
+      await local.close();
+      await remote.shutdown({ graceMs: 0 });
+      rmSync(path, { force: true });
+    },
+  };
+}
