@@ -14,6 +14,11 @@ export function readPayload(payload: Uint8Array): number {
   return Buffer.prototype.indexOf.call(payload, lastByte) + 1;
 }
 
+/** Length and last byte of an echoed payload; the cheapest proof that it has arrived. */
+export function endsRight(payload: Uint8Array, bytes: number): boolean {
+  return payload.length === bytes && payload[bytes - 1] === lastByte;
+}
+
 const empty = new Uint8Array(0);
 
 export const handlers: BenchHandlers = {

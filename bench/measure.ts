@@ -3,7 +3,7 @@
  * into the measured window without a pause, and only what is answered inside the window counts.
  */
 import { type CpuUse, cpuMeter } from './cpu.ts';
-import { fillPayload } from './handlers.ts';
+import { endsRight, fillPayload } from './handlers.ts';
 import { Latencies } from './latencies.ts';
 import type { BenchClient } from './peer.ts';
 import type { Measurement } from './rows.ts';
@@ -60,9 +60,9 @@ export async function measure(
           throw new Error(`the server read ${answer.id} of ${payloadBytes} bytes`);
       } else {
         const answer = await client.echo(message, worker);
-        if (answer.id !== id || answer.payload.length !== payloadBytes) {
+        if (answer.id !== id || !endsRight(answer.payload, payloadBytes)) {
           throw new Error(
-            `asked ${id} (${payloadBytes} bytes), answered ${answer.id} (${answer.payload.length})`,
+            `the answer to ${id} (${payloadBytes} bytes) is ${answer.id} (${answer.payload.length} bytes)`,
           );
         }
       }

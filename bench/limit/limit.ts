@@ -3,7 +3,7 @@
  * methods, deadlines, cancellation, metadata, errors or flow control. What a framework reaches is judged against this.
  *
  * A slot is `call u32 · kind u8 · length u8 · 2 spare · 56 bytes` of protobuf written in place. A payload that does not fit lies in the pool and the slot
- * has its place instead; it is copied by each side that receives it, into memory of its own that it reuses, as a READ and a WRITE would.
+ * has its place instead; the server copies it into memory of its own, and an echoed one into memory of the client's, as READ and WRITE would.
  */
 import { createRequire } from 'node:module';
 import { packageRoot } from '../paths.ts';
@@ -29,8 +29,10 @@ const slotBytes = 64;
 const ringsOffset = 4096;
 const ringBytes = slots * slotBytes;
 const poolOffset = ringsOffset + 2 * ringBytes;
-const poolBufferBytes = 16 << 20;
+const poolBufferBytes = (16 << 20) + 17 * 4096;
 const poolBuffers = 8;
+/** Parts of the pool: requests as the client made them, the server's copies, answers. */
+const Part = { request: 0, server: 1, answer: 2 } as const;
 const Control = { rxFirst: 0, rxCount: 1, txCount: 2 } as const;
 const Kind = { echo: 0, poolEcho: 1, poolPut: 2 } as const;
 
@@ -82,9 +84,9 @@ class End {
     });
   }
 
-  /** Payload buffer `index` of a side's half of the pool. */
-  pool(side: 0 | 1, index: number, bytes: number): Uint8Array {
-    return new Uint8Array(this.memory, poolOffset + (side * poolBuffers + index) * poolBufferBytes, bytes);
+  /** Payload buffer `index` of one part of the pool. */
+  pool(part: number, index: number, bytes: number): Uint8Array {
+    return new Uint8Array(this.memory, poolOffset + (part * poolBuffers + index) * poolBufferBytes, bytes);
   }
 
   writeHead(at: number, call: number, kind: number): void {
@@ -114,13 +116,14 @@ async function serve(options: EndOptions, handlers: BenchHandlers): Promise<Benc
     const index = end.words[word + 2]!;
     const length = end.words[word + 3]!;
     const id = end.words[word + 4]!;
-    const payload = end.pool(1, index, length);
-    payload.set(end.pool(0, index, length));
+    const payload = end.pool(Part.server, index, length);
+    payload.set(end.pool(Part.request, index, length));
     if (kind === Kind.poolPut) {
       handlers.put({ payload, id }).then((message) => answer(call, message));
       return;
     }
     handlers.echo({ payload, id }).then((message) => {
+      end.pool(Part.answer, index, length).set(message.payload);
       const reply = end.nextSlot();
       end.writeHead(reply, call, Kind.poolEcho);
       end.writePlace(reply, index, message.payload.length, message.id);
@@ -145,7 +148,6 @@ async function connect(options: EndOptions): Promise<BenchClient> {
   const end = new End(options, 0);
   const waiting: ((message: Msg) => void)[] = new Array(slots).fill(() => {});
   const free = Array.from({ length: slots }, (_, call) => call);
-  const answers: Uint8Array[] = [];
 
   const begin = (at: number, kind: number): Promise<Msg> => {
     const call = free.pop()!;
@@ -165,10 +167,7 @@ async function connect(options: EndOptions): Promise<BenchClient> {
     const word = at >> 2;
     const index = end.words[word + 2]!;
     const length = end.words[word + 3]!;
-    let answer = answers[index];
-    if (answer?.length !== length) answers[index] = answer = new Uint8Array(length);
-    answer.set(end.pool(1, index, length));
-    return { payload: answer, id: end.words[word + 4]! };
+    return { payload: end.pool(Part.answer, index, length), id: end.words[word + 4]! };
   };
 
   end.start((at) => {
@@ -177,7 +176,8 @@ async function connect(options: EndOptions): Promise<BenchClient> {
     waiting[call]!(end.bytes[at + 4] === Kind.echo ? readMsg(end.bytes, at) : takePool(at));
   });
   return {
-    buffer: (worker, bytes) => (bytes <= inlineMax ? new Uint8Array(bytes) : end.pool(0, worker, bytes)),
+    buffer: (worker, bytes) =>
+      bytes <= inlineMax ? new Uint8Array(bytes) : end.pool(Part.request, worker, bytes),
     echo(message, worker) {
       if (message.payload.length > inlineMax) return callPool(message, worker, Kind.poolEcho);
       const at = end.nextSlot();
