@@ -4,13 +4,11 @@
 // locks. Queue pairs of any two devices of one world can connect.
 //
 // Two modes:
-//  - immediate: a request takes effect inside post_send, and its completion can be polled at once. No clock
-//  is needed.
+//  - immediate: a request takes effect inside post_send, and its completion can be polled at once. No clock.
 //  - scheduled: each request takes effect at a time drawn from the latency model, when the test moves the
-//  clock. The
-//    rules of RC hold and nothing more: a READ may be carried out after later requests unless they are
-//    fenced, a receive may be polled before the sender's completion, and a queue pair that went to ERR may
-//    still move bytes until its flush is there to be polled.
+//    clock. The rules of RC hold and nothing more: a READ may be carried out after later requests unless they
+//    are fenced, a receive may be polled before the sender's completion, and a queue pair that went to ERR
+//    may still move bytes until its flush is there to be polled.
 #pragma once
 
 #include <array>
@@ -24,7 +22,8 @@
 
 namespace rdma_rpc::fabric {
 
-/// A capable NIC. Tests take away what they want to do without.
+/// A capable NIC. Tests take away what they want to do without; sim keeps to what is left, except that it
+/// does not check which side sends first (active_side_sends_first).
 Capabilities sim_capabilities();
 
 enum class SimMode : std::uint8_t { immediate, scheduled };
@@ -55,8 +54,8 @@ struct SimFault {
 enum class SimResource : std::uint8_t { memory, region, window, completion_queue, queue_pair };
 
 struct SimCounters {
-  std::array<std::uint64_t, 9>
-      carried_out{};  ///< by Opcode; `recv` counts receives that a message arrived in
+  /// By Opcode; `recv` counts receives that a message arrived in.
+  std::array<std::uint64_t, 9> carried_out{};
   std::uint64_t completions = 0;
   std::uint64_t cq_overruns =
       0;                     ///< completions beyond what create_cq was asked for; a NIC would have lost them
