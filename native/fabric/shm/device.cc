@@ -78,30 +78,38 @@ Device::Device(const ShmOptions& options, Segment segment, const Token& token, b
 }
 
 std::unique_ptr<HostMemory> Device::alloc_memory(std::size_t bytes, std::string_view purpose) {
-  const auto free = std::find(memories_.begin(), memories_.end(), nullptr);
-  const auto slot = static_cast<std::uint32_t>(free - memories_.begin());
-  if (bytes == 0 || slot == kMemoriesMax) return nullptr;
+  if (bytes == 0) return nullptr;
   char name[64];
   std::snprintf(name, sizeof name, "rdma-rpc:%.*s",
                 static_cast<int>(std::min<std::size_t>(purpose.size(), 48)), purpose.data());
   std::string error;
   Segment segment = create_segment(name, bytes, PeerMay::write, &error);
   if (!segment.map) return nullptr;
-  auto memory = std::make_unique<SharedMemory>(*this, slot, std::move(segment));
-  if (free == memories_.end()) memories_.push_back(nullptr);
-  memories_[slot] = memory.get();
-  TableMemory& entry = shared().memories[slot];
-  entry.addr.store(reinterpret_cast<std::uint64_t>(memory->data()), std::memory_order_relaxed);
-  entry.bytes.store(bytes, std::memory_order_relaxed);
-  entry.fd.store(static_cast<std::uint32_t>(memory->fd()), std::memory_order_relaxed);
-  entry.serial.store(++memory_serial_, std::memory_order_release);
-  ++counters_.open_fds;
+  auto memory = std::make_unique<SharedMemory>(*this, std::move(segment));
+  if (!memory->publish()) return nullptr;
   return memory;
 }
 
-void Device::forget(const SharedMemory& memory) {
-  memories_[memory.slot()] = nullptr;
-  shared().memories[memory.slot()].serial.store(0, std::memory_order_seq_cst);
+std::uint32_t Device::publish(SharedMemory& memory, const PageRange& range, int fd) {
+  auto free = std::find(memories_.begin(), memories_.end(), nullptr);
+  if (free == memories_.end()) {
+    if (memories_.size() == kMemoriesMax) return kNoMemory;
+    free = memories_.insert(free, nullptr);
+  }
+  *free = &memory;
+  const auto slot = static_cast<std::uint32_t>(free - memories_.begin());
+  TableMemory& entry = shared().memories[slot];
+  entry.addr.store(range.addr, std::memory_order_relaxed);
+  entry.bytes.store(range.bytes, std::memory_order_relaxed);
+  entry.fd.store(static_cast<std::uint32_t>(fd), std::memory_order_relaxed);
+  entry.serial.store(++memory_serial_, std::memory_order_release);
+  ++counters_.open_fds;
+  return slot;
+}
+
+void Device::withdraw(std::uint32_t slot) {
+  memories_[slot] = nullptr;
+  shared().memories[slot].serial.store(0, std::memory_order_seq_cst);
   --counters_.open_fds;
 }
 
@@ -202,17 +210,32 @@ std::shared_ptr<RemoteDevice> Device::remote(const AddressBlob& address, std::st
   return remote;
 }
 
+std::uint32_t Device::share(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes) {
+  if (memory == kNoMemory) return kNoMemory;
+  SharedMemory* whole = memories_[memory];
+  if (whole == nullptr || !whole->contains(addr, bytes)) return kNoMemory;
+  const std::uint32_t slot = whole->slot_of(addr, bytes);
+  if (slot != kNoMemory) return slot;
+  // Pages were taken back from a part of it once. Unless somebody uses the range, it can be one memfd again.
+  const PageRange pages = SharedMemory::pages_of(addr, bytes);
+  if (in_use(pages) || !whole->move_to_new_pages(pages)) return kNoMemory;
+  return whole->slot_of(addr, bytes);
+}
+
+bool Device::in_use(const PageRange& pages) const {
+  return std::any_of(queue_pairs_.begin(), queue_pairs_.end(),
+                     [&](const QueuePair* qp) { return qp->uses(pages.addr, pages.bytes); });
+}
+
 bool Device::take_back(std::uint64_t addr, std::uint64_t bytes) {
-  const std::uint32_t slot = memory_of(addr, bytes);
-  if (slot == kNoMemory) return false;
-  if (!memories_[slot]->shares(addr, bytes)) return true;
-  const SharedMemory::Range taken = memories_[slot]->take_back(addr, bytes);
-  if (taken.bytes == 0) return false;
+  const std::uint32_t memory = memory_of(addr, bytes);
+  const PageRange pages = SharedMemory::pages_of(addr, bytes);
+  if (memory == kNoMemory || !memories_[memory]->move_to_new_pages(pages)) return false;
   for (QueuePair* qp : queue_pairs_) {
-    if (qp->uses(taken.addr, taken.bytes)) qp->to_error();
+    if (qp->uses(pages.addr, pages.bytes)) qp->to_error();
   }
   table_.for_each(ProtectionTable::Kind::region, [&](std::uint32_t key, const Grant& grant) {
-    if (grant.overlaps(taken.addr, taken.bytes)) table_.unshare(key);
+    if (pages.overlaps(grant.addr, grant.length)) table_.unshare(key);
   });
   return true;
 }

@@ -43,14 +43,11 @@ class Device final : public fabric::Device {
   ProtectionTable& table() { return table_; }
   DeviceCounters& counts() { return counters_; }
 
-  /// The slot of the memory through which a peer reaches that range, or kNoMemory.
+  /// The memory that has that range, named by its first slot, or kNoMemory.
   std::uint32_t memory_of(std::uint64_t addr, std::uint64_t bytes) const;
-  /// As memory_of(), for a range known to lie in `memory` or in none.
-  std::uint32_t shared_part(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes) const {
-    const bool shared =
-        memory != kNoMemory && memories_[memory] != nullptr && memories_[memory]->shares(addr, bytes);
-    return shared ? memory : kNoMemory;
-  }
+  /// The slot through which a peer reaches a range that lies in `memory` or, with kNoMemory, in none:
+  /// kNoMemory means by address.
+  std::uint32_t share(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes);
   std::shared_ptr<RemoteDevice> remote(const AddressBlob& address, std::string* error);
 
   /// Takes the pages of that range away from all peers. Queue pairs that still use a part of those pages go
@@ -59,11 +56,15 @@ class Device final : public fabric::Device {
   /// Revokes a key and returns when no peer copies through it any more, at the latest after the grace.
   void revoke_and_wait(std::uint32_t key, const Grant& grant);
 
-  void forget(const SharedMemory& memory);
+  /// Shows a memfd to peers. The slot, or kNoMemory when all are taken.
+  std::uint32_t publish(SharedMemory& memory, const PageRange& range, int fd);
+  void withdraw(std::uint32_t slot);
   void forget(const CompletionQueue& cq);
   void forget(const QueuePair& qp);
 
  private:
+  bool in_use(const PageRange& pages) const;
+
   ShmOptions options_;
   Capabilities capabilities_;
   Segment segment_;
@@ -71,7 +72,7 @@ class Device final : public fabric::Device {
   const ProcessIdentity process_;
   ProtectionTable table_;
   DeviceCounters counters_;
-  std::vector<SharedMemory*> memories_;  ///< by slot
+  std::vector<SharedMemory*> memories_;  ///< by slot; null: free
   std::vector<bool> pollers_used_;
   std::vector<QueuePair*> queue_pairs_;
   std::vector<std::weak_ptr<RemoteDevice>> remotes_;

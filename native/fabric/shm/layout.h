@@ -164,7 +164,8 @@ struct QpSegment {
   /// nothing. As with any hazard pointer: set first, then look whether the right still stands; the owner
   /// revokes first, then looks here.
   alignas(kCacheLine) Word hazard;
-  Word claimed;  ///< 1 once a peer has connected: a queue pair has one peer
+  Word hazard_receive;  ///< with kHazardReceive: the receive's number, counted as `posted` is
+  Word claimed;         ///< 1 once a peer has connected: a queue pair has one peer
 };
 
 constexpr std::size_t receives_offset() { return sizeof(QpSegment); }

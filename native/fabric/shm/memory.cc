@@ -5,53 +5,81 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "fabric/shm/device.h"
 
 namespace rdma_rpc::fabric::shm {
+namespace {
 
-SharedMemory::SharedMemory(Device& device, std::uint32_t slot, Segment segment)
-    : device_(device), slot_(slot), segment_(std::move(segment)) {
-  data_ = segment_.map.data();
-  size_ = segment_.map.bytes();
+/// Gives pages back to the system even while a peer still maps them.
+void discard(int fd, std::uint64_t offset, std::uint64_t bytes) {
+  ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+              static_cast<off_t>(bytes));
+}
+
+}  // namespace
+
+SharedMemory::SharedMemory(Device& device, Segment segment) : device_(device), map_(std::move(segment.map)) {
+  data_ = map_.data();
+  size_ = map_.bytes();
+  parts_.push_back({std::move(segment.fd), {reinterpret_cast<std::uint64_t>(data_), size_}, kNoMemory});
 }
 
 SharedMemory::~SharedMemory() {
-  device_.forget(*this);
-  // Peers may keep their mapping for long; without this it would keep the pages too.
-  ::fallocate(segment_.fd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(size_));
-}
-
-bool SharedMemory::contains(std::uint64_t addr, std::uint64_t bytes) const {
-  const auto base = reinterpret_cast<std::uint64_t>(data_);
-  return addr >= base && bytes <= size_ && addr - base <= size_ - bytes;
-}
-
-bool SharedMemory::shares(std::uint64_t addr, std::uint64_t bytes) const {
-  if (!contains(addr, bytes)) return false;
-  for (const Range& range : taken_back_) {
-    if (addr < range.addr + range.bytes && range.addr < addr + bytes) return false;
+  for (const Part& part : parts_) {
+    if (part.slot != kNoMemory) device_.withdraw(part.slot);
+    discard(part.fd.get(), 0, part.range.bytes);
   }
-  return true;
 }
 
-SharedMemory::Range SharedMemory::take_back(std::uint64_t addr, std::uint64_t bytes) {
+bool SharedMemory::publish() {
+  Part& part = parts_.front();
+  part.slot = device_.publish(*this, part.range, part.fd.get());
+  return part.slot != kNoMemory;
+}
+
+std::uint32_t SharedMemory::slot_of(std::uint64_t addr, std::uint64_t bytes) const {
+  for (std::size_t i = parts_.size(); i-- > 0;) {
+    if (parts_[i].range.contains(addr, bytes)) return parts_[i].slot;
+    if (parts_[i].range.overlaps(addr, bytes)) break;
+  }
+  return kNoMemory;
+}
+
+PageRange SharedMemory::pages_of(std::uint64_t addr, std::uint64_t bytes) {
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   const std::uint64_t begin = addr / page * page;
-  const std::uint64_t end = (addr + bytes + page - 1) / page * page;
-  const std::size_t length = end - begin;
-  // Filled beside and then moved over the old pages, so that there is no moment without memory.
-  void* pages = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (pages == MAP_FAILED) return {begin, 0};
-  std::memcpy(pages, reinterpret_cast<const void*>(begin), length);
-  void* place = reinterpret_cast<void*>(begin);
-  if (::mremap(pages, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, place) == MAP_FAILED) {
-    ::munmap(pages, length);
-    return {begin, 0};
+  return {begin, (addr + bytes - begin + page - 1) / page * page};
+}
+
+bool SharedMemory::move_to_new_pages(const PageRange& pages) {
+  std::string error;
+  Segment fresh = create_segment("rdma-rpc:moved", pages.bytes, PeerMay::write, &error);
+  if (!fresh.map) return false;
+  const std::uint32_t slot = device_.publish(*this, pages, fresh.fd.get());
+  if (slot == kNoMemory) return false;
+  // Filled beside the old pages and then moved over them, so that there is no moment without memory.
+  auto* place = reinterpret_cast<std::byte*>(pages.addr);
+  std::memcpy(fresh.map.data(), place, pages.bytes);
+  if (!fresh.map.move_over(place)) {
+    device_.withdraw(slot);
+    return false;
   }
-  taken_back_.push_back({begin, length});
-  return taken_back_.back();
+  for (const Part& part : parts_) {
+    const std::uint64_t begin = std::max(part.range.addr, pages.addr);
+    const std::uint64_t end = std::min(part.range.addr + part.range.bytes, pages.addr + pages.bytes);
+    if (begin < end) discard(part.fd.get(), begin - part.range.addr, end - begin);
+  }
+  // Parts that nothing is left of need their slots no more; the first one names the memory and stays.
+  for (std::size_t i = parts_.size(); i-- > 1;) {
+    if (!pages.contains(parts_[i].range.addr, parts_[i].range.bytes)) continue;
+    device_.withdraw(parts_[i].slot);
+    parts_.erase(parts_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  parts_.push_back({std::move(fresh.fd), pages, slot});
+  return true;
 }
 
 }  // namespace rdma_rpc::fabric::shm

@@ -103,7 +103,6 @@ class QueuePair final : public fabric::QueuePair {
   // revocation.cc
   void await_release(std::uint32_t hazard, std::uint64_t addr, std::uint64_t bytes);
   bool released();
-  bool take_back_awaited();
   void await_any_release();
   void wait_for_release();
   bool in_grace() const;

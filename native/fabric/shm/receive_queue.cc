@@ -24,7 +24,7 @@ std::size_t QueuePair::post_recv(std::span<const RecvWr> requests) {
     bool usable = wr.sge.length == 0;
     if (!usable && region != nullptr && (region->access & access_local_write) != 0 &&
         region->covers(wr.sge.addr, wr.sge.length)) {
-      memory = device_.shared_part(region->memory, wr.sge.addr, wr.sge.length);
+      memory = device_.share(region->memory, wr.sge.addr, wr.sge.length);
       usable = memory != kNoMemory || device_.capabilities().exposes_any_memory;
     }
     if (!usable) {

@@ -32,7 +32,17 @@ void QueuePair::await_any_release() {
 
   const std::uint32_t hazard = own_->hazard.load(std::memory_order_seq_cst);
   if (hazard == 0 || awaited_.hazard == hazard) return;
+  // A hazard that fits nothing is a key that was refused already, which the peer is about to find out: no
+  // range.
   Grant held;
+  if (hazard == kHazardReceive) {
+    const std::uint32_t number = own_->hazard_receive.load(std::memory_order_relaxed);
+    const Receive& receive = receives_[number & receive_mask_];
+    if (number - received_ < published_ - received_) {
+      held.addr = receive.addr;
+      held.length = receive.length;
+    }
+  }
   if (const Grant* region = device_.table().find(hazard, ProtectionTable::Kind::region)) held = *region;
   for (const auto& [key, grant] : windows) {
     if (key == hazard) held = grant;
@@ -47,21 +57,11 @@ bool QueuePair::released() {
     const auto now = std::chrono::steady_clock::now();
     if (now < awaited_.grace_end || now < awaited_.next_look) return false;
     awaited_.next_look = now + kLookAgain;
-    if (!peer_is_dead() && !take_back_awaited()) return false;
+    const bool ours =
+        awaited_.bytes == 0 || peer_is_dead() || device_.take_back(awaited_.addr, awaited_.bytes);
+    if (!ours) return false;
   }
   awaited_ = {};
-  return true;
-}
-
-bool QueuePair::take_back_awaited() {
-  if (awaited_.hazard != kHazardReceive) {
-    // A key that granted nothing when it was seen: the peer is about to find that out.
-    return awaited_.bytes == 0 || device_.take_back(awaited_.addr, awaited_.bytes);
-  }
-  for (std::uint32_t i = received_; i != published_; ++i) {
-    const Receive& receive = receives_[i & receive_mask_];
-    if (receive.length > kInlineMax && !device_.take_back(receive.addr, receive.length)) return false;
-  }
   return true;
 }
 

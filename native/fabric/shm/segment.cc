@@ -56,6 +56,12 @@ Mapping::~Mapping() {
   if (data_ != nullptr) ::munmap(data_, bytes_);
 }
 
+bool Mapping::move_over(std::byte* place) {
+  if (::mremap(data_, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, place) == MAP_FAILED) return false;
+  data_ = nullptr;
+  return true;
+}
+
 Segment create_segment(const char* name, std::size_t bytes, PeerMay peer, std::string* error) {
   UniqueFd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) {

@@ -170,6 +170,7 @@ WcStatus QueuePair::place(const SendWr& wr, const PostedReceive& receive, std::u
   const std::uint64_t addr = receive.addr.load(std::memory_order_relaxed);
   const std::uint32_t memory = receive.memory.load(std::memory_order_relaxed);
   if (!remote_->resolve(memory, addr, bytes, &range)) return WcStatus::rem_inv_req_err;
+  peer_->hazard_receive.store(sent_, std::memory_order_relaxed);
   peer_->hazard.store(kHazardReceive, std::memory_order_seq_cst);
   WcStatus status = peer_fault();
   if (status == WcStatus::success) {
@@ -241,7 +242,7 @@ WcStatus QueuePair::bind(const SendWr& wr) {
       bind.length == 0 || !region->covers(bind.addr, bind.length)) {
     return WcStatus::mw_bind_err;
   }
-  const std::uint32_t memory = device_.shared_part(region->memory, bind.addr, bind.length);
+  const std::uint32_t memory = device_.share(region->memory, bind.addr, bind.length);
   if (memory == kNoMemory && !device_.capabilities().exposes_any_memory) return WcStatus::mw_bind_err;
   window->bind({bind.addr, bind.length, bind.access, qp_num_, memory, bind.region->lkey()});
   return WcStatus::success;
