@@ -77,7 +77,7 @@ export class Server implements ServerSessionListener {
     this.#options = checkedOptions<Resolved>('createServer', options, serverRules);
     const { inflightMax, maxMessageBytes, identity, log } = this.#options;
     this.#side = { role: 'server', inflightMax, maxMessageBytes, fabrics, identity, log: log ?? warn };
-    this.#handshakes = new Handshakes(this.#options);
+    this.#handshakes = new Handshakes(this.#options, (link) => this.#sessionOf(link)?.used ?? false);
   }
 
   /**
@@ -182,6 +182,11 @@ export class Server implements ServerSessionListener {
     };
   }
 
+  #sessionOf(link: Link): ServerSession | undefined {
+    for (const attached of this.#sessions.values()) if (attached.link === link) return attached.session;
+    return undefined;
+  }
+
   #turnAway(link: Link, code: number, message: string): void {
     link.close(message, { type: 'refusal', code, message });
   }
@@ -202,11 +207,10 @@ export class Server implements ServerSessionListener {
 
   async #end(graceMs: number): Promise<void> {
     for (const listener of this.#listeners) listener.close();
-    this.#handshakes.closeAll('the server is shutting down');
-    for (const { session, link } of this.#sessions.values()) {
-      session.draining = true;
-      link.send({ type: 'goaway', reason: 'the server is shutting down' });
-    }
+    const attached = new Set([...this.#sessions.values()].map(({ link }) => link));
+    this.#handshakes.closeAll('the server is shutting down', (link) => !attached.has(link));
+    // Requests that are on their way are still served; a client that has seen this sends no more, and leaves after its last answer.
+    for (const link of attached) link.send({ type: 'goaway', reason: 'the server is shutting down' });
     await this.#sessionsGone(graceMs);
     for (const { link } of [...this.#sessions.values()]) {
       link.close('the server was shut down', { type: 'bye', reason: 'the server was shut down' });

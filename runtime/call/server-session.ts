@@ -4,7 +4,7 @@
  */
 import { Ev } from '../native.ts';
 import type { FabricContext, SessionOwner } from './fabric-context.ts';
-import type { Handlers, ServerMethod } from './handlers.ts';
+import type { Handlers } from './handlers.ts';
 import { Incoming } from './incoming.ts';
 import type { Target } from './outgoing.ts';
 import { Responder } from './responder.ts';
@@ -26,8 +26,8 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
 export class ServerSession implements SessionOwner {
   readonly target: Target;
   readonly peer: string;
-  /** Once set, new requests are refused with UNAVAILABLE. */
-  draining = false;
+  /** There has been a request. */
+  used = false;
 
   readonly #context: FabricContext;
   readonly #handlers: Handlers;
@@ -59,10 +59,11 @@ export class ServerSession implements SessionOwner {
   }
 
   onRequest(at: number): void {
+    this.used = true;
     const handle = this.#events[at + Ev.call]!;
     const method = this.#handlers.find(this.#events[at + Ev.method]!);
-    if (method === undefined || this.draining) {
-      this.#turnAway(at, handle, method);
+    if (method === undefined) {
+      this.#turnAway(at, handle);
       return;
     }
     const timeoutUs = this.#events[at + Ev.timeoutUs]! >>> 0;
@@ -126,12 +127,8 @@ export class ServerSession implements SessionOwner {
 
   onFailed(): void {}
 
-  #turnAway(at: number, handle: number, method: ServerMethod | undefined): void {
+  #turnAway(at: number, handle: number): void {
     this.#incoming.discard(at);
-    if (method !== undefined) {
-      this.#responder.refuse(handle, Status.UNAVAILABLE, 'the server is shutting down');
-      return;
-    }
     const id = this.#events[at + Ev.method]!;
     const name = this.#handlers.pathOf(id) ?? `method id ${id >>> 0}`;
     this.#responder.refuse(handle, Status.UNIMPLEMENTED, `${name} is not implemented by this server`);

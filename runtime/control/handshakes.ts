@@ -12,11 +12,14 @@ export interface HandshakeLimits {
 
 export class Handshakes {
   readonly #limits: HandshakeLimits;
+  readonly #inUse: (link: Link) => boolean;
   /** In order of arrival. */
   readonly #open = new Map<Link, NodeJS.Timeout>();
 
-  constructor(limits: HandshakeLimits) {
+  /** `inUse`: the session behind the link has had a request, which counts as the `ready` that may still be on its way. */
+  constructor(limits: HandshakeLimits, inUse: (link: Link) => boolean) {
     this.#limits = limits;
+    this.#inUse = inUse;
   }
 
   get count(): number {
@@ -48,12 +51,14 @@ export class Handshakes {
     this.#open.delete(link);
   }
 
-  closeAll(reason: string): void {
-    for (const link of [...this.#open.keys()]) this.#refuse(link, reason, Status.UNAVAILABLE);
+  /** Ends those that `of` picks. */
+  closeAll(reason: string, of: (link: Link) => boolean): void {
+    for (const link of [...this.#open.keys()]) if (of(link)) this.#refuse(link, reason, Status.UNAVAILABLE);
   }
 
   #refuse(link: Link, message: string, code: number = Status.RESOURCE_EXHAUSTED): void {
     this.end(link);
+    if (this.#inUse(link)) return;
     link.close(message, { type: 'refusal', code, message });
   }
 }

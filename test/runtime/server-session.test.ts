@@ -19,7 +19,6 @@ import { EchoDefinition, EchoMessage } from './gen/echo.rdma.ts';
 type EchoHandlers = Partial<HandlersOf<typeof EchoDefinition>>;
 
 let native: FakeNative;
-let session: ServerSession;
 let handlerErrors: [unknown, string][];
 let down: string[];
 
@@ -37,7 +36,7 @@ function open(handlers: EchoHandlers, options: { slots?: number; maxMessageBytes
     peerMaxMessageBytes: 1e6,
   });
   const target = { session: number, eagerBytes: 8192, maxMessageBytes: options.maxMessageBytes ?? 1e6 };
-  session = new ServerSession(context, target, 'somebody', registry, {
+  new ServerSession(context, target, 'somebody', registry, {
     onHandlerError: (error, method) => void handlerErrors.push([error, method]),
     onSessionDown: (_, reason) => void down.push(reason),
   });
@@ -164,14 +163,6 @@ describe('a request', () => {
     );
     expect(ran).toEqual(['first', 'in time', 'unlimited']);
     expect(answers()[1]).toMatchObject({ status: Status.DEADLINE_EXCEEDED, notRun: true });
-  });
-
-  test('is refused while draining', () => {
-    session.draining = true;
-    native.deliver(request());
-    expect(answers()).toMatchObject([
-      { status: Status.UNAVAILABLE, notRun: true, text: 'the server is shutting down' },
-    ]);
   });
 });
 
