@@ -52,6 +52,7 @@ const char* parse_message(const std::byte* data, std::uint32_t bytes, Frame& fra
     Written length;
     if (!take(data, bytes, at, length)) return "frame shorter than its written length";
     if (length.reserved != 0) return "reserved bits of the written length are set";
+    if (length.total == 0) return "written message of no bytes";
     frame.total = length.total;
   }
   if (metadata_bytes > bytes - at) return "metadata longer than the frame";
@@ -83,7 +84,11 @@ const char* parse(const std::byte* data, std::uint32_t bytes, Frame& frame) {
       if ((flags & ~(has_metadata | written | not_run)) != 0) return "response with unknown flags";
       if (header.method > 16) return "response with an unknown status";
       if (header.timeout_us != 0) return "reserved bits of a response are set";
-      return parse_message(data, bytes, frame);
+      if (const char* why = parse_message(data, bytes, frame)) return why;
+      if (header.method != 0 && std::uint64_t{frame.message_bytes} + frame.total > kErrorTextMax) {
+        return "status text longer than 1024 bytes";
+      }
+      return nullptr;
     case FrameType::cancel:
       if (bytes != sizeof(Header) || flags != 0 || header.timeout_us != 0) return "malformed cancel";
       if (header.method != 1 && header.method != 4) return "cancel with an unknown status";

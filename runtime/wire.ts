@@ -1,0 +1,200 @@
+/**
+ * Frames of the queue pair, read and written in TypeScript: the mirror of native/session/wire.h (docs/WIRE.md is the law). The runtime
+ * itself never sees a frame, native code makes and reads them all; this is for tests and tools that speak to a session by hand.
+ * Bound to the native form by test/golden/frames.txt.
+ */
+
+export const wireVersion = 1;
+export const headerBytes = 16;
+export const piecesMax = 30;
+export const statusTextBytes = 1024;
+const addressEnd = 1n << 64n;
+
+export const FrameType = { request: 1, response: 2, cancel: 3, credit: 4, sinkRequest: 5, sink: 6 } as const;
+export const Flag = { sink: 1, metadata: 2, pieces: 4, written: 8, notRun: 16 } as const;
+
+/** Memory of the client that the server may reach through `key`: a sink to write, or a piece to read. */
+export interface Exposed {
+  address: bigint;
+  /** Bytes, not 0. */
+  length: number;
+  key: number;
+}
+
+export interface Frame {
+  /** FrameType */
+  type: number;
+  /** Receives that the sender has posted again, at most 65,535. */
+  credits: number;
+  /** `callWord(slot, generation)` */
+  call: number;
+  /** Request: method id. Response, cancel: status. Sink request: bytes. */
+  method: number;
+  /** Request: time left in microseconds, 0 for none. */
+  timeoutUs: number;
+  notRun: boolean;
+  sink: Exposed | undefined;
+  metadata: Uint8Array;
+  pieces: readonly Exposed[];
+  /** Bytes of the message where it is not in the frame: the sum of the pieces, or what was written into the sink; else 0. */
+  total: number;
+  message: Uint8Array;
+}
+
+export const callWord = (slot: number, generation: number): number => (slot | (generation << 12)) >>> 0;
+export const callSlot = (call: number): number => call & 0xfff;
+export const callGeneration = (call: number): number => call >>> 12;
+
+/** Puts a frame together. What is left out is 0 or empty; nothing is checked, since a test may want to lie. */
+export function buildFrame(given: Partial<Frame> & { type: number }): Uint8Array {
+  const { type, sink, pieces = [], metadata = new Uint8Array(), message = new Uint8Array() } = given;
+  const total = given.total ?? pieces.reduce((sum, piece) => sum + piece.length, 0);
+  const written = type === FrameType.response && total > 0;
+  const flags =
+    (sink === undefined ? 0 : Flag.sink) |
+    (metadata.length === 0 ? 0 : Flag.metadata) |
+    (pieces.length === 0 ? 0 : Flag.pieces) |
+    (written ? Flag.written : 0) |
+    (given.notRun === true ? Flag.notRun : 0);
+  const bytes = new Uint8Array(
+    headerBytes + 16 + 8 + 8 + pieces.length * 16 + 8 + metadata.length + message.length,
+  );
+  const view = new DataView(bytes.buffer);
+  view.setUint8(0, type);
+  view.setUint8(1, flags);
+  view.setUint16(2, given.credits ?? 0, true);
+  view.setUint32(4, given.call ?? 0, true);
+  view.setUint32(8, given.method ?? 0, true);
+  view.setUint32(12, given.timeoutUs ?? 0, true);
+  let at = headerBytes;
+  const put = (...words: number[]) => {
+    for (const word of words) {
+      view.setUint32(at, word, true);
+      at += 4;
+    }
+  };
+  const putExposed = ({ address, length, key }: Exposed) => {
+    view.setBigUint64(at, address, true);
+    at += 8;
+    put(length, key);
+  };
+  if (sink !== undefined) putExposed(sink);
+  if (metadata.length > 0) put(metadata.length, 0);
+  if (pieces.length > 0) {
+    put(total, pieces.length);
+    pieces.forEach(putExposed);
+  }
+  if (written) put(total, 0);
+  bytes.set(metadata, at);
+  bytes.set(message, at + metadata.length);
+  return bytes.subarray(0, at + metadata.length + message.length);
+}
+
+/** Takes a frame apart. A string: why it is no valid frame, in the words of the native parser. */
+export function parseFrame(bytes: Uint8Array): Frame | string {
+  if (bytes.length < headerBytes) return 'frame shorter than its header';
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const type = view.getUint8(0);
+  const flags = view.getUint8(1);
+  const frame: Frame = {
+    type,
+    credits: view.getUint16(2, true),
+    call: view.getUint32(4, true),
+    method: view.getUint32(8, true),
+    timeoutUs: view.getUint32(12, true),
+    notRun: (flags & Flag.notRun) !== 0,
+    sink: undefined,
+    metadata: new Uint8Array(),
+    pieces: [],
+    total: 0,
+    message: new Uint8Array(),
+  };
+  return checkHeader(frame, flags, bytes.length) ?? parseRest(frame, flags, bytes, view) ?? frame;
+}
+
+/** What the type allows, before anything behind the header is looked at. */
+function checkHeader(frame: Frame, flags: number, length: number): string | undefined {
+  const { method, timeoutUs } = frame;
+  const bare = length === headerBytes && flags === 0;
+  switch (frame.type) {
+    case FrameType.request:
+      if ((flags & ~(Flag.sink | Flag.metadata | Flag.pieces)) !== 0) return 'request with unknown flags';
+      return method === 0 ? 'request without a method' : undefined;
+    case FrameType.response:
+      if ((flags & ~(Flag.metadata | Flag.written | Flag.notRun)) !== 0) return 'response with unknown flags';
+      if (method > 16) return 'response with an unknown status';
+      return timeoutUs !== 0 ? 'reserved bits of a response are set' : undefined;
+    case FrameType.cancel:
+      if (!bare || timeoutUs !== 0) return 'malformed cancel';
+      return method !== 1 && method !== 4 ? 'cancel with an unknown status' : undefined;
+    case FrameType.credit:
+      if (!bare) return 'malformed credit';
+      return frame.call !== 0 || method !== 0 || timeoutUs !== 0
+        ? 'reserved bits of a credit are set'
+        : undefined;
+    case FrameType.sinkRequest:
+      if (!bare || timeoutUs !== 0) return 'malformed sink request';
+      return method === 0 ? 'sink request for no bytes' : undefined;
+    case FrameType.sink:
+      if ((flags & ~Flag.sink) !== 0 || method !== 0 || timeoutUs !== 0) return 'malformed sink';
+      return length !== headerBytes + (flags !== 0 ? 16 : 0) ? 'sink of a wrong length' : undefined;
+    default:
+      return 'unknown frame type';
+  }
+}
+
+/** Extensions, metadata and message, in this order; fills the frame in. */
+function parseRest(frame: Frame, flags: number, bytes: Uint8Array, view: DataView): string | undefined {
+  let at = headerBytes;
+  const left = () => bytes.length - at;
+  const u32 = () => {
+    at += 4;
+    return view.getUint32(at - 4, true);
+  };
+  const exposed = (): Exposed => {
+    at += 8;
+    return { address: view.getBigUint64(at - 8, true), length: u32(), key: u32() };
+  };
+  const wraps = ({ address, length }: Exposed) => address + BigInt(length) >= addressEnd;
+  let metadataBytes = 0;
+  if ((flags & Flag.sink) !== 0) {
+    if (left() < 16) return 'frame shorter than its sink';
+    frame.sink = exposed();
+    if (frame.sink.length === 0) return 'sink of no bytes';
+    if (wraps(frame.sink)) return 'sink wraps around the address space';
+  }
+  if ((flags & Flag.metadata) !== 0) {
+    if (left() < 8) return 'frame shorter than its metadata length';
+    metadataBytes = u32();
+    if (u32() !== 0) return 'reserved bits of the metadata length are set';
+    if (metadataBytes === 0) return 'metadata flag without metadata';
+  }
+  if ((flags & Flag.pieces) !== 0) {
+    if (left() < 8) return 'frame shorter than its piece count';
+    frame.total = u32();
+    const count = u32();
+    if (count === 0 || count > piecesMax) return 'piece count out of range';
+    if (left() < count * 16) return 'frame shorter than its pieces';
+    frame.pieces = Array.from({ length: count }, exposed);
+    if (frame.pieces.some((piece) => piece.length === 0)) return 'piece of no bytes';
+    if (frame.pieces.some(wraps)) return 'piece wraps around the address space';
+    if (frame.pieces.reduce((sum, piece) => sum + piece.length, 0) !== frame.total) {
+      return 'pieces do not add up to the total';
+    }
+  }
+  if ((flags & Flag.written) !== 0) {
+    if (left() < 8) return 'frame shorter than its written length';
+    frame.total = u32();
+    if (u32() !== 0) return 'reserved bits of the written length are set';
+    if (frame.total === 0) return 'written message of no bytes';
+  }
+  if (left() < metadataBytes) return 'metadata longer than the frame';
+  frame.metadata = bytes.subarray(at, at + metadataBytes);
+  frame.message = bytes.subarray(at + metadataBytes);
+  if ((flags & (Flag.pieces | Flag.written)) !== 0 && frame.message.length > 0) {
+    return 'message bytes in a frame whose message is elsewhere';
+  }
+  const text =
+    frame.type === FrameType.response && frame.method !== 0 ? frame.message.length + frame.total : 0;
+  return text > statusTextBytes ? 'status text longer than 1024 bytes' : undefined;
+}
