@@ -81,6 +81,23 @@ async function runGroup(
   return rows;
 }
 
+function reportOf(results: readonly Row[], rounds: number): string {
+  const machine = cpus();
+  const day = new Date().toISOString().slice(0, 10);
+  const where = `Node ${process.versions.node}, Linux ${release()}, ${machine.length} CPUs (${machine[0]?.model})`;
+  const parts = [
+    `# Benchmark results\n\n${day}, ${where}, ${rounds === 1 ? 'one round' : `medians of ${rounds} rounds`}. Made by \`npm run bench\`.`,
+    `## Goals\n\n${goalLines(judge(results))}`,
+    `## Scenarios\n\n${scenarioTables(results).trimEnd()}`,
+  ];
+  if (disturbances > 0) {
+    parts.push(
+      `Other processes used more than ${othersMaxPercent} % of a CPU during ${disturbances} of ${measured} measurements.`,
+    );
+  }
+  return `${parts.join('\n\n')}\n`;
+}
+
 let failures = 0;
 let measured = 0;
 let disturbances = 0;
@@ -117,18 +134,9 @@ async function main(): Promise<void> {
       scenarios.findIndex((each) => each.name === a.scenario) -
       scenarios.findIndex((each) => each.name === b.scenario),
   );
-  const machine = cpus();
-  const day = new Date().toISOString().slice(0, 10);
-  console.log(
-    `${day}, Node ${process.versions.node}, Linux ${release()}, ${machine.length} CPUs (${machine[0]?.model}), medians of ${rounds} round(s).\n`,
-  );
-  console.log(scenarioTables(results));
-  console.log(goalLines(judge(results)));
-  if (disturbances > 0) {
-    console.log(
-      `\nOther processes used more than ${othersMaxPercent} % of a CPU during ${disturbances} of ${measured} measurements: repeat on a quiet machine.`,
-    );
-  }
+  const report = reportOf(results, rounds);
+  console.log(report);
+  if (options.markdown !== undefined) writeFileSync(options.markdown, report);
   if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(results, null, 2)}\n`);
   if (failures > 0) note(`${failures} group(s) of scenarios did not run; their reasons are above`);
   process.exitCode = failures > 0 ? 1 : 0;

@@ -4,6 +4,8 @@ import { InvalidArgumentError, program } from 'commander';
 export interface Options {
   /** File for the rows, as a JSON array. */
   json?: string;
+  /** File for what is printed, as Markdown. */
+  markdown?: string;
   /** Only scenarios and peers whose name begins with one of these. */
   only: string[];
   rounds: number;
@@ -22,6 +24,7 @@ export function parseOptions(argv: readonly string[]): Options {
     .name('npm run bench --')
     .description('Measures rdma-rpc beside other frameworks: two processes, interleaved rounds, medians.')
     .option('--json <file>', 'write the rows to this file')
+    .option('--markdown <file>', 'write what is printed to this file too')
     .option('--only <name...>', 'scenarios or peers whose name begins so, for example: echo-32B limit', [])
     .option('--rounds <n>', 'interleaved rounds', roundsOf, 3)
     .option('--quick', 'one short round: shows that everything runs, measures little', false)
