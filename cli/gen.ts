@@ -3,15 +3,8 @@ import { resolve } from 'node:path';
 import { type Command, CommanderError, Option } from 'commander';
 import pc from 'picocolors';
 import { globSync } from 'tinyglobby';
-import {
-  type Diagnostic,
-  formatDiagnostic,
-  type Generated,
-  GenerateError,
-  type GenerateOptions,
-  generate,
-} from '../codegen/index.ts';
-import { watchFiles } from './watch.ts';
+import { type Diagnostic, formatDiagnostic, GenerateError } from '../codegen/diagnostic.ts';
+import type { Generated, GenerateOptions } from '../codegen/index.ts';
 
 interface GenFlags {
   readonly out: string;
@@ -69,6 +62,8 @@ function print(diagnostics: readonly Diagnostic[]): void {
 /** One generation, with its outcome on the terminal. Undefined: the input is wrong, nothing was written. */
 async function generateOnce(options: GenerateOptions): Promise<Generated | undefined> {
   const start = performance.now();
+  // Loaded here, so that help and wrong command lines need not wait for a parser and a compiler.
+  const { generate } = await import('../codegen/index.ts');
   try {
     const generated = await generate(options);
     print(generated.warnings);
@@ -104,6 +99,7 @@ async function runGen(patterns: string[], flags: GenFlags): Promise<void> {
     process.exitCode = generated === undefined ? 1 : 0;
     return;
   }
+  const { watchFiles } = await import('./watch.ts');
   await watchFiles({
     initial: generated?.sources ?? first.files.map((file) => resolve(file)),
     directories: flags.include,

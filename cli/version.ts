@@ -1,14 +1,10 @@
 /** The package's version, for `--version`. */
-
-import { existsSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { existsSync, readFileSync } from 'node:fs';
 
 export function version(): string {
-  // dist/cli is one level deeper than cli.
-  const path = [
-    new URL('../package.json', import.meta.url),
-    new URL('../../package.json', import.meta.url),
-  ].find((url) => existsSync(url));
-  const manifest = path && (createRequire(import.meta.url)(path.pathname) as { version: string });
-  return manifest?.version ?? 'unknown';
+  // Sources are one directory below package.json, the build two.
+  const places = ['../package.json', '../../package.json'].map((path) => new URL(path, import.meta.url));
+  const manifest = places.find((url) => existsSync(url));
+  if (manifest === undefined) throw new Error('rdma-rpc: package.json of the package is missing');
+  return (JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }).version;
 }

@@ -10,31 +10,31 @@ export interface WatchOptions {
   readonly onChange: () => Promise<readonly string[] | undefined>;
 }
 
+/** Editors empty a file before they write it, and save several at once: the task waits until it has been quiet for so long. */
+const quietMs = 50;
+
 export async function watchFiles(options: WatchOptions): Promise<void> {
   const watcher = watch([...options.initial, ...options.directories], {
     ignoreInitial: true,
     ignored: (path, stats) => stats?.isFile() === true && !path.endsWith('.proto'),
   });
-  let running = false;
-  let again = false;
-  const run = async (): Promise<void> => {
-    if (running) {
-      again = true;
-      return;
-    }
-    running = true;
-    do {
-      again = false;
-      watcher.add([...((await options.onChange()) ?? [])]);
-    } while (again);
-    running = false;
-  };
+  let timer: NodeJS.Timeout | undefined;
   await new Promise<void>((resolve, reject) => {
-    watcher.on('all', () => run().catch(reject));
+    let last = Promise.resolve();
+    const run = async (): Promise<void> => {
+      watcher.add([...((await options.onChange()) ?? [])]);
+    };
+    watcher.on('all', () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => {
+        last = last.then(run).catch(reject);
+      }, quietMs);
+    });
     watcher.on('error', reject);
     watcher.on('ready', () => console.log('watching for changes'));
     process.once('SIGINT', resolve);
     process.once('SIGTERM', resolve);
   });
+  clearTimeout(timer);
   await watcher.close();
 }

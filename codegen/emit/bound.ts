@@ -81,10 +81,12 @@ export function emitBound(message: Message, scope: Scope): string {
       lines.push(`if (${local} !== undefined) {\n    ${emit(field, local, scope)}\n  }`);
     }
   }
-  return `function ${scope.call(message, 'bound')}(m: ${message.init}, sink: $.Sink, depth: number = 0, field: string = ${quote(message.fullName)}): number {
+  const body = lines.join('\n  ');
+  const sink = body.includes(', sink,') ? 'sink' : '_sink';
+  return `function ${scope.call(message, 'bound')}(m: ${message.init}, ${sink}: $.Sink, depth: number = 0, field: string = ${quote(message.fullName)}): number {
   $.boundMessage(m, depth, field);
   let n = ${constant};
-  ${lines.join('\n  ')}
+  ${body}
   return n;
 }`;
 }

@@ -13,8 +13,6 @@ export function checkMessage(building: Building, node: protobuf.Type, path: stri
     else if (field.id >= 19000 && field.id <= 19999)
       building.report(token, 'field numbers 19000 to 19999 belong to protobuf itself');
     if (field.options?.default !== undefined) building.report(place.name, 'proto3 has no default values');
-    if (field.delimited === true || field.type === 'group')
-      building.report(place.name, 'proto3 has no groups');
   }
   if (node.extensions !== undefined && node.extensions.length > 0) {
     building.report(building.place('message', path).name, 'proto3 has no extension ranges');

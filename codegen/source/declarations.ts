@@ -24,6 +24,8 @@ export interface Declarations {
   readonly syntax?: Token;
   readonly edition?: Token;
   readonly imports: readonly { readonly path: Token; readonly public: boolean }[];
+  /** Names of groups, which proto3 does not have but the parser takes. */
+  readonly groups: readonly Token[];
   readonly end: Token;
 }
 
@@ -33,6 +35,7 @@ class Walker {
   private at = 0;
   readonly all: Declaration[] = [];
   readonly imports: { path: Token; public: boolean }[] = [];
+  readonly groups: Token[] = [];
   syntax: Token | undefined;
   edition: Token | undefined;
   private readonly tokens: readonly Token[];
@@ -140,6 +143,7 @@ class Walker {
     }
     const name = this.peek(ahead + 1);
     if (this.peek(ahead + 2).text !== '=') return;
+    if (type.text === 'group' && this.peek(ahead + 4).text === '{') this.groups.push(name);
     this.add('field', scope, name, { type, number: this.peek(ahead + 3) });
   }
 
@@ -177,10 +181,11 @@ export function findDeclarations(tokens: readonly Token[]): Declarations {
   };
   const walker = new Walker(tokens, end);
   walker.block('', walker.top);
-  const { all, imports } = walker;
+  const { all, imports, groups } = walker;
   return {
     all,
     imports,
+    groups,
     end,
     ...(walker.syntax && { syntax: walker.syntax }),
     ...(walker.edition && { edition: walker.edition }),

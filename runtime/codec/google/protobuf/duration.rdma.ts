@@ -28,7 +28,7 @@ function $create_Duration(init: DurationInit = {}): Duration {
   };
 }
 
-function $bound_Duration(m: DurationInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Duration'): number {
+function $bound_Duration(m: DurationInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Duration'): number {
   $.boundMessage(m, depth, field);
   let n = 22;
   

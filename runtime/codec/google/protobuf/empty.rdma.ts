@@ -17,7 +17,7 @@ function $create_Empty(_init: EmptyInit = {}): Empty {
   return {};
 }
 
-function $bound_Empty(m: EmptyInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Empty'): number {
+function $bound_Empty(m: EmptyInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Empty'): number {
   $.boundMessage(m, depth, field);
   let n = 0;
   

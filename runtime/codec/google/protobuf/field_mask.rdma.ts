@@ -23,7 +23,7 @@ function $create_FieldMask(init: FieldMaskInit = {}): FieldMask {
   };
 }
 
-function $bound_FieldMask(m: FieldMaskInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.FieldMask'): number {
+function $bound_FieldMask(m: FieldMaskInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.FieldMask'): number {
   $.boundMessage(m, depth, field);
   let n = 0;
   const v1 = m.paths;

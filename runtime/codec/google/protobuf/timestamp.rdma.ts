@@ -28,7 +28,7 @@ function $create_Timestamp(init: TimestampInit = {}): Timestamp {
   };
 }
 
-function $bound_Timestamp(m: TimestampInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Timestamp'): number {
+function $bound_Timestamp(m: TimestampInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Timestamp'): number {
   $.boundMessage(m, depth, field);
   let n = 22;
   

@@ -21,7 +21,7 @@ function $create_DoubleValue(init: DoubleValueInit = {}): DoubleValue {
   };
 }
 
-function $bound_DoubleValue(m: DoubleValueInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.DoubleValue'): number {
+function $bound_DoubleValue(m: DoubleValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.DoubleValue'): number {
   $.boundMessage(m, depth, field);
   let n = 9;
   
@@ -81,7 +81,7 @@ function $create_FloatValue(init: FloatValueInit = {}): FloatValue {
   };
 }
 
-function $bound_FloatValue(m: FloatValueInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.FloatValue'): number {
+function $bound_FloatValue(m: FloatValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.FloatValue'): number {
   $.boundMessage(m, depth, field);
   let n = 5;
   
@@ -141,7 +141,7 @@ function $create_Int64Value(init: Int64ValueInit = {}): Int64Value {
   };
 }
 
-function $bound_Int64Value(m: Int64ValueInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Int64Value'): number {
+function $bound_Int64Value(m: Int64ValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Int64Value'): number {
   $.boundMessage(m, depth, field);
   let n = 11;
   
@@ -201,7 +201,7 @@ function $create_UInt64Value(init: UInt64ValueInit = {}): UInt64Value {
   };
 }
 
-function $bound_UInt64Value(m: UInt64ValueInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.UInt64Value'): number {
+function $bound_UInt64Value(m: UInt64ValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.UInt64Value'): number {
   $.boundMessage(m, depth, field);
   let n = 11;
   
@@ -261,7 +261,7 @@ function $create_Int32Value(init: Int32ValueInit = {}): Int32Value {
   };
 }
 
-function $bound_Int32Value(m: Int32ValueInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Int32Value'): number {
+function $bound_Int32Value(m: Int32ValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Int32Value'): number {
   $.boundMessage(m, depth, field);
   let n = 11;
   
@@ -321,7 +321,7 @@ function $create_UInt32Value(init: UInt32ValueInit = {}): UInt32Value {
   };
 }
 
-function $bound_UInt32Value(m: UInt32ValueInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.UInt32Value'): number {
+function $bound_UInt32Value(m: UInt32ValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.UInt32Value'): number {
   $.boundMessage(m, depth, field);
   let n = 6;
   
@@ -381,7 +381,7 @@ function $create_BoolValue(init: BoolValueInit = {}): BoolValue {
   };
 }
 
-function $bound_BoolValue(m: BoolValueInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.BoolValue'): number {
+function $bound_BoolValue(m: BoolValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.BoolValue'): number {
   $.boundMessage(m, depth, field);
   let n = 2;
   
@@ -441,7 +441,7 @@ function $create_StringValue(init: StringValueInit = {}): StringValue {
   };
 }
 
-function $bound_StringValue(m: StringValueInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.StringValue'): number {
+function $bound_StringValue(m: StringValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.StringValue'): number {
   $.boundMessage(m, depth, field);
   let n = 0;
   const v1 = m.value;

@@ -1,0 +1,121 @@
+/** Encoding with holes: memory · value · memory … is the plain encoding, whatever is left out. */
+import fc from 'fast-check';
+import { holesMax, Sink } from 'rdma-rpc/codec';
+import { describe, expect, test } from 'vitest';
+import { type AnyMessage, type AnyType, corpus, initOf } from './corpus.ts';
+import { Packed, Scalars, Tree, type TreeInit } from './gen/everything.rdma.ts';
+
+const seed = 20_261_121;
+
+interface Gathered {
+  /** Memory and values put together. */
+  readonly bytes: Buffer;
+  readonly holes: number;
+  readonly memoryBytes: number;
+}
+
+/** Encodes at an odd place of a larger memory, checks what the sink promises, and puts the pieces together. */
+function gather(type: AnyType, message: AnyMessage, gatherBytes: number): Gathered {
+  const sink = new Sink();
+  sink.gatherBytes = gatherBytes;
+  const start = 13;
+  sink.reset(new Uint8Array(0));
+  const room = type.bound(message, sink);
+  const { gathered, planned } = sink;
+  const memory = new Uint8Array(start + room).fill(0xee);
+  sink.reset(memory);
+  type.bound(message, sink);
+  const end = type.encodeTo(message, sink, start);
+  expect(end).toBeLessThanOrEqual(start + room);
+  expect([...memory.subarray(0, start)]).toEqual(new Array(start).fill(0xee));
+  expect([sink.held, sink.holes]).toEqual([gathered, planned]);
+  const pieces: Uint8Array[] = [];
+  let at = start;
+  for (let i = 0; i < sink.holes; i++) {
+    const hole = sink.holeAt[i] as number;
+    expect(hole).toBeGreaterThanOrEqual(at);
+    pieces.push(memory.subarray(at, hole), sink.holeValue[i] as Uint8Array);
+    at = hole;
+  }
+  pieces.push(memory.subarray(at, end));
+  return { bytes: Buffer.concat(pieces), holes: sink.holes, memoryBytes: end - start };
+}
+
+const withBytes = corpus.filter((pair) =>
+  /Scalars|Optionals|Packed|Unpacked|Maps|Oneofs|Tree|WellKnown/.test(pair.name),
+);
+
+describe.each(withBytes.map((pair) => [pair.name, pair] as const))('%s', (_name, { ours, theirs }) => {
+  test('gathers to the plain encoding at every threshold', () => {
+    const threshold = fc.constantFrom(1, 2, 8, 61, 127, 128, 200, Number.POSITIVE_INFINITY);
+    const property = fc.property(initOf(theirs), threshold, (init, gatherBytes) => {
+      expect(gather(ours, init, gatherBytes).bytes).toEqual(Buffer.from(ours.encode(init)));
+    });
+    fc.assert(property, { seed, numRuns: 150 });
+  });
+});
+
+const tree = Tree as unknown as AnyType;
+const sizes = [0, 1, 120, 126, 127, 128, 129, 16_000, 16_380, 16_383, 16_384, 16_385, 70_000];
+const payload = (length: number) => new Uint8Array(length).map((_, i) => i * 31);
+
+describe('lengths around the steps of a varint', () => {
+  test.each(sizes)('a payload of %i bytes, alone, nested and between others', (length) => {
+    const shapes: TreeInit[] = [
+      { payload: payload(length) },
+      { next: { payload: payload(length) } },
+      {
+        label: 'a',
+        children: [{ next: { payload: payload(length), leaf: { kind: 1 } }, label: 'b' }],
+        leaf: {},
+      },
+      { children: [{ payload: payload(length) }, { payload: payload(3) }, { payload: payload(length) }] },
+      { named: { one: { payload: payload(length) }, two: { next: { payload: payload(length) } } } },
+      { label: 'x'.repeat(length), next: { label: 'x'.repeat(length), payload: payload(length) } },
+    ];
+    for (const shape of shapes) {
+      const plain = Buffer.from(Tree.encode(shape));
+      for (const threshold of [1, 100, 127, 128, 16_384]) {
+        expect(gather(tree, { ...shape }, threshold).bytes.equals(plain)).toBe(true);
+      }
+      expect(plain.equals(Tree.encode(Tree.decode(plain)))).toBe(true);
+    }
+  });
+});
+
+describe('what is left out', () => {
+  test('values of at least the threshold, and nothing else', () => {
+    const message = { children: [{ payload: payload(99) }, { payload: payload(100) }] };
+    expect(gather(tree, message, 100)).toMatchObject({ holes: 1 });
+    expect(gather(tree, message, 99)).toMatchObject({ holes: 2 });
+    expect(gather(tree, message, 101)).toMatchObject({ holes: 0 });
+  });
+
+  test('never an empty value', () => {
+    expect(gather(Packed as unknown as AnyType, { fBytes: [payload(0)] }, 1)).toMatchObject({
+      holes: 0,
+      memoryBytes: 2,
+    });
+  });
+
+  test(`at most ${holesMax} values; the rest is copied`, () => {
+    const message = { fBytes: Array.from({ length: holesMax + 5 }, () => payload(50)) };
+    const gathered = gather(Packed as unknown as AnyType, message, 10);
+    expect(gathered.holes).toBe(holesMax);
+    expect(gathered.memoryBytes).toBe((holesMax + 5) * 2 + 5 * 50);
+    expect(gathered.bytes).toEqual(Buffer.from(Packed.encode(message)));
+  });
+
+  test('the very buffer of the application, not a copy', () => {
+    const value = payload(200);
+    const sink = new Sink();
+    sink.gatherBytes = 100;
+    sink.reset(new Uint8Array(64));
+    Scalars.bound({ fBytes: value }, sink);
+    Scalars.encodeTo({ fBytes: value }, sink, 0);
+    expect(sink.holeValue[0]).toBe(value);
+    sink.reset(sink.bytes);
+    expect(sink.holeValue[0]).not.toBe(value);
+    expect([sink.holes, sink.held, sink.gathered, sink.planned]).toEqual([0, 0, 0, 0]);
+  });
+});

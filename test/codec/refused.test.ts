@@ -1,0 +1,184 @@
+/** What the encoder refuses, and that the error names the field. */
+import { CodecError, type MessageType } from 'rdma-rpc/codec';
+import { describe, expect, test } from 'vitest';
+import { JsTypes, Maps, Oneofs, Packed, Scalars, type ScalarsInit, Tree } from './gen/everything.rdma.ts';
+
+const wrong: [string, unknown, unknown, string, RegExp][] = [
+  ['a string as int32', Scalars, { fInt32: '5' }, 'Scalars.f_int32', /whole number .* got string "5"/],
+  ['a fraction as int32', Scalars, { fInt32: 1.5 }, 'Scalars.f_int32', /got number 1.5/],
+  ['NaN as int32', Scalars, { fInt32: Number.NaN }, 'Scalars.f_int32', /got number NaN/],
+  [
+    '2^31 as int32',
+    Scalars,
+    { fInt32: 2 ** 31 },
+    'Scalars.f_int32',
+    /-2\^31 to 2\^31 - 1, got number 2147483648/,
+  ],
+  ['-1 as uint32', Scalars, { fUint32: -1 }, 'Scalars.f_uint32', /0 to 2\^32 - 1, got number -1/],
+  ['2^32 as uint32', Scalars, { fUint32: 2 ** 32 }, 'Scalars.f_uint32', /got number 4294967296/],
+  ['2^31 as sint32', Scalars, { fSint32: 2 ** 31 }, 'Scalars.f_sint32', /got number 2147483648/],
+  ['-1 as fixed32', Scalars, { fFixed32: -1 }, 'Scalars.f_fixed32', /got number -1/],
+  ['2^31 as sfixed32', Scalars, { fSfixed32: 2 ** 31 }, 'Scalars.f_sfixed32', /got number 2147483648/],
+  ['null as int32', Scalars, { fInt32: null }, 'Scalars.f_int32', /got null/],
+  ['a number as int64', Scalars, { fInt64: 5 }, 'Scalars.f_int64', /a bigint, got number 5/],
+  [
+    '2^63 as int64',
+    Scalars,
+    { fInt64: 2n ** 63n },
+    'Scalars.f_int64',
+    /-2\^63 to 2\^63 - 1, got bigint 9223372036854775808n/,
+  ],
+  ['-1 as uint64', Scalars, { fUint64: -1n }, 'Scalars.f_uint64', /0 to 2\^64 - 1, got bigint -1n/],
+  ['2^64 as fixed64', Scalars, { fFixed64: 2n ** 64n }, 'Scalars.f_fixed64', /0 to 2\^64 - 1/],
+  ['2^63 as sfixed64', Scalars, { fSfixed64: 2n ** 63n }, 'Scalars.f_sfixed64', /2\^63 - 1/],
+  ['an endless bigint', Scalars, { fSint64: 1n << 5000n }, 'Scalars.f_sint64', /got a very long bigint/],
+  ['a string as double', Scalars, { fDouble: '1' }, 'Scalars.f_double', /a number, got string "1"/],
+  ['a bigint as float', Scalars, { fFloat: 1n }, 'Scalars.f_float', /a number, got bigint 1n/],
+  ['1 as bool', Scalars, { fBool: 1 }, 'Scalars.f_bool', /a boolean, got number 1/],
+  ['a number as string', Scalars, { fString: 5 }, 'Scalars.f_string', /a string, got number 5/],
+  ['a string as bytes', Scalars, { fBytes: 'abc' }, 'Scalars.f_bytes', /a Uint8Array, got string "abc"/],
+  ['a Float64Array as bytes', Scalars, { fBytes: new Float64Array(1) }, 'Scalars.f_bytes', /a Uint8Array/],
+  ['an ArrayBuffer as bytes', Scalars, { fBytes: new ArrayBuffer(1) }, 'Scalars.f_bytes', /a Uint8Array/],
+  [
+    'a name as enum',
+    Scalars,
+    { fEnum: 'COLOUR_RED' },
+    'Scalars.f_enum',
+    /an enum value .* got string "COLOUR_RED"/,
+  ],
+  ['2^31 as enum', Scalars, { fEnum: 2 ** 31 }, 'Scalars.f_enum', /an enum value/],
+  ['a string as message', Scalars, { fMessage: 'x' }, 'Scalars.f_message', /an object, got string "x"/],
+  ['an array as message', Scalars, { fMessage: [] }, 'Scalars.f_message', /an object, got an array/],
+  ['null as message', Tree, { next: null }, 'Tree.next', /an object, got null/],
+  ['no message at all', Tree, undefined, 'Tree', /an object, got undefined/],
+  [
+    'an error deep inside',
+    Tree,
+    { children: [{ next: { label: 1 } }] },
+    'Tree.label',
+    /a string, got number 1/,
+  ],
+  ['one value for a list', Packed, { fInt32: 5 }, 'Packed.f_int32', /an array, got number 5/],
+  ['a wrong element of a list', Packed, { fInt32: [1, '2'] }, 'Packed.f_int32', /got string "2"/],
+  ['a hole in a list', Packed, { fString: [undefined] }, 'Packed.f_string', /a string, got undefined/],
+  ['a list as map', Maps, { byInt32: [] }, 'Maps.by_int32', /a plain object, got an array/],
+  ['a Map as map', Maps, { byInt32: new Map() }, 'Maps.by_int32', /a plain object/],
+  [
+    'a word as int32 key',
+    Maps,
+    { byInt32: { x: '' } },
+    'Maps.by_int32',
+    /a whole number as key, got string "x"/,
+  ],
+  [
+    'an empty int32 key',
+    Maps,
+    { byInt32: { '': '' } },
+    'Maps.by_int32',
+    /a whole number as key, got string ""/,
+  ],
+  [
+    'a fraction as uint32 key',
+    Maps,
+    { byUint32: { 1.5: new Uint8Array(0) } },
+    'Maps.by_uint32',
+    /0 to 2\^32 - 1, got number 1.5/,
+  ],
+  ['a word as int64 key', Maps, { byInt64: { x: 1n } }, 'Maps.by_int64', /decimal digits, got string "x"/],
+  [
+    '2^64 as uint64 key',
+    Maps,
+    { byUint64: { '18446744073709551616': 1n } },
+    'Maps.by_uint64',
+    /0 to 2\^64 - 1/,
+  ],
+  ['1 as bool key', Maps, { byBool: { 1: '' } }, 'Maps.by_bool', /`true` or `false` as key/],
+  ['a wrong value of a map', Maps, { byInt32: { 1: 5 } }, 'Maps.by_int32', /a string, got number 5/],
+  [
+    'a oneof that is no object',
+    Oneofs,
+    { choice: 'number' },
+    'Oneofs.choice',
+    /an object with `case` and `value`/,
+  ],
+  [
+    'an unknown case',
+    Oneofs,
+    { choice: { case: 'other' } },
+    'Oneofs.choice',
+    /the name of one of its fields/,
+  ],
+  [
+    'a wrong value in a oneof',
+    Oneofs,
+    { choice: { case: 'text', value: 5 } },
+    'Oneofs.text',
+    /a string, got number 5/,
+  ],
+  [
+    'a number for jstype string',
+    JsTypes,
+    { asString: 5 },
+    'JsTypes.as_string',
+    /decimal digits, got number 5/,
+  ],
+  ['hexadecimal for jstype string', JsTypes, { asString: '0x10' }, 'JsTypes.as_string', /decimal digits/],
+  ['an unsafe number for jstype number', JsTypes, { asNumber: 2 ** 53 }, 'JsTypes.as_number', /2\^53 - 1/],
+];
+
+test.each(wrong)('%s', (_what, type, message, path, reason) => {
+  try {
+    (type as MessageType<unknown, unknown>).encode(message);
+    expect.unreachable();
+  } catch (error) {
+    expect(error).toBeInstanceOf(CodecError);
+    const { path: at, offset, message: text } = error as CodecError;
+    expect(at).toBe(`corpus.everything.${path}`);
+    expect(offset).toBeUndefined();
+    expect(text).toMatch(reason);
+  }
+});
+
+test('an object that contains itself', () => {
+  const tree: { next?: unknown } = {};
+  tree.next = tree;
+  expect(() => (Tree as MessageType<unknown, unknown>).encode(tree)).toThrow(/more than 100 deep/);
+});
+
+test('exactly what decoding refuses: nesting over 100', () => {
+  const nest = (depth: number): object => (depth === 0 ? {} : { next: nest(depth - 1) });
+  expect(Tree.decode(Tree.encode(nest(100))).next).toBeDefined();
+  expect(() => Tree.encode(nest(101))).toThrow(CodecError);
+});
+
+describe('accepted', () => {
+  test.each([
+    ['undefined', { fInt32: undefined, fString: undefined, fMessage: undefined }, ''],
+    [
+      'defaults',
+      { fInt32: 0, fString: '', fBytes: new Uint8Array(0), fBool: false, fInt64: 0n, fDouble: 0, fEnum: 0 },
+      '',
+    ],
+    ['minus zero of a float', { fFloat: -0 }, '1500000080'],
+    ['minus zero of an integer, which is 0', { fInt32: -0 }, ''],
+    ['a lone surrogate, as U+FFFD', { fString: 'a\ud800b' }, '720561efbfbd62'],
+    ['a Buffer', { fBytes: Buffer.from('ab') }, '7a026162'],
+    ['keys that the message does not have', { other: 5 }, ''],
+  ])('%s', (_what, message, hex) => {
+    expect(Buffer.from(Scalars.encode(message as ScalarsInit)).toString('hex')).toBe(hex);
+  });
+
+  test('properties that somebody has put on Object.prototype are no map entries', () => {
+    Object.defineProperty(Object.prototype, 'polluted', {
+      value: 'x',
+      enumerable: true,
+      configurable: true,
+      writable: true,
+    });
+    const encoded = Maps.encode({ textByString: {} });
+    const created = Maps.create({ textByString: {} }).textByString;
+    Reflect.deleteProperty(Object.prototype, 'polluted');
+    expect(encoded).toHaveLength(0);
+    expect(created).toEqual({});
+  });
+});

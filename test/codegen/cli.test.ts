@@ -1,0 +1,141 @@
+/** The command: exit codes, messages, `--watch`. Runs the built `dist/cli/main.js` as a user would. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { proto3, workspace } from './workspace.ts';
+
+const main = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'dist/cli/main.js');
+
+function run(directory: string, ...args: string[]): { code: number | null; stdout: string; stderr: string } {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], {
+    cwd: directory,
+    encoding: 'utf8',
+    env: { ...process.env, NO_COLOR: '1' },
+  });
+  return { code: status, stdout, stderr };
+}
+
+describe('rdma-rpc gen', () => {
+  test('0 when it worked', () => {
+    const directory = workspace({
+      'a.proto': proto3('message A {}'),
+      'deep/b.proto': proto3('message B {}'),
+    });
+    const { code, stdout, stderr } = run(directory, 'gen', '**/*.proto', '-o', 'out');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/^2 files generated in out \(2 changed, \d+ ms\)\n$/);
+    expect(existsSync(join(directory, 'out/deep/b.rdma.ts'))).toBe(true);
+  });
+
+  test('include directories and the import extension', () => {
+    const directory = workspace({
+      'one/a.proto': proto3('import "b.proto";\nmessage A { B b = 1; }'),
+      'two/b.proto': proto3('message B {}'),
+    });
+    expect(
+      run(directory, 'gen', 'one/a.proto', '-o', 'out', '-I', 'one', '-I', 'two', '--import-extension', 'js')
+        .code,
+    ).toBe(0);
+    expect(readFileSync(join(directory, 'out/a.rdma.ts'), 'utf8')).toContain("from './b.rdma.js'");
+  });
+
+  test('0 with warnings', () => {
+    const directory = workspace({
+      'a.proto': proto3('message A {}\nservice S { rpc X(stream A) returns (A); }'),
+    });
+    const { code, stderr } = run(directory, 'gen', 'a.proto', '-o', 'out');
+    expect(code).toBe(0);
+    expect(stderr).toMatch(/^a\.proto:4:17: warning: streaming method X is left out/);
+  });
+
+  test('1 when the input is wrong, with place and text, and nothing written', () => {
+    const directory = workspace({ 'a.proto': proto3('message A { Missing x = 1; }') });
+    const { code, stdout, stderr } = run(directory, 'gen', 'a.proto', '-o', 'out');
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toBe('a.proto:3:13: error: unknown type Missing\n  Missing\nnothing was written\n');
+    expect(existsSync(join(directory, 'out'))).toBe(false);
+  });
+
+  test('1 when a file is not there', () => {
+    const { code, stderr } = run(workspace({}), 'gen', 'none.proto', '-o', 'out');
+    expect(code).toBe(1);
+    expect(stderr).toContain('none.proto: error: no such file');
+  });
+
+  test.each([
+    ['no output directory', ['gen', 'a.proto'], /required option '-o, --out <dir>' not specified/],
+    ['no file', ['gen', '-o', 'out'], /missing required argument 'files'/],
+    ['a glob that matches nothing', ['gen', '*.none', '-o', 'out'], /no file matches \*\.none/],
+    ['an unknown option', ['gen', 'a.proto', '-o', 'out', '--nope'], /unknown option '--nope'/],
+    [
+      'an unknown extension',
+      ['gen', 'a.proto', '-o', 'out', '--import-extension', 'mjs'],
+      /Allowed choices are ts, js/,
+    ],
+    ['an unknown command', ['generate'], /unknown command 'generate'/],
+  ])('2 for a wrong command line: %s', (_what, args, message) => {
+    const { code, stderr } = run(workspace({}), ...args);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(message);
+  });
+
+  test('0 for help and version', () => {
+    expect(run(workspace({}), '--help')).toMatchObject({ code: 0, stderr: '' });
+    expect(run(workspace({}), 'gen', '--help').stdout).toContain('--import-extension <ext>');
+    expect(run(workspace({}), '--version').stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+});
+
+/** Resolves once the process has printed `text` after the last call. */
+function printed(child: ChildProcess): (text: string) => Promise<void> {
+  let seen = '';
+  let wake = () => {};
+  const collect = (chunk: Buffer) => {
+    seen += chunk.toString();
+    wake();
+  };
+  child.stdout?.on('data', collect);
+  child.stderr?.on('data', collect);
+  return async (text) => {
+    while (!seen.includes(text)) {
+      await new Promise<void>((resolve, reject) => {
+        wake = resolve;
+        child.once('exit', () => reject(new Error(`the command ended before it printed ${text}: ${seen}`)));
+      });
+    }
+    seen = seen.slice(seen.indexOf(text) + text.length);
+  };
+}
+
+test('--watch generates again after a change, survives an error, and ends with SIGTERM', async () => {
+  const directory = workspace({
+    'a.proto': proto3('import "b.proto";\nmessage A { B b = 1; }'),
+    'b.proto': proto3('message B {}'),
+  });
+  const child = spawn(process.execPath, [main, 'gen', 'a.proto', '-o', 'out', '--watch'], {
+    cwd: directory,
+    env: { ...process.env, NO_COLOR: '1' },
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const sees = printed(child);
+  await sees('2 files generated');
+  await sees('watching for changes');
+
+  writeFileSync(join(directory, 'b.proto'), proto3('message B { int32 added = 1; }'));
+  await sees('2 files generated in out (1 changed');
+  expect(readFileSync(join(directory, 'out/b.rdma.ts'), 'utf8')).toContain('added: number;');
+
+  writeFileSync(join(directory, 'b.proto'), proto3('message B { Missing x = 1; }'));
+  await sees('unknown type Missing');
+  await sees('nothing was written');
+
+  writeFileSync(join(directory, 'b.proto'), proto3('message B { int32 other = 1; }'));
+  await sees('2 files generated');
+  expect(readFileSync(join(directory, 'out/b.rdma.ts'), 'utf8')).toContain('other: number;');
+
+  const exit = new Promise((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
+  child.kill('SIGTERM');
+  expect(await exit).toEqual({ code: 0, signal: null });
+});

@@ -1,0 +1,301 @@
+/** What is wrong with a .proto, and where: file, line, column and the offending text. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { GenerateError, generate } from '../../codegen/index.ts';
+import { diagnosticsOf, proto3, workspace } from './workspace.ts';
+
+/** The body begins in line 3 of a.proto. */
+const inOneFile: [string, string, string][] = [
+  ['a broken field', 'message A {\n  int32 x = ;\n}', "4:13: error: illegal id ';' | ;"],
+  ['a missing semicolon', 'message A {\n  int32 x = 1\n}', "5:1: error: illegal token '}', ';' expected | }"],
+  ['a file that ends too early', 'message A {\n  int32 x = 1', "4:14: error: the file ends, ';' expected | "],
+  ['an unknown statement', '\nfrobnicate Foo {}', "4:1: error: illegal token 'frobnicate' | frobnicate"],
+  ['an unterminated comment', '/* abc', '3:1: error: illegal comment | /'],
+  ['an invalid name', 'message 9A {}', "3:9: error: illegal type name '9A' | 9A"],
+  ['an unterminated string', 'option x = "abc;', '3:12: error: illegal string | "'],
+  [
+    'a required field',
+    'message A {\n required int32 x = 1;\n}',
+    "4:2: error: illegal token 'required' | required",
+  ],
+  [
+    'an unknown type',
+    'message A {\n  int32 ok = 1;\n  Missing x = 2;\n}',
+    '5:3: error: unknown type Missing | Missing',
+  ],
+  [
+    'an unknown type in a map',
+    'message A {\n  map<string, Missing> x = 1;\n}',
+    '4:15: error: unknown type Missing | Missing',
+  ],
+  [
+    'an unknown type in a oneof',
+    'message A {\n  oneof o {\n    Missing x = 1;\n  }\n}',
+    '5:5: error: unknown type Missing | Missing',
+  ],
+  [
+    'an unknown type, repeated',
+    'message A { repeated Missing x = 1; }',
+    '3:22: error: unknown type Missing | Missing',
+  ],
+  ['a misspelled scalar', 'message A { sting x = 1; }', '3:13: error: unknown type sting | sting'],
+  [
+    'an unknown request',
+    'service S { rpc Get(Missing) returns (A); } message A {}',
+    '3:21: error: unknown type Missing | Missing',
+  ],
+  [
+    'an unknown response',
+    'message A {} service S { rpc Get(A) returns (.t.Missing); }',
+    '3:46: error: unknown type .t.Missing | .t.Missing',
+  ],
+  [
+    'an unknown streamed response',
+    'message A {} service S { rpc Get(A) returns (stream Missing); }',
+    '3:53: error: unknown type Missing | Missing',
+  ],
+  [
+    'an enum as request',
+    'enum E { X = 0; } message A {} service S { rpc Get(E) returns (A); }',
+    '3:52: error: E is an enum; a method takes and returns messages | E',
+  ],
+  [
+    'a field number used twice',
+    'message A {\n  int32 x = 1;\n  int32 y = 1;\n}',
+    '5:13: error: the number 1 is used twice in message A | 1',
+  ],
+  [
+    'a field name used twice',
+    'message A {\n  int32 x = 1;\n  int32 x = 2;\n}',
+    '5:9: error: the name x is used twice in message A | x',
+  ],
+  [
+    'a reserved number',
+    'message A {\n  reserved 2 to 4;\n  int32 x = 3;\n}',
+    '5:13: error: the number 3 is reserved in message A | 3',
+  ],
+  [
+    'a reserved name',
+    'message A {\n  reserved "x";\n  int32 x = 3;\n}',
+    '5:9: error: the name x is reserved in message A | x',
+  ],
+  [
+    'field number 0',
+    'message A { int32 x = 0; }',
+    '3:23: error: field number 0 is not between 1 and 536870911 | 0',
+  ],
+  [
+    'a field number that is too large',
+    'message A { int32 x = 536870912; }',
+    '3:23: error: field number 536870912 is not between 1 and 536870911 | 536870912',
+  ],
+  [
+    'a field number of protobuf itself',
+    'message A { int32 x = 19000; }',
+    '3:23: error: field numbers 19000 to 19999 belong to protobuf itself | 19000',
+  ],
+  [
+    'a message declared twice',
+    'message A {}\nmessage A {}',
+    '4:9: error: the name A is used twice in this file | A',
+  ],
+  [
+    'a method declared twice',
+    'message A {}\nservice S {\n  rpc X(A) returns (A);\n  rpc X(A) returns (A);\n}',
+    '6:7: error: the name X is used twice in service S | X',
+  ],
+  [
+    'an enum value used twice',
+    'enum E {\n  A = 0;\n  B = 0;\n}',
+    '5:7: error: the number 0 is used twice in enum E | 0',
+  ],
+  [
+    'an enum name used twice',
+    'enum E {\n  A = 0;\n  A = 1;\n}',
+    '5:3: error: the name A is used twice in enum E | A',
+  ],
+  [
+    'an enum that does not start with 0',
+    'enum E {\n  A = 1;\n}',
+    '4:7: error: the first value of enum E must be 0 in proto3 | 1',
+  ],
+  ['an empty enum', 'enum E {}', '3:6: error: enum E has no values | E'],
+  [
+    'an enum value that is too large',
+    'enum E { A = 0; B = 4294967296; }',
+    '3:21: error: enum value 4294967296 does not fit 32 bits | 4294967296',
+  ],
+  [
+    'two fields with one name in TypeScript',
+    'message A {\n  int32 foo_bar = 1;\n  int32 fooBar = 2;\n}',
+    '5:9: error: foo_bar and fooBar both become fooBar in TypeScript | fooBar',
+  ],
+  [
+    'a field and a oneof with one name in TypeScript',
+    'message A {\n  int32 foo_bar = 1;\n  oneof fooBar { int32 x = 2; }\n}',
+    '5:9: error: foo_bar and fooBar both become fooBar in TypeScript | fooBar',
+  ],
+  [
+    'two methods with one name in TypeScript',
+    'message A {}\nservice S {\n rpc Get(A) returns (A);\n rpc get(A) returns (A);\n}',
+    '6:6: error: methods Get and get both become get in TypeScript | get',
+  ],
+  [
+    'a default value',
+    'message A { int32 x = 1 [default = 5]; }',
+    '3:19: error: proto3 has no default values | x',
+  ],
+  ['a group', 'message A { group X = 1 {} }', '3:19: error: proto3 has no groups | X'],
+  [
+    'an extension',
+    'message A {}\nextend A { int32 x = 5; }',
+    '4:8: error: proto3 extends nothing but the options of google.protobuf, not A | A',
+  ],
+  [
+    'an extension range',
+    'message A { extensions 5 to 9; }',
+    '3:9: error: proto3 has no extension ranges | A',
+  ],
+  [
+    'a map of maps',
+    'message A { map<string, map<string, int32>> x = 1; }',
+    "3:28: error: illegal token '<', '>' expected | <",
+  ],
+  [
+    'a map key that cannot be one',
+    'message A { map<double, int32> x = 1; }',
+    "3:17: error: illegal type 'double' | double",
+  ],
+  [
+    'a name that the parser would lose',
+    'message A { int32 __proto__ = 1; }',
+    '3:19: error: nothing can be named __proto__ | __proto__',
+  ],
+];
+
+test.each(inOneFile)('%s', async (_what, body, expected) => {
+  expect(await diagnosticsOf({ 'a.proto': proto3(body) })).toEqual([`a.proto:${expected}`]);
+});
+
+describe('languages that are not supported', () => {
+  test.each([
+    [
+      'no syntax',
+      'message A {}',
+      '1:1: error: no syntax = "proto3"; at the start, which makes this proto2: not supported | message',
+    ],
+    [
+      'proto2',
+      '\nsyntax = "proto2";',
+      '2:10: error: syntax "proto2" is not supported, only "proto3" | "proto2"',
+    ],
+    [
+      'editions',
+      '// hello\nedition = "2023";',
+      '2:11: error: edition "2023" is not supported, only syntax = "proto3" | "2023"',
+    ],
+    [
+      'an empty file',
+      '',
+      '1:1: error: no syntax = "proto3"; at the start, which makes this proto2: not supported | ',
+    ],
+  ])('%s', async (_what, text, expected) => {
+    expect(await diagnosticsOf({ 'a.proto': text })).toEqual([`a.proto:${expected}`]);
+  });
+});
+
+describe('several files', () => {
+  test('an import that is not there', async () => {
+    const [diagnostic] = await diagnosticsOf({ 'a.proto': proto3('import "x/b.proto";') });
+    expect(diagnostic).toMatch(
+      /^a\.proto:3:8: error: import "x\/b\.proto" was not found in .*; name its include directory with -I \| "x\/b\.proto"$/,
+    );
+  });
+
+  test('a type of a file that is not imported', async () => {
+    const files = { 'a.proto': proto3('message A { B b = 1; }'), 'b.proto': proto3('message B {}') };
+    // Files are looked at in the order given; b is known by the time that names are resolved.
+    expect(await diagnosticsOf(files)).toEqual([
+      'a.proto:3:13: error: type B is declared in b.proto, which this file does not import | B',
+    ]);
+  });
+
+  test('a type behind an import that is not public', async () => {
+    const files = {
+      'a.proto': proto3('import "b.proto";\nmessage A { C c = 1; }'),
+      'b.proto': proto3('import "c.proto";'),
+      'c.proto': proto3('message C {}'),
+    };
+    expect(await diagnosticsOf(files)).toEqual([
+      'a.proto:4:13: error: type C is declared in c.proto, which this file does not import | C',
+    ]);
+    expect(await diagnosticsOf({ ...files, 'b.proto': proto3('import public "c.proto";') })).toEqual([]);
+  });
+
+  test('one full name in two files', async () => {
+    const files = { 'a.proto': proto3('message A {}'), 'b.proto': proto3('enum A { X = 0; }') };
+    expect(await diagnosticsOf(files)).toEqual(['b.proto:3:6: error: t.A is declared in a.proto too | A']);
+  });
+
+  test('files that import each other', async () => {
+    const files = { 'a.proto': proto3('import "b.proto";'), 'b.proto': proto3('import "a.proto";') };
+    expect(await diagnosticsOf(files)).toEqual([
+      'b.proto:3:8: error: files import each other in a circle: a.proto → b.proto → a.proto | "a.proto"',
+    ]);
+  });
+
+  test('all errors of all files at once, and none that only follows from another', async () => {
+    const files = {
+      'a.proto': proto3('import "broken.proto";\nmessage A { Broken b = 1; }'),
+      'broken.proto': proto3('message Broken {'),
+      'c.proto': proto3('message C {\n  X x = 1;\n  Y y = 2;\n}'),
+    };
+    expect(await diagnosticsOf(files)).toEqual([
+      expect.stringMatching(/^broken\.proto:3:17: error: /),
+      'c.proto:4:3: error: unknown type X | X',
+      'c.proto:5:3: error: unknown type Y | Y',
+    ]);
+  });
+
+  test('a file that is not there, and one outside the include directories', async () => {
+    const directory = workspace({ 'in/a.proto': proto3(''), 'out/b.proto': proto3('') });
+    const run = (file: string) =>
+      generate({ files: [join(directory, file)], include: [join(directory, 'in')] });
+    await expect(run('in/none.proto')).rejects.toThrow(/none\.proto: error: no such file/);
+    await expect(run('out/b.proto')).rejects.toThrow(
+      /b\.proto: error: lies in none of the include directories/,
+    );
+  });
+});
+
+test('two methods with the same id', async () => {
+  // Found by search: both hash to the same 32 bits.
+  const [first, second] = ['M562789', 'M779192'];
+  const body = `message A {}\nservice S {\n  rpc ${first}(A) returns (A);\n  rpc ${second}(A) returns (A);\n}`;
+  expect(await diagnosticsOf({ 'a.proto': proto3(body) })).toEqual([
+    expect.stringMatching(
+      new RegExp(
+        `^a\\.proto:6:7: error: t\\.S/${second} and t\\.S/${first} have the same method id \\d+: rename one \\| ${second}$`,
+      ),
+    ),
+  ]);
+});
+
+test('nothing is written unless everything can be', async () => {
+  const directory = workspace({
+    'good.proto': proto3('message A {}'),
+    'bad.proto': proto3('message B { X x = 1; }'),
+  });
+  const out = join(directory, 'out');
+  const files = ['good.proto', 'bad.proto'].map((name) => join(directory, name));
+  await expect(generate({ files, out })).rejects.toBeInstanceOf(GenerateError);
+  expect(existsSync(out)).toBe(false);
+});
+
+test('a streaming method: a warning, its place in the definition, and none in the types', async () => {
+  const body = 'message A {}\nservice S {\n  rpc Watch(A) returns (stream A);\n  rpc Get(A) returns (A);\n}';
+  expect(await diagnosticsOf({ 'a.proto': proto3(body) })).toEqual([
+    'a.proto:5:7: warning: streaming method Watch is left out of the client and handler types: streams are not supported yet | Watch',
+  ]);
+});
