@@ -87,6 +87,13 @@ interface WorkerContext {
   readonly row: string;
 }
 
+/** What a call moved, and a check of its answer that is made when the clock has been read. */
+interface Done {
+  readonly valueBytes: number;
+  /** Undefined: as it should be. */
+  faultOf(): string | undefined;
+}
+
 /** One call at a time on keys of its own: what it has put is what it must get. */
 class Worker {
   private readonly context: WorkerContext;
@@ -131,11 +138,10 @@ class Worker {
     const from = performance.now();
     let wrong: string | undefined;
     try {
-      // Each returns a check to be made after the clock has been read.
-      const check = await this[operation](name, key);
+      const done = await this[operation](name, key);
       calls.record((performance.now() - from) * 1000);
-      calls.bytes += operation === 'Delete' ? 0 : this.size.valueBytes;
-      wrong = check();
+      calls.bytes += done.valueBytes;
+      wrong = done.faultOf();
     } catch (error) {
       calls.record((performance.now() - from) * 1000);
       wrong = error instanceof Error ? error.message : String(error);
@@ -145,9 +151,9 @@ class Worker {
     if (this.context.errors.length < errorsMax) this.context.errors.push(`${operation} ${name}: ${wrong}`);
   }
 
-  private async Get(name: string, key: number): Promise<() => string | undefined> {
+  private async Get(name: string, key: number): Promise<Done> {
     const answer = await this.context.kv.get({ key: name }, { timeoutMs });
-    return () => {
+    const faultOf = (): string | undefined => {
       try {
         return this.faultOf(answer, name, this.versions[key]!);
       } finally {
@@ -155,6 +161,7 @@ class Worker {
         leaseOf(answer)?.release();
       }
     };
+    return { valueBytes: answer.value.length, faultOf };
   }
 
   private faultOf(
@@ -169,18 +176,20 @@ class Worker {
     return checkValue(answer.value, name, version) ? undefined : 'wrong bytes';
   }
 
-  private async Put(name: string, key: number): Promise<() => string | undefined> {
+  private async Put(name: string, key: number): Promise<Done> {
     const version = ++this.lastVersion;
     const { replaced } = await this.context.kv.put({ key: name, version, value: this.value }, { timeoutMs });
     const had = this.versions[key] !== 0;
     this.versions[key] = version;
-    return () => (replaced === had ? undefined : `replaced is ${replaced}`);
+    const faultOf = () => (replaced === had ? undefined : `replaced is ${replaced}`);
+    return { valueBytes: this.value.length, faultOf };
   }
 
-  private async Delete(name: string, key: number): Promise<() => string | undefined> {
+  private async Delete(name: string, key: number): Promise<Done> {
     const { deleted } = await this.context.kv.delete({ key: name }, { timeoutMs });
     const had = this.versions[key] !== 0;
     this.versions[key] = 0;
-    return () => (deleted === had ? undefined : `deleted is ${deleted}`);
+    const faultOf = () => (deleted === had ? undefined : `deleted is ${deleted}`);
+    return { valueBytes: 0, faultOf };
   }
 }
