@@ -235,18 +235,18 @@ export class Channel implements ClientLinkOwner, SlotWaiter {
   }
 
   /** @internal */
-  onGoAway(link: ClientLink): void {
-    if (this.#current === link) this.#current = undefined;
+  onRetired(link: ClientLink): void {
+    if (this.#current !== link) return;
+    this.#current = undefined;
+    // These were never sent, so another connection may serve them; if there is none to be had, they fail with that attempt.
     if (this.#waiting.size !== 0) this.#connectForWaiting();
   }
 
   /** @internal */
   onDown(link: ClientLink): void {
     this.#links.delete(link);
-    if (this.#current === link) this.#current = undefined;
     if (this.#links.size === 0) this.#onLastLink?.();
-    // These were never sent, so another connection may serve them; if there is none to be had, they fail with that attempt.
-    if (this.#waiting.size !== 0) this.#connectForWaiting();
+    this.onRetired(link);
   }
 
   #extras(method: ClientMethod, options: CallOptions): CallExtras | undefined {
@@ -331,6 +331,7 @@ export class Channel implements ClientLinkOwner, SlotWaiter {
       const current = new ClientLink(connection, link, this, this.#waiting);
       this.#links.add(current);
       if (this.#closed !== undefined) current.close('the channel was closed');
+      else if (link.ended !== undefined) throw unavailable(link.ended);
       else this.#current = current;
     } catch (error) {
       const known = RpcError.from(error, Status.UNAVAILABLE);

@@ -11,8 +11,8 @@ import type { Link } from '../control/link.ts';
 export interface ClientLinkOwner {
   /** A call slot or a send slot may be free. */
   pump(): void;
-  /** The server takes no more calls on this connection. */
-  onGoAway(link: ClientLink): void;
+  /** This connection takes no more calls; those in flight end by themselves. */
+  onRetired(link: ClientLink): void;
   onDown(link: ClientLink, reason: string): void;
 }
 
@@ -38,7 +38,9 @@ export class ClientLink implements ClientSessionListener {
     this.#waiting = waiting;
     this.session = new ClientSession(connection.context, connection.target, connection.inflightMax, this);
     link.onEnd = (reason) => {
-      if (!this.#down) connection.context.closeSession(connection.target.session, reason);
+      if (this.#down) return;
+      owner.onRetired(this);
+      connection.context.closeSession(connection.target.session, reason);
     };
     link.deliver((frame) => this.#onFrame(frame));
     if (link.ended !== undefined) connection.context.closeSession(connection.target.session, link.ended);
@@ -54,6 +56,10 @@ export class ClientLink implements ClientSessionListener {
     if (this.#draining && this.session.inFlight === 0) this.close('drained');
   }
 
+  onSessionLost(): void {
+    this.#owner.onRetired(this);
+  }
+
   onSessionDown(_session: ClientSession, reason: string): void {
     this.#down = true;
     this.close(reason);
@@ -65,7 +71,7 @@ export class ClientLink implements ClientSessionListener {
     if (frame.type === 'goaway') {
       if (this.#draining) return;
       this.#draining = true;
-      this.#owner.onGoAway(this);
+      this.#owner.onRetired(this);
       if (this.session.inFlight === 0) this.close('drained');
     } else {
       this.close(frame.type === 'bye' ? frame.reason : `the server sent an unexpected ${frame.type}`);

@@ -23,6 +23,8 @@ const timeoutUsMax = 0xffff_ffff;
 /** Told about what frees call slots and about the end. */
 export interface ClientSessionListener {
   onCallDone(): void;
+  /** The session is broken: it takes no more calls. `onSessionDown` follows. May come more than once. */
+  onSessionLost(): void;
   onSessionDown(session: ClientSession, reason: string): void;
 }
 
@@ -170,6 +172,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, CallPlace {
     const reason = this.#events[at + Ev.timeoutUs]!;
     const sent = sentName(this.#events[at + Ev.sent]!);
     if (reason === Reason.sessionLost || reason === Reason.protocol) {
+      this.#listener.onSessionLost();
       reject(failure(reason, method.path, sent, this.#context.native.sessionError(this.target.session)));
     } else {
       reject(

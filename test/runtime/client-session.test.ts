@@ -21,6 +21,7 @@ let down: string[];
 /** How often each call has settled. */
 let settled: Map<string, number>;
 let done: number;
+let lost: number;
 
 function open(
   options: { inflightMax?: number; slots?: number; eagerBytes?: number; maxMessageBytes?: number } = {},
@@ -30,6 +31,7 @@ function open(
   down = [];
   settled = new Map();
   done = 0;
+  lost = 0;
   const target = {
     session: context.createSession({
       role: 'client',
@@ -42,6 +44,7 @@ function open(
   };
   session = new ClientSession(context, target, options.inflightMax ?? 8, {
     onCallDone: () => void ++done,
+    onSessionLost: () => void ++lost,
     onSessionDown: (_, reason) => down.push(reason),
   });
 }
@@ -325,10 +328,10 @@ describe('the end of the session', () => {
   test('comes after its calls have failed', async () => {
     const promises = [call({})!, call({})!];
     native.sessionErrorText = 'peer closed';
-    const lost = { kind: EvKind.failed, timeoutUs: Reason.sessionLost, method: 14 };
+    const broken = { kind: EvKind.failed, timeoutUs: Reason.sessionLost, method: 14 };
     native.deliver(
-      { ...lost, call: 0, sent: 0 },
-      { ...lost, call: 1, sent: 1 },
+      { ...broken, call: 0, sent: 0 },
+      { ...broken, call: 1, sent: 1 },
       { kind: EvKind.sessionDown },
     );
     const errors = (await Promise.allSettled(promises)).map(
@@ -339,6 +342,7 @@ describe('the end of the session', () => {
       [14, 'maybe'],
     ]);
     expect(errors[0]!.message).toContain('peer closed');
+    expect(lost).toBe(2);
     expect(down).toEqual(['peer closed']);
     allOnce();
   });

@@ -1,0 +1,26 @@
+/** A server process of the tests: listens on argv[2], sends its address, and does what it is told by message. */
+import { createServer, stats } from 'rdma-rpc';
+import { type EchoLog, echoHandlers } from '../echo-service.ts';
+import { EchoDefinition } from '../gen/echo.rdma.ts';
+
+export type Command = 'stats' | 'shutdown';
+export interface Report {
+  address?: string;
+  stats?: Record<string, number>;
+  sessions?: number;
+  log?: EchoLog;
+}
+
+const log: EchoLog = { started: 0, aborted: [] };
+const server = createServer().add(EchoDefinition, echoHandlers(log));
+
+function report(what: Report): void {
+  process.send?.(what);
+}
+
+process.on('message', (command: Command) => {
+  if (command === 'stats') report({ stats: { ...stats() }, sessions: server.sessionCount, log });
+  else void server.shutdown({ graceMs: 100 }).then(() => process.disconnect());
+});
+process.on('disconnect', () => void server.shutdown({ graceMs: 0 }));
+report({ address: await server.listen(process.argv[2] ?? '127.0.0.1:0') });

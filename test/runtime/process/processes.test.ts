@@ -1,0 +1,229 @@
+/** Client and server as processes of their own over shared memory, and what becomes of one when the other ends at a bad moment. */
+import { type ChildProcess, fork } from 'node:child_process';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { Worker } from 'node:worker_threads';
+import {
+  type Channel,
+  createChannel,
+  createClient,
+  leaseOf,
+  RpcError,
+  registerBuffer,
+  Status,
+  stats,
+} from 'rdma-rpc';
+import { afterEach, describe, expect, test } from 'vitest';
+import { EchoDefinition } from '../gen/echo.rdma.ts';
+import { socketPath } from '../world.ts';
+import { compiled, exited, nextMessage, ServerProcess } from './processes.ts';
+
+const channels: Channel[] = [];
+const servers: ServerProcess[] = [];
+afterEach(async () => {
+  for (const channel of channels.splice(0)) await channel.close();
+  for (const server of servers.splice(0))
+    if (server.child.exitCode === null && server.child.signalCode === null) await server.kill();
+});
+
+async function start(address?: string): Promise<ServerProcess> {
+  const server = await ServerProcess.start(address);
+  servers.push(server);
+  return server;
+}
+function clientOf(server: ServerProcess) {
+  const channel = createChannel(server.address);
+  channels.push(channel);
+  return { channel, client: createClient(EchoDefinition, channel) };
+}
+const caught = (promise: Promise<unknown>): Promise<RpcError> =>
+  promise.then(
+    () => Promise.reject(new Error('the call was answered')),
+    (error: RpcError) => error,
+  );
+const pattern = (bytes: number, seed: number): Uint8Array =>
+  new Uint8Array(Buffer.alloc(bytes, `${seed}-pattern-`));
+
+describe('two processes', () => {
+  test('messages of all sizes arrive, each by the way that fits its size', async () => {
+    const server = await start();
+    const { client } = clientOf(server);
+    const before = stats('shm');
+    for (const bytes of [10, 4000, 8000, 9000, 100_000, 3_000_001]) {
+      const payload = pattern(bytes, bytes);
+      const answer = await client.echo({ payload, number: bytes });
+      expect(Buffer.compare(answer.payload, payload)).toBe(0);
+      leaseOf(answer)?.release();
+    }
+    const here = stats('shm');
+    const there = (await server.report()).stats;
+    expect(here.inlineSends).toBeGreaterThan(before.inlineSends);
+    expect(here.eagerSends).toBeGreaterThan(before.eagerSends);
+    expect(there.bulkReads).toBeGreaterThan(0);
+    expect(there.bulkWrites).toBeGreaterThan(0);
+    expect(there.bulkReadBytes).toBeGreaterThanOrEqual(3_109_001);
+  });
+
+  test('a registered buffer is registered once', async () => {
+    const { client } = clientOf(await start());
+    const payload = pattern(100_000, 1);
+    await client.echo({});
+    registerBuffer(payload);
+    const before = stats('shm');
+    for (let i = 0; i < 10; ++i) leaseOf(await client.echo({ payload }))?.release();
+    const after = stats('shm');
+    expect(after.mrMisses).toBe(before.mrMisses);
+    expect(after.mrHits).toBeGreaterThanOrEqual(before.mrHits + 10);
+  });
+
+  test('deadlines hold while the server is stopped, and calls go on when it continues', async () => {
+    const server = await start();
+    const { client } = clientOf(server);
+    await client.echo({});
+    server.child.kill('SIGSTOP');
+    expect(await caught(client.echo({}, { timeoutMs: 50 }))).toMatchObject({
+      code: Status.DEADLINE_EXCEEDED,
+    });
+    server.child.kill('SIGCONT');
+    expect((await client.echo({ number: 1 })).number).toBe(1);
+  });
+
+  test('a large call to a stopped server ends at its deadline too, at the price of the connection at most', async () => {
+    const server = await start();
+    const { client } = clientOf(server);
+    await client.echo({});
+    server.child.kill('SIGSTOP');
+    const payload = new Uint8Array(1 << 20);
+    expect(await caught(client.echo({ payload }, { timeoutMs: 50 }))).toMatchObject({
+      code: Status.DEADLINE_EXCEEDED,
+    });
+    server.child.kill('SIGCONT');
+    // Memory that was taken back by force may cost the connection when the server's late answer comes; the next call then makes another.
+    const number = (): Promise<number> => client.echo({ number: 1 }).then((answer) => answer.number);
+    expect(await number().catch(number)).toBe(1);
+  });
+});
+
+describe('a server that is killed', () => {
+  test.each([
+    ['idle', 0, 0],
+    ['with small calls in flight', 200, 0],
+    ['with large calls in flight', 0, 40],
+    ['with both', 200, 20],
+  ])('%s: every call settles once, UNAVAILABLE, and the next server is found', async (_, small, large) => {
+    const path = socketPath();
+    const server = await start(`unix:${path}`);
+    const { client, channel } = clientOf(server);
+    await client.echo({});
+    const payload = new Uint8Array(1 << 20);
+    let settled = 0;
+    const calls = [
+      ...Array.from({ length: small }, () => client.behave({ text: 'hang' })),
+      ...Array.from({ length: large }, () => client.behave({ text: 'hang', payload })),
+      ...Array.from({ length: large }, () => client.echo({ payload })),
+    ].map((call) => call.finally(() => ++settled));
+    const outcome = Promise.allSettled(calls);
+    if (small > 0) await Promise.race([client.echo({}), outcome]);
+    await server.kill();
+    for (const result of await outcome) {
+      if (result.status === 'fulfilled') continue;
+      expect(result.reason).toBeInstanceOf(RpcError);
+      expect((result.reason as RpcError).code).toBe(Status.UNAVAILABLE);
+    }
+    expect(settled).toBe(calls.length);
+    // The dead server has left its socket file.
+    expect(existsSync(path)).toBe(true);
+    await start(`unix:${path}`);
+    while (channel.state === 'ready') await new Promise((resolve) => setImmediate(resolve));
+    expect((await client.echo({ number: 3 })).number).toBe(3);
+    rmSync(path, { force: true });
+  });
+
+  test('leaves nothing in /dev/shm', () => {
+    expect(readdirSync('/dev/shm').filter((name) => name.includes('rdma'))).toEqual([]);
+  });
+});
+
+describe('a client that', () => {
+  async function run(
+    ending: string,
+    server: ServerProcess,
+  ): Promise<{ child: ChildProcess; output: () => string }> {
+    const child = fork(compiled('client-script'), [ending, server.address], { silent: true });
+    let output = '';
+    child.stdout?.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+    });
+    return { child, output: () => output };
+  }
+  async function serverIsWell(server: ServerProcess): Promise<void> {
+    let report = await server.report();
+    while (report.sessions > 0) report = await server.report();
+    expect(report.stats.queuePairs).toBe(0);
+    const { client, channel } = clientOf(server);
+    expect((await client.echo({ number: 8 })).number).toBe(8);
+    await channel.close();
+  }
+
+  test('has its answer and never closes its channel ends by itself', async () => {
+    const server = await start();
+    const { child, output } = await run('falls idle', server);
+    expect(await exited(child)).toBe(0);
+    expect(output().trim()).toBe('42');
+    await serverIsWell(server);
+  });
+
+  test.each([
+    ['exits', 0],
+    ['exits in a callback', 0],
+    ['throws', 1],
+    ['closes', 0],
+  ])('%s with calls in flight ends with code %i, and the server is well', async (ending, code) => {
+    const server = await start();
+    const { child } = await run(ending, server);
+    expect(await exited(child)).toBe(code);
+    await serverIsWell(server);
+  });
+
+  test('is killed with calls in flight: their handlers learn it', async () => {
+    const server = await start();
+    const { child } = await run('waits to be killed', server);
+    await nextMessage(child);
+    child.kill('SIGKILL');
+    await exited(child);
+    await serverIsWell(server);
+    expect((await server.report()).log.aborted).toEqual([Status.CANCELLED, Status.CANCELLED]);
+  });
+});
+
+describe('a server process that is told to stop', () => {
+  test('ends with code 0 while a client stays connected', async () => {
+    const server = await start();
+    const { client, channel } = clientOf(server);
+    const hanging = caught(client.behave({ text: 'hang' }));
+    await client.echo({});
+    expect(await server.shutdown()).toBe(0);
+    expect(await hanging).toMatchObject({ code: Status.UNAVAILABLE });
+    expect(channel.state).toBe('idle');
+  });
+});
+
+describe('worker threads', () => {
+  test('each has its own context, and may be terminated in the middle of calls', async () => {
+    const server = await start();
+    for (let round = 0; round < 8; ++round) {
+      const workers = Array.from(
+        { length: 3 },
+        () => new Worker(compiled('worker'), { workerData: server.address }),
+      );
+      await Promise.all(
+        workers.map(
+          (worker) => new Promise((resolve, reject) => worker.once('message', resolve).once('error', reject)),
+        ),
+      );
+      await Promise.all(workers.map((worker) => worker.terminate()));
+    }
+    let report = await server.report();
+    while (report.sessions > 0) report = await server.report();
+    expect(report.stats.queuePairs).toBe(0);
+  });
+});

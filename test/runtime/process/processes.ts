@@ -1,0 +1,63 @@
+/** Starts and talks to the processes of the tests: compiled files in dist, since a child process cannot run TypeScript. */
+import { type ChildProcess, fork } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { Command, Report } from './echo-server.ts';
+
+/** Path of a compiled file of this folder. Throws with the command that makes it. */
+export function compiled(name: string): string {
+  const path = fileURLToPath(new URL(`../../../dist/test/runtime/process/${name}.js`, import.meta.url));
+  if (!existsSync(path)) throw new Error(`${path} is missing: run npm run build`);
+  return path;
+}
+
+export class ServerProcess {
+  readonly child: ChildProcess;
+  readonly address: string;
+
+  private constructor(child: ChildProcess, address: string) {
+    this.child = child;
+    this.address = address;
+  }
+
+  static async start(address = '127.0.0.1:0'): Promise<ServerProcess> {
+    const child = fork(compiled('echo-server'), [address]);
+    const { address: bound } = await nextMessage<Report>(child);
+    return new ServerProcess(child, bound!);
+  }
+
+  async report(): Promise<Required<Omit<Report, 'address'>>> {
+    const answer = nextMessage<Report>(this.child);
+    this.child.send('stats' satisfies Command);
+    return (await answer) as Required<Omit<Report, 'address'>>;
+  }
+
+  shutdown(): Promise<number | null> {
+    const exit = exited(this.child);
+    this.child.send('shutdown' satisfies Command);
+    return exit;
+  }
+
+  kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<number | null> {
+    const exit = exited(this.child);
+    this.child.kill(signal);
+    return exit;
+  }
+}
+
+export function nextMessage<T>(child: ChildProcess): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onExit = (code: number | null): void => reject(new Error(`the process ended with ${code}`));
+    child.once('exit', onExit);
+    child.once('message', (message) => {
+      child.off('exit', onExit);
+      resolve(message as T);
+    });
+  });
+}
+
+/** Resolves with the exit code, null after a signal. */
+export function exited(child: ChildProcess): Promise<number | null> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve(child.exitCode);
+  return new Promise((resolve) => child.once('exit', resolve));
+}
