@@ -142,8 +142,13 @@ TEST_P(ShmKill, LetsARevocationEnd) {
   EXPECT_EQ(wc.status, WcStatus::success);
 }
 
-INSTANTIATE_TEST_SUITE_P(Shm, ShmKill,
-                         ::testing::Values(Opcode::rdma_read, Opcode::rdma_write, Opcode::send));
+std::string opcode_name(const ::testing::TestParamInfo<Opcode>& info) {
+  if (info.param == Opcode::send) return "send";
+  return info.param == Opcode::rdma_read ? "read" : "write";
+}
+
+INSTANTIATE_TEST_SUITE_P(Shm, ShmKill, ::testing::Values(Opcode::rdma_read, Opcode::rdma_write, Opcode::send),
+                         opcode_name);
 
 TEST(ShmProcess, KilledWhileIdleOrInTheMiddleOfTheRing) {
   const Holdings before = holdings();
@@ -253,9 +258,15 @@ TEST_P(ShmStop, ALateReadSeesNothingNew) {
   EXPECT_EQ(victim.child.wait(), 0) << "5: the peer read what was written after the revocation";
 }
 
+std::string revoke_name(const ::testing::TestParamInfo<Revoke>& info) {
+  constexpr const char* kNames[] = {"local_inv", "to_error", "window_freed", "queue_pair_freed"};
+  return kNames[static_cast<std::size_t>(info.param)];
+}
+
 INSTANTIATE_TEST_SUITE_P(Shm, ShmStop,
                          ::testing::Values(Revoke::local_inv, Revoke::to_error, Revoke::window_freed,
-                                           Revoke::queue_pair_freed));
+                                           Revoke::queue_pair_freed),
+                         revoke_name);
 
 TEST(ShmProcess, ALateSendDoesNotChangeAFlushedReceive) {
   Victim victim({Opcode::send, SIGSTOP}, impatient());
@@ -294,6 +305,23 @@ TEST(ShmProcess, ARevocationThatCannotTakePagesBackWaitsForThePeer) {
   victim.end.cq->acknowledge();
   EXPECT_EQ(victim.end.next().wr_id, 7u);
   EXPECT_EQ(victim.child.wait(), 0);
+}
+
+TEST(ShmProcess, ADeadPeerIsNotWaitedFor) {
+  std::vector<std::byte> own(ShmEnd::kMemoryBytes);  // not of alloc_memory
+  Victim victim({Opcode::rdma_write, SIGKILL}, {.revoke_grace_us = 0});
+  ASSERT_EQ(victim.reason, "");
+  if (!victim.end.device->capabilities().exposes_any_memory) {
+    GTEST_SKIP() << "not run: this system forbids process_vm_writev";
+  }
+  std::string error;
+  const auto region =
+      victim.end.device->reg_mr(own.data(), own.size(), access_local_write | access_mw_bind, &error);
+  ASSERT_NE(region, nullptr) << error;
+  ASSERT_TRUE(victim.grant(*region, region->addr()));
+  EXPECT_EQ(victim.child.wait(), -SIGKILL);
+  ASSERT_TRUE(victim.end.post(Opcode::local_inv, 7, {}, 0, victim.end.window->rkey()));
+  EXPECT_EQ(victim.end.next().wr_id, 7u);
 }
 
 // ---- sleep and wake-up ----
