@@ -14,25 +14,40 @@ let high = 0;
 /** A varint of any length: low half as int32, high half in `high`. */
 function wide(source: Source, at: number, end: number): number {
   const bytes = source.bytes;
-  const last = at + varintBytesMax;
+  const stop = Math.min(end, at + varintBytesMax);
   let lo = 0;
   let hi = 0;
-  for (let shift = 0; ; shift += 7) {
-    if (at >= end) source.fail(at, 'truncated: the message ends inside a varint');
-    if (at === last) source.fail(at, `a varint has more than ${varintBytesMax} bytes`);
+  let shift = 0;
+  for (; at < stop && shift < 28; shift += 7) {
     const byte = bytes[at++] as number;
-    const bits = byte & 127;
-    if (shift < 28) lo |= bits << shift;
-    else if (shift === 28) {
-      lo |= bits << 28;
-      hi = bits >>> 4;
-    } else if (shift < 63) hi |= bits << (shift - 32);
-    else hi |= (bits & 1) << 31;
-    if (byte < 128) break;
+    lo |= (byte & 127) << shift;
+    if (byte < 128) {
+      source.at = at;
+      high = 0;
+      return lo;
+    }
   }
-  source.at = at;
-  high = hi;
-  return lo;
+  if (at < stop) {
+    // The fifth byte lies across both halves.
+    let byte = bytes[at++] as number;
+    lo |= (byte & 127) << 28;
+    hi = (byte & 127) >>> 4;
+    for (shift = 3; byte >= 128 && at < stop; shift += 7) {
+      byte = bytes[at++] as number;
+      hi |= (byte & 127) << shift;
+    }
+    if (byte < 128) {
+      source.at = at;
+      high = hi;
+      return lo;
+    }
+  }
+  return source.fail(
+    at,
+    at === end
+      ? 'truncated: the message ends inside a varint'
+      : `a varint has more than ${varintBytesMax} bytes`,
+  );
 }
 
 /** Entering a message. */

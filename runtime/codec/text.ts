@@ -22,7 +22,19 @@ const char = String.fromCharCode;
 export function writeShortAscii(bytes: Uint8Array, at: number, text: string): number {
   const length = text.length;
   if (length > loopCharsMax) return -1;
-  for (let i = 0; i < length; i++) {
+  let i = 0;
+  for (; i + 4 <= length; i += 4) {
+    const a = text.charCodeAt(i);
+    const b = text.charCodeAt(i + 1);
+    const c = text.charCodeAt(i + 2);
+    const d = text.charCodeAt(i + 3);
+    if ((a | b | c | d) > 127) return -1;
+    bytes[at + i] = a;
+    bytes[at + i + 1] = b;
+    bytes[at + i + 2] = c;
+    bytes[at + i + 3] = d;
+  }
+  for (; i < length; i++) {
     const code = text.charCodeAt(i);
     if (code > 127) return -1;
     bytes[at + i] = code;

@@ -1,0 +1,59 @@
+/** docs/GENERATOR.md does what it says: its output is compared, its code is run. */
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { generate } from '../../codegen/index.ts';
+import { diagnosticsOf } from './workspace.ts';
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
+const page = readFileSync(join(root, 'docs/GENERATOR.md'), 'utf8');
+
+/** Fenced blocks of one kind. */
+function blocks(kind: string): string[] {
+  return [...page.matchAll(/^```(.*)\n([\s\S]*?)^```$/gm)]
+    .filter((match) => match[1] === kind)
+    .map((match) => match[2] as string);
+}
+
+const proto = blocks('proto')[0] ?? '';
+let directory = '';
+let output = '';
+
+beforeAll(async () => {
+  mkdirSync(join(root, 'gen'), { recursive: true });
+  directory = mkdtempSync(join(root, 'gen', 'docs-'));
+  writeFileSync(join(directory, 'shop.proto'), proto);
+  const { outputs } = await generate({ files: [join(directory, 'shop.proto')], out: directory });
+  output = outputs[0]?.text ?? '';
+});
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+test.each(blocks('ts generated'))('the output contains %s', (block) => {
+  expect(output).toContain(block);
+});
+
+test('the examples give what their comments say', async () => {
+  const [example = ''] = blocks('ts');
+  let checks = 0;
+  const code = example
+    .replace(/^(.*); \/\/ → (.*)$/gm, (_, expression: string, value: string) => {
+      checks++;
+      return `expect(${expression}).toEqual(${value});`;
+    })
+    .replace(/^(.*); \/\/ throws (.*)$/gm, (_, expression: string, message: string) => {
+      checks++;
+      return `expect(() => ${expression}).toThrow(new CodecError(...${JSON.stringify(message.split(': '))}));`;
+    });
+  expect(checks).toBeGreaterThan(8);
+  const file = join(directory, 'example.ts');
+  writeFileSync(file, `import { expect } from 'vitest';\n${code}`);
+  await import(file);
+});
+
+test('the error is the one that the generator gives', async () => {
+  const [place, , outcome] = (blocks('text')[0] ?? '').split('\n');
+  const broken = proto.replace('  string id = 1;', '  Missing id = 1;');
+  expect(await diagnosticsOf({ 'shop.proto': broken })).toEqual([`${place} | Missing`]);
+  expect(outcome).toBe('nothing was written');
+});
