@@ -1,8 +1,8 @@
 // What the shm fabric itself costs, without session or Node: nanoseconds for a post and a poll when the other
-// side is quiet, for an echo between two processes, and gigabytes per second of READ and WRITE. Run it by
-// hand:
-//   shm_ring [cpu of the client] [cpu of the server]      (default 0 1)
-// Each figure is the best of several rounds: on a machine with other work, the others measure that work.
+// side is quiet, for an echo between two processes, and gigabytes per second of READ and WRITE.
+//
+// Run it by hand: shm_ring [CPU of the client] [CPU of the server], by default 0 and 1. Each figure is the
+// best of many short rounds: on a machine with other work, the others measure that work.
 #include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>

@@ -3,13 +3,12 @@
 //
 // Two kinds of segment, each a memfd:
 //  - DeviceSegment, one per device. Peers can only read it (F_SEAL_FUTURE_WRITE): tables of keys and
-//  memories, and one
-//    line per completion queue that says whether its thread sleeps and where it ran.
+//    memories, and one line per completion queue that says whether its thread sleeps and where it ran.
 //  - QpSegment, one per queue pair, owned by the receiving side and written by its one peer: a ring of
-//  64-byte cells that
-//    carries messages, the list of posted receives, and the peer's hazard word.
-// The owner of a segment keeps private copies of what it wrote and never reads that back; what the peer
-// writes is read once and checked.
+//    64-byte cells that carries messages, the list of posted receives, and the peer's hazard word.
+//
+// The owner of a segment keeps private copies of what it wrote and never reads that back; what the peer writes
+// is read once and checked.
 #pragma once
 
 #include <array>

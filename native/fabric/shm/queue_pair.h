@@ -1,5 +1,5 @@
 // The queue pair. Its own segment receives what the peer sends; the peer's segment is mapped to send there.
-// One class in four files: queue_pair.cc (life and state), send_queue.cc (post_send), transfer.cc (READ and
+// One class in five files: queue_pair.cc (life and state), send_queue.cc (post_send), transfer.cc (READ and
 // WRITE), receive_queue.cc (post_recv, poll) and revocation.cc (waiting for a peer's last copy). Used on the
 // device's thread.
 #pragma once

@@ -9,18 +9,15 @@
 //
 // What is particular to this fabric:
 //  - READs and WRITEs are copies by the initiator's CPU. They are done when post_send returns, which takes
-//  that long.
+//    that long.
 //  - Receives and remote rights work fastest on memory of alloc_memory(). Other memory is reached by
-//  process_vm_readv
-//    and process_vm_writev where the system allows it (Capabilities::exposes_any_memory); where it does not,
-//    post_recv on such memory completes with loc_prot_err and bind_mw with mw_bind_err.
+//    process_vm_readv and process_vm_writev where the system allows it (Capabilities::exposes_any_memory);
+//    where it does not, post_recv on such memory completes with loc_prot_err and bind_mw with mw_bind_err.
 //  - A peer stopped in the middle of a copy into revoked memory is waited for at most
-//  ShmOptions::revoke_grace_us; then
-//    our pages are replaced under it. That cannot be done for memory outside alloc_memory(), where a
-//    revocation completes only when the peer runs on or is dead.
+//    ShmOptions::revoke_grace_us; then our pages are replaced under it. That cannot be done for memory
+//    outside alloc_memory(), where a revocation completes only when the peer runs on or is dead.
 //  - The other side is trusted not to bypass this code, since it runs as the same user: a hostile one can
-//  write what it has
-//    mapped. Whatever it writes into rings and tables can cost only its own queue pairs.
+//    write what it has mapped. Whatever it writes into rings and tables can cost only its own queue pairs.
 #pragma once
 
 #include <cstddef>
@@ -34,11 +31,12 @@
 namespace rdma_rpc::fabric {
 
 struct ShmOptions {
-  std::size_t copy_chunk_bytes = std::size_t{256}
-                                 << 10;  ///< a READ or WRITE looks at its key again after so many
-  std::uint32_t revoke_grace_us =
-      20'000;  ///< how long a revocation waits for a copy in progress before it replaces the pages
-  bool any_memory = true;  ///< false: never use process_vm_*, as if the system forbade it
+  /// A READ or WRITE looks at its key again after so many.
+  std::size_t copy_chunk_bytes = std::size_t{256} << 10;
+  /// How long a revocation waits for a copy in progress before it replaces the pages.
+  std::uint32_t revoke_grace_us = 20'000;
+  /// False: never use process_vm_*, as if the system forbade it.
+  bool any_memory = true;
   /// Tests only: called in the initiator after each check of the key and before the copy it allows, with the
   /// bytes done.
   std::function<void(std::uint64_t bytes_done)> before_chunk = {};
