@@ -3,25 +3,22 @@
  * call after a loss. The path of each call begins here.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CallExtras } from '../call/call-extras.ts';
+import type { CallExtras } from '../call/call-extras.ts';
 import type { ClientMethod } from '../call/client-method.ts';
 import type { FabricName } from '../call/contexts.ts';
 import { closeTurn, turnNow } from '../call/deadlines.ts';
 import type { FabricContext, SlotWaiter } from '../call/fabric-context.ts';
 import { failure, queueFull, unavailable } from '../call/failure.ts';
-import { BlockLease } from '../call/lease.ts';
-import { Metadata } from '../call/metadata.ts';
-import { encodeMetadata } from '../call/metadata-wire.ts';
 import { RpcError } from '../call/rpc-error.ts';
 import { Status } from '../call/status.ts';
 import { type Reject, type Resolve, WaitingCall, WaitingCalls } from '../call/waiting-calls.ts';
 import { parseAddress } from '../control/address.ts';
-import { connectOver } from '../control/connect.ts';
+import { openConnection } from '../control/connect.ts';
 import { type Dial, socketDial } from '../control/dial.ts';
-import { Link } from '../control/link.ts';
 import type { LocalSide } from '../control/session-setup.ts';
 import * as limits from '../limits.ts';
 import { Reason } from '../native.ts';
+import { callExtras } from './call-options.ts';
 import { ClientLink, type ClientLinkOwner } from './client-link.ts';
 import { KeepAlive } from './keep-alive.ts';
 import { type Log, warn } from './log.ts';
@@ -181,7 +178,7 @@ export class Channel implements ClientLinkOwner, SlotWaiter {
     if (options !== undefined) {
       try {
         if (options.timeoutMs !== undefined) timeoutMs = checkedTimeMs('timeoutMs', options.timeoutMs);
-        extras = this.#extras(method, options);
+        extras = callExtras(method.path, options);
       } catch (error) {
         return Promise.reject(error);
       }
@@ -249,23 +246,6 @@ export class Channel implements ClientLinkOwner, SlotWaiter {
     this.onRetired(link);
   }
 
-  #extras(method: ClientMethod, options: CallOptions): CallExtras | undefined {
-    const { signal, metadata, into, onTrailer } = options;
-    if (signal === undefined && metadata === undefined && into === undefined && onTrailer === undefined) {
-      return undefined;
-    }
-    if (signal?.aborted) throw failure(Reason.cancelled, method.path, 'no', '', signal.reason);
-    if (into !== undefined && !(into instanceof BlockLease && !into.released)) {
-      throw new TypeError(`${method.path}: into: give a lease of allocBuffer() that has not been released`);
-    }
-    let bytes: Uint8Array | undefined;
-    if (metadata !== undefined) {
-      const given = metadata instanceof Metadata ? metadata : new Metadata(metadata);
-      if (given.size > 0) bytes = encodeMetadata(given);
-    }
-    return new CallExtras(signal, bytes, into as BlockLease | undefined, onTrailer);
-  }
-
   #wait(
     method: ClientMethod,
     request: unknown,
@@ -322,12 +302,7 @@ export class Channel implements ClientLinkOwner, SlotWaiter {
       connectTimeoutMs,
     );
     try {
-      const link = new Link(await this.#route.dial(abandon.signal));
-      const giveUp = (): void => link.close(String((abandon.signal.reason as Error).message));
-      if (abandon.signal.aborted) giveUp();
-      abandon.signal.addEventListener('abort', giveUp);
-      const connection = await connectOver(link, this.#side);
-      abandon.signal.removeEventListener('abort', giveUp);
+      const { link, connection } = await openConnection(this.#route.dial, this.#side, abandon.signal);
       const current = new ClientLink(connection, link, this, this.#waiting);
       this.#links.add(current);
       if (this.#closed !== undefined) current.close('the channel was closed');
@@ -335,10 +310,8 @@ export class Channel implements ClientLinkOwner, SlotWaiter {
       else this.#current = current;
     } catch (error) {
       const known = RpcError.from(error, Status.UNAVAILABLE);
-      throw new RpcError(known.code, `cannot connect to ${this.address}: ${known.rawMessage}`, {
-        sent: 'no',
-        cause: error,
-      });
+      const text = `cannot connect to ${this.address}: ${known.rawMessage}`;
+      throw new RpcError(known.code, text, { sent: 'no', cause: error });
     } finally {
       clearTimeout(timer);
       this.#abandon = undefined;

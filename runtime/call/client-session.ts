@@ -87,6 +87,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, CallPlace {
     }
     let result: number;
     try {
+      const sink = extras?.into === undefined ? 0 : this.#context.blockOf(extras.into);
       result = this.#context.outgoing.submit(
         SubOp.request,
         this.target,
@@ -96,11 +97,11 @@ export class ClientSession implements SessionOwner, DeadlineOwner, CallPlace {
         method.requestType,
         request,
         extras?.metadata,
-        extras?.into === undefined ? 0 : extras.into.block,
+        sink,
       );
     } catch (cause) {
       const why = cause instanceof Error ? cause.message : String(cause);
-      const text = `${method.path}: the request cannot be encoded: ${why}`;
+      const text = `${method.path}: the request cannot be sent: ${why}`;
       extras?.unwatch();
       reject(new RpcError(Status.INTERNAL, text, { sent: 'no', cause }));
       return true;
@@ -260,7 +261,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, CallPlace {
 
   #refusal(method: ClientMethod, reason: number): RpcError {
     if (reason === Reason.tooLarge) {
-      const { refusedBytes } = this.#context.outgoing;
+      const { refusedBytes } = this.#context.outgoing.bulk;
       return tooLarge(method.path, refusedBytes, this.target.maxMessageBytes, 'server');
     }
     if (reason === Reason.sessionLost) return unavailable(`${method.path}: the connection was lost`);

@@ -4,7 +4,7 @@
  */
 import { arenaBytes } from '../limits.ts';
 import { Ctl, Ev, EvKind, type NativeContext, type NativeOptions, type SessionOptions } from '../native.ts';
-import { bufferKey, keyFromWords } from './buffer-keys.ts';
+import { keyFromWords } from './buffer-keys.ts';
 import { newTurn } from './deadlines.ts';
 import { BlockLease, type Lease } from './lease.ts';
 import { Outgoing } from './outgoing.ts';
@@ -88,18 +88,19 @@ export class FabricContext {
   }
 
   registerBuffer(buffer: ArrayBuffer): void {
-    const why = this.outgoing.register(buffer);
+    const why = this.outgoing.bulk.register(buffer);
     if (why !== '') throw new RpcError(Status.RESOURCE_EXHAUSTED, `registerBuffer: ${why}`, { sent: 'no' });
   }
 
-  /** The block behind a lease of this context, 0 if it belongs to another. */
+  /** The block behind a lease that is to receive a response. Throws when it cannot. */
   blockOf(lease: BlockLease): number {
-    return lease.native === this.native ? lease.block : 0;
-  }
-
-  /** The registration key of a buffer, for tests and `info`. */
-  keyOf(buffer: ArrayBuffer): number {
-    return bufferKey(buffer);
+    if (lease.released) throw new TypeError('into: the lease has been released');
+    if (lease.native !== this.native) {
+      throw new TypeError(
+        'into: the lease belongs to another fabric; get it with allocBuffer(bytes, channel)',
+      );
+    }
+    return lease.block;
   }
 
   #dispatch(count: number): void {
@@ -135,7 +136,7 @@ export class FabricContext {
         this.#sessions[session]?.onCancelled(at);
         break;
       case EvKind.sent:
-        this.outgoing.sent(events[at + Ev.call]!);
+        this.outgoing.bulk.sent(events[at + Ev.call]!);
         break;
       case EvKind.sessionDown:
         this.#down(session);
@@ -144,7 +145,7 @@ export class FabricContext {
         this.#slotsFree();
         break;
       case EvKind.evicted:
-        this.outgoing.evicted(keyFromWords(events[at + Ev.call]!, events[at + Ev.method]!));
+        this.outgoing.bulk.evicted(keyFromWords(events[at + Ev.call]!, events[at + Ev.method]!));
         break;
     }
   }

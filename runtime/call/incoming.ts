@@ -89,7 +89,7 @@ export class Incoming {
     try {
       const message = type.decodeFrom(source, at, at + bytes);
       leased = source.leases > 0;
-      if (leased && into?.block === block) {
+      if (leased && into?.block === block && !into.released) {
         // The caller's lease holds the block already, so the reference that came with the event is one too many.
         leased = false;
         setLease(message as object, into);

@@ -1,13 +1,12 @@
 /**
  * The submission path: encodes a message into a free send slot and stages eight words for native code, or, when it does not fit,
- * into an arena block with the application's large buffers left where they are. One per context, on its JS thread.
+ * hands it over as a bulk message (bulk.ts). One per context, on its JS thread.
  */
-import { isSharedArrayBuffer } from 'node:util/types';
 import { Sink } from '../codec/sink.ts';
 import type { MessageType } from '../codec/types.ts';
-import { flushEvery, gatherBytes, piecesMax } from '../limits.ts';
+import { flushEvery } from '../limits.ts';
 import { Ctl, type NativeContext, Reason, Sub } from '../native.ts';
-import { bufferKey } from './buffer-keys.ts';
+import { BulkMessages } from './bulk.ts';
 import { closeTurn } from './deadlines.ts';
 
 /** What the submission path must know of a session. */
@@ -22,18 +21,11 @@ export interface Target {
 /** Returned by `submit` when every send slot is in use: wait for `slotsFree`. Other negative results are a Reason, negated. */
 export const noSlot = -100;
 
-interface Held {
-  readonly blocks: readonly number[];
-  /** Keeps the application's buffers from being collected while the fabric may read them. */
-  readonly pieces: readonly Uint8Array[];
-}
-
 const nothing = new Uint8Array(0);
 const text = new TextEncoder();
 
 export class Outgoing {
-  /** Size of the message that was last refused as too large. */
-  refusedBytes = 0;
+  readonly bulk: BulkMessages;
 
   readonly #native: NativeContext;
   readonly #control: Int32Array;
@@ -43,10 +35,6 @@ export class Outgoing {
   readonly #slotPayloadOffset: number;
   readonly #memory: Uint8Array;
   readonly #slab: Sink = new Sink();
-  readonly #bulk: Sink = new Sink();
-  readonly #held = new Map<number, Held>();
-  /** Buffers that the registration cache keeps registered must stay where they are. */
-  readonly #registered = new Map<number, ArrayBuffer>();
   #flushScheduled = false;
   readonly #flushNow = (): void => {
     this.#flushScheduled = false;
@@ -55,6 +43,7 @@ export class Outgoing {
   };
 
   constructor(native: NativeContext) {
+    this.bulk = new BulkMessages(native);
     this.#native = native;
     this.#control = native.control;
     this.#submissions = native.submissions;
@@ -63,10 +52,6 @@ export class Outgoing {
     this.#slotPayloadOffset = native.slotPayloadOffset;
     this.#memory = new Uint8Array(native.sendSlab);
     this.#slab.reset(this.#memory);
-  }
-
-  get heldCount(): number {
-    return this.#held.size;
   }
 
   flush(): void {
@@ -132,27 +117,6 @@ export class Outgoing {
     return 0;
   }
 
-  /** The SENT event of `token`. */
-  sent(token: number): void {
-    const held = this.#held.get(token);
-    if (held === undefined) return;
-    this.#held.delete(token);
-    for (const block of held.blocks) this.#native.releaseBlock(block);
-  }
-
-  /** Registers a buffer before its first call. Empty string or why not. */
-  register(buffer: ArrayBuffer): string {
-    const key = bufferKey(buffer);
-    const why = this.#native.registerBuffer(key, buffer);
-    if (why === '') this.#registered.set(key, buffer);
-    return why;
-  }
-
-  /** The registration of this buffer is gone: it need no longer be kept. */
-  evicted(key: number): void {
-    this.#registered.delete(key);
-  }
-
   #reclaim(): boolean {
     this.flush();
     return this.#control[Ctl.freeSlots] !== 0;
@@ -177,7 +141,7 @@ export class Outgoing {
   }
 
   #refuse(bytes: number): number {
-    this.refusedBytes = bytes;
+    this.bulk.refusedBytes = bytes;
     return -Reason.tooLarge;
   }
 
@@ -223,118 +187,40 @@ export class Outgoing {
     metadata: Uint8Array,
     sink: number,
   ): number {
-    const native = this.#native;
-    const blocks: number[] = [];
-    let kept = false;
-    try {
-      let pieces = this.#encodePieces(type, message, target, gatherBytes, blocks);
-      // The copy in one piece is the way out for a message with more large values than a descriptor list holds.
-      if (typeof pieces !== 'number' && pieces.length > piecesMax) {
-        pieces = this.#encodePieces(type, message, target, Number.POSITIVE_INFINITY, blocks);
-      }
-      if (typeof pieces === 'number') return pieces;
-      const only = pieces.length === 1 ? pieces[0]! : nothing;
-      if (sink === 0 && pieces.length <= 1 && metadata.byteLength + only.byteLength <= target.eagerBytes) {
-        // The bound was too careful: the message fits a slot after all.
-        const slot = this.#popSlot();
-        const metadataBytes = this.#putMetadata(slot, metadata);
-        this.#memory.set(only, slot * this.#slotStride + this.#slotPayloadOffset + metadataBytes);
-        this.#stage(op, target.session, call, method, slot, metadataBytes, only.byteLength, timeoutUs);
-        return 0;
-      }
-      const fresh: number[] = [];
-      const keys = pieces.map((piece) => this.#pieceKey(piece, fresh));
-      const slot = metadata.byteLength > 0 ? this.#popSlot() : -1;
-      const metadataBytes = slot === -1 ? 0 : this.#putMetadata(slot, metadata);
-      const token = native.submitBulk(
-        op,
-        target.session,
-        call,
-        method,
-        slot,
-        metadataBytes,
-        timeoutUs,
-        pieces,
-        keys,
-        sink,
-      );
-      if (token < 0) {
-        if (slot !== -1) this.#pushSlot(slot);
-        for (const key of fresh) this.#drop(key);
-        return token;
-      }
-      this.#held.set(token, { blocks, pieces });
-      kept = true;
-      return token;
-    } finally {
-      this.#bulk.reset(nothing);
-      if (!kept) for (const block of blocks) native.releaseBlock(block);
+    const bulk = this.bulk.encode(type, message, target.maxMessageBytes);
+    if (typeof bulk === 'number') return bulk;
+    const { pieces, keys } = bulk;
+    const only = pieces.length === 1 ? pieces[0]! : nothing;
+    if (sink === 0 && pieces.length <= 1 && metadata.byteLength + only.byteLength <= target.eagerBytes) {
+      // The bound was too careful: the message fits a slot after all.
+      const slot = this.#popSlot();
+      const metadataBytes = this.#putMetadata(slot, metadata);
+      this.#memory.set(only, slot * this.#slotStride + this.#slotPayloadOffset + metadataBytes);
+      this.#stage(op, target.session, call, method, slot, metadataBytes, only.byteLength, timeoutUs);
+      this.bulk.discard(bulk);
+      return 0;
     }
-  }
-
-  /** The message as pieces that in order are its encoding, or a Reason, negated. Blocks that it allocates are added to `blocks`. */
-  #encodePieces<Init>(
-    type: MessageType<unknown, Init>,
-    message: Init,
-    target: Target,
-    gatherFrom: number,
-    blocks: number[],
-  ): Uint8Array[] | number {
-    const bulk = this.#bulk;
-    bulk.gatherBytes = gatherFrom;
-    bulk.reset(nothing);
-    const room = type.bound(message, bulk);
-    if (bulk.gathered > target.maxMessageBytes) return this.#refuse(bulk.gathered);
-    const memory = this.#alloc(room, blocks);
-    if (memory === undefined) return -Reason.noMemory;
-    bulk.reset(memory);
-    const end = type.encodeTo(message, bulk, 0);
-    const total = end + bulk.held;
-    if (total > target.maxMessageBytes) return this.#refuse(total);
-    const pieces: Uint8Array[] = [];
-    let from = 0;
-    for (let i = 0; i < bulk.holes; ++i) {
-      const at = bulk.holeAt[i]!;
-      if (at > from) pieces.push(memory.subarray(from, at));
-      const value = this.#exposable(bulk.holeValue[i]!, blocks);
-      if (value === undefined) return -Reason.noMemory;
-      pieces.push(value);
-      from = at;
+    const slot = metadata.byteLength > 0 ? this.#popSlot() : -1;
+    const metadataBytes = slot === -1 ? 0 : this.#putMetadata(slot, metadata);
+    const { session } = target;
+    const token = this.#native.submitBulk(
+      op,
+      session,
+      call,
+      method,
+      slot,
+      metadataBytes,
+      timeoutUs,
+      pieces,
+      keys,
+      sink,
+    );
+    if (token < 0) {
+      if (slot !== -1) this.#pushSlot(slot);
+      this.bulk.discard(bulk);
+    } else {
+      this.bulk.keep(token, bulk);
     }
-    if (end > from) pieces.push(memory.subarray(from, end));
-    return pieces;
-  }
-
-  #alloc(bytes: number, blocks: number[]): Uint8Array | undefined {
-    if (bytes === 0) return nothing;
-    const block = this.#native.allocBlock(bytes);
-    if (block === 0) return undefined;
-    blocks.push(block);
-    return new Uint8Array(this.#native.blockBuffer(block));
-  }
-
-  /** Memory shared between threads has no identity to register it by: it is copied. */
-  #exposable(value: Uint8Array, blocks: number[]): Uint8Array | undefined {
-    if (!isSharedArrayBuffer(value.buffer)) return value;
-    const memory = this.#alloc(value.byteLength, blocks);
-    memory?.set(value);
-    return memory?.subarray(0, value.byteLength);
-  }
-
-  /** 0 for arena memory. Keys of buffers that were not registered yet are added to `fresh`. */
-  #pieceKey(piece: Uint8Array, fresh: number[]): number {
-    const buffer = piece.buffer as ArrayBuffer;
-    if (this.#native.blockOf(buffer) !== 0) return 0;
-    const key = bufferKey(buffer);
-    if (!this.#registered.has(key)) {
-      this.#registered.set(key, buffer);
-      fresh.push(key);
-    }
-    return key;
-  }
-
-  #drop(key: number): void {
-    this.#native.dropBuffer(key);
-    this.#registered.delete(key);
+    return token;
   }
 }

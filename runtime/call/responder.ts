@@ -140,7 +140,7 @@ export class Responder implements SlotWaiter {
     if (reason !== Reason.tooLarge) {
       return `${call.method}: no memory for the response: raise arenaBytes or mrCacheBytes in configure() on the server`;
     }
-    const bytes = this.#context.outgoing.refusedBytes;
+    const bytes = this.#context.outgoing.bulk.refusedBytes;
     return `${call.method}: a response of ${bytes} bytes, but the client accepts ${this.#target.maxMessageBytes}; raise maxMessageBytes there`;
   }
 }

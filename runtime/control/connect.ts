@@ -6,9 +6,10 @@ import type { FabricName } from '../call/contexts.ts';
 import { unavailable } from '../call/failure.ts';
 import { RpcError } from '../call/rpc-error.ts';
 import { errorCode } from '../call/status.ts';
+import type { Dial } from './dial.ts';
 import { type Frame, type FrameType, magic, type Refusal, version, type Welcome } from './frames.ts';
 import { hostIdentity } from './host.ts';
-import type { Link } from './link.ts';
+import { Link } from './link.ts';
 import {
   discardSession,
   type LocalSide,
@@ -106,4 +107,24 @@ async function tryFabric(
   }
   link.send({ type: 'ready' });
   return { ...prepared, fabric, inflightMax, serverIdentity: welcome.identity };
+}
+
+/** Dials and shakes hands. Gives up with the signal's reason, an Error, when it fires. */
+export async function openConnection(
+  dial: Dial,
+  side: LocalSide,
+  signal: AbortSignal,
+): Promise<{ link: Link; connection: Connection }> {
+  const link = new Link(await dial(signal));
+  const giveUp = (): void => link.close((signal.reason as Error).message);
+  if (signal.aborted) giveUp();
+  signal.addEventListener('abort', giveUp);
+  try {
+    return { link, connection: await connectOver(link, side) };
+  } catch (error) {
+    link.close('the handshake failed');
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', giveUp);
+  }
 }

@@ -1,0 +1,167 @@
+/**
+ * Messages that fit no slot: encoded into an arena block, with the application's large buffers left where they are, and kept alive
+ * until native code says that they are sent. One per context, used by its Outgoing.
+ */
+import { isSharedArrayBuffer } from 'node:util/types';
+import { Sink } from '../codec/sink.ts';
+import type { MessageType } from '../codec/types.ts';
+import { gatherBytes, piecesMax } from '../limits.ts';
+import { type NativeContext, Reason } from '../native.ts';
+import { bufferKey } from './buffer-keys.ts';
+
+const nothing = new Uint8Array(0);
+
+export class BulkMessage {
+  /** In order, they are the encoding. */
+  readonly pieces: Uint8Array[] = [];
+  /** For each piece, the identity of its buffer, 0 for the arena. */
+  readonly keys: number[] = [];
+  /** Arena blocks with one reference of ours each. */
+  readonly blocks: number[] = [];
+  /** Those of `keys` that were not known before. */
+  readonly newKeys: number[] = [];
+}
+
+export class BulkMessages {
+  /** Size of the message that was last refused as too large. */
+  refusedBytes = 0;
+
+  readonly #native: NativeContext;
+  readonly #sink: Sink = new Sink();
+  /** By token, until SENT: the application's buffers must not be collected while the fabric may read them. */
+  readonly #sending = new Map<number, BulkMessage>();
+  /** Buffers that the registration cache keeps registered, which must stay where they are. */
+  readonly #registered = new Map<number, ArrayBuffer>();
+
+  constructor(native: NativeContext) {
+    this.#native = native;
+  }
+
+  /** The message ready to be submitted, or a Reason, negated, with nothing left behind. What its encoder throws comes out. */
+  encode<Init>(type: MessageType<unknown, Init>, message: Init, maxBytes: number): BulkMessage | number {
+    let bulk = this.#encode(type, message, maxBytes, gatherBytes);
+    if (typeof bulk === 'number' || bulk.pieces.length <= piecesMax) return bulk;
+    // More large values than a descriptor list holds: all of it is copied into one piece.
+    this.discard(bulk);
+    bulk = this.#encode(type, message, maxBytes, Number.POSITIVE_INFINITY);
+    return bulk;
+  }
+
+  /** Keeps what is being sent until `sent(token)`. */
+  keep(token: number, bulk: BulkMessage): void {
+    this.#sending.set(token, bulk);
+  }
+
+  /** Gives back what has not been submitted. */
+  discard(bulk: BulkMessage): void {
+    for (const block of bulk.blocks) this.#native.releaseBlock(block);
+    for (const key of bulk.newKeys) {
+      this.#native.dropBuffer(key);
+      this.#registered.delete(key);
+    }
+  }
+
+  /** The SENT event of `token`. */
+  sent(token: number): void {
+    const bulk = this.#sending.get(token);
+    if (bulk === undefined) return;
+    this.#sending.delete(token);
+    for (const block of bulk.blocks) this.#native.releaseBlock(block);
+  }
+
+  /** Registers a buffer before its first call. Empty string or why not. */
+  register(buffer: ArrayBuffer): string {
+    const key = bufferKey(buffer);
+    const why = this.#native.registerBuffer(key, buffer);
+    if (why === '') this.#registered.set(key, buffer);
+    return why;
+  }
+
+  /** The registration of this buffer is gone: it need no longer be kept. */
+  evicted(key: number): void {
+    this.#registered.delete(key);
+  }
+
+  #encode<Init>(
+    type: MessageType<unknown, Init>,
+    message: Init,
+    maxBytes: number,
+    gatherFrom: number,
+  ): BulkMessage | number {
+    const sink = this.#sink;
+    const bulk = new BulkMessage();
+    let fault = -Reason.noMemory;
+    try {
+      sink.gatherBytes = gatherFrom;
+      sink.reset(nothing);
+      const room = type.bound(message, sink);
+      fault = this.#fault(sink.gathered, maxBytes);
+      const memory = fault === 0 ? this.#alloc(room, bulk) : undefined;
+      if (memory !== undefined) {
+        sink.reset(memory);
+        const end = type.encodeTo(message, sink, 0);
+        fault = this.#fault(end + sink.held, maxBytes);
+        if (fault === 0 && this.#collect(bulk, memory, end)) return bulk;
+      }
+      this.discard(bulk);
+      return fault === 0 ? -Reason.noMemory : fault;
+    } catch (error) {
+      this.discard(bulk);
+      throw error;
+    } finally {
+      sink.reset(nothing);
+    }
+  }
+
+  #fault(bytes: number, maxBytes: number): number {
+    if (bytes <= maxBytes) return 0;
+    this.refusedBytes = bytes;
+    return -Reason.tooLarge;
+  }
+
+  /** Lists the pieces of what has just been encoded. False: no memory. */
+  #collect(bulk: BulkMessage, memory: Uint8Array, end: number): boolean {
+    const sink = this.#sink;
+    let from = 0;
+    for (let i = 0; i < sink.holes; ++i) {
+      const at = sink.holeAt[i]!;
+      if (at > from) this.#add(bulk, memory.subarray(from, at), 0);
+      const value = sink.holeValue[i]!;
+      if (isSharedArrayBuffer(value.buffer)) {
+        // Memory shared between threads has no identity to register it by.
+        const copy = this.#alloc(value.byteLength, bulk);
+        if (copy === undefined) return false;
+        copy.set(value);
+        this.#add(bulk, copy.subarray(0, value.byteLength), 0);
+      } else {
+        this.#add(bulk, value, this.#keyOf(value.buffer as ArrayBuffer, bulk));
+      }
+      from = at;
+    }
+    if (end > from) this.#add(bulk, memory.subarray(from, end), 0);
+    return true;
+  }
+
+  #add(bulk: BulkMessage, piece: Uint8Array, key: number): void {
+    bulk.pieces.push(piece);
+    bulk.keys.push(key);
+  }
+
+  #keyOf(buffer: ArrayBuffer, bulk: BulkMessage): number {
+    if (this.#native.blockOf(buffer) !== 0) return 0;
+    const key = bufferKey(buffer);
+    if (!this.#registered.has(key)) {
+      this.#registered.set(key, buffer);
+      bulk.newKeys.push(key);
+    }
+    return key;
+  }
+
+  #alloc(bytes: number, bulk: BulkMessage): Uint8Array | undefined {
+    if (bytes === 0) return nothing;
+    const block = this.#native.allocBlock(bytes);
+    if (block === 0) return undefined;
+    bulk.blocks.push(block);
+    return new Uint8Array(this.#native.blockBuffer(block));
+  }
+}

@@ -1,0 +1,98 @@
+/** A ClientSession on a scripted native side, with a count of how often each call settles: what tests of the client's half stand on. */
+import { CallExtras } from '../../runtime/call/call-extras.ts';
+import { clientMethod } from '../../runtime/call/client-method.ts';
+import { ClientSession } from '../../runtime/call/client-session.ts';
+import { turnNow } from '../../runtime/call/deadlines.ts';
+import { FabricContext } from '../../runtime/call/fabric-context.ts';
+import type { BlockLease } from '../../runtime/call/lease.ts';
+import type { Metadata } from '../../runtime/call/metadata.ts';
+import { encodeMetadata } from '../../runtime/call/metadata-wire.ts';
+import { FakeNative } from './fake-native.ts';
+import { EchoDefinition, EchoMessage, type EchoMessageInit } from './gen/echo.rdma.ts';
+
+export const echo = clientMethod(EchoDefinition.methods.echo, -1);
+export const text = (value: string): Uint8Array => EchoMessage.encode({ text: value });
+
+export interface BedOptions {
+  inflightMax?: number;
+  slots?: number;
+  maxMessageBytes?: number;
+}
+
+export function extras(given: {
+  signal?: AbortSignal;
+  into?: BlockLease;
+  onTrailer?: (trailer: Metadata) => void;
+  metadata?: Metadata;
+}): CallExtras {
+  return new CallExtras(
+    given.signal,
+    given.metadata && encodeMetadata(given.metadata),
+    given.into,
+    given.onTrailer,
+  );
+}
+
+export class ClientBed {
+  readonly native: FakeNative;
+  readonly session: ClientSession;
+  readonly down: string[] = [];
+  /** How often each started call has settled. */
+  readonly settled: number[] = [];
+  done = 0;
+  lost = 0;
+
+  constructor({ inflightMax = 8, slots = 64, maxMessageBytes = 1e6 }: BedOptions = {}) {
+    this.native = new FakeNative({ slots });
+    const context = new FabricContext('sim', this.native);
+    const session = context.createSession({
+      role: 'client',
+      inflightMax,
+      maxMessageBytes: 1e6,
+      peerMaxMessageBytes: maxMessageBytes,
+    });
+    this.session = new ClientSession(context, { session, eagerBytes: 8192, maxMessageBytes }, inflightMax, {
+      onCallDone: () => void ++this.done,
+      onSessionLost: () => void ++this.lost,
+      onSessionDown: (_, reason) => this.down.push(reason),
+    });
+  }
+
+  get allSettledOnce(): boolean {
+    return this.settled.every((times) => times === 1);
+  }
+
+  /** Starts and publishes a call. Undefined when there was no room. */
+  call(
+    request: EchoMessageInit,
+    options: { timeoutMs?: number; extras?: CallExtras } = {},
+  ): Promise<EchoMessage> | undefined {
+    let started = false;
+    const index = this.settled.length;
+    const promise = new Promise<EchoMessage>((resolve, reject) => {
+      const deadlineMs = options.timeoutMs === undefined ? 0 : turnNow() + options.timeoutMs;
+      this.settled.push(0);
+      started = this.session.start(
+        echo,
+        request,
+        deadlineMs,
+        options.extras,
+        (value) => {
+          ++this.settled[index]!;
+          resolve(value as EchoMessage);
+        },
+        (error) => {
+          ++this.settled[index]!;
+          reject(error);
+        },
+      );
+    });
+    if (!started) {
+      this.settled.pop();
+      return undefined;
+    }
+    this.native.flush();
+    promise.catch(() => undefined);
+    return promise;
+  }
+}

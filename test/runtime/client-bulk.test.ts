@@ -1,0 +1,162 @@
+/** Large messages on the client's side against a scripted native side: pieces, keys, who holds which memory for how long. */
+import { beforeEach, describe, expect, test } from 'vitest';
+import { BlockLease, leaseOf } from '../../runtime/call/lease.ts';
+import { encodeMetadata } from '../../runtime/call/metadata-wire.ts';
+import { Metadata, Status } from '../../runtime/index.ts';
+import { EvKind, Reason } from '../../runtime/native.ts';
+import { type BedOptions, ClientBed, extras, text } from './client-bed.ts';
+import { EchoMessage } from './gen/echo.rdma.ts';
+
+let bed: ClientBed;
+let native: ClientBed['native'];
+let session: ClientBed['session'];
+
+function open(options: BedOptions = {}): void {
+  bed = new ClientBed(options);
+  ({ native, session } = bed);
+}
+const call: ClientBed['call'] = (request, options) => bed.call(request, options);
+
+beforeEach(() => open());
+
+describe('large messages', () => {
+  const large = new Uint8Array(100_000).map((_, i) => i * 7);
+
+  test('leave large values where they are, and are in order plain protobuf', () => {
+    const request = { text: 'key', payload: large, number: 5, parts: [large.subarray(1), Uint8Array.of(1)] };
+    call(request);
+    const [sent] = native.submitted;
+    expect(sent!.bulk).toBe(true);
+    expect(Buffer.compare(sent!.message, EchoMessage.encode(request))).toBe(0);
+    expect(sent!.pieces[1]).toBe(large);
+    expect(sent!.keys.map((key) => key > 0)).toEqual([false, true, false, true, false]);
+    expect(sent!.keys[1]).toBe(sent!.keys[3]);
+  });
+
+  test('hold their memory until SENT, then give the block back', () => {
+    call({ payload: large });
+    expect(native.blocks.size).toBe(1);
+    native.deliver({ kind: EvKind.settled, call: 0, message: text('ok') });
+    expect(native.blocks.size).toBe(1);
+    native.deliver({ kind: EvKind.sent, call: 1 }, { kind: EvKind.sent, call: 1 });
+    expect(native.blocks.size).toBe(0);
+  });
+
+  test('memory of the arena needs no key', () => {
+    const block = native.allocBlock(50_000);
+    call({ payload: new Uint8Array(native.blockBuffer(block)) });
+    expect(native.submitted[0]!.keys).toEqual([0, 0]);
+  });
+
+  test('memory shared between threads is copied', () => {
+    const shared = new Uint8Array(new SharedArrayBuffer(50_000)).fill(3);
+    call({ payload: shared });
+    expect(native.submitted[0]!.keys).toEqual([0, 0]);
+    expect(EchoMessage.decode(native.submitted[0]!.message).payload.every((byte) => byte === 3)).toBe(true);
+  });
+
+  test('more values than a descriptor list holds are copied into one piece', () => {
+    const parts = Array.from({ length: 20 }, (_, i) => new Uint8Array(20_000).fill(i));
+    call({ parts });
+    expect(native.submitted[0]!.pieces).toHaveLength(1);
+    expect(Buffer.compare(native.submitted[0]!.message, EchoMessage.encode({ parts }))).toBe(0);
+    native.deliver({ kind: EvKind.sent, call: 1 });
+    expect(native.blocks.size).toBe(0);
+  });
+
+  test('a message that only its bound made look large goes in a slot', () => {
+    call({ text: 'x'.repeat(5000) });
+    expect(native.submitted[0]).toMatchObject({ bulk: false });
+    expect(EchoMessage.decode(native.submitted[0]!.message).text).toHaveLength(5000);
+    expect(native.blocks.size).toBe(0);
+  });
+
+  test('metadata travels in a slot beside them', () => {
+    call({ payload: large }, { extras: extras({ metadata: new Metadata({ k: 'v' }) }) });
+    expect(native.submitted[0]!.metadata).toEqual(new Uint8Array(encodeMetadata(new Metadata({ k: 'v' }))));
+    expect(native.freeSlotCount).toBe(64);
+  });
+
+  test.each([
+    [
+      'too large for the peer',
+      { maxMessageBytes: 50_000 },
+      0,
+      /100\d{3} bytes, but the server accepts 50000; raise maxMessageBytes/,
+    ],
+    ['no arena memory here', {}, Reason.noMemory, /arena has no room/],
+    ['no registration', {}, Reason.registration, /could not be registered: raise RLIMIT_MEMLOCK/],
+  ])('%s: RESOURCE_EXHAUSTED, sent: no, nothing held', async (_, options, refuse, message) => {
+    open(options);
+    native.refuseBulk = refuse;
+    const promise = call({ payload: large }, { extras: extras({ metadata: new Metadata({ k: 'v' }) }) })!;
+    await expect(promise).rejects.toMatchObject({ code: Status.RESOURCE_EXHAUSTED, sent: 'no', message });
+    expect(native.blocks.size).toBe(0);
+    expect(native.freeSlotCount).toBe(64);
+    expect(session.inFlight).toBe(0);
+  });
+
+  test('a response in a block: large fields are views, its lease returns the block', async () => {
+    const promise = call({})!;
+    const response = EchoMessage.encode({ payload: large, parts: [Uint8Array.of(1)] });
+    const block = native.allocBlock(response.length);
+    native.deliver({ kind: EvKind.settled, call: 0, message: response, block });
+    native.releaseBlock(block);
+    const message = await promise;
+    expect(message.payload.buffer).toBe(native.blockBuffer(block));
+    expect(message.parts[0]!.buffer).not.toBe(native.blockBuffer(block));
+    const lease = leaseOf(message)!;
+    expect(lease.bytes).toHaveLength(response.length);
+    lease.release();
+    lease.release();
+    expect(lease.released).toBe(true);
+    expect(native.blocks.size).toBe(0);
+  });
+
+  test('a response in a block without a large field owns its bytes: the block goes back at once', async () => {
+    const promise = call({})!;
+    const block = native.allocBlock(100);
+    native.deliver({ kind: EvKind.settled, call: 0, message: text('small'), block });
+    native.releaseBlock(block);
+    expect(leaseOf(await promise)).toBeUndefined();
+    expect(native.blocks.size).toBe(0);
+  });
+
+  test('a response that does not decode gives its block back', async () => {
+    const promise = call({})!;
+    const block = native.allocBlock(100);
+    native.deliver({ kind: EvKind.settled, call: 0, message: Uint8Array.of(0xff), block });
+    native.releaseBlock(block);
+    await expect(promise).rejects.toMatchObject({ code: Status.INTERNAL });
+    expect(native.blocks.size).toBe(0);
+  });
+
+  test("into: the caller's lease is named as the sink and stays the caller's", async () => {
+    const block = native.allocBlock(200_000);
+    const lease = new BlockLease(native, block, native.blockBuffer(block), 0, 200_000);
+    const promise = call({ text: 'x' }, { extras: extras({ into: lease }) })!;
+    expect(native.submitted[0]).toMatchObject({ bulk: true, sink: block });
+    native.deliver({ kind: EvKind.sent, call: 1 });
+    native.deliver({ kind: EvKind.settled, call: 0, message: EchoMessage.encode({ payload: large }), block });
+    const message = await promise;
+    expect(leaseOf(message)).toBe(lease);
+    expect(native.blocks.get(block)!.references).toBe(1);
+    lease.release();
+    expect(native.blocks.size).toBe(0);
+  });
+
+  test('into: a lease that was released, or of another fabric, is refused by name', async () => {
+    const block = native.allocBlock(1000);
+    const lease = new BlockLease(native, block, native.blockBuffer(block), 0, 1000);
+    lease.release();
+    await expect(call({}, { extras: extras({ into: lease }) })).rejects.toThrow(
+      /into: the lease has been released/,
+    );
+    const other = new ClientBed().native;
+    const foreign = new BlockLease(other, 1, new ArrayBuffer(8), 0, 8);
+    await expect(call({}, { extras: extras({ into: foreign }) })).rejects.toThrow(
+      /belongs to another fabric/,
+    );
+    expect(native.submitted).toHaveLength(0);
+  });
+});

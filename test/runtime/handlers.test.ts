@@ -1,0 +1,50 @@
+/** What server.add refuses. */
+import { describe, expect, test } from 'vitest';
+import { Handlers } from '../../runtime/call/handlers.ts';
+import { EchoDefinition } from './gen/echo.rdma.ts';
+
+describe('server.add', () => {
+  test.each<[string, (handlers: Handlers) => void, RegExp]>([
+    ['a service twice', (h) => h.add(EchoDefinition, {}), /has been added already/],
+    [
+      'a handler that is no function',
+      (h) =>
+        h.add(
+          {
+            ...EchoDefinition,
+            fullName: 'other',
+            methods: { echo: { ...EchoDefinition.methods.echo, id: 1 } },
+          },
+          { echo: 5 },
+        ),
+      /handler echo is a number/,
+    ],
+    [
+      'a method id that collides',
+      (h) => h.add({ ...EchoDefinition, fullName: 'other' }, {}),
+      /same method id as test.echo.Echo\/Echo/,
+    ],
+    [
+      'a handler for a streaming method',
+      (h) =>
+        h.add(
+          {
+            ...EchoDefinition,
+            fullName: 'other',
+            methods: { echo: { ...EchoDefinition.methods.echo, id: 1, responseStream: true } },
+          },
+          { echo: () => 1 },
+        ),
+      /unary methods only/,
+    ],
+    [
+      'no handlers at all',
+      (h) => h.add({ ...EchoDefinition, fullName: 'other', methods: {} }, null as never),
+      /must be an object/,
+    ],
+  ])('refuses %s', (_, add, message) => {
+    const handlers = new Handlers();
+    handlers.add(EchoDefinition, {});
+    expect(() => add(handlers)).toThrow(message);
+  });
+});
