@@ -6,21 +6,13 @@ import { type AnyMessage, corpus, fromTheirs, initOf, toTheirs } from './corpus.
 const seed = 20_261_120;
 
 describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (_name, { ours, theirs }) => {
-  test('encodes to the same bytes', () => {
-    const property = fc.property(initOf(theirs), (init) => {
-      expect(Buffer.from(ours.encode(init))).toEqual(
-        Buffer.from(theirs.encode(toTheirs(theirs, init)).finish()),
-      );
-    });
-    fc.assert(property, { seed, numRuns: 200 });
-  });
-
-  test('decodes to the same message', () => {
+  test('encodes to the same bytes, and decodes them to the same message', () => {
     const property = fc.property(initOf(theirs), (init) => {
       const bytes = theirs.encode(toTheirs(theirs, init)).finish();
+      expect(Buffer.from(ours.encode(init))).toEqual(Buffer.from(bytes));
       expect(ours.decode(bytes)).toEqual(fromTheirs(theirs, theirs.decode(bytes) as unknown as AnyMessage));
     });
-    fc.assert(property, { seed, numRuns: 200 });
+    fc.assert(property, { seed, numRuns: 150 });
   });
 
   test('survives a round trip', () => {
@@ -30,7 +22,7 @@ describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (_name, { 
       expect(Buffer.from(ours.encode(message))).toEqual(Buffer.from(bytes));
       expect(ours.create(message)).toEqual(message);
     });
-    fc.assert(property, { seed, numRuns: 100 });
+    fc.assert(property, { seed, numRuns: 60 });
   });
 
   test('create fills in what decode would', () => {

@@ -118,6 +118,10 @@ describe('files', () => {
     expect(outputs[0]?.text).toContain('at?: $.Timestamp | undefined;');
   });
 
+  test('are modules, even with nothing in them', async () => {
+    expect(await outputOf({ 'a.proto': proto3('') })).toMatch(/\nexport \{\};\n$/);
+  });
+
   test('have no side effects and nothing to strip but types', async () => {
     for (const { text } of (await generate({ files: protos, include })).outputs) {
       // At the top level: imports, declarations and calls that a bundler may drop.
