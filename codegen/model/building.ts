@@ -26,14 +26,16 @@ export class Building {
     return this.file.package === '' ? path : `${this.file.package}.${path}`;
   }
 
-  /** The declaration at a path without the package. */
+  /**
+   * The declaration at a path without the package. The parser takes some files whose braces do not match (`option x = {;`); what it then
+   * finds in them is refused here.
+   */
   place(kind: Declaration['kind'], path: string): Declaration {
     const place = this.places.get(`${kind} ${path}`);
-    if (place === undefined)
-      throw new Error(
-        `rdma-rpc: no place known for ${kind} ${path} of ${this.file.path}; please report this .proto`,
-      );
-    return place;
+    if (place !== undefined) return place;
+    const { end } = this.source.declarations;
+    this.report(end, `the braces of this file do not match: there is no ${kind} ${path}`);
+    return { kind, path, parent: '', name: end };
   }
 
   report(token: Parameters<typeof at>[1], message: string, severity: Diagnostic['severity'] = 'error'): void {
