@@ -81,7 +81,7 @@ async function runGroup(
   return rows;
 }
 
-function reportOf(results: readonly Row[], rounds: number): string {
+function reportOf(results: readonly Row[], rounds: number, quick: boolean): string {
   const machine = cpus();
   const day = new Date().toISOString().slice(0, 10);
   const where = `Node ${process.versions.node}, Linux ${release()}, ${machine.length} CPUs (${machine[0]?.model})`;
@@ -90,6 +90,7 @@ function reportOf(results: readonly Row[], rounds: number): string {
     `## Goals\n\n${goalLines(judge(results))}`,
     `## Scenarios\n\n${scenarioTables(results).trimEnd()}`,
   ];
+  if (quick) parts.push('A quick run: too short to compile and settle, so its ratios and goals say little.');
   if (disturbances > 0) {
     parts.push(
       `Other processes used more than ${othersMaxPercent} % of a CPU during ${disturbances} of ${measured} measurements.`,
@@ -134,7 +135,7 @@ async function main(): Promise<void> {
       scenarios.findIndex((each) => each.name === a.scenario) -
       scenarios.findIndex((each) => each.name === b.scenario),
   );
-  const report = reportOf(results, rounds);
+  const report = reportOf(results, rounds, options.quick);
   console.log(report);
   if (options.markdown !== undefined) writeFileSync(options.markdown, report);
   if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(results, null, 2)}\n`);
