@@ -7,8 +7,8 @@
 //  - QpSegment, one per queue pair, owned by the receiving side and written by its one peer: a ring of
 //    64-byte cells that carries messages, the list of posted receives, and the peer's hazard word.
 //
-// The owner of a segment keeps private copies of what it wrote and never reads that back; what the peer writes
-// is read once and checked.
+// The owner of a segment keeps private copies of what it wrote and never reads that back; what the peer
+// writes is read once and checked.
 #pragma once
 
 #include <array>
@@ -167,6 +167,12 @@ struct QpSegment {
   Word claimed;         ///< 1 once a peer has connected: a queue pair has one peer
 };
 
+inline constexpr std::uint32_t kReceiveSlotsMax = 1u << 15;
+/// Where cells and receives begin to be counted: late enough that the counters wrap in tests and not first
+/// after an hour in production, and one lap of the largest ring before that, since an unwritten cell has
+/// sequence 0.
+inline constexpr std::uint32_t kFirstNumber = 0u - kReceiveSlotsMax * kCellsPerMessageMax;
+
 constexpr std::size_t receives_offset() { return sizeof(QpSegment); }
 constexpr std::size_t cells_offset(std::uint32_t receive_slots) {
   const std::size_t end = receives_offset() + std::size_t{receive_slots} * sizeof(PostedReceive);
@@ -176,6 +182,5 @@ constexpr std::uint32_t cells_for(std::uint32_t receive_slots) { return receive_
 constexpr std::size_t qp_segment_bytes(std::uint32_t receive_slots) {
   return cells_offset(receive_slots) + std::size_t{cells_for(receive_slots)} * sizeof(Cell);
 }
-inline constexpr std::uint32_t kReceiveSlotsMax = 1u << 15;
 
 }  // namespace rdma_rpc::fabric::shm

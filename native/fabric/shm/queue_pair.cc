@@ -57,6 +57,7 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& optio
   address.poller = cq_.poller();
   address.receive_slots = slots;
   std::memcpy(address_.data(), &address, sizeof address);
+  own_->posted.store(kFirstNumber, std::memory_order_relaxed);
   own_->shortest_receive.store(~0u, std::memory_order_relaxed);
   own_->state.store(static_cast<std::uint32_t>(SharedState::live), std::memory_order_release);
   cq_.add(*this);
@@ -144,6 +145,7 @@ void QueuePair::to_error() {
   enter_error(SharedState::error);
   // The caller may know that the peer has died: look at once.
   awaited_.next_look = {};
+  cq_.wake_if_armed();
 }
 
 void QueuePair::enter_error(SharedState shown) {

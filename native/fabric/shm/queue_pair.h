@@ -113,11 +113,11 @@ class QueuePair final : public fabric::QueuePair {
   QpSegment* own_ = nullptr;
   Cell* own_cells_ = nullptr;
   std::uint32_t cell_mask_ = 0;
-  std::uint32_t cells_consumed_ = 0;
+  std::uint32_t cells_consumed_ = kFirstNumber;
   std::uint32_t receive_mask_ = 0;
-  std::uint32_t received_ = 0;   ///< receives completed
-  std::uint32_t published_ = 0;  ///< receives that the peer knows of
-  std::uint32_t posted_ = 0;     ///< those and the ones posted since ERR
+  std::uint32_t received_ = kFirstNumber;   ///< receives completed
+  std::uint32_t published_ = kFirstNumber;  ///< receives that the peer knows of
+  std::uint32_t posted_ = kFirstNumber;     ///< those and the ones posted since ERR
   std::uint32_t completions_head_ = 0, completions_tail_ = 0;
 
   // The peer, and private copies of what it last said.
@@ -127,9 +127,9 @@ class QueuePair final : public fabric::QueuePair {
   const Poller* peer_poller_ = nullptr;
   std::uint32_t peer_receive_mask_ = 0;
   std::uint32_t peer_cell_mask_ = 0;
-  std::uint32_t cells_sent_ = 0;
-  std::uint32_t sent_ = 0;
-  std::uint32_t peer_posted_ = 0;
+  std::uint32_t cells_sent_ = kFirstNumber;
+  std::uint32_t sent_ = kFirstNumber;
+  std::uint32_t peer_posted_ = kFirstNumber;
   std::uint32_t peer_shortest_receive_ = 0;
   std::uint32_t last_rung_ = 0;
   std::uint32_t peer_qp_num_ = 0;

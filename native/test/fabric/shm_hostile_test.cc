@@ -204,7 +204,7 @@ TEST(ShmHostile, GarbageCostsOnlyItsOwnQueuePair) {
     ASSERT_TRUE(hostile.bind_all(access_remote_read | access_remote_write));
     const std::uint32_t key = hostile.window->rkey();
     const RawSegment theirs(*victim.qp), own(*hostile.qp);
-    std::uint32_t next = 0;
+    std::uint32_t next = shm::kFirstNumber;
     for (int step = 0; step < kSteps; ++step) {
       switch (chance.below(6)) {
         case 0:
@@ -259,20 +259,27 @@ TEST(ShmHostile, ABadCellEndsTheQueuePairAndNothingElse) {
     WcStatus status;
   };
   using Kind = shm::CellKind;
+  constexpr std::uint32_t kFirst = shm::kFirstNumber + 1;
   const Row rows[] = {
-      {"no kind", {1, 8, Kind{0}, 0}, {}, WcStatus::general_err},
-      {"unknown kind", {1, 8, Kind{4}, 0}, {}, WcStatus::general_err},
+      {"no kind", {kFirst, 8, Kind{0}, 0}, {}, WcStatus::general_err},
+      {"unknown kind", {kFirst, 8, Kind{4}, 0}, {}, WcStatus::general_err},
       {"more than the cells of a message hold",
-       {1, shm::kInlineMax + 1, Kind::send, 0},
+       {kFirst, shm::kInlineMax + 1, Kind::send, 0},
        {},
        WcStatus::general_err},
-      {"more than the ring holds", {1, 0xffff, Kind::send, 0}, {}, WcStatus::general_err},
-      {"half placed", {1, 8, Kind::send, 2}, {}, WcStatus::general_err},
-      {"an immediate without its length", {1, 8, Kind::write_with_imm, 0}, {}, WcStatus::general_err},
-      {"placed past its receive", {1, 0, Kind::send, 1}, {ShmEnd::kSlotBytes + 1, 0}, WcStatus::loc_len_err},
-      {"placed without end", {1, 0, Kind::send, 1}, {~0u, 0}, WcStatus::loc_len_err},
-      {"no key to invalidate", {1, 8, Kind::send_with_inv, 0}, {0, 0}, WcStatus::rem_inv_req_err},
-      {"a key that never was", {1, 8, Kind::send_with_inv, 0}, {0xdeadbeef, 0}, WcStatus::rem_inv_req_err},
+      {"more than the ring holds", {kFirst, 0xffff, Kind::send, 0}, {}, WcStatus::general_err},
+      {"half placed", {kFirst, 8, Kind::send, 2}, {}, WcStatus::general_err},
+      {"an immediate without its length", {kFirst, 8, Kind::write_with_imm, 0}, {}, WcStatus::general_err},
+      {"placed past its receive",
+       {kFirst, 0, Kind::send, 1},
+       {ShmEnd::kSlotBytes + 1, 0},
+       WcStatus::loc_len_err},
+      {"placed without end", {kFirst, 0, Kind::send, 1}, {~0u, 0}, WcStatus::loc_len_err},
+      {"no key to invalidate", {kFirst, 8, Kind::send_with_inv, 0}, {0, 0}, WcStatus::rem_inv_req_err},
+      {"a key that never was",
+       {kFirst, 8, Kind::send_with_inv, 0},
+       {0xdeadbeef, 0},
+       WcStatus::rem_inv_req_err},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.what);
@@ -298,7 +305,7 @@ TEST(ShmHostile, AMessageMoreThanThereAreReceivesIsRefused) {
   const RawSegment ring(*pair.victim.qp);
   for (std::uint32_t i = 0; i <= ShmEnd::kReceives; ++i) {
     ring.cell(i).header.store(
-        std::bit_cast<std::uint64_t>(shm::CellHeader{i + 1, 8, shm::CellKind::send, 0}));
+        std::bit_cast<std::uint64_t>(shm::CellHeader{shm::kFirstNumber + i + 1, 8, shm::CellKind::send, 0}));
   }
   for (std::uint32_t i = 0; i < ShmEnd::kReceives; ++i) {
     EXPECT_EQ(pair.victim.next().wr_id, 1000 + i);
@@ -403,7 +410,7 @@ TEST(ShmHostile, AProcessThatWritesAllTheTimeCannotBreakTheReader) {
         // Headers that are right, over data that is not, and now and then the other way round.
         shm::CellHeader header{};
         const std::uint32_t number = chance.below(ShmEnd::kReceives);
-        header.sequence = number + 1;
+        header.sequence = shm::kFirstNumber + number + 1;
         header.kind = static_cast<shm::CellKind>(1 + 2 * chance.below(2));
         header.bytes = static_cast<std::uint16_t>(chance.below(240));
         header.placed = static_cast<std::uint8_t>(chance.below(2));

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "fabric/shm/layout.h"
 #include "fabric/shm_peers.h"
 
 namespace rdma_rpc::fabric::test {
@@ -322,6 +323,30 @@ TEST(ShmProcess, ADeadPeerIsNotWaitedFor) {
   EXPECT_EQ(victim.child.wait(), -SIGKILL);
   ASSERT_TRUE(victim.end.post(Opcode::local_inv, 7, {}, 0, victim.end.window->rkey()));
   EXPECT_EQ(victim.end.next().wr_id, 7u);
+}
+
+// ---- wrap ----
+
+TEST(ShmProcess, CountersWrapUnnoticed) {
+  ShmEnd from, to;
+  ASSERT_EQ(from.qp->connect(to.qp->local_address()), "");
+  ASSERT_EQ(to.qp->connect(from.qp->local_address()), "");
+  // One more lap than there are numbers left, in messages of every number of cells.
+  const std::uint32_t messages = 0u - shm::kFirstNumber + 64;
+  for (std::uint32_t i = 0; i < messages; ++i) {
+    const std::uint32_t bytes = 4 + i * 7 % (shm::kInlineMax - 3);
+    std::memcpy(from.memory->data(), &i, sizeof i);
+    const Sge sge = from.sge(0, bytes);
+    ASSERT_TRUE(from.post(Opcode::send, i, {&sge, 1}));
+    const Wc wc = to.next();
+    ASSERT_EQ(wc.status, WcStatus::success) << i;
+    ASSERT_EQ(wc.bytes, bytes) << i;
+    std::uint32_t seen = 0;
+    std::memcpy(&seen, to.slab->data() + (wc.wr_id - 1000) * ShmEnd::kSlotBytes, sizeof seen);
+    ASSERT_EQ(seen, i);
+    to.post_recv(wc.wr_id - 1000);
+    ASSERT_EQ(from.next().wr_id, i);
+  }
 }
 
 // ---- sleep and wake-up ----
