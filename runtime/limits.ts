@@ -57,6 +57,8 @@ export const mrCacheIdleMs = { default: 10_000, min: 1, max: 86_400_000 } as con
 export const gatherBytes = 16 * KiB;
 /** Pieces of one bulk message; a message with more is copied into one (native/session/limits.h has the same number). */
 export const piecesMax = 30;
+/** What one piece takes in its frame. */
+export const pieceBytes = 16;
 /** A `bytes` field of at least this size in a bulk message is a view of leased memory; a smaller one is a copy, so that it does not hold the whole block. */
 export const leaseBytes = 4 * KiB;
 

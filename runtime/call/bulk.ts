@@ -5,7 +5,7 @@
 import { isSharedArrayBuffer } from 'node:util/types';
 import { Sink } from '../codec/sink.ts';
 import type { MessageType } from '../codec/types.ts';
-import { gatherBytes, piecesMax } from '../limits.ts';
+import { gatherBytes } from '../limits.ts';
 import { type NativeContext, Reason } from '../native.ts';
 import { bufferKey } from './buffer-keys.ts';
 
@@ -38,13 +38,17 @@ export class BulkMessages {
   }
 
   /** The message ready to be submitted, or a Reason, negated, with nothing left behind. What its encoder throws comes out. */
-  encode<Init>(type: MessageType<unknown, Init>, message: Init, maxBytes: number): BulkMessage | number {
-    let bulk = this.#encode(type, message, maxBytes, gatherBytes);
+  encode<Init>(
+    type: MessageType<unknown, Init>,
+    message: Init,
+    maxBytes: number,
+    piecesMax: number,
+  ): BulkMessage | number {
+    const bulk = this.#encode(type, message, maxBytes, gatherBytes);
     if (typeof bulk === 'number' || bulk.pieces.length <= piecesMax) return bulk;
-    // More large values than a descriptor list holds: all of it is copied into one piece.
+    // More large values than its descriptor list may hold: all of it is copied into one piece.
     this.discard(bulk);
-    bulk = this.#encode(type, message, maxBytes, Number.POSITIVE_INFINITY);
-    return bulk;
+    return this.#encode(type, message, maxBytes, Number.POSITIVE_INFINITY);
   }
 
   /** Keeps what is being sent until `sent(token)`. */

@@ -4,7 +4,7 @@
  */
 import { Sink } from '../codec/sink.ts';
 import type { MessageType } from '../codec/types.ts';
-import { flushEvery } from '../limits.ts';
+import { flushEvery, pieceBytes, piecesMax } from '../limits.ts';
 import { Ctl, type NativeContext, Reason, Sub } from '../native.ts';
 import { BulkMessages } from './bulk.ts';
 import { closeTurn } from './deadlines.ts';
@@ -109,10 +109,12 @@ export class Outgoing {
     const control = this.#control;
     if (control[Ctl.freeSlots] === 0 && !this.#reclaim()) return noSlot;
     const slot = this.#popSlot();
-    const metadataBytes = this.#putMetadata(slot, metadata ?? nothing);
+    // The text matters more than the metadata.
+    const fits = metadata !== undefined && metadata.byteLength + textBytesMax <= target.eagerBytes;
+    const metadataBytes = this.#putMetadata(slot, fits ? metadata : nothing);
     const at = slot * this.#slotStride + this.#slotPayloadOffset + metadataBytes;
     const room = Math.min(textBytesMax, target.eagerBytes - metadataBytes);
-    const { written } = text.encodeInto(message, this.#memory.subarray(at, at + Math.max(0, room)));
+    const { written } = text.encodeInto(message, this.#memory.subarray(at, at + room));
     this.#stage(op, target.session, call, method, slot, metadataBytes, written, 0);
     return 0;
   }
@@ -187,7 +189,15 @@ export class Outgoing {
     metadata: Uint8Array,
     sink: number,
   ): number {
-    const bulk = this.bulk.encode(type, message, target.maxMessageBytes);
+    const spareBytes = target.eagerBytes - metadata.byteLength;
+    if (spareBytes < 0) {
+      throw new RangeError(
+        `metadata of ${metadata.byteLength} bytes, but this connection's slots hold ${target.eagerBytes} (slotBytes)`,
+      );
+    }
+    // The list of pieces shares the slot with the metadata; one piece always fits.
+    const pieceCount = Math.min(piecesMax, 1 + Math.floor(spareBytes / pieceBytes));
+    const bulk = this.bulk.encode(type, message, target.maxMessageBytes, pieceCount);
     if (typeof bulk === 'number') return bulk;
     const { pieces, keys } = bulk;
     const only = pieces.length === 1 ? pieces[0]! : nothing;

@@ -145,6 +145,22 @@ describe.each(ways)('%s', (way) => {
     expect(trailers[0]!.get('k')).toBe('v');
   });
 
+  test.each([0, 1, 10, 14, 20])('as much metadata as there may be, beside %d large values', async (count) => {
+    const client = await open();
+    const trailers: Metadata[] = [];
+    const parts = Array.from({ length: count }, (_, i) => pattern(20_000, i));
+    const metadata = { k: 'v'.repeat(8188) };
+    const answer = await client.behave(
+      { text: 'metadata', parts },
+      { metadata, onTrailer: (trailer) => trailers.push(trailer) },
+    );
+    expect(answer.number).toBe(1);
+    expect(trailers[0]!.get('k')).toBe(metadata.k);
+    await expect(client.echo({}, { metadata: { k: 'v'.repeat(8189) } })).rejects.toThrow(
+      /larger than 8192 bytes/,
+    );
+  });
+
   test('the time left reaches the handler', async () => {
     const client = await open();
     const { number } = await client.behave({ text: 'time left' }, { timeoutMs: 10_000 });

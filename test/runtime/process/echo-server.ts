@@ -1,5 +1,5 @@
-/** A server process of the tests: listens on argv[2], sends its address, and does what it is told by message. */
-import { createServer, stats } from 'rdma-rpc';
+/** A server process of the tests: listens on argv[2], with the runtime options in argv[3], sends its address, and does what it is told by message. */
+import { configure, createServer, type RuntimeOptions, stats } from 'rdma-rpc';
 import { type EchoLog, echoHandlers } from '../echo-service.ts';
 import { EchoDefinition } from '../gen/echo.rdma.ts';
 
@@ -11,6 +11,7 @@ export interface Report {
   log?: EchoLog;
 }
 
+configure(JSON.parse(process.argv[3] ?? '{}') as RuntimeOptions);
 const log: EchoLog = { started: 0, aborted: [] };
 const server = createServer().add(EchoDefinition, echoHandlers(log));
 

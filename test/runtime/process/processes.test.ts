@@ -8,6 +8,7 @@ import {
   createClient,
   leaseOf,
   RpcError,
+  type RuntimeOptions,
   registerBuffer,
   Status,
   stats,
@@ -25,8 +26,8 @@ afterEach(async () => {
     if (server.child.exitCode === null && server.child.signalCode === null) await server.kill();
 });
 
-async function start(address?: string): Promise<ServerProcess> {
-  const server = await ServerProcess.start(address);
+async function start(address?: string, options?: RuntimeOptions): Promise<ServerProcess> {
+  const server = await ServerProcess.start(address, options);
   servers.push(server);
   return server;
 }
@@ -61,6 +62,34 @@ describe('two processes', () => {
     expect(there.bulkReads).toBeGreaterThan(0);
     expect(there.bulkWrites).toBeGreaterThan(0);
     expect(there.bulkReadBytes).toBeGreaterThanOrEqual(3_109_001);
+  });
+
+  test.each([1024, 2000, 16_384])(
+    'a peer whose slots hold %d bytes gets what fits them',
+    async (slotBytes) => {
+      const { client } = clientOf(await start(undefined, { slotBytes }));
+      for (const bytes of [500, 990, 1030, 2100, 8000, 8300, 20_000]) {
+        const payload = pattern(bytes, bytes);
+        const answer = await client.echo({ payload });
+        expect(Buffer.compare(answer.payload, payload)).toBe(0);
+        leaseOf(answer)?.release();
+      }
+      const metadata = { k: 'v'.repeat(900) };
+      expect((await client.behave({ text: 'metadata' }, { metadata })).number).toBe(1);
+    },
+  );
+
+  test('an arena that is full: calls wait for memory or say which option is too small', async () => {
+    const server = await start(undefined, { arenaBytes: 4 << 20 });
+    const { client } = clientOf(server);
+    const payload = new Uint8Array(1 << 20);
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => client.behave({ text: 'release', payload })),
+    );
+    expect(answers.every((answer) => answer.text === 'leased')).toBe(true);
+    const error = await caught(client.echo({ payload: new Uint8Array(6 << 20) }, { timeoutMs: 10_000 }));
+    expect(error).toMatchObject({ code: Status.RESOURCE_EXHAUSTED, message: /arenaBytes/ });
+    expect((await client.echo({ number: 2 })).number).toBe(2);
   });
 
   test('a registered buffer is registered once', async () => {

@@ -2,6 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import type { RuntimeOptions } from 'rdma-rpc';
 import type { Command, Report } from './echo-server.ts';
 
 /** Path of a compiled file of this folder. Throws with the command that makes it. */
@@ -20,8 +21,8 @@ export class ServerProcess {
     this.address = address;
   }
 
-  static async start(address = '127.0.0.1:0'): Promise<ServerProcess> {
-    const child = fork(compiled('echo-server'), [address]);
+  static async start(address = '127.0.0.1:0', options: RuntimeOptions = {}): Promise<ServerProcess> {
+    const child = fork(compiled('echo-server'), [address, JSON.stringify(options)]);
     const { address: bound } = await nextMessage<Report>(child);
     return new ServerProcess(child, bound!);
   }
