@@ -71,14 +71,34 @@ bool RemoteDevice::map_memory(std::uint32_t memory, Mapped* mapped) {
   return true;
 }
 
+namespace {
+
+// memcpy uses `rep movsb` for large copies, which some CPUs (Zen 3 and 4) carry out at 3 GB/s instead of 25
+// when the target lies 1 to 63 bytes further into its page than the source: exactly what a message's tag and
+// length in front of a page-aligned payload make of it. Copying in blocks keeps to plain loads and stores.
+void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
+  constexpr std::size_t kBlock = 128;
+  const auto ahead = (reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from)) & 4095u;
+  if (ahead > 0 && ahead < 64) {
+    for (; bytes >= kBlock; to += kBlock, from += kBlock, bytes -= kBlock) {
+      std::byte block[kBlock];
+      std::memcpy(block, from, kBlock);
+      std::memcpy(to, block, kBlock);
+    }
+  }
+  std::memcpy(to, from, bytes);
+}
+
+}  // namespace
+
 bool RemoteDevice::copy(Direction direction, const RemoteRange& remote, void* local,
                         std::size_t bytes) const {
   if (bytes == 0) return true;
   if (remote.mapped != nullptr) {
     if (direction == Direction::read) {
-      std::memcpy(local, remote.mapped, bytes);
+      copy_bytes(static_cast<std::byte*>(local), remote.mapped, bytes);
     } else {
-      std::memcpy(remote.mapped, local, bytes);
+      copy_bytes(remote.mapped, static_cast<const std::byte*>(local), bytes);
     }
     return true;
   }
