@@ -36,6 +36,11 @@ export const fabricAddressBytes = 512;
 /** Fabrics named in a hello. */
 export const fabricsMax = 16;
 
+/** Idle time after which TCP looks whether the peer's host is still there. A dead process is noticed at once, without this. */
+export const tcpKeepAliveMs = 20_000;
+/** Log lines a second of all channels and servers: a hostile peer must not fill a disk. */
+export const logLinesPerSecond = 10;
+
 /** Metadata of one message in its wire form. It shares the slot with the message. */
 export const metadataBytes = 8 * KiB;
 export const metadataEntries = 64;

@@ -131,9 +131,9 @@ export class Server implements ServerSessionListener {
       this.#turnAway(link, Status.UNAVAILABLE, 'the server is shutting down');
       return;
     }
-    if (this.#sessions.size >= this.#options.sessionsMax) {
-      const text = `there are ${this.#options.sessionsMax} sessions already (option sessionsMax of the server)`;
-      this.#turnAway(link, Status.RESOURCE_EXHAUSTED, text);
+    const full = this.#full();
+    if (full !== undefined) {
+      this.#turnAway(link, full.code, full.rawMessage);
       return;
     }
     this.#handshakes.begin(link);
@@ -147,8 +147,8 @@ export class Server implements ServerSessionListener {
         }),
       )
       .catch((error: unknown) => {
-        const message = controlText(error instanceof Error ? error.message : String(error));
-        const code = error instanceof RpcError ? error.code : Status.UNAVAILABLE;
+        const { code, rawMessage } = RpcError.from(error, Status.UNAVAILABLE);
+        const message = controlText(rawMessage);
         this.#options.log?.(`handshake with ${peer} failed: ${message}`);
         this.#turnAway(link, code, message);
       })
@@ -174,7 +174,17 @@ export class Server implements ServerSessionListener {
     if (this.#sessions.size === 0) this.#onLastSession?.();
   }
 
+  #full(): RpcError | undefined {
+    const { sessionsMax } = this.#options;
+    if (this.#sessions.size < sessionsMax) return undefined;
+    const text = `there are ${sessionsMax} sessions already (option sessionsMax of the server)`;
+    return new RpcError(Status.RESOURCE_EXHAUSTED, text);
+  }
+
   #attach(link: Link, prepared: Prepared, peer: string): void {
+    // Others may have come in while this one was shaking hands.
+    const full = this.#full();
+    if (full !== undefined) throw full;
     const session = new ServerSession(prepared.context, prepared.target, peer, this.#handlers, this);
     this.#sessions.set(session, { session, link, prepared });
     link.onEnd = (reason) => {

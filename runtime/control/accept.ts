@@ -72,7 +72,12 @@ export async function acceptOver(link: Link, side: LocalSide, attach: Attach): P
       continue;
     }
     // The client may send its first request with or before `ready`: the owner has to be there first.
-    attach(prepared, hello);
+    try {
+      attach(prepared, hello);
+    } catch (error) {
+      discardSession(prepared, message(error));
+      throw error;
+    }
     link.send({ type: 'attached', address: context.native.sessionAddress(target.session) });
     const last = await next(link);
     if (last.type === 'ready') return prepared;

@@ -1,6 +1,7 @@
 /** Opens a sideband connection to a server's address. Used by a channel. */
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { tcpKeepAliveMs } from '../limits.ts';
 import type { Address } from './address.ts';
 
 /** Opens a connection; gives up when the signal fires. */
@@ -12,7 +13,13 @@ export function socketDial(address: Address): Dial {
       const socket: Socket =
         address.kind === 'unix'
           ? connect({ path: address.path })
-          : connect({ host: address.host, port: address.port, noDelay: true });
+          : connect({
+              host: address.host,
+              port: address.port,
+              noDelay: true,
+              keepAlive: true,
+              keepAliveInitialDelay: tcpKeepAliveMs,
+            });
       const giveUp = (): void => {
         socket.destroy();
         reject(signal.reason);

@@ -1,6 +1,7 @@
 /** Listens for sideband connections on TCP or a unix socket. Used by a server, one per address. */
 import { unlinkSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
+import { tcpKeepAliveMs } from '../limits.ts';
 import { boundAddress, parseAddress } from './address.ts';
 
 function listenOn(server: Server, options: object): Promise<void> {
@@ -29,7 +30,10 @@ export class Listener {
   readonly #server: Server;
 
   constructor(onConnection: (socket: Socket) => void) {
-    this.#server = createServer({ noDelay: true }, onConnection);
+    this.#server = createServer(
+      { noDelay: true, keepAlive: true, keepAliveInitialDelay: tcpKeepAliveMs },
+      onConnection,
+    );
   }
 
   /** Returns the address that clients connect to. A socket file left by a dead process is replaced. */

@@ -215,6 +215,16 @@ describe('limits', () => {
     await channel.ready();
   });
 
+  test('handshakes at the same time do not get past it', async () => {
+    server = createServer({ sessionsMax: 2 }).add(EchoDefinition, { echo: (r) => r }) as Server;
+    const address = await server.listen('127.0.0.1:0');
+    const channels = Array.from({ length: 6 }, () => createChannel(address));
+    const results = await Promise.allSettled(channels.map((each) => each.ready()));
+    expect(results.filter((result) => result.status === 'fulfilled')).toHaveLength(2);
+    for (const each of channels) await each.close();
+    await until(() => server!.sessionCount === 0);
+  });
+
   test('calls in flight are the smaller of both wishes', async () => {
     const dial = open({ inflightMax: 3 });
     const link = dial();
