@@ -1,6 +1,6 @@
 /** The generated `decodeFrom` function: one switch over whole tags, and the literal that gives every message of the type the same shape. */
 import type { Field, Message, Oneof } from '../model/model.ts';
-import { formOf, quote, scalarForm, tagOf, wireTypeOf } from './scalar.ts';
+import { formOf, isPlainNumber, quote, scalarForm, tagOf, wireTypeOf } from './scalar.ts';
 import type { Scope } from './scope.ts';
 import { fieldType, mapKeyType, valueType } from './shape.ts';
 
@@ -32,6 +32,9 @@ function read(field: Field, end: string): string {
   const { type } = field;
   const form = formOf(type);
   const call = `$.read${form === undefined || type.kind === 'enum' ? 'Int32' : form.primitive}(source, at, ${end})`;
+  if (form !== undefined && isPlainNumber(type, form)) {
+    return `$.read${form.primitive}Number(source, at, ${end})`;
+  }
   if (type.kind !== 'scalar' || form?.type !== 'bigint') return call;
   return type.jstype === 'string'
     ? `String(${call})`

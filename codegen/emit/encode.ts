@@ -1,7 +1,7 @@
 /** The generated `encodeTo` function: straight-line code with literal tags, fields by number. */
 import type { Field, Message } from '../model/model.ts';
 import { fieldRuns } from './runs.ts';
-import { formOf, quote, scalarForm, tagBytes, wireTypeOf } from './scalar.ts';
+import { formOf, isPlainNumber, quote, scalarForm, tagBytes, wireTypeOf } from './scalar.ts';
 import type { Scope } from './scope.ts';
 
 /** Statements that put the tag at `at`; `at` itself is advanced by what follows. */
@@ -30,6 +30,9 @@ function writeValue(field: Field, value: string, skip: number, scope: Scope): st
     case 'Double':
       return `$.write${form.primitive}(sink, ${place}, ${value}, ${name})`;
     default:
+      if (form !== undefined && isPlainNumber(type, form)) {
+        return `$.write${form.primitive}Number(bytes, ${place}, ${value}, ${name})`;
+      }
       return `$.write${form?.primitive}(bytes, ${place}, ${asBigint(field, value)}, ${name})`;
   }
 }

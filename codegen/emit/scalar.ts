@@ -57,6 +57,15 @@ export function formOf(type: FieldType): ScalarForm | undefined {
   return type.kind === 'message' ? undefined : type.kind === 'enum' ? enumForm : forms[type.scalar];
 }
 
+/** A 64-bit varint with `jstype = JS_NUMBER`: it has primitives that make no bigint for small values. */
+export function isPlainNumber(type: FieldType, form: ScalarForm): boolean {
+  return (
+    type.kind === 'scalar' &&
+    type.jstype === 'number' &&
+    (form.primitive === 'Int64' || form.primitive === 'Uint64')
+  );
+}
+
 export function wireTypeOf(type: FieldType): number {
   return formOf(type)?.wireType ?? 2;
 }

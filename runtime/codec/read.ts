@@ -4,6 +4,7 @@
  * Called by generated code only, on the thread of the call.
  */
 import { joinSigned, joinUnsigned, joinZigzag } from './int64.ts';
+import { numberOfBigint } from './jstype.ts';
 import { nestingMax, varintBytesMax } from './limits.ts';
 import type { Source } from './source.ts';
 import { readUtf8 } from './text.ts';
@@ -131,6 +132,27 @@ export function readUint64(source: Source, at: number, end: number): bigint {
     return joinUnsigned(byte, 0);
   }
   return joinUnsigned(wide(source, at, end), high);
+}
+
+/** An int64 as a number (`jstype = JS_NUMBER`); no bigint is made for what 32 bits hold. */
+export function readInt64Number(source: Source, at: number, end: number): number {
+  const byte = source.bytes[at] as number;
+  if (byte < 128) {
+    source.at = at + 1;
+    return byte;
+  }
+  const lo = wide(source, at, end);
+  return high === 0 ? lo >>> 0 : numberOfBigint(source, joinSigned(lo, high));
+}
+
+export function readUint64Number(source: Source, at: number, end: number): number {
+  const byte = source.bytes[at] as number;
+  if (byte < 128) {
+    source.at = at + 1;
+    return byte;
+  }
+  const lo = wide(source, at, end);
+  return high === 0 ? lo >>> 0 : numberOfBigint(source, joinUnsigned(lo, high));
 }
 
 export function readSint64(source: Source, at: number, end: number): bigint {

@@ -5,6 +5,7 @@
  */
 import { mismatch } from './error.ts';
 import { highHalf, lowHalf, splitSigned, splitUnsigned, zigzag } from './int64.ts';
+import { bigintOfNumber } from './jstype.ts';
 import { holesMax, type Sink } from './sink.ts';
 import { writeShortAscii, writeUtf8 } from './text.ts';
 
@@ -68,6 +69,17 @@ export function writeInt64(bytes: Uint8Array, at: number, value: bigint, field: 
 export function writeUint64(bytes: Uint8Array, at: number, value: bigint, field: string): number {
   splitUnsigned(value, field);
   return writeVarint64(bytes, at, lowHalf(), highHalf());
+}
+
+/** An int64 given as a number (`jstype = JS_NUMBER`); no bigint is made for what 32 bits hold. */
+export function writeInt64Number(bytes: Uint8Array, at: number, value: number, field: string): number {
+  if (value === value >>> 0) return writeVarint(bytes, at, value);
+  return writeInt64(bytes, at, bigintOfNumber(value, field), field);
+}
+
+export function writeUint64Number(bytes: Uint8Array, at: number, value: number, field: string): number {
+  if (value === value >>> 0) return writeVarint(bytes, at, value);
+  return writeUint64(bytes, at, bigintOfNumber(value, field), field);
 }
 
 export function writeSint64(bytes: Uint8Array, at: number, value: bigint, field: string): number {
