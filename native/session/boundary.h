@@ -1,5 +1,5 @@
-// The words that JS and native code exchange through shared arrays: the mirror of runtime/native.ts, where each is described.
-// A test compares the two files through NativeModule.boundary().
+// The words that JS and native code exchange through shared arrays: the mirror of runtime/native.ts, where
+// each is described. A test compares the two files through NativeModule.boundary().
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// A first-in first-out queue of fixed capacity: the waiting lines of the session never allocate once it stands.
+// A first-in first-out queue of fixed capacity: the waiting lines of the session never allocate once it
+// stands.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +27,16 @@ class BoundedQueue {
   void pop() {
     head_ = head_ + 1 == items_.size() ? 0 : head_ + 1;
     --count_;
+  }
+  template <class Predicate>
+  void erase_if(Predicate&& gone) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (gone(at(i))) continue;
+      if (kept != i) at(kept) = std::move(at(i));
+      ++kept;
+    }
+    count_ = kept;
   }
   /// Removes one from the middle, keeping the order of the rest.
   void erase(std::size_t index) {

@@ -1,6 +1,6 @@
-// The two call tables of a session: what the client half and the server half know of each call slot. The slot is part of
-// the call word on the wire, so an index from the peer is checked once and then trusted.
-// Read and written by Session (client_calls.cc, server_calls.cc) on the context's thread.
+// The two call tables of a session: what the client half and the server half know of each call slot. The slot
+// is part of the call word on the wire, so an index from the peer is checked once and then trusted. Read and
+// written by Session (client_calls.cc, server_calls.cc) on the context's thread.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 namespace rdma_rpc::session {
 
 enum class ClientState : std::uint8_t {
-  idle,       ///< free, or never used
-  given_up,   ///< free; its last call was cancelled, so one late response may still come
-  active,     ///< request submitted
-  leaving,    ///< cancelled with memory exposed: waits for the peer's last word
-  revoking,   ///< result known: waits for its windows to be invalid
+  idle,      ///< free, or never used
+  given_up,  ///< free; its last call was cancelled, so one late response may still come
+  active,    ///< request submitted
+  leaving,   ///< cancelled with memory exposed: waits for the peer's last word
+  revoking,  ///< result known: waits for its windows to be invalid
 };
 
 /// What only a call with exposed memory needs. `windows` holds those still valid.
@@ -30,6 +30,7 @@ struct ClientBulk {
   std::uint32_t sink_rkey = 0;
   std::uint32_t sink_capacity = 0;
   bool sink_asked = false;     ///< the peer may ask once
+  bool late_may_come = false;  ///< the call is given up: a response to it is late, not wrong
   std::size_t issued = 0;      ///< of `windows`: invalidations posted
   std::uint32_t revoking = 0;  ///< of those: not completed
   // the request frame, while it waits for room to bind (deferred)
@@ -51,11 +52,11 @@ struct ClientCall {
 
 enum class ServerState : std::uint8_t {
   idle,
-  waiting,     ///< bulk request: waits for arena memory
-  fetching,    ///< bulk request: READs in progress
-  running,     ///< handed to JS
-  asking,      ///< large response: waits for the client's sink
-  writing,     ///< large response: WRITEs in progress; idle again as soon as the response is on its way
+  waiting,   ///< bulk request: waits for arena memory
+  fetching,  ///< bulk request: READs in progress
+  running,   ///< handed to JS
+  asking,    ///< large response: waits for the client's sink
+  writing,   ///< large response: WRITEs in progress; idle again as soon as the response is on its way
 };
 
 struct ServerBulk {

@@ -12,8 +12,8 @@ using boundary::Event;
 using boundary::EvKind;
 
 namespace {
-// A session number is a place and the count of sessions that have been there, so that a late answer of JS to a dead session
-// cannot reach the one that took its place. 31 bits, as both live in Int32 words.
+// A session number is a place and the count of sessions that have been there, so that a late answer of JS to
+// a dead session cannot reach the one that took its place. 31 bits, as both live in Int32 words.
 constexpr std::uint32_t kPlaceBits = 12;
 constexpr std::uint32_t kPlaces = 1u << kPlaceBits;
 constexpr std::uint32_t kEpochMask = (1u << (31 - kPlaceBits)) - 1;
@@ -42,12 +42,13 @@ std::unique_ptr<Context> Context::open(std::shared_ptr<fabric::Device> device, c
   context->submissions_.resize(std::size_t{kSubmissionsMax} * sub::words);
   context->event_words_.resize(std::size_t{kEventsMax} * ev::words);
   context->free_slots_.resize(options.send_slots);
-  context->slots_ = std::make_unique<SendSlots>(std::move(memory), std::move(region), options.send_slots, stride,
-                                                context->control_.data(), context->free_slots_.data());
+  context->slots_ =
+      std::make_unique<SendSlots>(std::move(memory), std::move(region), options.send_slots, stride,
+                                  context->control_.data(), context->free_slots_.data());
   context->events_ = std::make_unique<EventQueue>(context->event_words_.data());
-  context->shared_.reset(new Shared{dev, *context->cq_, *context->arena_, *context->mr_cache_, *context->windows_,
-                                    *context->slots_, *context->events_, context->predictor_, context->stats_,
-                                    options.slot_bytes});
+  context->shared_.reset(new Shared{
+      dev, *context->cq_, *context->arena_, *context->mr_cache_, *context->windows_, *context->slots_,
+      *context->events_, context->predictor_, context->stats_, options.slot_bytes, options.counters_start});
   Context* self = context.get();
   context->mr_cache_->on_evict([self](std::uint64_t key) { self->emit_evicted(key); });
   return context;
@@ -99,10 +100,12 @@ std::uint32_t Context::progress(std::uint64_t now_ns) {
       if (place.session != nullptr && place.session->check_patience()) impatient_ = true;
     }
   }
+  // First, so that a call on a session which is about to end fails before its SESSION_DOWN.
+  consume_submissions();
   if (shared_->memory_waiters.size() != 0) retry_memory();
   events_->fill();
-  // A completion makes at most two events that must be in this batch (the end of a bulk and its memory), and only what is in it may
-  // refer to a receive slot.
+  // A completion makes at most two events that must be in this batch (the end of a bulk and its memory), and
+  // only what is in it may refer to a receive slot.
   fabric::Wc completions[kEventsMax];
   const std::size_t room = events_->room() / 2;
   const std::size_t count = room == 0 ? 0 : cq_->poll({completions, room});
@@ -134,7 +137,8 @@ void Context::retire_events() {
       places_[number & (kPlaces - 1)].session.reset();
       --session_count_;
     } else if (words[ev::reserved] != 0) {
-      if (Session* session = find(number)) session->recycle(static_cast<std::uint32_t>(words[ev::reserved] - 1));
+      if (Session* session = find(number))
+        session->recycle(static_cast<std::uint32_t>(words[ev::reserved] - 1));
     }
   }
 }

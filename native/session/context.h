@@ -1,6 +1,7 @@
-// All sessions of one JS thread on one device: the shared arrays, the completion queue, arena, registration cache and send slots, and
-// the turn that moves everything. The binding gives it time and hands its events to JS; the native tests do the same without JS.
-// One thread owns a context for its whole life; nothing here is shared between threads.
+// All sessions of one JS thread on one device: the shared arrays, the completion queue, arena, registration
+// cache and send slots, and the turn that moves everything. The binding gives it time and hands its events to
+// JS; the native tests do the same without JS. One thread owns a context for its whole life; nothing here is
+// shared between threads.
 //
 // A turn:  progress() → (events? JS reads them, submits) → finish_turn()
 #pragma once
@@ -23,11 +24,14 @@ struct ContextOptions {
   std::uint32_t send_slots = 256;
   memory::ArenaOptions arena;
   memory::MrCacheOptions mr_cache;
+  /// Where sequence numbers, generations and tokens begin: tests begin just below the wrap.
+  std::uint32_t counters_start = 0;
 };
 
 class Context {
  public:
-  /// Null, with the reason in `error`, when the device refuses a resource. The device may be shared with other contexts of this thread.
+  /// Null, with the reason in `error`, when the device refuses a resource. The device may be shared with
+  /// other contexts of this thread.
   static std::unique_ptr<Context> open(std::shared_ptr<fabric::Device> device, const ContextOptions& options,
                                        std::string* error);
   ~Context();
@@ -47,7 +51,8 @@ class Context {
   std::uint32_t progress(std::uint64_t now_ns);
   /// The events array is being read: what comes up meanwhile waits.
   void begin_callback();
-  /// JS is done with the events (if there were any): receives are posted again, submissions sent. True: call progress() again at once.
+  /// JS is done with the events (if there were any): receives are posted again, submissions sent. True: call
+  /// progress() again at once.
   bool finish_turn();
   /// Sends what JS has staged, at any time.
   void flush();
@@ -61,7 +66,9 @@ class Context {
   Session* find(std::uint32_t number);
   std::uint32_t session_count() const { return session_count_; }
   /// Called right before a session's receive slab goes away: views of it must be dropped now.
-  void on_session_gone(std::function<void(std::uint32_t number)> callback) { on_session_gone_ = std::move(callback); }
+  void on_session_gone(std::function<void(std::uint32_t number)> callback) {
+    on_session_gone_ = std::move(callback);
+  }
 
   void emit_evicted(std::uint64_t key);
   fabric::Device& device() { return *device_; }

@@ -1,5 +1,6 @@
-// Remote rights that last one call: windows bound to the memory of a call, and what keeps that memory in place meanwhile.
-// Used by the client half of a session; the pool belongs to the context. On the context's thread.
+// Remote rights that last one call: windows bound to the memory of a call, and what keeps that memory in
+// place meanwhile. Used by the client half of a session; the pool belongs to the context. On the context's
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,8 @@ class WindowPool {
   std::vector<std::unique_ptr<fabric::MemoryWindow>> free_;
 };
 
-/// A piece of application or arena memory that a call uses, with what holds it: an arena block or a registration.
+/// A piece of application or arena memory that a call uses, with what holds it: an arena block or a
+/// registration.
 struct Piece {
   std::uint64_t addr = 0;
   std::uint32_t length = 0;

@@ -1,5 +1,5 @@
-// Every limit and default of the native layers above the fabric, each with its reason. runtime/limits.ts is the same file for
-// TypeScript; what both sides need travels in NativeOptions and SessionOptions.
+// Every limit and default of the native layers above the fabric, each with its reason. runtime/limits.ts is
+// the same file for TypeScript; what both sides need travels in NativeOptions and SessionOptions.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,11 @@ inline constexpr std::uint32_t kInflightLimit = 4096;
 
 /// Receives posted beyond the calls in flight, for cancels, sinks and credits.
 inline constexpr std::uint32_t kControlReceives = 16;
-/// Credits that requests and responses leave for control frames, so that a full window can still be cancelled.
+/// Credits that requests and responses leave for control frames, so that a full window can still be
+/// cancelled.
 inline constexpr std::uint32_t kControlCredits = 8;
-/// Of these, what only a CREDIT frame may use: with it, two sides that owe each other credits cannot both be stuck.
+/// Of these, what only a CREDIT frame may use: with it, two sides that owe each other credits cannot both be
+/// stuck.
 inline constexpr std::uint32_t kCreditFrameCredits = 2;
 
 /// Pieces of one bulk message. A longer gather list is copied into one piece (docs/WIRE.md).
@@ -23,13 +25,14 @@ inline constexpr std::uint32_t kPiecesMax = 30;
 /// Spare bytes before the payload of every slot: header and extensions of any frame without pieces fit.
 inline constexpr std::uint32_t kSlotHeadroom = 64;
 
-/// One READ or WRITE work request of a bulk transfer. Large enough to reach full bandwidth, small enough that other calls
-/// of the session get in between.
+/// One READ or WRITE work request of a bulk transfer. Large enough to reach full bandwidth, small enough that
+/// other calls of the session get in between.
 inline constexpr std::uint32_t kChunkBytes = 512 * 1024;
 /// Bytes of READ and WRITE that a session posts per turn of the loop: on shm the post is the copy.
 inline constexpr std::uint32_t kBulkBytesPerTurn = 4 * 1024 * 1024;
 
-/// Depth of the send queue, and how often an inline send asks for a completion (the queue must hold two such spans).
+/// Depth of the send queue, and how often an inline send asks for a completion (the queue must hold two such
+/// spans).
 inline constexpr std::uint32_t kSendQueueDepth = 512;
 inline constexpr std::uint32_t kSignalEvery = 64;
 /// Work requests prepared before one post (one doorbell).
@@ -41,8 +44,8 @@ inline constexpr std::uint32_t kEventsMax = 32;
 /// Submissions that JS may stage before it must flush.
 inline constexpr std::uint32_t kSubmissionsMax = 64;
 
-/// How long a cancelled call with exposed memory waits for the peer's last word before its windows are revoked by force, and
-/// how long that may take before the queue pair goes to ERR.
+/// How long a cancelled call with exposed memory waits for the peer's last word before its windows are
+/// revoked by force, and how long that may take before the queue pair goes to ERR.
 inline constexpr std::uint64_t kSettleGraceNs = 50'000'000;
 
 /// Bulk transfers that may wait for arena memory, per context; one more is refused.

@@ -1,5 +1,5 @@
-// Guesses how large a method's next response will be, so that a request can carry the sink for it and the server need not ask.
-// Owned by the context, called by its sessions on the context's thread.
+// Guesses how large a method's next response will be, so that a request can carry the sink for it and the
+// server need not ask. Owned by the context, called by its sessions on the context's thread.
 #pragma once
 
 #include <array>
@@ -23,7 +23,8 @@ class ResponsePredictor {
     }
     if (bulk && bytes > entry.bytes) entry.bytes = bytes;
     // Forget slowly: a sink offered in vain costs a bind and an invalidate, one asked for costs a round trip.
-    else entry.bytes -= entry.bytes / 8 + (entry.bytes < 8 ? entry.bytes : 0);
+    else
+      entry.bytes -= entry.bytes / 8 + (entry.bytes < 8 ? entry.bytes : 0);
     if (entry.bytes < kForget) entry.bytes = 0;
   }
 

@@ -9,10 +9,21 @@ using fabric::Opcode;
 using fabric::SendWr;
 using fabric::Sge;
 
-SendQueue::SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabilities, SendSlots& slots, Stats& stats,
-                     std::uint64_t wr_id_base, std::uint32_t inflight_max, std::uint32_t credits)
-    : qp_(qp), capabilities_(capabilities), slots_(slots), stats_(stats), wr_id_base_(wr_id_base), credits_(credits),
-      credits_max_(credits), owed_threshold_(credits / 2), waiting_(std::size_t{inflight_max} * 2 + 16),
+SendQueue::SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabilities, SendSlots& slots,
+                     Stats& stats, std::uint64_t wr_id_base, std::uint32_t inflight_max,
+                     std::uint32_t credits, std::uint32_t sequence)
+    : qp_(qp),
+      capabilities_(capabilities),
+      slots_(slots),
+      stats_(stats),
+      wr_id_base_(wr_id_base),
+      credits_(credits),
+      credits_max_(credits),
+      owed_threshold_(credits / 2),
+      peer_credits_(credits),
+      sequence_(sequence),
+      retired_(sequence),
+      waiting_(std::size_t{inflight_max} * 2 + 16),
       // A call has at most a cancel, a sink and a sink request in the line at once.
       waiting_control_(std::size_t{inflight_max} * 3 + 16) {}
 
@@ -38,13 +49,26 @@ void SendQueue::set_sges(SendWr& wr, std::span<const Sge> sges) {
   wr.sges = {own.data(), sges.size()};
 }
 
+/// What is owed, as much of it as a header can say.
+std::uint16_t SendQueue::pay_credits() {
+  const std::uint32_t credits = std::min<std::uint32_t>(owed_, 0xffff);
+  owed_ -= credits;
+  peer_credits_ += credits;
+  return static_cast<std::uint16_t>(credits);
+}
+
+/// Owed credits ride on frames; they get one of their own when half the peer's window hangs on them, or when
+/// the peer can send nothing more: receives may be held by requests that wait for memory, so that half is
+/// never owed.
+bool SendQueue::credits_due() const {
+  return owed_ >= owed_threshold_ || (owed_ != 0 && peer_credits_ <= kControlCredits);
+}
+
 void SendQueue::prepare_frame(const Outgoing& frame) {
   wire::Header header;
   std::memcpy(&header, frame.start, sizeof header);
-  const std::uint32_t credits = std::min<std::uint32_t>(owed_, 0xffff);
-  header.credits = static_cast<std::uint16_t>(credits);
+  header.credits = pay_credits();
   std::memcpy(frame.start, &header, sizeof header);
-  owed_ -= credits;
   --credits_;
 
   const bool inlined = frame.bytes <= capabilities_.max_inline;
@@ -60,9 +84,7 @@ void SendQueue::prepare_frame(const Outgoing& frame) {
 
 void SendQueue::prepare_control(const Control& control) {
   wire::Header header = control.header;
-  const std::uint32_t credits = std::min<std::uint32_t>(owed_, 0xffff);
-  header.credits = static_cast<std::uint16_t>(credits);
-  owed_ -= credits;
+  header.credits = pay_credits();
   --credits_;
   ++stats_.inline_sends;
   SendWr& wr = prepare(Opcode::send, {}, false, nullptr);
@@ -76,13 +98,14 @@ void SendQueue::prepare_control(const Control& control) {
   set_sges(wr, {&sge, 1});
 }
 
-void SendQueue::send(const Outgoing& frame) {
+bool SendQueue::send(const Outgoing& frame) {
   if (waiting_.empty() && waiting_control_.empty() && may_send(kControlCredits)) {
     prepare_frame(frame);
   } else if (!waiting_.push(frame)) {
-    // Calls in flight bound this line; a frame too many is one that nobody waits for.
     slots_.give_back(frame.slot);
+    return false;
   }
+  return true;
 }
 
 bool SendQueue::send_control(const wire::Header& header, const wire::Sink* sink) {
@@ -133,9 +156,9 @@ void SendQueue::move_up() {
 
 bool SendQueue::post() {
   if (!waiting_.empty() || !waiting_control_.empty()) move_up();
-  // Owed credits ride on frames; they get one of their own when half the peer's window hangs on them.
-  if (owed_ >= owed_threshold_ && may_send(0)) {
-    prepare_control({wire::Header{static_cast<std::uint8_t>(wire::FrameType::credit), 0, 0, 0, 0, 0}, {}, false});
+  if (credits_due() && may_send(0)) {
+    prepare_control(
+        {wire::Header{static_cast<std::uint8_t>(wire::FrameType::credit), 0, 0, 0, 0, 0}, {}, false});
     ++stats_.credit_frames;
   }
   if (prepared_ != 0) post_prepared();

@@ -1,8 +1,9 @@
-// The sending half of a session: work requests prepared one by one and posted with one doorbell, the two windows that
-// bound them (room in the send queue, credits for the peer's receives), and the frames that wait for either.
-// Owned and called by Session on the context's thread.
+// The sending half of a session: work requests prepared one by one and posted with one doorbell, the two
+// windows that bound them (room in the send queue, credits for the peer's receives), and the frames that wait
+// for either. Owned and called by Session on the context's thread.
 //
-// The two windows are separate because a send's completion and the peer's credit for it come in no fixed order.
+// The two windows are separate because a send's completion and the peer's credit for it come in no fixed
+// order.
 #pragma once
 
 #include <array>
@@ -44,11 +45,15 @@ class SendQueue {
   };
 
   SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabilities, SendSlots& slots, Stats& stats,
-            std::uint64_t wr_id_base, std::uint32_t inflight_max, std::uint32_t credits);
+            std::uint64_t wr_id_base, std::uint32_t inflight_max, std::uint32_t credits,
+            std::uint32_t sequence);
 
-  /// Sends the frame now, or as soon as credits and room allow. The slot is given back when the fabric is done with it.
-  void send(const Outgoing& frame);
-  /// Sends a control frame; it overtakes waiting data frames, never other control frames. False: the line is full (a protocol error).
+  /// Sends the frame now, or as soon as credits and room allow. The slot is given back when the fabric is
+  /// done with it. False: the line is full, which the calls in flight of a peer that returns credits never
+  /// bring about.
+  bool send(const Outgoing& frame);
+  /// Sends a control frame; it overtakes waiting data frames, never other control frames. False: the line is
+  /// full (a protocol error).
   bool send_control(const wire::Header& header, const wire::Sink* sink);
 
   /// Room for `count` work requests, at most kPostBatch.
@@ -56,7 +61,8 @@ class SendQueue {
     if (prepared_ + count > kPostBatch) post_prepared();
     return prepared_ + count <= kPostBatch && sequence_ - retired_ + count <= kSendQueueDepth - 2;
   }
-  /// Room for `count` binds and a frame, with nothing before them unposted: a bound key exists only once its bind is posted.
+  /// Room for `count` binds and a frame, with nothing before them unposted: a bound key exists only once its
+  /// bind is posted.
   bool can_bind(std::uint32_t count) {
     post_prepared();
     return prepared_ == 0 && room(count + 1);
@@ -68,12 +74,14 @@ class SendQueue {
   void read(const fabric::Sge& into, std::uint64_t remote_addr, std::uint32_t rkey, Done done);
   void write(std::span<const fabric::Sge> from, std::uint64_t remote_addr, std::uint32_t rkey);
 
-  /// Rings the doorbell for all that was prepared, after moving waiting frames up. Returns true while something prepared is still
-  /// not posted, so that the caller comes back.
+  /// Rings the doorbell for all that was prepared, after moving waiting frames up. Returns true while
+  /// something prepared is still not posted, so that the caller comes back.
   bool post();
 
   /// Receives posted again here: credits the peer gets with the next frame.
   void owe_credits(std::uint32_t count) { owed_ += count; }
+  /// A frame came in, which cost the peer a credit. False: it had none.
+  bool count_received() { return peer_credits_-- != 0; }
   /// Credits that came with a frame. False: more than the peer can have.
   bool add_credits(std::uint32_t count) {
     credits_ += count;
@@ -96,8 +104,8 @@ class SendQueue {
 
   /// Removes the waiting request frame of this call, if it waits: it has not been and will not be sent.
   bool withdraw(std::uint32_t call);
-  /// The queue pair is in ERR: drops what was never posted, calling `f(call)` for each request frame among it, and posts the last
-  /// request, whose completion says that the queue is empty.
+  /// The queue pair is in ERR: drops what was never posted, calling `f(call)` for each request frame among
+  /// it, and posts the last request, whose completion says that the queue is empty.
   template <class F>
   void drain(F&& f) {
     for (std::size_t i = 0; i < prepared_; ++i) {
@@ -135,6 +143,8 @@ class SendQueue {
   bool may_send(std::uint32_t credits_left) { return credits_ > credits_left && room(1); }
   fabric::SendWr& prepare(fabric::Opcode opcode, Record record, bool signaled, const std::byte* frame);
   void set_sges(fabric::SendWr& wr, std::span<const fabric::Sge> sges);
+  std::uint16_t pay_credits();
+  bool credits_due() const;
   void prepare_frame(const Outgoing& frame);
   void prepare_control(const Control& control);
   void move_up();
@@ -149,7 +159,8 @@ class SendQueue {
 
   std::uint32_t credits_, credits_max_;
   std::uint32_t owed_ = 0, owed_threshold_;
-  std::uint32_t sequence_ = 0, retired_ = 0;  ///< counts of requests prepared and completed
+  std::uint32_t peer_credits_;        ///< the peer's, those on their way to it included
+  std::uint32_t sequence_, retired_;  ///< counts of requests prepared and completed
   std::uint32_t unsignaled_ = 0;
 
   std::array<Record, kSendQueueDepth> records_;

@@ -1,5 +1,6 @@
-// The send slots of a context: registered memory in which JS encodes messages, and the stack of free slots that JS pops
-// from. Owned by the context, used by its sessions and (through shared arrays) by JS; all on the context's thread.
+// The send slots of a context: registered memory in which JS encodes messages, and the stack of free slots
+// that JS pops from. Owned by the context, used by its sessions and (through shared arrays) by JS; all on the
+// context's thread.
 #pragma once
 
 #include <cstddef>
@@ -18,17 +19,27 @@ class SendSlots {
   /// `control` and `free_stack` are the shared arrays; free_stack has room for `count` numbers.
   SendSlots(std::unique_ptr<fabric::HostMemory> memory, std::unique_ptr<fabric::MemoryRegion> region,
             std::uint32_t count, std::uint32_t stride, std::int32_t* control, std::int32_t* free_stack)
-      : memory_(std::move(memory)), region_(std::move(region)), count_(count), stride_(stride), control_(control),
+      : memory_(std::move(memory)),
+        region_(std::move(region)),
+        count_(count),
+        stride_(stride),
+        control_(control),
         free_stack_(free_stack) {
-    // The lowest number ends on top of the stack: the same few slots are used again and again, and stay in the cache.
+    // The lowest number ends on top of the stack: the same few slots are used again and again, and stay in
+    // the cache.
     for (std::uint32_t i = 0; i < count; ++i) free_stack_[i] = static_cast<std::int32_t>(count - 1 - i);
     control_[boundary::ctl::free_slots] = static_cast<std::int32_t>(count);
   }
 
-  /// The stride keeps slot starts out of one cache set: a power of two would put the headers of all slots into the same few lines.
-  static std::uint32_t stride_for(std::uint32_t slot_bytes) { return kSlotHeadroom + ((slot_bytes + 63) & ~63u); }
+  /// The stride keeps slot starts out of one cache set: a power of two would put the headers of all slots
+  /// into the same few lines.
+  static std::uint32_t stride_for(std::uint32_t slot_bytes) {
+    return kSlotHeadroom + ((slot_bytes + 63) & ~63u);
+  }
 
-  std::byte* payload(std::uint32_t slot) { return memory_->data() + std::size_t{slot} * stride_ + kSlotHeadroom; }
+  std::byte* payload(std::uint32_t slot) {
+    return memory_->data() + std::size_t{slot} * stride_ + kSlotHeadroom;
+  }
   std::uint32_t lkey() const { return region_->lkey(); }
   std::uint32_t count() const { return count_; }
   std::uint32_t stride() const { return stride_; }

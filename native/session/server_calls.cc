@@ -1,5 +1,5 @@
-// The server half of a session: requests in (their bulk fetched by READ), responses out (their bulk placed by WRITE). The
-// server exposes no memory; it moves the data, so it decides the pace. See session.h.
+// The server half of a session: requests in (their bulk fetched by READ), responses out (their bulk placed by
+// WRITE). The server exposes no memory; it moves the data, so it decides the pace. See session.h.
 #include <algorithm>
 
 #include "session/session.h"
@@ -17,7 +17,8 @@ constexpr std::uint32_t kDeadlineExceeded = 4;
 constexpr std::uint32_t kResourceExhausted = 8;
 }  // namespace
 
-// --- requests in ----------------------------------------------------------------------------------------------------
+// --- requests in
+// ----------------------------------------------------------------------------------------------------
 
 void Session::on_request(const wire::Frame& frame, const std::byte* data, std::uint32_t receive_slot) {
   const wire::Header& header = frame.header;
@@ -53,6 +54,7 @@ void Session::on_request(const wire::Frame& frame, const std::byte* data, std::u
     shared_.events.emit(event);
     return;
   }
+  call.state = ServerState::waiting;  // JS knows nothing of it yet
   call.timeout_us = header.timeout_us;
   call.arrived_ns = shared_.now_ns;
   call.bulk = std::make_unique<ServerBulk>();
@@ -68,7 +70,8 @@ void Session::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, cons
   bulk.held_receive = static_cast<std::int32_t>(receive_slot);
   std::uint64_t sum = 0;
   for (std::uint32_t i = 0; i < frame.piece_count; ++i) {
-    // Read once more than the parser did: the peer may have changed them since, so the sum is checked on what is used.
+    // Read once more than the parser did: the peer may have changed them since, so the sum is checked on what
+    // is used.
     bulk.remote.push_back(wire::piece_at(data, frame, i));
     if (bulk.remote.back().length == 0) return protocol_error("piece of no bytes");
     sum += bulk.remote.back().length;
@@ -77,7 +80,8 @@ void Session::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, cons
   if (call.invalidate_rkey == 0) call.invalidate_rkey = bulk.remote[0].rkey;
   if (bulk.total > options_.max_message_bytes) {
     return refuse(slot, kResourceExhausted, false,
-                  "request of " + std::to_string(bulk.total) + " bytes exceeds the server's maxMessageBytes (" +
+                  "request of " + std::to_string(bulk.total) +
+                      " bytes exceeds the server's maxMessageBytes (" +
                       std::to_string(options_.max_message_bytes) + ")");
   }
   if (bulk.total > shared_.arena.largest()) {
@@ -86,9 +90,9 @@ void Session::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, cons
                       std::to_string(shared_.arena.largest()) + ")");
   }
   if (start_fetch(slot)) return;
-  call.state = ServerState::waiting;
   if (!shared_.memory_waiters.push({number_, frame.header.call, false})) {
-    refuse(slot, kResourceExhausted, false, "too many requests wait for arena memory; raise the server's arenaBytes");
+    refuse(slot, kResourceExhausted, false,
+           "too many requests wait for arena memory; raise the server's arenaBytes");
   }
 }
 
@@ -127,8 +131,10 @@ void Session::deliver_fetched(std::uint32_t slot) {
   Event event = bulk.request;
   if (call.timeout_us != 0) {
     const std::uint64_t waited_us = (shared_.now_ns - call.arrived_ns) / 1000;
-    if (waited_us >= call.timeout_us) return refuse(slot, kDeadlineExceeded, false, "deadline passed while the request was fetched");
-    event.word[ev::timeout_us] = static_cast<std::int32_t>(call.timeout_us - static_cast<std::uint32_t>(waited_us));
+    if (waited_us >= call.timeout_us)
+      return refuse(slot, kDeadlineExceeded, false, "deadline passed while the request was fetched");
+    event.word[ev::timeout_us] =
+        static_cast<std::int32_t>(call.timeout_us - static_cast<std::uint32_t>(waited_us));
   }
   event.word[ev::region] = static_cast<std::int32_t>(bulk.block);
   event.word[ev::offset] = 0;
@@ -148,6 +154,7 @@ void Session::on_cancel(const wire::Header& header) {
     case ServerState::writing:
       return;
     case ServerState::waiting:
+      forget_waiters(header.call);
       return refuse(slot, header.method, false, "");
     case ServerState::fetching:
       call.cancelled = true;
@@ -168,7 +175,8 @@ void Session::on_cancel(const wire::Header& header) {
   }
 }
 
-// --- responses out --------------------------------------------------------------------------------------------------
+// --- responses out
+// --------------------------------------------------------------------------------------------------
 
 void Session::submit_response(const std::int32_t* words) {
   const auto word = static_cast<std::uint32_t>(words[sub::call]);
@@ -182,18 +190,24 @@ void Session::submit_response(const std::int32_t* words) {
   ServerCall& call = server_calls_[slot];
   const std::int32_t method = words[sub::method];
   const std::uint8_t flags = (method & boundary::kNotRun) != 0 ? wire::not_run : 0;
-  const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response), flags, 0, word,
-                            static_cast<std::uint32_t>(method & 0xff), 0};
+  const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response),
+                            flags,
+                            0,
+                            word,
+                            static_cast<std::uint32_t>(method & 0xff),
+                            0};
   const auto metadata_bytes = static_cast<std::uint32_t>(words[sub::metadata_bytes]);
-  // Idle before the frame is on the wire: the client's next request on this slot may come before our completion does.
+  // Idle before the frame is on the wire: the client's next request on this slot may come before our
+  // completion does.
   call.state = ServerState::idle;
   send_message(send_slot, header, nullptr, metadata_bytes,
-               metadata_bytes + static_cast<std::uint32_t>(words[sub::message_bytes]), call.invalidate_rkey, {});
+               metadata_bytes + static_cast<std::uint32_t>(words[sub::message_bytes]), call.invalidate_rkey,
+               {});
 }
 
 std::int32_t Session::submit_bulk_response(const BulkSubmission& submission) {
   const std::uint32_t slot = wire::call_slot(submission.call);
-  std::uint32_t token = shared_.next_token++;
+  std::uint32_t token = shared_.take_token();
   const auto result = static_cast<std::int32_t>(token);
   if (state_ != SessionState::ready || slot >= options_.inflight_max ||
       server_calls_[slot].state != ServerState::running ||
@@ -207,9 +221,22 @@ std::int32_t Session::submit_bulk_response(const BulkSubmission& submission) {
   Reason reason;
   if (!collect_pieces(submission, bulk->pieces, reason)) return -static_cast<std::int32_t>(reason);
   for (const Piece& piece : bulk->pieces) bulk->total += piece.length;
+  if (bulk->total == 0) {  // nothing to write: the frame is all there is
+    emit_sent(token);
+    const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response),
+                              0,
+                              0,
+                              submission.call,
+                              submission.method & 0xff,
+                              0};
+    call.state = ServerState::idle;
+    send_message(submission.slot, header, nullptr, submission.metadata_bytes, submission.metadata_bytes,
+                 call.invalidate_rkey, {});
+    return result;
+  }
   bulk->token = token;
   bulk->slot = static_cast<std::int32_t>(submission.slot);
-  bulk->status = submission.method;
+  bulk->status = submission.method & 0xff;
   bulk->metadata_bytes = submission.metadata_bytes;
   call.bulk = std::move(bulk);
   if (call.has_sink && call.sink.length >= call.bulk->total) {
@@ -250,8 +277,12 @@ void Session::send_written_response(std::uint32_t slot) {
   const wire::Written written{bulk.total, 0};
   std::memmove(payload + sizeof written, payload, bulk.metadata_bytes);
   std::memcpy(payload, &written, sizeof written);
-  const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response), wire::written, 0,
-                            wire::call_word(slot, call.generation), bulk.status, 0};
+  const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response),
+                            wire::written,
+                            0,
+                            wire::call_word(slot, call.generation),
+                            bulk.status,
+                            0};
   std::uint32_t index = 0;
   while (index < finishing_.size() && finishing_[index] != nullptr) ++index;
   if (index == finishing_.size()) finishing_.emplace_back();
@@ -275,23 +306,32 @@ void Session::end_response(ServerBulk& bulk) {
   emit_sent(bulk.token);
 }
 
-/// Answers without JS, or after it: a refusal, a cancel that must be confirmed. No answer where nobody waits for one.
+/// Answers without JS, or after it: a refusal, a cancel that must be confirmed. No answer where nobody waits
+/// for one.
 void Session::refuse(std::uint32_t slot, std::uint32_t status, bool ran, const std::string& text) {
   ServerCall& call = server_calls_[slot];
   const bool cancel = text.empty();
   end_server_call(call);
   if (cancel && !call.exposed) return;
   const std::uint8_t flags = ran ? 0 : wire::not_run;
-  const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response), flags, 0,
-                            wire::call_word(slot, call.generation), status, 0};
+  const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response),
+                            flags,
+                            0,
+                            wire::call_word(slot, call.generation),
+                            status,
+                            0};
   const std::int32_t send_slot = shared_.slots.take();
   if (send_slot < 0) {  // all slots are with JS: the status alone, the client invalidates by itself
-    if (!send_->send_control(header, nullptr)) protocol_error("control frames pile up: the peer returns no credits");
+    if (!send_->send_control(header, nullptr))
+      protocol_error("control frames pile up: the peer returns no credits");
     return;
   }
   const std::uint32_t bytes = static_cast<std::uint32_t>(std::min(text.size(), kErrorTextMax));
   std::memcpy(shared_.slots.payload(static_cast<std::uint32_t>(send_slot)), text.data(), bytes);
-  send_message(static_cast<std::uint32_t>(send_slot), header, nullptr, 0, bytes, call.invalidate_rkey, {});
+  // A client that waited long for the answer to its cancel has invalidated its keys itself: naming one would
+  // break the queue pair.
+  send_message(static_cast<std::uint32_t>(send_slot), header, nullptr, 0, bytes,
+               cancel ? 0 : call.invalidate_rkey, {});
 }
 
 void Session::end_server_call(ServerCall& call) {
@@ -308,7 +348,8 @@ void Session::end_server_call(ServerCall& call) {
   call.bulk.reset();
 }
 
-// --- bulk transfers -------------------------------------------------------------------------------------------------
+// --- bulk transfers
+// -------------------------------------------------------------------------------------------------
 
 bool Session::move_transfers() {
   std::uint32_t budget = kBulkBytesPerTurn;

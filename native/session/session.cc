@@ -17,10 +17,16 @@ constexpr std::uint64_t wr_id_base(std::uint32_t number) { return std::uint64_t{
 }  // namespace
 
 Session::Session(Shared& shared, std::uint32_t number, const SessionOptions& options)
-    : shared_(shared), number_(number), options_(options), capabilities_(shared.device.capabilities()),
+    : shared_(shared),
+      number_(number),
+      options_(options),
+      capabilities_(shared.device.capabilities()),
       receive_depth_(options.inflight_max + kControlReceives),
-      receive_stride_(SendSlots::stride_for(shared.slot_bytes)), client_calls_(options.inflight_max),
-      server_calls_(options.inflight_max), transfers_(options.inflight_max) {
+      receive_stride_(SendSlots::stride_for(shared.slot_bytes)),
+      client_calls_(options.inflight_max),
+      server_calls_(options.inflight_max),
+      transfers_(options.inflight_max) {
+  for (ClientCall& call : client_calls_) call.generation = shared.counters_start & wire::kGenerationMask;
   consumed_.reserve(receive_depth_);
   repost_.resize(receive_depth_);
 }
@@ -35,7 +41,8 @@ std::unique_ptr<Session> Session::open(Shared& shared, std::uint32_t number, con
   if (options.inflight_max == 0 || options.inflight_max > kInflightLimit) {
     return refuse("inflightMax must be 1 to " + std::to_string(kInflightLimit));
   }
-  if (!can.windows) return refuse("no type-2 memory windows, so bulk memory cannot be exposed for one call only");
+  if (!can.windows)
+    return refuse("no type-2 memory windows, so bulk memory cannot be exposed for one call only");
   if (can.max_inline < sizeof(wire::Header) + sizeof(wire::Sink)) return refuse("inline sends are too short");
   std::unique_ptr<Session> session(new Session(shared, number, options));
   const std::size_t slab_bytes = std::size_t{session->receive_depth_} * session->receive_stride_;
@@ -44,16 +51,16 @@ std::unique_ptr<Session> Session::open(Shared& shared, std::uint32_t number, con
     return refuse("no memory for " + std::to_string(slab_bytes) + " bytes of receives; lower inflightMax");
   }
   std::string why;
-  session->receive_region_ = shared.device.reg_mr(session->receive_memory_->data(), session->receive_memory_->size(),
-                                                  fabric::access_local_write, &why);
+  session->receive_region_ = shared.device.reg_mr(
+      session->receive_memory_->data(), session->receive_memory_->size(), fabric::access_local_write, &why);
   if (session->receive_region_ == nullptr) return refuse(why);
   session->qp_ = shared.device.create_qp(shared.cq, {kSendQueueDepth, session->receive_depth_}, &why);
   if (session->qp_ == nullptr) return refuse(why);
-  session->send_ = std::make_unique<SendQueue>(*session->qp_, can, shared.slots, shared.stats, wr_id_base(number),
-                                               options.inflight_max, session->receive_depth_);
+  session->send_ =
+      std::make_unique<SendQueue>(*session->qp_, can, shared.slots, shared.stats, wr_id_base(number),
+                                  options.inflight_max, session->receive_depth_, shared.counters_start);
   for (std::uint32_t i = 0; i < session->receive_depth_; ++i) session->consumed_.push_back(i);
   session->finish_turn();
-  session->send_->owe_credits(0);
   return session;
 }
 
@@ -78,7 +85,8 @@ std::string Session::connect(std::span<const std::byte> peer_address) {
   return why;
 }
 
-// --- the end of a session -------------------------------------------------------------------------------------------
+// --- the end of a session
+// -------------------------------------------------------------------------------------------
 
 void Session::protocol_error(const char* reason) {
   ++shared_.stats.protocol_errors;
@@ -90,6 +98,7 @@ void Session::fail(const std::string& reason) {
   state_ = SessionState::draining;
   error_ = reason;
   qp_->to_error();
+  forget_waiters();
   send_->drain([this](std::uint32_t call) {
     ClientCall& entry = client_calls_[wire::call_slot(call)];
     if (entry.generation == wire::call_generation(call)) entry.unsent = true;
@@ -119,6 +128,13 @@ void Session::fail(const std::string& reason) {
     if (server.state == ServerState::running || server.state == ServerState::asking) end_server_call(server);
   }
   maybe_down();
+}
+
+/// Calls of this session wait for arena memory no longer: one of them, or (without a word) all.
+void Session::forget_waiters(std::optional<std::uint32_t> call) {
+  shared_.memory_waiters.erase_if([&](const Shared::Waiter& waiter) {
+    return waiter.session == number_ && (!call || waiter.call == *call);
+  });
 }
 
 void Session::maybe_down() {
@@ -154,7 +170,8 @@ void Session::maybe_down() {
   shared_.events.emit(event);
 }
 
-// --- completions ----------------------------------------------------------------------------------------------------
+// --- completions
+// ----------------------------------------------------------------------------------------------------
 
 void Session::on_send(const fabric::Wc& wc) {
   const std::uint32_t sequence = static_cast<std::uint32_t>(wc.wr_id);
@@ -190,7 +207,8 @@ void Session::on_receive(const fabric::Wc& wc) {
   --receives_posted_;
   const std::uint32_t slot = static_cast<std::uint32_t>(wc.wr_id);
   if (wc.status != fabric::WcStatus::success) {
-    if (state_ != SessionState::draining) fail(std::string("receive failed: ") + fabric::to_string(wc.status));
+    if (state_ != SessionState::draining)
+      fail(std::string("receive failed: ") + fabric::to_string(wc.status));
     maybe_down();
     return;
   }
@@ -207,6 +225,7 @@ void Session::on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uin
   wire::Frame frame;
   if (const char* why = wire::parse(data, bytes, frame)) return protocol_error(why);
   const wire::Header& header = frame.header;
+  if (!send_->count_received()) return protocol_error("frame beyond the credits");
   if (header.credits != 0 && !send_->add_credits(header.credits)) {
     return protocol_error("more credits than receives");
   }
@@ -247,8 +266,10 @@ bool Session::finish_turn() {
   if (!consumed_.empty()) {
     std::size_t count = 0;
     for (const std::uint32_t slot : consumed_) {
-      const auto addr = reinterpret_cast<std::uint64_t>(receive_memory_->data()) + std::uint64_t{slot} * receive_stride_;
-      repost_[count++] = {kReceiveBit | wr_id_base(number_) | slot, {addr, receive_stride_, receive_region_->lkey()}};
+      const auto addr =
+          reinterpret_cast<std::uint64_t>(receive_memory_->data()) + std::uint64_t{slot} * receive_stride_;
+      repost_[count++] = {kReceiveBit | wr_id_base(number_) | slot,
+                          {addr, receive_stride_, receive_region_->lkey()}};
     }
     const std::size_t taken = qp_->post_recv({repost_.data(), count});
     receives_posted_ += static_cast<std::uint32_t>(taken);
@@ -270,9 +291,11 @@ bool Session::finish_turn() {
   return moving || unposted_;
 }
 
-// --- frames out -----------------------------------------------------------------------------------------------------
+// --- frames out
+// -----------------------------------------------------------------------------------------------------
 
-void Session::control(wire::FrameType type, std::uint32_t call, std::uint32_t method, const wire::Sink* sink) {
+void Session::control(wire::FrameType type, std::uint32_t call, std::uint32_t method,
+                      const wire::Sink* sink) {
   const std::uint8_t flags = sink != nullptr ? wire::has_sink : 0;
   if (!send_->send_control({static_cast<std::uint8_t>(type), flags, 0, call, method, 0}, sink)) {
     protocol_error("control frames pile up: the peer returns no credits");
@@ -299,10 +322,13 @@ void Session::send_message(std::uint32_t slot, wire::Header header, const wire::
     prepend(sink, sizeof *sink);
   }
   prepend(&header, sizeof header);
-  send_->send({slot, start, bytes, invalidate_rkey, done});
+  if (!send_->send({slot, start, bytes, invalidate_rkey, done})) {
+    protocol_error("frames pile up: the peer returns no credits");
+  }
 }
 
-// --- memory of bulk messages ----------------------------------------------------------------------------------------
+// --- memory of bulk messages
+// ----------------------------------------------------------------------------------------
 
 bool Session::collect_pieces(const BulkSubmission& submission, std::vector<Piece>& pieces, Reason& reason) {
   std::uint64_t total = 0;
@@ -345,6 +371,7 @@ bool Session::collect_pieces(const BulkSubmission& submission, std::vector<Piece
 }
 
 bool Session::stage(const BulkSubmission& submission, std::uint64_t total, std::vector<Piece>& pieces) {
+  if (total == 0) return true;
   const memory::BlockId block = shared_.arena.alloc(total);
   if (block == memory::kNoBlock) return false;
   const memory::Block& memory = shared_.arena.at(block);
@@ -353,8 +380,8 @@ bool Session::stage(const BulkSubmission& submission, std::uint64_t total, std::
     if (given.bytes != 0) std::memcpy(to, given.data, given.bytes);
     to += given.bytes;
   }
-  pieces.push_back(
-      {reinterpret_cast<std::uint64_t>(memory.data), static_cast<std::uint32_t>(total), memory.region, block, 0});
+  pieces.push_back({reinterpret_cast<std::uint64_t>(memory.data), static_cast<std::uint32_t>(total),
+                    memory.region, block, 0});
   return true;
 }
 

@@ -1,12 +1,14 @@
-// One session: a queue pair to one peer and all that happens on it. Frames in and out, credits, the two call tables, bulk
-// transfers, and the promise that every call submitted gets exactly one last event, after which no memory of it can be touched.
-// Created and driven by Context; on the context's thread only. client_calls.cc and server_calls.cc hold the two halves.
+// One session: a queue pair to one peer and all that happens on it. Frames in and out, credits, the two call
+// tables, bulk transfers, and the promise that every call submitted gets exactly one last event, after which
+// no memory of it can be touched. Created and driven by Context; on the context's thread only.
+// client_calls.cc and server_calls.cc hold the two halves.
 //
 //   init ──connect──► ready ──fail / close──► draining ──all work flushed──► down
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,9 +41,13 @@ struct Shared {
   ResponsePredictor& predictor;
   Stats& stats;
   std::uint32_t slot_bytes;
+  std::uint32_t counters_start;
   std::uint64_t now_ns = 0;
-  std::uint32_t next_token = 1;
-  /// Calls that wait for arena memory, in order: session number and call word; `client`: a sink, else a request to fetch.
+  std::uint32_t tokens = counters_start;
+  /// Of a bulk submission: positive as an Int32, since refusals are negative.
+  std::uint32_t take_token() { return tokens = tokens % 0x7fffffff + 1; }
+  /// Calls that wait for arena memory, in order: session number and call word; `client`: a sink, else a
+  /// request to fetch.
   struct Waiter {
     std::uint32_t session, call;
     bool client;
@@ -124,16 +130,19 @@ class Session {
   void fail(const std::string& reason);
   void protocol_error(const char* reason);
   void on_done(SendQueue::Done done);
+  void forget_waiters(std::optional<std::uint32_t> call = std::nullopt);
   void maybe_down();
   void on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uint32_t invalidated_rkey);
   /// Builds header and extensions before the payload of a slot and sends the frame.
-  void send_message(std::uint32_t slot, wire::Header header, const wire::Sink* sink, std::uint32_t metadata_bytes,
-                    std::uint32_t payload_bytes, std::uint32_t invalidate_rkey, SendQueue::Done done);
+  void send_message(std::uint32_t slot, wire::Header header, const wire::Sink* sink,
+                    std::uint32_t metadata_bytes, std::uint32_t payload_bytes, std::uint32_t invalidate_rkey,
+                    SendQueue::Done done);
   bool collect_pieces(const BulkSubmission& submission, std::vector<Piece>& pieces, boundary::Reason& reason);
   bool stage(const BulkSubmission& submission, std::uint64_t total, std::vector<Piece>& pieces);
   void release_pieces(std::vector<Piece>& pieces);
   void emit_sent(std::uint32_t& token);
-  void control(wire::FrameType type, std::uint32_t call, std::uint32_t method, const wire::Sink* sink = nullptr);
+  void control(wire::FrameType type, std::uint32_t call, std::uint32_t method,
+               const wire::Sink* sink = nullptr);
 
   // client_calls.cc
   void submit_request(const std::int32_t* words);
@@ -153,12 +162,14 @@ class Session {
   void settle(std::uint32_t slot, bool windows_intact);
   boundary::Event failed_event(std::uint32_t slot, boundary::Reason reason, boundary::Sent sent) const;
   void end_client_bulk(ClientCall& call, bool windows_intact);
+  void give_up(ClientCall& call);
 
   // server_calls.cc
   void submit_response(const std::int32_t* words);
   std::int32_t submit_bulk_response(const BulkSubmission& submission);
   void on_request(const wire::Frame& frame, const std::byte* data, std::uint32_t receive_slot);
-  void on_bulk_request(std::uint32_t slot, const wire::Frame& frame, const std::byte* data, std::uint32_t receive_slot);
+  void on_bulk_request(std::uint32_t slot, const wire::Frame& frame, const std::byte* data,
+                       std::uint32_t receive_slot);
   bool start_fetch(std::uint32_t slot);
   void on_chunk_read(std::uint32_t slot);
   void deliver_fetched(std::uint32_t slot);
@@ -194,12 +205,13 @@ class Session {
   std::vector<ClientCall> client_calls_;
   std::vector<ServerCall> server_calls_;
   std::uint32_t calls_in_flight_ = 0;
-  std::uint32_t late_expected_ = 0;  ///< responses that cancelled calls may still get
-  std::uint32_t impatient_ = 0;      ///< calls that check_patience() looks at
-  std::vector<std::uint32_t> deferred_;  ///< call slots of bulk requests that wait for room to bind
+  std::uint32_t late_expected_ = 0;            ///< responses that cancelled calls may still get
+  std::uint32_t impatient_ = 0;                ///< calls that check_patience() looks at
+  std::vector<std::uint32_t> deferred_;        ///< call slots of bulk requests that wait for room to bind
   std::vector<std::uint32_t> revoke_backlog_;  ///< call slots with invalidations that wait for room
   std::uint32_t reads_outstanding_ = 0;
-  std::vector<std::unique_ptr<ServerBulk>> finishing_;  ///< responses whose last work request has not completed
+  std::vector<std::unique_ptr<ServerBulk>>
+      finishing_;                          ///< responses whose last work request has not completed
   BoundedQueue<std::uint32_t> transfers_;  ///< call slots of the server half with bytes to move, in order
 };
 

@@ -95,7 +95,8 @@ const char* parse(const std::byte* data, std::uint32_t bytes, Frame& frame) {
       return nullptr;
     case FrameType::credit:
       if (bytes != sizeof(Header) || flags != 0) return "malformed credit";
-      if (header.call != 0 || header.method != 0 || header.timeout_us != 0) return "reserved bits of a credit are set";
+      if (header.call != 0 || header.method != 0 || header.timeout_us != 0)
+        return "reserved bits of a credit are set";
       return nullptr;
     case FrameType::sink_request:
       if (bytes != sizeof(Header) || flags != 0 || header.timeout_us != 0) return "malformed sink request";

@@ -1,6 +1,7 @@
-// The frames that two sessions exchange by SEND: docs/WIRE.md is the law, this file its C++ form, runtime/wire.ts the TypeScript one, and
-// test/golden/frames.txt the bytes that both are tested with. A change here breaks peers: bump kVersion, never reuse a number.
-// Called by the session on the context's thread.
+// The frames that two sessions exchange by SEND: docs/WIRE.md is the law, this file its C++ form,
+// runtime/wire.ts the TypeScript one, and test/golden/frames.txt the bytes that both are tested with. A
+// change here breaks peers: bump kVersion, never reuse a number. Called by the session on the context's
+// thread.
 #pragma once
 
 #include <bit>
@@ -81,7 +82,8 @@ constexpr std::uint32_t call_word(std::uint32_t slot, std::uint32_t generation) 
 constexpr std::uint32_t call_slot(std::uint32_t call) { return call & ((1u << kSlotBits) - 1); }
 constexpr std::uint32_t call_generation(std::uint32_t call) { return call >> kSlotBits; }
 
-/// A frame taken apart. Everything of fixed size is a copy: the sender may still be able to change the bytes it came from.
+/// A frame taken apart. Everything of fixed size is a copy: the sender may still be able to change the bytes
+/// it came from.
 struct Frame {
   Header header;
   Sink sink;

@@ -1,4 +1,5 @@
-// Calls as they should go: every size, every way a payload travels, every kind of sink. On both modes of the simulated fabric.
+// Calls as they should go: every size, every way a payload travels, every kind of sink. On both modes of the
+// simulated fabric.
 #include <gtest/gtest.h>
 
 #include "session/pair.h"
@@ -36,7 +37,8 @@ TEST_P(Calls, OfEverySizeAroundTheInlineAndEagerLimits) {
   Pair pair(pair_options());
   const std::size_t inline_max = pair.client.device->capabilities().max_inline;
   for (const std::size_t around : {std::size_t{2}, inline_max, std::size_t{1024}}) {
-    for (std::size_t bytes = around - 2 - std::min<std::size_t>(around - 2, 70); bytes <= around + 2; ++bytes) {
+    for (std::size_t bytes = around - 2 - std::min<std::size_t>(around - 2, 70); bytes <= around + 2;
+         ++bytes) {
       SCOPED_TRACE(bytes);
       expect_ok(pair.complete({.request_bytes = bytes, .response_bytes = 7}));
       expect_ok(pair.complete({.request_bytes = 7, .response_bytes = bytes}));
@@ -69,7 +71,8 @@ TEST_P(Calls, WithRequestsInAnyNumberOfPieces) {
     for (std::size_t pieces = 1; pieces <= kPiecesMax + 3; ++pieces) {
       SCOPED_TRACE(pieces);
       const std::uint64_t reads = pair.server.context->stats().bulk_reads;
-      expect_ok(pair.complete({.request_bytes = 5000, .request_pieces = pieces, .request_in_arena = in_arena}));
+      expect_ok(
+          pair.complete({.request_bytes = 5000, .request_pieces = pieces, .request_in_arena = in_arena}));
       // Beyond the limit of the frame one copy is read instead.
       EXPECT_EQ(pair.server.context->stats().bulk_reads - reads, pieces > kPiecesMax ? 1 : pieces);
     }
@@ -82,7 +85,8 @@ TEST_P(Calls, WithResponsesInAnyNumberOfPieces) {
     Pair pair(pair_options());
     for (std::size_t pieces = 1; pieces <= kPiecesMax + 3; ++pieces) {
       SCOPED_TRACE(pieces);
-      expect_ok(pair.complete({.response_bytes = 5000, .response_pieces = pieces, .response_in_arena = in_arena}));
+      expect_ok(
+          pair.complete({.response_bytes = 5000, .response_pieces = pieces, .response_in_arena = in_arena}));
     }
     EXPECT_EQ(pair.finish(), Violations{});
   }
@@ -90,7 +94,8 @@ TEST_P(Calls, WithResponsesInAnyNumberOfPieces) {
 
 TEST_P(Calls, LargerThanOneWorkRequest) {
   Pair pair(pair_options());
-  expect_ok(pair.complete({.request_bytes = 3 * kChunkBytes / 2 + 1, .response_bytes = 5 * kChunkBytes / 2 + 3}));
+  expect_ok(
+      pair.complete({.request_bytes = 3 * kChunkBytes / 2 + 1, .response_bytes = 5 * kChunkBytes / 2 + 3}));
   EXPECT_EQ(pair.server.context->stats().bulk_reads, 2u);
   EXPECT_EQ(pair.server.context->stats().bulk_writes, 3u);
   EXPECT_EQ(pair.finish(), Violations{});
@@ -111,8 +116,8 @@ TEST_P(Calls, WithASinkOfTheCaller) {
     for (const std::size_t request : {std::size_t{0}, std::size_t{100}, std::size_t{3000}}) {
       SCOPED_TRACE(std::string(row.name) + ", request of " + std::to_string(request));
       Pair pair(pair_options());
-      const CallRecord& call = pair.complete(
-          {.request_bytes = request, .response_bytes = row.response, .given_sink = row.given});
+      const CallRecord& call =
+          pair.complete({.request_bytes = request, .response_bytes = row.response, .given_sink = row.given});
       expect_ok(call);
       EXPECT_EQ(call.answer_block == call.given_block, row.used);
       EXPECT_EQ(pair.client.context->stats().sinks_asked, row.asked ? 1u : 0u);
@@ -132,7 +137,7 @@ TEST_P(Calls, AreOfferedASinkWhenTheMethodAnsweredLargeBefore) {
   expect_ok(pair.complete({.response_bytes = 40'000, .method = 9}));  // predicted too small: asked once more
   EXPECT_EQ(stats.sinks_asked, 2u);
   expect_ok(pair.complete({.request_bytes = 3000, .response_bytes = 10, .method = 9}));  // in vain
-  expect_ok(pair.complete({.response_bytes = 10, .method = 8}));                          // another method: not offered
+  expect_ok(pair.complete({.response_bytes = 10, .method = 8}));  // another method: not offered
   EXPECT_EQ(stats.sinks_predicted, 3u);
   EXPECT_EQ(pair.finish(), Violations{});
 }
@@ -171,7 +176,8 @@ TEST_P(Calls, AllSlotsAtOnceInEveryOrderOfAnswers) {
   Pair pair(wide);
   std::vector<std::uint64_t> ids;
   for (std::size_t i = 0; i < 24; ++i) {
-    ids.push_back(pair.start({.request_bytes = i * 150, .response_bytes = 3600 - i * 150, .answer = Answer::later}));
+    ids.push_back(
+        pair.start({.request_bytes = i * 150, .response_bytes = 3600 - i * 150, .answer = Answer::later}));
   }
   EXPECT_EQ(pair.start({}), 0u);  // the window is full
   pair.run();

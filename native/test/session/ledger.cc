@@ -62,8 +62,10 @@ std::vector<std::string> Ledger::violations(bool final) {
       all.push_back(name + std::to_string(call.sent_events) + " SENT events");
     }
     if (call.began > 1) all.push_back(name + "ran " + std::to_string(call.began) + " times");
-    if (call.ended() && call.sent == Sent::no && call.began != 0) all.push_back(name + "sent: no, but it ran");
-    if (call.ended() && call.sent == Sent::yes && call.began != 1) all.push_back(name + "sent: yes, but it never ran");
+    if (call.ended() && call.sent == Sent::no && call.began != 0)
+      all.push_back(name + "sent: no, but it ran");
+    if (call.ended() && call.sent == Sent::yes && call.began != 1)
+      all.push_back(name + "sent: yes, but it never ran");
   }
   return all;
 }

@@ -1,10 +1,12 @@
-// The oracle: what every call of a test was, what became of it, and the rules that must hold whatever went wrong.
-// Written by Side as calls go on, on the test's thread; shares no code with the session.
+// The oracle: what every call of a test was, what became of it, and the rules that must hold whatever went
+// wrong. Written by Side as calls go on, on the test's thread; shares no code with the session.
 //
-//  - a submitted call gets exactly one last event, a bulk submission exactly one SENT event, before or with it;
+//  - a submitted call gets exactly one last event, a bulk submission exactly one SENT event, before or with
+//  it;
 //  - sent: no  ⇒ the handler never ran; an answer ⇒ it ran once; otherwise at most once;
 //  - the bytes that arrive are the bytes that were sent;
-//  - after the last event no byte of the call's memory changes: it is filled with a pattern and looked at again at the end.
+//  - after the last event no byte of the call's memory changes: it is filled with a pattern and looked at
+//  again at the end.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +30,8 @@ enum class Answer : std::uint8_t {
 /// One call as the test wants it. A message is `bytes` bytes of the pattern of its id.
 struct CallSpec {
   std::size_t request_bytes = 32;
-  std::size_t request_pieces = 1;   ///< of a bulk request
-  bool request_in_arena = false;    ///< pieces in arena blocks, else in buffers of the application
+  std::size_t request_pieces = 1;  ///< of a bulk request
+  bool request_in_arena = false;   ///< pieces in arena blocks, else in buffers of the application
   std::size_t response_bytes = 32;
   std::size_t response_pieces = 1;
   bool response_in_arena = false;

@@ -13,7 +13,8 @@ constexpr int kStepsMax = 2'000'000;
 }  // namespace
 
 Pair::Pair(const PairOptions& options)
-    : world(options.sim), client(ledger, world.open_device("client"), options.context),
+    : world(options.sim),
+      client(ledger, world.open_device("client"), options.context),
       server(ledger, world.open_device("server"), options.context) {
   if (!options.connect) return;
   connect(client, client_session, server, server_session, options);
@@ -34,8 +35,10 @@ void Pair::hold_completions(std::uint32_t qp_num, bool hold) {
 
 void connect(Side& client, std::uint32_t& client_session, Side& server, std::uint32_t& server_session,
              const PairOptions& options) {
-  client_session = client.open({true, options.inflight_max, options.max_message_bytes, options.max_message_bytes});
-  server_session = server.open({false, options.inflight_max, options.max_message_bytes, options.max_message_bytes});
+  client_session =
+      client.open({true, options.inflight_max, options.max_message_bytes, options.max_message_bytes});
+  server_session =
+      server.open({false, options.inflight_max, options.max_message_bytes, options.max_message_bytes});
   Session& a = client.session(client_session);
   Session& b = server.session(server_session);
   EXPECT_EQ(a.connect(b.local_address()), "");

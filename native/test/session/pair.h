@@ -1,5 +1,5 @@
-// Two Sides of one simulated world with a session between them, the loop that drives them, and the audit at the end. On the
-// test's thread; time is the world's.
+// Two Sides of one simulated world with a session between them, the loop that drives them, and the audit at
+// the end. On the test's thread; time is the world's.
 #pragma once
 
 #include <functional>
@@ -46,15 +46,16 @@ class Pair {
 
   /// One event of the world, then one turn of each side. False: nothing is left to happen.
   bool step();
-  /// Steps until nothing is left, moving the clock while timers are wanted. A violation when that never comes.
+  /// Steps until nothing is left, moving the clock while timers are wanted. A violation when that never
+  /// comes.
   void run();
   void hold_client(bool hold) { hold_completions(client_qp_, hold); }
   void hold_server(bool hold) { hold_completions(server_qp_, hold); }
   /// Of a side whose process was killed: its books need not balance, its context just goes.
   void abandon_client() { client_abandoned_ = true; }
   void abandon_server() { server_abandoned_ = true; }
-  /// Closes both sessions, runs, gives every block back and returns what broke a rule: of the calls, and of the books (slots, blocks,
-  /// pins, windows, regions, queue pairs). The pair is over afterwards.
+  /// Closes both sessions, runs, gives every block back and returns what broke a rule: of the calls, and of
+  /// the books (slots, blocks, pins, windows, regions, queue pairs). The pair is over afterwards.
   std::vector<std::string> finish();
 
   Ledger ledger;

@@ -15,21 +15,25 @@ constexpr std::uint64_t kQuiet = std::uint64_t{1} << 33;  // binds: their outcom
 
 ScriptedPeer::ScriptedPeer(fabric::SimWorld& world, std::uint32_t inflight_max, std::uint32_t slot_bytes,
                            std::size_t receives_posted)
-    : device_(world.open_device("scripted")), cq_(device_->create_cq(4096)),
+    : device_(world.open_device("scripted")),
+      cq_(device_->create_cq(4096)),
       stride_(SendSlots::stride_for(slot_bytes)),
-      receives_(static_cast<std::uint32_t>(std::min<std::size_t>(inflight_max + kControlReceives, receives_posted))) {
+      receives_(static_cast<std::uint32_t>(
+          std::min<std::size_t>(inflight_max + kControlReceives, receives_posted))) {
   std::string error;
   memory_ = device_->alloc_memory(kMemoryBytes, "scripted");
-  region_ = device_->reg_mr(memory_->data(), kMemoryBytes, fabric::access_local_write | fabric::access_mw_bind, &error);
-  slab_ = device_->alloc_memory(std::size_t{receives_ + 1} * stride_, "scripted");
+  region_ = device_->reg_mr(memory_->data(), kMemoryBytes,
+                            fabric::access_local_write | fabric::access_mw_bind, &error);
+  slab_ = device_->alloc_memory(std::size_t{receives_ + 2} * stride_, "scripted");
   slab_region_ = device_->reg_mr(slab_->data(), slab_->size(), fabric::access_local_write, &error);
   qp_ = device_->create_qp(*cq_, {4096, inflight_max + kControlReceives}, &error);
   for (std::uint32_t i = 0; i < receives_; ++i) post_receive(i);
 }
 
 void ScriptedPeer::post_receive(std::uint32_t index) {
-  const fabric::RecvWr wr{kReceive | index, {reinterpret_cast<std::uint64_t>(slab_->data()) + std::size_t{index} * stride_,
-                                             stride_, slab_region_->lkey()}};
+  const fabric::RecvWr wr{kReceive | index,
+                          {reinterpret_cast<std::uint64_t>(slab_->data()) + std::size_t{index} * stride_,
+                           stride_, slab_region_->lkey()}};
   qp_->post_recv({&wr, 1});
 }
 
@@ -76,11 +80,13 @@ std::optional<ScriptedPeer::Received> ScriptedPeer::receive(wire::FrameType type
 
 void ScriptedPeer::send(const std::vector<std::byte>& bytes, std::uint32_t invalidate_rkey) {
   poll();
-  // One outbox for all: use immediate mode, or let the world run, before a longer frame than inline is sent again.
+  // One outbox for all: use immediate mode, or let the world run, before a longer frame than inline is sent
+  // again.
   std::byte* outbox = slab_->data() + std::size_t{receives_} * stride_;
   const bool inlined = bytes.size() <= device_->capabilities().max_inline;
-  if (!bytes.empty()) std::memcpy(outbox, bytes.data(), std::min<std::size_t>(bytes.size(), stride_));
-  const fabric::Sge sge{reinterpret_cast<std::uint64_t>(outbox), static_cast<std::uint32_t>(bytes.size()), slab_region_->lkey()};
+  if (!bytes.empty()) std::memcpy(outbox, bytes.data(), bytes.size());
+  const fabric::Sge sge{reinterpret_cast<std::uint64_t>(outbox), static_cast<std::uint32_t>(bytes.size()),
+                        slab_region_->lkey()};
   fabric::SendWr wr;
   wr.opcode = invalidate_rkey != 0 ? fabric::Opcode::send_with_inv : fabric::Opcode::send;
   wr.invalidate_rkey = invalidate_rkey;
@@ -91,14 +97,17 @@ void ScriptedPeer::send(const std::vector<std::byte>& bytes, std::uint32_t inval
 }
 
 void ScriptedPeer::request(std::uint32_t call, std::size_t message_bytes, std::uint16_t credits) {
-  send(FrameBytes({static_cast<std::uint8_t>(wire::FrameType::request), 0, credits, call, 7, 0}).pad(message_bytes));
+  send(FrameBytes({static_cast<std::uint8_t>(wire::FrameType::request), 0, credits, call, 7, 0})
+           .pad(message_bytes));
 }
 
 void ScriptedPeer::respond(std::uint32_t call, std::uint32_t status, std::uint32_t invalidate_rkey) {
-  send(FrameBytes({static_cast<std::uint8_t>(wire::FrameType::response), 0, 0, call, status, 0}).pad(4), invalidate_rkey);
+  send(FrameBytes({static_cast<std::uint8_t>(wire::FrameType::response), 0, 0, call, status, 0}).pad(4),
+       invalidate_rkey);
 }
 
-void ScriptedPeer::transfer(fabric::Opcode opcode, std::uint64_t addr, std::uint32_t bytes, std::uint32_t rkey) {
+void ScriptedPeer::transfer(fabric::Opcode opcode, std::uint64_t addr, std::uint32_t bytes,
+                            std::uint32_t rkey) {
   poll();
   const fabric::Sge sge{address(0), bytes, region_->lkey()};
   fabric::SendWr wr;

@@ -1,5 +1,5 @@
-// The hostile peer: a bare queue pair that connects to a session and speaks frames by hand. It can say anything, at any time, and use
-// any key. On the test's thread.
+// The hostile peer: a bare queue pair that connects to a session and speaks frames by hand. It can say
+// anything, at any time, and use any key. On the test's thread.
 #pragma once
 
 #include <array>
@@ -34,7 +34,8 @@ class FrameBytes {
 
 class ScriptedPeer {
  public:
-  ScriptedPeer(fabric::SimWorld& world, std::uint32_t inflight_max, std::uint32_t slot_bytes, std::size_t receives_posted = SIZE_MAX);
+  ScriptedPeer(fabric::SimWorld& world, std::uint32_t inflight_max, std::uint32_t slot_bytes,
+               std::size_t receives_posted = SIZE_MAX);
 
   void connect(Session& session);
 
@@ -51,18 +52,26 @@ class ScriptedPeer {
   std::optional<Received> receive(wire::FrameType type);
 
   void send(const std::vector<std::byte>& bytes, std::uint32_t invalidate_rkey = 0);
-  void send(const FrameBytes& frame, std::uint32_t invalidate_rkey = 0) { send(frame.bytes, invalidate_rkey); }
+  void send(const FrameBytes& frame, std::uint32_t invalidate_rkey = 0) {
+    send(frame.bytes, invalidate_rkey);
+  }
   void request(std::uint32_t call, std::size_t message_bytes = 8, std::uint16_t credits = 0);
   void respond(std::uint32_t call, std::uint32_t status = 0, std::uint32_t invalidate_rkey = 0);
-  void read(std::uint64_t addr, std::uint32_t bytes, std::uint32_t rkey) { transfer(fabric::Opcode::rdma_read, addr, bytes, rkey); }
-  void write(std::uint64_t addr, std::uint32_t bytes, std::uint32_t rkey) { transfer(fabric::Opcode::rdma_write, addr, bytes, rkey); }
+  void read(std::uint64_t addr, std::uint32_t bytes, std::uint32_t rkey) {
+    transfer(fabric::Opcode::rdma_read, addr, bytes, rkey);
+  }
+  void write(std::uint64_t addr, std::uint32_t bytes, std::uint32_t rkey) {
+    transfer(fabric::Opcode::rdma_write, addr, bytes, rkey);
+  }
   /// The status of the oldest send, READ or WRITE not asked about yet, once it has completed.
   std::optional<fabric::WcStatus> outcome();
   bool alive() const { return qp_->state() == fabric::QpState::rts; }
   std::byte* memory() { return memory_->data(); }
   /// A window of the peer's own memory, for an honest frame: its key.
   std::uint32_t expose(std::uint64_t offset, std::uint32_t bytes, std::uint32_t access);
-  std::uint64_t address(std::uint64_t offset) const { return reinterpret_cast<std::uint64_t>(memory_->data()) + offset; }
+  std::uint64_t address(std::uint64_t offset) const {
+    return reinterpret_cast<std::uint64_t>(memory_->data()) + offset;
+  }
   static constexpr std::size_t kMemoryBytes = 256 << 10;
 
  private:

@@ -44,8 +44,9 @@ std::int32_t Side::take_slot() {
   return top == 0 ? -1 : context->free_slots()[--top];
 }
 
-void Side::stage(SubOp op, std::uint32_t session, std::uint32_t call, std::uint32_t method, std::uint32_t slot,
-                 std::size_t metadata_bytes, std::size_t message_bytes, std::uint32_t timeout_us) {
+void Side::stage(SubOp op, std::uint32_t session, std::uint32_t call, std::uint32_t method,
+                 std::uint32_t slot, std::size_t metadata_bytes, std::size_t message_bytes,
+                 std::uint32_t timeout_us) {
   std::int32_t& staged = context->control()[ctl::staged];
   std::int32_t* words = context->submissions() + staged * sub::words;
   words[sub::op] = static_cast<std::int32_t>(op);
@@ -59,8 +60,9 @@ void Side::stage(SubOp op, std::uint32_t session, std::uint32_t call, std::uint3
   if (++staged == static_cast<std::int32_t>(kSubmissionsMax)) context->flush();
 }
 
-std::vector<GivenPiece> Side::make_pieces(std::size_t bytes, std::size_t count, bool in_arena, std::uint64_t seed,
-                                          std::vector<memory::BlockId>& blocks, std::vector<Watched>* memory) {
+std::vector<GivenPiece> Side::make_pieces(std::size_t bytes, std::size_t count, bool in_arena,
+                                          std::uint64_t seed, std::vector<memory::BlockId>& blocks,
+                                          std::vector<Watched>* memory) {
   std::vector<std::byte> message(bytes);
   fill_pattern(message, seed);
   std::vector<GivenPiece> pieces;
@@ -115,8 +117,8 @@ std::uint64_t Side::start(std::uint32_t session, const CallSpec& spec) {
   const bool bulk = spec.given_sink != 0 || sizeof descriptor + spec.request_bytes > slot_bytes;
   if (!bulk) {
     fill_pattern({payload + sizeof descriptor, spec.request_bytes}, id);
-    stage(SubOp::request, session, call.slot, spec.method, static_cast<std::uint32_t>(slot), sizeof descriptor,
-          spec.request_bytes, spec.timeout_us);
+    stage(SubOp::request, session, call.slot, spec.method, static_cast<std::uint32_t>(slot),
+          sizeof descriptor, spec.request_bytes, spec.timeout_us);
     return id;
   }
   BulkSubmission submission;
@@ -126,7 +128,8 @@ std::uint64_t Side::start(std::uint32_t session, const CallSpec& spec) {
   submission.metadata_bytes = sizeof descriptor;
   submission.timeout_us = spec.timeout_us;
   auto& blocks = call_blocks_[id];
-  submission.pieces = make_pieces(spec.request_bytes, spec.request_pieces, spec.request_in_arena, id, blocks, &call.memory);
+  submission.pieces =
+      make_pieces(spec.request_bytes, spec.request_pieces, spec.request_in_arena, id, blocks, &call.memory);
   if (spec.given_sink != 0) {
     call.given_block = context->arena().alloc(spec.given_sink);
     if (call.given_block != memory::kNoBlock) {
@@ -136,7 +139,8 @@ std::uint64_t Side::start(std::uint32_t session, const CallSpec& spec) {
     submission.sink = call.given_block;
   }
   Session* to = context->find(session);
-  call.token = to == nullptr ? -static_cast<std::int32_t>(Reason::session_lost) : to->submit_bulk(std::move(submission));
+  call.token = to == nullptr ? -static_cast<std::int32_t>(Reason::session_lost)
+                             : to->submit_bulk(std::move(submission));
   if (call.token > 0) {
     tokens_[u32(call.token)] = id;
     return id;
@@ -185,8 +189,8 @@ bool Side::respond(const Pending& request) {
   if (what.response_bytes + sizeof what.id <= slot_bytes) {
     std::memcpy(payload, &what.id, sizeof what.id);
     fill_pattern({payload + sizeof what.id, what.response_bytes}, answer_of(what.id));
-    stage(SubOp::response, request.session, request.call, what.status, static_cast<std::uint32_t>(slot), sizeof what.id,
-          what.response_bytes, 0);
+    stage(SubOp::response, request.session, request.call, what.status, static_cast<std::uint32_t>(slot),
+          sizeof what.id, what.response_bytes, 0);
     return true;
   }
   Session* to = context->find(request.session);
@@ -254,7 +258,8 @@ void Side::on_event(const std::int32_t* words) {
     case EvKind::cancelled:
       ++cancelled_events;
       for (auto* queue : {&pending_, &wants_slot_}) {
-        std::erase_if(*queue, [&](const Pending& each) { return each.session == number && each.call == call; });
+        std::erase_if(*queue,
+                      [&](const Pending& each) { return each.session == number && each.call == call; });
       }
       return;
     case EvKind::sent:
@@ -295,8 +300,10 @@ void Side::on_request(const std::int32_t* words) {
     // A stranger's request (a scripted peer's): echoed by size alone.
     request.descriptor = {};
     request.descriptor.response_bytes = static_cast<std::uint32_t>(message.size());
+    request.descriptor.response_pieces = 1;
   } else {
-    std::memcpy(&request.descriptor, session(request.session).receive_slab() + u32(words[ev::metadata_offset]),
+    std::memcpy(&request.descriptor,
+                session(request.session).receive_slab() + u32(words[ev::metadata_offset]),
                 sizeof request.descriptor);
     const std::uint64_t id = request.descriptor.id;
     if (!ledger.known(id)) {

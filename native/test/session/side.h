@@ -1,5 +1,6 @@
-// One end of a test: a device, a context on it, and the "JS" that reads its events and stages submissions exactly as
-// runtime/native.ts says. A Side can be client and server at once (one session of each kind or many). On the test's thread.
+// One end of a test: a device, a context on it, and the "JS" that reads its events and stages submissions
+// exactly as runtime/native.ts says. A Side can be client and server at once (one session of each kind or
+// many). On the test's thread.
 #pragma once
 
 #include <deque>
@@ -39,7 +40,7 @@ class Side {
   void release_blocks();
   std::uint32_t free_slots() const { return context->slots().free(); }
   bool is_down(std::uint32_t session) const { return down_.contains(session); }
-  const std::string& why_down(std::uint32_t session) { return down_[session]; }
+  std::string why_down(std::uint32_t session) const { return is_down(session) ? down_.at(session) : ""; }
 
   Ledger& ledger;
   std::shared_ptr<fabric::Device> device;
@@ -66,13 +67,15 @@ class Side {
   void on_last_event(const std::int32_t* words);
   bool respond(const Pending& request);
   std::int32_t take_slot();
-  void stage(boundary::SubOp op, std::uint32_t session, std::uint32_t call, std::uint32_t method, std::uint32_t slot,
-             std::size_t metadata_bytes, std::size_t message_bytes, std::uint32_t timeout_us);
+  void stage(boundary::SubOp op, std::uint32_t session, std::uint32_t call, std::uint32_t method,
+             std::uint32_t slot, std::size_t metadata_bytes, std::size_t message_bytes,
+             std::uint32_t timeout_us);
   std::vector<GivenPiece> make_pieces(std::size_t bytes, std::size_t count, bool in_arena, std::uint64_t seed,
                                       std::vector<memory::BlockId>& blocks, std::vector<Watched>* memory);
   std::span<const std::byte> message_of(const std::int32_t* words);
 
-  std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> in_flight_;  ///< per session, by call slot: id or 0
+  std::unordered_map<std::uint32_t, std::vector<std::uint64_t>>
+      in_flight_;  ///< per session, by call slot: id or 0
   std::deque<Pending> pending_, wants_slot_;
   std::unordered_map<std::uint32_t, std::uint64_t> tokens_;  ///< of requests
   std::unordered_map<std::uint32_t, Reply> replies_;         ///< of responses

@@ -1,4 +1,5 @@
-// Frames taken apart: the golden bytes that the TypeScript side is tested with too, every truncation and every bit of them, and garbage.
+// Frames taken apart: the golden bytes that the TypeScript side is tested with too, every truncation and
+// every bit of them, and garbage.
 #include <gtest/gtest.h>
 
 #include <charconv>
@@ -23,7 +24,8 @@ std::uint64_t number(const std::string& text, int base = 10) {
 Bytes from_hex(const std::string& hex) {
   Bytes bytes;
   if (hex == "-") return bytes;
-  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) bytes.push_back(static_cast<std::byte>(number(hex.substr(i, 2), 16)));
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
+    bytes.push_back(static_cast<std::byte>(number(hex.substr(i, 2), 16)));
   return bytes;
 }
 
@@ -71,7 +73,8 @@ std::vector<wire::Sink> sinks(const std::string& text) {
     std::getline(parts, addr, ':');
     std::getline(parts, length, ':');
     std::getline(parts, key, ':');
-    all.push_back({number(addr, 16), static_cast<std::uint32_t>(number(length)), static_cast<std::uint32_t>(number(key))});
+    all.push_back({number(addr, 16), static_cast<std::uint32_t>(number(length)),
+                   static_cast<std::uint32_t>(number(key))});
   }
   return all;
 }
@@ -101,8 +104,10 @@ TEST(Wire, ReadsEveryGoldenFrame) {
     EXPECT_EQ(frame.header.method, entry.u32("method"));
     EXPECT_EQ(frame.header.timeout_us, entry.u32("timeout"));
     EXPECT_EQ(frame.total, entry.u32("total"));
-    EXPECT_EQ(slice(entry.bytes, frame.metadata_offset, frame.metadata_bytes), from_hex(text_of(entry, "metadata")));
-    EXPECT_EQ(slice(entry.bytes, frame.message_offset, frame.message_bytes), from_hex(text_of(entry, "message")));
+    EXPECT_EQ(slice(entry.bytes, frame.metadata_offset, frame.metadata_bytes),
+              from_hex(text_of(entry, "metadata")));
+    EXPECT_EQ(slice(entry.bytes, frame.message_offset, frame.message_bytes),
+              from_hex(text_of(entry, "message")));
     if (const auto sink = sinks(text_of(entry, "sink")); !sink.empty()) {
       EXPECT_EQ(frame.sink.addr, sink[0].addr);
       EXPECT_EQ(frame.sink.length, sink[0].length);
@@ -126,9 +131,10 @@ TEST(Wire, WritesEveryGoldenFrame) {
     SCOPED_TRACE(entry.name);
     const auto flags = static_cast<std::uint8_t>(entry.u32("flags"));
     FrameBytes frame({static_cast<std::uint8_t>(entry.u32("type")), flags,
-                      static_cast<std::uint16_t>(entry.u32("credits")), entry.u32("call"), entry.u32("method"),
-                      entry.u32("timeout")});
-    const Bytes metadata = from_hex(text_of(entry, "metadata")), message = from_hex(text_of(entry, "message"));
+                      static_cast<std::uint16_t>(entry.u32("credits")), entry.u32("call"),
+                      entry.u32("method"), entry.u32("timeout")});
+    const Bytes metadata = from_hex(text_of(entry, "metadata")),
+                message = from_hex(text_of(entry, "message"));
     if ((flags & wire::has_sink) != 0) frame.add(sinks(text_of(entry, "sink"))[0]);
     if ((flags & wire::has_metadata) != 0) {
       frame.add(wire::MetadataLength{static_cast<std::uint32_t>(metadata.size()), 0});
@@ -155,7 +161,8 @@ TEST(Wire, RefusesEveryMalformedFrameWithItsReason) {
     // Of its exact size on the heap, so that a sanitizer sees any byte read beyond it.
     const Bytes exact(entry.bytes);
     wire::Frame frame;
-    EXPECT_STREQ(wire::parse(exact.data(), static_cast<std::uint32_t>(exact.size()), frame), entry.reason.c_str());
+    EXPECT_STREQ(wire::parse(exact.data(), static_cast<std::uint32_t>(exact.size()), frame),
+                 entry.reason.c_str());
   }
   EXPECT_GE(frames, 50u);
 }
@@ -168,7 +175,9 @@ void expect_sound(const Bytes& bytes) {
   EXPECT_LE(std::uint64_t{frame.metadata_offset} + frame.metadata_bytes, size);
   EXPECT_LE(std::uint64_t{frame.message_offset} + frame.message_bytes, size);
   EXPECT_LE(frame.piece_count, kPiecesMax);
-  EXPECT_LE(frame.piece_offset * (frame.piece_count != 0) + std::uint64_t{frame.piece_count} * sizeof(wire::Piece), size);
+  EXPECT_LE(
+      frame.piece_offset * (frame.piece_count != 0) + std::uint64_t{frame.piece_count} * sizeof(wire::Piece),
+      size);
   EXPECT_LE(frame.header.type, 6);
 }
 
@@ -194,9 +203,10 @@ TEST(Wire, EveryTypeWithEveryFlagsIsReadOrRefused) {
   for (int type = 0; type < 256; ++type) {
     for (int flags = 0; flags < 256; ++flags) {
       for (const std::size_t size : {16u, 24u, 40u, 64u}) {
-        expect_sound(FrameBytes({static_cast<std::uint8_t>(type), static_cast<std::uint8_t>(flags), 0, 0, 1, 0})
-                         .pad(size - 16, std::byte{1})
-                         .bytes);
+        expect_sound(
+            FrameBytes({static_cast<std::uint8_t>(type), static_cast<std::uint8_t>(flags), 0, 0, 1, 0})
+                .pad(size - 16, std::byte{1})
+                .bytes);
       }
     }
   }
