@@ -17,6 +17,8 @@ add_library(rdma_rpc MODULE ${binding_sources})
 target_link_libraries(rdma_rpc PRIVATE rdma_rpc_core)
 # SYSTEM: their headers are not written for -Wconversion.
 target_include_directories(rdma_rpc SYSTEM PRIVATE ${CMAKE_JS_INC} ${RDMA_RPC_UV_INCLUDE})
-target_compile_definitions(rdma_rpc PRIVATE NAPI_VERSION=9 NODE_ADDON_API_DISABLE_CPP_EXCEPTIONS)
+# The last one: a worker thread that is being terminated refuses exceptions too, and that must not end the process.
+target_compile_definitions(rdma_rpc PRIVATE NAPI_VERSION=9 NODE_ADDON_API_DISABLE_CPP_EXCEPTIONS
+                                            NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS)
 set_target_properties(rdma_rpc PROPERTIES PREFIX "" SUFFIX ".node"
                       LIBRARY_OUTPUT_DIRECTORY ${CMAKE_SOURCE_DIR}/build/Release)

@@ -1,0 +1,222 @@
+/** The addon by itself, below the runtime: shared memory and its lifetimes, the loop, threads, and every way in which a context can end. */
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { Worker } from 'node:worker_threads';
+import { afterEach, describe, expect, test } from 'vitest';
+import * as boundary from '../../runtime/native.ts';
+import { EvKind, loadNative, Reason } from '../../runtime/native.ts';
+import { Loopback } from './loopback.ts';
+
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+const programs = fileURLToPath(new URL('../../dist/test/native/programs.js', import.meta.url));
+const pattern = (bytes: number) => Uint8Array.from({ length: bytes }, (_, i) => (i * 7 + (i >> 8)) & 0xff);
+
+const open: Loopback[] = [];
+function loopback(...options: ConstructorParameters<typeof Loopback>): Loopback {
+  const made = new Loopback(...options);
+  open.push(made);
+  return made;
+}
+afterEach(() => {
+  for (const each of open.splice(0)) each.native.close();
+});
+
+/** Turns of the loop until it is so. The test's own time limit ends it otherwise. */
+async function until(done: () => boolean): Promise<void> {
+  while (!done()) await turn();
+}
+
+test('both sides of the boundary have the same constants', () => {
+  const { Sub, SubOp, Ev, Reason, Ctl, notRun } = boundary;
+  expect(loadNative().boundary()).toEqual({ Sub, SubOp, Ev, EvKind, Reason, Ctl, Flags: { notRun } });
+});
+
+describe.each(['sim', 'shm'] as const)('calls on %s', (fabric) => {
+  test.each([0, 1, 200, 1024, 1025, 9000, 1_500_000])('echo %i bytes', async (bytes) => {
+    const pair = loopback(fabric);
+    const end = await pair.start(pattern(bytes)).end;
+    expect(end.kind).toBe(EvKind.settled);
+    expect(Buffer.compare(end.message, pattern(bytes))).toBe(0);
+    await until(() => pair.native.stats().arenaLeasedBlocks === 0);
+  });
+
+  test('many in flight, then none left behind', async () => {
+    const pair = loopback(fabric);
+    for (let round = 0; round < 50; round += 1) {
+      const ends = Array.from({ length: 16 }, (_, i) => pair.start(pattern(i % 4 === 3 ? 3000 : 20)).end);
+      for (const end of await Promise.all(ends)) expect(end.kind).toBe(EvKind.settled);
+    }
+    await until(() => pair.native.stats().arenaLeasedBlocks === 0);
+    expect(pair.native.sessionInfo(pair.client).callsInFlight).toBe(0);
+    expect(pair.native.stats().protocolErrors).toBe(0);
+  });
+
+  test('a cancelled call ends, whatever it had exposed', async () => {
+    const pair = loopback(fabric);
+    pair.onRequest = (request) => {
+      if (request.region > 0) pair.native.releaseBlock(request.region);
+    };
+    for (const bytes of [8, 3000]) {
+      const { call, end } = pair.start(pattern(bytes));
+      await turn();
+      pair.native.cancel(pair.client, call, Reason.cancelled);
+      expect([EvKind.failed, EvKind.settled]).toContain((await end).kind);
+    }
+    await until(() => pair.native.stats().arenaLeasedBlocks === 0);
+  });
+
+  test('closing a session fails its calls, then tells that it is down', async () => {
+    const pair = loopback(fabric);
+    pair.onRequest = () => undefined;
+    const ends = [8, 3000].map((bytes) => pair.start(pattern(bytes)).end);
+    await turn();
+    pair.native.closeSession(pair.client, 'enough');
+    for (const end of await Promise.all(ends))
+      expect([end.kind, end.reason]).toEqual([EvKind.failed, Reason.sessionLost]);
+    await until(() => pair.down.includes(pair.client));
+    await turn(); // the session goes when the callback that told of it has returned
+    expect(() => pair.native.sessionInfo(pair.client)).toThrow('no such session');
+  });
+});
+
+describe('buffers', () => {
+  test('a block given back and taken again is the same ArrayBuffer', () => {
+    const { native } = loopback('sim');
+    const block = native.allocBlock(5000);
+    const buffer = native.blockBuffer(block);
+    expect(native.blockBuffer(block)).toBe(buffer);
+    native.releaseBlock(block);
+    expect(native.allocBlock(5000)).toBe(block);
+    expect(native.blockBuffer(block)).toBe(buffer);
+    expect(native.blockOf(buffer)).toBe(block);
+  });
+
+  test('a block whose buffer was collected is free again', async () => {
+    const { native } = loopback('sim');
+    for (let i = 0; i < 20; i += 1) native.blockBuffer(native.allocBlock(5000));
+    expect(native.stats().arenaLeasedBlocks).toBe(20);
+    await until(() => {
+      collect();
+      return native.stats().arenaLeasedBlocks === 0;
+    });
+  });
+
+  test('a view keeps its block', async () => {
+    const { native } = loopback('sim');
+    const view = new Uint8Array(native.blockBuffer(native.allocBlock(5000)), 100, 10).fill(9);
+    for (let i = 0; i < 5; i += 1) {
+      collect();
+      await turn();
+    }
+    expect(native.stats().arenaLeasedBlocks).toBe(1);
+    expect(view.every((byte) => byte === 9)).toBe(true);
+  });
+
+  test('a block released twice is released once', () => {
+    const { native } = loopback('sim');
+    const block = native.allocBlock(5000);
+    native.releaseBlock(block);
+    native.releaseBlock(block);
+    native.releaseBlock(0x7fff_ffff);
+    expect(native.stats().arenaLeasedBlocks).toBe(0);
+    expect(() => native.blockBuffer(block)).toThrow('no such block');
+  });
+
+  test('everything is detached when the context closes', () => {
+    const { native, client } = loopback('sim');
+    const buffers = [
+      native.sendSlab,
+      native.receiveSlab(client),
+      native.blockBuffer(native.allocBlock(5000)),
+    ];
+    const arrays = [native.control, native.submissions, native.events, native.freeSlots, native.clock];
+    native.close();
+    expect(buffers.map((buffer) => buffer.byteLength)).toEqual([0, 0, 0]);
+    expect(arrays.map((array) => array.length)).toEqual([0, 0, 0, 0, 0]);
+  });
+
+  test('a receive slab is detached when its session is down', async () => {
+    const pair = loopback('sim');
+    const slab = pair.native.receiveSlab(pair.client);
+    expect(slab.byteLength).toBeGreaterThan(0);
+    pair.native.closeSession(pair.client, 'enough');
+    await until(() => pair.down.includes(pair.client));
+    await turn();
+    expect(slab.byteLength).toBe(0);
+  });
+
+  test('calls that wait for arena memory go on when forgotten leases are collected', async () => {
+    const pair = loopback('sim', { arenaBytes: 4 << 20 });
+    const { end } = pair.start(pattern(3000));
+    // Before the server sees the request, all memory is gone into leases that nobody can reach and nobody has released.
+    const forget = () => {
+      let block = pair.native.allocBlock(4096);
+      for (; block !== 0; block = pair.native.allocBlock(4096)) pair.native.blockBuffer(block);
+    };
+    forget();
+    expect((await end).kind).toBe(EvKind.settled);
+  });
+});
+
+describe('the end of a context', () => {
+  test('what is asked of it afterwards throws or does nothing', () => {
+    const { native, client } = loopback('sim');
+    native.close();
+    expect(() => native.allocBlock(1)).toThrow('context is closed');
+    expect(() =>
+      native.createSession({ role: 'client', inflightMax: 1, maxMessageBytes: 1, peerMaxMessageBytes: 1 }),
+    ).toThrow('context is closed');
+    expect(() => native.stats()).toThrow('context is closed');
+    native.flush();
+    native.cancel(client, 0, Reason.cancelled);
+    native.closeSession(client, '');
+    native.releaseBlock(1);
+    native.close();
+  });
+
+  test('a hundred contexts come and go', async () => {
+    for (let i = 0; i < 100; i += 1) {
+      const pair = new Loopback('sim');
+      const ends = [pair.start(pattern(8)).end, pair.start(pattern(3000)).end];
+      if (i % 2 === 0) await Promise.all(ends);
+      pair.native.close();
+    }
+    await turn();
+  });
+
+  test.each([
+    ['callback-throws', 'caught: thrown in the events callback'],
+    ['exit-with-calls-in-flight', ''],
+    ['exit-with-calls-in-flight-shm', ''],
+    ['end-without-close', ''],
+    ['close-in-callback', 'closed in the callback'],
+  ])('of a process: %s', (name, output) => {
+    const done = spawnSync(process.execPath, [programs, name], { encoding: 'utf8', timeout: 20_000 });
+    expect({
+      status: done.status,
+      signal: done.signal,
+      output: done.stdout.trim(),
+      errors: done.stderr,
+    }).toEqual({
+      status: 0,
+      signal: null,
+      output,
+      errors: '',
+    });
+  });
+
+  test('of a thread, terminated in the middle of its calls, two hundred times', {
+    timeout: 120_000,
+  }, async () => {
+    for (let i = 0; i < 200; i += 1) {
+      const worker = new Worker(programs, { workerData: 'calls-for-ever' });
+      // Some before they have begun, most while calls are going on.
+      if (i % 8 !== 0) await new Promise((resolve) => worker.once('message', resolve));
+      await worker.terminate();
+    }
+  });
+});

@@ -1,0 +1,170 @@
+/**
+ * One native context whose client session talks to its own server session: the smallest thing that moves calls through the addon, driven
+ * as runtime/native.ts says. Used by the tests of this folder and by the processes and threads that they start.
+ */
+import {
+  Ctl,
+  Ev,
+  EvKind,
+  loadNative,
+  type NativeContext,
+  type NativeOptions,
+  type SessionOptions,
+  Sub,
+  SubOp,
+} from '../../runtime/native.ts';
+
+export interface End {
+  kind: number;
+  status: number;
+  reason: number;
+  sent: number;
+  region: number;
+  message: Uint8Array;
+}
+export interface Request {
+  session: number;
+  call: number;
+  region: number;
+  message: Uint8Array;
+}
+
+const defaults: NativeOptions = {
+  fabric: 'sim',
+  polling: 'adaptive',
+  slotBytes: 1024,
+  sendSlots: 64,
+  arenaBytes: 8 << 20,
+  mrCacheBytes: 4 << 20,
+  mrCacheEntries: 64,
+  mrCacheIdleMs: 10_000,
+};
+const session: SessionOptions = {
+  role: 'client',
+  inflightMax: 16,
+  maxMessageBytes: 4 << 20,
+  peerMaxMessageBytes: 4 << 20,
+};
+
+export class Loopback {
+  readonly native: NativeContext;
+  readonly client: number;
+  readonly server: number;
+  /** What the server does; answers with the same bytes unless a test puts something else here. */
+  onRequest: (request: Request) => void = (request) => this.respond(request, request.message);
+  readonly down: number[] = [];
+  readonly #ends = new Map<number, (end: End) => void>();
+  readonly #blocks = new Map<number, number[]>();
+
+  constructor(fabric: 'sim' | 'shm', options: Partial<NativeOptions> = {}) {
+    this.native = loadNative().createContext({ ...defaults, fabric, ...options });
+    this.native.onEvents((count) => this.#onEvents(count));
+    this.client = this.native.createSession(session);
+    this.server = this.native.createSession({ ...session, role: 'server' });
+    this.#connect(this.client, this.server);
+    this.#connect(this.server, this.client);
+  }
+
+  #connect(from: number, to: number): void {
+    const why = this.native.connectSession(from, this.native.sessionAddress(to));
+    if (why !== '') throw new Error(why);
+  }
+
+  #takeSlot(): number {
+    const { control, freeSlots } = this.native;
+    const free = control[Ctl.freeSlots]!;
+    if (free === 0) throw new Error('no send slot');
+    control[Ctl.freeSlots] = free - 1;
+    return freeSlots[free - 1]!;
+  }
+
+  #stage(op: number, to: number, call: number, method: number, message: Uint8Array): void {
+    const { control, submissions, sendSlab, slotStride, slotPayloadOffset } = this.native;
+    const slot = this.#takeSlot();
+    new Uint8Array(sendSlab, slot * slotStride + slotPayloadOffset).set(message);
+    const at = control[Ctl.staged]! * Sub.words;
+    submissions.fill(0, at, at + Sub.words);
+    submissions[at + Sub.op] = op;
+    submissions[at + Sub.session] = to;
+    submissions[at + Sub.call] = call;
+    submissions[at + Sub.method] = method;
+    submissions[at + Sub.slot] = slot;
+    submissions[at + Sub.messageBytes] = message.length;
+    control[Ctl.staged]! += 1;
+    this.native.flush();
+  }
+
+  #freeCall(): number {
+    for (let call = 0; call < session.inflightMax; call += 1) if (!this.#ends.has(call)) return call;
+    throw new Error('no call slot');
+  }
+
+  /** Starts a call; its number and its end. */
+  start(message: Uint8Array): { call: number; end: Promise<End> } {
+    const call = this.#freeCall();
+    const end = new Promise<End>((resolve) => this.#ends.set(call, resolve));
+    if (message.length <= 1024) this.#stage(SubOp.request, this.client, call, 7, message);
+    else this.#bulk(SubOp.request, this.client, call, 7, message);
+    return { call, end };
+  }
+
+  respond(request: Request, message: Uint8Array): void {
+    if (message.length <= 1024) this.#stage(SubOp.response, request.session, request.call, 0, message);
+    else this.#bulk(SubOp.response, request.session, request.call, 0, message);
+    if (request.region > 0) this.native.releaseBlock(request.region);
+  }
+
+  /** Through an arena block, which is given back with the SENT event. */
+  #bulk(op: number, to: number, call: number, method: number, message: Uint8Array): void {
+    const block = this.native.allocBlock(message.length);
+    if (block === 0) throw new Error('no arena block');
+    const piece = new Uint8Array(this.native.blockBuffer(block), 0, message.length);
+    piece.set(message);
+    const slot = this.#takeSlot();
+    const token = this.native.submitBulk(op, to, call, method, slot, 0, 0, [piece], [0], 0);
+    if (token < 0) throw new Error(`refused: ${token}`);
+    this.#blocks.set(token, [block]);
+    this.native.flush();
+  }
+
+  #message(at: number): Uint8Array {
+    const { events } = this.native;
+    const region = events[at + Ev.region]!;
+    const bytes = events[at + Ev.messageBytes]!;
+    if (region === 0 || bytes === 0) return new Uint8Array();
+    const buffer =
+      region > 0 ? this.native.blockBuffer(region) : this.native.receiveSlab(events[at + Ev.session]!);
+    const skip = region > 0 ? 0 : events[at + Ev.metadataBytes]!;
+    return new Uint8Array(buffer, events[at + Ev.offset]! + skip, bytes).slice();
+  }
+
+  #onEvents(count: number): void {
+    for (let i = 0; i < count; i += 1) {
+      if (this.native.events.length === 0) return; // closed by what an earlier event led to
+      this.#onEvent(i * Ev.words);
+    }
+  }
+
+  #onEvent(at: number): void {
+    const { events } = this.native;
+    const call = events[at + Ev.call]!;
+    const kind = events[at + Ev.kind]!;
+    const region = events[at + Ev.region]!;
+    if (kind === EvKind.request) {
+      this.onRequest({ session: events[at + Ev.session]!, call, region, message: this.#message(at) });
+    } else if (kind === EvKind.settled || kind === EvKind.failed) {
+      const resolve = this.#ends.get(call);
+      this.#ends.delete(call);
+      const status = events[at + Ev.method]!;
+      const end = { kind, status, reason: events[at + Ev.timeoutUs]!, sent: events[at + Ev.sent]!, region };
+      const message = kind === EvKind.settled ? this.#message(at) : new Uint8Array();
+      if (region > 0) this.native.releaseBlock(region);
+      resolve?.({ ...end, message });
+    } else if (kind === EvKind.sent) {
+      for (const block of this.#blocks.get(call) ?? []) this.native.releaseBlock(block);
+      this.#blocks.delete(call);
+    } else if (kind === EvKind.sessionDown) {
+      this.down.push(events[at + Ev.session]!);
+    }
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * What the tests of this folder run outside of vitest, as processes and as worker threads: `node programs.js NAME`, or a Worker with
+ * `workerData: NAME`. Reads dist, so setup must have run.
+ */
+import { isMainThread, parentPort, workerData } from 'node:worker_threads';
+import { Loopback } from './loopback.ts';
+
+const large = new Uint8Array(200_000).fill(7);
+/** Handles of the addon keep no process alive. */
+const stayAlive = () => setInterval(() => undefined, 1000);
+
+const programs: Record<string, () => void> = {
+  /** A callback that throws: the error must come out as an uncaught exception. */
+  'callback-throws': () => {
+    stayAlive();
+    const loopback = new Loopback('sim');
+    loopback.onRequest = () => {
+      throw new Error('thrown in the events callback');
+    };
+    process.on('uncaughtException', (error) => {
+      console.log(`caught: ${error.message}`);
+      process.exit(0);
+    });
+    loopback.start(new Uint8Array(8));
+  },
+  'exit-with-calls-in-flight': () => {
+    const loopback = new Loopback('sim');
+    loopback.onRequest = () => undefined;
+    for (let i = 0; i < 8; i += 1) loopback.start(i % 2 === 0 ? large : new Uint8Array(8));
+    setImmediate(() => process.exit(0));
+  },
+  'exit-with-calls-in-flight-shm': () => {
+    const loopback = new Loopback('shm');
+    loopback.onRequest = () => undefined;
+    for (let i = 0; i < 8; i += 1) loopback.start(i % 2 === 0 ? large : new Uint8Array(8));
+    setImmediate(() => process.exit(0));
+  },
+  'end-without-close': () => {
+    new Loopback('sim').start(large);
+  },
+  'close-in-callback': () => {
+    stayAlive();
+    const loopback = new Loopback('sim');
+    loopback.onRequest = () => {
+      loopback.native.close();
+      setTimeout(() => {
+        console.log('closed in the callback');
+        process.exit(0);
+      }, 10);
+    };
+    loopback.start(large);
+  },
+  /** Calls as fast as they come, until the thread is terminated. */
+  'calls-for-ever': () => {
+    stayAlive();
+    const loopback = new Loopback('sim');
+    const again = async (message: Uint8Array) => {
+      for (;;) await loopback.start(message).end;
+    };
+    void again(new Uint8Array(32));
+    void again(large);
+    void loopback.start(new Uint8Array(8)).end.then(() => parentPort?.postMessage('running'));
+  },
+};
+
+const name = isMainThread ? process.argv[2] : (workerData as string);
+programs[name ?? '']?.();
