@@ -13,7 +13,7 @@ import { Incoming } from './incoming.ts';
 import { noSlot, type Target } from './outgoing.ts';
 import { RpcError } from './rpc-error.ts';
 import { errorCode, Status } from './status.ts';
-import type { DeadlineOwner } from './timer-wheel.ts';
+import type { DeadlineOwner, TurnListener } from './timer-wheel.ts';
 import type { Reject, Resolve } from './waiting-calls.ts';
 
 const noTimer = -1;
@@ -28,7 +28,7 @@ export interface ClientSessionListener {
   onSessionDown(session: ClientSession, reason: string): void;
 }
 
-export class ClientSession implements SessionOwner, DeadlineOwner, CallPlace {
+export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener, CallPlace {
   readonly target: Target;
   /** Calls in flight. */
   inFlight = 0;
@@ -43,7 +43,12 @@ export class ClientSession implements SessionOwner, DeadlineOwner, CallPlace {
   readonly #resolve: (Resolve | undefined)[];
   readonly #reject: (Reject | undefined)[];
   readonly #extras: (CallExtras | undefined)[];
-  readonly #timer: Int32Array;
+  /** Absolute, ms; 0: none. The session has one timer, for the earliest: a call that ends in time costs a store. */
+  readonly #deadlineMs: Float64Array;
+  /** Turn that the deadline was computed in. */
+  readonly #turn: Int32Array;
+  #timer = noTimer;
+  #timerMs = Infinity;
   readonly #givenUp: Uint8Array;
 
   constructor(context: FabricContext, target: Target, inflightMax: number, listener: ClientSessionListener) {
@@ -58,9 +63,11 @@ export class ClientSession implements SessionOwner, DeadlineOwner, CallPlace {
     this.#resolve = new Array<undefined>(inflightMax).fill(undefined);
     this.#reject = new Array<undefined>(inflightMax).fill(undefined);
     this.#extras = new Array<undefined>(inflightMax).fill(undefined);
-    this.#timer = new Int32Array(inflightMax).fill(noTimer);
+    this.#deadlineMs = new Float64Array(inflightMax);
+    this.#turn = new Int32Array(inflightMax);
     this.#givenUp = new Uint8Array(inflightMax);
-    context.attach(target.session, this);
+    context.attach(this);
+    deadlines.listeners.add(this);
   }
 
   get full(): boolean {
@@ -117,7 +124,11 @@ export class ClientSession implements SessionOwner, DeadlineOwner, CallPlace {
     this.#method[call] = method;
     this.#resolve[call] = resolve;
     this.#reject[call] = reject;
-    if (deadlineMs !== 0) this.#timer[call] = deadlines.add(deadlineMs, this, call);
+    if (deadlineMs !== 0) {
+      this.#deadlineMs[call] = deadlineMs;
+      this.#turn[call] = deadlines.turn;
+      if (deadlineMs < this.#timerMs) this.#wakeAt(deadlineMs);
+    }
     if (extras !== undefined) {
       this.#extras[call] = extras;
       extras.watch(this, call);
@@ -125,9 +136,23 @@ export class ClientSession implements SessionOwner, DeadlineOwner, CallPlace {
     return true;
   }
 
-  onDeadline(call: number): void {
-    this.#timer[call] = noTimer;
-    this.#giveUp(call, Reason.deadline);
+  /** The earliest deadline there was: that call, or others, may have ended long since. */
+  onDeadline(): void {
+    this.#timer = noTimer;
+    this.#timerMs = Infinity;
+    let earliestMs = Infinity;
+    for (const [call, deadlineMs] of this.#deadlineMs.entries()) {
+      if (deadlineMs === 0) continue;
+      if (deadlineMs > deadlines.now) earliestMs = Math.min(earliestMs, deadlineMs);
+      else this.#giveUp(call, Reason.deadline);
+    }
+    if (earliestMs !== Infinity) this.#wakeAt(earliestMs);
+  }
+
+  onLongTurn(lagMs: number): void {
+    for (const [call, turn] of this.#turn.entries()) {
+      if (turn === deadlines.turn && this.#deadlineMs[call] !== 0) this.#deadlineMs[call]! += lagMs;
+    }
   }
 
   cancelCall(call: number): void {
@@ -190,6 +215,9 @@ export class ClientSession implements SessionOwner, DeadlineOwner, CallPlace {
   }
 
   onDown(reason: string): void {
+    deadlines.listeners.delete(this);
+    if (this.#timer !== noTimer) deadlines.remove(this.#timer);
+    this.#timer = noTimer;
     // Native code has failed every call by now. Should one be left all the same, its caller must not wait for ever.
     for (const [call, reject] of this.#reject.entries()) {
       if (reject === undefined) continue;
@@ -206,20 +234,23 @@ export class ClientSession implements SessionOwner, DeadlineOwner, CallPlace {
 
   onCancelled(): void {}
 
+  #wakeAt(deadlineMs: number): void {
+    if (this.#timer !== noTimer) deadlines.remove(this.#timer);
+    this.#timerMs = deadlineMs;
+    this.#timer = deadlines.add(deadlineMs, this, 0);
+  }
+
   #giveUp(call: number, reason: number): void {
     if (this.#reject[call] === undefined || this.#givenUp[call] === 1) return;
     this.#givenUp[call] = 1;
+    this.#deadlineMs[call] = 0;
     // A call that is only staged is not known to native code yet.
     this.#context.outgoing.flush();
     this.#context.native.cancel(this.target.session, call, reason);
   }
 
   #free(call: number): void {
-    const timer = this.#timer[call]!;
-    if (timer !== noTimer) {
-      deadlines.remove(timer);
-      this.#timer[call] = noTimer;
-    }
+    this.#deadlineMs[call] = 0;
     const extras = this.#extras[call];
     if (extras !== undefined) {
       extras.unwatch();

@@ -7,12 +7,16 @@ import { Ctl, Ev, EvKind, type NativeContext, type NativeOptions, type SessionOp
 import { keyFromWords } from './buffer-keys.ts';
 import { newTurn } from './deadlines.ts';
 import { BlockLease, type Lease } from './lease.ts';
-import { Outgoing } from './outgoing.ts';
+import { Outgoing, type Target } from './outgoing.ts';
 import { RpcError } from './rpc-error.ts';
 import { Status } from './status.ts';
 
+/** See NativeContext.createSession. */
+const sessionPlaces = 0xfff;
+
 /** A client or server session. `at` is where the event's words start. None of these may throw. */
 export interface SessionOwner {
+  readonly target: Target;
   onRequest(at: number): void;
   onSettled(at: number): void;
   onFailed(at: number): void;
@@ -34,6 +38,7 @@ export class FabricContext {
   batchMs = 0;
   firstOfBatch = false;
 
+  /** By the low bits of their numbers, which are unique among the sessions alive. */
   readonly #sessions: (SessionOwner | undefined)[] = [];
   #waiters = new Set<SlotWaiter>();
   #sessionCount = 0;
@@ -58,9 +63,14 @@ export class FabricContext {
     }
   }
 
-  attach(session: number, owner: SessionOwner): void {
-    this.#sessions[session] = owner;
+  attach(owner: SessionOwner): void {
+    this.#sessions[owner.target.session & sessionPlaces] = owner;
     ++this.#sessionCount;
+  }
+
+  #owner(session: number): SessionOwner | undefined {
+    const owner = this.#sessions[session & sessionPlaces];
+    return owner !== undefined && owner.target.session === session ? owner : undefined;
   }
 
   /** Ends a session. Its calls fail, then `onDown` follows. What is staged is flushed first, so that native code knows every call. */
@@ -115,7 +125,7 @@ export class FabricContext {
       } catch (error) {
         // Only a fault of this library comes here: user code is caught where it is called. It costs the session, not the process.
         process.emitWarning(error instanceof Error ? error : String(error), 'RdmaRpcInternalError');
-        if (this.#sessions[session] !== undefined) this.native.closeSession(session, 'internal error');
+        if (this.#owner(session) !== undefined) this.native.closeSession(session, 'internal error');
       }
       this.firstOfBatch = false;
     }
@@ -124,16 +134,16 @@ export class FabricContext {
   #handle(kind: number, session: number, at: number, events: Int32Array): void {
     switch (kind) {
       case EvKind.request:
-        this.#sessions[session]?.onRequest(at);
+        this.#owner(session)?.onRequest(at);
         break;
       case EvKind.settled:
-        this.#sessions[session]?.onSettled(at);
+        this.#owner(session)?.onSettled(at);
         break;
       case EvKind.failed:
-        this.#sessions[session]?.onFailed(at);
+        this.#owner(session)?.onFailed(at);
         break;
       case EvKind.cancelled:
-        this.#sessions[session]?.onCancelled(at);
+        this.#owner(session)?.onCancelled(at);
         break;
       case EvKind.sent:
         this.outgoing.bulk.sent(events[at + Ev.call]!);
@@ -151,9 +161,9 @@ export class FabricContext {
   }
 
   #down(session: number): void {
-    const owner = this.#sessions[session];
+    const owner = this.#owner(session);
     if (owner === undefined) return;
-    this.#sessions[session] = undefined;
+    this.#sessions[session & sessionPlaces] = undefined;
     --this.#sessionCount;
     owner.onDown(this.native.sessionError(session));
   }

@@ -12,6 +12,9 @@ import { RpcError } from './rpc-error.ts';
 import { ServerCall } from './server-call.ts';
 import { Status } from './status.ts';
 
+/** A request with less time left than this is never started without a look at the clock. */
+const hurryUs = 100_000;
+
 export interface ServerSessionListener {
   onHandlerError(error: unknown, method: string): void;
   onSessionDown(session: ServerSession, reason: string): void;
@@ -35,6 +38,8 @@ export class ServerSession implements SessionOwner {
   readonly #responder: Responder;
   readonly #incoming: Incoming;
   readonly #events: Int32Array;
+  /** Requests taken without a look at the clock. */
+  #unclocked = 0;
   /** Calls of async handlers, newest first. */
   #first: ServerCall | undefined;
 
@@ -55,7 +60,7 @@ export class ServerSession implements SessionOwner {
     );
     this.#events = context.native.events;
     this.#incoming = new Incoming(context.native, target.session);
-    context.attach(target.session, this);
+    context.attach(this);
   }
 
   onRequest(at: number): void {
@@ -71,7 +76,7 @@ export class ServerSession implements SessionOwner {
     if (timeoutUs !== 0) {
       // Counted from the batch's start, as native code did; handlers of the same batch may have taken long since.
       deadlineMs = this.#context.batchMs + timeoutUs / 1000;
-      if (!this.#context.firstOfBatch && performance.now() >= deadlineMs) {
+      if (this.#mayHavePassed(timeoutUs) && performance.now() >= deadlineMs) {
         this.#incoming.discard(at);
         const text = `${method.path}: the deadline passed before the handler started`;
         this.#responder.refuse(handle, Status.DEADLINE_EXCEEDED, text);
@@ -126,6 +131,15 @@ export class ServerSession implements SessionOwner {
   }
 
   onFailed(): void {}
+
+  /**
+   * Whether a look at the clock is due. It costs as much as decoding a small request, so a request with time to spare gets one only
+   * now and then: after a few handlers that each blocked for long, one may start late; none that was in a hurry.
+   */
+  #mayHavePassed(timeoutUs: number): boolean {
+    if (this.#context.firstOfBatch) return false;
+    return timeoutUs < hurryUs || (++this.#unclocked & 3) === 0;
+  }
 
   #turnAway(at: number, handle: number): void {
     this.#incoming.discard(at);

@@ -13,6 +13,12 @@ export interface DeadlineOwner {
   onDeadline(token: number): void;
 }
 
+/** Keeps deadlines of its own that were computed from `now`, marked with `turn`. */
+export interface TurnListener {
+  /** The turn took longer than was seen when they were computed: those made in it move by so much. */
+  onLongTurn(lagMs: number): void;
+}
+
 const none = -1;
 const mask = wheelSlots - 1;
 
@@ -33,7 +39,9 @@ export class TimerWheel {
   readonly #owner: (DeadlineOwner | undefined)[] = [];
   #free = none;
 
-  #turn = 0;
+  /** Number of the current turn, an int32. */
+  turn = 0;
+  readonly listeners: Set<TurnListener> = new Set();
   readonly #recent: number[] = [];
   #recentCount = 0;
 
@@ -55,7 +63,7 @@ export class TimerWheel {
     this.#free = this.#next[id]!;
     this.#owner[id] = owner;
     this.#token[id] = token;
-    this.#turnAdded[id] = this.#turn;
+    this.#turnAdded[id] = this.turn;
     this.#recent[this.#recentCount++] = id;
     ++this.count;
     // One tick more than the deadline's own, since `now` may be up to one tick old without being noticed.
@@ -75,14 +83,17 @@ export class TimerWheel {
   /** Begins a turn at this time. */
   refresh(nowMs: number): void {
     this.#recentCount = 0;
-    this.#turn = (this.#turn + 1) | 0;
+    this.turn = (this.turn + 1) | 0;
     if (nowMs > this.now) this.now = nowMs;
   }
 
   /** Ends a turn: what was added in it may have been computed from a time long past. */
   endTurn(nowMs: number): void {
     const lagMs = nowMs - this.now;
-    if (lagMs > wheelTickMs) this.#postpone(Math.ceil(lagMs / wheelTickMs));
+    if (lagMs > wheelTickMs) {
+      this.#postpone(Math.ceil(lagMs / wheelTickMs));
+      for (const listener of this.listeners) listener.onLongTurn(lagMs);
+    }
     this.refresh(nowMs);
   }
 
@@ -132,8 +143,8 @@ export class TimerWheel {
   #postpone(ticks: number): void {
     for (let i = 0; i < this.#recentCount; ++i) {
       const id = this.#recent[i]!;
-      if (this.#turnAdded[id] !== this.#turn || this.#owner[id] === undefined) continue;
-      this.#turnAdded[id] = this.#turn - 1;
+      if (this.#turnAdded[id] !== this.turn || this.#owner[id] === undefined) continue;
+      this.#turnAdded[id] = this.turn - 1;
       this.#unlink(id);
       this.#link(id, this.#tick[id]! + ticks);
     }
