@@ -131,6 +131,7 @@ Napi::Value Engine::clock() {
 void Engine::close() {
   if (closed_) return;
   closed_ = true;
+  if (owner_ != nullptr) *owner_ = nullptr;
   const Napi::HandleScope scope(env_);
   for (auto& array : shared_arrays_) detach(array);
   detach(send_slab_);

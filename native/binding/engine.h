@@ -33,6 +33,8 @@ class Engine {
   session::Context& context() { return *context_; }
   BlockBuffers& blocks() { return *blocks_; }
   Pump& pump() { return *pump_; }
+  /// The pointer that its JS object has to this engine: null from close() on, which the end of the thread may call first.
+  void set_owner(Engine** owner) { owner_ = owner; }
   void set_callback(Napi::Function callback) { callback_ = Napi::Persistent(callback); }
 
   Napi::Value send_slab();
@@ -56,6 +58,7 @@ class Engine {
   Napi::ObjectReference resource_;
   napi_async_cleanup_hook_handle cleanup_ = nullptr;
   bool closed_ = false;
+  Engine** owner_ = nullptr;
 
   double clock_[1] = {};
   std::uint64_t clock_origin_ns_ = 0;

@@ -74,6 +74,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
       Napi::Error::New(env, "rdma-rpc: " + error).ThrowAsJavaScriptException();
       return;
     }
+    engine_->set_owner(&engine_);
     const auto self = info.This().As<Napi::Object>();
     session::Context& context = engine_->context();
     self.Set("control", engine_->int32_array(context.control(), context.control_words()));
