@@ -18,7 +18,6 @@ constexpr std::uint32_t kResourceExhausted = 8;
 }  // namespace
 
 // --- requests in
-// ----------------------------------------------------------------------------------------------------
 
 void Session::on_request(const wire::Frame& frame, const std::byte* data, std::uint32_t receive_slot) {
   const wire::Header& header = frame.header;
@@ -176,7 +175,6 @@ void Session::on_cancel(const wire::Header& header) {
 }
 
 // --- responses out
-// --------------------------------------------------------------------------------------------------
 
 void Session::submit_response(const std::int32_t* words) {
   const auto word = static_cast<std::uint32_t>(words[sub::call]);
@@ -346,75 +344,6 @@ void Session::end_server_call(ServerCall& call) {
   if (bulk.held_receive >= 0) recycle(static_cast<std::uint32_t>(bulk.held_receive));
   end_response(bulk);
   call.bulk.reset();
-}
-
-// --- bulk transfers
-// -------------------------------------------------------------------------------------------------
-
-bool Session::move_transfers() {
-  std::uint32_t budget = kBulkBytesPerTurn;
-  while (!transfers_.empty() && budget != 0 && state_ == SessionState::ready) {
-    const std::uint32_t slot = transfers_.front();
-    const ServerCall& call = server_calls_[slot];
-    bool done = true;  // a call that was cancelled meanwhile has nothing to move
-    if (call.state == ServerState::fetching && !call.cancelled) done = move_read(slot, budget);
-    if (call.state == ServerState::writing) done = move_write(slot, budget);
-    if (!done) break;
-    transfers_.pop();
-  }
-  return !transfers_.empty() && budget == 0;
-}
-
-/// True when every READ of the call is prepared.
-bool Session::move_read(std::uint32_t slot, std::uint32_t& budget) {
-  ServerBulk& bulk = *server_calls_[slot].bulk;
-  const memory::Block& block = shared_.arena.at(bulk.block);
-  while (bulk.moved < bulk.total) {
-    if (budget == 0 || reads_outstanding_ >= capabilities_.max_rd_atomic || !send_->room(1)) return false;
-    const wire::Piece& piece = bulk.remote[bulk.piece];
-    const std::uint32_t bytes = std::min(piece.length - bulk.piece_offset, kChunkBytes);
-    send_->read({reinterpret_cast<std::uint64_t>(block.data) + bulk.moved, bytes, block.region->lkey()},
-                piece.addr + bulk.piece_offset, piece.rkey, {Then::chunk_read, slot});
-    ++reads_outstanding_;
-    ++bulk.reads_outstanding;
-    bulk.moved += bytes;
-    bulk.piece_offset += bytes;
-    if (bulk.piece_offset == piece.length) {
-      ++bulk.piece;
-      bulk.piece_offset = 0;
-    }
-    budget -= std::min(budget, bytes);
-  }
-  return true;
-}
-
-/// True when every WRITE of the call is prepared, and the response behind them.
-bool Session::move_write(std::uint32_t slot, std::uint32_t& budget) {
-  ServerCall& call = server_calls_[slot];
-  ServerBulk& bulk = *call.bulk;
-  const std::size_t sge_max = std::min<std::size_t>(capabilities_.max_sge, kSgeMax);
-  while (bulk.moved < bulk.total) {
-    if (budget == 0 || !send_->room(1)) return false;
-    fabric::Sge sges[kSgeMax];
-    std::size_t count = 0;
-    std::uint32_t bytes = 0;
-    while (count < sge_max && bytes < kChunkBytes && bulk.piece < bulk.pieces.size()) {
-      const Piece& piece = bulk.pieces[bulk.piece];
-      const std::uint32_t take = std::min(piece.length - bulk.piece_offset, kChunkBytes - bytes);
-      sges[count++] = {piece.addr + bulk.piece_offset, take, piece.region->lkey()};
-      bytes += take;
-      bulk.piece_offset += take;
-      if (bulk.piece_offset == piece.length) {
-        ++bulk.piece;
-        bulk.piece_offset = 0;
-      }
-    }
-    send_->write({sges, count}, call.sink.addr + bulk.moved, call.sink.rkey);
-    bulk.moved += bytes;
-    budget -= std::min(budget, bytes);
-  }
-  send_written_response(slot);
-  return true;
 }
 
 }  // namespace rdma_rpc::session

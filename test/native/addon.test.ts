@@ -5,8 +5,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
 import { afterEach, describe, expect, test } from 'vitest';
-import * as boundary from '../../runtime/native.ts';
-import { EvKind, loadNative, Reason } from '../../runtime/native.ts';
+import { EvKind, Reason } from '../../runtime/native.ts';
 import { Loopback } from './loopback.ts';
 
 setFlagsFromString('--expose-gc');
@@ -29,11 +28,6 @@ afterEach(() => {
 async function until(done: () => boolean): Promise<void> {
   while (!done()) await turn();
 }
-
-test('both sides of the boundary have the same constants', () => {
-  const { Sub, SubOp, Ev, Reason, Ctl, notRun } = boundary;
-  expect(loadNative().boundary()).toEqual({ Sub, SubOp, Ev, EvKind, Reason, Ctl, Flags: { notRun } });
-});
 
 describe.each(['sim', 'shm'] as const)('calls on %s', (fabric) => {
   test.each([0, 1, 200, 1024, 1025, 9000, 1_500_000])('echo %i bytes', async (bytes) => {

@@ -1,13 +1,8 @@
-// The windows of a session (credits, receives, send slots, send queue) and the limits of its context (arena,
-// registrations, memory windows): full on both sides, refused at every step, and always back where they
-// began.
+// The limits of a context (arena, registrations, memory windows, sessions): refused at every step with a
+// reason, and nothing left behind.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <random>
-
 #include "session/pair.h"
-#include "session/scripted_peer.h"
 
 namespace rdma_rpc::session::test {
 namespace {
@@ -17,202 +12,7 @@ using boundary::Reason;
 using boundary::Sent;
 using Violations = std::vector<std::string>;
 
-// --- credits
-// -------------------------------------------------------------------------------------------------------
-
-/// Both directions full of small and bulk calls, answers in any order, cancels at any time: RNR retry is 0,
-/// so a frame beyond the receives would break the session at once, and a lost credit would stop it for ever.
-TEST(Credits, NeitherRunOutNorOverrunForAnySeed) {
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    std::mt19937_64 random(seed);
-    PairOptions options = seeded(seed, seed % 3 == 0 ? immediate() : PairOptions{});
-    options.inflight_max = 1 + static_cast<std::uint32_t>(random() % 12);
-    options.context.send_slots = 6 + static_cast<std::uint32_t>(random() % 20);
-    Pair pair(options);
-    std::uint32_t back = 0, back_server = 0;
-    connect(pair.server, back, pair.client, back_server, options);
-    std::vector<std::uint64_t> ids;
-    for (int i = 0; i < 150; ++i) {
-      for (Side* side : {&pair.client, &pair.server}) {
-        const CallSpec spec{.request_bytes = random() % 3 == 0 ? random() % 4000 : random() % 60,
-                            .request_pieces = 1 + random() % 3,
-                            .response_bytes = random() % 4 == 0 ? random() % 6000 : random() % 60,
-                            .answer = random() % 2 == 0 ? Answer::later : Answer::now,
-                            .method = 1 + static_cast<std::uint32_t>(random() % 4)};
-        const std::uint64_t id = side->start(side == &pair.client ? pair.client_session : back, spec);
-        if (id != 0) ids.push_back(id);
-        if (!ids.empty() && random() % 4 == 0) side->cancel(ids[random() % ids.size()]);
-        if (side->unanswered() != 0 && random() % 2 == 0) side->answer(random() % side->unanswered());
-      }
-      for (std::uint64_t steps = random() % 6; steps > 0; --steps) pair.step();
-    }
-    for (int round = 0; round < 400 && pair.ledger.open() != 0; ++round) {
-      pair.run();
-      while (pair.server.answer()) {
-      }
-      while (pair.client.answer()) {
-      }
-    }
-    EXPECT_EQ(pair.ledger.open(), 0u);
-    EXPECT_EQ(pair.at_client().error(), "");
-    EXPECT_EQ(pair.server.session(back).error(), "");
-    pair.server.session(back).close("over");
-    pair.client.session(back_server).close("over");
-    ASSERT_EQ(pair.finish(), Violations{});
-  }
-}
-
-TEST(Credits, ComeBackAlthoughMostReceivesAreHeld) {
-  // Bulk requests hold their receives while they wait for arena memory. What is left must still go round:
-  // here for small calls that are cancelled, which get no answer for a credit to ride on.
-  PairOptions options = immediate();
-  options.inflight_max = 64;
-  options.context.send_slots = 128;
-  Pair pair(options);
-  const memory::BlockId hog = pair.server.context->arena().alloc(8 << 20);
-  std::vector<std::uint64_t> waiting;
-  for (int i = 0; i < 60; ++i) waiting.push_back(pair.start({.request_bytes = 2000}));
-  pair.run();
-  EXPECT_EQ(pair.server.context->memory_waiters(), 60u);
-  for (int i = 0; i < 40; ++i) {
-    const std::uint64_t id = pair.start({.answer = Answer::later});
-    ASSERT_NE(id, 0u);
-    pair.step();
-    pair.client.cancel(id);
-    pair.step();
-  }
-  EXPECT_TRUE(pair.complete({}).answered());
-  pair.server.context->arena().release(hog);
-  pair.run();
-  for (const std::uint64_t id : waiting) EXPECT_TRUE(pair.call(id).answered());
-  EXPECT_EQ(pair.finish(), Violations{});
-}
-
-TEST(Credits, OfASilentPeerLetNoMoreThanItsReceivesOnTheWire) {
-  Pair pair(immediate());
-  const std::uint32_t session = pair.client.open({true, 24, 4 << 20, 4 << 20});
-  ScriptedPeer peer(pair.world, 24, 1024);
-  peer.connect(pair.client.session(session));
-  std::vector<std::uint64_t> ids;
-  std::size_t requests = 0, frames = 0;
-  // Cancelled at once and started again: two frames for each, and no credit ever comes back.
-  for (int i = 0; i < 40; ++i) {
-    const std::uint64_t id = pair.client.start(session, {});
-    if (id == 0) break;
-    ids.push_back(id);
-    pair.client.cancel(id);
-    pair.run();
-  }
-  while (const auto frame = peer.receive()) {
-    ++frames;
-    requests += frame->type() == wire::FrameType::request;
-  }
-  EXPECT_LE(frames, 24u + kControlReceives - kCreditFrameCredits);
-  EXPECT_TRUE(peer.alive());
-  // What was never sent says so.
-  const auto unsent = static_cast<std::size_t>(std::count_if(
-      ids.begin(), ids.end(), [&](std::uint64_t id) { return pair.call(id).sent == Sent::no; }));
-  EXPECT_EQ(unsent + requests, ids.size());
-  if (Session* open = pair.client.context->find(session)) open->close("over");
-  EXPECT_EQ(pair.finish(), Violations{});
-}
-
-TEST(Credits, CallsThatWaitForThemCanBeWithdrawn) {
-  PairOptions options = immediate();
-  options.inflight_max = 64;
-  options.context.send_slots = 128;
-  Pair pair(options);
-  const std::uint32_t session = pair.client.open({true, 64, 4 << 20, 4 << 20});
-  ScriptedPeer peer(pair.world, 64, 1024);
-  peer.connect(pair.client.session(session));
-  std::vector<std::uint64_t> late;
-  for (int round = 0; round < 2; ++round) {
-    for (int i = 0; i < 64; ++i) {
-      const std::uint64_t id = pair.client.start(session, {.request_bytes = i % 2 == 0 ? 20u : 2000u});
-      if (round == 1 && id != 0) late.push_back(id);
-    }
-    pair.run();
-    for (std::uint64_t id = 1; round == 0 && id <= 64; id += 2) pair.client.cancel(id);
-    pair.run();
-  }
-  ASSERT_FALSE(late.empty());
-  const std::uint64_t last = late.back();
-  EXPECT_FALSE(pair.call(last).ended());
-  pair.client.cancel(last);
-  pair.run();
-  EXPECT_EQ(pair.call(last).sent, Sent::no);
-  pair.client.session(session).close("over");
-  EXPECT_EQ(pair.finish(), Violations{});
-}
-
-// --- send slots
-// ----------------------------------------------------------------------------------------------------
-
-TEST(SendSlots, RunOutAndComeBackWithOneEvent) {
-  PairOptions options = immediate();
-  options.inflight_max = 16;
-  options.context.send_slots = 4;
-  Pair pair(options);
-  std::size_t started = 0;
-  while (pair.start({.request_bytes = 600}) != 0) ++started;
-  EXPECT_EQ(started, 4u);
-  pair.run();
-  EXPECT_EQ(pair.client.slots_free_events, 1);
-  EXPECT_EQ(pair.client.free_slots(), 4u);
-  EXPECT_EQ(pair.finish(), Violations{});
-}
-
-TEST(SendSlots, AreNotNeededToRefuseOrConfirmACancel) {
-  PairOptions options = immediate();
-  options.context.send_slots = 4;
-  Pair pair(options);
-  const std::uint64_t id = pair.start({.request_bytes = 10, .given_sink = 4096, .answer = Answer::later});
-  pair.run();
-  // "JS" has them all in its hands.
-  std::int32_t& free = pair.server.context->control()[boundary::ctl::free_slots];
-  const std::int32_t kept = std::exchange(free, 0);
-  pair.client.cancel(id);
-  pair.run();
-  EXPECT_TRUE(pair.call(id).answered());
-  EXPECT_EQ(pair.call(id).status, 1u);
-  free = kept;
-  EXPECT_EQ(pair.finish(), Violations{});
-}
-
-// --- a peer that stalls
-// --------------------------------------------------------------------------------------------
-
-TEST(Stalls, OfTheServerCostACancelledCallItsGraceAndNothingElse) {
-  for (const bool sink : {false, true}) {
-    SCOPED_TRACE(sink);
-    Pair pair;
-    const std::uint64_t id =
-        pair.start({.request_bytes = 2000, .given_sink = sink ? 4096u : 0u, .answer = Answer::later});
-    const std::uint64_t other = pair.start({.answer = Answer::later});
-    pair.run();
-    pair.client.cancel(id);
-    // Its event loop hangs, longer than the grace; the client's goes on.
-    for (int i = 0; i < 40; ++i) {
-      pair.world.advance(5'000'000);
-      for (int turns = 0; turns < 3; ++turns) pair.client.turn(pair.world.now_ns());
-    }
-    EXPECT_TRUE(pair.call(id).ended());
-    EXPECT_EQ(pair.call(id).kind, EvKind::failed);
-    EXPECT_EQ(pair.call(id).sent, Sent::maybe);
-    pair.run();
-    while (pair.server.answer()) {
-    }
-    pair.run();
-    EXPECT_TRUE(pair.call(other).answered());
-    EXPECT_EQ(pair.client.context->stats().late_responses, 1u);
-    EXPECT_TRUE(pair.complete({.request_bytes = 2000, .response_bytes = 2000}).answered());
-    EXPECT_EQ(pair.finish(), Violations{});
-  }
-}
-
 // --- arena
-// ---------------------------------------------------------------------------------------------------------
 
 TEST(ArenaExhausted, RequestsWaitInOrderAndGoOn) {
   PairOptions options = immediate();
@@ -283,7 +83,6 @@ TEST(ArenaExhausted, ARequestThatCannotBeCopiedIsRefused) {
 }
 
 // --- registrations and windows
-// -------------------------------------------------------------------------------------
 
 TEST(Registrations, RefusedMeansCopied) {
   for (const auto& [name, change] :

@@ -13,6 +13,12 @@ constexpr std::uint64_t kReceive = std::uint64_t{1} << 32;
 constexpr std::uint64_t kQuiet = std::uint64_t{1} << 33;  // binds: their outcome is nobody's question
 }  // namespace
 
+void FrameBytes::append(const void* part, std::size_t count) {
+  const std::size_t at = bytes.size();
+  bytes.resize(at + count);
+  std::memcpy(bytes.data() + at, part, count);
+}
+
 ScriptedPeer::ScriptedPeer(fabric::SimWorld& world, std::uint32_t inflight_max, std::uint32_t slot_bytes,
                            std::size_t receives_posted)
     : device_(world.open_device("scripted")),

@@ -21,15 +21,17 @@ class FrameBytes {
   explicit FrameBytes(const wire::Header& header) { add(header); }
   template <class T>
   FrameBytes& add(const T& part) {
-    const auto* from = reinterpret_cast<const std::byte*>(&part);
-    bytes.insert(bytes.end(), from, from + sizeof part);
+    append(&part, sizeof part);
     return *this;
   }
   FrameBytes& pad(std::size_t count, std::byte value = std::byte{'m'}) {
-    bytes.insert(bytes.end(), count, value);
+    for (; count > 0; --count) bytes.push_back(value);
     return *this;
   }
   std::vector<std::byte> bytes;
+
+ private:
+  void append(const void* part, std::size_t count);
 };
 
 class ScriptedPeer {

@@ -1,0 +1,72 @@
+// The memory of a bulk message: blocks of the arena and registered buffers held while it is in use, or one
+// copy when that cannot be. Both halves of a session use it, see session.h.
+#include "session/session.h"
+
+namespace rdma_rpc::session {
+
+using boundary::Reason;
+
+bool Session::collect_pieces(const BulkSubmission& submission, std::vector<Piece>& pieces, Reason& reason) {
+  std::uint64_t total = 0;
+  bool copy = submission.pieces.size() > kPiecesMax;
+  for (const GivenPiece& given : submission.pieces) {
+    total += given.bytes;
+    // Registering what the fabric cannot expose would fail at the peer; a copy in the arena always works.
+    if (given.key != 0 && options_.client && !capabilities_.exposes_any_memory) copy = true;
+  }
+  if (total > options_.peer_max_message_bytes) {
+    reason = Reason::too_large;
+    return false;
+  }
+  for (const GivenPiece& given : submission.pieces) {
+    if (copy) break;
+    if (given.bytes == 0) continue;
+    Piece piece{reinterpret_cast<std::uint64_t>(given.data), static_cast<std::uint32_t>(given.bytes), nullptr,
+                memory::kNoBlock, 0};
+    piece.block = shared_.arena.find(given.data, given.bytes);
+    if (piece.block != memory::kNoBlock) {
+      shared_.arena.retain(piece.block);
+      piece.region = shared_.arena.at(piece.block).region;
+    } else if (given.key != 0) {
+      std::string why;
+      piece.region =
+          shared_.mr_cache.acquire(given.key, given.buffer_data, given.buffer_bytes, shared_.now_ns, &why);
+      piece.mr_key = piece.region != nullptr ? given.key : 0;
+    }
+    if (piece.region == nullptr) {
+      copy = true;  // the registration budget is full: the arena's may not be
+      break;
+    }
+    pieces.push_back(piece);
+  }
+  if (!copy) return true;
+  release_pieces(pieces);
+  if (stage(submission, total, pieces)) return true;
+  reason = Reason::no_memory;
+  return false;
+}
+
+bool Session::stage(const BulkSubmission& submission, std::uint64_t total, std::vector<Piece>& pieces) {
+  if (total == 0) return true;
+  const memory::BlockId block = shared_.arena.alloc(total);
+  if (block == memory::kNoBlock) return false;
+  const memory::Block& memory = shared_.arena.at(block);
+  std::byte* to = memory.data;
+  for (const GivenPiece& given : submission.pieces) {
+    if (given.bytes != 0) std::memcpy(to, given.data, given.bytes);
+    to += given.bytes;
+  }
+  pieces.push_back({reinterpret_cast<std::uint64_t>(memory.data), static_cast<std::uint32_t>(total),
+                    memory.region, block, 0});
+  return true;
+}
+
+void Session::release_pieces(std::vector<Piece>& pieces) {
+  for (const Piece& piece : pieces) {
+    if (piece.block != memory::kNoBlock) shared_.arena.release(piece.block);
+    if (piece.mr_key != 0) shared_.mr_cache.unpin(piece.mr_key, shared_.now_ns);
+  }
+  pieces.clear();
+}
+
+}  // namespace rdma_rpc::session

@@ -1,0 +1,83 @@
+// The scene of the hostile tests: one session whose peer is scripted, and beside it an honest pair in the
+// same contexts. Whatever the peer says or does, only that session ends, every call settles, the memory of
+// the application stays as it was, nothing leaks.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "session/pair.h"
+#include "session/scripted_peer.h"
+
+namespace rdma_rpc::session::test {
+
+using boundary::EvKind;
+using boundary::Reason;
+using boundary::Sent;
+using fabric::WcStatus;
+using wire::FrameType;
+using Violations = std::vector<std::string>;
+
+inline constexpr std::uint32_t kInflight = 4;
+
+inline wire::Header header(FrameType type, std::uint32_t call, std::uint32_t method, std::uint8_t flags = 0,
+                           std::uint16_t credits = 0) {
+  return {static_cast<std::uint8_t>(type), flags, credits, call, method, 0};
+}
+
+/// An honest pair, and a session of `victim` whose peer is scripted.
+struct Scene {
+  explicit Scene(bool victim_is_client, PairOptions options = immediate())
+      : pair(options),
+        victim(victim_is_client ? pair.client : pair.server),
+        session(
+            victim.open({victim_is_client, kInflight, options.max_message_bytes, options.max_message_bytes})),
+        peer(pair.world, kInflight, options.context.slot_bytes) {
+    peer.connect(victim.session(session));
+  }
+  void run() { pair.run(); }
+  /// Submits a call to the scripted peer and returns the request frame that arrives there.
+  ScriptedPeer::Received request(const CallSpec& spec) {
+    id = victim.start(session, spec);
+    run();
+    auto frame = peer.receive(FrameType::request);
+    EXPECT_TRUE(frame.has_value());
+    return frame ? *frame : ScriptedPeer::Received{};
+  }
+  CallRecord& call() { return pair.call(id); }
+  /// The handler of the scripted peer ran: its word is all the oracle has.
+  void ran(std::uint64_t which) { pair.call(which).began = 1; }
+  void expect_survives() {
+    run();
+    EXPECT_FALSE(victim.is_down(session)) << victim.why_down(session);
+    end();
+  }
+  void expect_dies(const std::string& why) {
+    run();
+    EXPECT_TRUE(victim.is_down(session)) << "it survived";
+    EXPECT_NE(victim.why_down(session).find(why), std::string::npos) << victim.why_down(session);
+    end();
+  }
+  void end() {
+    EXPECT_TRUE(pair.complete({.request_bytes = 2000, .response_bytes = 3000}).answered());
+    EXPECT_TRUE(pair.complete({}).answered());
+    if (Session* open = victim.context->find(session)) open->close("the test is over");
+    EXPECT_EQ(pair.finish(), Violations{});
+  }
+
+  Pair pair;
+  Side& victim;
+  std::uint32_t session;
+  ScriptedPeer peer;
+  std::uint64_t id = 0;
+};
+
+struct Trick {
+  const char* name;
+  const char* reason;  ///< why the session ends; empty: it goes on
+  std::function<void(Scene&)> play;
+};
+inline void PrintTo(const Trick& trick, std::ostream* out) { *out << trick.name; }
+
+}  // namespace rdma_rpc::session::test

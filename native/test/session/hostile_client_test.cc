@@ -1,0 +1,194 @@
+// A hostile client against a server session: requests, pieces and sinks that lie, and credits that never come
+// back.
+#include <gtest/gtest.h>
+
+#include "session/hostile.h"
+
+namespace rdma_rpc::session::test {
+namespace {
+
+FrameBytes bulk_request(std::uint32_t call, const std::vector<wire::Piece>& pieces) {
+  std::uint32_t total = 0;
+  for (const wire::Piece& piece : pieces) total += piece.length;
+  FrameBytes frame(header(FrameType::request, call, 7, wire::has_pieces));
+  frame.add(wire::PiecesHead{total, static_cast<std::uint32_t>(pieces.size())});
+  for (const wire::Piece& piece : pieces) frame.add(piece);
+  return frame;
+}
+
+const Trick kClientTricks[] = {
+    {"HonestRequest", "",
+     [](Scene& s) {
+       s.peer.request(0);
+       s.run();
+       const auto response = s.peer.receive(FrameType::response);
+       ASSERT_TRUE(response.has_value());
+       EXPECT_EQ(response->frame.header.call, 0u);
+     }},
+    {"HonestBulkRequest", "",
+     [](Scene& s) {
+       const std::uint32_t key = s.peer.expose(100, 3000, fabric::access_remote_read);
+       s.peer.send(bulk_request(0, {{s.peer.address(100), 3000, key}}));
+       s.run();
+       const auto ask = s.peer.receive(FrameType::sink_request);
+       ASSERT_TRUE(ask.has_value());
+       EXPECT_EQ(ask->frame.header.method, 3000u);
+       s.peer.send(FrameBytes(header(FrameType::sink, 0, 0)));  // no memory here
+       s.run();
+       const auto response = s.peer.receive(FrameType::response);
+       ASSERT_TRUE(response.has_value());
+       EXPECT_EQ(response->frame.header.method, 8u);
+       EXPECT_EQ(response->invalidated_rkey, key);
+     }},
+    {"RequestOnASlotInUse", "slot that is in use",
+     [](Scene& s) {
+       const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
+       s.peer.send(bulk_request(0, {{s.peer.address(0), 3000, key}}));
+       s.run();  // its response waits for a sink
+       s.peer.request(wire::call_word(0, 1));
+     }},
+    {"RequestOnASlotOutOfRange", "slot out of range",
+     [](Scene& s) { s.peer.request(wire::call_word(kInflight, 0)); }},
+    {"ResponseFromAClient", "response from a client", [](Scene& s) { s.peer.respond(0); }},
+    {"SinkRequestFromAClient", "sink request from a client",
+     [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::sink_request, 0, 1))); }},
+    {"CancelOfNoCall", "",
+     [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::cancel, wire::call_word(1, 9), 1))); }},
+    {"SinkForNoCall", "",
+     [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::sink, wire::call_word(1, 9), 0))); }},
+    {"SinkThatNobodyAskedFor", "not asked for",
+     [](Scene& s) {
+       // Its READ hangs as long as the world stands still, so the call stays as it is.
+       const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
+       const memory::BlockId hog = s.victim.context->arena().alloc(8 << 20);
+       s.peer.send(bulk_request(0, {{s.peer.address(0), 3000, key}}));
+       s.run();
+       s.peer.send(FrameBytes(header(FrameType::sink, 0, 0)));
+       s.run();
+       s.victim.context->arena().release(hog);
+     }},
+    {"SinkShorterThanAskedFor", "shorter than asked for",
+     [](Scene& s) {
+       const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
+       s.peer.send(bulk_request(0, {{s.peer.address(0), 3000, key}}));
+       s.run();
+       s.peer.send(FrameBytes(header(FrameType::sink, 0, 0, wire::has_sink))
+                       .add(wire::Sink{s.peer.address(4096), 2999, 5}));
+     }},
+    {"SinkWithAForeignKey", "send failed",
+     [](Scene& s) {
+       const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
+       s.peer.send(bulk_request(0, {{s.peer.address(0), 3000, key}}));
+       s.run();
+       s.peer.send(FrameBytes(header(FrameType::sink, 0, 0, wire::has_sink))
+                       .add(wire::Sink{s.peer.address(4096), 3000, 0x777}));
+     }},
+    {"SinkTwice", "",
+     [](Scene& s) {
+       const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
+       const std::uint32_t sink = s.peer.expose(4096, 3000, fabric::access_remote_write);
+       s.peer.send(bulk_request(0, {{s.peer.address(0), 3000, key}}));
+       s.run();
+       // The second one finds the call answered, as one that crossed the answer would.
+       for (int i = 0; i < 2; ++i) {
+         s.peer.send(FrameBytes(header(FrameType::sink, 0, 0, wire::has_sink))
+                         .add(wire::Sink{s.peer.address(4096), 3000, sink}));
+         s.run();
+       }
+     }},
+    {"SinkOfARequestWithAForeignKey", "send failed",
+     [](Scene& s) {
+       s.peer.send(FrameBytes(header(FrameType::request, 0, 7, wire::has_sink))
+                       .add(wire::Sink{s.peer.address(0), 3000, 0x777})
+                       .pad(5));
+     }},
+    {"PiecesWithAForeignKey", "send failed",
+     [](Scene& s) {
+       s.peer.send(bulk_request(0, {{s.peer.address(0), 3000, 0x777}}));
+     }},
+    {"PiecesWithAStaleKey", "send failed",
+     [](Scene& s) {
+       const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
+       s.peer.send(bulk_request(0, {{s.peer.address(0), 3000, key}}));
+       s.run();
+       s.peer.send(FrameBytes(header(FrameType::sink, 0, 0)));  // answered, and the key with it
+       s.run();
+       s.peer.send(bulk_request(wire::call_word(0, 1), {{s.peer.address(0), 3000, key}}));
+     }},
+    {"PieceLongerThanItsWindow", "send failed",
+     [](Scene& s) {
+       const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
+       s.peer.send(bulk_request(0, {{s.peer.address(0), 3001, key}}));
+     }},
+    {"PiecesBeyondTheMessageLimit", "",
+     [](Scene& s) {
+       const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
+       s.peer.send(bulk_request(0, {{s.peer.address(0), (4 << 20) + 1, key}}));
+       s.run();
+       const auto response = s.peer.receive(FrameType::response);
+       ASSERT_TRUE(response.has_value());
+       EXPECT_EQ(response->frame.header.method, 8u);
+       EXPECT_EQ(response->frame.header.flags & wire::not_run, wire::not_run);
+       EXPECT_EQ(response->invalidated_rkey, key);
+       EXPECT_EQ(s.victim.context->stats().bulk_reads, 0u);
+     }},
+    {"CreditsBeyondReason", "more credits than receives",
+     [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::credit, 0, 0, 0, 0xffff))); }},
+    {"FramesBeyondTheCredits", "send failed",
+     [](Scene& s) {
+       // The victim does not turn meanwhile, so it posts no receive again.
+       for (std::uint32_t i = 0; i <= kInflight + kControlReceives; ++i) {
+         s.peer.send(FrameBytes(header(FrameType::cancel, 3, 1)));
+       }
+       std::optional<WcStatus> last;
+       while (const auto outcome = s.peer.outcome()) last = outcome;
+       EXPECT_EQ(last, WcStatus::rnr_retry_exc_err);
+       EXPECT_FALSE(s.peer.alive());
+     }},
+};
+
+class HostileClient : public testing::TestWithParam<Trick> {};
+INSTANTIATE_TEST_SUITE_P(Tries, HostileClient, testing::ValuesIn(kClientTricks),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(HostileClient, HurtsOnlyItsOwnSession) {
+  Scene scene(false);
+  GetParam().play(scene);
+  if (*GetParam().reason == '\0') {
+    scene.expect_survives();
+  } else {
+    scene.expect_dies(GetParam().reason);
+  }
+}
+
+TEST(HostileClientStalls, AndTheLineOfItsAnswersHasAnEnd) {
+  // It never gives a credit back and reuses its slot at once, by cancelling what it has asked for.
+  Scene scene(false);
+  for (std::uint32_t i = 0; i < 400 && scene.peer.alive() && !scene.victim.is_down(scene.session); ++i) {
+    scene.peer.request(wire::call_word(0, i));
+    scene.run();
+    while (scene.peer.receive()) {
+    }
+  }
+  EXPECT_TRUE(scene.victim.is_down(scene.session));
+  scene.end();
+}
+
+TEST(HostileClientStalls, AndItsCancelledRequestsDoNotFillTheLineForMemory) {
+  Scene scene(false);
+  const memory::BlockId hog = scene.victim.context->arena().alloc(8 << 20);
+  const std::uint32_t key = scene.peer.expose(0, 3000, fabric::access_remote_read);
+  for (std::uint32_t i = 0; i < 50; ++i) {
+    // The first waits for ever at the head of the line, the others come and go.
+    scene.peer.send(bulk_request(wire::call_word(i == 0 ? 0 : 1, i), {{scene.peer.address(0), 3000, key}}));
+    if (i != 0) scene.peer.send(FrameBytes(header(FrameType::cancel, wire::call_word(1, i), 1)));
+    scene.run();
+  }
+  EXPECT_LE(scene.victim.context->memory_waiters(), std::size_t{kInflight});
+  scene.victim.context->arena().release(hog);
+  scene.run();
+  scene.end();
+}
+
+}  // namespace
+}  // namespace rdma_rpc::session::test

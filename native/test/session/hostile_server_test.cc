@@ -1,0 +1,294 @@
+// A hostile server against a client session: answers that nobody waits for, keys and sinks that are not its
+// own.
+#include <gtest/gtest.h>
+
+#include "session/hostile.h"
+
+namespace rdma_rpc::session::test {
+namespace {
+
+const Trick kServerTricks[] = {
+    {"SecondResponse", "waits for none",
+     [](Scene& s) {
+       const auto request = s.request({});
+       s.ran(s.id);
+       s.peer.respond(request.frame.header.call);
+       s.peer.respond(request.frame.header.call);
+     }},
+    {"SecondResponseInALaterTurn", "waits for none",
+     [](Scene& s) {
+       const auto request = s.request({});
+       s.ran(s.id);
+       s.peer.respond(request.frame.header.call);
+       s.run();
+       s.peer.respond(request.frame.header.call);
+     }},
+    {"ResponseToAnIdleSlot", "waits for none", [](Scene& s) { s.peer.respond(wire::call_word(2, 0)); }},
+    {"ResponseToAFutureCall", "waits for none",
+     [](Scene& s) {
+       const auto request = s.request({});
+       s.peer.respond(wire::call_word(0, wire::call_generation(request.frame.header.call) + 1));
+     }},
+    {"ResponseToAPastCall", "waits for none",
+     [](Scene& s) {
+       const auto request = s.request({});
+       s.peer.respond(wire::call_word(0, wire::call_generation(request.frame.header.call) - 1));
+     }},
+    {"ResponseToASlotOutOfRange", "slot out of range",
+     [](Scene& s) { s.peer.respond(wire::call_word(kInflight, 1)); }},
+    {"LateResponseAfterACancel", "",
+     [](Scene& s) {
+       const auto request = s.request({});
+       s.victim.cancel(s.id);
+       s.peer.respond(request.frame.header.call);
+     }},
+    {"LateResponseTwice", "waits for none",
+     [](Scene& s) {
+       const auto request = s.request({});
+       s.victim.cancel(s.id);
+       s.peer.respond(request.frame.header.call);
+       s.peer.respond(request.frame.header.call);
+     }},
+    {"LateResponseToAReusedSlot", "",
+     [](Scene& s) {
+       const auto first = s.request({});
+       s.victim.cancel(s.id);
+       s.run();
+       const auto second = s.request({});
+       s.peer.respond(first.frame.header.call);
+       s.ran(s.id);
+       s.peer.respond(second.frame.header.call);
+     }},
+    {"LateResponseWithAKey", "receive failed",
+     [](Scene& s) {
+       const auto request = s.request({});
+       s.victim.cancel(s.id);
+       s.peer.respond(request.frame.header.call, 0, 0x1234);
+     }},
+    {"WrittenWithoutASink", "sink that it was not given",
+     [](Scene& s) {
+       const auto request = s.request({});
+       s.peer.send(FrameBytes(header(FrameType::response, request.frame.header.call, 0, wire::written))
+                       .add(wire::Written{5, 0}));
+     }},
+    {"WrittenWithoutASinkButPieces", "beyond its sink",
+     [](Scene& s) {
+       const auto request = s.request({.request_bytes = 2000});
+       s.peer.send(FrameBytes(header(FrameType::response, request.frame.header.call, 0, wire::written))
+                       .add(wire::Written{5, 0}));
+     }},
+    {"WrittenBeyondTheSink", "beyond its sink",
+     [](Scene& s) {
+       const auto request = s.request({.given_sink = 4096});
+       s.peer.send(FrameBytes(header(FrameType::response, request.frame.header.call, 0, wire::written))
+                       .add(wire::Written{request.frame.sink.length + 1, 0}));
+     }},
+    {"WrittenIntoASinkThatWasReplaced", "beyond its sink",
+     [](Scene& s) {
+       // The arena has no room for the second sink, so the call waits with none.
+       const memory::BlockId hog = s.victim.context->arena().alloc(7 << 20);
+       const auto request = s.request({.given_sink = 4096});
+       s.peer.send(FrameBytes(header(FrameType::sink_request, request.frame.header.call, 4 << 20)));
+       s.run();
+       s.peer.send(FrameBytes(header(FrameType::response, request.frame.header.call, 0, wire::written))
+                       .add(wire::Written{5, 0}));
+       s.run();
+       s.victim.context->arena().release(hog);
+     }},
+    {"WrittenIntoASinkThatWasRefused", "beyond its sink",
+     [](Scene& s) {
+       const auto request = s.request({.given_sink = 4096});
+       s.pair.world.fail_nth(fabric::SimResource::window, 1);
+       s.peer.send(FrameBytes(header(FrameType::sink_request, request.frame.header.call, 9000)));
+       s.run();
+       const auto sink = s.peer.receive(FrameType::sink);
+       ASSERT_TRUE(sink.has_value());
+       EXPECT_EQ(sink->frame.header.flags, 0);
+       s.peer.send(FrameBytes(header(FrameType::response, request.frame.header.call, 0, wire::written))
+                       .add(wire::Written{5000, 0}));
+     }},
+    {"KeyOfAnotherCall", "key that is not its call's",
+     [](Scene& s) {
+       const auto first = s.request({.request_bytes = 2000});
+       const auto second = s.request({.request_bytes = 2000});
+       s.peer.respond(first.frame.header.call, 0, wire::piece_at(second.bytes.data(), second.frame, 0).rkey);
+     }},
+    {"KeyThatIsNone", "receive failed",
+     [](Scene& s) {
+       const auto request = s.request({.request_bytes = 2000});
+       s.peer.respond(request.frame.header.call, 0, 0x4321);
+     }},
+    {"KeyInACreditFrame", "key invalidated by a frame that is no response",
+     [](Scene& s) {
+       const auto request = s.request({.request_bytes = 2000});
+       s.peer.send(FrameBytes(header(FrameType::credit, 0, 0)),
+                   wire::piece_at(request.bytes.data(), request.frame, 0).rkey);
+     }},
+    {"NoKeyAtAll", "",
+     [](Scene& s) {
+       const auto request = s.request({.request_bytes = 5000, .request_pieces = 3, .given_sink = 4096});
+       s.ran(s.id);
+       s.peer.respond(request.frame.header.call);
+     }},
+    {"SinkRequestTwice", "second sink request",
+     [](Scene& s) {
+       const auto request = s.request({});
+       for (int i = 0; i < 2; ++i)
+         s.peer.send(FrameBytes(header(FrameType::sink_request, request.frame.header.call, 3000)));
+     }},
+    {"SinkRequestForNoCall", "",
+     [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::sink_request, wire::call_word(1, 5), 3000))); }},
+    {"SinkRequestOfAbsurdSize", "",
+     [](Scene& s) {
+       const auto request = s.request({});
+       s.peer.send(FrameBytes(header(FrameType::sink_request, request.frame.header.call, 0xffffffff)));
+       s.run();
+       const auto sink = s.peer.receive(FrameType::sink);
+       ASSERT_TRUE(sink.has_value());
+       EXPECT_EQ(sink->frame.header.flags, 0);
+       EXPECT_EQ(s.victim.context->arena().counters().blocks_leased, 0u);
+     }},
+    {"SinkRequestAfterACancel", "",
+     [](Scene& s) {
+       const auto request = s.request({});
+       s.victim.cancel(s.id);
+       s.peer.send(FrameBytes(header(FrameType::sink_request, request.frame.header.call, 3000)));
+     }},
+    {"NoAnswerToASinkGiven", "",
+     [](Scene& s) {
+       const auto request = s.request({});
+       s.peer.send(FrameBytes(header(FrameType::sink_request, request.frame.header.call, 3000)));
+       s.run();
+       s.victim.cancel(s.id);
+     }},
+    {"RequestFromAServer", "request from a server", [](Scene& s) { s.peer.request(0); }},
+    {"CancelFromAServer", "cancel from a server",
+     [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::cancel, 0, 1))); }},
+    {"SinkFromAServer", "sink from a server",
+     [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::sink, 0, 0))); }},
+    {"CreditsBeyondReason", "more credits than receives",
+     [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::credit, 0, 0, 0, 0xffff))); }},
+    {"OneCreditTooMany", "more credits than receives",
+     [](Scene& s) {
+       s.request({});
+       s.peer.send(FrameBytes(header(FrameType::credit, 0, 0, 0, 2)));
+     }},
+    {"CreditsAsTheyAre", "",
+     [](Scene& s) {
+       s.request({});
+       s.peer.send(FrameBytes(header(FrameType::credit, 0, 0, 0, 1)));
+     }},
+    {"MalformedFrame", "unknown frame type",
+     [](Scene& s) {
+       s.peer.send(FrameBytes({9, 0, 0, 0, 0, 0}));
+     }},
+    {"EmptyFrame", "shorter than its header", [](Scene& s) { s.peer.send(std::vector<std::byte>{}); }},
+    {"FrameLongerThanAReceive", "receive failed",
+     [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::response, 0, 0)).pad(1024 + 64)); }},
+    {"ReadBeyondAPiece", "receive failed",
+     [](Scene& s) {
+       const auto request = s.request({.request_bytes = 2000});
+       const wire::Piece piece = wire::piece_at(request.bytes.data(), request.frame, 0);
+       s.peer.read(piece.addr, piece.length + 1, piece.rkey);
+       s.run();
+       s.peer.outcome();
+       EXPECT_FALSE(s.peer.alive());
+     }},
+};
+
+class HostileServer : public testing::TestWithParam<Trick> {};
+INSTANTIATE_TEST_SUITE_P(Tries, HostileServer, testing::ValuesIn(kServerTricks),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(HostileServer, HurtsOnlyItsOwnSession) {
+  Scene scene(true);
+  GetParam().play(scene);
+  if (*GetParam().reason == '\0') {
+    scene.expect_survives();
+  } else {
+    scene.expect_dies(GetParam().reason);
+  }
+}
+
+/// The memory that a call exposed, and what the peer may do to it: before the answer, and after.
+struct Exposure {
+  const char* name;
+  bool sink;   ///< of the sink, else of a request piece
+  bool write;  ///< else READ
+  int shift;   ///< bytes beyond the range at its start (< 0) or its end (> 0)
+  bool after;  ///< after the call has settled
+  WcStatus outcome;
+};
+
+class HostileAccess : public testing::TestWithParam<Exposure> {};
+INSTANTIATE_TEST_SUITE_P(
+    Tries, HostileAccess,
+    testing::Values(Exposure{"ReadOfAPiece", false, false, 0, false, WcStatus::success},
+                    Exposure{"ReadBeforeAPiece", false, false, -1, false, WcStatus::rem_access_err},
+                    Exposure{"ReadBehindAPiece", false, false, 1, false, WcStatus::rem_access_err},
+                    Exposure{"WriteToAPiece", false, true, 0, false, WcStatus::rem_access_err},
+                    Exposure{"WriteToASink", true, true, 0, false, WcStatus::success},
+                    Exposure{"ReadOfASink", true, false, 0, false, WcStatus::rem_access_err},
+                    Exposure{"WriteBehindASink", true, true, 1, false, WcStatus::rem_access_err},
+                    Exposure{"ReadOfAPieceAfterwards", false, false, 0, true, WcStatus::rem_access_err},
+                    Exposure{"WriteToASinkAfterwards", true, true, 0, true, WcStatus::rem_access_err}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(HostileAccess, ReachesWhatTheCallExposedAndNoMore) {
+  const Exposure& exposure = GetParam();
+  Scene scene(true);
+  const auto request = scene.request({.request_bytes = 2000, .given_sink = 4096});
+  ASSERT_TRUE(request.frame.piece_count == 1);
+  const wire::Piece piece = wire::piece_at(request.bytes.data(), request.frame, 0);
+  wire::Sink target = exposure.sink ? request.frame.sink : wire::Sink{piece.addr, piece.length, piece.rkey};
+  target.addr += static_cast<std::uint64_t>(std::int64_t{exposure.shift});
+  if (exposure.after) {
+    scene.ran(scene.id);
+    scene.peer.respond(request.frame.header.call);
+    scene.run();
+    EXPECT_TRUE(scene.call().answered());
+    while (scene.peer.outcome()) {
+    }
+  }
+  if (exposure.write) {
+    scene.peer.write(target.addr, target.length, target.rkey);
+  } else {
+    scene.peer.read(target.addr, target.length, target.rkey);
+  }
+  scene.run();
+  EXPECT_EQ(scene.peer.outcome(), exposure.outcome);
+  scene.end();
+}
+
+TEST(HostileServerScheduled, AnswersACallWhoseRequestIsNotSentYet) {
+  for (const bool ask : {false, true}) {
+    PairOptions options;
+    options.context.send_slots = 64;
+    Pair pair(options);
+    const std::uint32_t session = pair.client.open({true, 32, 4 << 20, 4 << 20});
+    ScriptedPeer peer(pair.world, 32, 1024);
+    peer.connect(pair.client.session(session));
+    // Thirty windows each: the send queue is full of binds long before the last of these is sent.
+    std::vector<std::uint64_t> ids;
+    for (int i = 0; i < 24; ++i) {
+      ids.push_back(pair.client.start(
+          session, {.request_bytes = 3000, .request_pieces = 30, .request_in_arena = true}));
+    }
+    const std::uint32_t word = wire::call_word(pair.call(ids.back()).slot, 1);
+    if (ask) {
+      peer.send(FrameBytes(header(FrameType::sink_request, word, 3000)));
+    } else {
+      peer.respond(word);
+    }
+    run_world(pair.world, {&pair.client, &pair.server});
+    ASSERT_TRUE(pair.client.is_down(session));
+    for (const std::uint64_t id : ids) {
+      EXPECT_TRUE(pair.call(id).ended());
+    }
+    EXPECT_TRUE(pair.complete({.request_bytes = 2000}).answered());
+    EXPECT_EQ(pair.finish(), Violations{});
+  }
+}
+
+}  // namespace
+}  // namespace rdma_rpc::session::test

@@ -1,0 +1,7 @@
+/** The constants of runtime/native.ts and native/session/boundary.h, as the addon was compiled with them. */
+import { expect, test } from 'vitest';
+import { Ctl, Ev, EvKind, loadNative, notRun, Reason, Sub, SubOp } from '../../runtime/native.ts';
+
+test('both sides of the boundary have the same constants', () => {
+  expect(loadNative().boundary()).toEqual({ Sub, SubOp, Ev, EvKind, Reason, Ctl, Flags: { notRun } });
+});
