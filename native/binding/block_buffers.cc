@@ -22,13 +22,14 @@ Napi::Value BlockBuffers::buffer(memory::BlockId block) {
       entry.weak = true;
       return Napi::Value(env_, value);
     }
-    // Collected, and its finalizer has not run yet: that finalizer must not take the references that stand for the new buffer.
+    // Collected, and its finalizer has not run yet: that finalizer must not take the references that stand
+    // for the new buffer.
     napi_delete_reference(env_, std::exchange(entry.buffer, nullptr));
   }
   const memory::Block& memory = arena_.at(block);
   auto* link = new Link{self_, block};
-  if (napi_create_external_arraybuffer(env_, memory.data, memory.capacity, &BlockBuffers::finalize, link, &value) !=
-      napi_ok) {
+  if (napi_create_external_arraybuffer(env_, memory.data, memory.capacity, &BlockBuffers::finalize, link,
+                                       &value) != napi_ok) {
     delete link;
     return Napi::Value();
   }

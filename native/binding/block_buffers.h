@@ -1,6 +1,7 @@
-// The ArrayBuffers of arena blocks. Each block has at most one, made when JS first asks for it and kept while the block is
-// free, so that a released and reused block costs nothing. While JS holds a lease the reference here is weak: when the last view has
-// been collected the lease counts as returned. Owned by NativeContext, on the JS thread.
+// The ArrayBuffers of arena blocks. Each block has at most one, made when JS first asks for it and kept while
+// the block is free, so that a released and reused block costs nothing. While JS holds a lease the reference
+// here is weak: when the last view has been collected the lease counts as returned. Owned by NativeContext,
+// on the JS thread.
 #pragma once
 
 #include <napi.h>

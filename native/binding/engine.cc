@@ -12,8 +12,8 @@ namespace ev = session::boundary::ev;
 
 namespace {
 
-/// What V8 is told, for a moment, when calls wait for memory that only uncollected buffers hold: more than its hard limit for
-/// external memory, so that it collects now.
+/// What V8 is told, for a moment, when calls wait for memory that only uncollected buffers hold: more than
+/// its hard limit for external memory, so that it collects now.
 constexpr std::int64_t kCollectNowBytes = std::int64_t{1} << 33;
 
 std::shared_ptr<fabric::Device> open_device(const EngineOptions& options, std::string* error) {
@@ -53,7 +53,8 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
   engine->resource_ = Napi::Persistent(Napi::Object::New(env));
   napi_async_init(env, engine->resource_.Value(), Napi::String::New(env, "rdma-rpc"), &engine->async_);
   engine->pump_ = std::make_unique<Pump>(
-      loop, *engine->context_, options.polling, [engine](std::uint32_t count) { return engine->deliver(count); },
+      loop, *engine->context_, options.polling,
+      [engine](std::uint32_t count) { return engine->deliver(count); },
       [env] {
         std::int64_t now = 0;
         napi_adjust_external_memory(env, kCollectNowBytes, &now);
@@ -119,7 +120,8 @@ Napi::Value Engine::receive_slab(std::uint32_t number) {
 }
 
 Napi::Value Engine::int32_array(std::int32_t* words, std::size_t count) {
-  const auto buffer = share(words, count * sizeof *words, shared_arrays_.emplace_back()).As<Napi::ArrayBuffer>();
+  const auto buffer =
+      share(words, count * sizeof *words, shared_arrays_.emplace_back()).As<Napi::ArrayBuffer>();
   return Napi::Int32Array::New(env_, count, buffer, 0);
 }
 

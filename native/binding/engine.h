@@ -1,6 +1,6 @@
-// Everything native behind one NativeContext object: device, context, pump and the buffers that JS has of their memory. Its
-// own class because it must outlive that object: libuv lets go of its handles only a loop iteration after close().
-// On the JS thread. Deletes itself.
+// Everything native behind one NativeContext object: device, context, pump and the buffers that JS has of
+// their memory. Its own class because it must outlive that object: libuv lets go of its handles only a loop
+// iteration after close(). On the JS thread. Deletes itself.
 #pragma once
 
 #include <napi.h>
@@ -33,7 +33,8 @@ class Engine {
   session::Context& context() { return *context_; }
   BlockBuffers& blocks() { return *blocks_; }
   Pump& pump() { return *pump_; }
-  /// The pointer that its JS object has to this engine: null from close() on, which the end of the thread may call first.
+  /// The pointer that its JS object has to this engine: null from close() on, which the end of the thread may
+  /// call first.
   void set_owner(Engine** owner) { owner_ = owner; }
   void set_callback(Napi::Function callback) { callback_ = Napi::Persistent(callback); }
 

@@ -15,7 +15,6 @@ using session::BulkSubmission;
 using session::GivenPiece;
 namespace boundary = session::boundary;
 
-
 std::uint32_t u32(const Napi::Object& options, const char* name) {
   return options.Get(name).As<Napi::Number>().Uint32Value();
 }
@@ -27,7 +26,9 @@ EngineOptions read_options(const Napi::Object& given) {
   EngineOptions options;
   options.fabric = given.Get("fabric").As<Napi::String>().Utf8Value();
   const std::string polling = given.Get("polling").As<Napi::String>().Utf8Value();
-  options.polling = polling == "busy" ? Polling::busy : polling == "event" ? Polling::event : Polling::adaptive;
+  options.polling = polling == "busy"    ? Polling::busy
+                    : polling == "event" ? Polling::event
+                                         : Polling::adaptive;
   options.context.slot_bytes = u32(given, "slotBytes");
   options.context.send_slots = u32(given, "sendSlots");
   options.context.arena.budget_bytes = u64(given, "arenaBytes");
@@ -41,29 +42,28 @@ EngineOptions read_options(const Napi::Object& given) {
 class NativeContext : public Napi::ObjectWrap<NativeContext> {
  public:
   static Napi::Function define(Napi::Env env) {
-    return DefineClass(
-        env, "NativeContext",
-        {
-            InstanceMethod<&NativeContext::flush>("flush"),
-            InstanceMethod<&NativeContext::create_session>("createSession"),
-            InstanceMethod<&NativeContext::session_address>("sessionAddress"),
-            InstanceMethod<&NativeContext::connect_session>("connectSession"),
-            InstanceMethod<&NativeContext::receive_slab>("receiveSlab"),
-            InstanceMethod<&NativeContext::close_session>("closeSession"),
-            InstanceMethod<&NativeContext::session_error>("sessionError"),
-            InstanceMethod<&NativeContext::session_info>("sessionInfo"),
-            InstanceMethod<&NativeContext::submit_bulk>("submitBulk"),
-            InstanceMethod<&NativeContext::cancel>("cancel"),
-            InstanceMethod<&NativeContext::alloc_block>("allocBlock"),
-            InstanceMethod<&NativeContext::block_buffer>("blockBuffer"),
-            InstanceMethod<&NativeContext::release_block>("releaseBlock"),
-            InstanceMethod<&NativeContext::block_of>("blockOf"),
-            InstanceMethod<&NativeContext::register_buffer>("registerBuffer"),
-            InstanceMethod<&NativeContext::drop_buffer>("dropBuffer"),
-            InstanceMethod<&NativeContext::stats>("stats"),
-            InstanceMethod<&NativeContext::on_events>("onEvents"),
-            InstanceMethod<&NativeContext::close>("close"),
-        });
+    return DefineClass(env, "NativeContext",
+                       {
+                           InstanceMethod<&NativeContext::flush>("flush"),
+                           InstanceMethod<&NativeContext::create_session>("createSession"),
+                           InstanceMethod<&NativeContext::session_address>("sessionAddress"),
+                           InstanceMethod<&NativeContext::connect_session>("connectSession"),
+                           InstanceMethod<&NativeContext::receive_slab>("receiveSlab"),
+                           InstanceMethod<&NativeContext::close_session>("closeSession"),
+                           InstanceMethod<&NativeContext::session_error>("sessionError"),
+                           InstanceMethod<&NativeContext::session_info>("sessionInfo"),
+                           InstanceMethod<&NativeContext::submit_bulk>("submitBulk"),
+                           InstanceMethod<&NativeContext::cancel>("cancel"),
+                           InstanceMethod<&NativeContext::alloc_block>("allocBlock"),
+                           InstanceMethod<&NativeContext::block_buffer>("blockBuffer"),
+                           InstanceMethod<&NativeContext::release_block>("releaseBlock"),
+                           InstanceMethod<&NativeContext::block_of>("blockOf"),
+                           InstanceMethod<&NativeContext::register_buffer>("registerBuffer"),
+                           InstanceMethod<&NativeContext::drop_buffer>("dropBuffer"),
+                           InstanceMethod<&NativeContext::stats>("stats"),
+                           InstanceMethod<&NativeContext::on_events>("onEvents"),
+                           InstanceMethod<&NativeContext::close>("close"),
+                       });
   }
 
   explicit NativeContext(const Napi::CallbackInfo& info) : Napi::ObjectWrap<NativeContext>(info) {
@@ -95,14 +95,16 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
  private:
   /// The engine, or null with an exception pending.
   Engine* engine(const Napi::CallbackInfo& info) {
-    if (engine_ == nullptr) Napi::Error::New(info.Env(), "rdma-rpc: context is closed").ThrowAsJavaScriptException();
+    if (engine_ == nullptr)
+      Napi::Error::New(info.Env(), "rdma-rpc: context is closed").ThrowAsJavaScriptException();
     return engine_;
   }
   session::Session* session(const Napi::CallbackInfo& info) {
     Engine* engine = this->engine(info);
     if (engine == nullptr) return nullptr;
     session::Session* found = engine->context().find(info[0].As<Napi::Number>().Uint32Value());
-    if (found == nullptr) Napi::Error::New(info.Env(), "rdma-rpc: no such session").ThrowAsJavaScriptException();
+    if (found == nullptr)
+      Napi::Error::New(info.Env(), "rdma-rpc: no such session").ThrowAsJavaScriptException();
     return found;
   }
 
@@ -209,7 +211,8 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     Engine* engine = this->engine(info);
     if (engine == nullptr) return {};
     const Napi::Value buffer = engine->blocks().buffer(info[0].As<Napi::Number>().Uint32Value());
-    if (buffer.IsEmpty()) Napi::Error::New(info.Env(), "rdma-rpc: no such block").ThrowAsJavaScriptException();
+    if (buffer.IsEmpty())
+      Napi::Error::New(info.Env(), "rdma-rpc: no such block").ThrowAsJavaScriptException();
     return buffer;
   }
 
@@ -357,7 +360,8 @@ Napi::Value NativeContext::stats(const Napi::CallbackInfo& info) {
 void define_module(Napi::Env env, Napi::Object exports) {
   // The class stays alive through this function's closure: no static state, each thread defines its own.
   auto constructor = std::make_shared<Napi::FunctionReference>(Napi::Persistent(NativeContext::define(env)));
-  exports.Set("createContext", Napi::Function::New(env, [constructor](const Napi::CallbackInfo& info) -> Napi::Value {
+  exports.Set("createContext",
+              Napi::Function::New(env, [constructor](const Napi::CallbackInfo& info) -> Napi::Value {
                 return constructor->New({info[0]});
               }));
   exports.Set("boundary", Napi::Function::New(env, [](const Napi::CallbackInfo& info) -> Napi::Value {

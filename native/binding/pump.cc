@@ -6,7 +6,8 @@
 namespace rdma_rpc::binding {
 namespace {
 
-/// Spinning is worth at most what a wake-up costs: 2 us on one CPU, tens of us across CPUs of a virtual machine.
+/// Spinning is worth at most what a wake-up costs: 2 us on one CPU, tens of us across CPUs of a virtual
+/// machine.
 constexpr std::uint64_t kSpinAfterTrafficNs = 50'000;
 /// Poll so long in native code before going round the loop once more: a turn of the loop costs 0.3 us.
 constexpr std::uint64_t kSpinPerTurnNs = 2'000;
@@ -19,9 +20,11 @@ constexpr std::uint64_t kSlowTickMs = 1000;
 
 }  // namespace
 
-Pump::Pump(uv_loop_t* loop, session::Context& context, Polling polling, std::function<bool(std::uint32_t)> deliver,
-           std::function<void()> on_memory_short)
-    : context_(&context), polling_(polling), deliver_(std::move(deliver)),
+Pump::Pump(uv_loop_t* loop, session::Context& context, Polling polling,
+           std::function<bool(std::uint32_t)> deliver, std::function<void()> on_memory_short)
+    : context_(&context),
+      polling_(polling),
+      deliver_(std::move(deliver)),
       on_memory_short_(std::move(on_memory_short)) {
   uv_idle_init(loop, &idle_);
   uv_poll_init(loop, &poll_, context.cq().fd());
@@ -59,8 +62,9 @@ void Pump::sleep() {
   uv_idle_stop(&idle_);
   const bool soon = context_->wants_timer() || context_->memory_waiters() != 0;
   if (!soon && context_->mr_cache().counters().entries == 0) return;
-  uv_timer_start(&timer_, [](uv_timer_t* handle) { static_cast<Pump*>(handle->data)->tick(); },
-                 soon ? kTickMs : kSlowTickMs, 0);
+  uv_timer_start(
+      &timer_, [](uv_timer_t* handle) { static_cast<Pump*>(handle->data)->tick(); },
+      soon ? kTickMs : kSlowTickMs, 0);
 }
 
 void Pump::tick() {

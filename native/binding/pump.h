@@ -1,6 +1,6 @@
-// The pump: turns a context's work inside the event loop of its JS thread. While there is traffic it spins (an idle handle keeps
-// the loop from blocking); otherwise it arms the completion queue and sleeps on its descriptor.
-// Owned by NativeContext; every callback runs on the JS thread, from libuv.
+// The pump: turns a context's work inside the event loop of its JS thread. While there is traffic it spins
+// (an idle handle keeps the loop from blocking); otherwise it arms the completion queue and sleeps on its
+// descriptor. Owned by NativeContext; every callback runs on the JS thread, from libuv.
 #pragma once
 
 #include <uv.h>
@@ -20,10 +20,10 @@ struct PumpCounters {
 
 class Pump {
  public:
-  /// `deliver(count)` enters JS with the events; false: JS cannot run any more. `on_memory_short` is called now and then while calls
-  /// wait for arena memory.
-  Pump(uv_loop_t* loop, session::Context& context, Polling polling, std::function<bool(std::uint32_t)> deliver,
-       std::function<void()> on_memory_short);
+  /// `deliver(count)` enters JS with the events; false: JS cannot run any more. `on_memory_short` is called
+  /// now and then while calls wait for arena memory.
+  Pump(uv_loop_t* loop, session::Context& context, Polling polling,
+       std::function<bool(std::uint32_t)> deliver, std::function<void()> on_memory_short);
   Pump(const Pump&) = delete;
   Pump& operator=(const Pump&) = delete;
 

@@ -1,20 +1,28 @@
-// What a session needs of an RDMA device, named and behaving as libibverbs names it: devices, memory regions, memory
-// windows, queue pairs and completion queues. Each folder beside this file is one implementation ("a fabric").
-// Called by native/memory (registration) and native/session (everything else), on one thread per Device: the thread
-// that runs the context's event loop. A fabric knows nothing of calls; a session knows no fabric by name and asks
-// `Capabilities` instead.
+// What a session needs of an RDMA device, named and behaving as libibverbs names it: devices, memory regions,
+// memory windows, queue pairs and completion queues. Each folder beside this file is one implementation ("a
+// fabric"). Called by native/memory (registration) and native/session (everything else), on one thread per
+// Device: the thread that runs the context's event loop. A fabric knows nothing of calls; a session knows no
+// fabric by name and asks `Capabilities` instead.
 //
 // Rules that every fabric keeps (the suite in native/test/fabric checks them on each):
-//  - RC semantics: SENDs arrive complete, once and in order, each in the oldest posted receive of the peer. A SEND
-//    that finds no posted receive ends with rnr_retry_exc_err at the sender (RNR retry is 0) and moves the queue pair to ERR.
-//  - A buffer belongs to the fabric from post_* until its completion has been polled; an unsignaled work request is complete once a
-//    later signaled one of the same send queue has been polled. An inline send is copied before post_send returns.
-//  - Error completions are always delivered, signaled or not. After the first one the queue pair is in ERR, and every
+//  - RC semantics: SENDs arrive complete, once and in order, each in the oldest posted receive of the peer. A
+//  SEND
+//    that finds no posted receive ends with rnr_retry_exc_err at the sender (RNR retry is 0) and moves the
+//    queue pair to ERR.
+//  - A buffer belongs to the fabric from post_* until its completion has been polled; an unsignaled work
+//  request is complete once a
+//    later signaled one of the same send queue has been polled. An inline send is copied before post_send
+//    returns.
+//  - Error completions are always delivered, signaled or not. After the first one the queue pair is in ERR,
+//  and every
 //    outstanding work request, and each posted later, completes with wr_flush_err.
-//  - Keys, protection domain, rights and range are checked for each remote access. A violation gives rem_access_err at
+//  - Keys, protection domain, rights and range are checked for each remote access. A violation gives
+//  rem_access_err at
 //    the initiator, touches no byte, and moves both queue pairs to ERR.
-//  - Once a LOCAL_INV has completed, or a SEND_WITH_INV naming the key has been polled, or the queue pair of a window is in ERR and its
-//    flush has been polled, no access through that key can read or write a byte any more, whatever the peer does.
+//  - Once a LOCAL_INV has completed, or a SEND_WITH_INV naming the key has been polled, or the queue pair of
+//  a window is in ERR and its
+//    flush has been polled, no access through that key can read or write a byte any more, whatever the peer
+//    does.
 #pragma once
 
 #include <cstddef>
@@ -30,14 +38,15 @@ namespace rdma_rpc::fabric {
 /// Completion status, the names of `enum ibv_wc_status`.
 enum class WcStatus : std::uint8_t {
   success,
-  loc_len_err,        ///< a message longer than the receive posted for it, or a scatter list that is too short
-  loc_qp_op_err,      ///< an operation this queue pair cannot do in its state
-  loc_prot_err,       ///< a local SGE outside its memory region, or with a wrong lkey
-  wr_flush_err,       ///< flushed: the queue pair went to ERR before the request was carried out
-  mw_bind_err,        ///< a window that may not be bound as asked
-  rem_inv_req_err,    ///< the peer could not accept the message (too long for its receive, unknown key to invalidate)
-  rem_access_err,     ///< key, right, range or protection domain refused by the peer
-  retry_exc_err,      ///< the peer does not answer
+  loc_len_err,      ///< a message longer than the receive posted for it, or a scatter list that is too short
+  loc_qp_op_err,    ///< an operation this queue pair cannot do in its state
+  loc_prot_err,     ///< a local SGE outside its memory region, or with a wrong lkey
+  wr_flush_err,     ///< flushed: the queue pair went to ERR before the request was carried out
+  mw_bind_err,      ///< a window that may not be bound as asked
+  rem_inv_req_err,  ///< the peer could not accept the message (too long for its receive, unknown key to
+                    ///< invalidate)
+  rem_access_err,   ///< key, right, range or protection domain refused by the peer
+  retry_exc_err,    ///< the peer does not answer
   rnr_retry_exc_err,  ///< the peer had no receive posted
   rem_abort_err,      ///< the peer closed
   general_err,
@@ -46,13 +55,14 @@ const char* to_string(WcStatus status);
 
 enum class Opcode : std::uint8_t {
   send,
-  send_with_inv,   ///< as send; the peer's window `SendWr::invalidate_rkey` is invalid when the receive completes
+  send_with_inv,  ///< as send; the peer's window `SendWr::invalidate_rkey` is invalid when the receive
+                  ///< completes
   rdma_write,
   rdma_write_with_imm,  ///< only if Capabilities::immediate
   rdma_read,
-  bind_mw,    ///< bind SendWr::bind.window; its key may be used by a later SEND on this queue pair
-  local_inv,  ///< invalidate SendWr::invalidate_rkey, a window bound on this queue pair
-  recv,       ///< in completions only
+  bind_mw,             ///< bind SendWr::bind.window; its key may be used by a later SEND on this queue pair
+  local_inv,           ///< invalidate SendWr::invalidate_rkey, a window bound on this queue pair
+  recv,                ///< in completions only
   recv_rdma_with_imm,  ///< in completions only
 };
 
@@ -69,19 +79,19 @@ const char* to_string(QpState state);
 
 /// What a device can do. `probed` figures come from trying, never from a constant of the device's name.
 struct Capabilities {
-  std::string name;                    ///< "shm", "sim", later a device such as "mlx5_0"; for people, never for decisions
-  std::uint32_t max_inline = 0;        ///< bytes; a longer send cannot carry the inline flag
-  std::uint32_t max_sge = 1;           ///< gather entries of a send or write
-  std::uint32_t max_sge_read = 1;      ///< scatter entries of a read
-  std::uint32_t max_qp_wr = 0;         ///< the deepest send or receive queue
-  std::uint32_t max_rd_atomic = 16;    ///< outstanding READs per queue pair that make progress at once
-  std::uint64_t max_msg_bytes = 0;     ///< one SEND, READ or WRITE
-  bool immediate = false;              ///< rdma_write_with_imm
-  bool windows = false;                ///< type-2 memory windows, local_inv and send_with_inv
+  std::string name;  ///< "shm", "sim", later a device such as "mlx5_0"; for people, never for decisions
+  std::uint32_t max_inline = 0;               ///< bytes; a longer send cannot carry the inline flag
+  std::uint32_t max_sge = 1;                  ///< gather entries of a send or write
+  std::uint32_t max_sge_read = 1;             ///< scatter entries of a read
+  std::uint32_t max_qp_wr = 0;                ///< the deepest send or receive queue
+  std::uint32_t max_rd_atomic = 16;           ///< outstanding READs per queue pair that make progress at once
+  std::uint64_t max_msg_bytes = 0;            ///< one SEND, READ or WRITE
+  bool immediate = false;                     ///< rdma_write_with_imm
+  bool windows = false;                       ///< type-2 memory windows, local_inv and send_with_inv
   bool read_sink_needs_remote_write = false;  ///< iWARP
   bool active_side_sends_first = false;       ///< iWARP (MPA)
-  bool pins_memory = false;            ///< registration counts against RLIMIT_MEMLOCK
-  bool exposes_any_memory = false;     ///< memory outside alloc_memory() may be exposed to the peer too
+  bool pins_memory = false;                   ///< registration counts against RLIMIT_MEMLOCK
+  bool exposes_any_memory = false;  ///< memory outside alloc_memory() may be exposed to the peer too
 };
 
 /// One gather or scatter entry; `lkey` is the local key of the region that holds [addr, addr + length).
@@ -107,7 +117,8 @@ class MemoryRegion {
   std::uint32_t lkey_ = 0, rkey_ = 0;
 };
 
-/// A type-2 window: remote rights to part of a region, on one queue pair, until invalidated. Made once, bound often.
+/// A type-2 window: remote rights to part of a region, on one queue pair, until invalidated. Made once, bound
+/// often.
 class MemoryWindow {
  public:
   virtual ~MemoryWindow() = default;
@@ -152,7 +163,7 @@ struct Wc {
   Opcode opcode = Opcode::send;
   bool has_imm = false;
   std::uint32_t qp_num = 0;
-  std::uint32_t bytes = 0;             ///< received, read or written
+  std::uint32_t bytes = 0;  ///< received, read or written
   std::uint32_t imm = 0;
   std::uint32_t invalidated_rkey = 0;  ///< recv of a send_with_inv; 0: none
 };
@@ -160,16 +171,18 @@ struct Wc {
 class CompletionQueue {
  public:
   virtual ~CompletionQueue() = default;  ///< every queue pair on it is gone
-  /// Moves up to out.size() completions to `out`; returns how many. Never blocks, makes no system call when idle.
+  /// Moves up to out.size() completions to `out`; returns how many. Never blocks, makes no system call when
+  /// idle.
   virtual std::size_t poll(std::span<Wc> out) = 0;
-  /// Asks that fd() becomes readable when the next completion arrives. False: something is there already (or may be), poll
-  /// again before sleeping. One shot, as ibv_req_notify_cq; arm again after each wake-up.
+  /// Asks that fd() becomes readable when the next completion arrives. False: something is there already (or
+  /// may be), poll again before sleeping. One shot, as ibv_req_notify_cq; arm again after each wake-up.
   virtual bool arm() = 0;
   /// Disarms, and makes fd() not readable. Call it when awake again, before polling.
   virtual void acknowledge() = 0;
   /// A descriptor to wait on (POLLIN) while armed.
   virtual int fd() const = 0;
-  /// True while a peer that has work to do last ran on this CPU, so that spinning would only keep it from running.
+  /// True while a peer that has work to do last ran on this CPU, so that spinning would only keep it from
+  /// running.
   virtual bool peer_shares_cpu() const { return false; }
 };
 
@@ -187,14 +200,17 @@ class QueuePair {
   std::uint32_t qp_num() const { return qp_num_; }
   virtual QpState state() const = 0;
 
-  /// The blob that the peer's connect() needs; at most 512 bytes, valid from creation (state INIT: receives may be posted).
+  /// The blob that the peer's connect() needs; at most 512 bytes, valid from creation (state INIT: receives
+  /// may be posted).
   virtual std::vector<std::byte> local_address() const = 0;
-  /// INIT → RTR → RTS. Returns an empty string, or why this fabric cannot reach that peer (state then is ERR). The blob is
-  /// untrusted bytes. Both sides call it; what one sends before the other has connected waits in the peer's queue.
+  /// INIT → RTR → RTS. Returns an empty string, or why this fabric cannot reach that peer (state then is
+  /// ERR). The blob is untrusted bytes. Both sides call it; what one sends before the other has connected
+  /// waits in the peer's queue.
   virtual std::string connect(std::span<const std::byte> remote_address) = 0;
 
-  /// Posts in order, with one doorbell for all. Returns how many were taken; fewer than given means that the send queue
-  /// is full (poll, then go on with the rest) or that a request is malformed (it completes with an error).
+  /// Posts in order, with one doorbell for all. Returns how many were taken; fewer than given means that the
+  /// send queue is full (poll, then go on with the rest) or that a request is malformed (it completes with an
+  /// error).
   virtual std::size_t post_send(std::span<const SendWr> requests) = 0;
   virtual std::size_t post_recv(std::span<const RecvWr> requests) = 0;
   /// Moves to ERR: outstanding work flushes; see the last rule above for what that promises.
@@ -205,7 +221,8 @@ class QueuePair {
   std::uint32_t qp_num_ = 0;
 };
 
-/// Memory fit for this device (shared for shm, huge pages for a NIC): what the arena and receive slabs are made of.
+/// Memory fit for this device (shared for shm, huge pages for a NIC): what the arena and receive slabs are
+/// made of.
 class HostMemory {
  public:
   virtual ~HostMemory() = default;
@@ -237,7 +254,8 @@ class Device {
                                                std::string* error) = 0;
   virtual std::unique_ptr<MemoryWindow> alloc_mw() = 0;
   virtual std::unique_ptr<CompletionQueue> create_cq(std::uint32_t entries) = 0;
-  virtual std::unique_ptr<QueuePair> create_qp(CompletionQueue& cq, const QpOptions& options, std::string* error) = 0;
+  virtual std::unique_ptr<QueuePair> create_qp(CompletionQueue& cq, const QpOptions& options,
+                                               std::string* error) = 0;
   virtual DeviceCounters counters() const = 0;
 };
 
