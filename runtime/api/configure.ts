@@ -21,7 +21,7 @@ export interface RuntimeOptions {
   seed?: number;
 }
 
-const rules: OptionRules = {
+export const runtimeRules: OptionRules = {
   polling: { kind: 'choice', values: ['adaptive', 'busy', 'event'], default: 'adaptive' },
   slotBytes: { kind: 'integer', range: limits.slotBytes },
   sendSlots: { kind: 'integer', range: limits.sendSlots },
@@ -34,8 +34,8 @@ const rules: OptionRules = {
 
 /** Sets options of this thread's contexts. Call it before the first channel or server is used; throws afterwards, and for unknown names or bad values. */
 export function configure(options: RuntimeOptions): void {
-  checkNames('configure', options, Object.keys(rules));
-  setContextOptions(checkedOptions<ContextOptions>('configure', options, rules));
+  checkNames('configure', options, Object.keys(runtimeRules));
+  setContextOptions(checkedOptions<ContextOptions>('configure', options, runtimeRules));
 }
 
 /** Counters of this thread's contexts (or of one fabric's) since each was opened, added up; zeros when none is open. */

@@ -14,7 +14,7 @@ export interface CallOptions {
   metadata?: MetadataInit | undefined;
   /** Called with the server's metadata, if it sent any, before the call settles. */
   onTrailer?: ((trailer: Metadata) => void) | undefined;
-  /** Memory for a large response: its `bytes` fields are then views of this lease. A response that does not fit in it fails. */
+  /** Memory for a large response: its `bytes` fields are then views of this lease. One that does not fit in it comes with a lease of its own. */
   into?: Lease | undefined;
 }
 

@@ -1,0 +1,119 @@
+/** The tables of docs/GUIDE.md against the sources: options, limits, counters, status codes and the texts of errors. */
+import { expect, test } from 'vitest';
+import { channelRules } from '../../runtime/api/channel.ts';
+import { runtimeRules } from '../../runtime/api/configure.ts';
+import type { OptionRule, OptionRules } from '../../runtime/api/options.ts';
+import { serverRules } from '../../runtime/api/server.ts';
+import { Status, stats } from '../../runtime/index.ts';
+import * as limits from '../../runtime/limits.ts';
+import { projectFiles, read } from '../house/tree.ts';
+import { guide, namesIn, tableOf } from './document.ts';
+
+const units = { GiB: 2 ** 30, MiB: 2 ** 20, KiB: 2 ** 10 };
+
+/** A number as the guide writes it: sizes in the largest unit that divides them, times with theirs. */
+function shown(name: string, value: number): string {
+  const plain = value.toLocaleString('en');
+  if (name.endsWith('Ms')) return `${plain} ms`;
+  if (!name.endsWith('Bytes') || value === 0) return plain;
+  for (const [unit, bytes] of Object.entries(units)) {
+    if (value % bytes === 0) return `${(value / bytes).toLocaleString('en')} ${unit}`;
+    if ((value + 1) % bytes === 0) return `${((value + 1) / bytes).toLocaleString('en')} ${unit} - 1`;
+  }
+  return plain;
+}
+
+/** Default and range as the table has them; a default that is undefined is put in words, which are not compared. */
+function cellsOf(name: string, rule: OptionRule): [string | undefined, string] {
+  switch (rule.kind) {
+    case 'integer': {
+      const { min, max, default: value } = rule.range;
+      return [shown(name, value), `${shown(name, min)} to ${shown(name, max)}`];
+    }
+    case 'time':
+      return ['none', 'time'];
+    case 'text':
+      return [
+        rule.default.replace(/^pid \d+$/, '`pid` and its number'),
+        `text of at most ${shown('Bytes', rule.maxBytes)}`,
+      ];
+    case 'choice':
+      return [`\`${rule.default}\``, rule.values.map((value) => `\`${value}\``).join(', ')];
+    case 'function':
+      return [undefined, 'function'];
+  }
+}
+
+test.each<[string, OptionRules]>([
+  ['server', serverRules],
+  ['channel', channelRules],
+  ['configure', runtimeRules],
+])('options of %s: all of them, with their defaults and ranges', (mark, rules) => {
+  const rows = tableOf(guide, `options: ${mark}`).map(([name = '', value, range]) => [
+    namesIn(name)[0],
+    value,
+    range,
+  ]);
+  const expected = Object.entries(rules).map(([name, rule]) => {
+    const [value, range] = cellsOf(name, rule);
+    return [name, value ?? expect.stringMatching(/./), range];
+  });
+  expect(rows).toEqual(expected);
+});
+
+/** A constant of the native layers. */
+function nativeLimit(name: string): number {
+  const [, digits] = new RegExp(`${name} = ([\\d']+);`).exec(read('native/session/limits.h')) ?? [];
+  return Number(digits?.replaceAll("'", ''));
+}
+
+test('fixed limits', () => {
+  const expected: [string, string][] = [
+    ['metadata of one message', shown('Bytes', limits.metadataBytes)],
+    ['metadata entries', shown('', limits.metadataEntries)],
+    ['text of an error', shown('Bytes', limits.errorTextBytes)],
+    ['frame of the handshake', shown('Bytes', limits.controlFrameBytes)],
+    ['pieces of a message sent in place', shown('', limits.piecesMax)],
+    ['smallest value sent in place', shown('Bytes', limits.gatherBytes)],
+    ['smallest value received as a view', shown('Bytes', limits.leaseBytes)],
+    ['large messages waiting for memory, per thread', shown('', nativeLimit('kMemoryWaitersMax'))],
+    ['asking a server to stop using memory', shown('Ms', nativeLimit('kSettleGraceNs') / 1e6)],
+    ['log lines a second', shown('', limits.logLinesPerSecond)],
+  ];
+  expect(tableOf(guide, 'limits').map((cells) => cells.slice(0, 2))).toEqual(expected);
+});
+
+test('numbers in the text', () => {
+  for (const part of [
+    `\`graceMs\` (default ${shown('', limits.graceMs.default)})`,
+    `\`bytes\` values of ${shown('Bytes', limits.gatherBytes)} and more are sent from where they are, up to ${limits.piecesMax} pieces`,
+    `\`bytes\` fields of ${shown('Bytes', limits.leaseBytes)} and more`,
+    `up to \`slotBytes\` (${shown('Bytes', limits.slotBytes.default)})`,
+    `steps of ${limits.wheelTickMs} ms`,
+    `for at most ${nativeLimit('kSettleGraceNs') / 1e6} ms`,
+    `Up to ${shown('', nativeLimit('kMemoryWaitersMax'))} wait per thread`,
+    `At most ${shown('Bytes', limits.errorTextBytes)} of it travels`,
+  ]) {
+    expect(guide).toContain(part);
+  }
+});
+
+test('counters: all of them', () => {
+  const rows = tableOf(guide, 'counters').flatMap(([names = '']) => namesIn(names));
+  expect(rows).toEqual(Object.keys(stats()));
+});
+
+test('status codes: all of them, with their numbers', () => {
+  const rows = tableOf(guide, 'statuses').filter(([number]) => number !== '');
+  expect(Object.fromEntries(rows.map(([number, name]) => [name, Number(number)]))).toEqual(Status);
+});
+
+test('texts of errors are those of the sources', () => {
+  const sources = projectFiles().filter((file) => /^(runtime|native\/(?!test\/)).*\.(ts|cc|h)$/.test(file));
+  // A C++ text may go on in the next line.
+  const all = sources.map((file) => read(file).replace(/"\s*\n\s*"/g, '')).join('\n');
+  const texts = tableOf(guide, 'messages').map(([cell = '']) => namesIn(cell)[0] ?? '');
+  const parts = texts.flatMap((text) => text.split('…').map((part) => part.trim()));
+  expect(parts.length).toBeGreaterThan(15);
+  expect(parts.filter((part) => !all.includes(part))).toEqual([]);
+});
