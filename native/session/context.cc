@@ -151,7 +151,9 @@ bool Context::finish_turn() {
   consume_submissions();
   bool more = false;
   for (Place& place : places_) {
-    if (place.session != nullptr && place.session->finish_turn()) more = true;
+    if (place.session == nullptr) continue;
+    if (place.session->finish_turn()) more = true;
+    if (place.session->impatient()) impatient_ = true;
   }
   if (control_[ctl::want_slots] != 0 && slots_->free() != 0) {
     control_[ctl::want_slots] = 0;

@@ -48,6 +48,10 @@ inline constexpr std::uint32_t kSubmissionsMax = 64;
 /// revoked by force, and how long that may take before the queue pair goes to ERR.
 inline constexpr std::uint64_t kSettleGraceNs = 50'000'000;
 
+/// How long frames may wait for credits without the peer returning one. Waiting frames hold send slots, which
+/// all sessions of the context share; a peer whose thread is blocked for less than this is only slow.
+inline constexpr std::uint64_t kNoCreditNs = 30'000'000'000;
+
 /// Bulk transfers that may wait for arena memory, per context; one more is refused.
 inline constexpr std::size_t kMemoryWaitersMax = 4096;
 

@@ -117,7 +117,12 @@ void Session::give_up(ClientCall& call) {
 }
 
 bool Session::check_patience() {
-  if (impatient_ == 0 || state_ != SessionState::ready) return false;
+  if (state_ != SessionState::ready) return false;
+  if (stalled_since_ns_ != 0 && shared_.now_ns >= stalled_since_ns_ + kNoCreditNs) {
+    fail("the peer has returned no credits for " + std::to_string(kNoCreditNs / 1'000'000'000) + " s");
+    return false;
+  }
+  if (impatient_ == 0) return impatient();
   for (std::uint32_t slot = 0; slot < options_.inflight_max; ++slot) {
     ClientCall& call = client_calls_[slot];
     if (call.bulk == nullptr || call.bulk->give_up_ns == 0 || call.bulk->give_up_ns > shared_.now_ns)
@@ -131,8 +136,8 @@ bool Session::check_patience() {
       return false;
     }
   }
-  unposted_ = send_->post();
-  return impatient_ != 0;
+  post_now();
+  return impatient();
 }
 
 }  // namespace rdma_rpc::session

@@ -88,6 +88,8 @@ class SendQueue {
     return credits_ <= credits_max_;
   }
   std::uint32_t credits() const { return credits_; }
+  /// Frames wait, for credits or for room.
+  bool waiting() const { return !waiting_.empty() || !waiting_control_.empty(); }
 
   /// All requests up to `sequence` have completed: calls `f(Done)` for each that asked for something.
   template <class F>

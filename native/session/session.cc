@@ -1,6 +1,7 @@
 // Life of a session, dispatch of completions and frames, and what both call halves share. See session.h.
 #include "session/session.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace rdma_rpc::session {
@@ -224,6 +225,7 @@ void Session::on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uin
   if (const char* why = wire::parse(data, bytes, frame)) return protocol_error(why);
   const wire::Header& header = frame.header;
   if (!send_->count_received()) return protocol_error("frame beyond the credits");
+  if (header.credits != 0) stalled_since_ns_ = 0;
   if (header.credits != 0 && !send_->add_credits(header.credits)) {
     return protocol_error("more credits than receives");
   }
@@ -259,6 +261,15 @@ void Session::on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uin
   recycle(receive_slot);
 }
 
+void Session::post_now() {
+  unposted_ = send_->post();
+  if (!send_->waiting()) {
+    stalled_since_ns_ = 0;
+  } else if (stalled_since_ns_ == 0) {
+    stalled_since_ns_ = std::max<std::uint64_t>(shared_.now_ns, 1);
+  }
+}
+
 bool Session::finish_turn() {
   if (state_ != SessionState::init && state_ != SessionState::ready) return false;
   if (!consumed_.empty()) {
@@ -285,7 +296,7 @@ bool Session::finish_turn() {
   }
   if (!deferred_.empty()) start_deferred();
   const bool moving = move_transfers();
-  unposted_ = send_->post();
+  post_now();
   return moving || unposted_;
 }
 

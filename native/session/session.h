@@ -110,10 +110,11 @@ class Session {
   bool finish_turn();
   /// Posts what JS has submitted, without touching receives (JS may be reading them).
   void post() {
-    if (state_ == SessionState::ready) unposted_ = send_->post();
+    if (state_ == SessionState::ready) post_now();
   }
-  bool impatient() const { return impatient_ != 0; }
-  /// Patience of cancelled calls. Returns true while any call needs this timer.
+  bool impatient() const { return impatient_ != 0 || stalled_since_ns_ != 0; }
+  /// Patience with cancelled calls, and with a peer that returns no credits. Returns true while any call
+  /// needs this timer.
   bool check_patience();
   /// Arena memory came free for the call (see Shared::memory_waiters). False: still none.
   bool retry_memory(const Shared::Waiter& waiter);
@@ -132,6 +133,7 @@ class Session {
   void on_done(SendQueue::Done done);
   void forget_waiters(std::optional<std::uint32_t> call = std::nullopt);
   void maybe_down();
+  void post_now();
   void on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uint32_t invalidated_rkey);
   /// Builds header and extensions before the payload of a slot and sends the frame.
   void send_message(std::uint32_t slot, wire::Header header, const wire::Sink* sink,
@@ -206,6 +208,7 @@ class Session {
   std::vector<ServerCall> server_calls_;
   std::uint32_t calls_in_flight_ = 0;
   std::uint32_t late_expected_ = 0;            ///< responses that cancelled calls may still get
+  std::uint64_t stalled_since_ns_ = 0;         ///< frames wait since then, and no credit has come
   std::uint32_t impatient_ = 0;                ///< calls that check_patience() looks at
   std::vector<std::uint32_t> deferred_;        ///< call slots of bulk requests that wait for room to bind
   std::vector<std::uint32_t> revoke_backlog_;  ///< call slots with invalidations that wait for room

@@ -174,6 +174,25 @@ TEST(HostileClientStalls, AndTheLineOfItsAnswersHasAnEnd) {
   scene.end();
 }
 
+TEST(HostileClientStalls, AndHoldsSendSlotsOnlyForATime) {
+  // It asks until its answers wait for credits, which it never gives: the slots they wait in belong to all.
+  Scene scene(false);
+  const std::uint32_t free = scene.victim.free_slots();
+  for (std::uint32_t i = 0; i < kInflight + kControlReceives; ++i) {
+    scene.peer.request(wire::call_word(0, i));
+    scene.pair.step();
+    while (scene.peer.receive()) {
+    }
+  }
+  EXPECT_LT(scene.victim.free_slots(), free);
+  scene.pair.world.advance(kNoCreditNs - 1'000'000'000);
+  scene.run();
+  EXPECT_FALSE(scene.victim.is_down(scene.session)) << "that may be a thread that is blocked";
+  scene.pair.world.advance(2'000'000'000);
+  scene.expect_dies("has returned no credits for 30 s");
+  EXPECT_EQ(scene.victim.free_slots(), free);
+}
+
 TEST(HostileClientStalls, AndItsCancelledRequestsDoNotFillTheLineForMemory) {
   Scene scene(false);
   const memory::BlockId hog = scene.victim.context->arena().alloc(8 << 20);
