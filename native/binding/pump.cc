@@ -10,9 +10,11 @@ namespace {
 /// machine.
 constexpr std::uint64_t kSpinAfterTrafficNs = 50'000;
 /// Poll so long in native code before going round the loop once more: a turn of the loop costs 0.3 us.
-constexpr std::uint64_t kSpinPerTurnNs = 2'000;
-/// Batches before libuv gets a chance to serve sockets and timers.
-constexpr int kBatchesPerTurn = 16;
+constexpr std::uint64_t kSpinPerTurnNs = 5'000;
+/// A clock costs more than a poll that finds nothing.
+constexpr std::uint32_t kPollsPerClock = 8;
+/// Then libuv gets a chance to serve sockets and timers.
+constexpr std::uint64_t kTurnNs = 100'000;
 /// For what no completion announces: the patience of cancelled calls and calls that wait for memory, ...
 constexpr std::uint64_t kTickMs = 5;
 /// ... and registrations that have been idle for long.
@@ -82,8 +84,8 @@ void Pump::stop() {
 }
 
 /// One batch. True when there was one, or when there is more to do at once.
-bool Pump::work() {
-  const std::uint32_t events = context_->progress(uv_hrtime());
+bool Pump::work(std::uint64_t now_ns) {
+  const std::uint32_t events = context_->progress(now_ns);
   if (events != 0) {
     ++counters_.batches;
     context_->begin_callback();
@@ -93,37 +95,49 @@ bool Pump::work() {
       stop();
       return false;
     }
+  } else if (!context_->unfinished()) {
+    return false;
   }
   const bool more = context_->finish_turn();
   return events != 0 || more;
+}
+
+/// Works as long as there is something to do, and looks for more for a while: most answers come within the
+/// time that the loop would take to get back here. True when there was something.
+bool Pump::work_and_spin() {
+  const bool spins = polling_ != Polling::event;
+  bool traffic = false;
+  std::uint32_t polls = 0;
+  std::uint64_t now = uv_hrtime();
+  const std::uint64_t turn_ends = now + kTurnNs;
+  std::uint64_t spin_ends = now + kSpinPerTurnNs;
+  while (now < turn_ends) {
+    if (work(now)) {
+      traffic = true;
+      now = uv_hrtime();
+      spin_ends = now + kSpinPerTurnNs;
+      continue;
+    }
+    if (context_ == nullptr || !spins) break;
+    if (++polls % kPollsPerClock != 0) continue;
+    now = uv_hrtime();
+    if (now >= spin_ends || context_->cq().peer_shares_cpu()) break;
+  }
+  return traffic;
 }
 
 void Pump::turn() {
   if (context_ == nullptr || in_turn_) return;
   in_turn_ = true;
   ++counters_.turns;
-  bool traffic = false;
-  for (int i = 0; i < kBatchesPerTurn && work(); ++i) {
-    traffic = true;
-    if (context_ == nullptr) break;
-  }
+  const bool traffic = work_and_spin();
   in_turn_ = false;
-  if (context_ == nullptr) return;
-  if (polling_ == Polling::busy) return;
+  if (context_ == nullptr || polling_ == Polling::busy) return;
   const std::uint64_t now = uv_hrtime();
   if (traffic) last_traffic_ns_ = now;
   // While the peer waits for this CPU, going to sleep is the fastest way to its answer.
-  if (polling_ == Polling::event || context_->cq().peer_shares_cpu()) return sleep();
-  if (traffic) return spin(now + kSpinPerTurnNs);
-  if (now - last_traffic_ns_ >= kSpinAfterTrafficNs) sleep();
-}
-
-/// Most answers come within the time that the loop would take to get back here.
-void Pump::spin(std::uint64_t until_ns) {
-  in_turn_ = true;
-  while (!work() && context_ != nullptr && uv_hrtime() < until_ns) {
-  }
-  in_turn_ = false;
+  const bool sleeps = polling_ == Polling::event || context_->cq().peer_shares_cpu();
+  if (sleeps || now - last_traffic_ns_ >= kSpinAfterTrafficNs) sleep();
 }
 
 void Pump::close(std::function<void()> then) {

@@ -35,10 +35,10 @@ class Pump {
 
  private:
   void turn();
-  void spin(std::uint64_t until_ns);
   void sleep();
   void wake();
-  bool work();
+  bool work(std::uint64_t now_ns);
+  bool work_and_spin();
   void tick();
   void stop();
   void closed();

@@ -95,20 +95,28 @@ void Context::emit_evicted(std::uint64_t key) {
 std::uint32_t Context::progress(std::uint64_t now_ns) {
   shared_->now_ns = now_ns;
   if (impatient_) {
+    unfinished_ = true;
     impatient_ = false;
     for (Place& place : places_) {
       if (place.session != nullptr && place.session->check_patience()) impatient_ = true;
     }
   }
   // First, so that a call on a session which is about to end fails before its SESSION_DOWN.
-  consume_submissions();
-  if (shared_->memory_waiters.size() != 0) retry_memory();
+  if (control_[ctl::staged] != 0) {
+    unfinished_ = true;
+    consume_submissions();
+  }
+  if (shared_->memory_waiters.size() != 0) {
+    unfinished_ = true;
+    retry_memory();
+  }
   events_->fill();
   // A completion makes at most two events that must be in this batch (the end of a bulk and its memory), and
   // only what is in it may refer to a receive slot.
   fabric::Wc completions[kEventsMax];
   const std::size_t room = events_->room() / 2;
   const std::size_t count = room == 0 ? 0 : cq_->poll({completions, room});
+  if (count != 0) unfinished_ = true;
   for (std::size_t i = 0; i < count; ++i) {
     const fabric::Wc& wc = completions[i];
     Session* session = find(static_cast<std::uint32_t>((wc.wr_id & ~kReceiveBit) >> 32));
@@ -161,7 +169,8 @@ bool Context::finish_turn() {
     event.word[ev::kind] = static_cast<std::int32_t>(EvKind::slots_free);
     events_->emit(event);
   }
-  return more || !events_->empty();
+  unfinished_ = more || !events_->empty();
+  return unfinished_;
 }
 
 void Context::consume_submissions() {

@@ -56,6 +56,8 @@ class Context {
   bool finish_turn();
   /// Sends what JS has staged, at any time.
   void flush();
+  /// True when progress() has done something that finish_turn() must carry on, although it made no event.
+  bool unfinished() const { return unfinished_; }
   /// True while progress() would find something without waiting.
   bool has_events() const { return !events_->empty(); }
   /// True while somebody must call progress() every few milliseconds although no completion comes.
@@ -104,7 +106,7 @@ class Context {
   };
   std::vector<Place> places_;
   std::uint32_t session_count_ = 0;
-  bool impatient_ = false, in_callback_ = false;
+  bool impatient_ = false, in_callback_ = false, unfinished_ = false;
 };
 
 }  // namespace rdma_rpc::session
