@@ -44,7 +44,9 @@ Pump::Pump(uv_loop_t* loop, session::Context& context, Polling polling,
 }
 
 void Pump::kick() {
-  if (context_ == nullptr || spinning_) return;
+  if (context_ == nullptr) return;
+  context_->touch();
+  if (spinning_) return;
   wake();
   last_traffic_ns_ = uv_hrtime();
 }

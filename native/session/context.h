@@ -58,6 +58,8 @@ class Context {
   void flush();
   /// True when progress() has done something that finish_turn() must carry on, although it made no event.
   bool unfinished() const { return unfinished_; }
+  /// JS has asked for something outside of a turn: the next one carries it on.
+  void touch() { unfinished_ = true; }
   /// True while progress() would find something without waiting.
   bool has_events() const { return !events_->empty(); }
   /// True while somebody must call progress() every few milliseconds although no completion comes.
