@@ -74,6 +74,8 @@ class SendQueue {
   void read(const fabric::Sge& into, std::uint64_t remote_addr, std::uint32_t rkey, Done done);
   void write(std::span<const fabric::Sge> from, std::uint64_t remote_addr, std::uint32_t rkey);
 
+  /// Posts what is prepared, and nothing that waits.
+  void ring() { post_prepared(); }
   /// Rings the doorbell for all that was prepared, after moving waiting frames up. Returns true while
   /// something prepared is still not posted, so that the caller comes back.
   bool post();

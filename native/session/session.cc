@@ -272,6 +272,8 @@ void Session::post_now() {
 
 bool Session::finish_turn() {
   if (state_ != SessionState::init && state_ != SessionState::ready) return false;
+  // What is ready goes first: the peer works on it while receives are posted here.
+  send_->ring();
   if (!consumed_.empty()) {
     std::size_t count = 0;
     for (const std::uint32_t slot : consumed_) {
