@@ -78,6 +78,7 @@ test('fixed limits', () => {
     ['smallest value received as a view', shown('Bytes', limits.leaseBytes)],
     ['large messages waiting for memory, per thread', shown('', nativeLimit('kMemoryWaitersMax'))],
     ['asking a server to stop using memory', shown('Ms', nativeLimit('kSettleGraceNs') / 1e6)],
+    ['a peer that takes no further message', shown('Ms', nativeLimit('kNoCreditNs') / 1e6)],
     ['log lines a second', shown('', limits.logLinesPerSecond)],
   ];
   expect(tableOf(guide, 'limits').map((cells) => cells.slice(0, 2))).toEqual(expected);
