@@ -59,6 +59,8 @@ void Pump::wake() {
 }
 
 void Pump::sleep() {
+  // The rest of a bulk transfer, say, has no completion that would wake us.
+  if (context_->unfinished() || context_->has_events()) return;
   // Armed, then looked at once more: what came in between would announce itself to nobody.
   if (!context_->cq().arm()) return;
   ++counters_.sleeps;

@@ -1,0 +1,32 @@
+/** Calls when neither side ever spins: whatever still has to be done must keep its side awake. */
+import { configure, createClient } from 'rdma-rpc';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { EchoDefinition } from './gen/echo.rdma.ts';
+import { openWorld, type World, ways } from './world.ts';
+
+beforeAll(() => configure({ polling: 'event' }));
+
+describe.each(ways)('%s, asleep between events', (way) => {
+  let world: World;
+  beforeAll(async () => {
+    world = await openWorld(way, {}, { timeoutMs: 10_000 });
+  });
+  afterAll(() => world.close());
+
+  // More than a turn moves: the rest of a WRITE has no completion that would wake the server.
+  test.each([100, 8_000, 1 << 20, 16 << 20, 40 << 20])(
+    'payloads of %d bytes go out and back',
+    async (bytes) => {
+      const client = createClient(EchoDefinition, world.channel);
+      const payload = new Uint8Array(bytes).fill(7);
+      payload[bytes - 1] = 9;
+      const answers = await Promise.all(
+        Array.from({ length: 2 }, (_, number) => client.echo({ payload, number })),
+      );
+      for (const [number, answer] of answers.entries()) {
+        expect(answer.number).toBe(number);
+        expect(Buffer.compare(answer.payload, payload)).toBe(0);
+      }
+    },
+  );
+});
