@@ -30,10 +30,22 @@ const NEEDS = {
       present: () => ['/usr', '/usr/local'].some((prefix) => existsSync(`${prefix}/include/gtest/gtest.h`)),
     },
   ],
+  verbs: [
+    { debian: 'libibverbs-dev', present: () => existsSync('/usr/include/infiniband/verbs.h') },
+    { debian: 'librdmacm-dev', present: () => existsSync('/usr/include/rdma/rdma_cma.h') },
+  ],
+  guest: [
+    { debian: 'qemu-system-x86', present: () => which('qemu-system-x86_64') !== undefined },
+    { debian: 'busybox-static', present: () => which('busybox') !== undefined },
+    { debian: 'kmod', present: () => existsSync('/sbin/depmod') },
+    { debian: 'iproute2', present: () => existsSync('/sbin/ip') || which('ip') !== undefined },
+    { debian: 'xz-utils', present: () => which('xz') !== undefined },
+    { debian: 'ibverbs-providers', present: () => existsSync('/etc/libibverbs.d/rxe.driver') },
+  ],
   format: [{ debian: 'clang-format', present: () => which('clang-format') !== undefined }],
 };
 
-/** Packages of `purpose` ('build', 'tests' or 'format') that are not there. */
+/** Packages of `purpose`, a key of NEEDS, that are not there. */
 export function missing(purpose) {
   return NEEDS[purpose].filter((need) => !need.present()).map((need) => need.debian);
 }
