@@ -77,6 +77,8 @@ export const EvKind = {
   slotsFree: 7,
   /** A registration was evicted: `call` and `method` are the low and high words of the buffer key. */
   evicted: 8,
+  /** The session's queue pair is connected. After each connectSession() that returned '' there is one of this or of sessionDown, whichever comes first. */
+  sessionUp: 9,
 } as const;
 /** Why a call failed here: `timeoutUs` word of a FAILED event. runtime/call/failure.ts has the texts. */
 export const Reason = {
@@ -104,8 +106,73 @@ export const Ctl = {
 
 export type Polling = 'adaptive' | 'busy' | 'event';
 
+/** How the verbs fabric chooses its device and connects. */
+export interface VerbsOptions {
+  /** Such as `mlx5_0`. Without: the one that has `address`, else the first that can be used. */
+  device?: string;
+  /** Default: the one with `address`, else the first active one. */
+  port?: number;
+  /** Default: RoCE v2 on IPv4 before IPv6 before RoCE v1. */
+  gidIndex?: number;
+  /** IP address that is being served or dialled from; a hint. */
+  address?: string;
+  /** `auto`: rdma_cm where both sides have it, otherwise addresses travel over the sideband. */
+  connect?: 'auto' | 'cm' | 'sideband';
+  connectTimeoutMs?: number;
+  /** A packet is sent again when no answer came for 4.096 us * 2^ackTimeout. Default 14: 67 ms. */
+  ackTimeout?: number;
+  /** That often, then the session is lost. Default 6: about half a second with the default ackTimeout. */
+  retryCount?: number;
+}
+
+export interface VerbsGid {
+  index: number;
+  gid: string;
+  type: string;
+  interface: string;
+}
+export interface VerbsPort {
+  number: number;
+  state: string;
+  linkLayer: string;
+  activeMtu: number;
+  lid: number;
+  gids: VerbsGid[];
+}
+/** What a device can do, found out by trying where that is possible. */
+export interface VerbsCapabilities {
+  maxInline: number;
+  maxSge: number;
+  maxSgeRead: number;
+  maxQpWr: number;
+  maxRdAtomic: number;
+  maxMsgBytes: number;
+  windows: boolean;
+  immediate: boolean;
+  onDemand: boolean;
+  dmabuf: boolean;
+}
+export interface VerbsDevice {
+  name: string;
+  transport: string;
+  /** Empty: it can be used. */
+  whyNot: string;
+  capabilities: VerbsCapabilities;
+  ports: VerbsPort[];
+}
+export interface VerbsReport {
+  /** Why there is no device at all; empty when there are some. */
+  whyNone: string;
+  /** Why rdma_cm cannot be used; empty when it can. */
+  whyNoCm: string;
+  /** RLIMIT_MEMLOCK: `unlimited` or a number of bytes. */
+  memlock: string;
+  devices: VerbsDevice[];
+}
+
 export interface NativeOptions {
-  fabric: 'shm' | 'sim';
+  fabric: 'shm' | 'verbs' | 'sim';
+  verbs?: VerbsOptions;
   polling: Polling;
   /** Message bytes a send slot or receive slot holds at most, metadata included (eager limit). */
   slotBytes: number;
@@ -192,7 +259,10 @@ export interface NativeContext {
    */
   createSession(options: SessionOptions): number;
   sessionAddress(session: number): Uint8Array;
-  /** Connects to the peer's address blob. Empty string: connected; else why not (the session is then useless: close it). */
+  /**
+   * Connects to the peer's address blob. Empty string: connected, or on the way, and a sessionUp or sessionDown event will tell; calls may be submitted
+   * meanwhile. Otherwise why not (the session is then useless: close it).
+   */
   connectSession(session: number, peerAddress: Uint8Array): string;
   /** Receive slab of a session, for events with region -1. Detached after the session is closed. */
   receiveSlab(session: number): ArrayBuffer;
@@ -249,6 +319,7 @@ export interface NativeContext {
 
 export interface NativeModule {
   createContext(options: NativeOptions): NativeContext;
+  verbsDevices(): VerbsReport;
   /** The constants as the addon was compiled with, for the test that compares them. */
   boundary(): Record<string, Record<string, number>>;
 }

@@ -51,7 +51,8 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                    {"sent", static_cast<int>(EvKind::sent)},
                    {"sessionDown", static_cast<int>(EvKind::session_down)},
                    {"slotsFree", static_cast<int>(EvKind::slots_free)},
-                   {"evicted", static_cast<int>(EvKind::evicted)}});
+                   {"evicted", static_cast<int>(EvKind::evicted)},
+                   {"sessionUp", static_cast<int>(EvKind::session_up)}});
   group("Reason", {{"sessionLost", static_cast<int>(Reason::session_lost)},
                    {"cancelled", static_cast<int>(Reason::cancelled)},
                    {"deadline", static_cast<int>(Reason::deadline)},

@@ -49,4 +49,11 @@ const char* to_string(QpState state) {
   return "unknown state";
 }
 
+std::unique_ptr<MemoryRegion> Device::reg_dmabuf_mr(int, std::uint64_t, std::size_t, std::uint64_t,
+                                                    std::uint32_t, std::string* error) {
+  *error = "fabric " + capabilities().name +
+           " cannot register a dmabuf (Capabilities::dmabuf); copy to host memory";
+  return nullptr;
+}
+
 }  // namespace rdma_rpc::fabric

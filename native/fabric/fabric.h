@@ -72,6 +72,8 @@ enum Access : std::uint32_t {
   access_remote_write = 1u << 1,
   access_remote_read = 1u << 2,
   access_mw_bind = 1u << 4,
+  access_on_demand =
+      1u << 6,  ///< only if Capabilities::on_demand: pages come in when used, nothing is pinned
 };
 
 enum class QpState : std::uint8_t { reset, init, rtr, rts, err };
@@ -79,7 +81,7 @@ const char* to_string(QpState state);
 
 /// What a device can do. `probed` figures come from trying, never from a constant of the device's name.
 struct Capabilities {
-  std::string name;  ///< "shm", "sim", later a device such as "mlx5_0"; for people, never for decisions
+  std::string name;  ///< "shm", "sim" or a device such as "mlx5_0"; for people, never for decisions
   std::uint32_t max_inline = 0;               ///< bytes; a longer send cannot carry the inline flag
   std::uint32_t max_sge = 1;                  ///< gather entries of a send or write
   std::uint32_t max_sge_read = 1;             ///< scatter entries of a read
@@ -92,6 +94,8 @@ struct Capabilities {
   bool active_side_sends_first = false;       ///< iWARP (MPA)
   bool pins_memory = false;                   ///< registration counts against RLIMIT_MEMLOCK
   bool exposes_any_memory = false;  ///< memory outside alloc_memory() may be exposed to the peer too
+  bool on_demand = false;           ///< access_on_demand for RC SEND, READ and WRITE (explicit ODP)
+  bool dmabuf = false;              ///< reg_dmabuf_mr()
 };
 
 /// One gather or scatter entry; `lkey` is the local key of the region that holds [addr, addr + length).
@@ -124,7 +128,10 @@ class MemoryWindow {
   virtual ~MemoryWindow() = default;
   MemoryWindow(const MemoryWindow&) = delete;
   MemoryWindow& operator=(const MemoryWindow&) = delete;
-  std::uint32_t rkey() const { return rkey_; }  ///< changes with each bind, never 0
+  /// Changes with each bind, never 0. Only its low byte does (IBTA: the consumer's part of a key), so the key
+  /// of 256 binds ago comes back. A key is good on the queue pair of its bind only: what comes back is a
+  /// right of the same peer.
+  std::uint32_t rkey() const { return rkey_; }
 
  protected:
   MemoryWindow() = default;
@@ -189,6 +196,9 @@ class CompletionQueue {
 struct QpOptions {
   std::uint32_t send_wr_max = 512;
   std::uint32_t recv_wr_max = 320;
+  /// The side that asks for the connection; the other one answers. Exactly one side of a pair, and the first
+  /// to send.
+  bool active = true;
 };
 
 class QueuePair {
@@ -204,9 +214,13 @@ class QueuePair {
   /// may be posted).
   virtual std::vector<std::byte> local_address() const = 0;
   /// INIT → RTR → RTS. Returns an empty string, or why this fabric cannot reach that peer (state then is
-  /// ERR). The blob is untrusted bytes. Both sides call it; what one sends before the other has connected
-  /// waits in the peer's queue.
+  /// ERR). The blob is untrusted bytes. Both sides call it, in any order. A fabric may need the network for
+  /// it: then it returns at once with state() still RTR, and a later poll() of the completion queue (fd()
+  /// wakes for it when armed) moves to RTS, or to ERR with connect_error(), within the fabric's time limit.
+  /// post_send() takes nothing before RTS.
   virtual std::string connect(std::span<const std::byte> remote_address) = 0;
+  /// Why a connection that was under way when connect() returned came to nothing; empty otherwise.
+  virtual std::string connect_error() const { return {}; }
 
   /// Posts in order, with one doorbell for all. Returns how many were taken; fewer than given means that the
   /// send queue is full (poll, then go on with the rest) or that a request is malformed (it completes with an
@@ -252,7 +266,13 @@ class Device {
   /// Null when refused (`error` then says why, with the limit's name and number).
   virtual std::unique_ptr<MemoryRegion> reg_mr(void* addr, std::size_t length, std::uint32_t access,
                                                std::string* error) = 0;
+  /// A region of device memory (a GPU's, say) that another driver has exported as `fd`; the peer's addresses
+  /// begin at `iova`. Refused, with the reason, by devices without Capabilities::dmabuf.
+  virtual std::unique_ptr<MemoryRegion> reg_dmabuf_mr(int fd, std::uint64_t offset, std::size_t length,
+                                                      std::uint64_t iova, std::uint32_t access,
+                                                      std::string* error);
   virtual std::unique_ptr<MemoryWindow> alloc_mw() = 0;
+  /// `entries` is where it begins: it grows with the queue pairs made on it, which never overrun it.
   virtual std::unique_ptr<CompletionQueue> create_cq(std::uint32_t entries) = 0;
   virtual std::unique_ptr<QueuePair> create_qp(CompletionQueue& cq, const QpOptions& options,
                                                std::string* error) = 0;

@@ -38,7 +38,8 @@ enum class EvKind : std::int32_t {
   sent,
   session_down,
   slots_free,
-  evicted
+  evicted,
+  session_up
 };
 enum class Reason : std::int32_t {
   session_lost = 1,

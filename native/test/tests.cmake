@@ -22,3 +22,16 @@ target_link_libraries(session_canary_test PRIVATE rdma_rpc_core GTest::gtest GTe
 target_include_directories(session_canary_test PRIVATE ${CMAKE_CURRENT_LIST_DIR})
 target_compile_definitions(session_canary_test PRIVATE RDMA_RPC_CANARY)
 gtest_discover_tests(session_canary_test)
+
+# The fabric suite on RDMA devices. One test for CTest, since it can only run as a whole or not at all.
+set(fabric_test ${CMAKE_CURRENT_LIST_DIR}/fabric)
+file(GLOB suite_sources CONFIGURE_DEPENDS ${fabric_test}/*_suite.cc)
+add_executable(verbs_test ${suite_sources} ${fabric_test}/allocation_count.cc ${fabric_test}/verbs/verbs_suite_test.cc)
+target_link_libraries(verbs_test PRIVATE rdma_rpc_core GTest::gtest)
+target_include_directories(verbs_test PRIVATE ${CMAKE_CURRENT_LIST_DIR})
+target_compile_options(verbs_test PRIVATE -Wno-array-bounds -Wno-stringop-overflow)
+if(TARGET rdma_rpc_verbs)
+  add_dependencies(verbs_test rdma_rpc_verbs)
+endif()
+add_test(NAME verbs_test COMMAND verbs_test)
+set_tests_properties(verbs_test PROPERTIES SKIP_RETURN_CODE 77)

@@ -286,6 +286,7 @@ void Side::on_event(const std::int32_t* words) {
     case EvKind::slots_free:
       ++slots_free_events;
       return;
+    case EvKind::session_up:
     case EvKind::evicted:
       return;
   }

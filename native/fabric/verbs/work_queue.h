@@ -1,0 +1,53 @@
+// What a queue pair remembers of each request in one of its queues, in the order posted. The device has the
+// first part; requests that were posted when the queue pair had failed never reach it and end here, after
+// those that the device has.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "fabric/fabric.h"
+
+namespace rdma_rpc::fabric::verbs {
+
+struct Entry {
+  std::uint64_t wr_id = 0;
+  std::uint32_t bytes = 0;
+  Opcode opcode = Opcode::send;
+  WcStatus status = WcStatus::success;  ///< how it ends unless it is flushed; success: as the device says
+};
+
+class WorkQueue {
+ public:
+  explicit WorkQueue(std::uint32_t capacity) : capacity_(capacity), entries_(std::bit_ceil(capacity)) {}
+
+  std::uint32_t room() const { return capacity_ - (tail_ - head_); }
+  /// Its number comes back from the device as a part of the work request's id.
+  std::uint32_t push_device(const Entry& entry) {
+    at(tail_) = entry;
+    device_tail_ = tail_ + 1;
+    return tail_++;
+  }
+  void push_failed(const Entry& entry) { at(tail_++) = entry; }
+  /// The device refused this one and all after it.
+  void take_back(std::uint32_t number) { device_tail_ = number; }
+  Entry& at(std::uint32_t number) { return entries_[number & (entries_.size() - 1)]; }
+
+  /// The device has completed it, and with it those before. Null: not one that the device has.
+  Entry* complete(std::uint32_t number) {
+    if (number - head_ >= device_tail_ - head_) return nullptr;
+    head_ = number + 1;
+    return &at(number);
+  }
+  /// The next that ends without the device, or null.
+  Entry* next_failed() { return head_ == device_tail_ && head_ != tail_ ? &at(head_) : nullptr; }
+  void pop_failed() { device_tail_ = ++head_; }
+
+ private:
+  std::uint32_t capacity_;
+  std::vector<Entry> entries_;
+  std::uint32_t head_ = 0, device_tail_ = 0, tail_ = 0;
+};
+
+}  // namespace rdma_rpc::fabric::verbs

@@ -1,0 +1,54 @@
+// See verbs_loader.h.
+#include "fabric/verbs_loader.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+namespace rdma_rpc::fabric {
+namespace {
+
+/// The plug-in lies beside the binary that this code is linked into.
+std::string plugin_path() {
+  Dl_info info{};
+  static const char anchor = 0;
+  if (::dladdr(&anchor, &info) == 0 || info.dli_fname == nullptr) return kVerbsPlugin;
+  const std::string binary = info.dli_fname;
+  const std::size_t slash = binary.rfind('/');
+  return (slash == std::string::npos ? std::string("./") : binary.substr(0, slash + 1)) + kVerbsPlugin;
+}
+
+/// An entry of the plug-in, or null and why.
+void* entry(const char* name, std::string* error) {
+  const std::string path = plugin_path();
+  if (::access(path.c_str(), R_OK) != 0) {
+    *error = "verbs is off: there is no " + path +
+             " (it is built where libibverbs-dev and librdmacm-dev are installed)";
+    return nullptr;
+  }
+  // Never closed: libibverbs and its drivers cannot be unloaded safely.
+  void* plugin = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (plugin == nullptr) {
+    *error = std::string("verbs is off: ") + ::dlerror() +
+             " (Debian packages: libibverbs1, librdmacm1, ibverbs-providers)";
+    return nullptr;
+  }
+  void* found = ::dlsym(plugin, name);
+  if (found == nullptr) *error = "verbs is off: " + path + " is of another version";
+  return found;
+}
+
+}  // namespace
+
+std::unique_ptr<Device> open_verbs_device(const VerbsOptions& options, std::string* error) {
+  const auto open = reinterpret_cast<OpenVerbs>(entry(kVerbsOpen, error));
+  return open == nullptr ? nullptr : std::unique_ptr<Device>(open(options, error));
+}
+
+VerbsReport list_verbs_devices() {
+  VerbsReport report;
+  const auto list = reinterpret_cast<ListVerbs>(entry(kVerbsList, &report.why_none));
+  if (list != nullptr) list(&report);
+  return report;
+}
+
+}  // namespace rdma_rpc::fabric
