@@ -18,13 +18,14 @@ constexpr std::int64_t kCollectNowBytes = std::int64_t{1} << 33;
 
 std::shared_ptr<fabric::Device> open_device(const EngineOptions& options, std::string* error) {
   if (options.fabric == "shm") return fabric::open_shm_device({}, error);
+  if (options.fabric == "verbs") return fabric::open_verbs_device(options.verbs, error);
   if (options.fabric == "sim") {
     fabric::SimOptions sim;
     sim.seed = options.seed;
     auto world = std::make_shared<fabric::SimWorld>(sim);
     return {world->open_device("sim").release(), [world](fabric::Device* device) { delete device; }};
   }
-  *error = "unknown fabric '" + options.fabric + "' (known: shm, sim)";
+  *error = "unknown fabric '" + options.fabric + "' (known: shm, verbs, sim)";
   return nullptr;
 }
 

@@ -12,6 +12,7 @@
 
 #include "binding/block_buffers.h"
 #include "binding/pump.h"
+#include "fabric/verbs_loader.h"
 #include "session/context.h"
 
 namespace rdma_rpc::binding {
@@ -20,6 +21,7 @@ struct EngineOptions {
   std::string fabric;
   Polling polling = Polling::adaptive;
   std::uint64_t seed = 1;
+  fabric::VerbsOptions verbs;
   session::ContextOptions context;
 };
 

@@ -7,6 +7,8 @@
 
 #include "binding/boundary_constants.h"
 #include "binding/engine.h"
+#include "binding/engine_options.h"
+#include "binding/verbs_report.h"
 
 namespace rdma_rpc::binding {
 namespace {
@@ -17,26 +19,6 @@ namespace boundary = session::boundary;
 
 std::uint32_t u32(const Napi::Object& options, const char* name) {
   return options.Get(name).As<Napi::Number>().Uint32Value();
-}
-std::uint64_t u64(const Napi::Object& options, const char* name) {
-  return static_cast<std::uint64_t>(options.Get(name).As<Napi::Number>().Int64Value());
-}
-
-EngineOptions read_options(const Napi::Object& given) {
-  EngineOptions options;
-  options.fabric = given.Get("fabric").As<Napi::String>().Utf8Value();
-  const std::string polling = given.Get("polling").As<Napi::String>().Utf8Value();
-  options.polling = polling == "busy"    ? Polling::busy
-                    : polling == "event" ? Polling::event
-                                         : Polling::adaptive;
-  options.context.slot_bytes = u32(given, "slotBytes");
-  options.context.send_slots = u32(given, "sendSlots");
-  options.context.arena.budget_bytes = u64(given, "arenaBytes");
-  options.context.mr_cache.max_bytes = u64(given, "mrCacheBytes");
-  options.context.mr_cache.max_entries = u64(given, "mrCacheEntries");
-  options.context.mr_cache.idle_ns = u64(given, "mrCacheIdleMs") * 1'000'000;
-  if (given.Get("seed").IsNumber()) options.seed = u64(given, "seed");
-  return options;
 }
 
 class NativeContext : public Napi::ObjectWrap<NativeContext> {
@@ -364,6 +346,9 @@ void define_module(Napi::Env env, Napi::Object exports) {
   exports.Set("createContext",
               Napi::Function::New(env, [constructor](const Napi::CallbackInfo& info) -> Napi::Value {
                 return constructor->New({info[0]});
+              }));
+  exports.Set("verbsDevices", Napi::Function::New(env, [](const Napi::CallbackInfo& info) -> Napi::Value {
+                return verbs_report(info.Env());
               }));
   exports.Set("boundary", Napi::Function::New(env, [](const Napi::CallbackInfo& info) -> Napi::Value {
                 return boundary_constants(info.Env());

@@ -5,7 +5,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
 import { afterEach, describe, expect, test } from 'vitest';
-import { EvKind, Reason } from '../../runtime/native.ts';
+import { EvKind, loadNative, Reason } from '../../runtime/native.ts';
 import { Loopback } from './loopback.ts';
 
 setFlagsFromString('--expose-gc');
@@ -153,6 +153,18 @@ describe('buffers', () => {
     };
     forget();
     expect((await end).kind).toBe(EvKind.settled);
+  });
+});
+
+describe('RDMA devices', () => {
+  test('are reported, or why there are none', () => {
+    const { devices, whyNone } = loadNative().verbsDevices();
+    expect(whyNone === '').toBe(devices.length > 0);
+    if (devices.length === 0) expect(whyNone).toMatch(/^verbs is off: /);
+  });
+
+  test('one that is not there cannot be opened, and the error names it', () => {
+    expect(() => loopback('verbs', { verbs: { device: 'nobodys0' } })).toThrow(/verbs is off/);
   });
 });
 

@@ -1,0 +1,63 @@
+// See engine_options.h.
+#include "binding/engine_options.h"
+
+#include <string>
+#include <type_traits>
+
+namespace rdma_rpc::binding {
+namespace {
+
+std::uint32_t u32(const Napi::Object& options, const char* name) {
+  return options.Get(name).As<Napi::Number>().Uint32Value();
+}
+std::uint64_t u64(const Napi::Object& options, const char* name) {
+  return static_cast<std::uint64_t>(options.Get(name).As<Napi::Number>().Int64Value());
+}
+
+/// Fields that are not there keep their defaults; runtime/api has checked the ranges of the others.
+fabric::VerbsOptions read_verbs(const Napi::Value& value) {
+  fabric::VerbsOptions options;
+  if (!value.IsObject()) return options;
+  const auto given = value.As<Napi::Object>();
+  const auto text = [&given](const char* name) {
+    const Napi::Value found = given.Get(name);
+    return found.IsString() ? found.As<Napi::String>().Utf8Value() : std::string();
+  };
+  const auto number = [&given](const char* name, auto& to) {
+    if (given.Get(name).IsNumber()) to = static_cast<std::remove_reference_t<decltype(to)>>(u32(given, name));
+  };
+  options.device = text("device");
+  options.address = text("address");
+  number("port", options.port);
+  number("gidIndex", options.gid_index);
+  const std::string connect = text("connect");
+  options.connect = connect == "cm"         ? fabric::VerbsConnect::cm
+                    : connect == "sideband" ? fabric::VerbsConnect::sideband
+                                            : fabric::VerbsConnect::automatic;
+  number("connectTimeoutMs", options.connect_timeout_ms);
+  number("ackTimeout", options.ack_timeout);
+  number("retryCount", options.retry_count);
+  return options;
+}
+
+}  // namespace
+
+EngineOptions read_options(const Napi::Object& given) {
+  EngineOptions options;
+  options.fabric = given.Get("fabric").As<Napi::String>().Utf8Value();
+  const std::string polling = given.Get("polling").As<Napi::String>().Utf8Value();
+  options.polling = polling == "busy"    ? Polling::busy
+                    : polling == "event" ? Polling::event
+                                         : Polling::adaptive;
+  options.context.slot_bytes = u32(given, "slotBytes");
+  options.context.send_slots = u32(given, "sendSlots");
+  options.context.arena.budget_bytes = u64(given, "arenaBytes");
+  options.context.mr_cache.max_bytes = u64(given, "mrCacheBytes");
+  options.context.mr_cache.max_entries = u64(given, "mrCacheEntries");
+  options.context.mr_cache.idle_ns = u64(given, "mrCacheIdleMs") * 1'000'000;
+  if (given.Get("seed").IsNumber()) options.seed = u64(given, "seed");
+  options.verbs = read_verbs(given.Get("verbs"));
+  return options;
+}
+
+}  // namespace rdma_rpc::binding

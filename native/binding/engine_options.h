@@ -1,0 +1,13 @@
+// The options of a context as JS gives them (NativeOptions in runtime/native.ts). Read when one is made, on
+// the JS thread.
+#pragma once
+
+#include <napi.h>
+
+#include "binding/engine.h"
+
+namespace rdma_rpc::binding {
+
+EngineOptions read_options(const Napi::Object& given);
+
+}  // namespace rdma_rpc::binding

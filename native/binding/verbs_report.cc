@@ -1,0 +1,75 @@
+// See verbs_report.h.
+#include "binding/verbs_report.h"
+
+#include <vector>
+
+#include "fabric/verbs_loader.h"
+
+namespace rdma_rpc::binding {
+namespace {
+
+template <typename T, typename Convert>
+Napi::Array array(Napi::Env env, const std::vector<T>& values, Convert convert) {
+  auto result = Napi::Array::New(env, values.size());
+  for (std::uint32_t i = 0; i < values.size(); ++i) result.Set(i, convert(env, values[i]));
+  return result;
+}
+
+Napi::Object gid(Napi::Env env, const fabric::VerbsGid& given) {
+  auto result = Napi::Object::New(env);
+  result.Set("index", given.index);
+  result.Set("gid", given.gid);
+  result.Set("type", given.type);
+  result.Set("interface", given.interface);
+  return result;
+}
+
+Napi::Object port(Napi::Env env, const fabric::VerbsPort& given) {
+  auto result = Napi::Object::New(env);
+  result.Set("number", given.number);
+  result.Set("state", given.state);
+  result.Set("linkLayer", given.link_layer);
+  result.Set("activeMtu", given.active_mtu);
+  result.Set("lid", given.lid);
+  result.Set("gids", array(env, given.gids, gid));
+  return result;
+}
+
+Napi::Object capabilities(Napi::Env env, const fabric::Capabilities& given) {
+  auto result = Napi::Object::New(env);
+  result.Set("maxInline", given.max_inline);
+  result.Set("maxSge", given.max_sge);
+  result.Set("maxSgeRead", given.max_sge_read);
+  result.Set("maxQpWr", given.max_qp_wr);
+  result.Set("maxRdAtomic", given.max_rd_atomic);
+  result.Set("maxMsgBytes", static_cast<double>(given.max_msg_bytes));
+  result.Set("windows", given.windows);
+  result.Set("immediate", given.immediate);
+  result.Set("onDemand", given.on_demand);
+  result.Set("dmabuf", given.dmabuf);
+  return result;
+}
+
+Napi::Object device(Napi::Env env, const fabric::VerbsDevice& given) {
+  auto result = Napi::Object::New(env);
+  result.Set("name", given.name);
+  result.Set("transport", given.transport);
+  result.Set("whyNot", given.why_not);
+  result.Set("capabilities", capabilities(env, given.capabilities));
+  result.Set("ports", array(env, given.ports, port));
+  return result;
+}
+
+}  // namespace
+
+Napi::Object verbs_report(Napi::Env env) {
+  const fabric::VerbsReport report = fabric::list_verbs_devices();
+  auto result = Napi::Object::New(env);
+  result.Set("whyNone", report.why_none);
+  result.Set("whyNoCm", report.why_no_cm);
+  result.Set("memlock", report.memlock);
+  result.Set("devices", array(env, report.devices, device));
+  return result;
+}
+
+}  // namespace rdma_rpc::binding
