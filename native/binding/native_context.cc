@@ -157,9 +157,9 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     auto result = Napi::Object::New(info.Env());
     result.Set("fabric", engine_->context().device().capabilities().name);
     const session::SessionState state = session->state();
-    result.Set("state", state == session::SessionState::init    ? "connecting"
-                        : state == session::SessionState::ready ? "ready"
-                                                                : "down");
+    result.Set("state", state <= session::SessionState::connecting ? "connecting"
+                        : state == session::SessionState::ready    ? "ready"
+                                                                   : "down");
     result.Set("callsInFlight", session->calls_in_flight());
     result.Set("sendCredits", session->send_credits());
     result.Set("security", "window");

@@ -30,7 +30,7 @@ ClientCall& Session::begin_call(std::uint32_t slot, std::uint32_t method) {
 void Session::submit_request(const std::int32_t* words) {
   const auto slot = static_cast<std::uint32_t>(words[sub::call]);
   const auto send_slot = static_cast<std::uint32_t>(words[sub::slot]);
-  if (state_ != SessionState::ready || !options_.client || slot >= options_.inflight_max) {
+  if (!open() || !options_.client || slot >= options_.inflight_max) {
     shared_.slots.give_back(send_slot);
     shared_.events.emit(failed_event(slot, Reason::session_lost, Sent::no));
     return;
@@ -59,7 +59,7 @@ void Session::submit_request(const std::int32_t* words) {
 }
 
 std::int32_t Session::submit_bulk_request(const BulkSubmission& submission) {
-  if (state_ != SessionState::ready || !options_.client || submission.call >= options_.inflight_max) {
+  if (!open() || !options_.client || submission.call >= options_.inflight_max) {
     return -static_cast<std::int32_t>(Reason::session_lost);
   }
   auto bulk = std::make_unique<ClientBulk>();

@@ -114,7 +114,8 @@ std::uint32_t Context::progress(std::uint64_t now_ns) {
   // A completion makes at most two events that must be in this batch (the end of a bulk and its memory), and
   // only what is in it may refer to a receive slot.
   fabric::Wc completions[kEventsMax];
-  const std::size_t room = events_->room() / 2;
+  // A session that has just connected says so first.
+  const std::size_t room = events_->room() / (shared_->connecting != 0 ? 3 : 2);
   const std::size_t count = room == 0 ? 0 : cq_->poll({completions, room});
   if (count != 0) unfinished_ = true;
   for (std::size_t i = 0; i < count; ++i) {
@@ -127,7 +128,15 @@ std::uint32_t Context::progress(std::uint64_t now_ns) {
       session->on_send(wc);
     }
   }
+  if (shared_->connecting != 0) check_connecting();
   return events_->count();
+}
+
+/// The poll moves connections on; those that have sent or received nothing yet are looked at here.
+void Context::check_connecting() {
+  for (Place& place : places_) {
+    if (place.session != nullptr) place.session->check_connected();
+  }
 }
 
 void Context::begin_callback() {

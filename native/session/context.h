@@ -87,6 +87,7 @@ class Context {
   void consume_submissions();
   void retire_events();
   void retry_memory();
+  void check_connecting();
 
   // Destroyed from the bottom up: sessions before what they use, everything before the device.
   std::shared_ptr<fabric::Device> device_;

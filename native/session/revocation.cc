@@ -76,7 +76,7 @@ Event Session::failed_event(std::uint32_t slot, Reason reason, Sent sent) const 
 }
 
 void Session::cancel(std::uint32_t slot, Reason reason) {
-  if (state_ != SessionState::ready || slot >= options_.inflight_max) return;
+  if (!open() || slot >= options_.inflight_max) return;
   ClientCall& call = client_calls_[slot];
   if (call.state != ClientState::active) return;
   const std::uint32_t word = wire::call_word(slot, call.generation);
@@ -87,7 +87,7 @@ void Session::cancel(std::uint32_t slot, Reason reason) {
     unsent = true;
   }
   if (!unsent) control(wire::FrameType::cancel, word, reason == Reason::deadline ? 4 : 1);
-  if (state_ != SessionState::ready) return;
+  if (!open()) return;
   const Event event = failed_event(slot, reason, unsent ? Sent::no : Sent::maybe);
   if (call.bulk == nullptr) {
     call.state = unsent ? ClientState::idle : ClientState::given_up;
@@ -117,7 +117,7 @@ void Session::give_up(ClientCall& call) {
 }
 
 bool Session::check_patience() {
-  if (state_ != SessionState::ready) return false;
+  if (!open()) return false;
   if (stalled_since_ns_ != 0 && shared_.now_ns >= stalled_since_ns_ + kNoCreditNs) {
     fail("the peer has returned no credits for " + std::to_string(kNoCreditNs / 1'000'000'000) + " s");
     return false;

@@ -56,8 +56,13 @@ class SendQueue {
   /// full (a protocol error).
   bool send_control(const wire::Header& header, const wire::Sink* sink);
 
+  /// From now on it may post: the queue pair is connected. Until then there is no room.
+  void open() { open_ = true; }
+  bool is_open() const { return open_; }
+
   /// Room for `count` work requests, at most kPostBatch.
   bool room(std::uint32_t count) {
+    if (!open_) return false;
     if (prepared_ + count > kPostBatch) post_prepared();
     return prepared_ + count <= kPostBatch && sequence_ - retired_ + count <= kSendQueueDepth - 2;
   }
@@ -166,6 +171,7 @@ class SendQueue {
   std::uint32_t peer_credits_;        ///< the peer's, those on their way to it included
   std::uint32_t sequence_, retired_;  ///< counts of requests prepared and completed
   std::uint32_t unsignaled_ = 0;
+  bool open_ = false;
 
   std::array<Record, kSendQueueDepth> records_;
   std::size_t prepared_ = 0;

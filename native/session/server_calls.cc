@@ -106,7 +106,7 @@ bool Session::start_fetch(std::uint32_t slot) {
 }
 
 bool Session::retry_memory(const Shared::Waiter& waiter) {
-  if (state_ != SessionState::ready) return true;
+  if (!open()) return true;
   const std::uint32_t slot = wire::call_slot(waiter.call), generation = wire::call_generation(waiter.call);
   if (waiter.client) {
     const ClientCall& call = client_calls_[slot];
@@ -180,8 +180,7 @@ void Session::submit_response(const std::int32_t* words) {
   const auto word = static_cast<std::uint32_t>(words[sub::call]);
   const auto send_slot = static_cast<std::uint32_t>(words[sub::slot]);
   const std::uint32_t slot = wire::call_slot(word);
-  if (state_ != SessionState::ready || slot >= options_.inflight_max ||
-      server_calls_[slot].state != ServerState::running ||
+  if (!open() || slot >= options_.inflight_max || server_calls_[slot].state != ServerState::running ||
       server_calls_[slot].generation != wire::call_generation(word)) {
     return shared_.slots.give_back(send_slot);  // cancelled meanwhile: nobody waits for it
   }
@@ -207,8 +206,7 @@ std::int32_t Session::submit_bulk_response(const BulkSubmission& submission) {
   const std::uint32_t slot = wire::call_slot(submission.call);
   std::uint32_t token = shared_.take_token();
   const auto result = static_cast<std::int32_t>(token);
-  if (state_ != SessionState::ready || slot >= options_.inflight_max ||
-      server_calls_[slot].state != ServerState::running ||
+  if (!open() || slot >= options_.inflight_max || server_calls_[slot].state != ServerState::running ||
       server_calls_[slot].generation != wire::call_generation(submission.call)) {
     shared_.slots.give_back(submission.slot);
     emit_sent(token);

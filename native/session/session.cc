@@ -55,7 +55,8 @@ std::unique_ptr<Session> Session::open(Shared& shared, std::uint32_t number, con
   session->receive_region_ = shared.device.reg_mr(
       session->receive_memory_->data(), session->receive_memory_->size(), fabric::access_local_write, &why);
   if (session->receive_region_ == nullptr) return refuse(why);
-  session->qp_ = shared.device.create_qp(shared.cq, {kSendQueueDepth, session->receive_depth_}, &why);
+  session->qp_ =
+      shared.device.create_qp(shared.cq, {kSendQueueDepth, session->receive_depth_, options.client}, &why);
   if (session->qp_ == nullptr) return refuse(why);
   session->send_ =
       std::make_unique<SendQueue>(*session->qp_, can, shared.slots, shared.stats, wr_id_base(number),
@@ -78,12 +79,41 @@ Session::~Session() {
 std::string Session::connect(std::span<const std::byte> peer_address) {
   if (state_ != SessionState::init) return "session is not new";
   std::string why = qp_->connect(peer_address);
-  if (why.empty()) {
-    state_ = SessionState::ready;
-  } else {
+  if (!why.empty()) {
     fail("cannot connect: " + why);
+    return why;
   }
-  return why;
+  state_ = SessionState::connecting;
+  ++shared_.connecting;
+  check_connected();
+  return {};
+}
+
+void Session::check_connected() {
+  if (state_ != SessionState::connecting) return;
+  const fabric::QpState now = qp_->state();
+  if (now == fabric::QpState::err) {
+    const std::string why = qp_->connect_error();
+    return fail("cannot connect: " + (why.empty() ? "the connection broke at once" : why));
+  }
+  if (now != fabric::QpState::rts) return;
+  leave_connecting(SessionState::ready);
+  let_send();
+  Event event;
+  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::session_up);
+  event.word[ev::session] = static_cast<std::int32_t>(number_);
+  shared_.events.emit(event);
+}
+
+void Session::leave_connecting(SessionState next) {
+  if (state_ == SessionState::connecting) --shared_.connecting;
+  state_ = next;
+}
+
+/// Some fabrics want the first message from the side that asked for the connection.
+void Session::let_send() {
+  if (state_ != SessionState::ready) return;
+  if (options_.client || !capabilities_.active_side_sends_first || heard_) send_->open();
 }
 
 // --- the end of a session
@@ -95,7 +125,7 @@ void Session::protocol_error(const char* reason) {
 
 void Session::fail(const std::string& reason) {
   if (state_ == SessionState::draining || state_ == SessionState::down) return;
-  state_ = SessionState::draining;
+  leave_connecting(SessionState::draining);
   error_ = reason;
   qp_->to_error();
   forget_waiters();
@@ -173,6 +203,7 @@ void Session::maybe_down() {
 // --- completions
 
 void Session::on_send(const fabric::Wc& wc) {
+  check_connected();
   const std::uint32_t sequence = static_cast<std::uint32_t>(wc.wr_id);
   if (wc.status != fabric::WcStatus::success && state_ != SessionState::draining) {
     fail(std::string("send failed: ") + fabric::to_string(wc.status));
@@ -203,6 +234,7 @@ void Session::on_done(SendQueue::Done done) {
 }
 
 void Session::on_receive(const fabric::Wc& wc) {
+  check_connected();
   --receives_posted_;
   const std::uint32_t slot = static_cast<std::uint32_t>(wc.wr_id);
   if (wc.status != fabric::WcStatus::success) {
@@ -224,6 +256,7 @@ void Session::on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uin
   wire::Frame frame;
   if (const char* why = wire::parse(data, bytes, frame)) return protocol_error(why);
   const wire::Header& header = frame.header;
+  if (!std::exchange(heard_, true)) let_send();
   if (!send_->count_received()) return protocol_error("frame beyond the credits");
   if (header.credits != 0) stalled_since_ns_ = 0;
   if (header.credits != 0 && !send_->add_credits(header.credits)) {
@@ -262,6 +295,7 @@ void Session::on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uin
 }
 
 void Session::post_now() {
+  if (!send_->is_open()) return;
   unposted_ = send_->post();
   if (!send_->waiting()) {
     stalled_since_ns_ = 0;
@@ -271,7 +305,7 @@ void Session::post_now() {
 }
 
 bool Session::finish_turn() {
-  if (state_ != SessionState::init && state_ != SessionState::ready) return false;
+  if (state_ != SessionState::init && !open()) return false;
   // What is ready goes first: the peer works on it while receives are posted here.
   send_->ring();
   if (!consumed_.empty()) {
@@ -289,10 +323,10 @@ bool Session::finish_turn() {
       return false;
     }
     // The first posting is what the peer's credits begin with; each later one is news to it.
-    if (state_ == SessionState::ready) send_->owe_credits(static_cast<std::uint32_t>(count));
+    if (state_ != SessionState::init) send_->owe_credits(static_cast<std::uint32_t>(count));
     consumed_.clear();
   }
-  if (state_ != SessionState::ready) return false;
+  if (!send_->is_open()) return false;
   if (!revoke_backlog_.empty()) {
     for (const std::uint32_t slot : std::exchange(revoke_backlog_, {})) issue_revokes(slot);
   }

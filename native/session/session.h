@@ -3,7 +3,10 @@
 // no memory of it can be touched. Created and driven by Context; on the context's thread only.
 // client_calls.cc and server_calls.cc hold the two halves.
 //
-//   init ──connect──► ready ──fail / close──► draining ──all work flushed──► down
+//   init ──connect──► connecting ──queue pair in RTS──► ready
+//   any of them ──fail / close──► draining ──all work flushed──► down
+//
+// While it is connecting calls may be submitted; what they send waits.
 #pragma once
 
 #include <cstdint>
@@ -53,6 +56,7 @@ struct Shared {
     bool client;
   };
   BoundedQueue<Waiter> memory_waiters{kMemoryWaitersMax};
+  std::uint32_t connecting = 0;  ///< sessions in that state
 };
 
 struct SessionOptions {
@@ -78,7 +82,7 @@ struct BulkSubmission {
   memory::BlockId sink = memory::kNoBlock;
 };
 
-enum class SessionState : std::uint8_t { init, ready, draining, down };
+enum class SessionState : std::uint8_t { init, connecting, ready, draining, down };
 
 class Session {
  public:
@@ -91,7 +95,8 @@ class Session {
   SessionState state() const { return state_; }
   const std::string& error() const { return error_; }
   std::vector<std::byte> local_address() const { return qp_->local_address(); }
-  /// Empty, or why the fabric cannot reach that peer.
+  /// Empty, or why the fabric cannot reach that peer. Empty is followed by one SESSION_UP or, if it comes to
+  /// nothing after all, one SESSION_DOWN.
   std::string connect(std::span<const std::byte> peer_address);
 
   /// One entry of the submissions array. Never fails: what cannot be sent ends as a FAILED event.
@@ -102,6 +107,8 @@ class Session {
   void close(const std::string& reason) { fail(reason); }
 
   // --- by the context, each turn
+  /// While connecting: whether the queue pair is connected by now, or never will be.
+  void check_connected();
   void on_receive(const fabric::Wc& wc);
   void on_send(const fabric::Wc& wc);
   /// A receive slot that JS has read: posted again with the next finish_turn().
@@ -110,7 +117,7 @@ class Session {
   bool finish_turn();
   /// Posts what JS has submitted, without touching receives (JS may be reading them).
   void post() {
-    if (state_ == SessionState::ready) post_now();
+    if (open()) post_now();
   }
   bool impatient() const { return impatient_ != 0 || stalled_since_ns_ != 0; }
   /// Patience with cancelled calls, and with a peer that returns no credits. Returns true while any call
@@ -126,6 +133,10 @@ class Session {
 
  private:
   Session(Shared& shared, std::uint32_t number, const SessionOptions& options);
+  /// Calls may be submitted, frames may come in.
+  bool open() const { return state_ == SessionState::connecting || state_ == SessionState::ready; }
+  void leave_connecting(SessionState next);
+  void let_send();
 
   // session.cc
   void fail(const std::string& reason);
@@ -203,6 +214,7 @@ class Session {
   std::vector<std::uint32_t> consumed_;
   std::vector<fabric::RecvWr> repost_;
   bool drained_ = false, unposted_ = false;
+  bool heard_ = false;  ///< a frame has come in
 
   std::vector<ClientCall> client_calls_;
   std::vector<ServerCall> server_calls_;

@@ -8,7 +8,7 @@ namespace rdma_rpc::session {
 
 bool Session::move_transfers() {
   std::uint32_t budget = kBulkBytesPerTurn;
-  while (!transfers_.empty() && budget != 0 && state_ == SessionState::ready) {
+  while (!transfers_.empty() && budget != 0 && open()) {
     const std::uint32_t slot = transfers_.front();
     const ServerCall& call = server_calls_[slot];
     bool done = true;  // a call that was cancelled meanwhile has nothing to move

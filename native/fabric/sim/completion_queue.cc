@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "fabric/sim/device.h"
 #include "fabric/sim/queue_pair.h"
@@ -21,7 +22,17 @@ SimCompletionQueue::~SimCompletionQueue() {
   --device_.live.open_fds;
 }
 
+void SimCompletionQueue::conclude_connections() {
+  for (SimQueuePair*& qp : connecting_) {
+    if (!qp->can_conclude()) continue;
+    std::exchange(qp, nullptr)->conclude();
+  }
+  std::erase(connecting_, nullptr);
+  device_.world().settle();
+}
+
 std::size_t SimCompletionQueue::poll(std::span<Wc> out) {
+  if (!connecting_.empty()) conclude_connections();
   const std::size_t count = std::min<std::size_t>(out.size(), tail_ - head_);
   for (std::size_t i = 0; i < count; ++i) {
     const Cqe& cqe = ring_[head_++ & (ring_.size() - 1)];
@@ -37,6 +48,9 @@ std::size_t SimCompletionQueue::poll(std::span<Wc> out) {
 
 bool SimCompletionQueue::arm() {
   if (tail_ != head_) return false;
+  for (const SimQueuePair* qp : connecting_) {
+    if (qp->can_conclude()) return false;
+  }
   armed_ = true;
   return true;
 }
@@ -64,12 +78,17 @@ void SimCompletionQueue::make_room(std::uint32_t requests) {
 void SimCompletionQueue::push(const Cqe& cqe) {
   ring_[tail_++ & (ring_.size() - 1)] = cqe;
   if (tail_ - head_ > entries_) ++device_.world().counters.cq_overruns;
+  announce();
+}
+
+void SimCompletionQueue::announce() {
   if (!armed_ || readable_) return;
   const std::uint64_t one = 1;
   readable_ = write(event_fd_, &one, sizeof one) == sizeof one;
 }
 
 void SimCompletionQueue::forget(const SimQueuePair& qp) {
+  std::erase(connecting_, &qp);
   const std::uint64_t mask = ring_.size() - 1;
   std::uint64_t kept = head_;
   for (std::uint64_t i = head_; i != tail_; ++i) {

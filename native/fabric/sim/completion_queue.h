@@ -33,15 +33,22 @@ class SimCompletionQueue final : public CompletionQueue {
   /// Makes room for all that a further queue pair can have outstanding, so that push() never overflows.
   void make_room(std::uint32_t requests);
   void push(const Cqe& cqe);
+  /// Something is there for poll() besides completions: wakes who waits for it.
+  void announce();
+  /// poll() will conclude the connection of this queue pair when its time has come.
+  void add_connecting(SimQueuePair& qp) { connecting_.push_back(&qp); }
   /// Forgets the completions of a queue pair that is being destroyed.
   void forget(const SimQueuePair& qp);
 
  private:
+  void conclude_connections();
+
   SimDevice& device_;
   const std::uint32_t entries_;
   const int event_fd_;
   std::uint64_t room_ = 0;
   std::vector<Cqe> ring_;
+  std::vector<SimQueuePair*> connecting_;
   std::uint64_t head_ = 0, tail_ = 0;
   bool armed_ = false, readable_ = false;
 };

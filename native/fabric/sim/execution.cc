@@ -47,6 +47,11 @@ WcStatus SimQueuePair::begin(SendSlot& slot) {
     const bool found_by_peer = injected == WcStatus::rem_access_err || injected == WcStatus::rem_inv_req_err;
     return found_by_peer ? found_by_the_peer(injected) : injected;
   }
+  // As on iWARP, where the connection would break.
+  const bool talks = wr.opcode != Opcode::bind_mw && wr.opcode != Opcode::local_inv;
+  if (talks && device_.capabilities().active_side_sends_first && !options_.active && receives_used_ == 0) {
+    return WcStatus::loc_qp_op_err;
+  }
   ++world_.counters.carried_out[static_cast<std::size_t>(wr.opcode)];
   switch (wr.opcode) {
     case Opcode::send:

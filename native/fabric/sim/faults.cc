@@ -17,6 +17,11 @@ WcStatus FaultPlan::strike_slow(Opcode opcode, std::uint32_t qp_num, const Devic
   return status;
 }
 
+std::string FaultPlan::connect_failure() {
+  if (!connect_failure_.empty()) ++fired_;
+  return std::exchange(connect_failure_, {});
+}
+
 bool FaultPlan::refuse(SimResource resource) {
   std::uint64_t& left = creations_[static_cast<std::size_t>(resource)];
   if (left == 0 || --left > 0) return false;

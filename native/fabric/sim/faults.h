@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "fabric/sim/sim.h"
@@ -24,6 +26,10 @@ class FaultPlan {
   /// Counts this creation; true when it shall be refused.
   bool refuse(SimResource resource);
 
+  void fail_connect(std::string why) { connect_failure_ = std::move(why); }
+  /// Why the connection that is being concluded shall fail; empty: it may stand.
+  std::string connect_failure();
+
   std::uint64_t fired() const { return fired_; }
 
  private:
@@ -31,6 +37,7 @@ class FaultPlan {
 
   std::vector<SimFault> faults_;
   std::array<std::uint64_t, 5> creations_{};  // how many until the refusal; 0: none planned
+  std::string connect_failure_;
   std::uint64_t fired_ = 0;
 };
 

@@ -88,10 +88,38 @@ std::string SimQueuePair::connect(std::span<const std::byte> remote_address) {
     return refuse("sim: queue pair " + std::to_string(address.qp_num) + " is connected to another one");
   }
   peer_ = peer;
-  state_ = QpState::rts;
+  if (world_.options().connects_late) {
+    state_ = QpState::rtr;
+    connects_at_ = world_.now() + world_.latency();
+    cq_.add_connecting(*this);
+    world_.wake(*this, connects_at_);
+  } else {
+    state_ = QpState::rts;
+  }
   world_.wake(*peer, world_.now());
   world_.settle();
   return {};
+}
+
+bool SimQueuePair::can_conclude() const {
+  if (state_ != QpState::rtr) return true;
+  if (world_.now() < connects_at_ || killed_) return false;
+  return peer_ == nullptr || peer_->killed_ || peer_->state_ == QpState::err || peer_->peer_ == this;
+}
+
+void SimQueuePair::conclude() {
+  if (state_ != QpState::rtr) return;  // given up meanwhile
+  if (std::string why = world_.faults.connect_failure(); !why.empty()) {
+    connect_error_ = "sim: " + why;
+  } else if (peer_ != nullptr && peer_->killed_) {
+    connect_error_ = "sim: the peer does not answer";
+  } else if (peer_ == nullptr || peer_->state_ == QpState::err) {
+    connect_error_ = "sim: the peer has given the connection up";
+  }
+  if (!connect_error_.empty()) return enter_error();
+  state_ = QpState::rts;
+  world_.wake(*this, world_.now());
+  world_.wake(*peer_, world_.now());
 }
 
 std::size_t SimQueuePair::post_send(std::span<const SendWr> requests) {
@@ -153,7 +181,8 @@ WcStatus SimQueuePair::why_malformed(const SendWr& wr, std::uint64_t bytes) cons
   const Capabilities& caps = device_.capabilities();
   const bool data = sends_message(wr.opcode) || is_write(wr.opcode);
   const bool read = wr.opcode == Opcode::rdma_read;
-  if (state_ == QpState::init || !(data || read || is_local(wr.opcode))) return WcStatus::loc_qp_op_err;
+  const bool connected = state_ != QpState::init && state_ != QpState::rtr;
+  if (!connected || !(data || read || is_local(wr.opcode))) return WcStatus::loc_qp_op_err;
   if (wr.opcode == Opcode::rdma_write_with_imm && !caps.immediate) return WcStatus::loc_qp_op_err;
   if ((is_local(wr.opcode) || wr.opcode == Opcode::send_with_inv) && !caps.windows)
     return WcStatus::loc_qp_op_err;
@@ -169,6 +198,7 @@ WcStatus SimQueuePair::why_malformed(const SendWr& wr, std::uint64_t bytes) cons
 
 void SimQueuePair::progress() {
   if (killed_ || device_.stopped) return;
+  if (state_ == QpState::rtr && can_conclude()) cq_.announce();
   if (state_ == QpState::err) {
     carry_out_reads();  // what was under way may still land, until the flush
     if (world_.now() >= flush_at_) flush();

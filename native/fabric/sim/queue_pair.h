@@ -27,6 +27,7 @@ class SimQueuePair final : public QueuePair {
   std::size_t post_send(std::span<const SendWr> requests) override;
   std::size_t post_recv(std::span<const RecvWr> requests) override;
   void to_error() override;
+  std::string connect_error() const override { return connect_error_; }
 
   /// Does all that is due now. Called by the world only.
   void progress();
@@ -35,6 +36,9 @@ class SimQueuePair final : public QueuePair {
   // Called by the completion queue.
   void sends_polled(std::uint64_t end) { sends_freed_ = end; }
   void receive_polled() { ++receives_freed_; }
+  /// A connection under way that poll() would bring to its end, one way or the other.
+  bool can_conclude() const;
+  void conclude();
 
   // Called for the hooks of SimWorld.
   const SimQueuePair* peer() const { return peer_; }
@@ -97,6 +101,8 @@ class SimQueuePair final : public QueuePair {
   const std::uint32_t sge_max_;
 
   QpState state_ = QpState::init;
+  std::uint64_t connects_at_ = 0;  // RTR: not before then
+  std::string connect_error_;
   SimQueuePair* peer_ = nullptr;                      // from connect() until the peer is destroyed
   WcStatus peer_gone_as_ = WcStatus::rem_abort_err;   // what requests get once it is
   WcStatus seen_by_peers_ = WcStatus::rem_abort_err;  // what requests to this one get once it is killed

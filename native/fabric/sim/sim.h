@@ -22,8 +22,7 @@
 
 namespace rdma_rpc::fabric {
 
-/// A capable NIC. Tests take away what they want to do without; sim keeps to what is left, except that it
-/// does not check which side sends first (active_side_sends_first).
+/// A capable NIC. Tests take away what they want to do without; sim keeps to what is left.
 Capabilities sim_capabilities();
 
 enum class SimMode : std::uint8_t { immediate, scheduled };
@@ -32,6 +31,8 @@ struct SimOptions {
   std::uint64_t seed = 1;
   SimMode mode = SimMode::immediate;
   Capabilities capabilities = sim_capabilities();
+  /// connect() returns while the queue pair is still in RTR; a poll() after one latency moves it on.
+  bool connects_late = false;
   std::uint64_t registered_bytes_max = 0;  ///< per device, as RLIMIT_MEMLOCK would; 0: no limit
   // The latency model, scheduled mode only. One way; drawn evenly from [min, max].
   std::uint64_t latency_min_ns = 1'000;
@@ -92,6 +93,8 @@ class SimWorld {
   void fail(const SimFault& fault);
   /// The nth (from 1) creation of this kind from now on is refused. Fires once.
   void fail_nth(SimResource resource, std::uint64_t nth);
+  /// The next connection under way comes to nothing, for this reason. With connects_late only.
+  void fail_connect(std::string why);
   /// Every later request of this queue pair takes so much longer to take effect. Scheduled mode only.
   void delay(std::uint32_t qp_num, std::uint64_t extra_ns);
   /// Completions of this queue pair stay back until released ("lost" when they never are). The work itself is

@@ -39,6 +39,7 @@ class Life {
  private:
   static PairOptions options(std::uint64_t seed) {
     PairOptions options = seeded(seed, seed % 5 == 0 ? immediate() : PairOptions{});
+    options.sim.connects_late = seed % 3 == 0;
     options.inflight_max = 1 + static_cast<std::uint32_t>(seed % 7);
     options.context.send_slots = 3 + static_cast<std::uint32_t>(seed % 11);
     options.context.arena.budget_bytes = std::size_t{128 + seed % 512} << 10;

@@ -287,6 +287,10 @@ void Side::on_event(const std::int32_t* words) {
       ++slots_free_events;
       return;
     case EvKind::session_up:
+      if (is_up(number)) ledger.violation("second SESSION_UP");
+      if (is_down(number)) ledger.violation("SESSION_UP after SESSION_DOWN");
+      up_.insert(number);
+      return;
     case EvKind::evicted:
       return;
   }

@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -40,6 +41,7 @@ class Side {
   void release_blocks();
   std::uint32_t free_slots() const { return context->slots().free(); }
   bool is_down(std::uint32_t session) const { return down_.contains(session); }
+  bool is_up(std::uint32_t session) const { return up_.contains(session); }
   std::string why_down(std::uint32_t session) const { return is_down(session) ? down_.at(session) : ""; }
 
   Ledger& ledger;
@@ -83,6 +85,7 @@ class Side {
   std::deque<memory::BlockId> kept_;  ///< blocks held to the end, watched
   std::list<Buffer> buffers_;
   std::unordered_map<std::uint32_t, std::string> down_;
+  std::set<std::uint32_t> up_;
   std::uint64_t next_key_ = 1;
 };
 

@@ -1,0 +1,162 @@
+// Connecting: at once, or later than connect() returns, or not at all. Calls may be submitted meanwhile, and
+// nothing is sent before its time.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "session/pair.h"
+
+namespace rdma_rpc::session::test {
+namespace {
+
+using boundary::EvKind;
+using boundary::Reason;
+using boundary::Sent;
+using Violations = std::vector<std::string>;
+
+PairOptions late(PairOptions options = {}) {
+  options.sim.connects_late = true;
+  return options;
+}
+
+const CallSpec kKinds[] = {{},
+                           {.request_bytes = 5000, .request_pieces = 3},
+                           {.response_bytes = 5000},
+                           {.request_bytes = 600, .response_bytes = 5000, .given_sink = 6000}};
+
+TEST(Connecting, IsAnnouncedOnceBySessionUp) {
+  for (const bool connects_late : {false, true}) {
+    for (const fabric::SimMode mode : {fabric::SimMode::immediate, fabric::SimMode::scheduled}) {
+      PairOptions options;
+      options.sim.mode = mode;
+      options.sim.connects_late = connects_late;
+      Pair pair(options);
+      EXPECT_EQ(pair.at_client().state(), connects_late ? SessionState::connecting : SessionState::ready);
+      pair.run();
+      EXPECT_TRUE(pair.client.is_up(pair.client_session));
+      EXPECT_TRUE(pair.server.is_up(pair.server_session));
+      EXPECT_TRUE(pair.complete({}).answered());
+      EXPECT_EQ(pair.finish(), Violations{});  // a second SESSION_UP would be among them
+    }
+  }
+}
+
+TEST(Connecting, CallsOfEveryKindWaitForIt) {
+  for (const fabric::SimMode mode : {fabric::SimMode::immediate, fabric::SimMode::scheduled}) {
+    PairOptions options = late();
+    options.sim.mode = mode;
+    Pair pair(options);
+    std::vector<std::uint64_t> ids;
+    for (const CallSpec& kind : kKinds) ids.push_back(pair.start(kind));
+    pair.client.flush();
+    pair.at_client().finish_turn();
+    EXPECT_EQ(pair.at_client().state(), SessionState::connecting);
+    EXPECT_EQ(pair.world.counters().of(fabric::Opcode::send), 0u);
+    EXPECT_EQ(pair.world.counters().of(fabric::Opcode::bind_mw), 0u);
+    pair.run();
+    for (const std::uint64_t id : ids) EXPECT_TRUE(pair.call(id).answered());
+    EXPECT_EQ(pair.finish(), Violations{});
+  }
+}
+
+TEST(Connecting, WakesAThreadThatSleepsOnTheQueue) {
+  Pair pair(late());
+  EXPECT_TRUE(pair.client.context->cq().arm());
+  while (pair.world.step()) {
+  }
+  EXPECT_FALSE(pair.client.context->cq().arm()) << "the next poll moves the connection on";
+  pair.run();
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+TEST(Connecting, InVainEndsTheSessionWithTheReason) {
+  for (const fabric::SimMode mode : {fabric::SimMode::immediate, fabric::SimMode::scheduled}) {
+    PairOptions options = late();
+    options.sim.mode = mode;
+    Pair pair(options);
+    pair.world.fail_connect("no answer within 5 s");
+    std::vector<std::uint64_t> ids;
+    for (const CallSpec& kind : kKinds) ids.push_back(pair.start(kind));
+    pair.run();
+    const std::string reasons[] = {pair.client.why_down(pair.client_session),
+                                   pair.server.why_down(pair.server_session)};
+    // One side's attempt fails, which is the end of the other's.
+    EXPECT_TRUE(std::ranges::count(reasons, "cannot connect: sim: no answer within 5 s") == 1);
+    EXPECT_TRUE(std::ranges::count(reasons, "cannot connect: sim: the peer has given the connection up") ==
+                1);
+    EXPECT_FALSE(pair.client.is_up(pair.client_session));
+    EXPECT_FALSE(pair.server.is_up(pair.server_session));
+    for (const std::uint64_t id : ids) {
+      EXPECT_EQ(pair.call(id).kind, EvKind::failed);
+      EXPECT_EQ(pair.call(id).reason, Reason::session_lost);
+      EXPECT_EQ(pair.call(id).sent, Sent::no);
+    }
+    EXPECT_EQ(pair.finish(), Violations{});
+  }
+}
+
+TEST(Connecting, CanBeGivenUpAtEveryStep) {
+  for (int steps = 0; steps < 8; ++steps) {
+    for (const bool client : {false, true}) {
+      SCOPED_TRACE(steps);
+      Pair pair(late());
+      const std::uint64_t id = pair.start({.request_bytes = 5000});
+      for (int i = 0; i < steps; ++i) pair.step();
+      (client ? pair.at_client() : pair.at_server()).close("enough");
+      pair.run();
+      EXPECT_EQ(pair.finish(), Violations{});
+      EXPECT_TRUE(pair.call(id).ended());
+    }
+  }
+}
+
+TEST(Connecting, CallsCanBeCancelledMeanwhile) {
+  Pair pair(late());
+  std::vector<std::uint64_t> ids;
+  for (const CallSpec& kind : kKinds) ids.push_back(pair.start(kind));
+  for (const std::uint64_t id : ids) pair.client.cancel(id, Reason::deadline);
+  pair.client.turn(pair.world.now_ns());
+  for (const std::uint64_t id : ids) {
+    EXPECT_EQ(pair.call(id).reason, Reason::deadline);
+    EXPECT_EQ(pair.call(id).sent, Sent::no);
+  }
+  EXPECT_TRUE(pair.complete({}).answered());
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+TEST(Connecting, OfTwoHundredSessionsAtOnce) {
+  PairOptions options = late();
+  Pair pair(options);
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> sessions(200);
+  for (auto& [client, server] : sessions) {
+    connect(pair.client, client, pair.server, server, options);
+    pair.client.start(client, {});  // as long as there are send slots
+  }
+  pair.run();
+  for (const auto& [client, server] : sessions) {
+    EXPECT_TRUE(pair.client.is_up(client));
+    EXPECT_TRUE(pair.server.is_up(server));
+    pair.client.session(client).close("over");
+    pair.server.session(server).close("over");
+  }
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+/// iWARP: the side that was called may not speak first, not even to say that it has posted receives.
+TEST(Connecting, TheServerSaysNothingFirstWhereItMayNot) {
+  PairOptions options;
+  options.sim.capabilities.active_side_sends_first = true;
+  options.inflight_max = 64;
+  options.context.send_slots = 128;
+  Pair pair(options);
+  pair.run();
+  EXPECT_EQ(pair.world.counters().of(fabric::Opcode::send), 0u);
+  std::vector<std::uint64_t> ids;
+  for (int i = 0; i < 64; ++i) ids.push_back(pair.start({.response_bytes = i % 4 == 0 ? 4000u : 10u}));
+  pair.run();
+  for (const std::uint64_t id : ids) EXPECT_TRUE(pair.call(id).answered());
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+}  // namespace
+}  // namespace rdma_rpc::session::test
