@@ -14,6 +14,10 @@ namespace {
 constexpr int kBatch = 32;
 /// Acknowledging takes a lock of the library.
 constexpr unsigned kEventsPerAck = 64;
+/// "A key was invalidated". The kernel's bit for it is the library's IBV_WC_IP_CSUM_OK, and soft-RoCE, which
+/// fills in completions in the kernel, sets that one. Checksums are news on datagram queue pairs only: on a
+/// reliable connection either bit means the key.
+constexpr unsigned kWithInvalidate = IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK;
 
 WcStatus status_of(ibv_wc_status status, bool receive) {
   switch (status) {
@@ -79,7 +83,7 @@ bool CompletionQueue::translate(const ibv_wc& from, Wc& to) const {
     if (from.opcode == IBV_WC_RECV_RDMA_WITH_IMM) to.opcode = Opcode::recv_rdma_with_imm;
     to.has_imm = (from.wc_flags & IBV_WC_WITH_IMM) != 0;
     if (to.has_imm) to.imm = ntohl(from.imm_data);
-    if ((from.wc_flags & IBV_WC_WITH_INV) != 0) to.invalidated_rkey = from.invalidated_rkey;
+    if (!to.has_imm && (from.wc_flags & kWithInvalidate) != 0) to.invalidated_rkey = from.invalidated_rkey;
   }
   return true;
 }
