@@ -2,9 +2,11 @@
 export { Channel, type ChannelOptions, type ChannelState, createChannel } from './api/channel.ts';
 export { createClient } from './api/client.ts';
 export { configure, type RuntimeOptions, stats } from './api/configure.ts';
+export type { Fabric, FabricOptions, VerbsSettings } from './api/fabric-options.ts';
 export { createInProcessTransport, type InProcessOptions } from './api/in-process.ts';
 export { allocBuffer, registerBuffer } from './api/memory.ts';
 export { createServer, Server, type ServerOptions } from './api/server.ts';
+export type { SessionSummary } from './api/session-summary.ts';
 export type { CallOptions, ClientDefaults, ClientOf, HandlersOf } from './api/types.ts';
 export { type Lease, leaseOf } from './call/lease.ts';
 export { Metadata, type MetadataInit, type MetadataValue } from './call/metadata.ts';

@@ -197,7 +197,10 @@ export interface SessionOptions {
 }
 
 export interface SessionInfo {
-  fabric: string;
+  /** Name of the device, that of the fabric where it has only one. */
+  device: string;
+  /** Of the device; 0 where there are none. */
+  port: number;
   state: 'connecting' | 'ready' | 'down';
   callsInFlight: number;
   sendCredits: number;

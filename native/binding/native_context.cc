@@ -155,7 +155,9 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     session::Session* session = this->session(info);
     if (session == nullptr) return {};
     auto result = Napi::Object::New(info.Env());
-    result.Set("fabric", engine_->context().device().capabilities().name);
+    const fabric::Capabilities& can = engine_->context().device().capabilities();
+    result.Set("device", can.name);
+    result.Set("port", can.port);
     const session::SessionState state = session->state();
     result.Set("state", state <= session::SessionState::connecting ? "connecting"
                         : state == session::SessionState::ready    ? "ready"

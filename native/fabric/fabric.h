@@ -81,7 +81,8 @@ const char* to_string(QpState state);
 
 /// What a device can do. `probed` figures come from trying, never from a constant of the device's name.
 struct Capabilities {
-  std::string name;  ///< "shm", "sim" or a device such as "mlx5_0"; for people, never for decisions
+  std::string name;        ///< "shm", "sim" or a device such as "mlx5_0"; for people, never for decisions
+  std::uint32_t port = 0;  ///< of the device, 0 where there are none; for people, too
   std::uint32_t max_inline = 0;               ///< bytes; a longer send cannot carry the inline flag
   std::uint32_t max_sge = 1;                  ///< gather entries of a send or write
   std::uint32_t max_sge_read = 1;             ///< scatter entries of a read

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CallExtras } from '../call/call-extras.ts';
 import type { ClientMethod } from '../call/client-method.ts';
-import type { FabricName } from '../call/contexts.ts';
+import { type FabricName, peekContext } from '../call/contexts.ts';
 import { closeTurn, turnNow } from '../call/deadlines.ts';
 import type { FabricContext, SlotWaiter } from '../call/fabric-context.ts';
 import { failure, queueFull, unavailable } from '../call/failure.ts';
@@ -15,17 +15,26 @@ import { type Reject, type Resolve, WaitingCall, WaitingCalls } from '../call/wa
 import { parseAddress } from '../control/address.ts';
 import { openConnection } from '../control/connect.ts';
 import { type Dial, socketDial } from '../control/dial.ts';
-import type { LocalSide } from '../control/session-setup.ts';
+import { choiceOf, type LocalSide } from '../control/session-setup.ts';
 import * as limits from '../limits.ts';
 import { Reason } from '../native.ts';
 import { callExtras } from './call-options.ts';
 import { ClientLink, type ClientLinkOwner } from './client-link.ts';
+import {
+  type CheckedFabricOptions,
+  type FabricOptions,
+  type FabricPlan,
+  fabricPlan,
+  fabricRules,
+  offers,
+} from './fabric-options.ts';
 import { KeepAlive } from './keep-alive.ts';
-import { type Log, warn } from './log.ts';
+import { fabricLog, type Log } from './log.ts';
 import { checkedOptions, checkedTimeMs, checkNames, type OptionRules } from './options.ts';
+import { type SessionSummary, summaryOf } from './session-summary.ts';
 import type { CallOptions } from './types.ts';
 
-export interface ChannelOptions {
+export interface ChannelOptions extends FabricOptions {
   /** Calls in flight at once; the server may allow fewer. Default 256. */
   inflightMax?: number;
   /** Calls that wait beyond those in flight. Default 4096; one more fails with RESOURCE_EXHAUSTED. */
@@ -38,7 +47,7 @@ export interface ChannelOptions {
   timeoutMs?: number;
   /** What the server is told about this process. Default: its process id. */
   identity?: string;
-  /** Gets a line when a fabric is skipped. Default: a process warning. */
+  /** Gets one line per connection: the fabric chosen, and why no other. Default: a process warning, only when one was skipped. */
   log?: Log;
 }
 
@@ -50,9 +59,12 @@ export const channelRules: OptionRules = {
   timeoutMs: { kind: 'time' },
   identity: { kind: 'text', default: `pid ${process.pid}`, maxBytes: limits.controlTextBytes },
   log: { kind: 'function' },
+  ...fabricRules,
 };
 
-type Resolved = Required<Omit<ChannelOptions, 'log'>> & Pick<ChannelOptions, 'log'>;
+type Resolved = Required<Omit<ChannelOptions, 'log' | keyof FabricOptions>> &
+  Pick<ChannelOptions, 'log'> &
+  CheckedFabricOptions;
 
 /** `idle`: no connection, the next call makes one. */
 export type ChannelState = 'idle' | 'connecting' | 'ready' | 'closed';
@@ -61,7 +73,8 @@ export type ChannelState = 'idle' | 'connecting' | 'ready' | 'closed';
 export interface Route {
   readonly address: string;
   readonly dial: Dial;
-  readonly fabrics: readonly FabricName[];
+  /** Instead of those that the options allow. */
+  readonly fabrics?: readonly FabricName[];
   readonly onClosed?: () => Promise<void>;
 }
 
@@ -82,7 +95,7 @@ export class Channel implements ClientLinkOwner, SlotWaiter {
 
   readonly #options: Resolved;
   readonly #route: Route;
-  readonly #side: LocalSide;
+  readonly #plan: FabricPlan;
   readonly #waiting = new WaitingCalls();
   readonly #links = new Set<ClientLink>();
   readonly #keepAlive: KeepAlive;
@@ -98,15 +111,7 @@ export class Channel implements ClientLinkOwner, SlotWaiter {
     this.#options = checkedOptions<Resolved>('createChannel', options, channelRules);
     this.#route = route;
     this.address = route.address;
-    const { inflightMax, maxMessageBytes, identity, log } = this.#options;
-    this.#side = {
-      role: 'client',
-      inflightMax,
-      maxMessageBytes,
-      fabrics: route.fabrics,
-      identity,
-      log: log ?? warn,
-    };
+    this.#plan = fabricPlan(options, this.#options, route.fabrics);
     this.#keepAlive = new KeepAlive(() => this.#busy());
   }
 
@@ -119,6 +124,12 @@ export class Channel implements ClientLinkOwner, SlotWaiter {
   /** Fabric of the current connection, undefined without one. */
   get fabric(): FabricName | undefined {
     return this.#current?.connection.fabric;
+  }
+
+  /** What is behind the channel now, undefined without a connection. */
+  get session(): SessionSummary | undefined {
+    const connection = this.#current?.connection;
+    return connection === undefined ? undefined : summaryOf(connection, connection.serverIdentity);
   }
 
   /**
@@ -156,19 +167,22 @@ export class Channel implements ClientLinkOwner, SlotWaiter {
     return this.close();
   }
 
-  /** @internal The context behind the channel, for leases; undefined before it is connected. */
-  get context(): FabricContext | undefined {
-    return this.#current?.connection.context;
+  /** @internal Where leases for the channel come from: the context behind it, or the one that its first fabric will have. */
+  get context(): FabricContext {
+    const current = this.#current?.connection.context;
+    if (current !== undefined) return current;
+    const side = this.#side();
+    const fabric = side.fabrics[0]!;
+    if (side.isolated)
+      throw unavailable(
+        `${this.address}: a channel with isolation 'session' has memory only while it is connected; await ready() first`,
+      );
+    return peekContext(choiceOf(side, fabric));
   }
 
   /** @internal Of calls that have no limit of their own, -1 for none. */
   get defaultTimeoutMs(): number {
     return this.#options.timeoutMs;
-  }
-
-  /** @internal */
-  get fabrics(): readonly FabricName[] {
-    return this.#route.fabrics;
   }
 
   /** @internal The start of every call. */
@@ -290,6 +304,12 @@ export class Channel implements ClientLinkOwner, SlotWaiter {
     return this.#connecting;
   }
 
+  #side(): LocalSide {
+    const { inflightMax, maxMessageBytes, identity, log } = this.#options;
+    const role = 'client';
+    return { role, inflightMax, maxMessageBytes, identity, log: fabricLog(log), ...offers(this.#plan) };
+  }
+
   async #connect(): Promise<void> {
     const abandon = new AbortController();
     this.#abandon = abandon;
@@ -302,7 +322,12 @@ export class Channel implements ClientLinkOwner, SlotWaiter {
       connectTimeoutMs,
     );
     try {
-      const { link, connection } = await openConnection(this.#route.dial, this.#side, abandon.signal);
+      const { link, connection } = await openConnection(
+        this.#route.dial,
+        this.#side(),
+        this.address,
+        abandon.signal,
+      );
       const current = new ClientLink(connection, link, this, this.#waiting);
       this.#links.add(current);
       if (this.#closed !== undefined) current.close('the channel was closed');
@@ -352,5 +377,5 @@ export class Channel implements ClientLinkOwner, SlotWaiter {
 /** A channel to `host:port`, `[ipv6]:port` or `unix:/path`. Does not connect yet. Throws for a bad address or option. */
 export function createChannel(address: string, options?: ChannelOptions): Channel {
   const parsed = parseAddress(address);
-  return new Channel({ address, dial: socketDial(parsed), fabrics: ['shm'] }, options);
+  return new Channel({ address, dial: socketDial(parsed) }, options);
 }

@@ -16,6 +16,12 @@ export interface ClientLinkOwner {
   onDown(link: ClientLink, reason: string): void;
 }
 
+/** What the server meant with a frame that ends the connection. */
+function ending(frame: Frame): string {
+  if (frame.type === 'bye') return frame.reason;
+  return frame.type === 'refusal' ? frame.message : `the server sent an unexpected ${frame.type}`;
+}
+
 export class ClientLink implements ClientSessionListener {
   readonly connection: Connection;
   readonly session: ClientSession;
@@ -74,7 +80,7 @@ export class ClientLink implements ClientSessionListener {
       this.#owner.onRetired(this);
       if (this.session.inFlight === 0) this.close('drained');
     } else {
-      this.close(frame.type === 'bye' ? frame.reason : `the server sent an unexpected ${frame.type}`);
+      this.close(ending(frame));
     }
   }
 }

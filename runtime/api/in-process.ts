@@ -4,10 +4,12 @@
  */
 import { duplexPair } from 'node:stream';
 import { Channel, type ChannelOptions, channelRules } from './channel.ts';
+import { type FabricOptions, fabricRules } from './fabric-options.ts';
 import { checkNames } from './options.ts';
 import { Server, type ServerOptions, serverRules } from './server.ts';
 
-export type InProcessOptions = ServerOptions & ChannelOptions;
+/** The fabric is the simulated one. */
+export type InProcessOptions = Omit<ServerOptions & ChannelOptions, keyof FabricOptions>;
 
 function subset(options: object, rules: object): object {
   return Object.fromEntries(Object.entries(options).filter(([name]) => name in rules));
@@ -22,7 +24,9 @@ export function createInProcessTransport(
   options: InProcessOptions = {},
 ): Channel {
   checkNames('createInProcessTransport', options, [
-    ...new Set([...Object.keys(serverRules), ...Object.keys(channelRules)]),
+    ...new Set(
+      [...Object.keys(serverRules), ...Object.keys(channelRules)].filter((name) => !(name in fabricRules)),
+    ),
   ]);
   const server = new Server(subset(options, serverRules), ['sim']);
   register(server);

@@ -1,4 +1,8 @@
-/** Where the runtime's few log lines go unless the user gives a `log` option: Node's warnings. None is written per call. */
+/**
+ * Where the runtime's few log lines go. Without a `log` option, what deserves attention is a warning of Node's; the rest is for
+ * NODE_DEBUG=rdma-rpc. None is written per call.
+ */
+import { debuglog } from 'node:util';
 import { logLinesPerSecond } from '../limits.ts';
 
 export type Log = (line: string) => void;
@@ -17,3 +21,14 @@ export const warn: Log = (line) => {
   const text = lines === logLinesPerSecond ? `${line} (further lines of this second are left out)` : line;
   process.emitWarning(text, 'RdmaRpcWarning');
 };
+
+const debug = debuglog('rdma-rpc');
+
+/** For the line that tells which fabric was chosen; `skipped`: another one should have connected, and did not. */
+export function fabricLog(log: Log | undefined): (line: string, skipped: boolean) => void {
+  if (log !== undefined) return log;
+  return (line, skipped) => {
+    if (skipped) warn(line);
+    else debug('%s', line);
+  };
+}

@@ -6,12 +6,13 @@ import * as limits from '../limits.ts';
 import type { Channel } from './channel.ts';
 
 function contextOf(channel: Channel | undefined): FabricContext {
-  return channel?.context ?? peekContext(channel?.fabrics[0] ?? 'shm');
+  return channel === undefined ? peekContext({ fabric: 'shm' }) : channel.context;
 }
 
 /**
  * `bytes` bytes of this thread's registered arena, for requests (`lease.bytes` as a `bytes` field) or responses (option `into`). Not zeroed. Throws
- * RESOURCE_EXHAUSTED when the arena is full. `channel`: whose fabric to allocate for, shared memory by default.
+ * RESOURCE_EXHAUSTED when the arena is full. `channel`: whose fabric and device to allocate for, shared memory by default; one that is not connected
+ * yet takes the fabric it will try first.
  */
 export function allocBuffer(bytes: number, channel?: Channel): Lease {
   if (!Number.isInteger(bytes) || bytes < 1 || bytes > limits.messageBytes.max) {

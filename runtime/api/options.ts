@@ -1,7 +1,8 @@
 /** Checks the options that users give: every name known, every value in range, defaults filled in. Used when a server, channel or context is made. */
 
 export interface Range {
-  readonly default: number;
+  /** Undefined: found out when it is needed. */
+  readonly default: number | undefined;
   readonly min: number;
   readonly max: number;
 }
@@ -13,7 +14,11 @@ export type OptionRule =
   | { readonly kind: 'time' }
   | { readonly kind: 'text'; readonly default: string; readonly maxBytes: number }
   | { readonly kind: 'choice'; readonly values: readonly string[]; readonly default: string }
-  | { readonly kind: 'function' };
+  /** One of `values` or `default`, or a list of values. */
+  | { readonly kind: 'choices'; readonly values: readonly string[]; readonly default: string }
+  | { readonly kind: 'function' }
+  /** An object with options of its own. */
+  | { readonly kind: 'options'; readonly rules: OptionRules };
 export type OptionRules = Readonly<Record<string, OptionRule>>;
 
 /** Edits that turn one word into the other. Words are short. */
@@ -44,7 +49,8 @@ export function checkedTimeMs(where: string, value: unknown): number {
   return value;
 }
 
-function checked(where: string, rule: OptionRule, value: unknown): unknown {
+/** The value, with defaults where it is an object. Throws a TypeError or RangeError that begins with `where`. */
+export function checkedValue(where: string, rule: OptionRule, value: unknown): unknown {
   switch (rule.kind) {
     case 'integer': {
       const { min, max } = rule.range;
@@ -68,12 +74,30 @@ function checked(where: string, rule: OptionRule, value: unknown): unknown {
     case 'function':
       if (typeof value !== 'function') throw new TypeError(`${where}: not a function`);
       return value;
+    case 'choices':
+      return checkedChoices(where, rule.values, rule.default, value);
+    case 'options':
+      return checkedOptions(where, value as object, rule.rules);
   }
+}
+
+function checkedChoices(where: string, values: readonly string[], default_: string, value: unknown): unknown {
+  if (value === default_) return value;
+  const list: unknown[] = Array.isArray(value) ? value : [value];
+  const wrong = list.find((each) => typeof each !== 'string' || !values.includes(each));
+  if (wrong !== undefined || list.length === 0 || new Set(list).size !== list.length) {
+    const what = wrong === undefined ? JSON.stringify(value) : String(wrong);
+    throw new RangeError(
+      `${where}: ${what} is none of ${[default_, ...values].join(', ')}, and no list of them without repetition`,
+    );
+  }
+  return value;
 }
 
 function byDefault(rule: OptionRule): unknown {
   if (rule.kind === 'integer') return rule.range.default;
-  if (rule.kind === 'text' || rule.kind === 'choice') return rule.default;
+  if (rule.kind === 'text' || rule.kind === 'choice' || rule.kind === 'choices') return rule.default;
+  if (rule.kind === 'options') return checkedOptions('', {}, rule.rules);
   return rule.kind === 'time' ? -1 : undefined;
 }
 
@@ -93,7 +117,7 @@ export function checkedOptions<T>(what: string, given: object | undefined, rules
   const result: Record<string, unknown> = {};
   for (const [name, rule] of Object.entries(rules)) {
     const value = (options as Record<string, unknown>)[name];
-    result[name] = value === undefined ? byDefault(rule) : checked(`${what}: ${name}`, rule, value);
+    result[name] = value === undefined ? byDefault(rule) : checkedValue(`${what}: ${name}`, rule, value);
   }
   return result as T;
 }

@@ -12,17 +12,27 @@ import { ServerSession, type ServerSessionListener } from '../call/server-sessio
 import { Status } from '../call/status.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
 import { acceptOver } from '../control/accept.ts';
+import { ownAddress } from '../control/address.ts';
 import { controlText } from '../control/frames.ts';
 import { Handshakes } from '../control/handshakes.ts';
 import { Link } from '../control/link.ts';
 import { Listener } from '../control/listener.ts';
-import type { LocalSide, Prepared } from '../control/session-setup.ts';
+import { choiceOf, type LocalSide, type Prepared } from '../control/session-setup.ts';
 import * as limits from '../limits.ts';
-import { type Log, warn } from './log.ts';
+import {
+  type CheckedFabricOptions,
+  type FabricOptions,
+  type FabricPlan,
+  fabricPlan,
+  fabricRules,
+  offers,
+} from './fabric-options.ts';
+import { fabricLog, type Log } from './log.ts';
 import { checkedOptions, checkedTimeMs, checkNames, type OptionRules } from './options.ts';
+import { type SessionSummary, summaryOf } from './session-summary.ts';
 import type { HandlersOf } from './types.ts';
 
-export interface ServerOptions {
+export interface ServerOptions extends FabricOptions {
   /** Calls in flight per session, at most; the client may ask for fewer. Default 256. */
   inflightMax?: number;
   /** Largest request accepted, bytes. Default 64 MiB, at most 4 GiB - 1. */
@@ -37,7 +47,7 @@ export interface ServerOptions {
   onHandlerError?: OnHandlerError;
   /** What clients are told about this process. Default: its process id. */
   identity?: string;
-  /** Gets a line when a fabric is skipped or a handshake fails. Default: a process warning for skipped fabrics. */
+  /** Gets one line per connection: the fabric chosen, and why no other, or why the handshake failed. Default: a process warning, only when one was skipped. */
   log?: Log;
 }
 
@@ -50,20 +60,24 @@ export const serverRules: OptionRules = {
   onHandlerError: { kind: 'function' },
   identity: { kind: 'text', default: `pid ${process.pid}`, maxBytes: limits.controlTextBytes },
   log: { kind: 'function' },
+  ...fabricRules,
 };
 
-type Resolved = Required<Omit<ServerOptions, 'onHandlerError' | 'log'>> &
-  Pick<ServerOptions, 'onHandlerError' | 'log'>;
+type Resolved = Required<Omit<ServerOptions, 'onHandlerError' | 'log' | keyof FabricOptions>> &
+  Pick<ServerOptions, 'onHandlerError' | 'log'> &
+  CheckedFabricOptions;
 
 interface Attached {
   readonly session: ServerSession;
   readonly link: Link;
   readonly prepared: Prepared;
+  /** The handshake is over: from now on session and link end together. Until then the client may try another fabric. */
+  ready: boolean;
 }
 
 export class Server implements ServerSessionListener {
   readonly #options: Resolved;
-  readonly #side: LocalSide;
+  readonly #plan: FabricPlan;
   readonly #handlers = new Handlers();
   readonly #handshakes: Handshakes;
   readonly #listeners: Listener[] = [];
@@ -73,11 +87,10 @@ export class Server implements ServerSessionListener {
   #onLastSession: (() => void) | undefined;
 
   /** @internal createServer() is the way to make one */
-  constructor(options: ServerOptions | undefined, fabrics: readonly FabricName[]) {
+  constructor(options: ServerOptions | undefined, fabrics?: readonly FabricName[]) {
     this.#options = checkedOptions<Resolved>('createServer', options, serverRules);
-    const { inflightMax, maxMessageBytes, identity, log } = this.#options;
-    this.#side = { role: 'server', inflightMax, maxMessageBytes, fabrics, identity, log: log ?? warn };
-    this.#handshakes = new Handshakes(this.#options, (link) => this.#sessionOf(link)?.used ?? false);
+    this.#plan = fabricPlan(options, this.#options, fabrics);
+    this.#handshakes = new Handshakes(this.#options, (link) => this.#attachedTo(link)?.session.used ?? false);
   }
 
   /**
@@ -124,6 +137,13 @@ export class Server implements ServerSessionListener {
     return this.#sessions.size;
   }
 
+  /** The sessions that are up, oldest first. */
+  get sessions(): readonly SessionSummary[] {
+    return [...this.#sessions.values()]
+      .filter(({ ready }) => ready)
+      .map(({ prepared, session }) => summaryOf(prepared, session.peer));
+  }
+
   /** @internal Takes a sideband connection; `peer` is for people. */
   accept(duplex: Duplex, peer: string): void {
     const link = new Link(duplex);
@@ -137,15 +157,7 @@ export class Server implements ServerSessionListener {
       return;
     }
     this.#handshakes.begin(link);
-    acceptOver(link, this.#side, (prepared, hello) =>
-      this.#attach(link, prepared, `${peer} (${hello.identity})`),
-    )
-      .then(() =>
-        link.deliver((frame) => {
-          const reason = frame.type === 'bye' ? frame.reason : `the client sent an unexpected ${frame.type}`;
-          link.close(reason, { type: 'bye', reason });
-        }),
-      )
+    this.#shakeHands(link, peer, ownAddress(duplex))
       .catch((error: unknown) => {
         const { code, rawMessage } = RpcError.from(error, Status.UNAVAILABLE);
         const message = controlText(rawMessage);
@@ -169,7 +181,8 @@ export class Server implements ServerSessionListener {
     const attached = this.#sessions.get(session);
     if (attached === undefined) return;
     this.#sessions.delete(session);
-    attached.link.close(reason, { type: 'bye', reason: controlText(reason) });
+    if (attached.ready || session.used)
+      attached.link.close(reason, { type: 'bye', reason: controlText(reason) });
     releaseContext(attached.prepared.context);
     if (this.#sessions.size === 0) this.#onLastSession?.();
   }
@@ -186,15 +199,33 @@ export class Server implements ServerSessionListener {
     const full = this.#full();
     if (full !== undefined) throw full;
     const session = new ServerSession(prepared.context, prepared.target, peer, this.#handlers, this);
-    this.#sessions.set(session, { session, link, prepared });
+    this.#sessions.set(session, { session, link, prepared, ready: false });
     link.onEnd = (reason) => {
       if (this.#sessions.has(session)) prepared.context.closeSession(prepared.target.session, reason);
     };
   }
 
-  #sessionOf(link: Link): ServerSession | undefined {
-    for (const attached of this.#sessions.values()) if (attached.link === link) return attached.session;
-    return undefined;
+  /** The newest: one that its client could not reach may still be on its way out. */
+  #attachedTo(link: Link): Attached | undefined {
+    return [...this.#sessions.values()].findLast((attached) => attached.link === link);
+  }
+
+  #side(address: string | undefined): LocalSide {
+    const { inflightMax, maxMessageBytes, identity, log } = this.#options;
+    const side = { inflightMax, maxMessageBytes, identity, log: fabricLog(log), ...offers(this.#plan) };
+    return address === undefined ? { role: 'server', ...side } : { role: 'server', ...side, address };
+  }
+
+  async #shakeHands(link: Link, peer: string, address: string | undefined): Promise<void> {
+    await acceptOver(link, this.#side(address), peer, (prepared, hello) =>
+      this.#attach(link, prepared, `${peer} (${hello.identity})`),
+    );
+    const attached = this.#attachedTo(link);
+    if (attached !== undefined) attached.ready = true;
+    link.deliver((frame) => {
+      const reason = frame.type === 'bye' ? frame.reason : `the client sent an unexpected ${frame.type}`;
+      link.close(reason, { type: 'bye', reason });
+    });
   }
 
   #turnAway(link: Link, code: number, message: string): void {
@@ -204,15 +235,20 @@ export class Server implements ServerSessionListener {
   /** So that a missing addon or fabric is an error of listen(), not of the first client. */
   #openFabrics(): void {
     if (this.#contexts.length > 0) return;
-    let last: unknown;
-    for (const fabric of this.#side.fabrics) {
+    const side = this.#side(undefined);
+    const errors: unknown[] = [];
+    for (const fabric of side.fabrics) {
+      // Nobody may ever need the device, and an open one holds locked memory.
+      if (this.#plan.auto && fabric === 'verbs') continue;
       try {
-        this.#contexts.push(acquireContext(fabric));
+        this.#contexts.push(acquireContext(choiceOf(side, fabric)));
       } catch (error) {
-        last = error;
+        errors.push(error);
       }
     }
-    if (this.#contexts.length === 0) throw last;
+    if (errors.length > 0 && this.#contexts.length === 0) throw errors[0];
+    // Each session will open one of its own.
+    if (side.isolated) for (const context of this.#contexts.splice(0)) releaseContext(context);
   }
 
   async #end(graceMs: number): Promise<void> {
@@ -245,5 +281,5 @@ export class Server implements ServerSessionListener {
 
 /** A server without handlers that listens nowhere yet: `createServer().add(...)`, then `listen(...)`. Throws for unknown options or values out of range. */
 export function createServer(options?: ServerOptions): Server {
-  return new Server(options, ['shm']);
+  return new Server(options);
 }

@@ -1,20 +1,31 @@
 /**
- * The contexts of this JS thread, one per fabric: made when first used, closed when the last channel or server that used it has
- * closed and no lease is out. (Worker threads load this module anew, so each has its own.)
+ * The contexts of this JS thread, one per fabric and device: made when first used, closed when the last channel or server that used it
+ * has closed and no lease is out. A session can also have one for itself. (Worker threads load this module anew, so each has its own.)
  */
 import * as limits from '../limits.ts';
-import { loadNative, type NativeOptions, type NativeStats } from '../native.ts';
+import { loadNative, type NativeOptions, type NativeStats, type VerbsOptions } from '../native.ts';
 import { FabricContext } from './fabric-context.ts';
 
 export type FabricName = NativeOptions['fabric'];
-export type ContextOptions = Omit<NativeOptions, 'fabric'>;
+export type ContextOptions = Omit<NativeOptions, 'fabric' | 'verbs'>;
 
-interface Entry {
-  readonly context: FabricContext;
-  users: number;
+/** What a context is opened on: those that choose alike share one. `verbs` is for that fabric only. */
+export interface FabricChoice {
+  readonly fabric: FabricName;
+  readonly verbs?: VerbsOptions;
 }
 
-const entries = new Map<FabricName, Entry>();
+interface Entry {
+  readonly key: string;
+  readonly context: FabricContext;
+  users: number;
+  /** A look for the last lease is due. */
+  closing: boolean;
+}
+
+const entries = new Map<string, Entry>();
+const entryOf = new WeakMap<FabricContext, Entry>();
+let ownContexts = 0;
 let options: ContextOptions = {
   polling: 'adaptive',
   slotBytes: limits.slotBytes.default,
@@ -28,7 +39,7 @@ let options: ContextOptions = {
 /** Changes what contexts made from now on get. Throws when one is open already, as it would not apply to it. */
 export function setContextOptions(given: Partial<ContextOptions>): void {
   if (entries.size > 0) {
-    const names = [...entries.keys()].join(', ');
+    const names = [...new Set([...entries.values()].map(({ context }) => context.fabric))].join(', ');
     throw new Error(
       `configure() comes too late: the context for ${names} is open; call it before the first channel or server is used`,
     );
@@ -40,41 +51,67 @@ export function contextOptions(): ContextOptions {
   return options;
 }
 
-function entryFor(fabric: FabricName): Entry {
-  let entry = entries.get(fabric);
-  if (entry === undefined) {
-    const native = loadNative().createContext({ ...options, fabric });
-    entry = { context: new FabricContext(fabric, native), users: 0 };
-    entries.set(fabric, entry);
-  }
+function keyOf({ fabric, verbs = {} }: FabricChoice): string {
+  return fabric === 'verbs' ? JSON.stringify(Object.entries(verbs).sort()) : fabric;
+}
+
+function open(key: string, { fabric, verbs }: FabricChoice, sendSlots: number): Entry {
+  const given = fabric === 'verbs' && verbs !== undefined ? { fabric, verbs } : { fabric };
+  const context = new FabricContext(fabric, loadNative().createContext({ ...options, sendSlots, ...given }));
+  const entry = { key, context, users: 0, closing: false };
+  entries.set(key, entry);
+  entryOf.set(context, entry);
   return entry;
 }
 
-/** The context for a fabric, with one more user. Throws when the addon is missing or the fabric cannot be opened. */
-export function acquireContext(fabric: FabricName): FabricContext {
-  const entry = entryFor(fabric);
+function entryFor(choice: FabricChoice): Entry {
+  const key = keyOf(choice);
+  return entries.get(key) ?? open(key, choice, options.sendSlots);
+}
+
+/** The context for a choice, with one more user. Throws when the addon is missing or the fabric cannot be opened. */
+export function acquireContext(choice: FabricChoice): FabricContext {
+  const entry = entryFor(choice);
   ++entry.users;
   return entry.context;
 }
 
-/** The context for a fabric without becoming a user: for leases, which keep it open themselves. */
-export function peekContext(fabric: FabricName): FabricContext {
-  return entryFor(fabric).context;
+/**
+ * A context for one session: device, protection domain, arena and caches that no other session has. It is given back like any other.
+ * `inflightMax`: of that session.
+ */
+export function acquireOwnContext(choice: FabricChoice, inflightMax: number): FabricContext {
+  const sendSlots = Math.min(options.sendSlots, Math.max(limits.sendSlots.min, inflightMax));
+  const entry = open(`${keyOf(choice)} ${++ownContexts}`, choice, sendSlots);
+  entry.users = 1;
+  return entry.context;
+}
+
+/** The context for a choice without becoming a user: for leases, which keep it open themselves. */
+export function peekContext(choice: FabricChoice): FabricContext {
+  return entryFor(choice).context;
 }
 
 export function releaseContext(context: FabricContext): void {
-  const entry = entries.get(context.fabric);
-  if (entry === undefined || entry.context !== context) return;
+  const entry = entryOf.get(context);
+  if (entry === undefined || entries.get(entry.key) !== entry) return;
   --entry.users;
   // Not at once: we may be inside an event callback of this very context, and a user may follow at once.
-  if (entry.users === 0) setImmediate(() => closeUnused(context.fabric, entry));
+  if (entry.users === 0) setImmediate(() => closeUnused(entry));
 }
 
-function closeUnused(fabric: FabricName, entry: Entry): void {
-  if (entry.users > 0 || entries.get(fabric) !== entry) return;
-  // Leased memory would vanish under its views. The context then stays, idle, for the next user.
-  if (entry.context.native.stats().arenaLeasedBlocks > 0) return;
-  entries.delete(fabric);
+function closeUnused(entry: Entry): void {
+  if (entry.closing || entry.users > 0 || entries.get(entry.key) !== entry) return;
+  if (entry.context.native.stats().arenaLeasedBlocks > 0) {
+    // Leased memory would vanish under its views. A lease may also end by being collected, which nobody tells us.
+    entry.closing = true;
+    setTimeout(() => {
+      entry.closing = false;
+      closeUnused(entry);
+    }, limits.leaseCheckMs).unref();
+    return;
+  }
+  entries.delete(entry.key);
   entry.context.native.close();
 }
 
@@ -112,9 +149,9 @@ const zero: NativeStats = {
 /** Counters of this thread's open contexts, added up; zeros when there is none. */
 export function contextStats(fabric?: FabricName): NativeStats {
   const sum = { ...zero };
-  for (const [name, entry] of entries) {
-    if (fabric !== undefined && name !== fabric) continue;
-    const one = entry.context.native.stats();
+  for (const { context } of entries.values()) {
+    if (fabric !== undefined && context.fabric !== fabric) continue;
+    const one = context.native.stats();
     for (const counter of Object.keys(zero) as (keyof NativeStats)[]) sum[counter] += one[counter];
   }
   return sum;

@@ -30,6 +30,13 @@ export interface SlotWaiter {
   onSlotsFree(): void;
 }
 
+interface Unowned {
+  /** Who waits for the connection. */
+  readonly settle: (why: string) => void;
+  /** It has gone down already, for this reason. */
+  down?: string;
+}
+
 export class FabricContext {
   readonly fabric: NativeOptions['fabric'];
   readonly native: NativeContext;
@@ -41,6 +48,8 @@ export class FabricContext {
   /** By the low bits of their numbers, which are unique among the sessions alive. */
   readonly #sessions: (SessionOwner | undefined)[] = [];
   #waiters = new Set<SlotWaiter>();
+  /** Sessions that are connecting, or have and have no owner yet. */
+  readonly #unowned = new Map<number, Unowned>();
   #sessionCount = 0;
 
   constructor(fabric: NativeOptions['fabric'], native: NativeContext) {
@@ -63,9 +72,31 @@ export class FabricContext {
     }
   }
 
+  /** Resolves with '' when the session's queue pair is connected to the peer's, or with why it cannot be; the fabric has a time limit for it. */
+  connect(session: number, peerAddress: Uint8Array): Promise<string> {
+    const why = this.native.connectSession(session, peerAddress);
+    if (why !== '') return Promise.resolve(why);
+    return new Promise((settle) => this.#unowned.set(session, { settle }));
+  }
+
   attach(owner: SessionOwner): void {
-    this.#sessions[owner.target.session & sessionPlaces] = owner;
+    const { session } = owner.target;
+    this.#sessions[session & sessionPlaces] = owner;
     ++this.#sessionCount;
+    const lost = this.#unowned.get(session)?.down;
+    this.#unowned.delete(session);
+    if (lost !== undefined) setImmediate(() => this.#down(session, lost));
+  }
+
+  /** Ends a session that will get no owner. */
+  discard(session: number, reason: string): void {
+    this.#unowned.delete(session);
+    this.native.closeSession(session, reason);
+  }
+
+  /** The session has an owner and is not down. */
+  has(session: number): boolean {
+    return this.#owner(session) !== undefined;
   }
 
   #owner(session: number): SessionOwner | undefined {
@@ -148,8 +179,11 @@ export class FabricContext {
       case EvKind.sent:
         this.outgoing.bulk.sent(events[at + Ev.call]!);
         break;
+      case EvKind.sessionUp:
+        this.#unowned.get(session)?.settle('');
+        break;
       case EvKind.sessionDown:
-        this.#down(session);
+        this.#down(session, this.native.sessionError(session));
         break;
       case EvKind.slotsFree:
         this.#slotsFree();
@@ -160,12 +194,17 @@ export class FabricContext {
     }
   }
 
-  #down(session: number): void {
+  #down(session: number, reason: string): void {
+    const unowned = this.#unowned.get(session);
+    if (unowned !== undefined) {
+      unowned.down = reason;
+      unowned.settle(reason);
+    }
     const owner = this.#owner(session);
     if (owner === undefined) return;
     this.#sessions[session & sessionPlaces] = undefined;
     --this.#sessionCount;
-    owner.onDown(this.native.sessionError(session));
+    owner.onDown(reason);
   }
 
   #slotsFree(): void {

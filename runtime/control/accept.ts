@@ -3,8 +3,9 @@
  * checked. Called by a server for each accepted connection.
  */
 import type { FabricName } from '../call/contexts.ts';
-import { controlText, type Frame, type Hello, version } from './frames.ts';
-import { hostIdentity } from './host.ts';
+import { FabricReasons } from './fabric-reasons.ts';
+import { controlText, type FabricReason, type Frame, type Hello, version } from './frames.ts';
+import { hostIdentity, whyNotOneHost } from './host.ts';
 import type { Link } from './link.ts';
 import {
   discardSession,
@@ -27,21 +28,40 @@ async function next(link: Link): Promise<Frame> {
   return frame;
 }
 
-/** Fabrics that the client offers and this side can try. Those that need one host are left out for a client on another. */
-function common(side: LocalSide, hello: Hello): FabricName[] {
-  return side.fabrics.filter((name) =>
-    hello.fabrics.some((offer) => offer.name === name && offer.host === hostIdentity()),
-  );
+/** Fabrics that the client offers and this side can try; the reasons for the others are put down. Those that need one host are left out for a client on another. */
+function common(side: LocalSide, hello: Hello, reasons: FabricReasons): FabricName[] {
+  return side.fabrics.filter((name) => {
+    const offer = hello.fabrics.find((each) => each.name === name);
+    const why =
+      offer === undefined
+        ? 'the client does not offer it'
+        : name === 'verbs'
+          ? ''
+          : whyNotOneHost(offer.host, hostIdentity());
+    if (why !== '') reasons.add([{ name, reason: why }]);
+    return why === '';
+  });
+}
+
+/** What a stranger may know of the reasons: not which files, devices and rights this machine lacks. */
+function withoutFor(side: LocalSide, reasons: FabricReasons): FabricReason[] {
+  const own = side.without.map(({ name }) => name);
+  return reasons.list.map(({ name, reason }) => ({
+    name,
+    reason: own.includes(name) ? "the server cannot use it ('rdma-rpc devices' says why, there)" : reason,
+  }));
 }
 
 /**
- * Resolves with the hello of a client whose session is up: `attach` has been called with it. Rejects when the link ends or the
- * client breaks the rules; nothing is left behind then, except that an attached session still goes down by itself.
+ * Resolves when the client says that its session is up: `attach` has been called with this side's, which may have been lost again. Rejects when
+ * the link ends or the client breaks the rules; nothing is left behind then, except that an attached session still goes down by itself.
+ * `peer` is for the log.
  */
-export async function acceptOver(link: Link, side: LocalSide, attach: Attach): Promise<Prepared> {
+export async function acceptOver(link: Link, side: LocalSide, peer: string, attach: Attach): Promise<void> {
   const hello = await next(link);
   if (hello.type !== 'hello') throw new Error(`the client began with ${hello.type} instead of hello`);
-  const fabrics = common(side, hello);
+  const reasons = new FabricReasons(side);
+  const fabrics = common(side, hello, reasons);
   const own = localLimits(side);
   const inflightMax = Math.min(own.inflightMax, hello.limits.inflightMax);
   link.send({
@@ -50,8 +70,13 @@ export async function acceptOver(link: Link, side: LocalSide, attach: Attach): P
     features: 0,
     limits: { ...own, inflightMax },
     fabrics,
+    without: withoutFor(side, reasons),
     identity: side.identity,
   });
+  const skip = (fabric: FabricName, why: string): void => {
+    reasons.failed(fabric, why);
+    link.send({ type: 'unreachable', reason: controlText(why) });
+  };
   for (let tries = 0; tries < fabrics.length; ++tries) {
     const frame = await next(link);
     if (frame.type !== 'attach') throw new Error(`the client sent ${frame.type} instead of attach`);
@@ -61,14 +86,14 @@ export async function acceptOver(link: Link, side: LocalSide, attach: Attach): P
     try {
       prepared = prepareSession(side, fabric, hello.limits, inflightMax);
     } catch (error) {
-      skip(link, side, fabric, message(error));
+      skip(fabric, message(error));
       continue;
     }
     const { context, target } = prepared;
     const why = context.native.connectSession(target.session, frame.address);
     if (why !== '') {
       discardSession(prepared, why);
-      skip(link, side, fabric, why);
+      skip(fabric, why);
       continue;
     }
     // The client may send its first request with or before `ready`: the owner has to be there first.
@@ -80,17 +105,16 @@ export async function acceptOver(link: Link, side: LocalSide, attach: Attach): P
     }
     link.send({ type: 'attached', address: context.native.sessionAddress(target.session) });
     const last = await next(link);
-    if (last.type === 'ready') return prepared;
+    if (last.type === 'ready') {
+      if (!context.has(target.session)) throw new Error(`${fabric}: the connection was lost at once`);
+      reasons.chosen(peer, fabric, context, target.session);
+      return;
+    }
     const reason =
       last.type === 'unreachable' ? last.reason : `the client sent ${last.type} instead of ready`;
     context.closeSession(target.session, reason);
     if (last.type !== 'unreachable') throw new Error(reason);
-    side.log(`fabric skipped: ${fabric}: ${reason}`);
+    reasons.failed(fabric, reason);
   }
-  throw new Error('no fabric in common connects');
-}
-
-function skip(link: Link, side: LocalSide, fabric: FabricName, why: string): void {
-  side.log(`fabric skipped: ${fabric}: ${why}`);
-  link.send({ type: 'unreachable', reason: controlText(why) });
+  throw new Error(controlText(`no fabric in common connects (${reasons})`));
 }

@@ -1,5 +1,6 @@
 /** The addresses that users type, `host:port` or `unix:/path`: the place of the sideband socket. Used by server and channel. */
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, BlockList, isIP, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 
 export type Address =
   | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
@@ -43,4 +44,17 @@ export function boundAddress(bound: AddressInfo | string | null): string {
   if (bound === null) throw new Error('the socket is not listening');
   if (typeof bound === 'string') return formatAddress({ kind: 'unix', path: bound });
   return formatAddress({ kind: 'tcp', host: bound.address, port: bound.port });
+}
+
+const loopback = new BlockList();
+loopback.addSubnet('127.0.0.0', 8);
+loopback.addAddress('::1', 'ipv6');
+
+/** The IP address of this end of a sideband connection; undefined when it says nothing about the network: a unix socket, loopback. */
+export function ownAddress(duplex: Duplex): string | undefined {
+  const address = (duplex as Partial<Socket>).localAddress
+    ?.replace(/^::ffff:(?=\d+\.)/, '')
+    .replace(/%.*$/, '');
+  if (address === undefined || isIP(address) === 0) return undefined;
+  return loopback.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ? undefined : address;
 }

@@ -1,13 +1,23 @@
 /**
  * The client's side of the handshake: hello, welcome, then for each fabric in turn attach, attached, ready. A fabric that cannot
- * connect is skipped with a log line that says why. Called by a channel.
+ * connect is skipped; one log line in the end says which was chosen, and why not the others. Called by a channel.
  */
 import type { FabricName } from '../call/contexts.ts';
 import { unavailable } from '../call/failure.ts';
 import { RpcError } from '../call/rpc-error.ts';
 import { errorCode } from '../call/status.ts';
+import { ownAddress } from './address.ts';
 import type { Dial } from './dial.ts';
-import { type Frame, type FrameType, magic, type Refusal, version, type Welcome } from './frames.ts';
+import { FabricReasons } from './fabric-reasons.ts';
+import {
+  controlText,
+  type Frame,
+  type FrameType,
+  magic,
+  type Refusal,
+  version,
+  type Welcome,
+} from './frames.ts';
 import { hostIdentity } from './host.ts';
 import { Link } from './link.ts';
 import {
@@ -40,8 +50,11 @@ function refused(refusal: Refusal): RpcError {
   });
 }
 
-/** Resolves with a session that is connected at both ends. Rejects when the link ends, which is also how a caller gives up. */
-export async function connectOver(link: Link, side: LocalSide): Promise<Connection> {
+/**
+ * Resolves with a session that is connected at both ends. Rejects when the link ends, which is also how a caller gives up. `server` is for
+ * the log.
+ */
+export async function connectOver(link: Link, side: LocalSide, server: string): Promise<Connection> {
   link.send({
     type: 'hello',
     magic,
@@ -57,21 +70,21 @@ export async function connectOver(link: Link, side: LocalSide): Promise<Connecti
       `the server agreed to ${welcome.limits.inflightMax} calls in flight, asked were ${side.inflightMax}`,
     );
   }
-  const reasons: string[] = [];
+  const reasons = new FabricReasons(side);
+  reasons.add(welcome.without ?? []);
   for (const fabric of side.fabrics) {
-    if (!welcome.fabrics.includes(fabric)) continue;
+    if (!welcome.fabrics.includes(fabric)) {
+      reasons.add([{ name: fabric, reason: 'the server does not offer it' }]);
+      continue;
+    }
     const connected = await tryFabric(link, side, fabric, welcome);
-    if (typeof connected !== 'string') return connected;
-    const reason = `${fabric}: ${connected}`;
-    reasons.push(reason);
-    side.log(`fabric skipped: ${reason}`);
+    if (typeof connected !== 'string') {
+      reasons.chosen(server, fabric, connected.context, connected.target.session);
+      return connected;
+    }
+    reasons.failed(fabric, connected);
   }
-  const offered = side.fabrics.join(', ');
-  throw unavailable(
-    reasons.length > 0
-      ? `no fabric connects (${reasons.join('; ')})`
-      : `no fabric in common: here ${offered}; shm needs both processes on one host and in one pid namespace`,
-  );
+  throw unavailable(reasons.tried ? `no fabric connects (${reasons})` : `no fabric in common (${reasons})`);
 }
 
 async function tryFabric(
@@ -95,10 +108,10 @@ async function tryFabric(
       discardSession(prepared, answer.reason);
       return answer.reason;
     }
-    const why = context.native.connectSession(target.session, answer.address);
+    const why = await link.whileOpen(context.connect(target.session, answer.address));
     if (why !== '') {
       discardSession(prepared, why);
-      link.send({ type: 'unreachable', reason: why });
+      link.send({ type: 'unreachable', reason: controlText(why) });
       return why;
     }
   } catch (error) {
@@ -113,14 +126,18 @@ async function tryFabric(
 export async function openConnection(
   dial: Dial,
   side: LocalSide,
+  server: string,
   signal: AbortSignal,
 ): Promise<{ link: Link; connection: Connection }> {
-  const link = new Link(await dial(signal));
+  const duplex = await dial(signal);
+  const link = new Link(duplex);
+  const address = ownAddress(duplex);
   const giveUp = (): void => link.close((signal.reason as Error).message);
   if (signal.aborted) giveUp();
   signal.addEventListener('abort', giveUp);
   try {
-    return { link, connection: await connectOver(link, side) };
+    const here = address === undefined ? side : { ...side, address };
+    return { link, connection: await connectOver(link, here, server) };
   } catch (error) {
     link.close('the handshake failed');
     throw error;

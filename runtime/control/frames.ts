@@ -26,6 +26,11 @@ export interface FabricOffer {
   readonly host: string;
 }
 
+export interface FabricReason {
+  readonly name: string;
+  readonly reason: string;
+}
+
 export type Hello = {
   readonly type: 'hello';
   readonly magic: string;
@@ -45,6 +50,8 @@ export type Welcome = {
   readonly limits: PeerLimits;
   /** Those of the hello that the server can try, in order. */
   readonly fabrics: readonly string[];
+  /** Why it cannot try others: for people. */
+  readonly without?: readonly FabricReason[];
   readonly identity: string;
 };
 export type Refusal = { readonly type: 'refusal'; readonly code: number; readonly message: string };
@@ -95,6 +102,10 @@ const list =
     }
     return undefined;
   };
+const optional =
+  (check: Check): Check =>
+  (value) =>
+    value === undefined ? undefined : check(value);
 const record =
   (fields: Readonly<Record<string, Check>>): Check =>
   (value) => {
@@ -126,7 +137,14 @@ const checks: Readonly<Record<FrameType, Check>> = {
     fabrics: list(record({ name: text, host: text })),
     identity: text,
   }),
-  welcome: record({ version: spoken, features, limits, fabrics: list(text), identity: text }),
+  welcome: record({
+    version: spoken,
+    features,
+    limits,
+    fabrics: list(text),
+    without: optional(list(record({ name: text, reason: text }))),
+    identity: text,
+  }),
   refusal: record({ code: integer(1, 16), message: text }),
   attach: record({ fabric: text, address: blob }),
   attached: record({ address: blob }),

@@ -16,3 +16,12 @@ export function hostIdentity(): string {
   identity ??= `${read(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8'))}/${read(() => readlinkSync('/proc/self/ns/pid'))}`;
   return identity;
 }
+
+/** Why processes with these identities cannot share memory; '' when they may. */
+export function whyNotOneHost(one: string, other: string): string {
+  if (one === other) return '';
+  const boot = (text: string): string => text.split('/')[0] ?? '';
+  return boot(one) === boot(other)
+    ? 'the processes are in two pid namespaces of one host (containers: share it with --pid=host)'
+    : 'the processes are on two hosts';
+}

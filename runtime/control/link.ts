@@ -70,6 +70,17 @@ export class Link {
     });
   }
 
+  /** What the promise resolves with. Rejects when the connection ends first. Before `onEnd` is set. */
+  whileOpen<T>(promise: Promise<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.onEnd = (reason) => reject(new Error(reason));
+      if (this.#ended !== undefined) reject(new Error(this.#ended));
+      promise.then(resolve, reject);
+    }).finally(() => {
+      this.onEnd = undefined;
+    });
+  }
+
   /** Hands frames that came before `onFrame` was set to it. */
   deliver(onFrame: (frame: Frame) => void): void {
     this.onFrame = onFrame;

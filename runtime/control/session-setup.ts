@@ -1,8 +1,16 @@
 /** What both handshakes share: the limits that a side announces, and making a native session from the two sides' limits. */
-import { acquireContext, contextOptions, type FabricName, releaseContext } from '../call/contexts.ts';
+import {
+  acquireContext,
+  acquireOwnContext,
+  contextOptions,
+  type FabricChoice,
+  type FabricName,
+  releaseContext,
+} from '../call/contexts.ts';
 import type { FabricContext } from '../call/fabric-context.ts';
 import type { Target } from '../call/outgoing.ts';
-import type { PeerLimits } from './frames.ts';
+import type { VerbsOptions } from '../native.ts';
+import type { FabricReason, PeerLimits } from './frames.ts';
 
 export interface LocalSide {
   readonly role: 'client' | 'server';
@@ -10,8 +18,24 @@ export interface LocalSide {
   readonly maxMessageBytes: number;
   /** Fabrics to offer or accept, in order of preference. */
   readonly fabrics: readonly FabricName[];
+  /** Those that are not among them because they cannot be had here. */
+  readonly without: readonly FabricReason[];
+  /** How the verbs fabric chooses its device and connects. */
+  readonly verbs: VerbsOptions;
+  /** Address of this end of the sideband: verbs takes the device that has it, unless one is named. */
+  readonly address?: string;
+  /** Each session has a context of its own. */
+  readonly isolated: boolean;
   readonly identity: string;
-  readonly log: (line: string) => void;
+  /** The choice of fabric; `skipped`: one that both sides wanted did not connect. */
+  readonly log: (line: string, skipped: boolean) => void;
+}
+
+/** What a session of this side on a fabric is to be opened on. */
+export function choiceOf({ verbs, address }: LocalSide, fabric: FabricName): FabricChoice {
+  if (fabric !== 'verbs') return { fabric };
+  const byAddress = verbs.device === undefined && address !== undefined;
+  return { fabric, verbs: byAddress ? { ...verbs, address } : verbs };
 }
 
 export function localLimits(side: LocalSide): PeerLimits {
@@ -32,7 +56,8 @@ export function prepareSession(
   peer: PeerLimits,
   inflightMax: number,
 ): Prepared {
-  const context = acquireContext(fabric);
+  const choice = choiceOf(side, fabric);
+  const context = side.isolated ? acquireOwnContext(choice, inflightMax) : acquireContext(choice);
   try {
     const session = context.createSession({
       role: side.role,
@@ -50,6 +75,6 @@ export function prepareSession(
 
 /** Undoes `prepareSession` for a session that nobody has been attached to. */
 export function discardSession({ context, target }: Prepared, reason: string): void {
-  context.closeSession(target.session, reason);
+  context.discard(target.session, reason);
   releaseContext(context);
 }

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { channelRules } from '../../runtime/api/channel.ts';
 import { runtimeRules } from '../../runtime/api/configure.ts';
+import { verbsRules } from '../../runtime/api/fabric-options.ts';
 import type { OptionRule, OptionRules } from '../../runtime/api/options.ts';
 import { serverRules } from '../../runtime/api/server.ts';
 import { Status, stats } from '../../runtime/index.ts';
@@ -28,17 +29,27 @@ function cellsOf(name: string, rule: OptionRule): [string | undefined, string] {
   switch (rule.kind) {
     case 'integer': {
       const { min, max, default: value } = rule.range;
-      return [shown(name, value), `${shown(name, min)} to ${shown(name, max)}`];
+      return [
+        value === undefined ? undefined : shown(name, value),
+        `${shown(name, min)} to ${shown(name, max)}`,
+      ];
     }
     case 'time':
       return ['none', 'time'];
     case 'text':
       return [
-        rule.default.replace(/^pid \d+$/, '`pid` and its number'),
+        rule.default.replace(/^pid \d+$/, '`pid` and its number') || undefined,
         `text of at most ${shown('Bytes', rule.maxBytes)}`,
       ];
     case 'choice':
       return [`\`${rule.default}\``, rule.values.map((value) => `\`${value}\``).join(', ')];
+    case 'choices':
+      return [
+        `\`${rule.default}\``,
+        `\`${rule.default}\`, ${rule.values.map((value) => `\`${value}\``).join(', ')}, or a list`,
+      ];
+    case 'options':
+      return [undefined, 'object'];
     case 'function':
       return [undefined, 'function'];
   }
@@ -47,6 +58,7 @@ function cellsOf(name: string, rule: OptionRule): [string | undefined, string] {
 test.each<[string, OptionRules]>([
   ['server', serverRules],
   ['channel', channelRules],
+  ['verbs', verbsRules],
   ['configure', runtimeRules],
 ])('options of %s: all of them, with their defaults and ranges', (mark, rules) => {
   const rows = tableOf(guide, `options: ${mark}`).map(([name = '', value, range]) => [

@@ -56,7 +56,7 @@ export class Loopback {
   readonly #ends = new Map<number, (end: End) => void>();
   readonly #blocks = new Map<number, number[]>();
 
-  constructor(fabric: 'sim' | 'shm', options: Partial<NativeOptions> = {}) {
+  constructor(fabric: NativeOptions['fabric'], options: Partial<NativeOptions> = {}) {
     this.native = loadNative().createContext({ ...defaults, fabric, ...options });
     this.native.onEvents((count) => this.#onEvents(count));
     this.client = this.native.createSession(session);

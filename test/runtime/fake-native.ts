@@ -175,7 +175,8 @@ export class FakeNative implements NativeContext {
 
   sessionInfo(): SessionInfo {
     return {
-      fabric: 'fake',
+      device: 'fake',
+      port: 0,
       state: 'ready',
       callsInFlight: 0,
       sendCredits: 0,

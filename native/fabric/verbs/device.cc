@@ -87,6 +87,7 @@ bool Device::choose_port(std::string* error) {
     ibv_port_attr found{};
     if (ibv_query_port(context_.get(), port, &found) != 0 || found.state != IBV_PORT_ACTIVE) continue;
     options_.port = port;
+    capabilities_.port = port;
     address_.mtu = static_cast<std::uint8_t>(found.active_mtu);
     address_.link_layer = found.link_layer;
     address_.lid = found.lid;
