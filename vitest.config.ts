@@ -1,6 +1,6 @@
 /** Tests run on the sources; only tests that start processes or pack the package use dist. */
 import { fileURLToPath } from 'node:url';
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
 
 const source = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
@@ -15,6 +15,7 @@ export default defineConfig({
   },
   test: {
     include: ['test/**/*.test.ts'],
+    exclude: [...configDefaults.exclude, 'test/rdma/**'], // needs devices: npm run test:rdma
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 30_000,

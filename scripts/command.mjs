@@ -20,25 +20,26 @@ export function excerpt(output) {
   return [...lines.slice(0, HEAD_LINES), `… ${left} lines …`, ...lines.slice(-TAIL_LINES)].join('\n');
 }
 
-/** Thrown by `run`; `output` is what the command printed. */
+/** Thrown by `run`; `code` is the exit code or what else ended it, `output` what the command printed. */
 export class CommandFailed extends Error {
   constructor(command, code, output) {
     super(`${command.join(' ')} ended with ${code}`);
+    this.code = code;
     this.output = output;
   }
 }
 
 /**
  * Runs `command` in the project's root without stdin. Resolves to what it printed; rejects with CommandFailed.
- * `live: true` passes the output through as well.
+ * `live: true` passes the output through as well. After `limitMs` it gets SIGTERM.
  */
-export function run(command, { env = {}, live = false } = {}) {
+export function run(command, { env = {}, live = false, limitMs = LIMIT_MS } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(command[0], command.slice(1), {
       cwd: root,
       env: { ...process.env, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
-      timeout: LIMIT_MS,
+      timeout: limitMs,
     });
     let output = '';
     const take = (stream) => (chunk) => {

@@ -42,6 +42,13 @@ const NEEDS = {
     { debian: 'xz-utils', present: () => which('xz') !== undefined },
     { debian: 'ibverbs-providers', present: () => existsSync('/etc/libibverbs.d/rxe.driver') },
   ],
+  // The guest's kernel is built against packages that test/rdma-vm/kernel.sh unpacks in its cache; this is for building siw.
+  siw: [
+    { debian: 'gcc', present: () => which('gcc') !== undefined },
+    { debian: 'make', present: () => which('make') !== undefined },
+    { debian: 'libelf1', present: () => existsSync('/usr/lib/x86_64-linux-gnu/libelf.so.1') },
+  ],
+  shell: [{ debian: 'shellcheck', present: () => which('shellcheck') !== undefined }],
   format: [{ debian: 'clang-format', present: () => which('clang-format') !== undefined }],
 };
 

@@ -14,11 +14,29 @@ import { progress } from './step.mjs';
 
 const TEST_LIMIT_S = 120;
 
-async function build(directory, sanitize) {
+export const buildDirectory = (sanitize) =>
+  sanitize === '' ? 'build/native-tests' : `build/native-${sanitize.replaceAll(',', '-')}`;
+
+async function prepare(directory, sanitize) {
   const type = sanitize === '' ? 'Release' : 'RelWithDebInfo';
   const options = ['-DRDMA_RPC_TESTS=ON', `-DCMAKE_BUILD_TYPE=${type}`, `-DRDMA_RPC_SANITIZE=${sanitize}`];
   await configure(directory, ['cmake', '-S', '.', '-B', directory, ...options]);
+}
+
+async function build(directory, sanitize) {
+  await prepare(directory, sanitize);
   await run(['cmake', '--build', directory, '--parallel', '2']);
+}
+
+/** Builds the programs that need RDMA devices, and nothing else. Resolves to their names. */
+export async function buildVerbsTests(sanitize) {
+  const directory = buildDirectory(sanitize);
+  await prepare(directory, sanitize);
+  const targets = await run(['cmake', '--build', directory, '--target', 'help']);
+  const target = /^(?:\.{3} )?(verbs_(?:\w+_)?test)(?:: \w+)?$/gm; // as make lists it, or ninja
+  const programs = [...new Set([...targets.matchAll(target)].map((match) => match[1]))].sort();
+  await run(['cmake', '--build', directory, '--parallel', '2', '--target', ...programs]);
+  return programs;
 }
 
 /** What ctest printed, without the tests that passed. */
@@ -49,7 +67,7 @@ export async function nativeTests(sanitize = '') {
   if (lacking.length > 0) {
     return record(suite, { whyNot: [`missing Debian packages: ${lacking.join(', ')}`] });
   }
-  const directory = sanitize === '' ? 'build/native-tests' : `build/native-${sanitize.replaceAll(',', '-')}`;
+  const directory = buildDirectory(sanitize);
   try {
     await progress(`${suite}: build`, () => build(directory, sanitize));
   } catch (error) {

@@ -3,32 +3,45 @@
  *
  *   node scripts/rdma-vm.mjs [options of test/rdma-vm/boot.sh] COMMAND ...
  */
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { root } from './command.mjs';
 import { install } from './debian.mjs';
+import { NOT_RUN } from './results.mjs';
 
-/** What boot.sh ends with when what the guest is made of cannot be had. */
-export const NOT_RUN = 77;
+export const boot = join(root, 'test/rdma-vm/boot.sh');
 
-/** Why no guest can be started here; '' when one can. Installs packages. */
-export async function whyNoGuest() {
-  if (process.arch !== 'x64') return `the guest needs an x64 host, this is ${process.arch}`;
-  return install('guest');
+/** Why no guest with `link` devices can be started here; '' when one can. Installs packages. */
+export async function whyNoGuest(link) {
+  if (process.platform !== 'linux' || process.arch !== 'x64') {
+    return `the guest needs a Linux host on x64, this is ${process.platform} on ${process.arch}`;
+  }
+  return (await install('guest')) || (link === 'siw' ? install('siw') : '');
 }
 
-/** The exit status of the command, or one of boot.sh's own. Its output goes to this terminal. */
-export function inGuest(args, env = {}) {
-  const boot = join(root, 'test/rdma-vm/boot.sh');
-  const { status } = spawnSync(boot, args, {
-    stdio: ['ignore', 'inherit', 'inherit'],
-    env: { ...process.env, ...env },
+/** The value of --link among the options before the command. */
+function linkOf(args) {
+  for (let at = 0; args[at]?.startsWith('--') && args[at] !== '--'; at += args[at] === '--verbose' ? 1 : 2) {
+    if (args[at] === '--link') return args[at + 1];
+  }
+  return 'rxe';
+}
+
+/** The exit status of the command, or one of boot.sh's own. Whoever stops this process stops the guest. */
+function inGuest(args) {
+  // npm starts scripts in the project's folder and says where it was called.
+  const cwd = process.env.npm_lifecycle_event === 'rdma-vm' ? process.env.INIT_CWD : undefined;
+  const child = spawn(boot, args, { stdio: ['ignore', 'inherit', 'inherit'], cwd });
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+  return new Promise((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (code) => resolve(code ?? 125));
   });
-  return status ?? 125;
 }
 
 if (process.argv[1] === import.meta.filename) {
-  const why = await whyNoGuest();
+  const args = process.argv.slice(2);
+  const why = await whyNoGuest(linkOf(args));
   if (why !== '') console.error(`rdma-vm: not run: ${why}`);
-  process.exit(why === '' ? inGuest(process.argv.slice(2)) : NOT_RUN);
+  process.exitCode = why === '' ? await inGuest(args) : NOT_RUN;
 }

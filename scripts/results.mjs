@@ -9,6 +9,9 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { root, run } from './command.mjs';
 
+/** The exit code of a command that cannot be run here and has printed why, as CTest and Automake have it. */
+export const NOT_RUN = 77;
+
 const folder = join(root, 'build', 'results');
 
 /** Writes a suite's result, prints and returns it. `whyNot`: reasons why all of it or some tests were not run. */
@@ -43,12 +46,16 @@ export function summarize(results) {
   return sum('failed') === 0 && sum('passed') > 0;
 }
 
+/** What a command gives as its reason for not running: the rest of the line after "not run:". */
+export const reason = (output) => /not run: (.*)/.exec(output)?.[1] ?? 'no reason given';
+
 async function check(name, command) {
   console.log(`\n== ${name}: ${command.join(' ')}`);
   try {
     await run(command, { live: true });
     return record(name, { passed: 1 });
   } catch (error) {
+    if (error.code === NOT_RUN) return record(name, { whyNot: [reason(error.output)] });
     return record(name, { failed: 1, note: error.message });
   }
 }

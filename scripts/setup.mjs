@@ -14,6 +14,7 @@ import { step } from './step.mjs';
 
 const NODE_MIN = [20, 17];
 const ADDON = 'build/Release/rdma_rpc.node';
+const PLUGIN = 'build/Release/rdma_rpc_verbs.so';
 const PREBUILT = `prebuilds/${process.platform}-${process.arch}/rdma_rpc.node`;
 const cmakeJs = ['node', 'node_modules/cmake-js/bin/cmake-js'];
 const tsc = ['node', 'node_modules/typescript/bin/tsc'];
@@ -33,13 +34,21 @@ async function buildAddon() {
     console.log(`! the addon is used as it is, not rebuilt: ${lacking}`);
     return false;
   }
+  const noVerbs = await debian.install('verbs');
+  if (noVerbs !== '') console.log(`! RDMA devices are left out (fabric verbs): ${noVerbs}`);
   return step({
     name: 'addon',
     title: 'native addon (CMake)',
     inputs: ['CMakeLists.txt', 'native', 'node_modules/node-addon-api/package.json'],
     ignore: ['native/test'],
-    outputs: [ADDON],
+    outputs: noVerbs === '' ? [ADDON, PLUGIN] : [ADDON],
+    salt: noVerbs === '' ? 'with verbs' : '',
     action: async () => {
+      if (noVerbs !== '') {
+        // One of an earlier build, and CMake's memory of where the headers were.
+        for (const path of [PLUGIN, 'build/addon'])
+          rmSync(join(root, path), { recursive: true, force: true });
+      }
       await configure('build/addon', [...cmakeJs, 'configure', '-O', 'build/addon']);
       await run([...cmakeJs, 'build', '-O', 'build/addon', '-p', '2']);
     },

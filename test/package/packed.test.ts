@@ -3,7 +3,15 @@
  * out there, on the binary that the package brings.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -12,6 +20,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { filesOf } from './readme.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
+/** Built where the headers of libibverbs are. */
+const PLUGIN = 'build/Release/rdma_rpc_verbs.so';
 const SETUP_LIMIT_MS = 300_000;
 const STEP_LIMIT_MS = 120_000;
 
@@ -57,6 +67,19 @@ test('has the addon, and neither tests nor an install script', () => {
   };
   expect(Object.keys(scripts).filter((name) => /install$/.test(name))).toEqual([]);
 });
+
+test.skipIf(!existsSync(join(root, PLUGIN)))(
+  'has the plug-in for RDMA devices, which may lack its libraries',
+  () => {
+    const shipped = `prebuilds/${process.platform}-${process.arch}/rdma_rpc_verbs.so`;
+    expect(packed).toContain(shipped);
+    const path = join(app, 'node_modules/rdma-rpc', shipped);
+    const plugin = readFileSync(path, 'latin1');
+    expect(plugin).toContain('libibverbs.so.1');
+    // All that follows runs as on a machine without libibverbs.
+    writeFileSync(path, plugin.replaceAll('libibverbs.so.1', 'libibverbs.so.0'), 'latin1');
+  },
+);
 
 test('can be imported by each of its names', () => {
   const names = `const names = ['rdma-rpc', 'rdma-rpc/codec', 'rdma-rpc/codegen'];

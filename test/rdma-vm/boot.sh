@@ -10,7 +10,8 @@
 # The command runs as root, in the same directory, with the same environment plus RDMA_VM=<link>, without stdin and
 # with unlimited locked memory; its stdout and stderr come back apart. Exit status: the command's; 77 what the guest is made of
 # cannot be had here; 124 the command ran out of time; 125 the guest could not run it.
-# More arguments: RDMA_RPC_VM_QEMU for QEMU, RDMA_RPC_VM_APPEND for the kernel. Cache: RDMA_RPC_VM_CACHE.
+# When it fails, the end of the guest's kernel log follows on stderr.
+# Cache: RDMA_RPC_VM_CACHE. More arguments: RDMA_RPC_VM_QEMU for QEMU, RDMA_RPC_VM_APPEND for the kernel. RDMA_RPC_VM_ACCEL=tcg: no KVM.
 set -euo pipefail
 usage() { sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 125; }
 die() { echo "rdma-vm: $*" >&2; exit 125; }
@@ -30,78 +31,52 @@ while [ $# -gt 0 ]; do
   shift 2
 done
 [ $# -gt 0 ] || usage
-for program in qemu-system-x86_64 busybox depmod modprobe ip xz flock apt-get dpkg-deb; do
-  PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null || lacking "there is no $program"
-done
 PATH=$PATH:/usr/sbin:/sbin
-# --- the kernel, its modules and an initramfs: made once per kernel version ----------------------------------------
+for program in qemu-system-x86_64 busybox depmod modprobe ip xz flock apt-get dpkg-deb; do
+  command -v "$program" >/dev/null || lacking "there is no $program"
+done
+case $PWD/ in /dev/* | /proc/* | /run/* | /sys/*) die "the guest has a $(cut -d/ -f1,2 <<<"$PWD") of its own: start from another folder" ;; esac
 cache=${RDMA_RPC_VM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rdma-rpc/vm}
-mkdir -p "$cache"; exec 9>"$cache/lock"; flock 9
-if [ ! -s "$cache/$package" ]; then # the version that a meta package stands for, kept as long as the cache is
-  real=$(apt-cache depends "$package" | sed -n 's/.*Depends: \(linux-image-.*\)/\1/p' | tail -n 1 || true)
-  echo "${real:-$package}" >"$cache/$package"
-fi
-real=$(<"$cache/$package") version=${real#linux-image-} top=$cache/${real#linux-image-}
-vmlinuz=$cache/$version/boot/vmlinuz-$version lib=$cache/$version/lib/modules/$version
-field() { od -An -v -t "u$2" -j "$1" -N "$2" "$vmlinuz" | tr -d ' '; } # a number in the kernel's boot header
-
-prepare() (
-  tmp=$(mktemp -d "$cache/tmp.XXXXXX"); trap 'rm -rf "$tmp"' EXIT; cd "$tmp"
-  apt-get -qq download "$real" 2>apt.log || { cat apt.log >&2; lacking "cannot download the Debian package $real (apt-get update may help)"; }
-  mkdir -p "$top" ir/{bin,mod,dev,proc,sys,ro,rw,new}
-  dpkg-deb --fsys-tarfile linux-image-*.deb | tar -x -C "$top" --wildcards --no-wildcards-match-slash \
-    './boot/vmlinuz*' './lib/modules/*/modules*' './lib/modules/*/kernel/'{arch,crypto,fs,lib,net} \
-    './lib/modules/*/kernel/drivers/'{virtio,'char/*.ko*','net/*.ko*',infiniband/{core,sw}}
-  depmod -b "$top" "$version"
-  # Decompressing itself takes an emulated kernel 3 s: take the payload out of the bzImage (boot protocol 2.08) now.
-  dd if="$vmlinuz" of=payload bs=1M status=none iflag=skip_bytes,count_bytes \
-    skip=$(((1 + $(field 497 1)) * 512 + $(field 584 4))) count=$(($(field 588 4) - 4))
-  { xz -dcq payload || zstd -dcq payload || cat "$vmlinuz"; } >"$top/vmlinux" 2>/dev/null
-  # The initramfs holds no more than it takes to reach the host's files: busybox, 9p over virtio, overlay.
-  cp "$(command -v busybox)" ir/bin
-  for m in virtio_pci virtio_console 9pnet_virtio 9p overlay; do
-    modprobe -d "$top" -S "$version" --show-depends "$m" | sed -n 's/^insmod \([^ ]*\).*/\1/p'
-  done | awk '!seen[$0]++' | while read -r f; do
-    n=$((${n:-100} + 1)); case $f in *.xz) xz -dc "$f" ;; *) cat "$f" ;; esac >"ir/mod/$n"
-  done
-  cp "$here/initramfs.sh" ir/init
-  chmod +x ir/init; (cd ir && find . | busybox cpio -o -H newc 2>/dev/null) >initrd
-  mv initrd "$top" # last: its presence says that all of it is there
-)
-build_siw() ( # Debian's kernel leaves siw out (# CONFIG_RDMA_SIW is not set): build the module from Debian's source
-  tmp=$(mktemp -d "$cache/tmp.XXXXXX"); trap 'rm -rf "$tmp"' EXIT
-  src=linux-source-$(cut -d. -f1,2 <<<"$version") dir=drivers/infiniband/sw/siw
-  { tar -C "$tmp" -xf "/usr/src/$src.tar.xz" "$src/$dir" &&
-    make -C "/usr/src/linux-headers-$version" M="$tmp/$src/$dir" CONFIG_RDMA_SIW=m modules; } >"$tmp/log" 2>&1 ||
-    { cat "$tmp/log" >&2; die "cannot build siw: are $src, linux-headers-$version, gcc-12 and make installed?"; }
-  mkdir -p "$lib/updates"; strip -g -o "$lib/updates/siw.ko" "$tmp/$src/$dir/siw.ko"; depmod -b "$top" "$version"
-)
-[ "$top/initrd" -nt "$here/initramfs.sh" ] || prepare
-[ "$link" != siw ] || grep -qs updates/siw.ko "$lib/modules.dep" || build_siw
-exec 9>&-
+top=$("$here/kernel.sh" "$cache" "$package" "$link") || { [ $? != 77 ] || exit 77; die "cannot make a kernel in $cache"; }
+lib=$(echo "$top"/lib/modules/*)
 # --- what this guest is to do, passed to it in a small writable share ----------------------------------------------
 ctl=$(mktemp -d); trap 'rm -rf "$ctl"' EXIT; export -p >"$ctl/env"
 { printf 'cd %q && ' "$PWD"; printf '%q ' "$@"; } >"$ctl/cmd"
-declare -p link lib shares >"$ctl/conf"
+declare -p link lib shares limit >"$ctl/conf"
 cp "$here/wire.ip" "$ctl/wire"
 cp "$here/guest.sh" "$ctl/init"
+install -D -m 755 "$here/initramfs.sh" "$ctl/ir/init"
+{ cat "$top/initramfs"; (cd "$ctl/ir" && echo init | busybox cpio -o -H newc 2>"$ctl/qemu"); } >"$ctl/initramfs"
 # --- run it --------------------------------------------------------------------------------------------------------
-accel=tcg,thread=multi cpu=max
-! { [ -w /dev/kvm ] && grep -qwE 'vmx|svm' /proc/cpuinfo; } || accel=kvm cpu=host
-qemu=(qemu-system-x86_64 -M pc -accel "$accel" -cpu "$cpu" -smp "$smp" -m "$mem" -nodefaults -display none -no-reboot
-  -kernel "$top/vmlinux" -initrd "$top/initrd" -serial "file:$ctl/console" -device virtio-serial-pci
-  -append "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable ${RDMA_RPC_VM_APPEND:-}")
+# An oops ends the guest at once: a broken kernel shows as a failure with its log, not as a command that hangs.
+qemu=(qemu-system-x86_64 -M pc -cpu max -smp "$smp" -m "$mem" -nodefaults -display none -no-reboot
+  -kernel "$top/vmlinux" -initrd "$ctl/initramfs" -serial "file:$ctl/console" -device virtio-serial-pci
+  -append "console=ttyS0 quiet panic=-1 oops=panic mitigations=off tsc=reliable ${RDMA_RPC_VM_APPEND:-}")
 port() { qemu+=(-chardev "file,id=$1,path=/dev/fd/$2,append=on" -device "virtserialport,chardev=$1,nr=$3"); }
 disk() { qemu+=(-fsdev "local,id=$1,path=${2//,/,,},security_model=none,multidevs=remap$3"
   -device "virtio-9p-pci,fsdev=$1,mount_tag=$1"); }
 port out 3 1; port err 4 2; disk root / ,readonly=on; disk ctl "$ctl" ''
 for n in "${!shares[@]}"; do disk "share$n" "${shares[n]}" ''; done
 exec 3> >(exec cat); out=$! # QEMU opens these by name, which it can a pipe but not every kind of stdout
-exec 4> >(exec cat >&2 3>&-); err=$! status=0
+exec 4> >(exec cat >&2 3>&-); err=$!
 read -ra more <<<"${RDMA_RPC_VM_QEMU:-}"
-timeout --foreground -k 5 "$limit" "${qemu[@]}" "${more[@]}" </dev/null >"$ctl/qemu" 2>&1 || status=$?
+ulimit -c 0; vm='' status=0
+trap 'trap "" TERM INT HUP; kill $vm; wait $vm; exit 143' TERM INT HUP
+# Many a virtual host has a /dev/kvm that opens and then fails, so the guest itself is the trial of it.
+for accel in ${RDMA_RPC_VM_ACCEL:-kvm tcg}; do
+  [ "$accel" = tcg ] || [ -w "/dev/$accel" ] || continue
+  status=0; : >"$ctl/console"
+  timeout -k 5 "$limit" "${qemu[@]}" -accel "${accel/tcg/tcg,thread=multi}" "${more[@]}" </dev/null >"$ctl/qemu" 2>&1 & vm=$!
+  wait "$vm" 2>/dev/null || status=$?
+  if [ -e "$ctl/started" ] || [ "$status" = 124 ]; then break; fi
+done
 exec 3>&- 4>&-; wait "$out" "$err" || true
-if [ -n "$verbose" ] || [ ! -s "$ctl/rc" ]; then cat "$ctl/qemu" "$ctl/console" >&2; fi
-[ ! -s "$ctl/rc" ] || exit "$(<"$ctl/rc")"
-[ "$status" -lt 124 ] || { echo "rdma-vm: not finished after $limit s" >&2; exit 124; }
-die 'the guest stopped without a result'
+rc=$(cat "$ctl/rc" 2>/dev/null || true)
+case $verbose$rc in
+  0 | 77) ;;
+  *) { cat "$ctl/qemu"; sed -i '/sysrq: Resetting/d' "$ctl/console"
+    [ ! -s "$ctl/console" ] || { echo "rdma-vm: the end of the guest's kernel log:"; tail -n 60 "$ctl/console"; }; } >&2 ;;
+esac
+[ -z "$rc" ] || exit "$rc"
+[ "$status" -ne 124 ] || { echo "rdma-vm: not finished after $limit s" >&2; exit 124; }
+die "the guest (${accel:-}) stopped without a result$([ -e "$ctl/started" ] || echo " before it had started: is the cache $cache broken?")"

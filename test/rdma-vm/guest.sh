@@ -1,7 +1,7 @@
 #!/bin/bash
 # Second program of the guest: makes the wire and the RDMA devices, runs the command, hands back its exit status.
 # shellcheck disable=SC1091,SC2154 # conf and env are written by boot.sh
-export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin; cd /run/rdma-vm || exit; . ./conf
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin; cd /run/rdma-vm || exit; . ./conf; : >started
 mkdir -p "/lib/modules/${lib##*/}"; mount --bind "$lib" "/lib/modules/${lib##*/}"
 opt=trans=virtio,version=9p2000.L,msize=512000,cache=mmap
 for n in "${!shares[@]}"; do mount -t 9p -o "$opt" "share$n" "${shares[n]}"; done
@@ -11,6 +11,10 @@ for c in all v0 v1; do echo 1 >/proc/sys/net/ipv4/conf/$c/accept_local; echo 0 >
 [ "$link" = none ] || for n in 0 1; do rdma link add "$link$n" type "$link" netdev "v$n"; done
 ulimit -l unlimited; ulimit -n 65536; mkfifo /run/out /run/err
 cat </run/out >/dev/vport0p1 & cat </run/err >/dev/vport0p2 &
+dmesg -n 8 # to the console, which the host keeps: all that the kernel says from now on
+# A thread that the kernel has not let go for two minutes ends the guest, with where it waits: it would take the whole limit otherwise.
+for k in timeout_secs=120 check_interval_secs=10 panic=1; do echo "${k#*=}" >"/proc/sys/kernel/hung_task_${k%=*}"; done
+if [ "$limit" -gt 30 ]; then { sleep "$((limit - 20))"; echo w >/proc/sysrq-trigger; } & disown; fi # who hangs, and where
 ( . ./env; export RDMA_VM=$link; . ./cmd ) </dev/null >/run/out 2>/run/err; echo $? >rc
 for n in {1..50}; do [ -n "$(jobs -r)" ] || break; sleep 0.1; done # the last output, unless a stray process holds it open
 sync; echo b >/proc/sysrq-trigger; sleep 60

@@ -1,4 +1,4 @@
-/** The scripts that every build runs through: when a step runs again, and what a test report says. */
+/** When a step of the build runs again. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,16 +12,10 @@ interface Step {
   ignore?: string[];
   action: () => Promise<void>;
 }
-interface Report {
-  passed: number;
-  failed: number;
-  notRun: Map<string, number>;
-}
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const script = (name: string) => import(new URL(`../../scripts/${name}`, import.meta.url).href);
 const { step } = (await script('step.mjs')) as { step: (step: Step) => Promise<boolean> };
-const { readReport } = (await script('ctest-report.mjs')) as { readReport: (xml: string) => Report };
 
 describe('a step', () => {
   let folder = '';
@@ -91,19 +85,4 @@ describe('a step', () => {
     write('input/a', '1');
     expect(await run()).toBe(true);
   });
-});
-
-test('a native test that skipped itself is not run, with its reason', () => {
-  const line = (name: string, status: string, output: string) =>
-    `<testcase name="${name}" classname="${name}" time="0.1" status="${status}"><system-out>${output}</system-out></testcase>`;
-  const skipped = 'a_test.cc:3: Skipped\nnot run: no &quot;windows&quot; &amp; such\n';
-  const report = readReport(
-    [
-      line('A', 'run', ''),
-      line('B', 'fail', 'why'),
-      line('C', 'notrun', skipped),
-      line('D', 'notrun', skipped),
-    ].join('\n'),
-  );
-  expect(report).toEqual({ passed: 1, failed: 1, notRun: new Map([['no "windows" & such', 2]]) });
 });

@@ -1,0 +1,55 @@
+/**
+ * Reads what a GoogleTest program printed. The lines that it prints as it goes are used, not the file that it writes when all is
+ * done, since a test may take the program, or the kernel under it, down with it.
+ */
+import { reason } from './results.mjs';
+
+const PLANNED = /^\[=+\] Running (\d+) tests? /m;
+const BEGIN = /^\[ RUN {6}\] (\S+)/;
+const END = /\[ +(OK|FAILED|SKIPPED) +\] .*\(\d+ ms\)$/;
+
+/** `notRun`: reason → how many tests gave it. A test that began and did not end has failed; `note` names it. */
+export function readGtest(output) {
+  const report = { passed: 0, failed: 0, notRun: new Map(), note: '' };
+  const skip = (why, count = 1) => report.notRun.set(why, (report.notRun.get(why) ?? 0) + count);
+  let ended = 0;
+  let running = '';
+  let text = '';
+  for (const line of output.split('\n')) {
+    const end = END.exec(line)?.[1];
+    text += `${line}\n`;
+    if (end === undefined) {
+      const begun = BEGIN.exec(line)?.[1];
+      if (begun !== undefined) [running, text] = [begun, ''];
+      continue;
+    }
+    if (end === 'OK') report.passed += 1;
+    else if (end === 'FAILED') report.failed += 1;
+    else skip(reason(text));
+    ended += 1;
+    running = '';
+  }
+  if (running !== '') {
+    report.failed += 1;
+    report.note = `${running} did not end`;
+    ended += 1;
+  }
+  const left = Number(PLANNED.exec(output)?.[1] ?? 0) - ended;
+  if (left > 0) skip(report.note === '' ? 'the program ended before them' : report.note, left);
+  return report;
+}
+
+/** The output without the tests that passed or were skipped. */
+export function failuresOf(output) {
+  const kept = [];
+  let test = [];
+  for (const line of output.split('\n')) {
+    if (BEGIN.test(line)) kept.push(...test.splice(0));
+    test.push(line);
+    const end = END.exec(line)?.[1];
+    if (end === undefined) continue;
+    if (end === 'FAILED') kept.push(...test);
+    test = [];
+  }
+  return [...kept, ...test].filter((line) => !/^\[[-=]+\]/.test(line)).join('\n');
+}
