@@ -3,6 +3,7 @@
  * `rdma-rpc`, the command. Exit codes: 0 it worked, 1 the input is wrong, 2 the command line is.
  */
 import { Command, CommanderError } from 'commander';
+import { addDevicesCommand } from './devices.ts';
 import { addGenCommand } from './gen.ts';
 import { version } from './version.ts';
 
@@ -13,6 +14,7 @@ const program = new Command('rdma-rpc')
   .exitOverride();
 
 addGenCommand(program);
+addDevicesCommand(program);
 
 try {
   await program.parseAsync();

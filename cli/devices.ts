@@ -1,0 +1,87 @@
+/** `rdma-rpc devices`: the RDMA devices of this machine, what each can do, and what is missing where one cannot be used. */
+import type { Command } from 'commander';
+import pc from 'picocolors';
+import {
+  loadNative,
+  type VerbsCapabilities,
+  type VerbsDevice,
+  type VerbsPort,
+  type VerbsReport,
+} from '../runtime/native.ts';
+
+export function addDevicesCommand(program: Command): void {
+  program
+    .command('devices')
+    .description('list RDMA devices, what they can do, and what is missing')
+    .option('--json', 'everything that is known, for programs')
+    .action(({ json }: { json?: true }) => {
+      let report: VerbsReport;
+      try {
+        report = loadNative().verbsDevices();
+      } catch (error) {
+        console.error(pc.red(`error: ${(error as Error).message}`));
+        process.exitCode = 1;
+        return;
+      }
+      console.log(json === true ? JSON.stringify(report, null, 2) : devicesText(report));
+    });
+}
+
+/** The largest binary unit that divides it. */
+function bytes(count: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB'];
+  let unit = 0;
+  while (count !== 0 && count % 1024 === 0 && unit < units.length - 1) {
+    count /= 1024;
+    ++unit;
+  }
+  return `${count} ${units[unit]}`;
+}
+
+function capabilityLines(can: VerbsCapabilities): string[] {
+  const optional = [
+    [can.windows, 'memory windows'],
+    [can.immediate, 'immediate data'],
+    [can.onDemand, 'on-demand paging'],
+    [can.dmabuf, 'dmabuf'],
+  ] as const;
+  const named = (wanted: boolean): string =>
+    optional.flatMap(([has, name]) => (has === wanted ? [name] : [])).join(', ') || 'none';
+  return [
+    `has: ${named(true)}`,
+    `has not: ${named(false)}`,
+    `inline up to ${bytes(can.maxInline)}, ${can.maxSge} pieces a send, ${can.maxSgeRead} a READ, ${can.maxRdAtomic} READs at once`,
+    `queues of ${can.maxQpWr}, messages up to ${bytes(can.maxMsgBytes)}`,
+  ];
+}
+
+function portLines({ number, state, linkLayer, activeMtu, lid, gids }: VerbsPort): string[] {
+  const local = lid === 0 ? '' : `, LID ${lid}`;
+  const network = (name: string): string => (name === '' ? '' : `, ${name}`);
+  return [
+    `port ${number}: ${state}, ${linkLayer}, MTU ${activeMtu}${local}`,
+    ...gids.map((each) => `  GID ${each.index}: ${each.gid} (${each.type}${network(each.interface)})`),
+  ];
+}
+
+function deviceLines({ name, transport, whyNot, capabilities, ports }: VerbsDevice): string[] {
+  const lines = ports.flatMap(portLines);
+  // What a device that cannot be opened can do has not been found out.
+  if (whyNot === '') lines.push(...capabilityLines(capabilities));
+  return [
+    '',
+    `${name} (${transport}): ${whyNot === '' ? 'can be used' : `cannot be used: ${whyNot}`}`,
+    ...lines.map((line) => `  ${line}`),
+  ];
+}
+
+export function devicesText({ devices, whyNone, whyNoCm, memlock }: VerbsReport): string {
+  if (devices.length === 0) return `no RDMA device: ${whyNone}`;
+  const count = `${devices.length} RDMA device${devices.length === 1 ? '' : 's'}`;
+  return [
+    `${count}, ${devices.filter(({ whyNot }) => whyNot === '').length} can be used`,
+    `rdma_cm: ${whyNoCm === '' ? 'can be used' : `cannot be used: ${whyNoCm}`}`,
+    `locked memory: ${memlock}`,
+    ...devices.flatMap(deviceLines),
+  ].join('\n');
+}

@@ -1,0 +1,72 @@
+/** `rdma-rpc devices`: what it prints for devices of every kind, and the command itself on the machine that runs the tests, whatever that has. */
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { devicesText } from '../../cli/devices.ts';
+import type { VerbsDevice, VerbsReport } from '../../runtime/native.ts';
+
+const none: VerbsReport = { whyNone: 'verbs is off: no RDMA device', whyNoCm: '', memlock: '', devices: [] };
+const good: VerbsDevice = {
+  name: 'mlx5_0',
+  transport: 'InfiniBand',
+  whyNot: '',
+  capabilities: {
+    maxInline: 512,
+    maxSge: 16,
+    maxSgeRead: 1,
+    maxQpWr: 8192,
+    maxRdAtomic: 16,
+    maxMsgBytes: 2 ** 30,
+    windows: true,
+    immediate: true,
+    onDemand: false,
+    dmabuf: false,
+  },
+  ports: [
+    {
+      number: 1,
+      state: 'ACTIVE',
+      linkLayer: 'Ethernet',
+      activeMtu: 4096,
+      lid: 0,
+      gids: [{ index: 3, gid: '10.77.0.1', type: 'RoCE v2', interface: 'eth1' }],
+    },
+  ],
+};
+
+test('a device that can be used: its ports, addresses and what it can do', () => {
+  const report = { ...none, whyNone: '', memlock: 'unlimited', devices: [good] };
+  expect(devicesText(report).split('\n')).toEqual([
+    '1 RDMA device, 1 can be used',
+    'rdma_cm: can be used',
+    'locked memory: unlimited',
+    '',
+    'mlx5_0 (InfiniBand): can be used',
+    '  port 1: ACTIVE, Ethernet, MTU 4096',
+    '    GID 3: 10.77.0.1 (RoCE v2, eth1)',
+    '  has: memory windows, immediate data',
+    '  has not: on-demand paging, dmabuf',
+    '  inline up to 512 B, 16 pieces a send, 1 a READ, 16 READs at once',
+    '  queues of 8192, messages up to 1 GiB',
+  ]);
+});
+
+test('one that cannot: why, and nothing that nobody has found out', () => {
+  const broken = { ...good, name: 'mlx5_1', whyNot: 'no permission for uverbs1', ports: [] };
+  const text = devicesText({ ...none, memlock: '8 MiB', whyNoCm: 'no rdma_cm', devices: [good, broken] });
+  expect(text).toMatch(/^2 RDMA devices, 1 can be used\nrdma_cm: cannot be used: no rdma_cm\n/);
+  expect(text).toMatch(/\nmlx5_1 \(InfiniBand\): cannot be used: no permission for uverbs1$/);
+});
+
+test('none: why', () => {
+  expect(devicesText(none)).toBe('no RDMA device: verbs is off: no RDMA device');
+});
+
+test.each([[], ['--json']])('the command ends with 0 and says what there is %s', (...args) => {
+  const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+  const done = spawnSync(process.execPath, [main, 'devices', ...args], { encoding: 'utf8' });
+  expect({ status: done.status, errors: done.stderr }).toEqual({ status: 0, errors: '' });
+  if (args.length === 0)
+    expect(done.stdout).toMatch(/^(no RDMA device: .+|\d+ RDMA devices?, \d+ can be used)\n/);
+  else expect(Object.keys(JSON.parse(done.stdout) as object)).toEqual(Object.keys(none));
+});
