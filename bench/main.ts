@@ -12,6 +12,7 @@ import { Pair } from './pair.ts';
 import type { Peer } from './peer.ts';
 import { loadPeer, peerNames, pollingPeers } from './peers.ts';
 import { goalLines, scenarioTables } from './report.ts';
+import { writePart } from './results.ts';
 import { medians, type Row } from './rows.ts';
 import { placementOf, type Scenario, scenarios } from './scenarios.ts';
 
@@ -137,7 +138,7 @@ async function main(): Promise<void> {
   );
   const report = reportOf(results, rounds, options.quick);
   console.log(report);
-  if (options.markdown !== undefined) writeFileSync(options.markdown, report);
+  if (options.markdown !== undefined) writePart(options.markdown, 'main', report);
   if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(results, null, 2)}\n`);
   if (failures > 0) note(`${failures} group(s) of scenarios did not run; their reasons are above`);
   process.exitCode = failures > 0 ? 1 : 0;

@@ -49,6 +49,10 @@ const NEEDS = {
     { debian: 'libelf1', present: () => existsSync('/usr/lib/x86_64-linux-gnu/libelf.so.1') },
   ],
   shell: [{ debian: 'shellcheck', present: () => which('shellcheck') !== undefined }],
+  perftest: [
+    { debian: 'perftest', present: () => which('ib_send_lat') !== undefined },
+    { debian: 'ibverbs-utils', present: () => which('ibv_rc_pingpong') !== undefined },
+  ],
   format: [{ debian: 'clang-format', present: () => which('clang-format') !== undefined }],
 };
 

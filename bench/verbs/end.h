@@ -1,0 +1,63 @@
+// One end of the benchmark: a context on a real device with one session, and the loop that turns it, as the
+// addon does for JS. Used by bench/verbs/session.cc in both processes, each on its only thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "session/context.h"
+
+namespace rdma_rpc::bench {
+
+/// Says why on stderr and ends the process: there is nothing to measure then.
+[[noreturn]] void fail(const std::string& why);
+std::uint64_t now_ns();
+
+/// What an end does while nothing happens: it looks again at once, or sleeps until the device wakes it.
+enum class Wait : std::uint8_t { poll, events };
+
+struct EndOptions {
+  std::string device;
+  bool client = true;
+  Wait wait = Wait::poll;
+  /// Where address blobs are exchanged: a packet socket to the other end.
+  int socket = -1;
+};
+
+class End {
+ public:
+  /// Returns when the session is connected.
+  explicit End(const EndOptions& options);
+  End(const End&) = delete;
+  End& operator=(const End&) = delete;
+
+  using OnEvent = std::function<void(const std::int32_t* words)>;
+  /// Turns until `done` is true; each event goes to `on_event`, which may submit.
+  void run(const OnEvent& on_event, const bool& done);
+
+  /// A free send slot with room for a small message.
+  std::uint32_t take_slot();
+  void stage(session::boundary::SubOp op, std::uint32_t call, std::uint32_t method, std::uint32_t slot,
+             std::size_t message_bytes);
+  void submit_bulk(session::BulkSubmission submission);
+  /// A block of the arena, filled with something.
+  memory::BlockId make_block(std::size_t bytes);
+  session::GivenPiece piece_of(memory::BlockId block, std::size_t bytes);
+  session::Context& context() { return *context_; }
+  session::Session& session() { return *context_->find(number_); }
+
+ private:
+  bool turn(const OnEvent& on_event);
+  void sleep();
+  void connect();
+
+  EndOptions options_;
+  std::unique_ptr<session::Context> context_;
+  std::uint32_t number_ = 0;
+  std::uint64_t now_ns_ = 0;
+  std::uint32_t idle_turns_ = 0;
+};
+
+}  // namespace rdma_rpc::bench

@@ -1,0 +1,34 @@
+// The three loads of the benchmark, as what the client asks and what the server answers. Used by
+// bench/verbs/session.cc.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "end.h"
+
+namespace rdma_rpc::bench {
+
+enum class Load : std::uint8_t {
+  pingpong,  ///< 64 bytes there and back, one call at a time
+  read,      ///< the server READs 1 MiB of each request, 8 calls in flight
+  write,     ///< the server WRITEs 1 MiB into the sink of each request, 8 calls in flight
+};
+std::optional<Load> load_of(std::string_view name);
+std::uint32_t calls_in_flight(Load load);
+std::size_t bytes_per_call(Load load);
+
+/// Answers until the process is killed.
+[[noreturn]] void serve(End& end, Load load);
+
+/// Makes `calls` calls and returns when each ended, in nanoseconds: first the time of the first submission.
+struct Timing {
+  std::uint64_t begin_ns = 0;
+  std::vector<std::uint64_t> call_ns;  ///< how long each took
+  std::uint64_t end_ns = 0;
+};
+Timing ask(End& end, Load load, std::size_t calls);
+
+}  // namespace rdma_rpc::bench

@@ -1,0 +1,45 @@
+/**
+ * The benchmark of real RDMA: measures in a guest with soft-RoCE or on the devices given, prints medians and ratios, then whether each
+ * goal is reached. Run by scripts/bench-verbs.mjs.
+ */
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { packageRoot } from '../paths.ts';
+import { writePart } from '../results.ts';
+import { parseOptions, roundsArguments } from './options.ts';
+import { reportOf } from './report.ts';
+import type { Row } from './rows.ts';
+import { mrCacheHit } from './session.ts';
+
+/** A round takes about half a minute in an emulated guest; several such machines are slower. */
+const guestRoundLimitS = 150;
+const bootLimitS = 60;
+
+const options = parseOptions(process.argv);
+const shared = join(packageRoot, 'build/bench-verbs');
+const file = join(shared, 'rows.json');
+mkdirSync(shared, { recursive: true });
+rmSync(file, { force: true });
+
+const cache = await mrCacheHit();
+const measure = ['dist/bench/verbs/rounds.js', file, ...roundsArguments(options)];
+const limitS = bootLimitS + options.rounds * guestRoundLimitS;
+const guest = ['scripts/rdma-vm.mjs', '--share', shared, '--timeout', String(limitS), process.execPath];
+const { status } = spawnSync(process.execPath, [...(options.device === undefined ? guest : []), ...measure], {
+  cwd: packageRoot,
+  stdio: 'inherit',
+});
+if (status === 0) {
+  const rows = JSON.parse(readFileSync(file, 'utf8')) as Row[];
+  const where =
+    options.device === undefined
+      ? 'two soft-RoCE devices in an emulated guest: only ratios mean something'
+      : `devices ${options.device.join(' and ')}`;
+  const report = reportOf(rows, cache, options.rounds, where);
+  console.log(`\n${report}`);
+  if (options.markdown !== undefined) writePart(options.markdown, 'verbs', report);
+  process.exitCode = rows.some((row) => row.why !== '') ? 1 : 0;
+} else {
+  process.exitCode = status ?? 1;
+}

@@ -1,0 +1,31 @@
+/** Runs one program of the benchmark to its end. Used for perftest and for our own, where the devices are. */
+import { type ChildProcess, spawn } from 'node:child_process';
+
+/** A program that takes longer hangs. */
+const limitMs = 60_000;
+
+export interface Ended {
+  code: number | null;
+  output: string;
+}
+
+/** `ended` resolves however it ends: what it printed decides. */
+export function start(command: readonly string[]): { child: ChildProcess; ended: Promise<Ended> } {
+  const child = spawn(command[0]!, command.slice(1), {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: limitMs,
+    killSignal: 'SIGKILL',
+  });
+  let output = '';
+  child.stdout!.on('data', (chunk) => {
+    output += chunk;
+  });
+  child.stderr!.on('data', (chunk) => {
+    output += chunk;
+  });
+  const ended = new Promise<Ended>((resolve) => {
+    child.on('error', (error) => resolve({ code: null, output: error.message }));
+    child.on('close', (code) => resolve({ code, output }));
+  });
+  return { child, ended };
+}

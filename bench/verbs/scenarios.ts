@@ -1,0 +1,83 @@
+/** What is measured between two devices: each scenario has several peers, whose figures are compared within one run. */
+import { bandwidth, type Devices, rcPingpong, sendLatency } from './perftest.ts';
+import { type Exposure, type Load, session, type Wait } from './session.ts';
+
+export interface Peer {
+  name: string;
+  /** One round; the scenario's unit. */
+  measure(devices: Devices, scale: number): Promise<number>;
+}
+
+export interface Scenario {
+  name: string;
+  unit: 'us' | 'MiB/s';
+  /** The first one is ours. */
+  peers: readonly Peer[];
+}
+
+const smallBytes = 64;
+const bulkBytes = 1 << 20;
+const inFlight = 8;
+/** Calls of one round in the emulated guest; a real device does `scale` times as many. */
+const pollCalls = 1000;
+const eventCalls = 400;
+const bulkCalls = 48;
+
+/** Half a call, as perftest counts a round trip. */
+function halfCall(name: string, wait: Wait, calls: number): Peer {
+  return {
+    name,
+    measure: async (devices, scale) =>
+      (await session(devices, 'pingpong', wait, 'window', calls * scale)).callUs / 2,
+  };
+}
+
+/** Sleeps between completions, as the other end of perftest does: in a guest with two CPUs a spinner takes one from the driver. */
+function bulk(name: string, load: Load, exposure: Exposure): Peer {
+  return {
+    name,
+    measure: async (devices, scale) =>
+      (await session(devices, load, 'events', exposure, bulkCalls * scale)).bytesPerSecond / 2 ** 20,
+  };
+}
+
+function pingpong(name: string, wait: Wait, calls: number): Scenario {
+  const events = wait === 'events';
+  return {
+    name,
+    unit: 'us',
+    peers: [
+      halfCall('session', wait, calls),
+      {
+        name: events ? 'ib_send_lat -e' : 'ib_send_lat',
+        measure: (devices, scale) => sendLatency(devices, smallBytes, calls * scale, events),
+      },
+      {
+        name: events ? 'ibv_rc_pingpong -e' : 'ibv_rc_pingpong',
+        measure: (devices, scale) => rcPingpong(devices, smallBytes, calls * scale, events),
+      },
+    ],
+  };
+}
+
+function transfer(name: string, load: Load, program: 'ib_read_bw' | 'ib_write_bw'): Scenario {
+  return {
+    name,
+    unit: 'MiB/s',
+    peers: [
+      bulk('session', load, 'window'),
+      bulk('session, no windows', load, 'shared'),
+      {
+        name: program,
+        measure: (devices, scale) => bandwidth(program, devices, bulkBytes, bulkCalls * scale, inFlight),
+      },
+    ],
+  };
+}
+
+export const scenarios: readonly Scenario[] = [
+  pingpong('pingpong-64B-poll', 'poll', pollCalls),
+  pingpong('pingpong-64B-events', 'events', eventCalls),
+  transfer('read-1MiB-x8', 'read', 'ib_read_bw'),
+  transfer('write-1MiB-x8', 'write', 'ib_write_bw'),
+];

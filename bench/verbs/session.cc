@@ -1,0 +1,81 @@
+// What a session costs on real devices, without Node: two processes, a device each, one load. Prints one line
+// of JSON. Started by bench/verbs/main.ts beside perftest, or by hand:
+//   verbs_session pingpong|read|write poll|events window CALLS DEVICE_OF_SERVER DEVICE_OF_CLIENT
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+
+#include "load.h"
+
+using namespace rdma_rpc::bench;
+
+namespace {
+
+/// The first calls make registrations, windows and page tables.
+constexpr std::size_t kWarmUpCalls = 16;
+constexpr std::size_t kCallsMax = 10'000'000;
+
+struct Arguments {
+  Load load;
+  Wait wait;
+  std::size_t calls;
+  const char *server_device, *client_device;
+};
+
+Arguments parse(int argc, char** argv) {
+  const char* usage = "usage: pingpong|read|write poll|events window CALLS DEVICE_OF_SERVER DEVICE_OF_CLIENT";
+  if (argc != 7 || std::strcmp(argv[3], "window") != 0) fail(usage);
+  const std::optional<Load> load = load_of(argv[1]);
+  const bool events = std::strcmp(argv[2], "events") == 0;
+  std::size_t calls = 0;
+  const char* end = argv[4] + std::strlen(argv[4]);
+  const auto number = std::from_chars(argv[4], end, calls);
+  if (!load || (!events && std::strcmp(argv[2], "poll") != 0) || number.ptr != end || calls == 0 ||
+      calls > kCallsMax) {
+    fail(usage);
+  }
+  return {*load, events ? Wait::events : Wait::poll, calls, argv[5], argv[6]};
+}
+
+void report(const Arguments& arguments, Timing timing) {
+  std::sort(timing.call_ns.begin(), timing.call_ns.end());
+  const auto percentile = [&](std::size_t percent) {
+    return static_cast<double>(timing.call_ns[(timing.call_ns.size() - 1) * percent / 100]) / 1e3;
+  };
+  const double bytes = static_cast<double>(arguments.calls * bytes_per_call(arguments.load));
+  const double seconds = static_cast<double>(timing.end_ns - timing.begin_ns) / 1e9;
+  std::printf("{\"callUs\":%.2f,\"p99Us\":%.2f,\"bytesPerSecond\":%.0f}\n", percentile(50), percentile(99),
+              bytes / seconds);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Arguments arguments = parse(argc, argv);
+  int sockets[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets) != 0) fail("no socket");
+  // Before a device is opened: its memory must not be shared with a child.
+  const pid_t server = ::fork();
+  if (server < 0) fail("cannot fork");
+  ::close(sockets[server == 0 ? 1 : 0]);
+  if (server == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    End end({arguments.server_device, false, arguments.wait, sockets[0]});
+    serve(end, arguments.load);
+  }
+  {
+    End end({arguments.client_device, true, arguments.wait, sockets[1]});
+    ask(end, arguments.load, kWarmUpCalls);
+    report(arguments, ask(end, arguments.load, arguments.calls));
+  }
+  ::kill(server, SIGKILL);
+  ::waitpid(server, nullptr, 0);
+  return 0;
+}
