@@ -1,6 +1,6 @@
 /** What real RDMA must show, as ratios within one run. Used by the report. */
 import type { Verdict } from '../goals.ts';
-import { median, type Row } from './rows.ts';
+import { type Row, ratio } from './rows.ts';
 import type { CacheFigures } from './session.ts';
 
 const own = 'session';
@@ -8,45 +8,40 @@ const latencyTimesMost = 1.3;
 const bandwidthLeast = 0.9;
 const cacheHitMostNs = 1000;
 
-type Find = (scenario: string, peer: string) => number | undefined;
+type RatioTo = (scenario: string, peer: string) => number | undefined;
 
-function ratioOf(find: Find, scenario: string, peer: string): number | undefined {
-  const ours = find(scenario, own);
-  const theirs = find(scenario, peer);
-  return ours === undefined || theirs === undefined ? undefined : ours / theirs;
-}
-
-function latency(find: Find, what: string, scenario: string, peer: string): Verdict {
-  const ratio = ratioOf(find, scenario, peer);
+function latency(ratioTo: RatioTo, what: string, scenario: string, peer: string): Verdict {
+  const found = ratioTo(scenario, peer);
   return {
     goal: `session ping-pong of 64 B, ${what}: at most ${latencyTimesMost} × ${peer}`,
-    found: ratio === undefined ? 'not run' : `${ratio.toFixed(2)} ×`,
-    reached: ratio === undefined ? undefined : ratio <= latencyTimesMost,
+    found: found === undefined ? 'not run' : `${found.toFixed(2)} ×`,
+    reached: found === undefined ? undefined : found <= latencyTimesMost,
   };
 }
 
-function bandwidth(find: Find, what: string, scenario: string, peer: string, of: string): Verdict {
-  const ratio = ratioOf(find, scenario, peer);
+function bandwidth(ratioTo: RatioTo, what: string, scenario: string, peer: string, of: string): Verdict {
+  const found = ratioTo(scenario, peer);
   return {
     goal: `${what} of 1 MiB, 8 in flight: at least ${100 * bandwidthLeast} % of ${of}`,
-    found: ratio === undefined ? 'not run' : `${(100 * ratio).toFixed(0)} %`,
-    reached: ratio === undefined ? undefined : ratio >= bandwidthLeast,
+    found: found === undefined ? 'not run' : `${(100 * found).toFixed(0)} %`,
+    reached: found === undefined ? undefined : found >= bandwidthLeast,
   };
 }
 
 export function judge(rows: readonly Row[], cache: CacheFigures): Verdict[] {
-  const find: Find = (scenario, peer) =>
-    median(rows.find((row) => row.scenario === scenario && row.peer === peer));
+  const find = (scenario: string, peer: string): Row | undefined =>
+    rows.find((row) => row.scenario === scenario && row.peer === peer);
+  const ratioTo: RatioTo = (scenario, peer) => ratio(find(scenario, own), find(scenario, peer));
   const read = 'read-1MiB-x8';
   const write = 'write-1MiB-x8';
   const open = 'session, no windows';
   return [
-    latency(find, 'polling', 'pingpong-64B-poll', 'ib_send_lat'),
-    latency(find, 'events', 'pingpong-64B-events', 'ib_send_lat -e'),
-    bandwidth(find, 'bulk READ with windows', read, 'ib_read_bw', 'ib_read_bw'),
-    bandwidth(find, 'bulk WRITE with windows', write, 'ib_write_bw', 'ib_write_bw'),
-    bandwidth(find, 'bulk READ with windows', read, open, 'the same without'),
-    bandwidth(find, 'bulk WRITE with windows', write, open, 'the same without'),
+    latency(ratioTo, 'polling', 'pingpong-64B-poll', 'ib_send_lat'),
+    latency(ratioTo, 'events', 'pingpong-64B-events', 'ib_send_lat -e'),
+    bandwidth(ratioTo, 'bulk READ with windows', read, 'ib_read_bw', 'ib_read_bw'),
+    bandwidth(ratioTo, 'bulk WRITE with windows', write, 'ib_write_bw', 'ib_write_bw'),
+    bandwidth(ratioTo, 'bulk READ with windows', read, open, 'the same without'),
+    bandwidth(ratioTo, 'bulk WRITE with windows', write, open, 'the same without'),
     {
       goal: 'hit of the registration cache: at most 1 us, and no call of the device',
       found: `${cache.hitNs.toFixed(0)} ns, ${cache.deviceCalls} calls in ${cache.hits.toLocaleString('en-GB')} hits`,

@@ -28,6 +28,7 @@ for (let round = 1; round <= Number(rounds); round++) {
         row.rounds.push(figure);
         found.push(`${peer.name} ${figure.toFixed(1)}`);
       } catch (error) {
+        row.rounds.push(null);
         row.why = error instanceof Error ? error.message : String(error);
         found.push(`${peer.name} NOT RUN: ${row.why}`);
       }

@@ -4,16 +4,34 @@ export interface Row {
   scenario: string;
   peer: string;
   unit: 'us' | 'MiB/s';
-  /** Only of rounds that ran. */
-  rounds: number[];
+  /** Null: did not run. */
+  rounds: (number | null)[];
   /** Why a round did not run; '' when all did. */
   why: string;
 }
 
-/** Undefined when no round ran. */
-export function median(row: Row | undefined): number | undefined {
-  const sorted = [...(row?.rounds ?? [])].sort((a, b) => a - b);
-  const middle = sorted.length / 2;
+function middleOf(figures: readonly number[]): number | undefined {
+  const sorted = [...figures].sort((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
   if (sorted.length === 0) return undefined;
-  return sorted.length % 2 === 1 ? sorted[Math.floor(middle)] : (sorted[middle - 1]! + sorted[middle]!) / 2;
+  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+/** Of the rounds that ran. */
+export function figuresOf(row: Row): number[] {
+  return row.rounds.filter((each) => each !== null);
+}
+
+/** Undefined when no round ran. */
+export function median(row: Row): number | undefined {
+  return middleOf(figuresOf(row));
+}
+
+/** The median of the rounds' own ratios: what slows the machine for a while slows both peers of a round. */
+export function ratio(ours: Row | undefined, theirs: Row | undefined): number | undefined {
+  const both = ours?.rounds.flatMap((figure, round) => {
+    const other = theirs?.rounds[round] ?? null;
+    return figure === null || other === null ? [] : [figure / other];
+  });
+  return middleOf(both ?? []);
 }
