@@ -71,7 +71,7 @@ export async function connectOver(link: Link, side: LocalSide, server: string): 
     );
   }
   const reasons = new FabricReasons(side);
-  reasons.add(welcome.without ?? []);
+  reasons.add((welcome.without ?? []).filter(({ name }) => (side.fabrics as string[]).includes(name)));
   for (const fabric of side.fabrics) {
     if (!welcome.fabrics.includes(fabric)) {
       reasons.add([{ name: fabric, reason: 'the server does not offer it' }]);

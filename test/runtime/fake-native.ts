@@ -5,6 +5,7 @@
 import {
   Ctl,
   Ev,
+  EvKind,
   type NativeContext,
   type NativeStats,
   type SessionInfo,
@@ -75,6 +76,8 @@ export class FakeNative implements NativeContext {
   /** Answer of submitBulk when not 0. */
   refuseBulk = 0;
   connectError = '';
+  /** Sessions told to connect: `sessionUp` or `sessionDown` is for the test to deliver. */
+  readonly connected: number[] = [];
   sessionErrorText = 'gone';
   clockFromPerformance = true;
 
@@ -151,8 +154,18 @@ export class FakeNative implements NativeContext {
     return Uint8Array.of(session + 1);
   }
 
-  connectSession(): string {
+  connectSession(session: number): string {
+    this.connected.push(session);
     return this.connectError;
+  }
+
+  /** Reports each session that was closed as down, once. */
+  endClosed(): void {
+    for (const { session, reason } of this.closes) {
+      if (!this.sessions.delete(session)) continue;
+      this.sessionErrorText = reason;
+      this.deliver({ kind: EvKind.sessionDown, session });
+    }
   }
 
   receiveSlab(session: number): ArrayBuffer {

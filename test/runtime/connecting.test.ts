@@ -1,0 +1,162 @@
+/**
+ * From the chosen fabric to a session that is up, with native sides that the tests script: sessions that come up late, fail late, or are lost at
+ * the worst moment; and the fabric that is tried next.
+ */
+import { duplexPair } from 'node:stream';
+import { createClient, RpcError, Status } from 'rdma-rpc';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { Channel, type ChannelOptions } from '../../runtime/api/channel.ts';
+import { Server } from '../../runtime/api/server.ts';
+import { EvKind, type NativeOptions } from '../../runtime/native.ts';
+import { FakeNative } from './fake-native.ts';
+import { EchoDefinition } from './gen/echo.rdma.ts';
+
+/** By fabric: client and server live in one process, so they share one. */
+const natives = vi.hoisted(() => new Map<string, unknown>());
+vi.mock('../../runtime/native.ts', async (original) => ({
+  ...(await original<object>()),
+  loadNative: () => ({
+    createContext: ({ fabric }: NativeOptions) => {
+      const native = new FakeNative();
+      natives.set(fabric, native);
+      return native;
+    },
+    verbsDevices: () => ({ whyNone: '', whyNoCm: '', memlock: '', devices: [] }),
+  }),
+}));
+const native = (fabric: string): FakeNative => natives.get(fabric) as FakeNative;
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await turn();
+}
+
+let server: Server;
+let channel: Channel;
+let lines: string[];
+let serverLines: string[];
+
+/** Client and server that have `fabrics` in common; the client has begun to connect. */
+function open(fabrics: ('shm' | 'verbs')[], options: ChannelOptions = {}): Promise<void> {
+  natives.clear();
+  lines = [];
+  serverLines = [];
+  server = new Server({ fabric: fabrics, log: (line) => serverLines.push(line) });
+  server.add(EchoDefinition, { echo: (r) => r });
+  const dial = async () => {
+    const [near, far] = duplexPair();
+    server.accept(far, 'client');
+    return near;
+  };
+  const log = (line: string) => void lines.push(line);
+  channel = new Channel({ address: 'server', dial }, { fabric: fabrics, log, ...options });
+  const ready = channel.ready();
+  ready.catch(() => undefined);
+  return ready;
+}
+/** The client's and the server's session on a fabric, when both have been told to connect. */
+async function connecting(fabric: string): Promise<{ client: number; server: number }> {
+  await until(() => (natives.get(fabric) as FakeNative | undefined)?.connected.length === 2);
+  const numbers = [...native(fabric).sessions].map(([number, { role }]) => [role, number] as const);
+  return Object.fromEntries(numbers) as { client: number; server: number };
+}
+const up = (session: number) => ({ kind: EvKind.sessionUp, session });
+const down = (session: number) => ({ kind: EvKind.sessionDown, session });
+
+/** Native code reports closed sessions as down until everything has ended. */
+async function ended(...ends: Promise<void>[]): Promise<void> {
+  let open = true;
+  void Promise.all(ends).then(() => {
+    open = false;
+  });
+  while (open) {
+    for (const each of natives.values()) (each as FakeNative).endClosed();
+    await turn();
+  }
+}
+afterEach(() => ended(channel.close(), server.shutdown({ graceMs: 0 })));
+
+describe('a session', () => {
+  test('is connected when native code says so, not before', async () => {
+    const ready = open(['shm']);
+    const { client } = await connecting('shm');
+    for (let i = 0; i < 10; ++i) await turn();
+    expect(channel.state).toBe('connecting');
+    native('shm').deliver(up(client));
+    await ready;
+    expect(channel.session).toMatchObject({ fabric: 'shm', device: 'fake', security: 'window' });
+    expect(lines[0]).toMatch(/verbs: not among those asked for$/);
+    await until(() => server.sessions.length === 1);
+    expect(server.sessions[0]).toMatchObject({ fabric: 'shm', peer: /^client \(pid \d+\)$/ });
+  });
+
+  test('that cannot be connected makes room for the next fabric, and one line on each side says why', async () => {
+    const ready = open(['verbs', 'shm']);
+    const first = await connecting('verbs');
+    native('verbs').sessionErrorText = 'cannot connect: nobody answers';
+    native('verbs').deliver(down(first.client));
+    const second = await connecting('shm');
+    // The server's half of the first attempt ends now, and must not take the connection with it.
+    native('verbs').endClosed();
+    native('shm').deliver(up(second.client), up(second.server));
+    await ready;
+    await until(() => serverLines.length === 1);
+    expect(channel.fabric).toBe('shm');
+    const line = 'fabric shm (fake, window) chosen; verbs: cannot connect: nobody answers';
+    expect(lines).toEqual([`server: ${line}`]);
+    expect(serverLines).toEqual([`client: ${line}`]);
+    expect(server.sessionCount).toBe(1);
+  });
+
+  test('that cannot be connected, and no other fabric: the error says why', async () => {
+    const ready = open(['verbs']);
+    const { client } = await connecting('verbs');
+    native('verbs').sessionErrorText = 'cannot connect: nobody answers';
+    native('verbs').deliver(down(client));
+    await expect(ready).rejects.toMatchObject({
+      code: Status.UNAVAILABLE,
+      message: /cannot connect to server: no fabric connects \(verbs: cannot connect: nobody answers\)/,
+    });
+    expect(channel.state).toBe('idle');
+    native('verbs').endClosed();
+    await until(() => server.sessionCount === 0);
+    expect(serverLines.join()).toMatch(/no fabric in common connects \(verbs: .+nobody answers\)/);
+  });
+
+  test('that never comes up ends with the attempt', async () => {
+    const ready = open(['verbs', 'shm'], { connectTimeoutMs: 50 });
+    const { client } = await connecting('verbs');
+    await expect(ready).rejects.toThrow(/option connectTimeoutMs of the channel/);
+    expect(native('verbs').closes.map(({ session }) => session)).toContain(client);
+    await until(() => native('verbs').closes.length === 2);
+  });
+
+  test('that is lost on the server before the client is ready: the client learns it', async () => {
+    const ready = open(['shm']);
+    const sessions = await connecting('shm');
+    native('shm').deliver(down(sessions.server));
+    native('shm').deliver(up(sessions.client));
+    await ready;
+    await until(() => channel.state === 'idle' || native('shm').closes.length > 0);
+    native('shm').endClosed();
+    await until(() => channel.state === 'idle');
+  });
+
+  test('that comes up and is lost in one batch is lost, not forgotten', async () => {
+    const ready = open(['shm']);
+    const { client } = await connecting('shm');
+    native('shm').deliver(up(client), down(client));
+    await ready;
+    await until(() => channel.state === 'idle');
+  });
+
+  test('that cannot be connected: calls that wait for it fail unsent', async () => {
+    void open(['verbs']);
+    const call = createClient(EchoDefinition, channel).echo({});
+    const { client } = await connecting('verbs');
+    native('verbs').deliver(down(client));
+    const error = await call.catch((e: RpcError) => e);
+    expect(error).toBeInstanceOf(RpcError);
+    expect(error).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
+  });
+});
