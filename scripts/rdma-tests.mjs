@@ -45,7 +45,7 @@ function places() {
     link,
     devices: `${link}0,${link}1`,
     command: (suite) => {
-      const guest = [boot, '--link', link, '--share', join(root, results), '--mem', String(GUEST_MIB)];
+      const guest = [...boot, '--link', link, '--share', join(root, results), '--mem', String(GUEST_MIB)];
       return [...guest, '--timeout', String(SUITE_LIMIT_S), ...suite];
     },
   }));

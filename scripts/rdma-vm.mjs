@@ -3,13 +3,14 @@
  *
  *   node scripts/rdma-vm.mjs [options of test/rdma-vm/boot.sh] COMMAND ...
  */
-import { spawn } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { root } from './command.mjs';
 import { install } from './debian.mjs';
 import { NOT_RUN } from './results.mjs';
 
-export const boot = join(root, 'test/rdma-vm/boot.sh');
+/** The command that boots a guest. It ends with the process that started it, whatever ends that. */
+export const boot = ['setpriv', '--pdeathsig', 'TERM', join(root, 'test/rdma-vm/boot.sh')];
 
 /** Why no guest with `link` devices can be started here; '' when one can. Installs packages. */
 export async function whyNoGuest(link) {
@@ -27,21 +28,20 @@ function linkOf(args) {
   return 'rxe';
 }
 
-/** The exit status of the command, or one of boot.sh's own. Whoever stops this process stops the guest. */
+/** The exit status of the command, or one of boot.sh's own. */
 function inGuest(args) {
   // npm starts scripts in the project's folder and says where it was called.
   const cwd = process.env.npm_lifecycle_event === 'rdma-vm' ? process.env.INIT_CWD : undefined;
-  const child = spawn(boot, args, { stdio: ['ignore', 'inherit', 'inherit'], cwd });
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
-  return new Promise((resolve, reject) => {
-    child.on('error', reject);
-    child.on('close', (code) => resolve(code ?? 125));
+  const { status } = spawnSync(boot[0], [...boot.slice(1), ...args], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+    cwd,
   });
+  return status ?? 125;
 }
 
 if (process.argv[1] === import.meta.filename) {
   const args = process.argv.slice(2);
   const why = await whyNoGuest(linkOf(args));
   if (why !== '') console.error(`rdma-vm: not run: ${why}`);
-  process.exitCode = why === '' ? await inGuest(args) : NOT_RUN;
+  process.exitCode = why === '' ? inGuest(args) : NOT_RUN;
 }

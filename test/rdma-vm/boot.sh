@@ -61,7 +61,7 @@ exec 3> >(exec cat); out=$! # QEMU opens these by name, which it can a pipe but 
 exec 4> >(exec cat >&2 3>&-); err=$!
 read -ra more <<<"${RDMA_RPC_VM_QEMU:-}"
 ulimit -c 0; vm='' status=0
-trap 'trap "" TERM INT HUP; kill $vm; wait $vm; exit 143' TERM INT HUP
+trap 'kill $vm; wait $vm; exit 143' TERM INT HUP
 # Many a virtual host has a /dev/kvm that opens and then fails, so the guest itself is the trial of it.
 for accel in ${RDMA_RPC_VM_ACCEL:-kvm tcg}; do
   [ "$accel" = tcg ] || [ -w "/dev/$accel" ] || continue

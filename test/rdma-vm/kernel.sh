@@ -31,7 +31,7 @@ download() { # PACKAGE[=VERSION]... into the current folder
 }
 named() { # the kernel package that PACKAGE is or depends on: its name has the version
   { apt-cache depends "$1" | sed -n 's/.*Depends: \(linux-image-[0-9].*\)/\1/p' | tail -n 1
-    apt-cache show "$1" | sed -n 's/^Package: \(linux-image-[0-9].*\)/\1/p'; } 2>"$tmp/apt.log" | head -n 1
+    apt-cache show "$1" | sed -n 's/^Package: \(linux-image-[0-9].*\)/\1/p'; } 2>"$tmp/apt.log" | head -n 1 || true
 }
 choose() { # sets `real`, the package, `version`, the kernel's own name for its version, and `top`, where it is unpacked
   for attempt in lists update; do
