@@ -27,6 +27,7 @@ std::byte* gather(std::span<const Sge> sges, std::byte* to) {
 
 std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
   std::size_t taken = 0;
+  if (state_ == QpState::init) return taken;
   for (const SendWr& wr : requests) {
     if (send_posted_ - send_done_ == options_.send_wr_max) break;
     ++send_posted_;
@@ -41,7 +42,7 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
 void QueuePair::execute(const SendWr& wr) {
   Outcome outcome;
   if (state_ != QpState::rts) {
-    outcome.status = state_ == QpState::init ? WcStatus::loc_qp_op_err : WcStatus::wr_flush_err;
+    outcome.status = WcStatus::wr_flush_err;
   } else {
     switch (wr.opcode) {
       case Opcode::send:

@@ -32,6 +32,8 @@ class SimCompletionQueue final : public CompletionQueue {
 
   /// Makes room for all that a further queue pair can have outstanding, so that push() never overflows.
   void make_room(std::uint32_t requests);
+  /// Of a queue pair that is gone.
+  void give_back(std::uint32_t requests) { room_ -= requests; }
   void push(const Cqe& cqe);
   /// Something is there for poll() besides completions: wakes who waits for it.
   void announce();

@@ -40,6 +40,7 @@ SimQueuePair::SimQueuePair(SimDevice& device, SimCompletionQueue& cq, const QpOp
 
 SimQueuePair::~SimQueuePair() {
   cq_.forget(*this);
+  cq_.give_back(options_.send_wr_max + options_.recv_wr_max);
   world_.wake_peers_of(*this);
   world_.remove(*this);
   for (const auto& [number, other] : world_.queue_pairs()) {
@@ -124,6 +125,7 @@ void SimQueuePair::conclude() {
 
 std::size_t SimQueuePair::post_send(std::span<const SendWr> requests) {
   std::size_t taken = 0;
+  if (state_ == QpState::init || state_ == QpState::rtr) return taken;
   for (const SendWr& wr : requests) {
     if (sends_posted_ - sends_freed_ == options_.send_wr_max) break;
     SendSlot& slot = send_slot(sends_posted_++);
@@ -181,8 +183,7 @@ WcStatus SimQueuePair::why_malformed(const SendWr& wr, std::uint64_t bytes) cons
   const Capabilities& caps = device_.capabilities();
   const bool data = sends_message(wr.opcode) || is_write(wr.opcode);
   const bool read = wr.opcode == Opcode::rdma_read;
-  const bool connected = state_ != QpState::init && state_ != QpState::rtr;
-  if (!connected || !(data || read || is_local(wr.opcode))) return WcStatus::loc_qp_op_err;
+  if (!(data || read || is_local(wr.opcode))) return WcStatus::loc_qp_op_err;
   if (wr.opcode == Opcode::rdma_write_with_imm && !caps.immediate) return WcStatus::loc_qp_op_err;
   if ((is_local(wr.opcode) || wr.opcode == Opcode::send_with_inv) && !caps.windows)
     return WcStatus::loc_qp_op_err;

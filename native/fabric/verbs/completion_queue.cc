@@ -2,11 +2,13 @@
 #include "fabric/verbs/completion_queue.h"
 
 #include <arpa/inet.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "fabric/verbs/queue_pair.h"
+#include "fabric/verbs/status.h"
 
 namespace rdma_rpc::fabric::verbs {
 namespace {
@@ -14,64 +16,76 @@ namespace {
 constexpr int kBatch = 32;
 /// Acknowledging takes a lock of the library.
 constexpr unsigned kEventsPerAck = 64;
-/// "A key was invalidated". The kernel's bit for it is the library's IBV_WC_IP_CSUM_OK, and soft-RoCE, which
-/// fills in completions in the kernel, sets that one. Checksums are news on datagram queue pairs only: on a
-/// reliable connection either bit means the key.
-constexpr unsigned kWithInvalidate = IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK;
-
-WcStatus status_of(ibv_wc_status status, bool receive) {
-  switch (status) {
-    case IBV_WC_SUCCESS:
-      return WcStatus::success;
-    case IBV_WC_LOC_LEN_ERR:
-      return WcStatus::loc_len_err;
-    // Of a receive soft-RoCE says so when its scatter entry is wrong.
-    case IBV_WC_LOC_QP_OP_ERR:
-      return receive ? WcStatus::loc_prot_err : WcStatus::loc_qp_op_err;
-    case IBV_WC_LOC_PROT_ERR:
-      return WcStatus::loc_prot_err;
-    case IBV_WC_WR_FLUSH_ERR:
-      return WcStatus::wr_flush_err;
-    case IBV_WC_MW_BIND_ERR:
-      return WcStatus::mw_bind_err;
-    // Of a receive soft-RoCE says so when the message is too long for it.
-    case IBV_WC_REM_INV_REQ_ERR:
-      return receive ? WcStatus::loc_len_err : WcStatus::rem_inv_req_err;
-    case IBV_WC_REM_ACCESS_ERR:
-      return WcStatus::rem_access_err;
-    case IBV_WC_RETRY_EXC_ERR:
-      return WcStatus::retry_exc_err;
-    case IBV_WC_RNR_RETRY_EXC_ERR:
-      return WcStatus::rnr_retry_exc_err;
-    case IBV_WC_REM_ABORT_ERR:
-      return WcStatus::rem_abort_err;
-    default:
-      return WcStatus::general_err;
-  }
-}
+/// The kernel's IB_WC_WITH_INVALIDATE, which the library calls IBV_WC_IP_CSUM_OK.
+constexpr unsigned kKernelWithInvalidate = 1u << 2;
 
 }  // namespace
 
-CompletionQueue::CompletionQueue(Device& device, ChannelPtr channel, CqPtr cq, int epoll)
-    : device_(device), channel_(std::move(channel)), cq_(std::move(cq)), epoll_(epoll) {
+CompletionQueue::CompletionQueue(Device& device, ChannelPtr channel, std::uint32_t entries,
+                                 std::uint32_t entries_max)
+    : device_(device),
+      channel_(std::move(channel)),
+      entries_(std::clamp(entries, 1u, entries_max)),
+      entries_max_(entries_max) {
   device_.counts().open_fds += 2;
 }
 
 CompletionQueue::~CompletionQueue() {
-  if (events_ > 0) ibv_ack_cq_events(cq_.get(), events_);
-  ::close(epoll_);
+  for (Bank& bank : banks_) {
+    if (bank.events > 0) ibv_ack_cq_events(bank.cq.get(), bank.events);
+  }
+  if (epoll_ >= 0) ::close(epoll_);
   device_.counts().open_fds -= 2;
 }
 
+bool CompletionQueue::open() {
+  epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
+  for (const int fd : {channel_->fd, device_.context()->async_fd}) {
+    epoll_event watch{};
+    watch.events = EPOLLIN;
+    if (epoll_ < 0 || ::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &watch) != 0) return false;
+  }
+  return add_bank(entries_) != nullptr;
+}
+
+CompletionQueue::Bank* CompletionQueue::add_bank(std::uint32_t entries) {
+  Bank& bank = banks_.emplace_back();
+  bank.cq.reset(ibv_create_cq(device_.context(), static_cast<int>(entries), &bank, channel_.get(), 0));
+  if (bank.cq == nullptr) {
+    banks_.pop_back();
+    return nullptr;
+  }
+  bank.entries = static_cast<std::uint32_t>(bank.cq->cqe);
+  return &bank;
+}
+
+CompletionQueue::Bank* CompletionQueue::take_room(std::uint32_t entries) {
+  auto found = std::find_if(banks_.begin(), banks_.end(),
+                            [entries](const Bank& bank) { return bank.entries - bank.used >= entries; });
+  // Each is twice as large as the one before, so that there are few to poll.
+  const std::uint32_t wanted = std::max(entries, std::min(banks_.back().entries, entries_max_ / 2) * 2);
+  Bank* bank = found != banks_.end() ? &*found : add_bank(wanted);
+  if (bank == nullptr && wanted > entries) bank = add_bank(entries);
+  if (bank != nullptr) bank->used += entries;
+  return bank;
+}
+
+std::uint32_t CompletionQueue::invalidated_key(const ibv_wc& from, const QueuePair& qp) const {
+  if ((from.wc_flags & IBV_WC_WITH_INV) != 0) return from.invalidated_rkey;
+  if (!device_.quirks().kernel_flags || (from.wc_flags & kKernelWithInvalidate) == 0) return 0;
+  const Window* window = device_.windows().find(from.invalidated_rkey);
+  return window != nullptr && window->queue_pair() == &qp ? from.invalidated_rkey : 0;
+}
+
 bool CompletionQueue::translate(const ibv_wc& from, Wc& to) const {
-  QueuePair* qp = device_.find(static_cast<std::uint32_t>(from.wr_id >> 32) & 0x7fffffff);
+  QueuePair* qp = device_.find(QueuePair::place_of(from.wr_id));
   if (qp == nullptr) return false;
-  const bool receive = (from.wr_id >> 63) != 0;
+  const bool receive = QueuePair::is_receive(from.wr_id);
   const Entry* entry = qp->queue(receive).complete(static_cast<std::uint32_t>(from.wr_id));
   if (entry == nullptr) return false;
   to = {};
   to.wr_id = entry->wr_id;
-  to.status = status_of(from.status, receive);
+  to.status = status_of(from.status, receive, entry->opcode);
   to.opcode = entry->opcode;
   to.qp_num = qp->qp_num();
   to.bytes = entry->bytes;
@@ -82,28 +96,47 @@ bool CompletionQueue::translate(const ibv_wc& from, Wc& to) const {
     to.bytes = from.byte_len;
     if (from.opcode == IBV_WC_RECV_RDMA_WITH_IMM) to.opcode = Opcode::recv_rdma_with_imm;
     to.has_imm = (from.wc_flags & IBV_WC_WITH_IMM) != 0;
-    if (to.has_imm) to.imm = ntohl(from.imm_data);
-    if (!to.has_imm && (from.wc_flags & kWithInvalidate) != 0) to.invalidated_rkey = from.invalidated_rkey;
+    if (to.has_imm) {
+      to.imm = ntohl(from.imm_data);
+    } else if (from.wc_flags != 0) {
+      to.invalidated_rkey = invalidated_key(from, *qp);
+      if (Window* window = device_.windows().find(to.invalidated_rkey); window != nullptr) window->unbind();
+    }
   }
   return true;
 }
 
 std::size_t CompletionQueue::poll(std::span<Wc> out) {
   std::size_t count = 0;
-  while (count < out.size()) {
-    ibv_wc batch[kBatch];
-    int got = 0;
-    if (stashed_) {
-      batch[0] = stash_;
-      stashed_ = false;
-      got = 1;
-    } else {
-      got = ibv_poll_cq(cq_.get(), std::min(kBatch, static_cast<int>(out.size() - count)), batch);
+  if (stash_bank_ != nullptr && !out.empty()) {
+    stash_bank_ = nullptr;
+    count += translate(stash_, out[0]) ? 1u : 0u;
+  }
+  if (banks_.size() == 1) {
+    count += poll(banks_.front(), out.subspan(count));
+  } else {
+    for (std::size_t i = 0; i < banks_.size() && count < out.size(); ++i) {
+      next_ = next_ + 1 < banks_.size() ? next_ + 1 : 0;
+      count += poll(banks_[next_], out.subspan(count));
     }
-    if (got <= 0) break;
-    for (int i = 0; i < got; ++i) count += translate(batch[i], out[count]) ? 1u : 0u;
   }
   return failed_.empty() ? count : count + poll_failed(out.subspan(count));
+}
+
+std::size_t CompletionQueue::poll(Bank& bank, std::span<Wc> out) {
+  std::size_t count = 0;
+  while (count < out.size()) {
+    ibv_wc batch[kBatch];
+    const int asked = std::min(kBatch, static_cast<int>(out.size() - count));
+    const int got = ibv_poll_cq(bank.cq.get(), asked, batch);
+    for (int i = 0; i < got; ++i) count += translate(batch[i], out[count]) ? 1u : 0u;
+    if (got == asked) continue;
+    // Seen empty: nothing of a queue pair that is gone is left in it.
+    bank.used -= bank.retired;
+    bank.retired = 0;
+    break;
+  }
+  return count;
 }
 
 std::size_t CompletionQueue::poll_failed(std::span<Wc> out) {
@@ -113,23 +146,30 @@ std::size_t CompletionQueue::poll_failed(std::span<Wc> out) {
 }
 
 bool CompletionQueue::arm() {
-  device_.read_async_events();
-  if (stashed_ || ibv_req_notify_cq(cq_.get(), 0) != 0) return false;
-  stashed_ = ibv_poll_cq(cq_.get(), 1, &stash_) > 0;
-  return !stashed_ && std::none_of(failed_.begin(), failed_.end(), [](QueuePair* qp) {
-    return qp->queue(false).next_failed() != nullptr || qp->queue(true).next_failed() != nullptr;
-  });
+  for (Bank& bank : banks_) {
+    if (stash_bank_ != nullptr || ibv_req_notify_cq(bank.cq.get(), 0) != 0) return false;
+    if (ibv_poll_cq(bank.cq.get(), 1, &stash_) > 0) stash_bank_ = &bank;
+  }
+  return stash_bank_ == nullptr && std::none_of(failed_.begin(), failed_.end(), [](QueuePair* qp) {
+           return qp->queue(false).next_failed() != nullptr || qp->queue(true).next_failed() != nullptr;
+         });
 }
 
 void CompletionQueue::acknowledge() {
   ibv_cq* cq = nullptr;
-  void* data = nullptr;
-  while (ibv_get_cq_event(channel_.get(), &cq, &data) == 0) ++events_;
-  if (events_ >= kEventsPerAck) {
-    ibv_ack_cq_events(cq_.get(), events_);
-    events_ = 0;
+  void* owner = nullptr;
+  while (ibv_get_cq_event(channel_.get(), &cq, &owner) == 0) {
+    Bank& bank = *static_cast<Bank*>(owner);
+    if (++bank.events < kEventsPerAck) continue;
+    ibv_ack_cq_events(cq, bank.events);
+    bank.events = 0;
   }
   device_.read_async_events();
+  if (device_.is_gone() && watching_device_) {
+    // It stays readable for ever.
+    ::epoll_ctl(epoll_, EPOLL_CTL_DEL, device_.context()->async_fd, nullptr);
+    watching_device_ = false;
+  }
 }
 
 void CompletionQueue::has_failed(QueuePair& qp) { failed_.push_back(&qp); }

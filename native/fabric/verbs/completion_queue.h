@@ -1,6 +1,8 @@
-// A completion queue with its channel, and the queue pairs on it that have failed. On the device's thread.
+// A completion queue: one or more of the device's ("banks") on one channel, so that it never overruns however
+// many queue pairs are made on it. On the device's thread.
 #pragma once
 
+#include <deque>
 #include <vector>
 
 #include "fabric/verbs/device.h"
@@ -9,31 +11,48 @@ namespace rdma_rpc::fabric::verbs {
 
 class CompletionQueue final : public fabric::CompletionQueue {
  public:
-  /// `epoll` watches the channel and the device's asynchronous events: either wakes the sleeper.
-  CompletionQueue(Device& device, ChannelPtr channel, CqPtr cq, int epoll);
+  struct Bank {
+    CqPtr cq;
+    std::uint32_t entries = 0;
+    std::uint32_t used = 0;     ///< by the queue pairs that there are
+    std::uint32_t retired = 0;  ///< of `used`: by queue pairs that are gone, but may have left completions
+    unsigned events = 0;        ///< not yet acknowledged to the library
+  };
+
+  CompletionQueue(Device& device, ChannelPtr channel, std::uint32_t entries, std::uint32_t entries_max);
   ~CompletionQueue() override;
+  /// False: the system refuses.
+  bool open();
 
   std::size_t poll(std::span<Wc> out) override;
   bool arm() override;
   void acknowledge() override;
   int fd() const override { return epoll_; }
 
-  ibv_cq* get() const { return cq_.get(); }
+  /// A bank with so much room, or null.
+  Bank* take_room(std::uint32_t entries);
+  /// Of a queue pair that is gone.
+  void give_back(Bank& bank, std::uint32_t entries) { bank.retired += entries; }
   /// A queue pair on this queue may end requests without the device from now on.
   void has_failed(QueuePair& qp);
   void forget(const QueuePair& qp);
 
  private:
+  Bank* add_bank(std::uint32_t entries);
+  std::size_t poll(Bank& bank, std::span<Wc> out);
   bool translate(const ibv_wc& from, Wc& to) const;
+  std::uint32_t invalidated_key(const ibv_wc& from, const QueuePair& qp) const;
   std::size_t poll_failed(std::span<Wc> out);
 
   Device& device_;
   ChannelPtr channel_;
-  CqPtr cq_;
-  int epoll_;
-  unsigned events_ = 0;  ///< not yet acknowledged to the library
-  bool stashed_ = false;
-  ibv_wc stash_{};  ///< what arm() found
+  std::uint32_t entries_, entries_max_;
+  int epoll_ = -1;  ///< watches the channel and the device's own reports: either wakes the sleeper
+  bool watching_device_ = true;
+  std::deque<Bank> banks_;      ///< queue pairs hold on to theirs
+  std::size_t next_ = 0;        ///< the bank that is polled first
+  Bank* stash_bank_ = nullptr;  ///< null: arm() found nothing
+  ibv_wc stash_{};              ///< what arm() found
   std::vector<QueuePair*> failed_;
 };
 

@@ -1,14 +1,14 @@
-// An opened device: context, protection domain, the port and GID in use, what was probed, and all queue pairs
-// by number. Used on one thread.
+// An opened device: context, protection domain, the port in use, what was probed, and all queue pairs by
+// number. Used on one thread.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "fabric/verbs/address.h"
-#include "fabric/verbs/objects.h"
-#include "fabric/verbs_loader.h"
+#include "fabric/verbs/port.h"
+#include "fabric/verbs/probe.h"
+#include "fabric/verbs/windows.h"
 
 namespace rdma_rpc::fabric::verbs {
 
@@ -16,12 +16,17 @@ class QueuePair;
 
 class Device final : public fabric::Device {
  public:
-  static std::unique_ptr<Device> open(const VerbsOptions& options, std::string* error);
+  /// Null, and why the device cannot be used.
+  static std::unique_ptr<Device> make(ContextPtr context, const VerbsOptions& options, const Port& port,
+                                      std::string* why);
 
-  const Capabilities& capabilities() const override { return capabilities_; }
+  const Capabilities& capabilities() const override { return probed_.capabilities; }
   std::unique_ptr<HostMemory> alloc_memory(std::size_t bytes, std::string_view purpose) override;
   std::unique_ptr<MemoryRegion> reg_mr(void* addr, std::size_t length, std::uint32_t access,
                                        std::string* error) override;
+  std::unique_ptr<MemoryRegion> reg_dmabuf_mr(int fd, std::uint64_t offset, std::size_t length,
+                                              std::uint64_t iova, std::uint32_t access,
+                                              std::string* error) override;
   std::unique_ptr<MemoryWindow> alloc_mw() override;
   std::unique_ptr<fabric::CompletionQueue> create_cq(std::uint32_t entries) override;
   std::unique_ptr<fabric::QueuePair> create_qp(fabric::CompletionQueue& cq, const QpOptions& options,
@@ -30,38 +35,38 @@ class Device final : public fabric::Device {
 
   // For the other classes of this folder.
   const VerbsOptions& options() const { return options_; }
+  const Port& port() const { return port_; }
+  const Quirks& quirks() const { return probed_.quirks; }
   ibv_context* context() const { return context_.get(); }
-  /// Of this port, without what is a queue pair's own.
-  const Address& port_address() const { return address_; }
-  std::uint8_t gid_index() const { return gid_index_; }
+  WindowTable& windows() { return windows_; }
   DeviceCounters& counts() { return counters_; }
   /// A queue pair's place: 16 bits of index, 15 of generation, so that completions of one that is gone are
   /// told apart.
   std::uint32_t enter(QueuePair& qp);
   void leave(std::uint32_t place);
   QueuePair* find(std::uint32_t place) const;
-  /// Moves queue pairs that the device reports as broken to ERR.
+  /// Reads what the device reports by itself: queue pairs that it reports as broken go to ERR. events.cc.
   void read_async_events();
+  /// It has been removed: nothing completes any more, closing works.
+  bool is_gone() const { return gone_; }
 
  private:
-  bool choose_port(std::string* error);
-  bool choose_gid(std::string* error);
-  bool probe(std::string* error);
-  std::uint32_t probe_inline(ibv_cq* cq) const;
+  Device() = default;
+  void handle(const ibv_async_event& event);
 
   VerbsOptions options_;
+  Port port_;
   ContextPtr context_;
   PdPtr pd_;
-  ibv_device_attr attr_{};
-  Capabilities capabilities_;
-  Address address_;
-  std::uint8_t gid_index_ = 0;
+  Probed probed_;
   DeviceCounters counters_;
+  WindowTable windows_;
   struct Place {
     QueuePair* qp = nullptr;
     std::uint32_t generation = 0;
   };
   std::vector<Place> places_;
+  bool gone_ = false;
 };
 
 }  // namespace rdma_rpc::fabric::verbs

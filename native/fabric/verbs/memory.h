@@ -1,64 +1,46 @@
-// Host memory, registered regions and windows. Each counts itself in the device's counters while it exists.
+// Host memory and registered regions. Each counts itself in the device's counters while it exists. On the
+// device's thread.
 #pragma once
 
-#include <sys/mman.h>
+#include <string>
 
 #include "fabric/fabric.h"
 #include "fabric/verbs/objects.h"
 
 namespace rdma_rpc::fabric::verbs {
 
+class WindowTable;
+
 class Memory final : public HostMemory {
  public:
-  Memory(std::byte* data, std::size_t bytes, DeviceCounters& counters) : counters_(counters) {
-    data_ = data;
-    size_ = bytes;
-    counters_.memory_bytes += bytes;
-  }
-  ~Memory() override {
-    counters_.memory_bytes -= size_;
-    ::munmap(data_, size_);
-  }
+  /// Huge pages where the system has free ones, else such as the kernel may join later. Null when refused.
+  static std::unique_ptr<Memory> map(std::size_t bytes, DeviceCounters& counters);
+  ~Memory() override;
 
  private:
+  Memory(void* data, std::size_t bytes, std::size_t mapped, DeviceCounters& counters);
+  std::size_t mapped_;
   DeviceCounters& counters_;
 };
 
 class Region final : public MemoryRegion {
  public:
-  Region(MrPtr mr, std::uint32_t access, DeviceCounters& counters)
-      : mr_(std::move(mr)), access_(access), counters_(counters) {
-    addr_ = reinterpret_cast<std::uint64_t>(mr_->addr);
-    length_ = mr_->length;
-    lkey_ = mr_->lkey;
-    rkey_ = (access & (access_remote_read | access_remote_write)) != 0 ? mr_->rkey : 0;
-    ++counters_.memory_regions;
-  }
-  ~Region() override { --counters_.memory_regions; }
+  /// `addr` is what requests name its first byte by; for a dmabuf that is not where it is mapped.
+  Region(MrPtr mr, std::uint64_t addr, std::uint32_t access, WindowTable& windows, DeviceCounters& counters);
+  ~Region() override;
   ibv_mr* get() const { return mr_.get(); }
   std::uint32_t access() const { return access_; }
+  /// How many windows are bound to it.
+  mutable std::uint32_t windows_bound = 0;
 
  private:
   MrPtr mr_;
   std::uint32_t access_;
+  WindowTable& windows_;
   DeviceCounters& counters_;
 };
 
-class Window final : public MemoryWindow {
- public:
-  Window(MwPtr mw, DeviceCounters& counters) : mw_(std::move(mw)), counters_(counters) {
-    rkey_ = mw_->rkey;
-    ++counters_.memory_windows;
-  }
-  ~Window() override { --counters_.memory_windows; }
-  ibv_mw* get() const { return mw_.get(); }
-  /// The key of the next bind. Its low byte is all that a bind can change: the 256th has the first one's key
-  /// again.
-  std::uint32_t next_key() { return rkey_ = ibv_inc_rkey(rkey_); }
-
- private:
-  MwPtr mw_;
-  DeviceCounters& counters_;
-};
+/// RLIMIT_MEMLOCK for people: "unlimited" or "65536 bytes".
+std::string memlock_limit();
 
 }  // namespace rdma_rpc::fabric::verbs

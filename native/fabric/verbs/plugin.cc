@@ -1,7 +1,17 @@
-// The one symbol that the core looks up in this plug-in; see verbs_loader.h.
-#include "fabric/verbs/device.h"
+// The symbols that the core looks up in this plug-in; see verbs_loader.h.
+#include "fabric/verbs/open.h"
 
-extern "C" __attribute__((visibility("default"))) rdma_rpc::fabric::Device* rdma_rpc_open_verbs_1(
-    const rdma_rpc::fabric::VerbsOptions& options, std::string* error) {
-  return rdma_rpc::fabric::verbs::Device::open(options, error).release();
+using rdma_rpc::fabric::VerbsOptions;
+using rdma_rpc::fabric::VerbsReport;
+
+extern "C" {
+
+__attribute__((visibility("default"))) rdma_rpc::fabric::Device* rdma_rpc_open_verbs_1(
+    const VerbsOptions& options, std::string* error) {
+  return rdma_rpc::fabric::verbs::open_device(options, error).release();
+}
+
+__attribute__((visibility("default"))) void rdma_rpc_list_verbs_1(VerbsReport* report) {
+  *report = rdma_rpc::fabric::verbs::list_devices();
+}
 }

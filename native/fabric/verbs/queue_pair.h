@@ -1,5 +1,6 @@
 // A reliable connection. Requests that are malformed are posted as ones that fail in their turn; those posted
-// after a failure end without the device. On the device's thread.
+// after a failure end without the device. Life and connection are in queue_pair.cc, posting in posting.cc. On
+// the device's thread.
 #pragma once
 
 #include <array>
@@ -12,7 +13,9 @@ namespace rdma_rpc::fabric::verbs {
 
 class QueuePair final : public fabric::QueuePair {
  public:
-  QueuePair(Device& device, CompletionQueue& cq, const QpOptions& options, QpPtr qp, std::uint32_t psn);
+  /// Has taken room for both queues in `bank`.
+  QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Bank& bank, const QpOptions& options,
+            QpPtr qp, std::uint32_t psn);
   ~QueuePair() override;
 
   QpState state() const override;
@@ -22,28 +25,41 @@ class QueuePair final : public fabric::QueuePair {
   std::size_t post_recv(std::span<const RecvWr> requests) override;
   void to_error() override;
 
-  // For the completion queue.
+  // For the completion queue and the device. A work request's id: bit 63 is set for a receive, then the queue
+  // pair's place, then the number of its entry.
+  static std::uint32_t place_of(std::uint64_t id) {
+    return static_cast<std::uint32_t>(id >> 32) & 0x7fffffff;
+  }
+  static bool is_receive(std::uint64_t id) { return (id & kReceive) != 0; }
+  bool is(const ibv_qp* qp) const { return qp_.get() == qp; }
+  bool is_on(const ibv_cq* cq) const { return qp_->send_cq == cq; }
   WorkQueue& queue(bool receive) { return receive ? receives_ : sends_; }
   /// Moves what ends without the device to `out`.
   std::size_t poll_failed(std::span<Wc> out);
+  /// The device is gone: all that it has ends without it.
+  void lose_device();
 
  private:
+  static constexpr std::uint64_t kReceive = std::uint64_t{1} << 63;
   static constexpr std::uint32_t kChain = 32;  ///< requests of one doorbell
 
   bool move_to_init();
   std::string move_to_rts(const Address& peer);
-  void post_chain(std::span<const SendWr> requests);
-  WcStatus check(const SendWr& wr) const;
+  /// Posts the first of these with one doorbell. Returns how many.
+  std::size_t post_chain(std::span<const SendWr> requests);
+  WcStatus check(const SendWr& wr, std::uint64_t bytes) const;
+  WcStatus check_bind(const SendWr::Bind& bind) const;
   void convert(const SendWr& from, ibv_send_wr& to, ibv_sge* sges);
 
   Device& device_;
   CompletionQueue& cq_;
+  CompletionQueue::Bank& bank_;
   QpPtr qp_;
   Address address_;
   QpState state_ = QpState::init;
   std::uint32_t place_;
   WorkQueue sends_, receives_;
-  std::array<ibv_send_wr, kChain> send_chain_{};
+  std::array<ibv_send_wr, kChain + 1> send_chain_{};  ///< the last one is only pointed to
   std::array<ibv_recv_wr, kChain> recv_chain_{};
   std::vector<ibv_sge> sges_;
 };

@@ -22,6 +22,7 @@ class WorkQueue {
  public:
   explicit WorkQueue(std::uint32_t capacity) : capacity_(capacity), entries_(std::bit_ceil(capacity)) {}
 
+  std::uint32_t capacity() const { return capacity_; }
   std::uint32_t room() const { return capacity_ - (tail_ - head_); }
   /// Its number comes back from the device as a part of the work request's id.
   std::uint32_t push_device(const Entry& entry) {
@@ -32,6 +33,12 @@ class WorkQueue {
   void push_failed(const Entry& entry) { at(tail_++) = entry; }
   /// The device refused this one and all after it.
   void take_back(std::uint32_t number) { device_tail_ = number; }
+  /// The device is gone: everything in it is flushed.
+  void take_all_back() {
+    for (std::uint32_t number = head_; number != device_tail_; ++number)
+      at(number).status = WcStatus::wr_flush_err;
+    device_tail_ = head_;
+  }
   Entry& at(std::uint32_t number) { return entries_[number & (entries_.size() - 1)]; }
 
   /// The device has completed it, and with it those before. Null: not one that the device has.

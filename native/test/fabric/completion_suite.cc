@@ -1,4 +1,6 @@
 // Completion queues: signalling, full queues, batches, waiting on the descriptor.
+#include <array>
+#include <map>
 #include <set>
 
 #include "fabric/allocation_count.h"
@@ -60,6 +62,43 @@ TEST_P(FabricSuite, AFullReceiveQueueTakesNoMore) {
   expect(server_, 0);
   EXPECT_EQ(server_.qp->post_recv({&batch[posted], 1}), 1u);
   expect(client_, 500);
+}
+
+TEST_P(FabricSuite, MoreQueuePairsThanItsEntriesDoNotOverrunAQueue) {
+  constexpr std::uint32_t kPairs = 24, kReceives = 32;
+  const auto cq = client_.device->create_cq(64);
+  ASSERT_NE(cq, nullptr);
+  // Twice: the room of those that are gone is free again.
+  for (int round = 0; round < 2; ++round) {
+    std::vector<std::unique_ptr<QueuePair>> all;
+    std::map<std::uint32_t, std::uint64_t> next;
+    for (std::uint32_t i = 0; i < kPairs; ++i) {
+      std::string error;
+      all.push_back(client_.device->create_qp(*cq, {.send_wr_max = 32, .recv_wr_max = kReceives}, &error));
+      ASSERT_NE(all.back(), nullptr) << error;
+      next[all.back()->qp_num()] = 0;
+      for (std::uint64_t wr_id = 0; wr_id < kReceives; ++wr_id) {
+        const RecvWr wr{wr_id, {}};
+        ASSERT_EQ(all.back()->post_recv({&wr, 1}), 1u);
+      }
+    }
+    for (const auto& qp : all) qp->to_error();
+    std::size_t flushed = 0;
+    for (int idle = 0; flushed < kPairs * kReceives && idle < 10'000;) {
+      Wc wcs[16];
+      const std::size_t count = cq->poll(wcs);
+      for (const Wc& wc : std::span(wcs).first(count)) {
+        EXPECT_EQ(wc.status, WcStatus::wr_flush_err);
+        EXPECT_EQ(wc.wr_id, next[wc.qp_num]++) << "out of order";
+      }
+      flushed += count;
+      idle = count > 0 ? 0 : idle + 1;
+      settle_without_polling();
+    }
+    ASSERT_EQ(flushed, kPairs * kReceives);
+    std::array<Wc, 1> more;
+    EXPECT_EQ(cq->poll(more), 0u);
+  }
 }
 
 TEST_P(FabricSuite, ACompletionPolledIsGone) {

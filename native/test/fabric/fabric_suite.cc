@@ -80,10 +80,17 @@ void FabricSuite::TearDown() {
 
 void FabricSuite::open_pair(const QpOptions& options) {
   for (Side* side : {&client_, &server_}) {
-    std::string error;
-    side->qp = side->device->create_qp(*side->cq, options, &error);
-    ASSERT_NE(side->qp, nullptr) << error;
+    side->qp = open_qp(*side, options);
+    ASSERT_NE(side->qp, nullptr);
   }
+}
+
+std::unique_ptr<QueuePair> FabricSuite::open_qp(Side& side, QpOptions options) {
+  std::string error;
+  options.active = &side == &client_;
+  auto qp = side.device->create_qp(*side.cq, options, &error);
+  EXPECT_NE(qp, nullptr) << error;
+  return qp;
 }
 
 void FabricSuite::recreate(const QpOptions& options) {
@@ -91,23 +98,39 @@ void FabricSuite::recreate(const QpOptions& options) {
   open_pair(options);
 }
 
-void FabricSuite::connect() {
-  const auto client_address = client_.qp->local_address();
-  const auto server_address = server_.qp->local_address();
-  ASSERT_EQ(client_.qp->connect(server_address), "");
-  ASSERT_EQ(server_.qp->connect(client_address), "");
+void FabricSuite::connect() { connect_both(*client_.qp, *server_.qp); }
+
+void FabricSuite::connect_both(QueuePair& client, QueuePair& server) {
+  const auto client_address = client.local_address();
+  const auto server_address = server.local_address();
+  ASSERT_EQ(client.connect(server_address), "");
+  ASSERT_EQ(server.connect(client_address), "");
+  ASSERT_TRUE(comes_up(client)) << client.connect_error();
+  ASSERT_TRUE(comes_up(server)) << server.connect_error();
+}
+
+bool FabricSuite::connect_client_alone() {
+  const std::string why = client_.qp->connect(server_.qp->local_address());
+  EXPECT_EQ(why, "");
+  return client_.qp->state() == QpState::rts;
+}
+
+bool FabricSuite::comes_up(QueuePair& qp) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (qp.state() == QpState::rtr && std::chrono::steady_clock::now() < deadline) {
+    if (poll_both() == 0) fabric_->pump();
+  }
+  return qp.state() == QpState::rts;
 }
 
 FabricSuite::Pair FabricSuite::another_pair() {
-  std::string error;
   QueuePair* made[2] = {};
   std::size_t i = 0;
   for (Side* side : {&client_, &server_}) {
-    more_.push_back(side->device->create_qp(*side->cq, {.send_wr_max = 16, .recv_wr_max = 16}, &error));
+    more_.push_back(open_qp(*side, {.send_wr_max = 16, .recv_wr_max = 16}));
     made[i++] = more_.back().get();
   }
-  EXPECT_EQ(made[0]->connect(made[1]->local_address()), "");
-  EXPECT_EQ(made[1]->connect(made[0]->local_address()), "");
+  connect_both(*made[0], *made[1]);
   return {made[0], made[1]};
 }
 

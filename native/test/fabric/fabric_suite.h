@@ -38,6 +38,8 @@ class FabricUnderTest {
   virtual void pump() = 0;
   /// How many rounds of pump and poll without a completion mean that nothing more will come.
   virtual int idle_rounds() const { return 1; }
+  /// Tests with very many cases try each nth: for a fabric on which a case can cost a second.
+  virtual std::size_t case_stride() const { return 1; }
 };
 
 struct FabricFactory {
@@ -93,6 +95,10 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
 
   /// INIT → RTS on both sides.
   void connect();
+  /// connect() of the client only. False when that alone does not take it to RTS: it waits for the server.
+  bool connect_client_alone();
+  /// Polls both sides until this queue pair is in RTS or ERR; tells whether it is in RTS.
+  bool comes_up(QueuePair& qp);
   /// A further pair of queue pairs on the completion queues of the two sides, connected. Lives until
   /// TearDown.
   struct Pair {
@@ -125,6 +131,7 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
   Wc expect_error(Side& side, std::uint64_t wr_id);
   /// Checks that both queue pairs have gone to ERR, and takes their flushed receives away.
   void expect_both_dead();
+  std::size_t case_stride() const { return fabric_->case_stride(); }
   void settle_without_polling() { fabric_->pump(); }
   /// Lets everything happen that can; completions stay in `completions`.
   void settle();
@@ -138,6 +145,8 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
 
  private:
   void open_pair(const QpOptions& options);
+  std::unique_ptr<QueuePair> open_qp(Side& side, QpOptions options);
+  void connect_both(QueuePair& client, QueuePair& server);
   std::size_t poll_both();
 
   std::unique_ptr<FabricUnderTest> fabric_;

@@ -257,6 +257,8 @@ TEST_P(FabricSuite, LocalEntriesMustLieInTheirRegion) {
       post(client_, request(opcode, 1, {&c.sge, 1}, remote.addr(), remote.rkey()));
       expect(client_, 1, WcStatus::loc_prot_err);
       EXPECT_EQ(client_.qp->state(), QpState::err);
+      // A device may notice only when it comes to the byte that is wrong: the packets before it have gone.
+      if (c.sge.length > kBytes) continue;
       expect_quiet();  // the peer hears nothing of it
       EXPECT_TRUE(local.untouched(0x11) && remote.untouched(0xee));
     }

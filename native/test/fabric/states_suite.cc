@@ -52,36 +52,47 @@ TEST_P(FabricSuite, AnAddressOfTheWrongShapeIsRefusedWithAReason) {
 TEST_P(FabricSuite, AnAddressWithAFlippedBitIsRefusedOrLeadsNowhere) {
   const auto good = server_.qp->local_address();
   std::string error;
-  for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
+  for (std::size_t bit = 0; bit < good.size() * 8; bit += case_stride()) {
     auto address = good;
     address[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
     const auto qp = client_.device->create_qp(*client_.cq, {.send_wr_max = 4, .recv_wr_max = 4}, &error);
     const std::string reason = qp->connect(address);
-    EXPECT_EQ(qp->state(), reason.empty() ? QpState::rts : QpState::err) << "bit " << bit << ": " << reason;
+    // Where the network has to be asked, the answer comes later.
+    EXPECT_EQ(qp->state() == QpState::err, !reason.empty()) << "bit " << bit << ": " << reason;
   }
   // The server's queue pair is none the worse for it.
   connect();
   EXPECT_EQ(server_.qp->state(), QpState::rts);
 }
 
-TEST_P(FabricSuite, TheAddressOfADestroyedQueuePairIsRefused) {
+TEST_P(FabricSuite, TheAddressOfADestroyedQueuePairIsRefusedOrLeadsNowhere) {
   const auto address = server_.qp->local_address();
   server_.qp.reset();
-  EXPECT_NE(client_.qp->connect(address), "");
+  // Across a network only what is sent finds out that nobody is there.
+  if (client_.qp->connect(address).empty() && comes_up(*client_.qp)) {
+    post(client_, request(Opcode::send, 1, {}));
+    expect_error(client_, 1);
+  }
   EXPECT_EQ(client_.qp->state(), QpState::err);
 }
 
-TEST_P(FabricSuite, SendingBeforeConnectingIsAnError) {
-  Memory& out = memory(client_, 64, kLocal);
-  const Sge sge = out.sge(0, 8);
-  post(client_, request(Opcode::send, 1, {&sge, 1}));
-  expect(client_, 1, WcStatus::loc_qp_op_err);
-  EXPECT_EQ(client_.qp->state(), QpState::err);
+TEST_P(FabricSuite, NothingIsSentBeforeConnecting) {
+  const SendWr wr = request(Opcode::send, 1, {});
+  EXPECT_EQ(client_.qp->post_send({&wr, 1}), 0u);
+  expect_quiet();
+  post_recv(server_, 2, {});
+  connect();
+  post(client_, wr);
+  expect(client_, 1);
+  expect(server_, 2);
 }
 
 TEST_P(FabricSuite, ToErrorFlushesEverythingInOrder) {
-  // The server has not connected yet, so that what the client sends stays outstanding.
-  ASSERT_EQ(client_.qp->connect(server_.qp->local_address()), "");
+  // The server has not connected yet where that can be, so that what the client sends stays outstanding.
+  if (!connect_client_alone()) {
+    ASSERT_EQ(server_.qp->connect(client_.qp->local_address()), "");
+    ASSERT_TRUE(comes_up(*client_.qp));
+  }
   Memory& out = memory(client_, 64, kLocal);
   Memory& in = memory(client_, 64, kLocal);
   const Sge sge = out.sge(0, 8);
@@ -96,7 +107,7 @@ TEST_P(FabricSuite, ToErrorFlushesEverythingInOrder) {
   std::vector<std::uint64_t> sends, receives;
   for (int i = 0; i < 16; ++i) {
     const Wc wc = next(client_);
-    // A fabric that carries out requests at once knows by now that the peer has no receive for the first.
+    // By now it may be known that the peer has no receive for the first.
     if (wc.wr_id == 0) {
       EXPECT_NE(wc.status, WcStatus::success);
     } else {
@@ -156,7 +167,7 @@ TEST_P(FabricSuite, ADestroyedPeerAnswersNothing) {
 TEST_P(FabricSuite, WhatWaitsForAPeerEndsWithIt) {
   for (const bool destroyed : {true, false}) {
     recreate({.send_wr_max = 8, .recv_wr_max = 8});
-    ASSERT_EQ(client_.qp->connect(server_.qp->local_address()), "");
+    if (!connect_client_alone()) GTEST_SKIP() << "not run: both sides come up together here";
     post(client_, request(Opcode::send, 1, {}));
     if (destroyed) {
       server_.qp.reset();

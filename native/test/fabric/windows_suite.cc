@@ -50,7 +50,8 @@ TEST_P(FabricSuite, EachBindGivesAnotherKey) {
   Memory& exposed = memory(client_, kRegion, kBindable);
   MemoryWindow& mw = window(client_);
   std::vector<std::uint32_t> keys{mw.rkey()};
-  for (std::uint64_t i = 0; i < 500; ++i) {
+  // A bind changes a byte of the key, so that the 256th brings the first key back.
+  for (std::uint64_t i = 0; i < 254; ++i) {
     bind(client_, mw, exposed, kStart, kLength, access_remote_read);
     keys.push_back(mw.rkey());
     SendWr invalidate = request(Opcode::local_inv, i, {});
@@ -119,6 +120,9 @@ TEST_P(FabricSuite, AWindowGivesNoMoreThanWasBound) {
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.what);
+    const bool in_region = c.addr >= exposed.addr() && c.addr + c.bytes <= exposed.addr(kRegion);
+    const bool in_window = c.addr >= start && c.addr + c.bytes <= end;
+    if (caps().lax_windows && in_region && !in_window) continue;
     recreate({.send_wr_max = 8, .recv_wr_max = 8});
     connect();
     MemoryWindow& mw = window(client_);
@@ -289,6 +293,8 @@ TEST_P(FabricSuite, OnlyABoundKeyCanBeInvalidated) {
   for (const Opcode opcode : {Opcode::local_inv, Opcode::send_with_inv}) {
     for (const int which : {0, 1, 2, 3}) {
       SCOPED_TRACE(which);
+      // The kernel of the machine would crash.
+      if (opcode == Opcode::send_with_inv && which == 2 && caps().lax_windows) continue;
       recreate({.send_wr_max = 8, .recv_wr_max = 8});
       connect();
       MemoryWindow& mw = window(client_);
@@ -308,17 +314,20 @@ TEST_P(FabricSuite, OnlyABoundKeyCanBeInvalidated) {
         expect_error(client_, 1);
         expect(client_, 5, WcStatus::wr_flush_err);
       } else {
-        expect(server_, 1, WcStatus::rem_inv_req_err);
+        const WcStatus status = next(server_).status;
+        EXPECT_TRUE(status == WcStatus::rem_inv_req_err || caps().lax_windows) << to_string(status);
         expect_error(client_, 5);
-        expect_both_dead();
+        if (!caps().lax_windows) expect_both_dead();
       }
-      EXPECT_EQ(from.qp->state(), QpState::err);
+      EXPECT_EQ(client_.qp->state(), QpState::err);
     }
   }
 }
 
 TEST_P(FabricSuite, AWindowCannotBeInvalidatedThroughAnotherQueuePair) {
   RDMA_RPC_NEEDS(windows);
+  if (caps().lax_windows)
+    GTEST_SKIP() << "not run: " << caps().name << " does not check a peer's SEND_WITH_INV";
   connect();
   const Pair other = another_pair();
   Memory& exposed = memory(client_, kRegion, kBindable);

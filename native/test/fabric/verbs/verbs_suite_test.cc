@@ -35,6 +35,7 @@ class VerbsFabric final : public FabricUnderTest {
     ::nanosleep(&moment, nullptr);
   }
   int idle_rounds() const override { return 100; }
+  std::size_t case_stride() const override { return 37; }
 
  private:
   std::string error_;

@@ -1,0 +1,95 @@
+// See interface.h.
+#include "fabric/verbs/interface.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netpacket/packet.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace rdma_rpc::fabric::verbs {
+namespace {
+
+constexpr std::uint8_t kMapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+/// The hardware address of IP over InfiniBand: queue pair number and flags, then the GID.
+constexpr std::size_t kInfinibandBytes = 20, kInfinibandGid = 4;
+
+using Bytes = std::array<std::uint8_t, 16>;
+
+Bytes mapped(const in_addr& ipv4) {
+  Bytes bytes{};
+  std::memcpy(bytes.data(), kMapped, sizeof kMapped);
+  std::memcpy(bytes.data() + sizeof kMapped, &ipv4, sizeof ipv4);
+  return bytes;
+}
+
+std::optional<Bytes> parse(const std::string& text) {
+  in_addr ipv4{};
+  if (::inet_pton(AF_INET, text.c_str(), &ipv4) == 1) return mapped(ipv4);
+  Bytes bytes{};
+  // A link-local address may name its interface: fe80::1%eth0.
+  if (::inet_pton(AF_INET6, text.substr(0, text.find('%')).c_str(), bytes.data()) == 1) return bytes;
+  return std::nullopt;
+}
+
+std::optional<Bytes> bytes_of(const sockaddr* address) {
+  if (address == nullptr) return std::nullopt;
+  if (address->sa_family == AF_INET) return mapped(reinterpret_cast<const sockaddr_in*>(address)->sin_addr);
+  if (address->sa_family != AF_INET6) return std::nullopt;
+  Bytes bytes{};
+  std::memcpy(bytes.data(), &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr, bytes.size());
+  return bytes;
+}
+
+std::vector<std::uint8_t> hardware_of(const ifaddrs* list, const std::string& name) {
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (name != entry->ifa_name || entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_PACKET)
+      continue;
+    // sockaddr_ll has room for 8 bytes by its type, but for 20 as getifaddrs fills it in.
+    const auto* link = reinterpret_cast<const sockaddr_ll*>(entry->ifa_addr);
+    const auto* first = reinterpret_cast<const std::uint8_t*>(link) + offsetof(sockaddr_ll, sll_addr);
+    return {first, first + std::min<std::size_t>(link->sll_halen, kInfinibandBytes)};
+  }
+  return {};
+}
+
+}  // namespace
+
+int Interface::fits(const ibv_gid_entry& gid) const {
+  if (std::memcmp(gid.gid.raw, address.data(), address.size()) == 0) return 2;
+  if (gid.ndev_ifindex != 0) return gid.ndev_ifindex == index ? 1 : 0;
+  if (hardware.size() == kInfinibandBytes)
+    return std::memcmp(gid.gid.raw, hardware.data() + kInfinibandGid, sizeof gid.gid.raw) == 0 ? 1 : 0;
+  // The GID of an iWARP port is its hardware address, and zeros.
+  return !hardware.empty() && std::memcmp(gid.gid.raw, hardware.data(), hardware.size()) == 0 ? 1 : 0;
+}
+
+std::optional<Interface> interface_with(const std::string& address) {
+  const std::optional<Bytes> wanted = parse(address);
+  ifaddrs* list = nullptr;
+  if (!wanted || ::getifaddrs(&list) != 0) return std::nullopt;
+  std::optional<Interface> found;
+  for (const ifaddrs* entry = list; entry != nullptr && !found; entry = entry->ifa_next) {
+    if (bytes_of(entry->ifa_addr) != wanted) continue;
+    found = {::if_nametoindex(entry->ifa_name), *wanted, hardware_of(list, entry->ifa_name)};
+  }
+  ::freeifaddrs(list);
+  return found;
+}
+
+std::string gid_text(const std::uint8_t* gid) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (is_mapped_ipv4(gid)) {
+    ::inet_ntop(AF_INET, gid + sizeof kMapped, text, sizeof text);
+  } else {
+    ::inet_ntop(AF_INET6, gid, text, sizeof text);
+  }
+  return text;
+}
+
+bool is_mapped_ipv4(const std::uint8_t* gid) { return std::memcmp(gid, kMapped, sizeof kMapped) == 0; }
+
+}  // namespace rdma_rpc::fabric::verbs

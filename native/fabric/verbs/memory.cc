@@ -1,0 +1,74 @@
+// See memory.h.
+#include "fabric/verbs/memory.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "fabric/verbs/windows.h"
+
+namespace rdma_rpc::fabric::verbs {
+namespace {
+
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+void* map_pages(std::size_t bytes, int flags) {
+  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+  return data == MAP_FAILED ? nullptr : data;
+}
+
+}  // namespace
+
+std::unique_ptr<Memory> Memory::map(std::size_t bytes, DeviceCounters& counters) {
+  if (bytes == 0 || bytes > SIZE_MAX - kHugePage) return nullptr;
+  std::size_t mapped = bytes;
+  void* data = nullptr;
+  // Where the library still guards against fork() page by page it cannot register huge pages.
+  if (bytes >= kHugePage && ibv_is_fork_initialized() != IBV_FORK_ENABLED) {
+    mapped = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+    // Refused at once unless the administrator has set huge pages aside; the kernel reserves them here, so
+    // that a later touch cannot fail.
+    data = map_pages(mapped, MAP_HUGETLB);
+  }
+  if (data == nullptr) {
+    mapped = bytes;
+    data = map_pages(bytes, 0);
+    if (data != nullptr && bytes >= kHugePage) ::madvise(data, bytes, MADV_HUGEPAGE);
+  }
+  return data == nullptr ? nullptr : std::unique_ptr<Memory>(new Memory(data, bytes, mapped, counters));
+}
+
+Memory::Memory(void* data, std::size_t bytes, std::size_t mapped, DeviceCounters& counters)
+    : mapped_(mapped), counters_(counters) {
+  data_ = static_cast<std::byte*>(data);
+  size_ = bytes;
+  counters_.memory_bytes += bytes;
+}
+
+Memory::~Memory() {
+  counters_.memory_bytes -= size_;
+  ::munmap(data_, mapped_);
+}
+
+Region::Region(MrPtr mr, std::uint64_t addr, std::uint32_t access, WindowTable& windows,
+               DeviceCounters& counters)
+    : mr_(std::move(mr)), access_(access), windows_(windows), counters_(counters) {
+  addr_ = addr;
+  length_ = mr_->length;
+  lkey_ = mr_->lkey;
+  rkey_ = (access & (access_remote_read | access_remote_write)) != 0 ? mr_->rkey : 0;
+  ++counters_.memory_regions;
+}
+
+Region::~Region() {
+  // A device does not deregister what a window is bound to.
+  if (windows_bound > 0) windows_.free_those_on(*this);
+  --counters_.memory_regions;
+}
+
+std::string memlock_limit() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_MEMLOCK, &limit);
+  return limit.rlim_cur == RLIM_INFINITY ? "unlimited" : std::to_string(limit.rlim_cur) + " bytes";
+}
+
+}  // namespace rdma_rpc::fabric::verbs

@@ -1,0 +1,157 @@
+// See port.h.
+#include "fabric/verbs/port.h"
+
+#include <net/if.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+namespace rdma_rpc::fabric::verbs {
+namespace {
+
+/// More than any known device has.
+constexpr std::size_t kGidsMax = 1024;
+
+const char* type_text(std::uint32_t type) {
+  switch (type) {
+    case IBV_GID_TYPE_IB:
+      return "IB";
+    case IBV_GID_TYPE_ROCE_V1:
+      return "RoCE v1";
+    case IBV_GID_TYPE_ROCE_V2:
+      return "RoCE v2";
+    default:
+      return "unknown type";
+  }
+}
+
+const char* state_text(ibv_port_state state) {
+  switch (state) {
+    case IBV_PORT_DOWN:
+      return "DOWN";
+    case IBV_PORT_INIT:
+      return "INIT";
+    case IBV_PORT_ARMED:
+      return "ARMED";
+    case IBV_PORT_ACTIVE:
+      return "ACTIVE";
+    default:
+      return "unusable";
+  }
+}
+
+/// RoCE v2 on IPv4, on global IPv6, on link-local IPv6, RoCE v1; larger is better.
+int rank(const ibv_gid_entry& gid) {
+  if (gid.gid_type == IBV_GID_TYPE_IB) return 1;
+  if (gid.gid_type == IBV_GID_TYPE_ROCE_V1) return 2;
+  if (is_mapped_ipv4(gid.gid.raw)) return 5;
+  return gid.gid.raw[0] == 0xfe && gid.gid.raw[1] == 0x80 ? 3 : 4;
+}
+
+std::vector<ibv_gid_entry> gids_of(ibv_context* device, std::uint32_t port) {
+  std::vector<ibv_gid_entry> gids(kGidsMax);
+  const ssize_t count = ibv_query_gid_table(device, gids.data(), gids.size(), 0);
+  gids.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  std::erase_if(gids, [port](const ibv_gid_entry& gid) { return gid.port_num != port; });
+  return gids;
+}
+
+std::uint8_t ports_of(ibv_context* device) {
+  ibv_device_attr attr{};
+  return ibv_query_device(device, &attr) == 0 ? attr.phys_port_cnt : std::uint8_t{0};
+}
+
+struct BestGid {
+  const ibv_gid_entry* gid = nullptr;
+  int fit = 0;
+};
+
+BestGid choose_gid(std::span<const ibv_gid_entry> gids, const VerbsOptions& options,
+                   const std::optional<Interface>& interface) {
+  BestGid best;
+  for (const ibv_gid_entry& gid : gids) {
+    if (options.gid_index >= 0 && gid.gid_index != static_cast<std::uint32_t>(options.gid_index)) continue;
+    const int fit = interface ? interface->fits(gid) : 0;
+    if (best.gid == nullptr || fit > best.fit || (fit == best.fit && rank(gid) > rank(*best.gid)))
+      best = {&gid, fit};
+  }
+  return best;
+}
+
+std::string why_no_gid(const std::string& port, std::span<const ibv_gid_entry> gids, int wanted) {
+  if (gids.empty()) return port + " has no GID: give its network interface an IP address";
+  std::string text = port + " has no GID number " + std::to_string(wanted) + " (option gidIndex); it has";
+  for (const ibv_gid_entry& gid : gids) {
+    text += (&gid == gids.data() ? " " : ", ") + std::to_string(gid.gid_index) + " (" +
+            gid_text(gid.gid.raw) + ", " + type_text(gid.gid_type) + ")";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string choose_port(ibv_context* device, const VerbsOptions& options,
+                        const std::optional<Interface>& interface, Port* chosen) {
+  const std::string name = ibv_get_device_name(device->device);
+  const std::uint8_t ports = ports_of(device);
+  if (options.port > ports)
+    return name + " has no port " + std::to_string(options.port) + " (option port); it has 1 to " +
+           std::to_string(ports);
+  std::string why = name + " has no port";
+  int best = -1;
+  for (std::uint8_t number = 1; number <= ports; ++number) {
+    if (options.port != 0 && options.port != number) continue;
+    const std::string text = name + " port " + std::to_string(number);
+    ibv_port_attr attr{};
+    if (ibv_query_port(device, number, &attr) != 0) continue;
+    if (attr.state != IBV_PORT_ACTIVE) {
+      if (best < 0)
+        why =
+            text + " is " + state_text(attr.state) + ", not ACTIVE: is its link up (ip link), its cable in?";
+      continue;
+    }
+    const std::vector<ibv_gid_entry> gids = gids_of(device, number);
+    const BestGid found = choose_gid(gids, options, interface);
+    if (found.gid == nullptr) {
+      if (best < 0) why = why_no_gid(text, gids, options.gid_index);
+      continue;
+    }
+    if (found.fit <= best) continue;
+    best = found.fit;
+    why.clear();
+    *chosen = {};
+    chosen->number = number;
+    chosen->gid_index = static_cast<std::uint8_t>(found.gid->gid_index);
+    chosen->has_address = found.fit > 0;
+    chosen->max_msg_bytes = attr.max_msg_sz;
+    chosen->address.mtu = static_cast<std::uint8_t>(attr.active_mtu);
+    chosen->address.link_layer = attr.link_layer;
+    chosen->address.lid = attr.lid;
+    chosen->address.gid_type = static_cast<std::uint8_t>(found.gid->gid_type);
+    std::memcpy(chosen->address.gid.data(), found.gid->gid.raw, chosen->address.gid.size());
+  }
+  return why;
+}
+
+std::vector<VerbsPort> list_ports(ibv_context* device) {
+  std::vector<VerbsPort> ports;
+  for (std::uint8_t number = 1; number <= ports_of(device); ++number) {
+    ibv_port_attr attr{};
+    if (ibv_query_port(device, number, &attr) != 0) continue;
+    VerbsPort& port = ports.emplace_back();
+    port.number = number;
+    port.active_mtu = 128u << attr.active_mtu;
+    port.lid = attr.lid;
+    port.state = state_text(attr.state);
+    port.link_layer = attr.link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "InfiniBand";
+    for (const ibv_gid_entry& gid : gids_of(device, number)) {
+      char name[IF_NAMESIZE] = "";
+      if (gid.ndev_ifindex != 0) ::if_indextoname(gid.ndev_ifindex, name);
+      port.gids.push_back({gid.gid_index, gid_text(gid.gid.raw), type_text(gid.gid_type), name});
+    }
+  }
+  return ports;
+}
+
+}  // namespace rdma_rpc::fabric::verbs

@@ -1,0 +1,194 @@
+// Posting: what a queue pair hands to the device, many requests with one doorbell. See queue_pair.h. The hot
+// path: no allocation, no lock of ours, no system call but the driver's.
+#include <arpa/inet.h>
+
+#include <algorithm>
+
+#include "fabric/verbs/queue_pair.h"
+
+namespace rdma_rpc::fabric::verbs {
+namespace {
+
+std::uint64_t total(std::span<const Sge> sges) {
+  std::uint64_t bytes = 0;
+  for (const Sge& sge : sges) bytes += sge.length;
+  return bytes;
+}
+
+}  // namespace
+
+WcStatus QueuePair::check(const SendWr& wr, std::uint64_t bytes) const {
+  const Capabilities& can = device_.capabilities();
+  constexpr WcStatus good = WcStatus::success, bad = WcStatus::loc_qp_op_err;
+  switch (wr.opcode) {
+    case Opcode::send:
+    case Opcode::rdma_write:
+      break;
+    case Opcode::rdma_read:
+      return wr.inline_data || wr.sges.size() > can.max_sge_read ? bad : good;
+    case Opcode::send_with_inv:
+      if (!can.windows) return bad;
+      break;
+    case Opcode::rdma_write_with_imm:
+      if (!can.immediate) return bad;
+      break;
+    case Opcode::bind_mw:
+      return can.windows ? check_bind(wr.bind) : bad;
+    case Opcode::local_inv: {
+      // Soft-RoCE crashes when the window is not bound.
+      const Window* window = device_.windows().find(wr.invalidate_rkey);
+      return window != nullptr && window->queue_pair() == this ? good : bad;
+    }
+    default:
+      return bad;
+  }
+  if (wr.sges.size() > can.max_sge) return bad;
+  return wr.inline_data && bytes > can.max_inline ? bad : good;
+}
+
+WcStatus QueuePair::check_bind(const SendWr::Bind& bind) const {
+  constexpr WcStatus bad = WcStatus::mw_bind_err;
+  const auto* region = static_cast<const Region*>(bind.region);
+  const auto* window = static_cast<const Window*>(bind.window);
+  if (window == nullptr || region == nullptr || (region->access() & access_mw_bind) == 0) return bad;
+  if (window->queue_pair() != nullptr || window->get() == nullptr) return bad;
+  if ((bind.access & access_remote_write) != 0 && (region->access() & access_local_write) == 0) return bad;
+  // Drivers add address and length without a look at the carry.
+  if (bind.length > region->length() || bind.addr < region->addr()) return bad;
+  return bind.addr - region->addr() <= region->length() - bind.length ? WcStatus::success : bad;
+}
+
+void QueuePair::convert(const SendWr& from, ibv_send_wr& to, ibv_sge* sges) {
+  if (from.signaled) to.send_flags |= IBV_SEND_SIGNALED;
+  if (from.inline_data) to.send_flags |= IBV_SEND_INLINE;
+  if (from.fence) to.send_flags |= IBV_SEND_FENCE;
+  to.sg_list = sges;
+  for (const Sge& sge : from.sges) sges[to.num_sge++] = {sge.addr, sge.length, sge.lkey};
+  to.wr.rdma.remote_addr = from.remote_addr;
+  to.wr.rdma.rkey = from.rkey;
+  switch (from.opcode) {
+    case Opcode::rdma_write:
+      to.opcode = IBV_WR_RDMA_WRITE;
+      break;
+    case Opcode::rdma_write_with_imm:
+      to.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+      to.imm_data = htonl(from.imm);
+      break;
+    case Opcode::rdma_read:
+      to.opcode = IBV_WR_RDMA_READ;
+      break;
+    case Opcode::send_with_inv:
+      to.opcode = IBV_WR_SEND_WITH_INV;
+      to.invalidate_rkey = from.invalidate_rkey;
+      break;
+    case Opcode::local_inv:
+      to.opcode = IBV_WR_LOCAL_INV;
+      to.invalidate_rkey = from.invalidate_rkey;
+      device_.windows().find(from.invalidate_rkey)->unbind();
+      break;
+    case Opcode::bind_mw: {
+      auto* window = static_cast<Window*>(from.bind.window);
+      const auto* region = static_cast<const Region*>(from.bind.region);
+      to.opcode = IBV_WR_BIND_MW;
+      to.bind_mw.mw = window->get();
+      to.bind_mw.rkey = window->bind(*this, *region);
+      to.bind_mw.bind_info = {region->get(), from.bind.addr, from.bind.length, from.bind.access};
+      break;
+    }
+    default:
+      to.opcode = IBV_WR_SEND;
+  }
+}
+
+std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
+  std::size_t taken = 0;
+  if (state_ == QpState::init || state_ == QpState::rtr) return taken;
+  while (taken < requests.size() && sends_.room() > 0) {
+    if (state_ == QpState::err) {
+      sends_.push_failed({requests[taken].wr_id, 0, requests[taken].opcode, WcStatus::wr_flush_err});
+      ++taken;
+      continue;
+    }
+    const std::size_t count =
+        std::min({requests.size() - taken, std::size_t{sends_.room()}, std::size_t{kChain}});
+    taken += post_chain(requests.subspan(taken, count));
+  }
+  return taken;
+}
+
+std::size_t QueuePair::post_chain(std::span<const SendWr> requests) {
+  // A request that fails in its turn, by a key that no region has, and so ends the queue pair after all
+  // before it.
+  static constexpr ibv_sge kNowhere{0, 1, 0};
+  std::size_t count = 0;
+  for (const SendWr& wr : requests) {
+    // The library reads a window's old key while it posts: one bind of it at a time.
+    const auto* window = wr.opcode == Opcode::bind_mw ? static_cast<Window*>(wr.bind.window) : nullptr;
+    if (window != nullptr && window->get() != nullptr && window->in_chain()) break;
+    const std::uint64_t bytes = total(wr.sges);
+    const WcStatus status = check(wr, bytes);
+    ibv_sge* sges = &sges_[count * device_.capabilities().max_sge];
+    ibv_send_wr& to = send_chain_[count++];
+    to = {};
+    if (status == WcStatus::success) {
+      convert(wr, to, sges);
+    } else {
+      to.opcode = IBV_WR_SEND;
+      to.send_flags = IBV_SEND_SIGNALED;
+      sges[0] = kNowhere;
+      to.sg_list = sges;
+      to.num_sge = 1;
+    }
+    const std::uint32_t number =
+        sends_.push_device({wr.wr_id, static_cast<std::uint32_t>(bytes), wr.opcode, status});
+    to.wr_id = std::uint64_t{place_} << 32 | number;
+    to.next = &send_chain_[count];
+  }
+  send_chain_[count - 1].next = nullptr;
+  ibv_send_wr* bad = nullptr;
+  if (ibv_post_send(qp_.get(), send_chain_.data(), &bad) != 0 && bad != nullptr) {
+    const auto first = static_cast<std::uint32_t>(bad->wr_id);
+    sends_.at(first).status = WcStatus::general_err;
+    for (ibv_send_wr* wr = bad->next; wr != nullptr; wr = wr->next) {
+      sends_.at(static_cast<std::uint32_t>(wr->wr_id)).status = WcStatus::wr_flush_err;
+    }
+    sends_.take_back(first);
+    to_error();
+  }
+  for (const SendWr& wr : requests.first(count)) {
+    auto* window = wr.opcode == Opcode::bind_mw ? static_cast<Window*>(wr.bind.window) : nullptr;
+    if (window != nullptr && window->get() != nullptr) window->posted();
+  }
+  return count;
+}
+
+std::size_t QueuePair::post_recv(std::span<const RecvWr> requests) {
+  std::size_t taken = 0;
+  const std::size_t room = std::min(requests.size(), std::size_t{receives_.room()});
+  for (; taken < room && state_ == QpState::err; ++taken) {
+    receives_.push_failed({requests[taken].wr_id, 0, Opcode::recv, WcStatus::wr_flush_err});
+  }
+  while (taken < room) {
+    const std::size_t count = std::min(room - taken, std::size_t{kChain});
+    for (std::size_t i = 0; i < count; ++i) {
+      const RecvWr& wr = requests[taken + i];
+      sges_[i] = {wr.sge.addr, wr.sge.length, wr.sge.lkey};
+      const std::uint32_t number = receives_.push_device({wr.wr_id, 0, Opcode::recv, WcStatus::success});
+      recv_chain_[i] = {kReceive | std::uint64_t{place_} << 32 | number,
+                        i + 1 < count ? &recv_chain_[i + 1] : nullptr, &sges_[i], wr.sge.length > 0 ? 1 : 0};
+    }
+    ibv_recv_wr* bad = nullptr;
+    if (ibv_post_recv(qp_.get(), recv_chain_.data(), &bad) != 0 && bad != nullptr) {
+      for (ibv_recv_wr* wr = bad; wr != nullptr; wr = wr->next) {
+        receives_.at(static_cast<std::uint32_t>(wr->wr_id)).status = WcStatus::wr_flush_err;
+      }
+      receives_.take_back(static_cast<std::uint32_t>(bad->wr_id));
+      to_error();
+      return taken + count;
+    }
+    taken += count;
+  }
+  return taken;
+}
+
+}  // namespace rdma_rpc::fabric::verbs

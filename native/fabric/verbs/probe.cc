@@ -1,0 +1,86 @@
+// See probe.h.
+#include "fabric/verbs/probe.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "fabric/verbs/memory.h"
+
+namespace rdma_rpc::fabric::verbs {
+namespace {
+
+constexpr std::uint32_t kSgeMax = 16, kInlineMax = 512;
+constexpr int kReadsMax = 128;
+constexpr std::uint32_t kSoftRoceVendor = 0xffffff;
+
+std::uint32_t probe_inline(ibv_pd* pd, ibv_cq* cq, std::uint32_t sges) {
+  for (std::uint32_t bytes = kInlineMax; bytes > 0; bytes /= 2) {
+    ibv_qp_init_attr init = reliable(cq, 16, 16, sges, bytes);
+    if (const QpPtr qp(ibv_create_qp(pd, &init)); qp != nullptr)
+      return std::min(init.cap.max_inline_data, kInlineMax);
+  }
+  return 0;
+}
+
+bool probe_on_demand(ibv_context* context) {
+  ibv_device_attr_ex attr{};
+  constexpr std::uint32_t kNeeded =
+      IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
+  return ibv_query_device_ex(context, nullptr, &attr) == 0 &&
+         (attr.odp_caps.general_caps & IBV_ODP_SUPPORT) != 0 &&
+         (attr.odp_caps.per_transport_caps.rc_odp_caps & kNeeded) == kNeeded;
+}
+
+/// A driver that can take a dmabuf looks at the descriptor and finds it bad; one that cannot says so.
+bool probe_dmabuf(ibv_pd* pd) {
+  errno = 0;
+  const MrPtr mr(ibv_reg_dmabuf_mr(pd, 0, 4096, 0, -1, IBV_ACCESS_LOCAL_WRITE));
+  return mr == nullptr && errno == EBADF;
+}
+
+}  // namespace
+
+std::string probe(ibv_pd* pd, Probed* probed) {
+  ibv_context* context = pd->context;
+  const std::string name = ibv_get_device_name(context->device);
+  ibv_device_attr attr{};
+  if (ibv_query_device(context, &attr) != 0) return name + " does not say what it can do (ibv_query_device)";
+  const CqPtr cq(ibv_create_cq(context, 16, nullptr, nullptr, 0));
+  if (cq == nullptr)
+    return name + " gives no completion queue: locked memory is limited to " + memlock_limit() +
+           " (raise it with ulimit -l)";
+  if (context->device->transport_type == IBV_TRANSPORT_IWARP)
+    return name + " is an iWARP device, which only rdma_cm can connect";
+  Capabilities& can = probed->capabilities;
+  can.name = name;
+  can.max_sge = std::min(static_cast<std::uint32_t>(attr.max_sge), kSgeMax);
+  can.max_sge_read =
+      attr.max_sge_rd > 0 ? std::min(static_cast<std::uint32_t>(attr.max_sge_rd), can.max_sge) : can.max_sge;
+  can.max_qp_wr = static_cast<std::uint32_t>(attr.max_qp_wr);
+  can.max_rd_atomic = static_cast<std::uint32_t>(std::clamp(attr.max_qp_init_rd_atom, 1, kReadsMax));
+  can.max_inline = probe_inline(pd, cq.get(), can.max_sge);
+  can.immediate = true;
+  can.pins_memory = true;
+  can.exposes_any_memory = true;
+  can.windows = (attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) != 0 &&
+                MwPtr(ibv_alloc_mw(pd, IBV_MW_TYPE_2)) != nullptr;
+  can.on_demand = probe_on_demand(context);
+  can.dmabuf = probe_dmabuf(pd);
+  can.lax_windows = can.windows && attr.vendor_id == kSoftRoceVendor;
+  probed->quirks.kernel_flags = attr.vendor_id == kSoftRoceVendor;
+  probed->reads_served = static_cast<std::uint16_t>(std::clamp(attr.max_qp_rd_atom, 1, kReadsMax));
+  probed->cq_entries_max = static_cast<std::uint32_t>(attr.max_cqe);
+  return "";
+}
+
+ibv_qp_init_attr reliable(ibv_cq* cq, std::uint32_t sends, std::uint32_t receives, std::uint32_t sges,
+                          std::uint32_t inline_bytes) {
+  ibv_qp_init_attr init{};
+  init.send_cq = cq;
+  init.recv_cq = cq;
+  init.qp_type = IBV_QPT_RC;
+  init.cap = {sends, receives, sges, 1, inline_bytes};
+  return init;
+}
+
+}  // namespace rdma_rpc::fabric::verbs

@@ -1,0 +1,32 @@
+// What an opened device can do, found out by trying. Called when a device is opened or listed.
+#pragma once
+
+#include <string>
+
+#include "fabric/fabric.h"
+#include "fabric/verbs/objects.h"
+
+namespace rdma_rpc::fabric::verbs {
+
+/// What a driver gets wrong, so that the rest of this folder can put it right.
+struct Quirks {
+  /// A receive of a SEND_WITH_INV says so by the kernel's number for the flag, not by the library's
+  /// (soft-RoCE).
+  bool kernel_flags = false;
+};
+
+struct Probed {
+  Capabilities capabilities;
+  Quirks quirks;
+  std::uint16_t reads_served = 1;  ///< READs of a peer, per queue pair, at once
+  std::uint32_t cq_entries_max = 0;
+};
+
+/// Empty, or why the device cannot be used, beginning with its name.
+std::string probe(ibv_pd* pd, Probed* probed);
+
+/// A reliable connection with both queues on one completion queue.
+ibv_qp_init_attr reliable(ibv_cq* cq, std::uint32_t sends, std::uint32_t receives, std::uint32_t sges,
+                          std::uint32_t inline_bytes);
+
+}  // namespace rdma_rpc::fabric::verbs

@@ -1,0 +1,12 @@
+// How the device's completion statuses are named in fabric.h. Called for each completion, on the device's
+// thread.
+#pragma once
+
+#include "fabric/fabric.h"
+#include "fabric/verbs/objects.h"
+
+namespace rdma_rpc::fabric::verbs {
+
+WcStatus status_of(ibv_wc_status status, bool receive, Opcode opcode);
+
+}  // namespace rdma_rpc::fabric::verbs

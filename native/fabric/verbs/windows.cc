@@ -1,0 +1,75 @@
+// See windows.h.
+#include "fabric/verbs/windows.h"
+
+#include <vector>
+
+namespace rdma_rpc::fabric::verbs {
+namespace {
+
+constexpr int kVariantBits = 8;
+
+}  // namespace
+
+void WindowTable::add(Window& window) { windows_[window.rkey() >> kVariantBits] = &window; }
+
+void WindowTable::remove(const Window& window) { windows_.erase(window.rkey() >> kVariantBits); }
+
+Window* WindowTable::find(std::uint32_t key) const {
+  const auto found = windows_.find(key >> kVariantBits);
+  return found != windows_.end() && found->second->rkey() == key ? found->second : nullptr;
+}
+
+void WindowTable::free_those_on(const QueuePair& qp) {
+  std::vector<Window*> bound;
+  for (const auto& [index, window] : windows_) {
+    if (window->queue_pair() == &qp) bound.push_back(window);
+  }
+  for (Window* window : bound) window->replace();
+}
+
+void WindowTable::free_those_on(const Region& region) {
+  std::vector<Window*> bound;
+  for (const auto& [index, window] : windows_) {
+    if (window->region() == &region) bound.push_back(window);
+  }
+  for (Window* window : bound) window->replace();
+}
+
+Window::Window(MwPtr mw, WindowTable& table, DeviceCounters& counters)
+    : mw_(std::move(mw)), table_(table), counters_(counters) {
+  rkey_ = mw_->rkey;
+  table_.add(*this);
+  ++counters_.memory_windows;
+}
+
+Window::~Window() {
+  unbind();
+  if (mw_ != nullptr) table_.remove(*this);
+  --counters_.memory_windows;
+}
+
+std::uint32_t Window::bind(const QueuePair& qp, const Region& region) {
+  queue_pair_ = &qp;
+  region_ = &region;
+  ++region.windows_bound;
+  return rkey_ = ibv_inc_rkey(rkey_);
+}
+
+void Window::unbind() {
+  queue_pair_ = nullptr;
+  if (region_ != nullptr) --region_->windows_bound;
+  region_ = nullptr;
+}
+
+void Window::replace() {
+  unbind();
+  table_.remove(*this);
+  ibv_pd* pd = mw_->pd;
+  mw_.reset();
+  mw_.reset(ibv_alloc_mw(pd, IBV_MW_TYPE_2));
+  if (mw_ == nullptr) return;
+  rkey_ = mw_->rkey;
+  table_.add(*this);
+}
+
+}  // namespace rdma_rpc::fabric::verbs
