@@ -25,8 +25,9 @@ gtest_discover_tests(session_canary_test)
 
 # The fabric suite on RDMA devices. One test for CTest, since it can only run as a whole or not at all.
 set(fabric_test ${CMAKE_CURRENT_LIST_DIR}/fabric)
-file(GLOB suite_sources CONFIGURE_DEPENDS ${fabric_test}/*_suite.cc)
-add_executable(verbs_test ${suite_sources} ${fabric_test}/allocation_count.cc ${fabric_test}/verbs/verbs_suite_test.cc)
+file(GLOB suite_sources CONFIGURE_DEPENDS ${fabric_test}/*_suite.cc ${fabric_test}/verbs/*_test.cc)
+set(verbs ${CMAKE_SOURCE_DIR}/native/fabric/verbs)
+add_executable(verbs_test ${suite_sources} ${fabric_test}/allocation_count.cc ${verbs}/address.cc ${verbs}/ip_address.cc)
 target_link_libraries(verbs_test PRIVATE rdma_rpc_core GTest::gtest)
 target_include_directories(verbs_test PRIVATE ${CMAKE_CURRENT_LIST_DIR})
 target_compile_options(verbs_test PRIVATE -Wno-array-bounds -Wno-stringop-overflow)

@@ -4,12 +4,43 @@
 #include <bit>
 #include <cstring>
 
+#include "fabric/verbs/ip_address.h"
+
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
 static_assert(std::endian::native == std::endian::little);
 constexpr std::uint32_t kMagic = 0x42565252;  // "RRVB"
 constexpr std::uint32_t kNumberMax = 0xffffff;
+
+/// Hands each field to `each`, in the order in which they travel.
+template <typename A, typename Each>
+void fields(A& a, Each&& each) {
+  each(a.version), each(a.ways), each(a.active), each(a.mtu);
+  each(a.qp_num), each(a.reads);
+  each(a.ip_port), each(a.ip), each(a.token);
+  each(a.link_layer), each(a.gid_type), each(a.lid), each(a.psn), each(a.gid);
+}
+
+std::string ways_of(std::uint8_t ways) {
+  return (ways & way_cm) == 0         ? "over the sideband only"
+         : (ways & way_sideband) == 0 ? "by rdma_cm only"
+                                      : "by rdma_cm or over the sideband";
+}
+
+std::string check_cm(const Address& a, const Address& mine) {
+  if (mine.active == 0) return "";
+  const IpAddress listener{a.ip, a.ip_port, 0};
+  return listener.is_host() && a.ip_port != 0 ? "" : "the peer's rdma_cm address is none";
+}
+
+std::string check_sideband(const Address& a, const Address& mine) {
+  if (a.link_layer != mine.link_layer) return "the peer's port has another link layer";
+  if (a.gid_type != mine.gid_type) return "the peer's GID has another type (option gidIndex)";
+  if (a.qp_num == 0 || a.qp_num > kNumberMax || a.psn > kNumberMax)
+    return "the peer's queue pair number or PSN is none";
+  return "";
+}
 
 }  // namespace
 
@@ -20,12 +51,12 @@ std::vector<std::byte> encode(const Address& a) {
     std::memcpy(to, &value, sizeof value);
     to += sizeof value;
   };
-  put(kMagic), put(a.version), put(a.mtu), put(a.link_layer), put(a.gid_type);
-  put(a.qp_num), put(a.psn), put(a.lid), put(a.reads), put(a.gid);
+  put(kMagic);
+  fields(a, put);
   return bytes;
 }
 
-std::string decode(std::span<const std::byte> bytes, const Address& mine, Address* address) {
+std::string decode(std::span<const std::byte> bytes, const Address& mine, Address* address, Way* way) {
   if (bytes.size() != kAddressBytes) return "not the address of a verbs queue pair: wrong length";
   const std::byte* from = bytes.data();
   const auto get = [&from](auto& value) {
@@ -34,16 +65,22 @@ std::string decode(std::span<const std::byte> bytes, const Address& mine, Addres
   };
   Address& a = *address;
   std::uint32_t magic = 0;
-  get(magic), get(a.version), get(a.mtu), get(a.link_layer), get(a.gid_type);
-  get(a.qp_num), get(a.psn), get(a.lid), get(a.reads), get(a.gid);
+  get(magic);
+  fields(a, get);
   if (magic != kMagic) return "not the address of a verbs queue pair";
   if (a.version != mine.version) return "the peer's verbs address has another version";
-  if (a.mtu < 1 || a.mtu > 5) return "the peer's MTU is none";
-  if (a.link_layer != mine.link_layer) return "the peer's port has another link layer";
-  if (a.gid_type != mine.gid_type) return "the peer's GID has another type (option gidIndex)";
-  if (a.qp_num == 0 || a.qp_num > kNumberMax || a.psn > kNumberMax)
-    return "the peer's queue pair number or PSN is none";
-  return "";
+  if ((a.ways & ~(way_cm | way_sideband | way_iwarp)) != 0 || a.active > 1 || a.mtu < 1 || a.mtu > 5)
+    return "the peer's verbs address holds what no version of it may hold";
+  if (a.active == mine.active) return "both sides ask for the connection, or neither does";
+  if (((a.ways ^ mine.ways) & way_iwarp) != 0)
+    return std::string("this device speaks ") + ((mine.ways & way_iwarp) != 0
+                                                     ? "iWARP, the peer's does not"
+                                                     : "InfiniBand or RoCE, the peer's iWARP");
+  const int common = a.ways & mine.ways & (way_cm | way_sideband);
+  if (common == 0)
+    return "this side connects " + ways_of(mine.ways) + ", the peer " + ways_of(a.ways) + " (option connect)";
+  *way = (common & way_cm) != 0 ? way_cm : way_sideband;
+  return *way == way_cm ? check_cm(a, mine) : check_sideband(a, mine);
 }
 
 }  // namespace rdma_rpc::fabric::verbs

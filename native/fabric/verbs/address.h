@@ -11,21 +11,41 @@
 
 namespace rdma_rpc::fabric::verbs {
 
+/// How a queue pair can be connected (a set), and what kind of device it is on.
+enum Way : std::uint8_t {
+  way_cm = 1u << 0,        ///< by rdma_cm
+  way_sideband = 1u << 1,  ///< by what the two addresses say
+  way_iwarp = 1u << 2,     ///< the device is an iWARP one, which reaches its like only
+};
+
+/// Names one queue pair to rdma_cm's listener; nobody who has not seen the address can guess it.
+using Token = std::array<std::uint8_t, 16>;
+
 struct Address {
   std::uint8_t version = 1;
-  std::uint8_t mtu = 0;         ///< of the port, as enum ibv_mtu
+  std::uint8_t ways = 0;
+  std::uint8_t active = 0;  ///< 1: this side asks for the connection
+  std::uint8_t mtu = 0;     ///< of the port, as enum ibv_mtu
+  std::uint32_t qp_num = 0;
+  std::uint16_t reads = 0;  ///< READs of the peer that are served at once
+
+  // By rdma_cm.
+  std::uint16_t ip_port = 0;          ///< passive side: of the listener
+  std::array<std::uint8_t, 16> ip{};  ///< IPv6; IPv4 as ::ffff:a.b.c.d
+  Token token{};
+
+  // By the sideband.
   std::uint8_t link_layer = 0;  ///< as IBV_LINK_LAYER_*
   std::uint8_t gid_type = 0;    ///< as enum ibv_gid_type
-  std::uint32_t qp_num = 0;
-  std::uint32_t psn = 0;
   std::uint16_t lid = 0;
-  std::uint16_t reads = 0;  ///< READs of the peer that are served at once
+  std::uint32_t psn = 0;
   std::array<std::uint8_t, 16> gid{};
 };
-inline constexpr std::size_t kAddressBytes = 4 + 4 + 4 + 4 + 2 + 2 + 16;
+inline constexpr std::size_t kAddressBytes = 4 + 4 + 4 + 2 + 2 + 16 + 16 + 2 + 2 + 4 + 16;
 
 std::vector<std::byte> encode(const Address& address);
-/// Checks a peer's bytes. Empty when they are an address that `mine` can be connected to, otherwise why not.
-std::string decode(std::span<const std::byte> bytes, const Address& mine, Address* address);
+/// Checks a peer's bytes. Empty when they are an address that `mine` can be connected to, and by which way;
+/// otherwise why not.
+std::string decode(std::span<const std::byte> bytes, const Address& mine, Address* address, Way* way);
 
 }  // namespace rdma_rpc::fabric::verbs

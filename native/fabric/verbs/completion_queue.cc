@@ -40,7 +40,9 @@ CompletionQueue::~CompletionQueue() {
 
 bool CompletionQueue::open() {
   epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
-  for (const int fd : {channel_->fd, device_.context()->async_fd}) {
+  const int cm = device_.cm() == nullptr ? -1 : device_.cm()->fd();
+  for (const int fd : {channel_->fd, device_.context()->async_fd, cm}) {
+    if (fd < 0) continue;
     epoll_event watch{};
     watch.events = EPOLLIN;
     if (epoll_ < 0 || ::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &watch) != 0) return false;
@@ -107,6 +109,7 @@ bool CompletionQueue::translate(const ibv_wc& from, Wc& to) const {
 }
 
 std::size_t CompletionQueue::poll(std::span<Wc> out) {
+  if (device_.cm() != nullptr && device_.cm()->busy()) device_.read_async_events();
   std::size_t count = 0;
   if (stash_bank_ != nullptr && !out.empty()) {
     stash_bank_ = nullptr;

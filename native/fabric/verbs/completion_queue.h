@@ -29,6 +29,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
   void acknowledge() override;
   int fd() const override { return epoll_; }
 
+  const ChannelPtr& channel() const { return channel_; }
   /// A bank with so much room, or null.
   Bank* take_room(std::uint32_t entries);
   /// Of a queue pair that is gone.

@@ -46,7 +46,38 @@ std::unique_ptr<Device> Device::make(ContextPtr context, const VerbsOptions& opt
   device->probed_.capabilities.port = port.number;
   device->probed_.capabilities.max_msg_bytes = port.max_msg_bytes;
   device->port_.address.reads = device->probed_.reads_served;
-  return device;
+  *why = device->choose_ways();
+  return why->empty() ? std::move(device) : nullptr;
+}
+
+std::string Device::choose_ways() {
+  const bool iwarp = context_->device->transport_type == IBV_TRANSPORT_IWARP;
+  const VerbsConnect wish = options_.connect;
+  std::string why_no_cm = "option connect says sideband";
+  if (wish != VerbsConnect::sideband) cm_ = ConnectionManager::open(*this, &why_no_cm);
+  if (cm_ != nullptr) port_.address.ip = cm_->address().bytes;
+  const bool sideband = !iwarp && wish != VerbsConnect::cm;
+  port_.address.ways = static_cast<std::uint8_t>((cm_ != nullptr ? way_cm : 0) |
+                                                 (sideband ? way_sideband : 0) | (iwarp ? way_iwarp : 0));
+  if (cm_ != nullptr || sideband) return "";
+  return capabilities().name + " can be connected by rdma_cm only (" +
+         (iwarp ? "it is an iWARP device" : "option connect") + "): " + why_no_cm;
+}
+
+std::string Device::make_address(bool active, Address* address) {
+  *address = port_.address;
+  address->active = active ? 1 : 0;
+  if (cm_ != nullptr && !active) {
+    if (std::string why = cm_->listen(); !why.empty()) return why;
+    address->ip_port = cm_->address().port;
+  }
+  constexpr std::uint32_t kPsnMask = 0xffffff;
+  const auto token = static_cast<ssize_t>(address->token.size());
+  if (::getrandom(&address->psn, sizeof address->psn, 0) != static_cast<ssize_t>(sizeof address->psn) ||
+      ::getrandom(address->token.data(), address->token.size(), 0) != token)
+    return std::string("no random numbers: ") + std::strerror(errno);
+  address->psn &= kPsnMask;
+  return "";
 }
 
 std::unique_ptr<HostMemory> Device::alloc_memory(std::size_t bytes, std::string_view) {
@@ -113,16 +144,17 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
   }
   if (counters_.queue_pairs >= kPlacesMax)
     reason = "no more than " + std::to_string(kPlacesMax) + " queue pairs on one device";
+  Address address;
+  if (reason.empty()) reason = make_address(options.active, &address);
   CompletionQueue::Bank* bank =
       reason.empty() ? queue.take_room(options.send_wr_max + options.recv_wr_max) : nullptr;
   QpPtr qp;
-  std::uint32_t psn = 0;
   if (bank != nullptr) {
     ibv_qp_init_attr init =
         reliable(bank->cq.get(), options.send_wr_max, options.recv_wr_max, can.max_sge, can.max_inline);
     qp.reset(ibv_create_qp(pd_.get(), &init));
   }
-  if (qp == nullptr || ::getrandom(&psn, sizeof psn, 0) != static_cast<ssize_t>(sizeof psn)) {
+  if (qp == nullptr) {
     if (reason.empty())
       reason = "cannot make a " + std::string(bank == nullptr ? "completion queue" : "queue pair") + " on " +
                can.name + ": " + std::strerror(errno) + "; locked memory is limited to " + memlock_limit();
@@ -130,7 +162,7 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
     if (error != nullptr) *error = reason;
     return nullptr;
   }
-  return std::make_unique<QueuePair>(*this, queue, *bank, options, std::move(qp), psn & 0xffffff);
+  return std::make_unique<QueuePair>(*this, queue, *bank, options, std::move(qp), address);
 }
 
 std::uint32_t Device::enter(QueuePair& qp) {

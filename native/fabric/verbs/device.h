@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "fabric/verbs/connection_manager.h"
 #include "fabric/verbs/port.h"
 #include "fabric/verbs/probe.h"
 #include "fabric/verbs/windows.h"
@@ -38,6 +39,12 @@ class Device final : public fabric::Device {
   const Port& port() const { return port_; }
   const Quirks& quirks() const { return probed_.quirks; }
   ibv_context* context() const { return context_.get(); }
+  /// Null where rdma_cm is not used.
+  ConnectionManager* cm() const { return cm_.get(); }
+  /// A queue pair on this completion queue, with all that it needs.
+  QueueObjects with_its_needs(const ChannelPtr& channel, const CqPtr& cq, QpPtr qp) const {
+    return {context_, pd_, channel, cq, std::move(qp)};
+  }
   WindowTable& windows() { return windows_; }
   DeviceCounters& counts() { return counters_; }
   /// A queue pair's place: 16 bits of index, 15 of generation, so that completions of one that is gone are
@@ -52,6 +59,9 @@ class Device final : public fabric::Device {
 
  private:
   Device() = default;
+  std::string choose_ways();
+  /// The address of a new queue pair, which adds its number.
+  std::string make_address(bool active, Address* address);
   void handle(const ibv_async_event& event);
 
   VerbsOptions options_;
@@ -67,6 +77,7 @@ class Device final : public fabric::Device {
   };
   std::vector<Place> places_;
   bool gone_ = false;
+  std::unique_ptr<ConnectionManager> cm_;
 };
 
 }  // namespace rdma_rpc::fabric::verbs

@@ -8,6 +8,7 @@
 namespace rdma_rpc::fabric::verbs {
 
 void Device::read_async_events() {
+  if (cm_ != nullptr) cm_->progress();
   ibv_async_event event{};
   while (!gone_ && ibv_get_async_event(context_.get(), &event) == 0) {
     handle(event);
@@ -27,6 +28,11 @@ void Device::handle(const ibv_async_event& event) {
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
       fail_those([&](const QueuePair& qp) { return qp.is(event.element.qp); });
+      break;
+    case IBV_EVENT_COMM_EST:
+      for (const Place& place : places_) {
+        if (place.qp != nullptr && place.qp->is(event.element.qp)) place.qp->data_came();
+      }
       break;
     case IBV_EVENT_CQ_ERR:
       fail_those([&](const QueuePair& qp) { return qp.is_on(event.element.cq); });

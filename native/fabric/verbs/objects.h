@@ -1,9 +1,11 @@
 // Owners of the objects of libibverbs, one type each. Used by all files of this folder, on the device's
-// thread.
+// thread, but for those of a queue pair whose connection is given up before the kernel lets go of it (see
+// connect_thread.h): they share what they need.
 #pragma once
 
 #include <infiniband/verbs.h>
 
+#include <cstddef>
 #include <memory>
 
 namespace rdma_rpc::fabric::verbs {
@@ -15,11 +17,35 @@ struct Destroy {
 template <typename T, int (*destroy)(T*)>
 using Owned = std::unique_ptr<T, Destroy<T, destroy>>;
 
-using ContextPtr = Owned<ibv_context, ibv_close_device>;
-using PdPtr = Owned<ibv_pd, ibv_dealloc_pd>;
-using ChannelPtr = Owned<ibv_comp_channel, ibv_destroy_comp_channel>;
-using CqPtr = Owned<ibv_cq, ibv_destroy_cq>;
+template <typename T, int (*destroy)(T*)>
+class Shared : public std::shared_ptr<T> {
+ public:
+  Shared(std::nullptr_t = nullptr) {}
+  explicit Shared(T* object) { reset(object); }
+  void reset(T* object = nullptr) {
+    // A null pointer with a deleter would be handed to it.
+    std::shared_ptr<T>& self = *this;
+    if (object == nullptr) {
+      self.reset();
+    } else {
+      self.reset(object, Destroy<T, destroy>{});
+    }
+  }
+};
+
+using ContextPtr = Shared<ibv_context, ibv_close_device>;
+using PdPtr = Shared<ibv_pd, ibv_dealloc_pd>;
+using ChannelPtr = Shared<ibv_comp_channel, ibv_destroy_comp_channel>;
+using CqPtr = Shared<ibv_cq, ibv_destroy_cq>;
 using QpPtr = Owned<ibv_qp, ibv_destroy_qp>;
+/// A queue pair with what has to outlive it; members go in the order last to first.
+struct QueueObjects {
+  ContextPtr context;
+  PdPtr pd;
+  ChannelPtr channel;
+  CqPtr cq;
+  QpPtr qp;
+};
 using MrPtr = Owned<ibv_mr, ibv_dereg_mr>;
 // ibv_dealloc_mw is an inline function of the header: it has no address that is the same everywhere.
 struct DeallocMw {

@@ -6,12 +6,17 @@
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
+constexpr std::uint32_t kConnectTimeoutMaxMs = 600'000;
+
 std::string why_bad(const VerbsOptions& options) {
   if (options.ack_timeout < 1 || options.ack_timeout > 31)
     return "ackTimeout is " + std::to_string(options.ack_timeout) + ", not 1 to 31";
   if (options.retry_count > 7) return "retryCount is " + std::to_string(options.retry_count) + ", not 0 to 7";
   if (options.min_rnr_timer > 31)
     return "minRnrTimer is " + std::to_string(options.min_rnr_timer) + ", not 0 to 31";
+  if (options.connect_timeout_ms < 1 || options.connect_timeout_ms > kConnectTimeoutMaxMs)
+    return "connectTimeoutMs is " + std::to_string(options.connect_timeout_ms) + ", not 1 to " +
+           std::to_string(kConnectTimeoutMaxMs);
   if (options.gid_index > 255) return "gidIndex is " + std::to_string(options.gid_index) + ", not 0 to 255";
   return "";
 }
@@ -63,6 +68,7 @@ VerbsReport list_devices() {
   const DeviceList list;
   VerbsReport report;
   report.why_none = list.why_none();
+  report.why_no_cm = why_no_rdma_cm();
   report.memlock = memlock_limit();
   for (ibv_device* candidate : list.devices()) {
     VerbsDevice& entry = report.devices.emplace_back();

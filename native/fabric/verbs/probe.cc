@@ -49,8 +49,7 @@ std::string probe(ibv_pd* pd, Probed* probed) {
   if (cq == nullptr)
     return name + " gives no completion queue: locked memory is limited to " + memlock_limit() +
            " (raise it with ulimit -l)";
-  if (context->device->transport_type == IBV_TRANSPORT_IWARP)
-    return name + " is an iWARP device, which only rdma_cm can connect";
+  const bool iwarp = context->device->transport_type == IBV_TRANSPORT_IWARP;
   Capabilities& can = probed->capabilities;
   can.name = name;
   can.max_sge = std::min(static_cast<std::uint32_t>(attr.max_sge), kSgeMax);
@@ -59,7 +58,9 @@ std::string probe(ibv_pd* pd, Probed* probed) {
   can.max_qp_wr = static_cast<std::uint32_t>(attr.max_qp_wr);
   can.max_rd_atomic = static_cast<std::uint32_t>(std::clamp(attr.max_qp_init_rd_atom, 1, kReadsMax));
   can.max_inline = probe_inline(pd, cq.get(), can.max_sge);
-  can.immediate = true;
+  can.immediate = !iwarp;
+  can.read_sink_needs_remote_write = iwarp;
+  can.active_side_sends_first = iwarp;
   can.pins_memory = true;
   can.exposes_any_memory = true;
   can.windows = (attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) != 0 &&

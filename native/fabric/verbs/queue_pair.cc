@@ -13,29 +13,32 @@ constexpr std::uint32_t kRemoteRights = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMO
 }  // namespace
 
 QueuePair::QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Bank& bank,
-                     const QpOptions& options, QpPtr qp, std::uint32_t psn)
+                     const QpOptions& options, QpPtr qp, const Address& address)
     : device_(device),
       cq_(cq),
       bank_(bank),
       qp_(std::move(qp)),
-      address_(device.port().address),
+      address_(address),
       place_(device.enter(*this)),
       sends_(options.send_wr_max),
       receives_(options.recv_wr_max),
       sges_(std::size_t{kChain} * device.capabilities().max_sge) {
   qp_num_ = qp_->qp_num;
   address_.qp_num = qp_num_;
-  address_.psn = psn;
+  if (device.cm() != nullptr) connection_ = std::make_unique<Connection>(*device.cm(), *this);
   ++device_.counts().queue_pairs;
   if (!move_to_init()) to_error();
 }
 
 QueuePair::~QueuePair() {
+  if (connection_ != nullptr) to_error();
   device_.windows().free_those_on(*this);
   device_.leave(place_);
   cq_.forget(*this);
   cq_.give_back(bank_, sends_.capacity() + receives_.capacity());
   --device_.counts().queue_pairs;
+  if (connection_ != nullptr)
+    connection_->close(device_.with_its_needs(cq_.channel(), bank_.cq, std::move(qp_)));
 }
 
 bool QueuePair::move_to_init() {
@@ -60,14 +63,27 @@ std::vector<std::byte> QueuePair::local_address() const { return encode(address_
 std::string QueuePair::connect(std::span<const std::byte> remote_address) {
   if (state_ != QpState::init) return std::string("connect() in state ") + to_string(state_);
   Address peer;
-  std::string why = decode(remote_address, address_, &peer);
-  if (why.empty()) why = move_to_rts(peer);
-  if (why.empty()) {
-    state_ = QpState::rts;
-  } else {
-    to_error();
+  Way way{};
+  std::string why = decode(remote_address, address_, &peer, &way);
+  if (why.empty() && way == way_cm) {
+    state_ = QpState::rtr;
+    why = connection_->start(peer);
+  } else if (why.empty()) {
+    connection_.reset();
+    why = move_to_rts(peer);
+    if (why.empty()) state_ = QpState::rts;
   }
+  if (!why.empty()) to_error();
   return why;
+}
+
+void QueuePair::connect_failed(const std::string& why) {
+  connect_error_ = why;
+  to_error();
+}
+
+void QueuePair::data_came() {
+  if (connection_ != nullptr) connection_->data_came();
 }
 
 std::string QueuePair::move_to_rts(const Address& peer) {
@@ -111,6 +127,7 @@ void QueuePair::to_error() {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_ERR;
   ibv_modify_qp(qp_.get(), &attr, IBV_QP_STATE);
+  if (connection_ != nullptr) connection_->disconnect();
   cq_.has_failed(*this);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fabric/verbs/completion_queue.h"
+#include "fabric/verbs/connection.h"
 #include "fabric/verbs/work_queue.h"
 
 namespace rdma_rpc::fabric::verbs {
@@ -15,15 +16,23 @@ class QueuePair final : public fabric::QueuePair {
  public:
   /// Has taken room for both queues in `bank`.
   QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Bank& bank, const QpOptions& options,
-            QpPtr qp, std::uint32_t psn);
+            QpPtr qp, const Address& address);
   ~QueuePair() override;
 
   QpState state() const override;
   std::vector<std::byte> local_address() const override;
   std::string connect(std::span<const std::byte> remote_address) override;
+  std::string connect_error() const override { return connect_error_; }
   std::size_t post_send(std::span<const SendWr> requests) override;
   std::size_t post_recv(std::span<const RecvWr> requests) override;
   void to_error() override;
+
+  // For the connection, and for what the device tells about it.
+  ibv_qp* get() const { return qp_.get(); }
+  const Address& address() const { return address_; }
+  void connected() { state_ = QpState::rts; }
+  void connect_failed(const std::string& why);
+  void data_came();
 
   // For the completion queue and the device. A work request's id: bit 63 is set for a receive, then the queue
   // pair's place, then the number of its entry.
@@ -56,6 +65,8 @@ class QueuePair final : public fabric::QueuePair {
   CompletionQueue::Bank& bank_;
   QpPtr qp_;
   Address address_;
+  std::unique_ptr<Connection> connection_;  ///< null when connected over the sideband
+  std::string connect_error_;
   QpState state_ = QpState::init;
   std::uint32_t place_;
   WorkQueue sends_, receives_;

@@ -1,32 +1,22 @@
 // The fabric suite on real RDMA devices: those in RDMA_RPC_VERBS_DEVICES (two names with a comma), or the
-// first one with itself. A program of its own, which says "not run" and why where there is none.
+// first one with itself, once for each way in which they can be connected. A program of its own, which says
+// "not run" and why where there is none.
 #include <time.h>
 
 #include <cstdio>
-#include <cstdlib>
+#include <utility>
 
 #include "fabric/fabric_suite.h"
-#include "fabric/verbs_loader.h"
+#include "fabric/verbs/verbs_devices.h"
 
 namespace rdma_rpc::fabric::test {
 namespace {
 
-VerbsOptions options_of(std::size_t which) {
-  VerbsOptions options;
-  options.retry_count = 2;  // a peer that is gone shows after 0.2 s
-  const char* given = std::getenv("RDMA_RPC_VERBS_DEVICES");
-  const std::string names = given == nullptr ? "" : given;
-  const std::size_t comma = names.find(',');
-  options.device =
-      which == 0 || comma == std::string::npos ? names.substr(0, comma) : names.substr(comma + 1);
-  return options;
-}
-
 class VerbsFabric final : public FabricUnderTest {
  public:
-  VerbsFabric()
-      : client_(open_verbs_device(options_of(0), &error_)),
-        server_(open_verbs_device(options_of(1), &error_)) {}
+  explicit VerbsFabric(VerbsConnect connect)
+      : client_(open_verbs_device(test_options(0, connect), &error_)),
+        server_(open_verbs_device(test_options(1, connect), &error_)) {}
   Device& client() override { return *client_; }
   Device& server() override { return *server_; }
   // The kernel carries out the requests: it has to get the processor.
@@ -42,23 +32,30 @@ class VerbsFabric final : public FabricUnderTest {
   std::unique_ptr<Device> client_, server_;
 };
 
+/// The ways that both devices have. Called when the program starts, by each test.
+const std::vector<FabricFactory>& ways() {
+  static std::vector<FabricFactory> found;
+  static bool looked = false;
+  if (std::exchange(looked, true)) return found;
+  for (const auto& [name, connect] :
+       {std::pair{"cm", VerbsConnect::cm}, {"sideband", VerbsConnect::sideband}}) {
+    const std::string why = why_not_run(connect);
+    if (!why.empty()) std::printf("not run: %s: %s\n", name, why.c_str());
+    if (why.empty()) found.push_back({name, [connect] { return std::make_unique<VerbsFabric>(connect); }});
+  }
+  return found;
+}
+
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(Verbs, FabricSuite,
-                         ::testing::Values(FabricFactory{"devices",
-                                                         [] { return std::make_unique<VerbsFabric>(); }}),
-                         factory_name);
+INSTANTIATE_TEST_SUITE_P(Verbs, FabricSuite, ::testing::ValuesIn(ways()), factory_name);
 
 }  // namespace rdma_rpc::fabric::test
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
-  for (const std::size_t which : {std::size_t{0}, std::size_t{1}}) {
-    std::string error;
-    if (rdma_rpc::fabric::open_verbs_device(rdma_rpc::fabric::test::options_of(which), &error) == nullptr) {
-      std::printf("verbs_test: Skipped\nnot run: %s\n", error.c_str());
-      return 77;
-    }
-  }
-  return RUN_ALL_TESTS();
+  const std::string why = rdma_rpc::fabric::test::why_not_run(rdma_rpc::fabric::VerbsConnect::automatic);
+  if (why.empty()) return RUN_ALL_TESTS();
+  std::printf("verbs_test: Skipped\nnot run: %s\n", why.c_str());
+  return 77;
 }

@@ -1,0 +1,22 @@
+// Owners of the objects of librdmacm. Used by the files that connect queue pairs, on the device's thread; an
+// abandoned attempt's are destroyed on the thread of that attempt.
+#pragma once
+
+#include <rdma/rdma_cma.h>
+
+#include <memory>
+
+namespace rdma_rpc::fabric::verbs {
+
+struct DestroyEventChannel {
+  void operator()(rdma_event_channel* channel) const { rdma_destroy_event_channel(channel); }
+};
+using EventChannelPtr = std::unique_ptr<rdma_event_channel, DestroyEventChannel>;
+
+/// Destroying an id waits until its events have been acknowledged: never destroy one while handling its own.
+struct DestroyId {
+  void operator()(rdma_cm_id* id) const { rdma_destroy_id(id); }
+};
+using IdPtr = std::unique_ptr<rdma_cm_id, DestroyId>;
+
+}  // namespace rdma_rpc::fabric::verbs

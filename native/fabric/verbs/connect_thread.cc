@@ -1,0 +1,99 @@
+// See connect_thread.h.
+#include "fabric/verbs/connect_thread.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace rdma_rpc::fabric::verbs {
+namespace {
+
+constexpr std::size_t kStackBytes = 256 * 1024;
+
+}  // namespace
+
+WakeUp::WakeUp() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+WakeUp::~WakeUp() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void WakeUp::ring() const {
+  const std::uint64_t one = 1;
+  while (::write(fd_, &one, sizeof one) < 0 && errno == EINTR) {
+  }
+}
+
+void WakeUp::quiet() const {
+  std::uint64_t count = 0;
+  while (::read(fd_, &count, sizeof count) < 0 && errno == EINTR) {
+  }
+}
+
+std::shared_ptr<ConnectThread> ConnectThread::start(rdma_cm_id* id, const rdma_conn_param& parameters,
+                                                    std::shared_ptr<WakeUp> wake_up) {
+  struct Task {
+    std::shared_ptr<ConnectThread> self;
+    rdma_cm_id* id;
+  };
+  auto attempt = std::make_shared<ConnectThread>();
+  attempt->wake_up_ = std::move(wake_up);
+  attempt->parameters_ = parameters;
+  const std::size_t bytes = std::min<std::size_t>(parameters.private_data_len, attempt->private_data_.size());
+  std::memcpy(attempt->private_data_.data(), parameters.private_data, bytes);
+  attempt->parameters_.private_data = attempt->private_data_.data();
+
+  auto task = std::make_unique<Task>(Task{attempt, id});
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  ::pthread_attr_setstacksize(&attributes, kStackBytes);
+  pthread_t thread;
+  const int error = ::pthread_create(
+      &thread, &attributes,
+      [](void* argument) -> void* {
+        const std::unique_ptr<Task> mine(static_cast<Task*>(argument));
+        mine->self->run(mine->id);
+        return nullptr;
+      },
+      task.get());
+  ::pthread_attr_destroy(&attributes);
+  if (error != 0) return nullptr;
+  static_cast<void>(task.release());
+  return attempt;
+}
+
+void ConnectThread::run(rdma_cm_id* id) {
+  sigset_t all;  // the process's signals are for its own threads
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
+  const int error = rdma_connect(id, &parameters_) == 0 ? 0 : errno;
+  Remains remains;
+  std::unique_lock lock(mutex_);
+  result_ = error;
+  wake_up_->ring();
+  over_changed_.wait(lock, [this] { return over_; });
+  remains = std::move(remains_);
+}
+
+std::optional<int> ConnectThread::result() {
+  const std::lock_guard lock(mutex_);
+  return result_;
+}
+
+void ConnectThread::release() { abandon({}); }
+
+void ConnectThread::abandon(Remains remains) {
+  const std::lock_guard lock(mutex_);
+  remains_ = std::move(remains);
+  over_ = true;
+  over_changed_.notify_one();
+}
+
+}  // namespace rdma_rpc::fabric::verbs

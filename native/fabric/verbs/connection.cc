@@ -1,0 +1,290 @@
+// See connection.h.
+#include "fabric/verbs/connection.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "fabric/verbs/device.h"
+#include "fabric/verbs/queue_pair.h"
+
+namespace rdma_rpc::fabric::verbs {
+namespace {
+
+/// IB_CM_REJ_INVALID_SERVICE_ID and IB_CM_REJ_CONSUMER_DEFINED of the kernel: no listener; rdma_reject().
+constexpr int kNobodyListens = 8, kRejected = 28;
+
+/// In the same time wherever they differ.
+bool equal(const Token& a, const Token& b) {
+  std::uint8_t differ = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) differ = static_cast<std::uint8_t>(differ | (a[i] ^ b[i]));
+  return differ == 0;
+}
+
+bool is_iwarp(const Address& address) { return (address.ways & way_iwarp) != 0; }
+
+}  // namespace
+
+Connection::Connection(ConnectionManager& manager, QueuePair& qp) : manager_(manager), qp_(qp) {
+  manager_.enter(*this);
+}
+
+Connection::~Connection() { manager_.leave(*this); }
+
+std::string Connection::start(const Address& peer) {
+  peer_ = peer;
+  limit_ = ConnectionManager::Clock::now() +
+           std::chrono::milliseconds(manager_.device().options().connect_timeout_ms);
+  manager_.limit(*this, limit_);
+  std::string why;
+  if (qp_.address().active != 0) {
+    why = resolve();
+  } else {
+    phase_ = Phase::waiting;
+    // The request was here first: of the peer, or of somebody who has seen our address.
+    if (id_ != nullptr && equal(asked_by_, peer_.token)) {
+      why = accept();
+    } else {
+      id_.reset();
+    }
+  }
+  if (!why.empty()) {
+    end(Phase::down);
+    id_.reset();
+  }
+  return why;
+}
+
+std::string Connection::resolve() {
+  phase_ = Phase::resolving;
+  id_ = manager_.create_id(this);
+  // From our own address: two devices of one host would otherwise not use the wire between them.
+  const IpAddress& own = manager_.address();
+  sockaddr_storage from = to_sockaddr({own.bytes, 0, own.scope});
+  sockaddr_storage to = to_sockaddr({peer_.ip, peer_.ip_port, own.scope});
+  if (id_ == nullptr || rdma_resolve_addr(id_.get(), reinterpret_cast<sockaddr*>(&from),
+                                          reinterpret_cast<sockaddr*>(&to), time_left_ms()) != 0)
+    return peer_name() + " cannot be reached: " + std::strerror(errno);
+  return "";
+}
+
+rdma_conn_param Connection::parameters() const {
+  const Device& device = manager_.device();
+  rdma_conn_param parameters{};
+  parameters.responder_resources = static_cast<std::uint8_t>(device.port().address.reads);
+  parameters.initiator_depth = static_cast<std::uint8_t>(
+      std::clamp<std::uint32_t>(peer_.reads, 1, device.capabilities().max_rd_atomic));
+  parameters.retry_count = device.options().retry_count;
+  parameters.qp_num = qp_.qp_num();
+  return parameters;
+}
+
+std::string Connection::connect() {
+  phase_ = Phase::connecting;
+  greeting_.passive = peer_.token;
+  greeting_.active = qp_.address().token;
+  rdma_conn_param with = parameters();
+  with.private_data = &greeting_;
+  with.private_data_len = sizeof greeting_;
+  if (is_iwarp(peer_)) {
+    thread_ = ConnectThread::start(id_.get(), with, manager_.wake_up());
+    return thread_ == nullptr ? "no thread to connect on: " + std::string(std::strerror(EAGAIN)) : "";
+  }
+  return rdma_connect(id_.get(), &with) == 0 ? "" : refused(errno);
+}
+
+std::string Connection::accept() {
+  phase_ = Phase::accepting;
+  if (!is_iwarp(peer_)) {
+    std::string why = move_to(IBV_QPS_INIT);
+    if (why.empty()) why = move_to_rts();
+    if (!why.empty()) {
+      rdma_reject(id_.get(), nullptr, 0);
+      return why;
+    }
+  }
+  rdma_conn_param with = parameters();
+  return rdma_accept(id_.get(), &with) == 0
+             ? ""
+             : std::string("the peer's request cannot be accepted: ") + std::strerror(errno);
+}
+
+std::string Connection::move_to_rts() {
+  std::string why = move_to(IBV_QPS_RTR);
+  return why.empty() ? move_to(IBV_QPS_RTS) : why;
+}
+
+std::string Connection::move_to(ibv_qp_state state) {
+  const Device& device = manager_.device();
+  ibv_qp_attr attr{};
+  attr.qp_state = state;
+  int mask = 0;
+  if (rdma_init_qp_attr(id_.get(), &attr, &mask) != 0)
+    return std::string("rdma_cm does not know how to connect the queue pair: ") + std::strerror(errno);
+  // The path and the first packet numbers are rdma_cm's. The rest is ours: its limits are other ones, and the
+  // time that it asks of a SEND without a receive is 655 ms.
+  if (state == IBV_QPS_RTR && attr.dest_qp_num != peer_.qp_num)
+    return "the queue pair that rdma_cm found is not the one of the handshake";
+  attr.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+  const auto mtu = static_cast<ibv_mtu>(std::min(device.port().address.mtu, peer_.mtu));
+  attr.path_mtu = std::min(attr.path_mtu, mtu);
+  attr.max_dest_rd_atomic = parameters().responder_resources;
+  attr.min_rnr_timer = device.options().min_rnr_timer;
+  attr.timeout = device.options().ack_timeout;
+  attr.retry_cnt = device.options().retry_count;
+  attr.rnr_retry = 0;
+  attr.max_rd_atomic = parameters().initiator_depth;
+  const int error = ibv_modify_qp(qp_.get(), &attr, mask);
+  return error == 0 ? ""
+                    : "the queue pair cannot be connected to " + peer_name() + ": " + std::strerror(error);
+}
+
+void Connection::handle(rdma_cm_event_type event, int status) {
+  if (phase_ == Phase::down) return;
+  std::string why;
+  switch (event) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+      if (!manager_.is_mine(*id_)) {
+        why = peer_name() + " is not reached by way of " + manager_.device().capabilities().name;
+      } else if (rdma_resolve_route(id_.get(), time_left_ms()) != 0) {
+        why = "no route to " + peer_name() + ": " + std::strerror(errno);
+      }
+      break;
+    case RDMA_CM_EVENT_ROUTE_RESOLVED:
+      why = connect();
+      break;
+    case RDMA_CM_EVENT_CONNECT_RESPONSE:
+      why = move_to_rts();
+      if (why.empty() && rdma_establish(id_.get()) != 0) why = refused(errno);
+      if (why.empty()) up();
+      break;
+    case RDMA_CM_EVENT_ESTABLISHED:
+      answered_ = true;
+      // The id is the thread's until its call returns.
+      if (phase_ == Phase::accepting ||
+          (phase_ == Phase::connecting && (thread_ == nullptr || thread_->result())))
+        up();
+      break;
+    case RDMA_CM_EVENT_REJECTED:
+      why = refused(status);
+      break;
+    case RDMA_CM_EVENT_ADDR_ERROR:
+    case RDMA_CM_EVENT_ROUTE_ERROR:
+    case RDMA_CM_EVENT_CONNECT_ERROR:
+    case RDMA_CM_EVENT_UNREACHABLE:
+      why = peer_name() + " cannot be reached: " + std::strerror(std::abs(status));
+      break;
+    case RDMA_CM_EVENT_DISCONNECTED:
+      why = "the peer has closed the connection";
+      break;
+    case RDMA_CM_EVENT_DEVICE_REMOVAL:
+      why = manager_.device().capabilities().name + " was removed";
+      break;
+    default:
+      break;
+  }
+  if (!why.empty()) fail(why);
+}
+
+std::string Connection::refused(int status) const {
+  if (status == kRejected || status == ECONNRESET || status == -ECONNRESET)
+    return peer_name() + " has no queue pair that waits for this one";
+  if (status == kNobodyListens || status == ECONNREFUSED || status == -ECONNREFUSED)
+    return "nobody listens at " + peer_name();
+  return peer_name() + " refuses the connection: " +
+         (status < 0 || is_iwarp(peer_) ? std::strerror(std::abs(status))
+                                        : "reason " + std::to_string(status));
+}
+
+bool Connection::offer(const Greeting& greeting, IdPtr& id) {
+  if (qp_.address().active != 0 || !equal(greeting.passive, qp_.address().token)) return false;
+  if (id_ != nullptr || (phase_ != Phase::idle && phase_ != Phase::waiting)) return false;
+  if (phase_ == Phase::waiting && !equal(greeting.active, peer_.token)) return false;
+  asked_by_ = greeting.active;
+  id_ = std::move(id);
+  id_->context = this;
+  if (phase_ == Phase::waiting) {
+    const std::string why = accept();
+    if (!why.empty()) fail(why);
+  }
+  return true;
+}
+
+void Connection::connect_returned() {
+  if (thread_ == nullptr || phase_ != Phase::connecting) return;
+  const std::optional<int> result = thread_->result();
+  if (!result) return;
+  if (*result == 0) {
+    if (answered_) up();
+    return;
+  }
+  if (*result != EADDRINUSE && *result != EADDRNOTAVAIL) return fail(refused(*result));
+  // rdma_cm has picked a local port that a TCP socket has: again, with another one.
+  abandon({});
+  const std::string why = resolve();
+  if (!why.empty()) fail(why);
+}
+
+void Connection::data_came() {
+  if (phase_ == Phase::accepting) rdma_notify(id_.get(), IBV_EVENT_COMM_EST);
+}
+
+void Connection::expire() {
+  fail((qp_.address().active == 0 ? "the peer did not ask for the connection"
+                                  : "no answer from " + peer_name()) +
+       " within " + std::to_string(manager_.device().options().connect_timeout_ms) + " ms");
+}
+
+void Connection::up() {
+  if (thread_ != nullptr) thread_->release();
+  thread_.reset();
+  end(Phase::up);
+  qp_.connected();
+}
+
+void Connection::fail(const std::string& why) {
+  // A request that came before start() and is gone again leaves no trace.
+  if (phase_ == Phase::idle) return id_.reset();
+  if (phase_ == Phase::up) return qp_.to_error();
+  end(Phase::down);
+  // On iWARP the kernel may hold on to it: see close().
+  if (thread_ == nullptr) id_.reset();
+  qp_.connect_failed(why);
+}
+
+void Connection::end(Phase phase) {
+  phase_ = phase;
+  manager_.forget_limit(*this);
+}
+
+void Connection::disconnect() {
+  if (phase_ == Phase::up || phase_ == Phase::accepting) {
+    rdma_disconnect(id_.get());
+  } else if (phase_ != Phase::down && thread_ == nullptr) {
+    id_.reset();  // lest the peer comes up alone
+  }
+  end(Phase::down);
+}
+
+void Connection::close(QueueObjects queue) {
+  disconnect();
+  if (thread_ != nullptr) return abandon(std::move(queue));
+  queue.qp.reset();
+  id_.reset();
+}
+
+void Connection::abandon(QueueObjects queue) {
+  id_->context = nullptr;
+  thread_->abandon({manager_.channel(), std::move(queue), std::move(id_)});
+  thread_.reset();
+}
+
+std::string Connection::peer_name() const { return to_string(IpAddress{peer_.ip, peer_.ip_port, 0}); }
+
+int Connection::time_left_ms() const {
+  const auto left = limit_ - ConnectionManager::Clock::now();
+  return static_cast<int>(
+      std::max<std::int64_t>(1, std::chrono::duration_cast<std::chrono::milliseconds>(left).count()));
+}
+
+}  // namespace rdma_rpc::fabric::verbs

@@ -1,0 +1,202 @@
+// See connection_manager.h.
+#include "fabric/verbs/connection_manager.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "fabric/verbs/connection.h"
+#include "fabric/verbs/device.h"
+
+namespace rdma_rpc::fabric::verbs {
+namespace {
+
+constexpr char kFile[] = "/dev/infiniband/rdma_cm";
+constexpr int kBacklog = 512;
+/// The kernel picks a port that rdma_cm has free; on iWARP it must be free of TCP sockets too.
+constexpr int kPortsTried = 16;
+
+}  // namespace
+
+std::string why_no_rdma_cm() {
+  // Asked of the file first: the library writes to stderr where it is missing.
+  if (::access(kFile, R_OK | W_OK) == 0) return "";
+  const int error = errno;
+  return std::string("rdma_cm is off: ") + kFile + ": " + std::strerror(error) +
+         (error == EACCES ? " (it needs the rights that uverbs* beside it has)"
+                          : " (modprobe rdma_ucm, after ib_uverbs)");
+}
+
+std::unique_ptr<ConnectionManager> ConnectionManager::open(const Device& device, std::string* why) {
+  *why = why_no_rdma_cm();
+  if (!why->empty()) return nullptr;
+  std::unique_ptr<ConnectionManager> manager(new ConnectionManager(device));
+  if (!manager->open_descriptors()) {
+    *why = std::string("rdma_cm is off: ") + std::strerror(errno);
+    return nullptr;
+  }
+  if (!manager->find_address()) {
+    *why = "rdma_cm is off: the network interface of " + device.capabilities().name +
+           " has no IP address (ip address add)";
+    return nullptr;
+  }
+  return manager;
+}
+
+bool ConnectionManager::open_descriptors() {
+  channel_ = EventChannelPtr(rdma_create_event_channel());
+  if (channel_ == nullptr || ::fcntl(channel_->fd, F_SETFL, O_NONBLOCK) != 0) return false;
+  wake_up_ = std::make_shared<WakeUp>();
+  timer_ = ::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+  epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
+  const auto watch = [this](int fd) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.fd = fd;
+    return fd >= 0 && ::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) == 0;
+  };
+  return watch(channel_->fd) && watch(wake_up_->fd()) && watch(timer_);
+}
+
+ConnectionManager::~ConnectionManager() {
+  if (timer_ >= 0) ::close(timer_);
+  if (epoll_ >= 0) ::close(epoll_);
+}
+
+IdPtr ConnectionManager::create_id(void* context) const {
+  rdma_cm_id* id = nullptr;
+  return IdPtr(rdma_create_id(channel_.get(), &id, context, RDMA_PS_TCP) == 0 ? id : nullptr);
+}
+
+bool ConnectionManager::is_mine(const rdma_cm_id& id) const {
+  return id.verbs != nullptr && device_.capabilities().name == ibv_get_device_name(id.verbs->device) &&
+         id.port_num == device_.port().number;
+}
+
+bool ConnectionManager::find_address() {
+  // A device does not say which addresses lead to it (an iWARP one's GID is not one of them): try.
+  std::vector<IpAddress> candidates = host_addresses();
+  const std::optional<Interface> wanted = interface_with(device_.options().address);
+  const auto rank = [&](const IpAddress& ip) {
+    if (wanted && ip.bytes == wanted->address) return 0;
+    return ip.bytes == device_.port().address.gid ? 1 : ip.is_ipv4() ? 2 : 3;
+  };
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&](const IpAddress& a, const IpAddress& b) { return rank(a) < rank(b); });
+  for (const IpAddress& candidate : candidates) {
+    const IdPtr id = create_id(nullptr);
+    sockaddr_storage at = to_sockaddr(candidate);
+    if (id == nullptr || rdma_bind_addr(id.get(), reinterpret_cast<sockaddr*>(&at)) != 0) continue;
+    if (!is_mine(*id)) continue;
+    address_ = candidate;
+    return true;
+  }
+  return false;
+}
+
+std::string ConnectionManager::listen() {
+  if (listener_ != nullptr) return "";
+  sockaddr_storage at = to_sockaddr({address_.bytes, 0, address_.scope});
+  int error = EADDRINUSE;
+  for (int i = 0; i < kPortsTried && error == EADDRINUSE; ++i) {
+    IdPtr id = create_id(nullptr);
+    if (id != nullptr && rdma_bind_addr(id.get(), reinterpret_cast<sockaddr*>(&at)) == 0 &&
+        rdma_listen(id.get(), kBacklog) == 0) {
+      address_.port = ntohs(rdma_get_src_port(id.get()));
+      listener_ = std::move(id);
+      return "";
+    }
+    error = errno;
+  }
+  return "rdma_cm cannot listen on " + to_string(address_) + ": " + std::strerror(error);
+}
+
+void ConnectionManager::leave(Connection& connection) {
+  forget_limit(connection);
+  std::erase(connections_, &connection);
+}
+
+void ConnectionManager::limit(Connection& connection, Clock::time_point time) {
+  limits_.push_back({&connection, time});
+  set_timer();
+}
+
+void ConnectionManager::forget_limit(Connection& connection) {
+  std::erase_if(limits_, [&](const Limit& each) { return each.connection == &connection; });
+}
+
+void ConnectionManager::set_timer() const {
+  itimerspec when{};
+  if (!limits_.empty()) {
+    const auto first = std::min_element(limits_.begin(), limits_.end(),
+                                        [](const Limit& a, const Limit& b) { return a.time < b.time; });
+    const auto since = first->time.time_since_epoch();
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
+    when.it_value = {seconds.count(), std::chrono::nanoseconds(since - seconds).count()};
+  }
+  ::timerfd_settime(timer_, TFD_TIMER_ABSTIME, &when, nullptr);
+}
+
+void ConnectionManager::progress() {
+  epoll_event ready[3];
+  const int count = ::epoll_wait(epoll_, ready, 3, 0);
+  for (int i = 0; i < count; ++i) {
+    const int fd = ready[i].data.fd;
+    if (fd == channel_->fd) {
+      take_events();
+    } else if (fd == timer_) {
+      take_expired();
+    } else {
+      wake_up_->quiet();
+      for (Connection* connection : connections_) connection->connect_returned();
+    }
+  }
+}
+
+void ConnectionManager::take_events() {
+  rdma_cm_event* event = nullptr;
+  while (rdma_get_cm_event(channel_.get(), &event) == 0) {
+    if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+      take_request(*event);
+      continue;
+    }
+    auto* connection = static_cast<Connection*>(event->id->context);
+    const bool of_listener = event->id == listener_.get();
+    const rdma_cm_event_type type = event->event;
+    const int status = event->status;
+    rdma_ack_cm_event(event);  // before what follows, which may destroy the id
+    if (connection != nullptr) connection->handle(type, status);
+    if (of_listener) listener_.reset();  // the device is gone
+  }
+}
+
+void ConnectionManager::take_request(rdma_cm_event& event) {
+  IdPtr id(event.id);
+  Greeting greeting{.magic = 0};
+  if (event.param.conn.private_data != nullptr && event.param.conn.private_data_len >= sizeof greeting)
+    std::memcpy(&greeting, event.param.conn.private_data, sizeof greeting);
+  rdma_ack_cm_event(&event);
+  if (greeting.magic == Greeting::kMagic) {
+    for (Connection* connection : connections_) {
+      if (connection->offer(greeting, id)) return;
+    }
+  }
+  rdma_reject(id.get(), nullptr, 0);
+}
+
+void ConnectionManager::take_expired() {
+  const auto now = Clock::now();
+  std::vector<Connection*> expired;
+  for (const Limit& each : limits_) {
+    if (each.time <= now) expired.push_back(each.connection);
+  }
+  for (Connection* connection : expired) connection->expire();
+  set_timer();  // and so no longer readable
+}
+
+}  // namespace rdma_rpc::fabric::verbs

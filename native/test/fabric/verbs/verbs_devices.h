@@ -1,0 +1,34 @@
+// The devices that tests of real RDMA run on: those in RDMA_RPC_VERBS_DEVICES (two names with a comma), or
+// the first one with itself.
+#pragma once
+
+#include <cstdlib>
+#include <string>
+
+#include "fabric/verbs_loader.h"
+
+namespace rdma_rpc::fabric::test {
+
+/// Of the client (0) or server (1).
+inline VerbsOptions test_options(std::size_t which, VerbsConnect connect) {
+  VerbsOptions options;
+  options.connect = connect;
+  options.retry_count = 2;  // a peer that is gone shows after 0.2 s
+  const char* given = std::getenv("RDMA_RPC_VERBS_DEVICES");
+  const std::string names = given == nullptr ? "" : given;
+  const std::size_t comma = names.find(',');
+  options.device =
+      which == 0 || comma == std::string::npos ? names.substr(0, comma) : names.substr(comma + 1);
+  return options;
+}
+
+/// Empty when both devices can be connected in this way.
+inline std::string why_not_run(VerbsConnect connect) {
+  std::string error;
+  for (const std::size_t which : {std::size_t{0}, std::size_t{1}}) {
+    if (open_verbs_device(test_options(which, connect), &error) == nullptr) return error;
+  }
+  return "";
+}
+
+}  // namespace rdma_rpc::fabric::test
