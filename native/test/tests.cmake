@@ -17,7 +17,7 @@ endforeach()
 # The session with a bug planted in it: its test passes when the oracle of the session tests finds the bug.
 set(session_test ${CMAKE_CURRENT_LIST_DIR}/session)
 add_executable(session_canary_test ${session_test}/canary/canary_test.cc ${session_test}/ledger.cc ${session_test}/side.cc
-                                   ${session_test}/pair.cc ${CMAKE_SOURCE_DIR}/native/session/revocation.cc)
+                                   ${session_test}/audit.cc ${session_test}/pair.cc ${CMAKE_SOURCE_DIR}/native/session/revocation.cc)
 target_link_libraries(session_canary_test PRIVATE rdma_rpc_core GTest::gtest GTest::gtest_main)
 target_include_directories(session_canary_test PRIVATE ${CMAKE_CURRENT_LIST_DIR})
 target_compile_definitions(session_canary_test PRIVATE RDMA_RPC_CANARY)

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "session/audit.h"
+
 namespace rdma_rpc::session::test {
 
 namespace {
@@ -78,27 +80,6 @@ bool run_world(fabric::SimWorld& world, std::vector<Side*> sides, const std::fun
     world.advance(kTickNs);
   }
   return false;
-}
-
-void Pair::audit(Side& side, const std::string& name) {
-  const auto expect = [&](const char* what, std::uint64_t is, std::uint64_t should) {
-    if (is == should) return;
-    ledger.violation(name + ": " + what + " " + std::to_string(is) + ", not " + std::to_string(should));
-  };
-  expect("sessions", side.context->session_count(), 0);
-  expect("free send slots", side.free_slots(), side.context->slots().count());
-  const memory::ArenaCounters arena = side.context->arena().counters();
-  expect("leased blocks", arena.blocks_leased, 0);
-  expect("stale block numbers", arena.stale, 0);
-  expect("pinned registrations", side.context->mr_cache().counters().pinned, 0);
-  expect("memory waiters", side.context->memory_waiters(), 0);
-  side.context.reset();
-  const fabric::DeviceCounters left = side.device->counters();
-  expect("queue pairs", left.queue_pairs, 0);
-  expect("memory regions", left.memory_regions, 0);
-  expect("memory windows", left.memory_windows, 0);
-  expect("registered bytes", left.memory_bytes, 0);
-  expect("open descriptors", left.open_fds, 0);
 }
 
 std::vector<std::string> Pair::finish() {

@@ -64,7 +64,6 @@ class Pair {
   std::uint32_t client_session = 0, server_session = 0;
 
  private:
-  void audit(Side& side, const std::string& name);
   void hold_completions(std::uint32_t qp_num, bool hold);
   std::uint32_t client_qp_ = 0, server_qp_ = 0;
   bool client_abandoned_ = false, server_abandoned_ = false;

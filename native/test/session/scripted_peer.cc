@@ -19,9 +19,9 @@ void FrameBytes::append(const void* part, std::size_t count) {
   std::memcpy(bytes.data() + at, part, count);
 }
 
-ScriptedPeer::ScriptedPeer(fabric::SimWorld& world, std::uint32_t inflight_max, std::uint32_t slot_bytes,
-                           std::size_t receives_posted)
-    : device_(world.open_device("scripted")),
+ScriptedPeer::ScriptedPeer(std::shared_ptr<fabric::Device> device, bool active, std::uint32_t inflight_max,
+                           std::uint32_t slot_bytes, std::size_t receives_posted)
+    : device_(std::move(device)),
       cq_(device_->create_cq(4096)),
       stride_(SendSlots::stride_for(slot_bytes)),
       receives_(static_cast<std::uint32_t>(
@@ -32,7 +32,9 @@ ScriptedPeer::ScriptedPeer(fabric::SimWorld& world, std::uint32_t inflight_max, 
                             fabric::access_local_write | fabric::access_mw_bind, &error);
   slab_ = device_->alloc_memory(std::size_t{receives_ + 2} * stride_, "scripted");
   slab_region_ = device_->reg_mr(slab_->data(), slab_->size(), fabric::access_local_write, &error);
-  qp_ = device_->create_qp(*cq_, {4096, inflight_max + kControlReceives}, &error);
+  qp_ = device_->create_qp(
+      *cq_, {std::min(4096u, device_->capabilities().max_qp_wr), inflight_max + kControlReceives, active},
+      &error);
   for (std::uint32_t i = 0; i < receives_; ++i) post_receive(i);
 }
 

@@ -37,7 +37,11 @@ class FrameBytes {
 class ScriptedPeer {
  public:
   ScriptedPeer(fabric::SimWorld& world, std::uint32_t inflight_max, std::uint32_t slot_bytes,
-               std::size_t receives_posted = SIZE_MAX);
+               std::size_t receives_posted = SIZE_MAX)
+      : ScriptedPeer(world.open_device("scripted"), true, inflight_max, slot_bytes, receives_posted) {}
+  /// On any device; `active`: it asks for the connection, as a client does.
+  ScriptedPeer(std::shared_ptr<fabric::Device> device, bool active, std::uint32_t inflight_max,
+               std::uint32_t slot_bytes, std::size_t receives_posted = SIZE_MAX);
 
   void connect(Session& session);
 
@@ -68,6 +72,10 @@ class ScriptedPeer {
   /// The status of the oldest send, READ or WRITE not asked about yet, once it has completed.
   std::optional<fabric::WcStatus> outcome();
   bool alive() const { return qp_->state() == fabric::QpState::rts; }
+  bool connected() {
+    poll();
+    return alive();
+  }
   std::byte* memory() { return memory_->data(); }
   /// A window of the peer's own memory, for an honest frame: its key.
   std::uint32_t expose(std::uint64_t offset, std::uint32_t bytes, std::uint32_t access);
@@ -81,7 +89,7 @@ class ScriptedPeer {
   void poll();
   void post_receive(std::uint32_t index);
 
-  std::unique_ptr<fabric::Device> device_;
+  std::shared_ptr<fabric::Device> device_;
   std::unique_ptr<fabric::CompletionQueue> cq_;
   std::uint32_t stride_, receives_;
   std::unique_ptr<fabric::HostMemory> memory_, slab_;

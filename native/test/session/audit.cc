@@ -1,0 +1,27 @@
+// See audit.h.
+#include "session/audit.h"
+
+namespace rdma_rpc::session::test {
+
+void audit(Side& side, const std::string& name, const fabric::DeviceCounters& before) {
+  const auto expect = [&](const char* what, std::uint64_t is, std::uint64_t should) {
+    if (is == should) return;
+    side.ledger.violation(name + ": " + what + " " + std::to_string(is) + ", not " + std::to_string(should));
+  };
+  expect("sessions", side.context->session_count(), 0);
+  expect("free send slots", side.free_slots(), side.context->slots().count());
+  const memory::ArenaCounters arena = side.context->arena().counters();
+  expect("leased blocks", arena.blocks_leased, 0);
+  expect("stale block numbers", arena.stale, 0);
+  expect("pinned registrations", side.context->mr_cache().counters().pinned, 0);
+  expect("memory waiters", side.context->memory_waiters(), 0);
+  side.context.reset();
+  const fabric::DeviceCounters left = side.device->counters();
+  expect("queue pairs", left.queue_pairs, before.queue_pairs);
+  expect("memory regions", left.memory_regions, before.memory_regions);
+  expect("memory windows", left.memory_windows, before.memory_windows);
+  expect("registered bytes", left.memory_bytes, before.memory_bytes);
+  expect("open descriptors", left.open_fds, before.open_fds);
+}
+
+}  // namespace rdma_rpc::session::test
