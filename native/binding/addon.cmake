@@ -1,6 +1,6 @@
 # The Node-API addon: native/binding around rdma_rpc_core. Included by CMakeLists.txt when cmake-js configures, which gives
-# CMAKE_JS_INC (node-api-headers and node-addon-api). The product is build/Release/rdma_rpc.node whatever the build
-# directory, since that is where runtime/native.ts looks first.
+# CMAKE_JS_INC (node-api-headers and node-addon-api). The product is rdma_rpc.node in
+# RDMA_RPC_ADDON_OUTPUT.
 
 # Neither of the two header packages has uv.h; it comes with the Node that is installed. libuv keeps its ABI within major 1.
 execute_process(COMMAND node -p "require('path').resolve(require('fs').realpathSync(process.execPath), '../../include/node')"
@@ -23,4 +23,4 @@ target_include_directories(rdma_rpc SYSTEM PRIVATE ${CMAKE_JS_INC} ${RDMA_RPC_UV
 target_compile_definitions(rdma_rpc PRIVATE NAPI_VERSION=9 NODE_ADDON_API_DISABLE_CPP_EXCEPTIONS
                                             NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS)
 set_target_properties(rdma_rpc PROPERTIES PREFIX "" SUFFIX ".node"
-                      LIBRARY_OUTPUT_DIRECTORY ${CMAKE_SOURCE_DIR}/build/Release)
+                      LIBRARY_OUTPUT_DIRECTORY ${RDMA_RPC_ADDON_OUTPUT})

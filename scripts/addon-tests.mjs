@@ -1,0 +1,66 @@
+/**
+ * The tests that run on the addon, with the addon built with sanitizers in a build directory of its own and their libraries loaded before Node.
+ *
+ *   node scripts/addon-tests.mjs --sanitize=address,undefined
+ */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { configure } from './cmake.mjs';
+import { CommandFailed, root, run } from './command.mjs';
+import { missing } from './debian.mjs';
+import { record } from './results.mjs';
+import { progress } from './step.mjs';
+import { readVitest } from './vitest-report.mjs';
+
+const FOLDERS = ['test/native', 'test/runtime'];
+const TEST_LIMIT_MS = 120_000;
+const LIBRARIES = { address: 'libasan.so', undefined: 'libubsan.so', thread: 'libtsan.so' };
+const cmakeJs = ['node', 'node_modules/cmake-js/bin/cmake-js'];
+
+async function build(directory, sanitize) {
+  const options = ['-O', directory, `--CDRDMA_RPC_SANITIZE=${sanitize}`];
+  await configure(directory, [...cmakeJs, 'configure', ...options]);
+  await run([...cmakeJs, 'build', ...options, '-p', '2']);
+}
+
+async function test(directory, sanitize) {
+  const report = join(root, directory, 'vitest.json');
+  rmSync(report, { force: true });
+  const compiler = process.env.CXX ?? 'c++';
+  const paths = sanitize
+    .split(',')
+    .map((name) => run([compiler, `-print-file-name=${LIBRARIES[name]}`]).then((path) => path.trim()));
+  const preload = (await Promise.all(paths)).join(' ');
+  const env = {
+    RDMA_RPC_ADDON: join(root, directory, 'rdma_rpc.node'),
+    ASAN_OPTIONS: 'detect_leaks=0', // Node does not free what it has at exit
+  };
+  const vitest = ['node_modules/vitest/vitest.mjs', 'run', ...FOLDERS, `--testTimeout=${TEST_LIMIT_MS}`];
+  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
+  try {
+    await run(['env', `LD_PRELOAD=${preload}`, 'node', ...vitest, ...reporters], { env });
+    return readVitest(report, '');
+  } catch (error) {
+    if (!(error instanceof CommandFailed)) throw error;
+    console.log(error.output);
+    return readVitest(report, error.message);
+  }
+}
+
+const sanitize = process.argv.find((arg) => arg.startsWith('--sanitize='))?.slice('--sanitize='.length) ?? '';
+const suite = `addon, ${sanitize} sanitizer`;
+const directory = `build/addon-${sanitize.replaceAll(',', '-')}`;
+const lacking = missing('build');
+if (lacking.length > 0) {
+  record(suite, { whyNot: [`missing Debian packages: ${lacking.join(', ')}`] });
+} else {
+  try {
+    await progress(`${suite}: build`, () => build(directory, sanitize));
+    const result = await progress(`${suite}: run`, () => test(directory, sanitize));
+    process.exitCode = record(suite, result).failed === 0 ? 0 : 1;
+  } catch (error) {
+    if (!(error instanceof CommandFailed)) throw error;
+    record(suite, { failed: 1, note: error.message });
+    process.exitCode = 1;
+  }
+}
