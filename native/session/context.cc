@@ -113,13 +113,12 @@ std::uint32_t Context::progress(std::uint64_t now_ns) {
   events_->fill();
   // A completion makes at most two events that must be in this batch (the end of a bulk and its memory), and
   // only what is in it may refer to a receive slot.
-  fabric::Wc completions[kEventsMax];
   // A session that has just connected says so first.
   const std::size_t room = events_->room() / (shared_->connecting != 0 ? 3 : 2);
-  const std::size_t count = room == 0 ? 0 : cq_->poll({completions, room});
+  const std::size_t count = room == 0 ? 0 : cq_->poll({completions_.data(), room});
   if (count != 0) unfinished_ = true;
   for (std::size_t i = 0; i < count; ++i) {
-    const fabric::Wc& wc = completions[i];
+    const fabric::Wc& wc = completions_[i];
     Session* session = find(static_cast<std::uint32_t>((wc.wr_id & ~kReceiveBit) >> 32));
     if (session == nullptr) continue;
     if ((wc.wr_id & kReceiveBit) != 0) {

@@ -6,6 +6,7 @@
 // A turn:  progress() → (events? JS reads them, submits) → finish_turn()
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -102,6 +103,9 @@ class Context {
   Stats stats_;
   std::unique_ptr<Shared> shared_;
   std::function<void(std::uint32_t)> on_session_gone_;
+
+  /// Of one poll. Not of progress() itself: to clear it cost as much as a poll that finds nothing.
+  std::array<fabric::Wc, kEventsMax> completions_;
 
   struct Place {
     std::unique_ptr<Session> session;
