@@ -49,8 +49,14 @@ const char* to_string(QpState state) {
   return "unknown state";
 }
 
+std::string why_not_on_demand(const Capabilities& capabilities) {
+  return capabilities.name +
+         " has no on-demand paging (Capabilities::on_demand): register without access_on_demand";
+}
+
 std::unique_ptr<MemoryRegion> Device::reg_dmabuf_mr(int, std::uint64_t, std::size_t, std::uint64_t,
                                                     std::uint32_t, std::string* error) {
+  if (error == nullptr) return nullptr;
   *error = "fabric " + capabilities().name +
            " cannot register a dmabuf (Capabilities::dmabuf); copy to host memory";
   return nullptr;

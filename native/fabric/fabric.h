@@ -104,6 +104,9 @@ struct Capabilities {
   bool lax_windows = false;
 };
 
+/// Why a device without Capabilities::on_demand refuses access_on_demand.
+std::string why_not_on_demand(const Capabilities& capabilities);
+
 /// One gather or scatter entry; `lkey` is the local key of the region that holds [addr, addr + length).
 struct Sge {
   std::uint64_t addr = 0;

@@ -17,9 +17,9 @@ std::string plugin_path() {
   return (slash == std::string::npos ? std::string("./") : binary.substr(0, slash + 1)) + kVerbsPlugin;
 }
 
-/// An entry of the plug-in, or null and why.
-void* entry(const char* name, std::string* error) {
-  const std::string path = plugin_path();
+}  // namespace
+
+void* verbs_plugin_entry(const std::string& path, const char* name, std::string* error) {
   if (::access(path.c_str(), R_OK) != 0) {
     *error = "verbs is off: there is no " + path +
              " (it is built where libibverbs-dev and librdmacm-dev are installed)";
@@ -33,20 +33,19 @@ void* entry(const char* name, std::string* error) {
     return nullptr;
   }
   void* found = ::dlsym(plugin, name);
-  if (found == nullptr) *error = "verbs is off: " + path + " is of another version";
+  if (found == nullptr) *error = "verbs is off: " + path + " is of another version: build all of it anew";
   return found;
 }
 
-}  // namespace
-
 std::unique_ptr<Device> open_verbs_device(const VerbsOptions& options, std::string* error) {
-  const auto open = reinterpret_cast<OpenVerbs>(entry(kVerbsOpen, error));
+  const auto open = reinterpret_cast<OpenVerbs>(verbs_plugin_entry(plugin_path(), kVerbsOpen, error));
   return open == nullptr ? nullptr : std::unique_ptr<Device>(open(options, error));
 }
 
 VerbsReport list_verbs_devices() {
   VerbsReport report;
-  const auto list = reinterpret_cast<ListVerbs>(entry(kVerbsList, &report.why_none));
+  const auto list =
+      reinterpret_cast<ListVerbs>(verbs_plugin_entry(plugin_path(), kVerbsList, &report.why_none));
   if (list != nullptr) list(&report);
   return report;
 }

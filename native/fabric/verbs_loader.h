@@ -68,6 +68,9 @@ std::unique_ptr<Device> open_verbs_device(const VerbsOptions& options, std::stri
 /// Every device of this machine, with what it can do and why it cannot be used. Opens and closes each.
 VerbsReport list_verbs_devices();
 
+/// An entry of the plug-in at that path, or null and why. For the two functions above, and for their test.
+void* verbs_plugin_entry(const std::string& path, const char* name, std::string* error);
+
 /// The plug-in's entries, and what they are called. The number changes with this header and with fabric.h.
 using ListVerbs = void (*)(VerbsReport* report);
 using OpenVerbs = Device* (*)(const VerbsOptions& options, std::string* error);

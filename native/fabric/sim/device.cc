@@ -50,6 +50,7 @@ std::string SimDevice::why_not_register(const void* addr, std::size_t length, st
   if ((access & access_remote_write) != 0 && (access & access_local_write) == 0) {
     return "remote write access needs local write access too";
   }
+  if ((access & access_on_demand) != 0 && !capabilities_.on_demand) return why_not_on_demand(capabilities_);
   const std::uint64_t limit = world_.options().registered_bytes_max;
   if (limit != 0 && (live.memory_bytes > limit || length > limit - live.memory_bytes)) {
     return "registering " + std::to_string(length) + " bytes would exceed registered_bytes_max (" +

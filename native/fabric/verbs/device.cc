@@ -94,7 +94,7 @@ std::unique_ptr<MemoryRegion> Device::reg_mr(void* addr, std::size_t length, std
   } else if ((access & access_remote_write) != 0 && (access & access_local_write) == 0) {
     reason = "remote write access needs local write access too";
   } else if ((access & access_on_demand) != 0 && !can.on_demand) {
-    reason = can.name + " has no on-demand paging (Capabilities::on_demand); register without it";
+    reason = why_not_on_demand(can);
   } else {
     mr.reset(ibv_reg_mr(pd_.get(), addr, length, access));
     if (mr == nullptr) reason = why_not_registered(errno, length, can.name);
