@@ -1,0 +1,79 @@
+/** The arithmetic of the benchmark of real RDMA: ratios within rounds, goals, and the file that two commands write. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { verbsHeading, writePart } from '../../bench/results.ts';
+import { judge } from '../../bench/verbs/goals.ts';
+import { median, type Row, ratio } from '../../bench/verbs/rows.ts';
+
+const row = (scenario: string, peer: string, rounds: (number | null)[]): Row => ({
+  scenario,
+  peer,
+  unit: 'us',
+  rounds,
+  why: '',
+});
+const cache = { hitNs: 20, hits: 1000, deviceCalls: 0 };
+
+describe('rows', () => {
+  test('a ratio is the median of the ratios of each round, so that a slow round counts for both', () => {
+    expect(ratio(row('a', 'ours', [10, 900, 12]), row('a', 'theirs', [10, 1000, 10]))).toBe(1);
+  });
+
+  test('a round that one of them did not run says nothing', () => {
+    expect(ratio(row('a', 'ours', [10, null, 30]), row('a', 'theirs', [null, 10, 10]))).toBe(3);
+    expect(ratio(row('a', 'ours', [null]), row('a', 'theirs', [1]))).toBeUndefined();
+    expect(ratio(undefined, row('a', 'theirs', [1]))).toBeUndefined();
+  });
+
+  test('a median of an even number of rounds lies between the two in the middle', () => {
+    expect(median(row('a', 'ours', [4, 1, null, 2, 3]))).toBe(2.5);
+    expect(median(row('a', 'ours', [null]))).toBeUndefined();
+  });
+});
+
+describe('goals', () => {
+  const pingpong = (ours: number) => [
+    row('pingpong-64B-poll', 'session', [ours]),
+    row('pingpong-64B-poll', 'ib_send_lat', [10]),
+  ];
+
+  test.each([
+    [13, true],
+    [13.1, false],
+  ])('a ping-pong of %d us against 10 us: reached is %s', (ours, reached) => {
+    expect(judge(pingpong(ours), cache)[0]!.reached).toBe(reached);
+  });
+
+  test('bandwidth must be 90 % at least', () => {
+    const rows = [row('read-1MiB-x8', 'session', [89]), row('read-1MiB-x8', 'ib_read_bw', [100])];
+    expect(judge(rows, cache)[2]).toMatchObject({ found: '89 %', reached: false });
+  });
+
+  test('what was not measured is neither reached nor missed', () => {
+    const verdicts = judge([], cache).slice(0, -1);
+    expect(verdicts.every(({ found, reached }) => found === 'not run' && reached === undefined)).toBe(true);
+  });
+
+  test('a hit of the cache that asks the device for anything misses its goal', () => {
+    expect(judge([], { ...cache, deviceCalls: 1 }).at(-1)!.reached).toBe(false);
+    expect(judge([], { ...cache, hitNs: 1001 }).at(-1)!.reached).toBe(false);
+    expect(judge([], cache).at(-1)!.reached).toBe(true);
+  });
+});
+
+test('each of the two commands writes its part of the results and keeps the other', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'results-'));
+  try {
+    const file = join(folder, 'RESULTS.md');
+    writePart(file, 'main', '# Results\n\none\n');
+    writePart(file, 'verbs', `${verbsHeading}\n\ntwo\n`);
+    expect(readFileSync(file, 'utf8')).toBe(`# Results\n\none\n\n${verbsHeading}\n\ntwo\n`);
+    writePart(file, 'main', '# Results\n\nthree\n');
+    writePart(file, 'verbs', `${verbsHeading}\n\nfour\n`);
+    expect(readFileSync(file, 'utf8')).toBe(`# Results\n\nthree\n\n${verbsHeading}\n\nfour\n`);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
