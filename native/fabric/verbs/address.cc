@@ -17,9 +17,9 @@ constexpr std::uint32_t kNumberMax = 0xffffff;
 template <typename A, typename Each>
 void fields(A& a, Each&& each) {
   each(a.version), each(a.ways), each(a.active), each(a.mtu);
-  each(a.qp_num), each(a.reads);
+  each(a.qp_num), each(a.psn), each(a.reads);
   each(a.ip_port), each(a.ip), each(a.token);
-  each(a.link_layer), each(a.gid_type), each(a.lid), each(a.psn), each(a.gid);
+  each(a.link_layer), each(a.gid_type), each(a.lid), each(a.gid);
 }
 
 std::string ways_of(std::uint8_t ways) {
@@ -37,8 +37,6 @@ std::string check_cm(const Address& a, const Address& mine) {
 std::string check_sideband(const Address& a, const Address& mine) {
   if (a.link_layer != mine.link_layer) return "the peer's port has another link layer";
   if (a.gid_type != mine.gid_type) return "the peer's GID has another type (option gidIndex)";
-  if (a.qp_num == 0 || a.qp_num > kNumberMax || a.psn > kNumberMax)
-    return "the peer's queue pair number or PSN is none";
   return "";
 }
 
@@ -71,6 +69,8 @@ std::string decode(std::span<const std::byte> bytes, const Address& mine, Addres
   if (a.version != mine.version) return "the peer's verbs address has another version";
   if ((a.ways & ~(way_cm | way_sideband | way_iwarp)) != 0 || a.active > 1 || a.mtu < 1 || a.mtu > 5)
     return "the peer's verbs address holds what no version of it may hold";
+  if (a.qp_num == 0 || a.qp_num > kNumberMax || a.psn > kNumberMax)
+    return "the peer's queue pair number or PSN is none";
   if (a.active == mine.active) return "both sides ask for the connection, or neither does";
   if (((a.ways ^ mine.ways) & way_iwarp) != 0)
     return std::string("this device speaks ") + ((mine.ways & way_iwarp) != 0

@@ -27,6 +27,7 @@ struct Address {
   std::uint8_t active = 0;  ///< 1: this side asks for the connection
   std::uint8_t mtu = 0;     ///< of the port, as enum ibv_mtu
   std::uint32_t qp_num = 0;
+  std::uint32_t psn = 0;    ///< of its first packet, from a CSPRNG; not on iWARP
   std::uint16_t reads = 0;  ///< READs of the peer that are served at once
 
   // By rdma_cm.
@@ -38,7 +39,6 @@ struct Address {
   std::uint8_t link_layer = 0;  ///< as IBV_LINK_LAYER_*
   std::uint8_t gid_type = 0;    ///< as enum ibv_gid_type
   std::uint16_t lid = 0;
-  std::uint32_t psn = 0;
   std::array<std::uint8_t, 16> gid{};
 };
 inline constexpr std::size_t kAddressBytes = 4 + 4 + 4 + 2 + 2 + 16 + 16 + 2 + 2 + 4 + 16;

@@ -95,6 +95,7 @@ bool CompletionQueue::translate(const ibv_wc& from, Wc& to) const {
     if (entry->status != WcStatus::success && to.status != WcStatus::wr_flush_err) to.status = entry->status;
     qp->to_error();
   } else if (receive) {
+    if (qp->is_connecting()) qp->data_came();
     to.bytes = from.byte_len;
     if (from.opcode == IBV_WC_RECV_RDMA_WITH_IMM) to.opcode = Opcode::recv_rdma_with_imm;
     to.has_imm = (from.wc_flags & IBV_WC_WITH_IMM) != 0;

@@ -14,6 +14,9 @@ namespace {
 /// IB_CM_REJ_INVALID_SERVICE_ID and IB_CM_REJ_CONSUMER_DEFINED of the kernel: no listener; rdma_reject().
 constexpr int kNobodyListens = 8, kRejected = 28;
 
+/// That often within the limit an active side asks, while no answer comes.
+constexpr int kRequests = 4;
+
 /// In the same time wherever they differ.
 bool equal(const Token& a, const Token& b) {
   std::uint8_t differ = 0;
@@ -35,7 +38,7 @@ std::string Connection::start(const Address& peer) {
   peer_ = peer;
   limit_ = ConnectionManager::Clock::now() +
            std::chrono::milliseconds(manager_.device().options().connect_timeout_ms);
-  manager_.limit(*this, limit_);
+  set_timer();
   std::string why;
   if (qp_.address().active != 0) {
     why = resolve();
@@ -53,6 +56,13 @@ std::string Connection::start(const Address& peer) {
     id_.reset();
   }
   return why;
+}
+
+void Connection::set_timer() {
+  const bool asks = qp_.address().active != 0 && !is_iwarp(peer_);
+  const std::chrono::milliseconds limit(manager_.device().options().connect_timeout_ms);
+  const auto soon = ConnectionManager::Clock::now() + limit / kRequests;
+  manager_.limit(*this, asks ? std::min(limit_, soon) : limit_);
 }
 
 std::string Connection::resolve() {
@@ -95,18 +105,25 @@ std::string Connection::connect() {
 
 std::string Connection::accept() {
   phase_ = Phase::accepting;
-  if (!is_iwarp(peer_)) {
+  if (!is_iwarp(peer_) && !ready_) {
     std::string why = move_to(IBV_QPS_INIT);
     if (why.empty()) why = move_to_rts();
     if (!why.empty()) {
       rdma_reject(id_.get(), nullptr, 0);
       return why;
     }
+    ready_ = true;
   }
   rdma_conn_param with = parameters();
-  return rdma_accept(id_.get(), &with) == 0
-             ? ""
-             : std::string("the peer's request cannot be accepted: ") + std::strerror(errno);
+  if (rdma_accept(id_.get(), &with) == 0) return "";
+  if (is_iwarp(peer_)) return std::string("the peer's request cannot be accepted: ") + std::strerror(errno);
+  wait_again();
+  return "";
+}
+
+void Connection::wait_again() {
+  id_.reset();
+  phase_ = Phase::waiting;
 }
 
 std::string Connection::move_to_rts() {
@@ -121,10 +138,12 @@ std::string Connection::move_to(ibv_qp_state state) {
   int mask = 0;
   if (rdma_init_qp_attr(id_.get(), &attr, &mask) != 0)
     return std::string("rdma_cm does not know how to connect the queue pair: ") + std::strerror(errno);
-  // The path and the first packet numbers are rdma_cm's. The rest is ours: its limits are other ones, and the
-  // time that it asks of a SEND without a receive is 655 ms.
+  // The path is rdma_cm's. The rest is ours: its limits are other ones, the time that it asks of a SEND
+  // without a receive is 655 ms, and its packet numbers change with each request.
   if (state == IBV_QPS_RTR && attr.dest_qp_num != peer_.qp_num)
     return "the queue pair that rdma_cm found is not the one of the handshake";
+  attr.rq_psn = peer_.psn;
+  attr.sq_psn = qp_.address().psn;
   attr.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
   const auto mtu = static_cast<ibv_mtu>(std::min(device.port().address.mtu, peer_.mtu));
   attr.path_mtu = std::min(attr.path_mtu, mtu);
@@ -166,6 +185,8 @@ void Connection::handle(rdma_cm_event_type event, int status) {
         up();
       break;
     case RDMA_CM_EVENT_REJECTED:
+      // Of an active side: it has given this request up and may make another.
+      if (phase_ == Phase::accepting && ready_) return wait_again();
       why = refused(status);
       break;
     case RDMA_CM_EVENT_ADDR_ERROR:
@@ -198,12 +219,14 @@ std::string Connection::refused(int status) const {
 
 bool Connection::offer(const Greeting& greeting, IdPtr& id) {
   if (qp_.address().active != 0 || !equal(greeting.passive, qp_.address().token)) return false;
-  if (id_ != nullptr || (phase_ != Phase::idle && phase_ != Phase::waiting)) return false;
-  if (phase_ == Phase::waiting && !equal(greeting.active, peer_.token)) return false;
+  const bool again = phase_ == Phase::accepting && ready_;
+  if (phase_ != Phase::idle && phase_ != Phase::waiting && !again) return false;
+  const Token& expected = phase_ != Phase::idle ? peer_.token : id_ != nullptr ? asked_by_ : greeting.active;
+  if (!equal(greeting.active, expected)) return false;
   asked_by_ = greeting.active;
   id_ = std::move(id);
   id_->context = this;
-  if (phase_ == Phase::waiting) {
+  if (phase_ != Phase::idle) {
     const std::string why = accept();
     if (!why.empty()) fail(why);
   }
@@ -230,9 +253,15 @@ void Connection::data_came() {
 }
 
 void Connection::expire() {
-  fail((qp_.address().active == 0 ? "the peer did not ask for the connection"
-                                  : "no answer from " + peer_name()) +
-       " within " + std::to_string(manager_.device().options().connect_timeout_ms) + " ms");
+  if (ConnectionManager::Clock::now() < limit_) {
+    // While it resolves the kernel repeats its questions by itself.
+    const std::string why = phase_ == Phase::connecting ? resolve() : "";
+    return why.empty() ? set_timer() : fail(why);
+  }
+  const std::string what = qp_.address().active != 0 ? "no answer from " + peer_name()
+                           : ready_                  ? "the peer began to connect, but did not finish"
+                                                     : "the peer did not ask for the connection";
+  fail(what + " within " + std::to_string(manager_.device().options().connect_timeout_ms) + " ms");
 }
 
 void Connection::up() {

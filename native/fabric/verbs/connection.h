@@ -1,6 +1,11 @@
 // One queue pair's way to its peer by rdma_cm, from the address blobs to the end of the connection. The queue
 // pair exists before and is moved through its states here (by the kernel on iWARP), so that receives are
 // posted in time. On the device's thread.
+//
+// rdma_cm repeats a message that was lost after four seconds only, so the active side asks again earlier,
+// with another id, and the passive one takes the newest request. The queue pairs stay as they are: the
+// numbers of their first packets are in the address blobs. On iWARP the handshake is TCP's, which repeats by
+// itself.
 #pragma once
 
 #include <memory>
@@ -34,7 +39,7 @@ class Connection {
   std::string start(const Address& peer);
   /// The queue pair is in ERR: tells the peer.
   void disconnect();
-  /// Data came before the peer's last message of the handshake, as the device tells.
+  /// Data came before the peer's last message of the handshake, which may be lost.
   void data_came();
   /// Takes the queue pair to destroy it in the order that rdma_cm needs.
   void close(QueueObjects queue);
@@ -57,9 +62,12 @@ class Connection {
     down,
   };
 
+  /// Sets the timer: for the end of the attempt, or before that to ask again.
+  void set_timer();
   std::string resolve();
   std::string connect();
   std::string accept();
+  void wait_again();
   std::string move_to(ibv_qp_state state);
   std::string move_to_rts();
   rdma_conn_param parameters() const;
@@ -80,6 +88,7 @@ class Connection {
   Token asked_by_{};  ///< who made the request that came before start()
   IdPtr id_;
   std::shared_ptr<ConnectThread> thread_;
+  bool ready_ = false;     ///< passive: the queue pair is in RTS
   bool answered_ = false;  ///< the connection is there, though rdma_connect() may not have returned yet
 };
 

@@ -122,6 +122,7 @@ void ConnectionManager::leave(Connection& connection) {
 }
 
 void ConnectionManager::limit(Connection& connection, Clock::time_point time) {
+  forget_limit(connection);
   limits_.push_back({&connection, time});
   set_timer();
 }

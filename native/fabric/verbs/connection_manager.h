@@ -48,7 +48,8 @@ class ConnectionManager {
   bool is_mine(const rdma_cm_id& id) const;
   void enter(Connection& connection) { connections_.push_back(&connection); }
   void leave(Connection& connection);
-  /// progress() calls connection.expire() at that time, unless forget_limit() was called before.
+  /// progress() calls connection.expire() at that time, unless another time was set or forget_limit() called
+  /// before.
   void limit(Connection& connection, Clock::time_point time);
   void forget_limit(Connection& connection);
 

@@ -32,6 +32,7 @@ class QueuePair final : public fabric::QueuePair {
   const Address& address() const { return address_; }
   void connected() { state_ = QpState::rts; }
   void connect_failed(const std::string& why);
+  bool is_connecting() const { return state_ == QpState::rtr; }
   void data_came();
 
   // For the completion queue and the device. A work request's id: bit 63 is set for a receive, then the queue
