@@ -175,7 +175,8 @@ std::size_t QueuePair::post_recv(std::span<const RecvWr> requests) {
       sges_[i] = {wr.sge.addr, wr.sge.length, wr.sge.lkey};
       const std::uint32_t number = receives_.push_device({wr.wr_id, 0, Opcode::recv, WcStatus::success});
       recv_chain_[i] = {kReceive | std::uint64_t{place_} << 32 | number,
-                        i + 1 < count ? &recv_chain_[i + 1] : nullptr, &sges_[i], wr.sge.length > 0 ? 1 : 0};
+                        i + 1 < count ? &recv_chain_[i + 1] : nullptr, &sges_[i],
+                        wr.sge.length > 0 || device_.quirks().entry_needed ? 1 : 0};
     }
     ibv_recv_wr* bad = nullptr;
     if (ibv_post_recv(qp_.get(), recv_chain_.data(), &bad) != 0 && bad != nullptr) {

@@ -68,6 +68,7 @@ std::string probe(ibv_pd* pd, Probed* probed) {
   can.on_demand = probe_on_demand(context);
   can.dmabuf = probe_dmabuf(pd);
   can.lax_windows = can.windows && attr.vendor_id == kSoftRoceVendor;
+  probed->quirks.entry_needed = iwarp;
   probed->quirks.kernel_flags = attr.vendor_id == kSoftRoceVendor;
   probed->reads_served = static_cast<std::uint16_t>(std::clamp(attr.max_qp_rd_atom, 1, kReadsMax));
   probed->cq_entries_max = static_cast<std::uint32_t>(attr.max_cqe);

@@ -13,6 +13,9 @@ struct Quirks {
   /// A receive of a SEND_WITH_INV says so by the kernel's number for the flag, not by the library's
   /// (soft-RoCE).
   bool kernel_flags = false;
+  /// A receive without an entry is refused (soft-iWARP): it gets one of no bytes, which elsewhere would mean
+  /// 2 GiB.
+  bool entry_needed = false;
 };
 
 struct Probed {
