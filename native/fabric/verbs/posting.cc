@@ -61,7 +61,8 @@ WcStatus QueuePair::check_bind(const SendWr::Bind& bind) const {
 void QueuePair::convert(const SendWr& from, ibv_send_wr& to, ibv_sge* sges) {
   if (from.signaled) to.send_flags |= IBV_SEND_SIGNALED;
   if (from.inline_data) to.send_flags |= IBV_SEND_INLINE;
-  if (from.fence) to.send_flags |= IBV_SEND_FENCE;
+  if (device_.quirks().reads_complete_late ? from.opcode != Opcode::rdma_read : from.fence)
+    to.send_flags |= IBV_SEND_FENCE;
   to.sg_list = sges;
   for (const Sge& sge : from.sges) sges[to.num_sge++] = {sge.addr, sge.length, sge.lkey};
   to.wr.rdma.remote_addr = from.remote_addr;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kSgeMax = 16, kInlineMax = 512;
 constexpr int kReadsMax = 128;
-constexpr std::uint32_t kSoftRoceVendor = 0xffffff;
+constexpr std::uint32_t kSoftRoceVendor = 0xffffff, kSoftIwarpVendor = 0x626d74;
 
 std::uint32_t probe_inline(ibv_pd* pd, ibv_cq* cq, std::uint32_t sges) {
   for (std::uint32_t bytes = kInlineMax; bytes > 0; bytes /= 2) {
@@ -68,7 +68,7 @@ std::string probe(ibv_pd* pd, Probed* probed) {
   can.on_demand = probe_on_demand(context);
   can.dmabuf = probe_dmabuf(pd);
   can.lax_windows = can.windows && attr.vendor_id == kSoftRoceVendor;
-  probed->quirks.entry_needed = iwarp;
+  probed->quirks.entry_needed = probed->quirks.reads_complete_late = attr.vendor_id == kSoftIwarpVendor;
   probed->quirks.kernel_flags = attr.vendor_id == kSoftRoceVendor;
   probed->reads_served = static_cast<std::uint16_t>(std::clamp(attr.max_qp_rd_atom, 1, kReadsMax));
   probed->cq_entries_max = static_cast<std::uint32_t>(attr.max_cqe);

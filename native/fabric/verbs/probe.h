@@ -16,6 +16,8 @@ struct Quirks {
   /// A receive without an entry is refused (soft-iWARP): it gets one of no bytes, which elsewhere would mean
   /// 2 GiB.
   bool entry_needed = false;
+  /// What follows a READ completes before it unless it is fenced, and a READ cannot be (soft-iWARP).
+  bool reads_complete_late = false;
 };
 
 struct Probed {
