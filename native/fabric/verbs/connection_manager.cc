@@ -79,24 +79,29 @@ bool ConnectionManager::is_mine(const rdma_cm_id& id) const {
 }
 
 bool ConnectionManager::find_address() {
-  // A device does not say which addresses lead to it (an iWARP one's GID is not one of them): try.
-  std::vector<IpAddress> candidates = host_addresses();
+  // A device does not say which addresses lead to it (an iWARP one's GID is not one of them): try, the likely
+  // ones first.
+  const std::vector<IpAddress> candidates = host_addresses();
   const std::optional<Interface> wanted = interface_with(device_.options().address);
   const auto rank = [&](const IpAddress& ip) {
     if (wanted && ip.bytes == wanted->address) return 0;
     return ip.bytes == device_.port().address.gid ? 1 : ip.is_ipv4() ? 2 : 3;
   };
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [&](const IpAddress& a, const IpAddress& b) { return rank(a) < rank(b); });
-  for (const IpAddress& candidate : candidates) {
-    const IdPtr id = create_id(nullptr);
-    sockaddr_storage at = to_sockaddr(candidate);
-    if (id == nullptr || rdma_bind_addr(id.get(), reinterpret_cast<sockaddr*>(&at)) != 0) continue;
-    if (!is_mine(*id)) continue;
-    address_ = candidate;
-    return true;
+  for (int turn = 0; turn <= 3; ++turn) {
+    for (const IpAddress& candidate : candidates) {
+      if (rank(candidate) == turn && leads_here(candidate)) {
+        address_ = candidate;
+        return true;
+      }
+    }
   }
   return false;
+}
+
+bool ConnectionManager::leads_here(const IpAddress& address) const {
+  const IdPtr id = create_id(nullptr);
+  sockaddr_storage at = to_sockaddr(address);
+  return id != nullptr && rdma_bind_addr(id.get(), reinterpret_cast<sockaddr*>(&at)) == 0 && is_mine(*id);
 }
 
 std::string ConnectionManager::listen() {

@@ -57,6 +57,7 @@ class ConnectionManager {
   explicit ConnectionManager(const Device& device) : device_(device) {}
   bool open_descriptors();
   bool find_address();
+  bool leads_here(const IpAddress& address) const;
   void take_events();
   void take_request(rdma_cm_event& event);
   void take_expired();
