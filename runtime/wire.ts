@@ -11,7 +11,7 @@ export const statusTextBytes = 1024;
 const addressEnd = 1n << 64n;
 
 export const FrameType = { request: 1, response: 2, cancel: 3, credit: 4, sinkRequest: 5, sink: 6 } as const;
-export const Flag = { sink: 1, metadata: 2, pieces: 4, written: 8, notRun: 16 } as const;
+export const Flag = { sink: 1, metadata: 2, pieces: 4, written: 8, notRun: 16, lasting: 32 } as const;
 
 /** Memory of the client that the server may reach through `key`: a sink to write, or a piece to read. */
 export interface Exposed {
@@ -33,6 +33,8 @@ export interface Frame {
   /** Request: time left in microseconds, 0 for none. */
   timeoutUs: number;
   notRun: boolean;
+  /** The keys in it are no windows, so the answer must not invalidate one. */
+  lasting: boolean;
   sink: Exposed | undefined;
   metadata: Uint8Array;
   pieces: readonly Exposed[];
@@ -55,7 +57,8 @@ export function buildFrame(given: Partial<Frame> & { type: number }): Uint8Array
     (metadata.length === 0 ? 0 : Flag.metadata) |
     (pieces.length === 0 ? 0 : Flag.pieces) |
     (written ? Flag.written : 0) |
-    (given.notRun === true ? Flag.notRun : 0);
+    (given.notRun === true ? Flag.notRun : 0) |
+    (given.lasting === true ? Flag.lasting : 0);
   const bytes = new Uint8Array(
     headerBytes + 16 + 8 + 8 + pieces.length * 16 + 8 + metadata.length + message.length,
   );
@@ -103,6 +106,7 @@ export function parseFrame(bytes: Uint8Array): Frame | string {
     method: view.getUint32(8, true),
     timeoutUs: view.getUint32(12, true),
     notRun: (flags & Flag.notRun) !== 0,
+    lasting: (flags & Flag.lasting) !== 0,
     sink: undefined,
     metadata: new Uint8Array(),
     pieces: [],
@@ -118,7 +122,10 @@ function checkHeader(frame: Frame, flags: number, length: number): string | unde
   const bare = length === headerBytes && flags === 0;
   switch (frame.type) {
     case FrameType.request:
-      if ((flags & ~(Flag.sink | Flag.metadata | Flag.pieces)) !== 0) return 'request with unknown flags';
+      if ((flags & ~(Flag.sink | Flag.metadata | Flag.pieces | Flag.lasting)) !== 0) {
+        return 'request with unknown flags';
+      }
+      if (frame.lasting && (flags & (Flag.sink | Flag.pieces)) === 0) return 'lasting keys without a key';
       return method === 0 ? 'request without a method' : undefined;
     case FrameType.response:
       if ((flags & ~(Flag.metadata | Flag.written | Flag.notRun)) !== 0) return 'response with unknown flags';
@@ -136,7 +143,13 @@ function checkHeader(frame: Frame, flags: number, length: number): string | unde
       if (!bare || timeoutUs !== 0) return 'malformed sink request';
       return method === 0 ? 'sink request for no bytes' : undefined;
     case FrameType.sink:
-      if ((flags & ~Flag.sink) !== 0 || method !== 0 || timeoutUs !== 0) return 'malformed sink';
+      if (
+        (flags & ~(Flag.sink | Flag.lasting)) !== 0 ||
+        flags === Flag.lasting ||
+        method !== 0 ||
+        timeoutUs !== 0
+      )
+        return 'malformed sink';
       return length !== headerBytes + (flags !== 0 ? 16 : 0) ? 'sink of a wrong length' : undefined;
     default:
       return 'unknown frame type';

@@ -164,7 +164,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
                                                                    : "down");
     result.Set("callsInFlight", session->calls_in_flight());
     result.Set("sendCredits", session->send_credits());
-    result.Set("security", "window");
+    result.Set("security", session::to_string(session->security()));
     return result;
   }
 

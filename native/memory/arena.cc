@@ -157,10 +157,11 @@ bool Arena::add_chunk(std::size_t size_class, std::size_t bytes) {
   if (blocks > kSlotMask + 1 - slots_.size() + spare_slots_.size()) return false;
 
   auto chunk = std::make_unique<Chunk>();
-  chunk->memory = device_.alloc_memory(bytes, "arena");
+  chunk->memory = device_.alloc_memory(bytes, options_.purpose);
   if (chunk->memory == nullptr) return false;
   std::string reason;  // dropped: the caller learns that there is no room, and the limits are in `info`
-  chunk->region = device_.reg_mr(chunk->memory->data(), bytes, call_access(device_), &reason);
+  chunk->region =
+      device_.reg_mr(chunk->memory->data(), bytes, call_access(device_, options_.remote_access), &reason);
   if (chunk->region == nullptr) return false;
   chunk->base = chunk->memory->data();
   chunk->bytes = bytes;

@@ -15,6 +15,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "fabric/fabric.h"
@@ -27,6 +28,8 @@ inline constexpr BlockId kNoBlock = 0;
 struct ArenaOptions {
   std::size_t budget_bytes = std::size_t{256} << 20;  ///< chunks never add up to more
   std::size_t chunk_bytes = std::size_t{4} << 20;     ///< of the small classes
+  std::uint32_t remote_access = 0;                    ///< of the peer, without windows; 0: none
+  std::string_view purpose = "arena";                 ///< named in the device's memory
 };
 
 struct ArenaCounters {
@@ -41,7 +44,7 @@ struct ArenaCounters {
 struct Block {
   std::byte* data = nullptr;
   std::size_t capacity = 0;                      ///< of its class, ≥ what was asked
-  const fabric::MemoryRegion* region = nullptr;  ///< registered local_write | mw_bind
+  const fabric::MemoryRegion* region = nullptr;  ///< with local_write, and mw_bind or remote_access
 };
 
 class Arena {

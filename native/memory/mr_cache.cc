@@ -9,7 +9,11 @@
 
 namespace rdma_rpc::memory {
 
-MrCache::MrCache(fabric::Device& device, MrCacheOptions options) : device_(device), options_(options) {}
+MrCache::MrCache(fabric::Device& device, MrCacheOptions options)
+    : device_(device),
+      options_(options),
+      access_(call_access(device, options.remote_access) |
+              (options.on_demand && device.capabilities().on_demand ? fabric::access_on_demand : 0u)) {}
 
 MrCache::~MrCache() = default;
 
@@ -44,11 +48,11 @@ const fabric::MemoryRegion* MrCache::insert(std::uint64_t key, void* data, std::
   if (!make_room(bytes, error)) return nullptr;
 
   std::string reason;
-  auto region = device_.reg_mr(data, bytes, call_access(device_), &reason);
+  auto region = device_.reg_mr(data, bytes, access_, &reason);
   // Registrations that nobody uses may be what fills the lock limit of the process.
   while (region == nullptr && device_.capabilities().pins_memory && !idle_.empty()) {
     evict_oldest();
-    region = device_.reg_mr(data, bytes, call_access(device_), &reason);
+    region = device_.reg_mr(data, bytes, access_, &reason);
   }
   if (region == nullptr) {
     return refuse(error, "a buffer of " + std::to_string(bytes) + " bytes cannot be registered: " + reason);

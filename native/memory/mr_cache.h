@@ -20,6 +20,8 @@ struct MrCacheOptions {
   std::size_t max_bytes = std::size_t{256} << 20;  ///< registered at once, pinned entries included
   std::size_t max_entries = 1024;
   std::uint64_t idle_ns = 10'000'000'000;  ///< an entry unused for so long leaves
+  std::uint32_t remote_access = 0;         ///< of the peer, without windows; 0: none
+  bool on_demand = false;                  ///< pages come in when used, where the device can do that
 };
 
 struct MrCacheCounters {
@@ -38,6 +40,7 @@ class MrCache {
   /// windows.
   const fabric::MemoryRegion* acquire(std::uint64_t key, void* data, std::size_t bytes, std::uint64_t now_ns,
                                       std::string* error);
+  bool holds(std::uint64_t key) const { return by_key_.contains(key); }
   void unpin(std::uint64_t key, std::uint64_t now_ns);
   /// The buffer was detached: forget it now, or at its last unpin.
   void drop(std::uint64_t key);
@@ -69,6 +72,7 @@ class MrCache {
 
   fabric::Device& device_;
   MrCacheOptions options_;
+  const std::uint32_t access_;
   std::function<void(std::uint64_t)> on_evict_;
   Entries idle_;    // most recently used first
   Entries pinned_;  // in no order; an entry moves between the two lists without an allocation

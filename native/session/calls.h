@@ -23,13 +23,15 @@ enum class ClientState : std::uint8_t {
 
 /// What only a call with exposed memory needs. `windows` holds those still valid.
 struct ClientBulk {
-  std::vector<Piece> pieces;
+  std::vector<Piece> pieces;  ///< staging rung: of the caller until the frame goes out, then the copy
   std::vector<std::unique_ptr<fabric::MemoryWindow>> windows;  ///< of the pieces, then of the sink
   std::uint32_t token = 0;                                     ///< for the SENT event, 0: none
   memory::BlockId sink = memory::kNoBlock;                     ///< one reference held
-  std::uint32_t sink_rkey = 0;
-  std::uint32_t sink_capacity = 0;
-  bool sink_asked = false;     ///< the peer may ask once
+  std::uint32_t sink_capacity = 0;                             ///< of the sink that the peer has now, 0: none
+  std::uint32_t sink_asked = 0;  ///< bytes that the peer has asked for; it may do so once
+  bool exposed = false;          ///< the peer has a key to memory of this call
+  /// Ranges of the session's staging memory that the peer has instead of the call's own memory.
+  memory::BlockId staged_request = memory::kNoBlock, staged_sink = memory::kNoBlock;
   bool late_may_come = false;  ///< the call is given up: a response to it is late, not wrong
   std::size_t issued = 0;      ///< of `windows`: invalidations posted
   std::uint32_t revoking = 0;  ///< of those: not completed
@@ -67,6 +69,7 @@ struct ServerBulk {
   std::int32_t held_receive = -1;  ///< receive slot with the request's metadata
   boundary::Event request;
   std::uint32_t reads_outstanding = 0;
+  const char* refusal = "";  ///< why the request is refused when its READs are over
   // the response
   std::vector<Piece> pieces;
   std::uint32_t token = 0;
@@ -79,8 +82,9 @@ struct ServerBulk {
 struct ServerCall {
   std::uint32_t generation = 0;
   ServerState state = ServerState::idle;
-  bool exposed = false;    ///< the client waits for an answer in any case, to know its memory safe
-  bool cancelled = false;  ///< while waiting, fetching
+  bool exposed = false;      ///< the client waits for an answer in any case, to know its memory safe
+  bool cancelled = false;    ///< while waiting, fetching
+  bool invalidates = false;  ///< the answer names a key of the client that it makes invalid
   std::uint8_t cancel_status = 0;
   bool has_sink = false;
   wire::Sink sink{};

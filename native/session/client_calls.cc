@@ -1,6 +1,6 @@
 // The client half of a session: requests out, responses in, and the memory that a call exposes meanwhile. The
-// rule that shapes this file: a call's last event is emitted only when no window of it is valid any more. See
-// session.h.
+// rule that shapes this file: a call's last event is emitted only when no window of it is valid any more. How
+// memory is exposed is in exposing.cc. See session.h.
 #include <algorithm>
 
 #include "session/session.h"
@@ -39,14 +39,15 @@ void Session::submit_request(const std::int32_t* words) {
   const auto metadata_bytes = static_cast<std::uint32_t>(words[sub::metadata_bytes]);
   const auto message_bytes = static_cast<std::uint32_t>(words[sub::message_bytes]);
   const auto timeout_us = static_cast<std::uint32_t>(words[sub::timeout_us]);
-  if (shared_.predictor.expected(call.method) > shared_.slot_bytes) {
+  const bool held = staging_ != nullptr && staging_->is_quarantined(slot);
+  if (held || shared_.predictor.expected(call.method) > shared_.slot_bytes) {
     call.bulk = std::make_unique<ClientBulk>();
     choose_sink(call, memory::kNoBlock);
     call.bulk->slot = send_slot;
     call.bulk->metadata_bytes = metadata_bytes;
     call.bulk->message_bytes = message_bytes;
     call.bulk->timeout_us = timeout_us;
-    if (!start_bulk_request(slot)) deferred_.push_back(slot);
+    defer(slot);
     return;
   }
   const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::request),
@@ -73,42 +74,29 @@ std::int32_t Session::submit_bulk_request(const BulkSubmission& submission) {
   ClientCall& call = begin_call(submission.call, submission.method);
   call.bulk = std::move(bulk);
   choose_sink(call, submission.sink);
-  if (!start_bulk_request(submission.call)) deferred_.push_back(submission.call);
+  defer(submission.call);
   return token;
 }
 
-/// The caller's block, or one for what this method last answered with. Without either the server asks when it
-/// must.
-void Session::choose_sink(ClientCall& call, memory::BlockId given) {
-  ClientBulk& bulk = *call.bulk;
-  if (given != memory::kNoBlock && shared_.arena.live(given)) {
-    shared_.arena.retain(given);
-    bulk.sink = given;
-  } else if (const std::uint32_t expected = shared_.predictor.expected(call.method);
-             expected > shared_.slot_bytes && expected <= options_.max_message_bytes) {
-    bulk.sink = shared_.arena.alloc(expected);
-    if (bulk.sink != memory::kNoBlock) ++shared_.stats.sinks_predicted;
-  }
+/// Sends it now, or in its turn behind those that wait for room.
+void Session::defer(std::uint32_t slot) {
+  client_calls_[slot].bulk->deferred = true;
+  deferred_.push_back(slot);
+  if (deferred_.size() == 1) start_deferred();
 }
 
-bool Session::bind_sink(ClientBulk& bulk) {
-  auto window = shared_.windows.take();
-  if (window == nullptr) return false;
-  const memory::Block& block = shared_.arena.at(bulk.sink);
-  bulk.sink_capacity =
-      static_cast<std::uint32_t>(std::min<std::size_t>(block.capacity, options_.max_message_bytes));
-  send_->bind(*window, *block.region, reinterpret_cast<std::uint64_t>(block.data), bulk.sink_capacity,
-              fabric::access_remote_write);
-  bulk.sink_rkey = window->rkey();
-  bulk.windows.push_back(std::move(window));
-  return true;
-}
-
-/// Binds the call's windows and sends its frame. False: no room for that yet, come back in a later turn.
+/// Exposes the call's memory and sends its frame. False: no room for that yet, come back in a later turn.
 bool Session::start_bulk_request(std::uint32_t slot) {
   ClientCall& call = client_calls_[slot];
   ClientBulk& bulk = *call.bulk;
   bulk.deferred = true;
+  const auto end_unsent = [&](Reason reason) {
+    shared_.slots.give_back(bulk.slot);
+    bulk.deferred = false;
+    revoke_then(slot, failed_event(slot, reason, Sent::no));
+    return true;
+  };
+  if (!stage_request(bulk)) return staging_->empty() ? end_unsent(Reason::registration) : false;
   if (!send_->can_bind(static_cast<std::uint32_t>(bulk.pieces.size()) + 1)) return false;
   wire::Header header{static_cast<std::uint8_t>(wire::FrameType::request),
                       0,
@@ -120,52 +108,57 @@ bool Session::start_bulk_request(std::uint32_t slot) {
   wire::PiecesHead head{0, static_cast<std::uint32_t>(bulk.pieces.size())};
   for (std::uint32_t i = 0; i < head.count; ++i) {
     const Piece& piece = bulk.pieces[i];
-    auto window = shared_.windows.take();
-    if (window == nullptr) {
-      // Windows ran out half way: what is bound must be revoked before the call may end.
-      shared_.slots.give_back(bulk.slot);
-      bulk.deferred = false;
-      revoke_then(slot, failed_event(slot, Reason::registration, Sent::no));
-      return true;
-    }
-    send_->bind(*window, *piece.region, piece.addr, piece.length, fabric::access_remote_read);
-    wire_pieces[i] = {piece.addr, piece.length, window->rkey()};
+    const auto key = expose(bulk, *piece.region, piece.addr, piece.length, fabric::access_remote_read);
+    // Windows ran out half way: what is bound must be revoked before the call may end.
+    if (!key) return end_unsent(Reason::registration);
+    wire_pieces[i] = {piece.addr, piece.length, *key};
     head.total += piece.length;
-    bulk.windows.push_back(std::move(window));
   }
   bulk.deferred = false;
-  wire::Sink sink{};
-  const bool has_sink = bulk.sink != memory::kNoBlock && bind_sink(bulk);
-  if (has_sink) {
-    sink = {reinterpret_cast<std::uint64_t>(shared_.arena.at(bulk.sink).data), bulk.sink_capacity,
-            bulk.sink_rkey};
+  std::optional<wire::Sink> sink;
+  if (bulk.sink != memory::kNoBlock) sink = expose_sink(bulk);
+  if (bulk.exposed && shared_.exposure != Exposure::window) header.flags |= wire::lasting;
+  std::uint32_t payload_bytes = bulk.metadata_bytes + bulk.message_bytes;
+  if (head.count != 0) {
+    // The pieces do not fit the headroom of a slot: the metadata makes place for them, and they become part
+    // of the payload.
+    header.flags |= wire::has_pieces;
+    std::byte* payload = shared_.slots.payload(bulk.slot);
+    const std::uint32_t pieces_bytes =
+        static_cast<std::uint32_t>(sizeof head + head.count * sizeof(wire::Piece));
+    std::memmove(payload + pieces_bytes, payload, bulk.metadata_bytes);
+    std::memcpy(payload, &head, sizeof head);
+    std::memcpy(payload + sizeof head, wire_pieces, head.count * sizeof(wire::Piece));
+    payload_bytes = pieces_bytes + bulk.metadata_bytes;
   }
-  if (head.count == 0) {
-    send_message(bulk.slot, header, has_sink ? &sink : nullptr, bulk.metadata_bytes,
-                 bulk.metadata_bytes + bulk.message_bytes, 0, {});
-    return true;
-  }
-  // The pieces do not fit the headroom of a slot: the metadata makes place for them, and they become part of
-  // the payload.
-  header.flags |= wire::has_pieces;
-  std::byte* payload = shared_.slots.payload(bulk.slot);
-  const std::uint32_t pieces_bytes =
-      static_cast<std::uint32_t>(sizeof head + head.count * sizeof(wire::Piece));
-  std::memmove(payload + pieces_bytes, payload, bulk.metadata_bytes);
-  std::memcpy(payload, &head, sizeof head);
-  std::memcpy(payload + sizeof head, wire_pieces, head.count * sizeof(wire::Piece));
-  send_message(bulk.slot, header, has_sink ? &sink : nullptr, bulk.metadata_bytes,
-               pieces_bytes + bulk.metadata_bytes, 0, {});
+  send_message(bulk.slot, header, sink ? &*sink : nullptr, bulk.metadata_bytes, payload_bytes, 0, {});
   return true;
 }
 
+/// What waits for room: first the sinks, whose calls give staging memory back when they end.
 void Session::start_deferred() {
   // Taken out first: a request that breaks the session must not be found here by fail().
-  while (!deferred_.empty()) {
-    const std::uint32_t slot = deferred_.front();
-    deferred_.erase(deferred_.begin());
+  while (!deferred_sinks_.empty()) {
+    const std::uint32_t word = deferred_sinks_.front();
+    deferred_sinks_.erase(deferred_sinks_.begin());
+    const std::size_t others = deferred_sinks_.size();
+    if (!retry_memory({number_, word, true})) {
+      wait_for_memory(word);
+    } else if (deferred_sinks_.size() != others) {  // still no room, and it is behind the others now
+      deferred_sinks_.pop_back();
+      deferred_sinks_.insert(deferred_sinks_.begin(), word);
+      break;
+    }
+  }
+  for (std::size_t i = 0; i < deferred_.size();) {
+    const std::uint32_t slot = deferred_[i];
+    if (staging_ != nullptr && staging_->is_quarantined(slot)) {
+      ++i;  // the server may still be at work for the call before it; others need not wait for that
+      continue;
+    }
+    deferred_.erase(deferred_.begin() + static_cast<std::ptrdiff_t>(i));
     if (start_bulk_request(slot)) continue;
-    deferred_.insert(deferred_.begin(), slot);
+    deferred_.insert(deferred_.begin() + static_cast<std::ptrdiff_t>(i), slot);
     return;
   }
 }
@@ -184,6 +177,7 @@ bool Session::late_response(ClientCall& call, std::uint32_t generation) {
   }
   --late_expected_;
   ++shared_.stats.late_responses;
+  if (staging_ != nullptr) staging_->answered(wire::call_word(slot_of(call), generation));
   return true;
 }
 
@@ -228,8 +222,12 @@ void Session::on_response(const wire::Frame& frame, std::uint32_t receive_slot,
   }
   ClientBulk& bulk = *call.bulk;
   if (in_sink) {
-    if (bulk.sink_rkey == 0 || frame.total == 0 || frame.total > bulk.sink_capacity) {
+    if (frame.total == 0 || frame.total > bulk.sink_capacity) {
       return protocol_error("response written beyond its sink");
+    }
+    // Copied before anybody looks at it: the peer can still change what lies in the staging memory.
+    if (bulk.staged_sink != memory::kNoBlock) {
+      std::memcpy(shared_.arena.at(bulk.sink).data, staging_->at(bulk.staged_sink).data, frame.total);
     }
     event.word[ev::region] = static_cast<std::int32_t>(bulk.sink);
     event.word[ev::offset] = 0;
@@ -246,52 +244,6 @@ void Session::on_response(const wire::Frame& frame, std::uint32_t receive_slot,
   }
   shared_.predictor.learn(call.method, in_sink ? frame.total : frame.message_bytes, in_sink);
   revoke_then(slot, event);
-}
-
-// --- sinks that the server asks for
-
-void Session::on_sink_request(const wire::Header& header) {
-  const std::uint32_t slot = wire::call_slot(header.call);
-  ClientCall& call = client_calls_[slot];
-  // A request that crossed our cancel: the cancel answers it.
-  if (wire::call_generation(header.call) != call.generation || call.state != ClientState::active) return;
-  if (call.bulk == nullptr) call.bulk = std::make_unique<ClientBulk>();
-  ClientBulk& bulk = *call.bulk;
-  if (bulk.deferred) return protocol_error("sink request for a request that was not sent");
-  if (bulk.sink_asked) return protocol_error("second sink request of one call");
-  bulk.sink_asked = true;
-  ++shared_.stats.sinks_asked;
-  if (header.method > options_.max_message_bytes || header.method > shared_.arena.largest()) {
-    return control(wire::FrameType::sink, header.call, 0);
-  }
-  if (bulk.sink != memory::kNoBlock) {  // too small: stays bound until the call ends
-    bulk.pieces.push_back({0, 0, nullptr, bulk.sink, 0});
-    bulk.sink = memory::kNoBlock;
-  }
-  bulk.sink_rkey = 0;  // from now on only the new sink may have the answer
-  bulk.sink_capacity = header.method;
-  if (answer_sink_request(slot)) return;
-  if (!shared_.memory_waiters.push({number_, header.call, true}))
-    control(wire::FrameType::sink, header.call, 0);
-}
-
-/// False: no arena memory, or no room to bind, yet.
-bool Session::answer_sink_request(std::uint32_t slot) {
-  ClientCall& call = client_calls_[slot];
-  ClientBulk& bulk = *call.bulk;
-  if (!send_->can_bind(1)) return false;
-  bulk.sink = shared_.arena.alloc(bulk.sink_capacity);
-  if (bulk.sink == memory::kNoBlock) return false;
-  const std::uint32_t word = wire::call_word(slot, call.generation);
-  if (!bind_sink(bulk)) {
-    shared_.arena.release(std::exchange(bulk.sink, memory::kNoBlock));
-    control(wire::FrameType::sink, word, 0);
-    return true;
-  }
-  const wire::Sink sink{reinterpret_cast<std::uint64_t>(shared_.arena.at(bulk.sink).data), bulk.sink_capacity,
-                        bulk.sink_rkey};
-  control(wire::FrameType::sink, word, 0, &sink);
-  return true;
 }
 
 }  // namespace rdma_rpc::session

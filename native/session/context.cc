@@ -26,6 +26,15 @@ std::unique_ptr<Context> Context::open(std::shared_ptr<fabric::Device> device, c
   std::unique_ptr<Context> context(new Context());
   context->device_ = std::move(device);
   fabric::Device& dev = *context->device_;
+  Exposure exposure = options.exposure;
+  if (exposure == Exposure::automatic) {
+    exposure = dev.capabilities().windows ? Exposure::window : Exposure::staging;
+  }
+  if (exposure == Exposure::window && !dev.capabilities().windows) {
+    *error = "fabric " + dev.capabilities().name +
+             " has no type-2 memory windows (option exposure: leave it out, or choose staging)";
+    return nullptr;
+  }
   context->cq_ = dev.create_cq(kCqEntries);
   const std::uint32_t stride = SendSlots::stride_for(options.slot_bytes);
   auto memory = dev.alloc_memory(std::size_t{options.send_slots} * stride, "send slots");
@@ -35,8 +44,14 @@ std::unique_ptr<Context> Context::open(std::shared_ptr<fabric::Device> device, c
   }
   auto region = dev.reg_mr(memory->data(), memory->size(), fabric::access_local_write, error);
   if (region == nullptr) return nullptr;
-  context->arena_ = std::make_unique<memory::Arena>(dev, options.arena);
-  context->mr_cache_ = std::make_unique<memory::MrCache>(dev, options.mr_cache);
+  memory::ArenaOptions arena = options.arena;
+  memory::MrCacheOptions mr_cache = options.mr_cache;
+  if (exposure == Exposure::shared) {
+    arena.remote_access = fabric::access_remote_read | fabric::access_remote_write;
+    mr_cache.remote_access = fabric::access_remote_read;
+  }
+  context->arena_ = std::make_unique<memory::Arena>(dev, arena);
+  context->mr_cache_ = std::make_unique<memory::MrCache>(dev, mr_cache);
   context->windows_ = std::make_unique<WindowPool>(dev);
   context->control_.resize(ctl::words);
   context->submissions_.resize(std::size_t{kSubmissionsMax} * sub::words);
@@ -46,9 +61,10 @@ std::unique_ptr<Context> Context::open(std::shared_ptr<fabric::Device> device, c
       std::make_unique<SendSlots>(std::move(memory), std::move(region), options.send_slots, stride,
                                   context->control_.data(), context->free_slots_.data());
   context->events_ = std::make_unique<EventQueue>(context->event_words_.data());
-  context->shared_.reset(new Shared{
-      dev, *context->cq_, *context->arena_, *context->mr_cache_, *context->windows_, *context->slots_,
-      *context->events_, context->predictor_, context->stats_, options.slot_bytes, options.counters_start});
+  context->shared_.reset(new Shared{dev, *context->cq_, *context->arena_, *context->mr_cache_,
+                                    *context->windows_, *context->slots_, *context->events_,
+                                    context->predictor_, context->stats_, exposure, options.slot_bytes,
+                                    options.counters_start});
   Context* self = context.get();
   context->mr_cache_->on_evict([self](std::uint64_t key) { self->emit_evicted(key); });
   return context;

@@ -25,6 +25,7 @@ struct ContextOptions {
   std::uint32_t send_slots = 256;
   memory::ArenaOptions arena;
   memory::MrCacheOptions mr_cache;
+  Exposure exposure = Exposure::automatic;
   /// Where sequence numbers, generations and tokens begin: tests begin just below the wrap.
   std::uint32_t counters_start = 0;
 };

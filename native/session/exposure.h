@@ -1,6 +1,6 @@
-// Remote rights that last one call: windows bound to the memory of a call, and what keeps that memory in
-// place meanwhile. Used by the client half of a session; the pool belongs to the context. On the context's
-// thread.
+// How the memory of a call is shown to the peer: the rungs of safety, the pool of windows, and what keeps
+// that memory in place meanwhile. Used by the client half of a session; the pool belongs to the context. On
+// the context's thread.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,15 @@
 #include "memory/arena.h"
 
 namespace rdma_rpc::session {
+
+enum class Exposure : std::uint8_t {
+  automatic,  ///< window where the device has type-2 windows, else staging
+  window,     ///< a right that lasts one call, bound by the client and invalidated when the call ends
+  staging,    ///< a slab of the session is all that the peer can touch; what calls use is copied
+  shared,     ///< the keys of the registrations themselves: the peer is trusted with all memory of calls
+};
+
+const char* to_string(Exposure exposure);
 
 /// Windows are made once and bound often: making one is a system call on a NIC, binding is not.
 class WindowPool {

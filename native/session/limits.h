@@ -31,6 +31,12 @@ inline constexpr std::uint32_t kChunkBytes = 512 * 1024;
 /// Bytes of READ and WRITE that a session posts per turn of the loop: on shm the post is the copy.
 inline constexpr std::uint32_t kBulkBytesPerTurn = 4 * 1024 * 1024;
 
+/// What the staging memory of a session grows by.
+inline constexpr std::size_t kStagingChunkBytes = 256 * 1024;
+/// A sink of the caller that is a larger part of the staging memory than one by so many is not offered with
+/// the request, since the answer may be small: the server asks for what it needs.
+inline constexpr std::size_t kStagingShare = 4;
+
 /// Depth of the send queue, and how often an inline send asks for a completion (the queue must hold two such
 /// spans).
 inline constexpr std::uint32_t kSendQueueDepth = 512;

@@ -7,15 +7,21 @@ namespace rdma_rpc::session {
 using boundary::Reason;
 
 bool Session::collect_pieces(const BulkSubmission& submission, std::vector<Piece>& pieces, Reason& reason) {
+  // The staging memory gets a copy when its turn has come; until then the pieces only must stay there.
+  const bool staged = options_.client && staging_ != nullptr;
   std::uint64_t total = 0;
-  bool copy = submission.pieces.size() > kPiecesMax;
+  bool copy = submission.pieces.size() > kPiecesMax && !staged;
   for (const GivenPiece& given : submission.pieces) {
     total += given.bytes;
     // Registering what the fabric cannot expose would fail at the peer; a copy in the arena always works.
-    if (given.key != 0 && options_.client && !capabilities_.exposes_any_memory) copy = true;
+    if (given.key != 0 && options_.client && !staged && !capabilities_.exposes_any_memory) copy = true;
   }
   if (total > options_.peer_max_message_bytes) {
     reason = Reason::too_large;
+    return false;
+  }
+  if (staged && total > staging_->largest()) {
+    reason = Reason::no_memory;
     return false;
   }
   for (const GivenPiece& given : submission.pieces) {
@@ -27,13 +33,13 @@ bool Session::collect_pieces(const BulkSubmission& submission, std::vector<Piece
     if (piece.block != memory::kNoBlock) {
       shared_.arena.retain(piece.block);
       piece.region = shared_.arena.at(piece.block).region;
-    } else if (given.key != 0) {
+    } else if (given.key != 0 && !staged) {
       std::string why;
       piece.region =
           shared_.mr_cache.acquire(given.key, given.buffer_data, given.buffer_bytes, shared_.now_ns, &why);
       piece.mr_key = piece.region != nullptr ? given.key : 0;
     }
-    if (piece.region == nullptr) {
+    if (piece.region == nullptr && !staged) {
       copy = true;  // the registration budget is full: the arena's may not be
       break;
     }

@@ -1,6 +1,6 @@
 // How a call of the client half ends: its windows are invalidated, then its last event goes out; and how it
-// ends early, when the caller gives it up. Nothing here may emit the last event of a call while a window of
-// it is valid. See session.h.
+// ends early, when the caller gives it up. Nothing here may emit the last event of a call while the peer can
+// touch its memory. Staging memory is not the call's: it may outlive it, in quarantine. See session.h.
 #include <algorithm>
 
 #include "session/session.h"
@@ -60,6 +60,7 @@ void Session::end_client_bulk(ClientCall& call, bool windows_intact) {
   }
   bulk.windows.clear();
   release_pieces(bulk.pieces);
+  release_staged(call);
   if (bulk.sink != memory::kNoBlock) shared_.arena.release(bulk.sink);
   emit_sent(bulk.token);
   call.bulk.reset();
@@ -94,7 +95,7 @@ void Session::cancel(std::uint32_t slot, Reason reason) {
     if (!unsent) ++late_expected_;
     --calls_in_flight_;
     shared_.events.emit(event);
-  } else if (unsent || call.bulk->windows.empty()) {
+  } else if (unsent || !call.bulk->exposed) {
     if (!unsent) give_up(call);
     revoke_then(slot, event);
   } else {
@@ -128,6 +129,12 @@ bool Session::check_patience() {
     if (call.bulk == nullptr || call.bulk->give_up_ns == 0 || call.bulk->give_up_ns > shared_.now_ns)
       continue;
     call.bulk->give_up_ns = shared_.now_ns + kSettleGraceNs;
+    if (call.state == ClientState::leaving && shared_.exposure == Exposure::shared) {
+      fail(
+          "a cancelled call got no answer within the grace: only the end of the session makes its memory "
+          "safe");
+      return false;
+    }
     if (call.state == ClientState::leaving) {
       give_up(call);
       revoke_then(slot, failed_event(slot, call.reason, Sent::maybe));

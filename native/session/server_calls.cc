@@ -29,10 +29,11 @@ void Session::on_request(const wire::Frame& frame, const std::byte* data, std::u
   call.has_sink = (header.flags & wire::has_sink) != 0;
   call.exposed = (header.flags & (wire::has_sink | wire::has_pieces)) != 0;
   call.cancelled = false;
+  call.invalidates = capabilities_.windows && (header.flags & wire::lasting) == 0;
   call.invalidate_rkey = 0;
   if (call.has_sink) {
     call.sink = frame.sink;
-    call.invalidate_rkey = frame.sink.rkey;
+    if (call.invalidates) call.invalidate_rkey = frame.sink.rkey;
   }
   ++shared_.stats.requests;
 
@@ -76,7 +77,7 @@ void Session::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, cons
     sum += bulk.remote.back().length;
   }
   if (sum != frame.total) return protocol_error("pieces do not add up to the total");
-  if (call.invalidate_rkey == 0) call.invalidate_rkey = bulk.remote[0].rkey;
+  if (call.invalidates && call.invalidate_rkey == 0) call.invalidate_rkey = bulk.remote[0].rkey;
   if (bulk.total > options_.max_message_bytes) {
     return refuse(slot, kResourceExhausted, false,
                   "request of " + std::to_string(bulk.total) +
@@ -118,6 +119,7 @@ bool Session::retry_memory(const Shared::Waiter& waiter) {
 
 void Session::on_chunk_read(std::uint32_t slot) {
   --reads_outstanding_;
+  if (staging_ != nullptr) land();
   ServerCall& call = server_calls_[slot];
   ServerBulk& bulk = *call.bulk;
   if (--bulk.reads_outstanding == 0 && (bulk.moved == bulk.total || call.cancelled)) deliver_fetched(slot);
@@ -126,7 +128,7 @@ void Session::on_chunk_read(std::uint32_t slot) {
 void Session::deliver_fetched(std::uint32_t slot) {
   ServerCall& call = server_calls_[slot];
   ServerBulk& bulk = *call.bulk;
-  if (call.cancelled) return refuse(slot, call.cancel_status, false, "");
+  if (call.cancelled) return refuse(slot, call.cancel_status, false, bulk.refusal);
   Event event = bulk.request;
   if (call.timeout_us != 0) {
     const std::uint64_t waited_us = (shared_.now_ns - call.arrived_ns) / 1000;
@@ -158,6 +160,7 @@ void Session::on_cancel(const wire::Header& header) {
     case ServerState::fetching:
       call.cancelled = true;
       call.cancel_status = static_cast<std::uint8_t>(header.method);
+      call.bulk->refusal = "";
       if (call.bulk->reads_outstanding == 0) deliver_fetched(slot);
       return;
     case ServerState::asking:
@@ -259,7 +262,8 @@ void Session::on_sink(const wire::Frame& frame) {
   if (frame.sink.length < call.bulk->total) return protocol_error("sink shorter than asked for");
   call.has_sink = call.exposed = true;
   call.sink = frame.sink;
-  if (call.invalidate_rkey == 0) call.invalidate_rkey = frame.sink.rkey;
+  const bool lasting = (frame.header.flags & wire::lasting) != 0;
+  if (call.invalidate_rkey == 0 && capabilities_.windows && !lasting) call.invalidate_rkey = frame.sink.rkey;
   call.state = ServerState::writing;
   transfers_.push(slot);
 }

@@ -42,8 +42,6 @@ std::unique_ptr<Session> Session::open(Shared& shared, std::uint32_t number, con
   if (options.inflight_max == 0 || options.inflight_max > kInflightLimit) {
     return refuse("inflightMax must be 1 to " + std::to_string(kInflightLimit));
   }
-  if (!can.windows)
-    return refuse("no type-2 memory windows, so bulk memory cannot be exposed for one call only");
   if (can.max_inline < sizeof(wire::Header) + sizeof(wire::Sink)) return refuse("inline sends are too short");
   std::unique_ptr<Session> session(new Session(shared, number, options));
   const std::size_t slab_bytes = std::size_t{session->receive_depth_} * session->receive_stride_;
@@ -55,6 +53,7 @@ std::unique_ptr<Session> Session::open(Shared& shared, std::uint32_t number, con
   session->receive_region_ = shared.device.reg_mr(
       session->receive_memory_->data(), session->receive_memory_->size(), fabric::access_local_write, &why);
   if (session->receive_region_ == nullptr) return refuse(why);
+  if (!session->open_staging(&why)) return refuse(why);
   session->qp_ =
       shared.device.create_qp(shared.cq, {kSendQueueDepth, session->receive_depth_, options.client}, &why);
   if (session->qp_ == nullptr) return refuse(why);
@@ -66,6 +65,21 @@ std::unique_ptr<Session> Session::open(Shared& shared, std::uint32_t number, con
   return session;
 }
 
+bool Session::open_staging(std::string* error) {
+  const bool exposes = options_.client && shared_.exposure == Exposure::staging;
+  const bool lands =
+      !options_.client && shared_.exposure != Exposure::shared && capabilities_.read_sink_needs_remote_write;
+  if (!exposes && !lands) return true;
+  if (options_.staging_bytes < shared_.slot_bytes) {
+    *error = "stagingBytes (" + std::to_string(options_.staging_bytes) + ") must be at least slotBytes (" +
+             std::to_string(shared_.slot_bytes) + ")";
+    return false;
+  }
+  const std::uint32_t rights = fabric::access_remote_write | (exposes ? fabric::access_remote_read : 0u);
+  staging_ = std::make_unique<Staging>(shared_.device, options_.staging_bytes, rights);
+  return true;
+}
+
 Session::~Session() {
   for (ClientCall& call : client_calls_) {
     if (call.bulk != nullptr) end_client_bulk(call, false);
@@ -74,46 +88,6 @@ Session::~Session() {
   for (auto& response : finishing_) {
     if (response != nullptr) end_response(*response);
   }
-}
-
-std::string Session::connect(std::span<const std::byte> peer_address) {
-  if (state_ != SessionState::init) return "session is not new";
-  std::string why = qp_->connect(peer_address);
-  if (!why.empty()) {
-    fail("cannot connect: " + why);
-    return why;
-  }
-  state_ = SessionState::connecting;
-  ++shared_.connecting;
-  check_connected();
-  return {};
-}
-
-void Session::check_connected() {
-  if (state_ != SessionState::connecting) return;
-  const fabric::QpState now = qp_->state();
-  if (now == fabric::QpState::err) {
-    const std::string why = qp_->connect_error();
-    return fail("cannot connect: " + (why.empty() ? "the connection broke at once" : why));
-  }
-  if (now != fabric::QpState::rts) return;
-  leave_connecting(SessionState::ready);
-  let_send();
-  Event event;
-  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::session_up);
-  event.word[ev::session] = static_cast<std::int32_t>(number_);
-  shared_.events.emit(event);
-}
-
-void Session::leave_connecting(SessionState next) {
-  if (state_ == SessionState::connecting) --shared_.connecting;
-  state_ = next;
-}
-
-/// Some fabrics want the first message from the side that asked for the connection.
-void Session::let_send() {
-  if (state_ != SessionState::ready) return;
-  if (options_.client || !capabilities_.active_side_sends_first || heard_) send_->open();
 }
 
 // --- the end of a session
@@ -129,6 +103,7 @@ void Session::fail(const std::string& reason) {
   error_ = reason;
   qp_->to_error();
   forget_waiters();
+  deferred_sinks_.clear();
   send_->drain([this](std::uint32_t call) {
     ClientCall& entry = client_calls_[wire::call_slot(call)];
     if (entry.generation == wire::call_generation(call)) entry.unsent = true;
@@ -330,7 +305,7 @@ bool Session::finish_turn() {
   if (!revoke_backlog_.empty()) {
     for (const std::uint32_t slot : std::exchange(revoke_backlog_, {})) issue_revokes(slot);
   }
-  if (!deferred_.empty()) start_deferred();
+  if (!deferred_.empty() || !deferred_sinks_.empty()) start_deferred();
   const bool moving = move_transfers();
   post_now();
   return moving || unposted_;
@@ -340,8 +315,10 @@ bool Session::finish_turn() {
 
 void Session::control(wire::FrameType type, std::uint32_t call, std::uint32_t method,
                       const wire::Sink* sink) {
-  const std::uint8_t flags = sink != nullptr ? wire::has_sink : 0;
-  if (!send_->send_control({static_cast<std::uint8_t>(type), flags, 0, call, method, 0}, sink)) {
+  std::uint8_t flags = sink != nullptr ? wire::has_sink : 0;
+  if (sink != nullptr && shared_.exposure != Exposure::window) flags |= wire::lasting;
+  const wire::Header header{static_cast<std::uint8_t>(type), flags, 0, call, method, 0};
+  if (!send_->send_control(header, sink)) {
     protocol_error("control frames pile up: the peer returns no credits");
   }
 }

@@ -1,7 +1,8 @@
 // One session: a queue pair to one peer and all that happens on it. Frames in and out, credits, the two call
 // tables, bulk transfers, and the promise that every call submitted gets exactly one last event, after which
 // no memory of it can be touched. Created and driven by Context; on the context's thread only.
-// client_calls.cc and server_calls.cc hold the two halves.
+// client_calls.cc and server_calls.cc hold the two halves, docs/ARCHITECTURE.md says what is in the other
+// files.
 //
 //   init ──connect──► connecting ──queue pair in RTS──► ready
 //   any of them ──fail / close──► draining ──all work flushed──► down
@@ -10,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +27,7 @@
 #include "session/predictor.h"
 #include "session/send_queue.h"
 #include "session/send_slots.h"
+#include "session/staging.h"
 #include "session/stats.h"
 #include "session/wire.h"
 
@@ -43,6 +46,7 @@ struct Shared {
   EventQueue& events;
   ResponsePredictor& predictor;
   Stats& stats;
+  Exposure exposure;  ///< never automatic
   std::uint32_t slot_bytes;
   std::uint32_t counters_start;
   std::uint64_t now_ns = 0;
@@ -64,6 +68,8 @@ struct SessionOptions {
   std::uint32_t inflight_max = 256;
   std::uint32_t max_message_bytes = 64u << 20;
   std::uint32_t peer_max_message_bytes = 64u << 20;
+  /// Of the memory that the peer can touch, where there are no windows (see staging.h). It grows to that.
+  std::size_t staging_bytes = std::size_t{16} << 20;
 };
 
 /// A piece as JS gives it: bytes, and the ArrayBuffer they lie in (key 0: arena memory).
@@ -128,6 +134,8 @@ class Session {
 
   std::byte* receive_slab() const { return receive_memory_->data(); }
   std::size_t receive_slab_bytes() const { return receive_memory_->size(); }
+  /// How this session exposes memory. Never automatic.
+  Exposure security() const { return shared_.exposure; }
   std::uint32_t calls_in_flight() const { return calls_in_flight_; }
   std::uint32_t send_credits() const { return send_->credits(); }
 
@@ -135,12 +143,15 @@ class Session {
   Session(Shared& shared, std::uint32_t number, const SessionOptions& options);
   /// Calls may be submitted, frames may come in.
   bool open() const { return state_ == SessionState::connecting || state_ == SessionState::ready; }
+
+  // connecting.cc
   void leave_connecting(SessionState next);
   void let_send();
 
   // session.cc
   void fail(const std::string& reason);
   void protocol_error(const char* reason);
+  bool open_staging(std::string* error);
   void on_done(SendQueue::Done done);
   void forget_waiters(std::optional<std::uint32_t> call = std::nullopt);
   void maybe_down();
@@ -161,14 +172,27 @@ class Session {
   void submit_request(const std::int32_t* words);
   std::int32_t submit_bulk_request(const BulkSubmission& submission);
   ClientCall& begin_call(std::uint32_t slot, std::uint32_t method);
-  void choose_sink(ClientCall& call, memory::BlockId given);
   bool start_bulk_request(std::uint32_t slot);
-  bool bind_sink(ClientBulk& bulk);
+  void defer(std::uint32_t slot);
   void start_deferred();
   void on_response(const wire::Frame& frame, std::uint32_t receive_slot, std::uint32_t invalidated_rkey);
   bool late_response(ClientCall& call, std::uint32_t generation);
+  std::uint32_t slot_of(const ClientCall& call) const {
+    return static_cast<std::uint32_t>(&call - client_calls_.data());
+  }
+
+  // exposing.cc
+  std::optional<std::uint32_t> expose(ClientBulk& bulk, const fabric::MemoryRegion& region,
+                                      std::uint64_t addr, std::uint32_t length, std::uint32_t access);
+  bool stage_request(ClientBulk& bulk);
+  void release_staged(ClientCall& call);
+  void choose_sink(ClientCall& call, memory::BlockId given);
+  std::optional<wire::Sink> expose_sink(ClientBulk& bulk);
   void on_sink_request(const wire::Header& header);
   bool answer_sink_request(std::uint32_t slot);
+  void wait_for_memory(std::uint32_t call);
+
+  // revocation.cc
   void revoke_then(std::uint32_t slot, const boundary::Event& result);
   void issue_revokes(std::uint32_t slot);
   void on_revoked(std::uint32_t slot);
@@ -185,6 +209,7 @@ class Session {
                        std::uint32_t receive_slot);
   bool start_fetch(std::uint32_t slot);
   void on_chunk_read(std::uint32_t slot);
+  void land();
   void deliver_fetched(std::uint32_t slot);
   void on_cancel(const wire::Header& header);
   void on_sink(const wire::Frame& frame);
@@ -196,6 +221,7 @@ class Session {
   bool move_transfers();
   bool move_read(std::uint32_t slot, std::uint32_t& budget);
   bool move_write(std::uint32_t slot, std::uint32_t& budget);
+  std::uint32_t chunk_bytes() const;
 
   Shared& shared_;
   const std::uint32_t number_;
@@ -207,6 +233,7 @@ class Session {
   // Destroyed from the bottom up: the queue pair goes before the memory that its receives lie in.
   std::unique_ptr<fabric::HostMemory> receive_memory_;
   std::unique_ptr<fabric::MemoryRegion> receive_region_;
+  std::unique_ptr<Staging> staging_;  ///< client: on that rung; server: where READs may land nowhere else
   std::unique_ptr<fabric::QueuePair> qp_;
   std::unique_ptr<SendQueue> send_;
 
@@ -222,9 +249,17 @@ class Session {
   std::uint32_t late_expected_ = 0;            ///< responses that cancelled calls may still get
   std::uint64_t stalled_since_ns_ = 0;         ///< frames wait since then, and no credit has come
   std::uint32_t impatient_ = 0;                ///< calls that check_patience() looks at
-  std::vector<std::uint32_t> deferred_;        ///< call slots of bulk requests that wait for room to bind
+  std::vector<std::uint32_t> deferred_;        ///< call slots of bulk requests that wait for room, in order
+  std::vector<std::uint32_t> deferred_sinks_;  ///< call words; their sinks wait for staging memory, in order
   std::vector<std::uint32_t> revoke_backlog_;  ///< call slots with invalidations that wait for room
   std::uint32_t reads_outstanding_ = 0;
+  /// READs under way into staging memory, in order: they complete in order, and are copied from there.
+  struct Landing {
+    memory::BlockId block;
+    std::byte* to;
+    std::uint32_t bytes;
+  };
+  std::deque<Landing> landings_;
   std::vector<std::unique_ptr<ServerBulk>>
       finishing_;                          ///< responses whose last work request has not completed
   BoundedQueue<std::uint32_t> transfers_;  ///< call slots of the server half with bytes to move, in order

@@ -6,6 +6,15 @@
 
 namespace rdma_rpc::session {
 
+namespace {
+constexpr std::uint8_t kResourceExhausted = 8;
+}  // namespace
+
+/// Of one READ or WRITE.
+std::uint32_t Session::chunk_bytes() const {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(kChunkBytes, capabilities_.max_msg_bytes));
+}
+
 bool Session::move_transfers() {
   std::uint32_t budget = kBulkBytesPerTurn;
   while (!transfers_.empty() && budget != 0 && open()) {
@@ -16,20 +25,40 @@ bool Session::move_transfers() {
     if (call.state == ServerState::writing) done = move_write(slot, budget);
     if (!done) break;
     transfers_.pop();
+    if (call.state == ServerState::fetching && call.cancelled && call.bulk->reads_outstanding == 0) {
+      deliver_fetched(slot);
+    }
   }
   return !transfers_.empty() && budget == 0;
 }
 
 /// True when every READ of the call is prepared.
 bool Session::move_read(std::uint32_t slot, std::uint32_t& budget) {
-  ServerBulk& bulk = *server_calls_[slot].bulk;
+  ServerCall& call = server_calls_[slot];
+  ServerBulk& bulk = *call.bulk;
+  std::uint32_t chunk = chunk_bytes();
+  if (staging_ != nullptr)
+    chunk = static_cast<std::uint32_t>(std::min<std::size_t>(chunk, staging_->largest()));
   const memory::Block& block = shared_.arena.at(bulk.block);
   while (bulk.moved < bulk.total) {
     if (budget == 0 || reads_outstanding_ >= capabilities_.max_rd_atomic || !send_->room(1)) return false;
     const wire::Piece& piece = bulk.remote[bulk.piece];
-    const std::uint32_t bytes = std::min(piece.length - bulk.piece_offset, kChunkBytes);
-    send_->read({reinterpret_cast<std::uint64_t>(block.data) + bulk.moved, bytes, block.region->lkey()},
-                piece.addr + bulk.piece_offset, piece.rkey, {Then::chunk_read, slot});
+    const std::uint32_t bytes = std::min(piece.length - bulk.piece_offset, chunk);
+    fabric::Sge into{reinterpret_cast<std::uint64_t>(block.data) + bulk.moved, bytes, block.region->lkey()};
+    if (staging_ != nullptr) {
+      const memory::BlockId range = staging_->take(bytes);
+      if (range == memory::kNoBlock && !staging_->empty()) return false;
+      if (range == memory::kNoBlock) {
+        call.cancelled = true;
+        call.cancel_status = kResourceExhausted;
+        bulk.refusal = "the server can register no staging memory; raise its RLIMIT_MEMLOCK";
+        return true;
+      }
+      const memory::Block& landing = staging_->at(range);
+      landings_.push_back({range, block.data + bulk.moved, bytes});
+      into = {reinterpret_cast<std::uint64_t>(landing.data), bytes, landing.region->lkey()};
+    }
+    send_->read(into, piece.addr + bulk.piece_offset, piece.rkey, {Then::chunk_read, slot});
     ++reads_outstanding_;
     ++bulk.reads_outstanding;
     bulk.moved += bytes;
@@ -43,19 +72,29 @@ bool Session::move_read(std::uint32_t slot, std::uint32_t& budget) {
   return true;
 }
 
+/// The oldest READ into staging memory has completed: its bytes go where the request is put together. (A
+/// cancelled call keeps its block until its last READ is over, so this is always good.)
+void Session::land() {
+  const Landing landing = landings_.front();
+  landings_.pop_front();
+  std::memcpy(landing.to, staging_->at(landing.block).data, landing.bytes);
+  staging_->give_back(landing.block);
+}
+
 /// True when every WRITE of the call is prepared, and the response behind them.
 bool Session::move_write(std::uint32_t slot, std::uint32_t& budget) {
   ServerCall& call = server_calls_[slot];
   ServerBulk& bulk = *call.bulk;
   const std::size_t sge_max = std::min<std::size_t>(capabilities_.max_sge, kSgeMax);
+  const std::uint32_t chunk = chunk_bytes();
   while (bulk.moved < bulk.total) {
     if (budget == 0 || !send_->room(1)) return false;
     fabric::Sge sges[kSgeMax];
     std::size_t count = 0;
     std::uint32_t bytes = 0;
-    while (count < sge_max && bytes < kChunkBytes && bulk.piece < bulk.pieces.size()) {
+    while (count < sge_max && bytes < chunk && bulk.piece < bulk.pieces.size()) {
       const Piece& piece = bulk.pieces[bulk.piece];
-      const std::uint32_t take = std::min(piece.length - bulk.piece_offset, kChunkBytes - bytes);
+      const std::uint32_t take = std::min(piece.length - bulk.piece_offset, chunk - bytes);
       sges[count++] = {piece.addr + bulk.piece_offset, take, piece.region->lkey()};
       bytes += take;
       bulk.piece_offset += take;

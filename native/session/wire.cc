@@ -77,7 +77,11 @@ const char* parse(const std::byte* data, std::uint32_t bytes, Frame& frame) {
   const std::uint8_t flags = header.flags;
   switch (static_cast<FrameType>(header.type)) {
     case FrameType::request:
-      if ((flags & ~(has_sink | has_metadata | has_pieces)) != 0) return "request with unknown flags";
+      if ((flags & ~(has_sink | has_metadata | has_pieces | lasting)) != 0) {
+        return "request with unknown flags";
+      }
+      if ((flags & lasting) != 0 && (flags & (has_sink | has_pieces)) == 0)
+        return "lasting keys without a key";
       if (header.method == 0) return "request without a method";
       return parse_message(data, bytes, frame);
     case FrameType::response:
@@ -103,7 +107,9 @@ const char* parse(const std::byte* data, std::uint32_t bytes, Frame& frame) {
       if (header.method == 0) return "sink request for no bytes";
       return nullptr;
     case FrameType::sink:
-      if ((flags & ~has_sink) != 0 || header.method != 0 || header.timeout_us != 0) return "malformed sink";
+      if ((flags & ~(has_sink | lasting)) != 0 || flags == lasting || header.method != 0 ||
+          header.timeout_us != 0)
+        return "malformed sink";
       if (bytes != sizeof(Header) + (flags != 0 ? sizeof(Sink) : 0)) return "sink of a wrong length";
       return flags != 0 ? parse_message(data, bytes, frame) : nullptr;
   }

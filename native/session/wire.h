@@ -30,6 +30,7 @@ enum Flag : std::uint8_t {
   has_pieces = 4,    ///< request: PiecesHead and Pieces follow; the message is there, not in the frame
   written = 8,       ///< response: the message was written into the sink; Written follows
   not_run = 16,      ///< response: the handler did not run
+  lasting = 32,      ///< request, sink: the keys are no windows, so the answer must not invalidate one
 };
 
 /// WIRE §2. Every frame begins with it.
@@ -43,7 +44,7 @@ struct Header {
 };
 static_assert(sizeof(Header) == 16 && alignof(Header) == 4);
 
-/// Memory that the receiver of the frame may write once, through one window.
+/// Memory that the receiver of the frame may write once.
 struct Sink {
   std::uint64_t addr;
   std::uint32_t length;

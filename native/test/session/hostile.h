@@ -77,6 +77,7 @@ struct Trick {
   const char* name;
   const char* reason;  ///< why the session ends; empty: it goes on
   std::function<void(Scene&)> play;
+  bool needs_windows = false;  ///< elsewhere it is no trick, or means something else
 };
 inline void PrintTo(const Trick& trick, std::ostream* out) { *out << trick.name; }
 

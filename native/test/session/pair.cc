@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <string_view>
+
 #include "session/audit.h"
 
 namespace rdma_rpc::session::test {
@@ -13,6 +16,23 @@ constexpr std::uint64_t kTickNs = 5'000'000;
 constexpr int kIdleTicks = 30;
 constexpr int kStepsMax = 2'000'000;
 }  // namespace
+
+fabric::Capabilities iwarp_device() {
+  fabric::Capabilities capabilities = fabric::sim_capabilities();
+  capabilities.windows = false;
+  capabilities.immediate = false;
+  capabilities.max_sge = 6;
+  capabilities.max_sge_read = 1;
+  capabilities.max_inline = 80;
+  capabilities.read_sink_needs_remote_write = true;
+  capabilities.active_side_sends_first = true;
+  return capabilities;
+}
+
+fabric::Capabilities tested_device() {
+  const char* given = std::getenv("RDMA_RPC_SIM");
+  return given != nullptr && std::string_view(given) == "iwarp" ? iwarp_device() : fabric::sim_capabilities();
+}
 
 Pair::Pair(const PairOptions& options)
     : world(options.sim),

@@ -11,8 +11,17 @@
 
 namespace rdma_rpc::session::test {
 
+/// The device that all session tests run on: a capable NIC, or (RDMA_RPC_SIM=iwarp) one as iWARP has it: no
+/// windows, so sessions are on the staging rung. CTest runs them on both.
+fabric::Capabilities tested_device();
+/// For what only makes sense with windows, or only without.
+fabric::Capabilities iwarp_device();
+inline bool has_windows() { return tested_device().windows; }
+#define RDMA_RPC_NEEDS_WINDOWS() \
+  if (!has_windows()) GTEST_SKIP() << "not run: this device has no memory windows"
+
 struct PairOptions {
-  fabric::SimOptions sim{.mode = fabric::SimMode::scheduled};
+  fabric::SimOptions sim{.mode = fabric::SimMode::scheduled, .capabilities = tested_device()};
   /// Small slots, so that small messages are bulk ones.
   ContextOptions context{.slot_bytes = 1024,
                          .send_slots = 32,

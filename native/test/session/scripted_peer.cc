@@ -28,8 +28,12 @@ ScriptedPeer::ScriptedPeer(std::shared_ptr<fabric::Device> device, bool active, 
           std::min<std::size_t>(inflight_max + kControlReceives, receives_posted))) {
   std::string error;
   memory_ = device_->alloc_memory(kMemoryBytes, "scripted");
-  region_ = device_->reg_mr(memory_->data(), kMemoryBytes,
-                            fabric::access_local_write | fabric::access_mw_bind, &error);
+  region_ = device_->reg_mr(
+      memory_->data(), kMemoryBytes,
+      fabric::access_local_write |
+          (device_->capabilities().windows ? fabric::access_mw_bind
+                                           : fabric::access_remote_read | fabric::access_remote_write),
+      &error);
   slab_ = device_->alloc_memory(std::size_t{receives_ + 2} * stride_, "scripted");
   slab_region_ = device_->reg_mr(slab_->data(), slab_->size(), fabric::access_local_write, &error);
   qp_ = device_->create_qp(
@@ -128,6 +132,7 @@ void ScriptedPeer::transfer(fabric::Opcode opcode, std::uint64_t addr, std::uint
 }
 
 std::uint32_t ScriptedPeer::expose(std::uint64_t offset, std::uint32_t bytes, std::uint32_t access) {
+  if (!device_->capabilities().windows) return region_->rkey();
   windows_.push_back(device_->alloc_mw());
   fabric::SendWr wr;
   wr.wr_id = kQuiet;

@@ -1,0 +1,50 @@
+// From INIT to RTS: a fabric may need the network for it, so it may take several turns. See session.h.
+#include "session/session.h"
+
+namespace rdma_rpc::session {
+
+using boundary::Event;
+using boundary::EvKind;
+namespace ev = boundary::ev;
+
+std::string Session::connect(std::span<const std::byte> peer_address) {
+  if (state_ != SessionState::init) return "session is not new";
+  std::string why = qp_->connect(peer_address);
+  if (!why.empty()) {
+    fail("cannot connect: " + why);
+    return why;
+  }
+  state_ = SessionState::connecting;
+  ++shared_.connecting;
+  check_connected();
+  return {};
+}
+
+void Session::check_connected() {
+  if (state_ != SessionState::connecting) return;
+  const fabric::QpState now = qp_->state();
+  if (now == fabric::QpState::err) {
+    const std::string why = qp_->connect_error();
+    return fail("cannot connect: " + (why.empty() ? "the connection broke at once" : why));
+  }
+  if (now != fabric::QpState::rts) return;
+  leave_connecting(SessionState::ready);
+  let_send();
+  Event event;
+  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::session_up);
+  event.word[ev::session] = static_cast<std::int32_t>(number_);
+  shared_.events.emit(event);
+}
+
+void Session::leave_connecting(SessionState next) {
+  if (state_ == SessionState::connecting) --shared_.connecting;
+  state_ = next;
+}
+
+/// Some fabrics want the first message from the side that asked for the connection.
+void Session::let_send() {
+  if (state_ != SessionState::ready) return;
+  if (options_.client || !capabilities_.active_side_sends_first || heard_) send_->open();
+}
+
+}  // namespace rdma_rpc::session

@@ -1,0 +1,61 @@
+// The staging memory of one session: on a device without memory windows the only memory that the peer of the
+// session can touch. Its rights last as long as the session, so the memory of calls is never among it: what a
+// client exposes is copied in, what comes is copied out. On iWARP the server's READs land in it too, since
+// they need memory that the peer may write. Owned by Session, on the context's thread.
+//
+// Grows as it is needed, and a range is used again only when the peer can have no more business with it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "memory/arena.h"
+#include "session/limits.h"
+#include "session/wire.h"
+
+namespace rdma_rpc::session {
+
+class Staging {
+ public:
+  Staging(fabric::Device& device, std::size_t bytes, std::uint32_t remote_access)
+      : arena_(device, {.budget_bytes = bytes,
+                        .chunk_bytes = kStagingChunkBytes,
+                        .remote_access = remote_access,
+                        .purpose = "staging"}) {}
+
+  /// A range, or kNoBlock: wait until one is given back, unless empty().
+  memory::BlockId take(std::size_t bytes) { return arena_.alloc(bytes); }
+  void give_back(memory::BlockId block) { arena_.release(block); }
+  const memory::Block& at(memory::BlockId block) const { return arena_.at(block); }
+  /// Nothing is out: a range that cannot be had now will not be had later.
+  bool empty() const { return arena_.counters().blocks_leased == 0; }
+  std::size_t largest() const { return arena_.largest(); }
+
+  /// The call has ended without the peer's answer, so the peer may still use the range: kept until
+  /// answered(call), or for ever.
+  void quarantine(std::uint32_t call, memory::BlockId block) { quarantined_.push_back({call, block}); }
+  void answered(std::uint32_t call) {
+    std::erase_if(quarantined_, [&](const Quarantined& each) {
+      if (each.call == call) arena_.release(each.block);
+      return each.call == call;
+    });
+  }
+  /// The peer may still be at work for an earlier call of this call slot.
+  bool is_quarantined(std::uint32_t slot) const {
+    for (const Quarantined& each : quarantined_) {
+      if (wire::call_slot(each.call) == slot) return true;
+    }
+    return false;
+  }
+
+ private:
+  struct Quarantined {
+    std::uint32_t call;
+    memory::BlockId block;
+  };
+  memory::Arena arena_;
+  std::vector<Quarantined> quarantined_;
+};
+
+}  // namespace rdma_rpc::session
