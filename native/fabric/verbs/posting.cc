@@ -105,6 +105,10 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
   std::size_t taken = 0;
   if (state_ == QpState::init || state_ == QpState::rtr) return taken;
   while (taken < requests.size() && sends_.room() > 0) {
+    if (state_ == QpState::err && sends_.last_unknown()) {
+      post_drain(requests[taken++]);
+      continue;
+    }
     if (state_ == QpState::err) {
       sends_.push_failed({requests[taken].wr_id, 0, requests[taken].opcode, WcStatus::wr_flush_err});
       ++taken;
@@ -115,6 +119,18 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
     taken += post_chain(requests.subspan(taken, count));
   }
   return taken;
+}
+
+/// The last requests that the device has may be complete without having said so, since they were not
+/// signaled. The first one that is posted in ERR therefore goes to the device, which flushes it after them.
+void QueuePair::post_drain(const SendWr& request) {
+  ibv_send_wr wr{};
+  wr.opcode = IBV_WR_SEND;
+  wr.send_flags = IBV_SEND_SIGNALED;
+  const std::uint32_t number = sends_.push_device({request.wr_id, 0, request.opcode, WcStatus::wr_flush_err});
+  wr.wr_id = std::uint64_t{place_} << 32 | number;
+  ibv_send_wr* bad = nullptr;
+  if (ibv_post_send(qp_.get(), &wr, &bad) != 0) sends_.take_all_back();
 }
 
 std::size_t QueuePair::post_chain(std::span<const SendWr> requests) {

@@ -56,6 +56,7 @@ class QueuePair final : public fabric::QueuePair {
   bool move_to_init();
   std::string move_to_rts(const Address& peer);
   /// Posts the first of these with one doorbell. Returns how many.
+  void post_drain(const SendWr& request);
   std::size_t post_chain(std::span<const SendWr> requests);
   WcStatus check(const SendWr& wr, std::uint64_t bytes) const;
   WcStatus check_bind(const SendWr::Bind& bind) const;

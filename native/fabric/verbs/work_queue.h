@@ -47,6 +47,8 @@ class WorkQueue {
     head_ = number + 1;
     return &at(number);
   }
+  /// The device has some that have not completed, or have not said so, and nothing waits behind them.
+  bool last_unknown() const { return head_ != device_tail_ && tail_ == device_tail_; }
   /// The next that ends without the device, or null.
   Entry* next_failed() { return head_ == device_tail_ && head_ != tail_ ? &at(head_) : nullptr; }
   void pop_failed() { device_tail_ = ++head_; }
