@@ -1,5 +1,5 @@
 /** Starts and talks to the processes of the tests: compiled files in dist, since a child process cannot run TypeScript. */
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, type ForkOptions, fork } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { RuntimeOptions } from 'rdma-rpc';
@@ -21,8 +21,13 @@ export class ServerProcess {
     this.address = address;
   }
 
-  static async start(address = '127.0.0.1:0', options: RuntimeOptions = {}): Promise<ServerProcess> {
-    const child = fork(compiled('echo-server'), [address, JSON.stringify(options)]);
+  /** `how`: of the process, such as its environment. */
+  static async start(
+    address = '127.0.0.1:0',
+    options: RuntimeOptions = {},
+    how: ForkOptions = {},
+  ): Promise<ServerProcess> {
+    const child = fork(compiled('echo-server'), [address, JSON.stringify(options)], how);
     const { address: bound } = await nextMessage<Report>(child);
     return new ServerProcess(child, bound!);
   }

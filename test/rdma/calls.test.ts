@@ -1,0 +1,160 @@
+/** Calls between two RDMA devices: every way that a message can travel, and the ways in which a caller can give up. */
+import { allocBuffer, type FabricOptions, leaseOf, registerBuffer, Status, stats } from 'rdma-rpc';
+import { afterEach, describe, expect, test } from 'vitest';
+import {
+  caught,
+  clientDevice,
+  endAll,
+  over,
+  pattern,
+  type Reached,
+  reach,
+  same,
+  serverDevice,
+  startServer,
+  until,
+} from './pair.ts';
+
+afterEach(endAll);
+
+async function open(options: FabricOptions = {}, env: NodeJS.ProcessEnv = {}): Promise<Reached> {
+  const server = await startServer(undefined, { env });
+  return reach(server.address, over(clientDevice, options));
+}
+
+test('the session tells what it runs on', async () => {
+  const { channel, client } = await open();
+  await channel.ready();
+  expect(channel.session).toMatchObject({ fabric: 'verbs', device: clientDevice, port: 1, callsInFlight: 0 });
+  expect(['window', 'staging']).toContain(channel.session?.security);
+  expect((await client.behave({ text: 'peer' })).text).toContain(`pid ${process.pid}`);
+});
+
+describe('messages', () => {
+  test('of all sizes arrive whole, both ways', async () => {
+    const { client } = await open();
+    for (const bytes of [0, 1, 30, 100, 500, 4000, 8100, 8200, 16_400, 100_000, 1_000_000, 3_000_000]) {
+      const payload = pattern(bytes, bytes);
+      const answer = await client.echo({ payload, number: bytes });
+      expect(answer.number).toBe(bytes);
+      expect(same(answer.payload, payload)).toBe(true);
+      leaseOf(answer)?.release();
+      const fetched = await client.fetch({ number: bytes });
+      expect(fetched.payload.byteLength).toBe(bytes);
+      expect(fetched.payload.every((byte) => byte === (bytes & 0xff))).toBe(true);
+      leaseOf(fetched)?.release();
+    }
+    expect(stats('verbs').protocolErrors).toBe(0);
+  });
+
+  test('many at once, mixed, come to those who asked', async () => {
+    const { client } = await open();
+    const sizes = [10, 3000, 20_000, 200_000];
+    const calls = Array.from({ length: 200 }, async (_, i) => {
+      const payload = pattern(sizes[i % 40 === 0 ? i % 4 : i % 2]!, i);
+      const answer = await client.echo({ payload, number: i });
+      expect(answer.number).toBe(i);
+      expect(same(answer.payload, payload)).toBe(true);
+      leaseOf(answer)?.release();
+    });
+    await Promise.all(calls);
+  });
+
+  test('out of a registered buffer, out of a lease, and out of shared memory of the host', async () => {
+    const { client, channel } = await open();
+    await channel.ready();
+    const own = pattern(300_000, 1);
+    registerBuffer(own, channel);
+    expect((await client.behave({ text: 'release', payload: own })).text).toBe('leased');
+    const lease = allocBuffer(300_000, channel);
+    lease.bytes.set(own);
+    expect(same((await client.echo({ payload: lease.bytes })).payload, own)).toBe(true);
+    lease.release();
+    const foreign = allocBuffer(300_000);
+    foreign.bytes.set(own);
+    expect(same((await client.echo({ payload: foreign.bytes })).payload, own)).toBe(true);
+    foreign.release();
+  });
+
+  test('into a lease', async () => {
+    const { client, channel } = await open();
+    await channel.ready();
+    const lease = allocBuffer(400_000, channel);
+    const answer = await client.fetch({ number: 300_000 }, { into: lease });
+    expect(leaseOf(answer)).toBe(lease);
+    expect(answer.payload.every((byte) => byte === (300_000 & 0xff))).toBe(true);
+    lease.release();
+  });
+
+  test('with metadata, there and back', async () => {
+    const { client } = await open();
+    let back: string | undefined;
+    const metadata = { colour: 'blue' };
+    const onTrailer = (trailer: { get(key: string): unknown }) => {
+      back = String(trailer.get('colour'));
+    };
+    await client.behave({ text: 'metadata', payload: pattern(50_000, 1) }, { metadata, onTrailer });
+    expect(back).toBe('blue');
+  });
+});
+
+describe('errors of a handler', () => {
+  test('come with their code, also when the request was large', async () => {
+    const { client } = await open();
+    for (const payload of [pattern(10, 1), pattern(100_000, 1)]) {
+      const error = await caught(client.behave({ text: 'not found', payload }));
+      expect(error).toMatchObject({ code: Status.NOT_FOUND, sent: 'yes' });
+    }
+  });
+});
+
+describe.each([0, 200_000])('a call with %i bytes that is given up', (bytes) => {
+  const payload = pattern(bytes, 3);
+
+  test('at its deadline, or by its signal: the handler learns it, and the session goes on', async () => {
+    const { client } = await open();
+    await client.echo({});
+    const late = await caught(client.behave({ text: 'hang', payload }, { timeoutMs: 300 }));
+    expect(late).toMatchObject({ code: Status.DEADLINE_EXCEEDED });
+    const controller = new AbortController();
+    const call = client.behave({ text: 'hang', payload }, { signal: controller.signal });
+    await client.echo({});
+    controller.abort();
+    expect(await caught(call)).toMatchObject({ code: Status.CANCELLED });
+    expect((await client.echo({ number: 5 })).number).toBe(5);
+  });
+
+  test('leaves nothing registered for it, and its buffer alone', async () => {
+    const { client } = await open();
+    await client.echo({});
+    const mine = payload.slice();
+    for (let i = 0; i < 10; ++i)
+      await caught(client.behave({ text: 'hang', payload: mine }, { timeoutMs: 20 + i * 10 }));
+    expect(same(mine, payload)).toBe(true);
+    expect((await client.echo({ number: 6 })).number).toBe(6);
+    expect(stats('verbs').protocolErrors).toBe(0);
+  });
+});
+
+describe('isolation', () => {
+  test('each session has a context of its own, which ends with it', async () => {
+    const server = await startServer();
+    const options = over(clientDevice, { isolation: 'session' });
+    const pairs = Array.from({ length: 3 }, () => reach(server.address, options));
+    const payload = pattern(100_000, 2);
+    for (const { client } of pairs) {
+      const answer = await client.echo({ payload });
+      expect(same(answer.payload, payload)).toBe(true);
+      leaseOf(answer)?.release();
+    }
+    expect(stats('verbs').queuePairs).toBe(3);
+    for (const { channel } of pairs) await channel.close();
+    await until(() => Object.values(stats('verbs')).every((value) => value === 0));
+  });
+});
+
+test('both ends may be on one device', async () => {
+  const server = await startServer();
+  const { client } = reach(server.address, over(serverDevice));
+  expect((await client.echo({ payload: pattern(100_000, 1), number: 1 })).number).toBe(1);
+});

@@ -1,0 +1,79 @@
+/** The choice of fabric and device where there are RDMA devices: what `auto` takes, and what is said about what cannot be had. */
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { createServer, Status } from 'rdma-rpc';
+import { afterEach, describe, expect, test } from 'vitest';
+import { loadNative } from '../../runtime/native.ts';
+import { caught, clientDevice, endAll, over, reach, serverDevice, startServer } from './pair.ts';
+
+afterEach(endAll);
+
+const auto = { RDMA_RPC_FABRIC: 'auto' };
+
+describe('auto', () => {
+  test('takes shared memory on one host', async () => {
+    const server = await startServer(undefined, { env: auto });
+    const lines: string[] = [];
+    const log = (line: string) => void lines.push(line);
+    const { channel } = reach(server.address, { ...over(clientDevice, { fabric: 'auto' }), log });
+    await channel.ready();
+    expect(lines).toEqual([
+      expect.stringMatching(/fabric shm \(window\) chosen; verbs: not needed, shm comes first$/),
+    ]);
+  });
+
+  test('takes verbs when the processes cannot see each other, and says why', async () => {
+    const inNamespace = {
+      execPath: 'unshare',
+      execArgv: ['--pid', '--fork', '--kill-child', process.execPath],
+    };
+    const server = await startServer(undefined, { env: auto, ...inNamespace });
+    const lines: string[] = [];
+    const log = (line: string) => void lines.push(line);
+    const { channel, client } = reach(server.address, { ...over(clientDevice, { fabric: 'auto' }), log });
+    expect((await client.echo({ number: 7 })).number).toBe(7);
+    expect(channel.session).toMatchObject({ fabric: 'verbs', device: clientDevice });
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain(`fabric verbs (${clientDevice} port 1, ${channel.session?.security}) chosen`);
+    expect(lines[0]).toMatch(/; shm: the processes are in two pid namespaces of one host/);
+  });
+});
+
+describe('what cannot be had is named', () => {
+  test.each([
+    ['device', { device: 'nobodys0' }, /nobodys0/],
+    ['port', { device: serverDevice, port: 7 }, /port/],
+    ['GID', { device: serverDevice, gidIndex: 200 }, /GID.*200/],
+  ])('a %s that is not there', async (_, verbs, message) => {
+    const server = createServer({ fabric: 'verbs', verbs });
+    await expect(server.listen('127.0.0.1:0')).rejects.toThrow(message);
+    await server.shutdown();
+    const there = await startServer();
+    const { channel } = reach(there.address, { fabric: 'verbs', verbs });
+    const error = await caught(channel.ready());
+    expect(error).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no', message });
+  });
+});
+
+describe('devices', () => {
+  test('the report has those that the tests use', () => {
+    const { devices, whyNone } = loadNative().verbsDevices();
+    expect(whyNone).toBe('');
+    for (const name of [clientDevice, serverDevice]) {
+      const device = devices.find((each) => each.name === name);
+      expect(device).toMatchObject({ whyNot: '', ports: [{ number: 1 }] });
+      expect(device?.ports[0]?.gids.length).toBeGreaterThan(0);
+    }
+  });
+
+  test('the command prints it', () => {
+    const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+    const run = (...args: string[]) =>
+      spawnSync(process.execPath, [main, 'devices', ...args], { encoding: 'utf8' });
+    const { status, stdout, stderr } = run();
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout).toMatch(new RegExp(`^${clientDevice} \\(.+\\): can be used$`, 'm'));
+    const report = JSON.parse(run('--json').stdout) as { devices: { name: string }[] };
+    expect(report.devices.map(({ name }) => name)).toContain(serverDevice);
+  });
+});
