@@ -182,6 +182,13 @@ export interface NativeOptions {
   mrCacheBytes: number;
   mrCacheEntries: number;
   mrCacheIdleMs: number;
+  /**
+   * How peers get at memory. `auto` (default): by windows, by copies in staging memory where the device has none. `staging`: by copies anyway.
+   * `shared`: with the keys of all that is registered, for peers that are trusted.
+   */
+  exposure?: 'auto' | 'staging' | 'shared';
+  /** Application buffers are registered on demand where the device can (explicit ODP): nothing of them is pinned. */
+  onDemand?: boolean;
   /** sim only: seed of its scheduler. */
   seed?: number;
 }

@@ -55,6 +55,14 @@ EngineOptions read_options(const Napi::Object& given) {
   options.context.mr_cache.max_bytes = u64(given, "mrCacheBytes");
   options.context.mr_cache.max_entries = u64(given, "mrCacheEntries");
   options.context.mr_cache.idle_ns = u64(given, "mrCacheIdleMs") * 1'000'000;
+  const Napi::Value exposure = given.Get("exposure");
+  if (exposure.IsString()) {
+    const std::string name = exposure.As<Napi::String>().Utf8Value();
+    options.context.exposure = name == "staging"  ? session::Exposure::staging
+                               : name == "shared" ? session::Exposure::shared
+                                                  : session::Exposure::automatic;
+  }
+  options.context.mr_cache.on_demand = given.Get("onDemand").ToBoolean();
   if (given.Get("seed").IsNumber()) options.seed = u64(given, "seed");
   options.verbs = read_verbs(given.Get("verbs"));
   return options;

@@ -37,10 +37,13 @@ inline constexpr std::size_t kStagingChunkBytes = 256 * 1024;
 /// the request, since the answer may be small: the server asks for what it needs.
 inline constexpr std::size_t kStagingShare = 4;
 
-/// Depth of the send queue, and how often an inline send asks for a completion (the queue must hold two such
-/// spans).
-inline constexpr std::uint32_t kSendQueueDepth = 512;
-inline constexpr std::uint32_t kSignalEvery = 64;
+/// Depth of a send queue: twice the calls in flight within these bounds, so that many small sessions are
+/// cheap. Powers of two.
+inline constexpr std::uint32_t kSendQueueDepthMin = 64;
+inline constexpr std::uint32_t kSendQueueDepthMax = 512;
+/// What asks for no completion of its own does so after this part of the queue. The rest must hold a full
+/// post.
+inline constexpr std::uint32_t kSignalShare = 8;
 /// Work requests prepared before one post (one doorbell).
 inline constexpr std::uint32_t kPostBatch = 32;
 inline constexpr std::uint32_t kSgeMax = 16;

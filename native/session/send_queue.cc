@@ -10,19 +10,21 @@ using fabric::SendWr;
 using fabric::Sge;
 
 SendQueue::SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabilities, SendSlots& slots,
-                     Stats& stats, std::uint64_t wr_id_base, std::uint32_t inflight_max,
+                     Stats& stats, std::uint64_t wr_id_base, std::uint32_t inflight_max, std::uint32_t depth,
                      std::uint32_t credits, std::uint32_t sequence)
     : qp_(qp),
       capabilities_(capabilities),
       slots_(slots),
       stats_(stats),
       wr_id_base_(wr_id_base),
+      depth_(depth),
       credits_(credits),
       credits_max_(credits),
       owed_threshold_(credits / 2),
       peer_credits_(credits),
       sequence_(sequence),
       retired_(sequence),
+      records_(depth),
       waiting_(std::size_t{inflight_max} * 2 + 16),
       // A call has at most a cancel, a sink and a sink request in the line at once.
       waiting_control_(std::size_t{inflight_max} * 3 + 16) {}
@@ -30,12 +32,12 @@ SendQueue::SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabili
 SendWr& SendQueue::prepare(Opcode opcode, Record record, bool signaled, const std::byte* frame) {
   const std::size_t index = prepared_++;
   SendWr& wr = wrs_[index];
-  records_[sequence_ % kSendQueueDepth] = record;
+  record_of(sequence_) = record;
   ++sequence_;
   frames_[index] = frame;
   wr.wr_id = wr_id_base_ | sequence_;
   wr.opcode = opcode;
-  wr.signaled = signaled || ++unsignaled_ >= kSignalEvery;
+  wr.signaled = signaled || ++unsignaled_ >= depth_ / kSignalShare;
   if (wr.signaled) unsignaled_ = 0;
   wr.inline_data = false;
   wr.fence = false;
@@ -170,7 +172,7 @@ void SendQueue::post_prepared() {
   const std::size_t taken = qp_.post_send({wrs_.data(), prepared_});
   std::uint32_t sequence = first_prepared();
   for (std::size_t i = 0; i < taken; ++i, ++sequence) {
-    Record& record = records_[sequence % kSendQueueDepth];
+    Record& record = record_of(sequence);
     if (wrs_[i].inline_data && record.slot >= 0) {  // copied by the post
       slots_.give_back(static_cast<std::uint32_t>(record.slot));
       record.slot = -1;
@@ -193,7 +195,7 @@ void SendQueue::post_prepared() {
 }
 
 void SendQueue::drop_record(std::uint32_t sequence) {
-  Record& record = records_[sequence % kSendQueueDepth];
+  Record& record = record_of(sequence);
   if (record.slot >= 0) slots_.give_back(static_cast<std::uint32_t>(record.slot));
   record = {};
 }

@@ -6,7 +6,9 @@
 // order.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -45,8 +47,15 @@ class SendQueue {
   };
 
   SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabilities, SendSlots& slots, Stats& stats,
-            std::uint64_t wr_id_base, std::uint32_t inflight_max, std::uint32_t credits,
+            std::uint64_t wr_id_base, std::uint32_t inflight_max, std::uint32_t depth, std::uint32_t credits,
             std::uint32_t sequence);
+  /// For so many calls in flight on a device that takes `limit` requests; less than kSendQueueDepthMin when
+  /// that is not enough.
+  static std::uint32_t depth_for(std::uint32_t inflight_max, std::uint32_t limit) {
+    const std::uint32_t wanted =
+        std::clamp(std::bit_ceil(2 * inflight_max), kSendQueueDepthMin, kSendQueueDepthMax);
+    return std::min(wanted, std::bit_floor(limit));
+  }
 
   /// Sends the frame now, or as soon as credits and room allow. The slot is given back when the fabric is
   /// done with it. False: the line is full, which the calls in flight of a peer that returns credits never
@@ -64,7 +73,7 @@ class SendQueue {
   bool room(std::uint32_t count) {
     if (!open_) return false;
     if (prepared_ + count > kPostBatch) post_prepared();
-    return prepared_ + count <= kPostBatch && sequence_ - retired_ + count <= kSendQueueDepth - 2;
+    return prepared_ + count <= kPostBatch && sequence_ - retired_ + count <= depth_ - 2;
   }
   /// Room for `count` binds and a frame, with nothing before them unposted: a bound key exists only once its
   /// bind is posted.
@@ -102,7 +111,7 @@ class SendQueue {
   template <class F>
   void retire(std::uint32_t sequence, F&& f) {
     while (static_cast<std::int32_t>(sequence - retired_) > 0) {
-      Record& record = records_[retired_++ % kSendQueueDepth];
+      Record& record = record_of(retired_++);
       if (record.slot >= 0) {
         slots_.give_back(static_cast<std::uint32_t>(record.slot));
         record.slot = -1;
@@ -147,6 +156,7 @@ class SendQueue {
     std::memcpy(&header, start, sizeof header);
     if (header.type == static_cast<std::uint8_t>(wire::FrameType::request)) f(header.call);
   }
+  Record& record_of(std::uint32_t sequence) { return records_[sequence & (depth_ - 1)]; }
   std::uint32_t first_prepared() const { return sequence_ - static_cast<std::uint32_t>(prepared_); }
   void drop_record(std::uint32_t sequence);
   bool may_send(std::uint32_t credits_left) { return credits_ > credits_left && room(1); }
@@ -165,6 +175,7 @@ class SendQueue {
   SendSlots& slots_;
   Stats& stats_;
   const std::uint64_t wr_id_base_;
+  const std::uint32_t depth_;  ///< a power of two
 
   std::uint32_t credits_, credits_max_;
   std::uint32_t owed_ = 0, owed_threshold_;
@@ -173,7 +184,7 @@ class SendQueue {
   std::uint32_t unsignaled_ = 0;
   bool open_ = false;
 
-  std::array<Record, kSendQueueDepth> records_;
+  std::vector<Record> records_;  ///< one per request under way, by sequence
   std::size_t prepared_ = 0;
   std::array<fabric::SendWr, kPostBatch> wrs_;
   std::array<std::array<fabric::Sge, kSgeMax>, kPostBatch> sges_;

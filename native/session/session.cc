@@ -42,6 +42,13 @@ std::unique_ptr<Session> Session::open(Shared& shared, std::uint32_t number, con
   if (options.inflight_max == 0 || options.inflight_max > kInflightLimit) {
     return refuse("inflightMax must be 1 to " + std::to_string(kInflightLimit));
   }
+  const std::uint32_t depth = SendQueue::depth_for(options.inflight_max, can.max_qp_wr);
+  if (depth < kSendQueueDepthMin || can.max_qp_wr < options.inflight_max + kControlReceives) {
+    return refuse("queues of " + std::to_string(can.max_qp_wr) +
+                  " requests (max_qp_wr) are too short; at least " + std::to_string(kSendQueueDepthMin) +
+                  " are needed, and inflightMax (" + std::to_string(options.inflight_max) + ") and " +
+                  std::to_string(kControlReceives) + " more");
+  }
   if (can.max_inline < sizeof(wire::Header) + sizeof(wire::Sink)) return refuse("inline sends are too short");
   std::unique_ptr<Session> session(new Session(shared, number, options));
   const std::size_t slab_bytes = std::size_t{session->receive_depth_} * session->receive_stride_;
@@ -54,12 +61,11 @@ std::unique_ptr<Session> Session::open(Shared& shared, std::uint32_t number, con
       session->receive_memory_->data(), session->receive_memory_->size(), fabric::access_local_write, &why);
   if (session->receive_region_ == nullptr) return refuse(why);
   if (!session->open_staging(&why)) return refuse(why);
-  session->qp_ =
-      shared.device.create_qp(shared.cq, {kSendQueueDepth, session->receive_depth_, options.client}, &why);
+  session->qp_ = shared.device.create_qp(shared.cq, {depth, session->receive_depth_, options.client}, &why);
   if (session->qp_ == nullptr) return refuse(why);
-  session->send_ =
-      std::make_unique<SendQueue>(*session->qp_, can, shared.slots, shared.stats, wr_id_base(number),
-                                  options.inflight_max, session->receive_depth_, shared.counters_start);
+  session->send_ = std::make_unique<SendQueue>(*session->qp_, can, shared.slots, shared.stats,
+                                               wr_id_base(number), options.inflight_max, depth,
+                                               session->receive_depth_, shared.counters_start);
   for (std::uint32_t i = 0; i < session->receive_depth_; ++i) session->consumed_.push_back(i);
   session->finish_turn();
   return session;

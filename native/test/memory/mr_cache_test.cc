@@ -37,6 +37,15 @@ class MrCacheTest : public testing::Test {
 };
 using Keys = std::vector<std::uint64_t>;
 
+TEST_F(MrCacheTest, RegistersOnDemandWhereTheDeviceCan) {
+  for (const bool can : {false, true}) {
+    device.capabilities_.on_demand = can;
+    MrCache cache(device, {.on_demand = true});
+    use(cache, 1, 64);
+    EXPECT_EQ((device.last_access & fabric::access_on_demand) != 0, can);
+  }
+}
+
 TEST_F(MrCacheTest, ASecondUseIsAHit) {
   MrCache cache(device, {});
   const auto* first = get(cache, 1, 64);

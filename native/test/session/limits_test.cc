@@ -177,7 +177,7 @@ TEST(Opening, SaysWhichLimitWasInTheWay) {
          s.staging_bytes = 1023;
        }},
       {"inline", [](fabric::SimOptions& o, SessionOptions&) { o.capabilities.max_inline = 31; }},
-      {"max_qp_wr", [](fabric::SimOptions& o, SessionOptions&) { o.capabilities.max_qp_wr = 511; }},
+      {"max_qp_wr", [](fabric::SimOptions& o, SessionOptions&) { o.capabilities.max_qp_wr = 63; }},
       {"registered_bytes_max",
        [](fabric::SimOptions& o, SessionOptions&) { o.registered_bytes_max = 40 << 10; }},
   };

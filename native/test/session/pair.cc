@@ -57,10 +57,10 @@ void Pair::hold_completions(std::uint32_t qp_num, bool hold) {
 
 void connect(Side& client, std::uint32_t& client_session, Side& server, std::uint32_t& server_session,
              const PairOptions& options) {
-  client_session =
-      client.open({true, options.inflight_max, options.max_message_bytes, options.max_message_bytes});
-  server_session =
-      server.open({false, options.inflight_max, options.max_message_bytes, options.max_message_bytes});
+  client_session = client.open({true, options.inflight_max, options.max_message_bytes,
+                                options.max_message_bytes, options.staging_bytes});
+  server_session = server.open({false, options.inflight_max, options.max_message_bytes,
+                                options.max_message_bytes, options.staging_bytes});
   Session& a = client.session(client_session);
   Session& b = server.session(server_session);
   EXPECT_EQ(a.connect(b.local_address()), "");

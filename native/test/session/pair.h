@@ -29,6 +29,7 @@ struct PairOptions {
                          .mr_cache = {.max_bytes = 4 << 20, .max_entries = 64}};
   std::uint32_t inflight_max = 4;
   std::uint32_t max_message_bytes = 4 << 20;
+  std::size_t staging_bytes = std::size_t{16} << 20;
   bool connect = true;
 };
 

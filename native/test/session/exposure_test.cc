@@ -1,0 +1,147 @@
+// The rungs of exposure: which one a session is on, what each moves, and that calls are the same on all of
+// them. What a hostile peer can reach is in hostile_server_test.cc.
+#include <gtest/gtest.h>
+
+#include "session/pair.h"
+
+namespace rdma_rpc::session::test {
+namespace {
+
+using boundary::EvKind;
+using boundary::Reason;
+using boundary::Sent;
+using Violations = std::vector<std::string>;
+
+const Exposure kRungs[] = {Exposure::automatic, Exposure::staging, Exposure::shared};
+
+PairOptions on_rung(Exposure exposure, fabric::Capabilities capabilities = tested_device()) {
+  PairOptions options = immediate();
+  options.sim.capabilities = capabilities;
+  options.context.exposure = exposure;
+  return options;
+}
+
+TEST(Exposures, AreChosenByWhatTheDeviceHasOrByName) {
+  const auto security = [](const PairOptions& options) {
+    return to_string(Pair(options).at_client().security());
+  };
+  EXPECT_STREQ(security(on_rung(Exposure::automatic, fabric::sim_capabilities())), "window");
+  EXPECT_STREQ(security(on_rung(Exposure::automatic, iwarp_device())), "staging");
+  EXPECT_STREQ(security(on_rung(Exposure::staging)), "staging");
+  EXPECT_STREQ(security(on_rung(Exposure::shared)), "shared");
+}
+
+TEST(Exposures, ByWindowsNeedADeviceThatHasThem) {
+  const PairOptions options = on_rung(Exposure::window, iwarp_device());
+  fabric::SimWorld world(options.sim);
+  std::string error;
+  EXPECT_EQ(Context::open(world.open_device("device"), options.context, &error), nullptr);
+  EXPECT_NE(error.find("no type-2 memory windows"), std::string::npos) << error;
+}
+
+TEST(Exposures, AllCarryTheSameCalls) {
+  for (const Exposure rung : kRungs) {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      SCOPED_TRACE(std::string(to_string(rung)) + ", seed " + std::to_string(seed));
+      PairOptions options = on_rung(rung);
+      options.sim.mode = fabric::SimMode::scheduled;
+      options.sim.seed = seed;
+      Pair pair(options);
+      for (const CallSpec& spec :
+           {CallSpec{.request_bytes = 5000, .request_pieces = 3},
+            CallSpec{.response_bytes = 5000, .response_pieces = 3},
+            CallSpec{.request_bytes = 70'000, .request_in_arena = true, .given_sink = 9000},
+            CallSpec{.request_bytes = 9000, .response_bytes = 70'000, .given_sink = 4096}}) {
+        EXPECT_NE(pair.start(spec), 0u);
+      }
+      pair.run();
+      for (std::uint64_t id = 1; id <= pair.ledger.size(); ++id) EXPECT_TRUE(pair.call(id).answered());
+      EXPECT_EQ(pair.finish(), Violations{});
+    }
+  }
+}
+
+TEST(Exposures, ByWindowsAloneInvalidate) {
+  for (const Exposure rung : kRungs) {
+    SCOPED_TRACE(to_string(rung));
+    Pair pair(on_rung(rung));
+    EXPECT_TRUE(pair.complete({.request_bytes = 5000, .response_bytes = 5000}).answered());
+    const bool windows = rung == Exposure::automatic && has_windows();
+    EXPECT_EQ(pair.world.counters().of(fabric::Opcode::bind_mw), windows ? 2u : 0u);
+    EXPECT_EQ(pair.world.counters().of(fabric::Opcode::local_inv), windows ? 1u : 0u);
+    EXPECT_EQ(pair.world.counters().of(fabric::Opcode::send_with_inv), windows ? 1u : 0u);
+    EXPECT_EQ(pair.finish(), Violations{});
+  }
+}
+
+TEST(Exposures, ByStagingWaitForRoomInOrder) {
+  PairOptions options = on_rung(Exposure::staging);
+  options.inflight_max = 16;
+  options.staging_bytes = 64 << 10;
+  Pair pair(options);
+  for (int i = 0; i < 16; ++i) {
+    EXPECT_NE(pair.start({.request_bytes = 40'000, .response_bytes = 40'000}), 0u);
+  }
+  pair.run();
+  for (std::uint64_t id = 1; id <= 16; ++id) EXPECT_TRUE(pair.call(id).answered());
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+TEST(Exposures, ByStagingRefuseWhatTheirMemoryCanNeverHold) {
+  PairOptions options = on_rung(Exposure::staging);
+  options.staging_bytes = 64 << 10;
+  Pair pair(options);
+  const CallRecord& request = pair.complete({.request_bytes = 65'537});
+  EXPECT_EQ(request.kind, EvKind::failed);
+  EXPECT_EQ(request.reason, Reason::no_memory);
+  EXPECT_EQ(request.sent, Sent::no);
+  const CallRecord& response = pair.complete({.response_bytes = 65'537});
+  EXPECT_EQ(response.status, 8u);
+  EXPECT_TRUE(pair.complete({.request_bytes = 65'536, .response_bytes = 65'536}).answered());
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+TEST(Exposures, SharedEndTheSessionWhenACancelledCallGetsNoAnswer) {
+  Pair pair(on_rung(Exposure::shared));
+  const std::uint64_t id = pair.start({.request_bytes = 5000, .answer = Answer::later});
+  pair.run();
+  pair.world.stop(*pair.server.device);
+  pair.abandon_server();
+  pair.client.cancel(id);
+  pair.run();
+  EXPECT_TRUE(pair.call(id).ended());
+  EXPECT_NE(pair.client.why_down(pair.client_session).find("no answer within the grace"), std::string::npos);
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+TEST(Queues, AreAsDeepAsTheCallsInFlightNeedAndTheDeviceAllows) {
+  EXPECT_EQ(SendQueue::depth_for(1, 4096), 64u);
+  EXPECT_EQ(SendQueue::depth_for(33, 4096), 128u);
+  EXPECT_EQ(SendQueue::depth_for(256, 4096), 512u);
+  EXPECT_EQ(SendQueue::depth_for(4096, 4096), 512u);
+  EXPECT_EQ(SendQueue::depth_for(256, 300), 256u);
+  EXPECT_LT(SendQueue::depth_for(256, 63), kSendQueueDepthMin);
+}
+
+TEST(Queues, OfADeviceThatAllowsFewCarryAFullLoad) {
+  for (const fabric::SimMode mode : {fabric::SimMode::immediate, fabric::SimMode::scheduled}) {
+    PairOptions options;
+    options.sim.mode = mode;
+    options.sim.capabilities.max_qp_wr = 64;
+    options.sim.capabilities.max_rd_atomic = 1;
+    options.sim.capabilities.max_msg_bytes = 4096;
+    options.inflight_max = 48;
+    options.context.send_slots = 96;
+    Pair pair(options);
+    for (int i = 0; i < 48; ++i) {
+      const std::size_t bytes = i % 3 == 0 ? 30'000 : 20;
+      EXPECT_NE(pair.start({.request_bytes = bytes, .request_pieces = 5, .response_bytes = bytes}), 0u);
+    }
+    pair.run();
+    for (std::uint64_t id = 1; id <= 48; ++id) EXPECT_TRUE(pair.call(id).answered());
+    EXPECT_EQ(pair.finish(), Violations{});
+  }
+}
+
+}  // namespace
+}  // namespace rdma_rpc::session::test
