@@ -124,7 +124,11 @@ std::size_t CompletionQueue::poll(std::span<Wc> out) {
       count += poll(banks_[next_], out.subspan(count));
     }
   }
-  return failed_.empty() ? count : count + poll_failed(out.subspan(count));
+  if (failed_.empty() || out.empty()) return count;
+  if (count == 0) {
+    for (QueuePair* qp : failed_) qp->finish_flush();
+  }
+  return count + poll_failed(out.subspan(count));
 }
 
 std::size_t CompletionQueue::poll(Bank& bank, std::span<Wc> out) {
@@ -154,9 +158,8 @@ bool CompletionQueue::arm() {
     if (stash_bank_ != nullptr || ibv_req_notify_cq(bank.cq.get(), 0) != 0) return false;
     if (ibv_poll_cq(bank.cq.get(), 1, &stash_) > 0) stash_bank_ = &bank;
   }
-  return stash_bank_ == nullptr && std::none_of(failed_.begin(), failed_.end(), [](QueuePair* qp) {
-           return qp->queue(false).next_failed() != nullptr || qp->queue(true).next_failed() != nullptr;
-         });
+  return stash_bank_ == nullptr &&
+         std::none_of(failed_.begin(), failed_.end(), [](QueuePair* qp) { return qp->is_flushing(); });
 }
 
 void CompletionQueue::acknowledge() {

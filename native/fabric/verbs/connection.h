@@ -37,6 +37,8 @@ class Connection {
   /// Goes on by itself from here, to QueuePair::connected() or connect_failed(). Not empty: why it cannot
   /// even begin.
   std::string start(const Address& peer);
+  /// A thread of its own still uses the queue pair.
+  bool busy() const { return thread_ != nullptr; }
   /// The queue pair is in ERR: tells the peer.
   void disconnect();
   /// Data came before the peer's last message of the handshake, which may be lost.

@@ -137,6 +137,27 @@ void QueuePair::lose_device() {
   receives_.take_all_back();
 }
 
+bool QueuePair::device_holds_up() const {
+  // A thread of the connection may need the queue pair for long.
+  if (connection_ != nullptr && connection_->busy()) return false;
+  return sends_.device_has_some() || receives_.device_has_some();
+}
+
+bool QueuePair::is_flushing() {
+  return device_holds_up() || sends_.next_failed() != nullptr || receives_.next_failed() != nullptr;
+}
+
+void QueuePair::finish_flush() {
+  if (!device_holds_up()) return;
+  if (qp_ == nullptr) {
+    sends_.take_all_back();
+    receives_.take_all_back();
+    return;
+  }
+  device_.windows().free_those_on(*this);
+  qp_.reset();
+}
+
 std::size_t QueuePair::poll_failed(std::span<Wc> out) {
   std::size_t count = 0;
   for (WorkQueue* queue : {&sends_, &receives_}) {

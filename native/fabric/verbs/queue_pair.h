@@ -42,8 +42,14 @@ class QueuePair final : public fabric::QueuePair {
   }
   static bool is_receive(std::uint64_t id) { return (id & kReceive) != 0; }
   bool is(const ibv_qp* qp) const { return qp_.get() == qp; }
-  bool is_on(const ibv_cq* cq) const { return qp_->send_cq == cq; }
+  bool is_on(const ibv_cq* cq) const { return qp_ != nullptr && qp_->send_cq == cq; }
   WorkQueue& queue(bool receive) { return receive ? receives_ : sends_; }
+  /// In ERR, and the completion queue is empty. A device says nothing of a request that it had carried out
+  /// without a signal, so what came later would wait for ever: first the device's queue pair goes, and with
+  /// it all that it could still do; the next time, whatever it has not completed ends as flushed.
+  void finish_flush();
+  /// finish_flush() or poll_failed() has something to do.
+  bool is_flushing();
   /// Moves what ends without the device to `out`.
   std::size_t poll_failed(std::span<Wc> out);
   /// The device is gone: all that it has ends without it.
@@ -53,6 +59,7 @@ class QueuePair final : public fabric::QueuePair {
   static constexpr std::uint64_t kReceive = std::uint64_t{1} << 63;
   static constexpr std::uint32_t kChain = 32;  ///< requests of one doorbell
 
+  bool device_holds_up() const;
   bool move_to_init();
   std::string move_to_rts(const Address& peer);
   /// Posts the first of these with one doorbell. Returns how many.

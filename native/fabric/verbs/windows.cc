@@ -22,7 +22,7 @@ Window* WindowTable::find(std::uint32_t key) const {
 void WindowTable::free_those_on(const QueuePair& qp) {
   std::vector<Window*> bound;
   for (const auto& [index, window] : windows_) {
-    if (window->queue_pair() == &qp) bound.push_back(window);
+    if (window->last_queue_pair() == &qp) bound.push_back(window);
   }
   for (Window* window : bound) window->replace();
 }
@@ -49,7 +49,7 @@ Window::~Window() {
 }
 
 std::uint32_t Window::bind(const QueuePair& qp, const Region& region) {
-  queue_pair_ = &qp;
+  queue_pair_ = last_queue_pair_ = &qp;
   region_ = &region;
   ++region.windows_bound;
   return rkey_ = ibv_inc_rkey(rkey_);
@@ -63,6 +63,8 @@ void Window::unbind() {
 
 void Window::replace() {
   unbind();
+  last_queue_pair_ = nullptr;
+  if (mw_ == nullptr) return;
   table_.remove(*this);
   ibv_pd* pd = mw_->pd;
   mw_.reset();

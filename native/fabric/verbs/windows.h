@@ -19,8 +19,8 @@ class WindowTable {
   /// The window that has this key now, or null.
   Window* find(std::uint32_t key) const;
 
-  /// The device frees what is bound on a queue pair, or to a region, that is about to go; the windows get new
-  /// keys. Soft-RoCE would wait 50 s for a queue pair with a window, and never deregister the region.
+  /// The device frees what is or was bound on a queue pair, or to a region, that is about to go; the windows
+  /// get new keys. Soft-RoCE would wait 50 s for a queue pair with a window, and never deregister the region.
   void free_those_on(const QueuePair& qp);
   void free_those_on(const Region& region);
 
@@ -38,6 +38,8 @@ class Window final : public MemoryWindow {
   ibv_mw* get() const { return mw_.get(); }
   const QueuePair* queue_pair() const { return queue_pair_; }
   const Region* region() const { return region_; }
+  /// Of its last bind, also when the key has been invalidated since: that may have been flushed.
+  const QueuePair* last_queue_pair() const { return last_queue_pair_; }
 
   /// A bind has been posted. Gives the key that it makes.
   std::uint32_t bind(const QueuePair& qp, const Region& region);
@@ -54,7 +56,7 @@ class Window final : public MemoryWindow {
   MwPtr mw_;
   WindowTable& table_;
   DeviceCounters& counters_;
-  const QueuePair* queue_pair_ = nullptr;
+  const QueuePair *queue_pair_ = nullptr, *last_queue_pair_ = nullptr;
   const Region* region_ = nullptr;
 };
 

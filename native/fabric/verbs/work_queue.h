@@ -33,7 +33,8 @@ class WorkQueue {
   void push_failed(const Entry& entry) { at(tail_++) = entry; }
   /// The device refused this one and all after it.
   void take_back(std::uint32_t number) { device_tail_ = number; }
-  /// The device is gone: everything in it is flushed.
+  bool device_has_some() const { return head_ != device_tail_; }
+  /// The device is gone, or its queue pair: everything in it is flushed.
   void take_all_back() {
     for (std::uint32_t number = head_; number != device_tail_; ++number)
       at(number).status = WcStatus::wr_flush_err;

@@ -121,6 +121,29 @@ TEST_P(FabricSuite, ToErrorFlushesEverythingInOrder) {
   expect_quiet();
 }
 
+TEST_P(FabricSuite, RequestsCarriedOutWithoutASignalHoldUpNoFlush) {
+  connect();
+  for (std::uint64_t i = 0; i < 3; ++i) post_recv(server_, 10 + i, {});
+  post_recv(client_, 20, {});
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    SendWr wr = request(Opcode::send, i, {});
+    wr.signaled = false;
+    post(client_, wr);
+    expect(server_, 10 + i);
+  }
+  settle();  // by now the client's device has the acknowledgements, and nobody asked for them
+  client_.qp->to_error();
+  post(client_, request(Opcode::send, 3, {}));
+  // What had no signal may be flushed, or not be heard of again.
+  for (bool sent = false, received = false; !sent || !received;) {
+    const Wc wc = next(client_);
+    ASSERT_EQ(wc.status, WcStatus::wr_flush_err);
+    sent |= wc.wr_id == 3;
+    received |= wc.wr_id == 20;
+  }
+  expect_quiet();
+}
+
 TEST_P(FabricSuite, WhatIsPostedInErrorFlushes) {
   connect();
   client_.qp->to_error();
