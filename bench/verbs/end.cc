@@ -24,7 +24,6 @@ namespace {
 constexpr std::uint32_t kTurnsPerClock = 8;
 /// A device that says nothing for so long has failed.
 constexpr int kSilenceMs = 30'000;
-constexpr std::uint64_t kConnectNs = 30'000'000'000;
 constexpr std::size_t kAddressMax = 512;
 }  // namespace
 
@@ -60,12 +59,6 @@ void End::connect() {
   if (size <= 0) fail("the other end is gone");
   const std::string why = session().connect({peer.data(), static_cast<std::size_t>(size)});
   if (!why.empty()) fail("cannot connect: " + why);
-  const std::uint64_t limit = now_ns() + kConnectNs;
-  while (session().state() != session::SessionState::ready) {
-    if (session().state() == session::SessionState::draining) fail(session().error());
-    if (now_ns() > limit) fail("cannot connect: no answer");
-    turn([](const std::int32_t*) {});
-  }
 }
 
 bool End::turn(const OnEvent& on_event) {

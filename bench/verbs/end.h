@@ -28,7 +28,7 @@ struct EndOptions {
 
 class End {
  public:
-  /// Returns when the session is connected.
+  /// The session connects while run() turns: what is submitted before that waits.
   explicit End(const EndOptions& options);
   End(const End&) = delete;
   End& operator=(const End&) = delete;
