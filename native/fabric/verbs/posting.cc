@@ -64,7 +64,10 @@ void QueuePair::convert(const SendWr& from, ibv_send_wr& to, ibv_sge* sges) {
   if (device_.quirks().reads_complete_late ? from.opcode != Opcode::rdma_read : from.fence)
     to.send_flags |= IBV_SEND_FENCE;
   to.sg_list = sges;
-  for (const Sge& sge : from.sges) sges[to.num_sge++] = {sge.addr, sge.length, sge.lkey};
+  for (const Sge& sge : from.sges) {
+    // An empty entry would mean 2 GiB to InfiniBand, and crashes the kernel with soft-iWARP.
+    if (sge.length > 0) sges[to.num_sge++] = {sge.addr, sge.length, sge.lkey};
+  }
   to.wr.rdma.remote_addr = from.remote_addr;
   to.wr.rdma.rkey = from.rkey;
   switch (from.opcode) {
