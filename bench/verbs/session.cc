@@ -74,8 +74,9 @@ int main(int argc, char** argv) {
     End end({arguments.client_device, true, arguments.wait, sockets[1]});
     ask(end, arguments.load, kWarmUpCalls);
     report(arguments, ask(end, arguments.load, arguments.calls));
+    // First: to the server the end of its session would be a failure.
+    ::kill(server, SIGKILL);
+    ::waitpid(server, nullptr, 0);
   }
-  ::kill(server, SIGKILL);
-  ::waitpid(server, nullptr, 0);
   return 0;
 }
