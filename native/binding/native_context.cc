@@ -264,18 +264,25 @@ Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
   const std::uint32_t count = pieces.Length();
   submission.pieces.reserve(count);
   for (std::uint32_t i = 0; i < count; ++i) {
-    const Napi::Value value = pieces.Get(i);
+    // Bare Node-API: a thread that is being terminated reads no elements, and node-addon-api would end the
+    // process over the error that it cannot make then.
+    napi_value value = nullptr, key = nullptr, buffer = nullptr;
     napi_typedarray_type type;
     std::size_t bytes = 0, offset = 0;
     void* data = nullptr;
-    napi_value buffer = nullptr;
+    std::int64_t number_of_buffer = 0;
+    if (napi_get_element(info.Env(), pieces, i, &value) != napi_ok ||
+        napi_get_element(info.Env(), keys, i, &key) != napi_ok ||
+        napi_get_value_int64(info.Env(), key, &number_of_buffer) != napi_ok) {
+      return Napi::Number::New(info.Env(), -static_cast<int>(boundary::Reason::session_lost));
+    }
     if (napi_get_typedarray_info(info.Env(), value, &type, &bytes, &data, &buffer, &offset) != napi_ok ||
         type != napi_uint8_array) {
       Napi::TypeError::New(info.Env(), "rdma-rpc: a piece is no Uint8Array").ThrowAsJavaScriptException();
       return {};
     }
-    GivenPiece piece{static_cast<std::byte*>(data), bytes, 0, nullptr, 0};
-    piece.key = static_cast<std::uint64_t>(keys.Get(i).As<Napi::Number>().Int64Value());
+    GivenPiece piece{static_cast<std::byte*>(data), bytes, static_cast<std::uint64_t>(number_of_buffer),
+                     nullptr, 0};
     if (piece.key != 0) {
       void* buffer_data = nullptr;
       napi_get_arraybuffer_info(info.Env(), buffer, &buffer_data, &piece.buffer_bytes);
