@@ -211,6 +211,10 @@ void Session::on_response(const wire::Frame& frame, std::uint32_t receive_slot,
   event.word[ev::sent] =
       static_cast<std::int32_t>((header.flags & wire::not_run) != 0 ? Sent::no : Sent::yes);
   event.word[ev::reserved] = static_cast<std::int32_t>(receive_slot + 1);
+  if (header.method == 0 && !in_sink && frame.message_bytes > options_.max_message_bytes) {
+    recycle(receive_slot);
+    event = failed_event(slot, Reason::too_large, Sent::yes);
+  }
 
   if (call.bulk == nullptr) {
     if (in_sink || invalidated_rkey != 0) return protocol_error("response used a sink that it was not given");

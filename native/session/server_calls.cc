@@ -51,8 +51,9 @@ void Session::on_request(const wire::Frame& frame, const std::byte* data, std::u
   event.word[ev::message_bytes] = static_cast<std::int32_t>(frame.message_bytes);
   event.word[ev::reserved] = static_cast<std::int32_t>(receive_slot + 1);
   if ((header.flags & wire::has_pieces) == 0) {
-    shared_.events.emit(event);
-    return;
+    if (frame.message_bytes <= options_.max_message_bytes) return shared_.events.emit(event);
+    recycle(receive_slot);
+    return refuse_size(slot, frame.message_bytes);
   }
   call.state = ServerState::waiting;  // JS knows nothing of it yet
   call.timeout_us = header.timeout_us;
@@ -78,12 +79,7 @@ void Session::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, cons
   }
   if (sum != frame.total) return protocol_error("pieces do not add up to the total");
   if (call.invalidates && call.invalidate_rkey == 0) call.invalidate_rkey = bulk.remote[0].rkey;
-  if (bulk.total > options_.max_message_bytes) {
-    return refuse(slot, kResourceExhausted, false,
-                  "request of " + std::to_string(bulk.total) +
-                      " bytes exceeds the server's maxMessageBytes (" +
-                      std::to_string(options_.max_message_bytes) + ")");
-  }
+  if (bulk.total > options_.max_message_bytes) return refuse_size(slot, bulk.total);
   if (bulk.total > shared_.arena.largest()) {
     return refuse(slot, kResourceExhausted, false,
                   "request of " + std::to_string(bulk.total) + " bytes exceeds the server's arenaBytes (" +
@@ -332,6 +328,13 @@ void Session::refuse(std::uint32_t slot, std::uint32_t status, bool ran, const s
   // break the queue pair.
   send_message(static_cast<std::uint32_t>(send_slot), header, nullptr, 0, bytes,
                cancel ? 0 : call.invalidate_rkey, {});
+}
+
+/// The client knows the limit and should not have sent it.
+void Session::refuse_size(std::uint32_t slot, std::uint32_t bytes) {
+  refuse(slot, kResourceExhausted, false,
+         "request of " + std::to_string(bytes) + " bytes exceeds the server's maxMessageBytes (" +
+             std::to_string(options_.max_message_bytes) + ")");
 }
 
 void Session::end_server_call(ServerCall& call) {

@@ -216,6 +216,7 @@ class Session {
   void on_bulk_sent(std::uint32_t index);
   void send_written_response(std::uint32_t slot);
   void refuse(std::uint32_t slot, std::uint32_t status, bool ran, const std::string& text);
+  void refuse_size(std::uint32_t slot, std::uint32_t bytes);
   void end_server_call(ServerCall& call);
   void end_response(ServerBulk& bulk);
   bool move_transfers();

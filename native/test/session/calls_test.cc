@@ -93,6 +93,28 @@ TEST_P(Calls, WithResponsesInAnyNumberOfPieces) {
   }
 }
 
+TEST_P(Calls, OfNoBytesInMorePiecesThanAFrameHolds) {
+  Pair pair(pair_options());
+  // A sink makes it a bulk request.
+  for (const bool in_arena : {false, true}) {
+    expect_ok(pair.complete({.request_bytes = 0,
+                             .request_pieces = kPiecesMax + 1,
+                             .request_in_arena = in_arena,
+                             .given_sink = 2000}));
+  }
+  EXPECT_EQ(pair.server.context->stats().bulk_reads, 0u);
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+TEST_P(Calls, AnsweredByABulkResponseOfNoBytes) {
+  Pair pair(pair_options());
+  const CallRecord& call =
+      pair.complete({.response_bytes = 0, .response_pieces = kPiecesMax + 1, .response_bulk = true});
+  expect_ok(call);
+  EXPECT_EQ(pair.server.context->stats().bulk_writes, 0u);
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
 TEST_P(Calls, LargerThanOneWorkRequest) {
   Pair pair(pair_options());
   expect_ok(

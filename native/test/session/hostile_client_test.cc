@@ -136,6 +136,16 @@ const Trick kClientTricks[] = {
        EXPECT_EQ(response->invalidated_rkey, has_windows() ? key : 0);
        EXPECT_EQ(s.victim.context->stats().bulk_reads, 0u);
      }},
+    {"FramesWithoutCredits", "frame beyond the credits",
+     [](Scene& s) {
+       // It returns no credits, so that in the end none can be returned to it, and goes on all the same.
+       for (int i = 0; i < 2000 && s.peer.alive(); ++i) {
+         s.peer.send(FrameBytes(header(FrameType::cancel, wire::call_word(1, 9), 1)));
+         s.run();
+         while (s.peer.receive()) {
+         }
+       }
+     }},
     {"CreditsBeyondReason", "more credits than receives",
      [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::credit, 0, 0, 0, 0xffff))); }},
     {"FramesBeyondTheCredits", "send failed",

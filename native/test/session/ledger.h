@@ -35,6 +35,7 @@ struct CallSpec {
   std::size_t response_bytes = 32;
   std::size_t response_pieces = 1;
   bool response_in_arena = false;
+  bool response_bulk = false;  ///< submitted as bulk, however small
   std::size_t given_sink = 0;  ///< bytes of the caller's own block for the answer, 0: none
   std::uint32_t status = 0;
   Answer answer = Answer::now;
@@ -47,8 +48,8 @@ struct Descriptor {
   std::uint64_t id;
   std::uint32_t request_bytes, response_bytes;
   std::uint32_t response_pieces, status;
-  std::uint8_t response_in_arena, later;
-  std::uint8_t reserved[6];
+  std::uint8_t response_in_arena, response_bulk, later;
+  std::uint8_t reserved[5];
 };
 static_assert(sizeof(Descriptor) == 32);
 

@@ -117,6 +117,24 @@ TEST(Registrations, AtTheSystemsLimitEndInACopyOrARefusal) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
+TEST(MessageLimit, BelowTheSlotSizeIsKeptByTheReceiverToo) {
+  PairOptions options;
+  options.max_message_bytes = 500;
+  Pair pair(options);
+  EXPECT_EQ(pair.complete({.request_bytes = 500, .response_bytes = 500}).status, 0u);
+  const CallRecord& request = pair.complete({.request_bytes = 501});
+  EXPECT_EQ(request.status, 8u);
+  EXPECT_EQ(request.sent, Sent::no);
+  for (const std::size_t given : {std::size_t{0}, std::size_t{600}}) {
+    const CallRecord& response = pair.complete({.response_bytes = 501, .given_sink = given});
+    EXPECT_EQ(response.kind, EvKind::failed);
+    EXPECT_EQ(response.reason, Reason::too_large);
+    EXPECT_EQ(response.sent, Sent::yes);
+  }
+  EXPECT_TRUE(pair.complete({}).answered());
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
 TEST(Windows, TheNthRefusedEndsThatCallOrItsSink) {
   RDMA_RPC_NEEDS_WINDOWS();
   for (std::uint64_t nth = 1; nth <= 5; ++nth) {

@@ -109,6 +109,7 @@ std::uint64_t Side::start(std::uint32_t session, const CallSpec& spec) {
                               static_cast<std::uint32_t>(spec.response_pieces),
                               spec.status,
                               spec.response_in_arena,
+                              spec.response_bulk,
                               spec.answer == Answer::later,
                               {}};
   std::byte* payload = context->slots().payload(static_cast<std::uint32_t>(slot));
@@ -186,7 +187,7 @@ bool Side::respond(const Pending& request) {
   const auto give_up = [&](std::uint32_t status) {
     stage(SubOp::response, request.session, request.call, status, static_cast<std::uint32_t>(slot), 0, 0, 0);
   };
-  if (what.response_bytes + sizeof what.id <= slot_bytes) {
+  if (what.response_bulk == 0 && what.response_bytes + sizeof what.id <= slot_bytes) {
     std::memcpy(payload, &what.id, sizeof what.id);
     fill_pattern({payload + sizeof what.id, what.response_bytes}, answer_of(what.id));
     stage(SubOp::response, request.session, request.call, what.status, static_cast<std::uint32_t>(slot),
