@@ -81,6 +81,12 @@ const nodeSuite = {
   },
 };
 
+/** What the exit code of a suite says; boot.sh has codes of its own. */
+function meaning(code) {
+  if (code === 124) return `not finished after ${SUITE_LIMIT_S} s`;
+  return code === 125 ? 'the guest failed' : `ended with ${code}`;
+}
+
 async function runSuite(place, suite) {
   const kind = options.sanitize === '' ? '' : `, ${options.sanitize} sanitizer`;
   const name = `rdma ${place.name}: ${suite.name}${kind}`;
@@ -99,7 +105,7 @@ async function runSuite(place, suite) {
   if (failure?.code === NOT_RUN && output.includes('rdma-vm: not run:')) {
     return record(name, { whyNot: [reason(output)] });
   }
-  return record(name, suite.read(report, output, failure?.message ?? ''));
+  return record(name, suite.read(report, output, failure === undefined ? '' : meaning(failure.code)));
 }
 
 async function suites() {
