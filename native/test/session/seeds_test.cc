@@ -40,6 +40,9 @@ class Life {
   static PairOptions options(std::uint64_t seed) {
     PairOptions options = seeded(seed, seed % 5 == 0 ? immediate() : PairOptions{});
     options.sim.connects_late = seed % 3 == 0;
+    if (seed % 8 == 3) options.context.exposure = Exposure::staging;
+    if (seed % 8 == 7) options.context.exposure = Exposure::shared;
+    options.staging_bytes = std::size_t{8 + seed % 256} << 10;
     options.inflight_max = 1 + static_cast<std::uint32_t>(seed % 7);
     options.context.send_slots = 3 + static_cast<std::uint32_t>(seed % 11);
     options.context.arena.budget_bytes = std::size_t{128 + seed % 512} << 10;
