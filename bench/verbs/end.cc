@@ -43,7 +43,9 @@ End::End(const EndOptions& options) : options_(options) {
   which.device = options.device;
   std::shared_ptr<fabric::Device> device = fabric::open_verbs_device(which, &error);
   if (device == nullptr) fail(error);
-  context_ = session::Context::open(std::move(device), {}, &error);
+  session::ContextOptions context;
+  context.exposure = options.exposure;
+  context_ = session::Context::open(std::move(device), context, &error);
   if (context_ == nullptr) fail(error);
   const std::int64_t number = context_->create_session({.client = options.client}, &error);
   if (number < 0) fail(error);

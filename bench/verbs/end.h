@@ -22,6 +22,7 @@ struct EndOptions {
   std::string device;
   bool client = true;
   Wait wait = Wait::poll;
+  session::Exposure exposure = session::Exposure::window;
   /// Where address blobs are exchanged: a packet socket to the other end.
   int socket = -1;
 };

@@ -1,6 +1,6 @@
 // What a session costs on real devices, without Node: two processes, a device each, one load. Prints one line
 // of JSON. Started by bench/verbs/main.ts beside perftest, or by hand:
-//   verbs_session pingpong|read|write poll|events window CALLS DEVICE_OF_SERVER DEVICE_OF_CLIENT
+//   verbs_session pingpong|read|write poll|events window|shared CALLS DEVICE_OF_SERVER DEVICE_OF_CLIENT
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -15,6 +15,7 @@
 #include "load.h"
 
 using namespace rdma_rpc::bench;
+using rdma_rpc::session::Exposure;
 
 namespace {
 
@@ -25,23 +26,32 @@ constexpr std::size_t kCallsMax = 10'000'000;
 struct Arguments {
   Load load;
   Wait wait;
+  Exposure exposure;
   std::size_t calls;
   const char *server_device, *client_device;
 };
 
 Arguments parse(int argc, char** argv) {
-  const char* usage = "usage: pingpong|read|write poll|events window CALLS DEVICE_OF_SERVER DEVICE_OF_CLIENT";
-  if (argc != 7 || std::strcmp(argv[3], "window") != 0) fail(usage);
+  const char* usage =
+      "usage: pingpong|read|write poll|events window|shared CALLS DEVICE_OF_SERVER DEVICE_OF_CLIENT";
+  if (argc != 7) fail(usage);
   const std::optional<Load> load = load_of(argv[1]);
+  const bool shared = std::strcmp(argv[3], "shared") == 0;
   const bool events = std::strcmp(argv[2], "events") == 0;
   std::size_t calls = 0;
   const char* end = argv[4] + std::strlen(argv[4]);
   const auto number = std::from_chars(argv[4], end, calls);
-  if (!load || (!events && std::strcmp(argv[2], "poll") != 0) || number.ptr != end || calls == 0 ||
+  if (!load || (!shared && std::strcmp(argv[3], "window") != 0) ||
+      (!events && std::strcmp(argv[2], "poll") != 0) || number.ptr != end || calls == 0 ||
       calls > kCallsMax) {
     fail(usage);
   }
-  return {*load, events ? Wait::events : Wait::poll, calls, argv[5], argv[6]};
+  return {*load,
+          events ? Wait::events : Wait::poll,
+          shared ? Exposure::shared : Exposure::window,
+          calls,
+          argv[5],
+          argv[6]};
 }
 
 void report(const Arguments& arguments, Timing timing) {
@@ -67,11 +77,11 @@ int main(int argc, char** argv) {
   ::close(sockets[server == 0 ? 1 : 0]);
   if (server == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    End end({arguments.server_device, false, arguments.wait, sockets[0]});
+    End end({arguments.server_device, false, arguments.wait, arguments.exposure, sockets[0]});
     serve(end, arguments.load);
   }
   {
-    End end({arguments.client_device, true, arguments.wait, sockets[1]});
+    End end({arguments.client_device, true, arguments.wait, arguments.exposure, sockets[1]});
     ask(end, arguments.load, kWarmUpCalls);
     report(arguments, ask(end, arguments.load, arguments.calls));
     // First: to the server the end of its session would be a failure.
