@@ -35,6 +35,11 @@ std::unique_ptr<Context> Context::open(std::shared_ptr<fabric::Device> device, c
              " has no type-2 memory windows (option exposure: leave it out, or choose staging)";
     return nullptr;
   }
+  if (options.mr_cache.on_demand && dev.capabilities().pins_memory && !dev.capabilities().on_demand) {
+    *error = "fabric " + dev.capabilities().name +
+             " has no on-demand paging (option registration: leave it out, or choose pinned)";
+    return nullptr;
+  }
   context->cq_ = dev.create_cq(kCqEntries);
   const std::uint32_t stride = SendSlots::stride_for(options.slot_bytes);
   auto memory = dev.alloc_memory(std::size_t{options.send_slots} * stride, "send slots");

@@ -17,6 +17,13 @@ export interface RuntimeOptions {
   mrCacheBytes?: number;
   mrCacheEntries?: number;
   mrCacheIdleMs?: number;
+  /**
+   * What peers can reach of this thread's memory. `auto` (default): windows where the device has them, staging memory elsewhere. `shared`: all registered memory,
+   * for as long as a connection lasts: the fastest, for peers that are trusted.
+   */
+  exposure?: 'auto' | 'staging' | 'shared';
+  /** How buffers of the application are registered. `on-demand`: not pinned, pages come in when they are used; only on devices that can (ODP), others refuse. */
+  registration?: 'pinned' | 'on-demand';
   /** In-process transport only: seed of its scheduler. */
   seed?: number;
 }
@@ -29,13 +36,20 @@ export const runtimeRules: OptionRules = {
   mrCacheBytes: { kind: 'integer', range: limits.mrCacheBytes },
   mrCacheEntries: { kind: 'integer', range: limits.mrCacheEntries },
   mrCacheIdleMs: { kind: 'integer', range: limits.mrCacheIdleMs },
+  exposure: { kind: 'choice', values: ['auto', 'staging', 'shared'], default: 'auto' },
+  registration: { kind: 'choice', values: ['pinned', 'on-demand'], default: 'pinned' },
   seed: { kind: 'integer', range: { default: 1, min: 0, max: 0xffff_ffff } },
 };
 
 /** Sets options of this thread's contexts. Call it before the first channel or server is used; throws afterwards, and for unknown names or bad values. */
 export function configure(options: RuntimeOptions): void {
   checkNames('configure', options, Object.keys(runtimeRules));
-  setContextOptions(checkedOptions<ContextOptions>('configure', options, runtimeRules));
+  const { registration, ...rest } = checkedOptions<ContextOptions & Required<RuntimeOptions>>(
+    'configure',
+    options,
+    runtimeRules,
+  );
+  setContextOptions({ ...rest, onDemand: registration === 'on-demand' });
 }
 
 /** Counters of this thread's contexts (or of one fabric's) since each was opened, added up; zeros when none is open. */

@@ -39,6 +39,20 @@ TEST(Exposures, ByWindowsNeedADeviceThatHasThem) {
   EXPECT_NE(error.find("no type-2 memory windows"), std::string::npos) << error;
 }
 
+TEST(Registration, OnDemandIsRefusedByADeviceThatMustPin) {
+  fabric::Capabilities capabilities = tested_device();
+  capabilities.pins_memory = true;
+  for (const bool can : {false, true}) {
+    capabilities.on_demand = can;
+    PairOptions options = on_rung(Exposure::automatic, capabilities);
+    options.context.mr_cache.on_demand = true;
+    fabric::SimWorld world(options.sim);
+    std::string error;
+    EXPECT_EQ(Context::open(world.open_device("device"), options.context, &error) != nullptr, can);
+    EXPECT_EQ(error.find("no on-demand paging (option registration") != std::string::npos, !can) << error;
+  }
+}
+
 TEST(Exposures, AllCarryTheSameCalls) {
   for (const Exposure rung : kRungs) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
