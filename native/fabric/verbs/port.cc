@@ -112,10 +112,10 @@ std::string choose_port(ibv_context* device, const VerbsOptions& options,
       continue;
     }
     const std::vector<ibv_gid_entry> gids = gids_of(device, number);
-    // iWARP finds its peers by IP address alone.
+    // iWARP finds its peers by IP address alone; one that was named must be there all the same.
     static constexpr ibv_gid_entry kNone{};
-    const bool iwarp = device->device->transport_type == IBV_TRANSPORT_IWARP;
-    const BestGid found = iwarp ? BestGid{&kNone, 0} : choose_gid(gids, options, interface);
+    const bool needs_none = device->device->transport_type == IBV_TRANSPORT_IWARP && options.gid_index < 0;
+    const BestGid found = needs_none ? BestGid{&kNone, 0} : choose_gid(gids, options, interface);
     if (found.gid == nullptr) {
       if (best < 0) why = why_no_gid(text, gids, options.gid_index);
       continue;
