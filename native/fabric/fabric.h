@@ -102,6 +102,13 @@ struct Capabilities {
   /// when it is refused, and crashes the kernel when the window is not bound. Good for peers that are
   /// trusted.
   bool lax_windows = false;
+  /// What a peer refuses ends at the sender with a status that says so. Without (soft-iWARP): a SEND is
+  /// complete when the network has it, an access that is refused is flushed, and the end of the connection is
+  /// all that tells.
+  bool names_refusals = true;
+  /// Soft-iWARP: whoever knows the key of a region may READ it, whatever its rights are. Good for peers that
+  /// are trusted.
+  bool lax_reads = false;
 };
 
 /// Why a device without Capabilities::on_demand refuses access_on_demand.

@@ -68,6 +68,8 @@ std::string probe(ibv_pd* pd, Probed* probed) {
   can.on_demand = probe_on_demand(context);
   can.dmabuf = probe_dmabuf(pd);
   can.lax_windows = can.windows && attr.vendor_id == kSoftRoceVendor;
+  can.names_refusals = attr.vendor_id != kSoftIwarpVendor;
+  can.lax_reads = attr.vendor_id == kSoftIwarpVendor;
   probed->quirks.entry_needed = probed->quirks.reads_complete_late = attr.vendor_id == kSoftIwarpVendor;
   probed->quirks.kernel_flags = attr.vendor_id == kSoftRoceVendor;
   probed->reads_served = static_cast<std::uint16_t>(std::clamp(attr.max_qp_rd_atom, 1, kReadsMax));

@@ -201,6 +201,8 @@ TEST_P(FabricSuite, RemoteAccessIsRefusedUnlessKeyRightAndRangeAreRight) {
   }
   for (const Case& c : cases) {
     SCOPED_TRACE(std::string(c.opcode == Opcode::rdma_read ? "READ: " : "WRITE: ") + c.what);
+    const bool right_alone = c.key == write_only.rkey() || c.key == private_.region->lkey();
+    if (caps().lax_reads && c.opcode == Opcode::rdma_read && right_alone) continue;
     recreate({.send_wr_max = 8, .recv_wr_max = 8});
     connect();
     local.paint(0x11);
@@ -210,7 +212,7 @@ TEST_P(FabricSuite, RemoteAccessIsRefusedUnlessKeyRightAndRangeAreRight) {
     SendWr wr = request(c.opcode, 1, {&sge, 1}, c.addr, c.key);
     wr.signaled = false;
     post(client_, wr);
-    expect(client_, 1, WcStatus::rem_access_err);
+    if (caps().names_refusals) expect(client_, 1, WcStatus::rem_access_err);
     expect_both_dead();
     EXPECT_TRUE(local.untouched(0x11));
     for (Memory* target : {&all, &read_only, &write_only, &private_}) EXPECT_TRUE(target->untouched(0xee));
@@ -278,6 +280,7 @@ TEST_P(FabricSuite, AReadNeedsASinkThatMayBeWritten) {
 
 TEST_P(FabricSuite, AnIwarpReadSinkNeedsRemoteWrite) {
   RDMA_RPC_NEEDS(read_sink_needs_remote_write);
+  RDMA_RPC_NEEDS(names_refusals);  // soft-iWARP lets it pass; hardware need not
   connect();
   Memory& local = memory(client_, 64, access_local_write);
   Memory& remote = memory(server_, 64, kAllRights);
@@ -301,7 +304,11 @@ TEST_P(FabricSuite, AReceiveMustLieInItsRegion) {
     const Sge sge = out.sge(0, 64);
     post(client_, request(Opcode::send, 2, {&sge, 1}));
     expect(server_, 1, WcStatus::loc_prot_err);
-    expect_error(client_, 2);
+    if (caps().names_refusals) {
+      expect_error(client_, 2);
+    } else {
+      next(client_);
+    }
     expect_both_dead();
     EXPECT_TRUE(in.untouched(0xee) && constant.untouched(0xee));
   }

@@ -88,6 +88,7 @@ TEST_P(FabricSuite, NothingIsSentBeforeConnecting) {
 }
 
 TEST_P(FabricSuite, ToErrorFlushesEverythingInOrder) {
+  RDMA_RPC_NEEDS(names_refusals);
   // The server has not connected yet where that can be, so that what the client sends stays outstanding.
   if (!connect_client_alone()) {
     ASSERT_EQ(server_.qp->connect(client_.qp->local_address()), "");
@@ -178,6 +179,7 @@ TEST_P(FabricSuite, WhatIsPostedInErrorFlushesBehindWhatNeverSaidThatItIsComplet
 }
 
 TEST_P(FabricSuite, APeerInErrorAnswersNothing) {
+  RDMA_RPC_NEEDS(names_refusals);
   connect();
   Memory& out = memory(client_, 64, kLocal);
   Memory& in = memory(server_, 64, kAllRights);
@@ -196,6 +198,7 @@ TEST_P(FabricSuite, APeerInErrorAnswersNothing) {
 }
 
 TEST_P(FabricSuite, ADestroyedPeerAnswersNothing) {
+  RDMA_RPC_NEEDS(names_refusals);
   connect();
   Memory& out = memory(client_, 64, kLocal);
   server_.qp.reset();
