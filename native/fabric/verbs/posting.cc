@@ -108,7 +108,8 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
   std::size_t taken = 0;
   if (state_ == QpState::init || state_ == QpState::rtr) return taken;
   while (taken < requests.size() && sends_.room() > 0) {
-    if (state_ == QpState::err && sends_.last_unknown()) {
+    // (Without a queue pair finish_flush() has gone on, and ends all that is left.)
+    if (state_ == QpState::err && qp_ != nullptr && sends_.last_unknown()) {
       post_drain(requests[taken++]);
       continue;
     }
@@ -166,13 +167,17 @@ std::size_t QueuePair::post_chain(std::span<const SendWr> requests) {
   }
   send_chain_[count - 1].next = nullptr;
   ibv_send_wr* bad = nullptr;
-  if (ibv_post_send(qp_.get(), send_chain_.data(), &bad) != 0 && bad != nullptr) {
-    const auto first = static_cast<std::uint32_t>(bad->wr_id);
-    sends_.at(first).status = WcStatus::general_err;
-    for (ibv_send_wr* wr = bad->next; wr != nullptr; wr = wr->next) {
-      sends_.at(static_cast<std::uint32_t>(wr->wr_id)).status = WcStatus::wr_flush_err;
+  if (ibv_post_send(qp_.get(), send_chain_.data(), &bad) != 0) {
+    if (bad != nullptr) {
+      const auto first = static_cast<std::uint32_t>(bad->wr_id);
+      sends_.at(first).status = WcStatus::general_err;
+      for (ibv_send_wr* wr = bad->next; wr != nullptr; wr = wr->next) {
+        sends_.at(static_cast<std::uint32_t>(wr->wr_id)).status = WcStatus::wr_flush_err;
+      }
+      sends_.take_back(first);
     }
-    sends_.take_back(first);
+    // Without a bad one it is the doorbell that failed: soft-RoCE's is a system call, which the kernel
+    // refuses once the process has changed its credentials.
     to_error();
   }
   for (const SendWr& wr : requests.first(count)) {

@@ -1,0 +1,43 @@
+// See census.h.
+#include "verbs/census.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+#include <vector>
+
+#include "verbs/devices.h"
+
+namespace rdma_rpc::session::test {
+
+std::string census() {
+  const std::filesystem::directory_iterator fds("/proc/self/fd");
+  std::string text = "descriptors " + std::to_string(std::distance(begin(fds), end(fds))) + "\n";
+  // Elsewhere other programs use the devices too.
+  if (guest_link().empty()) return text;
+  std::istringstream lines(shell("rdma resource show"));
+  std::vector<std::string> devices;
+  for (std::string line; std::getline(lines, line);) {
+    devices.push_back(
+        line.substr(line.find(' ') + 1));  // without its number: a device added again has another
+  }
+  std::sort(devices.begin(), devices.end());
+  for (const std::string& device : devices) text += device + "\n";
+  return text;
+}
+
+VerbsFaults::~VerbsFaults() {
+  // The kernel closes what a killed process had open in its own time.
+  constexpr int kRoundsMax = 100;
+  std::string after = census();
+  for (int round = 0; after != before_ && round < kRoundsMax; ++round) {
+    const timespec moment{0, 20'000'000};
+    ::nanosleep(&moment, nullptr);
+    after = census();
+  }
+  EXPECT_EQ(after, before_);
+}
+
+}  // namespace rdma_rpc::session::test

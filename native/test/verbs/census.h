@@ -1,0 +1,25 @@
+// What this process and its devices have open, counted from outside of our code: descriptors in /proc, verbs
+// objects as the kernel counts them. Taken before and after each test of this folder.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace rdma_rpc::session::test {
+
+/// A text, so that a difference can be read.
+std::string census();
+
+/// Every test here: whatever happens in it, nothing may be left behind. The members of a fixture come and go
+/// in between.
+class VerbsFaults : public testing::Test {
+ protected:
+  VerbsFaults() : before_(census()) {}
+  ~VerbsFaults() override;
+
+ private:
+  const std::string before_;
+};
+
+}  // namespace rdma_rpc::session::test

@@ -1,0 +1,56 @@
+// See devices.h.
+#include "verbs/devices.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace rdma_rpc::session::test {
+
+fabric::VerbsOptions options_of(std::size_t end, std::uint8_t retry_count) {
+  fabric::VerbsOptions options;
+  options.retry_count = retry_count;
+  const char* given = std::getenv("RDMA_RPC_VERBS_DEVICES");
+  const std::string names = given == nullptr ? "" : given;
+  const std::size_t comma = names.find(',');
+  options.device =
+      end == kClientEnd || comma == std::string::npos ? names.substr(0, comma) : names.substr(comma + 1);
+  return options;
+}
+
+std::shared_ptr<fabric::Device> open_device(std::size_t end, std::uint8_t retry_count) {
+  std::string error;
+  std::shared_ptr<fabric::Device> device = fabric::open_verbs_device(options_of(end, retry_count), &error);
+  EXPECT_NE(device, nullptr) << error;
+  return device;
+}
+
+std::string why_no_devices() {
+  for (const std::size_t end : {kClientEnd, kServerEnd}) {
+    std::string error;
+    const auto device = fabric::open_verbs_device(options_of(end), &error);
+    if (device == nullptr) return error;
+  }
+  return {};
+}
+
+std::string guest_link() {
+  const char* link = std::getenv("RDMA_VM");
+  return link == nullptr || std::string(link) == "none" ? "" : link;
+}
+
+std::string shell(const std::string& command) {
+  std::string output;
+  std::FILE* pipe = ::popen((command + " 2>&1").c_str(), "re");
+  if (pipe == nullptr) {
+    ADD_FAILURE() << "no shell for " << command;
+    return {};
+  }
+  char line[512];
+  while (std::fgets(line, sizeof line, pipe) != nullptr) output += line;
+  EXPECT_EQ(::pclose(pipe), 0) << command << ": " << output;
+  return output;
+}
+
+}  // namespace rdma_rpc::session::test

@@ -1,0 +1,68 @@
+// Client and server on two RDMA devices in one process, in real time: the Sides of the session tests and
+// their oracle, driven by the devices' own wake-ups. Nothing here measures time; a test that hangs is given
+// up.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "session/audit.h"
+#include "session/side.h"
+#include "verbs/devices.h"
+
+namespace rdma_rpc::session::test {
+
+/// Small slots, so that small messages are bulk ones.
+ContextOptions small_context();
+
+struct Link {
+  std::uint32_t client = 0, server = 0;
+};
+
+std::uint64_t real_now_ns();
+
+/// Drives the sides until `done`, sleeping on their completion queues (and on `also_fd`). Fails the test, and
+/// returns false, when that does not come.
+bool drive(std::vector<Side*> sides, const std::function<bool()>& done, const std::string& what,
+           int also_fd = -1);
+/// Until nothing is ready any more and no timer runs; calls may still be under way.
+void drive_to_rest(std::vector<Side*> sides);
+
+/// Closes what sessions are left, gives back every block and looks at the books.
+void close_down(Side& side, std::vector<std::uint32_t> sessions, const std::string& name);
+
+class Ends {
+ public:
+  /// The devices may be given, hooked for instance; else each opens its own.
+  explicit Ends(std::shared_ptr<fabric::Device> at_client = open_device(kClientEnd),
+                std::shared_ptr<fabric::Device> at_server = open_device(kServerEnd));
+
+  /// A session that both sides say is up. `client` 0 when that failed (and so did the test).
+  Link connect(std::uint32_t inflight_max = 8);
+  std::uint64_t start(const Link& link, const CallSpec& spec) { return client.start(link.client, spec); }
+  CallRecord& call(std::uint64_t id) { return ledger.at(id); }
+  bool until(const std::function<bool()>& done, const std::string& what) {
+    return drive({&client, &server}, done, what);
+  }
+  /// start(), then until it has ended.
+  CallRecord& complete(const Link& link, const CallSpec& spec);
+  /// A call of each kind, all answered: the session is good.
+  void expect_works(const Link& link);
+  /// Closes everything. What broke a rule.
+  std::vector<std::string> finish();
+
+  Ledger ledger;
+  Side client, server;
+
+ private:
+  std::vector<Link> links_;
+};
+
+using Violations = std::vector<std::string>;
+
+/// A call of each tier and direction; the pattern of each is checked on both sides.
+std::vector<CallSpec> mixed_calls();
+
+}  // namespace rdma_rpc::session::test

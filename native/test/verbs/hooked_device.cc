@@ -1,0 +1,72 @@
+// See hooked_device.h.
+#include "verbs/hooked_device.h"
+
+namespace rdma_rpc::session::test {
+namespace {
+
+class HookedQueuePair final : public fabric::QueuePair {
+ public:
+  HookedQueuePair(std::unique_ptr<fabric::QueuePair> qp, std::shared_ptr<const Hooks> hooks)
+      : qp_(std::move(qp)), hooks_(std::move(hooks)) {
+    qp_num_ = qp_->qp_num();
+  }
+  fabric::QpState state() const override { return qp_->state(); }
+  std::vector<std::byte> local_address() const override { return qp_->local_address(); }
+  std::string connect(std::span<const std::byte> peer) override { return qp_->connect(peer); }
+  std::string connect_error() const override { return qp_->connect_error(); }
+  std::size_t post_recv(std::span<const fabric::RecvWr> requests) override {
+    return qp_->post_recv(requests);
+  }
+  void to_error() override { qp_->to_error(); }
+
+  std::size_t post_send(std::span<const fabric::SendWr> requests) override {
+    if (!hooks_->before && !hooks_->after) return qp_->post_send(requests);
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      if (hooks_->before) hooks_->before(requests[i]);
+      if (qp_->post_send(requests.subspan(i, 1)) == 0) return i;
+      if (hooks_->after) hooks_->after(requests[i]);
+    }
+    return requests.size();
+  }
+
+ private:
+  std::unique_ptr<fabric::QueuePair> qp_;
+  std::shared_ptr<const Hooks> hooks_;
+};
+
+constexpr char kRefused[] = "refused by the test";
+
+}  // namespace
+
+std::unique_ptr<fabric::HostMemory> HookedDevice::alloc_memory(std::size_t bytes, std::string_view purpose) {
+  return hooks_->grant() ? device_->alloc_memory(bytes, purpose) : nullptr;
+}
+
+std::unique_ptr<fabric::MemoryRegion> HookedDevice::reg_mr(void* addr, std::size_t length,
+                                                           std::uint32_t access, std::string* error) {
+  if (hooks_->grant()) return device_->reg_mr(addr, length, access, error);
+  *error = kRefused;
+  return nullptr;
+}
+
+std::unique_ptr<fabric::MemoryWindow> HookedDevice::alloc_mw() {
+  return hooks_->grant() ? device_->alloc_mw() : nullptr;
+}
+
+std::unique_ptr<fabric::CompletionQueue> HookedDevice::create_cq(std::uint32_t entries) {
+  return hooks_->grant() ? device_->create_cq(entries) : nullptr;
+}
+
+std::unique_ptr<fabric::QueuePair> HookedDevice::create_qp(fabric::CompletionQueue& cq,
+                                                           const fabric::QpOptions& options,
+                                                           std::string* error) {
+  if (!hooks_->grant()) {
+    *error = kRefused;
+    return nullptr;
+  }
+  auto qp = device_->create_qp(cq, options, error);
+  if (qp == nullptr) return nullptr;
+  return std::make_unique<HookedQueuePair>(std::move(qp), hooks_);
+}
+
+}  // namespace rdma_rpc::session::test

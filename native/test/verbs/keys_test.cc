@@ -1,0 +1,274 @@
+// Keys misused by a peer that keeps no rule: beside the range it was given, the wrong way, too late, on
+// another queue pair, or never given out at all. The device refuses, no byte is read or written, only that
+// peer's session ends, and another one goes on with a call that was under way.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "verbs/census.h"
+#include "verbs/raw_peer.h"
+
+namespace rdma_rpc::session::test {
+namespace {
+
+using boundary::Reason;
+using fabric::WcStatus;
+using wire::FrameType;
+
+/// Guard bytes of the application's buffers around each piece (Side).
+constexpr std::uint64_t kGuard = 16;
+constexpr std::uint64_t kEndOfMemory = ~std::uint64_t{0};
+
+/// What a client has exposed to the raw peer for one call: two pieces of the request, and a sink.
+struct Exposed {
+  RawPeer& raw;
+  Ends& ends;
+  /// Bytes beyond a window that the device lets the peer reach all the same: those of its region.
+  std::uint64_t lax;
+  wire::Piece piece, other_piece;
+  wire::Sink sink;
+  std::uint32_t call;
+};
+
+struct Trick {
+  const char* name;
+  std::function<Aim(Exposed&)> aim;
+  bool in_region = false;  ///< beyond the window, but not beyond the region of its memory
+};
+void PrintTo(const Trick& trick, std::ostream* out) { *out << trick.name; }
+std::string trick_name(const testing::TestParamInfo<Trick>& info) { return info.param.name; }
+
+const CallSpec kExposing{.request_bytes = 6000, .request_pieces = 2, .given_sink = 5000};
+
+Exposed expose(RawPeer& raw, Ends& ends) {
+  const auto request = raw.request(kExposing);
+  return {raw,
+          ends,
+          ends.client.device->capabilities().lax_windows ? kGuard : 0,
+          wire::piece_at(request.bytes.data(), request.frame, 0),
+          wire::piece_at(request.bytes.data(), request.frame, 1),
+          request.frame.sink,
+          request.frame.header.call};
+}
+
+/// Answers the call as an honest server does, and waits for its end.
+void answer(Exposed& exposed) {
+  exposed.raw.peer().respond(exposed.call, 0, exposed.piece.rkey);
+  exposed.ends.call(exposed.raw.id()).began = 1;
+  exposed.ends.until([&] { return exposed.ends.call(exposed.raw.id()).ended(); }, "the end of the call");
+  EXPECT_TRUE(exposed.ends.call(exposed.raw.id()).answered());
+  EXPECT_EQ(exposed.raw.peer().outcome(), WcStatus::success);
+}
+
+void cancel(Exposed& exposed) {
+  exposed.ends.client.cancel(exposed.raw.id(), Reason::deadline);
+  exposed.ends.until([&] { return exposed.ends.call(exposed.raw.id()).ended(); }, "the end of the call");
+}
+
+class KeysOfAClient : public VerbsFaults, public testing::WithParamInterface<Trick> {};
+
+TEST_P(KeysOfAClient, AreGoodForNothingElse) {
+  Ends ends;
+  if (!ends.client.device->capabilities().windows) {
+    GTEST_SKIP() << "not run: the device has no windows; a session then exposes a slab of its own as a whole";
+  }
+  if (ends.client.device->capabilities().lax_windows && GetParam().in_region) {
+    GTEST_SKIP() << "not run: the device does not keep the bounds of windows, only those of regions";
+  }
+  const Link honest = ends.connect();
+  RawPeer raw(ends, true);
+  CallSpec slow{.request_bytes = 30'000, .response_bytes = 30'000, .given_sink = 30'000};
+  slow.answer = Answer::later;
+  const std::uint64_t held = ends.start(honest, slow);
+  ends.until([&] { return ends.server.unanswered() == 1; }, "a call of the honest session");
+
+  Exposed exposed = expose(raw, ends);
+  const auto* around = reinterpret_cast<const std::byte*>(exposed.piece.addr - kGuard);
+  const auto* sink = reinterpret_cast<const std::byte*>(exposed.sink.addr);
+  const Aim aim = GetParam().aim(exposed);
+  const std::vector<std::byte> sink_before(sink, sink + exposed.sink.length);
+  EXPECT_EQ(raw.shoot(aim, {around, exposed.piece.length + 2 * kGuard}), WcStatus::rem_access_err);
+  EXPECT_TRUE(std::equal(sink_before.begin(), sink_before.end(), sink)) << "the sink was written";
+  raw.expect_session_ends();
+
+  EXPECT_FALSE(ends.client.is_down(honest.client)) << ends.client.why_down(honest.client);
+  ends.server.answer();
+  ends.until([&] { return ends.call(held).ended(); }, "the end of the honest call");
+  EXPECT_TRUE(ends.call(held).answered());
+  ends.expect_works(honest);
+  EXPECT_EQ(ends.finish(), Violations{});
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Misused, KeysOfAClient,
+    testing::Values(Trick{"ReadBeforeThePiece",
+                          [](Exposed& e) -> Aim {
+                            return {false, e.piece.addr - e.lax - 1, 1, e.piece.rkey};
+                          }},
+                    Trick{"ReadAcrossItsStart",
+                          [](Exposed& e) -> Aim {
+                            return {false, e.piece.addr - e.lax - 1, 2, e.piece.rkey};
+                          }},
+                    Trick{"ReadAcrossItsEnd",
+                          [](Exposed& e) -> Aim {
+                            return {false, e.piece.addr + e.piece.length + e.lax - 1, 2, e.piece.rkey};
+                          }},
+                    Trick{"ReadAfterIt",
+                          [](Exposed& e) -> Aim {
+                            return {false, e.piece.addr + e.piece.length + e.lax, 1, e.piece.rkey};
+                          }},
+                    Trick{"ReadOfOneByteMore",
+                          [](Exposed& e) -> Aim {
+                            const auto bytes = static_cast<std::uint32_t>(e.piece.length + e.lax + 1);
+                            return {false, e.piece.addr, bytes, e.piece.rkey};
+                          }},
+                    Trick{"ReadAroundTheEndOfMemory",
+                          [](Exposed& e) -> Aim {
+                            return {false, kEndOfMemory, 2, e.piece.rkey};
+                          }},
+                    Trick{"ReadThatWrapsBackToThePiece",
+                          [](Exposed& e) -> Aim {
+                            return {false, kEndOfMemory - 100, 4000, e.piece.rkey};
+                          }},
+                    Trick{"WriteThroughTheReadWindow",
+                          [](Exposed& e) -> Aim {
+                            return {true, e.piece.addr, 8, e.piece.rkey};
+                          }},
+                    Trick{"ReadThroughTheWriteWindow",
+                          [](Exposed& e) -> Aim {
+                            return {false, e.sink.addr, 8, e.sink.rkey};
+                          }},
+                    Trick{"WriteBeforeTheSink",
+                          [](Exposed& e) -> Aim {
+                            return {true, e.sink.addr - 1, 2, e.sink.rkey};
+                          },
+                          true},
+                    Trick{"WriteAcrossItsEnd",
+                          [](Exposed& e) -> Aim {
+                            return {true, e.sink.addr + e.sink.length - 1, 2, e.sink.rkey};
+                          },
+                          true},
+                    Trick{"WriteAroundTheEndOfMemory",
+                          [](Exposed& e) -> Aim {
+                            return {true, kEndOfMemory - 7, 16, e.sink.rkey};
+                          }},
+                    Trick{"KeyOfTheOtherPiece",
+                          [](Exposed& e) -> Aim {
+                            return {false, e.other_piece.addr, 8, e.piece.rkey};
+                          }},
+                    Trick{"TheKeyPlusOne",
+                          [](Exposed& e) -> Aim {
+                            return {false, e.piece.addr, 8, e.piece.rkey + 1};
+                          }},
+                    Trick{"TheKeyMinusOne",
+                          [](Exposed& e) -> Aim {
+                            return {false, e.piece.addr, 8, e.piece.rkey - 1};
+                          }},
+                    Trick{"KeyZero",
+                          [](Exposed& e) -> Aim {
+                            return {false, e.piece.addr, 8, 0};
+                          }},
+                    Trick{"TheLocalKeyOfTheMemory",
+                          [](Exposed& e) -> Aim {
+                            auto& arena = e.ends.client.context->arena();
+                            const memory::BlockId block = arena.alloc(4096);
+                            const memory::Block at = arena.at(block);
+                            arena.release(block);
+                            return {true, reinterpret_cast<std::uint64_t>(at.data), 8, at.region->lkey()};
+                          }},
+                    Trick{"AStaleKeyAfterTheAnswer",
+                          [](Exposed& e) -> Aim {
+                            answer(e);
+                            return {false, e.piece.addr, 8, e.piece.rkey};
+                          }},
+                    Trick{"AStaleKeyOfTheOtherPiece",
+                          [](Exposed& e) -> Aim {
+                            answer(e);
+                            return {false, e.other_piece.addr, 8, e.other_piece.rkey};
+                          }},
+                    Trick{"AStaleSinkAfterTheAnswer",
+                          [](Exposed& e) -> Aim {
+                            answer(e);
+                            return {true, e.sink.addr, 8, e.sink.rkey};
+                          }},
+                    Trick{"AStaleKeyAfterACancel",
+                          [](Exposed& e) -> Aim {
+                            cancel(e);
+                            return {false, e.piece.addr, 8, e.piece.rkey};
+                          }},
+                    Trick{"AStaleSinkAfterACancel",
+                          [](Exposed& e) -> Aim {
+                            cancel(e);
+                            return {true, e.sink.addr, 8, e.sink.rkey};
+                          }}),
+    trick_name);
+
+class KeysOfOthers : public VerbsFaults {};
+
+TEST_F(KeysOfOthers, AWindowIsGoodOnItsOwnQueuePairOnly) {
+  Ends ends;
+  if (!ends.client.device->capabilities().windows) GTEST_SKIP() << "not run: the device has no windows";
+  RawPeer owner(ends, true);
+  Exposed exposed = expose(owner, ends);
+  const auto* piece = reinterpret_cast<const std::byte*>(exposed.piece.addr);
+  for (const bool write : {false, true}) {
+    RawPeer thief(ends, true);
+    const Aim aim = write ? Aim{true, exposed.sink.addr, 8, exposed.sink.rkey}
+                          : Aim{false, exposed.piece.addr, 8, exposed.piece.rkey};
+    EXPECT_EQ(thief.shoot(aim, {piece, exposed.piece.length}), WcStatus::rem_access_err);
+    thief.expect_session_ends();
+  }
+  // The session whose key was stolen goes on.
+  EXPECT_FALSE(ends.client.is_down(owner.session())) << ends.client.why_down(owner.session());
+  answer(exposed);
+  ends.client.session(owner.session()).close("the test is over");
+  ends.until([&] { return ends.client.is_down(owner.session()); }, "the end");
+  EXPECT_EQ(ends.finish(), Violations{});
+}
+
+class MemoryOfAServer : public VerbsFaults {};
+
+/// A server gives out no key. What a client could guess: the keys under which its memory is known locally.
+TEST_F(MemoryOfAServer, IsOutOfReach) {
+  Ends ends;
+  const Link honest = ends.connect();
+  auto& arena = ends.server.context->arena();
+  const memory::BlockId block = arena.alloc(8192);
+  const memory::Block at = arena.at(block);
+  std::fill_n(at.data, 8192, std::byte{0x3c});
+  const auto addr = reinterpret_cast<std::uint64_t>(at.data);
+  for (const bool write : {false, true}) {
+    for (const std::uint32_t key : {at.region->lkey(), at.region->lkey() + 1, 0u}) {
+      RawPeer raw(ends, false);
+      EXPECT_NE(raw.shoot({write, addr, 64, key}, {at.data, 8192}), WcStatus::success) << "key " << key;
+      raw.expect_session_ends();
+    }
+  }
+  arena.release(block);
+  ends.expect_works(honest);
+  EXPECT_EQ(ends.finish(), Violations{});
+}
+
+/// A piece that the client has not exposed, or not as long as it says: the server's READ fails, and with it
+/// that session.
+TEST_F(MemoryOfAServer, IsNoMatterOfKeysThatLie) {
+  Ends ends;
+  if (!ends.client.device->capabilities().windows) GTEST_SKIP() << "not run: the device has no windows";
+  const Link honest = ends.connect();
+  for (const std::uint32_t length : {4000u, 4001u}) {
+    RawPeer raw(ends, false);
+    // At the end of the peer's region, so that one byte more is beyond it too.
+    const std::uint64_t offset = ScriptedPeer::kMemoryBytes - 4000;
+    const std::uint32_t key = raw.peer().expose(offset, 4000, fabric::access_remote_read);
+    const std::uint32_t said = length == 4000 ? key ^ 0x100 : key;
+    raw.peer().send(FrameBytes({static_cast<std::uint8_t>(FrameType::request), wire::has_pieces, 0, 0, 7, 0})
+                        .add(wire::PiecesHead{length, 1})
+                        .add(wire::Piece{raw.peer().address(offset), length, said}));
+    raw.expect_session_ends();
+  }
+  ends.expect_works(honest);
+  EXPECT_EQ(ends.finish(), Violations{});
+}
+
+}  // namespace
+}  // namespace rdma_rpc::session::test

@@ -1,0 +1,209 @@
+// The process at the other end is killed or stopped in each phase of a bulk call. The survivor's calls end
+// with the right code, nothing is left behind, the next peer is served; and when a stopped peer goes on, no
+// byte of an ended call changes.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "verbs/census.h"
+#include "verbs/hooked_device.h"
+#include "verbs/peer_process.h"
+
+namespace rdma_rpc::session::test {
+namespace {
+
+using boundary::Reason;
+
+struct Case {
+  const char* name;
+  Phase phase;
+};
+void PrintTo(const Case& each, std::ostream* out) { *out << each.name; }
+std::string case_name(const testing::TestParamInfo<Case>& info) { return info.param.name; }
+
+constexpr std::size_t kBytes = 1 << 20;  // under way for milliseconds
+
+/// Two windows for the request and one for the response.
+CallSpec bulk_both_ways(bool later) {
+  return {.request_bytes = kBytes,
+          .request_pieces = 2,
+          .response_bytes = kBytes,
+          .given_sink = kBytes,
+          .answer = later ? Answer::later : Answer::now};
+}
+
+class ServerEnds : public VerbsFaults, public testing::WithParamInterface<Case> {
+ protected:
+  /// A call whose server halts in the phase.
+  void halt(int number) {
+    session_ = server_->connect_as_server_of(client_);
+    const std::uint64_t first = client_.start(session_, {});
+    wait([&] { return ledger_.at(first).answered(); }, "a first call");
+    const Phase phase = GetParam().phase;
+    if (phase == Phase::none) {
+      server_->signal(number);
+    } else {
+      server_->ask({.order = Order::trip, .phase = phase, .signal = number}, {&client_});
+    }
+    bulk_ = client_.start(session_, bulk_both_ways(phase == Phase::handler));
+    // Without an answer, unless it would be the handler that halts.
+    small_ = client_.start(session_, {.answer = phase == Phase::handler ? Answer::now : Answer::later});
+    wait([&] { return server_->halted(); }, "the end of the server");
+  }
+  void wait(const std::function<bool()>& done, const char* what) { drive({&client_}, done, what); }
+  bool ended() { return ledger_.at(bulk_).ended() && ledger_.at(small_).ended(); }
+
+  /// What ended the two calls, if they were not answered before.
+  void expect_ended(Reason reason) {
+    for (const std::uint64_t id : {bulk_, small_}) {
+      const CallRecord& call = ledger_.at(id);
+      const Phase phase = GetParam().phase;
+      if (call.answered() && (id == bulk_ ? phase == Phase::after_response : phase == Phase::handler))
+        continue;
+      EXPECT_EQ(call.kind, boundary::EvKind::failed);
+      EXPECT_EQ(call.reason, reason);
+    }
+  }
+
+  /// Another server takes over, and all is well at the end.
+  void go_on() {
+    PeerProcess next(kServerEnd);
+    const std::uint32_t session = next.connect_as_server_of(client_);
+    for (const CallSpec& spec : mixed_calls()) {
+      const std::uint64_t id = client_.start(session, spec);
+      wait([&] { return ledger_.at(id).ended(); }, "a call to the next server");
+      EXPECT_TRUE(ledger_.at(id).answered()) << client_.why_down(session);
+    }
+    close_down(client_, {session, session_}, "client");
+    next.quit({});
+    audit(client_, "client");
+    // What the servers ran is not in this ledger.
+    for (std::uint64_t id = 1; id <= ledger_.size(); ++id) {
+      if (ledger_.at(id).sent == boundary::Sent::yes) ledger_.at(id).began = 1;
+    }
+    EXPECT_EQ(ledger_.violations(), Violations{});
+  }
+
+  Ledger ledger_;
+  Side client_{ledger_, open_device(kClientEnd), small_context()};
+  std::unique_ptr<PeerProcess> server_ = std::make_unique<PeerProcess>(kServerEnd);
+  std::uint32_t session_ = 0;
+  std::uint64_t bulk_ = 0, small_ = 0;
+};
+
+TEST_P(ServerEnds, Killed) {
+  halt(SIGKILL);
+  // As the runtime does when the sideband socket ends.
+  if (Session* session = client_.context->find(session_)) session->close("the sideband socket ended");
+  wait([&] { return ended(); }, "the end of both calls");
+  expect_ended(Reason::session_lost);
+  go_on();
+}
+
+TEST_P(ServerEnds, StoppedAndResumed) {
+  halt(SIGSTOP);
+  client_.cancel(bulk_, Reason::deadline);
+  client_.cancel(small_, Reason::deadline);
+  wait([&] { return ended(); }, "the end of both calls");
+  expect_ended(Reason::deadline);
+  // From here on the ledger watches the memory of the bulk call.
+  server_->resume();
+  const ReportMessage report = server_->ask(Order::report, {&client_});
+  EXPECT_EQ(report.violations, 0u) << report.violation();
+  drive_to_rest({&client_});
+  if (!client_.is_down(session_)) {
+    const std::uint64_t after = client_.start(session_, {.request_bytes = 5000, .response_bytes = 5000});
+    wait([&] { return ledger_.at(after).ended(); }, "a call after the pause");
+  }
+  server_->quit({&client_});
+  go_on();
+}
+
+INSTANTIATE_TEST_SUITE_P(In, ServerEnds,
+                         testing::Values(Case{"BeforeTheRequest", Phase::none},
+                                         Case{"BeforeTheRead", Phase::before_read},
+                                         Case{"ReadUnderWay", Phase::read_under_way},
+                                         Case{"TheHandler", Phase::handler},
+                                         Case{"BeforeTheWrite", Phase::before_write},
+                                         Case{"WriteUnderWay", Phase::write_under_way},
+                                         Case{"BeforeTheResponse", Phase::before_response},
+                                         Case{"AfterTheResponse", Phase::after_response}),
+                         case_name);
+
+class ClientEnds : public VerbsFaults, public testing::WithParamInterface<Case> {
+ protected:
+  ClientEnds() { expect_strangers(strangers_); }
+
+  /// A call whose client halts in the phase.
+  void halt(int number) {
+    session_ = client_->connect_as_client_of(server_);
+    const Phase phase = GetParam().phase;
+    const bool by_us = phase == Phase::handler || phase == Phase::write_under_way;
+    if (phase == Phase::write_under_way) {
+      hooks_->after = [this, number](const fabric::SendWr& wr) {
+        if (wr.opcode == fabric::Opcode::rdma_write && !client_->halted()) client_->signal(number);
+      };
+    }
+    if (!by_us) client_->ask({.order = Order::trip, .phase = phase, .signal = number}, {&server_});
+    // Small ones are answered; the bulk one comes last, so that only it meets the phase.
+    client_->ask({.order = Order::start, .spec = bulk_both_ways(phase == Phase::handler)}, {&server_});
+    if (phase == Phase::handler) {
+      wait([&] { return server_.unanswered() != 0; }, "a request");
+      client_->signal(number);
+      server_.answer();
+    }
+    wait([&] { return client_->halted(); }, "the end of the client");
+  }
+  void wait(const std::function<bool()>& done, const char* what) { drive({&server_}, done, what); }
+
+  void go_on() {
+    PeerProcess next(kClientEnd);
+    const std::uint32_t session = next.connect_as_client_of(server_);
+    for (const CallSpec& spec : mixed_calls()) next.ask({.order = Order::start, .spec = spec}, {&server_});
+    wait([&] { return next.ask(Order::report, {&server_}).open == 0; }, "the calls of the next client");
+    const ReportMessage report = next.ask(Order::report, {&server_});
+    EXPECT_EQ(report.failed, 0u) << server_.why_down(session);
+    next.quit({&server_});
+    close_down(server_, {session, session_}, "server");
+    audit(server_, "server");
+    EXPECT_EQ(strangers_.violations(false), Violations{});
+  }
+
+  Ledger strangers_;
+  std::shared_ptr<Hooks> hooks_ = std::make_shared<Hooks>();
+  Side server_{strangers_, std::make_shared<HookedDevice>(open_device(kServerEnd), hooks_), small_context()};
+  std::unique_ptr<PeerProcess> client_ = std::make_unique<PeerProcess>(kClientEnd);
+  std::uint32_t session_ = 0;
+};
+
+TEST_P(ClientEnds, Killed) {
+  halt(SIGKILL);
+  drive_to_rest({&server_});
+  if (Session* session = server_.context->find(session_)) session->close("the sideband socket ended");
+  wait([&] { return server_.is_down(session_); }, "the end of the session");
+  EXPECT_EQ(server_.unanswered(), 0u);
+  go_on();
+}
+
+TEST_P(ClientEnds, StoppedAndResumed) {
+  if (GetParam().phase == Phase::write_under_way)
+    GTEST_SKIP() << "not run: the answer may be complete when the client stops";
+  halt(SIGSTOP);
+  drive_to_rest({&server_});
+  client_->resume();
+  const ReportMessage report = client_->ask(Order::report, {&server_});
+  EXPECT_EQ(report.violations, 0u) << report.violation();
+  EXPECT_EQ(report.answered, 1u) << server_.why_down(session_);
+  client_->quit({&server_});
+  go_on();
+}
+
+INSTANTIATE_TEST_SUITE_P(In, ClientEnds,
+                         testing::Values(Case{"BeforeTheRequest", Phase::before_request},
+                                         Case{"AfterTheRequest", Phase::after_request},
+                                         Case{"TheHandler", Phase::handler},
+                                         Case{"WriteUnderWay", Phase::write_under_way},
+                                         Case{"ItsRevocation", Phase::revoking}),
+                         case_name);
+
+}  // namespace
+}  // namespace rdma_rpc::session::test

@@ -1,0 +1,84 @@
+// Memory of a call that its caller has given up. A server that was busy meanwhile does its work later; what
+// it READs and WRITEs then may cost it the session, but no byte of that memory. The ledger fills it with a
+// pattern when the call ends and looks again after the server has certainly come to rest.
+#include <gtest/gtest.h>
+
+#include "verbs/census.h"
+#include "verbs/ends.h"
+
+namespace rdma_rpc::session::test {
+namespace {
+
+using boundary::Reason;
+
+struct Shape {
+  const char* name;
+  CallSpec spec;
+  bool predicted = false;
+};
+void PrintTo(const Shape& shape, std::ostream* out) { *out << shape.name; }
+
+constexpr std::size_t kBytes = 500'000;
+
+class LateServer : public VerbsFaults, public testing::WithParamInterface<Shape> {
+ protected:
+  void SetUp() override {
+    link_ = ends_.connect();
+    if (GetParam().predicted) ends_.complete(link_, GetParam().spec);
+  }
+
+  /// The client alone, until the call has ended.
+  void give_up(std::uint64_t id, Reason reason) {
+    ends_.client.cancel(id, reason);
+    drive(
+        {&ends_.client}, [&] { return ends_.call(id).ended(); }, "the end of a call that was given up");
+    EXPECT_EQ(ends_.call(id).kind, boundary::EvKind::failed);
+    EXPECT_EQ(ends_.call(id).reason, reason);
+  }
+  void let_the_server_work() {
+    drive_to_rest({&ends_.client, &ends_.server});
+    while (ends_.server.answer()) {
+    }
+    drive_to_rest({&ends_.client, &ends_.server});
+  }
+  void expect_the_next_call_works() {
+    const bool lost = ends_.client.is_down(link_.client) || ends_.server.is_down(link_.server);
+    ends_.expect_works(lost ? ends_.connect() : link_);
+    EXPECT_EQ(ends_.finish(), Violations{});
+  }
+
+  Ends ends_;
+  Link link_;
+};
+
+TEST_P(LateServer, ThatHasNotSeenTheRequest) {
+  const std::uint64_t id = ends_.start(link_, GetParam().spec);
+  ends_.client.flush();
+  give_up(id, Reason::deadline);
+  let_the_server_work();
+  expect_the_next_call_works();
+}
+
+TEST_P(LateServer, ThatAnswersAfterTheDeadline) {
+  CallSpec spec = GetParam().spec;
+  spec.answer = Answer::later;
+  const std::uint64_t id = ends_.start(link_, spec);
+  ends_.until([&] { return ends_.server.unanswered() != 0; }, "a request");
+  give_up(id, Reason::deadline);
+  ends_.server.answer();  // before the server knows of the cancel
+  let_the_server_work();
+  expect_the_next_call_works();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, LateServer,
+    testing::Values(Shape{"ABulkRequest", {.request_bytes = kBytes, .request_pieces = 3}},
+                    Shape{"ARequestInTheArena", {.request_bytes = kBytes, .request_in_arena = true}},
+                    Shape{"AGivenSink", {.response_bytes = kBytes, .given_sink = kBytes}},
+                    Shape{"APredictedSink", {.response_bytes = kBytes, .method = 9}, true},
+                    Shape{"BothWays",
+                          {.request_bytes = kBytes, .response_bytes = kBytes, .given_sink = kBytes}}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace rdma_rpc::session::test

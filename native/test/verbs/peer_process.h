@@ -1,0 +1,102 @@
+// The other end of a session in a process of its own, which can be killed or stopped at a chosen moment of a
+// call: it does that to itself, so the moment is exact. Told what to do through a socket; it answers each
+// order once. Used by the tests of this folder, on the test's thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "verbs/ends.h"
+
+namespace rdma_rpc::session::test {
+
+/// A moment in a process that serves or makes a call.
+enum class Phase : std::uint8_t {
+  none,
+  before_request,  // of a client: memory is exposed, the request is not posted
+  after_request,
+  revoking,     // the answer is here, invalidations are posted
+  before_read,  // of a server: the request is here
+  read_under_way,
+  handler,
+  before_write,
+  write_under_way,
+  before_response,
+  after_response,
+};
+
+enum class Order : std::uint8_t {
+  open,     ///< a session; a server's is connected at once, to `address`. Reply: its address
+  connect,  ///< the session that was opened last, to `address`
+  trip,     ///< `signal` to itself when `phase` comes
+  start,    ///< `count` calls like `spec` on each session
+  report,   ///< after coming to rest
+  quit,     ///< everything is closed and audited
+};
+
+struct OrderMessage {
+  Order order;
+  bool client = false;
+  std::uint32_t inflight_max = 8;
+  std::uint64_t first_id = 0;
+  Phase phase = Phase::none;
+  int signal = 0;
+  CallSpec spec{};
+  std::uint32_t count = 1;
+  std::uint32_t address_bytes = 0;
+  std::array<std::byte, 512> address{};
+};
+
+struct ReportMessage {
+  std::uint32_t answered = 0, failed = 0, open = 0, up = 0, down = 0, violations = 0;
+  std::uint32_t address_bytes = 0;
+  std::array<std::byte, 512> address{};
+  std::array<char, 512> text{};  ///< of the first violation
+  std::string violation() const { return text.data(); }
+};
+
+/// Calls of other processes, which a ledger must know to serve them.
+inline constexpr std::size_t kStrangers = 20'000;
+void expect_strangers(Ledger& ledger);
+
+class PeerProcess {
+ public:
+  explicit PeerProcess(std::size_t end);
+  ~PeerProcess();
+  PeerProcess(const PeerProcess&) = delete;
+  PeerProcess& operator=(const PeerProcess&) = delete;
+
+  /// Its answer; `sides` go on meanwhile.
+  ReportMessage ask(OrderMessage order, std::vector<Side*> sides);
+  ReportMessage ask(Order order, std::vector<Side*> sides) {
+    return ask(OrderMessage{.order = order}, sides);
+  }
+  /// A session of `side` with this process; its number there.
+  std::uint32_t connect_as_server_of(Side& side, std::uint32_t inflight_max = 8);
+  std::uint32_t connect_as_client_of(Side& side, std::uint32_t inflight_max = 8);
+
+  /// The signal has arrived: it is stopped or dead when this returns.
+  void signal(int number);
+  void resume();
+  /// It has stopped or killed itself.
+  bool halted();
+  bool dead() const { return dead_; }
+  /// Ends it in good order; fails the test when it has anything left.
+  void quit(std::vector<Side*> sides);
+
+ private:
+  static std::uint64_t started_;
+  std::uint64_t first_id_;
+  pid_t pid_ = -1;
+  int socket_ = -1;
+  bool dead_ = false, halted_ = false;
+};
+
+/// The process itself: serves orders until the socket ends.
+int run_peer(int socket, std::size_t end);
+
+}  // namespace rdma_rpc::session::test

@@ -1,0 +1,50 @@
+// A peer that keeps no rule: a bare queue pair of a device, which speaks frames by hand and READs and WRITEs
+// wherever it likes, beside two ends that do keep them. On the test's thread.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "session/scripted_peer.h"
+#include "verbs/ends.h"
+
+namespace rdma_rpc::session::test {
+
+/// Where a hostile peer aims.
+struct Aim {
+  bool write = false;
+  std::uint64_t addr = 0;
+  std::uint32_t bytes = 0;
+  std::uint32_t rkey = 0;
+};
+
+class RawPeer {
+ public:
+  static constexpr std::uint32_t kInflight = 4;
+
+  /// Connected to a new session of one side of `ends`, from the other end's device.
+  RawPeer(Ends& ends, bool victim_is_client);
+
+  std::uint32_t session() const { return session_; }
+  Side& victim() { return victim_; }
+  ScriptedPeer& peer() { return *peer_; }
+  /// Makes a call of the victim to this peer; what arrives.
+  ScriptedPeer::Received request(const CallSpec& spec);
+  std::uint64_t id() const { return id_; }
+  /// Carries out one READ or WRITE while no code of the victim runs: nothing may have changed in `watched`
+  /// (what of it is memory of ours), nor in the peer's memory.
+  fabric::WcStatus shoot(const Aim& aim, std::span<const std::byte> watched);
+  /// Its session ends for it; the victim's other ones are the caller's to look at.
+  void expect_session_ends();
+
+ private:
+  Ends& ends_;
+  Side& victim_;
+  std::uint32_t session_ = 0;
+  std::unique_ptr<ScriptedPeer> peer_;
+  std::uint64_t id_ = 0;
+};
+
+}  // namespace rdma_rpc::session::test
