@@ -1,18 +1,33 @@
-/** The file of results has two parts, each written by its own command: that of `npm run bench`, then that of `npm run bench:verbs`. */
+/** The file of results has three parts, each written by a command of its own: `npm run bench`, `npm run bench:codec`, `npm run bench:verbs`. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
-/** Opens the second part. */
+/** Open the second and the third part. */
+export const codecHeading = '## The codec';
 export const verbsHeading = '## Real RDMA';
 
-/** Writes one part and keeps the other. */
-export function writePart(file: string, part: 'main' | 'verbs', text: string): void {
+const parts = { main: undefined, codec: codecHeading, verbs: verbsHeading } as const;
+type Part = keyof typeof parts;
+const names = Object.keys(parts) as Part[];
+
+/** From the part's heading to that of the next one that is there. */
+function cut(text: string, part: Part): string {
+  const heading = parts[part];
+  const start = heading === undefined ? 0 : text.indexOf(`${heading}\n`);
+  if (start < 0) return '';
+  const later = names.slice(names.indexOf(part) + 1).map((name) => text.indexOf(`${parts[name]}\n`));
+  return text.slice(
+    start,
+    later.find((at) => at >= 0),
+  );
+}
+
+/** Writes one part and keeps the others. */
+export function writePart(file: string, part: Part, text: string): void {
   const before = existsSync(file) ? readFileSync(file, 'utf8') : '';
-  const cut = before.indexOf(`${verbsHeading}\n`);
-  const main = part === 'main' ? text : before.slice(0, cut < 0 ? undefined : cut);
-  const verbs = part === 'verbs' ? text : cut < 0 ? '' : before.slice(cut);
+  const kept = names.map((name) => (name === part ? text : cut(before, name)));
   writeFileSync(
     file,
-    [main, verbs]
+    kept
       .filter((each) => each !== '')
       .map((each) => `${each.trimEnd()}\n`)
       .join('\n'),

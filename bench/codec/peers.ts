@@ -1,25 +1,26 @@
 /**
- * The codecs that ours is compared with: protobufjs as static code (made here by its own command) and protobuf-es. One that is not installed is
- * reported as not run. Called by main.ts.
+ * The codecs that ours is compared with: protobufjs as static code (made here by its own command) and protobuf-es (from the same schema's
+ * descriptor, which is all that its generated code holds). Called by speed.ts and bundle.ts.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { createFileRegistry, type DescMessage, fromBinary, type Message, toBinary } from '@bufbuild/protobuf';
+import { type FileDescriptorProto, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import protobuf from 'protobufjs';
+import { packageRoot } from '../paths.ts';
+
+export const protoFile = join(packageRoot, 'bench', 'codec', 'codec.proto');
 
 export interface PeerCodec {
-  encode(value: unknown): Uint8Array;
-  decode(bytes: Uint8Array): unknown;
-  /** Our message in the peer's form. */
-  convert(bytes: Uint8Array): unknown;
+  readonly encode: (value: unknown) => Uint8Array;
+  readonly decode: (bytes: Uint8Array) => unknown;
 }
 
 export interface Peer {
-  readonly name: string;
-  /** Undefined with a reason when it cannot run here. */
-  readonly codec: ((typeName: string) => PeerCodec) | undefined;
-  readonly reason?: string;
+  readonly name: 'protobufjs static' | 'protobuf-es';
+  codec(typeName: string): PeerCodec;
 }
 
 interface StaticMessage {
@@ -27,44 +28,34 @@ interface StaticMessage {
   decode(bytes: Uint8Array): unknown;
 }
 
-export async function protobufjsStatic(root: string, proto: string): Promise<Peer> {
-  const name = 'protobufjs static';
-  try {
-    const require = createRequire(join(root, 'package.json'));
-    const { main } = require('protobufjs-cli/pbjs') as {
-      main(args: string[], done: (error: Error | null, text: string) => void): void;
-    };
-    const text = await new Promise<string>((resolve, reject) => {
-      main(['-t', 'static-module', '-w', 'esm', '--no-comments', proto], (error, output) =>
-        error ? reject(error) : resolve(output),
-      );
-    });
-    const file = join(root, 'build', 'bench-codec', 'codec.mjs');
-    mkdirSync(dirname(file), { recursive: true });
-    writeFileSync(file, text);
-    const module = (await import(pathToFileURL(file).href)) as { default: Record<string, unknown> };
-    return {
-      name,
-      codec: (typeName) =>
-        fromStatic(
-          typeName
-            .split('.')
-            .reduce(
-              (at, part) => (at as Record<string, unknown>)[part],
-              module.default as unknown,
-            ) as StaticMessage,
-        ),
-    };
-  } catch (error) {
-    return { name, codec: undefined, reason: (error as Error).message };
-  }
+/** The static module that protobufjs's command makes, as a file. */
+export async function staticModule(): Promise<string> {
+  const require = createRequire(join(packageRoot, 'package.json'));
+  const { main } = require('protobufjs-cli/pbjs') as {
+    main(args: string[], done: (error: Error | null, text: string) => void): void;
+  };
+  const text = await new Promise<string>((resolve, reject) => {
+    main(['-t', 'static-module', '-w', 'esm', '--no-comments', protoFile], (error, output) =>
+      error ? reject(error) : resolve(output),
+    );
+  });
+  const file = join(packageRoot, 'build', 'bench-codec', 'codec.mjs');
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, text);
+  return file;
 }
 
-function fromStatic(type: StaticMessage): PeerCodec {
+export async function protobufjsStatic(): Promise<Peer> {
+  const module = (await import(pathToFileURL(await staticModule()).href)) as { default: object };
   return {
-    encode: (value) => type.encode(value).finish(),
-    decode: (bytes) => type.decode(bytes),
-    convert: (bytes) => type.decode(bytes),
+    name: 'protobufjs static',
+    codec(typeName) {
+      const found = typeName
+        .split('.')
+        .reduce((at: unknown, part) => (at as Record<string, unknown>)[part], module.default);
+      const type = found as StaticMessage;
+      return { encode: (value) => type.encode(value).finish(), decode: (bytes) => type.decode(bytes) };
+    },
   };
 }
 
@@ -75,56 +66,45 @@ interface DescribedMessage {
 }
 
 /** protobufjs writes short type names, protobuf-es wants full ones. The benchmark's types are top-level, except those of maps. */
-function qualify(message: DescribedMessage, scope: string): void {
+function qualify(message: DescribedMessage, scope: string, file: string): void {
   const nested = new Set(message.nestedType.map((type) => type.name));
   for (const field of message.field) {
     if (!field.typeName || field.typeName.startsWith('.')) continue;
     const name = field.typeName.split('.').at(-1) ?? '';
-    field.typeName = nested.has(name) ? `${scope}.${message.name}.${name}` : `${scope}.${name}`;
+    field.typeName = nested.has(name) ? `${scope}.${message.name}.${name}` : `${file}.${name}`;
   }
-  for (const type of message.nestedType) qualify(type, `${scope}.${message.name}`);
+  for (const type of message.nestedType) qualify(type, `${scope}.${message.name}`, file);
 }
 
-interface ProtobufEs {
-  createFileRegistry(files: unknown): { getMessage(name: string): unknown };
-  fromBinary(type: unknown, bytes: Uint8Array): unknown;
-  toBinary(type: unknown, message: unknown): Uint8Array;
+/** The schema's descriptor, taken from protobufjs: protobuf-es's own plugin needs a protoc to make the same. */
+export function describedFile(): FileDescriptorProto {
+  const descriptor = createRequire(join(packageRoot, 'package.json'))('protobufjs/ext/descriptor') as {
+    FileDescriptorSet: { encode(value: unknown): { finish(): Uint8Array } };
+  };
+  const parsed = protobuf.loadSync(protoFile).resolveAll() as protobuf.Root & {
+    toDescriptor(edition: string): unknown;
+  };
+  const files = parsed.toDescriptor('proto3') as {
+    file: { package: string; messageType: DescribedMessage[] }[];
+  };
+  for (const file of files.file)
+    for (const message of file.messageType) qualify(message, `.${file.package}`, `.${file.package}`);
+  const set = fromBinary(FileDescriptorSetSchema, descriptor.FileDescriptorSet.encode(files).finish());
+  const [file] = set.file;
+  if (file === undefined) throw new Error(`${protoFile} has no descriptor`);
+  return file;
 }
 
-export async function protobufEs(root: string, proto: string): Promise<Peer> {
-  const name = 'protobuf-es';
-  try {
-    const require = createRequire(join(root, 'bench', 'peers', 'package.json'));
-    const es = (await import(pathToFileURL(require.resolve('@bufbuild/protobuf')).href)) as ProtobufEs;
-    const wkt = (await import(pathToFileURL(require.resolve('@bufbuild/protobuf/wkt')).href)) as {
-      FileDescriptorSetSchema: unknown;
-    };
-    // Its own generator makes the same descriptors; taking them from protobufjs saves a protoc.
-    const descriptor = createRequire(join(root, 'package.json'))('protobufjs/ext/descriptor') as {
-      FileDescriptorSet: { encode(value: unknown): { finish(): Uint8Array } };
-    };
-    const parsed = protobuf.loadSync(proto).resolveAll() as protobuf.Root & {
-      toDescriptor(edition: string): unknown;
-    };
-    const files = parsed.toDescriptor('proto3') as {
-      file: { package: string; messageType: DescribedMessage[] }[];
-    };
-    for (const file of files.file)
-      for (const message of file.messageType) qualify(message, `.${file.package}`);
-    const set = descriptor.FileDescriptorSet.encode(files).finish();
-    const registry = es.createFileRegistry(es.fromBinary(wkt.FileDescriptorSetSchema, set));
-    return {
-      name,
-      codec: (typeName) => {
-        const type = registry.getMessage(typeName);
-        return {
-          encode: (value) => es.toBinary(type, value),
-          decode: (bytes) => es.fromBinary(type, bytes),
-          convert: (bytes) => es.fromBinary(type, bytes),
-        };
-      },
-    };
-  } catch (error) {
-    return { name, codec: undefined, reason: (error as Error).message.split('\n')[0] ?? 'unknown' };
-  }
+export function protobufEs(): Peer {
+  const registry = createFileRegistry(describedFile(), () => undefined);
+  return {
+    name: 'protobuf-es',
+    codec(typeName) {
+      const type = registry.getMessage(typeName) as DescMessage;
+      return {
+        encode: (value) => toBinary(type, value as Message),
+        decode: (bytes) => fromBinary(type, bytes),
+      };
+    },
+  };
 }

@@ -1,12 +1,42 @@
-/** The messages that are measured, in the form that each peer takes. Called by main.ts. */
-import { Blob, Medium, type MediumInit, Small, State, Tiny, type TinyInit } from './gen/codec.rdma.ts';
+/** The messages that are measured, one row each. Called by speed.ts. */
+import type { MessageType } from 'rdma-rpc/codec';
+import {
+  Blob,
+  type BlobInit,
+  Maps,
+  type MapsInit,
+  Medium,
+  type MediumInit,
+  Node,
+  type NodeInit,
+  Numbers,
+  type NumbersInit,
+  Small,
+  type SmallInit,
+  State,
+  Strings,
+  type StringsInit,
+} from './gen/codec.rdma.ts';
 
-const tiny: TinyInit = { id: 12_345, delta: -1, sequence: 42n, name: 'abc' };
+export interface Case {
+  readonly name: string;
+  readonly type: MessageType<unknown, unknown>;
+  readonly message: unknown;
+}
+
+const small: SmallInit = {
+  id: 12_345,
+  delta: 250,
+  sequence: 4_200_000n,
+  name: 'inventory',
+  host: 'node-7.eu-west',
+  retry: true,
+};
 
 const medium: MediumInit = {
   id: 'ord-2026-000123',
-  title: 'Spare parts',
-  description: 'Two boxes of bolts, one of nuts',
+  title: 'Spare parts for the harbour crane',
+  description: 'Two boxes of bolts, one of nuts, washers',
   version: 7,
   createdMs: 1_790_000_000_000n,
   updatedMs: 1_790_000_123_456n,
@@ -26,11 +56,87 @@ const medium: MediumInit = {
   owner: 99n,
 };
 
-const bytes = (length: number) => ({ value: new Uint8Array(length).map((_, i) => i) });
+/** `count` values of `make`. */
+const many = <T>(count: number, make: (i: number) => T): T[] =>
+  Array.from({ length: count }, (_, i) => make(i));
 
-export const cases = [
-  { name: 'tiny', type: Tiny, message: tiny },
-  { name: 'medium', type: Medium, message: medium },
-  { name: 'bytes 32', type: Small, message: bytes(32) },
-  { name: 'bytes 4 KiB', type: Blob, message: bytes(4096) },
-] as const;
+const words = 'the quick brown fox jumps over the lazy dog and runs far away from the barking hounds '.repeat(
+  3,
+);
+
+const strings: StringsInit = {
+  values: many(64, (i) => {
+    const text = words.slice(i, i + 3 + ((i * i * 7) % 41) + (i % 16 === 0 ? 160 : 0));
+    return i % 8 === 5 ? `Größe ${text} 漢字` : text;
+  }),
+};
+
+const numbers: NumbersInit = {
+  i32: -5,
+  u32: 3_000_000_000,
+  s32: -70_000,
+  f32: 0xdead_beef,
+  i64: -1n,
+  u64: 2n ** 63n + 12_345n,
+  s64: -(2n ** 40n),
+  sf64: -(2n ** 60n),
+  real: 0.5,
+  precise: Math.PI,
+  ints: many(64, (i) => (i * 2_654_435) % 100_003),
+  longs: many(32, (i) => BigInt(i) * 1_000_000_007n),
+  deltas: many(64, (i) => (i % 2 === 0 ? i * 3 : -i * 50)),
+  floats: many(32, (i) => i / 4),
+  doubles: many(32, (i) => Math.sqrt(i)),
+};
+
+const tree = (depth: number, id: number): NodeInit => ({
+  id,
+  label: `node ${id}`,
+  children: depth === 0 ? [] : many(3, (i) => tree(depth - 1, id * 3 + i + 1)),
+});
+
+const maps: MapsInit = {
+  labels: Object.fromEntries(many(16, (i) => [`label-${i}`, words.slice(i, i + 12)])),
+  counts: Object.fromEntries(many(16, (i) => [i * 1000, i * i])),
+  offices: Object.fromEntries(
+    many(8, (i) => [
+      `office-${i}`,
+      { street: `Main Street ${i}`, city: 'Ghent', zip: 9000 + i, country: 'BE' },
+    ]),
+  ),
+};
+
+const blob: BlobInit = { key: 'blob-1', value: new Uint8Array(64 * 1024).map((_, i) => i) };
+
+const row = <Init>(name: string, type: MessageType<unknown, Init>, message: Init): Case => ({
+  name,
+  type: type as MessageType<unknown, unknown>,
+  message,
+});
+
+export const cases: readonly Case[] = [
+  row('small', Small, small),
+  row('medium', Medium, medium),
+  row('many strings', Strings, strings),
+  row('many numbers', Numbers, numbers),
+  row('nested', Node, tree(4, 0)),
+  row('maps', Maps, maps),
+  row('64 KiB bytes', Blob, blob),
+];
+
+/** Whether strings make up more than half of the encoding: making them is then most of the work of any decoder in JavaScript. */
+export function stringsDominate({ type, message }: Case): boolean {
+  const count = (value: unknown): number => {
+    if (typeof value === 'string') return Buffer.byteLength(value);
+    if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return 0;
+    const keys = Array.isArray(value)
+      ? 0
+      : Object.getPrototypeOf(value) === null
+        ? count(Object.keys(value))
+        : 0;
+    return Object.values(value).reduce((sum: number, each) => sum + count(each), keys);
+  };
+  const encoded = type.encode(message);
+  // Decoded maps have no prototype, which tells their keys from the names of fields.
+  return count(type.decode(encoded)) > encoded.length / 2;
+}

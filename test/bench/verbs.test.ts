@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { verbsHeading, writePart } from '../../bench/results.ts';
+import { codecHeading, verbsHeading, writePart } from '../../bench/results.ts';
 import { judge } from '../../bench/verbs/goals.ts';
 import { median, type Row, ratio } from '../../bench/verbs/rows.ts';
 
@@ -63,16 +63,20 @@ describe('goals', () => {
   });
 });
 
-test('each of the two commands writes its part of the results and keeps the other', () => {
+test('each of the three commands writes its part of the results and keeps the others', () => {
   const folder = mkdtempSync(join(tmpdir(), 'results-'));
   try {
     const file = join(folder, 'RESULTS.md');
+    const text = () => readFileSync(file, 'utf8');
     writePart(file, 'main', '# Results\n\none\n');
     writePart(file, 'verbs', `${verbsHeading}\n\ntwo\n`);
-    expect(readFileSync(file, 'utf8')).toBe(`# Results\n\none\n\n${verbsHeading}\n\ntwo\n`);
-    writePart(file, 'main', '# Results\n\nthree\n');
-    writePart(file, 'verbs', `${verbsHeading}\n\nfour\n`);
-    expect(readFileSync(file, 'utf8')).toBe(`# Results\n\nthree\n\n${verbsHeading}\n\nfour\n`);
+    expect(text()).toBe(`# Results\n\none\n\n${verbsHeading}\n\ntwo\n`);
+    writePart(file, 'codec', `${codecHeading}\n\nthree\n`);
+    writePart(file, 'main', '# Results\n\nfour\n');
+    writePart(file, 'verbs', `${verbsHeading}\n\nfive\n`);
+    expect(text()).toBe(`# Results\n\nfour\n\n${codecHeading}\n\nthree\n\n${verbsHeading}\n\nfive\n`);
+    writePart(file, 'codec', `${codecHeading}\n\nsix\n`);
+    expect(text()).toBe(`# Results\n\nfour\n\n${codecHeading}\n\nsix\n\n${verbsHeading}\n\nfive\n`);
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -1,0 +1,48 @@
+/** The readable results of the codec's benchmark: a line for each goal, a table of medians and ratios. Markdown that also reads well in a terminal. */
+import { cpus } from 'node:os';
+import { figure, goalLines, table } from '../report.ts';
+import { codecHeading } from '../results.ts';
+import type { Bundle } from './bundle.ts';
+import { judge, median, timesFaster } from './goals.ts';
+import { asCalls, type Speed, standalone } from './speed.ts';
+import { stringsDominate } from './values.ts';
+
+const head = ['message', 'codec', 'encode ns', 'ratio', 'decode ns', 'ratio'];
+
+function cells(speed: Speed, speeds: readonly Speed[]): string[] {
+  const own = speeds.find(({ case: each, peer }) => each === speed.case && peer === asCalls);
+  const ratio = (direction: 'encode' | 'decode') =>
+    own === undefined || own === speed
+      ? '-'
+      : `${timesFaster(own[direction], speed[direction]).toFixed(2)} ×`;
+  return [
+    `${speed.case.name}, ${speed.encodedBytes} B${stringsDominate(speed.case) ? ', strings' : ''}`,
+    speed.peer,
+    figure(median(speed.encode)),
+    ratio('encode'),
+    figure(median(speed.decode)),
+    ratio('decode'),
+  ];
+}
+
+export function reportOf(speeds: readonly Speed[], bundles: readonly Bundle[], rounds: number): string {
+  const machine = cpus();
+  const day = new Date().toISOString().slice(0, 10);
+  const host = `Node ${process.versions.node}, ${machine.length} CPUs (${machine[0]?.model})`;
+  const parts = [
+    codecHeading,
+    `${day}, ${host}; medians of ${rounds} interleaved rounds of CPU time, and of the ratios within each. Made by \`npm run bench:codec\`.`,
+    goalLines(judge(speeds, bundles)),
+    `\`${asCalls}\` writes into memory that is there already, leaves \`bytes\` of 16 KiB or more where they are and decodes those of 4 KiB or more as views, as calls do; \`${standalone}\`, with its \`decode()\`, allocates, and copies \`bytes\` both ways. A ratio is the time of that codec divided by that of \`${asCalls}\`. protobufjs and protobuf-es decode \`bytes\` as views.`,
+    table([head, ...speeds.map((speed) => cells(speed, speeds))]),
+    ...(bundles.length === 0
+      ? []
+      : [
+          table([
+            ['bundle of one message, minified', 'codec', 'bytes'],
+            ...bundles.map(({ what, peer, bytes }) => [what, peer, bytes.toLocaleString('en-GB')]),
+          ]),
+        ]),
+  ];
+  return `${parts.join('\n\n')}\n`;
+}

@@ -1,0 +1,9 @@
+/** The benchmark of the codec, after setup: starts dist/bench/codec/main.js with the arguments given. */
+import { spawnSync } from 'node:child_process';
+import { root } from './command.mjs';
+
+const { status } = spawnSync(process.execPath, ['dist/bench/codec/main.js', ...process.argv.slice(2)], {
+  cwd: root,
+  stdio: 'inherit',
+});
+process.exit(status ?? 1);
