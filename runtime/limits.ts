@@ -9,6 +9,12 @@ const GiB = 1024 * MiB;
 
 /** Calls in flight per session; the smaller of both sides' wishes. 256 hides a round trip at any rate that JS can reach. The call slot has 12 bits on the wire. */
 export const inflight = { default: 256, min: 1, max: 4096 } as const;
+/** Open streams per session; the smaller of both sides' wishes. More wait in the channel. Each may hold a large message in memory, and takes `slotsPerStream` of the call slots that unary calls leave. */
+export const streams = { default: 64, min: 0, max: 512 } as const;
+/** Call slots per stream: itself, one part in each direction that is always its own, and one more for larger windows. */
+export const slotsPerStream = 4;
+/** Call slots of a session: 12 bits of the call word name one (native/session/limits.h). */
+export const callSlots = 4096;
 /** Calls that wait in a channel for a call slot, a send slot or the connection. Past it the caller is told, rather than memory growing. */
 export const queuedCalls = { default: 4096, min: 0, max: 1_000_000 } as const;
 /** Largest message accepted. Generous, since a 4 MiB limit is the first error that gRPC users meet; lengths on the wire have 32 bits. */

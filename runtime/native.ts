@@ -19,9 +19,9 @@ export const Sub = {
   /** SubOp */
   op: 0,
   session: 1,
-  /** REQUEST: call slot, chosen from the session's `inflightMax`, unused now. RESPONSE: the `call` word of the request's event. */
+  /** REQUEST, PART: call slot, chosen from the session's `callSlots`, unused now. RESPONSE: the `call` word of the request's event. */
   call: 2,
-  /** REQUEST: method id. RESPONSE: status code, plus `notRun` when the handler did not run (the caller then learns sent: no). */
+  /** REQUEST, PART: method id. RESPONSE: status code, plus `notRun` when the handler did not run (the caller then learns sent: no). */
   method: 3,
   /** Send slot number, taken from the free stack. Native code puts it back when the fabric is done with it. */
   slot: 4,
@@ -29,11 +29,12 @@ export const Sub = {
   metadataBytes: 5,
   /** Bytes of the message, right behind the metadata. */
   messageBytes: 6,
-  /** REQUEST: time left in microseconds, 0 for none, at most 2^32 - 1 (unsigned). */
+  /** REQUEST, PART: time left in microseconds, 0 for none, at most 2^32 - 1 (unsigned). */
   timeoutUs: 7,
   words: 8,
 } as const;
-export const SubOp = { request: 1, response: 2 } as const;
+/** `part`: a request that belongs to a stream; its metadata begins with a part header (docs/WIRE.md §8). */
+export const SubOp = { request: 1, response: 2, part: 3 } as const;
 /** Bit of a response's `method` word: the handler did not run. */
 export const notRun = 0x100;
 
@@ -55,7 +56,7 @@ export const Ev = {
   /** REQUEST: time left in microseconds, 0 none. FAILED: a Reason. */
   timeoutUs: 8,
   metadataOffset: 9,
-  /** SETTLED, FAILED: 0 no, 1 maybe, 2 yes: whether the handler can have run. */
+  /** SETTLED, FAILED: 0 no, 1 maybe, 2 yes: whether the handler can have run. REQUEST: 1 for a part of a stream, else 0. */
   sent: 10,
   reserved: 11,
   words: 12,
@@ -195,8 +196,10 @@ export interface NativeOptions {
 
 export interface SessionOptions {
   role: 'client' | 'server';
-  /** Calls in flight at once, equal on both sides (negotiated in the hello), at most 4096. */
+  /** Calls in flight at once, equal on both sides (negotiated in the hello), at most 4096. So many receives are posted, and a few more. */
   inflightMax: number;
+  /** Calls open at once, those of streams included: at least `inflightMax`, at most 4096. Default `inflightMax`; equal on both sides. */
+  callSlots?: number;
   /** Largest message accepted here, bytes. */
   maxMessageBytes: number;
   /** Largest message that the peer accepts, bytes. */

@@ -7,11 +7,20 @@
 export const wireVersion = 1;
 export const headerBytes = 16;
 export const piecesMax = 30;
+export const partHeaderBytes = 12;
 export const statusTextBytes = 1024;
 const addressEnd = 1n << 64n;
 
 export const FrameType = { request: 1, response: 2, cancel: 3, credit: 4, sinkRequest: 5, sink: 6 } as const;
-export const Flag = { sink: 1, metadata: 2, pieces: 4, written: 8, notRun: 16, lasting: 32 } as const;
+export const Flag = {
+  sink: 1,
+  metadata: 2,
+  pieces: 4,
+  written: 8,
+  notRun: 16,
+  lasting: 32,
+  part: 64,
+} as const;
 
 /** Memory of the client that the server may reach through `key`: a sink to write, or a piece to read. */
 export interface Exposed {
@@ -35,6 +44,8 @@ export interface Frame {
   notRun: boolean;
   /** The keys in it are no windows, so the answer must not invalidate one. */
   lasting: boolean;
+  /** Part of a stream: `metadata` begins with a part header. */
+  part: boolean;
   sink: Exposed | undefined;
   metadata: Uint8Array;
   pieces: readonly Exposed[];
@@ -58,7 +69,8 @@ export function buildFrame(given: Partial<Frame> & { type: number }): Uint8Array
     (pieces.length === 0 ? 0 : Flag.pieces) |
     (written ? Flag.written : 0) |
     (given.notRun === true ? Flag.notRun : 0) |
-    (given.lasting === true ? Flag.lasting : 0);
+    (given.lasting === true ? Flag.lasting : 0) |
+    (given.part === true ? Flag.part : 0);
   const bytes = new Uint8Array(
     headerBytes + 16 + 8 + 8 + pieces.length * 16 + 8 + metadata.length + message.length,
   );
@@ -107,6 +119,7 @@ export function parseFrame(bytes: Uint8Array): Frame | string {
     timeoutUs: view.getUint32(12, true),
     notRun: (flags & Flag.notRun) !== 0,
     lasting: (flags & Flag.lasting) !== 0,
+    part: (flags & Flag.part) !== 0,
     sink: undefined,
     metadata: new Uint8Array(),
     pieces: [],
@@ -122,7 +135,7 @@ function checkHeader(frame: Frame, flags: number, length: number): string | unde
   const bare = length === headerBytes && flags === 0;
   switch (frame.type) {
     case FrameType.request:
-      if ((flags & ~(Flag.sink | Flag.metadata | Flag.pieces | Flag.lasting)) !== 0) {
+      if ((flags & ~(Flag.sink | Flag.metadata | Flag.pieces | Flag.lasting | Flag.part)) !== 0) {
         return 'request with unknown flags';
       }
       if (frame.lasting && (flags & (Flag.sink | Flag.pieces)) === 0) return 'lasting keys without a key';
@@ -207,6 +220,7 @@ function parseRest(frame: Frame, flags: number, bytes: Uint8Array, view: DataVie
   if ((flags & (Flag.pieces | Flag.written)) !== 0 && frame.message.length > 0) {
     return 'message bytes in a frame whose message is elsewhere';
   }
+  if (frame.part && metadataBytes < partHeaderBytes) return 'part without its header';
   const text =
     frame.type === FrameType.response && frame.method !== 0 ? frame.message.length + frame.total : 0;
   return text > statusTextBytes ? 'status text longer than 1024 bytes' : undefined;

@@ -30,7 +30,8 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                 {"timeoutUs", sub::timeout_us},
                 {"words", sub::words}});
   group("SubOp", {{"request", static_cast<int>(boundary::SubOp::request)},
-                  {"response", static_cast<int>(boundary::SubOp::response)}});
+                  {"response", static_cast<int>(boundary::SubOp::response)},
+                  {"part", static_cast<int>(boundary::SubOp::part)}});
   group("Ev", {{"kind", ev::kind},
                {"session", ev::session},
                {"call", ev::call},

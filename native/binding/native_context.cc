@@ -103,6 +103,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     session::SessionOptions options;
     options.client = given.Get("role").As<Napi::String>().Utf8Value() == "client";
     options.inflight_max = u32(given, "inflightMax");
+    if (given.Has("callSlots")) options.call_slots = u32(given, "callSlots");
     options.max_message_bytes = u32(given, "maxMessageBytes");
     options.peer_max_message_bytes = u32(given, "peerMaxMessageBytes");
     std::string error;

@@ -9,7 +9,7 @@ namespace rdma_rpc::session::boundary {
 namespace sub {
 enum : int { op, session, call, method, slot, metadata_bytes, message_bytes, timeout_us, words };
 }
-enum class SubOp : std::int32_t { request = 1, response = 2 };
+enum class SubOp : std::int32_t { request = 1, response = 2, part = 3 };
 /// Bit of a response's `method` word: the handler did not run.
 inline constexpr std::int32_t kNotRun = 1 << 8;
 

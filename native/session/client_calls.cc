@@ -27,10 +27,10 @@ ClientCall& Session::begin_call(std::uint32_t slot, std::uint32_t method) {
   return call;
 }
 
-void Session::submit_request(const std::int32_t* words) {
+void Session::submit_request(const std::int32_t* words, bool part) {
   const auto slot = static_cast<std::uint32_t>(words[sub::call]);
   const auto send_slot = static_cast<std::uint32_t>(words[sub::slot]);
-  if (!open() || !options_.client || slot >= options_.inflight_max) {
+  if (!open() || !options_.client || slot >= options_.call_slots) {
     shared_.slots.give_back(send_slot);
     shared_.events.emit(failed_event(slot, Reason::session_lost, Sent::no));
     return;
@@ -47,11 +47,12 @@ void Session::submit_request(const std::int32_t* words) {
     call.bulk->metadata_bytes = metadata_bytes;
     call.bulk->message_bytes = message_bytes;
     call.bulk->timeout_us = timeout_us;
+    call.bulk->part = part;
     defer(slot);
     return;
   }
   const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::request),
-                            0,
+                            part ? std::uint8_t{wire::part} : std::uint8_t{0},
                             0,
                             wire::call_word(slot, call.generation),
                             call.method,
@@ -60,7 +61,7 @@ void Session::submit_request(const std::int32_t* words) {
 }
 
 std::int32_t Session::submit_bulk_request(const BulkSubmission& submission) {
-  if (!open() || !options_.client || submission.call >= options_.inflight_max) {
+  if (!open() || !options_.client || submission.call >= options_.call_slots) {
     return -static_cast<std::int32_t>(Reason::session_lost);
   }
   auto bulk = std::make_unique<ClientBulk>();
@@ -70,6 +71,7 @@ std::int32_t Session::submit_bulk_request(const BulkSubmission& submission) {
   bulk->slot = submission.slot;
   bulk->metadata_bytes = submission.metadata_bytes;
   bulk->timeout_us = submission.timeout_us;
+  bulk->part = submission.op == boundary::SubOp::part;
   const auto token = static_cast<std::int32_t>(bulk->token);
   ClientCall& call = begin_call(submission.call, submission.method);
   call.bulk = std::move(bulk);
@@ -99,7 +101,7 @@ bool Session::start_bulk_request(std::uint32_t slot) {
   if (!stage_request(bulk)) return staging_->empty() ? end_unsent(Reason::registration) : false;
   if (!send_->can_bind(static_cast<std::uint32_t>(bulk.pieces.size()) + 1)) return false;
   wire::Header header{static_cast<std::uint8_t>(wire::FrameType::request),
-                      0,
+                      bulk.part ? std::uint8_t{wire::part} : std::uint8_t{0},
                       0,
                       wire::call_word(slot, call.generation),
                       call.method,

@@ -213,7 +213,7 @@ void Context::consume_submissions() {
       continue;
     }
     slots_->give_back(static_cast<std::uint32_t>(words[sub::slot]));
-    if (words[sub::op] != static_cast<std::int32_t>(boundary::SubOp::request)) continue;
+    if (words[sub::op] == static_cast<std::int32_t>(boundary::SubOp::response)) continue;
     Event event;
     event.word[ev::kind] = static_cast<std::int32_t>(EvKind::failed);
     event.word[ev::session] = words[sub::session];

@@ -7,8 +7,8 @@
 
 namespace rdma_rpc::session {
 
-/// Calls in flight per session: 12 bits of the call word on the wire name the slot.
-inline constexpr std::uint32_t kInflightLimit = 4096;
+/// Call slots of a session, those of streams included: 12 bits of the call word on the wire name the slot.
+inline constexpr std::uint32_t kCallSlotsMax = 4096;
 
 /// Receives posted beyond the calls in flight, for cancels, sinks and credits.
 inline constexpr std::uint32_t kControlReceives = 16;

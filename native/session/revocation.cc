@@ -79,7 +79,7 @@ Event Session::failed_event(std::uint32_t slot, Reason reason, Sent sent) const 
 }
 
 void Session::cancel(std::uint32_t slot, Reason reason) {
-  if (!open() || slot >= options_.inflight_max) return;
+  if (!open() || slot >= options_.call_slots) return;
   ClientCall& call = client_calls_[slot];
   if (call.state != ClientState::active) return;
   const std::uint32_t word = wire::call_word(slot, call.generation);
@@ -126,7 +126,7 @@ bool Session::check_patience() {
     return false;
   }
   if (impatient_ == 0) return impatient();
-  for (std::uint32_t slot = 0; slot < options_.inflight_max; ++slot) {
+  for (std::uint32_t slot = 0; slot < options_.call_slots; ++slot) {
     ClientCall& call = client_calls_[slot];
     if (call.bulk == nullptr || call.bulk->give_up_ns == 0 || call.bulk->give_up_ns > shared_.now_ns)
       continue;

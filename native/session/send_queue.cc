@@ -10,7 +10,7 @@ using fabric::SendWr;
 using fabric::Sge;
 
 SendQueue::SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabilities, SendSlots& slots,
-                     Stats& stats, std::uint64_t wr_id_base, std::uint32_t inflight_max, std::uint32_t depth,
+                     Stats& stats, std::uint64_t wr_id_base, std::uint32_t call_slots, std::uint32_t depth,
                      std::uint32_t credits, std::uint32_t sequence)
     : qp_(qp),
       capabilities_(capabilities),
@@ -25,9 +25,9 @@ SendQueue::SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabili
       sequence_(sequence),
       retired_(sequence),
       records_(depth),
-      waiting_(std::size_t{inflight_max} * 2 + 16),
+      waiting_(std::size_t{call_slots} * 2 + 16),
       // A call has at most a cancel, a sink and a sink request in the line at once.
-      waiting_control_(std::size_t{inflight_max} * 3 + 16) {}
+      waiting_control_(std::size_t{call_slots} * 3 + 16) {}
 
 SendWr& SendQueue::prepare(Opcode opcode, Record record, bool signaled, const std::byte* frame) {
   const std::size_t index = prepared_++;

@@ -47,7 +47,7 @@ class SendQueue {
   };
 
   SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabilities, SendSlots& slots, Stats& stats,
-            std::uint64_t wr_id_base, std::uint32_t inflight_max, std::uint32_t depth, std::uint32_t credits,
+            std::uint64_t wr_id_base, std::uint32_t call_slots, std::uint32_t depth, std::uint32_t credits,
             std::uint32_t sequence);
   /// For so many calls in flight on a device that takes `limit` requests; less than kSendQueueDepthMin when
   /// that is not enough.

@@ -49,6 +49,7 @@ void Session::on_request(const wire::Frame& frame, const std::byte* data, std::u
   event.word[ev::metadata_bytes] = static_cast<std::int32_t>(frame.metadata_bytes);
   event.word[ev::metadata_offset] = static_cast<std::int32_t>(base + frame.metadata_offset);
   event.word[ev::message_bytes] = static_cast<std::int32_t>(frame.message_bytes);
+  event.word[ev::sent] = (header.flags & wire::part) != 0 ? 1 : 0;
   event.word[ev::reserved] = static_cast<std::int32_t>(receive_slot + 1);
   if ((header.flags & wire::has_pieces) == 0) {
     if (frame.message_bytes <= options_.max_message_bytes) return shared_.events.emit(event);
@@ -179,7 +180,7 @@ void Session::submit_response(const std::int32_t* words) {
   const auto word = static_cast<std::uint32_t>(words[sub::call]);
   const auto send_slot = static_cast<std::uint32_t>(words[sub::slot]);
   const std::uint32_t slot = wire::call_slot(word);
-  if (!open() || slot >= options_.inflight_max || server_calls_[slot].state != ServerState::running ||
+  if (!open() || slot >= options_.call_slots || server_calls_[slot].state != ServerState::running ||
       server_calls_[slot].generation != wire::call_generation(word)) {
     return shared_.slots.give_back(send_slot);  // cancelled meanwhile: nobody waits for it
   }
@@ -205,7 +206,7 @@ std::int32_t Session::submit_bulk_response(const BulkSubmission& submission) {
   const std::uint32_t slot = wire::call_slot(submission.call);
   std::uint32_t token = shared_.take_token();
   const auto result = static_cast<std::int32_t>(token);
-  if (!open() || slot >= options_.inflight_max || server_calls_[slot].state != ServerState::running ||
+  if (!open() || slot >= options_.call_slots || server_calls_[slot].state != ServerState::running ||
       server_calls_[slot].generation != wire::call_generation(submission.call)) {
     shared_.slots.give_back(submission.slot);
     emit_sent(token);

@@ -15,18 +15,22 @@ namespace ev = boundary::ev;
 namespace {
 constexpr std::uint64_t kReceiveBit = std::uint64_t{1} << 63;
 constexpr std::uint64_t wr_id_base(std::uint32_t number) { return std::uint64_t{number} << 32; }
+SessionOptions with_defaults(SessionOptions options) {
+  if (options.call_slots == 0) options.call_slots = options.inflight_max;
+  return options;
+}
 }  // namespace
 
 Session::Session(Shared& shared, std::uint32_t number, const SessionOptions& options)
     : shared_(shared),
       number_(number),
-      options_(options),
+      options_(with_defaults(options)),
       capabilities_(shared.device.capabilities()),
       receive_depth_(options.inflight_max + kControlReceives),
       receive_stride_(SendSlots::stride_for(shared.slot_bytes)),
-      client_calls_(options.inflight_max),
-      server_calls_(options.inflight_max),
-      transfers_(options.inflight_max) {
+      client_calls_(options_.call_slots),
+      server_calls_(options_.call_slots),
+      transfers_(options_.call_slots) {
   for (ClientCall& call : client_calls_) call.generation = shared.counters_start & wire::kGenerationMask;
   consumed_.reserve(receive_depth_);
   repost_.resize(receive_depth_);
@@ -39,8 +43,13 @@ std::unique_ptr<Session> Session::open(Shared& shared, std::uint32_t number, con
     *error = "fabric " + can.name + ": " + why;
     return nullptr;
   };
-  if (options.inflight_max == 0 || options.inflight_max > kInflightLimit) {
-    return refuse("inflightMax must be 1 to " + std::to_string(kInflightLimit));
+  if (options.inflight_max == 0 || options.inflight_max > kCallSlotsMax) {
+    return refuse("inflightMax must be 1 to " + std::to_string(kCallSlotsMax));
+  }
+  if (options.call_slots != 0 &&
+      (options.call_slots < options.inflight_max || options.call_slots > kCallSlotsMax)) {
+    return refuse("callSlots must be inflightMax (" + std::to_string(options.inflight_max) + ") to " +
+                  std::to_string(kCallSlotsMax));
   }
   const std::uint32_t depth = SendQueue::depth_for(options.inflight_max, can.max_qp_wr);
   if (depth < kSendQueueDepthMin || can.max_qp_wr < options.inflight_max + kControlReceives) {
@@ -64,7 +73,7 @@ std::unique_ptr<Session> Session::open(Shared& shared, std::uint32_t number, con
   session->qp_ = shared.device.create_qp(shared.cq, {depth, session->receive_depth_, options.client}, &why);
   if (session->qp_ == nullptr) return refuse(why);
   session->send_ = std::make_unique<SendQueue>(*session->qp_, can, shared.slots, shared.stats,
-                                               wr_id_base(number), options.inflight_max, depth,
+                                               wr_id_base(number), session->options_.call_slots, depth,
                                                session->receive_depth_, shared.counters_start);
   for (std::uint32_t i = 0; i < session->receive_depth_; ++i) session->consumed_.push_back(i);
   session->finish_turn();
@@ -119,7 +128,7 @@ void Session::fail(const std::string& reason) {
     shared_.slots.give_back(client_calls_[slot].bulk->slot);
   }
   // Calls without exposed memory can end now; the others when the flush has been polled (maybe_down).
-  for (std::uint32_t slot = 0; slot < options_.inflight_max; ++slot) {
+  for (std::uint32_t slot = 0; slot < options_.call_slots; ++slot) {
     ClientCall& call = client_calls_[slot];
     if (call.state == ClientState::active && call.bulk == nullptr) {
       shared_.events.emit(failed_event(slot, Reason::session_lost, call.unsent ? Sent::no : Sent::maybe));
@@ -151,7 +160,7 @@ void Session::forget_waiters(std::optional<std::uint32_t> call) {
 void Session::maybe_down() {
   if (state_ != SessionState::draining || !drained_ || receives_posted_ != 0) return;
   state_ = SessionState::down;
-  for (std::uint32_t slot = 0; slot < options_.inflight_max; ++slot) {
+  for (std::uint32_t slot = 0; slot < options_.call_slots; ++slot) {
     ClientCall& call = client_calls_[slot];
     switch (call.state) {
       case ClientState::idle:
@@ -244,7 +253,7 @@ void Session::on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uin
     return protocol_error("more credits than receives");
   }
   const auto type = static_cast<wire::FrameType>(header.type);
-  if (type != wire::FrameType::credit && wire::call_slot(header.call) >= options_.inflight_max) {
+  if (type != wire::FrameType::credit && wire::call_slot(header.call) >= options_.call_slots) {
     return protocol_error("call slot out of range");
   }
   if (invalidated_rkey != 0 && type != wire::FrameType::response) {
@@ -365,16 +374,14 @@ void Session::emit_sent(std::uint32_t& token) {
 }
 
 void Session::submit(const std::int32_t* words) {
-  if (words[boundary::sub::op] == static_cast<std::int32_t>(boundary::SubOp::request)) {
-    submit_request(words);
-  } else {
-    submit_response(words);
-  }
+  const auto op = static_cast<boundary::SubOp>(words[boundary::sub::op]);
+  if (op == boundary::SubOp::response) return submit_response(words);
+  submit_request(words, op == boundary::SubOp::part);
 }
 
 std::int32_t Session::submit_bulk(BulkSubmission submission) {
-  return submission.op == boundary::SubOp::request ? submit_bulk_request(submission)
-                                                   : submit_bulk_response(submission);
+  return submission.op == boundary::SubOp::response ? submit_bulk_response(submission)
+                                                    : submit_bulk_request(submission);
 }
 
 }  // namespace rdma_rpc::session

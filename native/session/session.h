@@ -70,6 +70,9 @@ struct SessionOptions {
   std::uint32_t peer_max_message_bytes = 64u << 20;
   /// Of the memory that the peer can touch, where there are no windows (see staging.h). It grows to that.
   std::size_t staging_bytes = std::size_t{16} << 20;
+  /// Calls that may be open at once: those that `inflight_max` receives are for, and streams with their
+  /// parts, which mostly wait for an application. 0: inflight_max.
+  std::uint32_t call_slots = 0;
 };
 
 /// A piece as JS gives it: bytes, and the ArrayBuffer they lie in (key 0: arena memory).
@@ -169,7 +172,7 @@ class Session {
                const wire::Sink* sink = nullptr);
 
   // client_calls.cc
-  void submit_request(const std::int32_t* words);
+  void submit_request(const std::int32_t* words, bool part);
   std::int32_t submit_bulk_request(const BulkSubmission& submission);
   ClientCall& begin_call(std::uint32_t slot, std::uint32_t method);
   bool start_bulk_request(std::uint32_t slot);

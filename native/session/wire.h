@@ -31,6 +31,7 @@ enum Flag : std::uint8_t {
   written = 8,       ///< response: the message was written into the sink; Written follows
   not_run = 16,      ///< response: the handler did not run
   lasting = 32,      ///< request, sink: the keys are no windows, so the answer must not invalidate one
+  part = 64,         ///< request: part of a stream; its metadata begins with a part header
 };
 
 /// WIRE §2. Every frame begins with it.
@@ -74,6 +75,9 @@ struct Written {
   std::uint32_t reserved;  ///< 0
 };
 static_assert(sizeof(Written) == 8);
+
+/// What the metadata of a part begins with (WIRE §8). The session only looks whether it is there.
+inline constexpr std::uint32_t kPartHeaderBytes = 12;
 
 inline constexpr std::uint32_t kSlotBits = 12;
 inline constexpr std::uint32_t kGenerationMask = (1u << 20) - 1;

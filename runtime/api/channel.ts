@@ -30,13 +30,15 @@ import {
 } from './fabric-options.ts';
 import { KeepAlive } from './keep-alive.ts';
 import { fabricLog, type Log } from './log.ts';
-import { checkedOptions, checkedTimeMs, checkNames, type OptionRules } from './options.ts';
+import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames, type OptionRules } from './options.ts';
 import { type SessionSummary, summaryOf } from './session-summary.ts';
 import type { CallOptions } from './types.ts';
 
 export interface ChannelOptions extends FabricOptions {
   /** Calls in flight at once; the server may allow fewer. Default 256. */
   inflightMax?: number;
+  /** Streams open at once; the server may allow fewer. Default 64; more wait. */
+  streamsMax?: number;
   /** Calls that wait beyond those in flight. Default 4096; one more fails with RESOURCE_EXHAUSTED. */
   queueMax?: number;
   /** Largest response accepted, bytes. Default 64 MiB, at most 4 GiB - 1. */
@@ -53,6 +55,7 @@ export interface ChannelOptions extends FabricOptions {
 
 export const channelRules: OptionRules = {
   inflightMax: { kind: 'integer', range: limits.inflight },
+  streamsMax: { kind: 'integer', range: limits.streams },
   queueMax: { kind: 'integer', range: limits.queuedCalls },
   maxMessageBytes: { kind: 'integer', range: limits.messageBytes },
   connectTimeoutMs: { kind: 'integer', range: limits.connectTimeoutMs },
@@ -109,6 +112,7 @@ export class Channel implements ClientLinkOwner, SlotWaiter {
   /** @internal createChannel() is the way to make one */
   constructor(route: Route, options: ChannelOptions | undefined) {
     this.#options = checkedOptions<Resolved>('createChannel', options, channelRules);
+    checkCallSlots('createChannel', this.#options);
     this.#route = route;
     this.address = route.address;
     this.#plan = fabricPlan(options, this.#options, route.fabrics);
@@ -305,9 +309,9 @@ export class Channel implements ClientLinkOwner, SlotWaiter {
   }
 
   #side(): LocalSide {
-    const { inflightMax, maxMessageBytes, identity, log } = this.#options;
-    const role = 'client';
-    return { role, inflightMax, maxMessageBytes, identity, log: fabricLog(log), ...offers(this.#plan) };
+    const { inflightMax, streamsMax, maxMessageBytes, identity, log } = this.#options;
+    const own = { role: 'client', inflightMax, streamsMax, maxMessageBytes, identity } as const;
+    return { ...own, log: fabricLog(log), ...offers(this.#plan) };
   }
 
   async #connect(): Promise<void> {

@@ -1,5 +1,7 @@
 /** Checks the options that users give: every name known, every value in range, defaults filled in. Used when a server, channel or context is made. */
 
+import { callSlots, slotsPerStream } from '../limits.ts';
+
 export interface Range {
   /** Undefined: found out when it is needed. */
   readonly default: number | undefined;
@@ -108,6 +110,15 @@ export function checkNames(what: string, given: unknown, known: readonly string[
     if (known.includes(name)) continue;
     throw new TypeError(`${what}: there is no option ${name}; did you mean ${nearest(name, known)}?`);
   }
+}
+
+/** A call slot has 12 bits on the wire, and streams take theirs behind those of unary calls. */
+export function checkCallSlots(what: string, options: { inflightMax: number; streamsMax: number }): void {
+  const { inflightMax, streamsMax } = options;
+  if (inflightMax + slotsPerStream * streamsMax <= callSlots) return;
+  throw new RangeError(
+    `${what}: inflightMax (${inflightMax}) and ${slotsPerStream} times streamsMax (${streamsMax}) are more than ${callSlots} together; lower one of them`,
+  );
 }
 
 /** `given` with defaults, as plain values by name. Throws a TypeError or RangeError that names the option. */

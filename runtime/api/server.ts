@@ -28,13 +28,15 @@ import {
   offers,
 } from './fabric-options.ts';
 import { fabricLog, type Log } from './log.ts';
-import { checkedOptions, checkedTimeMs, checkNames, type OptionRules } from './options.ts';
+import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames, type OptionRules } from './options.ts';
 import { type SessionSummary, summaryOf } from './session-summary.ts';
 import type { HandlersOf } from './types.ts';
 
 export interface ServerOptions extends FabricOptions {
   /** Calls in flight per session, at most; the client may ask for fewer. Default 256. */
   inflightMax?: number;
+  /** Streams open at once per session, at most; the client may ask for fewer. Default 64, 0 to allow none. */
+  streamsMax?: number;
   /** Largest request accepted, bytes. Default 64 MiB, at most 4 GiB - 1. */
   maxMessageBytes?: number;
   /** Sessions at once. Default 1024. */
@@ -53,6 +55,7 @@ export interface ServerOptions extends FabricOptions {
 
 export const serverRules: OptionRules = {
   inflightMax: { kind: 'integer', range: limits.inflight },
+  streamsMax: { kind: 'integer', range: limits.streams },
   maxMessageBytes: { kind: 'integer', range: limits.messageBytes },
   sessionsMax: { kind: 'integer', range: limits.sessions },
   handshakesMax: { kind: 'integer', range: limits.handshakes },
@@ -89,6 +92,7 @@ export class Server implements ServerSessionListener {
   /** @internal createServer() is the way to make one */
   constructor(options: ServerOptions | undefined, fabrics?: readonly FabricName[]) {
     this.#options = checkedOptions<Resolved>('createServer', options, serverRules);
+    checkCallSlots('createServer', this.#options);
     this.#plan = fabricPlan(options, this.#options, fabrics);
     this.#handshakes = new Handshakes(this.#options, (link) => this.#attachedTo(link)?.session.used ?? false);
   }
@@ -211,8 +215,9 @@ export class Server implements ServerSessionListener {
   }
 
   #side(address: string | undefined): LocalSide {
-    const { inflightMax, maxMessageBytes, identity, log } = this.#options;
-    const side = { inflightMax, maxMessageBytes, identity, log: fabricLog(log), ...offers(this.#plan) };
+    const { inflightMax, streamsMax, maxMessageBytes, identity, log } = this.#options;
+    const own = { inflightMax, streamsMax, maxMessageBytes, identity };
+    const side = { ...own, log: fabricLog(log), ...offers(this.#plan) };
     return address === undefined ? { role: 'server', ...side } : { role: 'server', ...side, address };
   }
 

@@ -78,10 +78,10 @@ export function acquireContext(choice: FabricChoice): FabricContext {
 
 /**
  * A context for one session: device, protection domain, arena and caches that no other session has. It is given back like any other.
- * `inflightMax`: of that session.
+ * `callSlots`: of that session.
  */
-export function acquireOwnContext(choice: FabricChoice, inflightMax: number): FabricContext {
-  const sendSlots = Math.min(options.sendSlots, Math.max(limits.sendSlots.min, inflightMax));
+export function acquireOwnContext(choice: FabricChoice, callSlots: number): FabricContext {
+  const sendSlots = Math.min(options.sendSlots, Math.max(limits.sendSlots.min, callSlots));
   const entry = open(`${keyOf(choice)} ${++ownContexts}`, choice, sendSlots);
   entry.users = 1;
   return entry.context;

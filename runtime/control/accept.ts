@@ -63,12 +63,16 @@ export async function acceptOver(link: Link, side: LocalSide, peer: string, atta
   const reasons = new FabricReasons(side);
   const fabrics = common(side, hello, reasons);
   const own = localLimits(side);
-  const inflightMax = Math.min(own.inflightMax, hello.limits.inflightMax);
+  const agreed = {
+    ...own,
+    inflightMax: Math.min(own.inflightMax, hello.limits.inflightMax),
+    streamsMax: Math.min(side.streamsMax, hello.limits.streamsMax ?? 0),
+  };
   link.send({
     type: 'welcome',
     version,
     features: 0,
-    limits: { ...own, inflightMax },
+    limits: agreed,
     fabrics,
     without: withoutFor(side, reasons),
     identity: side.identity,
@@ -84,7 +88,7 @@ export async function acceptOver(link: Link, side: LocalSide, peer: string, atta
     if (fabric === undefined) throw new Error('the client chose a fabric that was not offered');
     let prepared: Prepared;
     try {
-      prepared = prepareSession(side, fabric, hello.limits, inflightMax);
+      prepared = prepareSession(side, fabric, hello.limits, agreed);
     } catch (error) {
       skip(fabric, message(error));
       continue;

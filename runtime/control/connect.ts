@@ -30,8 +30,6 @@ import {
 
 export interface Connection extends Prepared {
   readonly fabric: FabricName;
-  /** Agreed. */
-  readonly inflightMax: number;
   readonly serverIdentity: string;
 }
 
@@ -70,6 +68,11 @@ export async function connectOver(link: Link, side: LocalSide, server: string): 
       `the server agreed to ${welcome.limits.inflightMax} calls in flight, asked were ${side.inflightMax}`,
     );
   }
+  if ((welcome.limits.streamsMax ?? 0) > side.streamsMax) {
+    throw new Error(
+      `the server agreed to ${welcome.limits.streamsMax} open streams, asked were ${side.streamsMax}`,
+    );
+  }
   const reasons = new FabricReasons(side);
   reasons.add((welcome.without ?? []).filter(({ name }) => (side.fabrics as string[]).includes(name)));
   for (const fabric of side.fabrics) {
@@ -93,10 +96,9 @@ async function tryFabric(
   fabric: FabricName,
   welcome: Welcome,
 ): Promise<Connection | string> {
-  const { inflightMax } = welcome.limits;
   let prepared: Prepared;
   try {
-    prepared = prepareSession(side, fabric, welcome.limits, inflightMax);
+    prepared = prepareSession(side, fabric, welcome.limits, welcome.limits);
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }
@@ -119,7 +121,7 @@ async function tryFabric(
     throw error;
   }
   link.send({ type: 'ready' });
-  return { ...prepared, fabric, inflightMax, serverIdentity: welcome.identity };
+  return { ...prepared, fabric, serverIdentity: welcome.identity };
 }
 
 /** Dials and shakes hands. Gives up with the signal's reason, an Error, when it fires. */

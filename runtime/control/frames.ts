@@ -9,6 +9,7 @@ import {
   inflight,
   messageBytes,
   slotBytes,
+  streams,
 } from '../limits.ts';
 
 export const magic = 'rdma-rpc';
@@ -19,6 +20,8 @@ export interface PeerLimits {
   readonly maxMessageBytes: number;
   /** Receive slots of the sender: what it can take in one SEND. */
   readonly slotBytes: number;
+  /** Open streams at once. Without: none. */
+  readonly streamsMax?: number;
 }
 export interface FabricOffer {
   readonly name: string;
@@ -46,7 +49,7 @@ export type Welcome = {
   readonly type: 'welcome';
   readonly version: number;
   readonly features: number;
-  /** `inflightMax` is the agreed one. */
+  /** `inflightMax` and `streamsMax` are the agreed ones. */
   readonly limits: PeerLimits;
   /** Those of the hello that the server can try, in order. */
   readonly fabrics: readonly string[];
@@ -126,6 +129,7 @@ const limits = record({
   inflightMax: integer(inflight.min, inflight.max),
   maxMessageBytes: integer(messageBytes.min, messageBytes.max),
   slotBytes: integer(slotBytes.min, slotBytes.max),
+  streamsMax: optional(integer(streams.min, streams.max)),
 });
 
 const checks: Readonly<Record<FrameType, Check>> = {

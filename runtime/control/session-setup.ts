@@ -9,12 +9,14 @@ import {
 } from '../call/contexts.ts';
 import type { FabricContext } from '../call/fabric-context.ts';
 import type { Target } from '../call/outgoing.ts';
+import { slotsPerStream } from '../limits.ts';
 import type { VerbsOptions } from '../native.ts';
 import type { FabricReason, PeerLimits } from './frames.ts';
 
 export interface LocalSide {
   readonly role: 'client' | 'server';
   readonly inflightMax: number;
+  readonly streamsMax: number;
   readonly maxMessageBytes: number;
   /** Fabrics to offer or accept, in order of preference. */
   readonly fabrics: readonly FabricName[];
@@ -39,34 +41,41 @@ export function choiceOf({ verbs, address }: LocalSide, fabric: FabricName): Fab
 }
 
 export function localLimits(side: LocalSide): PeerLimits {
-  const { inflightMax, maxMessageBytes } = side;
-  return { inflightMax, maxMessageBytes, slotBytes: contextOptions().slotBytes };
+  const { inflightMax, streamsMax, maxMessageBytes } = side;
+  return { inflightMax, streamsMax, maxMessageBytes, slotBytes: contextOptions().slotBytes };
 }
 
 /** A native session that is not connected yet, and the context that it holds a use of. */
 export interface Prepared {
   readonly context: FabricContext;
   readonly target: Target;
+  /** Agreed: calls in flight, and streams open at once. */
+  readonly inflightMax: number;
+  readonly streamsMax: number;
 }
 
-/** Throws when the fabric cannot be had or a limit is reached; nothing is left behind then. `inflightMax` is the agreed one. */
+/** Throws when the fabric cannot be had or a limit is reached; nothing is left behind then. `agreed`: the limits of the welcome. */
 export function prepareSession(
   side: LocalSide,
   fabric: FabricName,
   peer: PeerLimits,
-  inflightMax: number,
+  agreed: PeerLimits,
 ): Prepared {
+  const { inflightMax, streamsMax = 0 } = agreed;
+  const callSlots = inflightMax + slotsPerStream * streamsMax;
   const choice = choiceOf(side, fabric);
-  const context = side.isolated ? acquireOwnContext(choice, inflightMax) : acquireContext(choice);
+  const context = side.isolated ? acquireOwnContext(choice, callSlots) : acquireContext(choice);
   try {
     const session = context.createSession({
       role: side.role,
       inflightMax,
+      callSlots,
       maxMessageBytes: side.maxMessageBytes,
       peerMaxMessageBytes: peer.maxMessageBytes,
     });
     const eagerBytes = Math.min(contextOptions().slotBytes, peer.slotBytes);
-    return { context, target: { session, eagerBytes, maxMessageBytes: peer.maxMessageBytes } };
+    const target = { session, eagerBytes, maxMessageBytes: peer.maxMessageBytes };
+    return { context, target, inflightMax, streamsMax };
   } catch (error) {
     releaseContext(context);
     throw error;

@@ -238,6 +238,8 @@ service Shop {
     ['', 0x811c9dc5],
     ['a', 0xe40c292c],
     ['foobar', 0xbf9cf968],
+    // Its hash is 53, which is not for methods.
+    ['t.S/M7695211', 53 + 256],
   ])('the method id of %j', (path, id) => {
     expect(methodId(path)).toBe(id);
   });

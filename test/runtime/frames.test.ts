@@ -55,6 +55,7 @@ describe('a frame', () => {
       /limits: inflightMax: not an integer from 1 to 4096/,
     ],
     ['too many in flight', { ...hello, limits: { ...limits, inflightMax: 4097 } }, /limits: inflightMax/],
+    ['too many streams', { ...hello, limits: { ...limits, streamsMax: 513 } }, /limits: streamsMax/],
     ['a fraction', { ...hello, limits: { ...limits, slotBytes: 8192.5 } }, /limits: slotBytes/],
     [
       'a size beyond 32 bits',

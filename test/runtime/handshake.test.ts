@@ -20,7 +20,7 @@ import { encodeFrame, Link } from '../../runtime/control/link.ts';
 import { discardSession, type LocalSide, prepareSession } from '../../runtime/control/session-setup.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 
-const limits = { inflightMax: 4, maxMessageBytes: 65536, slotBytes: 8192 };
+const limits = { inflightMax: 4, streamsMax: 2, maxMessageBytes: 65536, slotBytes: 8192 };
 const hello = (changes: object = {}): Frame =>
   ({
     type: 'hello',
@@ -36,6 +36,7 @@ const hello = (changes: object = {}): Frame =>
 const side: LocalSide = {
   role: 'client',
   inflightMax: 4,
+  streamsMax: 2,
   maxMessageBytes: 65536,
   fabrics: ['sim'],
   without: [],
@@ -143,7 +144,7 @@ describe('a client that', () => {
       limits: { inflightMax: 4 },
       fabrics: ['sim'],
     });
-    const own = prepareSession(side, 'sim', limits, 4);
+    const own = prepareSession(side, 'sim', limits, limits);
     const address = own.context.native.sessionAddress(own.target.session);
     link.send({ type: 'attach', fabric: 'sim', address });
     expect(await link.receive()).toMatchObject({ type: 'attached' });
@@ -159,7 +160,7 @@ describe('a client that', () => {
     const link = dial();
     link.send(hello());
     await link.receive();
-    const own = prepareSession(side, 'sim', limits, 4);
+    const own = prepareSession(side, 'sim', limits, limits);
     const address = own.context.native.sessionAddress(own.target.session);
     link.send({ type: 'attach', fabric: 'sim', address });
     await link.receive();
@@ -228,11 +229,17 @@ describe('limits', () => {
     await until(() => server!.sessionCount === 0);
   });
 
-  test('calls in flight are the smaller of both wishes', async () => {
-    const dial = open({ inflightMax: 3 });
+  test.each<[string, ServerOptions, object, object]>([
+    ['calls in flight: the server', { inflightMax: 3 }, {}, { inflightMax: 3 }],
+    ['calls in flight: the client', { inflightMax: 5 }, {}, { inflightMax: 4 }],
+    ['streams: the server', { streamsMax: 1 }, {}, { streamsMax: 1 }],
+    ['streams: the client', {}, {}, { streamsMax: 2 }],
+    ['streams: a client that knows none', {}, { streamsMax: undefined }, { streamsMax: 0 }],
+  ])('the smaller of both wishes is agreed to: %s', async (_, options, theirs, agreed) => {
+    const dial = open(options);
     const link = dial();
-    link.send(hello());
-    expect(await link.receive()).toMatchObject({ limits: { inflightMax: 3 } });
+    link.send(hello({ limits: { ...limits, ...theirs } }));
+    expect(await link.receive()).toMatchObject({ limits: agreed });
   });
 });
 
@@ -297,6 +304,11 @@ describe('a server that', () => {
       'agrees to more than was asked',
       (socket) => socket.write(welcome({ limits: { ...limits, inflightMax: 4096 } })),
       /agreed to 4096 calls in flight/,
+    ],
+    [
+      'agrees to more streams than were asked for',
+      (socket) => socket.write(welcome({ limits: { ...limits, streamsMax: 512 } })),
+      /agreed to 512 open streams/,
     ],
     ['has no fabric for us', (socket) => socket.write(welcome({ fabrics: [] })), /no fabric in common/],
     [

@@ -20,6 +20,16 @@ describe('options', () => {
       /did you mean inflightMax\?/,
     ],
     [
+      'no call slots left for streams',
+      () => createServer({ inflightMax: 4096 }),
+      /createServer: inflightMax \(4096\) and 4 times streamsMax \(64\) are more than 4096 together/,
+    ],
+    [
+      'one stream too many',
+      () => createChannel(anywhere, { inflightMax: 2049, streamsMax: 512 }),
+      /createChannel: inflightMax \(2049\) and 4 times streamsMax/,
+    ],
+    [
       'below its range',
       () => createChannel(anywhere, { inflightMax: 0 }),
       /inflightMax: 0 is not an integer from 1 to 4096/,

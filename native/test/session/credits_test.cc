@@ -60,6 +60,63 @@ TEST(Credits, NeitherRunOutNorOverrunForAnySeed) {
   }
 }
 
+/// Streams: more calls open than receives to bring them, so full windows wait for credits in line. Whatever
+/// is held, cancelled or answered late, everything ends, for any seed.
+TEST(Credits, CarryMoreCallsThanReceives) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    PairOptions options = seeded(seed, seed % 3 == 0 ? immediate() : PairOptions{});
+    options.inflight_max = 1 + static_cast<std::uint32_t>(random() % 6);
+    options.call_slots = options.inflight_max + 4 * (1 + static_cast<std::uint32_t>(random() % 16));
+    options.context.send_slots = 6 + static_cast<std::uint32_t>(random() % 100);
+    if (seed % 2 == 0) options.context.arena.budget_bytes = 512 << 10;
+    Pair pair(options);
+    std::vector<std::uint64_t> ids;
+    for (int i = 0; i < 300; ++i) {
+      const std::uint64_t id =
+          pair.start({.request_bytes = random() % 3 == 0 ? random() % 9000 : random() % 60,
+                      .response_bytes = random() % 4 == 0 ? random() % 9000 : random() % 60,
+                      .answer = random() % 4 == 0 ? Answer::now : Answer::later,
+                      .method = 1 + static_cast<std::uint32_t>(random() % 4),
+                      .part = random() % 2 == 0});
+      if (id != 0) ids.push_back(id);
+      if (!ids.empty() && random() % 8 == 0) pair.client.cancel(ids[random() % ids.size()]);
+      if (pair.server.unanswered() != 0 && random() % 3 == 0) {
+        pair.server.answer(random() % pair.server.unanswered());
+      }
+      for (std::uint64_t steps = random() % 3; steps > 0; --steps) pair.step();
+    }
+    for (int round = 0; round < 400 && pair.ledger.open() != 0; ++round) {
+      pair.run();
+      while (pair.server.answer()) {
+      }
+    }
+    EXPECT_EQ(pair.ledger.open(), 0u);
+    EXPECT_EQ(pair.at_client().error(), "");
+    ASSERT_EQ(pair.finish(), Violations{});
+  }
+}
+
+TEST(Credits, CarryAsManyCallsAsThereAreSlots) {
+  PairOptions options = immediate();
+  options.inflight_max = 2;
+  options.call_slots = 300;
+  options.context.send_slots = 512;
+  Pair pair(options);
+  for (std::uint32_t i = 0; i < options.call_slots; ++i) {
+    ASSERT_NE(pair.start({.answer = Answer::later, .part = true}), 0u);
+  }
+  EXPECT_EQ(pair.start({}), 0u);
+  pair.run();
+  EXPECT_EQ(pair.server.unanswered(), options.call_slots);
+  while (pair.server.answer()) {
+  }
+  pair.run();
+  EXPECT_EQ(pair.ledger.open(), 0u);
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
 TEST(Credits, ComeBackAlthoughMostReceivesAreHeld) {
   // Bulk requests hold their receives while they wait for arena memory. What is left must still go round:
   // here for small calls that are cancelled, which get no answer for a credit to ride on.

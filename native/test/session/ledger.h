@@ -41,6 +41,7 @@ struct CallSpec {
   Answer answer = Answer::now;
   std::uint32_t method = 7;
   std::uint32_t timeout_us = 0;
+  bool part = false;  ///< submitted as part of a stream
 };
 
 /// What the handler must know of a call: it travels as the request's metadata.

@@ -188,7 +188,9 @@ TEST(Opening, SaysWhichLimitWasInTheWay) {
     void (*change)(fabric::SimOptions&, SessionOptions&);
   } const table[] = {
       {"inflightMax", [](fabric::SimOptions&, SessionOptions& s) { s.inflight_max = 0; }},
-      {"inflightMax", [](fabric::SimOptions&, SessionOptions& s) { s.inflight_max = kInflightLimit + 1; }},
+      {"inflightMax", [](fabric::SimOptions&, SessionOptions& s) { s.inflight_max = kCallSlotsMax + 1; }},
+      {"callSlots", [](fabric::SimOptions&, SessionOptions& s) { s.call_slots = s.inflight_max - 1; }},
+      {"callSlots", [](fabric::SimOptions&, SessionOptions& s) { s.call_slots = kCallSlotsMax + 1; }},
       {"stagingBytes",
        [](fabric::SimOptions& o, SessionOptions& s) {
          o.capabilities.windows = false;

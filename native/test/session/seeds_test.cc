@@ -44,6 +44,7 @@ class Life {
     if (seed % 8 == 7) options.context.exposure = Exposure::shared;
     options.staging_bytes = std::size_t{8 + seed % 256} << 10;
     options.inflight_max = 1 + static_cast<std::uint32_t>(seed % 7);
+    if (seed % 4 == 1) options.call_slots = options.inflight_max + static_cast<std::uint32_t>(seed % 33);
     options.context.send_slots = 3 + static_cast<std::uint32_t>(seed % 11);
     options.context.arena.budget_bytes = std::size_t{128 + seed % 512} << 10;
     options.context.mr_cache.max_entries = seed % 13;
@@ -102,7 +103,8 @@ class Life {
             .status = 0,
             .answer = any(2) == 0 ? Answer::later : Answer::now,
             .method = 1 + static_cast<std::uint32_t>(any(3)),
-            .timeout_us = any(4) == 0 ? 1 + static_cast<std::uint32_t>(any(40'000)) : 0};
+            .timeout_us = any(4) == 0 ? 1 + static_cast<std::uint32_t>(any(40'000)) : 0,
+            .part = any(3) == 0};
   }
 
   std::mt19937_64 random_;

@@ -35,7 +35,7 @@ std::uint32_t Side::open(const SessionOptions& options) {
   std::string error;
   const std::int64_t number = context->create_session(options, &error);
   EXPECT_GE(number, 0) << error;
-  in_flight_[static_cast<std::uint32_t>(number)].resize(options.inflight_max);
+  in_flight_[static_cast<std::uint32_t>(number)].resize(std::max(options.inflight_max, options.call_slots));
   return static_cast<std::uint32_t>(number);
 }
 
@@ -118,11 +118,12 @@ std::uint64_t Side::start(std::uint32_t session, const CallSpec& spec) {
   const bool bulk = spec.given_sink != 0 || sizeof descriptor + spec.request_bytes > slot_bytes;
   if (!bulk) {
     fill_pattern({payload + sizeof descriptor, spec.request_bytes}, id);
-    stage(SubOp::request, session, call.slot, spec.method, static_cast<std::uint32_t>(slot),
-          sizeof descriptor, spec.request_bytes, spec.timeout_us);
+    stage(spec.part ? SubOp::part : SubOp::request, session, call.slot, spec.method,
+          static_cast<std::uint32_t>(slot), sizeof descriptor, spec.request_bytes, spec.timeout_us);
     return id;
   }
   BulkSubmission submission;
+  submission.op = spec.part ? SubOp::part : SubOp::request;
   submission.call = call.slot;
   submission.method = spec.method;
   submission.slot = static_cast<std::uint32_t>(slot);
@@ -301,10 +302,8 @@ void Side::on_event(const std::int32_t* words) {
 void Side::on_request(const std::int32_t* words) {
   Pending request{u32(words[ev::session]), u32(words[ev::call]), {}};
   const auto message = message_of(words);
-  const std::int32_t region = words[ev::region];
   if (u32(words[ev::metadata_bytes]) != sizeof request.descriptor) {
-    // A stranger's request (a scripted peer's): echoed by size alone.
-    request.descriptor = {};
+    request.descriptor = {};  // a stranger's (a scripted peer's): echoed by size alone
     request.descriptor.response_bytes = static_cast<std::uint32_t>(message.size());
     request.descriptor.response_pieces = 1;
   } else {
@@ -316,12 +315,13 @@ void Side::on_request(const std::int32_t* words) {
       ledger.violation("request that nobody made");
     } else {
       ++ledger.at(id).began;
+      if ((words[ev::sent] == 1) != ledger.at(id).spec.part) ledger.violation("part flag lost or made up");
       if (message.size() != request.descriptor.request_bytes || !is_pattern(message, id)) {
         ledger.violation("request " + std::to_string(id) + " arrived with other bytes");
       }
     }
   }
-  if (region > 0) context->arena().release(u32(region));
+  if (words[ev::region] > 0) context->arena().release(u32(words[ev::region]));
   if (request.descriptor.later != 0) {
     pending_.push_back(request);
   } else {
