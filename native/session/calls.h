@@ -37,7 +37,7 @@ struct ClientBulk {
   std::uint32_t revoking = 0;  ///< of those: not completed
   // the request frame, while it waits for room to bind (deferred)
   std::uint32_t slot = 0, metadata_bytes = 0, message_bytes = 0, timeout_us = 0;
-  bool part = false, deferred = false;
+  bool deferred = false;
   std::int32_t held_receive = -1;  ///< receive slot of the response, not yet handed to JS
   boundary::Event result;          ///< what JS gets when nothing is exposed any more
   std::uint64_t give_up_ns = 0;    ///< when patience ends (leaving, revoking after a cancel)
@@ -49,6 +49,7 @@ struct ClientCall {
   ClientState state = ClientState::idle;
   boundary::Reason reason = boundary::Reason::cancelled;  ///< of a cancel
   bool unsent = false;                                    ///< found unposted when the session broke
+  bool part = false;                                      ///< of a stream
   std::unique_ptr<ClientBulk> bulk;
 };
 

@@ -16,12 +16,13 @@ namespace sub = boundary::sub;
 
 // --- requests
 
-ClientCall& Session::begin_call(std::uint32_t slot, std::uint32_t method) {
+ClientCall& Session::begin_call(std::uint32_t slot, std::uint32_t method, bool part) {
   ClientCall& call = client_calls_[slot];
   call.generation = (call.generation + 1) & wire::kGenerationMask;
   call.method = method;
   call.state = ClientState::active;
   call.unsent = false;
+  call.part = part;
   ++calls_in_flight_;
   ++shared_.stats.calls;
   return call;
@@ -35,7 +36,7 @@ void Session::submit_request(const std::int32_t* words, bool part) {
     shared_.events.emit(failed_event(slot, Reason::session_lost, Sent::no));
     return;
   }
-  ClientCall& call = begin_call(slot, static_cast<std::uint32_t>(words[sub::method]));
+  ClientCall& call = begin_call(slot, static_cast<std::uint32_t>(words[sub::method]), part);
   const auto metadata_bytes = static_cast<std::uint32_t>(words[sub::metadata_bytes]);
   const auto message_bytes = static_cast<std::uint32_t>(words[sub::message_bytes]);
   const auto timeout_us = static_cast<std::uint32_t>(words[sub::timeout_us]);
@@ -47,7 +48,6 @@ void Session::submit_request(const std::int32_t* words, bool part) {
     call.bulk->metadata_bytes = metadata_bytes;
     call.bulk->message_bytes = message_bytes;
     call.bulk->timeout_us = timeout_us;
-    call.bulk->part = part;
     defer(slot);
     return;
   }
@@ -71,9 +71,8 @@ std::int32_t Session::submit_bulk_request(const BulkSubmission& submission) {
   bulk->slot = submission.slot;
   bulk->metadata_bytes = submission.metadata_bytes;
   bulk->timeout_us = submission.timeout_us;
-  bulk->part = submission.op == boundary::SubOp::part;
   const auto token = static_cast<std::int32_t>(bulk->token);
-  ClientCall& call = begin_call(submission.call, submission.method);
+  ClientCall& call = begin_call(submission.call, submission.method, submission.op == boundary::SubOp::part);
   call.bulk = std::move(bulk);
   choose_sink(call, submission.sink);
   defer(submission.call);
@@ -101,7 +100,7 @@ bool Session::start_bulk_request(std::uint32_t slot) {
   if (!stage_request(bulk)) return staging_->empty() ? end_unsent(Reason::registration) : false;
   if (!send_->can_bind(static_cast<std::uint32_t>(bulk.pieces.size()) + 1)) return false;
   wire::Header header{static_cast<std::uint8_t>(wire::FrameType::request),
-                      bulk.part ? std::uint8_t{wire::part} : std::uint8_t{0},
+                      call.part ? std::uint8_t{wire::part} : std::uint8_t{0},
                       0,
                       wire::call_word(slot, call.generation),
                       call.method,

@@ -67,7 +67,8 @@ void Session::release_staged(ClientCall& call) {
 }
 
 /// The caller's block, or one for what this method last answered with. Without either the server asks when it
-/// must.
+/// must. Parts of a stream leave half of the arena to what is asked for, since the parts before them may need
+/// it first.
 void Session::choose_sink(ClientCall& call, memory::BlockId given) {
   ClientBulk& bulk = *call.bulk;
   if (given != memory::kNoBlock && shared_.arena.live(given)) {
@@ -75,6 +76,7 @@ void Session::choose_sink(ClientCall& call, memory::BlockId given) {
     bulk.sink = given;
   } else if (const std::uint32_t expected = shared_.predictor.expected(call.method);
              expected > shared_.slot_bytes && expected <= options_.max_message_bytes) {
+    if (call.part && shared_.arena.counters().bytes_leased + expected > shared_.arena.largest() / 2) return;
     bulk.sink = shared_.arena.alloc(expected);
     if (bulk.sink != memory::kNoBlock) ++shared_.stats.sinks_predicted;
   }
@@ -134,7 +136,7 @@ void Session::on_sink_request(const wire::Header& header) {
   }
   if (!deferred_sinks_.empty()) {
     deferred_sinks_.push_back(header.call);
-  } else if (!answer_sink_request(slot)) {
+  } else if ((call.part && has_waiters()) || !answer_sink_request(slot)) {
     wait_for_memory(header.call);
   }
 }

@@ -86,7 +86,8 @@ void Session::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, cons
                   "request of " + std::to_string(bulk.total) + " bytes exceeds the server's arenaBytes (" +
                       std::to_string(shared_.arena.largest()) + ")");
   }
-  if (start_fetch(slot)) return;
+  const bool in_line = (frame.header.flags & wire::part) != 0 && has_waiters();
+  if (!in_line && start_fetch(slot)) return;
   if (!shared_.memory_waiters.push({number_, frame.header.call, false})) {
     refuse(slot, kResourceExhausted, false,
            "too many requests wait for arena memory; raise the server's arenaBytes");

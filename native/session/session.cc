@@ -157,6 +157,16 @@ void Session::forget_waiters(std::optional<std::uint32_t> call) {
   });
 }
 
+/// Calls of this session wait for arena memory. A part of a stream must then wait too, since parts are used
+/// in order: one that came later could hold, for ever, the memory that an earlier one waits for.
+bool Session::has_waiters() {
+  auto& waiters = shared_.memory_waiters;
+  for (std::size_t i = 0; i < waiters.size(); ++i) {
+    if (waiters.at(i).session == number_) return true;
+  }
+  return false;
+}
+
 void Session::maybe_down() {
   if (state_ != SessionState::draining || !drained_ || receives_posted_ != 0) return;
   state_ = SessionState::down;

@@ -157,6 +157,7 @@ class Session {
   bool open_staging(std::string* error);
   void on_done(SendQueue::Done done);
   void forget_waiters(std::optional<std::uint32_t> call = std::nullopt);
+  bool has_waiters();
   void maybe_down();
   void post_now();
   void on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uint32_t invalidated_rkey);
@@ -174,7 +175,7 @@ class Session {
   // client_calls.cc
   void submit_request(const std::int32_t* words, bool part);
   std::int32_t submit_bulk_request(const BulkSubmission& submission);
-  ClientCall& begin_call(std::uint32_t slot, std::uint32_t method);
+  ClientCall& begin_call(std::uint32_t slot, std::uint32_t method, bool part);
   bool start_bulk_request(std::uint32_t slot);
   void defer(std::uint32_t slot);
   void start_deferred();

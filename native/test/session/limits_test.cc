@@ -117,6 +117,56 @@ TEST(Registrations, AtTheSystemsLimitEndInACopyOrARefusal) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
+/// Parts of a stream are used in order, so the second must not hold what the first waits for. Other calls may
+/// overtake.
+TEST(ArenaMemory, GoesToThePartsOfAStreamInOrder) {
+  for (const bool requests : {true, false}) {
+    SCOPED_TRACE(requests);
+    Pair pair(immediate());
+    Side& receiver = requests ? pair.server : pair.client;
+    const auto spec = [&](std::size_t bytes, bool part) {
+      CallSpec spec{.part = part};
+      (requests ? spec.request_bytes : spec.response_bytes) = bytes;
+      return spec;
+    };
+    const memory::BlockId hog = receiver.context->arena().alloc(7 << 20);
+    const std::uint64_t first = pair.start(spec(2 << 20, true));
+    pair.run();
+    const std::uint64_t second = pair.start(spec(4000, true)), other = pair.start(spec(4000, false));
+    pair.run();
+    EXPECT_TRUE(pair.call(other).answered());
+    EXPECT_FALSE(pair.call(first).ended() || pair.call(second).ended());
+    EXPECT_EQ(receiver.context->memory_waiters(), 2u);
+    receiver.context->arena().release(hog);
+    pair.run();
+    EXPECT_TRUE(pair.call(first).answered() && pair.call(second).answered());
+    EXPECT_EQ(pair.finish(), Violations{});
+  }
+}
+
+TEST(ArenaMemory, IsNotAllTakenByTheSinksThatPartsAreExpectedToNeed) {
+  PairOptions options = immediate();
+  options.inflight_max = 16;
+  Pair pair(options);
+  EXPECT_TRUE(pair.complete({.response_bytes = 2 << 20, .part = true}).answered());
+  pair.client.release_blocks();
+  std::vector<std::uint64_t> ids;
+  for (int i = 0; i < 8; ++i) {
+    ids.push_back(pair.start({.response_bytes = 2 << 20, .answer = Answer::later, .part = true}));
+  }
+  pair.run();
+  EXPECT_LE(pair.client.context->arena().counters().bytes_leased, 4u << 20);
+  EXPECT_GT(pair.client.context->stats().sinks_predicted, 0u);
+  while (pair.server.answer()) {
+  }
+  for (const std::uint64_t id : ids) {
+    pair.run();
+    EXPECT_TRUE(pair.call(id).answered());
+    pair.client.release_blocks();
+  }
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
 TEST(MessageLimit, BelowTheSlotSizeIsKeptByTheReceiverToo) {
   PairOptions options;
   options.max_message_bytes = 500;
