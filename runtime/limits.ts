@@ -28,9 +28,22 @@ export const handshakeTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as co
 export const handshakes = { default: 128, min: 1, max: 65_536 } as const;
 /** Sessions of one server: each has its own queue pair and receive slab (inflightMax slots). */
 export const sessions = { default: 1024, min: 1, max: 65_536 } as const;
+/** Connections of one network address, so that one client that goes wild leaves room for the others. A client process needs one. */
+export const sessionsPerPeer = { default: 64, min: 1, max: 65_536 } as const;
+/** Asynchronous handlers that run at once in a server: 64 sessions with full windows. What comes on top is turned away before any work is done for it. */
+export const handlers = { default: 16_384, min: 1, max: 1_000_000 } as const;
 /** Grace of `shutdown()`. */
 export const graceMs = { default: 5_000, min: 0, max: 86_400_000 } as const;
-/** How long `close()` waits for the native session to report its end before it goes on without. */
+/** From telling a client to make no more calls to turning away those that it makes all the same. Longer than any round trip. */
+export const goawayNoticeMs = 1_000;
+/** Age and idle time at which a server lets a client connect anew; without the options: never. */
+export const connectionAgeMs = { default: undefined, min: 1, max: 1_000_000_000 } as const;
+export const connectionIdleMs = { default: undefined, min: 1, max: 1_000_000_000 } as const;
+/** What calls under way get then: longer than most time limits of calls. */
+export const connectionAgeGraceMs = { default: 60_000, min: 0, max: 86_400_000 } as const;
+/** Ages differ by that share either way, so that clients that came together do not come back together. */
+export const connectionAgeJitter = 0.1;
+/** How long `close()` waits for the native session to report its end, or a socket for its peer to take the last bytes, before it goes on without. */
 export const closeTimeoutMs = 2_000;
 
 /** A control frame. A hello is under 1 KiB; a peer cannot make us buffer more than this. */
@@ -58,8 +71,10 @@ export const leaseCheckMs = 1_000;
 
 /** Idle time after which TCP looks whether the peer's host is still there. A dead process is noticed at once, without this. */
 export const tcpKeepAliveMs = 20_000;
-/** Log lines a second of all channels and servers: a hostile peer must not fill a disk. */
+/** Log lines a second: warnings of all channels and servers together, a server's `log` for each peer address. A hostile peer must not fill a disk. */
 export const logLinesPerSecond = 10;
+/** Addresses that have lines of their own within a second; the others share theirs. */
+export const logPeersMax = 1_024;
 
 /** Metadata of one message in its wire form. It shares the slot with the message. */
 export const metadataBytes = 8 * KiB;

@@ -6,7 +6,8 @@ import { duplexPair } from 'node:stream';
 import { Channel, type ChannelOptions, channelRules } from './channel.ts';
 import { type FabricOptions, fabricRules } from './fabric-options.ts';
 import { checkNames } from './options.ts';
-import { Server, type ServerOptions, serverRules } from './server.ts';
+import { Server } from './server.ts';
+import { type ServerOptions, serverRules } from './server-options.ts';
 
 /** The fabric is the simulated one. */
 export type InProcessOptions = Omit<ServerOptions & ChannelOptions, keyof FabricOptions>;

@@ -3,24 +3,37 @@
  * NODE_DEBUG=rdma-rpc. None is written per call.
  */
 import { debuglog } from 'node:util';
-import { logLinesPerSecond } from '../limits.ts';
+import { logLinesPerSecond, logPeersMax } from '../limits.ts';
 
 export type Log = (line: string) => void;
 
-let second = 0;
-let lines = 0;
+/** Peers can cause these lines, so there are only so many a second for each. */
+export class LimitedLog {
+  readonly #log: Log;
+  #second = 0;
+  readonly #lines = new Map<string, number>();
 
-/** A peer can cause these lines, so there are only so many a second. */
-export const warn: Log = (line) => {
-  const now = Math.floor(performance.now() / 1000);
-  if (now !== second) {
-    second = now;
-    lines = 0;
+  constructor(log: Log) {
+    this.#log = log;
   }
-  if (++lines > logLinesPerSecond) return;
-  const text = lines === logLinesPerSecond ? `${line} (further lines of this second are left out)` : line;
-  process.emitWarning(text, 'RdmaRpcWarning');
-};
+
+  /** `peer`: whom the line is about, such as its address. */
+  write(line: string, peer: string): void {
+    const now = Math.floor(performance.now() / 1000);
+    if (now !== this.#second) {
+      this.#second = now;
+      this.#lines.clear();
+    }
+    const key = this.#lines.has(peer) || this.#lines.size < logPeersMax ? peer : '';
+    const lines = (this.#lines.get(key) ?? 0) + 1;
+    this.#lines.set(key, lines);
+    if (lines > logLinesPerSecond) return;
+    this.#log(lines === logLinesPerSecond ? `${line} (further lines of this second are left out)` : line);
+  }
+}
+
+const warnings = new LimitedLog((text) => process.emitWarning(text, 'RdmaRpcWarning'));
+export const warn: Log = (line) => warnings.write(line, '');
 
 const debug = debuglog('rdma-rpc');
 

@@ -3,98 +3,56 @@
  * connections without a socket.
  */
 import type { Duplex } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
 import { acquireContext, type FabricName, releaseContext } from '../call/contexts.ts';
 import type { FabricContext } from '../call/fabric-context.ts';
 import { Handlers } from '../call/handlers.ts';
-import type { OnHandlerError } from '../call/responder.ts';
+import { Load } from '../call/load.ts';
 import { RpcError } from '../call/rpc-error.ts';
 import { ServerSession, type ServerSessionListener } from '../call/server-session.ts';
 import { Status } from '../call/status.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
 import { acceptOver } from '../control/accept.ts';
-import { ownAddress } from '../control/address.ts';
+import { ownAddress, peerAddress } from '../control/address.ts';
 import { controlText } from '../control/frames.ts';
 import { Handshakes } from '../control/handshakes.ts';
 import { Link } from '../control/link.ts';
 import { Listener } from '../control/listener.ts';
 import { choiceOf, type LocalSide, type Prepared } from '../control/session-setup.ts';
 import * as limits from '../limits.ts';
-import {
-  type CheckedFabricOptions,
-  type FabricOptions,
-  type FabricPlan,
-  fabricPlan,
-  fabricRules,
-  offers,
-} from './fabric-options.ts';
-import { fabricLog, type Log } from './log.ts';
-import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames, type OptionRules } from './options.ts';
+import { type FabricPlan, fabricPlan, offers } from './fabric-options.ts';
+import { fabricLog, LimitedLog, type Log } from './log.ts';
+import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames } from './options.ts';
+import { PeerCounts } from './peer-counts.ts';
+import { ServerConnection } from './server-connection.ts';
+import { type ResolvedServerOptions, type ServerOptions, serverRules } from './server-options.ts';
 import { type SessionSummary, summaryOf } from './session-summary.ts';
 import type { HandlersOf } from './types.ts';
 
-export interface ServerOptions extends FabricOptions {
-  /** Calls in flight per session, at most; the client may ask for fewer. Default 256. */
-  inflightMax?: number;
-  /** Streams open at once per session, at most; the client may ask for fewer. Default 64, 0 to allow none. */
-  streamsMax?: number;
-  /** Largest request accepted, bytes. Default 64 MiB, at most 4 GiB - 1. */
-  maxMessageBytes?: number;
-  /** Sessions at once. Default 1024. */
-  sessionsMax?: number;
-  /** Connections whose handshake is not over. Default 128; one more pushes the oldest out. */
-  handshakesMax?: number;
-  /** Default 5000. */
-  handshakeTimeoutMs?: number;
-  /** Told about errors of handlers that are no RpcError. Callers learn only INTERNAL and a fixed text. */
-  onHandlerError?: OnHandlerError;
-  /** What clients are told about this process. Default: its process id. */
-  identity?: string;
-  /** Gets one line per connection: the fabric chosen, and why no other, or why the handshake failed. Default: a process warning, only when one was skipped. */
-  log?: Log;
-}
-
-export const serverRules: OptionRules = {
-  inflightMax: { kind: 'integer', range: limits.inflight },
-  streamsMax: { kind: 'integer', range: limits.streams },
-  maxMessageBytes: { kind: 'integer', range: limits.messageBytes },
-  sessionsMax: { kind: 'integer', range: limits.sessions },
-  handshakesMax: { kind: 'integer', range: limits.handshakes },
-  handshakeTimeoutMs: { kind: 'integer', range: limits.handshakeTimeoutMs },
-  onHandlerError: { kind: 'function' },
-  identity: { kind: 'text', default: `pid ${process.pid}`, maxBytes: limits.controlTextBytes },
-  log: { kind: 'function' },
-  ...fabricRules,
-};
-
-type Resolved = Required<Omit<ServerOptions, 'onHandlerError' | 'log' | keyof FabricOptions>> &
-  Pick<ServerOptions, 'onHandlerError' | 'log'> &
-  CheckedFabricOptions;
-
-interface Attached {
-  readonly session: ServerSession;
-  readonly link: Link;
-  readonly prepared: Prepared;
-  /** The handshake is over: from now on session and link end together. Until then the client may try another fabric. */
-  ready: boolean;
-}
-
 export class Server implements ServerSessionListener {
-  readonly #options: Resolved;
+  readonly #options: ResolvedServerOptions;
   readonly #plan: FabricPlan;
   readonly #handlers = new Handlers();
+  readonly #load: Load;
   readonly #handshakes: Handshakes;
+  readonly #peers: PeerCounts;
+  readonly #log: LimitedLog | undefined;
   readonly #listeners: Listener[] = [];
-  readonly #sessions = new Map<ServerSession, Attached>();
+  readonly #sessions = new Map<ServerSession, ServerConnection>();
   readonly #contexts: FabricContext[] = [];
   #shutdown: Promise<void> | undefined;
   #onLastSession: (() => void) | undefined;
 
   /** @internal createServer() is the way to make one */
   constructor(options: ServerOptions | undefined, fabrics?: readonly FabricName[]) {
-    this.#options = checkedOptions<Resolved>('createServer', options, serverRules);
+    this.#options = checkedOptions<ResolvedServerOptions>('createServer', options, serverRules);
     checkCallSlots('createServer', this.#options);
     this.#plan = fabricPlan(options, this.#options, fabrics);
-    this.#handshakes = new Handshakes(this.#options, (link) => this.#attachedTo(link)?.session.used ?? false);
+    const { handlersMax, sessionsPerPeerMax, log } = this.#options;
+    this.#load = new Load(handlersMax);
+    this.#peers = new PeerCounts(sessionsPerPeerMax);
+    this.#log = log === undefined ? undefined : new LimitedLog(log);
+    this.#handshakes = new Handshakes(this.#options, (link) => this.#connectionOf(link)?.used ?? false);
   }
 
   /**
@@ -155,17 +113,20 @@ export class Server implements ServerSessionListener {
       this.#turnAway(link, Status.UNAVAILABLE, 'the server is shutting down');
       return;
     }
-    const full = this.#full();
+    const from = peerAddress(duplex);
+    const full = this.#full() ?? this.#peers.enter(from, duplex);
     if (full !== undefined) {
       this.#turnAway(link, full.code, full.rawMessage);
       return;
     }
+    const limited = this.#log;
+    const log: Log | undefined = limited && ((line) => limited.write(line, from));
     this.#handshakes.begin(link);
-    this.#shakeHands(link, peer, ownAddress(duplex))
+    this.#shakeHands(link, peer, this.#side(ownAddress(duplex), log))
       .catch((error: unknown) => {
         const { code, rawMessage } = RpcError.from(error, Status.UNAVAILABLE);
         const message = controlText(rawMessage);
-        this.#options.log?.(`handshake with ${peer} failed: ${message}`);
+        log?.(`handshake with ${peer} failed: ${message}`);
         this.#turnAway(link, code, message);
       })
       .finally(() => this.#handshakes.end(link));
@@ -182,12 +143,11 @@ export class Server implements ServerSessionListener {
 
   /** @internal */
   onSessionDown(session: ServerSession, reason: string): void {
-    const attached = this.#sessions.get(session);
-    if (attached === undefined) return;
+    const connection = this.#sessions.get(session);
+    if (connection === undefined) return;
     this.#sessions.delete(session);
-    if (attached.ready || session.used)
-      attached.link.close(reason, { type: 'bye', reason: controlText(reason) });
-    releaseContext(attached.prepared.context);
+    connection.ended(reason);
+    releaseContext(connection.prepared.context);
     if (this.#sessions.size === 0) this.#onLastSession?.();
   }
 
@@ -202,31 +162,31 @@ export class Server implements ServerSessionListener {
     // Others may have come in while this one was shaking hands.
     const full = this.#full();
     if (full !== undefined) throw full;
-    const session = new ServerSession(prepared.context, prepared.target, peer, this.#handlers, this);
-    this.#sessions.set(session, { session, link, prepared, ready: false });
+    const { context, target } = prepared;
+    const session = new ServerSession(context, target, peer, this.#handlers, this.#load, this);
+    this.#sessions.set(session, new ServerConnection(session, link, prepared));
     link.onEnd = (reason) => {
-      if (this.#sessions.has(session)) prepared.context.closeSession(prepared.target.session, reason);
+      if (this.#sessions.has(session)) context.closeSession(target.session, reason);
     };
   }
 
   /** The newest: one that its client could not reach may still be on its way out. */
-  #attachedTo(link: Link): Attached | undefined {
-    return [...this.#sessions.values()].findLast((attached) => attached.link === link);
+  #connectionOf(link: Link): ServerConnection | undefined {
+    return [...this.#sessions.values()].findLast((connection) => connection.link === link);
   }
 
-  #side(address: string | undefined): LocalSide {
-    const { inflightMax, streamsMax, maxMessageBytes, identity, log } = this.#options;
+  #side(address: string | undefined, log: Log | undefined): LocalSide {
+    const { inflightMax, streamsMax, maxMessageBytes, identity } = this.#options;
     const own = { inflightMax, streamsMax, maxMessageBytes, identity };
     const side = { ...own, log: fabricLog(log), ...offers(this.#plan) };
     return address === undefined ? { role: 'server', ...side } : { role: 'server', ...side, address };
   }
 
-  async #shakeHands(link: Link, peer: string, address: string | undefined): Promise<void> {
-    await acceptOver(link, this.#side(address), peer, (prepared, hello) =>
+  async #shakeHands(link: Link, peer: string, side: LocalSide): Promise<void> {
+    await acceptOver(link, side, peer, (prepared, hello) =>
       this.#attach(link, prepared, `${peer} (${hello.identity})`),
     );
-    const attached = this.#attachedTo(link);
-    if (attached !== undefined) attached.ready = true;
+    this.#connectionOf(link)?.begin(this.#options);
     link.deliver((frame) => {
       const reason = frame.type === 'bye' ? frame.reason : `the client sent an unexpected ${frame.type}`;
       link.close(reason, { type: 'bye', reason });
@@ -240,7 +200,7 @@ export class Server implements ServerSessionListener {
   /** So that a missing addon or fabric is an error of listen(), not of the first client. */
   #openFabrics(): void {
     if (this.#contexts.length > 0) return;
-    const side = this.#side(undefined);
+    const side = this.#side(undefined, undefined);
     const errors: unknown[] = [];
     for (const fabric of side.fabrics) {
       // Nobody may ever need the device, and an open one holds locked memory.
@@ -258,18 +218,18 @@ export class Server implements ServerSessionListener {
 
   async #end(graceMs: number): Promise<void> {
     for (const listener of this.#listeners) listener.close();
-    const attached = new Set([...this.#sessions.values()].map(({ link }) => link));
+    const connections = [...this.#sessions.values()];
+    const attached = new Set(connections.map(({ link }) => link));
     this.#handshakes.closeAll('the server is shutting down', (link) => !attached.has(link));
-    // Requests that are on their way are still served; a client that has seen this sends no more, and leaves after its last answer.
-    for (const link of attached) link.send({ type: 'goaway', reason: 'the server is shutting down' });
+    for (const connection of connections) connection.leave('the server is shutting down');
     await this.#sessionsGone(graceMs);
-    for (const { link } of [...this.#sessions.values()]) {
-      link.close('the server was shut down', { type: 'bye', reason: 'the server was shut down' });
-    }
+    for (const connection of [...this.#sessions.values()]) connection.close('the server was shut down');
     await this.#sessionsGone(limits.closeTimeoutMs);
-    for (const { prepared } of this.#sessions.values()) releaseContext(prepared.context);
-    this.#sessions.clear();
+    for (const { session } of [...this.#sessions.values()])
+      this.onSessionDown(session, 'the server was shut down');
     for (const context of this.#contexts.splice(0)) releaseContext(context);
+    // Contexts that nobody uses any more are closed by then.
+    await setImmediate();
   }
 
   #sessionsGone(timeoutMs: number): Promise<void> {

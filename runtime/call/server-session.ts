@@ -6,6 +6,7 @@ import { Ev } from '../native.ts';
 import type { FabricContext, SessionOwner } from './fabric-context.ts';
 import type { Handlers } from './handlers.ts';
 import { Incoming } from './incoming.ts';
+import type { Load } from './load.ts';
 import type { Target } from './outgoing.ts';
 import { Responder } from './responder.ts';
 import { RpcError } from './rpc-error.ts';
@@ -29,17 +30,20 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
 export class ServerSession implements SessionOwner {
   readonly target: Target;
   readonly peer: string;
-  /** There has been a request. */
-  used = false;
+  /** Requests so far. */
+  requests = 0;
 
   readonly #context: FabricContext;
   readonly #handlers: Handlers;
   readonly #listener: ServerSessionListener;
+  readonly #load: Load;
   readonly #responder: Responder;
   readonly #incoming: Incoming;
   readonly #events: Int32Array;
   /** Requests taken without a look at the clock. */
   #unclocked = 0;
+  /** Why requests are turned away; empty: they are not. */
+  #closed = '';
   /** Calls of async handlers, newest first. */
   #first: ServerCall | undefined;
 
@@ -48,12 +52,14 @@ export class ServerSession implements SessionOwner {
     target: Target,
     peer: string,
     handlers: Handlers,
+    load: Load,
     listener: ServerSessionListener,
   ) {
     this.target = target;
     this.peer = peer;
     this.#context = context;
     this.#handlers = handlers;
+    this.#load = load;
     this.#listener = listener;
     this.#responder = new Responder(context, target, (error, method) =>
       listener.onHandlerError(error, method),
@@ -63,12 +69,26 @@ export class ServerSession implements SessionOwner {
     context.attach(this);
   }
 
+  /** There are calls whose handlers have not answered yet. */
+  get busy(): boolean {
+    return this.#first !== undefined;
+  }
+
+  /** Requests that come from now on answer UNAVAILABLE without being run; calls under way go on. */
+  turnAway(reason: string): void {
+    this.#closed = reason;
+  }
+
   onRequest(at: number): void {
-    this.used = true;
+    ++this.requests;
     const handle = this.#events[at + Ev.call]!;
     const method = this.#handlers.find(this.#events[at + Ev.method]!);
     if (method === undefined) {
-      this.#turnAway(at, handle);
+      this.#unimplemented(at, handle);
+      return;
+    }
+    if (this.#closed !== '' || this.#load.full) {
+      this.#shed(at, handle, method.path);
       return;
     }
     const timeoutUs = this.#events[at + Ev.timeoutUs]! >>> 0;
@@ -141,7 +161,14 @@ export class ServerSession implements SessionOwner {
     return timeoutUs < hurryUs || (++this.#unclocked & 3) === 0;
   }
 
-  #turnAway(at: number, handle: number): void {
+  /** Before anything is decoded: the caller may try elsewhere at once. */
+  #shed(at: number, handle: number, path: string): void {
+    this.#incoming.discard(at);
+    if (this.#closed !== '') this.#responder.refuse(handle, Status.UNAVAILABLE, `${path}: ${this.#closed}`);
+    else this.#responder.refuse(handle, Status.RESOURCE_EXHAUSTED, `${path}: ${this.#load.text}`);
+  }
+
+  #unimplemented(at: number, handle: number): void {
     this.#incoming.discard(at);
     const id = this.#events[at + Ev.method]!;
     const name = this.#handlers.pathOf(id) ?? `method id ${id >>> 0}`;
@@ -179,12 +206,14 @@ export class ServerSession implements SessionOwner {
   }
 
   #link(call: ServerCall): void {
+    ++this.#load.running;
     call.next = this.#first;
     if (this.#first !== undefined) this.#first.previous = call;
     this.#first = call;
   }
 
   #unlink(call: ServerCall): void {
+    --this.#load.running;
     if (call.previous === undefined) this.#first = call.next;
     else call.previous.next = call.next;
     if (call.next !== undefined) call.next.previous = call.previous;

@@ -50,11 +50,19 @@ const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8);
 loopback.addAddress('::1', 'ipv6');
 
+/** Without the prefix of IPv4 in IPv6, and without the zone. */
+function plainAddress(address: string | undefined): string | undefined {
+  return address?.replace(/^::ffff:(?=\d+\.)/, '').replace(/%.*$/, '');
+}
+
+/** The IP address of the other end of a sideband connection; empty for a unix socket, or one that is closed already. */
+export function peerAddress(duplex: Duplex): string {
+  return plainAddress((duplex as Partial<Socket>).remoteAddress) ?? '';
+}
+
 /** The IP address of this end of a sideband connection; undefined when it says nothing about the network: a unix socket, loopback. */
 export function ownAddress(duplex: Duplex): string | undefined {
-  const address = (duplex as Partial<Socket>).localAddress
-    ?.replace(/^::ffff:(?=\d+\.)/, '')
-    .replace(/%.*$/, '');
+  const address = plainAddress((duplex as Partial<Socket>).localAddress);
   if (address === undefined || isIP(address) === 0) return undefined;
   return loopback.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ? undefined : address;
 }

@@ -4,7 +4,7 @@
  */
 import type { Duplex } from 'node:stream';
 import { Packr, Unpackr } from 'msgpackr';
-import { controlFrameBytes } from '../limits.ts';
+import { closeTimeoutMs, controlFrameBytes } from '../limits.ts';
 import { checkFrame, controlText, type Frame } from './frames.ts';
 
 const prefixBytes = 4;
@@ -140,7 +140,14 @@ export class Link {
     duplex.resume();
     if (!duplex.writableEnded) duplex.end();
     if (duplex.writableFinished || duplex.destroyed) duplex.destroy();
-    else duplex.once('finish', () => duplex.destroy());
+    else {
+      // A peer that reads nothing must not keep the socket, and with it the process, for ever.
+      const patience = setTimeout(() => duplex.destroy(), closeTimeoutMs).unref();
+      duplex.once('finish', () => {
+        clearTimeout(patience);
+        duplex.destroy();
+      });
+    }
     this.#waiter?.reject(new Error(reason));
     this.#waiter = undefined;
     this.onEnd?.(reason);

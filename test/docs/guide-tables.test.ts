@@ -4,7 +4,7 @@ import { channelRules } from '../../runtime/api/channel.ts';
 import { runtimeRules } from '../../runtime/api/configure.ts';
 import { verbsRules } from '../../runtime/api/fabric-options.ts';
 import type { OptionRule, OptionRules } from '../../runtime/api/options.ts';
-import { serverRules } from '../../runtime/api/server.ts';
+import { serverRules } from '../../runtime/api/server-options.ts';
 import { Status, stats } from '../../runtime/index.ts';
 import * as limits from '../../runtime/limits.ts';
 import { projectFiles, read } from '../house/tree.ts';
@@ -91,7 +91,10 @@ test('fixed limits', () => {
     ['large messages waiting for memory, per thread', shown('', nativeLimit('kMemoryWaitersMax'))],
     ['asking a server to stop using memory', shown('Ms', nativeLimit('kSettleGraceNs') / 1e6)],
     ['a peer that takes no further message', shown('Ms', nativeLimit('kNoCreditNs') / 1e6)],
-    ['log lines a second', shown('', limits.logLinesPerSecond)],
+    ['log lines a second, of a server for each peer address', shown('', limits.logLinesPerSecond)],
+    ['peer addresses with log lines of their own, a second', shown('', limits.logPeersMax)],
+    ['from telling a client to go to turning its requests away', shown('Ms', limits.goawayNoticeMs)],
+    ['a peer that does not take the last bytes of its connection', shown('Ms', limits.closeTimeoutMs)],
   ];
   expect(tableOf(guide, 'limits').map((cells) => cells.slice(0, 2))).toEqual(expected);
 });

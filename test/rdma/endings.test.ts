@@ -70,7 +70,7 @@ describe('a server that shuts down', () => {
     const { client, channel } = reach(server.address);
     const hanging = caught(client.behave({ text: 'hang' }));
     await client.echo({});
-    expect(await server.shutdown()).toBe(0);
+    expect((await server.shutdown()).code).toBe(0);
     expect(await hanging).toMatchObject({ code: Status.UNAVAILABLE });
     expect(channel.state).toBe('idle');
     await startServer(address);

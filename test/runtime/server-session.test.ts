@@ -1,67 +1,22 @@
 /** The server's half against a scripted native side: what reaches a handler, what does not, and what goes back. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { FabricContext } from '../../runtime/call/fabric-context.ts';
-import { Handlers } from '../../runtime/call/handlers.ts';
 import { decodeMetadata, encodeMetadata } from '../../runtime/call/metadata-wire.ts';
-import { ServerSession } from '../../runtime/call/server-session.ts';
-import {
-  type HandlerContext,
-  type HandlersOf,
-  leaseOf,
-  Metadata,
-  RpcError,
-  Status,
-} from '../../runtime/index.ts';
-import { EvKind, notRun, SubOp } from '../../runtime/native.ts';
-import { type FakeEvent, FakeNative } from './fake-native.ts';
+import { type HandlerContext, leaseOf, Metadata, RpcError, Status } from '../../runtime/index.ts';
+import { EvKind, SubOp } from '../../runtime/native.ts';
+import type { FakeEvent, FakeNative } from './fake-native.ts';
 import { EchoDefinition, EchoMessage } from './gen/echo.rdma.ts';
+import { type BedOptions, type EchoHandlers, request, ServerBed } from './server-bed.ts';
 
-type EchoHandlers = Partial<HandlersOf<typeof EchoDefinition>>;
-
+let bed: ServerBed;
 let native: FakeNative;
-let handlerErrors: [unknown, string][];
+let handlerErrors: ServerBed['handlerErrors'];
 let down: string[];
+const answers = () => bed.answers();
 
-function open(handlers: EchoHandlers, options: { slots?: number; maxMessageBytes?: number } = {}): void {
-  native = new FakeNative({ slots: options.slots ?? 64 });
-  const context = new FabricContext('sim', native);
-  const registry = new Handlers();
-  registry.add(EchoDefinition, handlers);
-  handlerErrors = [];
-  down = [];
-  const number = context.createSession({
-    role: 'server',
-    inflightMax: 8,
-    maxMessageBytes: 1e6,
-    peerMaxMessageBytes: 1e6,
-  });
-  const target = { session: number, eagerBytes: 8192, maxMessageBytes: options.maxMessageBytes ?? 1e6 };
-  new ServerSession(context, target, 'somebody', registry, {
-    onHandlerError: (error, method) => void handlerErrors.push([error, method]),
-    onSessionDown: (_, reason) => void down.push(reason),
-  });
+function open(handlers: EchoHandlers, options?: BedOptions): void {
+  bed = new ServerBed(handlers, options);
+  ({ native, handlerErrors, down } = bed);
 }
-
-const request = (event: Partial<FakeEvent> = {}): FakeEvent => ({
-  kind: EvKind.request,
-  call: 70001,
-  method: EchoDefinition.methods.echo.id | 0,
-  message: EchoMessage.encode({ text: 'hi' }),
-  ...event,
-});
-
-/** What was answered, oldest first. */
-const answers = () =>
-  native.submitted.map((sent) => ({
-    call: sent.call,
-    status: sent.method & 0xff,
-    notRun: (sent.method & notRun) !== 0,
-    text:
-      (sent.method & 0xff) === Status.OK
-        ? EchoMessage.decode(sent.message).text
-        : Buffer.from(sent.message).toString(),
-    metadata: sent.metadata,
-  }));
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 

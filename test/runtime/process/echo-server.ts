@@ -21,7 +21,12 @@ function report(what: Report): void {
 
 process.on('message', (command: Command) => {
   if (command === 'stats') report({ stats: { ...stats() }, sessions: server.sessionCount, log });
-  else void server.shutdown({ graceMs: 100 }).then(() => process.disconnect());
+  else {
+    void server.shutdown({ graceMs: 100 }).then(() => {
+      report({ stats: { ...stats() } });
+      process.disconnect();
+    });
+  }
 });
 process.on('disconnect', () => void server.shutdown({ graceMs: 0 }));
 report({ address: await server.listen(process.argv[2] ?? '127.0.0.1:0') });

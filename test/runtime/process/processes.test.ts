@@ -230,9 +230,21 @@ describe('a server process that is told to stop', () => {
     const { client, channel } = clientOf(server);
     const hanging = caught(client.behave({ text: 'hang' }));
     await client.echo({});
-    expect(await server.shutdown()).toBe(0);
+    expect((await server.shutdown()).code).toBe(0);
     expect(await hanging).toMatchObject({ code: Status.UNAVAILABLE });
     expect(channel.state).toBe('idle');
+  });
+
+  test('ends with code 0 and nothing registered for peers while a client is stopped with calls of every kind', async () => {
+    const server = await start();
+    const child = fork(compiled('client-script'), ['waits to be killed', server.address]);
+    await nextMessage(child);
+    child.kill('SIGSTOP');
+    const { code, stats } = await server.shutdown();
+    expect(code).toBe(0);
+    expect(stats).toMatchObject({ sessions: 0, queuePairs: 0, memoryWindows: 0 });
+    child.kill('SIGKILL');
+    await exited(child);
   });
 });
 

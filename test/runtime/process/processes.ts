@@ -38,10 +38,13 @@ export class ServerProcess {
     return (await answer) as Required<Omit<Report, 'address'>>;
   }
 
-  shutdown(): Promise<number | null> {
+  /** The exit code, and what was there when the shutdown was over. */
+  async shutdown(): Promise<{ code: number | null; stats: Record<string, number> }> {
     const exit = exited(this.child);
+    const last = nextMessage<Report>(this.child);
     this.child.send('shutdown' satisfies Command);
-    return exit;
+    const { stats = {} } = await last;
+    return { code: await exit, stats };
   }
 
   kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<number | null> {

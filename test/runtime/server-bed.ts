@@ -1,0 +1,65 @@
+/** A server session on a scripted native side, for the tests of what it does with requests. */
+import { FabricContext } from '../../runtime/call/fabric-context.ts';
+import { Handlers } from '../../runtime/call/handlers.ts';
+import { Load } from '../../runtime/call/load.ts';
+import { ServerSession } from '../../runtime/call/server-session.ts';
+import { type HandlersOf, Status } from '../../runtime/index.ts';
+import { EvKind, notRun } from '../../runtime/native.ts';
+import { type FakeEvent, FakeNative } from './fake-native.ts';
+import { EchoDefinition, EchoMessage } from './gen/echo.rdma.ts';
+
+export type EchoHandlers = Partial<HandlersOf<typeof EchoDefinition>>;
+
+export interface BedOptions {
+  readonly slots?: number;
+  readonly maxMessageBytes?: number;
+  readonly handlersMax?: number;
+}
+
+export class ServerBed {
+  readonly native: FakeNative;
+  readonly session: ServerSession;
+  readonly handlerErrors: [unknown, string][] = [];
+  readonly down: string[] = [];
+
+  constructor(handlers: EchoHandlers, options: BedOptions = {}) {
+    const { slots = 64, maxMessageBytes = 1e6, handlersMax = 100 } = options;
+    this.native = new FakeNative({ slots });
+    const context = new FabricContext('sim', this.native);
+    const registry = new Handlers();
+    registry.add(EchoDefinition, handlers);
+    const number = context.createSession({
+      role: 'server',
+      inflightMax: 8,
+      maxMessageBytes: 1e6,
+      peerMaxMessageBytes: 1e6,
+    });
+    const target = { session: number, eagerBytes: 8192, maxMessageBytes };
+    this.session = new ServerSession(context, target, 'somebody', registry, new Load(handlersMax), {
+      onHandlerError: (error, method) => void this.handlerErrors.push([error, method]),
+      onSessionDown: (_, reason) => void this.down.push(reason),
+    });
+  }
+
+  /** What was answered, oldest first. */
+  answers() {
+    return this.native.submitted.map((sent) => ({
+      call: sent.call,
+      status: sent.method & 0xff,
+      notRun: (sent.method & notRun) !== 0,
+      text:
+        (sent.method & 0xff) === Status.OK
+          ? EchoMessage.decode(sent.message).text
+          : Buffer.from(sent.message).toString(),
+      metadata: sent.metadata,
+    }));
+  }
+}
+
+export const request = (event: Partial<FakeEvent> = {}): FakeEvent => ({
+  kind: EvKind.request,
+  call: 70001,
+  method: EchoDefinition.methods.echo.id | 0,
+  message: EchoMessage.encode({ text: 'hi' }),
+  ...event,
+});

@@ -1,0 +1,256 @@
+/** How a server ends single connections and itself: age, idleness, drain, and limits on who may come in. */
+import { duplexPair } from 'node:stream';
+import {
+  type Channel,
+  createChannel,
+  createClient,
+  createInProcessTransport,
+  createServer,
+  type InProcessOptions,
+  type RpcError,
+  Status,
+  stats,
+} from 'rdma-rpc';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { LimitedLog } from '../../runtime/api/log.ts';
+import { PeerCounts } from '../../runtime/api/peer-counts.ts';
+import { Server } from '../../runtime/api/server.ts';
+import { ClientSession } from '../../runtime/call/client-session.ts';
+import { connectOver } from '../../runtime/control/connect.ts';
+import { Link } from '../../runtime/control/link.ts';
+import * as limits from '../../runtime/limits.ts';
+import { type EchoLog, echoHandlers } from './echo-service.ts';
+import { EchoDefinition } from './gen/echo.rdma.ts';
+
+const caught = (promise: Promise<unknown>): Promise<RpcError> =>
+  promise.then(
+    () => Promise.reject(new Error('the call was answered')),
+    (error: RpcError) => error,
+  );
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await turn();
+}
+
+const open: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  vi.restoreAllMocks();
+  vi.useRealTimers();
+  for (const close of open.splice(0).reverse()) await close();
+});
+
+describe('a connection', () => {
+  let log: EchoLog;
+  let channel: Channel;
+  let client: ReturnType<typeof createClient<typeof EchoDefinition>>;
+
+  beforeEach(() =>
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] }),
+  );
+
+  async function connected(options: InProcessOptions): Promise<void> {
+    log = { started: 0, aborted: [] };
+    channel = createInProcessTransport((server) => server.add(EchoDefinition, echoHandlers(log)), options);
+    open.push(() => channel.close());
+    client = createClient(EchoDefinition, channel);
+    await client.echo({});
+    // `ready` may be on its way still.
+    await turn();
+    await turn();
+  }
+
+  test.each([
+    [0, 900],
+    [0.5, 1000],
+    [1, 1100],
+  ])('lives for its age, 10 percent more or less: %d of the jitter', async (random, ageMs) => {
+    vi.spyOn(Math, 'random').mockReturnValue(random);
+    await connected({ connectionAgeMs: 1000 });
+    vi.advanceTimersByTime(ageMs - 1);
+    await turn();
+    expect(channel.state).toBe('ready');
+    vi.advanceTimersByTime(1);
+    await until(() => channel.state === 'idle');
+    expect((await client.echo({ number: 3 })).number).toBe(3);
+  });
+
+  test('of its age lets calls finish within the grace; the others end with it', async () => {
+    await connected({ connectionAgeMs: 1000, connectionAgeGraceMs: 5000 });
+    const hanging = caught(client.behave({ text: 'hang' }));
+    await until(() => log.started === 2);
+    vi.advanceTimersByTime(1100);
+    await until(() => channel.state === 'idle');
+    // On a new connection, beside the one that is leaving.
+    expect((await client.echo({ number: 4 })).number).toBe(4);
+    vi.advanceTimersByTime(4999);
+    await turn();
+    expect(log.aborted).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(await hanging).toMatchObject({
+      code: Status.UNAVAILABLE,
+      sent: 'maybe',
+      message: expect.stringContaining('the connection has reached its age'),
+    });
+    expect(log.aborted).toEqual([Status.CANCELLED]);
+  });
+
+  test('without calls is asked to go, and not while a handler runs or calls come', async () => {
+    await connected({ connectionIdleMs: 1000 });
+    const hanging = client.behave({ text: 'hang' }, { signal: AbortSignal.any([]) });
+    hanging.catch(() => undefined);
+    await until(() => log.started === 2);
+    vi.advanceTimersByTime(10_000);
+    await turn();
+    expect(channel.state).toBe('ready');
+    await channel.close();
+
+    await connected({ connectionIdleMs: 1000 });
+    for (let i = 0; i < 10; ++i) {
+      vi.advanceTimersByTime(700);
+      await client.echo({});
+    }
+    expect(channel.state).toBe('ready');
+    vi.advanceTimersByTime(1250);
+    await until(() => channel.state === 'idle');
+  });
+});
+
+describe('a client that goes on after it was told to go', () => {
+  test('is turned away after a second: not run, while its earlier call is answered', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    let finish: (() => void) | undefined;
+    const server = new Server(undefined, ['sim']);
+    server.add(EchoDefinition, {
+      echo: (r) => r,
+      behave: (r) => new Promise((resolve) => (finish = () => resolve(r))),
+    });
+    const [near, far] = duplexPair();
+    server.accept(far, 'script');
+    const link = new Link(near);
+    const connection = await connectOver(
+      link,
+      {
+        role: 'client',
+        inflightMax: 4,
+        streamsMax: 0,
+        maxMessageBytes: 65_536,
+        fabrics: ['sim'],
+        without: [],
+        verbs: {},
+        isolated: false,
+        identity: 'script',
+        log: () => undefined,
+      },
+      'a server',
+    );
+    const session = new ClientSession(connection.context, connection.target, 4, {
+      onCallDone: () => undefined,
+      onSessionLost: () => undefined,
+      onSessionDown: () => undefined,
+    });
+    const call = (name: 'echo' | 'behave', text: string): Promise<unknown> =>
+      new Promise((resolve, reject) => {
+        const method = EchoDefinition.methods[name];
+        const given = { ...method, requestType: method.requestType, timeoutMs: -1 };
+        expect(session.start(given as never, { text }, 0, undefined, resolve, reject)).toBe(true);
+        connection.context.outgoing.flush();
+      });
+    const early = call('behave', 'early');
+    await until(() => finish !== undefined);
+
+    const ended = server.shutdown({ graceMs: 60_000 });
+    expect(await link.receive()).toMatchObject({ type: 'goaway' });
+    // Crossed the news: served.
+    expect(await call('echo', 'crossed')).toMatchObject({ text: 'crossed' });
+    vi.advanceTimersByTime(limits.goawayNoticeMs);
+    expect(await caught(call('echo', 'late'))).toMatchObject({
+      code: Status.UNAVAILABLE,
+      sent: 'no',
+      message: expect.stringContaining('the server is shutting down'),
+    });
+    finish!();
+    expect(await early).toMatchObject({ text: 'early' });
+    link.close('drained', { type: 'bye', reason: 'drained' });
+    await ended;
+    connection.context.closeSession(connection.target.session, 'done');
+    await until(() => stats('sim').queuePairs === 0);
+  });
+});
+
+describe('shutdown always ends', () => {
+  test('a socket whose peer reads nothing is given up', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const [near, far] = duplexPair();
+    // Never says that it has taken anything.
+    near._write = () => undefined;
+    const link = new Link(near);
+    link.close('enough', { type: 'bye', reason: 'enough' });
+    vi.advanceTimersByTime(limits.closeTimeoutMs - 1);
+    expect(near.destroyed).toBe(false);
+    vi.advanceTimersByTime(1);
+    expect(near.destroyed).toBe(true);
+    far.destroy();
+  });
+});
+
+describe('who may come in', () => {
+  test('one address has only so many connections; when one has gone there is room', async () => {
+    const server = createServer({ sessionsPerPeerMax: 2 }).add(EchoDefinition, { echo: (r) => r });
+    open.push(() => server.shutdown({ graceMs: 0 }));
+    const address = await server.listen('127.0.0.1:0');
+    const channels = [1, 2, 3].map(() => createChannel(address));
+    for (const each of channels) open.push(() => each.close());
+    await channels[0]!.ready();
+    await channels[1]!.ready();
+    expect(await caught(channels[2]!.ready())).toMatchObject({
+      code: Status.RESOURCE_EXHAUSTED,
+      sent: 'no',
+      message: expect.stringContaining(
+        '127.0.0.1 has 2 connections already (option sessionsPerPeerMax of the server)',
+      ),
+    });
+    await channels[0]!.close();
+    await channels[2]!.ready({ timeoutMs: 30_000 });
+  });
+
+  test('each address counts for itself, and nothing is kept of those that have gone', () => {
+    const counts = new PeerCounts(2);
+    const socket = (): ReturnType<typeof duplexPair>[0] => duplexPair()[0];
+    const first = socket();
+    expect(counts.enter('10.0.0.1', first)).toBeUndefined();
+    expect(counts.enter('10.0.0.1', socket())).toBeUndefined();
+    expect(counts.enter('10.0.0.1', socket())).toMatchObject({ code: Status.RESOURCE_EXHAUSTED });
+    const other = socket();
+    expect(counts.enter('10.0.0.2', other)).toBeUndefined();
+    for (let i = 0; i < 10; ++i) expect(counts.enter('', socket())).toBeUndefined();
+    expect(counts.size).toBe(2);
+    first.emit('close');
+    other.emit('close');
+    expect(counts.size).toBe(1);
+    expect(counts.enter('10.0.0.1', socket())).toBeUndefined();
+  });
+});
+
+describe('log lines', () => {
+  test('each peer has ten a second, the tenth says that there are more', () => {
+    const now = vi.spyOn(performance, 'now').mockReturnValue(5_000);
+    const lines: string[] = [];
+    const log = new LimitedLog((line) => lines.push(line));
+    for (let i = 1; i <= 100; ++i) log.write(`loud ${i}`, '10.0.0.1');
+    log.write('quiet', '10.0.0.2');
+    expect(lines).toHaveLength(11);
+    expect(lines[9]).toBe('loud 10 (further lines of this second are left out)');
+    expect(lines[10]).toBe('quiet');
+    now.mockReturnValue(6_000);
+    log.write('loud again', '10.0.0.1');
+    expect(lines.at(-1)).toBe('loud again');
+  });
+
+  test('too many peers share theirs', () => {
+    vi.spyOn(performance, 'now').mockReturnValue(7_000);
+    let lines = 0;
+    const log = new LimitedLog(() => ++lines);
+    for (let i = 0; i < 10 * limits.logPeersMax; ++i) log.write('line', `peer ${i}`);
+    expect(lines).toBe(limits.logPeersMax + limits.logLinesPerSecond);
+  });
+});
