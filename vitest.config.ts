@@ -10,6 +10,7 @@ export default defineConfig({
     alias: [
       { find: /^rdma-rpc$/, replacement: source('runtime/index.ts') },
       { find: /^rdma-rpc\/codec$/, replacement: source('runtime/codec/index.ts') },
+      { find: /^rdma-rpc\/json$/, replacement: source('runtime/codec/json/index.ts') },
       { find: /^rdma-rpc\/codegen$/, replacement: source('codegen/index.ts') },
     ],
   },

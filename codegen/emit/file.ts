@@ -6,6 +6,7 @@ import { emitCreate } from './create.ts';
 import { emitDecode } from './decode.ts';
 import { emitEncode } from './encode.ts';
 import { emitEnum } from './enum.ts';
+import { emitFields } from './fields.ts';
 import { quote } from './scalar.ts';
 import { type EmitOptions, outputPath, Scope } from './scope.ts';
 import { emitService } from './service.ts';
@@ -23,7 +24,8 @@ function messageConst(message: Message, scope: Scope): string {
   const type = `$.MessageType<${message.identifier}, ${message.init}>`;
   return `export const ${message.identifier}: ${type} = /* @__PURE__ */ $.messageType({
   typeName: ${quote(message.fullName)},
-${functions.join('')}});`;
+${functions.join('')}  fields: () => ${emitFields(message, scope)},
+});`;
 }
 
 export interface Output {

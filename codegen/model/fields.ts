@@ -1,5 +1,6 @@
 /** Fields and oneofs of one message: types resolved, presence and property names decided. Called by build.ts. */
 import protobuf from 'protobufjs';
+import { jsonNameOf } from '../../runtime/codec/fields.ts';
 import { type Building, documented } from './building.ts';
 import type { Field, FieldType, Message, Oneof, Scalar } from './model.ts';
 import { propertyName } from './names.ts';
@@ -60,6 +61,7 @@ export function buildFields(building: Building, node: protobuf.Type, path: strin
     const result: Field = {
       name: field.name,
       key,
+      jsonName: jsonNameIn(field),
       fullName: `${message.fullName}.${field.name}`,
       number: field.id,
       type,
@@ -72,6 +74,11 @@ export function buildFields(building: Building, node: protobuf.Type, path: strin
     message.fields.push(result);
     oneof?.fields.push(result);
   }
+}
+
+function jsonNameIn(field: protobuf.Field): string {
+  const own: unknown = field.options?.json_name;
+  return typeof own === 'string' ? own : jsonNameOf(field.name);
 }
 
 /** Numbers, booleans and enums can be written as one packed run. */

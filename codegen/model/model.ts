@@ -73,6 +73,8 @@ export interface Field extends Documented {
   readonly name: string;
   /** Property in TypeScript. */
   readonly key: string;
+  /** In JSON. */
+  readonly jsonName: string;
   readonly fullName: string;
   readonly number: number;
   readonly type: FieldType;

@@ -3,6 +3,8 @@
  * declared name: that is how every clash is solved.
  */
 
+import { keyOf } from '../../runtime/codec/fields.ts';
+
 /** Words that cannot name a const or an interface, and the globals that generated code itself uses. */
 const taken = new Set(
   `abstract any arguments as asserts async await bigint boolean break case catch class const constructor continue debugger declare default
@@ -15,15 +17,9 @@ const taken = new Set(
 /** Properties that every object inherits: an absent field of that name would not look absent. */
 const inherited = new Set(Object.getOwnPropertyNames(Object.prototype));
 
-/** `foo_bar` → `fooBar`, the JSON name of protobuf, with a small first letter. */
-function lowerCamel(name: string): string {
-  const camel = name.replace(/_+([A-Za-z0-9]?)/g, (_, next: string) => next.toUpperCase());
-  return camel.charAt(0).toLowerCase() + camel.slice(1);
-}
-
 /** Property for a field or oneof. */
 export function propertyName(name: string): string {
-  const camel = lowerCamel(name) || '$';
+  const camel = keyOf(name) || '$';
   return inherited.has(camel) ? `${camel}$` : /^\d/.test(camel) ? `$${camel}` : camel;
 }
 

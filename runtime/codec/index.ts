@@ -2,6 +2,7 @@
  * `rdma-rpc/codec`: the types that generated code and applications share, the well-known types, and the primitives that
  * generated code calls. Works without the native addon.
  */
+export { equals } from './equals.ts';
 export { CodecError } from './error.ts';
 export * from './google/protobuf/any.rdma.ts';
 export * from './google/protobuf/duration.rdma.ts';
@@ -10,7 +11,8 @@ export * from './google/protobuf/field_mask.rdma.ts';
 export * from './google/protobuf/struct.rdma.ts';
 export * from './google/protobuf/timestamp.rdma.ts';
 export * from './google/protobuf/wrappers.rdma.ts';
+export { clone, merge } from './merge.ts';
 export * from './primitives.ts';
 export { holesMax, Sink } from './sink.ts';
 export { Source } from './source.ts';
-export * from './well-known.ts';
+export * from './wkt/index.ts';

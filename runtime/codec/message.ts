@@ -55,16 +55,17 @@ export function boolKey(key: string, field: string): boolean {
   return key === 'true';
 }
 
-type Core<T, Init> = Pick<MessageType<T, Init>, 'typeName' | 'create' | 'bound' | 'encodeTo' | 'decodeFrom'>;
+type Core<T, Init> = Omit<MessageType<T, Init>, 'encode' | 'decode'>;
 
 export function messageType<T, Init>(core: Core<T, Init>): MessageType<T, Init> {
-  const { typeName, create, bound, encodeTo, decodeFrom } = core;
+  const { typeName, create, bound, encodeTo, decodeFrom, fields } = core;
   return {
     typeName,
     create,
     bound,
     encodeTo,
     decodeFrom,
+    fields,
     encode(message: Init): Uint8Array {
       sink.reset(scratch);
       const room = bound(message, sink);

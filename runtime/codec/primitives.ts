@@ -1,9 +1,11 @@
 /** What generated code calls: the `$` of every generated file that has messages. Not for applications; it changes with the generator. */
 export * from './bound.ts';
+export type { FieldEntry } from './fields.ts';
 export * from './jstype.ts';
 export * from './message.ts';
 export * from './read.ts';
 export type { Sink } from './sink.ts';
 export type { Source } from './source.ts';
 export type { MessageType, MethodDefinition, ServiceDefinition } from './types.ts';
+export { boundUnknown, keepUnknown, type UnknownFields, writeUnknown } from './unknown.ts';
 export * from './write.ts';

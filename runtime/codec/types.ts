@@ -2,6 +2,7 @@
  * What generated code is made of: message types, service definitions and the two ends (sink, source) that their codecs work on.
  * Imported by generated files as types, and by runtime/call, which encodes into send slots and decodes out of receive memory.
  */
+import type { FieldEntry } from './fields.ts';
 import type { Sink } from './sink.ts';
 import type { Source } from './source.ts';
 
@@ -33,10 +34,21 @@ export interface MessageType<T, Init = T> {
    * into) are for generated code.
    */
   decodeFrom(source: Source, at: number, end: number, depth?: number, into?: T): T;
+  /** The fields, in the short form of generated code. For JSON, equality and the like; `fieldsOf` gives them at length. */
+  fields(): readonly FieldEntry[];
   /** The encoding in memory of its own. */
   encode(message: Init): Uint8Array;
   /** Decodes `bytes`; `bytes` fields are copies. */
   decode(bytes: Uint8Array): T;
+}
+
+/** Tells a message type from whatever else a generated module exports. */
+export function isMessageType(value: unknown): value is MessageType<object> {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    typeof (value as { decodeFrom?: unknown }).decodeFrom === 'function'
+  );
 }
 
 export interface MethodDefinition<Req = unknown, ReqInit = Req, Res = unknown, ResInit = Res> {

@@ -86,4 +86,8 @@ export const Any: $.MessageType<Any, AnyInit> = /* @__PURE__ */ $.messageType({
   bound: $bound_Any,
   encodeTo: $encodeTo_Any,
   decodeFrom: $decodeFrom_Any,
+  fields: () => [
+    ['type_url', 'string'],
+    ['value', 'bytes'],
+  ],
 });

@@ -79,4 +79,8 @@ export const Duration: $.MessageType<Duration, DurationInit> = /* @__PURE__ */ $
   bound: $bound_Duration,
   encodeTo: $encodeTo_Duration,
   decodeFrom: $decodeFrom_Duration,
+  fields: () => [
+    ['seconds', 'int64'],
+    ['nanos', 'int32'],
+  ],
 });

@@ -48,4 +48,5 @@ export const Empty: $.MessageType<Empty, EmptyInit> = /* @__PURE__ */ $.messageT
   bound: $bound_Empty,
   encodeTo: $encodeTo_Empty,
   decodeFrom: $decodeFrom_Empty,
+  fields: () => [],
 });

@@ -69,4 +69,7 @@ export const FieldMask: $.MessageType<FieldMask, FieldMaskInit> = /* @__PURE__ *
   bound: $bound_FieldMask,
   encodeTo: $encodeTo_FieldMask,
   decodeFrom: $decodeFrom_FieldMask,
+  fields: () => [
+    ['paths', 'string', 'repeated'],
+  ],
 });

@@ -102,6 +102,9 @@ export const Struct: $.MessageType<Struct, StructInit> = /* @__PURE__ */ $.messa
   bound: $bound_Struct,
   encodeTo: $encodeTo_Struct,
   decodeFrom: $decodeFrom_Struct,
+  fields: () => [
+    ['fields', Value, 'map', 'string'],
+  ],
 });
 
 /** Any JSON value. */
@@ -197,6 +200,14 @@ export const Value: $.MessageType<Value, ValueInit> = /* @__PURE__ */ $.messageT
   bound: $bound_Value,
   encodeTo: $encodeTo_Value,
   decodeFrom: $decodeFrom_Value,
+  fields: () => [
+    ['null_value', NullValue, 'oneof', 'kind'],
+    ['number_value', 'double', 'oneof', 'kind'],
+    ['string_value', 'string', 'oneof', 'kind'],
+    ['bool_value', 'bool', 'oneof', 'kind'],
+    ['struct_value', Struct, 'oneof', 'kind'],
+    ['list_value', ListValue, 'oneof', 'kind'],
+  ],
 });
 
 /** A JSON array. */
@@ -261,4 +272,7 @@ export const ListValue: $.MessageType<ListValue, ListValueInit> = /* @__PURE__ *
   bound: $bound_ListValue,
   encodeTo: $encodeTo_ListValue,
   decodeFrom: $decodeFrom_ListValue,
+  fields: () => [
+    ['values', Value, 'repeated'],
+  ],
 });

@@ -79,4 +79,8 @@ export const Timestamp: $.MessageType<Timestamp, TimestampInit> = /* @__PURE__ *
   bound: $bound_Timestamp,
   encodeTo: $encodeTo_Timestamp,
   decodeFrom: $decodeFrom_Timestamp,
+  fields: () => [
+    ['seconds', 'int64'],
+    ['nanos', 'int32'],
+  ],
 });

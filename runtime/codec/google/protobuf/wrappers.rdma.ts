@@ -63,6 +63,9 @@ export const DoubleValue: $.MessageType<DoubleValue, DoubleValueInit> = /* @__PU
   bound: $bound_DoubleValue,
   encodeTo: $encodeTo_DoubleValue,
   decodeFrom: $decodeFrom_DoubleValue,
+  fields: () => [
+    ['value', 'double'],
+  ],
 });
 
 /** A `float` that can be absent. */
@@ -123,6 +126,9 @@ export const FloatValue: $.MessageType<FloatValue, FloatValueInit> = /* @__PURE_
   bound: $bound_FloatValue,
   encodeTo: $encodeTo_FloatValue,
   decodeFrom: $decodeFrom_FloatValue,
+  fields: () => [
+    ['value', 'float'],
+  ],
 });
 
 /** A `int64` that can be absent. */
@@ -183,6 +189,9 @@ export const Int64Value: $.MessageType<Int64Value, Int64ValueInit> = /* @__PURE_
   bound: $bound_Int64Value,
   encodeTo: $encodeTo_Int64Value,
   decodeFrom: $decodeFrom_Int64Value,
+  fields: () => [
+    ['value', 'int64'],
+  ],
 });
 
 /** A `uint64` that can be absent. */
@@ -243,6 +252,9 @@ export const UInt64Value: $.MessageType<UInt64Value, UInt64ValueInit> = /* @__PU
   bound: $bound_UInt64Value,
   encodeTo: $encodeTo_UInt64Value,
   decodeFrom: $decodeFrom_UInt64Value,
+  fields: () => [
+    ['value', 'uint64'],
+  ],
 });
 
 /** A `int32` that can be absent. */
@@ -303,6 +315,9 @@ export const Int32Value: $.MessageType<Int32Value, Int32ValueInit> = /* @__PURE_
   bound: $bound_Int32Value,
   encodeTo: $encodeTo_Int32Value,
   decodeFrom: $decodeFrom_Int32Value,
+  fields: () => [
+    ['value', 'int32'],
+  ],
 });
 
 /** A `uint32` that can be absent. */
@@ -363,6 +378,9 @@ export const UInt32Value: $.MessageType<UInt32Value, UInt32ValueInit> = /* @__PU
   bound: $bound_UInt32Value,
   encodeTo: $encodeTo_UInt32Value,
   decodeFrom: $decodeFrom_UInt32Value,
+  fields: () => [
+    ['value', 'uint32'],
+  ],
 });
 
 /** A `bool` that can be absent. */
@@ -423,6 +441,9 @@ export const BoolValue: $.MessageType<BoolValue, BoolValueInit> = /* @__PURE__ *
   bound: $bound_BoolValue,
   encodeTo: $encodeTo_BoolValue,
   decodeFrom: $decodeFrom_BoolValue,
+  fields: () => [
+    ['value', 'bool'],
+  ],
 });
 
 /** A `string` that can be absent. */
@@ -486,6 +507,9 @@ export const StringValue: $.MessageType<StringValue, StringValueInit> = /* @__PU
   bound: $bound_StringValue,
   encodeTo: $encodeTo_StringValue,
   decodeFrom: $decodeFrom_StringValue,
+  fields: () => [
+    ['value', 'string'],
+  ],
 });
 
 /** A `bytes` that can be absent. */
@@ -549,4 +573,7 @@ export const BytesValue: $.MessageType<BytesValue, BytesValueInit> = /* @__PURE_
   bound: $bound_BytesValue,
   encodeTo: $encodeTo_BytesValue,
   decodeFrom: $decodeFrom_BytesValue,
+  fields: () => [
+    ['value', 'bytes'],
+  ],
 });

@@ -1,0 +1,149 @@
+/**
+ * What the fields of a message are, for everything that works on messages of any type: JSON, equality, clone, merge. Generated code lists them
+ * in a short form that costs nothing until it is asked for; here it becomes the long one, once per type. Not used by calls.
+ */
+import { isMessageType, type MessageType } from './types.ts';
+
+export type Scalar =
+  | 'double'
+  | 'float'
+  | 'int32'
+  | 'uint32'
+  | 'sint32'
+  | 'fixed32'
+  | 'sfixed32'
+  | 'int64'
+  | 'uint64'
+  | 'sint64'
+  | 'fixed64'
+  | 'sfixed64'
+  | 'bool'
+  | 'string'
+  | 'bytes';
+
+/** The generated const of an enum: numbers by name. */
+export type EnumObject = { readonly [name: string]: number };
+
+// biome-ignore lint/suspicious/noExplicitAny: a table refers to messages of any type
+type AnyType = MessageType<any, any>;
+
+/** implicit: absent means the default. optional: absent and default differ. oneof: one of several. */
+export type Presence = 'implicit' | 'optional' | 'required' | 'repeated' | 'map' | 'oneof';
+
+/**
+ * A field as generated code lists it: its name in the .proto, its type (for maps, of the values), its presence unless implicit (of
+ * messages: optional), the key type of a map or the property of a oneof, and what does not follow from the name.
+ */
+export type FieldEntry = readonly [
+  name: string,
+  type: Scalar | EnumObject | AnyType,
+  presence?: Presence | undefined,
+  of?: string | undefined,
+  apart?: {
+    readonly key?: string;
+    readonly jsonName?: string;
+    readonly jstype?: 'string' | 'number';
+  },
+];
+
+export interface Field {
+  /** As in the .proto. */
+  readonly name: string;
+  /** Property in TypeScript; of a field in a oneof, its `case`. */
+  readonly key: string;
+  readonly jsonName: string;
+  readonly presence: Presence;
+  /** Undefined for messages and enums. */
+  readonly scalar: Scalar | undefined;
+  readonly enum: EnumObject | undefined;
+  readonly message: MessageType<object> | undefined;
+  /** How 64-bit numbers are held. */
+  readonly jstype: 'bigint' | 'string' | 'number';
+  readonly mapKey: Scalar | undefined;
+  /** Property of the oneof that the field is in. */
+  readonly oneof: string | undefined;
+}
+
+/** `foo_bar` → `fooBar`: protobuf's rule for names in JSON. */
+export function jsonNameOf(name: string): string {
+  return name.replace(/_+([^_]?)/g, (_, next: string) => next.toUpperCase());
+}
+
+/** The same with a small first letter: the property in TypeScript, unless it is taken. */
+export function keyOf(name: string): string {
+  const json = jsonNameOf(name);
+  return json.charAt(0).toLowerCase() + json.slice(1);
+}
+
+function expand([name, type, presence, of, apart = {}]: FieldEntry): Field {
+  const scalar = typeof type === 'string' ? type : undefined;
+  const message = typeof type === 'object' && isMessageType(type) ? type : undefined;
+  return {
+    name,
+    key: apart.key ?? keyOf(name),
+    jsonName: apart.jsonName ?? jsonNameOf(name),
+    presence: presence ?? (message === undefined ? 'implicit' : 'optional'),
+    scalar,
+    enum: scalar === undefined && message === undefined ? (type as EnumObject) : undefined,
+    message: message as MessageType<object> | undefined,
+    jstype: apart.jstype ?? 'bigint',
+    mapKey: presence === 'map' ? (of as Scalar) : undefined,
+    oneof: presence === 'oneof' ? of : undefined,
+  };
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: any type may be asked about
+const known = new WeakMap<MessageType<any, any>, readonly Field[]>();
+
+/** The fields of a message, by field number. */
+export function fieldsOf<T, Init>(type: MessageType<T, Init>): readonly Field[] {
+  let fields = known.get(type);
+  if (fields === undefined) {
+    fields = type.fields().map(expand);
+    known.set(type, fields);
+  }
+  return fields;
+}
+
+/** The value of a field, undefined when it is absent; of a field in a oneof, when another one is chosen. */
+export function fieldValue(message: object, field: Field): unknown {
+  const record = message as { readonly [key: string]: unknown };
+  if (field.oneof === undefined) return record[field.key];
+  const chosen = record[field.oneof] as { readonly case?: unknown; readonly value?: unknown } | undefined;
+  return chosen?.case === field.key ? chosen.value : undefined;
+}
+
+/** The default of a singular field that is not a message. */
+export function zeroOf(field: Field): unknown {
+  if (field.enum !== undefined) return 0;
+  switch (field.scalar) {
+    case 'string':
+      return '';
+    case 'bool':
+      return false;
+    case 'bytes':
+      return new Uint8Array(0);
+    case 'int64':
+    case 'uint64':
+    case 'sint64':
+    case 'fixed64':
+    case 'sfixed64':
+      return field.jstype === 'bigint' ? 0n : field.jstype === 'string' ? '0' : 0;
+    default:
+      return 0;
+  }
+}
+
+/** Whether a field that is there has nothing to say and would not be sent: without presence at its default, an empty list, an empty map. */
+export function isUnset(field: Field, value: unknown): boolean {
+  switch (field.presence) {
+    case 'implicit':
+      return value instanceof Uint8Array ? value.length === 0 : Object.is(value, zeroOf(field));
+    case 'repeated':
+      return Array.isArray(value) && value.length === 0;
+    case 'map':
+      return typeof value === 'object' && value !== null && Object.keys(value).length === 0;
+    default:
+      return false;
+  }
+}

@@ -1,0 +1,55 @@
+/**
+ * `rdma-rpc/json`: the canonical JSON mapping of protobuf, for tools, logs and gateways. An application that does not import it does not bundle it.
+ * Errors are CodecErrors that name the field, as `shop.v1.Order.items[2].price`.
+ */
+import { CodecError } from '../error.ts';
+import type { MessageType } from '../types.ts';
+import type { JsonValue } from '../wkt/struct.ts';
+import type { JsonReadOptions, JsonWriteOptions } from './options.ts';
+import { readMessage } from './read.ts';
+import { writeMessage } from './write.ts';
+
+export type { JsonObject, JsonValue } from '../wkt/struct.ts';
+export type { JsonReadOptions, JsonWriteOptions } from './options.ts';
+
+/** The message as what JSON.stringify takes. 64-bit numbers are strings, `bytes` are base64. Throws CodecError for what does not fit its field. */
+export function toJson<T, Init>(
+  type: MessageType<T, Init>,
+  message: Init,
+  options: JsonWriteOptions = {},
+): JsonValue {
+  return writeMessage(type as MessageType<object>, message, options, type.typeName, 0);
+}
+
+/** The same as text; `indent` in spaces, default 0: all on one line. */
+export function toJsonString<T, Init>(
+  type: MessageType<T, Init>,
+  message: Init,
+  options: JsonWriteOptions & { readonly indent?: number } = {},
+): string {
+  return JSON.stringify(toJson(type, message, options), null, options.indent);
+}
+
+/** The message that what JSON.parse gives stands for. Throws CodecError for anything that is not of its form. */
+export function fromJson<T, Init>(
+  type: MessageType<T, Init>,
+  json: JsonValue,
+  options: JsonReadOptions = {},
+): T {
+  return readMessage(type as MessageType<object>, json, options, type.typeName, 0) as T;
+}
+
+/** The same from text. */
+export function fromJsonString<T, Init>(
+  type: MessageType<T, Init>,
+  text: string,
+  options: JsonReadOptions = {},
+): T {
+  let json: JsonValue;
+  try {
+    json = JSON.parse(text) as JsonValue;
+  } catch (error) {
+    throw new CodecError(type.typeName, `not JSON: ${(error as Error).message}`);
+  }
+  return fromJson(type, json, options);
+}

@@ -1,0 +1,135 @@
+/** JSON to messages. Called by applications and tools (`rdma-rpc/json`), never by calls. */
+import { CodecError, mismatch } from '../error.ts';
+import { type Field, fieldsOf } from '../fields.ts';
+import { nestingMax } from '../limits.ts';
+import { newMap } from '../message.ts';
+import type { MessageType } from '../types.ts';
+import type { JsonObject, JsonValue } from '../wkt/struct.ts';
+import { requireObject } from './object.ts';
+import type { JsonReadOptions } from './options.ts';
+import { enumFromJson, mapKeyFromJson, scalarFromJson } from './scalar.ts';
+import { wellKnown } from './well-known.ts';
+import { isNullValue } from './write.ts';
+
+/** The fields of a type under both of their names. */
+const names = new WeakMap<MessageType<object>, ReadonlyMap<string, Field>>();
+
+function namesOf(type: MessageType<object>): ReadonlyMap<string, Field> {
+  let byName = names.get(type);
+  if (byName === undefined) {
+    const fields = fieldsOf(type);
+    // Where the JSON name of one field is the name of another, JSON names come first.
+    byName = new Map([
+      ...fields.map((field) => [field.name, field] as const),
+      ...fields.map((field) => [field.jsonName, field] as const),
+    ]);
+    names.set(type, byName);
+  }
+  return byName;
+}
+
+/** Whether `null` is a value of the field rather than its absence. */
+function holdsNull(field: Field): boolean {
+  return (
+    field.message?.typeName === 'google.protobuf.Value' ||
+    (field.enum !== undefined && isNullValue(field.enum))
+  );
+}
+
+/** One value that is not a list or a map. Undefined: an enum value that is unknown and to be passed over. */
+function single(
+  field: Field,
+  json: JsonValue,
+  options: JsonReadOptions,
+  path: string,
+  depth: number,
+): unknown {
+  if (field.message !== undefined) return readMessage(field.message, json, options, path, depth + 1);
+  if (field.scalar !== undefined) return scalarFromJson(field.scalar, json, field.jstype, path);
+  const known = field.enum ?? {};
+  if (json === null && isNullValue(known)) return 0;
+  const value = enumFromJson(known, json, path);
+  if (value === undefined && options.ignoreUnknownFields !== true)
+    mismatch(path, json, `one of ${Object.keys(known).slice(0, 8).join(', ')}`);
+  return value;
+}
+
+function list(field: Field, json: JsonValue, options: JsonReadOptions, path: string, depth: number): unknown {
+  if (!Array.isArray(json)) return mismatch(path, json, 'an array');
+  return (json as readonly JsonValue[])
+    .map((each, i) => {
+      if (each === null && !holdsNull(field)) mismatch(`${path}[${i}]`, each, 'a value');
+      return single(field, each, options, `${path}[${i}]`, depth);
+    })
+    .filter((value) => value !== undefined);
+}
+
+function map(field: Field, json: JsonValue, options: JsonReadOptions, path: string, depth: number): unknown {
+  const object = requireObject(json, path);
+  const result = newMap<{ [key: string]: unknown }>();
+  for (const key of Object.keys(object)) {
+    const inside = `${path}[${JSON.stringify(key)}]`;
+    const each = object[key] as JsonValue;
+    if (each === null && !holdsNull(field)) mismatch(inside, each, 'a value');
+    const name = mapKeyFromJson(field.mapKey ?? 'string', key, inside);
+    if (name in result) throw new CodecError(inside, 'the key is there twice');
+    const value = single(field, each, options, inside, depth);
+    if (value !== undefined) result[name] = value;
+  }
+  return result;
+}
+
+/** The fields of a message, without regard to what well-known types look like. */
+export function readFields(
+  type: MessageType<object>,
+  json: JsonObject,
+  options: JsonReadOptions,
+  path: string,
+  depth: number,
+): object {
+  const message = type.create() as { [key: string]: unknown };
+  const known = namesOf(type);
+  const seen = new Set<Field>();
+  for (const name of Object.keys(json)) {
+    const field = known.get(name);
+    if (field === undefined) {
+      if (options.ignoreUnknownFields === true) continue;
+      throw new CodecError(
+        path,
+        `there is no field ${JSON.stringify(name)} (ignoreUnknownFields would pass over it)`,
+      );
+    }
+    const value = json[name] as JsonValue;
+    const inside = `${path}.${field.name}`;
+    if (seen.has(field)) throw new CodecError(inside, 'the field is there twice, under both of its names');
+    seen.add(field);
+    // `null` is absence, for everything that has no null of its own.
+    if (value === null && (!holdsNull(field) || field.presence === 'repeated' || field.presence === 'map'))
+      continue;
+    const read = field.presence === 'repeated' ? list : field.presence === 'map' ? map : single;
+    const result = read(field, value, options, inside, depth);
+    if (result === undefined) continue;
+    if (field.oneof === undefined) message[field.key] = result;
+    else {
+      const chosen = message[field.oneof] as { readonly case?: string } | undefined;
+      if (chosen?.case !== undefined)
+        throw new CodecError(inside, `another field of the same oneof, ${chosen.case}, is there too`);
+      message[field.oneof] = { case: field.key, value: result };
+    }
+  }
+  return message;
+}
+
+export function readMessage(
+  type: MessageType<object>,
+  json: JsonValue,
+  options: JsonReadOptions,
+  path: string,
+  depth: number,
+): object {
+  if (depth > nestingMax) throw new CodecError(path, `messages are nested more than ${nestingMax} deep`);
+  const special = wellKnown[type.typeName];
+  return special === undefined
+    ? readFields(type, requireObject(json, path), options, path, depth)
+    : special.read(json, options, path, depth);
+}

@@ -1,0 +1,165 @@
+/** Scalars, enums and map keys to JSON and back, by the rules of protobuf's JSON mapping. Called by write.ts, read.ts and the well-known types. */
+import { mismatch } from '../error.ts';
+import type { EnumObject, Scalar } from '../fields.ts';
+
+/** A base64 text, standard or URL-safe, padded or not. */
+const base64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
+/** Half of a pair without the other half. */
+const loneSurrogate = /\p{Surrogate}/u;
+/** A number of JSON, which Number() is stricter about than it needs to be and laxer elsewhere. */
+const jsonNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+const wholeNumber = /^-?\d{1,20}$/;
+const floatMax = 3.4028234663852886e38;
+/** Anything above rounds to infinity: half a step beyond the largest float. */
+const floatRoundsAway = 3.4028235677973366e38;
+
+const ranges = {
+  int32: [-(2 ** 31), 2 ** 31 - 1],
+  sint32: [-(2 ** 31), 2 ** 31 - 1],
+  sfixed32: [-(2 ** 31), 2 ** 31 - 1],
+  uint32: [0, 2 ** 32 - 1],
+  fixed32: [0, 2 ** 32 - 1],
+} as const;
+
+function isUnsigned64(scalar: Scalar): boolean {
+  return scalar === 'uint64' || scalar === 'fixed64';
+}
+
+function whole(value: number, scalar: keyof typeof ranges, path: string, given: unknown): number {
+  const [min, max] = ranges[scalar];
+  if (!(Number.isInteger(value) && value >= min && value <= max))
+    mismatch(path, given, `a whole number from ${min} to ${max}`);
+  return value + 0;
+}
+
+function wide(value: bigint, scalar: Scalar, path: string, given: unknown): bigint {
+  const fits = isUnsigned64(scalar) ? BigInt.asUintN(64, value) : BigInt.asIntN(64, value);
+  if (fits !== value) {
+    const range = isUnsigned64(scalar) ? '0 to 2^64 - 1' : '-2^63 to 2^63 - 1';
+    mismatch(path, given, `a whole number from ${range}`);
+  }
+  return value;
+}
+
+function bigintOf(value: unknown, path: string): bigint {
+  if (typeof value === 'bigint') return value;
+  if (typeof value === 'string' && wholeNumber.test(value)) return BigInt(value);
+  const number = typeof value === 'string' && jsonNumber.test(value) ? Number(value) : value;
+  if (typeof number !== 'number' || !Number.isInteger(number)) mismatch(path, value, 'a whole number');
+  return BigInt(number);
+}
+
+// --- to JSON ------------------------------------------------------------------------------------------------------------
+
+export function scalarToJson(scalar: Scalar, value: unknown, path: string): boolean | number | string {
+  switch (scalar) {
+    case 'string':
+      if (typeof value !== 'string') mismatch(path, value, 'a string');
+      return value;
+    case 'bool':
+      if (typeof value !== 'boolean') mismatch(path, value, 'a boolean');
+      return value;
+    case 'bytes':
+      if (!(value instanceof Uint8Array)) mismatch(path, value, 'a Uint8Array');
+      return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64');
+    case 'float':
+    case 'double':
+      if (typeof value !== 'number') mismatch(path, value, 'a number');
+      return Number.isFinite(value) ? value : String(value);
+    case 'int32':
+    case 'sint32':
+    case 'sfixed32':
+    case 'uint32':
+    case 'fixed32':
+      if (typeof value !== 'number') mismatch(path, value, 'a number');
+      return whole(value, scalar, path, value);
+    default:
+      return String(wide(bigintOf(value, path), scalar, path, value));
+  }
+}
+
+/** The first name of the value, its number when it has none. */
+export function enumToJson(names: EnumObject, value: unknown, path: string): number | string {
+  if (typeof value !== 'number' || value !== (value | 0)) mismatch(path, value, 'an enum value');
+  for (const name of Object.keys(names)) if (names[name] === value) return name;
+  return value;
+}
+
+// --- from JSON ----------------------------------------------------------------------------------------------------------
+
+function floating(value: unknown, path: string, single: boolean): number {
+  if (value === 'NaN') return Number.NaN;
+  if (value === 'Infinity') return Number.POSITIVE_INFINITY;
+  if (value === '-Infinity') return Number.NEGATIVE_INFINITY;
+  const number = typeof value === 'string' && jsonNumber.test(value) ? Number(value) : value;
+  if (typeof number !== 'number' || !Number.isFinite(number))
+    mismatch(path, value, 'a number, "NaN", "Infinity" or "-Infinity"');
+  if (!single) return number;
+  if (Math.abs(number) >= floatRoundsAway) mismatch(path, value, `a number of at most ±${floatMax}`);
+  return number;
+}
+
+export function bytesFromJson(value: unknown, path: string): Uint8Array {
+  if (typeof value !== 'string' || !base64.test(value)) mismatch(path, value, 'a base64 string');
+  const digits = value.indexOf('=') < 0 ? value.length : value.indexOf('=');
+  if (digits % 4 === 1 || (digits < value.length && value.length % 4 !== 0))
+    mismatch(path, value, 'a base64 string of a possible length');
+  return new Uint8Array(Buffer.from(value, 'base64'));
+}
+
+export function scalarFromJson(
+  scalar: Scalar,
+  value: unknown,
+  jstype: 'bigint' | 'string' | 'number',
+  path: string,
+): unknown {
+  switch (scalar) {
+    case 'string':
+      if (typeof value !== 'string') mismatch(path, value, 'a string');
+      if (loneSurrogate.test(value)) mismatch(path, value, 'a string without lone surrogates');
+      return value;
+    case 'bool':
+      if (typeof value !== 'boolean') mismatch(path, value, 'true or false');
+      return value;
+    case 'bytes':
+      return bytesFromJson(value, path);
+    case 'float':
+    case 'double':
+      return floating(value, path, scalar === 'float');
+    case 'int32':
+    case 'sint32':
+    case 'sfixed32':
+    case 'uint32':
+    case 'fixed32': {
+      const number = typeof value === 'string' && jsonNumber.test(value) ? Number(value) : value;
+      return whole(number as number, scalar, path, value);
+    }
+    default: {
+      const exact = wide(bigintOf(value, path), scalar, path, value);
+      if (jstype === 'bigint') return exact;
+      if (jstype === 'string') return String(exact);
+      const number = Number(exact);
+      if (!Number.isSafeInteger(number))
+        mismatch(path, value, 'a whole number within ±(2^53 - 1) (JS_NUMBER)');
+      return number;
+    }
+  }
+}
+
+/** Undefined for a name that the enum does not have. */
+export function enumFromJson(names: EnumObject, value: unknown, path: string): number | undefined {
+  if (typeof value === 'string') {
+    if (Object.hasOwn(names, value)) return names[value];
+    return /^-?\d+$/.test(value) ? whole(Number(value), 'int32', path, value) : undefined;
+  }
+  return whole(value as number, 'int32', path, value);
+}
+
+/** A key of a map: in JSON always a string, in our maps a property name. */
+export function mapKeyFromJson(scalar: Scalar, key: string, path: string): string {
+  if (scalar === 'bool') {
+    if (key !== 'true' && key !== 'false') mismatch(path, key, '"true" or "false" as key');
+    return key;
+  }
+  return String(scalarFromJson(scalar, key, 'bigint', path));
+}

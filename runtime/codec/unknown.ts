@@ -1,0 +1,50 @@
+/**
+ * Unknown fields kept on request: fields that a newer peer has sent and this version does not know, as the bytes they came in. Generated code calls this
+ * only where the generator was asked to keep them.
+ */
+import type { Source } from './source.ts';
+
+/** Part of a generated message that keeps them: tags and values, one field after the other, exactly as they came. */
+export interface UnknownFields {
+  $unknownFields?: Uint8Array | undefined;
+}
+
+export function unknownOf(message: object): Uint8Array | undefined {
+  return (message as UnknownFields).$unknownFields;
+}
+
+export function setUnknown(message: object, fields: Uint8Array): void {
+  (message as UnknownFields).$unknownFields = fields;
+}
+
+/**
+ * Appends source bytes [start, end): one field with its tag. The memory doubles when it is full, so that a message of many small unknown
+ * fields costs time in proportion to its length.
+ */
+export function keepUnknown(message: UnknownFields, source: Source, start: number, end: number): void {
+  const kept = message.$unknownFields;
+  if (kept === undefined) {
+    message.$unknownFields = source.bytes.slice(start, end);
+    return;
+  }
+  const length = kept.length + end - start;
+  let memory = new Uint8Array(kept.buffer, kept.byteOffset);
+  if (memory.length < length) {
+    memory = new Uint8Array(2 * length);
+    memory.set(kept);
+  }
+  memory.set(source.bytes.subarray(start, end), kept.length);
+  message.$unknownFields = memory.subarray(0, length);
+}
+
+export function boundUnknown(message: UnknownFields): number {
+  return message.$unknownFields?.length ?? 0;
+}
+
+/** Behind all other fields. */
+export function writeUnknown(bytes: Uint8Array, at: number, message: UnknownFields): number {
+  const kept = message.$unknownFields;
+  if (kept === undefined) return at;
+  bytes.set(kept, at);
+  return at + kept.length;
+}

@@ -1,0 +1,23 @@
+/** What applications do with the well-known types. Part of `rdma-rpc/codec`. */
+export { createRegistry, isAny, packAny, type Registry, type Unpacked, unpackAny } from './any.ts';
+export { durationFromMs, durationFromNanos, durationToMs, durationToNanos } from './duration.ts';
+export { fieldMaskFor } from './field-mask.ts';
+export {
+  type JsonObject,
+  type JsonValue,
+  listFromJson,
+  listToJson,
+  structFromJson,
+  structToJson,
+  valueFromJson,
+  valueToJson,
+} from './struct.ts';
+export {
+  timestampFromDate,
+  timestampFromMs,
+  timestampFromNanos,
+  timestampNow,
+  timestampToDate,
+  timestampToMs,
+  timestampToNanos,
+} from './timestamp.ts';
