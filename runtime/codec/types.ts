@@ -56,7 +56,7 @@ export interface MethodDefinition<Req = unknown, ReqInit = Req, Res = unknown, R
   readonly name: string;
   /** `pkg.Service/GetUser` */
   readonly path: string;
-  /** 32-bit FNV-1a of `path`, unsigned, never 0. */
+  /** 32-bit FNV-1a of `path`, unsigned, at least 256. */
   readonly id: number;
   readonly requestType: MessageType<Req, ReqInit>;
   readonly requestStream: boolean;

@@ -5,9 +5,9 @@ import { fileURLToPath } from 'node:url';
 import type { RuntimeOptions } from 'rdma-rpc';
 import type { Command, Report } from './echo-server.ts';
 
-/** Path of a compiled file of this folder. Throws with the command that makes it. */
-export function compiled(name: string): string {
-  const path = fileURLToPath(new URL(`../../../dist/test/runtime/process/${name}.js`, import.meta.url));
+/** Path of a compiled test file. Throws with the command that makes it. */
+export function compiled(name: string, folder = 'runtime/process'): string {
+  const path = fileURLToPath(new URL(`../../../dist/test/${folder}/${name}.js`, import.meta.url));
   if (!existsSync(path)) throw new Error(`${path} is missing: run npm run build`);
   return path;
 }

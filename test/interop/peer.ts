@@ -1,0 +1,103 @@
+/** The two ends of the interoperability cases: a server, in a process of its own or in this one, and clients here. */
+import { type ChildProcess, fork } from 'node:child_process';
+import {
+  type Channel,
+  type ChannelOptions,
+  type ClientOf,
+  createChannel,
+  createClient,
+  createInProcessTransport,
+  type ServerOptions,
+} from 'rdma-rpc';
+import { compiled, exited, nextMessage } from '../runtime/process/processes.ts';
+import { AbsentDefinition, InteropDefinition } from './gen/interop.rdma.ts';
+import type { Command, Report } from './server.ts';
+import { type InteropLog, interopHandlers } from './service.ts';
+
+/** What a case calls. */
+export interface Peer {
+  readonly channel: Channel;
+  readonly client: ClientOf<typeof InteropDefinition>;
+  readonly absent: ClientOf<typeof AbsentDefinition>;
+  /** Another connection to the same server. */
+  another(): Channel;
+  log(): Promise<InteropLog>;
+  end(): Promise<void>;
+}
+
+function over(channel: Channel): Pick<Peer, 'channel' | 'client' | 'absent'> {
+  return {
+    channel,
+    client: createClient(InteropDefinition, channel),
+    absent: createClient(AbsentDefinition, channel),
+  };
+}
+
+/** Both ends in this process, on the simulated fabric. */
+export function openInProcess(): Promise<Peer> {
+  const log: InteropLog = { started: 0, aborted: 0 };
+  const open = (): Channel =>
+    createInProcessTransport((server) => server.add(InteropDefinition, interopHandlers(log)));
+  const channel = open();
+  return Promise.resolve({
+    ...over(channel),
+    another: open,
+    log: () => Promise.resolve(log),
+    end: () => channel.close(),
+  });
+}
+
+/** A server process. */
+export class InteropServer {
+  readonly child: ChildProcess;
+  readonly address: string;
+
+  private constructor(child: ChildProcess, address: string) {
+    this.child = child;
+    this.address = address;
+  }
+
+  static async start(address = '127.0.0.1:0', options: ServerOptions = {}): Promise<InteropServer> {
+    const child = fork(compiled('server', 'interop'), [address, JSON.stringify(options)]);
+    return new InteropServer(child, await nextMessage<string>(child));
+  }
+
+  report(): Promise<Report> {
+    const answer = nextMessage<Report>(this.child);
+    this.child.send({ do: 'report' } satisfies Command);
+    return answer;
+  }
+
+  /** Resolves with the exit code. */
+  shutdown(graceMs = 5000): Promise<number | null> {
+    const exit = exited(this.child);
+    this.child.send({ do: 'shutdown', graceMs } satisfies Command);
+    return exit;
+  }
+
+  kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<number | null> {
+    const exit = exited(this.child);
+    this.child.kill(signal);
+    return exit;
+  }
+}
+
+/** A server process, and a client in this one. */
+export async function openProcesses(
+  address?: string,
+  ofServer: ServerOptions = {},
+  ofChannel: ChannelOptions = {},
+): Promise<Peer> {
+  const server = await InteropServer.start(address, ofServer);
+  const open = (): Channel => createChannel(server.address, ofChannel);
+  const channel = open();
+  return {
+    ...over(channel),
+    another: open,
+    log: async () => (await server.report()).log,
+    end: async () => {
+      await channel.close();
+      await server.kill();
+    },
+  };
+}

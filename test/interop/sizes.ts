@@ -1,0 +1,40 @@
+/** Sizes of messages on both sides of every limit at which a message changes the way that it travels. */
+import type { MessageType } from 'rdma-rpc/codec';
+
+/** A frame without metadata is a message and these bytes. */
+const headerBytes = 16;
+/** What a queue pair takes inline: soft-iWARP, shm, sim and most NICs, soft-RoCE. */
+const inlineFrames = [80, 232, 256, 512];
+/** What a slot holds, without the header. */
+const slotBytes = 8192;
+
+const around = (limit: number): number[] => [limit - 1, limit, limit + 1];
+
+/** Encoded bytes of a message: just below, at and above each limit, and large ones. */
+export const boundaries: readonly number[] = [
+  ...inlineFrames.flatMap((frame) => around(frame - headerBytes)),
+  ...around(slotBytes),
+  64 * 1024,
+  1024 * 1024 + 1,
+];
+
+/** The largest body with which the message has no more than `bytes` bytes. */
+export function bodyFor<Init>(
+  type: MessageType<unknown, Init>,
+  message: (body: Uint8Array) => Init,
+  bytes: number,
+): number {
+  const rest = type.encode(message(new Uint8Array(0))).byteLength;
+  let body = Math.max(0, bytes - rest);
+  while (type.encode(message(new Uint8Array(body))).byteLength > bytes) --body;
+  return body;
+}
+
+export function pattern(bytes: number, seed: number): Uint8Array {
+  return new Uint8Array(Buffer.alloc(bytes, `${seed}-pattern-`));
+}
+
+/** Not with vitest's own comparison, which takes seconds for a megabyte. */
+export function isPattern(body: Uint8Array, seed: number): boolean {
+  return Buffer.compare(body, pattern(body.byteLength, seed)) === 0;
+}
