@@ -10,9 +10,18 @@ export interface Diagnostic {
   readonly line: number;
   /** From 1, in UTF-16 units; 0 when the whole file is meant. */
   readonly column: number;
-  /** The offending piece of the source. Empty when the whole file is meant. */
+  /** The offending piece of the source. Empty when the whole file is meant, or its end. */
   readonly text: string;
   readonly message: string;
+  /** The line of the source that has it; undefined when the whole file is meant. */
+  readonly sourceLine?: string | undefined;
+}
+
+/** Where something is: what every token of the parser is, and what a plugin knows of its input. */
+export interface Place {
+  readonly text: string;
+  readonly line: number;
+  readonly column: number;
 }
 
 /** `file:line:column: error: message`, which editors and terminals turn into a link. */
@@ -21,6 +30,39 @@ export function formatDiagnostic(diagnostic: Diagnostic): string {
   return line === 0
     ? `${file}: ${severity}: ${message}`
     : `${file}:${line}:${column}: ${severity}: ${message}`;
+}
+
+/** The line that is meant with a caret below, or nothing when there is none. */
+export function quoteSource({ sourceLine, column, text }: Diagnostic): string {
+  if (sourceLine === undefined) return '';
+  const room = Math.max(1, Math.min(text.length, sourceLine.length - column + 1));
+  // Tabs stay tabs, so that the caret is where the terminal puts the text.
+  const indent = sourceLine.slice(0, column - 1).replace(/[^\t]/g, ' ');
+  return `  ${sourceLine}\n  ${indent}${'^'.repeat(room)}`;
+}
+
+/** Collects what is said about one file. */
+export class Reporter {
+  /** As people know the file. */
+  readonly file: string;
+  private readonly lines: readonly string[];
+  private readonly diagnostics: Diagnostic[];
+  /** An error has been reported. */
+  failed = false;
+
+  /** `source` is the file's text; without it no lines are quoted. */
+  constructor(file: string, source: string, diagnostics: Diagnostic[]) {
+    this.file = file;
+    this.lines = source === '' ? [] : source.split('\n');
+    this.diagnostics = diagnostics;
+  }
+
+  report(place: Place, message: string, severity: Diagnostic['severity'] = 'error'): void {
+    const { line, column, text } = place;
+    if (severity === 'error') this.failed = true;
+    const sourceLine = this.lines[line - 1]?.replace(/\r$/, '');
+    this.diagnostics.push({ severity, file: this.file, line, column, text, message, sourceLine });
+  }
 }
 
 /** The input has errors and nothing has been written. `diagnostics` has all that were found, warnings included. */
@@ -32,4 +74,30 @@ export class GenerateError extends Error {
     super(diagnostics.map(formatDiagnostic).join('\n'));
     this.diagnostics = diagnostics;
   }
+}
+
+/** `; did you mean X?` for the candidate most like a name that is unknown; empty when none is like it. */
+export function suggestion(unknown: string, candidates: Iterable<string>): string {
+  let best = '';
+  // A third of the letters may be wrong.
+  let least = Math.floor(unknown.length / 3) + 1;
+  for (const candidate of candidates) {
+    if (Math.abs(candidate.length - unknown.length) >= least) continue;
+    const distance = editDistance(unknown.toLowerCase(), candidate.toLowerCase());
+    if (distance < least) [best, least] = [candidate, distance];
+  }
+  return best === '' ? '' : `; did you mean ${best}?`;
+}
+
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const change = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(change, (row[j] as number) + 1, (next[j - 1] as number) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] as number;
 }

@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { type Diagnostic, GenerateError } from './diagnostic.ts';
 import { emitFile, type Output } from './emit/file.ts';
+import { loadFiles } from './load.ts';
 import { buildModel } from './model/build.ts';
 import { bundledDirectory, loadSources } from './source/load.ts';
 
@@ -46,7 +47,12 @@ function version(): string {
 export async function generate(options: GenerateOptions): Promise<Generated> {
   const apart = options.emitWellKnownTypes !== true;
   const loaded = loadSources(options.files, options.include ?? [], apart);
-  const model = buildModel(loaded.sources, apart);
+  const linked = loadFiles(options.files, options.include ?? [], apart);
+  const wrong = linked.diagnostics.some((diagnostic) => diagnostic.severity === 'error');
+  const descriptors = new Map(
+    wrong ? [] : [...linked.schema.files].map(([path, file]) => [path, file.descriptor] as const),
+  );
+  const model = buildModel(loaded.sources, apart, descriptors);
   const diagnostics = [...loaded.diagnostics, ...model.diagnostics];
   if (diagnostics.some((diagnostic) => diagnostic.severity === 'error')) throw new GenerateError(diagnostics);
   const emitOptions = {

@@ -4,6 +4,8 @@
  */
 import { posix } from 'node:path';
 import type { Enum, File, Message } from '../model/model.ts';
+import { descriptorName } from '../model/names.ts';
+import { descriptorPath } from '../source/files.ts';
 
 export interface EmitOptions {
   /** Extension of imports between generated files. */
@@ -51,6 +53,14 @@ export class Scope {
     return type.file === this.file ? `$${what}_${type.identifier}` : `${this.type(type)}.${what}`;
   }
 
+  /** The const with the descriptor of an imported file. */
+  descriptor(path: string): string {
+    if (path === descriptorPath) return `$.${descriptorName(path)}`;
+    const file = this.file.imports.find((entry) => entry.file.path === path)?.file;
+    if (file === undefined) throw new Error(`rdma-rpc: ${this.file.path} does not import ${path}`);
+    return this.prefix(file) + file.descriptor;
+  }
+
   private modulePath(file: File): string {
     const from = posix.dirname(this.file.path);
     const path = posix
@@ -61,9 +71,7 @@ export class Scope {
 
   /** Import and export statements, to be asked for when everything else has been emitted. */
   imports(): string[] {
-    const lines: string[] = [];
-    if (this.file.messages.length > 0 || this.file.services.length > 0)
-      lines.push(`import * as $ from '${this.options.codecModule}';`);
+    const lines: string[] = [`import * as $ from '${this.options.codecModule}';`];
     if (
       this.file.services.some((service) => service.methods.some((m) => !m.requestStream && !m.responseStream))
     ) {

@@ -40,6 +40,7 @@ export function emitService(service: Service, scope: Scope): string[] {
     `${docLines(service, '')}export const ${service.definition} = {
   name: ${quote(service.name)},
   fullName: ${quote(service.fullName)},
+  file: ${scope.file.descriptor},
   methods: {
 ${service.methods.map((method) => definition(method, scope)).join('')}  },
 } as const satisfies $.ServiceDefinition;`,

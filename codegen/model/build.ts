@@ -3,6 +3,7 @@
  * instead of stopping. Called by generate().
  */
 import protobuf from 'protobufjs';
+import { FileDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import type { Diagnostic } from '../diagnostic.ts';
 import { isBundled } from '../source/load.ts';
 import { at, type ProtoSource } from '../source/proto-source.ts';
@@ -11,7 +12,7 @@ import { checkEnum, checkMessage } from './check.ts';
 import { buildFields } from './fields.ts';
 import { methodId } from './method-id.ts';
 import type { Enum, File, Message, Method, Service } from './model.ts';
-import { Identifiers, methodName } from './names.ts';
+import { descriptorName, Identifiers, methodName } from './names.ts';
 import { Symbols } from './symbols.ts';
 
 export interface Model {
@@ -20,7 +21,11 @@ export interface Model {
   readonly diagnostics: readonly Diagnostic[];
 }
 
-export function buildModel(sources: ReadonlyMap<string, ProtoSource>, bundledApart: boolean): Model {
+export function buildModel(
+  sources: ReadonlyMap<string, ProtoSource>,
+  bundledApart: boolean,
+  descriptors: ReadonlyMap<string, FileDescriptorProto> = new Map(),
+): Model {
   const diagnostics: Diagnostic[] = [];
   const symbols = new Symbols();
   const files = new Map<string, File>();
@@ -36,6 +41,9 @@ export function buildModel(sources: ReadonlyMap<string, ProtoSource>, bundledApa
       package: source.package,
       bundled,
       imports,
+      descriptor: descriptorName(source.path),
+      bytes: FileDescriptorProto.encode(descriptors.get(source.path) ?? {}),
+      dependencies: descriptors.get(source.path)?.dependency ?? [],
       messages: [],
       enums: [],
       services: [],
@@ -66,7 +74,7 @@ function declareFile(building: Building): (() => void)[] {
   visit(scope instanceof protobuf.Namespace ? scope.nestedArray : [], []);
 
   // Top-level names come first: they keep theirs when a nested one would get the same.
-  const identifiers = new Identifiers();
+  const identifiers = new Identifiers([file.descriptor]);
   const declared = new Map<protobuf.ReflectionObject, string>();
   for (const { path, node } of [...types].sort((a, b) => a.path.length - b.path.length))
     declared.set(node, identifiers.declare(path));

@@ -28,6 +28,12 @@ export interface File {
   readonly bundled: boolean;
   /** In the order of the import statements. */
   readonly imports: readonly { readonly file: File; readonly public: boolean }[];
+  /** The const with the file's descriptor. */
+  readonly descriptor: string;
+  /** Its encoding. */
+  readonly bytes: Uint8Array;
+  /** Import paths, all of them. */
+  readonly dependencies: readonly string[];
   /** Nested ones behind the one that they are in. */
   readonly messages: Message[];
   readonly enums: Enum[];

@@ -29,9 +29,19 @@ export function methodName(name: string): string {
   return key === 'then' ? 'then$' : key;
 }
 
+/** The const with the descriptor of a file. */
+export function descriptorName(path: string): string {
+  return `file_${path.replace(/\W/g, '_')}`;
+}
+
 /** Chooses the names of one file. A name once given is not given again. */
 export class Identifiers {
-  private readonly used = new Set(taken);
+  private readonly used: Set<string>;
+
+  /** `more` are names that the file has of its own. */
+  constructor(more: readonly string[]) {
+    this.used = new Set([...taken, ...more]);
+  }
 
   /** Declared names first: `['Order', 'Item']` → `Order_Item`, or `Order$Item` when that is taken. */
   declare(path: readonly string[]): string {

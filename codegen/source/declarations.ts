@@ -2,7 +2,7 @@
  * Where everything in a .proto is declared: a light walk over its tokens that notes names, types and numbers and passes over the rest. It
  * accepts more than the language does, since protobufjs is the judge of the grammar; it only has to answer "where?".
  */
-import type { Token } from './lexer.ts';
+import type { Token } from './old-lexer.ts';
 
 export interface Declaration {
   readonly kind: 'message' | 'enum' | 'service' | 'field' | 'oneof' | 'value' | 'method' | 'extend';

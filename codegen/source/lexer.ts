@@ -1,9 +1,10 @@
 /**
- * Tokens of a .proto with their exact places. protobufjs does the parsing but keeps no columns, and no lines after it has parsed; this gives
- * them back. Never fails: what it does not understand is a one-character token, for the parser to refuse.
+ * Tokens of a .proto with their exact places and the comments around them. Never fails: what is no token of the language becomes one of kind
+ * `bad` with the reason, for the parser to report. Called by the parser, once per file.
  */
 
 export interface Token {
+  readonly kind: 'name' | 'int' | 'float' | 'string' | 'symbol' | 'bad' | 'end';
   readonly text: string;
   /** UTF-16 units from the start of the file. */
   readonly offset: number;
@@ -11,24 +12,164 @@ export interface Token {
   readonly line: number;
   /** From 1. */
   readonly column: number;
+  /** The comment that belongs to what begins here. */
+  leading?: string;
+  /** The comment that belongs to what ends here. */
+  trailing?: string;
+  /** Of a bad token: what is wrong. */
+  readonly reason?: string;
 }
 
-const pattern =
-  /\s+|\/\/[^\n]*|\/\*[\s\S]*?\*\/|("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[A-Za-z_.][\w.]*|[\d][\w.+]*|[\s\S])/g;
+const blank = /[ \t\r\v\f]*/y;
+const name = /[A-Za-z_]\w*/y;
+const number = /(?:\d|\.\d)(?:[eE][+-]|[\w.])*/y;
+const text = /"(?:\\[^\n]|[^"\\\n])*"|'(?:\\[^\n]|[^'\\\n])*'/y;
+const lineComment = /\/\/([^\n]*\n?)/y;
+const blockComment = /\/\*([\s\S]*?)\*\//y;
+const integer = /^(?:0[xX][\da-fA-F]+|0[0-7]*|[1-9]\d*)$/;
+const decimal = /^(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fF]?$/;
 
-export function tokenize(source: string): Token[] {
-  const tokens: Token[] = [];
-  let line = 1;
-  let lineStart = 0;
-  for (const match of source.matchAll(pattern)) {
-    const text = match[0];
-    if (match[1] !== undefined) {
-      tokens.push({ text, offset: match.index, line, column: match.index - lineStart + 1 });
+class Lexer {
+  private at: number;
+  private line = 1;
+  private lineStart: number;
+  private readonly source: string;
+  readonly tokens: Token[] = [];
+
+  constructor(source: string) {
+    this.source = source;
+    this.at = source.startsWith('\uFEFF') ? 1 : 0;
+    this.lineStart = this.at;
+  }
+
+  private take(pattern: RegExp): string | undefined {
+    pattern.lastIndex = this.at;
+    const match = pattern.exec(this.source);
+    if (match === null) return undefined;
+    const whole = match[0];
+    for (let i = whole.indexOf('\n'); i !== -1; i = whole.indexOf('\n', i + 1)) {
+      this.line++;
+      this.lineStart = this.at + i + 1;
     }
-    for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) {
-      line++;
-      lineStart = match.index + at + 1;
+    this.at += whole.length;
+    return match[1] ?? whole;
+  }
+
+  private newline(): boolean {
+    if (this.source[this.at] !== '\n') return false;
+    this.line++;
+    this.lineStart = ++this.at;
+    return true;
+  }
+
+  private token(): Token {
+    const { at: offset, line } = this;
+    const common = { offset, line, column: offset - this.lineStart + 1 };
+    if (offset >= this.source.length) return { kind: 'end', text: '', ...common };
+    const plain = this.take(name);
+    if (plain !== undefined) return { kind: 'name', text: plain, ...common };
+    const digits = this.take(number);
+    if (digits !== undefined) {
+      if (integer.test(digits)) return { kind: 'int', text: digits, ...common };
+      if (decimal.test(digits)) return { kind: 'float', text: digits, ...common };
+      return { kind: 'bad', text: digits, ...common, reason: `${digits} is neither a number nor a name` };
+    }
+    const quoted = this.take(text);
+    if (quoted !== undefined) return { kind: 'string', text: quoted, ...common };
+    const char = String.fromCodePoint(this.source.codePointAt(offset) ?? 0);
+    this.at += char.length;
+    if (char === '"' || char === "'") {
+      this.take(/[^\n]*/y);
+      return { kind: 'bad', text: char, ...common, reason: 'this string has no end on its line' };
+    }
+    if (char === '/' && this.source[this.at] === '*') {
+      this.at = this.source.length;
+      return { kind: 'bad', text: '/*', ...common, reason: 'this comment has no end' };
+    }
+    if (/[;{}()[\]<>=,.:+/-]/.test(char)) return { kind: 'symbol', text: char, ...common };
+    return { kind: 'bad', text: char, ...common, reason: `a .proto has no ${JSON.stringify(char)} here` };
+  }
+
+  /**
+   * protoc's rule for whose a comment is: one on the line of a token, or directly below it with an empty line after, belongs to
+   * what ends there; one directly above a token to what begins there; all others to nobody.
+   */
+  private comments(previous: Token | undefined): string | undefined {
+    let held: { text: string; line: boolean } | undefined;
+    let toPrevious = previous !== undefined;
+    const flush = (): void => {
+      if (held !== undefined && toPrevious && previous !== undefined) {
+        previous.trailing = held.text;
+        toPrevious = false;
+      }
+      held = undefined;
+    };
+    if (previous !== undefined) {
+      this.take(blank);
+      const line = this.take(lineComment);
+      if (line !== undefined) {
+        held = { text: line, line: true };
+        flush();
+      } else {
+        const block = this.take(blockComment);
+        if (block !== undefined) {
+          this.take(blank);
+          // A token follows on the same line: whose the comment is cannot be told.
+          if (!this.newline()) return undefined;
+          held = { text: unindent(block), line: false };
+          flush();
+        } else if (!this.newline()) return undefined;
+      }
+    }
+    for (;;) {
+      this.take(blank);
+      const line = this.take(lineComment);
+      if (line !== undefined) {
+        if (held?.line === false) flush();
+        held = { text: (held?.text ?? '') + line, line: true };
+        continue;
+      }
+      const block = this.take(blockComment);
+      if (block !== undefined) {
+        flush();
+        held = { text: unindent(block), line: false };
+        this.take(blank);
+        this.newline();
+      } else if (this.newline()) {
+        flush();
+        toPrevious = false;
+      } else {
+        const next = this.source[this.at];
+        if (next === undefined || next === '}' || next === ']' || next === ')') flush();
+        return held?.text;
+      }
     }
   }
-  return tokens;
+
+  run(): Token[] {
+    for (let previous: Token | undefined; ; ) {
+      const leading = this.comments(previous);
+      // Comments between two tokens of a line are passed over by `comments` one at a time.
+      while (
+        this.take(blank) ||
+        this.take(lineComment) !== undefined ||
+        this.take(blockComment) !== undefined ||
+        this.newline()
+      );
+      const token = this.token();
+      if (leading !== undefined) token.leading = leading;
+      this.tokens.push(token);
+      previous = token;
+      if (token.kind === 'end') return this.tokens;
+    }
+  }
+}
+
+/** The text of a block comment, without the `*` that its lines begin with. */
+function unindent(block: string): string {
+  return block.replace(/\n[ \t\r\v\f]*\*?/g, '\n');
+}
+
+export function tokenize(source: string): Token[] {
+  return new Lexer(source).run();
 }

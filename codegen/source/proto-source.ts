@@ -5,7 +5,7 @@
 import protobuf from 'protobufjs';
 import type { Diagnostic } from '../diagnostic.ts';
 import { type Declaration, type Declarations, findDeclarations } from './declarations.ts';
-import { type Token, tokenize } from './lexer.ts';
+import { type Token, tokenize } from './old-lexer.ts';
 
 export interface ProtoSource {
   /** Relative to its include directory, with `/`: what other files import, and where the output goes. */

@@ -5,6 +5,7 @@
 export { equals } from './equals.ts';
 export { CodecError } from './error.ts';
 export * from './google/protobuf/any.rdma.ts';
+export * from './google/protobuf/descriptor.rdma.ts';
 export * from './google/protobuf/duration.rdma.ts';
 export * from './google/protobuf/empty.rdma.ts';
 export * from './google/protobuf/field_mask.rdma.ts';

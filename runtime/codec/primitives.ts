@@ -1,6 +1,7 @@
 /** What generated code calls: the `$` of every generated file that has messages. Not for applications; it changes with the generator. */
 export * from './bound.ts';
 export type { FieldEntry } from './fields.ts';
+export { type FileDescriptor, fileDescriptor } from './file-descriptor.ts';
 export * from './jstype.ts';
 export * from './message.ts';
 export * from './read.ts';

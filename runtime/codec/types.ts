@@ -3,6 +3,7 @@
  * Imported by generated files as types, and by runtime/call, which encodes into send slots and decodes out of receive memory.
  */
 import type { FieldEntry } from './fields.ts';
+import type { FileDescriptor } from './file-descriptor.ts';
 import type { Sink } from './sink.ts';
 import type { Source } from './source.ts';
 
@@ -72,6 +73,8 @@ export interface MethodDefinition<Req = unknown, ReqInit = Req, Res = unknown, R
 export interface ServiceDefinition {
   readonly name: string;
   readonly fullName: string;
+  /** The file that declares it: what reflection hands out. Definitions made by hand have none. */
+  readonly file?: FileDescriptor;
   // biome-ignore lint/suspicious/noExplicitAny: a definition of any message types; clients and handlers get theirs by inference
   readonly methods: Readonly<Record<string, MethodDefinition<any, any, any, any>>>;
 }

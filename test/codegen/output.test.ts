@@ -25,7 +25,7 @@ describe('stability', () => {
 
   test('the well-known types in the runtime are what their .proto files give', async () => {
     const { outputs } = await generate({
-      files: globSync('proto/google/protobuf/*.proto', { cwd: root, absolute: true }).sort(),
+      files: globSync('proto/google/protobuf/!(descriptor).proto', { cwd: root, absolute: true }).sort(),
       include: [join(root, 'proto')],
       codecModule: '../../primitives.ts',
       emitWellKnownTypes: true,
@@ -119,7 +119,9 @@ describe('files', () => {
   });
 
   test('are modules, even with nothing in them', async () => {
-    expect(await outputOf({ 'a.proto': proto3('') })).toMatch(/\nexport \{\};\n$/);
+    expect(await outputOf({ 'a.proto': proto3('') })).toContain(
+      'export const file_a_proto: $.FileDescriptor',
+    );
   });
 
   test('have no side effects and nothing to strip but types', async () => {

@@ -5,6 +5,9 @@
 // biome-ignore-all assist: generated
 import * as $ from '../../primitives.ts';
 
+/** Descriptor of google/protobuf/any.proto, for reflection. */
+export const file_google_protobuf_any_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Chlnb29nbGUvcHJvdG9idWYvYW55LnByb3RvEg9nb29nbGUucHJvdG9idWYiNgoDQW55EhkKCHR5cGVfdXJsGAEgASgJUgd0eXBlVXJsEhQKBXZhbHVlGAIgASgMUgV2YWx1ZWIGcHJvdG8z');
+
 /** A message of any type, together with the name of that type. */
 export interface Any {
   /** Ends with a slash and the full name of the message, for example `type.googleapis.com/kv.v1.Entry`. */

@@ -5,6 +5,9 @@
 // biome-ignore-all assist: generated
 import * as $ from '../../primitives.ts';
 
+/** Descriptor of google/protobuf/duration.proto, for reflection. */
+export const file_google_protobuf_duration_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Ch5nb29nbGUvcHJvdG9idWYvZHVyYXRpb24ucHJvdG8SD2dvb2dsZS5wcm90b2J1ZiI6CghEdXJhdGlvbhIYCgdzZWNvbmRzGAEgASgDUgdzZWNvbmRzEhQKBW5hbm9zGAIgASgFUgVuYW5vc2IGcHJvdG8z');
+
 /** A span of time. Both parts have the same sign. */
 export interface Duration {
   /** Whole seconds, within ±315,576,000,000 (10,000 years). */

@@ -5,6 +5,9 @@
 // biome-ignore-all assist: generated
 import * as $ from '../../primitives.ts';
 
+/** Descriptor of google/protobuf/empty.proto, for reflection. */
+export const file_google_protobuf_empty_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Chtnb29nbGUvcHJvdG9idWYvZW1wdHkucHJvdG8SD2dvb2dsZS5wcm90b2J1ZiIHCgVFbXB0eWIGcHJvdG8z');
+
 /** Nothing: for methods without a request or a response of their own. */
 export interface Empty {
 }

@@ -5,6 +5,9 @@
 // biome-ignore-all assist: generated
 import * as $ from '../../primitives.ts';
 
+/** Descriptor of google/protobuf/field_mask.proto, for reflection. */
+export const file_google_protobuf_field_mask_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'CiBnb29nbGUvcHJvdG9idWYvZmllbGRfbWFzay5wcm90bxIPZ29vZ2xlLnByb3RvYnVmIiEKCUZpZWxkTWFzaxIUCgVwYXRocxgBIAMoCVIFcGF0aHNiBnByb3RvMw==');
+
 /** Names the fields of a message that an operation is about. */
 export interface FieldMask {
   /** Field names, parts separated by dots: `user.display_name`. */

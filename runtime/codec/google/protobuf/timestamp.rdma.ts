@@ -5,6 +5,9 @@
 // biome-ignore-all assist: generated
 import * as $ from '../../primitives.ts';
 
+/** Descriptor of google/protobuf/timestamp.proto, for reflection. */
+export const file_google_protobuf_timestamp_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Ch9nb29nbGUvcHJvdG9idWYvdGltZXN0YW1wLnByb3RvEg9nb29nbGUucHJvdG9idWYiOwoJVGltZXN0YW1wEhgKB3NlY29uZHMYASABKANSB3NlY29uZHMSFAoFbmFub3MYAiABKAVSBW5hbm9zYgZwcm90bzM=');
+
 /** A point in time, counted from 1970-01-01T00:00:00Z without leap seconds. */
 export interface Timestamp {
   /** Whole seconds since then, negative before. */

@@ -1,0 +1,11 @@
+/** The const with the descriptor of the file. Text, so that loading the module costs nothing; wrapped in nothing, since one line is one line. */
+import type { File } from '../model/model.ts';
+import { quote } from './scalar.ts';
+import type { Scope } from './scope.ts';
+
+export function emitDescriptor(file: File, scope: Scope): string {
+  const dependencies = file.dependencies.map((path) => scope.descriptor(path)).join(', ');
+  const base64 = Buffer.from(file.bytes).toString('base64');
+  return `/** Descriptor of ${file.path}, for reflection. */
+export const ${file.descriptor}: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [${dependencies}], ${quote(base64)});`;
+}

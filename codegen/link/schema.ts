@@ -1,0 +1,252 @@
+/**
+ * All files of a run with every name in them: what the linker resolves against, and what the model and the options read. Made from parsed
+ * files (names still to be resolved) or from a plugin request (all resolved).
+ */
+
+import type {
+  DescriptorProto,
+  EnumDescriptorProto,
+  FieldDescriptorProto,
+  FileDescriptorProto,
+  ServiceDescriptorProto,
+} from '../descriptor/descriptor.rdma.ts';
+import { type Place, type Reporter, suggestion } from '../diagnostic.ts';
+import type { Location, Locations } from '../source/parsed.ts';
+
+export interface SchemaFile {
+  readonly path: string;
+  readonly descriptor: FileDescriptorProto;
+  readonly locations: Locations;
+  readonly reporter: Reporter;
+}
+
+/** A name: `descriptor` and the path in the file at which it is declared. */
+export type Declared = { readonly file: SchemaFile; readonly path: string; readonly fullName: string } & (
+  | { readonly kind: 'message'; readonly descriptor: DescriptorProto }
+  | { readonly kind: 'enum'; readonly descriptor: EnumDescriptorProto }
+  | { readonly kind: 'service'; readonly descriptor: ServiceDescriptorProto }
+  | { readonly kind: 'extension'; readonly descriptor: FieldDescriptorProto }
+  | { readonly kind: 'field' | 'oneof' | 'value' | 'method' | 'package' }
+);
+
+export type DeclaredKind<K extends Declared['kind']> = Extract<Declared, { readonly kind: K }>;
+
+const nowhere: Place = { text: '', line: 0, column: 0 };
+
+export function join(scope: string, name: string | undefined): string {
+  return scope === '' ? (name ?? '') : `${scope}.${name}`;
+}
+
+/** Place of an element, or of the part of it with that field number. */
+export function placeOf(file: SchemaFile, path: string, part?: number): Place {
+  const { locations } = file;
+  const location: Location | undefined =
+    (part === undefined ? undefined : locations.get(`${path},${part}`)) ??
+    locations.get(`${path},1`) ??
+    locations.get(path);
+  return location?.token ?? nowhere;
+}
+
+export class Schema {
+  /** By import path; imported files before those that import them. */
+  readonly files = new Map<string, SchemaFile>();
+  private readonly names = new Map<string, Declared>();
+  private readonly visible = new Map<SchemaFile, Set<SchemaFile>>();
+  /** Extensions by the full name of what they extend, known once that is resolved. */
+  readonly extensions = new Map<string, DeclaredKind<'extension'>[]>();
+
+  /** Adds a file and all names in it; a name that is taken is reported. */
+  add(file: SchemaFile): void {
+    this.files.set(file.path, file);
+    const { descriptor } = file;
+    const { package: name = '' } = descriptor;
+    const parts = name.split('.');
+    if (name !== '') for (let i = 1; i <= parts.length; i++) this.package(file, parts.slice(0, i).join('.'));
+    const inside = { file, scope: name };
+    descriptor.messageType.forEach((each, i) => {
+      this.message(inside, each, `4,${i}`);
+    });
+    descriptor.enumType.forEach((each, i) => {
+      this.enum(inside, each, `5,${i}`);
+    });
+    descriptor.extension.forEach((each, i) => {
+      this.declare({
+        kind: 'extension',
+        descriptor: each,
+        file,
+        path: `7,${i}`,
+        fullName: join(name, each.name),
+      });
+    });
+    descriptor.service.forEach((each, i) => {
+      const fullName = join(name, each.name);
+      this.declare({ kind: 'service', descriptor: each, file, path: `6,${i}`, fullName });
+      each.method.forEach((method, j) => {
+        this.declare({ kind: 'method', file, path: `6,${i},2,${j}`, fullName: join(fullName, method.name) });
+      });
+    });
+  }
+
+  private package(file: SchemaFile, fullName: string): void {
+    const other = this.names.get(fullName);
+    if (other === undefined) this.names.set(fullName, { kind: 'package', file, path: '', fullName });
+    else if (other.kind !== 'package')
+      file.reporter.report(
+        placeOf(file, '2'),
+        `package ${fullName} has the name of a ${other.kind} in ${other.file.path}`,
+      );
+  }
+
+  private message(
+    { file, scope }: { file: SchemaFile; scope: string },
+    descriptor: DescriptorProto,
+    path: string,
+  ): void {
+    const fullName = join(scope, descriptor.name);
+    this.declare({ kind: 'message', descriptor, file, path, fullName });
+    const inside = { file, scope: fullName };
+    descriptor.field.forEach((each, i) => {
+      this.declare({ kind: 'field', file, path: `${path},2,${i}`, fullName: join(fullName, each.name) });
+    });
+    descriptor.nestedType.forEach((each, i) => {
+      this.message(inside, each, `${path},3,${i}`);
+    });
+    descriptor.enumType.forEach((each, i) => {
+      this.enum(inside, each, `${path},4,${i}`);
+    });
+    descriptor.extension.forEach((each, i) => {
+      this.declare({
+        kind: 'extension',
+        descriptor: each,
+        file,
+        path: `${path},6,${i}`,
+        fullName: join(fullName, each.name),
+      });
+    });
+    descriptor.oneofDecl.forEach((each, i) => {
+      this.declare({ kind: 'oneof', file, path: `${path},8,${i}`, fullName: join(fullName, each.name) });
+    });
+  }
+
+  private enum(
+    { file, scope }: { file: SchemaFile; scope: string },
+    descriptor: EnumDescriptorProto,
+    path: string,
+  ): void {
+    this.declare({ kind: 'enum', descriptor, file, path, fullName: join(scope, descriptor.name) });
+    // Values are neighbours of their enum, as in C++.
+    descriptor.value.forEach((each, i) => {
+      this.declare({ kind: 'value', file, path: `${path},2,${i}`, fullName: join(scope, each.name) });
+    });
+  }
+
+  private declare(declared: Declared): void {
+    const { file, fullName, path } = declared;
+    const other = this.names.get(fullName);
+    if (other === undefined) this.names.set(fullName, declared);
+    else {
+      const where =
+        other.kind === 'package'
+          ? 'is a package too'
+          : other.file === file
+            ? `is declared twice in this file`
+            : `is declared in ${other.file.path} too`;
+      file.reporter.report(
+        placeOf(file, path),
+        `${fullName} ${where}${other.kind === 'value' || declared.kind === 'value' ? '; values of enums share the scope of their enum' : ''}`,
+      );
+    }
+  }
+
+  /** By full name, with or without a leading dot. */
+  get(fullName: string): Declared | undefined {
+    return this.names.get(fullName.startsWith('.') ? fullName.slice(1) : fullName);
+  }
+
+  messageOf(fullName: string): DeclaredKind<'message'> | undefined {
+    const found = this.get(fullName);
+    return found?.kind === 'message' ? found : undefined;
+  }
+
+  /** What `name` means inside `scope` (a full name, or a package) of `file`: one of `kinds`, or undefined after a report at `place`. */
+  resolve<K extends Declared['kind']>(
+    file: SchemaFile,
+    name: string,
+    scope: string,
+    kinds: readonly K[],
+    place: Place,
+    what: string,
+  ): DeclaredKind<K> | undefined {
+    let hidden: Declared | undefined;
+    let other: Declared | undefined;
+    for (const candidate of candidates(name, scope)) {
+      const found = this.names.get(candidate);
+      if (found === undefined) continue;
+      if (!(kinds as readonly string[]).includes(found.kind)) other ??= found;
+      else if (this.visibleFrom(file).has(found.file)) return found as DeclaredKind<K>;
+      else hidden ??= found;
+    }
+    if (hidden !== undefined)
+      file.reporter.report(
+        place,
+        `${what} ${name} is declared in ${hidden.file.path}, which this file does not import`,
+      );
+    else if (other !== undefined) {
+      const article = /^[aeo]/.test(other.kind) ? 'an' : 'a';
+      file.reporter.report(
+        place,
+        `${name} is ${article} ${other.kind}, not ${kinds.map((kind) => `${/^[aeo]/.test(kind) ? 'an' : 'a'} ${kind}`).join(' or ')}`,
+      );
+    } else file.reporter.report(place, `unknown ${what} ${name}${this.suggest(file, name, kinds)}`);
+    return undefined;
+  }
+
+  private suggest(file: SchemaFile, name: string, kinds: readonly string[]): string {
+    const last = name.slice(name.lastIndexOf('.') + 1);
+    const names = new Map<string, string>();
+    const visible = this.visibleFrom(file);
+    const prefix = `${file.descriptor.package ?? ''}.`;
+    for (const { kind, fullName, file: owner } of this.names.values()) {
+      if (!kinds.includes(kind) || !visible.has(owner)) continue;
+      names.set(
+        fullName.slice(fullName.lastIndexOf('.') + 1),
+        fullName.startsWith(prefix) ? fullName.slice(prefix.length) : fullName,
+      );
+    }
+    const found = /did you mean (.*)\?/.exec(suggestion(last, names.keys()))?.[1];
+    return found === undefined ? '' : `; did you mean ${names.get(found)}?`;
+  }
+
+  private visibleFrom(file: SchemaFile): Set<SchemaFile> {
+    let files = this.visible.get(file);
+    if (files === undefined) {
+      const found = new Set([file]);
+      files = found;
+      const follow = (from: SchemaFile, all: boolean): void => {
+        const { dependency, publicDependency, optionDependency } = from.descriptor;
+        const paths = all
+          ? [...dependency, ...optionDependency]
+          : publicDependency.map((i) => dependency[i] ?? '');
+        for (const path of paths) {
+          const next = this.files.get(path);
+          if (next === undefined || found.has(next)) continue;
+          found.add(next);
+          follow(next, false);
+        }
+      };
+      follow(file, true);
+      this.visible.set(file, files);
+    }
+    return files;
+  }
+}
+
+function* candidates(name: string, scope: string): Generator<string> {
+  if (name.startsWith('.')) {
+    yield name.slice(1);
+    return;
+  }
+  for (let outer = scope; outer !== ''; outer = outer.slice(0, Math.max(0, outer.lastIndexOf('.'))))
+    yield `${outer}.${name}`;
+  yield name;
+}

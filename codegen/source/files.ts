@@ -1,0 +1,59 @@
+/** Where .proto files are: those that the user names, those that they import, and those that come with this package. Called by the loader. */
+import { existsSync, statSync } from 'node:fs';
+import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** The .proto files that come with this package: the well-known types, descriptors and our own options. */
+export function bundledDirectory(): string {
+  for (let dir = dirname(fileURLToPath(import.meta.url)); ; dir = dirname(dir)) {
+    if (existsSync(join(dir, 'package.json'))) return join(dir, 'proto');
+    if (dir === dirname(dir)) throw new Error('rdma-rpc: the folder `proto` of the package is missing');
+  }
+}
+
+/** Files whose output is part of the package: generated code imports them from it. */
+const inRuntime = new Set(
+  ['any', 'duration', 'empty', 'field_mask', 'struct', 'timestamp', 'wrappers'].map(
+    (name) => `google/protobuf/${name}.proto`,
+  ),
+);
+
+export function isInRuntime(path: string): boolean {
+  return inRuntime.has(path);
+}
+
+/** Always ours, even if a copy lies about: the generator relies on what is in it. */
+export const descriptorPath = 'google/protobuf/descriptor.proto';
+
+/** The deepest directory that has all files in it: the include directory when none is given. */
+export function deepestDirectory(files: readonly string[]): string {
+  let deepest = dirname(files[0] ?? resolve('x'));
+  for (const file of files) while (!inside(deepest, file)) deepest = dirname(deepest);
+  return deepest;
+}
+
+export function inside(directory: string, file: string): boolean {
+  const path = relative(directory, file);
+  return path !== '' && path !== '..' && !path.startsWith(`..${sep}`) && !isAbsolute(path);
+}
+
+/** As people want to read it. */
+export function display(file: string): string {
+  const path = relative(process.cwd(), file);
+  return path.startsWith('..') ? file : path;
+}
+
+export function isFile(path: string): boolean {
+  return existsSync(path) && statSync(path).isFile();
+}
+
+/** The file that an import means, or undefined. */
+export function findImport(
+  path: string,
+  directories: readonly string[],
+  runtimeApart: boolean,
+): string | undefined {
+  const ours = join(bundledDirectory(), path);
+  if ((runtimeApart && isInRuntime(path)) || path === descriptorPath) return ours;
+  return [...directories.map((directory) => join(directory, path)), ours].find(isFile);
+}

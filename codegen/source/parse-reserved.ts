@@ -1,0 +1,44 @@
+/** `reserved 2, 9 to 11;` and `reserved "foo";` of messages and enums. Called by the parser. */
+import type { ParseState } from './parse.ts';
+
+interface Reserving {
+  readonly reservedRange: { start?: number | undefined; end?: number | undefined }[];
+  readonly reservedName: string[];
+}
+
+/** `open` is 1 where a range's end is the first number outside (messages), 0 where it is the last inside (enums). */
+export function parseReserved(
+  state: ParseState,
+  into: Reserving,
+  path: string,
+  { max, open }: { max: number; open: 0 | 1 },
+): void {
+  const { stream } = state;
+  stream.next();
+  const { kind } = stream.peek();
+  if (kind === 'string' || kind === 'name') {
+    const names = kind === 'name';
+    if (names !== state.isEdition)
+      stream.fail(
+        stream.peek(),
+        names
+          ? 'reserved names are written in quotes before edition 2023'
+          : 'reserved names are written without quotes since edition 2023',
+      );
+    do
+      into.reservedName.push(
+        names ? stream.name('a name').text : stream.string('a name in quotes').bytes.toString(),
+      );
+    while (stream.accept(','));
+  } else {
+    do {
+      const { token, value: start } = stream.integer('a number or a name');
+      let end = start;
+      if (stream.accept('to')) end = stream.accept('max') ? max : stream.integer('a number or max').value;
+      if (end < start) stream.fail(token, `the range ${start} to ${end} ends before it starts`);
+      state.place(`${path},${into.reservedRange.length}`, token);
+      into.reservedRange.push({ start, end: end + open });
+    } while (stream.accept(','));
+  }
+  stream.expect(';');
+}

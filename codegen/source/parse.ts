@@ -1,0 +1,210 @@
+/**
+ * The parser: one .proto to a file descriptor as protoc would make it, except that names are as written (codegen/link resolves them) and options
+ * are statements. Reports every error that it finds and goes on behind it. Called by the loader.
+ */
+
+import { type FieldDescriptorProto, FileDescriptorProto } from '../descriptor/descriptor.rdma.ts';
+import { editions } from '../descriptor/types.ts';
+import type { Reporter } from '../diagnostic.ts';
+import { type Token, tokenize } from './lexer.ts';
+import { MessageParser } from './parse-message.ts';
+import { parseOptionStatement } from './parse-option.ts';
+import { parseService } from './parse-service.ts';
+import type { Location, OptionStatement, OptionValue, ParsedFile, PendingOptions } from './parsed.ts';
+import { SyntaxFault, TokenStream } from './token-stream.ts';
+
+/** What all parts of the parser work on. */
+export class ParseState {
+  readonly stream: TokenStream;
+  readonly locations = new Map<string, Location>();
+  readonly pending: PendingOptions[] = [];
+  readonly defaults = new Map<FieldDescriptorProto, OptionValue>();
+  /** `proto2`, `proto3` or the edition's name. */
+  syntax = 'proto2';
+
+  constructor(stream: TokenStream) {
+    this.stream = stream;
+  }
+
+  get isEdition(): boolean {
+    return this.syntax !== 'proto2' && this.syntax !== 'proto3';
+  }
+
+  /** A statement begins at the token that comes next; `trailing` is set by `end`. */
+  begin(): Token {
+    return this.stream.peek();
+  }
+
+  /** Notes where an element is: named by `name`, begun at `start`, and the token just taken ends its head. */
+  element(path: string, start: Token, name: Token): void {
+    const { leading } = start;
+    const { trailing } = this.stream.last;
+    this.locations.set(path, { token: start, leading, trailing });
+    this.locations.set(`${path},1`, { token: name });
+  }
+
+  place(path: string, token: Token): void {
+    this.locations.set(path, { token });
+  }
+
+  options(
+    type: string,
+    holder: PendingOptions['holder'],
+    scope: string,
+    statements: OptionStatement[],
+  ): void {
+    if (statements.length > 0) this.pending.push({ type, holder, scope, statements });
+  }
+
+  /** Statements up to the closing brace; each with its own recovery. */
+  block(statement: () => void): void {
+    while (!this.stream.accept('}')) {
+      if (this.stream.peek().kind === 'end') this.stream.expected('}');
+      this.statement(statement);
+    }
+  }
+
+  statement(parse: () => void): void {
+    if (this.stream.accept(';')) return;
+    try {
+      parse();
+    } catch (error) {
+      if (!(error instanceof SyntaxFault)) throw error;
+      this.stream.recover();
+    }
+  }
+}
+
+class FileParser {
+  private readonly state: ParseState;
+  private readonly file: FileDescriptorProto;
+  private readonly imports: ParsedFile['imports'][number][] = [];
+  private readonly options: OptionStatement[] = [];
+  private readonly messages: MessageParser;
+
+  constructor(path: string, state: ParseState) {
+    this.state = state;
+    this.file = FileDescriptorProto.create({ name: path });
+    this.messages = new MessageParser(state);
+  }
+
+  run(): ParsedFile {
+    const { state, file, imports } = this;
+    const { stream } = state;
+    this.syntaxStatement();
+    while (stream.peek().kind !== 'end') {
+      state.statement(() => this.statement());
+      // A brace too many: recovery stops in front of it.
+      if (stream.is('}')) {
+        stream.reporter.report(stream.next(), 'this } closes nothing');
+      }
+    }
+    if (state.syntax === 'proto3') file.syntax = 'proto3';
+    else if (state.isEdition) {
+      file.syntax = 'editions';
+      file.edition = editions[state.syntax];
+    }
+    state.options('FileOptions', file, file.package ?? '', this.options);
+    return {
+      descriptor: file,
+      locations: state.locations,
+      pending: state.pending,
+      defaults: state.defaults,
+      imports,
+      broken: stream.reporter.failed,
+    };
+  }
+
+  private syntaxStatement(): void {
+    const { stream } = this.state;
+    this.state.statement(() => {
+      const keyword = stream.peek().text;
+      if (keyword !== 'syntax' && keyword !== 'edition') return;
+      stream.next();
+      stream.expect('=');
+      const { token, bytes } = stream.string(keyword === 'syntax' ? '"proto2" or "proto3"' : 'an edition');
+      const value = bytes.toString();
+      const known = keyword === 'syntax' ? ['proto2', 'proto3'] : ['2023', '2024'];
+      if (!known.includes(value))
+        stream.reporter.report(
+          token,
+          `${keyword} "${value}" is not supported, only ${known.map((each) => `"${each}"`).join(' and ')}`,
+        );
+      else this.state.syntax = value;
+      stream.expect(';');
+    });
+  }
+
+  private statement(): void {
+    const { state, file } = this;
+    const { stream } = state;
+    const { package: scope = '' } = file;
+    switch (stream.peek().text) {
+      case 'package':
+        this.packageStatement();
+        return;
+      case 'import':
+        this.importStatement();
+        return;
+      case 'option':
+        this.options.push(parseOptionStatement(stream));
+        return;
+      case 'service':
+        parseService(state, file.service, '6', scope);
+        return;
+      case 'syntax':
+      case 'edition':
+        stream.fail(stream.peek(), `${stream.peek().text} must be the first statement of the file`);
+        return;
+      default:
+        if (
+          this.messages.declaration({
+            scope,
+            messages: file.messageType,
+            messagePath: '4',
+            enums: file.enumType,
+            enumPath: '5',
+            extensions: file.extension,
+            extensionPath: '7',
+          })
+        )
+          return;
+        stream.expected('message, enum, service, extend, import, option or package');
+    }
+  }
+
+  private packageStatement(): void {
+    const { stream } = this.state;
+    const keyword = stream.next();
+    const name = stream.dotted("the package's name", false);
+    stream.expect(';');
+    if (this.file.package !== undefined) stream.fail(keyword, 'a file has only one package');
+    this.file.package = name.text;
+  }
+
+  private importStatement(): void {
+    const { stream } = this.state;
+    stream.next();
+    let kind: ParsedFile['imports'][number]['kind'] = 'plain';
+    for (const each of ['public', 'weak', 'option'] as const) if (stream.is(each)) kind = each;
+    if (kind !== 'plain') {
+      const token = stream.next();
+      if (kind === 'option' && this.state.syntax !== '2024')
+        stream.fail(token, 'import option needs edition 2024');
+    }
+    const { token, bytes } = stream.string('a path in quotes');
+    stream.expect(';');
+    const path = bytes.toString();
+    if (this.imports.some((other) => other.path === path)) stream.fail(token, `${path} is imported twice`);
+    this.imports.push({ path, token, kind });
+    const { file } = this;
+    if (kind === 'public') file.publicDependency.push(file.dependency.length);
+    if (kind === 'weak') file.weakDependency.push(file.dependency.length);
+    (kind === 'option' ? file.optionDependency : file.dependency).push(path);
+  }
+}
+
+/** `path` is what other files import it as. */
+export function parseFile(path: string, text: string, reporter: Reporter): ParsedFile {
+  return new FileParser(path, new ParseState(new TokenStream(tokenize(text), reporter))).run();
+}

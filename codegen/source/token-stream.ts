@@ -1,0 +1,111 @@
+/** Reading tokens one by one: what the parser's parts share. A mismatch throws SyntaxFault, which ends the statement that it is in. */
+import type { Reporter } from '../diagnostic.ts';
+import type { Token } from './lexer.ts';
+import { stringBytes } from './literal.ts';
+
+/** Reported already: unwinds to the next statement. */
+export class SyntaxFault extends Error {}
+
+export class TokenStream {
+  private at = 0;
+  /** The token last taken. */
+  last: Token;
+  private readonly tokens: readonly Token[];
+  readonly reporter: Reporter;
+
+  constructor(tokens: readonly Token[], reporter: Reporter) {
+    this.tokens = tokens;
+    this.reporter = reporter;
+    this.last = this.peek();
+  }
+
+  peek(ahead = 0): Token {
+    return this.tokens[Math.min(this.at + ahead, this.tokens.length - 1)] as Token;
+  }
+
+  next(): Token {
+    this.last = this.peek();
+    if (this.last.kind !== 'end') this.at++;
+    return this.last;
+  }
+
+  fail(token: Token, message: string): never {
+    this.reporter.report(token, token.kind === 'bad' ? (token.reason ?? message) : message);
+    throw new SyntaxFault();
+  }
+
+  expected(what: string): never {
+    const token = this.peek();
+    return this.fail(
+      token,
+      `expected ${what}, ${token.kind === 'end' ? 'but the file ends' : `found ${token.text}`}`,
+    );
+  }
+
+  is(text: string, ahead = 0): boolean {
+    const token = this.peek(ahead);
+    return token.text === text && token.kind !== 'string';
+  }
+
+  accept(text: string): boolean {
+    if (!this.is(text)) return false;
+    this.next();
+    return true;
+  }
+
+  expect(text: string): Token {
+    return this.is(text) ? this.next() : this.expected(text);
+  }
+
+  name(what: string): Token {
+    return this.peek().kind === 'name' ? this.next() : this.expected(what);
+  }
+
+  /** `a.b.C` or, where `absolute` allows it, `.a.b.C`, as one token. */
+  dotted(what: string, absolute = true): Token {
+    const first = this.peek();
+    let text = absolute && this.accept('.') ? '.' : '';
+    text += this.name(what).text;
+    while (this.is('.') && this.peek(1).kind === 'name') {
+      this.next();
+      text += `.${this.next().text}`;
+    }
+    return { ...first, kind: 'name', text };
+  }
+
+  integer(what: string): { token: Token; value: number } {
+    const first = this.peek();
+    const negative = this.accept('-');
+    if (this.peek().kind !== 'int') this.expected(what);
+    const { text } = this.next();
+    const value = Number(/^0\d/.test(text) ? `0o${text.slice(1)}` : text);
+    return { token: { ...first, text: (negative ? '-' : '') + text }, value: negative ? 0 - value : value };
+  }
+
+  /** One or more string literals next to each other, as the bytes that they stand for. */
+  string(what: string): { token: Token; bytes: Buffer } {
+    if (this.peek().kind !== 'string') this.expected(what);
+    const token = this.peek();
+    const parts: Buffer[] = [];
+    while (this.peek().kind === 'string') {
+      const literal = this.next();
+      const decoded = stringBytes(literal.text.slice(1, -1));
+      if (typeof decoded === 'string') this.fail(literal, decoded);
+      parts.push(decoded);
+    }
+    return { token, bytes: Buffer.concat(parts) };
+  }
+
+  /** After a fault: to behind the statement, or in front of the brace that ends its block. */
+  recover(): void {
+    for (let depth = 0; ; this.next()) {
+      if (this.peek().kind === 'end') return;
+      if (this.is('{')) depth++;
+      else if (this.is('}') && --depth < 0) return;
+      else if (depth === 0 && (this.is('}') || this.is(';'))) {
+        this.next();
+        return;
+      }
+    }
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * The descriptor that each generated file carries: what its .proto declares, in protobuf's own form, for reflection and for tools that read schemas. Kept
+ * as text until somebody asks, and dropped by bundlers when nobody does.
+ */
+
+export interface FileDescriptor {
+  /** As imports name it: `kv/v1/kv.proto`. */
+  readonly name: string;
+  /** In the order of the import statements. */
+  readonly dependencies: readonly FileDescriptor[];
+  /** The encoding of a google.protobuf.FileDescriptorProto, without comments. Not to be written to. */
+  readonly bytes: Uint8Array;
+}
+
+class LazyFileDescriptor implements FileDescriptor {
+  private readonly imported: () => readonly FileDescriptor[];
+  private readonly base64: string;
+  private decoded: Uint8Array | undefined;
+
+  constructor(imported: () => readonly FileDescriptor[], base64: string) {
+    this.imported = imported;
+    this.base64 = base64;
+  }
+
+  get name(): string {
+    const { bytes } = this;
+    // Field 1 comes first: 0x0a, the length as a varint, the text.
+    let at = 1;
+    let length = 0;
+    for (let shift = 0; ; shift += 7) {
+      const byte = bytes[at++] ?? 0;
+      length |= (byte & 127) << shift;
+      if (byte < 128) break;
+    }
+    return new TextDecoder().decode(bytes.subarray(at, at + length));
+  }
+
+  get dependencies(): readonly FileDescriptor[] {
+    return this.imported();
+  }
+
+  get bytes(): Uint8Array {
+    this.decoded ??= Uint8Array.from(atob(this.base64), (char) => char.charCodeAt(0));
+    return this.decoded;
+  }
+}
+
+/** Called once per generated file. `dependencies` is a function, so that it costs nothing when the module is loaded. */
+export function fileDescriptor(
+  dependencies: () => readonly FileDescriptor[],
+  base64: string,
+): FileDescriptor {
+  return new LazyFileDescriptor(dependencies, base64);
+}

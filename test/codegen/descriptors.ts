@@ -1,0 +1,72 @@
+/** Descriptors for comparison: what protoc makes of .proto files, and a form in which two descriptors of the same file are equal. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { FileDescriptorProto } from '../../codegen/descriptor/descriptor.rdma.ts';
+import type { Schema } from '../../codegen/link/schema.ts';
+import { decodeOptions } from '../../codegen/options/tree.ts';
+
+const found = spawnSync('protoc', ['--version'], { encoding: 'utf8' });
+
+/** Why comparisons with protoc do not run; empty when they do. */
+export const noProtoc = found.status === 0 ? '' : 'protoc is missing (Debian package protobuf-compiler)';
+
+/** Descriptors of the files and all that they import, by import path. Throws with what protoc says. */
+export function protocDescriptors(
+  include: readonly string[],
+  paths: readonly string[],
+): Map<string, FileDescriptorProto> {
+  const directory = mkdtempSync(join(tmpdir(), 'rdma-rpc-protoc-'));
+  try {
+    const out = join(directory, 'set');
+    const flags = [...include.map((each) => `-I${each}`), '--include_imports', `--descriptor_set_out=${out}`];
+    execFileSync('protoc', [...flags, ...paths], { stdio: ['ignore', 'ignore', 'pipe'], maxBuffer: 2 ** 26 });
+    return new Map(fileSet(readFileSync(out)).map((file) => [file.name ?? '', file]));
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+/** A FileDescriptorSet: field 1, again and again. */
+function fileSet(bytes: Uint8Array): FileDescriptorProto[] {
+  const files: FileDescriptorProto[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    let length = 0;
+    let shift = 0;
+    for (at++; ; shift += 7) {
+      const byte = bytes[at++] as number;
+      length |= (byte & 127) << shift;
+      if (byte < 128) break;
+    }
+    files.push(FileDescriptorProto.decode(bytes.subarray(at, at + length)));
+    at += length;
+  }
+  return files;
+}
+
+/** Options are messages whose fields may come in any order. */
+const optionTypes: Readonly<Record<string, string>> = {
+  messageType: 'MessageOptions',
+  nestedType: 'MessageOptions',
+  field: 'FieldOptions',
+  extension: 'FieldOptions',
+  enumType: 'EnumOptions',
+  value: 'EnumValueOptions',
+  oneofDecl: 'OneofOptions',
+  service: 'ServiceOptions',
+  method: 'MethodOptions',
+  extensionRange: 'ExtensionRangeOptions',
+};
+
+/** A plain copy: nothing that is absent, options by number. */
+export function comparable(schema: Schema, value: unknown, type = 'FileOptions'): unknown {
+  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value;
+  const entries = Object.entries(value).flatMap(([key, each]: [string, unknown]): [string, unknown][] => {
+    if (each === undefined || key === 'sourceCodeInfo') return [];
+    if (key === 'options') return [[key, decodeOptions(schema, type, each as Uint8Array)?.encode()]];
+    if (!Array.isArray(each)) return [[key, each]];
+    return [[key, each.map((item) => comparable(schema, item, optionTypes[key] ?? ''))]];
+  });
+  return Object.fromEntries(entries);
+}
