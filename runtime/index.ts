@@ -16,3 +16,10 @@ export type { HandlerContext } from './call/server-call.ts';
 export { Status, type StatusCode, type StatusName } from './call/status.ts';
 export type { MessageType, MethodDefinition, ServiceDefinition } from './codec/types.ts';
 export type { NativeStats } from './native.ts';
+export { listenInWorker } from './workers/listen-in-worker.ts';
+export {
+  serveWorkers,
+  type WorkerGroup,
+  type WorkerSummary,
+  type WorkersOptions,
+} from './workers/worker-group.ts';

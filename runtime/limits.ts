@@ -32,6 +32,12 @@ export const sessions = { default: 1024, min: 1, max: 65_536 } as const;
 export const sessionsPerPeer = { default: 64, min: 1, max: 65_536 } as const;
 /** Asynchronous handlers that run at once in a server: 64 sessions with full windows. What comes on top is turned away before any work is done for it. */
 export const handlers = { default: 16_384, min: 1, max: 1_000_000 } as const;
+/** Threads of serveWorkers(); without: one for each CPU. */
+export const workers = { default: undefined, min: 1, max: 256 } as const;
+/** From starting a worker to its listening. Loading an application can take seconds; one that never listens must not hang the start. */
+export const workerStartTimeoutMs = 30_000;
+/** Pause before a worker that ended is started again: it doubles from one early end to the next. */
+export const workerRestartMs = { first: 100, max: 10_000 } as const;
 /** Grace of `shutdown()`. */
 export const graceMs = { default: 5_000, min: 0, max: 86_400_000 } as const;
 /** From telling a client to make no more calls to turning away those that it makes all the same. Longer than any round trip. */

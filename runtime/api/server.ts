@@ -70,7 +70,7 @@ export class Server implements ServerSessionListener {
    */
   async listen(address: string): Promise<string> {
     if (this.#shutdown !== undefined) throw new Error('listen: this server has been shut down');
-    this.#openFabrics();
+    this.open();
     const listener = new Listener((socket) => {
       const remote = socket.remoteAddress;
       this.accept(socket, remote === undefined ? address : `${remote}:${socket.remotePort}`);
@@ -130,6 +130,25 @@ export class Server implements ServerSessionListener {
         this.#turnAway(link, code, message);
       })
       .finally(() => this.#handshakes.end(link));
+  }
+
+  /** @internal So that a missing addon or fabric is an error of listen(), not of the first client. */
+  open(): void {
+    if (this.#contexts.length > 0) return;
+    const side = this.#side(undefined, undefined);
+    const errors: unknown[] = [];
+    for (const fabric of side.fabrics) {
+      // Nobody may ever need the device, and an open one holds locked memory.
+      if (this.#plan.auto && fabric === 'verbs') continue;
+      try {
+        this.#contexts.push(acquireContext(choiceOf(side, fabric)));
+      } catch (error) {
+        errors.push(error);
+      }
+    }
+    if (errors.length > 0 && this.#contexts.length === 0) throw errors[0];
+    // Each session will open one of its own.
+    if (side.isolated) for (const context of this.#contexts.splice(0)) releaseContext(context);
   }
 
   /** @internal */
@@ -195,25 +214,6 @@ export class Server implements ServerSessionListener {
 
   #turnAway(link: Link, code: number, message: string): void {
     link.close(message, { type: 'refusal', code, message });
-  }
-
-  /** So that a missing addon or fabric is an error of listen(), not of the first client. */
-  #openFabrics(): void {
-    if (this.#contexts.length > 0) return;
-    const side = this.#side(undefined, undefined);
-    const errors: unknown[] = [];
-    for (const fabric of side.fabrics) {
-      // Nobody may ever need the device, and an open one holds locked memory.
-      if (this.#plan.auto && fabric === 'verbs') continue;
-      try {
-        this.#contexts.push(acquireContext(choiceOf(side, fabric)));
-      } catch (error) {
-        errors.push(error);
-      }
-    }
-    if (errors.length > 0 && this.#contexts.length === 0) throw errors[0];
-    // Each session will open one of its own.
-    if (side.isolated) for (const context of this.#contexts.splice(0)) releaseContext(context);
   }
 
   async #end(graceMs: number): Promise<void> {

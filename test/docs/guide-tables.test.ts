@@ -94,6 +94,7 @@ test('fixed limits', () => {
     ['log lines a second, of a server for each peer address', shown('', limits.logLinesPerSecond)],
     ['peer addresses with log lines of their own, a second', shown('', limits.logPeersMax)],
     ['from telling a client to go to turning its requests away', shown('Ms', limits.goawayNoticeMs)],
+    ['from starting a worker to its listening', shown('Ms', limits.workerStartTimeoutMs)],
     ['a peer that does not take the last bytes of its connection', shown('Ms', limits.closeTimeoutMs)],
   ];
   expect(tableOf(guide, 'limits').map((cells) => cells.slice(0, 2))).toEqual(expected);
@@ -109,6 +110,9 @@ test('numbers in the text', () => {
     `for at most ${nativeLimit('kSettleGraceNs') / 1e6} ms`,
     `Up to ${shown('', nativeLimit('kMemoryWaitersMax'))} wait per thread`,
     `At most ${shown('Bytes', limits.errorTextBytes)} of it travels`,
+    `| option \`workers\` | ${limits.workers.min} to ${limits.workers.max}.`,
+    `after ${shown('', limits.workerStartTimeoutMs)} ms without \`listenInWorker\``,
+    `${limits.workerRestartMs.first} ms, which doubles to ${limits.workerRestartMs.max / 1000} s`,
   ]) {
     expect(guide).toContain(part);
   }

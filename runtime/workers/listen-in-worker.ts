@@ -1,0 +1,31 @@
+/** The worker's half of serveWorkers(): gives a server the connections that the main thread has accepted. */
+import { isMainThread, MessagePort, workerData } from 'node:worker_threads';
+import type { Server } from '../api/server.ts';
+import { portKey, type ToMain, type ToWorker } from './messages.ts';
+import { PortDuplex } from './port-duplex.ts';
+
+function controlPort(): MessagePort {
+  const port: unknown = isMainThread ? undefined : (workerData as Record<string, unknown> | null)?.[portKey];
+  if (port instanceof MessagePort) return port;
+  throw new Error(
+    'listenInWorker: this thread was not started by serveWorkers(); use server.listen(address)',
+  );
+}
+
+/**
+ * Instead of `server.listen(address)` in a worker that serveWorkers() has started: connections come from there, and so does the order to shut
+ * down. Throws in any other thread, and when no fabric can be opened.
+ */
+export function listenInWorker(server: Server): void {
+  const port = controlPort();
+  server.open();
+  port.on('message', (message: ToWorker) => {
+    if (message.type === 'connection') {
+      server.accept(new PortDuplex(message.port, message.from), message.peer);
+    } else {
+      // Without the port nothing of ours keeps this thread alive.
+      void server.shutdown({ graceMs: message.graceMs }).finally(() => port.close());
+    }
+  });
+  port.postMessage({ type: 'ready' } satisfies ToMain);
+}

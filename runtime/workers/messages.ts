@@ -1,0 +1,18 @@
+/** What the main thread and a worker of serveWorkers() tell each other, over a port that the worker finds in its workerData. */
+import type { MessagePort } from 'node:worker_threads';
+import type { SocketAddresses } from './port-duplex.ts';
+
+export type ToWorker =
+  | {
+      readonly type: 'connection';
+      readonly port: MessagePort;
+      readonly from: SocketAddresses;
+      readonly peer: string;
+    }
+  | { readonly type: 'shutdown'; readonly graceMs: number };
+
+/** `ready`: the worker takes connections. When its server has been shut down it closes the port. */
+export type ToMain = { readonly type: 'ready' };
+
+/** Key in workerData. */
+export const portKey = 'rdmaRpcPort';

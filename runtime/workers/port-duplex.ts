@@ -1,0 +1,78 @@
+/**
+ * A byte stream over a MessagePort: what a worker gets instead of the sideband socket, which cannot leave the main thread. Both threads hold
+ * one, the main thread's is piped to the socket. One chunk at a time is on its way in each direction, so a peer that sends faster than the
+ * worker reads fills its own socket and nothing else. Control frames only: no call passes here.
+ */
+import { Duplex } from 'node:stream';
+import type { MessagePort } from 'node:worker_threads';
+
+/** Of the socket, for limits, logs and the choice of device. */
+export interface SocketAddresses {
+  readonly remoteAddress?: string | undefined;
+  readonly remotePort?: number | undefined;
+  readonly localAddress?: string | undefined;
+}
+
+/** Bytes; or: the last ones have been taken; or: no more follow. */
+type Message = Uint8Array | 'taken' | 'end';
+
+export class PortDuplex extends Duplex implements SocketAddresses {
+  readonly remoteAddress: string | undefined;
+  readonly remotePort: number | undefined;
+  readonly localAddress: string | undefined;
+  readonly #port: MessagePort;
+  /** Waits for `taken`. */
+  #written: (() => void) | undefined;
+  #owesTaken = false;
+  #ended = false;
+
+  constructor(port: MessagePort, { remoteAddress, remotePort, localAddress }: SocketAddresses = {}) {
+    super();
+    this.remoteAddress = remoteAddress;
+    this.remotePort = remotePort;
+    this.localAddress = localAddress;
+    this.#port = port;
+    port.on('message', (message: Message) => this.#take(message));
+    // The other thread has destroyed its end, or is no more.
+    port.on('close', () => {
+      if (!this.#ended || this.readableEnded) this.destroy();
+      else this.once('end', () => this.destroy());
+    });
+  }
+
+  override _read(): void {
+    if (!this.#owesTaken) return;
+    this.#owesTaken = false;
+    this.#port.postMessage('taken' satisfies Message);
+  }
+
+  override _write(chunk: Buffer, _: BufferEncoding, callback: () => void): void {
+    this.#written = callback;
+    // A copy: a chunk is often a view of a pool, which would travel as a whole.
+    this.#port.postMessage(new Uint8Array(chunk) satisfies Message);
+  }
+
+  override _final(callback: () => void): void {
+    this.#port.postMessage('end' satisfies Message);
+    callback();
+  }
+
+  override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
+    this.#port.close();
+    callback(error);
+  }
+
+  #take(message: Message): void {
+    if (message === 'taken') {
+      const written = this.#written;
+      this.#written = undefined;
+      written?.();
+    } else if (message === 'end') {
+      this.#ended = true;
+      this.push(null);
+    } else {
+      this.#owesTaken = true;
+      this.push(message);
+    }
+  }
+}

@@ -1,0 +1,141 @@
+/**
+ * One place of a worker group: a thread, the connections that it has been given, and its restarts. Owned by a WorkerGroup on the main
+ * thread.
+ */
+import type { Socket } from 'node:net';
+import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
+import { closeTimeoutMs, workerRestartMs, workerStartTimeoutMs } from '../limits.ts';
+import { portKey, type ToMain, type ToWorker } from './messages.ts';
+import { PortDuplex } from './port-duplex.ts';
+
+export interface WorkerThreadOwner {
+  readonly file: URL;
+  readonly workerData: object | undefined;
+  /** A thread has ended without being told to. */
+  onWorkerError(error: Error): void;
+}
+
+function within(ms: number, promise: Promise<unknown>): Promise<unknown> {
+  return Promise.race([promise, new Promise((resolve) => setTimeout(resolve, ms).unref())]);
+}
+
+export class WorkerThread {
+  /** Starts after the first. */
+  restarts = 0;
+  /** Connections now. */
+  connections = 0;
+  readonly #owner: WorkerThreadOwner;
+  #worker: Worker | undefined;
+  #port: MessagePort | undefined;
+  #up = false;
+  #upSinceMs = 0;
+  #pauseMs = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #ending = false;
+  #exited: Promise<void> = Promise.resolve();
+
+  constructor(owner: WorkerThreadOwner) {
+    this.#owner = owner;
+  }
+
+  /** Takes connections. */
+  get up(): boolean {
+    return this.#up;
+  }
+
+  get threadId(): number {
+    return this.#worker?.threadId ?? -1;
+  }
+
+  /** Resolves when the worker listens. Rejects with what ended it before. */
+  start(): Promise<void> {
+    const { port1, port2 } = new MessageChannel();
+    const worker = new Worker(this.#owner.file, {
+      workerData: { ...this.#owner.workerData, [portKey]: port2 },
+      transferList: [port2],
+    });
+    this.#worker = worker;
+    this.#port = port1;
+    let failure: Error | undefined;
+    const patience = setTimeout(() => {
+      failure = new Error(`${this.#owner.file.href}: no listenInWorker() within ${workerStartTimeoutMs} ms`);
+      void worker.terminate();
+    }, workerStartTimeoutMs);
+    return new Promise((resolve, reject) => {
+      this.#exited = new Promise((exited) => {
+        worker.once('exit', (code) => {
+          const error = failure ?? new Error(`a worker of ${this.#owner.file.href} ended with code ${code}`);
+          clearTimeout(patience);
+          const wasUp = this.#up;
+          this.#gone(port1);
+          exited();
+          if (this.#ending) resolve();
+          else if (wasUp) this.#restart(error);
+          else reject(error);
+        });
+      });
+      worker.once('error', (error) => {
+        failure = error instanceof Error ? error : new Error(String(error));
+      });
+      port1.on('message', (message: ToMain) => {
+        if (message.type !== 'ready') return;
+        clearTimeout(patience);
+        this.#up = true;
+        this.#upSinceMs = performance.now();
+        resolve();
+      });
+    });
+  }
+
+  /** Gives the thread a connection. */
+  take(socket: Socket, peer: string): void {
+    const { port1, port2 } = new MessageChannel();
+    const { remoteAddress, remotePort, localAddress } = socket;
+    const from = { remoteAddress, remotePort, localAddress };
+    this.#port?.postMessage({ type: 'connection', port: port2, from, peer } satisfies ToWorker, [port2]);
+    const relay = new PortDuplex(port1);
+    ++this.connections;
+    relay.once('close', () => {
+      --this.connections;
+      // What the worker has sent last is still to go out, but not to a peer that reads nothing.
+      socket.destroySoon();
+      setTimeout(() => socket.destroy(), closeTimeoutMs).unref();
+    });
+    socket.once('close', () => relay.destroy());
+    socket.on('error', () => undefined);
+    socket.pipe(relay).pipe(socket);
+  }
+
+  /** Resolves when the thread has ended: by itself, or by force soon after the grace. */
+  async end(graceMs: number): Promise<void> {
+    this.#ending = true;
+    clearTimeout(this.#timer);
+    const worker = this.#worker;
+    if (worker === undefined) return;
+    const port = this.#port!;
+    const drained = new Promise((resolve) => port.once('close', resolve));
+    port.postMessage({ type: 'shutdown', graceMs } satisfies ToWorker);
+    await within(graceMs + closeTimeoutMs, Promise.race([drained, this.#exited]));
+    // A handler that never ends may hold a timer or a socket.
+    await within(closeTimeoutMs, this.#exited);
+    await worker.terminate();
+  }
+
+  #gone(port: MessagePort): void {
+    this.#up = false;
+    this.#worker = undefined;
+    port.close();
+  }
+
+  #restart(error: Error): void {
+    this.#owner.onWorkerError(error);
+    const wentWell = performance.now() - this.#upSinceMs > workerRestartMs.max;
+    this.#pauseMs = wentWell
+      ? 0
+      : Math.min(workerRestartMs.max, Math.max(workerRestartMs.first, 2 * this.#pauseMs));
+    this.#timer = setTimeout(() => {
+      ++this.restarts;
+      this.start().catch((again: Error) => this.#restart(again));
+    }, this.#pauseMs);
+  }
+}

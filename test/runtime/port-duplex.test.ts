@@ -1,0 +1,73 @@
+/** The byte stream between threads: all bytes in order, no more than one chunk on its way, and one end for both. */
+import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { PortDuplex } from '../../runtime/workers/port-duplex.ts';
+
+function pair(): [PortDuplex, PortDuplex] {
+  const { port1, port2 } = new MessageChannel();
+  return [new PortDuplex(port1), new PortDuplex(port2)];
+}
+/** Not by iterating, which would destroy the other direction too. */
+function all(duplex: PortDuplex): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  duplex.on('data', (chunk: Buffer) => chunks.push(chunk));
+  return new Promise((resolve, reject) => {
+    duplex.once('end', () => resolve(Buffer.concat(chunks)));
+    duplex.once('close', () => reject(new Error('closed before its end')));
+  });
+}
+
+test('what is written on one side is read on the other, both ways, whatever the sizes', async () => {
+  const lengths = fc.array(fc.integer({ min: 1, max: 70_000 }), { maxLength: 12 });
+  const chunk = (length: number, i: number): Uint8Array => new Uint8Array(length).fill(i + 1);
+  await fc.assert(
+    fc.asyncProperty(lengths, lengths, async (thereLengths, backLengths) => {
+      const there = thereLengths.map(chunk);
+      const back = backLengths.map(chunk);
+      const [one, other] = pair();
+      for (const bytes of there) one.write(bytes);
+      for (const bytes of back) other.write(bytes);
+      one.end();
+      other.end();
+      const [got, gotBack] = await Promise.all([all(other), all(one)]);
+      expect(Buffer.compare(got, Buffer.concat(there))).toBe(0);
+      expect(Buffer.compare(gotBack, Buffer.concat(back))).toBe(0);
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test('a side that is destroyed right after its last bytes loses none of them', async () => {
+  const [one, other] = pair();
+  one.on('finish', () => one.destroy());
+  one.end(Buffer.from('goodbye'));
+  expect((await all(other)).toString()).toBe('goodbye');
+});
+
+test('a reader that does not read holds the writer at one chunk', async () => {
+  const { port1, port2 } = new MessageChannel();
+  const writer = new PortDuplex(port1);
+  for (let i = 0; i < 100; ++i) writer.write(Buffer.alloc(1000));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(receiveMessageOnPort(port2)?.message).toHaveLength(1000);
+  expect(receiveMessageOnPort(port2)).toBeUndefined();
+  writer.destroy();
+  port2.close();
+});
+
+test('a side that is gone takes the other with it', async () => {
+  const [one, other] = pair();
+  const closed = new Promise((resolve) => other.once('close', resolve));
+  one.destroy();
+  await closed;
+  expect(other.destroyed).toBe(true);
+});
+
+test('a small view of a large buffer travels alone', async () => {
+  const [one, other] = pair();
+  one.end(Buffer.from(new ArrayBuffer(1_000_000), 500, 3));
+  other.once('data', (chunk: Uint8Array) => expect(chunk.buffer.byteLength).toBe(3));
+  await new Promise((resolve) => other.once('end', resolve));
+  other.destroy();
+});

@@ -1,0 +1,42 @@
+/** A worker of a group: serves the Echo service in the way that `workerData.mode` names. */
+import { threadId, workerData } from 'node:worker_threads';
+import { createServer, listenInWorker } from 'rdma-rpc';
+import { EchoDefinition, type EchoMessage } from '../gen/echo.rdma.ts';
+
+interface Given {
+  readonly mode?: 'throws' | 'silent' | 'ends';
+  /** Word 0: calls that have begun to wait; word 1: 1 lets them go on. */
+  readonly gate?: Int32Array;
+}
+const { mode, gate } = workerData as Given;
+
+const behaviours: Readonly<Record<string, () => Promise<object> | object>> = {
+  thread: () => ({ number: threadId }),
+  crash: () => {
+    setImmediate(() => {
+      throw new Error('as planned');
+    });
+    return new Promise(() => undefined);
+  },
+  'wait at the gate': async () => {
+    Atomics.add(gate!, 0, 1);
+    while (Atomics.load(gate!, 1) === 0) await new Promise((resolve) => setImmediate(resolve));
+    return { number: threadId };
+  },
+  hang: () => {
+    Atomics.add(gate!, 0, 1);
+    // Keeps the thread alive for ever.
+    setInterval(() => undefined, 1000);
+    return new Promise(() => undefined);
+  },
+};
+
+if (mode === 'throws') throw new Error('no database');
+if (mode === 'silent') setInterval(() => undefined, 1000);
+if (mode === undefined) {
+  const server = createServer().add(EchoDefinition, {
+    echo: (request) => request,
+    behave: ({ text }: EchoMessage) => behaviours[text]!(),
+  });
+  listenInWorker(server);
+}
