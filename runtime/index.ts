@@ -14,6 +14,7 @@ export { Metadata, type MetadataInit, type MetadataValue } from './call/metadata
 export { RpcError, type RpcErrorOptions, type Sent } from './call/rpc-error.ts';
 export type { HandlerContext } from './call/server-call.ts';
 export { Status, type StatusCode, type StatusName } from './call/status.ts';
+export type { ErrorDetail, ErrorDetailInit } from './call/status-details.ts';
 export type { MessageType, MethodDefinition, ServiceDefinition } from './codec/types.ts';
 export type { NativeStats } from './native.ts';
 export { listenInWorker } from './workers/listen-in-worker.ts';

@@ -1,19 +1,37 @@
 /** Turns the options of one call into what the call carries along; nothing for a call that has none of them. Used by a channel. */
 import { CallExtras } from '../call/call-extras.ts';
-import { failure } from '../call/failure.ts';
+import { failure, reasonOf } from '../call/failure.ts';
 import { BlockLease } from '../call/lease.ts';
 import { Metadata } from '../call/metadata.ts';
 import { encodeMetadata } from '../call/metadata-wire.ts';
-import { Reason } from '../native.ts';
+import { checkedTimeMs } from './options.ts';
 import type { CallOptions } from './types.ts';
+
+/** The call's time limit in ms, -1 for none: the call's own or else `defaultMs`, but no more than its context has left. Throws a RangeError. */
+export function callTimeoutMs(options: CallOptions, defaultMs: number): number {
+  const ownMs = options.timeoutMs === undefined ? defaultMs : checkedTimeMs('timeoutMs', options.timeoutMs);
+  const leftMs = options.context?.timeoutMs();
+  if (leftMs === undefined) return ownMs;
+  return ownMs < 0 ? leftMs : Math.min(ownMs, leftMs);
+}
 
 /** Throws what the call is to be rejected with: CANCELLED for a signal that has fired already, a TypeError or RangeError for a bad value. */
 export function callExtras(path: string, options: CallOptions): CallExtras | undefined {
-  const { signal, metadata, into, onTrailer } = options;
-  if (signal === undefined && metadata === undefined && into === undefined && onTrailer === undefined) {
+  const { signal, metadata, into, onHeader, onTrailer, context } = options;
+  if (
+    signal === undefined &&
+    metadata === undefined &&
+    into === undefined &&
+    onHeader === undefined &&
+    onTrailer === undefined &&
+    context === undefined
+  ) {
     return undefined;
   }
-  if (signal?.aborted) throw failure(Reason.cancelled, path, 'no', '', signal.reason);
+  const parent = context?.signal;
+  for (const { aborted, reason } of [signal, parent].filter((each) => each !== undefined)) {
+    if (aborted) throw failure(reasonOf(reason), path, 'no', '', reason);
+  }
   if (into !== undefined && !(into instanceof BlockLease && !into.released)) {
     throw new TypeError(`${path}: into: give a lease of allocBuffer() that has not been released`);
   }
@@ -22,5 +40,5 @@ export function callExtras(path: string, options: CallOptions): CallExtras | und
     const given = metadata instanceof Metadata ? metadata : new Metadata(metadata);
     if (given.size > 0) bytes = encodeMetadata(given);
   }
-  return new CallExtras(signal, bytes, into, onTrailer);
+  return new CallExtras({ signal, parent, into, onHeader, onTrailer }, bytes);
 }

@@ -18,7 +18,7 @@ import { type Dial, socketDial } from '../control/dial.ts';
 import { choiceOf, type LocalSide } from '../control/session-setup.ts';
 import * as limits from '../limits.ts';
 import { Reason } from '../native.ts';
-import { callExtras } from './call-options.ts';
+import { callExtras, callTimeoutMs } from './call-options.ts';
 import { ClientLink, type ClientLinkOwner } from './client-link.ts';
 import {
   type CheckedFabricOptions,
@@ -195,7 +195,7 @@ export class Channel implements ClientLinkOwner, SlotWaiter {
     let extras: CallExtras | undefined;
     if (options !== undefined) {
       try {
-        if (options.timeoutMs !== undefined) timeoutMs = checkedTimeMs('timeoutMs', options.timeoutMs);
+        timeoutMs = callTimeoutMs(options, timeoutMs);
         extras = callExtras(method.path, options);
       } catch (error) {
         return Promise.reject(error);
@@ -205,7 +205,7 @@ export class Channel implements ClientLinkOwner, SlotWaiter {
     let deadlineMs = 0;
     if (timeoutMs >= 0) {
       if (timeoutMs === 0)
-        return Promise.reject(failure(Reason.deadline, method.path, 'no', 'timeoutMs was 0'));
+        return Promise.reject(failure(Reason.deadline, method.path, 'no', 'no time was left'));
       deadlineMs = turnNow() + timeoutMs;
     }
     if (!this.#keepAlive.running) this.#keepAlive.start();

@@ -12,8 +12,15 @@ export interface CallOptions {
   /** Gives the call up; it then rejects with CANCELLED and the signal's reason as `cause`. */
   signal?: AbortSignal | undefined;
   metadata?: MetadataInit | undefined;
-  /** Called with the server's metadata, if it sent any, before the call settles. */
+  /** Called with what the server sent ahead of its answer, if anything, before the call settles. */
+  onHeader?: ((header: Metadata) => void) | undefined;
+  /** Called with what the server sent behind its answer, if anything, before the call settles. */
   onTrailer?: ((trailer: Metadata) => void) | undefined;
+  /**
+   * Of the handler that makes this call: it then has no more time than is left there, and is given up when the handler's caller
+   * gives up or is gone.
+   */
+  context?: HandlerContext | undefined;
   /** Memory for a large response: its `bytes` fields are then views of this lease. One that does not fit in it comes with a lease of its own. */
   into?: Lease | undefined;
 }

@@ -1,40 +1,67 @@
 /**
- * What a call has beyond a request and a deadline: signal, metadata, buffer for the response, trailer callback. Made only for calls
- * that ask for one of them. It is the listener of its signal, so that no closure is needed.
+ * What a call has beyond a request and a deadline: signals, metadata, buffer for the response, callbacks for header and trailer. Made
+ * only for calls that ask for one of them. It is the listener of its signals, so that no closure is needed.
  */
+import { reasonOf } from './failure.ts';
 import type { BlockLease } from './lease.ts';
 import type { Metadata } from './metadata.ts';
+import type { ResponseMetadata } from './metadata-wire.ts';
 
 /** Where a call is just now: in a queue, or on a session. */
 export interface CallPlace {
-  /** The call's signal has fired. */
-  cancelCall(token: number): void;
+  /** A signal of the call has fired. `reason`: Reason.cancelled or Reason.deadline. */
+  cancelCall(token: number, reason: number): void;
+}
+
+/** What a caller may have asked for. */
+export interface CallWishes {
+  readonly signal?: AbortSignal | undefined;
+  /** Of the call that this one is made for. */
+  readonly parent?: AbortSignal | undefined;
+  readonly into?: BlockLease | undefined;
+  readonly onHeader?: ((header: Metadata) => void) | undefined;
+  readonly onTrailer?: ((trailer: Metadata) => void) | undefined;
 }
 
 export class CallExtras {
   readonly signal: AbortSignal | undefined;
+  readonly parent: AbortSignal | undefined;
   /** Wire form. */
   readonly metadata: Uint8Array | undefined;
   readonly into: BlockLease | undefined;
+  readonly onHeader: ((header: Metadata) => void) | undefined;
   readonly onTrailer: ((trailer: Metadata) => void) | undefined;
+  /** Reason of the signal that gave the call up. */
+  cause: unknown;
   #place: CallPlace | undefined;
   #token = 0;
 
-  constructor(
-    signal: AbortSignal | undefined,
-    metadata: Uint8Array | undefined,
-    into: BlockLease | undefined,
-    onTrailer: ((trailer: Metadata) => void) | undefined,
-  ) {
-    this.signal = signal;
+  constructor(wishes: CallWishes, metadata: Uint8Array | undefined) {
+    this.signal = wishes.signal;
+    this.parent = wishes.parent;
     this.metadata = metadata;
-    this.into = into;
-    this.onTrailer = onTrailer;
+    this.into = wishes.into;
+    this.onHeader = wishes.onHeader;
+    this.onTrailer = wishes.onTrailer;
+  }
+
+  /** Somebody wants to hear of the response's metadata. */
+  get listens(): boolean {
+    return this.onHeader !== undefined || this.onTrailer !== undefined;
+  }
+
+  /** Hands over what a response has brought. What a callback throws comes out. */
+  tell({ header, trailer }: ResponseMetadata): void {
+    if (header !== undefined) this.onHeader?.(header);
+    if (trailer !== undefined) this.onTrailer?.(trailer);
   }
 
   /** From now on the signal cancels `token` of `place`. */
   watch(place: CallPlace, token: number): void {
-    if (this.#place === undefined) this.signal?.addEventListener('abort', this);
+    if (this.#place === undefined) {
+      this.signal?.addEventListener('abort', this);
+      this.parent?.addEventListener('abort', this);
+    }
     this.#place = place;
     this.#token = token;
   }
@@ -44,9 +71,12 @@ export class CallExtras {
     if (this.#place === undefined) return;
     this.#place = undefined;
     this.signal?.removeEventListener('abort', this);
+    this.parent?.removeEventListener('abort', this);
   }
 
   handleEvent(): void {
-    this.#place?.cancelCall(this.#token);
+    const fired = this.signal?.aborted ? this.signal : this.parent;
+    this.cause = fired?.reason;
+    this.#place?.cancelCall(this.#token, reasonOf(this.cause));
   }
 }

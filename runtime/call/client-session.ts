@@ -13,6 +13,7 @@ import { Incoming } from './incoming.ts';
 import { noSlot, type Target } from './outgoing.ts';
 import { RpcError } from './rpc-error.ts';
 import { errorCode, Status } from './status.ts';
+import { takeDetails } from './status-details.ts';
 import type { DeadlineOwner, TurnListener } from './timer-wheel.ts';
 import type { Reject, Resolve } from './waiting-calls.ts';
 
@@ -155,8 +156,8 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     }
   }
 
-  cancelCall(call: number): void {
-    this.#giveUp(call, Reason.cancelled);
+  cancelCall(call: number, reason: number): void {
+    this.#giveUp(call, reason);
   }
 
   onSettled(at: number): void {
@@ -178,7 +179,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
       let fault: RpcError | undefined;
       try {
         response = this.#incoming.message(at, method.responseType, extras?.into);
-        if (extras?.onTrailer !== undefined) this.#trailer(at, extras.onTrailer);
+        if (extras?.listens) this.#tell(at, extras);
       } catch (cause) {
         fault = this.#responseFault(method, cause);
       }
@@ -201,15 +202,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
       this.#listener.onSessionLost();
       reject(failure(reason, method.path, sent, this.#context.native.sessionError(this.target.session)));
     } else {
-      reject(
-        failure(
-          reason,
-          method.path,
-          sent,
-          '',
-          reason === Reason.cancelled ? extras?.signal?.reason : undefined,
-        ),
-      );
+      reject(failure(reason, method.path, sent, '', extras?.cause));
     }
     this.#listener.onCallDone();
   }
@@ -264,18 +257,20 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     --this.inFlight;
   }
 
-  #trailer(at: number, onTrailer: (trailer: NonNullable<ReturnType<Incoming['metadata']>>) => void): void {
-    const metadata = this.#incoming.metadata(at);
-    if (metadata !== undefined) onTrailer(metadata);
+  #tell(at: number, extras: CallExtras): void {
+    const metadata = this.#incoming.responseMetadata(at);
+    if (metadata !== undefined) extras.tell(metadata);
   }
 
   #statusError(at: number, status: number, extras: CallExtras | undefined): RpcError {
-    const metadata = this.#incoming.metadata(at);
+    const metadata = this.#incoming.responseMetadata(at);
     const text = this.#incoming.text(at);
     const sent = sentName(this.#events[at + Ev.sent]!);
-    const error = new RpcError(errorCode(status), text, { metadata, sent });
+    const trailer = metadata?.trailer;
+    const details = takeDetails(trailer);
+    const error = new RpcError(errorCode(status), text, { metadata: trailer, details, sent });
     try {
-      if (metadata !== undefined) extras?.onTrailer?.(metadata);
+      if (metadata !== undefined) extras?.tell(metadata);
     } catch {
       // The caller learns of the call's own error, which comes first.
     }

@@ -32,6 +32,13 @@ const texts: Readonly<Record<number, string>> = {
   [Reason.protocol]: 'the peer broke the protocol',
 };
 
+/** What a signal's reason says of a call: that its time is up, as the signal of a handler's context does, or that it was cancelled. */
+export function reasonOf(cause: unknown): number {
+  return cause instanceof RpcError && cause.code === Status.DEADLINE_EXCEEDED
+    ? Reason.deadline
+    : Reason.cancelled;
+}
+
 /** A call that ended here for a native reason. `method` is the path of the call, `detail` what else is known. */
 export function failure(reason: number, method: string, sent: Sent, detail = '', cause?: unknown): RpcError {
   const code = codes[reason] ?? Status.INTERNAL;

@@ -7,8 +7,7 @@ import type { MessageType } from '../codec/types.ts';
 import { leaseBytes } from '../limits.ts';
 import { Ev, type NativeContext } from '../native.ts';
 import { BlockLease, setLease } from './lease.ts';
-import type { Metadata } from './metadata.ts';
-import { decodeMetadata, metadataFault } from './metadata-wire.ts';
+import { decodeResponseMetadata, metadataFault, type ResponseMetadata } from './metadata-wire.ts';
 
 const nothing = new Uint8Array(0);
 
@@ -55,18 +54,18 @@ export class Incoming {
   }
 
   /** A copy of the event's metadata, undefined for none, a text for why it is malformed. */
-  metadataBytes(at: number): Uint8Array | string | undefined {
+  metadataBytes(at: number, response = false): Uint8Array | string | undefined {
     const bytes = this.#events[at + Ev.metadataBytes]!;
     if (bytes === 0) return undefined;
     const start = this.#metadataAt(at);
-    const why = metadataFault(this.#slab.bytes, start, start + bytes);
+    const why = metadataFault(this.#slab.bytes, start, start + bytes, response);
     return why === '' ? this.#slab.bytes.slice(start, start + bytes) : why;
   }
 
-  /** The event's metadata; undefined for none or malformed. */
-  metadata(at: number): Metadata | undefined {
-    const bytes = this.metadataBytes(at);
-    return bytes instanceof Uint8Array ? decodeMetadata(bytes, 0, bytes.byteLength) : undefined;
+  /** Header and trailer of a response; undefined for none or malformed. */
+  responseMetadata(at: number): ResponseMetadata | undefined {
+    const bytes = this.metadataBytes(at, true);
+    return bytes instanceof Uint8Array ? decodeResponseMetadata(bytes, 0, bytes.byteLength) : undefined;
   }
 
   #metadataAt(at: number): number {

@@ -1,20 +1,31 @@
 /**
  * The wire form of Metadata: [u8 key length][key][u16 LE value length][value], repeated (docs/WIRE.md). Written by the
- * submission path, read on arrival; what arrives is checked as a whole before any of it is used.
+ * submission path, read on arrival; what arrives is checked as a whole before any of it is used. A response has two kinds of
+ * entries: those of the header have a colon in front of their keys, the others belong to the trailer.
  */
 import { Buffer } from 'node:buffer';
 import { metadataBytes, metadataEntries } from '../limits.ts';
-import { Metadata, valueBytes } from './metadata.ts';
+import { Metadata, type MetadataValue, valueBytes } from './metadata.ts';
 
+const colon = 0x3a;
 const dash = 0x2d;
 const dot = 0x2e;
 const underscore = 0x5f;
 
-/** The wire form in memory of its own. Throws a RangeError that names the limit when it is larger than 8 KiB. */
-export function encodeMetadata(metadata: Metadata): Uint8Array {
+/** What a response brings beside its message; undefined for what has no entry. */
+export interface ResponseMetadata {
+  readonly header: Metadata | undefined;
+  readonly trailer: Metadata | undefined;
+}
+
+/** The wire form in memory of its own. Throws a RangeError that names the limit when it is larger than 8 KiB, or more than 64 entries. */
+export function encodeMetadata(metadata: Iterable<readonly [string, MetadataValue]>): Uint8Array {
   const parts: Uint8Array[] = [];
   let total = 0;
+  let entries = 0;
   for (const [key, value] of metadata) {
+    if (++entries > metadataEntries)
+      throw new RangeError(`metadata has more than ${metadataEntries} entries`);
     const bytes = valueBytes(value);
     total += 3 + key.length + bytes.byteLength;
     if (total > metadataBytes) {
@@ -31,6 +42,21 @@ export function encodeMetadata(metadata: Metadata): Uint8Array {
   return Buffer.concat(parts, total);
 }
 
+function* marked(header: Metadata): Iterable<[string, MetadataValue]> {
+  for (const [key, value] of header) yield [`:${key}`, value];
+}
+
+/** Header and trailer of a response in one, undefined when there is no entry. Throws as `encodeMetadata` does: they share the limits. */
+export function encodeResponseMetadata(
+  header: Metadata | undefined,
+  trailer: Metadata | undefined,
+): Uint8Array | undefined {
+  if (header === undefined || header.size === 0) {
+    return trailer === undefined || trailer.size === 0 ? undefined : encodeMetadata(trailer);
+  }
+  return encodeMetadata([...marked(header), ...(trailer ?? [])]);
+}
+
 function keyByte(byte: number): boolean {
   return (
     (byte >= 0x61 && byte <= 0x7a) ||
@@ -41,8 +67,8 @@ function keyByte(byte: number): boolean {
   );
 }
 
-/** Why bytes [at, end) are no valid metadata, or an empty string. */
-export function metadataFault(bytes: Uint8Array, at: number, end: number): string {
+/** Why bytes [at, end) are no valid metadata, or an empty string. Only a response may have entries of a header. */
+export function metadataFault(bytes: Uint8Array, at: number, end: number, response = false): string {
   if (end - at > metadataBytes) return `metadata of ${end - at} bytes, the limit is ${metadataBytes}`;
   let entries = 0;
   while (at < end) {
@@ -50,7 +76,7 @@ export function metadataFault(bytes: Uint8Array, at: number, end: number): strin
     const keyLength = bytes[at++]!;
     if (keyLength === 0) return 'an empty metadata key';
     if (keyLength + 2 > end - at) return 'metadata cut off in a key';
-    for (let i = 0; i < keyLength; ++i) {
+    for (let i = response && keyLength > 1 && bytes[at] === colon ? 1 : 0; i < keyLength; ++i) {
       if (!keyByte(bytes[at + i]!)) return 'a metadata key with a character that is not allowed';
     }
     at += keyLength;
@@ -64,7 +90,26 @@ export function metadataFault(bytes: Uint8Array, at: number, end: number): strin
 
 /** Metadata out of bytes that `metadataFault` has passed. Values are copies; text that is no UTF-8 gets replacement characters. */
 export function decodeMetadata(bytes: Uint8Array, at: number, end: number): Metadata {
-  const metadata = new Metadata();
+  return new Metadata(entriesOf(bytes, at, end));
+}
+
+/** Header and trailer of a response, out of bytes that `metadataFault` has passed. */
+export function decodeResponseMetadata(bytes: Uint8Array, at: number, end: number): ResponseMetadata {
+  let header: Metadata | undefined;
+  let trailer: Metadata | undefined;
+  for (const [key, value] of entriesOf(bytes, at, end)) {
+    if (key.startsWith(':')) {
+      header ??= new Metadata();
+      header.append(key.slice(1), value);
+    } else {
+      trailer ??= new Metadata();
+      trailer.append(key, value);
+    }
+  }
+  return { header, trailer };
+}
+
+function* entriesOf(bytes: Uint8Array, at: number, end: number): Iterable<[string, MetadataValue]> {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   while (at < end) {
     const keyEnd = at + 1 + buffer[at]!;
@@ -73,8 +118,7 @@ export function decodeMetadata(bytes: Uint8Array, at: number, end: number): Meta
     const value = key.endsWith('-bin')
       ? new Uint8Array(buffer.subarray(keyEnd + 2, valueEnd))
       : buffer.toString('utf8', keyEnd + 2, valueEnd);
-    metadata.append(key, value);
+    yield [key, value];
     at = valueEnd;
   }
-  return metadata;
 }

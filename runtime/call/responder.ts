@@ -6,11 +6,12 @@ import { errorTextBytes } from '../limits.ts';
 import { notRun, Reason, SubOp } from '../native.ts';
 import type { FabricContext, SlotWaiter } from './fabric-context.ts';
 import { Metadata } from './metadata.ts';
-import { encodeMetadata } from './metadata-wire.ts';
+import { encodeResponseMetadata } from './metadata-wire.ts';
 import { noSlot, type Target } from './outgoing.ts';
 import { RpcError } from './rpc-error.ts';
 import { ServerCall } from './server-call.ts';
 import { Status } from './status.ts';
+import { detailsKey, encodeDetails } from './status-details.ts';
 
 /** Told about a handler's error that is no RpcError, or a response that cannot be encoded. The caller only learns INTERNAL. */
 export type OnHandlerError = (error: unknown, method: string) => void;
@@ -23,15 +24,15 @@ interface ErrorAnswer {
   readonly metadata: Uint8Array | undefined;
 }
 
-/** The trailer and the error's own metadata together. What is too large is left out: the status matters more. */
-function errorMetadata(trailer: Metadata | undefined, own: Metadata | undefined): Uint8Array | undefined {
-  const entries = [...(trailer ?? []), ...(own ?? [])];
-  if (entries.length === 0) return undefined;
-  try {
-    return encodeMetadata(new Metadata(entries));
-  } catch {
-    return undefined;
+/** The header, the trailer, and the error's own metadata and details together. Throws as `encodeMetadata` does. */
+function errorMetadata(call: ServerCall, error: RpcError | undefined): Uint8Array | undefined {
+  const trailer = new Metadata([...(call.givenTrailer ?? []), ...(error?.metadata ?? [])]);
+  // One of another copy of this package may be older.
+  const details = error?.details ?? [];
+  if (error !== undefined && details.length > 0) {
+    trailer.set(detailsKey, encodeDetails(error.code, error.rawMessage, details));
   }
+  return encodeResponseMetadata(call.givenHeader, trailer);
 }
 
 export class Responder implements SlotWaiter {
@@ -59,7 +60,6 @@ export class Responder implements SlotWaiter {
     if (this.down) return;
     let result: number;
     try {
-      const trailer = call.givenTrailer;
       result = this.#context.outgoing.submit(
         SubOp.response,
         this.#target,
@@ -68,7 +68,7 @@ export class Responder implements SlotWaiter {
         0,
         call.definition.responseType,
         response,
-        trailer === undefined || trailer.size === 0 ? undefined : encodeMetadata(trailer),
+        this.#metadata(call),
         0,
       );
     } catch (error) {
@@ -99,7 +99,7 @@ export class Responder implements SlotWaiter {
       handle: call.handle,
       status: known?.code ?? Status.INTERNAL,
       text: known?.rawMessage ?? `${call.method}: the handler failed`,
-      metadata: errorMetadata(call.givenTrailer, known?.metadata),
+      metadata: this.#errorMetadata(call, known),
     });
   }
 
@@ -115,6 +115,40 @@ export class Responder implements SlotWaiter {
       if (answer instanceof ServerCall) this.answer(answer, answer.response);
       else this.#send(answer);
     }
+  }
+
+  /** Of a response. Throws what the call is answered with instead when it is too large. */
+  #metadata(call: ServerCall): Uint8Array | undefined {
+    if (call.givenHeader === undefined && call.givenTrailer === undefined) return undefined;
+    try {
+      return this.#fitting(encodeResponseMetadata(call.givenHeader, call.givenTrailer), 0);
+    } catch (error) {
+      const why = (error as Error).message;
+      throw new RpcError(
+        Status.RESOURCE_EXHAUSTED,
+        `${call.method}: the response's header and trailer: ${why}`,
+      );
+    }
+  }
+
+  /** Of an error. What is too large is left out, since the status matters more; the application is told. */
+  #errorMetadata(call: ServerCall, error: RpcError | undefined): Uint8Array | undefined {
+    try {
+      return this.#fitting(errorMetadata(call, error), errorTextBytes);
+    } catch (fault) {
+      this.#onHandlerError(fault, call.method);
+      return undefined;
+    }
+  }
+
+  /** `textBytes`: what must fit beside it. */
+  #fitting(metadata: Uint8Array | undefined, textBytes: number): Uint8Array | undefined {
+    const roomBytes = this.#target.eagerBytes - textBytes;
+    if (metadata !== undefined && metadata.byteLength > roomBytes) {
+      const text = `metadata of ${metadata.byteLength} bytes, but a slot of this connection has room for ${roomBytes} (slotBytes)`;
+      throw new RangeError(text);
+    }
+    return metadata;
   }
 
   #send(answer: ErrorAnswer): void {

@@ -19,12 +19,16 @@ export interface HandlerContext {
   readonly peer: string;
   /** As the client sent it. */
   readonly metadata: Metadata;
-  /** Metadata to send back with the response or error. */
+  /** Metadata to send ahead of the answer: with the first message of a stream, otherwise with the response or error. */
+  readonly header: Metadata;
+  /** Metadata to send behind the answer, also behind an error. */
   readonly trailer: Metadata;
   /** Fires when the client cancels, the deadline passes or the connection is lost; its reason is an RpcError. */
   readonly signal: AbortSignal;
-  /** Time left in ms, never below 0; undefined when the client set no limit. Pass it on to calls made for this one. */
+  /** Time left in ms, never below 0; undefined when there is no limit. Calls that are given this context keep to it. */
   timeoutMs(): number | undefined;
+  /** Sends the header of a stream now rather than with its first message. For other methods it does nothing: theirs goes with the response. */
+  sendHeader(): void;
 }
 
 export class ServerCall implements HandlerContext, DeadlineOwner {
@@ -41,6 +45,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
 
   readonly #metadataBytes: Uint8Array | undefined;
   #metadata: Metadata | undefined;
+  #header: Metadata | undefined;
   #trailer: Metadata | undefined;
   #controller: AbortController | undefined;
   #aborted: RpcError | undefined;
@@ -70,6 +75,16 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     return this.#metadata;
   }
 
+  get header(): Metadata {
+    this.#header ??= new Metadata();
+    return this.#header;
+  }
+
+  /** The header if the handler has touched it. */
+  get givenHeader(): Metadata | undefined {
+    return this.#header;
+  }
+
   get trailer(): Metadata {
     this.#trailer ??= new Metadata();
     return this.#trailer;
@@ -92,6 +107,8 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   timeoutMs(): number | undefined {
     return this.deadlineMs === 0 ? undefined : Math.max(0, this.deadlineMs - performance.now());
   }
+
+  sendHeader(): void {}
 
   onDeadline(): void {
     this.#timer = -1;

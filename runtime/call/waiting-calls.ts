@@ -49,8 +49,8 @@ export class WaitingCall implements DeadlineOwner, CallPlace {
     this.queue.fail(this, failure(Reason.deadline, this.method.path, 'no', 'while waiting to be sent'));
   }
 
-  cancelCall(): void {
-    this.queue.fail(this, failure(Reason.cancelled, this.method.path, 'no', '', this.extras?.signal?.reason));
+  cancelCall(_token: number, reason: number): void {
+    this.queue.fail(this, failure(reason, this.method.path, 'no', '', this.extras?.cause));
   }
 }
 

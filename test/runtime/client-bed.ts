@@ -1,10 +1,9 @@
 /** A ClientSession on a scripted native side, with a count of how often each call settles: what tests of the client's half stand on. */
-import { CallExtras } from '../../runtime/call/call-extras.ts';
+import { CallExtras, type CallWishes } from '../../runtime/call/call-extras.ts';
 import { clientMethod } from '../../runtime/call/client-method.ts';
 import { ClientSession } from '../../runtime/call/client-session.ts';
 import { turnNow } from '../../runtime/call/deadlines.ts';
 import { FabricContext } from '../../runtime/call/fabric-context.ts';
-import type { BlockLease } from '../../runtime/call/lease.ts';
 import type { Metadata } from '../../runtime/call/metadata.ts';
 import { encodeMetadata } from '../../runtime/call/metadata-wire.ts';
 import { FakeNative } from './fake-native.ts';
@@ -19,18 +18,8 @@ export interface BedOptions {
   maxMessageBytes?: number;
 }
 
-export function extras(given: {
-  signal?: AbortSignal;
-  into?: BlockLease;
-  onTrailer?: (trailer: Metadata) => void;
-  metadata?: Metadata;
-}): CallExtras {
-  return new CallExtras(
-    given.signal,
-    given.metadata && encodeMetadata(given.metadata),
-    given.into,
-    given.onTrailer,
-  );
+export function extras(given: CallWishes & { metadata?: Metadata }): CallExtras {
+  return new CallExtras(given, given.metadata && encodeMetadata(given.metadata));
 }
 
 export class ClientBed {
