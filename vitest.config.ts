@@ -11,6 +11,7 @@ export default defineConfig({
       { find: /^rdma-rpc$/, replacement: source('runtime/index.ts') },
       { find: /^rdma-rpc\/codec$/, replacement: source('runtime/codec/index.ts') },
       { find: /^rdma-rpc\/json$/, replacement: source('runtime/codec/json/index.ts') },
+      { find: /^rdma-rpc\/details$/, replacement: source('runtime/details/index.ts') },
       { find: /^rdma-rpc\/codegen$/, replacement: source('codegen/index.ts') },
     ],
   },

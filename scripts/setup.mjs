@@ -55,21 +55,24 @@ async function buildAddon() {
   });
 }
 
-const compile = (name, title, config, inputs, output) =>
+const targets = JSON.parse(readFileSync(join(root, 'scripts/gen-targets.json'), 'utf8'));
+const generated = targets.map((target) => target.out);
+
+const compile = (name, title, config, inputs, output, ignore = []) =>
   step({
     name,
     title,
     inputs: [config, 'tsconfig.json', 'package-lock.json', ...inputs],
+    ignore,
     outputs: [output],
     action: () =>
       run([...tsc, '-p', config, '--incremental', '--tsBuildInfoFile', `dist/.${name}.tsbuildinfo`]),
   });
 
 function generate() {
-  const targets = JSON.parse(readFileSync(join(root, 'scripts/gen-targets.json'), 'utf8'));
   return step({
     name: 'generate',
-    title: `generated code (${targets.map((target) => target.out).join(', ')})`,
+    title: `generated code (${generated.join(', ')})`,
     inputs: [
       'scripts/gen-targets.json',
       'codegen',
@@ -77,8 +80,8 @@ function generate() {
       'proto',
       ...targets.flatMap(({ files, include }) => [...files, include]),
     ],
-    ignore: targets.map((target) => target.out),
-    outputs: targets.map((target) => target.out),
+    ignore: generated,
+    outputs: generated,
     action: async () => {
       for (const { files, include, out } of targets) {
         await run(['node', 'dist/cli/main.js', 'gen', ...files, '-o', out, '-I', include]);
@@ -108,6 +111,8 @@ async function setup(args) {
       'tsconfig.codegen.json',
       ['codegen', 'cli', 'runtime'],
       'dist/cli/main.js',
+      // It does not import what it makes.
+      generated,
     ),
   );
   did.push(await generate());

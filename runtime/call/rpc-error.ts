@@ -77,7 +77,9 @@ export class RpcError extends Error {
 
   /** By shape, so that `instanceof` also works when two copies of this package are loaded. */
   static override [Symbol.hasInstance](value: unknown): boolean {
-    if (this !== RpcError) return Function.prototype[Symbol.hasInstance].call(this as typeof RpcError, value);
+    // A subclass inherits this, and is no question of shape.
+    // biome-ignore lint/complexity/noThisInStatic: it is about the class that was asked
+    if (this !== RpcError) return Function.prototype[Symbol.hasInstance].call(this, value);
     if (!(value instanceof Error) || value.name !== 'RpcError') return false;
     const error = value as Partial<RpcError>;
     return (

@@ -4,16 +4,9 @@
  * the messages that people put in. Used where errors are made, sent and received.
  */
 import { Any } from '../codec/google/protobuf/any.rdma.ts';
-import { messageType } from '../codec/message.ts';
-import {
-  readEnd,
-  readInt32,
-  readLength,
-  readMessage,
-  readString,
-  readTag,
-  skipField,
-} from '../codec/read.ts';
+import { readEnd, readLength, readMessage, readTag, skipField } from '../codec/read.ts';
+import { Sink } from '../codec/sink.ts';
+import { Source } from '../codec/source.ts';
 import type { MessageType } from '../codec/types.ts';
 import { closeLength, writeInt32, writeString } from '../codec/write.ts';
 import type { Metadata } from './metadata.ts';
@@ -39,62 +32,53 @@ export function errorDetail({ type, value }: ErrorDetailInit): ErrorDetail {
   return { type: type.typeName, value: type.encode(value) };
 }
 
-interface WireStatus {
-  code: number;
-  message: string;
-  readonly details: ErrorDetail[];
-}
-
-/** What a string or bytes field takes besides its content. */
+const codeTag = 1 << 3;
+const messageTag = (2 << 3) | 2;
+const detailTag = (3 << 3) | 2;
+/** The most that a tag and a length, or a code, take. */
 const fieldBytes = 12;
 
-const wireStatus: MessageType<WireStatus, WireStatus> = messageType<WireStatus, WireStatus>({
-  typeName: 'google.rpc.Status',
-  create: () => ({ code: 0, message: '', details: [] }),
-  bound(status) {
-    let bytes = 2 * fieldBytes + 3 * status.message.length;
-    for (const { type, value } of status.details) {
-      bytes += 3 * fieldBytes + 3 * (urlPrefix.length + type.length) + value.byteLength;
-    }
-    return bytes;
-  },
-  encodeTo(status, sink, at) {
-    const { bytes } = sink;
-    bytes[at] = 1 << 3;
-    at = writeInt32(bytes, at + 1, status.code, 'google.rpc.Status.code');
-    bytes[at] = (2 << 3) | 2;
-    at = writeString(bytes, at + 1, status.message);
-    for (const { type, value } of status.details) {
-      bytes[at] = (3 << 3) | 2;
-      const { held } = sink;
-      const end = Any.encodeTo({ typeUrl: urlPrefix + type, value }, sink, at + 2);
-      at = closeLength(sink, at + 1, held, end);
-    }
-    return at;
-  },
-  decodeFrom(source, at, end, depth = 0) {
-    readMessage(source, at, depth, 'google.rpc.Status');
-    const status: WireStatus = { code: 0, message: '', details: [] };
-    while (at < end) {
-      const tag = readTag(source, at, end);
-      at = source.at;
-      if (tag === 1 << 3) status.code = readInt32(source, at, end);
-      else if (tag === ((2 << 3) | 2)) status.message = readString(source, at, end);
-      else if (tag === ((3 << 3) | 2)) {
-        const stop = readLength(source, at, end);
-        const { typeUrl, value } = Any.decodeFrom(source, source.at, stop, depth + 1);
-        status.details.push({ type: typeUrl.slice(typeUrl.lastIndexOf('/') + 1), value });
-        source.at = stop;
-      } else source.at = skipField(source, tag, at, end, depth);
-      at = source.at;
-    }
-    readEnd(source, at, end);
-    return status;
-  },
-});
-
+/** google.rpc.Status, encoded. */
 export function encodeDetails(code: number, message: string, details: readonly ErrorDetail[]): Uint8Array {
-  return wireStatus.encode({ code, message, details: [...details] });
+  let room = 2 * fieldBytes + 3 * message.length;
+  for (const { type, value } of details) {
+    room += 3 * fieldBytes + 3 * (urlPrefix.length + type.length) + value.byteLength;
+  }
+  const sink = new Sink();
+  const bytes = new Uint8Array(room);
+  sink.reset(bytes);
+  bytes[0] = codeTag;
+  let at = writeInt32(bytes, 1, code, 'google.rpc.Status.code');
+  bytes[at] = messageTag;
+  at = writeString(bytes, at + 1, message);
+  for (const { type, value } of details) {
+    bytes[at] = detailTag;
+    const end = Any.encodeTo({ typeUrl: urlPrefix + type, value }, sink, at + 2);
+    at = closeLength(sink, at + 1, sink.held, end);
+  }
+  return bytes.slice(0, at);
+}
+
+/** Throws CodecError. */
+function decodeDetails(bytes: Uint8Array): ErrorDetail[] {
+  const details: ErrorDetail[] = [];
+  const source = new Source();
+  source.reset(bytes);
+  const end = bytes.byteLength;
+  let at = 0;
+  readMessage(source, at, 0, 'google.rpc.Status');
+  while (at < end) {
+    const tag = readTag(source, at, end);
+    at = source.at;
+    if (tag === detailTag) {
+      const stop = readLength(source, at, end);
+      const { typeUrl, value } = Any.decodeFrom(source, source.at, stop, 1);
+      details.push({ type: typeUrl.slice(typeUrl.lastIndexOf('/') + 1), value });
+      at = stop;
+    } else at = skipField(source, tag, at, end, 0);
+  }
+  readEnd(source, at, end);
+  return details;
 }
 
 /** Takes the details out of an error's metadata. Without any, or when they are malformed, the metadata stays as it is. */
@@ -102,7 +86,7 @@ export function takeDetails(metadata: Metadata | undefined): readonly ErrorDetai
   const bytes = metadata?.get(detailsKey);
   if (metadata === undefined || !(bytes instanceof Uint8Array)) return [];
   try {
-    const { details } = wireStatus.decode(bytes);
+    const details = decodeDetails(bytes);
     metadata.delete(detailsKey);
     return details;
   } catch {

@@ -24,7 +24,7 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 /** A table of names as an object type that has exactly the keys of a type. */
 function namesAreKeys(mark: string, type: string): string {
-  const names = tableOf(guide, mark).map(([cell = '']) => namesIn(cell)[0]?.replace('()', ''));
+  const names = tableOf(guide, mark).map(([cell = '']) => namesIn(cell)[0]?.replace(/\(.*\)/, ''));
   return `export const ${mark.replace(/\W/g, '_')}: Record<${type}, 0> = { ${names.map((name) => `${name}: 0`).join(', ')} };\n`;
 }
 

@@ -2,7 +2,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Metadata } from '../../runtime/call/metadata.ts';
-import { decodeMetadata, encodeMetadata, metadataFault } from '../../runtime/call/metadata-wire.ts';
+import {
+  decodeMetadata,
+  decodeResponseMetadata,
+  encodeMetadata,
+  encodeResponseMetadata,
+  metadataFault,
+} from '../../runtime/call/metadata-wire.ts';
 import { metadataBytes, metadataEntries } from '../../runtime/limits.ts';
 
 const bytes = (...parts: (number | string)[]): Uint8Array =>
@@ -117,5 +123,50 @@ describe('the wire form', () => {
       }),
       { seed: 8, numRuns: 2000 },
     );
+  });
+});
+
+describe('of a response', () => {
+  const header = new Metadata({ region: 'north', 'id-bin': Uint8Array.of(1) });
+  const trailer = new Metadata({ cost: ['1', '2'] });
+
+  test.each([
+    ['nothing', undefined, undefined],
+    ['empty ones', new Metadata(), new Metadata()],
+  ])('%s takes no bytes', (_, given, behind) => {
+    expect(encodeResponseMetadata(given, behind)).toBeUndefined();
+  });
+
+  test.each([
+    ['a header', header, undefined],
+    ['a trailer', undefined, trailer],
+    ['both', header, trailer],
+  ])('%s comes back as it went', (_, given, behind) => {
+    const wire = encodeResponseMetadata(given, behind)!;
+    expect(metadataFault(wire, 0, wire.byteLength, true)).toBe('');
+    const back = decodeResponseMetadata(wire, 0, wire.byteLength);
+    expect(back.header && [...back.header]).toEqual(given && [...given]);
+    expect(back.trailer && [...back.trailer]).toEqual(behind && [...behind]);
+  });
+
+  test('an entry of the header has a colon in front of its key; a request must not have one', () => {
+    const wire = encodeResponseMetadata(new Metadata({ k: 'v' }), undefined)!;
+    expect(wire).toEqual(Buffer.from(bytes(2, ':k', 1, 0, 'v')));
+    expect(metadataFault(wire, 0, wire.byteLength)).toMatch(/not allowed/);
+  });
+
+  test.each([
+    ['a colon alone', bytes(1, ':', 0, 0)],
+    ['two colons', bytes(3, '::k', 0, 0)],
+    ['a colon inside', bytes(3, 'k:k', 0, 0)],
+  ])('%s is refused', (_, wire) => {
+    expect(metadataFault(wire, 0, wire.byteLength, true)).toMatch(/not allowed/);
+  });
+
+  test('header and trailer share the limits', () => {
+    const many = new Metadata(Array.from({ length: 33 }, (_, i) => [`k${i}`, 'v'] as const));
+    expect(() => encodeResponseMetadata(many, many)).toThrow(/more than 64 entries/);
+    const long = new Metadata({ k: 'v'.repeat(5000) });
+    expect(() => encodeResponseMetadata(long, long)).toThrow(/larger than 8192 bytes/);
   });
 });

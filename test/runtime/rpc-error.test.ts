@@ -67,3 +67,17 @@ describe('RpcError', () => {
     }
   });
 });
+
+describe('a subclass', () => {
+  class Refused extends RpcError {}
+
+  test('is an RpcError, but other RpcErrors are none of its own', () => {
+    expect(new Refused(Status.ABORTED, 'x')).toBeInstanceOf(RpcError);
+    expect(new Refused(Status.ABORTED, 'x')).toBeInstanceOf(Refused);
+    expect(new RpcError(Status.ABORTED, 'x') instanceof Refused).toBe(false);
+  });
+});
+
+test('from() knows both reasons of the signals that Node makes', () => {
+  expect(RpcError.from(new DOMException('late', 'TimeoutError')).code).toBe(Status.DEADLINE_EXCEEDED);
+});

@@ -1,0 +1,123 @@
+/** Calls that a handler makes for its caller: with the context passed on they end when the caller's call does, whatever their own limits are. */
+import {
+  type CallOptions,
+  type ClientOf,
+  createClient,
+  type HandlerContext,
+  RpcError,
+  Status,
+} from 'rdma-rpc';
+import { afterEach, describe, expect, test } from 'vitest';
+import { EchoDefinition } from './gen/echo.rdma.ts';
+import { openPair, type Pair, pairWays } from './pair.ts';
+
+const pairs: Pair[] = [];
+afterEach(async () => {
+  for (const pair of pairs.splice(0)) await pair.close();
+});
+
+const outcome = (call: Promise<unknown>): Promise<RpcError | undefined> =>
+  call.then(() => undefined, RpcError.from);
+
+describe.each(pairWays)('%s', (way) => {
+  /** front → back; `behave` of front calls `nested`, and its failure is kept. */
+  async function chain(
+    nested: (back: ClientOf<typeof EchoDefinition>, context: HandlerContext) => Promise<object>,
+    defaultMs?: number,
+  ) {
+    const failures: (RpcError | undefined)[] = [];
+    let begin = () => {};
+    const begun = new Promise<void>((resolve) => {
+      begin = resolve;
+    });
+    const hang = (_: object, { signal }: HandlerContext) =>
+      new Promise<object>((resolve) => {
+        begin();
+        signal.addEventListener('abort', () => resolve({}));
+      });
+    const far = await openPair(way, (server) =>
+      server.add(EchoDefinition, {
+        echo: (_, context) => ({ number: Math.ceil(context.timeoutMs() ?? 0) }),
+        behave: hang,
+      }),
+    );
+    pairs.push(far);
+    const defaults = defaultMs === undefined ? {} : { '*': { timeoutMs: defaultMs } };
+    const back = createClient(EchoDefinition, far.channel, defaults);
+    const near = await openPair(way, (server) =>
+      server.add(EchoDefinition, {
+        behave: async (_, context) => {
+          try {
+            return await nested(back, context);
+          } catch (error) {
+            failures.push(RpcError.from(error));
+            throw error;
+          }
+        },
+      }),
+    );
+    pairs.push(near);
+    await Promise.all(pairs.map(({ channel }) => channel.ready()));
+    return { front: createClient(EchoDefinition, near.channel), failures, begun };
+  }
+
+  test.each<[string, number | undefined, CallOptions, number | undefined, number]>([
+    ['what is left', 10_000, {}, undefined, 10_000],
+    ['its own limit when that is shorter', 10_000, { timeoutMs: 5000 }, undefined, 5000],
+    ['what is left when its own limit is longer', 5000, { timeoutMs: 10_000 }, undefined, 5000],
+    ['the default of its client when that is shorter', 10_000, {}, 5000, 5000],
+    ['its own limit when the caller has none', undefined, { timeoutMs: 5000 }, undefined, 5000],
+    ['no limit when nobody has one', undefined, {}, undefined, 0],
+  ])('has %s', async (_, timeoutMs, options, defaultMs, most) => {
+    const { front } = await chain((back, context) => back.echo({}, { ...options, context }), defaultMs);
+    const { number } = await front.behave({}, { timeoutMs });
+    expect(number).toBeLessThanOrEqual(most);
+    expect(number).toBeGreaterThan(most - 5000);
+  });
+
+  test('ends with the deadline of its caller, and says so', async () => {
+    const { front, failures, begun } = await chain((back, context) => back.behave({}, { context }));
+    const call = outcome(front.behave({}, { timeoutMs: 200 }));
+    await begun;
+    expect(await call).toMatchObject({ code: Status.DEADLINE_EXCEEDED });
+    await expect.poll(() => failures).toMatchObject([{ code: Status.DEADLINE_EXCEEDED, sent: 'maybe' }]);
+  });
+
+  test('is given up with the call of its caller', async () => {
+    const { front, failures, begun } = await chain((back, context) => back.behave({}, { context }));
+    const controller = new AbortController();
+    const call = outcome(front.behave({}, { signal: controller.signal }));
+    await begun;
+    controller.abort();
+    expect(await call).toMatchObject({ code: Status.CANCELLED });
+    await expect
+      .poll(() => failures)
+      .toMatchObject([{ code: Status.CANCELLED, sent: 'maybe', cause: { code: Status.CANCELLED } }]);
+  });
+
+  test('is given up by its own signal, too', async () => {
+    const controller = new AbortController();
+    const { front, begun } = await chain((back, context) =>
+      back.behave({}, { context, signal: controller.signal }),
+    );
+    const call = outcome(front.behave({}));
+    await begun;
+    controller.abort('own');
+    expect(await call).toMatchObject({ code: Status.CANCELLED });
+  });
+
+  test('is not sent when its caller has gone already', async () => {
+    const gone = new AbortController();
+    const { front, failures } = await chain(async (back, context) => {
+      await new Promise((resolve) => {
+        context.signal.addEventListener('abort', resolve);
+        gone.abort();
+      });
+      return back.behave({}, { context });
+    });
+    expect(await outcome(front.behave({}, { signal: gone.signal }))).toMatchObject({
+      code: Status.CANCELLED,
+    });
+    await expect.poll(() => failures).toMatchObject([{ code: Status.CANCELLED, sent: 'no' }]);
+  });
+});

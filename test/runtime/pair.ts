@@ -1,0 +1,39 @@
+/** A server with what a test adds to it, and a channel to it, over each way that a process has: for tests of features above the session. */
+import {
+  type Channel,
+  type ChannelOptions,
+  createChannel,
+  createInProcessTransport,
+  createServer,
+  type Server,
+  type ServerOptions,
+} from 'rdma-rpc';
+
+export type PairWay = 'sim' | 'shm';
+export const pairWays: readonly PairWay[] = ['sim', 'shm'];
+
+export interface Pair {
+  readonly channel: Channel;
+  close(): Promise<void>;
+}
+
+export async function openPair(
+  way: PairWay,
+  register: (server: Server) => unknown,
+  serverOptions: ServerOptions = {},
+  channelOptions: ChannelOptions = {},
+): Promise<Pair> {
+  if (way === 'sim') {
+    const options = { ...serverOptions, ...channelOptions };
+    const channel = createInProcessTransport((server) => void register(server as Server), options);
+    return { channel, close: () => channel.close() };
+  }
+  const server = createServer(serverOptions);
+  register(server);
+  const channel = createChannel(await server.listen('127.0.0.1:0'), channelOptions);
+  const close = async () => {
+    await channel.close();
+    await server.shutdown({ graceMs: 0 });
+  };
+  return { channel, close };
+}
