@@ -71,18 +71,8 @@ export class FieldParser {
     const { stream, syntax } = state;
     const token = stream.peek();
     const { text } = token;
-    // Also a type or package may be called so: then a name follows, and no type and name.
-    if (
-      (text !== 'optional' && text !== 'required' && text !== 'repeated') ||
-      stream.is('=', 2) ||
-      stream.is('.', 1)
-    ) {
-      if (
-        syntax === 'proto2' &&
-        place !== 'oneof' &&
-        stream.peek().kind === 'name' &&
-        stream.peek(1).kind !== 'symbol'
-      )
+    if (text !== 'optional' && text !== 'required' && text !== 'repeated') {
+      if (syntax === 'proto2' && place !== 'oneof' && (stream.is('.') || stream.peek(1).kind === 'name'))
         stream.reporter.report(token, 'proto2 fields begin with optional, required or repeated');
       return false;
     }

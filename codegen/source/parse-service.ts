@@ -60,14 +60,11 @@ export function parseService(
 
   function side(what: string) {
     stream.expect('(');
-    // `stream` may be the name of a message, too.
-    const streaming = stream.is('stream') && !stream.is(')', 1) && !stream.is('.', 1);
-    // `stream .a.B`: the dot begins an absolute name.
-    const absolute =
-      stream.is('stream') && stream.is('.', 1) && stream.peek(1).offset > stream.peek().offset + 6;
-    if (streaming || absolute) stream.next();
+    // `stream` alone is the name of a message; `stream .a.B` has an absolute one behind the keyword.
+    const streaming = stream.is('stream') && !stream.is(')', 1);
+    if (streaming) stream.next();
     const type = stream.dotted(`the message that is ${what}`);
     stream.expect(')');
-    return { type, stream: streaming || absolute };
+    return { type, stream: streaming };
   }
 }
