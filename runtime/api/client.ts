@@ -3,18 +3,24 @@ import { clientMethod } from '../call/client-method.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
 import { Channel } from './channel.ts';
 import { checkedTimeMs, checkNames } from './options.ts';
-import type { CallOptions, ClientDefaults, ClientOf } from './types.ts';
+import type { CallOptions, ClientDefaults, ClientOf, MethodDefaults } from './types.ts';
 
-type Defaults = Readonly<Record<string, Pick<CallOptions, 'timeoutMs'> | undefined>>;
+type Defaults = Readonly<Record<string, MethodDefaults | undefined>>;
 
-function defaultTimeoutMs(what: string, defaults: Defaults, name: string, channelMs: number): number {
-  for (const key of [name, '*']) {
+const names: readonly (keyof MethodDefaults)[] = ['timeoutMs', 'waitForReady'];
+
+/** What holds for a method: its own entry goes before that of all, option by option. */
+function defaultsOf(what: string, defaults: Defaults, name: string): MethodDefaults {
+  for (const key of ['*', name]) {
     const given = defaults[key];
     if (given === undefined) continue;
-    checkNames(`${what}: defaults of ${key}`, given, ['timeoutMs']);
-    if (given.timeoutMs !== undefined) return checkedTimeMs(`${what}: timeoutMs of ${key}`, given.timeoutMs);
+    checkNames(`${what}: defaults of ${key}`, given, names);
+    const { timeoutMs, waitForReady } = given;
+    if (timeoutMs !== undefined) checkedTimeMs(`${what}: timeoutMs of ${key}`, timeoutMs);
+    if (waitForReady !== undefined && typeof waitForReady !== 'boolean')
+      throw new TypeError(`${what}: waitForReady of ${key} is true or false`);
   }
-  return channelMs;
+  return { ...defaults['*'], ...defaults[name] };
 }
 
 /**
@@ -32,8 +38,8 @@ export function createClient<D extends ServiceDefinition>(
   const client: Record<string, unknown> = {};
   for (const [name, method] of Object.entries(definition.methods)) {
     if (method.requestStream || method.responseStream) continue;
-    const timeoutMs = defaultTimeoutMs(what, defaults as Defaults, name, channel.defaultTimeoutMs);
-    const target = clientMethod(method, timeoutMs);
+    const { timeoutMs, waitForReady } = defaultsOf(what, defaults as Defaults, name);
+    const target = clientMethod(method, timeoutMs ?? channel.defaultTimeoutMs, waitForReady);
     client[name] = (request: unknown, options?: CallOptions) => channel.unary(target, request, options);
   }
   return Object.freeze(client) as ClientOf<D>;

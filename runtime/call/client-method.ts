@@ -9,14 +9,21 @@ export interface ClientMethod {
   readonly responseType: MessageType<unknown, never>;
   /** Default time limit in ms, -1 for none. */
   readonly timeoutMs: number;
+  /** Calls wait for a connection, however many attempts that takes. */
+  readonly waitForReady: boolean;
 }
 
-export function clientMethod(definition: MethodDefinition, timeoutMs: number): ClientMethod {
+export function clientMethod(
+  definition: MethodDefinition,
+  timeoutMs: number,
+  waitForReady = false,
+): ClientMethod {
   return {
     id: definition.id,
     path: definition.path,
     requestType: definition.requestType,
     responseType: definition.responseType as MessageType<unknown, never>,
     timeoutMs,
+    waitForReady,
   };
 }

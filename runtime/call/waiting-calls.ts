@@ -44,6 +44,11 @@ export class WaitingCall implements DeadlineOwner, CallPlace {
     this.reject = reject;
   }
 
+  /** It outlasts failed attempts to connect. */
+  get patient(): boolean {
+    return this.extras?.waitForReady ?? this.method.waitForReady;
+  }
+
   onDeadline(): void {
     this.timer = -1;
     this.queue.fail(this, failure(Reason.deadline, this.method.path, 'no', 'while waiting to be sent'));
@@ -94,5 +99,14 @@ export class WaitingCalls {
   /** Rejects every call with what `errorFor` makes for its method. */
   failAll(errorFor: (method: ClientMethod) => Error): void {
     for (let call = this.#head; call !== undefined; call = this.#head) this.fail(call, errorFor(call.method));
+  }
+
+  /** The same for those that do not outlast a failed attempt to connect. */
+  failImpatient(errorFor: (method: ClientMethod) => Error): void {
+    let next: WaitingCall | undefined;
+    for (let call = this.#head; call !== undefined; call = next) {
+      next = call.next;
+      if (!call.patient) this.fail(call, errorFor(call.method));
+    }
   }
 }
