@@ -72,9 +72,7 @@ export class Scope {
   /** Import and export statements, to be asked for when everything else has been emitted. */
   imports(): string[] {
     const lines: string[] = [`import * as $ from '${this.options.codecModule}';`];
-    if (
-      this.file.services.some((service) => service.methods.some((m) => !m.requestStream && !m.responseStream))
-    ) {
+    if (this.file.services.some((service) => service.methods.length > 0)) {
       lines.push("import type * as $rpc from 'rdma-rpc';");
     }
     for (const [file, alias] of this.imported)

@@ -25,17 +25,28 @@ function definition(method: Method, scope: Scope): string {
     },\n`;
 }
 
+function clientSignature(method: Method, scope: Scope): string {
+  const init = scope.init(method.request);
+  const request = method.requestStream ? `requests: $rpc.Messages<${init}>` : `request: ${init}`;
+  const streams = method.requestStream || method.responseStream;
+  const result = method.responseStream ? 'AsyncIterable' : 'Promise';
+  const options = streams ? 'StreamOptions' : 'CallOptions';
+  return `(${request}, options?: $rpc.${options}) => ${result}<${scope.type(method.response)}>`;
+}
+
+function handlerSignature(method: Method, scope: Scope): string {
+  const type = scope.type(method.request);
+  const init = scope.init(method.response);
+  const request = method.requestStream ? `requests: AsyncIterable<${type}>` : `request: ${type}`;
+  const result = method.responseStream ? `$rpc.Messages<${init}>` : `${init} | Promise<${init}>`;
+  return `(${request}, context: $rpc.HandlerContext) => ${result}`;
+}
+
 export function emitService(service: Service, scope: Scope): string[] {
-  const unary = service.methods.filter((method) => !method.requestStream && !method.responseStream);
-  const client = unary.map((method) => {
-    const signature = `(request: ${scope.init(method.request)}, options?: $rpc.CallOptions) => Promise<${scope.type(method.response)}>`;
-    return `${docLines(method, '  ')}  readonly ${method.key}: ${signature};\n`;
-  });
-  const handlers = unary.map((method) => {
-    const response = scope.init(method.response);
-    const signature = `(request: ${scope.type(method.request)}, context: $rpc.HandlerContext) => ${response} | Promise<${response}>`;
-    return `${docLines(method, '  ')}  readonly ${method.key}: ${signature};\n`;
-  });
+  const members = (signature: (method: Method, scope: Scope) => string) =>
+    service.methods
+      .map((method) => `${docLines(method, '  ')}  readonly ${method.key}: ${signature(method, scope)};\n`)
+      .join('');
   return [
     `${docLines(service, '')}export const ${service.definition} = {
   name: ${quote(service.name)},
@@ -44,7 +55,7 @@ export function emitService(service: Service, scope: Scope): string[] {
   methods: {
 ${service.methods.map((method) => definition(method, scope)).join('')}  },
 } as const satisfies $.ServiceDefinition;`,
-    `${docLines(service, '')}export interface ${service.client} {\n${client.join('')}}`,
-    `/** What a server implements of ${service.fullName}; a missing method answers UNIMPLEMENTED. */\nexport interface ${service.handlers} {\n${handlers.join('')}}`,
+    `${docLines(service, '')}export interface ${service.client} {\n${members(clientSignature)}}`,
+    `/** What a server implements of ${service.fullName}; a missing method answers UNIMPLEMENTED. */\nexport interface ${service.handlers} {\n${members(handlerSignature)}}`,
   ];
 }

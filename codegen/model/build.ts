@@ -153,10 +153,6 @@ function buildMethods(building: Building, node: protobuf.Service, fullName: stri
     if (request === undefined || response === undefined) return [];
     const requestStream = method.requestStream === true;
     const responseStream = method.responseStream === true;
-    if (requestStream || responseStream) {
-      const text = `streaming method ${method.name} is left out of the client and handler types: streams are not supported yet`;
-      building.report(place.name, text, 'warning');
-    }
     const level = method.options?.idempotency_level;
     const path = `${fullName}/${method.name}`;
     return {

@@ -1,26 +1,21 @@
-/** Typed clients: one function per unary method, made once when the client is made. */
+/** Typed clients: one function per method, made once when the client is made. */
 import { clientMethod } from '../call/client-method.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
 import { Channel } from './channel.ts';
+import { openStream } from './open-stream.ts';
 import { checkedTimeMs, checkNames } from './options.ts';
-import type { CallOptions, ClientDefaults, ClientOf, MethodDefaults } from './types.ts';
+import type { CallOptions, ClientDefaults, ClientOf, StreamOptions } from './types.ts';
 
-type Defaults = Readonly<Record<string, MethodDefaults | undefined>>;
+type Defaults = Readonly<Record<string, Pick<CallOptions, 'timeoutMs'> | undefined>>;
 
-const names: readonly (keyof MethodDefaults)[] = ['timeoutMs', 'waitForReady'];
-
-/** What holds for a method: its own entry goes before that of all, option by option. */
-function defaultsOf(what: string, defaults: Defaults, name: string): MethodDefaults {
-  for (const key of ['*', name]) {
+function defaultTimeoutMs(what: string, defaults: Defaults, name: string, channelMs: number): number {
+  for (const key of [name, '*']) {
     const given = defaults[key];
     if (given === undefined) continue;
-    checkNames(`${what}: defaults of ${key}`, given, names);
-    const { timeoutMs, waitForReady } = given;
-    if (timeoutMs !== undefined) checkedTimeMs(`${what}: timeoutMs of ${key}`, timeoutMs);
-    if (waitForReady !== undefined && typeof waitForReady !== 'boolean')
-      throw new TypeError(`${what}: waitForReady of ${key} is true or false`);
+    checkNames(`${what}: defaults of ${key}`, given, ['timeoutMs']);
+    if (given.timeoutMs !== undefined) return checkedTimeMs(`${what}: timeoutMs of ${key}`, given.timeoutMs);
   }
-  return { ...defaults['*'], ...defaults[name] };
+  return channelMs;
 }
 
 /**
@@ -37,10 +32,12 @@ export function createClient<D extends ServiceDefinition>(
   checkNames(what, defaults, ['*', ...Object.keys(definition.methods)]);
   const client: Record<string, unknown> = {};
   for (const [name, method] of Object.entries(definition.methods)) {
-    if (method.requestStream || method.responseStream) continue;
-    const { timeoutMs, waitForReady } = defaultsOf(what, defaults as Defaults, name);
-    const target = clientMethod(method, timeoutMs ?? channel.defaultTimeoutMs, waitForReady);
-    client[name] = (request: unknown, options?: CallOptions) => channel.unary(target, request, options);
+    const timeoutMs = defaultTimeoutMs(what, defaults as Defaults, name, channel.defaultTimeoutMs);
+    const target = clientMethod(method, timeoutMs);
+    client[name] =
+      method.requestStream || method.responseStream
+        ? (request: unknown, options?: StreamOptions) => openStream(channel.streams, target, request, options)
+        : (request: unknown, options?: CallOptions) => channel.unary(target, request, options);
   }
   return Object.freeze(client) as ClientOf<D>;
 }

@@ -20,6 +20,7 @@ import { Link } from '../control/link.ts';
 import { Listener } from '../control/listener.ts';
 import { choiceOf, type LocalSide, type Prepared } from '../control/session-setup.ts';
 import * as limits from '../limits.ts';
+import { ServerStreams } from '../stream/server-streams.ts';
 import { type FabricPlan, fabricPlan, offers } from './fabric-options.ts';
 import { fabricLog, LimitedLog, type Log } from './log.ts';
 import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames } from './options.ts';
@@ -183,6 +184,7 @@ export class Server implements ServerSessionListener {
     if (full !== undefined) throw full;
     const { context, target } = prepared;
     const session = new ServerSession(context, target, peer, this.#handlers, this.#load, this);
+    if (prepared.streamsMax > 0) session.parts = new ServerStreams(session.shared, prepared.streamsMax);
     this.#sessions.set(session, new ServerConnection(session, link, prepared));
     link.onEnd = (reason) => {
       if (this.#sessions.has(session)) context.closeSession(target.session, reason);

@@ -21,52 +21,57 @@ export interface CallOptions {
    * gives up or is gone.
    */
   context?: HandlerContext | undefined;
-  /**
-   * Waits for a connection until the time limit, through attempts that fail. Default false: without a connection the call fails with the
-   * first attempt that does.
-   */
-  waitForReady?: boolean | undefined;
   /** Memory for a large response: its `bytes` fields are then views of this lease. One that does not fit in it comes with a lease of its own. */
   into?: Lease | undefined;
 }
 
-type UnaryNames<D extends ServiceDefinition> = {
-  [K in keyof D['methods']]: D['methods'][K] extends {
-    readonly requestStream: false;
-    readonly responseStream: false;
-  }
-    ? K
-    : never;
-}[keyof D['methods']];
+/** What a stream may be given: as for calls, but no memory for the response. */
+export type StreamOptions = Omit<CallOptions, 'into'>;
 
-/** The client of a service: a function per unary method that returns a promise of the response. */
+/** What streaming methods take: generators and arrays, for example. */
+export type Messages<T> = AsyncIterable<T> | Iterable<T>;
+
+interface Kind<RequestStream extends boolean, ResponseStream extends boolean> {
+  readonly requestStream: RequestStream;
+  readonly responseStream: ResponseStream;
+}
+
+type ClientFunction<M> =
+  M extends MethodDefinition<infer _Req, infer ReqInit, infer Res, infer _ResInit>
+    ? M extends Kind<false, false>
+      ? (request: ReqInit, options?: CallOptions) => Promise<Res>
+      : M extends Kind<false, true>
+        ? (request: ReqInit, options?: StreamOptions) => AsyncIterable<Res>
+        : M extends Kind<true, false>
+          ? (requests: Messages<ReqInit>, options?: StreamOptions) => Promise<Res>
+          : (requests: Messages<ReqInit>, options?: StreamOptions) => AsyncIterable<Res>
+    : never;
+
+type HandlerFunction<M> =
+  M extends MethodDefinition<infer Req, infer _ReqInit, infer _Res, infer ResInit>
+    ? M extends Kind<false, false>
+      ? (request: Req, context: HandlerContext) => ResInit | Promise<ResInit>
+      : M extends Kind<false, true>
+        ? (request: Req, context: HandlerContext) => Messages<ResInit>
+        : M extends Kind<true, false>
+          ? (requests: AsyncIterable<Req>, context: HandlerContext) => ResInit | Promise<ResInit>
+          : (requests: AsyncIterable<Req>, context: HandlerContext) => Messages<ResInit>
+    : never;
+
+/**
+ * The client of a service: a function per method. A single response comes as a promise, a stream of them as an async iterable that can be read once and
+ * starts when it is first read.
+ */
 export type ClientOf<D extends ServiceDefinition> = {
-  readonly [K in UnaryNames<D>]: D['methods'][K] extends MethodDefinition<
-    infer _Req,
-    infer ReqInit,
-    infer Res,
-    infer _ResInit
-  >
-    ? (request: ReqInit, options?: CallOptions) => Promise<Res>
-    : never;
+  readonly [K in keyof D['methods']]: ClientFunction<D['methods'][K]>;
 };
 
-/** The handlers of a service: a function per unary method that returns the response or a promise of it. */
+/** The handlers of a service: a function per method that returns the response or a promise of it, or, for a stream of responses, an iterable (a generator). */
 export type HandlersOf<D extends ServiceDefinition> = {
-  [K in UnaryNames<D>]: D['methods'][K] extends MethodDefinition<
-    infer Req,
-    infer _ReqInit,
-    infer _Res,
-    infer ResInit
-  >
-    ? (request: Req, context: HandlerContext) => ResInit | Promise<ResInit>
-    : never;
+  [K in keyof D['methods']]: HandlerFunction<D['methods'][K]>;
 };
-
-/** Options that a client can have for its calls. */
-export type MethodDefaults = Pick<CallOptions, 'timeoutMs' | 'waitForReady'>;
 
 /** Options for every call of a client (`*`) or for one method. */
 export type ClientDefaults<D extends ServiceDefinition> = {
-  readonly [K in UnaryNames<D> | '*']?: MethodDefaults;
+  readonly [K in keyof D['methods'] | '*']?: Pick<CallOptions, 'timeoutMs'>;
 };

@@ -25,6 +25,8 @@ export class BulkMessage {
 export class BulkMessages {
   /** Size of the message that was last refused as too large. */
   refusedBytes = 0;
+  /** Size of the message that was last submitted. */
+  submittedBytes = 0;
 
   readonly #native: NativeContext;
   readonly #sink: Sink = new Sink();
@@ -54,6 +56,7 @@ export class BulkMessages {
   /** Keeps what is being sent until `sent(token)`. */
   keep(token: number, bulk: BulkMessage): void {
     this.#sending.set(token, bulk);
+    this.submittedBytes = bulk.pieces.reduce((sum, piece) => sum + piece.byteLength, 0);
   }
 
   /** Gives back what has not been submitted. */

@@ -21,7 +21,6 @@ export interface CallWishes {
   readonly into?: BlockLease | undefined;
   readonly onHeader?: ((header: Metadata) => void) | undefined;
   readonly onTrailer?: ((trailer: Metadata) => void) | undefined;
-  readonly waitForReady?: boolean | undefined;
 }
 
 export class CallExtras {
@@ -32,12 +31,8 @@ export class CallExtras {
   readonly into: BlockLease | undefined;
   readonly onHeader: ((header: Metadata) => void) | undefined;
   readonly onTrailer: ((trailer: Metadata) => void) | undefined;
-  /** Waits for a connection, however many attempts that takes. Undefined: as its method does. */
-  readonly waitForReady: boolean | undefined;
   /** Reason of the signal that gave the call up. */
   cause: unknown;
-  /** It has been made again already, since no handler had seen it. */
-  retried = false;
   #place: CallPlace | undefined;
   #token = 0;
 
@@ -48,7 +43,12 @@ export class CallExtras {
     this.into = wishes.into;
     this.onHeader = wishes.onHeader;
     this.onTrailer = wishes.onTrailer;
-    this.waitForReady = wishes.waitForReady;
+  }
+
+  /** The signal that has fired, if one has. */
+  get abortedBy(): AbortSignal | undefined {
+    if (this.signal?.aborted) return this.signal;
+    return this.parent?.aborted ? this.parent : undefined;
   }
 
   /** Somebody wants to hear of the response's metadata. */
@@ -81,8 +81,7 @@ export class CallExtras {
   }
 
   handleEvent(): void {
-    const fired = this.signal?.aborted ? this.signal : this.parent;
-    this.cause = fired?.reason;
+    this.cause = this.abortedBy?.reason;
     this.#place?.cancelCall(this.#token, reasonOf(this.cause));
   }
 }

@@ -7,23 +7,20 @@ export interface ClientMethod {
   readonly path: string;
   readonly requestType: MessageType<unknown, unknown>;
   readonly responseType: MessageType<unknown, never>;
+  readonly requestStream: boolean;
+  readonly responseStream: boolean;
   /** Default time limit in ms, -1 for none. */
   readonly timeoutMs: number;
-  /** Calls wait for a connection, however many attempts that takes. */
-  readonly waitForReady: boolean;
 }
 
-export function clientMethod(
-  definition: MethodDefinition,
-  timeoutMs: number,
-  waitForReady = false,
-): ClientMethod {
+export function clientMethod(definition: MethodDefinition, timeoutMs: number): ClientMethod {
   return {
     id: definition.id,
     path: definition.path,
     requestType: definition.requestType,
     responseType: definition.responseType as MessageType<unknown, never>,
+    requestStream: definition.requestStream,
+    responseStream: definition.responseStream,
     timeoutMs,
-    waitForReady,
   };
 }

@@ -1,5 +1,6 @@
 /** The methods of a server, by id: filled by `server.add`, read for each request. */
 import type { MessageType, MethodDefinition, ServiceDefinition } from '../codec/types.ts';
+import { noMessage } from './plain-types.ts';
 import type { HandlerContext } from './server-call.ts';
 
 export type AnyHandler = (request: unknown, context: HandlerContext) => unknown;
@@ -13,10 +14,19 @@ export interface ServerMethod {
   readonly self: object;
 }
 
+/** A method with a stream on either side. */
+export interface StreamMethod extends ServerMethod {
+  readonly requestStream: boolean;
+  readonly responseStream: boolean;
+  /** The stream itself as a call: the answer that ends it has no message. */
+  readonly open: ServerMethod;
+}
+
 export class Handlers {
   readonly #services = new Set<string>();
   readonly #paths = new Map<number, string>();
   readonly #methods = new Map<number, ServerMethod>();
+  readonly #streams = new Map<number, StreamMethod>();
 
   /** Adds the methods of `service` that `handlers` has; the others answer UNIMPLEMENTED. All or nothing: throws before it adds any. */
   add(service: ServiceDefinition, handlers: object): void {
@@ -37,31 +47,44 @@ export class Handlers {
       if (typeof handler !== 'function') {
         throw new TypeError(`${service.fullName}: handler ${name} is a ${typeof handler}, not a function`);
       }
-      if (method.requestStream || method.responseStream) {
-        throw new Error(`${method.path} is a streaming method: this version serves unary methods only`);
-      }
       found.push([method, handler as AnyHandler]);
     }
     this.#services.add(service.fullName);
     for (const method of Object.values(service.methods)) this.#paths.set(method.id, method.path);
     for (const [method, handler] of found) {
-      this.#methods.set(method.id | 0, {
-        path: method.path,
+      const { path, requestStream, responseStream } = method;
+      const unary: ServerMethod = {
+        path,
         requestType: method.requestType as MessageType<unknown, never>,
         responseType: method.responseType,
         handler,
         self: handlers,
-      });
+      };
+      if (requestStream || responseStream) {
+        const open = { ...unary, responseType: noMessage };
+        this.#streams.set(method.id | 0, { ...unary, requestStream, responseStream, open });
+      } else {
+        this.#methods.set(method.id | 0, unary);
+      }
     }
   }
 
-  /** By the id as an event's signed word has it. */
+  /** A unary method, by its id as an event's signed word has it. */
   find(id: number): ServerMethod | undefined {
     return this.#methods.get(id);
   }
 
-  /** The name of a method without a handler, for its error; by signed id. */
-  pathOf(id: number): string | undefined {
-    return this.#paths.get(id >>> 0);
+  /** A streaming method, by signed id. */
+  findStream(id: number): StreamMethod | undefined {
+    return this.#streams.get(id);
+  }
+
+  /** Why there is no such method, for the error; by signed id. `stream`: it was called as a streaming one. */
+  missing(id: number, stream: boolean): string {
+    const name = this.#paths.get(id >>> 0) ?? `method id ${id >>> 0}`;
+    if ((stream ? this.#methods : this.#streams).has(id)) {
+      return `${name} is ${stream ? 'no' : 'a'} streaming method on this server: client and server have different versions of it`;
+    }
+    return `${name} is not implemented by this server`;
   }
 }

@@ -5,7 +5,7 @@
 import { Sink } from '../codec/sink.ts';
 import type { MessageType } from '../codec/types.ts';
 import { flushEvery, pieceBytes, piecesMax } from '../limits.ts';
-import { Ctl, type NativeContext, Reason, Sub } from '../native.ts';
+import { Ctl, type NativeContext, Reason, Sub, SubOp } from '../native.ts';
 import { BulkMessages } from './bulk.ts';
 import { closeTurn } from './deadlines.ts';
 
@@ -200,6 +200,8 @@ export class Outgoing {
     const bulk = this.bulk.encode(type, message, target.maxMessageBytes, pieceCount);
     if (typeof bulk === 'number') return bulk;
     const { pieces, keys } = bulk;
+    // Parts of a stream go in the order in which they were submitted: the first must not come before the stream's opening, which may be staged.
+    if (op === SubOp.part) this.flush();
     const only = pieces.length === 1 ? pieces[0]! : nothing;
     if (sink === 0 && pieces.length <= 1 && metadata.byteLength + only.byteLength <= target.eagerBytes) {
       // The bound was too careful: the message fits a slot after all.

@@ -83,7 +83,7 @@ export class Responder implements SlotWaiter {
       this.#send({
         handle: call.handle,
         status: Status.RESOURCE_EXHAUSTED,
-        text: this.#refusalText(call, -result),
+        text: this.refusalText(call, -result),
         metadata: undefined,
       });
     }
@@ -170,7 +170,8 @@ export class Responder implements SlotWaiter {
     this.#context.awaitSlots(this);
   }
 
-  #refusalText(call: ServerCall, reason: number): string {
+  /** Why a response was not sent; `reason` of native code. */
+  refusalText(call: ServerCall, reason: number): string {
     if (reason !== Reason.tooLarge) {
       return `${call.method}: no memory for the response: raise arenaBytes or mrCacheBytes in configure() on the server`;
     }

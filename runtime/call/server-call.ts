@@ -40,6 +40,8 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   readonly deadlineMs: number;
   previous: ServerCall | undefined;
   next: ServerCall | undefined;
+  /** That this call opened, if it did. */
+  stream: { sendHeader(): void } | undefined;
   /** The response, while it waits for a send slot. */
   response: unknown;
 
@@ -108,7 +110,16 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     return this.deadlineMs === 0 ? undefined : Math.max(0, this.deadlineMs - performance.now());
   }
 
-  sendHeader(): void {}
+  sendHeader(): void {
+    this.stream?.sendHeader();
+  }
+
+  /** The header, to be sent now; once. */
+  takeHeader(): Metadata | undefined {
+    const header = this.#header;
+    this.#header = undefined;
+    return header;
+  }
 
   onDeadline(): void {
     this.#timer = -1;

@@ -16,6 +16,28 @@ import { Status } from './status.ts';
 /** A request with less time left than this is never started without a look at the clock. */
 const hurryUs = 100_000;
 
+/** What unary calls and streams of a session share. */
+export interface Shared {
+  readonly context: FabricContext;
+  readonly target: Target;
+  readonly peer: string;
+  readonly handlers: Handlers;
+  readonly responder: Responder;
+  readonly load: Load;
+  /** Why nothing may be started now, undefined when it may. */
+  refusal(path: string): RpcError | undefined;
+}
+
+/** Gets what belongs to streams. */
+export interface ServerParts {
+  onPart(at: number): void;
+  /** `status`: CANCELLED or DEADLINE_EXCEEDED. */
+  onCancelled(handle: number, status: number): void;
+  onDown(reason: string): void;
+  /** Streams open now. */
+  readonly size: number;
+}
+
 export interface ServerSessionListener {
   onHandlerError(error: unknown, method: string): void;
   onSessionDown(session: ServerSession, reason: string): void;
@@ -32,6 +54,8 @@ export class ServerSession implements SessionOwner {
   readonly peer: string;
   /** Requests so far. */
   requests = 0;
+  /** Its streams, if it may have any. */
+  parts: ServerParts | undefined;
 
   readonly #context: FabricContext;
   readonly #handlers: Handlers;
@@ -71,7 +95,7 @@ export class ServerSession implements SessionOwner {
 
   /** There are calls whose handlers have not answered yet. */
   get busy(): boolean {
-    return this.#first !== undefined;
+    return this.#first !== undefined || (this.parts !== undefined && this.parts.size > 0);
   }
 
   /** Requests that come from now on answer UNAVAILABLE without being run; calls under way go on. */
@@ -79,8 +103,26 @@ export class ServerSession implements SessionOwner {
     this.#closed = reason;
   }
 
+  /** What its streams work with. */
+  get shared(): Shared {
+    const { target, peer } = this;
+    return {
+      target,
+      peer,
+      context: this.#context,
+      handlers: this.#handlers,
+      responder: this.#responder,
+      load: this.#load,
+      refusal: (path) => this.#refusal(path),
+    };
+  }
+
   onRequest(at: number): void {
     ++this.requests;
+    if (this.#events[at + Ev.sent] !== 0 && this.parts !== undefined) {
+      this.parts.onPart(at);
+      return;
+    }
     const handle = this.#events[at + Ev.call]!;
     const method = this.#handlers.find(this.#events[at + Ev.method]!);
     if (method === undefined) {
@@ -88,7 +130,9 @@ export class ServerSession implements SessionOwner {
       return;
     }
     if (this.#closed !== '' || this.#load.full) {
-      this.#shed(at, handle, method.path);
+      this.#incoming.discard(at);
+      const { code, rawMessage } = this.#refusal(method.path)!;
+      this.#responder.refuse(handle, code, rawMessage);
       return;
     }
     const timeoutUs = this.#events[at + Ev.timeoutUs]! >>> 0;
@@ -128,7 +172,10 @@ export class ServerSession implements SessionOwner {
     const handle = this.#events[at + Ev.call]!;
     let call = this.#first;
     while (call !== undefined && call.handle !== handle) call = call.next;
-    if (call === undefined) return;
+    if (call === undefined) {
+      this.parts?.onCancelled(handle, this.#events[at + Ev.method]!);
+      return;
+    }
     const late = this.#events[at + Ev.method] === Status.DEADLINE_EXCEEDED;
     call.abort(
       late
@@ -142,6 +189,7 @@ export class ServerSession implements SessionOwner {
     for (let call = this.#first; call !== undefined; call = call.next) {
       call.abort(new RpcError(Status.CANCELLED, `${call.method}: the connection was lost: ${reason}`));
     }
+    this.parts?.onDown(reason);
     this.#listener.onSessionDown(this, reason);
   }
 
@@ -162,17 +210,17 @@ export class ServerSession implements SessionOwner {
   }
 
   /** Before anything is decoded: the caller may try elsewhere at once. */
-  #shed(at: number, handle: number, path: string): void {
-    this.#incoming.discard(at);
-    if (this.#closed !== '') this.#responder.refuse(handle, Status.UNAVAILABLE, `${path}: ${this.#closed}`);
-    else this.#responder.refuse(handle, Status.RESOURCE_EXHAUSTED, `${path}: ${this.#load.text}`);
+  #refusal(path: string): RpcError | undefined {
+    if (this.#closed !== '') return new RpcError(Status.UNAVAILABLE, `${path}: ${this.#closed}`);
+    if (this.#load.full) return new RpcError(Status.RESOURCE_EXHAUSTED, `${path}: ${this.#load.text}`);
+    return undefined;
   }
 
   #unimplemented(at: number, handle: number): void {
     this.#incoming.discard(at);
-    const id = this.#events[at + Ev.method]!;
-    const name = this.#handlers.pathOf(id) ?? `method id ${id >>> 0}`;
-    this.#responder.refuse(handle, Status.UNIMPLEMENTED, `${name} is not implemented by this server`);
+    const part = this.#events[at + Ev.sent] !== 0;
+    const why = this.#handlers.missing(this.#events[at + Ev.method]!, part);
+    this.#responder.refuse(handle, Status.UNIMPLEMENTED, why);
   }
 
   #run(call: ServerCall, request: unknown): void {

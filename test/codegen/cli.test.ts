@@ -41,15 +41,6 @@ describe('rdma-rpc gen', () => {
     expect(readFileSync(join(directory, 'out/a.rdma.ts'), 'utf8')).toContain("from './b.rdma.js'");
   });
 
-  test('0 with warnings', () => {
-    const directory = workspace({
-      'a.proto': proto3('message A {}\nservice S { rpc X(stream A) returns (A); }'),
-    });
-    const { code, stderr } = run(directory, 'gen', 'a.proto', '-o', 'out');
-    expect(code).toBe(0);
-    expect(stderr).toMatch(/^a\.proto:4:17: warning: streaming method X is left out/);
-  });
-
   test('1 when the input is wrong, with place and text, and nothing written', () => {
     const directory = workspace({ 'a.proto': proto3('message A { Missing x = 1; }') });
     const { code, stdout, stderr } = run(directory, 'gen', 'a.proto', '-o', 'out');

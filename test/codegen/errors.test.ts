@@ -292,10 +292,3 @@ test('nothing is written unless everything can be', async () => {
   await expect(generate({ files, out })).rejects.toBeInstanceOf(GenerateError);
   expect(existsSync(out)).toBe(false);
 });
-
-test('a streaming method: a warning, its place in the definition, and none in the types', async () => {
-  const body = 'message A {}\nservice S {\n  rpc Watch(A) returns (stream A);\n  rpc Get(A) returns (A);\n}';
-  expect(await diagnosticsOf({ 'a.proto': proto3(body) })).toEqual([
-    'a.proto:5:7: warning: streaming method Watch is left out of the client and handler types: streams are not supported yet | Watch',
-  ]);
-});

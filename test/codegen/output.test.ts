@@ -186,6 +186,8 @@ service Shop {
   // Looks up.
   rpc GetItem(A) returns (B) { option idempotency_level = NO_SIDE_EFFECTS; option deprecated = true; }
   rpc Watch(A) returns (stream B);
+  rpc Fill(stream A) returns (B);
+  rpc Chat(stream A) returns (stream B);
 }`),
     });
     expect(text).toContain(`      name: 'GetItem',
@@ -210,11 +212,19 @@ service Shop {
    * @deprecated
    */
   readonly getItem: (request: AInit, options?: $rpc.CallOptions) => Promise<B>;
+  readonly watch: (request: AInit, options?: $rpc.StreamOptions) => AsyncIterable<B>;
+  readonly fill: (requests: $rpc.Messages<AInit>, options?: $rpc.StreamOptions) => Promise<B>;
+  readonly chat: (requests: $rpc.Messages<AInit>, options?: $rpc.StreamOptions) => AsyncIterable<B>;
 }`);
     expect(text).toContain(
       'readonly getItem: (request: A, context: $rpc.HandlerContext) => BInit | Promise<BInit>;',
     );
-    expect(text).not.toContain('readonly watch');
+    expect(text).toContain(
+      `  readonly watch: (request: A, context: $rpc.HandlerContext) => $rpc.Messages<BInit>;
+  readonly fill: (requests: AsyncIterable<A>, context: $rpc.HandlerContext) => BInit | Promise<BInit>;
+  readonly chat: (requests: AsyncIterable<A>, context: $rpc.HandlerContext) => $rpc.Messages<BInit>;
+`,
+    );
   });
 
   test.each([

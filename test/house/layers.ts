@@ -15,6 +15,10 @@ export const typescriptLayers: readonly LayerRule[] = [
     files: /^runtime\/control\//,
     mayUse: /^runtime\/(control|call|codec)\/|^runtime\/(limits|native)\.ts$/,
   },
+  {
+    files: /^runtime\/stream\//,
+    mayUse: /^runtime\/(stream|call|codec)\/|^runtime\/(limits|native)\.ts$/,
+  },
   { files: /^runtime\//, mayUse: /^runtime\// },
   { files: /^codegen\//, mayUse: /^codegen\/|^runtime\/codec\// },
   { files: /^cli\//, mayUse: /^(cli|codegen|runtime)\// },

@@ -25,19 +25,6 @@ describe('server.add', () => {
       /same method id as test.echo.Echo\/Echo/,
     ],
     [
-      'a handler for a streaming method',
-      (h) =>
-        h.add(
-          {
-            ...EchoDefinition,
-            fullName: 'other',
-            methods: { echo: { ...EchoDefinition.methods.echo, id: 1, responseStream: true } },
-          },
-          { echo: () => 1 },
-        ),
-      /unary methods only/,
-    ],
-    [
       'no handlers at all',
       (h) => h.add({ ...EchoDefinition, fullName: 'other', methods: {} }, null as never),
       /must be an object/,

@@ -1,0 +1,44 @@
+/** Makes a stream of a client's call: checks its options, and gives it the shape that the method's kind has. Used by a channel. */
+import type { CallExtras } from '../call/call-extras.ts';
+import type { ClientMethod } from '../call/client-method.ts';
+import { RpcError } from '../call/rpc-error.ts';
+import { Status } from '../call/status.ts';
+import { ClientStream, type StreamHost } from '../stream/client-stream.ts';
+import type { StreamReader } from '../stream/stream-reader.ts';
+import { callExtras, callTimeoutMs } from './call-options.ts';
+import type { StreamOptions } from './types.ts';
+
+/** The only response of a client-streaming method. */
+async function onlyMessage(reader: StreamReader, path: string): Promise<unknown> {
+  const first = await reader.next();
+  if (first.done === true) {
+    throw new RpcError(Status.INTERNAL, `${path}: the server sent no response`, { sent: 'yes' });
+  }
+  const second = await reader.next();
+  if (second.done === true) return first.value;
+  await reader.return();
+  throw new RpcError(Status.INTERNAL, `${path}: the server sent more than one response`, { sent: 'yes' });
+}
+
+/** Iterables begin when they are first read; errors of the options come out then, too. */
+export function openStream(
+  host: StreamHost,
+  method: ClientMethod,
+  request: unknown,
+  options: StreamOptions | undefined,
+): Promise<unknown> | AsyncIterable<unknown> {
+  let { timeoutMs } = method;
+  let extras: CallExtras | undefined;
+  let wrong: unknown;
+  if (options !== undefined) {
+    try {
+      timeoutMs = callTimeoutMs(options, timeoutMs);
+      if ('into' in options) throw new TypeError(`${method.path}: a stream takes no \`into\``);
+      extras = callExtras(method.path, options);
+    } catch (error) {
+      wrong = error;
+    }
+  }
+  const stream = new ClientStream(host, method, request, timeoutMs, extras, wrong);
+  return method.responseStream ? stream.reader : onlyMessage(stream.reader, method.path);
+}

@@ -1,0 +1,41 @@
+/** The errors that a client's stream makes, in the words of unary calls. */
+import { failure, sentName, tooLarge } from '../call/failure.ts';
+import { RpcError, type Sent } from '../call/rpc-error.ts';
+import { errorCode, Status } from '../call/status.ts';
+import { takeDetails } from '../call/status-details.ts';
+import { Ev, Reason } from '../native.ts';
+import type { ClientStreams } from './client-streams.ts';
+
+function text(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
+}
+
+/** A message that cannot be encoded. */
+export function requestFault(path: string, sent: Sent, cause: unknown): RpcError {
+  return new RpcError(Status.INTERNAL, `${path}: the request cannot be sent: ${text(cause)}`, {
+    sent,
+    cause,
+  });
+}
+
+/** A message that cannot be decoded, or a part that must not be. */
+export function responseFault(path: string, cause: unknown): RpcError {
+  const why = `${path}: the response cannot be used: ${text(cause)}`;
+  return new RpcError(Status.INTERNAL, why, { sent: 'yes', cause });
+}
+
+/** What native code refused to send. */
+export function refusal(path: string, streams: ClientStreams, reason: number): RpcError {
+  if (reason !== Reason.tooLarge) return failure(reason, path, 'no');
+  const { refusedBytes } = streams.context.outgoing.bulk;
+  return tooLarge(path, refusedBytes, streams.target.maxMessageBytes, 'server');
+}
+
+/** What the server has answered. */
+export function statusError(streams: ClientStreams, at: number, status: number): RpcError {
+  const { whole } = streams.incoming;
+  const metadata = whole.responseMetadata(at)?.trailer;
+  const details = takeDetails(metadata);
+  const sent = sentName(streams.context.native.events[at + Ev.sent]!);
+  return new RpcError(errorCode(status), whole.text(at), { metadata, details, sent });
+}

@@ -1,0 +1,397 @@
+/**
+ * A stream on the client, from the application's first look to the last part: requests out of an iterable, responses into an async iterator, and its
+ * end, which comes once nothing of it is on its way any more. Made by a channel, on its JS thread.
+ */
+import type { CallExtras, CallPlace } from '../call/call-extras.ts';
+import type { ClientMethod } from '../call/client-method.ts';
+import { deadlines, turnNow } from '../call/deadlines.ts';
+import { failure, reasonOf, sentName } from '../call/failure.ts';
+import type { Metadata } from '../call/metadata.ts';
+import type { ResponseMetadata } from '../call/metadata-wire.ts';
+import { noMessage } from '../call/plain-types.ts';
+import { RpcError, type Sent } from '../call/rpc-error.ts';
+import { Status } from '../call/status.ts';
+import type { DeadlineOwner } from '../call/timer-wheel.ts';
+import { streamBytes, streamParts } from '../limits.ts';
+import { Ev, Reason } from '../native.ts';
+import { refusal, requestFault, responseFault, statusError } from './client-faults.ts';
+import { type ClientStreams, notNow } from './client-streams.ts';
+import { PartFlag, PartKind, partHeader, partHeaderBytes, withEntries } from './part-header.ts';
+import { Producer, type ProducerOwner } from './producer.ts';
+import { Pulls } from './pulls.ts';
+import { type ReaderOwner, StreamReader } from './stream-reader.ts';
+import { type PartPort, StreamWriter } from './stream-writer.ts';
+
+/** Where streams begin: a channel. */
+export interface StreamHost {
+  /** Calls `stream.open()` as soon as there is a connection with room, or `stream.refuse()`. */
+  startStream(stream: ClientStream): void;
+  /** The stream has given up before it was opened. */
+  forgetStream(stream: ClientStream): void;
+}
+
+const timeoutUsMax = 0xffff_ffff;
+const noTimer = -1;
+
+type State = 'new' | 'waiting' | 'open' | 'closing' | 'over';
+
+export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallPlace, DeadlineOwner {
+  readonly method: ClientMethod;
+  readonly reader: StreamReader;
+  /** Unique among the open streams of its session. */
+  number = 0;
+  /** Its own call slot. */
+  call = -1;
+  /** Parts on their way, kept by ClientStreams. */
+  pushes = 0;
+  pulls = 0;
+  pushedBytes = 0;
+
+  readonly #host: StreamHost;
+  readonly #request: unknown;
+  readonly #timeoutMs: number;
+  readonly #extras: CallExtras | undefined;
+  readonly #pulls: Pulls;
+  #state: State = 'new';
+  #streams: ClientStreams | undefined;
+  #writer: StreamWriter | undefined;
+  #producer: Producer | undefined;
+  #deadlineMs = 0;
+  #timer = noTimer;
+  /** The OPEN has not been answered. */
+  #pending = false;
+  /** Why it was given up, 0 when it was not. */
+  #reason = 0;
+  #error: unknown;
+  #toldHeader = false;
+  #trailer: Metadata | undefined;
+  #onOver: (() => void) | undefined;
+
+  /**
+   * `request`: a message, or an iterable of them, as the method takes it. `timeoutMs`: -1 for none. `wrong`: an error that it will end with as
+   * soon as it is read.
+   */
+  constructor(
+    host: StreamHost,
+    method: ClientMethod,
+    request: unknown,
+    timeoutMs: number,
+    extras: CallExtras | undefined,
+    wrong: unknown,
+  ) {
+    this.method = method;
+    this.reader = new StreamReader(this, false);
+    this.#pulls = new Pulls(this);
+    this.#host = host;
+    this.#request = request;
+    this.#timeoutMs = timeoutMs;
+    this.#extras = extras;
+    this.#error = wrong;
+  }
+
+  // --- beginning
+
+  onFirstRead(): void {
+    const { path } = this.method;
+    const aborted = this.#extras?.abortedBy;
+    if (this.#error !== undefined) {
+      this.refuse(this.#error);
+    } else if (aborted !== undefined) {
+      this.refuse(failure(reasonOf(aborted.reason), path, 'no', '', aborted.reason));
+    } else if (this.#timeoutMs === 0) {
+      this.refuse(failure(Reason.deadline, path, 'no', 'timeoutMs was 0'));
+    } else {
+      this.#state = 'waiting';
+      if (this.#timeoutMs > 0) {
+        this.#deadlineMs = turnNow() + this.#timeoutMs;
+        this.#timer = deadlines.add(this.#deadlineMs, this, 0);
+      }
+      this.#extras?.watch(this, 0);
+      this.#host.startStream(this);
+    }
+  }
+
+  /** It cannot be opened. */
+  refuse(error: unknown): void {
+    this.#error ??= error;
+    this.#over();
+  }
+
+  /** Opens it on a session. False: there is no room, nothing has happened. */
+  open(streams: ClientStreams): boolean {
+    const number = streams.nextNumber();
+    if (number === 0) return false;
+    this.number = number;
+    const { method } = this;
+    let inOpen: boolean;
+    let result: number;
+    try {
+      const entries = this.#extras?.metadata;
+      const metadataBytes = partHeaderBytes + (entries?.byteLength ?? 0);
+      inOpen = !method.requestStream && streams.fits(method.requestType, this.#request, metadataBytes);
+      const header = partHeader(number, 0, inOpen ? 1 : 0, PartKind.open, inOpen ? PartFlag.last : 0);
+      result = streams.open(
+        this,
+        this.#timeoutUs(),
+        inOpen ? method.requestType : noMessage,
+        this.#request,
+        entries === undefined ? header : withEntries(header, entries),
+      );
+    } catch (cause) {
+      this.refuse(requestFault(this.method.path, this.#state === 'open' ? 'maybe' : 'no', cause));
+      return true;
+    }
+    if (result === notNow) return false;
+    if (result < 0) {
+      this.refuse(refusal(this.method.path, streams, -result));
+      return true;
+    }
+    this.#streams = streams;
+    this.#state = 'open';
+    this.#pending = true;
+    this.#pull();
+    if (!inOpen) this.#produce(streams);
+    return true;
+  }
+
+  #produce(streams: ClientStreams): void {
+    const { requestType, requestStream, path } = this.method;
+    const capacity = streams.target.eagerBytes - partHeaderBytes;
+    this.#writer = new StreamWriter(requestType, capacity, this);
+    this.#producer = new Producer(this, this.#writer);
+    this.#producer.start(requestStream ? this.#request : [this.#request], `${path}: the requests`);
+  }
+
+  #timeoutUs(): number {
+    if (this.#deadlineMs === 0) return 0;
+    return Math.min(timeoutUsMax, Math.max(1, (this.#deadlineMs - deadlines.now) * 1000));
+  }
+
+  // --- requests out
+
+  sendPart(
+    sequence: number,
+    count: number,
+    flags: number,
+    type: ClientMethod['requestType'],
+    message: unknown,
+  ): boolean {
+    const streams = this.#streams;
+    if (streams === undefined || this.#state !== 'open') return false;
+    if (this.pushes >= streamParts || (this.pushes > 0 && this.pushedBytes >= streamBytes)) return false;
+    const result = streams.sendPart(this, PartKind.push, sequence, count, flags, type, message);
+    if (result < 0 && result !== notNow)
+      this.#giveUp(Reason.cancelled, refusal(this.method.path, streams, -result));
+    return result === 0;
+  }
+
+  onWritable(): void {
+    this.#producer?.resume();
+  }
+
+  onLastSent(): void {}
+
+  onWriteFault(error: unknown): void {
+    this.onMessageFault(error);
+  }
+
+  onMessageFault(error: unknown): void {
+    this.#giveUp(Reason.cancelled, requestFault(this.method.path, 'maybe', error));
+  }
+
+  /** The application's own error, which it gets back as it is. */
+  onSourceError(error: unknown): void {
+    this.#giveUp(Reason.cancelled, error ?? new Error(`${this.method.path}: the requests failed`));
+  }
+
+  // --- responses in
+
+  onConsumed(): void {
+    this.#pull();
+  }
+
+  #pull(): void {
+    const streams = this.#streams;
+    if (streams === undefined || this.#state !== 'open') return;
+    const result = this.#pulls.send(streams);
+    if (result < 0) this.#giveUp(Reason.cancelled, refusal(this.method.path, streams, -result));
+  }
+
+  // --- events
+
+  onSlotsFree(): void {
+    this.#pull();
+    this.#writer?.onCredit();
+  }
+
+  onPushSettled(at: number): void {
+    const status = this.#word(at, Ev.method);
+    if (this.#closing(at)) return;
+    if (status === Status.OK) this.#writer?.onCredit();
+    else this.#giveUp(Reason.cancelled, statusError(this.#streams!, at, status));
+  }
+
+  onPullSettled(at: number, sequence: number): void {
+    const status = this.#word(at, Ev.method);
+    if (this.#reason !== 0) this.#streams!.incoming.whole.discard(at);
+    else if (status === Status.OK) this.#receive(at, sequence);
+    else this.#giveUp(Reason.cancelled, statusError(this.#streams!, at, status));
+    this.#checkOver();
+  }
+
+  onPartFailed(reason: number, why: string): void {
+    if (this.#reason === 0) {
+      const error = failure(reason, this.method.path, 'maybe', why);
+      if (reason === Reason.sessionLost || reason === Reason.protocol) this.#lose(error);
+      else this.#giveUp(Reason.cancelled, error);
+    }
+    this.#checkOver();
+  }
+
+  onOpenSettled(at: number): void {
+    const status = this.#word(at, Ev.method);
+    const { whole } = this.#streams!.incoming;
+    this.#pending = false;
+    const metadata = whole.responseMetadata(at);
+    this.#trailer = metadata?.trailer;
+    if (status === Status.OK) whole.discard(at);
+    else this.#error ??= statusError(this.#streams!, at, status);
+    try {
+      this.#tellHeader(metadata);
+    } catch (cause) {
+      this.#error ??= responseFault(this.method.path, cause);
+    }
+    this.#error ??= this.#givenUpError(sentName(this.#word(at, Ev.sent)));
+    this.#stopSending();
+    if (this.#state === 'open') this.#state = 'closing';
+    this.#checkOver();
+  }
+
+  onOpenFailed(reason: number, sent: number, why: string): void {
+    this.#pending = false;
+    const word = sentName(sent);
+    if (this.#reason === 0) this.#lose(failure(reason, this.method.path, word, why));
+    else this.#error ??= this.#givenUpError(word);
+    this.#checkOver();
+  }
+
+  // --- ending
+
+  cancelCall(_token: number, reason: number): void {
+    this.#giveUp(reason, undefined);
+  }
+
+  onDeadline(): void {
+    this.#timer = noTimer;
+    this.#giveUp(Reason.deadline, undefined);
+  }
+
+  /** The application has left the loop. */
+  onLeft(): Promise<void> | undefined {
+    if (this.#state === 'new') this.#state = 'over';
+    this.#giveUp(Reason.cancelled, undefined);
+    if (this.#state === 'over') return undefined;
+    return new Promise((resolve) => {
+      this.#onOver = resolve;
+    });
+  }
+
+  onEnd(): unknown {
+    if (this.#error === undefined && !this.reader.complete) {
+      const text = `${this.method.path}: the server ended the stream before its last message`;
+      this.#error = new RpcError(Status.INTERNAL, text, { sent: 'yes' });
+    }
+    try {
+      if (this.#trailer !== undefined) this.#extras?.onTrailer?.(this.#trailer);
+    } catch (cause) {
+      this.#error ??= responseFault(this.method.path, cause);
+    }
+    return this.#error;
+  }
+
+  /** Ends it from here. `error`: what the application gets, undefined for what `reason` says. */
+  #giveUp(reason: number, error: unknown): void {
+    if (this.#state === 'over' || this.#reason !== 0) return;
+    const before = this.#state;
+    this.#reason = reason;
+    this.#error ??= error ?? (before === 'closing' && !this.#pending ? this.#givenUpError('yes') : undefined);
+    this.#state = 'closing';
+    this.#stopSending();
+    this.reader.leave();
+    if (before === 'waiting' || before === 'new') {
+      this.#host.forgetStream(this);
+      this.refuse(this.#givenUpError('no'));
+    } else {
+      this.#streams!.cancel(this, reason);
+      this.#checkOver();
+    }
+  }
+
+  /** The session is gone: nothing can be cancelled any more, the rest will fail by itself. */
+  #lose(error: unknown): void {
+    this.#reason = Reason.sessionLost;
+    this.#error ??= error;
+    this.#state = 'closing';
+    this.#stopSending();
+    this.reader.leave();
+  }
+
+  #stopSending(): void {
+    this.#writer?.stop();
+    this.#producer?.stop();
+  }
+
+  #checkOver(): void {
+    if (!this.#pending && this.pushes === 0 && this.pulls === 0 && this.#state === 'closing') this.#over();
+  }
+
+  #over(): void {
+    this.#state = 'over';
+    if (this.#timer !== noTimer) deadlines.remove(this.#timer);
+    this.#timer = noTimer;
+    this.#extras?.unwatch();
+    this.#streams?.leave(this);
+    this.reader.close();
+    this.#onOver?.();
+  }
+
+  // --- small things
+
+  #word(at: number, word: number): number {
+    return this.#streams!.context.native.events[at + word]!;
+  }
+
+  /** Whether it is only being waited for. */
+  #closing(at: number): boolean {
+    if (this.#state === 'open') return false;
+    this.#streams!.incoming.whole.discard(at);
+    this.#checkOver();
+    return true;
+  }
+
+  #receive(at: number, sequence: number): void {
+    const { incoming } = this.#streams!;
+    try {
+      const part = incoming.answer(at, sequence, this.method.responseType);
+      if (this.#extras?.listens) this.#tellHeader(incoming.responseMetadata(at));
+      this.#pulls.arrived(part.last, this.#word(at, Ev.region) > 0 ? this.#word(at, Ev.messageBytes) : 0);
+      if (!this.reader.arrive(sequence, part)) throw new Error('messages behind the last one');
+    } catch (cause) {
+      this.#giveUp(Reason.cancelled, responseFault(this.method.path, cause));
+    }
+    this.#pull();
+  }
+
+  /** It comes once: with the first message, ahead of it, or with the end. What the callback throws comes out. */
+  #tellHeader(metadata: ResponseMetadata | undefined): void {
+    const header = metadata?.header;
+    if (header === undefined || this.#toldHeader) return;
+    this.#toldHeader = true;
+    this.#extras?.onHeader?.(header);
+  }
+
+  #givenUpError(sent: Sent): unknown {
+    if (this.#reason === 0) return undefined;
+    return failure(this.#reason, this.method.path, sent, '', this.#extras?.cause);
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * Takes parts apart on arrival: header, metadata behind it, messages. Owned by the streams of a session, on its JS thread; what it
+ * returns is the caller's, nothing refers to the receive slab.
+ */
+import { Incoming } from '../call/incoming.ts';
+import { decodeResponseMetadata, metadataFault, type ResponseMetadata } from '../call/metadata-wire.ts';
+import { CodecError } from '../codec/error.ts';
+import { Source } from '../codec/source.ts';
+import type { MessageType } from '../codec/types.ts';
+import { Ev, type NativeContext } from '../native.ts';
+import { PartHeader, PartKind, packedLengthBytes, partHeaderBytes } from './part-header.ts';
+import type { ReceivedPart } from './stream-reader.ts';
+
+const noMessages: readonly unknown[] = [];
+
+export class IncomingParts {
+  /** Of the part that `read` has seen last. */
+  readonly header: PartHeader = new PartHeader();
+  readonly whole: Incoming;
+
+  readonly #events: Int32Array;
+  readonly #slab: Source = new Source();
+
+  constructor(native: NativeContext, session: number) {
+    this.#events = native.events;
+    this.#slab.reset(new Uint8Array(native.receiveSlab(session)));
+    this.whole = new Incoming(native, session);
+  }
+
+  /** Reads the header of the part at `at`. Returns why it has none, or an empty string. */
+  read(at: number): string {
+    return this.header.read(this.#slab.bytes, this.#metadataAt(at), this.#events[at + Ev.metadataBytes]!);
+  }
+
+  /** A copy of the metadata entries behind the header, undefined for none, a text for why they are malformed. */
+  entries(at: number, response = false): Uint8Array | string | undefined {
+    const length = this.#events[at + Ev.metadataBytes]!;
+    if (length <= partHeaderBytes) return undefined;
+    const start = this.#metadataAt(at) + partHeaderBytes;
+    const end = start - partHeaderBytes + length;
+    const why = metadataFault(this.#slab.bytes, start, end, response);
+    return why === '' ? this.#slab.bytes.slice(start, end) : why;
+  }
+
+  /** Header and trailer of an answer; undefined for none or malformed. */
+  responseMetadata(at: number): ResponseMetadata | undefined {
+    const bytes = this.entries(at, true);
+    return bytes instanceof Uint8Array ? decodeResponseMetadata(bytes, 0, bytes.byteLength) : undefined;
+  }
+
+  /** The answer to PULL `sequence`. Throws when it is none; its memory has then been given back. */
+  answer(at: number, sequence: number, type: MessageType<unknown, never>): ReceivedPart {
+    const { header } = this;
+    let why = this.read(at);
+    if (why === '' && (header.kind !== PartKind.pull || header.sequence !== sequence)) {
+      why = 'a part that was not asked for';
+    }
+    if (why !== '') {
+      this.whole.discard(at);
+      throw new Error(why);
+    }
+    return { messages: this.messages(at, type), last: header.last, token: 0 };
+  }
+
+  /** The messages of the part whose header was read last. Throws CodecError; its memory has then been given back. */
+  messages(at: number, type: MessageType<unknown, never>): readonly unknown[] {
+    const { count, packed } = this.header;
+    if (packed) return this.#unpack(at, type, count);
+    if (count === 1) return [this.whole.message(at, type, undefined)];
+    this.whole.discard(at);
+    if (this.#events[at + Ev.messageBytes] !== 0)
+      throw new CodecError(type.typeName, 'bytes in a part without messages');
+    return noMessages;
+  }
+
+  #unpack(at: number, type: MessageType<unknown, never>, count: number): readonly unknown[] {
+    const events = this.#events;
+    if (events[at + Ev.region]! > 0) {
+      this.whole.discard(at);
+      throw new CodecError(type.typeName, 'packed messages are larger than a slot');
+    }
+    const slab = this.#slab;
+    const { bytes } = slab;
+    let from = events[at + Ev.offset]! + events[at + Ev.metadataBytes]!;
+    const end = from + events[at + Ev.messageBytes]!;
+    const messages = new Array<unknown>(count);
+    for (let i = 0; i < count; ++i) {
+      if (end - from < packedLengthBytes) throw new CodecError(type.typeName, 'packed messages are cut off');
+      const length = bytes[from]! | (bytes[from + 1]! << 8);
+      from += packedLengthBytes;
+      if (length > end - from) throw new CodecError(type.typeName, 'a packed message is cut off');
+      messages[i] = type.decodeFrom(slab, from, from + length);
+      from += length;
+    }
+    if (from !== end) throw new CodecError(type.typeName, 'bytes behind the packed messages');
+    return messages;
+  }
+
+  #metadataAt(at: number): number {
+    const events = this.#events;
+    return events[at + Ev.region]! > 0 ? events[at + Ev.metadataOffset]! : events[at + Ev.offset]!;
+  }
+}

@@ -1,0 +1,133 @@
+/**
+ * Takes messages out of an application's iterable and gives them to a stream's writer, as fast as the writer takes them. Used by both ends: requests of
+ * a client, responses of a handler. Errors of the application come out through the owner, never as rejections that nobody handles.
+ */
+import type { StreamWriter } from './stream-writer.ts';
+
+export interface ProducerOwner {
+  /** The iterable has thrown. */
+  onSourceError(error: unknown): void;
+  /** A message could not be encoded. */
+  onMessageFault(error: unknown): void;
+}
+
+type AnyIterator = Iterator<unknown> | AsyncIterator<unknown>;
+
+/** The iterator of either kind of iterable, undefined for anything else. */
+function iteratorOf(iterable: unknown): { iterator: AnyIterator; sync: boolean } | undefined {
+  if (typeof iterable !== 'object' || iterable === null) return undefined;
+  const { [Symbol.asyncIterator]: async, [Symbol.iterator]: sync } = iterable as Partial<
+    AsyncIterable<unknown> & Iterable<unknown>
+  >;
+  if (typeof async === 'function') return { iterator: async.call(iterable), sync: false };
+  if (typeof sync === 'function') return { iterator: sync.call(iterable), sync: true };
+  return undefined;
+}
+
+const ignore = (): void => undefined;
+
+export class Producer {
+  readonly #owner: ProducerOwner;
+  readonly #writer: StreamWriter;
+  #iterator: AnyIterator | undefined;
+  #sync = false;
+
+  constructor(owner: ProducerOwner, writer: StreamWriter) {
+    this.#owner = owner;
+    this.#writer = writer;
+  }
+
+  /** Begins. `what`: for the error when `iterable` is none. */
+  start(iterable: unknown, what: string): void {
+    try {
+      const found = iteratorOf(iterable);
+      if (found === undefined) throw new TypeError(`${what} is not iterable`);
+      this.#iterator = found.iterator;
+      this.#sync = found.sync;
+    } catch (error) {
+      this.#owner.onSourceError(error);
+      return;
+    }
+    this.resume();
+  }
+
+  /** The writer takes messages again. */
+  resume(): void {
+    const iterator = this.#iterator;
+    if (iterator === undefined) return;
+    if (this.#sync) this.#runSync(iterator as Iterator<unknown>);
+    else this.#ask(iterator as AsyncIterator<unknown>);
+  }
+
+  /** Takes no more; the iterable gets its `return()`. */
+  stop(): void {
+    const iterator = this.#iterator;
+    if (iterator === undefined) return;
+    this.#iterator = undefined;
+    try {
+      const left: unknown = iterator.return?.();
+      if (!this.#sync) Promise.resolve(left).catch(ignore);
+    } catch {
+      // The stream has ended already, with a reason that matters more.
+    }
+  }
+
+  #runSync(iterator: Iterator<unknown>): void {
+    for (;;) {
+      let result: IteratorResult<unknown>;
+      try {
+        result = iterator.next();
+      } catch (error) {
+        this.#failed(error);
+        return;
+      }
+      if (this.#iterator === undefined) {
+        // Stopped from within: it could not take its `return()` then.
+        this.#iterator = iterator;
+        this.stop();
+        return;
+      }
+      if (!this.#give(result)) return;
+    }
+  }
+
+  #ask(iterator: AsyncIterator<unknown>): void {
+    let promise: Promise<IteratorResult<unknown>>;
+    try {
+      promise = Promise.resolve(iterator.next());
+    } catch (error) {
+      this.#failed(error);
+      return;
+    }
+    promise.then(this.#onNext, this.#onError);
+  }
+
+  readonly #onNext = (result: IteratorResult<unknown>): void => {
+    const iterator = this.#iterator;
+    if (iterator !== undefined && this.#give(result)) this.#ask(iterator as AsyncIterator<unknown>);
+  };
+
+  readonly #onError = (error: unknown): void => this.#failed(error);
+
+  /** Whether the next one may be taken now. */
+  #give(result: IteratorResult<unknown>): boolean {
+    if (result.done === true) {
+      this.#iterator = undefined;
+      this.#writer.end();
+      return false;
+    }
+    try {
+      return this.#writer.write(result.value) && this.#iterator !== undefined;
+    } catch (error) {
+      this.stop();
+      this.#owner.onMessageFault(error);
+      return false;
+    }
+  }
+
+  #failed(error: unknown): void {
+    if (this.#iterator === undefined) return;
+    this.#iterator = undefined;
+    this.#owner.onSourceError(error);
+  }
+}

@@ -1,0 +1,306 @@
+/**
+ * A stream on the server, from its OPEN to the answer of it: requests into an async iterator for the handler, the handler's messages out as answers of
+ * PULLs. Owned by ServerStreams, on its JS thread.
+ */
+import { deadlines } from '../call/deadlines.ts';
+import type { StreamMethod } from '../call/handlers.ts';
+import { encodeResponseMetadata } from '../call/metadata-wire.ts';
+import { noSlot } from '../call/outgoing.ts';
+import { RpcError } from '../call/rpc-error.ts';
+import type { ServerCall } from '../call/server-call.ts';
+import { Status } from '../call/status.ts';
+import type { DeadlineOwner } from '../call/timer-wheel.ts';
+import type { MessageType } from '../codec/types.ts';
+import { streamParts } from '../limits.ts';
+import { SubOp } from '../native.ts';
+import { PartKind, partHeader, partHeaderBytes, withEntries } from './part-header.ts';
+import { Producer, type ProducerOwner } from './producer.ts';
+import type { ServerStreams } from './server-streams.ts';
+import { type ReaderOwner, type ReceivedPart, StreamReader } from './stream-reader.ts';
+import { type PartPort, StreamWriter } from './stream-writer.ts';
+
+const noTimer = -1;
+const ignore = (): void => undefined;
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return (
+    typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
+  );
+}
+
+export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, DeadlineOwner {
+  readonly number: number;
+  /** Its OPEN, and the context of the handler. */
+  readonly call: ServerCall;
+
+  readonly #streams: ServerStreams;
+  readonly #method: StreamMethod;
+  readonly #reader: StreamReader;
+  readonly #writer: StreamWriter;
+  readonly #producer: Producer;
+  /** Handles of PULLs that wait for their part, by sequence. */
+  readonly #pulls: (number | undefined)[] = new Array<undefined>(streamParts).fill(undefined);
+  /** The part to send next. */
+  #sequence = 0;
+  #timer = noTimer;
+  /** Of requests: the method has a stream of them, or its one was too large for the OPEN. */
+  #takesParts = false;
+  /** What the handler threw: it is answered behind what came before. */
+  #failed = false;
+  #error: unknown;
+  /** Nobody waits for it any more. */
+  #cancelled: RpcError | undefined;
+  #over = false;
+
+  constructor(streams: ServerStreams, number: number, method: StreamMethod, call: ServerCall) {
+    this.number = number;
+    this.call = call;
+    call.stream = this;
+    this.#streams = streams;
+    this.#method = method;
+    this.#reader = new StreamReader(this, true);
+    const capacity = streams.session.target.eagerBytes - partHeaderBytes;
+    this.#writer = new StreamWriter(method.responseType, capacity, this);
+    this.#producer = new Producer(this, this.#writer);
+  }
+
+  /** Starts the handler. `messages`: what the OPEN brought. */
+  begin(messages: readonly unknown[]): void {
+    if (this.call.deadlineMs !== 0) this.#timer = deadlines.add(this.call.deadlineMs, this, 0);
+    if (this.#method.requestStream) {
+      this.#takesParts = true;
+      this.#run(this.#reader);
+    } else if (messages.length !== 0) {
+      this.#run(messages[0]);
+    } else {
+      this.#awaitRequest();
+    }
+  }
+
+  #awaitRequest(): void {
+    this.#takesParts = true;
+    this.#reader.next().then((first) => {
+      if (this.#over) return;
+      if (first.done) this.fault('no message for a method that takes one');
+      else this.#run(first.value);
+    }, ignore);
+  }
+
+  // --- requests in
+
+  onPush(at: number, handle: number): void {
+    const { incoming } = this.#streams;
+    const { sequence, last } = incoming.header;
+    if (!this.#takesParts) {
+      incoming.whole.discard(at);
+      this.#streams.answerPush(handle);
+      if (incoming.header.count !== 0) this.fault('a message for a method that takes one only');
+      return;
+    }
+    let part: ReceivedPart;
+    try {
+      part = { messages: incoming.messages(at, this.#method.requestType), last, token: handle };
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      this.#streams.answerPush(handle);
+      this.fault(`the request cannot be decoded: ${why}`);
+      return;
+    }
+    if (!this.#reader.arrive(sequence, part)) {
+      this.#streams.answerPush(handle);
+      this.fault(`part ${sequence} came twice, too early, or after the last`);
+    }
+  }
+
+  onFirstRead(): void {}
+
+  /** The credit. */
+  onConsumed(part: ReceivedPart): void {
+    this.#streams.answerPush(part.token);
+  }
+
+  /** The handler reads no more: what still comes is dropped. */
+  onLeft(): undefined {}
+
+  onEnd(): unknown {
+    return this.#cancelled;
+  }
+
+  // --- responses out
+
+  onPull(handle: number, sequence: number): void {
+    const place = sequence % streamParts;
+    if ((sequence - this.#sequence) >>> 0 >= streamParts || this.#pulls[place] !== undefined) {
+      this.#streams.answerPull(handle, this.number, sequence);
+      this.fault(`part ${sequence} was asked for twice, or too early`);
+      return;
+    }
+    this.#pulls[place] = handle;
+    this.#writer.onCredit();
+  }
+
+  sendPart(
+    sequence: number,
+    count: number,
+    flags: number,
+    type: MessageType<unknown, unknown>,
+    message: unknown,
+  ): boolean {
+    const place = sequence % streamParts;
+    const handle = this.#pulls[place];
+    if (handle === undefined || this.#over) return false;
+    const { context, target, responder } = this.#streams.session;
+    let header = partHeader(this.number, sequence, count, PartKind.pull, flags);
+    if (sequence === 0 && this.call.givenHeader !== undefined) {
+      const entries = encodeResponseMetadata(this.call.givenHeader, undefined);
+      if (entries !== undefined) header = withEntries(header, entries);
+    }
+    const result = context.outgoing.submit(
+      SubOp.response,
+      target,
+      handle,
+      Status.OK,
+      0,
+      type,
+      message,
+      header,
+      0,
+    );
+    if (result === noSlot) {
+      this.#streams.starve(this);
+      return false;
+    }
+    if (result < 0) {
+      const text = responder.refusalText(this.call, -result);
+      this.#end(new RpcError(Status.RESOURCE_EXHAUSTED, text));
+      return false;
+    }
+    if (sequence === 0) this.call.takeHeader();
+    this.#pulls[place] = undefined;
+    this.#sequence = (sequence + 1) >>> 0;
+    return true;
+  }
+
+  sendHeader(): void {
+    if (this.#sequence === 0) this.#writer.flush();
+  }
+
+  onSlotsFree(): void {
+    this.#writer.onCredit();
+  }
+
+  onWritable(): void {
+    this.#producer.resume();
+  }
+
+  onLastSent(): void {
+    this.#end(this.#failed ? this.#error : undefined);
+  }
+
+  onWriteFault(error: unknown): void {
+    this.#end(error);
+  }
+
+  onMessageFault(error: unknown): void {
+    this.onSourceError(error);
+  }
+
+  /** The handler has thrown. What it gave before still goes out. */
+  onSourceError(error: unknown): void {
+    if (this.#over) return;
+    this.#failed = true;
+    this.#error = error;
+    this.#writer.end();
+  }
+
+  // --- the handler
+
+  #run(argument: unknown): void {
+    const { handler, self } = this.#method;
+    let result: unknown;
+    try {
+      result = handler.call(self, argument, this.call);
+    } catch (error) {
+      this.onSourceError(error);
+      return;
+    }
+    if (isThenable(result)) result.then(this.#onResult, this.#onRejected);
+    else this.#onResult(result);
+  }
+
+  readonly #onResult = (result: unknown): void => {
+    if (this.#over) return;
+    if (this.#method.responseStream) {
+      this.#producer.start(result, `${this.call.method}: what the handler returned`);
+      return;
+    }
+    try {
+      this.#writer.write(result);
+    } catch (error) {
+      this.onSourceError(error);
+      return;
+    }
+    this.#writer.end();
+  };
+
+  readonly #onRejected = (error: unknown): void => this.onSourceError(error);
+
+  // --- ending
+
+  onDeadline(): void {
+    this.#timer = noTimer;
+    const error = new RpcError(Status.DEADLINE_EXCEEDED, `${this.call.method}: the deadline passed`);
+    this.#abort(error);
+    this.#end(error);
+  }
+
+  /** The client has broken the rules of this stream. */
+  fault(why: string): void {
+    const error = new RpcError(Status.INTERNAL, `${this.call.method}: ${why}`);
+    this.#abort(error);
+    this.#end(error);
+  }
+
+  /** Nobody waits for the answer: cancelled by the client, or its connection is gone. */
+  cancel(reason: RpcError): void {
+    this.#abort(reason);
+    this.#finish();
+    this.call.finish();
+  }
+
+  /** Tells the handler that it is over. */
+  #abort(reason: RpcError): void {
+    if (this.#over) return;
+    this.#cancelled = reason;
+    this.call.abort(reason);
+  }
+
+  /** Answers the stream with what it ended with, undefined for well. */
+  #end(error: unknown): void {
+    if (this.#over) return;
+    const failed = this.#failed || error !== undefined;
+    this.#finish();
+    const { responder } = this.#streams.session;
+    if (failed) responder.fail(this.call, error);
+    else responder.answer(this.call, undefined);
+  }
+
+  /** Answers every part that waits for an answer. */
+  #finish(): void {
+    if (this.#over) return;
+    this.#over = true;
+    if (this.#timer !== noTimer) deadlines.remove(this.#timer);
+    this.#timer = noTimer;
+    this.#streams.leave(this);
+    this.#writer.stop();
+    this.#reader.leave();
+    for (let i = 0; i < streamParts; ++i) {
+      const sequence = (this.#sequence + i) >>> 0;
+      const handle = this.#pulls[sequence % streamParts];
+      if (handle !== undefined) this.#streams.answerPull(handle, this.number, sequence);
+    }
+    this.#pulls.fill(undefined);
+    this.#producer.stop();
+    this.#reader.close();
+  }
+}

@@ -1,0 +1,217 @@
+/**
+ * The streams of one server session: finds the stream of each part, opens new ones, and answers parts that need no handler. Owned by a server, on its
+ * JS thread.
+ */
+import type { SlotWaiter } from '../call/fabric-context.ts';
+import type { StreamMethod } from '../call/handlers.ts';
+import { noSlot } from '../call/outgoing.ts';
+import { noMessage } from '../call/plain-types.ts';
+import { RpcError } from '../call/rpc-error.ts';
+import { ServerCall } from '../call/server-call.ts';
+import type { ServerParts, Shared } from '../call/server-session.ts';
+import { Status } from '../call/status.ts';
+import { Ev, SubOp } from '../native.ts';
+import { IncomingParts } from './incoming-parts.ts';
+import { PartFlag, PartKind, partHeader } from './part-header.ts';
+import { ServerStream } from './server-stream.ts';
+
+/** The answer to a part, while it waits for a send slot. */
+interface WaitingAnswer {
+  readonly handle: number;
+  /** Of a PULL. */
+  readonly header: Uint8Array | undefined;
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+export class ServerStreams implements ServerParts, SlotWaiter {
+  readonly session: Shared;
+  readonly incoming: IncomingParts;
+
+  readonly #streamsMax: number;
+  readonly #events: Int32Array;
+  readonly #open = new Map<number, ServerStream>();
+  /** Those that found no send slot. */
+  readonly #starved = new Set<ServerStream>();
+  #waiting: WaitingAnswer[] = [];
+
+  constructor(session: Shared, streamsMax: number) {
+    this.session = session;
+    this.incoming = new IncomingParts(session.context.native, session.target.session);
+    this.#streamsMax = streamsMax;
+    this.#events = session.context.native.events;
+  }
+
+  /** Streams open now. */
+  get size(): number {
+    return this.#open.size;
+  }
+
+  onPart(at: number): void {
+    const handle = this.#events[at + Ev.call]!;
+    const why = this.incoming.read(at);
+    const { header } = this.incoming;
+    if (why !== '') {
+      this.incoming.whole.discard(at);
+      this.session.responder.refuse(handle, Status.INTERNAL, why);
+    } else if (header.kind === PartKind.open) {
+      this.#onOpen(at, handle);
+    } else {
+      const stream = this.#open.get(header.stream);
+      if (header.kind === PartKind.push) {
+        if (stream === undefined) {
+          // It has ended, and this crossed the news.
+          this.incoming.whole.discard(at);
+          this.answerPush(handle);
+        } else {
+          stream.onPush(at, handle);
+        }
+      } else {
+        this.incoming.whole.discard(at);
+        if (stream === undefined) this.answerPull(handle, header.stream, header.sequence);
+        else stream.onPull(handle, header.sequence);
+      }
+    }
+  }
+
+  onCancelled(handle: number, status: number): void {
+    for (const stream of this.#open.values()) {
+      if (stream.call.handle !== handle) continue;
+      const late = status === Status.DEADLINE_EXCEEDED;
+      stream.cancel(
+        late
+          ? new RpcError(Status.DEADLINE_EXCEEDED, `${stream.call.method}: the deadline passed`)
+          : new RpcError(Status.CANCELLED, `${stream.call.method}: cancelled by the client`),
+      );
+      return;
+    }
+  }
+
+  onDown(reason: string): void {
+    this.#waiting = [];
+    for (const stream of [...this.#open.values()]) {
+      stream.cancel(
+        new RpcError(Status.CANCELLED, `${stream.call.method}: the connection was lost: ${reason}`),
+      );
+    }
+  }
+
+  /** The stream is over. */
+  leave(stream: ServerStream): void {
+    --this.session.load.running;
+    this.#open.delete(stream.number);
+    this.#starved.delete(stream);
+  }
+
+  starve(stream: ServerStream): void {
+    this.#starved.add(stream);
+    this.session.context.awaitSlots(this);
+  }
+
+  /** The credit for a PUSH. */
+  answerPush(handle: number): void {
+    this.#answer({ handle, header: undefined });
+  }
+
+  /** Nothing comes for this PULL. */
+  answerPull(handle: number, stream: number, sequence: number): void {
+    const header = partHeader(stream, sequence, 0, PartKind.pull, PartFlag.last);
+    if (!this.#send(handle, header)) this.#answer({ handle, header: header.slice() });
+  }
+
+  onSlotsFree(): void {
+    for (const answer of this.#waiting.splice(0)) this.#answer(answer);
+    const starved = [...this.#starved];
+    this.#starved.clear();
+    for (const stream of starved) stream.onSlotsFree();
+  }
+
+  #answer(answer: WaitingAnswer): void {
+    if (this.#send(answer.handle, answer.header)) return;
+    this.#waiting.push(answer);
+    this.session.context.awaitSlots(this);
+  }
+
+  #send(handle: number, header: Uint8Array | undefined): boolean {
+    const { context, target, responder } = this.session;
+    if (responder.down) return true;
+    const { outgoing } = context;
+    const result = outgoing.submit(
+      SubOp.response,
+      target,
+      handle,
+      Status.OK,
+      0,
+      noMessage,
+      undefined,
+      header,
+      0,
+    );
+    return result !== noSlot;
+  }
+
+  #onOpen(at: number, handle: number): void {
+    const { handlers, context, peer } = this.session;
+    const { header, whole } = this.incoming;
+    const { stream: number, count, last } = header;
+    const refuse = (status: number, text: string): void => {
+      whole.discard(at);
+      this.session.responder.refuse(handle, status, text);
+    };
+    const living = this.#open.get(number);
+    if (living !== undefined) {
+      living.fault('a second stream has the same number');
+      refuse(Status.INTERNAL, `there is a stream ${number} already`);
+      return;
+    }
+    const method = handlers.findStream(this.#events[at + Ev.method]!);
+    if (method === undefined) {
+      refuse(Status.UNIMPLEMENTED, handlers.missing(this.#events[at + Ev.method]!, true));
+      return;
+    }
+    const { path, requestStream } = method;
+    const refusal = this.session.refusal(path);
+    if (refusal !== undefined) {
+      refuse(refusal.code, refusal.rawMessage);
+      return;
+    }
+    if (this.#open.size >= this.#streamsMax) {
+      const text = `${path}: ${this.#streamsMax} streams are open already (option streamsMax of the server)`;
+      refuse(Status.RESOURCE_EXHAUSTED, text);
+      return;
+    }
+    if (count !== 0 && (requestStream || !last)) {
+      refuse(Status.INTERNAL, `${path}: a message where a stream of messages begins`);
+      return;
+    }
+    const timeoutUs = this.#events[at + Ev.timeoutUs]! >>> 0;
+    const deadlineMs = timeoutUs === 0 ? 0 : context.batchMs + timeoutUs / 1000;
+    if (deadlineMs !== 0 && performance.now() >= deadlineMs) {
+      refuse(Status.DEADLINE_EXCEEDED, `${path}: the deadline passed before the handler started`);
+      return;
+    }
+    const entries = this.incoming.entries(at);
+    if (typeof entries === 'string') {
+      refuse(Status.INTERNAL, `${path}: malformed metadata: ${entries}`);
+      return;
+    }
+    let messages: readonly unknown[];
+    try {
+      messages = this.incoming.messages(at, method.requestType);
+    } catch (error) {
+      const text = `${path}: the request cannot be decoded: ${reasonOf(error)}`;
+      this.session.responder.refuse(handle, Status.INTERNAL, text);
+      return;
+    }
+    this.#begin(number, method, new ServerCall(peer, handle, method.open, deadlineMs, entries), messages);
+  }
+
+  #begin(number: number, method: StreamMethod, call: ServerCall, messages: readonly unknown[]): void {
+    const stream = new ServerStream(this, number, method, call);
+    ++this.session.load.running;
+    this.#open.set(number, stream);
+    stream.begin(messages);
+  }
+}

@@ -1,0 +1,229 @@
+/**
+ * One direction of a stream, receiving: puts parts in order and hands their messages to the application, as an async iterator that is written by
+ * hand, since its `next()` is the hot path. Both ends of a stream have one; it knows neither of them. On the JS thread of its session.
+ */
+import { leaseOf } from '../call/lease.ts';
+import { streamParts } from '../limits.ts';
+
+/** Messages that came together. */
+export interface ReceivedPart {
+  readonly messages: readonly unknown[];
+  readonly last: boolean;
+  /** What its consumption is to be reported with. */
+  readonly token: number;
+}
+
+/** Whose messages they are. */
+export interface ReaderOwner {
+  /** The application waits for the first message. */
+  onFirstRead(): void;
+  /** The application has got every message of the part. */
+  onConsumed(part: ReceivedPart): void;
+  /** The application wants no more. Its `return()` waits for the promise. */
+  onLeft(): Promise<void> | undefined;
+  /** The application comes to the end: what it ends with, undefined for well. Called once. */
+  onEnd(): unknown;
+}
+
+interface Waiting {
+  readonly resolve: (result: IteratorResult<unknown>) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+const noMessages: readonly unknown[] = [];
+const done: IteratorResult<unknown> = Object.freeze({ value: undefined, done: true });
+
+function release(messages: readonly unknown[], from: number): void {
+  for (let i = from; i < messages.length; ++i) {
+    const message = messages[i];
+    if (typeof message === 'object' && message !== null) leaseOf(message)?.release();
+  }
+}
+
+export class StreamReader implements AsyncIterableIterator<unknown> {
+  /** Parts that have come and are not consumed. */
+  unread = 0;
+
+  readonly #owner: ReaderOwner;
+  readonly #endsWithLast: boolean;
+  /** Parts that have come and are not open yet, by sequence. */
+  readonly #parts: (ReceivedPart | undefined)[] = new Array<undefined>(streamParts).fill(undefined);
+  /** Sequence of the next one to open. */
+  #next = 0;
+  /** The open part, and the message that is next. */
+  #part: ReceivedPart | undefined;
+  #messages: readonly unknown[] = noMessages;
+  #at = 0;
+  #waiting: Waiting[] = [];
+  #started = false;
+  /** The part with `last` has been opened. */
+  #sawLast = false;
+  /** No part follows those that are here. */
+  #closed = false;
+  #ended = false;
+  /** Nobody reads: messages are dropped as they come. */
+  #left = false;
+
+  /** `endsWithLast`: the last part ends it; otherwise `close()` does, too. */
+  constructor(owner: ReaderOwner, endsWithLast: boolean) {
+    this.#owner = owner;
+    this.#endsWithLast = endsWithLast;
+  }
+
+  /** Every message up to the last has been reached. */
+  get complete(): boolean {
+    return this.#sawLast;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  next(): Promise<IteratorResult<unknown>> {
+    if (this.#at < this.#messages.length) return Promise.resolve(this.#take());
+    return this.#slowNext();
+  }
+
+  async return(): Promise<IteratorResult<unknown>> {
+    if (!this.#ended) {
+      this.#ended = true;
+      this.leave();
+      for (const { resolve } of this.#waiting.splice(0)) resolve(done);
+      await this.#owner.onLeft();
+    }
+    return done;
+  }
+
+  /** Puts a part in its place. False: there is one with this sequence, or there cannot be one yet. */
+  arrive(sequence: number, part: ReceivedPart): boolean {
+    if (this.#left) {
+      release(part.messages, 0);
+      this.#owner.onConsumed(part);
+      return true;
+    }
+    const place = sequence % streamParts;
+    if (
+      (sequence - this.#next) >>> 0 >= streamParts ||
+      this.#parts[place] !== undefined ||
+      (this.#sawLast && part.messages.length !== 0)
+    ) {
+      release(part.messages, 0);
+      return false;
+    }
+    this.#parts[place] = part;
+    ++this.unread;
+    if (this.#waiting.length !== 0) this.#serve();
+    return true;
+  }
+
+  /** No part will come any more. What is here is read first, then comes the owner's `onEnd`. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    if (this.#waiting.length !== 0) this.#serve();
+  }
+
+  /** Drops what has come and what will come. Parts count as consumed. */
+  leave(): void {
+    this.#left = true;
+    release(this.#messages, this.#at);
+    this.#messages = noMessages;
+    this.#at = 0;
+    this.#closePart();
+    this.#drop();
+  }
+
+  #take(): IteratorResult<unknown> {
+    const value = this.#messages[this.#at++];
+    if (this.#at === this.#messages.length) this.#closePart();
+    return { value, done: false };
+  }
+
+  #closePart(): void {
+    const part = this.#part;
+    if (part === undefined) return;
+    this.#part = undefined;
+    this.#consumed(part);
+  }
+
+  #consumed(part: ReceivedPart): void {
+    --this.unread;
+    this.#owner.onConsumed(part);
+  }
+
+  #drop(): void {
+    while (this.#openPart()) {
+      release(this.#messages, this.#at);
+      this.#messages = noMessages;
+      this.#at = 0;
+      this.#closePart();
+    }
+    for (const [place, part] of this.#parts.entries()) {
+      if (part === undefined) continue;
+      this.#parts[place] = undefined;
+      release(part.messages, 0);
+      this.#consumed(part);
+    }
+  }
+
+  /** Opens the next part that has messages. */
+  #openPart(): boolean {
+    while (!this.#sawLast) {
+      const place = this.#next % streamParts;
+      const part = this.#parts[place];
+      if (part === undefined) return false;
+      this.#parts[place] = undefined;
+      this.#next = (this.#next + 1) >>> 0;
+      if (part.last) this.#sawLast = true;
+      if (part.messages.length !== 0) {
+        this.#part = part;
+        this.#messages = part.messages;
+        this.#at = 0;
+        return true;
+      }
+      this.#consumed(part);
+    }
+    return false;
+  }
+
+  #available(): boolean {
+    return this.#at < this.#messages.length || this.#openPart();
+  }
+
+  #slowNext(): Promise<IteratorResult<unknown>> {
+    if (!this.#started) {
+      this.#started = true;
+      this.#owner.onFirstRead();
+    }
+    if (this.#available()) return Promise.resolve(this.#take());
+    if (this.#ended) return Promise.resolve(done);
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ resolve, reject });
+      if (this.#over) this.#serve();
+    });
+  }
+
+  get #over(): boolean {
+    return this.#closed || (this.#endsWithLast && this.#sawLast);
+  }
+
+  #serve(): void {
+    for (let first = this.#waiting[0]; first !== undefined; first = this.#waiting[0]) {
+      if (this.#available()) {
+        this.#waiting.shift();
+        first.resolve(this.#take());
+      } else if (this.#ended) {
+        this.#waiting.shift();
+        first.resolve(done);
+      } else if (this.#over) {
+        this.#ended = true;
+        this.#waiting.shift();
+        const error = this.#owner.onEnd();
+        if (error === undefined) first.resolve(done);
+        else first.reject(error);
+      } else {
+        return;
+      }
+    }
+  }
+}

@@ -1,0 +1,64 @@
+/** A channel to the service of streams, by any way that needs one process only, and what its tests share. */
+import { rmSync } from 'node:fs';
+import {
+  type Channel,
+  type ChannelOptions,
+  createChannel,
+  createInProcessTransport,
+  createServer,
+  type RpcError,
+  type Server,
+  type ServerOptions,
+} from 'rdma-rpc';
+import { socketPath, type Way } from '../runtime/world.ts';
+import { StreamsDefinition } from './gen/stream.rdma.ts';
+import { newLog, type StreamLog, streamHandlers } from './streams-service.ts';
+
+export interface StreamWorld {
+  readonly channel: Channel;
+  readonly log: StreamLog;
+  /** Undefined in process. */
+  readonly server: Server | undefined;
+  close(): Promise<void>;
+}
+
+export async function openStreams(
+  way: Way,
+  server: ServerOptions = {},
+  channel: ChannelOptions = {},
+): Promise<StreamWorld> {
+  const log = newLog();
+  const handlers = streamHandlers(log);
+  if (way === 'in process') {
+    const local = createInProcessTransport((s) => s.add(StreamsDefinition, handlers), {
+      ...server,
+      ...channel,
+    });
+    return { channel: local, log, server: undefined, close: () => local.close() };
+  }
+  const path = socketPath();
+  const remote = createServer(server).add(StreamsDefinition, handlers);
+  const address = await remote.listen(way === 'shm over tcp' ? '127.0.0.1:0' : `unix:${path}`);
+  const local = createChannel(address, channel);
+  const close = async () => {
+    await local.close();
+    await remote.shutdown({ graceMs: 0 });
+    rmSync(path, { force: true });
+  };
+  return { channel: local, log, server: remote, close };
+}
+
+export async function collect<T>(messages: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const message of messages) all.push(message);
+  return all;
+}
+
+export async function caught(call: () => Promise<unknown>): Promise<RpcError> {
+  try {
+    await call();
+  } catch (error) {
+    return error as RpcError;
+  }
+  throw new Error('it ended well');
+}
