@@ -192,6 +192,8 @@ export interface NativeOptions {
   onDemand?: boolean;
   /** sim only: seed of its scheduler. */
   seed?: number;
+  /** sim only: nothing happens by itself, only in `stepSim()`. For tests that do something at each step of a call. */
+  stepped?: boolean;
 }
 
 export interface SessionOptions {
@@ -326,6 +328,8 @@ export interface NativeContext {
   stats(): NativeStats;
   /** Batches of events go to this function: it must not throw. */
   onEvents(callback: (count: number) => void): void;
+  /** A stepped simulation carries out its next event, in the order of the seed; what comes of it is delivered in the next turn of the event loop. False: there is none, and its clock, by which sessions go, has moved on by 5 ms. */
+  stepSim(): boolean;
   /** Closes everything. No callback after it returns. */
   close(): void;
 }

@@ -15,14 +15,20 @@ namespace {
 /// What V8 is told, for a moment, when calls wait for memory that only uncollected buffers hold: more than
 /// its hard limit for external memory, so that it collects now.
 constexpr std::int64_t kCollectNowBytes = std::int64_t{1} << 33;
+/// Of a stepped simulation, when nothing else happens: as long as the pump sleeps before it looks at what has
+/// lost its patience.
+constexpr std::uint64_t kStepIdleNs = 5'000'000;
 
-std::shared_ptr<fabric::Device> open_device(const EngineOptions& options, std::string* error) {
+std::shared_ptr<fabric::Device> open_device(const EngineOptions& options,
+                                            std::shared_ptr<fabric::SimWorld>& stepped, std::string* error) {
   if (options.fabric == "shm") return fabric::open_shm_device({}, error);
   if (options.fabric == "verbs") return fabric::open_verbs_device(options.verbs, error);
   if (options.fabric == "sim") {
     fabric::SimOptions sim;
     sim.seed = options.seed;
+    if (options.stepped) sim.mode = fabric::SimMode::scheduled;
     auto world = std::make_shared<fabric::SimWorld>(sim);
+    if (options.stepped) stepped = world;
     return {world->open_device("sim").release(), [world](fabric::Device* device) { delete device; }};
   }
   *error = "unknown fabric '" + options.fabric + "' (known: shm, verbs, sim)";
@@ -32,7 +38,8 @@ std::shared_ptr<fabric::Device> open_device(const EngineOptions& options, std::s
 }  // namespace
 
 Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* error) {
-  auto device = open_device(options, error);
+  std::shared_ptr<fabric::SimWorld> stepped;
+  auto device = open_device(options, stepped, error);
   if (device == nullptr) return nullptr;
   auto context = session::Context::open(std::move(device), options.context, error);
   if (context == nullptr) return nullptr;
@@ -43,6 +50,7 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
   }
   auto* engine = new Engine(env);
   engine->context_ = std::move(context);
+  engine->stepped_ = std::move(stepped);
   engine->blocks_ = std::make_unique<BlockBuffers>(env, engine->context_->arena());
   engine->context_->arena().on_retire([engine](memory::BlockId block) { engine->blocks_->retire(block); });
   engine->context_->on_session_gone([engine](std::uint32_t session) {
@@ -61,6 +69,9 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
         napi_adjust_external_memory(env, kCollectNowBytes, &now);
         napi_adjust_external_memory(env, -kCollectNowBytes, &now);
       });
+  if (engine->stepped_ != nullptr) {
+    engine->pump_->set_clock([world = engine->stepped_] { return world->now_ns(); });
+  }
   engine->blocks_->on_collected([engine] { engine->pump_->kick(); });
   // performance.now() of this thread, as a distance from the clock that libuv and we read.
   const auto performance = env.Global().Get("performance").As<Napi::Object>();
@@ -71,6 +82,14 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
       env, [](napi_async_cleanup_hook_handle, void* data) { static_cast<Engine*>(data)->close(); }, engine,
       &engine->cleanup_);
   return engine;
+}
+
+bool Engine::step() {
+  if (stepped_ == nullptr) return false;
+  const bool stepped = stepped_->step();
+  if (!stepped) stepped_->advance(kStepIdleNs);
+  pump_->kick();
+  return stepped;
 }
 
 bool Engine::deliver(std::uint32_t count) {

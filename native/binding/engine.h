@@ -12,6 +12,7 @@
 
 #include "binding/block_buffers.h"
 #include "binding/pump.h"
+#include "fabric/sim/sim.h"
 #include "fabric/verbs_loader.h"
 #include "session/context.h"
 
@@ -21,6 +22,7 @@ struct EngineOptions {
   std::string fabric;
   Polling polling = Polling::adaptive;
   std::uint64_t seed = 1;
+  bool stepped = false;  ///< sim: nothing happens but in step()
   fabric::VerbsOptions verbs;
   session::ContextOptions context;
 };
@@ -38,6 +40,9 @@ class Engine {
   /// The pointer that its JS object has to this engine: null from close() on, which the end of the thread may
   /// call first.
   void set_owner(Engine** owner) { owner_ = owner; }
+  /// A stepped simulation: carries out its next event, in the order of the seed. False: there is none, and
+  /// its clock has moved on by 5 ms.
+  bool step();
   void set_callback(Napi::Function callback) { callback_ = Napi::Persistent(callback); }
 
   Napi::Value send_slab();
@@ -56,6 +61,7 @@ class Engine {
   std::unique_ptr<session::Context> context_;
   std::unique_ptr<BlockBuffers> blocks_;
   std::unique_ptr<Pump> pump_;
+  std::shared_ptr<fabric::SimWorld> stepped_;  ///< null: no stepped simulation
   Napi::FunctionReference callback_;
   napi_async_context async_ = nullptr;
   Napi::ObjectReference resource_;

@@ -64,6 +64,7 @@ EngineOptions read_options(const Napi::Object& given) {
   }
   options.context.mr_cache.on_demand = given.Get("onDemand").ToBoolean();
   if (given.Get("seed").IsNumber()) options.seed = u64(given, "seed");
+  options.stepped = given.Get("stepped").ToBoolean();
   options.verbs = read_verbs(given.Get("verbs"));
   return options;
 }

@@ -44,6 +44,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
                            InstanceMethod<&NativeContext::drop_buffer>("dropBuffer"),
                            InstanceMethod<&NativeContext::stats>("stats"),
                            InstanceMethod<&NativeContext::on_events>("onEvents"),
+                           InstanceMethod<&NativeContext::step_sim>("stepSim"),
                            InstanceMethod<&NativeContext::close>("close"),
                        });
   }
@@ -236,6 +237,10 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
 
   void on_events(const Napi::CallbackInfo& info) {
     if (Engine* engine = this->engine(info)) engine->set_callback(info[0].As<Napi::Function>());
+  }
+
+  Napi::Value step_sim(const Napi::CallbackInfo& info) {
+    return Napi::Boolean::New(info.Env(), engine_ != nullptr && engine_->step());
   }
 
   void close(const Napi::CallbackInfo&) {

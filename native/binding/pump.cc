@@ -89,7 +89,7 @@ void Pump::stop() {
 
 /// One batch. True when there was one, or when there is more to do at once.
 bool Pump::work(std::uint64_t now_ns) {
-  const std::uint32_t events = context_->progress(now_ns);
+  const std::uint32_t events = context_->progress(clock_ ? clock_() : now_ns);
   if (events != 0) {
     ++counters_.batches;
     context_->begin_callback();

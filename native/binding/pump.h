@@ -27,6 +27,8 @@ class Pump {
   Pump(const Pump&) = delete;
   Pump& operator=(const Pump&) = delete;
 
+  /// The time that sessions go by, instead of the machine's. For a stepped simulation.
+  void set_clock(std::function<std::uint64_t()> now_ns) { clock_ = std::move(now_ns); }
   /// There is something to do: the next turn comes with the loop's next iteration.
   void kick();
   /// Closes the handles; `then` runs when libuv has let go of them all. The context may be destroyed at once.
@@ -47,6 +49,7 @@ class Pump {
   const Polling polling_;
   std::function<bool(std::uint32_t)> deliver_;
   std::function<void()> on_memory_short_;
+  std::function<std::uint64_t()> clock_;
   std::function<void()> then_;
   uv_idle_t idle_;
   uv_poll_t poll_;

@@ -276,6 +276,9 @@ export class FakeNative implements NativeContext {
     this.#callback = callback;
   }
 
+  stepSim(): boolean {
+    return false;
+  }
   close(): void {
     this.closed = true;
     this.#callback = undefined;

@@ -1,0 +1,78 @@
+/** The oracle: what became of every call, on both sides, and the rules that must hold whatever was done to it. */
+import { RpcError, Status } from 'rdma-rpc';
+
+/** What the test did to a call while it was under way. */
+export type Misfortune = 'none' | 'cancel' | 'deadline' | 'loss';
+
+export interface Entry {
+  readonly id: number;
+  readonly what: string;
+  misfortune: Misfortune;
+  /** How often its handler began. */
+  began: number;
+  /** How often the caller was told an end. */
+  ends: number;
+  error: RpcError | undefined;
+}
+
+const allowed: Readonly<Record<Misfortune, readonly number[]>> = {
+  none: [],
+  cancel: [Status.CANCELLED],
+  deadline: [Status.DEADLINE_EXCEEDED],
+  loss: [Status.UNAVAILABLE],
+};
+
+export class Ledger {
+  readonly entries: Entry[] = [];
+  readonly faults: string[] = [];
+
+  add(what: string): Entry {
+    const entry: Entry = {
+      id: this.entries.length + 1,
+      what,
+      misfortune: 'none',
+      began: 0,
+      ends: 0,
+      error: undefined,
+    };
+    this.entries.push(entry);
+    return entry;
+  }
+
+  /** Of a message that arrived; undefined, and a fault, when nobody sent it. */
+  find(id: number): Entry | undefined {
+    const entry = this.entries[id - 1];
+    if (entry === undefined) this.fault(`a message of call ${id}, which nobody made`);
+    return entry;
+  }
+
+  fault(text: string): void {
+    this.faults.push(text);
+  }
+
+  end(entry: Entry, error?: unknown): void {
+    ++entry.ends;
+    if (error === undefined) return;
+    entry.error = RpcError.from(error);
+    if (!(error instanceof RpcError)) this.fault(`call ${entry.id} failed with ${String(error)}`);
+  }
+
+  get open(): number {
+    return this.entries.filter(({ ends }) => ends === 0).length;
+  }
+
+  /** Every rule that was broken. */
+  verdict(): string[] {
+    const lost = this.entries.some(({ misfortune }) => misfortune === 'loss');
+    for (const { id, what, misfortune, began, ends, error } of this.entries) {
+      const call = `call ${id} (${what}, ${misfortune})`;
+      if (ends !== 1) this.fault(`${call} ended ${ends} times`);
+      if (began > 1) this.fault(`${call} ran ${began} times`);
+      if (error === undefined && began !== 1) this.fault(`${call} is OK and ran ${began} times`);
+      if (error?.sent === 'no' && began !== 0) this.fault(`${call} says sent: no, but ran`);
+      const codes = lost ? [...allowed[misfortune], Status.UNAVAILABLE] : allowed[misfortune];
+      if (error !== undefined && !codes.includes(error.code)) this.fault(`${call} failed: ${error.message}`);
+    }
+    return this.faults;
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * A server and a client in this process, on a simulated fabric that does nothing by itself: each event of it (a message that arrives, a READ, a
+ * completion) is carried out when the test says so, in an order that a seed decides. One at a time.
+ */
+import { type Channel, createInProcessTransport, type Server } from 'rdma-rpc';
+import { contextStats, peekContext, setContextOptions } from '../../runtime/call/contexts.ts';
+import { Ctl, type NativeContext, type NativeStats } from '../../runtime/native.ts';
+
+const sendSlots = 64;
+const small = { slotBytes: 1024, arenaBytes: 64 * 1024 * 1024, sendSlots, mrCacheEntries: 8 };
+/** Of a whole world: what has not ended by then never will. */
+const turnsMax = 20_000;
+/** Twice the patience with a cancelled call, 5 ms for each step in which nothing happens. */
+const restSteps = 20;
+
+export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+export interface Limits {
+  readonly inflightMax: number;
+  readonly streamsMax: number;
+}
+
+export class SteppedWorld {
+  readonly channel: Channel;
+  readonly #native: NativeContext;
+  #turns = 0;
+
+  private constructor(channel: Channel) {
+    this.channel = channel;
+    this.#native = peekContext({ fabric: 'sim' }).native;
+  }
+
+  static async open(
+    seed: number,
+    limits: Limits,
+    register: (server: Pick<Server, 'add'>) => void,
+  ): Promise<SteppedWorld> {
+    await closed();
+    setContextOptions({ ...small, seed, stepped: true });
+    const world = new SteppedWorld(createInProcessTransport(register, limits));
+    const ready = world.channel.ready();
+    let up = false;
+    void ready.finally(() => {
+      up = true;
+    });
+    await world.run(() => up);
+    await ready;
+    return world;
+  }
+
+  /** Carries events out until `done`. `each` is told before every one of them, and every time that there was none. */
+  async run(done: () => boolean, each: () => void = () => undefined): Promise<void> {
+    while (!done()) {
+      if (++this.#turns > turnsMax) throw new Error('it never comes to an end');
+      each();
+      this.#native.stepSim();
+      await turn();
+    }
+  }
+
+  /** Until nothing is left to happen. */
+  async rest(): Promise<void> {
+    for (let still = 0; still < restSteps; ++still) {
+      if (this.#native.stepSim()) still = 0;
+      await turn();
+    }
+  }
+
+  /** Ends the connection, from below. */
+  lose(): void {
+    for (let session = 0; session < 4096; ++session) this.#native.closeSession(session, 'lost by the test');
+  }
+
+  /** What is not back where it belongs; the caller has released its leases. */
+  books(): string[] {
+    const wrong: string[] = [];
+    const free = this.#native.control[Ctl.freeSlots];
+    if (free !== sendSlots) wrong.push(`${free} of ${sendSlots} send slots are free`);
+    const { arenaLeasedBlocks, protocolErrors } = this.stats;
+    if (arenaLeasedBlocks !== 0) wrong.push(`${arenaLeasedBlocks} blocks of the arena are out`);
+    if (protocolErrors !== 0) wrong.push(`${protocolErrors} protocol errors`);
+    const inFlight = this.channel.session?.callsInFlight ?? 0;
+    if (inFlight !== 0) wrong.push(`${inFlight} calls in flight`);
+    return wrong;
+  }
+
+  get stats(): NativeStats {
+    return contextStats('sim');
+  }
+
+  async close(): Promise<void> {
+    let over = false;
+    const close = this.channel.close().then(() => {
+      over = true;
+    });
+    await this.run(() => over);
+    await close;
+    await closed();
+  }
+}
+
+/** Its context has gone, so that the next world can have another. */
+async function closed(): Promise<void> {
+  for (let turns = 0; ; ++turns) {
+    try {
+      return setContextOptions({});
+    } catch (error) {
+      if (turns > 10_000) throw error;
+      await turn();
+    }
+  }
+}
