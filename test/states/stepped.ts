@@ -3,8 +3,14 @@
  * completion) is carried out when the test says so, in an order that a seed decides. One at a time.
  */
 import { type Channel, createInProcessTransport, type Server } from 'rdma-rpc';
-import { contextStats, peekContext, setContextOptions } from '../../runtime/call/contexts.ts';
-import { Ctl, type NativeContext, type NativeStats } from '../../runtime/native.ts';
+import {
+  acquireContext,
+  contextStats,
+  releaseContext,
+  setContextOptions,
+} from '../../runtime/call/contexts.ts';
+import type { FabricContext } from '../../runtime/call/fabric-context.ts';
+import { Ctl, type NativeStats } from '../../runtime/native.ts';
 
 const sendSlots = 64;
 const small = { slotBytes: 1024, arenaBytes: 64 * 1024 * 1024, sendSlots, mrCacheEntries: 8 };
@@ -22,12 +28,22 @@ export interface Limits {
 
 export class SteppedWorld {
   readonly channel: Channel;
-  readonly #native: NativeContext;
+  readonly #context: FabricContext;
+  /** Numbers of the sessions made. */
+  readonly #sessions: number[] = [];
   #turns = 0;
 
   private constructor(channel: Channel) {
     this.channel = channel;
-    this.#native = peekContext({ fabric: 'sim' }).native;
+    // Held, or each lost connection would end in a world of its own.
+    const context = acquireContext({ fabric: 'sim' });
+    this.#context = context;
+    const create = context.createSession;
+    context.createSession = (options) => {
+      const number = create.call(context, options);
+      this.#sessions.push(number);
+      return number;
+    };
   }
 
   static async open(
@@ -53,7 +69,7 @@ export class SteppedWorld {
     while (!done()) {
       if (++this.#turns > turnsMax) throw new Error('it never comes to an end');
       each();
-      this.#native.stepSim();
+      this.#context.native.stepSim();
       await turn();
     }
   }
@@ -61,20 +77,21 @@ export class SteppedWorld {
   /** Until nothing is left to happen. */
   async rest(): Promise<void> {
     for (let still = 0; still < restSteps; ++still) {
-      if (this.#native.stepSim()) still = 0;
+      if (this.#context.native.stepSim()) still = 0;
       await turn();
     }
   }
 
-  /** Ends the connection, from below. */
+  /** Ends every connection, from below. */
   lose(): void {
-    for (let session = 0; session < 4096; ++session) this.#native.closeSession(session, 'lost by the test');
+    for (const session of this.#sessions.splice(0))
+      this.#context.native.closeSession(session, 'lost by the test');
   }
 
   /** What is not back where it belongs; the caller has released its leases. */
   books(): string[] {
     const wrong: string[] = [];
-    const free = this.#native.control[Ctl.freeSlots];
+    const free = this.#context.native.control[Ctl.freeSlots];
     if (free !== sendSlots) wrong.push(`${free} of ${sendSlots} send slots are free`);
     const { arenaLeasedBlocks, protocolErrors } = this.stats;
     if (arenaLeasedBlocks !== 0) wrong.push(`${arenaLeasedBlocks} blocks of the arena are out`);
@@ -95,6 +112,7 @@ export class SteppedWorld {
     });
     await this.run(() => over);
     await close;
+    releaseContext(this.#context);
     await closed();
   }
 }
