@@ -7,9 +7,9 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { createFileRegistry, type DescMessage, fromBinary, type Message, toBinary } from '@bufbuild/protobuf';
-import { type FileDescriptorProto, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
-import protobuf from 'protobufjs';
+import { type FileDescriptorProto, FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import { packageRoot } from '../paths.ts';
+import { file_codec_proto } from './gen/codec.rdma.ts';
 
 export const protoFile = join(packageRoot, 'bench', 'codec', 'codec.proto');
 
@@ -59,40 +59,9 @@ export async function protobufjsStatic(): Promise<Peer> {
   };
 }
 
-interface DescribedMessage {
-  readonly name: string;
-  readonly field: { typeName: string }[];
-  readonly nestedType: DescribedMessage[];
-}
-
-/** protobufjs writes short type names, protobuf-es wants full ones. The benchmark's types are top-level, except those of maps. */
-function qualify(message: DescribedMessage, scope: string, file: string): void {
-  const nested = new Set(message.nestedType.map((type) => type.name));
-  for (const field of message.field) {
-    if (!field.typeName || field.typeName.startsWith('.')) continue;
-    const name = field.typeName.split('.').at(-1) ?? '';
-    field.typeName = nested.has(name) ? `${scope}.${message.name}.${name}` : `${file}.${name}`;
-  }
-  for (const type of message.nestedType) qualify(type, `${scope}.${message.name}`, file);
-}
-
-/** The schema's descriptor, taken from protobufjs: protobuf-es's own plugin needs a protoc to make the same. */
+/** The schema's descriptor, which our generated code carries: protobuf-es's own plugin would need a protoc to make the same. */
 export function describedFile(): FileDescriptorProto {
-  const descriptor = createRequire(join(packageRoot, 'package.json'))('protobufjs/ext/descriptor') as {
-    FileDescriptorSet: { encode(value: unknown): { finish(): Uint8Array } };
-  };
-  const parsed = protobuf.loadSync(protoFile).resolveAll() as protobuf.Root & {
-    toDescriptor(edition: string): unknown;
-  };
-  const files = parsed.toDescriptor('proto3') as {
-    file: { package: string; messageType: DescribedMessage[] }[];
-  };
-  for (const file of files.file)
-    for (const message of file.messageType) qualify(message, `.${file.package}`, `.${file.package}`);
-  const set = fromBinary(FileDescriptorSetSchema, descriptor.FileDescriptorSet.encode(files).finish());
-  const [file] = set.file;
-  if (file === undefined) throw new Error(`${protoFile} has no descriptor`);
-  return file;
+  return fromBinary(FileDescriptorProtoSchema, file_codec_proto.bytes);
 }
 
 export function protobufEs(): Peer {

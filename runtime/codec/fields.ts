@@ -134,6 +134,11 @@ export function zeroOf(field: Field): unknown {
   }
 }
 
+/** Whether a value can be that of a map. */
+export function isMap(value: unknown): value is { readonly [key: string]: unknown } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /** Whether a field that is there has nothing to say and would not be sent: without presence at its default, an empty list, an empty map. */
 export function isUnset(field: Field, value: unknown): boolean {
   switch (field.presence) {
@@ -142,7 +147,7 @@ export function isUnset(field: Field, value: unknown): boolean {
     case 'repeated':
       return Array.isArray(value) && value.length === 0;
     case 'map':
-      return typeof value === 'object' && value !== null && Object.keys(value).length === 0;
+      return isMap(value) && Object.keys(value).length === 0;
     default:
       return false;
   }

@@ -16,4 +16,5 @@ export { clone, merge } from './merge.ts';
 export * from './primitives.ts';
 export { holesMax, Sink } from './sink.ts';
 export { Source } from './source.ts';
+export { isMessageType } from './types.ts';
 export * from './wkt/index.ts';

@@ -6,8 +6,9 @@ import { dirname, isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import protobuf from 'protobufjs';
-import type { MessageType } from 'rdma-rpc/codec';
+import { isMessageType, type MessageType } from 'rdma-rpc/codec';
 import { propertyName } from '../../codegen/model/names.ts';
+import * as conformance from './gen/conformance.rdma.ts';
 import * as documented from './gen/documented.rdma.ts';
 import * as everything from './gen/everything.rdma.ts';
 import * as hostile from './gen/hostile.rdma.ts';
@@ -26,10 +27,6 @@ export interface Pair {
   readonly theirs: protobuf.Type;
 }
 
-function isMessageType(value: unknown): value is AnyType {
-  return typeof value === 'object' && value !== null && 'typeName' in value && 'encodeTo' in value;
-}
-
 function loadTheirs(): protobuf.Root {
   const root = new protobuf.Root();
   root.resolvePath = (_origin, target) => {
@@ -40,7 +37,7 @@ function loadTheirs(): protobuf.Root {
       ? target
       : join(protoDirectory, target);
   };
-  const files = ['documented', 'everything', 'hostile', 'well_known'].map((name) =>
+  const files = ['conformance', 'documented', 'everything', 'hostile', 'well_known'].map((name) =>
     join(protoDirectory, `${name}.proto`),
   );
   root.loadSync(files, { keepCase: true }).resolveAll();
@@ -49,9 +46,20 @@ function loadTheirs(): protobuf.Root {
 
 const root = loadTheirs();
 
+/** The generated modules. */
+export const modules: readonly Record<string, unknown>[] = [
+  conformance,
+  documented,
+  everything,
+  facade,
+  hostile,
+  wellKnown,
+];
+
 /** All messages of the corpus. */
-export const corpus: readonly Pair[] = [documented, everything, facade, hostile, wellKnown]
-  .flatMap((module) => Object.values(module as Record<string, unknown>).filter(isMessageType))
+export const corpus: readonly Pair[] = modules
+  .flatMap((module) => Object.values(module).filter(isMessageType))
+  .map((type) => type as unknown as AnyType)
   .map((ours) => ({ name: ours.typeName, ours, theirs: root.lookupType(ours.typeName) }));
 
 export function pairOf(name: string): Pair {
@@ -112,9 +120,11 @@ export function isWide(type: string): boolean {
   return signed64.has(type) || unsigned64.has(type);
 }
 
-function scalarOf(field: protobuf.Field, depth: number): fc.Arbitrary<unknown> {
+function scalarOf(field: protobuf.Field, depth: number, overrides: Overrides): fc.Arbitrary<unknown> {
+  const own = overrides[field.resolvedType?.fullName.slice(1) ?? ''];
+  if (own !== undefined) return own;
   if (field.resolvedType instanceof protobuf.Enum) return small;
-  if (field.resolvedType instanceof protobuf.Type) return initOf(field.resolvedType, depth - 1);
+  if (field.resolvedType instanceof protobuf.Type) return initOf(field.resolvedType, depth - 1, overrides);
   if (isWide(field.type)) {
     const jstype = field.options?.jstype;
     const safe = fc
@@ -137,13 +147,16 @@ function isOptionalOneof(oneof: protobuf.OneOf | null): boolean {
   return oneof === null || oneof.fieldsArray.some((field) => field.options?.proto3_optional === true);
 }
 
+/** Values of some messages and enums, by full name. */
+export type Overrides = { readonly [typeName: string]: fc.Arbitrary<unknown> };
+
 /** An Init of our type: every key may be missing. */
-export function initOf(type: protobuf.Type, depth = 2): fc.Arbitrary<AnyMessage> {
+export function initOf(type: protobuf.Type, depth = 2, overrides: Overrides = {}): fc.Arbitrary<AnyMessage> {
   const keys: Record<string, fc.Arbitrary<unknown>> = {};
   for (const field of type.fieldsArray) {
     if (field.resolvedType instanceof protobuf.Type && depth === 0) continue;
     if (!isOptionalOneof(field.partOf)) continue;
-    const value = scalarOf(field, depth);
+    const value = scalarOf(field, depth, overrides);
     const key = propertyName(field.name);
     if (field instanceof protobuf.MapField) {
       keys[key] = fc.dictionary(keyOf(field.keyType), value, { maxKeys: 3 });
@@ -154,7 +167,7 @@ export function initOf(type: protobuf.Type, depth = 2): fc.Arbitrary<AnyMessage>
     const cases = oneof.fieldsArray
       .filter((field) => !(field.resolvedType instanceof protobuf.Type && depth === 0))
       .map((field) =>
-        fc.record({ case: fc.constant(propertyName(field.name)), value: scalarOf(field, depth) }),
+        fc.record({ case: fc.constant(propertyName(field.name)), value: scalarOf(field, depth, overrides) }),
       );
     keys[propertyName(oneof.name)] = fc.oneof(fc.constant({ case: undefined }), ...cases);
   }

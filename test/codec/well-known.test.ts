@@ -1,19 +1,36 @@
-/** Timestamp, Duration and Any between protobuf and JavaScript. */
+/** The well-known types between protobuf and JavaScript. */
 import {
   Any,
+  BoolValue,
   CodecError,
+  createRegistry,
   Duration,
   durationFromMs,
+  durationFromNanos,
   durationToMs,
+  durationToNanos,
+  fieldMaskFor,
+  isAny,
+  type JsonObject,
   packAny,
   StringValue,
   Struct,
+  structFromJson,
+  structToJson,
   Timestamp,
   timestampFromDate,
+  timestampFromMs,
+  timestampFromNanos,
+  timestampNow,
   timestampToDate,
+  timestampToMs,
+  timestampToNanos,
   unpackAny,
+  valueFromJson,
+  valueToJson,
 } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
+import * as everything from './gen/everything.rdma.ts';
 
 describe('Timestamp and Date', () => {
   test.each([
@@ -75,5 +92,109 @@ describe('Any', () => {
 
   test('refuses a malformed value', () => {
     expect(() => unpackAny(StringValue, { ...any, value: new Uint8Array([10, 5]) })).toThrow(CodecError);
+  });
+});
+
+describe('exact nanoseconds', () => {
+  test.each([
+    [0n, 0n, 0],
+    [1n, 0n, 1],
+    [-1n, -1n, 999_999_999],
+    [-1_000_000_000n, -1n, 0],
+    [1_795_178_096_789_012_345n, 1_795_178_096n, 789_012_345],
+  ])('%d as a timestamp', (nanos, seconds, rest) => {
+    expect(timestampFromNanos(nanos)).toEqual({ seconds, nanos: rest });
+    expect(timestampToNanos({ seconds, nanos: rest })).toBe(nanos);
+  });
+
+  test.each([
+    [0n, 0n, 0],
+    [-1n, 0n, -1],
+    [-1_500_000_000n, -1n, -500_000_000],
+    [2_000_000_001n, 2n, 1],
+  ])('%d as a duration', (nanos, seconds, rest) => {
+    expect(durationFromNanos(nanos)).toEqual({ seconds, nanos: rest });
+    expect(durationToNanos({ seconds, nanos: rest })).toBe(nanos);
+  });
+
+  test('milliseconds and now', () => {
+    expect(timestampToMs(timestampFromMs(1500))).toBe(1500);
+    const before = Date.now();
+    const now = timestampToMs(timestampNow());
+    expect(now).toBeGreaterThanOrEqual(before);
+    expect(now).toBeLessThanOrEqual(Date.now());
+  });
+});
+
+describe('FieldMask', () => {
+  test('of paths that the message has', () => {
+    expect(fieldMaskFor(everything.Tree, 'label', 'leaf.kind', 'next.next.children', 'named')).toEqual({
+      paths: ['label', 'leaf.kind', 'next.next.children', 'named'],
+    });
+  });
+
+  test.each(['', 'no', 'leaf.no', 'children.label', 'named.x', 'label.x', 'Label'])('refuses %j', (path) => {
+    expect(() => fieldMaskFor(everything.Tree, path)).toThrow(`there is no field ${JSON.stringify(path)}`);
+  });
+});
+
+describe('Struct and JSON', () => {
+  const json = { a: null, b: true, c: 1.5, d: 'x', e: [1, [], {}], f: { g: { h: 'deep' } } };
+
+  test('there and back, through the wire', () => {
+    const struct = Struct.decode(Struct.encode(structFromJson(json)));
+    expect(structToJson(struct)).toEqual(json);
+    for (const value of Object.values(json)) expect(valueToJson(valueFromJson(value))).toEqual(value);
+  });
+
+  test('a key __proto__ is a key like any other', () => {
+    const hostile = JSON.parse('{"__proto__":{"a":1}}') as JsonObject;
+    const back = structToJson(structFromJson(hostile));
+    expect(Object.keys(back)).toEqual(['__proto__']);
+    expect(Object.getPrototypeOf(back)).toBeNull();
+  });
+
+  test.each([[Number.NaN], [Number.POSITIVE_INFINITY], [undefined], [() => 1], [1n], [Symbol('x')]])(
+    '%s is not JSON',
+    (value) => {
+      expect(() => valueFromJson(value as never)).toThrow(CodecError);
+      expect(() => structFromJson({ a: [value as never] })).toThrow(CodecError);
+    },
+  );
+
+  test('a cycle is an error', () => {
+    const cycle: { self?: unknown } = {};
+    cycle.self = cycle;
+    expect(() => structFromJson(cycle as never)).toThrow(/nested more than 100 deep/);
+  });
+});
+
+describe('a registry', () => {
+  const registry = createRegistry(StringValue, everything);
+
+  test('finds types by name, also those of whole modules', () => {
+    expect(registry.find('google.protobuf.StringValue')).toBe(StringValue);
+    expect(registry.find('corpus.everything.Tree.Leaf')).toBe(everything.Tree_Leaf);
+    expect(registry.find('no.such.Type')).toBeUndefined();
+    expect(registry.find('constructor')).toBeUndefined();
+  });
+
+  test('unpacks what it knows', () => {
+    const any = packAny(everything.Tree, { label: 'x' });
+    expect(isAny(everything.Tree, any)).toBe(true);
+    expect(isAny(StringValue, any)).toBe(false);
+    const { type, message } = registry.unpack(any);
+    expect(type).toBe(everything.Tree);
+    expect(message).toMatchObject({ label: 'x' });
+    expect(() => registry.unpack(packAny(BoolValue, {}))).toThrow(
+      'google.protobuf.Any: type "google.protobuf.BoolValue" is not in the registry',
+    );
+  });
+
+  test('takes a type twice, but not two types of one name', () => {
+    expect(() => createRegistry(StringValue, StringValue)).not.toThrow();
+    expect(() => createRegistry(StringValue, { ...StringValue })).toThrow(
+      'two different message types are called google.protobuf.StringValue',
+    );
   });
 });

@@ -1,6 +1,6 @@
 /** Messages to JSON. Called by applications and tools (`rdma-rpc/json`), never by calls. */
 import { CodecError, mismatch } from '../error.ts';
-import { type Field, fieldsOf, fieldValue, isUnset, zeroOf } from '../fields.ts';
+import { type Field, fieldsOf, fieldValue, isMap, isUnset, zeroOf } from '../fields.ts';
 import { nestingMax } from '../limits.ts';
 import type { MessageType } from '../types.ts';
 import type { JsonValue } from '../wkt/struct.ts';
@@ -47,10 +47,9 @@ function map(
   path: string,
   depth: number,
 ): JsonValue {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    return mismatch(path, value, 'a plain object');
+  if (!isMap(value)) return mismatch(path, value, 'a plain object');
   const json: MutableJson = {};
-  for (const [key, each] of Object.entries(value as object))
+  for (const [key, each] of Object.entries(value))
     put(json, key, single(field, each, options, `${path}[${JSON.stringify(key)}]`, depth));
   return json;
 }

@@ -1,0 +1,42 @@
+/** Unknown fields kept as bytes: the runtime's part of what the generator does on request. */
+import { boundUnknown, keepUnknown, Source, type UnknownFields, writeUnknown } from 'rdma-rpc/codec';
+import { describe, expect, test } from 'vitest';
+
+const source = new Source();
+source.reset(Uint8Array.from({ length: 256 }, (_, i) => i));
+
+describe('unknown fields', () => {
+  test('nothing kept is nothing to write', () => {
+    const message: UnknownFields = {};
+    expect(boundUnknown(message)).toBe(0);
+    expect(writeUnknown(new Uint8Array(4), 1, message)).toBe(1);
+  });
+
+  test('are copies, one behind the other, and written as they came', () => {
+    const message: UnknownFields = {};
+    for (const [start, end] of [
+      [0, 3],
+      [10, 11],
+      [100, 140],
+    ] as const)
+      keepUnknown(message, source, start, end);
+    const expected = [0, 1, 2, 10, ...source.bytes.subarray(100, 140)];
+    expect([...message.$unknownFields!]).toEqual(expected);
+    expect(message.$unknownFields!.buffer).not.toBe(source.bytes.buffer);
+    expect(boundUnknown(message)).toBe(44);
+    const memory = new Uint8Array(50);
+    expect(writeUnknown(memory, 5, message)).toBe(49);
+    expect([...memory.subarray(5, 49)]).toEqual(expected);
+  });
+
+  test('memory grows by doubling: many small fields are copied a few times, not each time', () => {
+    const message: UnknownFields = {};
+    const memories = new Set<ArrayBufferLike>();
+    for (let i = 0; i < 10_000; i++) {
+      keepUnknown(message, source, i % 200, (i % 200) + 2);
+      memories.add(message.$unknownFields!.buffer);
+    }
+    expect(message.$unknownFields).toHaveLength(20_000);
+    expect(memories.size).toBeLessThan(20);
+  });
+});
