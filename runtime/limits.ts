@@ -80,6 +80,11 @@ export const fabricAddressBytes = 512;
 /** Fabrics named in a hello. */
 export const fabricsMax = 16;
 
+/** The health port: one probe now and then. */
+export const healthHttpConnections = 64;
+export const healthHttpTimeoutMs = 5_000;
+export const tcpPort = { default: 0, min: 0, max: 65_535 } as const;
+
 /** A port of an RDMA device, and an entry of its GID table: eight bits each in libibverbs. Without: chosen by address. */
 export const verbsPort = { default: undefined, min: 1, max: 255 } as const;
 export const verbsGidIndex = { default: undefined, min: 0, max: 255 } as const;
