@@ -1,11 +1,22 @@
-/** The file of results has three parts, each written by a command of its own: `npm run bench`, `npm run bench:codec`, `npm run bench:verbs`. */
+/**
+ * The file of results has parts, each written by a command of its own: `npm run bench`, `npm run bench:stream`, `npm run bench:codec`,
+ * `npm run bench:verbs`. One is a record of how much slower unary calls became with streams, which no command writes.
+ */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
-/** Open the second and the third part. */
+/** Open the parts but the first. */
+export const streamsHeading = '## Streams';
+export const unaryHeading = '## Unary calls before and after streams';
 export const codecHeading = '## The codec';
 export const verbsHeading = '## Real RDMA';
 
-const parts = { main: undefined, codec: codecHeading, verbs: verbsHeading } as const;
+const parts = {
+  main: undefined,
+  streams: streamsHeading,
+  unary: unaryHeading,
+  codec: codecHeading,
+  verbs: verbsHeading,
+} as const;
 type Part = keyof typeof parts;
 const names = Object.keys(parts) as Part[];
 

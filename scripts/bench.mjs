@@ -3,24 +3,11 @@
  * dist/bench/main.js with the arguments given.
  */
 import { spawnSync } from 'node:child_process';
+import { installPeers, succeeded } from './bench-peers.mjs';
 import { root, run } from './command.mjs';
 import { step } from './step.mjs';
 
-/** False when it failed; the reason has then been printed. */
-const succeeded = (promise) =>
-  promise.then(
-    () => true,
-    () => false,
-  );
-
-const peers = step({
-  name: 'bench-peers',
-  title: 'the compared frameworks (npm)',
-  inputs: ['bench/peers/package.json', 'bench/peers/package-lock.json'],
-  outputs: ['bench/peers/node_modules/@grpc/grpc-js/package.json'],
-  action: () => run(['npm', 'ci', '--prefix', 'bench/peers', '--ignore-scripts']),
-});
-if (!(await succeeded(peers))) console.error('! their rows will be missing');
+await installPeers();
 
 const limit = step({
   name: 'bench-limit',

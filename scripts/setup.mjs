@@ -75,14 +75,18 @@ function generate() {
     title: `generated code (${generated.join(', ')})`,
     inputs: [
       'scripts/gen-targets.json',
-      'scripts/generate.mjs',
       'codegen',
+      'cli',
       'proto',
       ...targets.flatMap(({ files, include }) => [...files, include]),
     ],
     ignore: generated,
     outputs: generated,
-    action: () => run(['node', 'scripts/generate.mjs']),
+    action: async () => {
+      for (const { files, include, out } of targets) {
+        await run(['node', 'dist/cli/main.js', 'gen', ...files, '-o', out, '-I', include]);
+      }
+    },
   });
 }
 
@@ -105,8 +109,8 @@ async function setup(args) {
       'generator',
       'TypeScript: generator',
       'tsconfig.codegen.json',
-      ['codegen', 'runtime'],
-      'dist/codegen/index.js',
+      ['codegen', 'cli', 'runtime'],
+      'dist/cli/main.js',
       // It does not import what it makes.
       generated,
     ),

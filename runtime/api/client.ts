@@ -4,24 +4,18 @@ import type { ServiceDefinition } from '../codec/types.ts';
 import { Channel } from './channel.ts';
 import { openStream } from './open-stream.ts';
 import { checkedTimeMs, checkNames } from './options.ts';
-import type { CallOptions, ClientDefaults, ClientOf, MethodDefaults, StreamOptions } from './types.ts';
+import type { CallOptions, ClientDefaults, ClientOf, StreamOptions } from './types.ts';
 
-type Defaults = Readonly<Record<string, MethodDefaults | undefined>>;
+type Defaults = Readonly<Record<string, Pick<CallOptions, 'timeoutMs'> | undefined>>;
 
-const names: readonly (keyof MethodDefaults)[] = ['timeoutMs', 'waitForReady'];
-
-/** What holds for a method: its own entry goes before that of all, option by option. */
-function defaultsOf(what: string, defaults: Defaults, name: string): MethodDefaults {
-  for (const key of ['*', name]) {
+function defaultTimeoutMs(what: string, defaults: Defaults, name: string, channelMs: number): number {
+  for (const key of [name, '*']) {
     const given = defaults[key];
     if (given === undefined) continue;
-    checkNames(`${what}: defaults of ${key}`, given, names);
-    const { timeoutMs, waitForReady } = given;
-    if (timeoutMs !== undefined) checkedTimeMs(`${what}: timeoutMs of ${key}`, timeoutMs);
-    if (waitForReady !== undefined && typeof waitForReady !== 'boolean')
-      throw new TypeError(`${what}: waitForReady of ${key} is true or false`);
+    checkNames(`${what}: defaults of ${key}`, given, ['timeoutMs']);
+    if (given.timeoutMs !== undefined) return checkedTimeMs(`${what}: timeoutMs of ${key}`, given.timeoutMs);
   }
-  return { ...defaults['*'], ...defaults[name] };
+  return channelMs;
 }
 
 /**
@@ -38,8 +32,8 @@ export function createClient<D extends ServiceDefinition>(
   checkNames(what, defaults, ['*', ...Object.keys(definition.methods)]);
   const client: Record<string, unknown> = {};
   for (const [name, method] of Object.entries(definition.methods)) {
-    const { timeoutMs, waitForReady } = defaultsOf(what, defaults as Defaults, name);
-    const target = clientMethod(method, timeoutMs ?? channel.defaultTimeoutMs, waitForReady);
+    const timeoutMs = defaultTimeoutMs(what, defaults as Defaults, name, channel.defaultTimeoutMs);
+    const target = clientMethod(method, timeoutMs);
     client[name] =
       method.requestStream || method.responseStream
         ? (request: unknown, options?: StreamOptions) => openStream(channel.streams, target, request, options)

@@ -11,15 +11,9 @@ export interface ClientMethod {
   readonly responseStream: boolean;
   /** Default time limit in ms, -1 for none. */
   readonly timeoutMs: number;
-  /** Calls wait for a connection, however many attempts that takes. */
-  readonly waitForReady: boolean;
 }
 
-export function clientMethod(
-  definition: MethodDefinition,
-  timeoutMs: number,
-  waitForReady = false,
-): ClientMethod {
+export function clientMethod(definition: MethodDefinition, timeoutMs: number): ClientMethod {
   return {
     id: definition.id,
     path: definition.path,
@@ -28,6 +22,5 @@ export function clientMethod(
     requestStream: definition.requestStream,
     responseStream: definition.responseStream,
     timeoutMs,
-    waitForReady,
   };
 }

@@ -13,7 +13,6 @@ import {
   controlText,
   type Frame,
   type FrameType,
-  feature,
   magic,
   type Refusal,
   version,
@@ -32,8 +31,6 @@ import {
 export interface Connection extends Prepared {
   readonly fabric: FabricName;
   readonly serverIdentity: string;
-  /** The server answers pings. */
-  readonly pings: boolean;
 }
 
 /** The next frame, which must be of one of these types. A refusal, or anything else, throws. */
@@ -60,7 +57,7 @@ export async function connectOver(link: Link, side: LocalSide, server: string): 
     type: 'hello',
     magic,
     version,
-    features: feature.ping,
+    features: 0,
     limits: localLimits(side),
     fabrics: side.fabrics.map((name) => ({ name, host: hostIdentity() })),
     identity: side.identity,
@@ -124,8 +121,7 @@ async function tryFabric(
     throw error;
   }
   link.send({ type: 'ready' });
-  const pings = (welcome.features & feature.ping) !== 0;
-  return { ...prepared, fabric, serverIdentity: welcome.identity, pings };
+  return { ...prepared, fabric, serverIdentity: welcome.identity };
 }
 
 /** Dials and shakes hands. Gives up with the signal's reason, an Error, when it fires. */

@@ -89,10 +89,7 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
     this.#error = wrong;
   }
 
-  /** It outlasts failed attempts to connect. */
-  get patient(): boolean {
-    return this.#extras?.waitForReady ?? this.method.waitForReady;
-  }
+  // --- beginning
 
   onFirstRead(): void {
     const { path } = this.method;

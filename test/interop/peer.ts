@@ -35,7 +35,7 @@ function over(channel: Channel): Pick<Peer, 'channel' | 'client' | 'absent'> {
 
 /** Both ends in this process, on the simulated fabric. */
 export function openInProcess(): Promise<Peer> {
-  const log: InteropLog = { started: 0, aborted: 0 };
+  const log: InteropLog = { started: 0, aborted: 0, left: 0 };
   const open = (): Channel =>
     createInProcessTransport((server) => server.add(InteropDefinition, interopHandlers(log)));
   const channel = open();

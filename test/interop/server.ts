@@ -10,7 +10,7 @@ export interface Report {
   readonly stats: Record<string, number>;
 }
 
-const log: InteropLog = { started: 0, aborted: 0 };
+const log: InteropLog = { started: 0, aborted: 0, left: 0 };
 const options = JSON.parse(process.argv[3] ?? '{}') as ServerOptions;
 const server = createServer(options).add(InteropDefinition, interopHandlers(log));
 

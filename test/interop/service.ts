@@ -1,8 +1,10 @@
 /** The server of the interoperability cases, written against the public API alone. */
-import { type HandlerContext, type HandlersOf, RpcError, Status } from 'rdma-rpc';
+import { type HandlerContext, type HandlersOf, leaseOf, RpcError, Status } from 'rdma-rpc';
 import type {
   EchoStatus,
   InteropDefinition,
+  OutputRequest,
+  OutputResponseInit,
   Payload,
   PayloadInit,
   SimpleRequest,
@@ -10,6 +12,7 @@ import type {
 } from './gen/interop.rdma.ts';
 import { isPattern, pattern } from './sizes.ts';
 
+export const headerKey = 'echo-initial';
 export const trailerKey = 'echo-trailing-bin';
 
 /** What the handlers saw. */
@@ -17,6 +20,8 @@ export interface InteropLog {
   started: number;
   /** Handlers whose signal fired. */
   aborted: number;
+  /** Streaming handlers that have come to their end, one way or another. */
+  left: number;
 }
 
 function answer(size: number, seed: number): PayloadInit {
@@ -35,7 +40,8 @@ function fail(status: EchoStatus | undefined): void {
 }
 
 /** Metadata comes back as it was sent. */
-function echoMetadata({ metadata, trailer }: HandlerContext): void {
+function echoMetadata({ metadata, header, trailer }: HandlerContext): void {
+  for (const value of metadata.getAll(headerKey)) header.append(headerKey, value);
   for (const value of metadata.getAll(trailerKey)) trailer.append(trailerKey, value);
 }
 
@@ -48,6 +54,20 @@ function sleep(ms: number, { signal }: HandlerContext, log: InteropLog): Promise
       reject(signal.reason as RpcError);
     });
   });
+}
+
+/** The answers to one request of a stream. */
+async function* outputs(
+  request: OutputRequest,
+  context: HandlerContext,
+  log: InteropLog,
+): AsyncGenerator<OutputResponseInit> {
+  const seed = request.payload?.seed ?? 0;
+  for (const { size, intervalUs } of request.responseParameters) {
+    if (intervalUs !== 0) await sleep(intervalUs / 1000, context, log);
+    yield { payload: answer(size, seed) };
+  }
+  fail(request.responseStatus);
 }
 
 export function interopHandlers(log: InteropLog): Partial<HandlersOf<typeof InteropDefinition>> {
@@ -64,6 +84,56 @@ export function interopHandlers(log: InteropLog): Partial<HandlersOf<typeof Inte
       fail(request.responseStatus);
       if (request.sleepMs === 0) return unary(request, context);
       return sleep(request.sleepMs, context, log).then(() => unary(request, context));
+    },
+    async *streamingOutputCall(request, context) {
+      ++log.started;
+      try {
+        echoMetadata(context);
+        check(request.payload);
+        yield* outputs(request, context, log);
+      } finally {
+        ++log.left;
+      }
+    },
+    async streamingInputCall(requests, context) {
+      ++log.started;
+      try {
+        echoMetadata(context);
+        let bytes = 0;
+        let messages = 0;
+        for await (const request of requests) {
+          check(request.payload);
+          bytes += request.payload?.body.byteLength ?? 0;
+          ++messages;
+          leaseOf(request)?.release();
+        }
+        return { aggregatedPayloadSize: BigInt(bytes), messages };
+      } finally {
+        ++log.left;
+      }
+    },
+    async *fullDuplexCall(requests, context) {
+      ++log.started;
+      try {
+        echoMetadata(context);
+        for await (const request of requests) {
+          check(request.payload);
+          leaseOf(request)?.release();
+          yield* outputs(request, context, log);
+        }
+      } finally {
+        ++log.left;
+      }
+    },
+    async *halfDuplexCall(requests, context) {
+      ++log.started;
+      try {
+        const kept: OutputRequest[] = [];
+        for await (const request of requests) kept.push(request);
+        for (const request of kept) yield* outputs(request, context, log);
+      } finally {
+        ++log.left;
+      }
     },
   };
 }

@@ -2,9 +2,10 @@
 import { stats } from 'rdma-rpc';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Peer } from './peer.ts';
+import { streamCases } from './stream-cases.ts';
 import { type Case, unaryCases } from './unary-cases.ts';
 
-export const cases: Readonly<Record<string, Case>> = unaryCases;
+export const cases: Readonly<Record<string, Case>> = { ...unaryCases, ...streamCases };
 
 /** All cases over one connection, one after the other. */
 export function interopSuite(name: string, fabric: 'sim' | 'shm' | 'verbs', open: () => Promise<Peer>): void {

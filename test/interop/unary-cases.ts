@@ -2,7 +2,7 @@
  * gRPC's interoperability cases with one request and one answer. Each takes two ends that are connected and throws when they behave otherwise.
  * Left out are those of HTTP (compression per message, cacheable requests), of credentials, and of load reports.
  */
-import { createClient, leaseOf, Metadata, RpcError, Status } from 'rdma-rpc';
+import { createClient, leaseOf, Metadata, type MetadataInit, RpcError, Status } from 'rdma-rpc';
 import { expect } from 'vitest';
 import {
   InteropDefinition,
@@ -11,7 +11,7 @@ import {
   SimpleResponse,
 } from './gen/interop.rdma.ts';
 import type { Peer } from './peer.ts';
-import { trailerKey } from './service.ts';
+import { headerKey, trailerKey } from './service.ts';
 import { bodyFor, boundaries, isPattern, pattern } from './sizes.ts';
 
 export type Case = (peer: Peer) => Promise<void>;
@@ -24,6 +24,24 @@ export async function failure(call: Promise<unknown>): Promise<RpcError> {
   );
   expect(error).toBeInstanceOf(RpcError);
   return error as RpcError;
+}
+
+/** Options of a call that sends this metadata, and what comes back. */
+export function echoes(metadata: MetadataInit) {
+  const got = {
+    header: new Metadata(),
+    trailer: new Metadata(),
+    options: {
+      metadata,
+      onHeader: (header: Metadata): void => {
+        got.header = header;
+      },
+      onTrailer: (trailer: Metadata): void => {
+        got.trailer = trailer;
+      },
+    },
+  };
+  return got;
 }
 
 function request(body: number, responseSize: number, seed: number): SimpleRequestInit {
@@ -39,7 +57,7 @@ async function exchange({ client }: Peer, body: number, responseSize: number, se
   leaseOf(response)?.release();
 }
 
-async function until(condition: () => Promise<boolean>): Promise<void> {
+export async function until(condition: () => Promise<boolean>): Promise<void> {
   while (!(await condition())) await new Promise((resolve) => setImmediate(resolve));
 }
 
@@ -70,17 +88,15 @@ export const unaryCases: Readonly<Record<string, Case>> = {
 
   custom_metadata: async ({ client }) => {
     const value = Uint8Array.of(0xab, 0, 0xff);
-    let trailer: Metadata | undefined;
-    await client.unaryCall(request(271_828, 314_159, 1), {
-      metadata: [
-        [trailerKey, value],
-        [trailerKey, Uint8Array.of(7)],
-      ],
-      onTrailer: (received) => {
-        trailer = received;
-      },
-    });
-    expect(trailer?.getAll(trailerKey)).toEqual([value, Uint8Array.of(7)]);
+    const echoed = echoes([
+      [headerKey, 'a value'],
+      [trailerKey, value],
+      [trailerKey, Uint8Array.of(7)],
+    ]);
+    await client.unaryCall(request(271_828, 314_159, 1), echoed.options);
+    expect(echoed.header.getAll(headerKey)).toEqual(['a value']);
+    expect(echoed.trailer.getAll(trailerKey)).toEqual([value, Uint8Array.of(7)]);
+    expect([echoed.header.size, echoed.trailer.size]).toEqual([1, 2]);
   },
 
   'large metadata': async ({ client }) => {

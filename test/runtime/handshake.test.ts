@@ -348,7 +348,7 @@ describe('a server that', () => {
     expect(error!.sent).toBe('no');
     expect(error!.message).toMatch(reason);
     expect(error!.message).toContain(address);
-    expect(channel.state).toBe('failing');
+    expect(channel.state).toBe('idle');
   });
 
   test('is silent: the attempt ends after connectTimeoutMs, by name', async () => {

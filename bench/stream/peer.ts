@@ -1,0 +1,28 @@
+/**
+ * What the benchmark of streams asks of each framework. Each does it in the way that is its fastest. `serve` runs in the server process, `connect` in
+ * the client process.
+ */
+
+export interface StreamServer {
+  close(): Promise<void>;
+}
+
+export interface StreamClient {
+  /** Memory for the items that are sent, again and again: the kind that the peer likes best. */
+  buffer(bytes: number): Uint8Array;
+  /** Reads items of a server stream, giving each to `onItem`, which is true when it wants no more. */
+  download(bytes: number, onItem: (payload: Uint8Array) => boolean): Promise<void>;
+  /** Sends items as fast as they are taken, until `next` has none; resolves with how many the server has counted. */
+  upload(next: () => Uint8Array | undefined): Promise<number>;
+  /** Sends an item, waits for the same one to come back, and so on until `next` has none. */
+  chat(next: () => Uint8Array | undefined, onItem: (payload: Uint8Array) => void): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface StreamPeer {
+  readonly name: string;
+  /** What carries the bytes. */
+  readonly fabric: string;
+  serve(socket: string): Promise<StreamServer>;
+  connect(socket: string): Promise<StreamClient>;
+}

@@ -1,0 +1,19 @@
+/** What the benchmark of streams measures. */
+
+export interface StreamScenario {
+  readonly name: string;
+  /** `download`: a server stream, `upload`: a client stream, `chat`: one item at a time, there and back. */
+  readonly kind: 'download' | 'upload' | 'chat';
+  /** Payload of an item. */
+  readonly bytes: number;
+}
+
+const MiB = 1024 * 1024;
+
+export const streamScenarios: readonly StreamScenario[] = [
+  { name: 'download-64B', kind: 'download', bytes: 64 },
+  { name: 'upload-64B', kind: 'upload', bytes: 64 },
+  { name: 'download-1MiB', kind: 'download', bytes: MiB },
+  { name: 'upload-1MiB', kind: 'upload', bytes: MiB },
+  { name: 'chat-64B', kind: 'chat', bytes: 64 },
+];
