@@ -13,6 +13,8 @@ export default defineConfig({
       { find: /^rdma-rpc\/json$/, replacement: source('runtime/codec/json/index.ts') },
       { find: /^rdma-rpc\/details$/, replacement: source('runtime/details/index.ts') },
       { find: /^rdma-rpc\/codegen$/, replacement: source('codegen/index.ts') },
+      { find: /^rdma-rpc\/health$/, replacement: source('runtime/services/health.ts') },
+      { find: /^rdma-rpc\/reflection$/, replacement: source('runtime/services/reflection.ts') },
     ],
   },
   test: {

@@ -1,5 +1,6 @@
 /** The public interface of rdma-rpc. Everything else in this folder is internal. */
-export { Channel, type ChannelOptions, type ChannelState, createChannel } from './api/channel.ts';
+export { Channel, type ChannelState, createChannel } from './api/channel.ts';
+export type { ChannelOptions } from './api/channel-options.ts';
 export { createClient } from './api/client.ts';
 export { configure, type RuntimeOptions, stats } from './api/configure.ts';
 export type { Fabric, FabricOptions, VerbsSettings } from './api/fabric-options.ts';
@@ -14,6 +15,7 @@ export type {
   ClientOf,
   HandlersOf,
   Messages,
+  MethodDefaults,
   StreamOptions,
 } from './api/types.ts';
 export { type Lease, leaseOf } from './call/lease.ts';
@@ -22,6 +24,9 @@ export { RpcError, type RpcErrorOptions, type Sent } from './call/rpc-error.ts';
 export type { HandlerContext } from './call/server-call.ts';
 export { Status, type StatusCode, type StatusName } from './call/status.ts';
 export type { ErrorDetail, ErrorDetailInit } from './call/status-details.ts';
+export type { AddressSummary } from './channel/connections.ts';
+export type { EndpointState } from './channel/endpoint.ts';
+export type { Resolver } from './channel/resolver.ts';
 export type { MessageType, MethodDefinition, ServiceDefinition } from './codec/types.ts';
 export type { NativeStats } from './native.ts';
 export { listenInWorker } from './workers/listen-in-worker.ts';

@@ -26,6 +26,21 @@ export const messageBytes = { default: 64 * MiB, min: 1 * KiB, max: 4 * GiB - 1 
 
 /** One attempt to connect, handshake included. A peer on the same network answers within milliseconds. */
 export const connectTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as const;
+/** Pause after a failed attempt to connect: the first, and the longest. They grow by 1.6, with 20 % of chance. A restarted process is back within a second. */
+export const backoffMs = { default: 50, min: 1, max: 600_000 } as const;
+export const backoffMaxMs = { default: 10_000, min: 1, max: 600_000 } as const;
+/** A connection without calls for so long is tried with a ping first. Firewalls and sleeping hosts forget connections after minutes. */
+export const verifyAfterMs = { default: 60_000, min: 0, max: 86_400_000 } as const;
+/** The answer to that ping. */
+export const verifyTimeoutMs = 2_000;
+/** Bad answers in a row before an address of several is left out for a while, 0: never; and the first such while. They grow by 1.6, too. */
+export const ejectAfter = { default: 5, min: 0, max: 1_000_000 } as const;
+export const ejectMs = { default: 10_000, min: 1, max: 300_000 } as const;
+export const ejectMaxMs = 300_000;
+/** Between two questions to a resolver. Losses come in swarms when a server ends. */
+export const resolveMinMs = { default: 5_000, min: 0, max: 86_400_000 } as const;
+/** Addresses of one channel, each with a connection. */
+export const addressesMax = 256;
 /** From accepting a socket to its session being ready, on the server. Silence costs a socket for no longer. */
 export const handshakeTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as const;
 /** Sockets whose handshake is not over. One more pushes the oldest out, so that silent ones cannot keep others away. */
@@ -64,6 +79,11 @@ export const controlTextBytes = 1 * KiB;
 export const fabricAddressBytes = 512;
 /** Fabrics named in a hello. */
 export const fabricsMax = 16;
+
+/** The health port: one probe now and then. */
+export const healthHttpConnections = 64;
+export const healthHttpTimeoutMs = 5_000;
+export const tcpPort = { default: 0, min: 0, max: 65_535 } as const;
 
 /** A port of an RDMA device, and an entry of its GID table: eight bits each in libibverbs. Without: chosen by address. */
 export const verbsPort = { default: undefined, min: 1, max: 255 } as const;

@@ -75,18 +75,14 @@ function generate() {
     title: `generated code (${generated.join(', ')})`,
     inputs: [
       'scripts/gen-targets.json',
+      'scripts/generate.mjs',
       'codegen',
-      'cli',
       'proto',
       ...targets.flatMap(({ files, include }) => [...files, include]),
     ],
     ignore: generated,
     outputs: generated,
-    action: async () => {
-      for (const { files, include, out } of targets) {
-        await run(['node', 'dist/cli/main.js', 'gen', ...files, '-o', out, '-I', include]);
-      }
-    },
+    action: () => run(['node', 'scripts/generate.mjs']),
   });
 }
 
@@ -109,8 +105,8 @@ async function setup(args) {
       'generator',
       'TypeScript: generator',
       'tsconfig.codegen.json',
-      ['codegen', 'cli', 'runtime'],
-      'dist/cli/main.js',
+      ['codegen', 'runtime'],
+      'dist/codegen/index.js',
       // It does not import what it makes.
       generated,
     ),

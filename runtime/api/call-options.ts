@@ -17,14 +17,15 @@ export function callTimeoutMs(options: CallOptions, defaultMs: number): number {
 
 /** Throws what the call is to be rejected with: CANCELLED for a signal that has fired already, a TypeError or RangeError for a bad value. */
 export function callExtras(path: string, options: CallOptions): CallExtras | undefined {
-  const { signal, metadata, into, onHeader, onTrailer, context } = options;
+  const { signal, metadata, into, onHeader, onTrailer, context, waitForReady } = options;
   if (
     signal === undefined &&
     metadata === undefined &&
     into === undefined &&
     onHeader === undefined &&
     onTrailer === undefined &&
-    context === undefined
+    context === undefined &&
+    waitForReady === undefined
   ) {
     return undefined;
   }
@@ -35,10 +36,13 @@ export function callExtras(path: string, options: CallOptions): CallExtras | und
   if (into !== undefined && !(into instanceof BlockLease && !into.released)) {
     throw new TypeError(`${path}: into: give a lease of allocBuffer() that has not been released`);
   }
+  if (waitForReady !== undefined && typeof waitForReady !== 'boolean') {
+    throw new TypeError(`${path}: waitForReady is true or false`);
+  }
   let bytes: Uint8Array | undefined;
   if (metadata !== undefined) {
     const given = metadata instanceof Metadata ? metadata : new Metadata(metadata);
     if (given.size > 0) bytes = encodeMetadata(given);
   }
-  return new CallExtras({ signal, parent, into, onHeader, onTrailer }, bytes);
+  return new CallExtras({ signal, parent, into, onHeader, onTrailer, waitForReady }, bytes);
 }

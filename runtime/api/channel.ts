@@ -1,9 +1,9 @@
 /**
- * A channel: the way to one server. It connects when the first call needs it, keeps one session, and connects anew on the next
- * call after a loss. The path of each call begins here.
+ * A channel: the way to a service, at one address or several. It connects when the first call needs it, keeps a connection to each address, and
+ * gives calls to them in turn. The path of each call begins here; everything that happens to an address is in runtime/channel.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { CallExtras } from '../call/call-extras.ts';
+import { EventEmitter } from 'node:events';
+import { CallExtras } from '../call/call-extras.ts';
 import type { ClientMethod } from '../call/client-method.ts';
 import { type FabricName, peekContext } from '../call/contexts.ts';
 import { closeTurn, turnNow } from '../call/deadlines.ts';
@@ -11,77 +11,37 @@ import type { FabricContext } from '../call/fabric-context.ts';
 import { failure, queueFull, unavailable } from '../call/failure.ts';
 import { RpcError } from '../call/rpc-error.ts';
 import { Status } from '../call/status.ts';
+import type { Unsent } from '../call/unsent.ts';
 import { type Reject, type Resolve, WaitingCall, WaitingCalls } from '../call/waiting-calls.ts';
+import {
+  type AddressSummary,
+  Connections,
+  type ConnectionsOwner,
+  type Route,
+} from '../channel/connections.ts';
+import type { EndpointState } from '../channel/endpoint.ts';
+import { ReadyWaiters } from '../channel/ready-waiters.ts';
+import { type Resolver, targetOf } from '../channel/resolver.ts';
 import { parseAddress } from '../control/address.ts';
-import { openConnection } from '../control/connect.ts';
-import { type Dial, socketDial } from '../control/dial.ts';
+import { socketDial } from '../control/dial.ts';
 import { choiceOf, type LocalSide } from '../control/session-setup.ts';
-import * as limits from '../limits.ts';
 import { Reason } from '../native.ts';
 import { ChannelStreams, type StreamChannel } from '../stream/channel-streams.ts';
 import type { ClientStreams } from '../stream/client-streams.ts';
 import { callExtras, callTimeoutMs } from './call-options.ts';
-import { ClientLink, type ClientLinkOwner } from './client-link.ts';
-import {
-  type CheckedFabricOptions,
-  type FabricOptions,
-  type FabricPlan,
-  fabricPlan,
-  fabricRules,
-  offers,
-} from './fabric-options.ts';
+import { type ChannelOptions, type CheckedChannelOptions, channelRules } from './channel-options.ts';
+import { type FabricPlan, fabricPlan, offers } from './fabric-options.ts';
 import { KeepAlive } from './keep-alive.ts';
-import { fabricLog, type Log } from './log.ts';
-import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames, type OptionRules } from './options.ts';
+import { fabricLog } from './log.ts';
+import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames } from './options.ts';
 import { type SessionSummary, summaryOf } from './session-summary.ts';
 import type { CallOptions } from './types.ts';
 
-export interface ChannelOptions extends FabricOptions {
-  /** Calls in flight at once; the server may allow fewer. Default 256. */
-  inflightMax?: number;
-  /** Streams open at once; the server may allow fewer. Default 64; more wait. */
-  streamsMax?: number;
-  /** Calls that wait beyond those in flight. Default 4096; one more fails with RESOURCE_EXHAUSTED. */
-  queueMax?: number;
-  /** Largest response accepted, bytes. Default 64 MiB, at most 4 GiB - 1. */
-  maxMessageBytes?: number;
-  /** One attempt to connect. Default 5000. */
-  connectTimeoutMs?: number;
-  /** Time limit of calls that have none of their own. Default: none. */
-  timeoutMs?: number;
-  /** What the server is told about this process. Default: its process id. */
-  identity?: string;
-  /** Gets one line per connection: the fabric chosen, and why no other. Default: a process warning, only when one was skipped. */
-  log?: Log;
-}
-
-export const channelRules: OptionRules = {
-  inflightMax: { kind: 'integer', range: limits.inflight },
-  streamsMax: { kind: 'integer', range: limits.streams },
-  queueMax: { kind: 'integer', range: limits.queuedCalls },
-  maxMessageBytes: { kind: 'integer', range: limits.messageBytes },
-  connectTimeoutMs: { kind: 'integer', range: limits.connectTimeoutMs },
-  timeoutMs: { kind: 'time' },
-  identity: { kind: 'text', default: `pid ${process.pid}`, maxBytes: limits.controlTextBytes },
-  log: { kind: 'function' },
-  ...fabricRules,
-};
-
-type Resolved = Required<Omit<ChannelOptions, 'log' | keyof FabricOptions>> &
-  Pick<ChannelOptions, 'log'> &
-  CheckedFabricOptions;
-
-/** `idle`: no connection, the next call makes one. */
-export type ChannelState = 'idle' | 'connecting' | 'ready' | 'closed';
-
-/** What a channel needs of the world: how to reach the server, and what ends with it. */
-export interface Route {
-  readonly address: string;
-  readonly dial: Dial;
-  /** Instead of those that the options allow. */
-  readonly fabrics?: readonly FabricName[];
-  readonly onClosed?: () => Promise<void>;
-}
+/**
+ * `idle`: no connection, the next call makes one. `verifying`: a connection that was silent for long is being tried. `failing`: no connection,
+ * and the pause before the next attempt is not over.
+ */
+export type ChannelState = 'idle' | 'connecting' | 'ready' | 'verifying' | 'failing' | 'closed';
 
 // The executor stores here, so that a call needs no closure for its promise.
 let newResolve: Resolve;
@@ -91,82 +51,77 @@ function capture(resolve: Resolve, reject: Reject): void {
   newReject = reject;
 }
 
-const retryFirstMs = 20;
-const retryMaxMs = 1000;
-
-export class Channel implements ClientLinkOwner, StreamChannel {
-  /** As given to createChannel. */
+export class Channel
+  extends EventEmitter<{ state: [state: ChannelState, error: RpcError | undefined] }>
+  implements ConnectionsOwner, StreamChannel
+{
+  /** As given to createChannel; addresses of a list with commas. */
   readonly address: string;
   /** @internal Where streams start. */
   readonly streams: ChannelStreams;
+  /** @internal */
+  readonly settings: CheckedChannelOptions;
+  /** @internal */
+  readonly waiting: WaitingCalls = new WaitingCalls();
 
-  readonly #options: Resolved;
-  readonly #route: Route;
+  readonly #onClosed: Route['onClosed'];
   readonly #plan: FabricPlan;
-  readonly #waiting = new WaitingCalls();
-  readonly #links = new Set<ClientLink>();
   readonly #keepAlive: KeepAlive;
-  /** The connection for new calls. */
-  #current: ClientLink | undefined;
-  #connecting: Promise<void> | undefined;
-  #abandon: AbortController | undefined;
+  readonly #connections: Connections;
+  readonly #readyWaiters = new ReadyWaiters();
+  #state: ChannelState = 'idle';
   #closed: Promise<void> | undefined;
-  #onLastLink: (() => void) | undefined;
 
   /** @internal createChannel() is the way to make one */
   constructor(route: Route, options: ChannelOptions | undefined) {
-    this.#options = checkedOptions<Resolved>('createChannel', options, channelRules);
-    checkCallSlots('createChannel', this.#options);
-    this.#route = route;
+    super();
+    this.settings = checkedOptions<CheckedChannelOptions>('createChannel', options, channelRules);
+    checkCallSlots('createChannel', this.settings);
+    this.#onClosed = route.onClosed;
     this.address = route.address;
-    this.streams = new ChannelStreams(this, this.#options.queueMax);
-    this.#plan = fabricPlan(options, this.#options, route.fabrics);
+    this.streams = new ChannelStreams(this, this.settings.queueMax);
+    this.#plan = fabricPlan(options, this.settings, route.fabrics);
     this.#keepAlive = new KeepAlive(() => this.#busy());
+    this.#connections = new Connections(route, this);
   }
 
+  /** Changes are events: `channel.on('state', (state, error) => ...)`, with the last error when it is `failing`. */
   get state(): ChannelState {
-    if (this.#closed !== undefined) return 'closed';
-    if (this.#current !== undefined) return 'ready';
-    return this.#connecting === undefined ? 'idle' : 'connecting';
+    return this.#state;
   }
 
   /** Fabric of the current connection, undefined without one. */
   get fabric(): FabricName | undefined {
-    return this.#current?.connection.fabric;
+    return this.#connections.current?.connection.fabric;
   }
 
-  /** What is behind the channel now, undefined without a connection. */
+  /** What is behind the channel now, undefined without a connection. With several addresses, that of the next call. */
   get session(): SessionSummary | undefined {
-    const connection = this.#current?.connection;
+    const connection = this.#connections.current?.connection;
     return connection === undefined ? undefined : summaryOf(connection, connection.serverIdentity);
   }
 
+  /** The addresses in use, each with its state. */
+  get addresses(): readonly AddressSummary[] {
+    return this.#connections.summary;
+  }
+
   /**
-   * Resolves when the channel is connected. Without `timeoutMs` it makes one attempt; with it, attempts until the time is over, which
-   * waits for a server that is still starting. Rejects with UNAVAILABLE, or CANCELLED when `signal` fires.
+   * Resolves when the channel is connected, with one address at least. Without `timeoutMs` it makes one attempt, at once; with it, attempts with
+   * pauses until the time is over, which waits for a server that is still starting. Rejects with UNAVAILABLE, or CANCELLED when `signal` fires.
    */
   async ready(options: { timeoutMs?: number; signal?: AbortSignal } = {}): Promise<void> {
     checkNames('ready', options, ['timeoutMs', 'signal']);
-    const { signal } = options;
-    const timeoutMs =
-      options.timeoutMs === undefined ? 0 : checkedTimeMs('ready: timeoutMs', options.timeoutMs);
-    const endMs = performance.now() + timeoutMs;
-    for (let pauseMs = retryFirstMs; ; pauseMs = Math.min(retryMaxMs, pauseMs * 2)) {
-      if (signal?.aborted)
-        throw new RpcError(Status.CANCELLED, 'ready: cancelled by the caller', {
-          sent: 'no',
-          cause: signal.reason,
-        });
-      try {
-        return await this.#connected();
-      } catch (error) {
-        if (this.#closed !== undefined || performance.now() + pauseMs >= endMs) throw error;
-      }
-      await sleep(pauseMs, undefined, signal === undefined ? {} : { signal }).catch(() => undefined);
-    }
+    const { signal, timeoutMs } = options;
+    if (timeoutMs !== undefined) checkedTimeMs('ready: timeoutMs', timeoutMs);
+    if (this.#closed !== undefined) throw unavailable(`${this.address}: the channel is closed`);
+    if (this.#connections.current !== undefined) return;
+    const ready = this.#readyWaiters.wait(this.address, timeoutMs, signal, () => this.#connections.lastError);
+    this.#connections.seek(timeoutMs === undefined);
+    await ready;
   }
 
-  /** Ends the connection. Calls in flight and waiting ones fail with UNAVAILABLE. Resolves when nothing of it is left. */
+  /** Ends all connections. Calls in flight and waiting ones fail with UNAVAILABLE. Resolves when nothing of them is left. */
   close(): Promise<void> {
     this.#closed ??= this.#end();
     return this.#closed;
@@ -178,9 +133,9 @@ export class Channel implements ClientLinkOwner, StreamChannel {
 
   /** @internal Where leases for the channel come from: the context behind it, or the one that its first fabric will have. */
   get context(): FabricContext {
-    const current = this.#current?.connection.context;
+    const current = this.#connections.current?.connection.context;
     if (current !== undefined) return current;
-    const side = this.#side();
+    const side = this.side();
     const fabric = side.fabrics[0]!;
     if (side.isolated)
       throw unavailable(
@@ -191,7 +146,7 @@ export class Channel implements ClientLinkOwner, StreamChannel {
 
   /** @internal Of calls that have no limit of their own, -1 for none. */
   get defaultTimeoutMs(): number {
-    return this.#options.timeoutMs;
+    return this.settings.timeoutMs;
   }
 
   /** @internal The start of every call. */
@@ -206,50 +161,51 @@ export class Channel implements ClientLinkOwner, StreamChannel {
         return Promise.reject(error);
       }
     }
-    const current = this.#current;
     let deadlineMs = 0;
     if (timeoutMs >= 0) {
       if (timeoutMs === 0)
         return Promise.reject(failure(Reason.deadline, method.path, 'no', 'no time was left'));
       deadlineMs = turnNow() + timeoutMs;
     }
-    if (!this.#keepAlive.running) this.#keepAlive.start();
+    if (!this.#keepAlive.running) this.#wake();
     const promise = new Promise<unknown>(capture);
     const resolve = newResolve;
     const reject = newReject;
+    const { current } = this.#connections;
     if (
       current === undefined ||
-      this.#waiting.size !== 0 ||
+      this.waiting.size !== 0 ||
       !current.session.start(method, request, deadlineMs, extras, resolve, reject)
     ) {
       this.#wait(method, request, deadlineMs, extras, resolve, reject);
-    }
+    } else if (this.#connections.several) this.#connections.rotate();
     return promise;
   }
 
   /** @internal */
   get openStreams(): ClientStreams | undefined {
-    return this.#current?.streams;
+    return this.#connections.current?.streams;
   }
 
   /** @internal */
   admit(path: string): Error | undefined {
     if (this.#closed !== undefined) return unavailable(`${path}: the channel is closed`);
-    if (!this.#keepAlive.running) this.#keepAlive.start();
+    if (!this.#keepAlive.running) this.#wake();
     return undefined;
+  }
+
+  /** @internal */
+  connectForWaiting(): void {
+    if (this.#state === 'failing') this.streams.failImpatient((path) => this.#unconnected(path));
+    if (this.streams.size > 0) this.#connections.seek(false);
   }
 
   /** @internal Sends what waits, as far as there is room. */
   pump(): void {
-    const current = this.#current;
-    if (current === undefined) return;
     if (this.streams.size !== 0) this.streams.pump();
-    for (let call = this.#waiting.head; call !== undefined; call = this.#waiting.head) {
-      if (!call.startOn(current.session)) {
-        if (!current.session.full) current.connection.context.awaitSlots(this);
-        return;
-      }
-      this.#waiting.remove(call);
+    for (let call = this.waiting.head; call !== undefined; call = this.waiting.head) {
+      if (!this.#startSomewhere(call)) return;
+      this.waiting.remove(call);
     }
   }
 
@@ -258,19 +214,57 @@ export class Channel implements ClientLinkOwner, StreamChannel {
     this.pump();
   }
 
-  /** @internal */
-  onRetired(link: ClientLink): void {
-    if (this.#current !== link) return;
-    this.#current = undefined;
-    // These were never sent, so another connection may serve them; if there is none to be had, they fail with that attempt.
-    if (this.#waiting.size + this.streams.size !== 0) this.connectForWaiting();
+  /** @internal Somebody waits for a connection, however long it takes. */
+  get wanted(): boolean {
+    return this.waiting.size + this.streams.size > 0 || this.#readyWaiters.patient;
   }
 
-  /** @internal */
-  onDown(link: ClientLink): void {
-    this.#links.delete(link);
-    if (this.#links.size === 0) this.#onLastLink?.();
-    this.onRetired(link);
+  /** @internal What this side offers in a handshake. */
+  side(): LocalSide {
+    const { inflightMax, streamsMax, maxMessageBytes, identity, log } = this.settings;
+    const own = { role: 'client', inflightMax, streamsMax, maxMessageBytes, identity } as const;
+    return { ...own, log: fabricLog(log), ...offers(this.#plan) };
+  }
+
+  /** @internal Something has happened to a connection: what follows for calls and for those who wait. */
+  onChange(state: EndpointState): void {
+    if (this.#closed !== undefined) return;
+    this.#setState(state === 'ejected' ? 'ready' : state);
+    if (this.#connections.current !== undefined) {
+      this.#readyWaiters.resolveAll();
+      this.pump();
+    } else if (state === 'failing') {
+      const { lastError } = this.#connections;
+      this.#readyWaiters.rejectImpatient(lastError ?? unavailable(`${this.address}: not connected`));
+      this.waiting.failImpatient((method) => this.#unconnected(method.path));
+      this.streams.failImpatient((path) => this.#unconnected(path));
+    } else if (state === 'idle' && this.wanted) this.#connections.seek(false);
+  }
+
+  /** @internal A call that no handler has seen goes back into the queue, once. */
+  takeBack(call: Unsent): boolean {
+    const { method, request, deadlineMs, resolve, reject } = call;
+    const extras = call.extras ?? new CallExtras({}, undefined);
+    if (extras.retried || this.#closed !== undefined || this.waiting.size >= this.settings.queueMax)
+      return false;
+    extras.retried = true;
+    this.waiting.push(new WaitingCall(this.waiting, method, request, deadlineMs, extras, resolve, reject));
+    if (this.#connections.current === undefined) this.onChange(this.#connections.state);
+    return true;
+  }
+
+  /** On the first connection that has room. */
+  #startSomewhere({ method, request, deadlineMs, extras, resolve, reject }: Unsent): boolean {
+    const connections = this.#connections;
+    for (let tries = connections.ready.length; tries > 0; --tries) {
+      const { current } = connections;
+      if (current === undefined) return false;
+      const started = current.session.start(method, request, deadlineMs, extras, resolve, reject);
+      if (connections.several) connections.rotate();
+      if (started) return true;
+    }
+    for (const link of connections.ready) if (!link.session.full) link.connection.context.awaitSlots(this);
+    return false;
   }
 
   #wait(
@@ -283,117 +277,68 @@ export class Channel implements ClientLinkOwner, StreamChannel {
   ): void {
     // Nothing was staged, so nothing else would.
     closeTurn();
+    const call = new WaitingCall(this.waiting, method, request, deadlineMs, extras, resolve, reject);
     if (this.#closed !== undefined) {
       reject(unavailable(`${method.path}: the channel is closed`));
-      return;
+    } else if (this.waiting.size === 0 && this.#startSomewhere(call)) {
+      // Another connection had room.
+    } else if (this.#state === 'failing' && !call.patient) {
+      reject(this.#unconnected(method.path));
+    } else if (this.waiting.size >= this.settings.queueMax) {
+      reject(queueFull(method.path, this.settings.queueMax));
+    } else {
+      this.waiting.push(call);
+      if (this.#connections.current === undefined) this.#connections.seek(false);
     }
-    if (this.#waiting.size >= this.#options.queueMax) {
-      reject(queueFull(method.path, this.#options.queueMax));
-      return;
-    }
-    this.#waiting.push(new WaitingCall(this.#waiting, method, request, deadlineMs, extras, resolve, reject));
-    const current = this.#current;
-    if (current === undefined) this.connectForWaiting();
-    else if (!current.session.full) current.connection.context.awaitSlots(this);
   }
 
-  /** @internal */
-  connectForWaiting(): void {
-    this.#connected().catch((error: Error) => {
-      const known = RpcError.from(error, Status.UNAVAILABLE);
-      const options = { sent: 'no', cause: error } as const;
-      this.#failWaiting((path) => new RpcError(known.code, `${path}: ${known.rawMessage}`, options));
-    });
+  /** The first call after a silence. */
+  #wake(): void {
+    const silentMs = this.#keepAlive.start();
+    if (silentMs >= this.settings.verifyAfterMs) this.#connections.verify();
   }
 
-  #failWaiting(errorFor: (path: string) => Error): void {
-    this.#waiting.failAll((method) => errorFor(method.path));
-    this.streams.failAll(errorFor);
+  #setState(state: ChannelState): void {
+    if (state === this.#state) return;
+    this.#state = state;
+    if (this.listenerCount('state') === 0) return;
+    const error = state === 'failing' ? this.#connections.lastError : undefined;
+    // Later, so that a listener cannot call into the middle of a change.
+    queueMicrotask(() => this.emit('state', state, error));
   }
 
-  /** Resolves when there is a connection: this one attempt, shared by all who wait for it. */
-  #connected(): Promise<void> {
-    if (this.#closed !== undefined)
-      return Promise.reject(unavailable(`${this.address}: the channel is closed`));
-    if (this.#current !== undefined) return Promise.resolve();
-    this.#connecting ??= this.#connect().finally(() => {
-      this.#connecting = undefined;
-    });
-    return this.#connecting;
-  }
-
-  #side(): LocalSide {
-    const { inflightMax, streamsMax, maxMessageBytes, identity, log } = this.#options;
-    const own = { role: 'client', inflightMax, streamsMax, maxMessageBytes, identity } as const;
-    return { ...own, log: fabricLog(log), ...offers(this.#plan) };
-  }
-
-  async #connect(): Promise<void> {
-    const abandon = new AbortController();
-    this.#abandon = abandon;
-    const { connectTimeoutMs } = this.#options;
-    const timer = setTimeout(
-      () =>
-        abandon.abort(
-          new Error(`no answer within ${connectTimeoutMs} ms (option connectTimeoutMs of the channel)`),
-        ),
-      connectTimeoutMs,
-    );
-    try {
-      const { link, connection } = await openConnection(
-        this.#route.dial,
-        this.#side(),
-        this.address,
-        abandon.signal,
-      );
-      const current = new ClientLink(connection, link, this, this.#waiting);
-      this.#links.add(current);
-      if (this.#closed !== undefined) current.close('the channel was closed');
-      else if (link.ended !== undefined) throw unavailable(link.ended);
-      else this.#current = current;
-    } catch (error) {
-      const known = RpcError.from(error, Status.UNAVAILABLE);
-      const text = `cannot connect to ${this.address}: ${known.rawMessage}`;
-      throw new RpcError(known.code, text, { sent: 'no', cause: error });
-    } finally {
-      clearTimeout(timer);
-      this.#abandon = undefined;
-    }
-    this.pump();
+  #unconnected(path: string): RpcError {
+    const cause = this.#connections.lastError;
+    const why = cause?.rawMessage ?? 'not connected';
+    return new RpcError(cause?.code ?? Status.UNAVAILABLE, `${path}: ${why}`, { sent: 'no', cause });
   }
 
   #busy(): boolean {
-    if (this.#waiting.size + this.streams.size > 0) return true;
-    for (const link of this.#links) if (link.session.inFlight > 0) return true;
-    return false;
+    return this.waiting.size + this.streams.size > 0 || this.#connections.busy;
   }
 
   async #end(): Promise<void> {
-    const connecting = this.#connecting;
-    this.#abandon?.abort(new Error('the channel was closed'));
-    this.#current = undefined;
-    this.#failWaiting((path) => unavailable(`${path}: the channel was closed`));
-    await connecting?.catch(() => undefined);
-    for (const link of [...this.#links]) link.close('the channel was closed');
-    await this.#linksGone();
+    const reason = 'the channel was closed';
+    this.#setState('closed');
+    const ended = this.#connections.close(reason);
+    this.waiting.failAll((method) => unavailable(`${method.path}: ${reason}`));
+    this.streams.failAll((path) => unavailable(`${path}: ${reason}`));
+    this.#readyWaiters.rejectAll(unavailable(`${this.address}: ${reason}`));
+    await ended;
     this.#keepAlive.stop();
-    await this.#route.onClosed?.();
-  }
-
-  #linksGone(): Promise<void> {
-    if (this.#links.size === 0) return Promise.resolve();
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, limits.closeTimeoutMs);
-      this.#onLastLink = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
+    await this.#onClosed?.();
   }
 }
 
-/** A channel to `host:port`, `[ipv6]:port` or `unix:/path`. Does not connect yet. Throws for a bad address or option. */
-export function createChannel(address: string, options?: ChannelOptions): Channel {
-  const parsed = parseAddress(address);
-  return new Channel({ address, dial: socketDial(parsed) }, options);
+/**
+ * A channel to `host:port`, `[ipv6]:port` or `unix:/path`; to several of them, as a list or with commas between; to all addresses of a name,
+ * `dns:///host:port`; or to what a {@link Resolver} says. Does not connect yet. Throws for a bad address or option.
+ */
+export function createChannel(
+  address: string | readonly string[] | Resolver,
+  options?: ChannelOptions,
+): Channel {
+  const { name, ...target } = targetOf(address);
+  const dial: Route['dial'] = (signal, to) => socketDial(parseAddress(to))(signal);
+  return new Channel({ address: name, ...target, dial }, options);
 }

@@ -4,18 +4,24 @@ import type { ServiceDefinition } from '../codec/types.ts';
 import { Channel } from './channel.ts';
 import { openStream } from './open-stream.ts';
 import { checkedTimeMs, checkNames } from './options.ts';
-import type { CallOptions, ClientDefaults, ClientOf, StreamOptions } from './types.ts';
+import type { CallOptions, ClientDefaults, ClientOf, MethodDefaults, StreamOptions } from './types.ts';
 
-type Defaults = Readonly<Record<string, Pick<CallOptions, 'timeoutMs'> | undefined>>;
+type Defaults = Readonly<Record<string, MethodDefaults | undefined>>;
 
-function defaultTimeoutMs(what: string, defaults: Defaults, name: string, channelMs: number): number {
-  for (const key of [name, '*']) {
+const names: readonly (keyof MethodDefaults)[] = ['timeoutMs', 'waitForReady'];
+
+/** What holds for a method: its own entry goes before that of all, option by option. */
+function defaultsOf(what: string, defaults: Defaults, name: string): MethodDefaults {
+  for (const key of ['*', name]) {
     const given = defaults[key];
     if (given === undefined) continue;
-    checkNames(`${what}: defaults of ${key}`, given, ['timeoutMs']);
-    if (given.timeoutMs !== undefined) return checkedTimeMs(`${what}: timeoutMs of ${key}`, given.timeoutMs);
+    checkNames(`${what}: defaults of ${key}`, given, names);
+    const { timeoutMs, waitForReady } = given;
+    if (timeoutMs !== undefined) checkedTimeMs(`${what}: timeoutMs of ${key}`, timeoutMs);
+    if (waitForReady !== undefined && typeof waitForReady !== 'boolean')
+      throw new TypeError(`${what}: waitForReady of ${key} is true or false`);
   }
-  return channelMs;
+  return { ...defaults['*'], ...defaults[name] };
 }
 
 /**
@@ -32,8 +38,8 @@ export function createClient<D extends ServiceDefinition>(
   checkNames(what, defaults, ['*', ...Object.keys(definition.methods)]);
   const client: Record<string, unknown> = {};
   for (const [name, method] of Object.entries(definition.methods)) {
-    const timeoutMs = defaultTimeoutMs(what, defaults as Defaults, name, channel.defaultTimeoutMs);
-    const target = clientMethod(method, timeoutMs);
+    const { timeoutMs, waitForReady } = defaultsOf(what, defaults as Defaults, name);
+    const target = clientMethod(method, timeoutMs ?? channel.defaultTimeoutMs, waitForReady);
     client[name] =
       method.requestStream || method.responseStream
         ? (request: unknown, options?: StreamOptions) => openStream(channel.streams, target, request, options)

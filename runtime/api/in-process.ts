@@ -3,7 +3,8 @@
  * between processes. Meant for tests of services and clients.
  */
 import { duplexPair } from 'node:stream';
-import { Channel, type ChannelOptions, channelRules } from './channel.ts';
+import { Channel } from './channel.ts';
+import { type ChannelOptions, channelRules } from './channel-options.ts';
 import { type FabricOptions, fabricRules } from './fabric-options.ts';
 import { checkNames } from './options.ts';
 import { Server } from './server.ts';

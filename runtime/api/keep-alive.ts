@@ -1,12 +1,13 @@
 /**
  * Keeps the process alive while a channel has calls under way, and only then. The socket is unreferenced; instead a timer runs from the first
- * call until it finds none, so that starting a call costs one comparison.
+ * call until it finds none, so that starting a call costs one comparison. The first call after a silence is known by it, too.
  */
 import { keepAliveCheckMs } from '../limits.ts';
 
 export class KeepAlive {
   readonly #busy: () => boolean;
   #timer: NodeJS.Timeout | undefined;
+  #silentSinceMs = Number.POSITIVE_INFINITY;
 
   constructor(busy: () => boolean) {
     this.#busy = busy;
@@ -16,14 +17,18 @@ export class KeepAlive {
     return this.#timer !== undefined;
   }
 
-  start(): void {
-    this.#timer ??= setInterval(() => {
+  /** Returns how long there was nothing under way, ms; 0 for the first call. */
+  start(): number {
+    if (this.#timer !== undefined) return 0;
+    this.#timer = setInterval(() => {
       if (!this.#busy()) this.stop();
     }, keepAliveCheckMs);
+    return Math.max(0, performance.now() - this.#silentSinceMs);
   }
 
   stop(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
+    this.#silentSinceMs = performance.now();
   }
 }

@@ -41,6 +41,8 @@ export class Server implements ServerSessionListener {
   readonly #listeners: Listener[] = [];
   readonly #sessions = new Map<ServerSession, ServerConnection>();
   readonly #contexts: FabricContext[] = [];
+  readonly #services: ServiceDefinition[] = [];
+  readonly #shutdownListeners: (() => void)[] = [];
   #shutdown: Promise<void> | undefined;
   #onLastSession: (() => void) | undefined;
 
@@ -62,6 +64,7 @@ export class Server implements ServerSessionListener {
    */
   add<D extends ServiceDefinition>(definition: D, handlers: Partial<HandlersOf<D>>): this {
     this.#handlers.add(definition, handlers);
+    this.#services.push(definition);
     return this;
   }
 
@@ -87,8 +90,27 @@ export class Server implements ServerSessionListener {
   shutdown(options: { graceMs?: number } = {}): Promise<void> {
     checkNames('shutdown', options, ['graceMs']);
     const graceMs = checkedTimeMs('shutdown: graceMs', options.graceMs ?? limits.graceMs.default);
-    this.#shutdown ??= this.#end(Math.min(graceMs, limits.graceMs.max));
+    if (this.#shutdown === undefined) {
+      this.#shutdown = this.#end(Math.min(graceMs, limits.graceMs.max));
+      for (const listener of this.#shutdownListeners.splice(0)) listener();
+    }
     return this.#shutdown;
+  }
+
+  /** Calls `listener` when shutdown() begins, while calls under way still run; at once if it has begun already. */
+  onShutdown(listener: () => void): void {
+    if (this.stopping) listener();
+    else this.#shutdownListeners.push(listener);
+  }
+
+  /** shutdown() has been called. */
+  get stopping(): boolean {
+    return this.#shutdown !== undefined;
+  }
+
+  /** The services that were added, in that order. */
+  get services(): readonly ServiceDefinition[] {
+    return this.#services;
   }
 
   [Symbol.asyncDispose](): Promise<void> {

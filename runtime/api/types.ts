@@ -21,6 +21,11 @@ export interface CallOptions {
    * gives up or is gone.
    */
   context?: HandlerContext | undefined;
+  /**
+   * Waits for a connection until the time limit, through attempts that fail. Default false: without a connection the call fails with the
+   * first attempt that does.
+   */
+  waitForReady?: boolean | undefined;
   /** Memory for a large response: its `bytes` fields are then views of this lease. One that does not fit in it comes with a lease of its own. */
   into?: Lease | undefined;
 }
@@ -71,7 +76,10 @@ export type HandlersOf<D extends ServiceDefinition> = {
   [K in keyof D['methods']]: HandlerFunction<D['methods'][K]>;
 };
 
+/** Options that a client can have for its calls. */
+export type MethodDefaults = Pick<CallOptions, 'timeoutMs' | 'waitForReady'>;
+
 /** Options for every call of a client (`*`) or for one method. */
 export type ClientDefaults<D extends ServiceDefinition> = {
-  readonly [K in keyof D['methods'] | '*']?: Pick<CallOptions, 'timeoutMs'>;
+  readonly [K in keyof D['methods'] | '*']?: MethodDefaults;
 };

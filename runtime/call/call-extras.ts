@@ -21,6 +21,7 @@ export interface CallWishes {
   readonly into?: BlockLease | undefined;
   readonly onHeader?: ((header: Metadata) => void) | undefined;
   readonly onTrailer?: ((trailer: Metadata) => void) | undefined;
+  readonly waitForReady?: boolean | undefined;
 }
 
 export class CallExtras {
@@ -31,8 +32,12 @@ export class CallExtras {
   readonly into: BlockLease | undefined;
   readonly onHeader: ((header: Metadata) => void) | undefined;
   readonly onTrailer: ((trailer: Metadata) => void) | undefined;
+  /** Waits for a connection, however many attempts that takes. Undefined: as its method does. */
+  readonly waitForReady: boolean | undefined;
   /** Reason of the signal that gave the call up. */
   cause: unknown;
+  /** It has been made again already, since no handler had seen it. */
+  retried = false;
   #place: CallPlace | undefined;
   #token = 0;
 
@@ -43,6 +48,7 @@ export class CallExtras {
     this.into = wishes.into;
     this.onHeader = wishes.onHeader;
     this.onTrailer = wishes.onTrailer;
+    this.waitForReady = wishes.waitForReady;
   }
 
   /** The signal that has fired, if one has. */

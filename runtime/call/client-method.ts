@@ -11,9 +11,15 @@ export interface ClientMethod {
   readonly responseStream: boolean;
   /** Default time limit in ms, -1 for none. */
   readonly timeoutMs: number;
+  /** Calls wait for a connection, however many attempts that takes. */
+  readonly waitForReady: boolean;
 }
 
-export function clientMethod(definition: MethodDefinition, timeoutMs: number): ClientMethod {
+export function clientMethod(
+  definition: MethodDefinition,
+  timeoutMs: number,
+  waitForReady = false,
+): ClientMethod {
   return {
     id: definition.id,
     path: definition.path,
@@ -22,5 +28,6 @@ export function clientMethod(definition: MethodDefinition, timeoutMs: number): C
     requestStream: definition.requestStream,
     responseStream: definition.responseStream,
     timeoutMs,
+    waitForReady,
   };
 }

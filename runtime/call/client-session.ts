@@ -15,6 +15,7 @@ import { RpcError } from './rpc-error.ts';
 import { errorCode, Status } from './status.ts';
 import { takeDetails } from './status-details.ts';
 import type { DeadlineOwner, TurnListener } from './timer-wheel.ts';
+import type { Unsent } from './unsent.ts';
 import type { Reject, Resolve } from './waiting-calls.ts';
 
 const noTimer = -1;
@@ -27,6 +28,10 @@ export interface ClientSessionListener {
   /** The session is broken: it takes no more calls. `onSessionDown` follows. May come more than once. */
   onSessionLost(): void;
   onSessionDown(session: ClientSession, reason: string): void;
+  /** `strikesMax` bad answers have come in a row. */
+  onStrikes(): void;
+  /** No handler has seen the call: true when the listener makes it once more, and so owns its promise. */
+  takeBack(call: Unsent): boolean;
 }
 
 /** Gets the events of calls that are not the session's own: streams and their parts, behind its call slots. */
@@ -36,12 +41,25 @@ export interface PartEvents {
   onDown(reason: string): void;
 }
 
+/** Answers that speak against the server rather than the request. */
+const bad: ReadonlySet<number> = new Set([
+  Status.UNKNOWN,
+  Status.DEADLINE_EXCEEDED,
+  Status.RESOURCE_EXHAUSTED,
+  Status.INTERNAL,
+  Status.UNAVAILABLE,
+  Status.DATA_LOSS,
+]);
+
 export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener, CallPlace {
   readonly target: Target;
   /** Calls in flight. */
   inFlight = 0;
   /** Its streams, if it has any. */
   parts: PartEvents | undefined;
+  /** Bad answers in a row, and how many of them are reported; 0: none are. */
+  strikes = 0;
+  strikesMax = 0;
 
   readonly #context: FabricContext;
   readonly #listener: ClientSessionListener;
@@ -50,6 +68,8 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
   readonly #freeCalls: Int32Array;
   #freeCount: number;
   readonly #method: (ClientMethod | undefined)[];
+  /** Kept for a call that has to be made again because it was not sent. */
+  readonly #request: unknown[];
   readonly #resolve: (Resolve | undefined)[];
   readonly #reject: (Reject | undefined)[];
   readonly #extras: (CallExtras | undefined)[];
@@ -70,6 +90,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     this.#freeCalls = Int32Array.from({ length: inflightMax }, (_, i) => inflightMax - 1 - i);
     this.#freeCount = inflightMax;
     this.#method = new Array<undefined>(inflightMax).fill(undefined);
+    this.#request = new Array<unknown>(inflightMax).fill(undefined);
     this.#resolve = new Array<undefined>(inflightMax).fill(undefined);
     this.#reject = new Array<undefined>(inflightMax).fill(undefined);
     this.#extras = new Array<undefined>(inflightMax).fill(undefined);
@@ -126,12 +147,17 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     if (result < 0) {
       if (result === noSlot) return false;
       extras?.unwatch();
+      if (-result === Reason.sessionLost) {
+        this.#listener.onSessionLost();
+        if (this.#listener.takeBack({ method, request, deadlineMs, extras, resolve, reject })) return true;
+      }
       reject(this.#refusal(method, -result));
       return true;
     }
     --this.#freeCount;
     ++this.inFlight;
     this.#method[call] = method;
+    this.#request[call] = request;
     this.#resolve[call] = resolve;
     this.#reject[call] = reject;
     if (deadlineMs !== 0) {
@@ -180,11 +206,16 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
       else this.#incoming.discard(at);
       return;
     }
-    this.#free(call);
     const status = this.#events[at + Ev.method]!;
+    const refused = status === Status.UNAVAILABLE && this.#events[at + Ev.sent] === 0;
+    const unsent = refused ? this.#unsent(call) : undefined;
+    this.#free(call);
     if (status !== Status.OK) {
-      reject(this.#statusError(at, status, extras));
+      if (bad.has(status)) this.#strike();
+      if (unsent !== undefined && this.#listener.takeBack(unsent)) this.#incoming.discard(at);
+      else reject(this.#statusError(at, status, extras));
     } else {
+      if (this.strikes !== 0) this.strikes = 0;
       let response: unknown;
       let fault: RpcError | undefined;
       try {
@@ -208,11 +239,14 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
       if (call >= this.#reject.length) this.parts?.onFailed(at, call);
       return;
     }
-    this.#free(call);
     const reason = this.#events[at + Ev.timeoutUs]!;
     const sent = sentName(this.#events[at + Ev.sent]!);
+    const unsent = reason === Reason.sessionLost && sent === 'no' ? this.#unsent(call) : undefined;
+    this.#free(call);
+    if (reason === Reason.deadline && sent !== 'no') this.#strike();
     if (reason === Reason.sessionLost || reason === Reason.protocol) {
       this.#listener.onSessionLost();
+      if (unsent !== undefined && this.#listener.takeBack(unsent)) return;
       reject(failure(reason, method.path, sent, this.#context.native.sessionError(this.target.session)));
     } else {
       reject(failure(reason, method.path, sent, '', extras?.cause));
@@ -241,6 +275,22 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
 
   onCancelled(): void {}
 
+  #strike(): void {
+    if (++this.strikes === this.strikesMax) this.#listener.onStrikes();
+  }
+
+  /** Before its row is emptied. */
+  #unsent(call: number): Unsent | undefined {
+    const method = this.#method[call];
+    const resolve = this.#resolve[call];
+    const reject = this.#reject[call];
+    // One that was given up meanwhile has a reason of its own to end.
+    if (this.#givenUp[call] === 1 || method === undefined || resolve === undefined || reject === undefined)
+      return undefined;
+    const deadlineMs = this.#deadlineMs[call]!;
+    return { method, request: this.#request[call], deadlineMs, extras: this.#extras[call], resolve, reject };
+  }
+
   #wakeAt(deadlineMs: number): void {
     if (this.#timer !== noTimer) deadlines.remove(this.#timer);
     this.#timerMs = deadlineMs;
@@ -265,6 +315,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     }
     this.#givenUp[call] = 0;
     this.#method[call] = undefined;
+    this.#request[call] = undefined;
     this.#resolve[call] = undefined;
     this.#reject[call] = undefined;
     this.#freeCalls[this.#freeCount++] = call;

@@ -6,7 +6,6 @@
 import { Reason } from '../native.ts';
 import type { CallExtras, CallPlace } from './call-extras.ts';
 import type { ClientMethod } from './client-method.ts';
-import type { ClientSession } from './client-session.ts';
 import { deadlines } from './deadlines.ts';
 import { failure } from './failure.ts';
 import type { DeadlineOwner } from './timer-wheel.ts';
@@ -45,9 +44,9 @@ export class WaitingCall implements DeadlineOwner, CallPlace {
     this.reject = reject;
   }
 
-  /** Sends it. False: there is no room, nothing has happened. */
-  startOn(session: ClientSession): boolean {
-    return session.start(this.method, this.request, this.deadlineMs, this.extras, this.resolve, this.reject);
+  /** It outlasts failed attempts to connect. */
+  get patient(): boolean {
+    return this.extras?.waitForReady ?? this.method.waitForReady;
   }
 
   onDeadline(): void {
@@ -100,5 +99,14 @@ export class WaitingCalls {
   /** Rejects every call with what `errorFor` makes for its method. */
   failAll(errorFor: (method: ClientMethod) => Error): void {
     for (let call = this.#head; call !== undefined; call = this.#head) this.fail(call, errorFor(call.method));
+  }
+
+  /** The same for those that do not outlast a failed attempt to connect. */
+  failImpatient(errorFor: (method: ClientMethod) => Error): void {
+    let next: WaitingCall | undefined;
+    for (let call = this.#head; call !== undefined; call = next) {
+      next = call.next;
+      if (!call.patient) this.fail(call, errorFor(call.method));
+    }
   }
 }

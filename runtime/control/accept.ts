@@ -4,7 +4,7 @@
  */
 import type { FabricName } from '../call/contexts.ts';
 import { FabricReasons } from './fabric-reasons.ts';
-import { controlText, type FabricReason, type Frame, type Hello, version } from './frames.ts';
+import { controlText, type FabricReason, type Frame, feature, type Hello, version } from './frames.ts';
 import { hostIdentity, whyNotOneHost } from './host.ts';
 import type { Link } from './link.ts';
 import {
@@ -71,7 +71,7 @@ export async function acceptOver(link: Link, side: LocalSide, peer: string, atta
   link.send({
     type: 'welcome',
     version,
-    features: 0,
+    features: feature.ping,
     limits: agreed,
     fabrics,
     without: withoutFor(side, reasons),

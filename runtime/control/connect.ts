@@ -13,6 +13,7 @@ import {
   controlText,
   type Frame,
   type FrameType,
+  feature,
   magic,
   type Refusal,
   version,
@@ -31,6 +32,8 @@ import {
 export interface Connection extends Prepared {
   readonly fabric: FabricName;
   readonly serverIdentity: string;
+  /** The server answers pings. */
+  readonly pings: boolean;
 }
 
 /** The next frame, which must be of one of these types. A refusal, or anything else, throws. */
@@ -57,7 +60,7 @@ export async function connectOver(link: Link, side: LocalSide, server: string): 
     type: 'hello',
     magic,
     version,
-    features: 0,
+    features: feature.ping,
     limits: localLimits(side),
     fabrics: side.fabrics.map((name) => ({ name, host: hostIdentity() })),
     identity: side.identity,
@@ -121,7 +124,8 @@ async function tryFabric(
     throw error;
   }
   link.send({ type: 'ready' });
-  return { ...prepared, fabric, serverIdentity: welcome.identity };
+  const pings = (welcome.features & feature.ping) !== 0;
+  return { ...prepared, fabric, serverIdentity: welcome.identity, pings };
 }
 
 /** Dials and shakes hands. Gives up with the signal's reason, an Error, when it fires. */

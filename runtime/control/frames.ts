@@ -14,6 +14,8 @@ import {
 
 export const magic = 'rdma-rpc';
 export const version = 1;
+/** Bits of `features`: what a side can do beyond the first version. */
+export const feature = { /** Answers pings. */ ping: 1 } as const;
 
 export interface PeerLimits {
   readonly inflightMax: number;
@@ -38,7 +40,7 @@ export type Hello = {
   readonly type: 'hello';
   readonly magic: string;
   readonly version: number;
-  /** Bits for later; none are defined. */
+  /** Bits of `feature`. */
   readonly features: number;
   readonly limits: PeerLimits;
   /** In order of preference. */
@@ -70,8 +72,22 @@ export type Ready = { readonly type: 'ready' };
 export type GoAway = { readonly type: 'goaway'; readonly reason: string };
 /** Either: the session ends now. */
 export type Bye = { readonly type: 'bye'; readonly reason: string };
+/** Either, to a side with that feature: a pong comes back at once. */
+export type Ping = { readonly type: 'ping' };
+export type Pong = { readonly type: 'pong' };
 
-export type Frame = Hello | Welcome | Refusal | Attach | Attached | Unreachable | Ready | GoAway | Bye;
+export type Frame =
+  | Hello
+  | Welcome
+  | Refusal
+  | Attach
+  | Attached
+  | Unreachable
+  | Ready
+  | GoAway
+  | Bye
+  | Ping
+  | Pong;
 export type FrameType = Frame['type'];
 
 /** Says why a value is refused, or nothing. */
@@ -156,6 +172,8 @@ const checks: Readonly<Record<FrameType, Check>> = {
   ready: record({}),
   goaway: record({ reason: text }),
   bye: record({ reason: text }),
+  ping: record({}),
+  pong: record({}),
 };
 
 /** The frame, or a text that names the field it is refused for. Fields that are not known are left alone. */

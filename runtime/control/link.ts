@@ -113,6 +113,11 @@ export class Link {
   }
 
   #dispatch(frame: Frame): void {
+    if (frame.type === 'ping') {
+      // A peer that does not read its answers gets no more of them.
+      if (!this.duplex.writableNeedDrain) this.send({ type: 'pong' });
+      return;
+    }
     const waiter = this.#waiter;
     if (waiter !== undefined) {
       this.#waiter = undefined;

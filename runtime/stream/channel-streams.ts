@@ -69,6 +69,15 @@ export class ChannelStreams implements StreamHost {
     }
   }
 
+  /** Refuses those that do not outlast failed attempts to connect. */
+  failImpatient(errorFor: (path: string) => Error): void {
+    for (const stream of [...this.#waiting]) {
+      if (stream.patient) continue;
+      this.#waiting.delete(stream);
+      stream.refuse(errorFor(stream.method.path));
+    }
+  }
+
   /** Refuses every stream with what `errorFor` makes for the path of its method. */
   failAll(errorFor: (path: string) => Error): void {
     for (const stream of [...this.#waiting]) {

@@ -89,7 +89,10 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
     this.#error = wrong;
   }
 
-  // --- beginning
+  /** It outlasts failed attempts to connect. */
+  get patient(): boolean {
+    return this.#extras?.waitForReady ?? this.method.waitForReady;
+  }
 
   onFirstRead(): void {
     const { path } = this.method;

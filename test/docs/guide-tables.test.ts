@@ -1,6 +1,6 @@
 /** The tables of docs/GUIDE.md against the sources: options, limits, counters, status codes and the texts of errors. */
 import { expect, test } from 'vitest';
-import { channelRules } from '../../runtime/api/channel.ts';
+import { channelRules } from '../../runtime/api/channel-options.ts';
 import { runtimeRules } from '../../runtime/api/configure.ts';
 import { verbsRules } from '../../runtime/api/fabric-options.ts';
 import type { OptionRule, OptionRules } from '../../runtime/api/options.ts';
@@ -91,6 +91,9 @@ test('fixed limits', () => {
     ['large messages waiting for memory, per thread', shown('', nativeLimit('kMemoryWaitersMax'))],
     ['asking a server to stop using memory', shown('Ms', nativeLimit('kSettleGraceNs') / 1e6)],
     ['a peer that takes no further message', shown('Ms', nativeLimit('kNoCreditNs') / 1e6)],
+    ['addresses of a channel', shown('', limits.addressesMax)],
+    ['the answer to a ping', shown('Ms', limits.verifyTimeoutMs)],
+    ['an address left out because of bad answers', shown('Ms', limits.ejectMaxMs)],
     ['log lines a second, of a server for each peer address', shown('', limits.logLinesPerSecond)],
     ['peer addresses with log lines of their own, a second', shown('', limits.logPeersMax)],
     ['from telling a client to go to turning its requests away', shown('Ms', limits.goawayNoticeMs)],

@@ -30,6 +30,7 @@ export class ClientBed {
   readonly settled: number[] = [];
   done = 0;
   lost = 0;
+  strikes = 0;
 
   constructor({ inflightMax = 8, slots = 64, maxMessageBytes = 1e6 }: BedOptions = {}) {
     this.native = new FakeNative({ slots });
@@ -44,6 +45,8 @@ export class ClientBed {
       onCallDone: () => void ++this.done,
       onSessionLost: () => void ++this.lost,
       onSessionDown: (_, reason) => this.down.push(reason),
+      onStrikes: () => void ++this.strikes,
+      takeBack: () => false,
     });
   }
 

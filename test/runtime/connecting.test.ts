@@ -5,7 +5,8 @@
 import { duplexPair } from 'node:stream';
 import { createClient, RpcError, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { Channel, type ChannelOptions } from '../../runtime/api/channel.ts';
+import { Channel } from '../../runtime/api/channel.ts';
+import type { ChannelOptions } from '../../runtime/api/channel-options.ts';
 import { Server } from '../../runtime/api/server.ts';
 import { EvKind, type NativeOptions } from '../../runtime/native.ts';
 import { FakeNative } from './fake-native.ts';
@@ -117,7 +118,7 @@ describe('a session', () => {
       code: Status.UNAVAILABLE,
       message: /cannot connect to server: no fabric connects \(verbs: cannot connect: nobody answers\)/,
     });
-    expect(channel.state).toBe('idle');
+    expect(channel.state).toBe('failing');
     native('verbs').endClosed();
     await until(() => server.sessionCount === 0);
     expect(serverLines.join()).toMatch(/no fabric in common connects \(verbs: .+nobody answers\)/);

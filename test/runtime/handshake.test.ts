@@ -348,7 +348,7 @@ describe('a server that', () => {
     expect(error!.sent).toBe('no');
     expect(error!.message).toMatch(reason);
     expect(error!.message).toContain(address);
-    expect(channel.state).toBe('idle');
+    expect(channel.state).toBe('failing');
   });
 
   test('is silent: the attempt ends after connectTimeoutMs, by name', async () => {

@@ -73,7 +73,7 @@ describe('shutdown', () => {
     await ended;
     expect(server.sessionCount).toBe(0);
     expect(await caught(client.echo({}))).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
-    expect(channel.state).toBe('idle');
+    expect(channel.state).toBe('failing');
     await expect(createChannel(address).ready()).rejects.toMatchObject({ code: Status.UNAVAILABLE });
   });
 

@@ -147,6 +147,8 @@ describe('a client that goes on after it was told to go', () => {
       onCallDone: () => undefined,
       onSessionLost: () => undefined,
       onSessionDown: () => undefined,
+      onStrikes: () => undefined,
+      takeBack: () => false,
     });
     const call = (name: 'echo' | 'behave', text: string): Promise<unknown> =>
       new Promise((resolve, reject) => {

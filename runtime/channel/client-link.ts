@@ -4,17 +4,25 @@
  */
 import { ClientSession, type ClientSessionListener } from '../call/client-session.ts';
 import { releaseContext } from '../call/contexts.ts';
+import type { Unsent } from '../call/unsent.ts';
 import type { Connection } from '../control/connect.ts';
 import { controlText, type Frame } from '../control/frames.ts';
 import type { Link } from '../control/link.ts';
 import { ClientStreams, type ClientStreamsListener } from '../stream/client-streams.ts';
 
 export interface ClientLinkOwner {
+  /** Calls that wait; read on the hot path. */
+  readonly waiting: { readonly size: number };
   /** A call slot or a send slot may be free. */
   pump(): void;
   /** This connection takes no more calls; those in flight end by themselves. */
   onRetired(link: ClientLink): void;
-  onDown(link: ClientLink, reason: string): void;
+  onDown(link: ClientLink): void;
+  onPong(link: ClientLink): void;
+  /** So many bad answers have come in a row as the link was told to report. */
+  onStrikes(link: ClientLink): void;
+  /** A call that has not reached a handler: true when it will be made once more. */
+  takeBack(call: Unsent): boolean;
 }
 
 /** What the server meant with a frame that ends the connection. */
@@ -29,25 +37,22 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   readonly streams: ClientStreams;
   readonly #link: Link;
   readonly #owner: ClientLinkOwner;
-  /** Calls of the owner that wait; read on the hot path. */
   readonly #waiting: { readonly size: number };
   #draining = false;
   #down = false;
+  #pongTimer: NodeJS.Timeout | undefined;
 
-  constructor(
-    connection: Connection,
-    link: Link,
-    owner: ClientLinkOwner,
-    waiting: { readonly size: number },
-  ) {
+  /** `strikesMax`: bad answers in a row to report, 0 for none. */
+  constructor(connection: Connection, link: Link, owner: ClientLinkOwner, strikesMax = 0) {
     this.connection = connection;
     this.#link = link;
     this.#owner = owner;
-    this.#waiting = waiting;
+    this.#waiting = owner.waiting;
     this.session = new ClientSession(connection.context, connection.target, connection.inflightMax, this);
     const { context, target, inflightMax, streamsMax } = connection;
     this.streams = new ClientStreams(context, target, inflightMax, streamsMax, this);
     this.session.parts = this.streams;
+    this.session.strikesMax = strikesMax;
     link.onEnd = (reason) => {
       if (this.#down) return;
       owner.onRetired(this);
@@ -60,6 +65,25 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   /** Ends the connection now; calls in flight fail. */
   close(reason: string): void {
     this.#link.close(reason, { type: 'bye', reason: controlText(reason) });
+  }
+
+  /** The server answers pings. */
+  get pings(): boolean {
+    return this.connection.pings;
+  }
+
+  /** Asks the server for a sign of life, which goes to `onPong`; without one the connection ends. */
+  ping(timeoutMs: number): void {
+    this.#pongTimer = setTimeout(() => this.close(`no answer to a ping within ${timeoutMs} ms`), timeoutMs);
+    this.#link.send({ type: 'ping' });
+  }
+
+  /** Takes no more calls, and ends with the last one. */
+  drain(): void {
+    if (this.#draining) return;
+    this.#draining = true;
+    this.#owner.onRetired(this);
+    if (this.session.inFlight === 0) this.close('drained');
   }
 
   onCallDone(): void {
@@ -83,17 +107,26 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
 
   onSessionDown(_session: ClientSession, reason: string): void {
     this.#down = true;
+    clearTimeout(this.#pongTimer);
     this.close(reason);
     releaseContext(this.connection.context);
-    this.#owner.onDown(this, reason);
+    this.#owner.onDown(this);
+  }
+
+  onStrikes(): void {
+    this.#owner.onStrikes(this);
+  }
+
+  takeBack(call: Unsent): boolean {
+    return this.#owner.takeBack(call);
   }
 
   #onFrame(frame: Frame): void {
     if (frame.type === 'goaway') {
-      if (this.#draining) return;
-      this.#draining = true;
-      this.#owner.onRetired(this);
-      if (this.session.inFlight === 0) this.close('drained');
+      this.drain();
+    } else if (frame.type === 'pong') {
+      clearTimeout(this.#pongTimer);
+      this.#owner.onPong(this);
     } else {
       this.close(ending(frame));
     }

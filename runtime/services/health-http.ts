@@ -1,0 +1,88 @@
+/**
+ * Health over plain HTTP on a port of its own, for probes that speak nothing else (Kubernetes, load balancers): `/healthz` tells that
+ * the process is alive, `/readyz` whether it wants calls.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { checkedOptions, type OptionRules } from '../api/options.ts';
+import { healthHttpConnections, healthHttpTimeoutMs, tcpPort } from '../limits.ts';
+import type { Health } from './health.ts';
+
+export interface HealthHttpOptions {
+  /** Default 0: any free one. */
+  port?: number;
+  /** Address to listen on. Default `127.0.0.1`: give `0.0.0.0` for probes from elsewhere. */
+  host?: string;
+}
+
+export interface HealthHttp {
+  /** `host:port` as bound. */
+  readonly address: string;
+  close(): Promise<void>;
+}
+
+const rules: OptionRules = {
+  port: { kind: 'integer', range: tcpPort },
+  host: { kind: 'text', default: '127.0.0.1', maxBytes: 253 },
+};
+
+function answer(health: Health, { method, url = '' }: IncomingMessage): [number, string] {
+  if (method !== 'GET' && method !== 'HEAD') return [405, 'use GET'];
+  const { pathname, searchParams } = new URL(url, 'http://probe');
+  // Alive is who answers. A server that drains must not be killed for it.
+  if (pathname === '/healthz') return [200, 'ok'];
+  if (pathname !== '/readyz') return [404, 'there are /healthz and /readyz?service=NAME'];
+  const status = health.statusOf(searchParams.get('service') ?? '');
+  if (status === undefined) return [404, 'there is no such service'];
+  return [status === 'SERVING' ? 200 : 503, status];
+}
+
+function respond(response: ServerResponse, [code, text]: [number, string]): void {
+  response.writeHead(code, {
+    'content-type': 'text/plain',
+    'cache-control': 'no-store',
+    connection: 'close',
+  });
+  response.end(`${text}\n`);
+}
+
+/**
+ * `GET /healthz`: 200. `GET /readyz` and `/readyz?service=NAME`: 200 when serving, 503 when not, 404 for a service that is not there. Does not keep the
+ * process alive. It outlives `server.shutdown()`, so that probes see the drain: close it afterwards. Rejects when the port is in use.
+ */
+export async function serveHealthHttp(health: Health, options: HealthHttpOptions = {}): Promise<HealthHttp> {
+  const { port, host } = checkedOptions<Required<HealthHttpOptions>>('serveHealthHttp', options, rules);
+  const limits = {
+    headersTimeout: healthHttpTimeoutMs,
+    requestTimeout: healthHttpTimeoutMs,
+    connectionsCheckingInterval: healthHttpTimeoutMs / 4,
+  };
+  const http = createServer(limits, (request, response) => {
+    request.resume();
+    let result: [number, string];
+    try {
+      result = answer(health, request);
+    } catch {
+      result = [400, 'not a URL'];
+    }
+    respond(response, result);
+  });
+  http.maxConnections = healthHttpConnections;
+  await new Promise<void>((resolve, reject) => {
+    http.once('error', reject);
+    http.listen(port, host, () => {
+      http.off('error', reject);
+      resolve();
+    });
+  });
+  http.unref();
+  const bound = http.address() as AddressInfo;
+  return {
+    address: `${bound.family === 'IPv6' ? `[${bound.address}]` : bound.address}:${bound.port}`,
+    close: () =>
+      new Promise((resolve) => {
+        http.close(() => resolve());
+        http.closeAllConnections();
+      }),
+  };
+}

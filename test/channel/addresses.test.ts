@@ -1,0 +1,295 @@
+/** Channels to several addresses: turns, losses, bad answers, and names that are resolved again. */
+import {
+  type Channel,
+  type ClientOf,
+  createChannel,
+  createClient,
+  type Resolver,
+  RpcError,
+  Status,
+} from 'rdma-rpc';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { targetOf } from '../../runtime/channel/resolver.ts';
+import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+import { Bed, caught, until } from './bed.ts';
+
+let bed: Bed;
+beforeEach(() => {
+  bed = new Bed();
+});
+afterEach(() => bed.close());
+
+const longMs = 600_000;
+const a = 'a:1';
+const b = 'b:1';
+const c = 'c:1';
+
+type Client = ClientOf<typeof EchoDefinition>;
+const stateOf = (channel: Channel, address: string) =>
+  channel.addresses.find((each) => each.address === address)?.state;
+/** Which servers answer so many calls, in order. */
+async function answered(client: Client, calls: number): Promise<string> {
+  let who = '';
+  for (let i = 0; i < calls; ++i) who += (await client.fetch({})).text[0];
+  return who;
+}
+async function allReady(channel: Channel): Promise<Client> {
+  await channel.ready();
+  await until(() => channel.addresses.every(({ state }) => state === 'ready'));
+  return createClient(EchoDefinition, channel);
+}
+
+describe('several addresses', () => {
+  test('take turns', async () => {
+    bed.start(a, b, c);
+    const client = await allReady(bed.channel([a, b, c]));
+    const who = await answered(client, 9);
+    expect([...who].sort().join('')).toBe('aaabbbccc');
+    expect(who.slice(0, 3)).toBe(who.slice(3, 6));
+  });
+
+  test('one that cannot be reached does not matter, and comes back after its pause', async () => {
+    bed.start(a);
+    const channel = bed.channel([a, b], { backoffMs: 1, backoffMaxMs: 1 });
+    await channel.ready();
+    const client = createClient(EchoDefinition, channel);
+    await until(() => stateOf(channel, b) !== 'connecting');
+    expect(await answered(client, 4)).toBe('aaaa');
+    bed.start(b);
+    while (stateOf(channel, b) !== 'ready') await client.echo({});
+    expect([...(await answered(client, 4))].sort().join('')).toBe('aabb');
+  });
+
+  test('one that goes away leaves its calls to the others', async () => {
+    bed.start(a, b);
+    const channel = bed.channel([a, b], { backoffMs: longMs });
+    const client = await allReady(channel);
+    const hanging = [0, 1].map(() => caught(client.behave({ text: 'hang' })));
+    await until(() => bed.at(a).log.started + bed.at(b).log.started === 2);
+    await bed.stop(b);
+    expect(await Promise.race(hanging)).toMatchObject({ code: Status.UNAVAILABLE, sent: 'maybe' });
+    expect(await answered(client, 4)).toBe('aaaa');
+    expect(channel.state).toBe('ready');
+  });
+
+  test('when none can be reached, calls fail with the last error', async () => {
+    const channel = bed.channel([a, b], { backoffMs: longMs });
+    const error = await caught(createClient(EchoDefinition, channel).echo({}));
+    expect(error).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
+    expect(channel.state).toBe('failing');
+    expect(bed.dialled.sort()).toEqual([a, b]);
+  });
+
+  test('one whose window is full is passed over', async () => {
+    bed.start(a, b);
+    const client = await allReady(bed.channel([a, b], { inflightMax: 2 }));
+    const hanging = [0, 1, 2].map(() => caught(client.behave({ text: 'hang' }, { timeoutMs: 200 })));
+    const who = await answered(client, 4);
+    expect(new Set(who).size).toBe(1);
+    await Promise.all(hanging);
+  });
+
+  test('more calls than all windows wait, and all are answered', async () => {
+    bed.start(a, b);
+    const client = await allReady(bed.channel([a, b], { inflightMax: 2 }));
+    const numbers = Array.from({ length: 500 }, (_, number) => number);
+    const answers = await Promise.all(numbers.map((number) => client.echo({ number })));
+    expect(answers.map(({ number }) => number)).toEqual(numbers);
+    expect(bed.at(a).log.started).toBeGreaterThan(0);
+    expect(bed.at(b).log.started).toBeGreaterThan(0);
+  });
+});
+
+describe('bad answers in a row', () => {
+  async function ejected(options: { ejectAfter?: number; ejectMs?: number }) {
+    bed.start(a, b);
+    const channel = bed.channel([a, b], { ejectAfter: 3, ejectMs: longMs / 2, ...options });
+    const client = await allReady(channel);
+    return { channel, client };
+  }
+
+  /** `throw` answers INTERNAL wherever it runs: only calls of a's turn are made to. */
+  async function strike(client: Client, times: number): Promise<void> {
+    let struck = 0;
+    while (struck < times) {
+      const before = bed.at(a).log.started;
+      await client.echo({});
+      // b is next after a.
+      if (bed.at(a).log.started === before) {
+        await caught(client.behave({ text: 'throw' }));
+        ++struck;
+      }
+    }
+  }
+
+  test('leave an address out', async () => {
+    const { channel, client } = await ejected({});
+    await strike(client, 2);
+    expect(stateOf(channel, a)).toBe('ready');
+    await strike(client, 1);
+    expect(stateOf(channel, a)).toBe('ejected');
+    expect(await answered(client, 3)).toBe('bbb');
+  });
+
+  test('for a while', async () => {
+    const { channel, client } = await ejected({ ejectMs: 1 });
+    await strike(client, 3);
+    await until(() => stateOf(channel, a) === 'ready');
+    expect([...(await answered(client, 4))].sort().join('')).toBe('aabb');
+  });
+
+  test('never with ejectAfter 0, and never more than half of the addresses', async () => {
+    const { channel, client } = await ejected({ ejectAfter: 0 });
+    await strike(client, 6);
+    expect(stateOf(channel, a)).toBe('ready');
+    const strict = await allReady(bed.channel([a, b], { ejectAfter: 1, ejectMs: longMs / 2 }));
+    for (let i = 0; i < 6; ++i) await caught(strict.behave({ text: 'throw' }));
+    expect((await strict.echo({ number: 1 })).number).toBe(1);
+  });
+
+  test('when all others are lost, it serves again', async () => {
+    const { channel, client } = await ejected({});
+    await strike(client, 3);
+    await bed.stop(b);
+    await until(() => stateOf(channel, b) !== 'ready');
+    expect(channel.state).toBe('ready');
+    expect(await answered(client, 2)).toBe('aa');
+  });
+});
+
+describe('a resolver', () => {
+  const list = (...addresses: string[]): Resolver & { addresses: string[]; asked: number } => ({
+    addresses,
+    asked: 0,
+    resolve(): Promise<string[]> {
+      ++this.asked;
+      return Promise.resolve(this.addresses);
+    },
+  });
+
+  test('is asked when the channel connects, and again after a loss: addresses come and go', async () => {
+    bed.start(a, b);
+    const resolver = list(a, b);
+    const channel = bed.channel(resolver, { resolveMinMs: 0 });
+    expect(channel.state).toBe('idle');
+    const client = await allReady(channel);
+    expect(resolver.asked).toBe(1);
+    resolver.addresses = [a, c];
+    bed.start(c);
+    await bed.stop(b);
+    await until(() => stateOf(channel, c) === 'ready');
+    expect(channel.addresses.map(({ address }) => address)).toEqual([a, c]);
+    expect([...(await answered(client, 4))].sort().join('')).toBe('aacc');
+  });
+
+  test('that watches: a change is taken over at once, calls in flight at an old address finish', async () => {
+    bed.start(a, b);
+    let changed = (): void => undefined;
+    let watching = true;
+    const resolver: Resolver & { addresses: string[] } = {
+      ...list(a),
+      watch: (onChange) => {
+        changed = onChange;
+        return () => {
+          watching = false;
+        };
+      },
+    };
+    const channel = bed.channel(resolver);
+    const client = await allReady(channel);
+    const slow = caught(client.behave({ text: 'hang' }, { timeoutMs: 100 }));
+    await until(() => bed.at(a).log.started === 1);
+    resolver.addresses = [b];
+    changed();
+    await until(() => stateOf(channel, b) === 'ready');
+    expect(await answered(client, 2)).toBe('bb');
+    expect(await slow).toMatchObject({ code: Status.DEADLINE_EXCEEDED });
+    await until(() => bed.at(a).server.sessionCount === 0);
+    await channel.close();
+    expect(watching).toBe(false);
+  });
+
+  test('is not asked more often than resolveMinMs', async () => {
+    const resolver = list(a);
+    const channel = bed.channel(resolver, { resolveMinMs: longMs, backoffMs: 1, backoffMaxMs: 1 });
+    await caught(channel.ready({ timeoutMs: 50 }));
+    expect(bed.dialled.length).toBeGreaterThan(1);
+    expect(resolver.asked).toBe(1);
+  });
+
+  test.each<[string, () => Promise<string[]>, RegExp]>([
+    ['that fails', () => Promise.reject(new Error('no such host')), /cannot resolve bed: no such host/],
+    [
+      'that throws',
+      () => {
+        throw new Error('broken');
+      },
+      /cannot resolve bed: broken/,
+    ],
+    ['that has no address', () => Promise.resolve([]), /gave no address/],
+    ['that has a bad address', () => Promise.resolve(['x']), /address "x": not understood/],
+    [
+      'that has too many',
+      () => Promise.resolve(Array.from({ length: 257 }, (_, i) => `h:${i}`)),
+      /257 addresses/,
+    ],
+    ['that never answers', () => new Promise(() => undefined), /no addresses within 20 ms/],
+  ])('%s is an attempt that failed', async (_, resolve, text) => {
+    const channel = bed.channel({ resolve }, { connectTimeoutMs: 20, backoffMs: longMs });
+    const error = await caught(createClient(EchoDefinition, channel).echo({}));
+    expect(error).toBeInstanceOf(RpcError);
+    expect(error).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no', message: text });
+    expect(channel.state).toBe('failing');
+  });
+
+  test('that fails later leaves the addresses that are known', async () => {
+    bed.start(a);
+    const resolver = list(a);
+    const channel = bed.channel(resolver, { resolveMinMs: 0, backoffMs: 1 });
+    const client = await allReady(channel);
+    resolver.resolve = () => Promise.reject(new Error('down'));
+    await bed.stop(a);
+    await until(() => channel.state !== 'ready');
+    bed.start(a);
+    expect((await client.echo({ number: 4 }, { waitForReady: true })).number).toBe(4);
+  });
+});
+
+describe('what createChannel takes', () => {
+  test.each<[string | readonly string[], readonly string[] | undefined]>([
+    ['host:1', ['host:1']],
+    ['a:1, b:2', ['a:1', 'b:2']],
+    [
+      ['a:1', 'a:1', 'unix:/x'],
+      ['a:1', 'unix:/x'],
+    ],
+    ['dns:///127.0.0.1:5', ['127.0.0.1:5']],
+    ['dns:[::1]:5', ['[::1]:5']],
+    ['dns:///name:5', undefined],
+  ])('%j', (given, addresses) => {
+    const target = targetOf(given);
+    expect(target.addresses).toEqual(addresses);
+    expect(target.resolver === undefined).toBe(addresses !== undefined);
+  });
+
+  test.each<[unknown, RegExp]>([
+    ['', /address "": not understood/],
+    ['a:1,', /address "": not understood/],
+    ['dns:///name', /not understood/],
+    ['dns:unix:/x', /names no host/],
+    [[], /an empty list/],
+    [[5], /not a string/],
+    [undefined, /not understood/],
+    [{}, /not understood/],
+    [{ resolve: 5 }, /resolve is no function/],
+    [Array.from({ length: 257 }, (_, i) => `h:${i}`), /257 addresses, at most 256/],
+  ])('%j is refused', (given, text) => {
+    expect(() => createChannel(given as string)).toThrow(text);
+  });
+
+  test('a name with all its addresses', async () => {
+    const { resolver } = targetOf('dns:///localhost:5');
+    const found = await resolver?.resolve(new AbortController().signal);
+    expect(found?.some((address) => address === '127.0.0.1:5' || address === '[::1]:5')).toBe(true);
+  });
+});

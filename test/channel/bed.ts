@@ -1,0 +1,82 @@
+/** Servers that a test starts and stops by name, without sockets, and channels to them: what the tests of this folder stand on. */
+import { type Duplex, duplexPair } from 'node:stream';
+import type { ChannelOptions, Resolver, RpcError } from 'rdma-rpc';
+import { Channel } from '../../runtime/api/channel.ts';
+import { Server } from '../../runtime/api/server.ts';
+import { type EchoLog, echoHandlers } from '../runtime/echo-service.ts';
+import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+
+export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+export async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await turn();
+}
+/** The error that a call ends with. */
+export const caught = (promise: Promise<unknown>): Promise<RpcError> =>
+  promise.then(
+    () => Promise.reject(new Error('the call was answered')),
+    (error: RpcError) => error,
+  );
+
+export interface Running {
+  readonly server: Server;
+  readonly log: EchoLog;
+}
+
+export class Bed {
+  /** By address. */
+  readonly running = new Map<string, Running>();
+  /** Addresses in the order in which they were dialled. */
+  readonly dialled: string[] = [];
+  /** Connections to these get no answer at all. */
+  readonly mute = new Set<string>();
+  readonly #channels: Channel[] = [];
+  readonly #fars = new Map<string, Duplex>();
+
+  start(...addresses: string[]): void {
+    for (const address of addresses) {
+      const log: EchoLog = { started: 0, aborted: [] };
+      const server = new Server({}, ['sim']).add(EchoDefinition, {
+        ...echoHandlers(log),
+        fetch: () => ({ text: address }),
+      });
+      this.running.set(address, { server, log });
+    }
+  }
+
+  async stop(address: string, graceMs = 0): Promise<void> {
+    const running = this.running.get(address);
+    this.running.delete(address);
+    await running?.server.shutdown({ graceMs });
+  }
+
+  at(address: string): Running {
+    return this.running.get(address)!;
+  }
+
+  /** The server's end of the last connection to an address. */
+  far(address: string): Duplex {
+    return this.#fars.get(address)!;
+  }
+
+  channel(given: readonly string[] | Resolver, options: ChannelOptions = {}): Channel {
+    const target = 'resolve' in given ? { resolver: given } : { addresses: given };
+    const dial = async (_: AbortSignal, address: string) => {
+      this.dialled.push(address);
+      const [near, far] = duplexPair();
+      if (this.mute.has(address)) return near;
+      const running = this.running.get(address);
+      if (running === undefined) throw new Error(`nobody listens at ${address}`);
+      this.#fars.set(address, far);
+      running.server.accept(far, 'client');
+      return near;
+    };
+    const channel = new Channel({ address: 'bed', ...target, dial, fabrics: ['sim'] }, options);
+    this.#channels.push(channel);
+    return channel;
+  }
+
+  async close(): Promise<void> {
+    for (const channel of this.#channels) await channel.close();
+    for (const address of [...this.running.keys()]) await this.stop(address);
+  }
+}

@@ -1,0 +1,204 @@
+/** The life of a connection as a channel shows it: states, pauses, calls that wait and calls that do not, and the check after a silence. */
+import { type ChannelOptions, type ChannelState, createClient, type RpcError, Status } from 'rdma-rpc';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+import { Bed, caught, turn, until } from './bed.ts';
+
+let bed: Bed;
+beforeEach(() => {
+  bed = new Bed();
+});
+afterEach(() => bed.close());
+
+/** Long enough that no pause ends within a test. */
+const longMs = 600_000;
+
+describe('states', () => {
+  test('idle, connecting, ready, idle when the server leaves, closed; each with an event', async () => {
+    bed.start('a');
+    const channel = bed.channel(['a']);
+    const seen: ChannelState[] = [channel.state];
+    channel.on('state', (state) => seen.push(state));
+    await createClient(EchoDefinition, channel).echo({});
+    await bed.stop('a');
+    await until(() => channel.state === 'idle');
+    await channel.close();
+    await turn();
+    expect(seen).toEqual(['idle', 'connecting', 'ready', 'idle', 'closed']);
+  });
+
+  test('failing comes with the error, and ends with the pause', async () => {
+    const channel = bed.channel(['a'], { backoffMs: 1 });
+    const failures: (RpcError | undefined)[] = [];
+    channel.on('state', (state, error) => state === 'failing' && failures.push(error));
+    await caught(channel.ready());
+    await until(() => channel.state === 'idle');
+    expect(failures).toHaveLength(1);
+    expect(failures[0]).toMatchObject({ code: Status.UNAVAILABLE, message: /nobody listens at a/ });
+    expect(channel.addresses[0]?.error).toBe(failures[0]);
+  });
+
+  test('a listener that throws is an uncaught exception of its own, not a fault of the channel', async () => {
+    bed.start('a');
+    const channel = bed.channel(['a']);
+    const uncaught: unknown[] = [];
+    const others = process.listeners('uncaughtException');
+    process.removeAllListeners('uncaughtException');
+    process.once('uncaughtException', (error) => uncaught.push(error));
+    channel.once('state', () => {
+      throw new Error('listener');
+    });
+    await channel.ready();
+    await until(() => uncaught.length === 1);
+    for (const listener of others) process.on('uncaughtException', listener);
+    expect(channel.state).toBe('ready');
+  });
+});
+
+describe('while a channel is failing', () => {
+  test('calls fail at once, unsent, with the error of the last attempt, and make no other', async () => {
+    const channel = bed.channel(['a'], { backoffMs: longMs });
+    const client = createClient(EchoDefinition, channel);
+    const first = await caught(client.echo({}));
+    bed.start('a');
+    const second = await caught(client.echo({}));
+    for (const error of [first, second]) {
+      expect(error).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no', message: /Echo: cannot connect/ });
+    }
+    expect(bed.dialled).toEqual(['a']);
+  });
+
+  test('ready() makes an attempt all the same', async () => {
+    const channel = bed.channel(['a'], { backoffMs: longMs });
+    await caught(channel.ready());
+    bed.start('a');
+    await channel.ready();
+    expect(channel.state).toBe('ready');
+  });
+
+  test('the first call after the pause makes the next attempt', async () => {
+    const channel = bed.channel(['a'], { backoffMs: 1 });
+    const client = createClient(EchoDefinition, channel);
+    await caught(client.echo({}));
+    bed.start('a');
+    await until(() => channel.state === 'idle');
+    expect(bed.dialled).toEqual(['a']);
+    expect((await client.echo({ number: 5 })).number).toBe(5);
+  });
+});
+
+describe('waitForReady', () => {
+  test('a call waits through attempts that fail, others do not', async () => {
+    const channel = bed.channel(['a'], { backoffMs: 1, backoffMaxMs: 2 });
+    const client = createClient(EchoDefinition, channel);
+    const patient = client.echo({ number: 7 }, { waitForReady: true });
+    expect(await caught(client.echo({}))).toMatchObject({ code: Status.UNAVAILABLE });
+    await until(() => bed.dialled.length > 3);
+    bed.start('a');
+    expect((await patient).number).toBe(7);
+  });
+
+  test('until its deadline or its signal', async () => {
+    const channel = bed.channel(['a'], { backoffMs: 1, backoffMaxMs: 2 });
+    const client = createClient(EchoDefinition, channel, { '*': { waitForReady: true } });
+    const controller = new AbortController();
+    const late = caught(client.echo({}, { timeoutMs: 20 }));
+    const given = caught(client.echo({}, { signal: controller.signal }));
+    expect(await late).toMatchObject({ code: Status.DEADLINE_EXCEEDED, sent: 'no' });
+    controller.abort();
+    expect(await given).toMatchObject({ code: Status.CANCELLED, sent: 'no' });
+  });
+
+  test('of a call goes before that of its client; anything but true and false is refused', async () => {
+    const channel = bed.channel(['a'], { backoffMs: longMs });
+    const client = createClient(EchoDefinition, channel, { echo: { waitForReady: true } });
+    expect(await caught(client.echo({}, { waitForReady: false }))).toMatchObject({
+      code: Status.UNAVAILABLE,
+    });
+    await expect(client.echo({}, { waitForReady: 1 as unknown as boolean })).rejects.toThrow(TypeError);
+    expect(() => createClient(EchoDefinition, channel, { echo: { waitForReady: 1 as never } })).toThrow(
+      /waitForReady of echo/,
+    );
+  });
+
+  test('its end with the channel', async () => {
+    const channel = bed.channel(['a'], { backoffMs: longMs });
+    const call = caught(createClient(EchoDefinition, channel).echo({}, { waitForReady: true }));
+    await until(() => channel.state === 'failing');
+    await channel.close();
+    expect(await call).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
+  });
+});
+
+describe('ready()', () => {
+  test('says what failed last when its time is over', async () => {
+    const channel = bed.channel(['a'], { backoffMs: 1, backoffMaxMs: 5 });
+    const error = await caught(channel.ready({ timeoutMs: 30 }));
+    expect(error).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
+    expect(error.message).toMatch(/bed: not ready within 30 ms: cannot connect to a: nobody listens at a/);
+    expect(bed.dialled.length).toBeGreaterThan(1);
+  });
+
+  test('an attempt that never ends does not hold it up', async () => {
+    bed.mute.add('a');
+    const channel = bed.channel(['a']);
+    const error = await caught(channel.ready({ timeoutMs: 10 }));
+    expect(error.message).toMatch(/not ready within 10 ms: the attempt to connect has not ended/);
+  });
+
+  test('ends with the channel', async () => {
+    bed.mute.add('a');
+    const channel = bed.channel(['a']);
+    const ready = caught(channel.ready({ timeoutMs: longMs }));
+    await channel.close();
+    expect(await ready).toMatchObject({ code: Status.UNAVAILABLE });
+    expect(await caught(channel.ready())).toMatchObject({ code: Status.UNAVAILABLE });
+  });
+});
+
+describe('after a silence', () => {
+  beforeEach(() => {
+    vi.useFakeTimers({
+      toFake: ['setInterval', 'clearInterval', 'setTimeout', 'clearTimeout', 'performance'],
+    });
+  });
+  afterEach(() => vi.useRealTimers());
+
+  /** A channel that has made a call and then none for a second. */
+  async function silent(options: ChannelOptions) {
+    bed.start('a');
+    const channel = bed.channel(['a'], options);
+    const client = createClient(EchoDefinition, channel);
+    await client.echo({});
+    vi.advanceTimersByTime(1000);
+    const seen: ChannelState[] = [];
+    channel.on('state', (state) => seen.push(state));
+    return { client, seen };
+  }
+
+  test('the connection is tried before a call uses it', async () => {
+    const { client, seen } = await silent({ verifyAfterMs: 500 });
+    expect((await client.echo({ number: 3 })).number).toBe(3);
+    expect(seen).toEqual(['verifying', 'ready']);
+    expect(bed.dialled).toEqual(['a']);
+  });
+
+  test('and given up when there is no sign of life: the call goes over a new one', async () => {
+    const { client, seen } = await silent({ verifyAfterMs: 500 });
+    bed.far('a').pause();
+    const call = client.echo({ number: 3 });
+    vi.advanceTimersByTime(1999);
+    await turn();
+    expect(seen).toEqual(['verifying']);
+    vi.advanceTimersByTime(1);
+    expect((await call).number).toBe(3);
+    expect(seen).toEqual(['verifying', 'idle', 'connecting', 'ready']);
+    expect(bed.dialled).toEqual(['a', 'a']);
+  });
+
+  test('not sooner than it was asked for', async () => {
+    const { client, seen } = await silent({ verifyAfterMs: 2000 });
+    await client.echo({});
+    expect(seen).toEqual([]);
+  });
+});
