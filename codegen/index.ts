@@ -3,11 +3,10 @@
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { type Diagnostic, GenerateError } from './diagnostic.ts';
-import { emitFile, type Output } from './emit/file.ts';
+import type { Diagnostic } from './diagnostic.ts';
+import type { Output } from './emit/file.ts';
+import { emitSchema } from './emit/schema.ts';
 import { loadFiles } from './load.ts';
-import { buildModel } from './model/build.ts';
-import { bundledDirectory, loadSources } from './source/load.ts';
 
 export { type Diagnostic, formatDiagnostic, GenerateError } from './diagnostic.ts';
 export type { Output } from './emit/file.ts';
@@ -25,6 +24,11 @@ export interface GenerateOptions {
   readonly codecModule?: string;
   /** Generate the well-known types like any other file instead of importing them from `rdma-rpc/codec`. Default false. */
   readonly emitWellKnownTypes?: boolean;
+  /**
+   * `keep`: fields that this version does not know stay in `$unknownFields` of each message and are sent on, for programs that pass messages through. Default
+   * `drop`; messages with extension ranges keep them always.
+   */
+  readonly unknownFields?: 'keep' | 'drop';
 }
 
 export interface Generated {
@@ -36,34 +40,13 @@ export interface Generated {
   readonly warnings: readonly Diagnostic[];
 }
 
-function version(): string {
-  const manifest = JSON.parse(readFileSync(join(bundledDirectory(), '..', 'package.json'), 'utf8')) as {
-    version: string;
-  };
-  return manifest.version;
-}
-
 /** Generates all or nothing. Throws GenerateError with everything that is wrong with the input. */
 export async function generate(options: GenerateOptions): Promise<Generated> {
   const apart = options.emitWellKnownTypes !== true;
-  const loaded = loadSources(options.files, options.include ?? [], apart);
-  const linked = loadFiles(options.files, options.include ?? [], apart);
-  const wrong = linked.diagnostics.some((diagnostic) => diagnostic.severity === 'error');
-  const descriptors = new Map(
-    wrong ? [] : [...linked.schema.files].map(([path, file]) => [path, file.descriptor] as const),
-  );
-  const model = buildModel(loaded.sources, apart, descriptors);
-  const diagnostics = [...loaded.diagnostics, ...model.diagnostics];
-  if (diagnostics.some((diagnostic) => diagnostic.severity === 'error')) throw new GenerateError(diagnostics);
-  const emitOptions = {
-    importExtension: options.importExtension ?? 'ts',
-    codecModule: options.codecModule ?? 'rdma-rpc/codec',
-  };
-  const outputs = model.files
-    .filter((file) => !file.bundled)
-    .map((file) => emitFile(file, version(), emitOptions));
+  const { schema, paths, files, diagnostics } = loadFiles(options.files, options.include ?? [], apart);
+  const outputs = emitSchema(schema, new Set(paths), diagnostics, { ...options, runtimeApart: apart });
   const written = options.out === undefined ? [] : writeChanged(resolve(options.out), outputs);
-  return { outputs, written, sources: loaded.files, warnings: diagnostics };
+  return { outputs, written, sources: files, warnings: diagnostics };
 }
 
 function writeChanged(directory: string, outputs: readonly Output[]): string[] {

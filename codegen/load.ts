@@ -21,7 +21,7 @@ import type { ParsedFile } from './source/parsed.ts';
 
 export interface Loaded {
   readonly schema: Schema;
-  /** Import paths of the files that were asked for, and of what they import, apart from files that are only there for their options. */
+  /** Import paths of the files to generate: those asked for and what they import. */
   readonly paths: readonly string[];
   /** Everything that was read, absolute: what a watcher has to look at. */
   readonly files: readonly string[];
@@ -32,6 +32,7 @@ class Loader {
   private readonly directories: readonly string[];
   private readonly runtimeApart: boolean;
   private readonly met = new Set<string>();
+  private readonly asked = new Set<string>();
   private readonly parsed = new Map<string, { file: SchemaFile; parsed: ParsedFile }>();
   readonly diagnostics: Diagnostic[] = [];
   readonly files: string[] = [];
@@ -58,6 +59,7 @@ class Loader {
       return;
     }
     const path = relative(directory, file).split(sep).join('/');
+    this.asked.add(path);
     if (!(this.runtimeApart && isInRuntime(path)) && !this.met.has(path)) this.load(path, file, []);
   }
 
@@ -102,8 +104,8 @@ class Loader {
   }
 
   link(): Loaded {
-    const asked = [...this.parsed.keys()];
-    // Options are declared there, whether anybody imports it or not.
+    // Options are declared there, whether anybody imports it or not; who imports it seldom wants it generated.
+    const asked = [...this.parsed.keys()].filter((path) => path !== descriptorPath || this.asked.has(path));
     if (!this.met.has(descriptorPath))
       this.load(descriptorPath, join(bundledDirectory(), descriptorPath), []);
     const schema = new Schema();

@@ -44,6 +44,7 @@ export const editions: Readonly<Record<string, number>> = {
   proto3: 999,
   '2023': 1000,
   '2024': 1001,
+  '2026': 1002,
 };
 
 export const fieldNumberMax = 2 ** 29 - 1;

@@ -11,13 +11,20 @@ function tagSize(field: Field): number {
   return tagBytes(field.number, wireTypeOf(field.type)).length;
 }
 
+/** In the message itself, at most once. */
+function isSingular({ presence }: Field): boolean {
+  return presence === 'implicit' || presence === 'optional' || presence === 'required';
+}
+
 /** Expression for one value without its tag; a number literal when the type alone decides. */
 function valueBound(field: Field, value: string, scope: Scope): string {
   const { type } = field;
   if (type.kind === 'message')
-    return `${lengthBytes} + ${scope.call(type, 'bound')}(${value}, sink, depth + 1, ${quote(field.fullName)})`;
+    return `${field.delimited ? tagSize(field) : lengthBytes} + ${scope.call(type, 'bound')}(${value}, sink, depth + 1, ${quote(field.fullName)})`;
   const form = formOf(type);
   if (form?.type === 'string') return `$.boundString(${value}, ${quote(field.fullName)})`;
+  if (form?.type === 'Uint8Array' && field.bulkThreshold !== undefined)
+    return `$.boundBulk(${value}, sink, ${quote(field.fullName)}, ${field.bulkThreshold})`;
   if (form?.type === 'Uint8Array') return `$.boundBytes(${value}, sink, ${quote(field.fullName)})`;
   return String(form?.size);
 }
@@ -50,7 +57,7 @@ function map(field: Field, value: string, scope: Scope): string {
 export function emitBound(message: Message, scope: Scope): string {
   // Singular numbers are counted whether they are there or not: an addition at generation time instead of a test for each call.
   const constant = message.fields
-    .filter((field) => field.presence === 'implicit' || field.presence === 'optional')
+    .filter(isSingular)
     .reduce((sum, field) => sum + (fixed(field) > 0 ? tagSize(field) + fixed(field) : 0), 0);
   const lines: string[] = [];
   const checked = new Set<string>();
@@ -75,12 +82,13 @@ export function emitBound(message: Message, scope: Scope): string {
     }
     for (const field of run.fields) {
       const local = `v${field.number}`;
-      if ((field.presence === 'implicit' || field.presence === 'optional') && fixed(field) > 0) continue;
+      if (isSingular(field) && fixed(field) > 0) continue;
       const emit = field.presence === 'map' ? map : field.presence === 'repeated' ? repeated : singular;
       lines.push(`const ${local} = m.${field.key};`);
       lines.push(`if (${local} !== undefined) {\n    ${emit(field, local, scope)}\n  }`);
     }
   }
+  if (message.keepsUnknown) lines.push('n += $.boundUnknown(m);');
   const body = lines.join('\n  ');
   const sink = body.includes(', sink,') ? 'sink' : '_sink';
   return `function ${scope.call(message, 'bound')}(m: ${message.init}, ${sink}: $.Sink, depth: number = 0, field: string = ${quote(message.fullName)}): number {

@@ -1,6 +1,6 @@
 /** The generated `create` function: every field at its default, overlaid with what is given. */
 import type { Field, Message, Oneof } from '../model/model.ts';
-import { initialOf, literal } from './decode.ts';
+import { initialOf, literal, zeroOf } from './decode.ts';
 import { quote } from './scalar.ts';
 import type { Scope } from './scope.ts';
 
@@ -18,6 +18,10 @@ function given(field: Field, scope: Scope): string {
       const value = create === undefined ? '(value) => value' : `(value) => ${create}(value)`;
       return `${source} === undefined ? ${initial} : $.copyMap(${source}, ${value})`;
     }
+    case 'required':
+      return create === undefined
+        ? `${source} ?? ${field.default ?? zeroOf(field, scope)}`
+        : `${create}(${source})`;
     case 'optional':
       return create === undefined ? source : `${source} === undefined ? undefined : ${create}(${source})`;
     default:
@@ -45,7 +49,15 @@ export function emitCreate(message: Message, scope: Scope): string {
     (field) => given(field, scope),
     (oneof) => givenOneof(oneof, scope),
   );
-  const parameter =
-    message.fields.length === 0 ? `_init: ${message.init} = {}` : `init: ${message.init} = {}`;
-  return `function ${scope.call(message, 'create')}(${parameter}): ${type} {\n  return ${body};\n}`;
+  const parameter = message.fields.some(({ presence }) => presence === 'required')
+    ? `Partial<${message.init}>`
+    : message.init;
+  const unused = message.fields.length === 0 && !message.keepsUnknown ? '_' : '';
+  const head = `function ${scope.call(message, 'create')}(${unused}init: ${parameter} = {}): ${type} {`;
+  if (!message.keepsUnknown) return `${head}\n  return ${body};\n}`;
+  return `${head}
+  const m: ${type} = ${body};
+  if (init.$unknownFields !== undefined) m.$unknownFields = init.$unknownFields;
+  return m;
+}`;
 }

@@ -23,6 +23,9 @@ export function initialOf(field: Field, scope: Scope): string {
       return `$.newMap<${fieldType(field, scope, 'decoded')}>()`;
     case 'optional':
       return 'undefined';
+    case 'required':
+      // Found to be missing at the end.
+      return 'undefined!';
     default:
       return zeroOf(field, scope);
   }
@@ -31,6 +34,8 @@ export function initialOf(field: Field, scope: Scope): string {
 function read(field: Field, end: string): string {
   const { type } = field;
   const form = formOf(type);
+  if (type.kind === 'scalar' && type.scalar === 'string' && !field.utf8)
+    return `$.readLooseString(source, at, ${end})`;
   const call = `$.read${form === undefined || type.kind === 'enum' ? 'Int32' : form.primitive}(source, at, ${end})`;
   if (form !== undefined && isPlainNumber(type, form)) {
     return `$.read${form.primitive}Number(source, at, ${end})`;
@@ -47,21 +52,34 @@ function decodeMessage(type: Message, into: string, scope: Scope): string {
   return `${scope.call(type, 'decodeFrom')}(source, source.at, stop, depth + 1${into === '' ? '' : `, ${into}`})`;
 }
 
+/** Statements that find where a message in a field starts (`source.at`) and ends (`stop`). */
+function opening(field: Field): string {
+  if (!field.delimited) return 'const stop = $.readLength(source, at, end);';
+  return `const stop = $.readGroup(source, ${field.number}, at, end, depth + 1); const after = source.at; source.at = at;`;
+}
+
+/** Where what follows the message starts. */
+function behind(field: Field): string {
+  return field.delimited ? 'after' : 'stop';
+}
+
 function singular(field: Field, scope: Scope): string {
   const { type, oneof } = field;
   const target = `m.${oneof === undefined ? field.key : oneof.key}`;
   const wrap = (value: string) =>
     oneof === undefined ? value : `{ case: ${quote(field.key)}, value: ${value} }`;
   if (type.kind !== 'message') return `${target} = ${wrap(read(field, 'end'))}; at = source.at;`;
+  const begin = opening(field);
   // Several occurrences of a message are merged.
   const into =
     oneof === undefined ? target : `${target}.case === ${quote(field.key)} ? ${target}.value : undefined`;
-  return `const stop = $.readLength(source, at, end); ${target} = ${wrap(decodeMessage(type, into, scope))}; at = stop;`;
+  return `${begin} ${target} = ${wrap(decodeMessage(type, into, scope))}; at = ${behind(field)};`;
 }
 
 function repeated(field: Field, scope: Scope): string {
   if (field.type.kind !== 'message') return `m.${field.key}.push(${read(field, 'end')}); at = source.at;`;
-  return `const stop = $.readLength(source, at, end); m.${field.key}.push(${decodeMessage(field.type, '', scope)}); at = stop;`;
+  const begin = opening(field);
+  return `${begin} m.${field.key}.push(${decodeMessage(field.type, '', scope)}); at = ${behind(field)};`;
 }
 
 /** The packed form of a repeated field. */
@@ -102,7 +120,7 @@ function map(field: Field, scope: Scope): string {
 }
 
 function cases(field: Field, scope: Scope): string[] {
-  const wireType = field.presence === 'map' ? 2 : wireTypeOf(field.type);
+  const wireType = field.presence === 'map' ? 2 : field.delimited ? 3 : wireTypeOf(field.type);
   const body =
     field.presence === 'map'
       ? map(field, scope)
@@ -113,7 +131,7 @@ function cases(field: Field, scope: Scope): string[] {
     `case ${tagOf(field, wireType)}: { // ${field.name}\n        ${body}\n        break;\n      }`,
   ];
   // Numbers come packed or one by one, whatever the .proto says.
-  if (field.presence === 'repeated' && wireType !== 2) {
+  if (field.presence === 'repeated' && field.type.kind !== 'message' && wireType !== 2) {
     result.push(
       `case ${tagOf(field, 2)}: { // ${field.name}, packed\n        ${run(field)}\n        break;\n      }`,
     );
@@ -146,17 +164,24 @@ export function emitDecode(message: Message, scope: Scope): string {
     (field) => initialOf(field, scope),
     () => '$.unset',
   );
+  const start = message.keepsUnknown ? '\n    const start = at;' : '';
+  const keep = message.keepsUnknown ? ' $.keepUnknown(m, source, start, at);' : '';
+  const missing = message.fields.flatMap((field) =>
+    field.presence === 'required'
+      ? [`  if (m.${field.key} === undefined) $.missingField(source, end, ${quote(field.fullName)});\n`]
+      : [],
+  );
   return `function ${scope.call(message, 'decodeFrom')}(source: $.Source, at: number, end: number, depth: number = 0, into?: ${type}): ${type} {
   $.readMessage(source, at, depth, ${quote(message.fullName)});
   const m: ${type} = into ?? ${initial};
-  while (at < end) {
+  while (at < end) {${start}
     const tag = $.readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      ${[...message.fields.flatMap((field) => cases(field, scope)), 'default: at = $.skipField(source, tag, at, end, depth);'].join('\n      ')}
+      ${[...message.fields.flatMap((field) => cases(field, scope)), `default: at = $.skipField(source, tag, at, end, depth);${keep}`].join('\n      ')}
     }
   }
   $.readEnd(source, at, end);
-  return m;
+${missing.join('')}  return m;
 }`;
 }

@@ -4,7 +4,7 @@ import { quote } from './scalar.ts';
 import type { Scope } from './scope.ts';
 
 export function emitDescriptor(file: File, scope: Scope): string {
-  const dependencies = file.dependencies.map((path) => scope.descriptor(path)).join(', ');
+  const dependencies = file.dependencies.map((each) => scope.descriptor(each)).join(', ');
   const base64 = Buffer.from(file.bytes).toString('base64');
   return `/** Descriptor of ${file.path}, for reflection. */
 export const ${file.descriptor}: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [${dependencies}], ${quote(base64)});`;

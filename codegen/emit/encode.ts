@@ -25,6 +25,8 @@ function writeValue(field: Field, value: string, skip: number, scope: Scope): st
     case 'String':
       return `$.writeString(bytes, ${place}, ${value})`;
     case 'Bytes':
+      if (field.bulkThreshold !== undefined)
+        return `$.writeBulk(sink, ${place}, ${value}, ${field.bulkThreshold})`;
       return `$.writeBytes(sink, ${place}, ${value})`;
     case 'Float':
     case 'Double':
@@ -44,7 +46,16 @@ function asBigint(field: Field, value: string): string {
   return field.type.jstype === 'number' ? `$.bigintOfNumber(${value}, ${name})` : value;
 }
 
+/** A message between two tags instead of behind a length. */
+function group(field: Field, value: string, scope: Scope): string {
+  if (field.type.kind !== 'message') return '';
+  const start = tag(field.number, 3);
+  const end = tag(field.number, 4);
+  return `${start.write} at = ${scope.call(field.type, 'encodeTo')}(${value}, sink, at + ${start.size}); ${end.write} at += ${end.size};`;
+}
+
 function tagged(field: Field, value: string, scope: Scope): string {
+  if (field.delimited) return group(field, value, scope);
   const { write, size } = tag(field.number, wireTypeOf(field.type));
   return `${write} at = ${writeValue(field, value, size, scope)};`;
 }
@@ -137,9 +148,12 @@ export function emitEncode(message: Message, scope: Scope): string {
       const local = `v${field.number}`;
       const emit = field.presence === 'map' ? map : field.presence === 'repeated' ? repeated : tagged;
       lines.push(`const ${local} = m.${field.key};`);
+      if (field.presence === 'required')
+        lines.push(`if (${local} === undefined) $.missing(${quote(field.fullName)});`);
       lines.push(`if (${isSet(field, local)}) {\n    ${emit(field, local, scope)}\n  }`);
     }
   }
+  if (message.keepsUnknown) lines.push('at = $.writeUnknown(bytes, at, m);');
   const body = lines.length === 0 ? '' : `  const bytes = sink.bytes;\n  ${lines.join('\n  ')}\n`;
   const [m, sink] = lines.length === 0 ? ['_m', '_sink'] : ['m', 'sink'];
   return `function ${scope.call(message, 'encodeTo')}(${m}: ${message.init}, ${sink}: $.Sink, at: number): number {

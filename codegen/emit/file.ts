@@ -3,10 +3,12 @@ import { IndentationText, Project, type StatementStructures } from 'ts-morph';
 import type { File, Message } from '../model/model.ts';
 import { emitBound } from './bound.ts';
 import { emitCreate } from './create.ts';
+import { emitCustom, emitDefaults } from './custom.ts';
 import { emitDecode } from './decode.ts';
 import { emitDescriptor } from './descriptor.ts';
 import { emitEncode } from './encode.ts';
 import { emitEnum } from './enum.ts';
+import { emitExtension } from './extension.ts';
 import { emitFields } from './fields.ts';
 import { quote } from './scalar.ts';
 import { type EmitOptions, outputPath, Scope } from './scope.ts';
@@ -47,8 +49,9 @@ export function emitFile(file: File, version: string, options: EmitOptions): Out
       emitEncode(message, scope),
       emitDecode(message, scope),
     );
-    body.push(messageConst(message, scope));
+    body.push(messageConst(message, scope), ...emitDefaults(message), ...emitCustom(message));
   }
+  for (const extension of file.extensions) body.push(...emitExtension(extension, scope));
   for (const service of file.services) body.push(...emitService(service, scope));
   body.unshift(emitDescriptor(file, scope));
   const imports = scope.imports();

@@ -1,6 +1,8 @@
 /** The fifteen scalar types: how each looks in TypeScript and on the wire, and which primitive of the runtime reads and writes it. */
 import type { Field, FieldType, Scalar } from '../model/model.ts';
 
+export { quoted as quote } from '../model/quoted.ts';
+
 export interface ScalarForm {
   /** In TypeScript, before `jstype`. */
   readonly type: 'number' | 'bigint' | 'boolean' | 'string' | 'Uint8Array';
@@ -80,9 +82,4 @@ export function tagBytes(number: number, wireType: number): number[] {
 
 export function tagOf(field: Field, wireType: number): number {
   return ((field.number << 3) | wireType) >>> 0;
-}
-
-/** Text of a string literal. */
-export function quote(text: string): string {
-  return `'${text.replace(/[\\']/g, '\\$&').replace(/\n/g, '\\n').replace(/\r/g, '\\r')}'`;
 }

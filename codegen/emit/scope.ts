@@ -4,7 +4,6 @@
  */
 import { posix } from 'node:path';
 import type { Enum, File, Message } from '../model/model.ts';
-import { descriptorName } from '../model/names.ts';
 import { descriptorPath } from '../source/files.ts';
 
 export interface EmitOptions {
@@ -54,11 +53,9 @@ export class Scope {
   }
 
   /** The const with the descriptor of an imported file. */
-  descriptor(path: string): string {
-    if (path === descriptorPath) return `$.${descriptorName(path)}`;
-    const file = this.file.imports.find((entry) => entry.file.path === path)?.file;
-    if (file === undefined) throw new Error(`rdma-rpc: ${this.file.path} does not import ${path}`);
-    return this.prefix(file) + file.descriptor;
+  descriptor(file: File): string {
+    // Most who import it need nothing else of it, which is no reason to generate it.
+    return file.path === descriptorPath ? `$.${file.descriptor}` : this.prefix(file) + file.descriptor;
   }
 
   private modulePath(file: File): string {
@@ -77,9 +74,8 @@ export class Scope {
     }
     for (const [file, alias] of this.imported)
       lines.push(`import * as ${alias} from '${this.modulePath(file)}';`);
-    for (const entry of this.file.imports) {
-      if (entry.public && !entry.file.bundled) lines.push(`export * from '${this.modulePath(entry.file)}';`);
-    }
+    for (const file of this.file.publicImports)
+      if (!file.bundled) lines.push(`export * from '${this.modulePath(file)}';`);
     return lines;
   }
 }

@@ -1,14 +1,19 @@
 /** A service: the definition const, and the types of its client and its handlers. */
 import type { Method, Service } from '../model/model.ts';
 import { docLines } from './comment.ts';
+import { plainText } from './custom.ts';
 import { quote } from './scalar.ts';
 import type { Scope } from './scope.ts';
 
 function options(method: Method): string {
   const entries: string[] = [];
-  if (method.idempotencyLevel !== undefined)
-    entries.push(`idempotencyLevel: ${quote(method.idempotencyLevel)}`);
+  const { idempotencyLevel, oneWay, expectedResponseBytes, preferredCodec, custom } = method.options;
+  if (idempotencyLevel !== undefined) entries.push(`idempotencyLevel: ${quote(idempotencyLevel)}`);
   if (method.deprecated) entries.push('deprecated: true');
+  if (oneWay) entries.push('oneWay: true');
+  if (expectedResponseBytes !== undefined) entries.push(`expectedResponseBytes: ${expectedResponseBytes}`);
+  if (preferredCodec !== undefined) entries.push(`preferredCodec: ${quote(preferredCodec)}`);
+  if (custom !== undefined) entries.push(`custom: ${plainText(custom)}`);
   return entries.length === 0 ? '{}' : `{ ${entries.join(', ')} }`;
 }
 
@@ -52,7 +57,7 @@ export function emitService(service: Service, scope: Scope): string[] {
   name: ${quote(service.name)},
   fullName: ${quote(service.fullName)},
   file: ${scope.file.descriptor},
-  methods: {
+${service.custom === undefined ? '' : `  custom: ${plainText(service.custom)},\n`}  methods: {
 ${service.methods.map((method) => definition(method, scope)).join('')}  },
 } as const satisfies $.ServiceDefinition;`,
     `${docLines(service, '')}export interface ${service.client} {\n${members(clientSignature)}}`,

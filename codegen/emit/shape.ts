@@ -51,12 +51,16 @@ function properties(message: Message, scope: Scope, side: Side): Property[] {
   for (const field of message.fields) {
     const { oneof, key, comment, deprecated } = field;
     if (oneof === undefined) {
-      const optional = side === 'init' || field.presence === 'optional';
+      const optional = side === 'init' ? field.presence !== 'required' : field.presence === 'optional';
       result.push({ key, type: fieldType(field, scope, side), optional, comment, deprecated });
     } else if (!done.has(oneof)) {
       done.add(oneof);
       result.push({ ...oneof, type: oneofType(oneof, scope, side), optional: side === 'init' });
     }
+  }
+  if (message.keepsUnknown) {
+    const about = { comment: 'Fields that this version does not know, as they came.', deprecated: false };
+    result.push({ key: '$unknownFields', type: 'Uint8Array', optional: true, ...about });
   }
   return result;
 }

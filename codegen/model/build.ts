@@ -1,211 +1,207 @@
 /**
- * From parsed files to the model: first every name is declared, then fields and methods are resolved against them. Collects what is wrong
- * instead of stopping. Called by generate().
+ * From linked descriptors to the model: first every name is declared, then fields and methods are made. What it complains about is what TypeScript, not
+ * protobuf, cannot have. Called by generate().
  */
-import protobuf from 'protobufjs';
-import { FileDescriptorProto } from '../descriptor/descriptor.rdma.ts';
-import type { Diagnostic } from '../diagnostic.ts';
-import { isBundled } from '../source/load.ts';
-import { at, type ProtoSource } from '../source/proto-source.ts';
-import { Building, documented } from './building.ts';
-import { checkEnum, checkMessage } from './check.ts';
-import { buildFields } from './fields.ts';
-import { methodId } from './method-id.ts';
-import type { Enum, File, Message, Method, Service } from './model.ts';
-import { descriptorName, Identifiers, methodName } from './names.ts';
-import { Symbols } from './symbols.ts';
+import {
+  type DescriptorProto,
+  type EnumDescriptorProto,
+  FileDescriptorProto,
+} from '../descriptor/descriptor.rdma.ts';
+import { join, type Schema, type SchemaFile } from '../link/schema.ts';
+import { isInRuntime } from '../source/files.ts';
+import { Building } from './building.ts';
+import { ExtensionBuilder } from './extensions.ts';
+import { type Features, syntaxFeatures, withFeatures } from './features.ts';
+import { FieldBuilder, isMapEntry } from './fields.ts';
+import type { Enum, File, Message } from './model.ts';
+import { descriptorName, Identifiers } from './names.ts';
+import { customOptions } from './options.ts';
+import { ServiceBuilder } from './services.ts';
 
-export interface Model {
-  /** Imported files before those that import them. */
-  readonly files: readonly File[];
-  readonly diagnostics: readonly Diagnostic[];
+export interface ModelOptions {
+  /** Well-known types are part of the runtime. */
+  readonly runtimeApart: boolean;
+  readonly unknownFields: 'keep' | 'drop';
 }
 
-export function buildModel(
-  sources: ReadonlyMap<string, ProtoSource>,
-  bundledApart: boolean,
-  descriptors: ReadonlyMap<string, FileDescriptorProto> = new Map(),
-): Model {
-  const diagnostics: Diagnostic[] = [];
-  const symbols = new Symbols();
-  const files = new Map<string, File>();
-  const resolveAll: (() => void)[] = [];
-  for (const source of sources.values()) {
-    const imports = source.declarations.imports.flatMap((entry) => {
-      const file = files.get(entry.path.text.slice(1, -1));
-      return file === undefined ? [] : [{ file, public: entry.public }];
-    });
-    const bundled = bundledApart && isBundled(source.path);
+/** A message or enum as declared, with the names of what it is in. */
+type Node = { readonly names: readonly string[]; readonly path: string } & (
+  | { readonly message: DescriptorProto; readonly features: Features }
+  | { readonly enum: EnumDescriptorProto }
+);
+
+class ModelBuilder {
+  private readonly building: Building;
+  private readonly options: ModelOptions;
+  private readonly services: ServiceBuilder;
+  private readonly extensions: ExtensionBuilder;
+  private readonly later: (() => void)[] = [];
+
+  constructor(schema: Schema, options: ModelOptions) {
+    this.building = new Building(schema);
+    this.options = options;
+    this.services = new ServiceBuilder(this.building);
+    this.extensions = new ExtensionBuilder(this.building);
+  }
+
+  run(): File[] {
+    const { building } = this;
+    for (const file of building.schema.files.values()) this.declareFile(file);
+    for (const make of this.later) make();
+    return [...building.files.values()];
+  }
+
+  private declareFile(source: SchemaFile): void {
+    const { building } = this;
+    const { descriptor } = source;
+    const byPath = (path: string): File[] => {
+      const found = building.schema.files.get(path);
+      const file = found === undefined ? undefined : building.files.get(found);
+      return file === undefined ? [] : [file];
+    };
     const file: File = {
       path: source.path,
-      package: source.package,
-      bundled,
-      imports,
+      package: descriptor.package ?? '',
+      bundled: this.options.runtimeApart && isInRuntime(source.path),
+      used: false,
       descriptor: descriptorName(source.path),
-      bytes: FileDescriptorProto.encode(descriptors.get(source.path) ?? {}),
-      dependencies: descriptors.get(source.path)?.dependency ?? [],
+      bytes: FileDescriptorProto.encode({ ...descriptor, sourceCodeInfo: undefined }),
+      dependencies: descriptor.dependency.flatMap(byPath),
+      publicImports: descriptor.publicDependency.flatMap((i) => byPath(descriptor.dependency[i] ?? '')),
       messages: [],
       enums: [],
       services: [],
+      extensions: [],
     };
-    files.set(source.path, file);
-    resolveAll.push(...declareFile(new Building(file, source, symbols, diagnostics)));
-  }
-  for (const resolve of resolveAll) resolve();
-  checkMethodIds([...files.values()], sources, diagnostics);
-  return { files: [...files.values()], diagnostics };
-}
-
-/** Declares everything in the file; returns what is to be done once all files are declared. */
-function declareFile(building: Building): (() => void)[] {
-  const { file, source } = building;
-  const later: (() => void)[] = [];
-  const types: { path: string[]; node: protobuf.Type | protobuf.Enum }[] = [];
-  const services: protobuf.Service[] = [];
-  const visit = (nodes: readonly protobuf.ReflectionObject[], path: readonly string[]): void => {
-    for (const node of nodes) {
-      if (node instanceof protobuf.Type || node instanceof protobuf.Enum)
-        types.push({ path: [...path, node.name], node });
-      if (node instanceof protobuf.Service) services.push(node);
-      if (node instanceof protobuf.Type) visit(node.nestedArray, [...path, node.name]);
-    }
-  };
-  const scope = source.package === '' ? source.root : source.root.lookup(source.package.split('.'));
-  visit(scope instanceof protobuf.Namespace ? scope.nestedArray : [], []);
-
-  // Top-level names come first: they keep theirs when a nested one would get the same.
-  const identifiers = new Identifiers([file.descriptor]);
-  const declared = new Map<protobuf.ReflectionObject, string>();
-  for (const { path, node } of [...types].sort((a, b) => a.path.length - b.path.length))
-    declared.set(node, identifiers.declare(path));
-  for (const { path, node } of types) {
-    const identifier = declared.get(node) as string;
-    const fullName = building.fullName(path.join('.'));
-    const place = building.place(node instanceof protobuf.Type ? 'message' : 'enum', path.join('.'));
-    const common = { file, fullName, identifier, ...documented(node.comment, node.options) };
-    let type: Message | Enum;
-    if (node instanceof protobuf.Type) {
-      const message: Message = {
-        kind: 'message',
-        ...common,
-        init: identifiers.derive(identifier, 'Init'),
-        fields: [],
-        oneofs: [],
-      };
-      type = message;
-      file.messages.push(message);
-      later.push(() => {
-        checkMessage(building, node, path.join('.'));
-        buildFields(building, node, path.join('.'), message);
-      });
-    } else {
-      const names = identifiers.derive(identifier, 'Names');
-      type = { kind: 'enum', ...common, names, values: enumValues(node) };
-      file.enums.push(type);
-      checkEnum(building, node, path.join('.'));
-    }
-    if (!building.symbols.add(type)) {
-      const other = building.symbols.get(fullName)?.file.path;
-      building.report(place.name, `${fullName} is declared in ${other} too`);
-    }
-  }
-  for (const node of services) {
-    const [definition, client, handlers] = (['Definition', 'Client', 'Handlers'] as const).map((suffix) =>
-      identifiers.derive(node.name, suffix),
+    for (const each of file.publicImports) each.used = true;
+    building.files.set(source, file);
+    const features = withFeatures(
+      syntaxFeatures(descriptor.syntax),
+      'FileOptions',
+      building.options('FileOptions', descriptor.options),
     );
-    later.push(() => {
-      const service = {
-        name: node.name,
-        fullName: building.fullName(node.name),
-        ...documented(node.comment, node.options),
-      };
-      file.services.push({
-        ...service,
-        definition: definition as string,
-        client: client as string,
-        handlers: handlers as string,
-        methods: buildMethods(building, node, service.fullName),
-      } satisfies Service);
+    const nodes: Node[] = [];
+    descriptor.messageType.forEach((each, i) => {
+      this.visit(nodes, each, `4,${i}`, [], features);
+    });
+    descriptor.enumType.forEach((each, i) => {
+      nodes.push({ enum: each, path: `5,${i}`, names: [each.name ?? ''] });
+    });
+    // Top-level names come first: they keep theirs when a nested one would get the same.
+    const identifiers = new Identifiers([file.descriptor]);
+    const declared = new Map<Node, string>();
+    for (const node of [...nodes].sort((a, b) => a.names.length - b.names.length))
+      declared.set(node, identifiers.declare(node.names));
+    for (const node of nodes) this.declareType(source, file, node, declared.get(node) ?? '', identifiers);
+    descriptor.service.forEach((each, i) => {
+      const make = this.services.declare(source, each, `6,${i}`, identifiers);
+      this.later.push(() => file.services.push(make()));
+    });
+    this.later.push(() => {
+      file.extensions.push(...this.extensions.build(source, file, features, identifiers));
     });
   }
-  return later;
-}
 
-function enumValues(node: protobuf.Enum): Enum['values'] {
-  return Object.entries(node.values).map(([name, number]) => ({
-    name,
-    number,
-    ...documented(node.comments[name], node.valuesOptions?.[name] as Record<string, unknown> | undefined),
-  }));
-}
-
-function buildMethods(building: Building, node: protobuf.Service, fullName: string): Method[] {
-  const keys = new Map<string, string>();
-  return node.methodsArray.flatMap((method) => {
-    const place = building.place('method', `${node.name}.${method.name}`);
-    const key = methodName(method.name);
-    const clash = keys.get(key);
-    if (clash !== undefined)
-      building.report(place.name, `methods ${clash} and ${method.name} both become ${key} in TypeScript`);
-    keys.set(key, method.name);
-    const request = messageOf(building, method.requestType, fullName, place.type ?? place.name);
-    const response = messageOf(building, method.responseType, fullName, place.response ?? place.name);
-    if (request === undefined || response === undefined) return [];
-    const requestStream = method.requestStream === true;
-    const responseStream = method.responseStream === true;
-    const level = method.options?.idempotency_level;
-    const path = `${fullName}/${method.name}`;
-    return {
-      name: method.name,
-      key,
-      path,
-      id: methodId(path),
-      request,
-      response,
-      requestStream,
-      responseStream,
-      idempotencyLevel: level === 'IDEMPOTENT' || level === 'NO_SIDE_EFFECTS' ? level : undefined,
-      ...documented(method.comment, method.options),
-    };
-  });
-}
-
-function messageOf(
-  building: Building,
-  name: string,
-  scope: string,
-  token: Parameters<typeof at>[1],
-): Message | undefined {
-  const type = building.resolve(name, scope, token);
-  if (type?.kind === 'enum')
-    building.report(token, `${name} is an enum; a method takes and returns messages`);
-  return type?.kind === 'message' ? type : undefined;
-}
-
-function checkMethodIds(
-  files: readonly File[],
-  sources: ReadonlyMap<string, ProtoSource>,
-  diagnostics: Diagnostic[],
-): void {
-  const paths = new Map<number, string>();
-  for (const file of files) {
-    for (const service of file.services) {
-      for (const method of service.methods) {
-        const other = paths.get(method.id);
-        paths.set(method.id, method.path);
-        const source = sources.get(file.path);
-        const place = source?.declarations.all.find(
-          (d) => d.kind === 'method' && d.path === `${service.name}.${method.name}`,
-        );
-        if (other === undefined || source === undefined || place === undefined) continue;
-        diagnostics.push(
-          at(
-            source.displayPath,
-            place.name,
-            `${method.path} and ${other} have the same method id ${method.id}: rename one`,
-          ),
-        );
-      }
-    }
+  private visit(
+    nodes: Node[],
+    message: DescriptorProto,
+    path: string,
+    outer: readonly string[],
+    outerFeatures: Features,
+  ): void {
+    if (isMapEntry(this.building, message)) return;
+    const names = [...outer, message.name ?? ''];
+    const features = withFeatures(
+      outerFeatures,
+      'MessageOptions',
+      this.building.options('MessageOptions', message.options),
+    );
+    nodes.push({ message, path, names, features });
+    message.nestedType.forEach((each, i) => {
+      this.visit(nodes, each, `${path},3,${i}`, names, features);
+    });
+    message.enumType.forEach((each, i) => {
+      nodes.push({ enum: each, path: `${path},4,${i}`, names: [...names, each.name ?? ''] });
+    });
   }
+
+  private declareType(
+    source: SchemaFile,
+    file: File,
+    node: Node,
+    identifier: string,
+    identifiers: Identifiers,
+  ): void {
+    const { building } = this;
+    const { path, names } = node;
+    const fullName = join(file.package, names.join('.'));
+    if ('enum' in node) {
+      const type = this.enum(source, node.enum, path, {
+        file,
+        fullName,
+        identifier,
+        names: identifiers.derive(identifier, 'Names'),
+      });
+      file.enums.push(type);
+      building.types.set(fullName, type);
+      return;
+    }
+    const { message: descriptor, features } = node;
+    const options = building.options('MessageOptions', descriptor.options);
+    const message: Message = {
+      kind: 'message',
+      file,
+      fullName,
+      identifier,
+      init: identifiers.derive(identifier, 'Init'),
+      fields: [],
+      oneofs: [],
+      keepsUnknown: descriptor.extensionRange.length > 0 || this.options.unknownFields === 'keep',
+      custom: customOptions(building.schema, options),
+      options: '',
+      defaults: '',
+      ...building.documented(source, path, 'MessageOptions', options),
+    };
+    file.messages.push(message);
+    building.types.set(fullName, message);
+    this.later.push(() => {
+      new FieldBuilder(building, source).build(descriptor, path, message, features);
+      const derive = (suffix: string, wanted: boolean): string =>
+        wanted ? identifiers.derive(identifier, suffix) : '';
+      message.options = derive(
+        'Options',
+        message.custom !== undefined || message.fields.some(({ custom }) => custom !== undefined),
+      );
+      message.defaults = derive(
+        'Defaults',
+        message.fields.some((field) => field.default !== undefined),
+      );
+    });
+  }
+
+  private enum(
+    source: SchemaFile,
+    descriptor: EnumDescriptorProto,
+    path: string,
+    common: Pick<Enum, 'file' | 'fullName' | 'identifier' | 'names'>,
+  ): Enum {
+    const { building } = this;
+    const options = building.options('EnumOptions', descriptor.options);
+    const values = descriptor.value.map(({ name = '', number = 0, options: bytes }, i) => ({
+      name,
+      number,
+      ...building.documented(
+        source,
+        `${path},2,${i}`,
+        'EnumValueOptions',
+        building.options('EnumValueOptions', bytes),
+      ),
+    }));
+    return { kind: 'enum', ...common, values, ...building.documented(source, path, 'EnumOptions', options) };
+  }
+}
+
+/** All files of the schema, imported ones first. `used` and `bundled` say for which there is output. */
+export function buildModel(schema: Schema, options: ModelOptions): File[] {
+  return new ModelBuilder(schema, options).run();
 }

@@ -1,61 +1,59 @@
-/** One file while its model is made: where things are, what names mean, and where complaints go. Used by build.ts and what it calls. */
-import type { Diagnostic } from '../diagnostic.ts';
-import type { Declaration } from '../source/declarations.ts';
-import { at, type ProtoSource } from '../source/proto-source.ts';
+/** What all parts of the model's making share: the schema, the types by full name, and where complaints go. Used by build.ts and what it calls. */
+import { type DeclaredKind, placeOf, type Schema, type SchemaFile } from '../link/schema.ts';
+import { decodeOptions, type OptionTree } from '../options/tree.ts';
+import { commentOf } from './comment.ts';
 import type { Documented, Enum, File, Message } from './model.ts';
-import type { Symbols } from './symbols.ts';
+
+/** Field number of `deprecated` in the options of each kind of element. */
+const deprecatedField: Readonly<Record<string, number>> = {
+  MessageOptions: 3,
+  FieldOptions: 3,
+  EnumOptions: 3,
+  EnumValueOptions: 1,
+  ServiceOptions: 33,
+  MethodOptions: 33,
+};
 
 export class Building {
-  readonly file: File;
-  readonly source: ProtoSource;
-  readonly symbols: Symbols;
-  private readonly diagnostics: Diagnostic[];
-  private readonly places: ReadonlyMap<string, Declaration>;
+  readonly schema: Schema;
+  /** Messages and enums by full name. */
+  readonly types = new Map<string, Message | Enum>();
+  readonly files = new Map<SchemaFile, File>();
 
-  constructor(file: File, source: ProtoSource, symbols: Symbols, diagnostics: Diagnostic[]) {
-    this.file = file;
-    this.source = source;
-    this.symbols = symbols;
-    this.diagnostics = diagnostics;
-    this.places = new Map(
-      source.declarations.all.map((declaration) => [`${declaration.kind} ${declaration.path}`, declaration]),
-    );
+  constructor(schema: Schema) {
+    this.schema = schema;
   }
 
-  fullName(path: string): string {
-    return this.file.package === '' ? path : `${this.file.package}.${path}`;
+  options(type: string, bytes: Uint8Array | undefined): OptionTree | undefined {
+    return decodeOptions(this.schema, type, bytes);
   }
 
-  /**
-   * The declaration at a path without the package. The parser takes some files whose braces do not match (`option x = {;`); what it then
-   * finds in them is refused here.
-   */
-  place(kind: Declaration['kind'], path: string): Declaration {
-    const place = this.places.get(`${kind} ${path}`);
-    if (place !== undefined) return place;
-    const { end } = this.source.declarations;
-    this.report(end, `the braces of this file do not match: there is no ${kind} ${path}`);
-    return { kind, path, parent: '', name: end };
+  documented(file: SchemaFile, path: string, type: string, options: OptionTree | undefined): Documented {
+    const number = deprecatedField[type];
+    return {
+      comment: commentOf(file, path),
+      deprecated: number !== undefined && options?.flag(number) === true,
+    };
   }
 
-  report(token: Parameters<typeof at>[1], message: string, severity: Diagnostic['severity'] = 'error'): void {
-    this.diagnostics.push(at(this.source.displayPath, token, message, severity));
+  /** `part` is the field number, in the descriptor of the element, of what is meant; 1 is the name. */
+  report(file: SchemaFile, path: string, part: number, message: string): void {
+    file.reporter.report(placeOf(file, path, part), message);
   }
 
-  /** The message or enum that `name` means, or undefined after a report. */
-  resolve(name: string, scope: string, token: Parameters<typeof at>[1]): Message | Enum | undefined {
-    const found = this.symbols.resolve(name, scope, this.file);
-    if (found.kind === 'found') return found.type;
-    if (found.kind === 'unknown') this.report(token, `unknown type ${name}`);
-    else
-      this.report(token, `type ${name} is declared in ${found.file.path}, which this file does not import`);
-    return undefined;
+  /** By the name that a linked descriptor has: with a leading dot. Uses of a file are noted, since some are emitted only when used. */
+  type(from: SchemaFile, name: string | undefined): Message | Enum | undefined {
+    const type = this.types.get((name ?? '').slice(1));
+    if (type !== undefined && type.file.path !== from.path) type.file.used = true;
+    return type;
   }
-}
 
-export function documented(
-  comment: string | null | undefined,
-  options: Readonly<Record<string, unknown>> | undefined,
-): Documented {
-  return { comment: comment ?? '', deprecated: options?.deprecated === true };
+  message(from: SchemaFile, name: string | undefined): Message | undefined {
+    const type = this.type(from, name);
+    return type?.kind === 'message' ? type : undefined;
+  }
+
+  declared(name: string | undefined): DeclaredKind<'message'> | undefined {
+    return this.schema.messageOf(name ?? '');
+  }
 }

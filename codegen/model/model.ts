@@ -1,5 +1,5 @@
 /**
- * The model between parser and output: what a set of .proto files means, all names resolved and chosen, nothing of protobufjs left.
+ * The model between parser and output: what a set of .proto files means, all names resolved and chosen, nothing of descriptors left.
  * Built by build.ts, read by everything in emit/.
  */
 
@@ -26,18 +26,20 @@ export interface File {
   readonly package: string;
   /** Part of the runtime package; nothing is emitted for it. */
   readonly bundled: boolean;
+  /** Somebody refers to what it declares. */
+  used: boolean;
   /** In the order of the import statements. */
-  readonly imports: readonly { readonly file: File; readonly public: boolean }[];
+  readonly dependencies: readonly File[];
+  readonly publicImports: readonly File[];
   /** The const with the file's descriptor. */
   readonly descriptor: string;
   /** Its encoding. */
   readonly bytes: Uint8Array;
-  /** Import paths, all of them. */
-  readonly dependencies: readonly string[];
   /** Nested ones behind the one that they are in. */
   readonly messages: Message[];
   readonly enums: Enum[];
   readonly services: Service[];
+  readonly extensions: Extension[];
 }
 
 /** Documentation of anything. */
@@ -57,6 +59,13 @@ export interface Message extends Documented {
   /** By field number. */
   readonly fields: Field[];
   readonly oneofs: Oneof[];
+  /** Fields that this version does not know are kept: on request, and where there are extension ranges. */
+  readonly keepsUnknown: boolean;
+  readonly custom: Plain | undefined;
+  /** The const with custom options of it and its fields; empty when there are none. */
+  options: string;
+  /** The const with explicit defaults; empty when there are none. */
+  defaults: string;
 }
 
 export interface Enum extends Documented {
@@ -84,10 +93,19 @@ export interface Field extends Documented {
   readonly fullName: string;
   readonly number: number;
   readonly type: FieldType;
-  /** implicit: absent means the default, which is not sent. optional: absent and default differ (all singular messages are). */
-  readonly presence: 'implicit' | 'optional' | 'repeated' | 'map' | 'oneof';
+  /** implicit: absent means the default, which is not sent. optional: absent and default differ (all singular messages are). required: absent is an error. */
+  readonly presence: 'implicit' | 'optional' | 'required' | 'repeated' | 'map' | 'oneof';
   /** Of a repeated field of numbers: how it is written. Both forms are read. */
   readonly packed: boolean;
+  /** A message that is written as a group. */
+  readonly delimited: boolean;
+  /** A string that has to be valid UTF-8. */
+  readonly utf8: boolean;
+  /** Source text of an explicit default. */
+  readonly default: string | undefined;
+  /** Bytes from which on a value is transferred from where it is, if the .proto says so. */
+  readonly bulkThreshold: number | undefined;
+  readonly custom: Plain | undefined;
   readonly mapKey: Scalar | undefined;
   readonly oneof: Oneof | undefined;
 }
@@ -107,6 +125,7 @@ export interface Service extends Documented {
   readonly client: string;
   readonly handlers: string;
   readonly methods: readonly Method[];
+  readonly custom: Plain | undefined;
 }
 
 export interface Method extends Documented {
@@ -120,5 +139,25 @@ export interface Method extends Documented {
   readonly response: Message;
   readonly requestStream: boolean;
   readonly responseStream: boolean;
-  readonly idempotencyLevel: 'IDEMPOTENT' | 'NO_SIDE_EFFECTS' | undefined;
+  readonly options: MethodOptions;
 }
+
+export interface MethodOptions {
+  readonly idempotencyLevel: 'IDEMPOTENT' | 'NO_SIDE_EFFECTS' | undefined;
+  readonly oneWay: boolean;
+  readonly expectedResponseBytes: number | undefined;
+  readonly preferredCodec: 'MSGPACK' | undefined;
+  readonly custom: Plain | undefined;
+}
+
+/** A field of another message, declared outside of it. */
+export interface Extension extends Documented {
+  readonly identifier: string;
+  readonly fullName: string;
+  readonly extendee: Message;
+  /** Its one field, with the key `value`, is the extension. */
+  readonly message: Message;
+}
+
+/** Custom options, in the form of protobuf's JSON. */
+export type Plain = string | number | boolean | null | readonly Plain[] | { readonly [key: string]: Plain };

@@ -80,6 +80,25 @@ export class OptionTree {
     return entry.list;
   }
 
+  /** The last value of a field, by number. */
+  get(number: number): TreeValue | undefined {
+    return this.values.get(number)?.list.at(-1);
+  }
+
+  tree(number: number): OptionTree | undefined {
+    const value = this.get(number);
+    return value instanceof OptionTree ? value : undefined;
+  }
+
+  flag(number: number): boolean {
+    return this.get(number) === true;
+  }
+
+  /** An integer or enum; 0 when it is not there. */
+  integer(number: number): number {
+    return Number(this.get(number) ?? 0);
+  }
+
   /** Adds what `bytes` have; singular values replace, singular messages merge. */
   decode(bytes: Uint8Array): void {
     const fields = fieldsOf(this.schema, this.message);

@@ -22,7 +22,7 @@ export function isInRuntime(path: string): boolean {
   return inRuntime.has(path);
 }
 
-/** Always ours, even if a copy lies about: the generator relies on what is in it. */
+/** Where options are declared. Found like any other file, else the one of this package. */
 export const descriptorPath = 'google/protobuf/descriptor.proto';
 
 /** The deepest directory that has all files in it: the include directory when none is given. */
@@ -54,6 +54,6 @@ export function findImport(
   runtimeApart: boolean,
 ): string | undefined {
   const ours = join(bundledDirectory(), path);
-  if ((runtimeApart && isInRuntime(path)) || path === descriptorPath) return ours;
+  if (runtimeApart && isInRuntime(path)) return ours;
   return [...directories.map((directory) => join(directory, path)), ours].find(isFile);
 }

@@ -47,7 +47,7 @@ export class MessageParser {
     const start = stream.peek();
     let visibility: number | undefined;
     if ((stream.is('export') || stream.is('local')) && (stream.is('message', 1) || stream.is('enum', 1))) {
-      if (this.state.syntax !== '2024') stream.fail(start, `${start.text} needs edition 2024`);
+      if (!this.state.since2024) stream.fail(start, `${start.text} needs edition 2024 or later`);
       visibility = visibilities[stream.next().text];
     }
     if (stream.is('message')) {

@@ -26,6 +26,10 @@ export class ParseState {
     this.stream = stream;
   }
 
+  get since2024(): boolean {
+    return this.isEdition && this.syntax !== '2023';
+  }
+
   get isEdition(): boolean {
     return this.syntax !== 'proto2' && this.syntax !== 'proto3';
   }
@@ -119,18 +123,20 @@ class FileParser {
     const { stream } = this.state;
     this.state.statement(() => {
       const keyword = stream.peek().text;
-      if (keyword !== 'syntax' && keyword !== 'edition') return;
+      if (keyword !== 'syntax' && keyword !== 'edition') {
+        const message = 'no syntax = "proto3" or edition at the start: taken as proto2';
+        if (stream.peek().kind !== 'end') stream.reporter.report(stream.peek(), message, 'warning');
+        return;
+      }
       stream.next();
       stream.expect('=');
       const { token, bytes } = stream.string(keyword === 'syntax' ? '"proto2" or "proto3"' : 'an edition');
       const value = bytes.toString();
-      const known = keyword === 'syntax' ? ['proto2', 'proto3'] : ['2023', '2024'];
+      const known = keyword === 'syntax' ? ['proto2', 'proto3'] : ['2023', '2024', '2026'];
       if (!known.includes(value))
-        stream.reporter.report(
-          token,
-          `${keyword} "${value}" is not supported, only ${known.map((each) => `"${each}"`).join(' and ')}`,
-        );
-      else this.state.syntax = value;
+        stream.reporter.report(token, `${keyword} "${value}" is not supported, only ${listed(known)}`);
+      // Also one that is not supported: the rest is then not measured by the rules of another.
+      this.state.syntax = known.includes(value) || keyword === 'edition' ? value : 'proto3';
       stream.expect(';');
     });
   }
@@ -189,8 +195,7 @@ class FileParser {
     for (const each of ['public', 'weak', 'option'] as const) if (stream.is(each)) kind = each;
     if (kind !== 'plain') {
       const token = stream.next();
-      if (kind === 'option' && this.state.syntax !== '2024')
-        stream.fail(token, 'import option needs edition 2024');
+      if (kind === 'option' && !this.state.since2024) stream.fail(token, 'import option needs edition 2024');
     }
     const { token, bytes } = stream.string('a path in quotes');
     stream.expect(';');
@@ -203,6 +208,12 @@ class FileParser {
     (kind === 'option' ? file.optionDependency : file.dependency).push(path);
   }
 }
+
+const listed = (words: readonly string[]): string =>
+  `${words
+    .slice(0, -1)
+    .map((word) => `"${word}"`)
+    .join(', ')} and "${words.at(-1)}"`;
 
 /** `path` is what other files import it as. */
 export function parseFile(path: string, text: string, reporter: Reporter): ParsedFile {

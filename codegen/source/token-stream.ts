@@ -8,6 +8,7 @@ export class SyntaxFault extends Error {}
 
 export class TokenStream {
   private at = 0;
+  private ended = false;
   /** The token last taken. */
   last: Token;
   private readonly tokens: readonly Token[];
@@ -30,7 +31,9 @@ export class TokenStream {
   }
 
   fail(token: Token, message: string): never {
-    this.reporter.report(token, token.kind === 'bad' ? (token.reason ?? message) : message);
+    // Everything that is open at the end of the file would complain.
+    if (token.kind !== 'end' || !this.ended) this.reporter.report(token, token.reason ?? message);
+    if (token.kind === 'end') this.ended = true;
     throw new SyntaxFault();
   }
 

@@ -1,9 +1,12 @@
 /** What generated code calls: the `$` of every generated file that has messages. Not for applications; it changes with the generator. */
 export * from './bound.ts';
+export * from './bulk-field.ts';
+export { type Extendable, type Extension, extension } from './extension.ts';
 export type { FieldEntry } from './fields.ts';
 export { type FileDescriptor, fileDescriptor } from './file-descriptor.ts';
 export * from './jstype.ts';
 export * from './message.ts';
+export * from './proto2.ts';
 export * from './read.ts';
 export type { Sink } from './sink.ts';
 export type { Source } from './source.ts';

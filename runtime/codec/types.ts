@@ -66,7 +66,20 @@ export interface MethodDefinition<Req = unknown, ReqInit = Req, Res = unknown, R
   readonly options: {
     readonly idempotencyLevel?: 'IDEMPOTENT' | 'NO_SIDE_EFFECTS';
     readonly deprecated?: boolean;
+    /** `option (rdma_rpc.one_way) = true`: the caller gets no answer. */
+    readonly oneWay?: boolean;
+    /** `option (rdma_rpc.expected_response_bytes)`: about how large responses are. */
+    readonly expectedResponseBytes?: number;
+    /** `option (rdma_rpc.preferred_codec)`, when it is not protobuf. */
+    readonly preferredCodec?: 'MSGPACK';
+    /** All other custom options by full name, in the form of protobuf's JSON. */
+    readonly custom?: CustomOptions;
   };
+}
+
+/** Custom options by their full name (`google.api.http`): plain data in the form of protobuf's JSON. */
+export interface CustomOptions {
+  readonly [name: string]: unknown;
 }
 
 /** Keys of `methods` are the camelCase names that clients and handlers have. */
@@ -75,6 +88,8 @@ export interface ServiceDefinition {
   readonly fullName: string;
   /** The file that declares it: what reflection hands out. Definitions made by hand have none. */
   readonly file?: FileDescriptor;
+  /** Custom options of the service. */
+  readonly custom?: CustomOptions;
   // biome-ignore lint/suspicious/noExplicitAny: a definition of any message types; clients and handlers get theirs by inference
   readonly methods: Readonly<Record<string, MethodDefinition<any, any, any, any>>>;
 }

@@ -1,0 +1,47 @@
+/** From a linked schema to output files: what the CLI's way in and the plugin's have in common. Called by generate() and by the plugin. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Diagnostic, GenerateError } from '../diagnostic.ts';
+import type { Schema } from '../link/schema.ts';
+import { buildModel } from '../model/build.ts';
+import { bundledDirectory, descriptorPath } from '../source/files.ts';
+import { emitFile, type Output } from './file.ts';
+
+export interface SchemaOutputOptions {
+  readonly importExtension?: 'ts' | 'js' | undefined;
+  readonly codecModule?: string | undefined;
+  readonly runtimeApart: boolean;
+  readonly unknownFields?: 'keep' | 'drop' | undefined;
+}
+
+function version(): string {
+  const manifest = JSON.parse(readFileSync(join(bundledDirectory(), '..', 'package.json'), 'utf8')) as {
+    version: string;
+  };
+  return manifest.version;
+}
+
+/** Output for the files with these paths. `diagnostics` has what the schema's files have reported, and goes on being added to. */
+export function emitSchema(
+  schema: Schema,
+  paths: ReadonlySet<string>,
+  diagnostics: readonly Diagnostic[],
+  options: SchemaOutputOptions,
+): Output[] {
+  const refuse = (): void => {
+    if (diagnostics.some(({ severity }) => severity === 'error')) throw new GenerateError(diagnostics);
+  };
+  refuse();
+  const {
+    importExtension = 'ts',
+    codecModule = 'rdma-rpc/codec',
+    runtimeApart,
+    unknownFields = 'drop',
+  } = options;
+  const files = buildModel(schema, { runtimeApart, unknownFields });
+  refuse();
+  const now = version();
+  return files
+    .filter((file) => !file.bundled && (paths.has(file.path) || (file.used && file.path === descriptorPath)))
+    .map((file) => emitFile(file, now, { importExtension, codecModule }));
+}

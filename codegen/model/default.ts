@@ -1,0 +1,37 @@
+/** Explicit defaults of proto2 and editions, as TypeScript. Called while the model is built. */
+import type { FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
+import { stringBytes } from '../source/literal.ts';
+import type { FieldType } from './model.ts';
+import { quoted } from './quoted.ts';
+
+const numbers: Readonly<Record<string, string>> = {
+  inf: 'Number.POSITIVE_INFINITY',
+  '-inf': 'Number.NEGATIVE_INFINITY',
+  nan: 'Number.NaN',
+};
+
+/** Source text of the default that the field's descriptor has; undefined without one. */
+export function defaultLiteral({ defaultValue }: FieldDescriptorProto, type: FieldType): string | undefined {
+  if (defaultValue === undefined || type.kind === 'message') return undefined;
+  if (type.kind === 'enum') return String(type.values.find(({ name }) => name === defaultValue)?.number ?? 0);
+  switch (type.scalar) {
+    case 'string':
+      return quoted(defaultValue);
+    case 'bytes': {
+      const bytes = stringBytes(defaultValue);
+      return `Uint8Array.of(${typeof bytes === 'string' ? '' : [...bytes].join(', ')})`;
+    }
+    case 'bool':
+      return defaultValue;
+    case 'float':
+    case 'double':
+      return numbers[defaultValue] ?? String(Number(defaultValue));
+    default:
+      if (!type.scalar.endsWith('64')) return defaultValue;
+      return type.jstype === 'bigint'
+        ? `${defaultValue}n`
+        : type.jstype === 'string'
+          ? `'${defaultValue}'`
+          : defaultValue;
+  }
+}

@@ -1,0 +1,47 @@
+/**
+ * Features: what proto2, proto3 and the editions differ in, as switches that a file, message, field or enum may set. Resolved from the outside in.
+ * Called while the model is built; nothing after it knows which syntax a file has.
+ */
+import type { OptionTree } from '../options/tree.ts';
+
+export interface Features {
+  readonly presence: 'explicit' | 'implicit' | 'required';
+  readonly packed: boolean;
+  /** Messages are written as groups. */
+  readonly delimited: boolean;
+  readonly utf8: boolean;
+}
+
+const proto2: Features = { presence: 'explicit', packed: false, delimited: false, utf8: false };
+const proto3: Features = { presence: 'implicit', packed: true, delimited: false, utf8: true };
+/** All of them so far. */
+const edition: Features = { presence: 'explicit', packed: true, delimited: false, utf8: true };
+
+/** `syntax` as descriptors have it. */
+export function syntaxFeatures(syntax: string | undefined): Features {
+  return syntax === 'editions' ? edition : syntax === 'proto3' ? proto3 : proto2;
+}
+
+const presences = [undefined, 'explicit', 'implicit', 'required'] as const;
+
+/** Field numbers of `features` in the messages that have it. */
+const featuresField = { FileOptions: 50, MessageOptions: 12, FieldOptions: 21, OneofOptions: 1 } as const;
+
+/** What `options` change. The numbers are those of google.protobuf.FeatureSet. */
+export function withFeatures(
+  outer: Features,
+  type: keyof typeof featuresField,
+  options: OptionTree | undefined,
+): Features {
+  const set = options?.tree(featuresField[type]);
+  if (set === undefined) return outer;
+  const encoding = set.integer(3);
+  const utf8 = set.integer(4);
+  const message = set.integer(5);
+  return {
+    presence: presences[set.integer(1)] ?? outer.presence,
+    packed: encoding === 0 ? outer.packed : encoding === 1,
+    delimited: message === 0 ? outer.delimited : message === 2,
+    utf8: utf8 === 0 ? outer.utf8 : utf8 === 2,
+  };
+}

@@ -1,0 +1,90 @@
+/**
+ * Options that reach generated code: those of proto/rdma_rpc/options.proto, which change what is generated, and all other custom options, which are
+ * passed on as plain data in protobuf's JSON form. Called while the model is built.
+ */
+import { labels, typeName } from '../descriptor/types.ts';
+import type { Schema } from '../link/schema.ts';
+import { type OptionField, OptionTree, type TreeValue } from '../options/tree.ts';
+import type { MethodOptions, Plain } from './model.ts';
+
+/** Numbers of the extensions in proto/rdma_rpc/options.proto. */
+const ours = {
+  bulkThreshold: 51720,
+  oneWay: 51721,
+  expectedResponseBytes: 51722,
+  preferredCodec: 51723,
+} as const;
+
+const isOurs = ({ extension }: OptionField): boolean => extension?.startsWith('rdma_rpc.') === true;
+
+/** The value of one of our options. Somebody else's extension may have the same number. */
+function own(options: OptionTree | undefined, number: number): TreeValue | undefined {
+  const entry = options?.values.get(number);
+  return entry !== undefined && isOurs(entry.field) ? entry.list.at(-1) : undefined;
+}
+
+export function bulkThreshold(options: OptionTree | undefined): number | undefined {
+  const value = own(options, ours.bulkThreshold);
+  return value === undefined ? undefined : Number(value);
+}
+
+export function methodOptions(schema: Schema, options: OptionTree | undefined): MethodOptions {
+  const level = options?.integer(34) ?? 0;
+  const expected = own(options, ours.expectedResponseBytes);
+  return {
+    idempotencyLevel: level === 1 ? 'NO_SIDE_EFFECTS' : level === 2 ? 'IDEMPOTENT' : undefined,
+    oneWay: own(options, ours.oneWay) === true,
+    expectedResponseBytes: expected === undefined ? undefined : Number(expected),
+    preferredCodec: own(options, ours.preferredCodec) === 1n ? 'MSGPACK' : undefined,
+    custom: customOptions(schema, options),
+  };
+}
+
+/** Extensions by full name, except our own; undefined when there are none. */
+export function customOptions(schema: Schema, options: OptionTree | undefined): Plain | undefined {
+  const entries = [...(options?.values.values() ?? [])]
+    .filter(({ field }) => field.extension !== undefined && !isOurs(field))
+    .map(({ field, list }): [string, Plain] => [field.extension ?? '', plainField(schema, field, list)]);
+  return entries.length === 0 ? undefined : Object.fromEntries(entries);
+}
+
+function plainField(schema: Schema, field: OptionField, list: readonly TreeValue[]): Plain {
+  const { descriptor } = field;
+  if (descriptor.label !== labels.repeated) return plain(schema, field, list.at(-1) as TreeValue);
+  const isEntry = list.every(
+    (value) => value instanceof OptionTree && value.message.descriptor.options?.[0] === 0x38,
+  );
+  if (!isEntry || list.length === 0) return list.map((value) => plain(schema, field, value));
+  return Object.fromEntries(
+    list.map((entry) => {
+      const { key = '', value = null } = plainMessage(schema, entry as OptionTree);
+      return [String(key), value];
+    }),
+  );
+}
+
+function plain(schema: Schema, { descriptor }: OptionField, value: TreeValue): Plain {
+  if (value instanceof OptionTree) return plainMessage(schema, value);
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
+  if (typeof value === 'number') return Number.isFinite(value) ? value : String(value);
+  if (typeof value !== 'bigint') return value;
+  const type = typeName(descriptor.type) ?? '';
+  if (type !== 'enum') return type.endsWith('64') ? String(value) : Number(value);
+  const found = schema.get(descriptor.typeName ?? '');
+  const named =
+    found?.kind === 'enum'
+      ? found.descriptor.value.find(({ number }) => BigInt(number ?? 0) === value)
+      : undefined;
+  return named?.name ?? Number(value);
+}
+
+function plainMessage(schema: Schema, tree: OptionTree): { readonly [key: string]: Plain } {
+  return Object.fromEntries(
+    [...tree.values.values()].map(({ field, list }) => [
+      field.extension === undefined
+        ? (field.descriptor.jsonName ?? field.descriptor.name ?? '')
+        : `[${field.extension}]`,
+      plainField(schema, field, list),
+    ]),
+  );
+}

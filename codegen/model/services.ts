@@ -1,0 +1,87 @@
+/** Services and methods. Called by build.ts once all types are declared. */
+import type { ServiceDescriptorProto } from '../descriptor/descriptor.rdma.ts';
+import { join, type SchemaFile } from '../link/schema.ts';
+import type { Building } from './building.ts';
+import { methodId } from './method-id.ts';
+import type { Method, Service } from './model.ts';
+import { type Identifiers, methodName } from './names.ts';
+import { customOptions, methodOptions } from './options.ts';
+
+export class ServiceBuilder {
+  private readonly building: Building;
+  /** Paths by id, of all files: two with the same are an error. */
+  private readonly ids = new Map<number, string>();
+
+  constructor(building: Building) {
+    this.building = building;
+  }
+
+  /** Chooses the service's names now and returns what makes it once all types are known. */
+  declare(
+    file: SchemaFile,
+    descriptor: ServiceDescriptorProto,
+    path: string,
+    identifiers: Identifiers,
+  ): () => Service {
+    const { name = '' } = descriptor;
+    const [definition, client, handlers] = (['Definition', 'Client', 'Handlers'] as const).map((suffix) =>
+      identifiers.derive(name, suffix),
+    ) as [string, string, string];
+    return () => {
+      const { building } = this;
+      const fullName = join(file.descriptor.package ?? '', name);
+      const options = building.options('ServiceOptions', descriptor.options);
+      return {
+        name,
+        fullName,
+        definition,
+        client,
+        handlers,
+        methods: this.methods(file, descriptor, path, fullName),
+        custom: customOptions(building.schema, options),
+        ...building.documented(file, path, 'ServiceOptions', options),
+      };
+    };
+  }
+
+  private methods(
+    file: SchemaFile,
+    service: ServiceDescriptorProto,
+    servicePath: string,
+    fullName: string,
+  ): Method[] {
+    const { building } = this;
+    const keys = new Map<string, string>();
+    return service.method.flatMap((method, i) => {
+      const place = `${servicePath},2,${i}`;
+      const { name = '' } = method;
+      const key = methodName(name);
+      const clash = keys.get(key);
+      if (clash !== undefined)
+        building.report(file, place, 1, `methods ${clash} and ${name} both become ${key} in TypeScript`);
+      keys.set(key, name);
+      const request = building.message(file, method.inputType);
+      const response = building.message(file, method.outputType);
+      if (request === undefined || response === undefined) return [];
+      const options = building.options('MethodOptions', method.options);
+      const path = `${fullName}/${name}`;
+      const id = methodId(path);
+      const other = this.ids.get(id);
+      if (other !== undefined)
+        building.report(file, place, 1, `${path} and ${other} have the same method id ${id}: rename one`);
+      this.ids.set(id, path);
+      return {
+        name,
+        key,
+        path,
+        id,
+        request,
+        response,
+        requestStream: method.clientStreaming === true,
+        responseStream: method.serverStreaming === true,
+        options: methodOptions(building.schema, options),
+        ...building.documented(file, place, 'MethodOptions', options),
+      };
+    });
+  }
+}

@@ -1,0 +1,28 @@
+/**
+ * `bytes` fields with a threshold of their own (rdma_rpc.bulk_threshold). It counts where values can be left out of the message at all: a
+ * message that is copied as a whole is not affected. Called by generated code.
+ */
+import { boundBytes } from './bound.ts';
+import type { Sink } from './sink.ts';
+import { writeBytes } from './write.ts';
+
+/** The sink's own threshold, replaced for one value; returns what it was. */
+function enter(sink: Sink, threshold: number): number {
+  const usual = sink.gatherBytes;
+  if (usual !== Number.POSITIVE_INFINITY) sink.gatherBytes = threshold;
+  return usual;
+}
+
+export function boundBulk(value: Uint8Array, sink: Sink, field: string, threshold: number): number {
+  const usual = enter(sink, threshold);
+  const bound = boundBytes(value, sink, field);
+  sink.gatherBytes = usual;
+  return bound;
+}
+
+export function writeBulk(sink: Sink, at: number, value: Uint8Array, threshold: number): number {
+  const usual = enter(sink, threshold);
+  const end = writeBytes(sink, at, value);
+  sink.gatherBytes = usual;
+  return end;
+}

@@ -1,0 +1,86 @@
+/**
+ * Extensions: fields of a message that are declared outside of it. A message with extension ranges keeps what it does not know as bytes; an
+ * extension reads its value out of them and writes it back. Made by generated code, used by applications.
+ */
+
+import { readTag, skipField } from './read.ts';
+import { Source } from './source.ts';
+import type { MessageType } from './types.ts';
+import { setUnknown, unknownOf } from './unknown.ts';
+
+/** A message of which fields are kept that it does not know. */
+export interface Extendable {
+  $unknownFields?: Uint8Array | undefined;
+}
+
+/** One extension. `Message` is what it extends. Its values live in the message's `$unknownFields`, so every call decodes or encodes. */
+export interface Extension<Message extends Extendable, Value, Init = Value> {
+  /** Full name, for example `shop.v1.discount`. */
+  readonly name: string;
+  /** Full name of the message that it extends. */
+  readonly extends: string;
+  readonly number: number;
+  has(message: Message): boolean;
+  /** Undefined when it is not there; of a repeated one an empty list. Throws CodecError when its bytes are malformed. */
+  get(message: Message): Value;
+  /** Replaces the value. Throws CodecError when it does not fit. */
+  set(message: Message, value: Init): void;
+  clear(message: Message): void;
+}
+
+const source = new Source();
+
+/** The fields of `bytes` for which `wanted` holds, or undefined when there are none. */
+function select(bytes: Uint8Array, wanted: (number: number) => boolean): Uint8Array | undefined {
+  source.reset(bytes);
+  const parts: Uint8Array[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    const start = at;
+    const tag = readTag(source, at, bytes.length);
+    at = skipField(source, tag, source.at, bytes.length, 0);
+    if (wanted(tag >>> 3)) parts.push(bytes.subarray(start, at));
+  }
+  return parts.length === 0 ? undefined : join(parts);
+}
+
+function join(parts: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
+
+/** `codec` is that of a message whose only field is the extension, under the name `value`. */
+export function extension<Message extends Extendable, Value, Init>(
+  of: { readonly name: string; readonly extends: string; readonly number: number },
+  codec: MessageType<{ value?: unknown }, { readonly value?: unknown }>,
+): Extension<Message, Value, Init> {
+  const { number } = of;
+  const clear = (message: Message): void => {
+    const kept = unknownOf(message);
+    const rest = kept === undefined ? undefined : select(kept, (each) => each !== number);
+    if (rest === undefined) delete message.$unknownFields;
+    else setUnknown(message, rest);
+  };
+  return {
+    ...of,
+    clear,
+    has(message) {
+      const kept = unknownOf(message);
+      return kept !== undefined && select(kept, (each) => each === number) !== undefined;
+    },
+    get(message) {
+      const kept = unknownOf(message);
+      return (kept === undefined ? codec.create() : codec.decode(kept)).value as Value;
+    },
+    set(message, value) {
+      const bytes = codec.encode({ value });
+      clear(message);
+      const kept = unknownOf(message);
+      setUnknown(message, kept === undefined ? bytes : join([kept, bytes]));
+    },
+  };
+}
