@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { type Command, CommanderError, Option } from 'commander';
 import pc from 'picocolors';
 import { globSync } from 'tinyglobby';
-import { type Diagnostic, formatDiagnostic, GenerateError } from '../codegen/diagnostic.ts';
+import { type Diagnostic, formatDiagnostic, GenerateError, quoteSource } from '../codegen/diagnostic.ts';
 import type { Generated, GenerateOptions } from '../codegen/index.ts';
 
 interface GenFlags {
@@ -55,7 +55,8 @@ function print(diagnostics: readonly Diagnostic[]): void {
   for (const diagnostic of diagnostics) {
     const colour = diagnostic.severity === 'error' ? pc.red : pc.yellow;
     console.error(colour(formatDiagnostic(diagnostic)));
-    if (diagnostic.text !== '') console.error(`  ${pc.dim(diagnostic.text)}`);
+    const quoted = quoteSource(diagnostic);
+    if (quoted !== '') console.error(pc.dim(quoted));
   }
 }
 

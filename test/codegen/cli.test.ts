@@ -45,7 +45,14 @@ describe('rdma-rpc gen', () => {
     const directory = workspace({ 'a.proto': proto3('message A { Missing x = 1; }') });
     const { code, stdout, stderr } = run(directory, 'gen', 'a.proto', '-o', 'out');
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toBe('a.proto:3:13: error: unknown type Missing\n  Missing\nnothing was written\n');
+    expect(stderr).toBe(
+      [
+        'a.proto:3:13: error: unknown type Missing',
+        '  message A { Missing x = 1; }',
+        '              ^^^^^^^',
+        'nothing was written\n',
+      ].join('\n'),
+    );
     expect(existsSync(join(directory, 'out'))).toBe(false);
   });
 
