@@ -18,6 +18,17 @@ export type {
   MethodDefaults,
   StreamOptions,
 } from './api/types.ts';
+export { type ContextKey, ContextValues, createContextKey } from './call/context-values.ts';
+export type {
+  Interceptor,
+  Next,
+  RpcRequest,
+  RpcResponse,
+  StreamRequest,
+  StreamResponse,
+  UnaryRequest,
+  UnaryResponse,
+} from './call/interceptor.ts';
 export { type Lease, leaseOf } from './call/lease.ts';
 export { Metadata, type MetadataInit, type MetadataValue } from './call/metadata.ts';
 export { RpcError, type RpcErrorOptions, type Sent } from './call/rpc-error.ts';

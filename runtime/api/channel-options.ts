@@ -1,4 +1,5 @@
 /** What a channel can be told when it is made, and how it is checked. */
+import type { Interceptor } from '../call/interceptor.ts';
 import * as limits from '../limits.ts';
 import { type CheckedFabricOptions, type FabricOptions, fabricRules } from './fabric-options.ts';
 import type { Log } from './log.ts';
@@ -31,6 +32,8 @@ export interface ChannelOptions extends FabricOptions {
   timeoutMs?: number;
   /** What the server is told about this process. Default: its process id. */
   identity?: string;
+  /** Around the calls of all clients of this channel, outside of those that a client has; the first is outermost. Default: none. */
+  interceptors?: readonly Interceptor[];
   /** Gets one line per connection: the fabric chosen, and why no other. Default: a process warning, only when one was skipped. */
   log?: Log;
 }
@@ -49,6 +52,7 @@ export const channelRules: OptionRules = {
   resolveMinMs: { kind: 'integer', range: limits.resolveMinMs },
   timeoutMs: { kind: 'time' },
   identity: { kind: 'text', default: `pid ${process.pid}`, maxBytes: limits.controlTextBytes },
+  interceptors: { kind: 'functions' },
   log: { kind: 'function' },
   ...fabricRules,
 };

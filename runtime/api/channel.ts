@@ -9,6 +9,7 @@ import { type FabricName, peekContext } from '../call/contexts.ts';
 import { closeTurn, turnNow } from '../call/deadlines.ts';
 import type { FabricContext } from '../call/fabric-context.ts';
 import { failure, queueFull, unavailable } from '../call/failure.ts';
+import type { Interceptor } from '../call/interceptor.ts';
 import { RpcError } from '../call/rpc-error.ts';
 import { Status } from '../call/status.ts';
 import type { Unsent } from '../call/unsent.ts';
@@ -142,6 +143,11 @@ export class Channel
         `${this.address}: a channel with isolation 'session' has memory only while it is connected; await ready() first`,
       );
     return peekContext(choiceOf(side, fabric));
+  }
+
+  /** @internal */
+  get interceptors(): readonly Interceptor[] {
+    return this.settings.interceptors;
   }
 
   /** @internal Of calls that have no limit of their own, -1 for none. */

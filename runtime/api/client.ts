@@ -1,14 +1,16 @@
 /** Typed clients: one function per method, made once when the client is made. */
 import { clientMethod } from '../call/client-method.ts';
+import { checkedInterceptors, type Interceptor } from '../call/interceptor.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
 import { Channel } from './channel.ts';
+import { type ClientMethodFunction, interceptedCall } from './intercepted-call.ts';
 import { openStream } from './open-stream.ts';
 import { checkedTimeMs, checkNames } from './options.ts';
-import type { CallOptions, ClientDefaults, ClientOf, MethodDefaults, StreamOptions } from './types.ts';
+import type { ClientDefaults, ClientOf, MethodDefaults } from './types.ts';
 
 type Defaults = Readonly<Record<string, MethodDefaults | undefined>>;
 
-const names: readonly (keyof MethodDefaults)[] = ['timeoutMs', 'waitForReady'];
+const names: readonly (keyof MethodDefaults)[] = ['timeoutMs', 'waitForReady', 'interceptors'];
 
 /** What holds for a method: its own entry goes before that of all, option by option. */
 function defaultsOf(what: string, defaults: Defaults, name: string): MethodDefaults {
@@ -22,6 +24,14 @@ function defaultsOf(what: string, defaults: Defaults, name: string): MethodDefau
       throw new TypeError(`${what}: waitForReady of ${key} is true or false`);
   }
   return { ...defaults['*'], ...defaults[name] };
+}
+
+/** The outermost first. */
+function interceptorsOf(what: string, defaults: Defaults, name: string, channel: Channel): Interceptor[] {
+  const ofClient = ['*', name].flatMap((key) =>
+    checkedInterceptors(`${what}: interceptors of ${key}`, defaults[key]?.interceptors),
+  );
+  return [...channel.interceptors, ...ofClient];
 }
 
 /**
@@ -40,10 +50,15 @@ export function createClient<D extends ServiceDefinition>(
   for (const [name, method] of Object.entries(definition.methods)) {
     const { timeoutMs, waitForReady } = defaultsOf(what, defaults as Defaults, name);
     const target = clientMethod(method, timeoutMs ?? channel.defaultTimeoutMs, waitForReady);
-    client[name] =
+    const call: ClientMethodFunction =
       method.requestStream || method.responseStream
-        ? (request: unknown, options?: StreamOptions) => openStream(channel.streams, target, request, options)
-        : (request: unknown, options?: CallOptions) => channel.unary(target, request, options);
+        ? (request, options) => openStream(channel.streams, target, request, options)
+        : (request, options) => channel.unary(target, request, options);
+    const interceptors = interceptorsOf(what, defaults as Defaults, name, channel);
+    client[name] =
+      interceptors.length === 0
+        ? call
+        : interceptedCall(definition, method, target.timeoutMs, interceptors, call);
   }
   return Object.freeze(client) as ClientOf<D>;
 }

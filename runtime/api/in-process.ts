@@ -22,7 +22,7 @@ function subset(options: object, rules: object): object {
  * a limit that both have applies to both.
  */
 export function createInProcessTransport(
-  register: (server: Pick<Server, 'add'>) => void,
+  register: (server: Pick<Server, 'add' | 'use' | 'with'>) => void,
   options: InProcessOptions = {},
 ): Channel {
   checkNames('createInProcessTransport', options, [

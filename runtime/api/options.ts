@@ -19,6 +19,8 @@ export type OptionRule =
   /** One of `values` or `default`, or a list of values. */
   | { readonly kind: 'choices'; readonly values: readonly string[]; readonly default: string }
   | { readonly kind: 'function' }
+  /** A list of functions; by default empty. */
+  | { readonly kind: 'functions' }
   /** An object with options of its own. */
   | { readonly kind: 'options'; readonly rules: OptionRules };
 export type OptionRules = Readonly<Record<string, OptionRule>>;
@@ -76,6 +78,11 @@ export function checkedValue(where: string, rule: OptionRule, value: unknown): u
     case 'function':
       if (typeof value !== 'function') throw new TypeError(`${where}: not a function`);
       return value;
+    case 'functions':
+      if (!Array.isArray(value) || value.some((each) => typeof each !== 'function')) {
+        throw new TypeError(`${where}: not a list of functions`);
+      }
+      return [...value];
     case 'choices':
       return checkedChoices(where, rule.values, rule.default, value);
     case 'options':
@@ -100,6 +107,7 @@ function byDefault(rule: OptionRule): unknown {
   if (rule.kind === 'integer') return rule.range.default;
   if (rule.kind === 'text' || rule.kind === 'choice' || rule.kind === 'choices') return rule.default;
   if (rule.kind === 'options') return checkedOptions('', {}, rule.rules);
+  if (rule.kind === 'functions') return [];
   return rule.kind === 'time' ? -1 : undefined;
 }
 

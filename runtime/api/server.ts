@@ -7,6 +7,7 @@ import { setImmediate } from 'node:timers/promises';
 import { acquireContext, type FabricName, releaseContext } from '../call/contexts.ts';
 import type { FabricContext } from '../call/fabric-context.ts';
 import { Handlers } from '../call/handlers.ts';
+import { checkedInterceptors, type Interceptor } from '../call/interceptor.ts';
 import { Load } from '../call/load.ts';
 import { RpcError } from '../call/rpc-error.ts';
 import { ServerSession, type ServerSessionListener } from '../call/server-session.ts';
@@ -27,6 +28,7 @@ import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames } from './opt
 import { PeerCounts } from './peer-counts.ts';
 import { ServerConnection } from './server-connection.ts';
 import { type ResolvedServerOptions, type ServerOptions, serverRules } from './server-options.ts';
+import { ServiceScope } from './service-scope.ts';
 import { type SessionSummary, summaryOf } from './session-summary.ts';
 import type { HandlersOf } from './types.ts';
 
@@ -34,6 +36,7 @@ export class Server implements ServerSessionListener {
   readonly #options: ResolvedServerOptions;
   readonly #plan: FabricPlan;
   readonly #handlers = new Handlers();
+  readonly #interceptors: Interceptor[] = [];
   readonly #load: Load;
   readonly #handshakes: Handshakes;
   readonly #peers: PeerCounts;
@@ -63,9 +66,24 @@ export class Server implements ServerSessionListener {
    * the service was added before, or one of its method ids collides.
    */
   add<D extends ServiceDefinition>(definition: D, handlers: Partial<HandlersOf<D>>): this {
-    this.#handlers.add(definition, handlers);
-    this.#services.push(definition);
+    this.#addWith([], definition, handlers);
     return this;
+  }
+
+  /** Puts interceptors around all services, the first outermost. Throws when a service has been added already: it would be without them. */
+  use(...interceptors: Interceptor[]): this {
+    const given = checkedInterceptors('use', interceptors);
+    if (this.#services.length > 0) {
+      throw new Error('use: a service has been added already and would be left out; call use() before add()');
+    }
+    this.#interceptors.push(...given);
+    return this;
+  }
+
+  /** Where to add services that have these interceptors, inside of those of the server. */
+  with(...interceptors: Interceptor[]): ServiceScope {
+    const given = checkedInterceptors('with', interceptors);
+    return new ServiceScope(given, (...service) => this.#addWith(...service));
   }
 
   /**
@@ -191,6 +209,12 @@ export class Server implements ServerSessionListener {
     connection.ended(reason);
     releaseContext(connection.prepared.context);
     if (this.#sessions.size === 0) this.#onLastSession?.();
+  }
+
+  /** `inner`: interceptors inside of those of the server. */
+  #addWith(inner: readonly Interceptor[], definition: ServiceDefinition, handlers: object): void {
+    this.#handlers.add(definition, handlers, [...this.#interceptors, ...inner]);
+    this.#services.push(definition);
   }
 
   #full(): RpcError | undefined {

@@ -1,5 +1,7 @@
 /** Types that connect a generated service definition with its client and its handlers. */
 
+import type { ContextValues } from '../call/context-values.ts';
+import type { Interceptor } from '../call/interceptor.ts';
 import type { Lease } from '../call/lease.ts';
 import type { Metadata, MetadataInit } from '../call/metadata.ts';
 import type { HandlerContext } from '../call/server-call.ts';
@@ -26,6 +28,8 @@ export interface CallOptions {
    * first attempt that does.
    */
   waitForReady?: boolean | undefined;
+  /** For the interceptors of the client: typed values that stay in this process. */
+  values?: ContextValues | undefined;
   /** Memory for a large response: its `bytes` fields are then views of this lease. One that does not fit in it comes with a lease of its own. */
   into?: Lease | undefined;
 }
@@ -77,7 +81,10 @@ export type HandlersOf<D extends ServiceDefinition> = {
 };
 
 /** Options that a client can have for its calls. */
-export type MethodDefaults = Pick<CallOptions, 'timeoutMs' | 'waitForReady'>;
+export interface MethodDefaults extends Pick<CallOptions, 'timeoutMs' | 'waitForReady'> {
+  /** Around each call, the first outermost: those of the channel, then those of `*`, then those of the method. */
+  readonly interceptors?: readonly Interceptor[] | undefined;
+}
 
 /** Options for every call of a client (`*`) or for one method. */
 export type ClientDefaults<D extends ServiceDefinition> = {

@@ -1,5 +1,7 @@
 /** The methods of a server, by id: filled by `server.add`, read for each request. */
 import type { MessageType, MethodDefinition, ServiceDefinition } from '../codec/types.ts';
+import { interceptedHandler } from './intercepted-handler.ts';
+import type { Interceptor } from './interceptor.ts';
 import { noMessage } from './plain-types.ts';
 import type { HandlerContext } from './server-call.ts';
 
@@ -29,7 +31,7 @@ export class Handlers {
   readonly #streams = new Map<number, StreamMethod>();
 
   /** Adds the methods of `service` that `handlers` has; the others answer UNIMPLEMENTED. All or nothing: throws before it adds any. */
-  add(service: ServiceDefinition, handlers: object): void {
+  add(service: ServiceDefinition, handlers: object, interceptors: readonly Interceptor[] = []): void {
     if (typeof handlers !== 'object' || handlers === null) {
       throw new TypeError(`${service.fullName}: handlers must be an object or a class instance`);
     }
@@ -47,7 +49,9 @@ export class Handlers {
       if (typeof handler !== 'function') {
         throw new TypeError(`${service.fullName}: handler ${name} is a ${typeof handler}, not a function`);
       }
-      found.push([method, handler as AnyHandler]);
+      const plain = handler as AnyHandler;
+      const none = interceptors.length === 0;
+      found.push([method, none ? plain : interceptedHandler(service, method, plain, handlers, interceptors)]);
     }
     this.#services.add(service.fullName);
     for (const method of Object.values(service.methods)) this.#paths.set(method.id, method.path);

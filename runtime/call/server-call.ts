@@ -3,6 +3,7 @@
  * (metadata, signal, trailer) is not made. Owned by its ServerSession, on its JS thread.
  */
 
+import { ContextValues } from './context-values.ts';
 import { deadlines } from './deadlines.ts';
 import type { ServerMethod } from './handlers.ts';
 import { Metadata } from './metadata.ts';
@@ -23,6 +24,8 @@ export interface HandlerContext {
   readonly header: Metadata;
   /** Metadata to send behind the answer, also behind an error. */
   readonly trailer: Metadata;
+  /** What interceptors have put there for the handler. */
+  readonly values: ContextValues;
   /** Fires when the client cancels, the deadline passes or the connection is lost; its reason is an RpcError. */
   readonly signal: AbortSignal;
   /** Time left in ms, never below 0; undefined when there is no limit. Calls that are given this context keep to it. */
@@ -49,6 +52,9 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   #metadata: Metadata | undefined;
   #header: Metadata | undefined;
   #trailer: Metadata | undefined;
+  #values: ContextValues | undefined;
+  /** What an interceptor gave in place of the call's own. */
+  #adopted: AbortSignal | undefined;
   #controller: AbortController | undefined;
   #aborted: RpcError | undefined;
   #timer = -1;
@@ -97,13 +103,34 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     return this.#trailer;
   }
 
+  get values(): ContextValues {
+    this.#values ??= new ContextValues();
+    return this.#values;
+  }
+
   get signal(): AbortSignal {
+    if (this.#adopted !== undefined) return this.#adopted;
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
       if (this.#aborted !== undefined) this.#controller.abort(this.#aborted);
       else if (this.deadlineMs !== 0) this.#timer = deadlines.add(this.deadlineMs, this, 0);
     }
     return this.#controller.signal;
+  }
+
+  /** From now on the handler sees what interceptors have made of the request. */
+  adopt(request: { header: Metadata; values: ContextValues; signal: AbortSignal | undefined }): void {
+    this.#metadata = request.header;
+    this.#values = request.values;
+    // Looking at an untouched signal would make one.
+    const own = Object.getOwnPropertyDescriptor(request, 'signal');
+    if (own?.get === undefined) this.#adopted = request.signal;
+  }
+
+  /** Sends these instead of what the handler has filled, which they mostly are. */
+  answerWith(header: Metadata, trailer: Metadata): void {
+    this.#header = header;
+    this.#trailer = trailer;
   }
 
   timeoutMs(): number | undefined {

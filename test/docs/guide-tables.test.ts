@@ -50,6 +50,8 @@ function cellsOf(name: string, rule: OptionRule): [string | undefined, string] {
       ];
     case 'options':
       return [undefined, 'object'];
+    case 'functions':
+      return ['none', 'list of functions'];
     case 'function':
       return [undefined, 'function'];
   }

@@ -1,0 +1,172 @@
+/**
+ * A client's method with interceptors around it: makes the request that they see out of what the caller gives, and of their response what the caller gets.
+ * Made by `createClient` for methods that have some.
+ */
+import { ContextValues } from '../call/context-values.ts';
+import {
+  asyncIterable,
+  checkedResponse,
+  compose,
+  type Interceptor,
+  iterableOfOne,
+  onlyMessage,
+  type RpcRequest,
+  type RpcResponse,
+} from '../call/interceptor.ts';
+import { Metadata } from '../call/metadata.ts';
+import { RpcError } from '../call/rpc-error.ts';
+import { Status } from '../call/status.ts';
+import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
+import { callTimeoutMs } from './call-options.ts';
+import type { CallOptions } from './types.ts';
+
+/** A method as createClient makes it. */
+export type ClientMethodFunction = (message: unknown, options?: CallOptions) => unknown;
+type Iterables = AsyncIterable<unknown> | Iterable<unknown>;
+
+/** What a call keeps through all copies of its request. The caller hears of header and trailer once, as interceptors have left them. */
+const state = Symbol('call state');
+class CallState {
+  readonly startedMs = performance.now();
+  /** Of the last attempt. */
+  header: Metadata | undefined;
+  readonly #options: CallOptions;
+  #toldHeader = false;
+  #toldTrailer = false;
+
+  constructor(options: CallOptions) {
+    this.#options = options;
+  }
+
+  tellHeader(header: Metadata): void {
+    if (this.#toldHeader) return;
+    this.#toldHeader = true;
+    if (header.size > 0) this.#options.onHeader?.(header);
+  }
+
+  tellTrailer(trailer: Metadata): void {
+    if (this.#toldTrailer) return;
+    this.#toldTrailer = true;
+    if (trailer.size > 0) this.#options.onTrailer?.(trailer);
+  }
+
+  tellOfFailure(error: unknown): void {
+    try {
+      if (this.header !== undefined) this.tellHeader(this.header);
+      if (error instanceof RpcError) this.tellTrailer(error.metadata);
+    } catch {
+      // The caller learns of the call's own error, which comes first.
+    }
+  }
+}
+type Stateful = RpcRequest & { readonly [state]?: CallState };
+
+/** Further attempts have no more time than the first. */
+function leftMs(request: Stateful): number | undefined {
+  const { timeoutMs } = request;
+  const startedMs = request[state]?.startedMs;
+  if (timeoutMs === undefined || startedMs === undefined) return timeoutMs;
+  return Math.max(0, timeoutMs - (performance.now() - startedMs));
+}
+
+function fill(metadata: Metadata, received: Metadata): void {
+  for (const [key, value] of received) metadata.append(key, value);
+}
+
+/** `invoke` is the method without interceptors. */
+export function interceptedCall(
+  service: ServiceDefinition,
+  method: MethodDefinition,
+  defaultTimeoutMs: number,
+  interceptors: readonly Interceptor[],
+  invoke: ClientMethodFunction,
+): ClientMethodFunction {
+  const stream = method.requestStream || method.responseStream;
+  const noMessage = () =>
+    new RpcError(Status.INTERNAL, `${method.path}: an interceptor took the message away`);
+
+  const chain = compose(interceptors, async (request: Stateful): Promise<RpcResponse> => {
+    const header = new Metadata();
+    const trailer = new Metadata();
+    const options: CallOptions = {
+      ...request.options,
+      metadata: request.header,
+      signal: request.signal,
+      timeoutMs: leftMs(request),
+      context: request.context,
+      onHeader: (received) => fill(header, received),
+      onTrailer: (received) => fill(trailer, received),
+    };
+    const call = request[state];
+    if (call !== undefined) call.header = header;
+    if (!request.stream) {
+      const message = await invoke(request.message, options);
+      return { stream: false, service, method, message, header, trailer };
+    }
+    const argument = method.requestStream ? request.message : await onlyMessage(request.message, noMessage);
+    const result = invoke(argument, options);
+    const message = method.responseStream ? (result as AsyncIterable<unknown>) : iterableOfOne(result);
+    return { stream: true, service, method, message, header, trailer };
+  });
+
+  function respond(given: unknown, options: CallOptions, call: CallState): Promise<RpcResponse> {
+    const timeoutMs = callTimeoutMs(options, defaultTimeoutMs);
+    const messages = () => (method.requestStream ? asyncIterable(given as Iterables) : iterableOfOne(given));
+    const request: Stateful = {
+      side: 'client',
+      ...(stream ? { stream, message: messages() } : { stream, message: given }),
+      service,
+      method,
+      header: new Metadata(options.metadata),
+      signal: options.signal,
+      timeoutMs: timeoutMs < 0 ? undefined : timeoutMs,
+      values: options.values ?? new ContextValues(options.context?.values),
+      context: options.context,
+      options,
+      [state]: call,
+    };
+    return chain(request).then((response) => checkedResponse(request, response));
+  }
+
+  async function unary(given: unknown, options: CallOptions): Promise<unknown> {
+    const call = new CallState(options);
+    try {
+      const response = await respond(given, options, call);
+      call.tellHeader(response.header);
+      call.tellTrailer(response.trailer);
+      return response.message;
+    } catch (error) {
+      call.tellOfFailure(error);
+      throw error;
+    }
+  }
+
+  async function* streamed(given: unknown, options: CallOptions): AsyncGenerator<unknown> {
+    const call = new CallState(options);
+    try {
+      const response = await respond(given, options, call);
+      for await (const message of response.message as AsyncIterable<unknown>) {
+        call.tellHeader(response.header);
+        yield message;
+      }
+      call.tellHeader(response.header);
+      call.tellTrailer(response.trailer);
+    } catch (error) {
+      call.tellOfFailure(error);
+      throw error;
+    }
+  }
+
+  /** The stream of a single response is read to its end, so that the trailer is heard of. */
+  async function single(given: unknown, options: CallOptions): Promise<unknown> {
+    let last: unknown = noMessage;
+    for await (const message of streamed(given, options)) last = message;
+    if (last === noMessage) throw noMessage();
+    return last;
+  }
+
+  if (!stream) return (given, options = {}) => unary(given, options);
+  return method.responseStream
+    ? (given, options = {}) => streamed(given, options)
+    : (given, options = {}) => single(given, options);
+}
