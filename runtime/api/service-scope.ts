@@ -3,7 +3,11 @@ import { checkedInterceptors, type Interceptor } from '../call/interceptor.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
 import type { HandlersOf } from './types.ts';
 
-type AddWith = (interceptors: readonly Interceptor[], definition: ServiceDefinition, handlers: object) => void;
+type AddWith = (
+  interceptors: readonly Interceptor[],
+  definition: ServiceDefinition,
+  handlers: object,
+) => void;
 
 export class ServiceScope {
   readonly #interceptors: readonly Interceptor[];
