@@ -232,11 +232,13 @@ class QueuePair {
   /// INIT → RTR → RTS. Returns an empty string, or why this fabric cannot reach that peer (state then is
   /// ERR). The blob is untrusted bytes. Both sides call it, in any order. A fabric may need the network for
   /// it: then it returns at once with state() still RTR, and a later poll() of the completion queue (fd()
-  /// wakes for it when armed) moves to RTS, or to ERR with connect_error(), within the fabric's time limit.
+  /// wakes for it when armed) moves to RTS, or to ERR with error(), within the fabric's time limit.
   /// post_send() takes nothing before RTS.
   virtual std::string connect(std::span<const std::byte> remote_address) = 0;
-  /// Why a connection that was under way when connect() returned came to nothing; empty otherwise.
-  virtual std::string connect_error() const { return {}; }
+  /// What moved it to ERR, where that was neither its user nor a request whose completion tells: the peer,
+  /// the device, a connection that came to nothing. Known when the first request is seen to have been
+  /// flushed; empty otherwise.
+  virtual std::string error() const { return {}; }
 
   /// Posts in order, with one doorbell for all. Returns how many were taken; fewer than given means that the
   /// send queue is full (poll, then go on with the rest) or that a request is malformed (it completes with an

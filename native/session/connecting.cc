@@ -1,4 +1,5 @@
-// From INIT to RTS: a fabric may need the network for it, so it may take several turns. See session.h.
+// From INIT to RTS: a fabric may need the network for it, so it may take several turns. And what the queue
+// pair says of its end. See session.h.
 #include "session/session.h"
 
 namespace rdma_rpc::session {
@@ -24,7 +25,7 @@ void Session::check_connected() {
   if (state_ != SessionState::connecting) return;
   const fabric::QpState now = qp_->state();
   if (now == fabric::QpState::err) {
-    const std::string why = qp_->connect_error();
+    const std::string why = qp_->error();
     return fail("cannot connect: " + (why.empty() ? "the connection broke at once" : why));
   }
   if (now != fabric::QpState::rts) return;
@@ -45,6 +46,12 @@ void Session::leave_connecting(SessionState next) {
 void Session::let_send() {
   if (state_ != SessionState::ready) return;
   if (options_.client || !capabilities_.active_side_sends_first || heard_) send_->open();
+}
+
+/// A flush follows from something else, which the queue pair may know.
+std::string Session::why_failed(const char* what, fabric::WcStatus status) const {
+  std::string why = status == fabric::WcStatus::wr_flush_err ? qp_->error() : "";
+  return why.empty() ? std::string(what) + fabric::to_string(status) : why;
 }
 
 }  // namespace rdma_rpc::session

@@ -206,7 +206,7 @@ void Session::on_send(const fabric::Wc& wc) {
   check_connected();
   const std::uint32_t sequence = static_cast<std::uint32_t>(wc.wr_id);
   if (wc.status != fabric::WcStatus::success && state_ != SessionState::draining) {
-    fail(std::string("send failed: ") + fabric::to_string(wc.status));
+    fail(why_failed("send failed: ", wc.status));
   }
   send_->retire(sequence, [this](SendQueue::Done done) { on_done(done); });
 }
@@ -238,8 +238,7 @@ void Session::on_receive(const fabric::Wc& wc) {
   --receives_posted_;
   const std::uint32_t slot = static_cast<std::uint32_t>(wc.wr_id);
   if (wc.status != fabric::WcStatus::success) {
-    if (state_ != SessionState::draining)
-      fail(std::string("receive failed: ") + fabric::to_string(wc.status));
+    if (state_ != SessionState::draining) fail(why_failed("receive failed: ", wc.status));
     maybe_down();
     return;
   }

@@ -154,6 +154,7 @@ class Session {
   // session.cc
   void fail(const std::string& reason);
   void protocol_error(const char* reason);
+  std::string why_failed(const char* what, fabric::WcStatus status) const;
   bool open_staging(std::string* error);
   void on_done(SendQueue::Done done);
   void forget_waiters(std::optional<std::uint32_t> call = std::nullopt);

@@ -111,13 +111,13 @@ bool SimQueuePair::can_conclude() const {
 void SimQueuePair::conclude() {
   if (state_ != QpState::rtr) return;  // given up meanwhile
   if (std::string why = world_.faults.connect_failure(); !why.empty()) {
-    connect_error_ = "sim: " + why;
+    error_ = "sim: " + why;
   } else if (peer_ != nullptr && peer_->killed_) {
-    connect_error_ = "sim: the peer does not answer";
+    error_ = "sim: the peer does not answer";
   } else if (peer_ == nullptr || peer_->state_ == QpState::err) {
-    connect_error_ = "sim: the peer has given the connection up";
+    error_ = "sim: the peer has given the connection up";
   }
-  if (!connect_error_.empty()) return enter_error();
+  if (!error_.empty()) return enter_error();
   state_ = QpState::rts;
   world_.wake(*this, world_.now());
   world_.wake(*peer_, world_.now());

@@ -27,7 +27,7 @@ class SimQueuePair final : public QueuePair {
   std::size_t post_send(std::span<const SendWr> requests) override;
   std::size_t post_recv(std::span<const RecvWr> requests) override;
   void to_error() override;
-  std::string connect_error() const override { return connect_error_; }
+  std::string error() const override { return error_; }
 
   /// Does all that is due now. Called by the world only.
   void progress();
@@ -102,7 +102,7 @@ class SimQueuePair final : public QueuePair {
 
   QpState state_ = QpState::init;
   std::uint64_t connects_at_ = 0;  // RTR: not before then
-  std::string connect_error_;
+  std::string error_;
   SimQueuePair* peer_ = nullptr;                      // from connect() until the peer is destroyed
   WcStatus peer_gone_as_ = WcStatus::rem_abort_err;   // what requests get once it is
   WcStatus seen_by_peers_ = WcStatus::rem_abort_err;  // what requests to this one get once it is killed

@@ -16,6 +16,9 @@ namespace {
 constexpr int kBatch = 32;
 /// Acknowledging takes a lock of the library.
 constexpr unsigned kEventsPerAck = 64;
+/// Who polls without ever sleeping hears of the peer's end and of what the device reports, too. That costs
+/// two system calls.
+constexpr unsigned kPollsPerLook = 4096;
 /// The kernel's IB_WC_WITH_INVALIDATE, which the library calls IBV_WC_IP_CSUM_OK.
 constexpr unsigned kKernelWithInvalidate = 1u << 2;
 
@@ -91,8 +94,11 @@ bool CompletionQueue::translate(const ibv_wc& from, Wc& to) const {
   to.opcode = entry->opcode;
   to.qp_num = qp->qp_num();
   to.bytes = entry->bytes;
+  const bool report = !entry->internal && (entry->signaled || to.status != WcStatus::success);
   if (to.status != WcStatus::success) {
     if (entry->status != WcStatus::success && to.status != WcStatus::wr_flush_err) to.status = entry->status;
+    if (to.status == WcStatus::wr_flush_err) qp->flushed();
+    if (entry->internal) qp->fail(std::string("a packet could not be sent: ") + to_string(to.status));
     qp->to_error();
   } else if (receive) {
     if (qp->is_connecting()) qp->data_came();
@@ -105,12 +111,15 @@ bool CompletionQueue::translate(const ibv_wc& from, Wc& to) const {
       to.invalidated_rkey = invalidated_key(from, *qp);
       if (Window* window = device_.windows().find(to.invalidated_rkey); window != nullptr) window->unbind();
     }
+  } else {
+    qp->go_on();
   }
-  return true;
+  return report;
 }
 
 std::size_t CompletionQueue::poll(std::span<Wc> out) {
-  if (device_.cm() != nullptr && device_.cm()->busy()) device_.read_async_events();
+  if (++polls_ % kPollsPerLook == 0 || (device_.cm() != nullptr && device_.cm()->busy()))
+    device_.read_async_events();
   std::size_t count = 0;
   if (stash_bank_ != nullptr && !out.empty()) {
     stash_bank_ = nullptr;

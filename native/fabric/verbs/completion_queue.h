@@ -50,8 +50,9 @@ class CompletionQueue final : public fabric::CompletionQueue {
   std::uint32_t entries_, entries_max_;
   int epoll_ = -1;  ///< watches the channel and the device's own reports: either wakes the sleeper
   bool watching_device_ = true;
-  std::deque<Bank> banks_;      ///< queue pairs hold on to theirs
-  std::size_t next_ = 0;        ///< the bank that is polled first
+  std::deque<Bank> banks_;  ///< queue pairs hold on to theirs
+  std::size_t next_ = 0;    ///< the bank that is polled first
+  unsigned polls_ = 0;
   Bank* stash_bank_ = nullptr;  ///< null: arm() found nothing
   ibv_wc stash_{};              ///< what arm() found
   std::vector<QueuePair*> failed_;

@@ -274,11 +274,11 @@ void Connection::up() {
 void Connection::fail(const std::string& why) {
   // A request that came before start() and is gone again leaves no trace.
   if (phase_ == Phase::idle) return id_.reset();
-  if (phase_ == Phase::up) return qp_.to_error();
+  if (phase_ == Phase::up) return qp_.fail(why);
   end(Phase::down);
   // On iWARP the kernel may hold on to it: see close().
   if (thread_ == nullptr) id_.reset();
-  qp_.connect_failed(why);
+  qp_.fail(why);
 }
 
 void Connection::end(Phase phase) {

@@ -34,7 +34,7 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// Goes on by itself from here, to QueuePair::connected() or connect_failed(). Not empty: why it cannot
+  /// Goes on by itself from here, to QueuePair::connected() or fail(). Not empty: why it cannot
   /// even begin.
   std::string start(const Address& peer);
   /// A thread of its own still uses the queue pair.

@@ -64,6 +64,10 @@ bool ConnectionManager::open_descriptors() {
 }
 
 ConnectionManager::~ConnectionManager() {
+  listener_.reset();
+  // librdmacm keeps each device open that it has once used, and the kernel removes none that is open. It
+  // looks which ones are gone when it is asked for them all.
+  if (removed_) rdma_free_devices(rdma_get_devices(nullptr));
   if (timer_ >= 0) ::close(timer_);
   if (epoll_ >= 0) ::close(epoll_);
 }
@@ -175,6 +179,7 @@ void ConnectionManager::take_events() {
     const bool of_listener = event->id == listener_.get();
     const rdma_cm_event_type type = event->event;
     const int status = event->status;
+    removed_ = removed_ || type == RDMA_CM_EVENT_DEVICE_REMOVAL;
     rdma_ack_cm_event(event);  // before what follows, which may destroy the id
     if (connection != nullptr) connection->handle(type, status);
     if (of_listener) listener_.reset();  // the device is gone

@@ -69,6 +69,7 @@ class ConnectionManager {
   int timer_ = -1, epoll_ = -1;
   IpAddress address_;
   IdPtr listener_;
+  bool removed_ = false;  ///< the device
   std::vector<Connection*> connections_;
   struct Limit {
     Connection* connection;

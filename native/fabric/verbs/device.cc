@@ -146,19 +146,19 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
     reason = "no more than " + std::to_string(kPlacesMax) + " queue pairs on one device";
   Address address;
   if (reason.empty()) reason = make_address(options.active, &address);
-  CompletionQueue::Bank* bank =
-      reason.empty() ? queue.take_room(options.send_wr_max + options.recv_wr_max) : nullptr;
+  // One more than is asked for where binds are held back: QueuePair::ask_for_last_packet().
+  const std::uint32_t sends = options.send_wr_max + (quirks().binds_run_again ? 1 : 0);
+  CompletionQueue::Bank* bank = reason.empty() ? queue.take_room(sends + options.recv_wr_max) : nullptr;
   QpPtr qp;
   if (bank != nullptr) {
-    ibv_qp_init_attr init =
-        reliable(bank->cq.get(), options.send_wr_max, options.recv_wr_max, can.max_sge, can.max_inline);
+    ibv_qp_init_attr init = reliable(bank->cq.get(), sends, options.recv_wr_max, can.max_sge, can.max_inline);
     qp.reset(ibv_create_qp(pd_.get(), &init));
   }
   if (qp == nullptr) {
     if (reason.empty())
       reason = "cannot make a " + std::string(bank == nullptr ? "completion queue" : "queue pair") + " on " +
                can.name + ": " + std::strerror(errno) + "; locked memory is limited to " + memlock_limit();
-    if (bank != nullptr) queue.give_back(*bank, options.send_wr_max + options.recv_wr_max);
+    if (bank != nullptr) queue.give_back(*bank, sends + options.recv_wr_max);
     if (error != nullptr) *error = reason;
     return nullptr;
   }

@@ -18,16 +18,23 @@ void Device::read_async_events() {
 }
 
 void Device::handle(const ibv_async_event& event) {
-  const auto fail_those = [this](auto&& which) {
+  const auto fail_those = [this](const std::string& why, auto&& which) {
     for (const Place& place : places_) {
-      if (place.qp != nullptr && which(*place.qp)) place.qp->to_error();
+      if (place.qp != nullptr && which(*place.qp)) place.qp->fail(capabilities().name + why);
     }
   };
+  const auto concerned = [&](const QueuePair& qp) { return qp.is(event.element.qp); };
   switch (event.event_type) {
     case IBV_EVENT_QP_FATAL:
+      fail_those(" reports that the queue pair has failed (IBV_EVENT_QP_FATAL)", concerned);
+      break;
     case IBV_EVENT_QP_REQ_ERR:
+      fail_those(" reports a request of the peer that it cannot carry out (IBV_EVENT_QP_REQ_ERR)", concerned);
+      break;
     case IBV_EVENT_QP_ACCESS_ERR:
-      fail_those([&](const QueuePair& qp) { return qp.is(event.element.qp); });
+      fail_those(
+          " reports a request of the peer for memory that it has no right to (IBV_EVENT_QP_ACCESS_ERR)",
+          concerned);
       break;
     case IBV_EVENT_COMM_EST:
       for (const Place& place : places_) {
@@ -35,12 +42,14 @@ void Device::handle(const ibv_async_event& event) {
       }
       break;
     case IBV_EVENT_CQ_ERR:
-      fail_those([&](const QueuePair& qp) { return qp.is_on(event.element.cq); });
+      fail_those(" reports that the completion queue has failed (IBV_EVENT_CQ_ERR)",
+                 [&](const QueuePair& qp) { return qp.is_on(event.element.cq); });
       break;
     case IBV_EVENT_DEVICE_FATAL:
       gone_ = true;
       for (const Place& place : places_) {
-        if (place.qp != nullptr) place.qp->lose_device();
+        if (place.qp != nullptr)
+          place.qp->lose_device(capabilities().name + " was removed, or has failed (IBV_EVENT_DEVICE_FATAL)");
       }
       break;
     default:  // ports and GIDs: the retries of a queue pair decide what becomes of it

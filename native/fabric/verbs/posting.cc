@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "fabric/verbs/queue_pair.h"
 
@@ -118,6 +119,10 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
       ++taken;
       continue;
     }
+    if (must_wait(requests[taken].opcode)) {
+      hold(requests[taken++]);
+      continue;
+    }
     const std::size_t count =
         std::min({requests.size() - taken, std::size_t{sends_.room()}, std::size_t{kChain}});
     taken += post_chain(requests.subspan(taken, count));
@@ -132,42 +137,51 @@ void QueuePair::post_drain(const SendWr& request) {
   wr.opcode = IBV_WR_SEND;
   wr.send_flags = IBV_SEND_SIGNALED;
   const std::uint32_t number = sends_.push_device({request.wr_id, 0, request.opcode, WcStatus::wr_flush_err});
-  wr.wr_id = std::uint64_t{place_} << 32 | number;
+  wr.wr_id = id_of(number);
   ibv_send_wr* bad = nullptr;
   if (ibv_post_send(qp_.get(), &wr, &bad) != 0) sends_.take_all_back();
 }
 
+Entry QueuePair::prepare(const SendWr& wr, ibv_send_wr& to, ibv_sge* sges) {
+  const std::uint64_t bytes = total(wr.sges);
+  const WcStatus status = check(wr, bytes);
+  to = {};
+  if (status == WcStatus::success) {
+    convert(wr, to, sges);
+  } else {
+    // A request that fails in its turn, by a key that no region has, and so ends the queue pair after all
+    // before it.
+    static constexpr ibv_sge kNowhere{0, 1, 0};
+    to.opcode = IBV_WR_SEND;
+    to.send_flags = IBV_SEND_SIGNALED;
+    sges[0] = kNowhere;
+    to.sg_list = sges;
+    to.num_sge = 1;
+  }
+  return {wr.wr_id, static_cast<std::uint32_t>(bytes), wr.opcode, status, wr.signaled};
+}
+
+std::string QueuePair::why_not_posted(int error) const {
+  return device_.capabilities().name + " does not take a request: " + std::strerror(error);
+}
+
 std::size_t QueuePair::post_chain(std::span<const SendWr> requests) {
-  // A request that fails in its turn, by a key that no region has, and so ends the queue pair after all
-  // before it.
-  static constexpr ibv_sge kNowhere{0, 1, 0};
   std::size_t count = 0;
   for (const SendWr& wr : requests) {
     // The library reads a window's old key while it posts: one bind of it at a time.
     const auto* window = wr.opcode == Opcode::bind_mw ? static_cast<Window*>(wr.bind.window) : nullptr;
     if (window != nullptr && window->get() != nullptr && window->in_chain()) break;
-    const std::uint64_t bytes = total(wr.sges);
-    const WcStatus status = check(wr, bytes);
+    if (must_wait(wr.opcode)) break;
     ibv_sge* sges = &sges_[count * device_.capabilities().max_sge];
     ibv_send_wr& to = send_chain_[count++];
-    to = {};
-    if (status == WcStatus::success) {
-      convert(wr, to, sges);
-    } else {
-      to.opcode = IBV_WR_SEND;
-      to.send_flags = IBV_SEND_SIGNALED;
-      sges[0] = kNowhere;
-      to.sg_list = sges;
-      to.num_sge = 1;
-    }
-    const std::uint32_t number =
-        sends_.push_device({wr.wr_id, static_cast<std::uint32_t>(bytes), wr.opcode, status});
-    to.wr_id = std::uint64_t{place_} << 32 | number;
+    const std::uint32_t number = sends_.push_device(prepare(wr, to, sges));
+    if (is_packet(wr.opcode)) last_packet_ = number;
+    to.wr_id = id_of(number);
     to.next = &send_chain_[count];
   }
   send_chain_[count - 1].next = nullptr;
   ibv_send_wr* bad = nullptr;
-  if (ibv_post_send(qp_.get(), send_chain_.data(), &bad) != 0) {
+  if (const int error = ibv_post_send(qp_.get(), send_chain_.data(), &bad); error != 0) {
     if (bad != nullptr) {
       const auto first = static_cast<std::uint32_t>(bad->wr_id);
       sends_.at(first).status = WcStatus::general_err;
@@ -178,7 +192,7 @@ std::size_t QueuePair::post_chain(std::span<const SendWr> requests) {
     }
     // Without a bad one it is the doorbell that failed: soft-RoCE's is a system call, which the kernel
     // refuses once the process has changed its credentials.
-    to_error();
+    fail(why_not_posted(error));
   }
   for (const SendWr& wr : requests.first(count)) {
     auto* window = wr.opcode == Opcode::bind_mw ? static_cast<Window*>(wr.bind.window) : nullptr;
@@ -204,12 +218,12 @@ std::size_t QueuePair::post_recv(std::span<const RecvWr> requests) {
                         wr.sge.length > 0 || device_.quirks().entry_needed ? 1 : 0};
     }
     ibv_recv_wr* bad = nullptr;
-    if (ibv_post_recv(qp_.get(), recv_chain_.data(), &bad) != 0 && bad != nullptr) {
+    if (const int error = ibv_post_recv(qp_.get(), recv_chain_.data(), &bad); error != 0 && bad != nullptr) {
       for (ibv_recv_wr* wr = bad; wr != nullptr; wr = wr->next) {
         receives_.at(static_cast<std::uint32_t>(wr->wr_id)).status = WcStatus::wr_flush_err;
       }
       receives_.take_back(static_cast<std::uint32_t>(bad->wr_id));
-      to_error();
+      fail(why_not_posted(error));
       return taken + count;
     }
     taken += count;

@@ -71,7 +71,7 @@ std::string probe(ibv_pd* pd, Probed* probed) {
   can.names_refusals = attr.vendor_id != kSoftIwarpVendor;
   can.lax_reads = attr.vendor_id == kSoftIwarpVendor;
   probed->quirks.entry_needed = probed->quirks.reads_complete_late = attr.vendor_id == kSoftIwarpVendor;
-  probed->quirks.kernel_flags = attr.vendor_id == kSoftRoceVendor;
+  probed->quirks.kernel_flags = probed->quirks.binds_run_again = attr.vendor_id == kSoftRoceVendor;
   probed->reads_served = static_cast<std::uint16_t>(std::clamp(attr.max_qp_rd_atom, 1, kReadsMax));
   probed->cq_entries_max = static_cast<std::uint32_t>(attr.max_cqe);
   return "";

@@ -18,6 +18,9 @@ struct Quirks {
   bool entry_needed = false;
   /// What follows a READ completes before it unless it is fenced, and a READ cannot be (soft-iWARP).
   bool reads_complete_late = false;
+  /// A bind that stands behind a packet which is sent again is carried out again, fails, and ends the queue
+  /// pair without a word (soft-RoCE): see holding.cc.
+  bool binds_run_again = false;
 };
 
 struct Probed {

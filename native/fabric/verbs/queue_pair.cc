@@ -35,7 +35,7 @@ QueuePair::~QueuePair() {
   device_.windows().free_those_on(*this);
   device_.leave(place_);
   cq_.forget(*this);
-  cq_.give_back(bank_, sends_.capacity() + receives_.capacity());
+  cq_.give_back(bank_, sends_.capacity() + receives_.capacity() + (device_.quirks().binds_run_again ? 1 : 0));
   --device_.counts().queue_pairs;
   if (connection_ != nullptr)
     connection_->close(device_.with_its_needs(cq_.channel(), bank_.cq, std::move(qp_)));
@@ -77,9 +77,17 @@ std::string QueuePair::connect(std::span<const std::byte> remote_address) {
   return why;
 }
 
-void QueuePair::connect_failed(const std::string& why) {
-  connect_error_ = why;
+void QueuePair::fail(const std::string& why) {
+  if (state_ == QpState::err) return;
+  error_ = why;
   to_error();
+}
+
+void QueuePair::flushed() {
+  if (state_ == QpState::err) return;
+  device_.read_async_events();
+  fail(device_.capabilities().name +
+       " has ended the queue pair and does not say why; the peer may have closed the connection");
 }
 
 void QueuePair::data_came() {
@@ -128,11 +136,13 @@ void QueuePair::to_error() {
   attr.qp_state = IBV_QPS_ERR;
   ibv_modify_qp(qp_.get(), &attr, IBV_QP_STATE);
   if (connection_ != nullptr) connection_->disconnect();
+  sends_.flush_held();
+  held_.clear();
   cq_.has_failed(*this);
 }
 
-void QueuePair::lose_device() {
-  to_error();
+void QueuePair::lose_device(const std::string& why) {
+  fail(why);
   sends_.take_all_back();
   receives_.take_all_back();
 }
@@ -162,6 +172,7 @@ std::size_t QueuePair::poll_failed(std::span<Wc> out) {
   std::size_t count = 0;
   for (WorkQueue* queue : {&sends_, &receives_}) {
     for (Entry* entry; count < out.size() && (entry = queue->next_failed()) != nullptr; queue->pop_failed()) {
+      if (entry->internal) continue;
       out[count] = {};
       out[count].wr_id = entry->wr_id;
       out[count].status = entry->status;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <vector>
 
 #include "fabric/verbs/completion_queue.h"
@@ -22,7 +23,7 @@ class QueuePair final : public fabric::QueuePair {
   QpState state() const override;
   std::vector<std::byte> local_address() const override;
   std::string connect(std::span<const std::byte> remote_address) override;
-  std::string connect_error() const override { return connect_error_; }
+  std::string error() const override { return error_; }
   std::size_t post_send(std::span<const SendWr> requests) override;
   std::size_t post_recv(std::span<const RecvWr> requests) override;
   void to_error() override;
@@ -31,7 +32,10 @@ class QueuePair final : public fabric::QueuePair {
   ibv_qp* get() const { return qp_.get(); }
   const Address& address() const { return address_; }
   void connected() { state_ = QpState::rts; }
-  void connect_failed(const std::string& why);
+  /// To ERR, for a reason that no completion tells. The first one is kept.
+  void fail(const std::string& why);
+  /// The device has flushed a request: if we have not asked for it, the reason is what it has reported.
+  void flushed();
   bool is_connecting() const { return state_ == QpState::rtr; }
   void data_came();
 
@@ -53,21 +57,36 @@ class QueuePair final : public fabric::QueuePair {
   /// Moves what ends without the device to `out`.
   std::size_t poll_failed(std::span<Wc> out);
   /// The device is gone: all that it has ends without it.
-  void lose_device();
+  void lose_device(const std::string& why);
+  /// Some of its requests have completed: those that were held back for them go to the device.
+  void go_on() {
+    if (!held_.empty()) release_held();
+  }
 
  private:
   static constexpr std::uint64_t kReceive = std::uint64_t{1} << 63;
   static constexpr std::uint32_t kChain = 32;  ///< requests of one doorbell
+  static bool is_packet(Opcode opcode) { return opcode != Opcode::bind_mw && opcode != Opcode::local_inv; }
 
   bool device_holds_up() const;
   bool move_to_init();
   std::string move_to_rts(const Address& peer);
   /// Posts the first of these with one doorbell. Returns how many.
   void post_drain(const SendWr& request);
+  std::string why_not_posted(int error) const;
   std::size_t post_chain(std::span<const SendWr> requests);
+  /// What the device gets for a request, and what is remembered of it.
+  Entry prepare(const SendWr& wr, ibv_send_wr& to, ibv_sge* sges);
+  std::uint64_t id_of(std::uint32_t number) const { return std::uint64_t{place_} << 32 | number; }
   WcStatus check(const SendWr& wr, std::uint64_t bytes) const;
   WcStatus check_bind(const SendWr::Bind& bind) const;
   void convert(const SendWr& from, ibv_send_wr& to, ibv_sge* sges);
+
+  // holding.cc
+  bool must_wait(Opcode opcode) const;
+  void hold(const SendWr& wr);
+  void release_held();
+  void ask_for_last_packet();
 
   Device& device_;
   CompletionQueue& cq_;
@@ -75,13 +94,21 @@ class QueuePair final : public fabric::QueuePair {
   QpPtr qp_;
   Address address_;
   std::unique_ptr<Connection> connection_;  ///< null when connected over the sideband
-  std::string connect_error_;
+  std::string error_;
   QpState state_ = QpState::init;
   std::uint32_t place_;
   WorkQueue sends_, receives_;
   std::array<ibv_send_wr, kChain + 1> send_chain_{};  ///< the last one is only pointed to
   std::array<ibv_recv_wr, kChain> recv_chain_{};
   std::vector<ibv_sge> sges_;
+
+  struct Held {
+    ibv_send_wr wr;
+    std::vector<ibv_sge> sges;
+    std::vector<std::byte> inline_data;
+  };
+  std::deque<Held> held_;  ///< the last ones of sends_
+  std::uint32_t last_packet_ = ~std::uint32_t{0};
 };
 
 }  // namespace rdma_rpc::fabric::verbs

@@ -16,24 +16,38 @@ struct Entry {
   std::uint32_t bytes = 0;
   Opcode opcode = Opcode::send;
   WcStatus status = WcStatus::success;  ///< how it ends unless it is flushed; success: as the device says
+  bool signaled = true;                 ///< its success is to be reported
+  bool internal = false;                ///< nothing of it is: QueuePair::ask_for_last_packet()
 };
 
 class WorkQueue {
  public:
-  explicit WorkQueue(std::uint32_t capacity) : capacity_(capacity), entries_(std::bit_ceil(capacity)) {}
+  explicit WorkQueue(std::uint32_t capacity) : capacity_(capacity), entries_(std::bit_ceil(capacity + 1)) {}
 
   std::uint32_t capacity() const { return capacity_; }
-  std::uint32_t room() const { return capacity_ - (tail_ - head_); }
+  std::uint32_t room() const { return capacity_ - (tail_ - head_) + (device_has(internal_) ? 1 : 0); }
   /// Its number comes back from the device as a part of the work request's id.
   std::uint32_t push_device(const Entry& entry) {
     at(tail_) = entry;
     device_tail_ = tail_ + 1;
     return tail_++;
   }
+  /// Beside the capacity; at most one at a time.
+  std::uint32_t push_internal(const Entry& entry) { return internal_ = push_device(entry); }
   void push_failed(const Entry& entry) { at(tail_++) = entry; }
+  /// Goes to the device later: release() gives the number of the oldest one that has not.
+  void push_held(const Entry& entry) { at(tail_++) = entry; }
+  std::uint32_t release() { return device_tail_++; }
+  void flush_held() {
+    for (std::uint32_t number = device_tail_; number != tail_; ++number) {
+      if (at(number).status == WcStatus::success) at(number).status = WcStatus::wr_flush_err;
+    }
+  }
   /// The device refused this one and all after it.
   void take_back(std::uint32_t number) { device_tail_ = number; }
   bool device_has_some() const { return head_ != device_tail_; }
+  /// Not known to be complete.
+  bool device_has(std::uint32_t number) const { return number - head_ < device_tail_ - head_; }
   /// The device is gone, or its queue pair: everything in it is flushed.
   void take_all_back() {
     for (std::uint32_t number = head_; number != device_tail_; ++number)
@@ -44,7 +58,7 @@ class WorkQueue {
 
   /// The device has completed it, and with it those before. Null: not one that the device has.
   Entry* complete(std::uint32_t number) {
-    if (number - head_ >= device_tail_ - head_) return nullptr;
+    if (!device_has(number)) return nullptr;
     head_ = number + 1;
     return &at(number);
   }
@@ -58,6 +72,7 @@ class WorkQueue {
   std::uint32_t capacity_;
   std::vector<Entry> entries_;
   std::uint32_t head_ = 0, device_tail_ = 0, tail_ = 0;
+  std::uint32_t internal_ = ~std::uint32_t{0};
 };
 
 }  // namespace rdma_rpc::fabric::verbs

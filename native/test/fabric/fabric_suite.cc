@@ -105,8 +105,8 @@ void FabricSuite::connect_both(QueuePair& client, QueuePair& server) {
   const auto server_address = server.local_address();
   ASSERT_EQ(client.connect(server_address), "");
   ASSERT_EQ(server.connect(client_address), "");
-  ASSERT_TRUE(comes_up(client)) << client.connect_error();
-  ASSERT_TRUE(comes_up(server)) << server.connect_error();
+  ASSERT_TRUE(comes_up(client)) << client.error();
+  ASSERT_TRUE(comes_up(server)) << server.error();
 }
 
 bool FabricSuite::connect_client_alone() {

@@ -11,7 +11,7 @@ namespace {
 /// The sessions' timers are milliseconds; a sleeper without news looks at them that often.
 constexpr int kTickMs = 5;
 /// What takes longer than this in the slowest guest never comes.
-constexpr std::uint64_t kHangNs = 8'000'000'000;
+constexpr std::uint64_t kHangNs = 30'000'000'000;
 /// Twice the patience of a cancelled call.
 constexpr int kRestTicks = 25;
 
@@ -36,11 +36,12 @@ bool sleep_on(const std::vector<Side*>& sides, int also_fd) {
 
 }  // namespace
 
-ContextOptions small_context() {
+ContextOptions small_context(Exposure exposure) {
   return {.slot_bytes = 1024,
           .send_slots = 64,
           .arena = {.budget_bytes = 48 << 20, .chunk_bytes = 256 << 10},
-          .mr_cache = {.max_bytes = 16 << 20, .max_entries = 64}};
+          .mr_cache = {.max_bytes = 16 << 20, .max_entries = 64},
+          .exposure = exposure};
 }
 
 std::uint64_t real_now_ns() {
@@ -80,8 +81,10 @@ void close_down(Side& side, std::vector<std::uint32_t> sessions, const std::stri
   side.release_blocks();
 }
 
-Ends::Ends(std::shared_ptr<fabric::Device> at_client, std::shared_ptr<fabric::Device> at_server)
-    : client(ledger, at_client, small_context()), server(ledger, at_server, small_context()) {}
+Ends::Ends(std::shared_ptr<fabric::Device> at_client, std::shared_ptr<fabric::Device> at_server,
+           Exposure exposure)
+    : client(ledger, at_client, small_context(exposure)),
+      server(ledger, at_server, small_context(exposure)) {}
 
 Link Ends::connect(std::uint32_t inflight_max) {
   SessionOptions options{true, inflight_max, 16u << 20, 16u << 20};

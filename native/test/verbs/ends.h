@@ -15,7 +15,7 @@
 namespace rdma_rpc::session::test {
 
 /// Small slots, so that small messages are bulk ones.
-ContextOptions small_context();
+ContextOptions small_context(Exposure exposure = Exposure::automatic);
 
 struct Link {
   std::uint32_t client = 0, server = 0;
@@ -37,7 +37,8 @@ class Ends {
  public:
   /// The devices may be given, hooked for instance; else each opens its own.
   explicit Ends(std::shared_ptr<fabric::Device> at_client = open_device(kClientEnd),
-                std::shared_ptr<fabric::Device> at_server = open_device(kServerEnd));
+                std::shared_ptr<fabric::Device> at_server = open_device(kServerEnd),
+                Exposure exposure = Exposure::automatic);
 
   /// A session that both sides say is up. `client` 0 when that failed (and so did the test).
   Link connect(std::uint32_t inflight_max = 8);

@@ -13,7 +13,7 @@ class HookedQueuePair final : public fabric::QueuePair {
   fabric::QpState state() const override { return qp_->state(); }
   std::vector<std::byte> local_address() const override { return qp_->local_address(); }
   std::string connect(std::span<const std::byte> peer) override { return qp_->connect(peer); }
-  std::string connect_error() const override { return qp_->connect_error(); }
+  std::string error() const override { return qp_->error(); }
   std::size_t post_recv(std::span<const fabric::RecvWr> requests) override {
     return qp_->post_recv(requests);
   }

@@ -1,5 +1,5 @@
 // The tests that only real devices can give. Says "not run" and why where there are none. Started by itself
-// as `verbs_faults --peer FD END` it is the other process of a test (peer_process.h).
+// as `verbs_faults_test --peer FD END` it is the other process of a test (peer_process.h).
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
   }
   testing::InitGoogleTest(&argc, argv);
   if (const std::string why = rdma_rpc::session::test::why_no_devices(); !why.empty()) {
-    std::printf("verbs_faults: Skipped\nnot run: %s\n", why.c_str());
+    std::printf("verbs_faults_test: Skipped\nnot run: %s\n", why.c_str());
     return 77;
   }
   using namespace rdma_rpc::session::test;

@@ -95,8 +95,8 @@ class ConnectionTest : public ::testing::Test {
 
   static void expect_up(End& a, End& b) {
     finish({&a, &b});
-    EXPECT_EQ(a.qp->state(), QpState::rts) << a.qp->connect_error();
-    EXPECT_EQ(b.qp->state(), QpState::rts) << b.qp->connect_error();
+    EXPECT_EQ(a.qp->state(), QpState::rts) << a.qp->error();
+    EXPECT_EQ(b.qp->state(), QpState::rts) << b.qp->error();
   }
 
   /// The attempt begins, and comes to nothing for a reason that holds `text`.
@@ -104,7 +104,7 @@ class ConnectionTest : public ::testing::Test {
     ASSERT_EQ(end.qp->connect(address), "");
     finish({&end});
     EXPECT_EQ(end.qp->state(), QpState::err);
-    EXPECT_NE(end.qp->connect_error().find(text), std::string::npos) << end.qp->connect_error();
+    EXPECT_NE(end.qp->error().find(text), std::string::npos) << end.qp->error();
   }
 
   /// Each knows the other's hardware address afterwards.
@@ -136,8 +136,7 @@ TEST_F(ConnectionTest, ARequestWithTheWrongTokenIsRejectedAndTheRightOneIsNot) {
   ASSERT_EQ(wrong.qp->connect(verbs::encode(address)), "");
   finish(*wrong.qp, {&wrong, &passive});
   EXPECT_EQ(wrong.qp->state(), QpState::err);
-  EXPECT_NE(wrong.qp->connect_error().find("has no queue pair that waits"), std::string::npos)
-      << wrong.qp->connect_error();
+  EXPECT_NE(wrong.qp->error().find("has no queue pair that waits"), std::string::npos) << wrong.qp->error();
   ASSERT_EQ(right.qp->connect(passive.qp->local_address()), "");
   expect_up(right, passive);
 }
@@ -159,8 +158,8 @@ TEST_F(ConnectionTest, ARequestOfAnybodyButThePeerOfTheHandshakeIsRejected) {
     ASSERT_EQ(peer.qp->connect(passive.qp->local_address()), "");
     finish({&thief, &peer, &passive});
     EXPECT_EQ(thief.qp->state(), QpState::err);
-    EXPECT_EQ(peer.qp->state(), QpState::rts) << peer.qp->connect_error();
-    EXPECT_EQ(passive.qp->state(), QpState::rts) << passive.qp->connect_error();
+    EXPECT_EQ(peer.qp->state(), QpState::rts) << peer.qp->error();
+    EXPECT_EQ(passive.qp->state(), QpState::rts) << passive.qp->error();
   }
 }
 
@@ -204,8 +203,7 @@ TEST_F(ConnectionTest, AnAddressOfAnotherNetworkIsGivenUp) {
   const std::string why = active.qp->connect(verbs::encode(address));
   finish({&active});
   EXPECT_EQ(active.qp->state(), QpState::err);
-  EXPECT_NE((why + active.qp->connect_error()).find("203.0.113.9"), std::string::npos)
-      << why << active.qp->connect_error();
+  EXPECT_NE((why + active.qp->error()).find("203.0.113.9"), std::string::npos) << why << active.qp->error();
 }
 
 TEST_F(ConnectionTest, TwoSidesOfTheSameKindAreRefused) {
@@ -273,7 +271,7 @@ TEST_F(ConnectionTest, FiftyAtOnce) {
   for (const auto* ones : {&active_ones, &passive_ones}) {
     for (const auto& qp : *ones) {
       finish(*qp, {&active, &passive});
-      EXPECT_EQ(qp->state(), QpState::rts) << qp->connect_error();
+      EXPECT_EQ(qp->state(), QpState::rts) << qp->error();
     }
   }
 }
@@ -317,7 +315,7 @@ TEST_F(ConnectionTest, ASleeperIsWokenForEachStepAndForTheEnd) {
   ASSERT_EQ(passive.qp->connect(active.qp->local_address()), "");
   ASSERT_EQ(active.qp->connect(passive.qp->local_address()), "");
   sleep([&] { return active.qp->state() == QpState::rts && passive.qp->state() == QpState::rts; });
-  EXPECT_EQ(passive.qp->state(), QpState::rts) << passive.qp->connect_error();
+  EXPECT_EQ(passive.qp->state(), QpState::rts) << passive.qp->error();
   passive.qp.reset();
   sleep([&] { return active.qp->state() == QpState::err; });
   EXPECT_EQ(active.qp->state(), QpState::err);

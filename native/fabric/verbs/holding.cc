@@ -1,0 +1,66 @@
+// Binds on soft-RoCE (Quirks::binds_run_again). When a packet is lost, its driver goes back to the oldest
+// request that is not acknowledged and carries out everything from there again, binds too. A window that is
+// bound cannot be bound: the queue pair then sends nothing more, says it is fine, and flushes what is posted
+// later. So a bind waits here until all packets before it are acknowledged, and what is posted behind it
+// waits with it. On the device's thread; the rest of a queue pair's posting is in posting.cc.
+//
+// Only that driver's requests are ever held, so the copies are made on the heap.
+#include "fabric/verbs/queue_pair.h"
+
+namespace rdma_rpc::fabric::verbs {
+
+bool QueuePair::must_wait(Opcode opcode) const {
+  if (!device_.quirks().binds_run_again) return false;
+  return !held_.empty() || (opcode == Opcode::bind_mw && sends_.device_has(last_packet_));
+}
+
+void QueuePair::hold(const SendWr& wr) {
+  if (held_.empty() && !sends_.at(last_packet_).signaled) ask_for_last_packet();
+  Held& held = held_.emplace_back();
+  held.sges.resize(std::max<std::size_t>(wr.sges.size(), 1));
+  sends_.push_held(prepare(wr, held.wr, held.sges.data()));
+  // A bind behind it may wait for it.
+  held.wr.send_flags |= IBV_SEND_SIGNALED;
+  if ((held.wr.send_flags & IBV_SEND_INLINE) == 0) return;
+  // Whoever posted it may use these bytes for something else when post_send() returns.
+  for (const ibv_sge& sge : std::span(held.wr.sg_list, static_cast<std::size_t>(held.wr.num_sge))) {
+    const auto* from = reinterpret_cast<const std::byte*>(sge.addr);
+    held.inline_data.insert(held.inline_data.end(), from, from + sge.length);
+  }
+  held.sges[0] = {reinterpret_cast<std::uintptr_t>(held.inline_data.data()),
+                  static_cast<std::uint32_t>(held.inline_data.size()), 0};
+  held.wr.num_sge = held.inline_data.empty() ? 0 : 1;
+}
+
+/// Nothing would tell that a packet without a signal is acknowledged: an empty WRITE behind it does.
+void QueuePair::ask_for_last_packet() {
+  last_packet_ = sends_.push_internal({.opcode = Opcode::rdma_write, .internal = true});
+  ibv_send_wr wr{};
+  wr.wr_id = id_of(last_packet_);
+  wr.opcode = IBV_WR_RDMA_WRITE;
+  wr.send_flags = IBV_SEND_SIGNALED;
+  ibv_send_wr* bad = nullptr;
+  if (const int error = ibv_post_send(qp_.get(), &wr, &bad); error != 0) fail(why_not_posted(error));
+}
+
+void QueuePair::release_held() {
+  while (!held_.empty()) {
+    Held& held = held_.front();
+    const bool binds = held.wr.opcode == IBV_WR_BIND_MW;
+    if (binds && sends_.device_has(last_packet_)) return;
+    const std::uint32_t number = sends_.release();
+    held.wr.wr_id = id_of(number);
+    if (is_packet(sends_.at(number).opcode)) last_packet_ = number;
+    ibv_send_wr* bad = nullptr;
+    if (const int error = ibv_post_send(qp_.get(), &held.wr, &bad); error != 0) {
+      sends_.at(number).status = WcStatus::general_err;
+      sends_.take_back(number);
+      return fail(why_not_posted(error));
+    }
+    // The next bind of this window begins with this key.
+    if (binds) held.wr.bind_mw.mw->rkey = held.wr.bind_mw.rkey;
+    held_.pop_front();
+  }
+}
+
+}  // namespace rdma_rpc::fabric::verbs

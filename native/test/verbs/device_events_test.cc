@@ -1,0 +1,77 @@
+// What a device says by itself: that its port goes down and comes back, that it is being removed. Sessions
+// hear of it whether their process sleeps or polls; those that cannot go on end with the reason, and a new
+// one works.
+#include <gtest/gtest.h>
+
+#include "verbs/census.h"
+#include "verbs/ends.h"
+#include "verbs/wire.h"
+
+namespace rdma_rpc::session::test {
+namespace {
+
+class DeviceEvents : public VerbsFaults {
+ protected:
+  void SetUp() override {
+    if (const std::string why = why_no_wire(); !why.empty()) GTEST_SKIP() << "not run: " << why;
+  }
+};
+
+/// A device of the guest that is being removed. The kernel waits for those that have it open.
+class Removal {
+ public:
+  explicit Removal(std::string device) : device_(std::move(device)) {
+    shell("setsid rdma link delete " + device_ + " >/dev/null 2>&1 &");
+  }
+  ~Removal() {
+    // Refused until the old one is gone.
+    const std::string add =
+        "rdma link add " + device_ + " type " + guest_link() + " netdev v" + device_.back();
+    shell("for n in $(seq 600); do " + add + " 2>/dev/null && exit; sleep 0.05; done; " + add);
+  }
+  Removal(const Removal&) = delete;
+  Removal& operator=(const Removal&) = delete;
+
+ private:
+  std::string device_;
+};
+
+TEST_F(DeviceEvents, ARemovedDeviceEndsItsSessionsAndAddedAgainItWorks) {
+  {
+    std::unique_ptr<Removal> removal;  // over when all of this is closed
+    Ends ends;
+    const Link link = ends.connect();
+    std::vector<std::uint64_t> under_way;
+    for (const CallSpec& spec : mixed_calls()) under_way.push_back(ends.start(link, spec));
+    ends.until([&] { return ends.call(under_way[0]).ended(); }, "the first of the calls");
+    removal = std::make_unique<Removal>(options_of(kServerEnd).device);
+    under_way.push_back(ends.start(link, {}));
+    ends.until([&] { return ends.server.is_down(link.server); }, "the end of the session on the device");
+    EXPECT_NE(ends.server.why_down(link.server).find("was removed"), std::string::npos)
+        << ends.server.why_down(link.server);
+    ends.until([&] { return ends.client.is_down(link.client); }, "the end of the session at the client");
+    for (const std::uint64_t id : under_way) EXPECT_TRUE(ends.call(id).ended());
+    EXPECT_EQ(ends.finish(), Violations{});
+  }
+  Ends ends;
+  ends.expect_works(ends.connect());
+  EXPECT_EQ(ends.finish(), Violations{});
+}
+
+/// An empty poll is all that this process does: no descriptor is looked at.
+TEST_F(DeviceEvents, WhoOnlyPollsHearsThatThePeerHasClosedTheConnection) {
+  Ends ends;
+  const Link link = ends.connect();
+  ends.expect_works(link);
+  ends.client.session(link.client).close("the test says so");
+  const std::uint64_t limit = real_now_ns() + 30'000'000'000;
+  while (!ends.server.is_down(link.server) && real_now_ns() < limit) {
+    ends.client.turn(real_now_ns());
+    ends.server.turn(real_now_ns());
+  }
+  EXPECT_EQ(ends.server.why_down(link.server), "the peer has closed the connection");
+  EXPECT_EQ(ends.finish(), Violations{});
+}
+
+}  // namespace
+}  // namespace rdma_rpc::session::test
