@@ -21,6 +21,8 @@ export const queuedCalls = { default: 4096, min: 0, max: 1_000_000 } as const;
 export const streamParts = 8;
 /** Bytes of large messages of a stream on their way or unread, per direction; one message may always go. A slow reader holds no more of the arena than this. */
 export const streamBytes = 8 * MiB;
+/** Parts of a stream that was given up: the server answers them when it learns of that. If it does not for so long, they are taken back by force. */
+export const partLingerMs = 5_000;
 /** Largest message accepted. Generous, since a 4 MiB limit is the first error that gRPC users meet; lengths on the wire have 32 bits. */
 export const messageBytes = { default: 64 * MiB, min: 1 * KiB, max: 4 * GiB - 1 } as const;
 

@@ -6,16 +6,14 @@ import type { CallExtras, CallPlace } from '../call/call-extras.ts';
 import type { ClientMethod } from '../call/client-method.ts';
 import { deadlines, turnNow } from '../call/deadlines.ts';
 import { failure, reasonOf, sentName } from '../call/failure.ts';
-import type { Metadata } from '../call/metadata.ts';
-import type { ResponseMetadata } from '../call/metadata-wire.ts';
 import { noMessage } from '../call/plain-types.ts';
-import { RpcError, type Sent } from '../call/rpc-error.ts';
 import { Status } from '../call/status.ts';
 import type { DeadlineOwner } from '../call/timer-wheel.ts';
-import { streamBytes, streamParts } from '../limits.ts';
+import { partLingerMs, streamBytes, streamParts } from '../limits.ts';
 import { Ev, Reason } from '../native.ts';
 import { refusal, requestFault, responseFault, statusError } from './client-faults.ts';
 import { type ClientStreams, notNow } from './client-streams.ts';
+import { Outcome } from './outcome.ts';
 import { PartFlag, PartKind, partHeader, partHeaderBytes, withEntries } from './part-header.ts';
 import { Producer, type ProducerOwner } from './producer.ts';
 import { Pulls } from './pulls.ts';
@@ -52,6 +50,7 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
   readonly #timeoutMs: number;
   readonly #extras: CallExtras | undefined;
   readonly #pulls: Pulls;
+  readonly #outcome: Outcome;
   #state: State = 'new';
   #streams: ClientStreams | undefined;
   #writer: StreamWriter | undefined;
@@ -60,12 +59,9 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
   #timer = noTimer;
   /** The OPEN has not been answered. */
   #pending = false;
-  /** Why it was given up, 0 when it was not. */
-  #reason = 0;
-  #error: unknown;
-  #toldHeader = false;
-  #trailer: Metadata | undefined;
   #onOver: (() => void) | undefined;
+  /** It has left the session. */
+  #gone = false;
 
   /**
    * `request`: a message, or an iterable of them, as the method takes it. `timeoutMs`: -1 for none. `wrong`: an error that it will end with as
@@ -86,7 +82,7 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
     this.#request = request;
     this.#timeoutMs = timeoutMs;
     this.#extras = extras;
-    this.#error = wrong;
+    this.#outcome = new Outcome(method.path, extras, wrong);
   }
 
   /** It outlasts failed attempts to connect. */
@@ -97,8 +93,8 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
   onFirstRead(): void {
     const { path } = this.method;
     const aborted = this.#extras?.abortedBy;
-    if (this.#error !== undefined) {
-      this.refuse(this.#error);
+    if (this.#outcome.error !== undefined) {
+      this.refuse(this.#outcome.error);
     } else if (aborted !== undefined) {
       this.refuse(failure(reasonOf(aborted.reason), path, 'no', '', aborted.reason));
     } else if (this.#timeoutMs === 0) {
@@ -107,7 +103,7 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
       this.#state = 'waiting';
       if (this.#timeoutMs > 0) {
         this.#deadlineMs = turnNow() + this.#timeoutMs;
-        this.#timer = deadlines.add(this.#deadlineMs, this, 0);
+        this.#setTimer(this.#deadlineMs);
       }
       this.#extras?.watch(this, 0);
       this.#host.startStream(this);
@@ -116,7 +112,7 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
 
   /** It cannot be opened. */
   refuse(error: unknown): void {
-    this.#error ??= error;
+    this.#outcome.error ??= error;
     this.#over();
   }
 
@@ -236,14 +232,14 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
 
   onPullSettled(at: number, sequence: number): void {
     const status = this.#word(at, Ev.method);
-    if (this.#reason !== 0) this.#streams!.incoming.whole.discard(at);
+    if (this.#outcome.reason !== 0) this.#streams!.incoming.whole.discard(at);
     else if (status === Status.OK) this.#receive(at, sequence);
     else this.#giveUp(Reason.cancelled, statusError(this.#streams!, at, status));
     this.#checkOver();
   }
 
   onPartFailed(reason: number, why: string): void {
-    if (this.#reason === 0) {
+    if (this.#outcome.reason === 0) {
       const error = failure(reason, this.method.path, 'maybe', why);
       if (reason === Reason.sessionLost || reason === Reason.protocol) this.#lose(error);
       else this.#giveUp(Reason.cancelled, error);
@@ -256,15 +252,10 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
     const { whole } = this.#streams!.incoming;
     this.#pending = false;
     const metadata = whole.responseMetadata(at);
-    this.#trailer = metadata?.trailer;
     if (status === Status.OK) whole.discard(at);
-    else this.#error ??= statusError(this.#streams!, at, status);
-    try {
-      this.#tellHeader(metadata);
-    } catch (cause) {
-      this.#error ??= responseFault(this.method.path, cause);
-    }
-    this.#error ??= this.#givenUpError(sentName(this.#word(at, Ev.sent)));
+    else this.#outcome.error ??= statusError(this.#streams!, at, status);
+    this.#outcome.settle(metadata);
+    this.#outcome.giveUp(sentName(this.#word(at, Ev.sent)));
     this.#stopSending();
     if (this.#state === 'open') this.#state = 'closing';
     this.#checkOver();
@@ -273,8 +264,8 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
   onOpenFailed(reason: number, sent: number, why: string): void {
     this.#pending = false;
     const word = sentName(sent);
-    if (this.#reason === 0) this.#lose(failure(reason, this.method.path, word, why));
-    else this.#error ??= this.#givenUpError(word);
+    if (this.#outcome.reason === 0) this.#lose(failure(reason, this.method.path, word, why));
+    else this.#outcome.giveUp(word);
     this.#checkOver();
   }
 
@@ -286,7 +277,8 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
 
   onDeadline(): void {
     this.#timer = noTimer;
-    this.#giveUp(Reason.deadline, undefined);
+    if (this.#state === 'over') this.#streams?.cancel(this, Reason.cancelled, true);
+    else this.#giveUp(Reason.deadline, undefined);
   }
 
   /** The application has left the loop. */
@@ -300,40 +292,33 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
   }
 
   onEnd(): unknown {
-    if (this.#error === undefined && !this.reader.complete) {
-      const text = `${this.method.path}: the server ended the stream before its last message`;
-      this.#error = new RpcError(Status.INTERNAL, text, { sent: 'yes' });
-    }
-    try {
-      if (this.#trailer !== undefined) this.#extras?.onTrailer?.(this.#trailer);
-    } catch (cause) {
-      this.#error ??= responseFault(this.method.path, cause);
-    }
-    return this.#error;
+    return this.#outcome.end(this.reader.complete);
   }
 
   /** Ends it from here. `error`: what the application gets, undefined for what `reason` says. */
   #giveUp(reason: number, error: unknown): void {
-    if (this.#state === 'over' || this.#reason !== 0) return;
+    if (this.#state === 'over' || this.#outcome.reason !== 0) return;
     const before = this.#state;
-    this.#reason = reason;
-    this.#error ??= error ?? (before === 'closing' && !this.#pending ? this.#givenUpError('yes') : undefined);
+    this.#outcome.reason = reason;
+    this.#outcome.error ??= error;
+    if (before === 'closing' && !this.#pending) this.#outcome.giveUp('yes');
     this.#state = 'closing';
     this.#stopSending();
     this.reader.leave();
     if (before === 'waiting' || before === 'new') {
       this.#host.forgetStream(this);
-      this.refuse(this.#givenUpError('no'));
+      this.#outcome.giveUp('no');
+      this.#over();
     } else {
-      this.#streams!.cancel(this, reason);
+      this.#streams!.cancel(this, reason, false);
       this.#checkOver();
     }
   }
 
   /** The session is gone: nothing can be cancelled any more, the rest will fail by itself. */
   #lose(error: unknown): void {
-    this.#reason = Reason.sessionLost;
-    this.#error ??= error;
+    this.#outcome.reason = Reason.sessionLost;
+    this.#outcome.error ??= error;
     this.#state = 'closing';
     this.#stopSending();
     this.reader.leave();
@@ -344,18 +329,36 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
     this.#producer?.stop();
   }
 
+  /**
+   * Ends it for the application when nothing can touch its memory any more and all that it waits for is here; for the session when nothing of it is on
+   * its way.
+   */
   #checkOver(): void {
-    if (!this.#pending && this.pushes === 0 && this.pulls === 0 && this.#state === 'closing') this.#over();
+    if (this.#pending) return;
+    const parts = this.pushes + this.pulls;
+    const givenUp = this.#outcome.reason !== 0 && this.pushedBytes === 0;
+    if (this.#state === 'closing' && (parts === 0 || givenUp)) this.#over();
+    if (this.#state !== 'over' || this.#gone) return;
+    if (parts === 0) {
+      this.#gone = true;
+      this.#setTimer(0);
+      this.#streams?.leave(this);
+    } else if (this.#timer === noTimer) {
+      this.#setTimer(turnNow() + partLingerMs);
+    }
   }
 
   #over(): void {
     this.#state = 'over';
-    if (this.#timer !== noTimer) deadlines.remove(this.#timer);
-    this.#timer = noTimer;
+    this.#setTimer(0);
     this.#extras?.unwatch();
-    this.#streams?.leave(this);
     this.reader.close();
     this.#onOver?.();
+  }
+
+  #setTimer(deadlineMs: number): void {
+    if (this.#timer !== noTimer) deadlines.remove(this.#timer);
+    this.#timer = deadlineMs === 0 ? noTimer : deadlines.add(deadlineMs, this, 0);
   }
 
   // --- small things
@@ -376,25 +379,12 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
     const { incoming } = this.#streams!;
     try {
       const part = incoming.answer(at, sequence, this.method.responseType);
-      if (this.#extras?.listens) this.#tellHeader(incoming.responseMetadata(at));
+      if (this.#extras?.listens) this.#outcome.tellHeader(incoming.responseMetadata(at));
       this.#pulls.arrived(part.last, this.#word(at, Ev.region) > 0 ? this.#word(at, Ev.messageBytes) : 0);
       if (!this.reader.arrive(sequence, part)) throw new Error('messages behind the last one');
     } catch (cause) {
       this.#giveUp(Reason.cancelled, responseFault(this.method.path, cause));
     }
     this.#pull();
-  }
-
-  /** It comes once: with the first message, ahead of it, or with the end. What the callback throws comes out. */
-  #tellHeader(metadata: ResponseMetadata | undefined): void {
-    const header = metadata?.header;
-    if (header === undefined || this.#toldHeader) return;
-    this.#toldHeader = true;
-    this.#extras?.onHeader?.(header);
-  }
-
-  #givenUpError(sent: Sent): unknown {
-    if (this.#reason === 0) return undefined;
-    return failure(this.#reason, this.method.path, sent, '', this.#extras?.cause);
   }
 }

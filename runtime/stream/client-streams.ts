@@ -173,12 +173,17 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     return 0;
   }
 
-  /** Gives up what of a stream is on its way; each ends with its event. */
-  cancel(stream: ClientStream, reason: number): void {
+  /**
+   * Tells the server that a stream is given up, and takes the application's memory back. Everything else that is on its way is answered by the server when it
+   * learns of that; `all`: it has not, so that is given up, too. To take memory back from a server that is slow may cost the session.
+   */
+  cancel(stream: ClientStream, reason: number, all: boolean): void {
     const { native, outgoing } = this.context;
     outgoing.flush();
     for (const [row, owner] of this.#stream.entries()) {
-      if (owner === stream) native.cancel(this.target.session, this.#base + row, reason);
+      if (owner !== stream) continue;
+      if (!all && this.#kind[row] !== PartKind.open && this.#bytes[row] === 0) continue;
+      native.cancel(this.target.session, this.#base + row, reason);
     }
   }
 

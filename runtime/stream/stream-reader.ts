@@ -191,12 +191,12 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
   }
 
   #slowNext(): Promise<IteratorResult<unknown>> {
+    if (this.#available()) return Promise.resolve(this.#take());
+    if (this.#ended) return Promise.resolve(done);
     if (!this.#started) {
       this.#started = true;
       this.#owner.onFirstRead();
     }
-    if (this.#available()) return Promise.resolve(this.#take());
-    if (this.#ended) return Promise.resolve(done);
     return new Promise((resolve, reject) => {
       this.#waiting.push({ resolve, reject });
       if (this.#over) this.#serve();

@@ -104,6 +104,19 @@ export function streamHandlers(log: StreamLog): Partial<HandlersOf<typeof Stream
       }
       context.trailer.set('x-end', 'all');
     },
+    hold: (_, context) =>
+      new Promise((resolve) => {
+        context.signal.addEventListener('abort', () => resolve({}));
+      }),
+    async *first(items) {
+      for await (const item of items) {
+        yield item;
+        break;
+      }
+      // Long enough for the client to send all it has.
+      for (let i = 0; i < 200; ++i) await new Promise((resolve) => setImmediate(resolve));
+      yield { number: 30_000 };
+    },
     unary: ({ count }) => ({ number: count }),
   };
 }
