@@ -110,14 +110,15 @@ describe.each<Way>(['in process', 'shm over unix'])('%s', (way) => {
 
   test('the deadline passes: in the handler, in a handler that never looks, while sending', async () => {
     const client = await open();
+    await client.unary({});
     for (const text of ['hang', 'never']) {
-      const error = await caught(() => collect(client.behave({ count: 3, text }, { timeoutMs: 50 })));
+      const error = await caught(() => collect(client.behave({ count: 3, text }, { timeoutMs: 300 })));
       expect(error.code).toBe(Status.DEADLINE_EXCEEDED);
     }
     await finished('hang');
     expect(world.log.aborted).toEqual([Status.DEADLINE_EXCEEDED, Status.DEADLINE_EXCEEDED]);
     const { requests, left } = endless({ text: 'all' });
-    expect((await caught(() => client.take(requests, { timeoutMs: 50 }))).code).toBe(
+    expect((await caught(() => client.take(requests, { timeoutMs: 300 }))).code).toBe(
       Status.DEADLINE_EXCEEDED,
     );
     await vi.waitFor(() => expect(left()).toBe(true));
@@ -279,7 +280,7 @@ describe.each<Way>(['in process', 'shm over unix'])('%s', (way) => {
       }),
     );
     await vi.waitFor(() => expect(world.log.finished.length).toBeGreaterThanOrEqual(900));
-    await vi.waitFor(() => expect(stats().arenaLeasedBlocks).toBe(before.arenaLeasedBlocks));
+    await vi.waitFor(() => expect(stats().arenaLeasedBlocks).toBeLessThanOrEqual(before.arenaLeasedBlocks));
     expect(await collect(client.count({ count: 2000 }))).toHaveLength(2000);
   });
 });

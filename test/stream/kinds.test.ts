@@ -225,7 +225,7 @@ describe.each(ways)('%s', (way) => {
     }
     expect(await client.unary({ count: 1 })).toMatchObject({ number: 1 });
     // What the server was about to write when the loop was left is given back a moment later.
-    await vi.waitFor(() => expect(stats().arenaLeasedBlocks).toBe(before.arenaLeasedBlocks));
+    await vi.waitFor(() => expect(stats().arenaLeasedBlocks).toBeLessThanOrEqual(before.arenaLeasedBlocks));
     expect(world.channel.session?.callsInFlight ?? 0).toBe(0);
   });
 });
