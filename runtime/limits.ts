@@ -31,6 +31,9 @@ export const connectTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as cons
 /** Pause after a failed attempt to connect: the first, and the longest. They grow by 1.6, with 20 % of chance. A restarted process is back within a second. */
 export const backoffMs = { default: 50, min: 1, max: 600_000 } as const;
 export const backoffMaxMs = { default: 10_000, min: 1, max: 600_000 } as const;
+/** Tokens for calls that are made again: a failure costs one, a success brings a tenth, and there must be more than half. As gRPC suggests. */
+export const retryTokens = 10;
+export const retryTokenPerSuccess = 0.1;
 /** A connection without calls for so long is tried with a ping first. Firewalls and sleeping hosts forget connections after minutes. */
 export const verifyAfterMs = { default: 60_000, min: 0, max: 86_400_000 } as const;
 /** The answer to that ping. */

@@ -23,6 +23,7 @@ import {
 import type { EndpointState } from '../channel/endpoint.ts';
 import { ReadyWaiters } from '../channel/ready-waiters.ts';
 import { type Resolver, targetOf } from '../channel/resolver.ts';
+import { RetryBudget } from '../channel/retry-budget.ts';
 import { parseAddress } from '../control/address.ts';
 import { socketDial } from '../control/dial.ts';
 import { choiceOf, type LocalSide } from '../control/session-setup.ts';
@@ -35,6 +36,7 @@ import { type FabricPlan, fabricPlan, offers } from './fabric-options.ts';
 import { KeepAlive } from './keep-alive.ts';
 import { fabricLog } from './log.ts';
 import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames } from './options.ts';
+import { repeated } from './repeat.ts';
 import { type SessionSummary, summaryOf } from './session-summary.ts';
 import type { CallOptions } from './types.ts';
 
@@ -66,6 +68,9 @@ export class Channel
   readonly waiting: WaitingCalls = new WaitingCalls();
 
   readonly #onClosed: Route['onClosed'];
+  /** @internal */
+  readonly retryBudget: RetryBudget = new RetryBudget();
+
   readonly #plan: FabricPlan;
   readonly #keepAlive: KeepAlive;
   readonly #connections: Connections;
@@ -157,6 +162,13 @@ export class Channel
 
   /** @internal The start of every call. */
   unary(method: ClientMethod, request: unknown, options: CallOptions | undefined): Promise<unknown> {
+    if (options !== undefined && (options.retry !== undefined || options.hedging !== undefined))
+      return repeated(this, method, request, options);
+    return this.attempt(method, request, options);
+  }
+
+  /** @internal */
+  attempt(method: ClientMethod, request: unknown, options: CallOptions | undefined): Promise<unknown> {
     let timeoutMs = method.timeoutMs;
     let extras: CallExtras | undefined;
     if (options !== undefined) {

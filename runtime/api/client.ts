@@ -3,28 +3,11 @@ import { clientMethod } from '../call/client-method.ts';
 import { checkedInterceptors, type Interceptor } from '../call/interceptor.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
 import { Channel } from './channel.ts';
+import { type Defaults, defaultsOf, withDefaults } from './client-defaults.ts';
 import { type ClientMethodFunction, interceptedCall } from './intercepted-call.ts';
 import { openStream } from './open-stream.ts';
-import { checkedTimeMs, checkNames } from './options.ts';
-import type { ClientDefaults, ClientOf, MethodDefaults } from './types.ts';
-
-type Defaults = Readonly<Record<string, MethodDefaults | undefined>>;
-
-const names: readonly (keyof MethodDefaults)[] = ['timeoutMs', 'waitForReady', 'interceptors'];
-
-/** What holds for a method: its own entry goes before that of all, option by option. */
-function defaultsOf(what: string, defaults: Defaults, name: string): MethodDefaults {
-  for (const key of ['*', name]) {
-    const given = defaults[key];
-    if (given === undefined) continue;
-    checkNames(`${what}: defaults of ${key}`, given, names);
-    const { timeoutMs, waitForReady } = given;
-    if (timeoutMs !== undefined) checkedTimeMs(`${what}: timeoutMs of ${key}`, timeoutMs);
-    if (waitForReady !== undefined && typeof waitForReady !== 'boolean')
-      throw new TypeError(`${what}: waitForReady of ${key} is true or false`);
-  }
-  return { ...defaults['*'], ...defaults[name] };
-}
+import { checkNames } from './options.ts';
+import type { ClientDefaults, ClientOf } from './types.ts';
 
 /** The outermost first. */
 function interceptorsOf(what: string, defaults: Defaults, name: string, channel: Channel): Interceptor[] {
@@ -48,17 +31,18 @@ export function createClient<D extends ServiceDefinition>(
   checkNames(what, defaults, ['*', ...Object.keys(definition.methods)]);
   const client: Record<string, unknown> = {};
   for (const [name, method] of Object.entries(definition.methods)) {
-    const { timeoutMs, waitForReady } = defaultsOf(what, defaults as Defaults, name);
+    const { timeoutMs, waitForReady, others } = defaultsOf(what, defaults as Defaults, name, method);
     const target = clientMethod(method, timeoutMs ?? channel.defaultTimeoutMs, waitForReady);
     const call: ClientMethodFunction =
       method.requestStream || method.responseStream
         ? (request, options) => openStream(channel.streams, target, request, options)
         : (request, options) => channel.unary(target, request, options);
     const interceptors = interceptorsOf(what, defaults as Defaults, name, channel);
-    client[name] =
+    const intercepted =
       interceptors.length === 0
         ? call
         : interceptedCall(definition, method, target.timeoutMs, interceptors, call);
+    client[name] = others === undefined ? intercepted : withDefaults(intercepted, others);
   }
   return Object.freeze(client) as ClientOf<D>;
 }

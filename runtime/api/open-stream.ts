@@ -6,7 +6,9 @@ import { Status } from '../call/status.ts';
 import { ClientStream, type StreamHost } from '../stream/client-stream.ts';
 import type { StreamReader } from '../stream/stream-reader.ts';
 import { callExtras, callTimeoutMs } from './call-options.ts';
-import type { StreamOptions } from './types.ts';
+import type { CallOptions, StreamOptions } from './types.ts';
+
+const notForStreams = ['into', 'retry', 'hedging'] as const;
 
 /** The only response of a client-streaming method. */
 async function onlyMessage(reader: StreamReader, path: string): Promise<unknown> {
@@ -33,7 +35,8 @@ export function openStream(
   if (options !== undefined) {
     try {
       timeoutMs = callTimeoutMs(options, timeoutMs);
-      if ('into' in options) throw new TypeError(`${method.path}: a stream takes no \`into\``);
+      const unfit = notForStreams.find((name) => (options as CallOptions)[name] !== undefined);
+      if (unfit !== undefined) throw new TypeError(`${method.path}: a stream takes no \`${unfit}\``);
       extras = callExtras(method.path, options);
     } catch (error) {
       wrong = error;

@@ -5,6 +5,8 @@ import type { Interceptor } from '../call/interceptor.ts';
 import type { Lease } from '../call/lease.ts';
 import type { Metadata, MetadataInit } from '../call/metadata.ts';
 import type { HandlerContext } from '../call/server-call.ts';
+import type { HedgingOptions } from '../channel/hedging.ts';
+import type { RetryOptions } from '../channel/retry.ts';
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
 
 /** What a call may be given besides its request. */
@@ -30,12 +32,19 @@ export interface CallOptions {
   waitForReady?: boolean | undefined;
   /** For the interceptors of the client: typed values that stay in this process. */
   values?: ContextValues | undefined;
+  /**
+   * Makes the call again after it failed; methods without an idempotency level only when no handler can have run. `false`: not, whatever
+   * the client's default is.
+   */
+  retry?: RetryOptions | false | undefined;
+  /** Makes the call several times and takes the first answer; for methods with an idempotency level. */
+  hedging?: HedgingOptions | false | undefined;
   /** Memory for a large response: its `bytes` fields are then views of this lease. One that does not fit in it comes with a lease of its own. */
   into?: Lease | undefined;
 }
 
-/** What a stream may be given: as for calls, but no memory for the response. */
-export type StreamOptions = Omit<CallOptions, 'into'>;
+/** What a stream may be given: as for calls, but no memory for the response; and it is made once. */
+export type StreamOptions = Omit<CallOptions, 'into' | 'retry' | 'hedging'>;
 
 /** What streaming methods take: generators and arrays, for example. */
 export type Messages<T> = AsyncIterable<T> | Iterable<T>;
@@ -81,7 +90,7 @@ export type HandlersOf<D extends ServiceDefinition> = {
 };
 
 /** Options that a client can have for its calls. */
-export interface MethodDefaults extends Pick<CallOptions, 'timeoutMs' | 'waitForReady'> {
+export interface MethodDefaults extends Omit<CallOptions, 'signal' | 'context' | 'into' | 'values'> {
   /** Around each call, the first outermost: those of the channel, then those of `*`, then those of the method. */
   readonly interceptors?: readonly Interceptor[] | undefined;
 }

@@ -13,6 +13,8 @@ export interface ClientMethod {
   readonly timeoutMs: number;
   /** Calls wait for a connection, however many attempts that takes. */
   readonly waitForReady: boolean;
+  /** The definition says that calling it twice does no harm. */
+  readonly idempotent: boolean;
 }
 
 export function clientMethod(
@@ -29,5 +31,6 @@ export function clientMethod(
     responseStream: definition.responseStream,
     timeoutMs,
     waitForReady,
+    idempotent: definition.options.idempotencyLevel !== undefined,
   };
 }

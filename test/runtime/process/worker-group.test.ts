@@ -98,7 +98,7 @@ describe('a group of three workers', () => {
       expect(channel.state).toBe('ready');
       expect((await client.echo({ number: 1 })).number).toBe(1);
     }
-    await until(() => group.workers.every(({ up }) => up));
+    await until(() => errors.length > 0 && group.workers.every(({ up }) => up));
     expect(errors.map(({ message }) => message)).toEqual(['as planned']);
     expect(group.workers.map(({ restarts }) => restarts).sort()).toEqual([0, 0, 1]);
     expect(threads).not.toContain((await clients[0]!.client.behave({ text: 'thread' })).number);

@@ -1,0 +1,147 @@
+/**
+ * Calls with more than the fast path knows: that are made again or several times over, or whose client has metadata for them. Checks
+ * these options, too. Used by channels and when a client is made.
+ */
+
+import type { ClientMethod } from '../call/client-method.ts';
+import type { Metadata } from '../call/metadata.ts';
+import { RpcError } from '../call/rpc-error.ts';
+import { Status } from '../call/status.ts';
+import { type HedgingOptions, type HedgingPolicy, hedged, hedgingDefaults } from '../channel/hedging.ts';
+import {
+  type Repeatable,
+  type RetryOptions,
+  type RetryPolicy,
+  retried,
+  retryDefaults,
+} from '../channel/retry.ts';
+import type { RetryBudget } from '../channel/retry-budget.ts';
+import { backoffMaxMs, backoffMs } from '../limits.ts';
+import { callTimeoutMs } from './call-options.ts';
+import { checkedValue, checkNames, type OptionRule } from './options.ts';
+import type { CallOptions } from './types.ts';
+
+/** What is needed of a channel. */
+export interface Attempts {
+  readonly retryBudget: RetryBudget;
+  attempt(method: ClientMethod, request: unknown, options: CallOptions | undefined): Promise<unknown>;
+}
+
+const integer = (min: number, max: number): OptionRule => ({
+  kind: 'integer',
+  range: { default: undefined, min, max },
+});
+const retryRules = {
+  attempts: integer(2, 5),
+  backoffMs: integer(0, backoffMs.max),
+  backoffMaxMs: integer(0, backoffMaxMs.max),
+};
+const hedgingRules = { attempts: integer(2, 5), delayMs: integer(0, backoffMs.max) };
+
+function checkPolicy(where: string, given: object, rules: Readonly<Record<string, OptionRule>>): void {
+  checkNames(where, given, [...Object.keys(rules), 'codes']);
+  for (const [name, value] of Object.entries(given)) {
+    if (value === undefined) continue;
+    if (name !== 'codes') checkedValue(`${where}: ${name}`, rules[name]!, value);
+    else if (
+      !Array.isArray(value) ||
+      value.some((code) => !Object.values(Status).includes(code) || code === 0)
+    )
+      throw new TypeError(`${where}: codes is a list of Status codes other than OK`);
+  }
+}
+
+export function retryPolicy(where: string, given: RetryOptions | false | undefined): RetryPolicy | undefined {
+  if (given === undefined || given === false) return undefined;
+  checkPolicy(`${where}: retry`, given, retryRules);
+  return { ...retryDefaults, ...given };
+}
+
+export function hedgingPolicy(
+  where: string,
+  given: HedgingOptions | false | undefined,
+): HedgingPolicy | undefined {
+  if (given === undefined || given === false) return undefined;
+  checkPolicy(`${where}: hedging`, given, hedgingRules);
+  if (given.delayMs === undefined) throw new TypeError(`${where}: hedging needs delayMs`);
+  return { ...hedgingDefaults, ...given };
+}
+
+/** Header and trailer of the attempt that counts reach the caller, those of others do not. */
+class Told {
+  #header: Metadata | undefined;
+  #trailer: Metadata | undefined;
+  readonly #options: CallOptions;
+
+  constructor(options: CallOptions) {
+    this.#options = options;
+  }
+
+  get listeners(): Pick<CallOptions, 'onHeader' | 'onTrailer'> {
+    const { onHeader, onTrailer } = this.#options;
+    return {
+      onHeader: onHeader && ((header) => (this.#header = header)),
+      onTrailer: onTrailer && ((trailer) => (this.#trailer = trailer)),
+    };
+  }
+
+  tell(): void {
+    if (this.#header !== undefined) this.#options.onHeader?.(this.#header);
+    if (this.#trailer !== undefined) this.#options.onTrailer?.(this.#trailer);
+  }
+}
+
+function anyOf(signals: readonly (AbortSignal | undefined)[]): AbortSignal | undefined {
+  const given = signals.filter((signal) => signal !== undefined);
+  return given.length > 1 ? AbortSignal.any(given) : given[0];
+}
+
+/** Starts such a call. Rejects with a TypeError or RangeError for options that do not fit. */
+export async function repeated(
+  channel: Attempts,
+  method: ClientMethod,
+  request: unknown,
+  options: CallOptions,
+): Promise<unknown> {
+  const retry = retryPolicy(method.path, options.retry);
+  const hedging = hedgingPolicy(method.path, options.hedging);
+  if (hedging !== undefined && !method.idempotent)
+    throw new TypeError(`${method.path}: hedging is for methods with an idempotency_level`);
+  if (retry === undefined && hedging === undefined) return channel.attempt(method, request, options);
+  if (retry !== undefined && hedging !== undefined)
+    throw new TypeError(`${method.path}: give either retry or hedging`);
+  if (hedging !== undefined && options.into !== undefined)
+    throw new TypeError(`${method.path}: several attempts cannot share \`into\``);
+
+  const timeoutMs = callTimeoutMs(options, method.timeoutMs);
+  const endMs = timeoutMs < 0 ? Number.POSITIVE_INFINITY : performance.now() + timeoutMs;
+  let told: Told | undefined;
+  const call: Repeatable = {
+    idempotent: method.idempotent,
+    endMs,
+    signal: anyOf([options.signal, options.context?.signal]),
+    attempt: async (also) => {
+      const mine = new Told(options);
+      const left = timeoutMs < 0 ? {} : { timeoutMs: Math.max(0, endMs - performance.now()) };
+      const signal = anyOf([options.signal, also]);
+      const attempt = channel.attempt(method, request, { ...options, ...left, ...mine.listeners, signal });
+      // That of the winner: losers are cancelled, and settle later.
+      const settled = (): void => {
+        if (also?.aborted !== true) told = mine;
+      };
+      return attempt.finally(settled);
+    },
+  };
+  const result =
+    hedging === undefined
+      ? retried(call, retry!, channel.retryBudget)
+      : hedged(call, hedging, channel.retryBudget);
+  return result.finally(() => {
+    try {
+      told?.tell();
+    } catch (cause) {
+      const text = `${method.path}: the response cannot be used: ${cause instanceof Error ? cause.message : String(cause)}`;
+      throw new RpcError(Status.INTERNAL, text, { sent: 'yes', cause });
+    }
+  });
+}

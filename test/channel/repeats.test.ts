@@ -1,0 +1,319 @@
+/** Calls that are made again: unasked when no handler has seen them, else only when asked for; with pauses, a budget, push-back, and several at once. */
+import { type CallOptions, createClient, type HandlerContext, Metadata, RpcError, Status } from 'rdma-rpc';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { Server } from '../../runtime/api/server.ts';
+import { pushback } from '../../runtime/channel/retry.ts';
+import { RetryBudget } from '../../runtime/channel/retry-budget.ts';
+import { EchoDefinition, type EchoMessage, type EchoMessageInit } from '../runtime/gen/echo.rdma.ts';
+import { Bed, caught, turn, until } from './bed.ts';
+
+let bed: Bed;
+beforeEach(() => {
+  bed = new Bed();
+});
+afterEach(async () => {
+  vi.useRealTimers();
+  await bed.close();
+});
+
+const { methods } = EchoDefinition;
+/** `behave` may be called twice, `echo` may not. */
+const definition = {
+  ...EchoDefinition,
+  methods: { ...methods, behave: { ...methods.behave, options: { idempotencyLevel: 'IDEMPOTENT' } } },
+} as const;
+
+type Handler = (request: EchoMessage, context: HandlerContext, call: number) => unknown;
+
+/** A client of a server at a:1 whose both methods do the same; `calls` counts. */
+function scripted(handler: Handler, defaults: Parameters<typeof createClient<typeof definition>>[2] = {}) {
+  const seen = { calls: 0, aborted: 0 };
+  const handle = (request: EchoMessage, context: HandlerContext): Promise<EchoMessageInit> => {
+    const call = ++seen.calls;
+    context.signal.addEventListener('abort', () => ++seen.aborted);
+    return Promise.resolve(handler(request, context, call)) as Promise<EchoMessageInit>;
+  };
+  const server = new Server({}, ['sim']).add(EchoDefinition, { echo: handle, behave: handle });
+  bed.running.set('a:1', { server, log: { started: 0, aborted: [] } });
+  const channel = bed.channel(['a:1']);
+  return { seen, channel, client: createClient(definition, channel, defaults) };
+}
+const fail = (
+  code: (typeof Status)[keyof typeof Status] = Status.UNAVAILABLE,
+  metadata?: Metadata,
+): never => {
+  throw new RpcError(code as never, 'as planned', { metadata });
+};
+const quick = { attempts: 3, backoffMs: 0 } as const;
+
+describe('a call that no handler has seen', () => {
+  test('is made once more when the server turned it away, and only once', async () => {
+    bed.start('a:1', 'b:1');
+    const channel = bed.channel(['a:1', 'b:1']);
+    const client = createClient(EchoDefinition, channel);
+    await until(() => {
+      void channel.ready().catch(() => undefined);
+      return channel.addresses.every(({ state }) => state === 'ready');
+    });
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    // A handler that hangs keeps the connection to a open while its server turns new calls away.
+    const hanging = [0, 1].map(() => caught(client.behave({ text: 'hang' })));
+    await until(() => bed.at('a:1').log.started === 1 && bed.at('b:1').log.started === 1);
+    const ended = bed.at('a:1').server.shutdown({ graceMs: 5000 });
+    vi.advanceTimersByTime(2000);
+    const answers = await Promise.all([1, 2, 3, 4].map((number) => client.echo({ number })));
+    expect(answers.map(({ number }) => number)).toEqual([1, 2, 3, 4]);
+    vi.advanceTimersByTime(5000);
+    await ended;
+    vi.useRealTimers();
+    await bed.stop('b:1');
+    await Promise.all(hanging);
+  });
+});
+
+describe('retry', () => {
+  test('makes the call again until it succeeds', async () => {
+    const { client, seen } = scripted((_, _context, call) => (call < 3 ? fail() : { number: call }));
+    expect((await client.behave({}, { retry: quick })).number).toBe(3);
+    expect(seen.calls).toBe(3);
+  });
+
+  test('as often as it was asked to, then the last error', async () => {
+    const { client, seen } = scripted(() => fail());
+    expect(await caught(client.behave({}, { retry: quick }))).toMatchObject({ code: Status.UNAVAILABLE });
+    expect(seen.calls).toBe(3);
+  });
+
+  test.each<[string, CallOptions, 'echo' | 'behave', number]>([
+    ['nothing was asked for', {}, 'behave', 1],
+    ['false', { retry: false }, 'behave', 1],
+    ['a method without an idempotency level', { retry: quick }, 'echo', 1],
+    ['another code', { retry: { ...quick, codes: [Status.ABORTED] } }, 'behave', 1],
+    ['that code', { retry: { ...quick, codes: [Status.ABORTED, Status.UNAVAILABLE] } }, 'behave', 3],
+  ])('%s', async (_, options, method, calls) => {
+    const { client, seen } = scripted(() => fail());
+    await caught(client[method]({}, options));
+    expect(seen.calls).toBe(calls);
+  });
+
+  test('a method without an idempotency level is made again when nobody can have run it', async () => {
+    const channel = bed.channel(['a:1'], { backoffMs: 1, backoffMaxMs: 1 });
+    const call = createClient(definition, channel).echo(
+      { number: 2 },
+      { retry: { attempts: 5, backoffMs: 10 } },
+    );
+    await until(() => bed.dialled.length === 1);
+    bed.start('a:1');
+    expect((await call).number).toBe(2);
+  });
+
+  test('one deadline holds for all attempts, and no pause is begun that goes beyond it', async () => {
+    const { client, seen } = scripted((_, context, call) => {
+      expect(context.timeoutMs()).toBeLessThanOrEqual(1000);
+      return call === 1 ? fail() : new Promise(() => undefined);
+    });
+    expect(await caught(client.behave({}, { retry: quick, timeoutMs: 50 }))).toMatchObject({
+      code: Status.DEADLINE_EXCEEDED,
+    });
+    expect(seen.calls).toBe(2);
+    const long = { attempts: 3, backoffMs: 60_000, backoffMaxMs: 60_000 };
+    expect(await caught(client.behave({ text: 'x' }, { retry: long, timeoutMs: 40 }))).toMatchObject({
+      code: Status.DEADLINE_EXCEEDED,
+    });
+  });
+
+  test('the signal ends a pause', async () => {
+    const { client, seen } = scripted(() => fail());
+    const controller = new AbortController();
+    const call = caught(
+      client.behave(
+        {},
+        { retry: { attempts: 3, backoffMs: 60_000, backoffMaxMs: 60_000 }, signal: controller.signal },
+      ),
+    );
+    await until(() => seen.calls === 1);
+    await turn();
+    controller.abort();
+    expect(await call).toMatchObject({ code: Status.CANCELLED });
+    expect(seen.calls).toBe(1);
+  });
+
+  test.each<[string, number]>([
+    ['0', 3],
+    ['-1', 1],
+    ['soon', 1],
+  ])('the server says when: retry-pushback-ms %s, attempts %i', async (value, calls) => {
+    const { client, seen } = scripted(() =>
+      fail(Status.UNAVAILABLE, new Metadata({ 'retry-pushback-ms': value })),
+    );
+    await caught(client.behave({}, { retry: { attempts: 3, backoffMs: value === '0' ? 60_000 : 0 } }));
+    expect(seen.calls).toBe(calls);
+  });
+
+  test('header and trailer are those of the attempt that counts', async () => {
+    const { client } = scripted((_, context, call) => {
+      context.trailer.set('call', String(call));
+      return call < 3 ? fail(Status.UNAVAILABLE, new Metadata({ call: String(call) })) : {};
+    });
+    const trailers: unknown[] = [];
+    await client.behave({}, { retry: quick, onTrailer: (trailer) => trailers.push(trailer.get('call')) });
+    expect(trailers).toEqual(['3']);
+    const { client: other } = scripted((_, context) => {
+      context.trailer.set('a', 'b');
+      return {};
+    });
+    const thrown = other.behave(
+      {},
+      {
+        retry: quick,
+        onTrailer: () => {
+          throw new Error('listener');
+        },
+      },
+    );
+    expect(await caught(thrown)).toMatchObject({ code: Status.INTERNAL, sent: 'yes' });
+  });
+
+  test('stops when half of the budget is used up, and comes back with successes', async () => {
+    let sick = true;
+    const { client, seen } = scripted(() => (sick ? fail() : {}), { behave: { retry: quick } });
+    for (let i = 0; i < 4; ++i) await caught(client.behave({}));
+    // 3 + 2 attempts take the bucket from 10 to 5; then one attempt per call.
+    expect(seen.calls).toBe(3 + 2 + 1 + 1);
+    sick = false;
+    for (let i = 0; i < 40; ++i) await client.behave({});
+    sick = true;
+    seen.calls = 0;
+    await caught(client.behave({}));
+    expect(seen.calls).toBe(2);
+  });
+});
+
+describe('hedging', () => {
+  test('the first answer counts, the others are cancelled', async () => {
+    const { client, seen } = scripted((_, context, call) =>
+      call === 3
+        ? { number: 3 }
+        : new Promise((resolve) => context.signal.addEventListener('abort', resolve)),
+    );
+    expect((await client.behave({}, { hedging: { delayMs: 1, attempts: 4 } })).number).toBe(3);
+    await until(() => seen.aborted >= 2);
+    expect(seen.calls).toBeLessThanOrEqual(4);
+  });
+
+  test('no second attempt when the first answers in time', async () => {
+    const { client, seen } = scripted(() => ({ number: 1 }));
+    await client.behave({}, { hedging: { delayMs: 60_000 } });
+    expect(seen.calls).toBe(1);
+  });
+
+  test('an error that may pass starts the next one at once, any other ends the call', async () => {
+    const { client, seen } = scripted((_, _context, call) =>
+      fail(call === 1 ? Status.UNAVAILABLE : Status.NOT_FOUND),
+    );
+    const error = await caught(client.behave({}, { hedging: { delayMs: 60_000, attempts: 5 } }));
+    expect(error).toMatchObject({ code: Status.NOT_FOUND });
+    expect(seen.calls).toBe(2);
+  });
+
+  test('when all fail, the last error', async () => {
+    const { client, seen } = scripted(() => fail());
+    const error = await caught(client.behave({}, { hedging: { delayMs: 0, attempts: 3 } }));
+    expect(error).toMatchObject({ code: Status.UNAVAILABLE });
+    expect(seen.calls).toBe(3);
+  });
+
+  test('the server can stop it', async () => {
+    const { client, seen } = scripted(() =>
+      fail(Status.UNAVAILABLE, new Metadata({ 'retry-pushback-ms': '-1' })),
+    );
+    await caught(client.behave({}, { hedging: { delayMs: 60_000, attempts: 3 } }));
+    expect(seen.calls).toBe(1);
+  });
+
+  test('the signal and the deadline end all attempts', async () => {
+    const { client, seen } = scripted(() => new Promise(() => undefined));
+    const hedging = { delayMs: 0, attempts: 2 };
+    expect(await caught(client.behave({}, { hedging, timeoutMs: 30 }))).toMatchObject({
+      code: Status.DEADLINE_EXCEEDED,
+    });
+    const before = seen.calls;
+    const controller = new AbortController();
+    const call = caught(client.behave({}, { hedging, signal: controller.signal }));
+    await until(() => seen.calls === before + 2);
+    controller.abort();
+    expect(await call).toMatchObject({ code: Status.CANCELLED });
+    await until(() => seen.aborted === seen.calls);
+  });
+
+  test('large answers of losers are given back', async () => {
+    const { client, channel } = scripted(() => ({ payload: new Uint8Array(100_000) }));
+    const answer = await client.behave({}, { hedging: { delayMs: 0, attempts: 3 } });
+    expect(answer.payload).toHaveLength(100_000);
+    expect(channel.state).toBe('ready');
+  });
+});
+
+describe('defaults of a client', () => {
+  test('metadata: the keys of a call replace those of the client', async () => {
+    const { client } = scripted((_, { metadata }) => ({ text: [...metadata].join(' ') }), {
+      '*': { metadata: { tenant: 'a', role: 'b' } },
+    });
+    expect((await client.echo({})).text).toBe('tenant,a role,b');
+    expect((await client.echo({}, { metadata: { role: ['c', 'd'] } })).text).toBe('tenant,a role,c role,d');
+    expect((await client.echo({}, { metadata: undefined })).text).toBe('tenant,a role,b');
+  });
+
+  test('retry: of a method before that of all, of a call before both', async () => {
+    const { client, seen } = scripted(() => fail(), {
+      '*': { retry: { attempts: 2, backoffMs: 0 } },
+      behave: { retry: { attempts: 4, backoffMs: 0 } },
+    });
+    await caught(client.behave({}));
+    expect(seen.calls).toBe(4);
+    await caught(client.behave({}, { retry: false }));
+    expect(seen.calls).toBe(5);
+  });
+
+  test.each<[string, object, RegExp]>([
+    ['attempts', { retry: { attempts: 6 } }, /retry: attempts: 6 is not an integer from 2 to 5/],
+    ['a wrong name', { retry: { tries: 3 } }, /there is no option tries/],
+    ['codes', { retry: { codes: [99] } }, /codes is a list of Status codes/],
+    ['OK among them', { hedging: { delayMs: 1, codes: [0] } }, /codes is a list of Status codes/],
+    ['no delay', { hedging: {} }, /hedging needs delayMs/],
+    ['metadata', { metadata: { 'a b': 'c' } }, /metadata key/],
+    ['a signal', { signal: new AbortController().signal }, /there is no option signal/],
+  ])('%s: refused when the client is made', (_, defaults, text) => {
+    const channel = bed.channel(['a:1']);
+    expect(() => createClient(definition, channel, { behave: defaults as never })).toThrow(text);
+  });
+
+  test.each<[string, CallOptions, RegExp]>([
+    ['both', { retry: quick, hedging: { delayMs: 1 } }, /either retry or hedging/],
+    ['hedging of a method that may not run twice', { hedging: { delayMs: 1 } }, /idempotency_level/],
+    ['a retry that is none', { retry: { attempts: 1 } }, /from 2 to 5/],
+  ])('%s: the call is refused', async (what, options, text) => {
+    const { client, seen } = scripted(() => ({}));
+    const method = what === 'both' ? 'behave' : 'echo';
+    await expect(client[method]({}, options)).rejects.toThrow(text);
+    expect(seen.calls).toBe(0);
+  });
+});
+
+test('push-back: ms, never, or nothing', () => {
+  const error = (value?: string) =>
+    new RpcError(Status.UNAVAILABLE, '', {
+      metadata: value === undefined ? undefined : new Metadata({ 'retry-pushback-ms': value }),
+    });
+  expect(
+    [undefined, '0', '1500', '-1', '', '1e3', '9999999999'].map((value) => pushback(error(value))),
+  ).toEqual([undefined, 0, 1500, 'never', 'never', 'never', 'never']);
+});
+
+test('the budget never grows beyond what it began with', () => {
+  const budget = new RetryBudget();
+  for (let i = 0; i < 1000; ++i) budget.succeeded();
+  let failures = 0;
+  for (; budget.allows; ++failures) budget.failed();
+  expect(failures).toBe(5);
+});

@@ -1,0 +1,98 @@
+/** Servers as processes of their own that end, hang and come back while a client goes on calling: every call ends, and the channel finds the way back. */
+import { rmSync } from 'node:fs';
+import { createServer as listenOnly, type Socket } from 'node:net';
+import { type Channel, createChannel, createClient, type RpcError, Status } from 'rdma-rpc';
+import { afterEach, expect, test } from 'vitest';
+import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+import { ServerProcess } from '../runtime/process/processes.ts';
+import { socketPath } from '../runtime/world.ts';
+import { caught } from './bed.ts';
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+function open(address: string | string[], options: Parameters<typeof createChannel>[1] = {}) {
+  const channel: Channel = createChannel(address, options);
+  closing.push(() => channel.close());
+  return { channel, client: createClient(EchoDefinition, channel) };
+}
+async function start(address: string): Promise<ServerProcess> {
+  const server = await ServerProcess.start(address);
+  closing.push(() => (server.child.exitCode ?? server.child.signalCode) === null && server.kill());
+  return server;
+}
+
+test('a server that is killed and started again, five times: calls wait for it and none hangs', async () => {
+  const path = socketPath();
+  closing.push(() => rmSync(path, { force: true }));
+  const { client } = open(`unix:${path}`, { backoffMs: 5, backoffMaxMs: 50 });
+  for (let round = 0; round < 5; ++round) {
+    const server = await start(`unix:${path}`);
+    let stop = false;
+    const outcomes = { ok: 0, lost: 0 };
+    const callers = Array.from({ length: 8 }, async () => {
+      while (!stop) {
+        await client.echo({ number: round }, { waitForReady: true, timeoutMs: 20_000 }).then(
+          () => ++outcomes.ok,
+          (error: RpcError) => {
+            // In flight when the server went.
+            expect(error).toMatchObject({ code: Status.UNAVAILABLE, sent: 'maybe' });
+            ++outcomes.lost;
+          },
+        );
+        if (outcomes.ok > 100) stop = true;
+      }
+    });
+    while (outcomes.ok < 50) await new Promise((resolve) => setImmediate(resolve));
+    await Promise.race([server.kill(), Promise.all(callers)]);
+    const next = await start(`unix:${path}`);
+    await Promise.all(callers);
+    expect(outcomes.ok).toBeGreaterThan(100);
+    await next.kill();
+  }
+});
+
+test('something that accepts and never answers costs one attempt; the channel finds the server that comes after it', async () => {
+  const sockets: Socket[] = [];
+  const deaf = listenOnly((socket) => void sockets.push(socket));
+  await new Promise<void>((resolve) => deaf.listen(0, '127.0.0.1', resolve));
+  const address = `127.0.0.1:${(deaf.address() as { port: number }).port}`;
+  const { channel, client } = open(address, { connectTimeoutMs: 100, backoffMs: 5, backoffMaxMs: 20 });
+  expect((await caught(client.echo({}))).message).toMatch(/no answer within 100 ms/);
+  const patient = client.echo({ number: 4 }, { waitForReady: true, timeoutMs: 20_000 });
+  const closed = new Promise((resolve) => deaf.close(resolve));
+  for (const socket of sockets) socket.destroy();
+  await closed;
+  await start(address);
+  expect((await patient).number).toBe(4);
+  expect(channel.state).toBe('ready');
+});
+
+test('a process that is stopped: attempts end, and go on when it does', async () => {
+  const server = await start('127.0.0.1:0');
+  server.child.kill('SIGSTOP');
+  const { client } = open(server.address, { connectTimeoutMs: 100, backoffMs: 5, backoffMaxMs: 20 });
+  expect(await caught(client.echo({}))).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
+  const patient = client.echo({ number: 4 }, { waitForReady: true, timeoutMs: 20_000 });
+  server.child.kill('SIGCONT');
+  expect((await patient).number).toBe(4);
+});
+
+test('two servers of which one is killed: calls go on with the other, and come back', async () => {
+  const paths = [socketPath(), socketPath()];
+  closing.push(() => {
+    for (const path of paths) rmSync(path, { force: true });
+  });
+  const addresses = paths.map((path) => `unix:${path}`);
+  const [first] = [await start(addresses[0]!), await start(addresses[1]!)];
+  const { channel, client } = open(addresses, { backoffMs: 5, backoffMaxMs: 20 });
+  const both = () => channel.addresses.every(({ state }) => state === 'ready');
+  while (!both()) await client.echo({});
+  await first.kill();
+  while (both()) await client.echo({}).catch(() => undefined);
+  for (let number = 0; number < 100; ++number) expect((await client.echo({ number })).number).toBe(number);
+  await start(addresses[0]!);
+  while (!both()) await client.echo({});
+});
