@@ -5,6 +5,8 @@
 import { Command, CommanderError } from 'commander';
 import { addDevicesCommand } from './devices.ts';
 import { addGenCommand } from './gen.ts';
+import { addHealthCommand } from './server/health.ts';
+import { addDescribeCommand, addListCommand } from './server/schema-commands.ts';
 import { version } from './version.ts';
 
 const program = new Command('rdma-rpc')
@@ -15,6 +17,9 @@ const program = new Command('rdma-rpc')
 
 addGenCommand(program);
 addDevicesCommand(program);
+addHealthCommand(program);
+addListCommand(program);
+addDescribeCommand(program);
 
 try {
   await program.parseAsync();

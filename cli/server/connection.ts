@@ -1,0 +1,55 @@
+/** What the commands that talk to a server share: a channel for as long as the command takes, a time limit, and errors in words. */
+import { type Command, InvalidArgumentError } from 'commander';
+import pc from 'picocolors';
+import type { Channel } from '../../runtime/api/channel.ts';
+import { RpcError } from '../../runtime/call/rpc-error.ts';
+
+export interface ConnectionFlags {
+  readonly timeout: number;
+}
+
+const timeoutMaxMs = 600_000;
+
+function milliseconds(text: string): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value >= 1 && value <= timeoutMaxMs) return value;
+  throw new InvalidArgumentError(`Give milliseconds from 1 to ${timeoutMaxMs}.`);
+}
+
+/** What a server says goes to a terminal: nothing in it may be a command for that. */
+export function printable(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+  return text.replace(/[\x00-\x09\x0b-\x1f\x7f-\x9f]/g, '\ufffd');
+}
+
+export function withTimeout(command: Command): Command {
+  return command.option('--timeout <ms>', 'time limit for connecting and for each call', milliseconds, 5000);
+}
+
+/** Runs `action` with a channel to the server and sets the exit code: what the action returns, 1 when a call fails, 2 for an address that is none. */
+export async function withServer(
+  address: string,
+  { timeout }: ConnectionFlags,
+  action: (channel: Channel) => Promise<number>,
+): Promise<void> {
+  // Loaded here, so that other commands need no addon.
+  const { createChannel } = await import('../../runtime/api/channel.ts');
+  let channel: Channel;
+  try {
+    channel = createChannel(address, { connectTimeoutMs: timeout, timeoutMs: timeout, log: () => undefined });
+  } catch (error) {
+    console.error(pc.red(`error: ${(error as Error).message}`));
+    process.exitCode = 2;
+    return;
+  }
+  try {
+    await channel.ready();
+    process.exitCode = await action(channel);
+  } catch (error) {
+    const { message } = error instanceof RpcError ? error : (error as Error);
+    console.error(pc.red(`error: ${printable(message)}`));
+    process.exitCode = 1;
+  } finally {
+    await channel.close();
+  }
+}

@@ -1,0 +1,23 @@
+/** `rdma-rpc health`: what a server says of its health, for scripts and for probes that run a command. */
+import type { Command } from 'commander';
+import { type ConnectionFlags, withServer, withTimeout } from './connection.ts';
+
+export function addHealthCommand(program: Command): void {
+  withTimeout(
+    program
+      .command('health')
+      .description('ask a server for its health; exit code 0 only when it is serving')
+      .argument('<address>', 'host:port or unix:/path')
+      .argument('[service]', 'full name of a service; without: the server as a whole', ''),
+  ).action((address: string, service: string, flags: ConnectionFlags) =>
+    withServer(address, flags, async (channel) => {
+      const { createClient } = await import('../../runtime/api/client.ts');
+      const { HealthCheckResponse_ServingStatusNames: names, HealthDefinition } = await import(
+        '../../runtime/services/gen/grpc/health/v1/health.rdma.ts'
+      );
+      const { status } = await createClient(HealthDefinition, channel).check({ service });
+      console.log(names[status] ?? `status ${status}`);
+      return names[status] === 'SERVING' ? 0 : 1;
+    }),
+  );
+}

@@ -1,0 +1,50 @@
+/** What a server declares, asked for by reflection and decoded. Used by the commands that list, describe and call. */
+import { FileDescriptorProto } from '../../codegen/descriptor/descriptor.rdma.ts';
+import type { Channel } from '../../runtime/api/channel.ts';
+import { createClient } from '../../runtime/api/client.ts';
+import { RpcError } from '../../runtime/call/rpc-error.ts';
+import { errorCode, Status } from '../../runtime/call/status.ts';
+import {
+  ServerReflectionDefinition,
+  type ServerReflectionRequestInit,
+  type ServerReflectionResponse,
+} from '../../runtime/services/gen/grpc/reflection/v1/reflection.rdma.ts';
+
+type Asked = NonNullable<ServerReflectionRequestInit['messageRequest']>;
+type Answer = NonNullable<ServerReflectionResponse['messageResponse']>;
+/** By kind of answer. */
+type Values = { [A in Extract<Answer, { case: string }> as A['case']]: A['value'] };
+
+async function ask<K extends keyof Values>(
+  channel: Channel,
+  messageRequest: Asked,
+  wanted: K,
+): Promise<Values[K]> {
+  const { serverReflectionInfo } = createClient(ServerReflectionDefinition, channel);
+  try {
+    for await (const { messageResponse: answer } of serverReflectionInfo([{ messageRequest }])) {
+      if (answer?.case === wanted) return answer.value as Values[K];
+      if (answer?.case !== 'errorResponse') break;
+      const { errorCode: code, errorMessage } = answer.value;
+      throw new RpcError(errorCode(code), `the server says: ${errorMessage}`, { sent: 'yes' });
+    }
+  } catch (error) {
+    if (!(error instanceof RpcError) || error.code !== Status.UNIMPLEMENTED) throw error;
+    const text = 'this server has no reflection: addReflection(server) of rdma-rpc/reflection adds it';
+    throw new RpcError(Status.UNIMPLEMENTED, text, { sent: 'no', cause: error });
+  }
+  throw new RpcError(Status.INTERNAL, 'the server gave no answer of the kind that was asked for');
+}
+
+/** Full names, sorted. */
+export async function serviceNames(channel: Channel): Promise<string[]> {
+  const { service } = await ask(channel, { case: 'listServices', value: '' }, 'listServicesResponse');
+  return service.map(({ name }) => name).sort();
+}
+
+/** The file that declares `symbol` first, then what it imports. */
+export async function filesOf(channel: Channel, symbol: string): Promise<FileDescriptorProto[]> {
+  const asked = { case: 'fileContainingSymbol', value: symbol } as const;
+  const { fileDescriptorProto } = await ask(channel, asked, 'fileDescriptorResponse');
+  return fileDescriptorProto.map((bytes) => FileDescriptorProto.decode(bytes));
+}

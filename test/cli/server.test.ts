@@ -1,0 +1,136 @@
+/** The commands that ask a server: health, list, describe. Runs the built command as a user would, against a server in this process. */
+import { execFile } from 'node:child_process';
+import { createServer as createNetServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { createServer, type Server } from 'rdma-rpc';
+import { type Health, healthOf } from 'rdma-rpc/health';
+import { addReflection } from 'rdma-rpc/reflection';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { printable } from '../../cli/server/connection.ts';
+import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+
+const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+
+interface Outcome {
+  code: number;
+  out: string;
+  errors: string;
+}
+function run(...args: string[]): Promise<Outcome> {
+  return new Promise((resolve) => {
+    execFile(
+      process.execPath,
+      [main, ...args],
+      { env: { ...process.env, NO_COLOR: '1' } },
+      (error, out, errors) => {
+        resolve({ code: error === null ? 0 : Number(error.code), out, errors });
+      },
+    );
+  });
+}
+
+let server: Server;
+let health: Health;
+let address: string;
+beforeEach(async () => {
+  server = createServer().add(EchoDefinition, { echo: (r) => r });
+  health = healthOf(server);
+  address = await server.listen('127.0.0.1:0');
+});
+afterEach(() => server.shutdown({ graceMs: 0 }));
+
+describe('rdma-rpc health', () => {
+  test.each<[string, (h: Health) => unknown, string[], Outcome]>([
+    ['a server that is up', () => 0, [], { code: 0, out: 'SERVING\n', errors: '' }],
+    ['a service of it', () => 0, ['test.echo.Echo'], { code: 0, out: 'SERVING\n', errors: '' }],
+    [
+      'one that does not serve',
+      (h) => h.setStatus('', 'NOT_SERVING'),
+      [],
+      { code: 1, out: 'NOT_SERVING\n', errors: '' },
+    ],
+    [
+      'a service that is not there',
+      () => 0,
+      ['nobody'],
+      { code: 1, out: '', errors: 'error: NOT_FOUND: there is no service nobody\n' },
+    ],
+  ])('%s', async (_, change, args, outcome) => {
+    change(health);
+    expect(await run('health', address, ...args)).toEqual(outcome);
+  });
+
+  test('nobody listens there', async () => {
+    await server.shutdown();
+    expect(await run('health', address)).toMatchObject({
+      code: 1,
+      out: '',
+      errors: /UNAVAILABLE.*ECONNREFUSED/,
+    });
+  });
+
+  test('somebody listens and says nothing: the time limit', async () => {
+    const silent = createNetServer();
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    const { port } = silent.address() as { port: number };
+    const outcome = await run('health', `127.0.0.1:${port}`, '--timeout', '50');
+    expect(outcome).toMatchObject({ code: 1, errors: expect.stringMatching(/no answer within 50 ms/) });
+    silent.close();
+  });
+
+  test.each([
+    [['nowhere'], /address "nowhere": not understood/],
+    [['unix:/x', '--timeout', '0'], /Give milliseconds from 1 to 600000/],
+    [[], /missing required argument 'address'/],
+  ])('the command line %j is wrong: exit code 2', async (args, errors) => {
+    expect(await run('health', ...args)).toMatchObject({ code: 2, errors: expect.stringMatching(errors) });
+  });
+});
+
+describe('with reflection', () => {
+  beforeEach(() => addReflection(server));
+
+  test('rdma-rpc list: services, and the methods of one', async () => {
+    expect((await run('list', address)).out).toBe(
+      'grpc.health.v1.Health\ngrpc.reflection.v1.ServerReflection\ntest.echo.Echo\n',
+    );
+    expect((await run('list', address, 'grpc.health.v1.Health')).out).toBe(
+      'grpc.health.v1.Health/Check\ngrpc.health.v1.Health/List\ngrpc.health.v1.Health/Watch\n',
+    );
+  });
+
+  test.each([
+    [
+      'grpc.health.v1.Health/Watch',
+      'rpc Watch(grpc.health.v1.HealthCheckRequest) returns (stream grpc.health.v1.HealthCheckResponse);\n',
+    ],
+    ['grpc.health.v1.HealthCheckRequest', 'message HealthCheckRequest {\n  string service = 1;\n}\n'],
+    ['grpc.health.v1.HealthListRequest', 'message HealthListRequest {}\n'],
+    [
+      'grpc.health.v1.HealthListResponse.statuses',
+      'message HealthListResponse {\n  map<string, grpc.health.v1.HealthCheckResponse> statuses = 1;\n}\n',
+    ],
+  ])('rdma-rpc describe %s', async (name, text) => {
+    const { code, out } = await run('describe', address, name);
+    expect({ code, out }).toEqual({ code: 0, out: `// grpc/health/v1/health.proto\n${text}` });
+  });
+
+  test('a name that is not there', async () => {
+    expect(await run('describe', address, 'no.Such')).toMatchObject({
+      code: 1,
+      errors: 'error: NOT_FOUND: the server says: there is no symbol no.Such\n',
+    });
+    expect((await run('list', address, 'test.echo.EchoMessage')).errors).toMatch(/is no service/);
+  });
+});
+
+test('without reflection the error says how to add it', async () => {
+  expect(await run('list', address)).toMatchObject({
+    code: 1,
+    errors: expect.stringMatching(/UNIMPLEMENTED: this server has no reflection: addReflection\(server\)/),
+  });
+});
+
+test('what a server says cannot command the terminal', () => {
+  expect(printable('a\x1b[2Jb\u009bc\x07\nd')).toBe('a\ufffd[2Jb\ufffdc\ufffd\nd');
+});
