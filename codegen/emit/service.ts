@@ -30,18 +30,23 @@ function definition(method: Method, scope: Scope): string {
     },\n`;
 }
 
+/** The caller gets no answer but that the request has arrived. */
+function isOneWay(method: Method): boolean {
+  return method.options.oneWay && !method.requestStream && !method.responseStream;
+}
+
 function clientSignature(method: Method, scope: Scope): string {
   const init = scope.init(method.request);
   const request = method.requestStream ? `requests: $rpc.Messages<${init}>` : `request: ${init}`;
   const streams = method.requestStream || method.responseStream;
   const result = method.responseStream ? 'AsyncIterable' : 'Promise';
   const options = streams ? 'StreamOptions' : 'CallOptions';
-  return `(${request}, options?: $rpc.${options}) => ${result}<${scope.type(method.response)}>`;
+  return `(${request}, options?: $rpc.${options}) => ${result}<${isOneWay(method) ? 'void' : scope.type(method.response)}>`;
 }
 
 function handlerSignature(method: Method, scope: Scope): string {
   const type = scope.type(method.request);
-  const init = scope.init(method.response);
+  const init = isOneWay(method) ? 'void' : scope.init(method.response);
   const request = method.requestStream ? `requests: AsyncIterable<${type}>` : `request: ${type}`;
   const result = method.responseStream ? `$rpc.Messages<${init}>` : `${init} | Promise<${init}>`;
   return `(${request}, context: $rpc.HandlerContext) => ${result}`;

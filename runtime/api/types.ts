@@ -54,10 +54,14 @@ interface Kind<RequestStream extends boolean, ResponseStream extends boolean> {
   readonly responseStream: ResponseStream;
 }
 
+interface OneWay extends Kind<false, false> {
+  readonly options: { readonly oneWay: true };
+}
+
 type ClientFunction<M> =
   M extends MethodDefinition<infer _Req, infer ReqInit, infer Res, infer _ResInit>
     ? M extends Kind<false, false>
-      ? (request: ReqInit, options?: CallOptions) => Promise<Res>
+      ? (request: ReqInit, options?: CallOptions) => Promise<M extends OneWay ? void : Res>
       : M extends Kind<false, true>
         ? (request: ReqInit, options?: StreamOptions) => AsyncIterable<Res>
         : M extends Kind<true, false>
@@ -68,7 +72,9 @@ type ClientFunction<M> =
 type HandlerFunction<M> =
   M extends MethodDefinition<infer Req, infer _ReqInit, infer _Res, infer ResInit>
     ? M extends Kind<false, false>
-      ? (request: Req, context: HandlerContext) => ResInit | Promise<ResInit>
+      ? M extends OneWay
+        ? (request: Req, context: HandlerContext) => void | Promise<void>
+        : (request: Req, context: HandlerContext) => ResInit | Promise<ResInit>
       : M extends Kind<false, true>
         ? (request: Req, context: HandlerContext) => Messages<ResInit>
         : M extends Kind<true, false>

@@ -1,5 +1,6 @@
 /** What a call needs to know of its method, looked up once when the client is made. */
 import type { MessageType, MethodDefinition } from '../codec/types.ts';
+import { noMessage } from './plain-types.ts';
 
 export interface ClientMethod {
   readonly id: number;
@@ -22,11 +23,13 @@ export function clientMethod(
   timeoutMs: number,
   waitForReady = false,
 ): ClientMethod {
+  const oneWay =
+    definition.options.oneWay === true && !definition.requestStream && !definition.responseStream;
   return {
     id: definition.id,
     path: definition.path,
     requestType: definition.requestType,
-    responseType: definition.responseType as MessageType<unknown, never>,
+    responseType: (oneWay ? noMessage : definition.responseType) as MessageType<unknown, never>,
     requestStream: definition.requestStream,
     responseStream: definition.responseStream,
     timeoutMs,

@@ -14,6 +14,8 @@ export interface ServerMethod {
   readonly handler: AnyHandler;
   /** `this` of the handler. */
   readonly self: object;
+  /** It is answered before the handler runs. */
+  readonly oneWay: boolean;
 }
 
 /** A method with a stream on either side. */
@@ -63,9 +65,10 @@ export class Handlers {
         responseType: method.responseType,
         handler,
         self: handlers,
+        oneWay: method.options.oneWay === true,
       };
       if (requestStream || responseStream) {
-        const open = { ...unary, responseType: noMessage };
+        const open = { ...unary, responseType: noMessage, oneWay: false };
         this.#streams.set(method.id | 0, { ...unary, requestStream, responseStream, open });
       } else {
         this.#methods.set(method.id | 0, unary);

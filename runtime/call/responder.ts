@@ -55,9 +55,15 @@ export class Responder implements SlotWaiter {
     this.#waiting = [];
   }
 
+  /** Answers a call of a one-way method, before its handler is run. */
+  accept(call: ServerCall): void {
+    call.accepted = true;
+    this.#send({ handle: call.handle, status: Status.OK, text: '', metadata: undefined });
+  }
+
   answer(call: ServerCall, response: unknown): void {
     call.finish();
-    if (this.down) return;
+    if (this.down || call.accepted) return;
     let result: number;
     try {
       result = this.#context.outgoing.submit(
@@ -93,8 +99,9 @@ export class Responder implements SlotWaiter {
   fail(call: ServerCall, error: unknown): void {
     call.finish();
     const known = error instanceof RpcError ? error : undefined;
-    if (known === undefined) this.#onHandlerError(error, call.method);
-    if (this.down) return;
+    // Nobody else hears of what a one-way method throws.
+    if (known === undefined || call.accepted) this.#onHandlerError(error, call.method);
+    if (this.down || call.accepted) return;
     this.#send({
       handle: call.handle,
       status: known?.code ?? Status.INTERNAL,

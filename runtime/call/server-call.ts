@@ -41,6 +41,8 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   readonly definition: ServerMethod;
   /** 0: none. */
   readonly deadlineMs: number;
+  /** Of a one-way method: it has been answered before its handler ran. */
+  accepted = false;
   previous: ServerCall | undefined;
   next: ServerCall | undefined;
   /** That this call opened, if it did. */

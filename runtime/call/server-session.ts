@@ -224,7 +224,9 @@ export class ServerSession implements SessionOwner {
   }
 
   #run(call: ServerCall, request: unknown): void {
-    const { handler, self } = call.definition;
+    const { handler, self, oneWay } = call.definition;
+    // The caller learns that the request is here, and no more. Handlers that run on count as any others, so a flood is turned away.
+    if (oneWay) this.#responder.accept(call);
     let result: unknown;
     try {
       result = handler.call(self, request, call);

@@ -7,6 +7,7 @@ import type { ClientMethod } from '../call/client-method.ts';
 import { deadlines, turnNow } from '../call/deadlines.ts';
 import { failure, reasonOf, sentName } from '../call/failure.ts';
 import { noMessage } from '../call/plain-types.ts';
+import { RpcError } from '../call/rpc-error.ts';
 import { Status } from '../call/status.ts';
 import type { DeadlineOwner } from '../call/timer-wheel.ts';
 import { partLingerMs, streamBytes, streamParts } from '../limits.ts';
@@ -118,6 +119,11 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
 
   /** Opens it on a session. False: there is no room, nothing has happened. */
   open(streams: ClientStreams): boolean {
+    if (streams.max === 0) {
+      const text = `${this.method.path}: no streams on this connection: streamsMax is 0 on one of its sides`;
+      this.refuse(new RpcError(Status.UNIMPLEMENTED, text, { sent: 'no' }));
+      return true;
+    }
     const number = streams.nextNumber();
     if (number === 0) return false;
     this.number = number;

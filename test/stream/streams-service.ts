@@ -11,10 +11,12 @@ export interface StreamLog {
   aborted: number[];
   /** What handlers caught from their requests. */
   caught: unknown[];
+  /** Texts that came one way. */
+  notes: string[];
 }
 
 export function newLog(): StreamLog {
-  return { produced: 0, finished: [], aborted: [], caught: [] };
+  return { produced: 0, finished: [], aborted: [], caught: [], notes: [] };
 }
 
 const forever = new Promise<never>(() => undefined);
@@ -116,6 +118,13 @@ export function streamHandlers(log: StreamLog): Partial<HandlersOf<typeof Stream
       // Long enough for the client to send all it has.
       for (let i = 0; i < 200; ++i) await new Promise((resolve) => setImmediate(resolve));
       yield { number: 30_000 };
+    },
+    note: async ({ text }, context) => {
+      log.notes.push(text);
+      if (text === 'not found') throw new RpcError(Status.NOT_FOUND, 'no such thing');
+      if (text !== 'hang') return;
+      await new Promise((resolve) => context.signal.addEventListener('abort', resolve));
+      log.finished.push('note');
     },
     unary: ({ count }) => ({ number: count }),
   };
