@@ -12,6 +12,8 @@ export default defineConfig({
       { find: /^rdma-rpc\/codec$/, replacement: source('runtime/codec/index.ts') },
       { find: /^rdma-rpc\/json$/, replacement: source('runtime/codec/json/index.ts') },
       { find: /^rdma-rpc\/details$/, replacement: source('runtime/details/index.ts') },
+      { find: /^rdma-rpc\/otel$/, replacement: source('runtime/otel/index.ts') },
+      { find: /^rdma-rpc\/prometheus$/, replacement: source('runtime/prometheus/index.ts') },
       { find: /^rdma-rpc\/codegen$/, replacement: source('codegen/index.ts') },
       { find: /^rdma-rpc\/health$/, replacement: source('runtime/services/health.ts') },
       { find: /^rdma-rpc\/reflection$/, replacement: source('runtime/services/reflection.ts') },

@@ -41,7 +41,7 @@ export function createClient<D extends ServiceDefinition>(
     const intercepted =
       interceptors.length === 0
         ? call
-        : interceptedCall(definition, method, target.timeoutMs, interceptors, call);
+        : interceptedCall(definition, method, target.timeoutMs, interceptors, channel.address, call);
     client[name] = others === undefined ? intercepted : withDefaults(intercepted, others);
   }
   return Object.freeze(client) as ClientOf<D>;

@@ -73,12 +73,13 @@ function fill(metadata: Metadata, received: Metadata): void {
   for (const [key, value] of received) metadata.append(key, value);
 }
 
-/** `invoke` is the method without interceptors. */
+/** `invoke` is the method without interceptors; `peer` the address of the channel. */
 export function interceptedCall(
   service: ServiceDefinition,
   method: MethodDefinition,
   defaultTimeoutMs: number,
   interceptors: readonly Interceptor[],
+  peer: string,
   invoke: ClientMethodFunction,
 ): ClientMethodFunction {
   const stream = method.requestStream || method.responseStream;
@@ -117,6 +118,7 @@ export function interceptedCall(
       ...(stream ? { stream, message: messages() } : { stream, message: given }),
       service,
       method,
+      peer,
       header: new Metadata(options.metadata),
       signal: options.signal,
       timeoutMs: timeoutMs < 0 ? undefined : timeoutMs,
@@ -157,16 +159,8 @@ export function interceptedCall(
     }
   }
 
-  /** The stream of a single response is read to its end, so that the trailer is heard of. */
-  async function single(given: unknown, options: CallOptions): Promise<unknown> {
-    let last: unknown = noMessage;
-    for await (const message of streamed(given, options)) last = message;
-    if (last === noMessage) throw noMessage();
-    return last;
-  }
-
   if (!stream) return (given, options = {}) => unary(given, options);
   return method.responseStream
     ? (given, options = {}) => streamed(given, options)
-    : (given, options = {}) => single(given, options);
+    : (given, options = {}) => onlyMessage(streamed(given, options), noMessage);
 }

@@ -11,6 +11,8 @@ interface AnyRequest {
   readonly side: 'client' | 'server';
   readonly service: ServiceDefinition;
   readonly method: MethodDefinition;
+  /** Who is at the other end: on a client the channel's address, on a server that of the context. */
+  readonly peer: string;
   /** Metadata of the request. May be changed in place; on a client until `next` is called. */
   readonly header: Metadata;
   /** Gives the call up. On a client undefined when the caller gave none. */
@@ -83,10 +85,12 @@ export function checkedResponse(request: RpcRequest, response: RpcResponse): Rpc
   );
 }
 
-/** The message behind a single one in the shape of a stream. Throws what `none` makes when there is no message. */
+/** The single message of a stream, which is read to its end, so that everybody on the way sees it. Throws what `none` makes when there is none. */
 export async function onlyMessage(messages: AsyncIterable<unknown>, none: () => Error): Promise<unknown> {
-  for await (const message of messages) return message;
-  throw none();
+  let only: unknown = none;
+  for await (const message of messages) only = message;
+  if (only === none) throw none();
+  return only;
 }
 
 /** A message, or the promise of one, as an iterable. */

@@ -1,0 +1,32 @@
+/** Nobody pays for telemetry who does not import it: what the main entry point loads, followed import by import. */
+import { dirname, join, normalize } from 'node:path';
+import { expect, test } from 'vitest';
+import { read } from '../house/tree.ts';
+
+/** Files and packages that a module loads, itself included; imports of types only are none. */
+function loads(file: string, seen = new Set<string>()): Set<string> {
+  if (seen.has(file)) return seen;
+  seen.add(file);
+  const imports = read(file).matchAll(/^(?:import|export)\s(?!type\s)(?:[^'"]*?from\s)?'([^']+)';/gms);
+  for (const [, name = ''] of imports) {
+    if (name.startsWith('.')) loads(normalize(join(dirname(file), name)), seen);
+    else seen.add(name);
+  }
+  return seen;
+}
+
+const telemetry = (name: string) => /opentelemetry|prom-client|runtime\/(otel|prometheus)\//.test(name);
+
+test('the main entry point loads no telemetry', () => {
+  const loaded = [...loads('runtime/index.ts')];
+  expect(loaded).toContain('runtime/api/channel.ts');
+  expect(loaded.filter(telemetry)).toEqual([]);
+});
+
+test.each([
+  ['otel', '@opentelemetry/api'],
+  ['prometheus', 'prom-client'],
+])('rdma-rpc/%s loads %s, and no other package', (entry, name) => {
+  const packages = [...loads(`runtime/${entry}/index.ts`)].filter((each) => !each.startsWith('runtime/'));
+  expect(packages.filter(telemetry)).toEqual([name]);
+});

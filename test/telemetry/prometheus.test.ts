@@ -1,0 +1,80 @@
+/** The Prometheus interceptor, by what a registry shows. */
+import { Registry } from 'prom-client';
+import { createClient, RpcError, Status, stats } from 'rdma-rpc';
+import { collectNativeStats, prometheus } from 'rdma-rpc/prometheus';
+import { afterEach, expect, test } from 'vitest';
+import { openPair, type Pair } from '../runtime/pair.ts';
+import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
+import { collect } from '../stream/stream-world.ts';
+import { newLog, streamHandlers } from '../stream/streams-service.ts';
+
+let pair: Pair | undefined;
+afterEach(() => pair?.close());
+
+/** Lines of a metric, without the rest of the text. */
+async function lines(registry: Registry, name: string): Promise<string[]> {
+  const text = await registry.metrics();
+  return text.split('\n').filter((line) => line.startsWith(name));
+}
+
+async function open(registry: Registry) {
+  const count = prometheus({ registry });
+  pair = await openPair('sim', (server) =>
+    server.use(count).add(StreamsDefinition, {
+      ...streamHandlers(newLog()),
+      unary: () => {
+        throw new RpcError(Status.NOT_FOUND, 'no');
+      },
+    }),
+  );
+  return createClient(StreamsDefinition, pair.channel, { '*': { interceptors: [count] } });
+}
+
+test('counts calls by method, kind and status, and times them', async () => {
+  const registry = new Registry();
+  const client = await open(registry);
+  await collect(client.count({ count: 2 }));
+  await client.sum([{ number: 1 }]);
+  await collect(client.echo([]));
+  await client.unary({}).catch(() => undefined);
+  for (const side of ['client', 'server']) {
+    const labels = (method: string, type: string) =>
+      `service="test.stream.Streams",method="${method}",type="${type}"`;
+    const kinds = [
+      labels('Count', 'server_stream'),
+      labels('Sum', 'client_stream'),
+      labels('Echo', 'bidi'),
+      labels('Unary', 'unary'),
+    ];
+    const codes = ['OK', 'OK', 'OK', 'NOT_FOUND'];
+    const name = `rdma_rpc_${side}`;
+    expect(await lines(registry, `${name}_started_total`)).toEqual(
+      kinds.map((kind) => `${name}_started_total{${kind}} 1`),
+    );
+    expect(await lines(registry, `${name}_handled_total`)).toEqual(
+      kinds.map((kind, i) => `${name}_handled_total{${kind},code="${codes[i]}"} 1`),
+    );
+    expect(await lines(registry, `${name}_handling_seconds_count`)).toHaveLength(4);
+    const buckets = await lines(registry, `${name}_handling_seconds_bucket{le="0.000001"`);
+    expect(buckets).toHaveLength(4);
+  }
+});
+
+test('two interceptors on one registry count together', async () => {
+  const registry = new Registry();
+  for (const client of [await open(registry), await open(registry)]) await collect(client.echo([]));
+  const [line] = await lines(registry, 'rdma_rpc_client_started_total');
+  expect(line).toMatch(/ 2$/);
+});
+
+test('native counters are gauges with the values of now', async () => {
+  const registry = new Registry();
+  collectNativeStats(registry);
+  collectNativeStats(registry);
+  const client = await open(registry);
+  await collect(client.echo([]));
+  const gauges = await lines(registry, 'rdma_rpc_native_');
+  expect(gauges).toHaveLength(Object.keys(stats()).length);
+  expect(gauges).toContain(`rdma_rpc_native_sessions ${stats().sessions}`);
+  expect(stats().sessions).toBeGreaterThan(0);
+});
