@@ -32,6 +32,15 @@ import { ServiceScope } from './service-scope.ts';
 import { type SessionSummary, summaryOf } from './session-summary.ts';
 import type { HandlersOf } from './types.ts';
 
+/** Calls what the application has given; an error of it is its own. */
+function safely(call: () => void): void {
+  try {
+    call();
+  } catch (fault) {
+    process.emitWarning(fault instanceof Error ? fault : String(fault), 'RdmaRpcWarning');
+  }
+}
+
 export class Server implements ServerSessionListener {
   readonly #options: ResolvedServerOptions;
   readonly #plan: FabricPlan;
@@ -110,14 +119,14 @@ export class Server implements ServerSessionListener {
     const graceMs = checkedTimeMs('shutdown: graceMs', options.graceMs ?? limits.graceMs.default);
     if (this.#shutdown === undefined) {
       this.#shutdown = this.#end(Math.min(graceMs, limits.graceMs.max));
-      for (const listener of this.#shutdownListeners.splice(0)) listener();
+      for (const listener of this.#shutdownListeners.splice(0)) safely(listener);
     }
     return this.#shutdown;
   }
 
   /** Calls `listener` when shutdown() begins, while calls under way still run; at once if it has begun already. */
   onShutdown(listener: () => void): void {
-    if (this.stopping) listener();
+    if (this.stopping) safely(listener);
     else this.#shutdownListeners.push(listener);
   }
 
@@ -194,11 +203,7 @@ export class Server implements ServerSessionListener {
 
   /** @internal */
   onHandlerError(error: unknown, method: string): void {
-    try {
-      this.#options.onHandlerError?.(error, method);
-    } catch (fault) {
-      process.emitWarning(fault instanceof Error ? fault : String(fault), 'RdmaRpcWarning');
-    }
+    safely(() => this.#options.onHandlerError?.(error, method));
   }
 
   /** @internal */
