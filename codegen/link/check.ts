@@ -63,6 +63,7 @@ class Checker {
           `${start} to ${end - 1} is no range of field numbers (1 to ${fieldNumberMax})`,
         );
     });
+    if (message.options?.[0] === 0x38) this.mapEntry(message, path);
     message.nestedType.forEach((nested, i) => {
       this.message(nested, `${path},3,${i}`, join(fullName, nested.name));
     });
@@ -72,6 +73,13 @@ class Checker {
     message.extension.forEach((field, i) => {
       this.extension(field, `${path},6,${i}`);
     });
+  }
+
+  /** The default of a value that is left out is the enum's first. */
+  private mapEntry(entry: DescriptorProto, path: string): void {
+    const type = this.schema.get(entry.field[1]?.typeName ?? '');
+    if (type?.kind === 'enum' && (type.descriptor.value[0]?.number ?? 0) !== 0)
+      this.report(path, 1, `the first value of ${type.fullName} must be 0, since it is the value of a map`);
   }
 
   private number(number: number, path: string): void {

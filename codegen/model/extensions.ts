@@ -70,7 +70,7 @@ export class ExtensionBuilder {
     identifiers: Identifiers,
   ): Extension | undefined {
     const extendee = this.building.message(source, descriptor.extendee);
-    const parent = join(file.package, outer.join('.'));
+    const parent = outer.length === 0 ? file.package : join(file.package, outer.join('.'));
     const fields = new FieldBuilder(this.building, source);
     const field = fields.field(descriptor, path, { key: 'value', parent, oneof: undefined, features });
     if (extendee === undefined || field === undefined) return undefined;

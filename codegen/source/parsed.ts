@@ -1,5 +1,7 @@
 /** What the parser makes of one file, before names are resolved: the descriptor, the options as written, and where everything is. */
+
 import type { FieldDescriptorProto, FileDescriptorProto } from '../descriptor/descriptor.rdma.ts';
+import type { Place } from '../diagnostic.ts';
 import type { Token } from './lexer.ts';
 
 /** A value of an option, as written. */
@@ -36,7 +38,7 @@ export interface PendingOptions {
 
 /** Place and comments of an element, by its path in the descriptor: field numbers and indices, as in SourceCodeInfo. */
 export interface Location {
-  readonly token: Token;
+  readonly token: Place;
   readonly leading?: string | undefined;
   readonly trailing?: string | undefined;
 }

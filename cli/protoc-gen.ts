@@ -1,0 +1,30 @@
+#!/usr/bin/env node
+/**
+ * `protoc-gen-rdma-rpc`, the plugin for protoc and buf: reads a request from standard input, writes the response to standard output. What is wrong with
+ * the input is part of the response, which protoc prints; exit code 1 means that the plugin itself could not run.
+ */
+import { readFileSync, writeSync } from 'node:fs';
+import { formatDiagnostic } from '../codegen/diagnostic.ts';
+import { runPlugin } from '../codegen/plugin.ts';
+
+/** All of it, even where the pipe takes only a part at a time. */
+function writeAll(bytes: Uint8Array): void {
+  for (let at = 0; at < bytes.length; ) {
+    try {
+      at += writeSync(1, bytes, at);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
+    }
+  }
+}
+
+if (process.stdin.isTTY) {
+  console.error(
+    'protoc-gen-rdma-rpc is started by protoc (--rdma-rpc_out=DIR) or buf; by hand use rdma-rpc gen',
+  );
+  process.exitCode = 1;
+} else {
+  const { response, warnings } = runPlugin(readFileSync(0));
+  for (const warning of warnings) console.error(formatDiagnostic(warning));
+  writeAll(response);
+}

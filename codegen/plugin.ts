@@ -1,0 +1,123 @@
+/**
+ * The way in for protoc and buf: a CodeGeneratorRequest to a CodeGeneratorResponse. The same engine as generate(), from linked descriptors on, so the
+ * files are the same. Called by cli/protoc-gen.ts; nothing here reads or writes streams.
+ */
+import {
+  CodeGeneratorRequest,
+  CodeGeneratorResponse,
+  type DescriptorProto,
+  type FileDescriptorProto,
+} from './descriptor/descriptor.rdma.ts';
+import { editions } from './descriptor/types.ts';
+import { type Diagnostic, formatDiagnostic, GenerateError, Reporter } from './diagnostic.ts';
+import { emitSchema } from './emit/schema.ts';
+import { addExtension } from './link/link.ts';
+import { join, Schema, type SchemaFile } from './link/schema.ts';
+import { loadFiles } from './load.ts';
+import { sortOptions } from './options/sort.ts';
+import { bundledDirectory, descriptorPath } from './source/files.ts';
+import type { Location } from './source/parsed.ts';
+
+/** CodeGeneratorResponse.Feature: proto3 optional, editions. */
+const supportedFeatures = 1n | 2n;
+
+export interface PluginResult {
+  /** What protoc reads from standard output. */
+  readonly response: Uint8Array;
+  /** For standard error. */
+  readonly warnings: readonly Diagnostic[];
+}
+
+type Options = { importExtension?: 'ts' | 'js'; unknownFields?: 'keep' | 'drop' };
+
+/** `import_extension=js,unknown_fields=keep`; what is wrong with it as text. */
+function parseParameter(parameter: string): Options | string {
+  const options: Options = {};
+  for (const part of parameter.split(',').filter((each) => each !== '')) {
+    const [name = '', value = ''] = part.split('=');
+    if (name === 'import_extension' && (value === 'ts' || value === 'js')) options.importExtension = value;
+    else if (name === 'unknown_fields' && (value === 'keep' || value === 'drop'))
+      options.unknownFields = value;
+    else return `${part}: there are import_extension=ts|js and unknown_fields=keep|drop`;
+  }
+  return options;
+}
+
+/** Places as a parser notes them. Lines and columns count from 0 in descriptors. */
+function locationsOf({ sourceCodeInfo }: FileDescriptorProto): Map<string, Location> {
+  const locations = new Map<string, Location>();
+  for (const { path, span, leadingComments, trailingComments } of sourceCodeInfo?.location ?? []) {
+    const token = { text: '', line: (span[0] ?? 0) + 1, column: (span[1] ?? 0) + 1 };
+    locations.set(path.join(','), { token, leading: leadingComments, trailing: trailingComments });
+  }
+  return locations;
+}
+
+function addExtensions(schema: Schema, file: SchemaFile): void {
+  const add = (scope: string, name: string | undefined): void => {
+    const declared = schema.get(join(scope, name));
+    if (declared?.kind === 'extension') addExtension(schema, declared, file);
+  };
+  const visit = (scope: string, message: DescriptorProto): void => {
+    const inside = join(scope, message.name);
+    for (const { name } of message.extension) add(inside, name);
+    for (const nested of message.nestedType) visit(inside, nested);
+  };
+  const { package: scope = '', extension, messageType } = file.descriptor;
+  for (const { name } of extension) add(scope, name);
+  for (const message of messageType) visit(scope, message);
+}
+
+function schemaOf(request: CodeGeneratorRequest, diagnostics: Diagnostic[]): Schema {
+  const schema = new Schema();
+  const files: SchemaFile[] = [];
+  // Options are declared there; protoc hands it over only to those who import it.
+  if (!request.protoFile.some(({ name }) => name === descriptorPath)) {
+    const bundled = loadFiles([`${bundledDirectory()}/${descriptorPath}`], [bundledDirectory()], false);
+    files.push(...bundled.schema.files.values());
+  }
+  for (const descriptor of request.protoFile) {
+    if (descriptor.syntax === 'proto2') descriptor.syntax = undefined;
+    const path = descriptor.name ?? '';
+    files.push({
+      path,
+      descriptor,
+      locations: locationsOf(descriptor),
+      reporter: new Reporter(path, '', diagnostics),
+    });
+  }
+  for (const file of files) schema.add(file);
+  for (const file of files) addExtensions(schema, file);
+  const wanted = new Set(request.fileToGenerate);
+  for (const file of files) if (wanted.has(file.path)) sortOptions(schema, file.descriptor);
+  return schema;
+}
+
+/** Never throws for what is wrong with the input: that is part of the response. */
+export function runPlugin(bytes: Uint8Array): PluginResult {
+  const diagnostics: Diagnostic[] = [];
+  const respond = (fields: { error?: string; file?: { name: string; content: string }[] }): PluginResult => ({
+    response: CodeGeneratorResponse.encode({
+      supportedFeatures,
+      minimumEdition: editions.proto2,
+      maximumEdition: editions['2026'],
+      ...fields,
+    }),
+    warnings: diagnostics.filter(({ severity }) => severity === 'warning'),
+  });
+  try {
+    const request = CodeGeneratorRequest.decode(bytes);
+    const options = parseParameter(request.parameter ?? '');
+    if (typeof options === 'string') return respond({ error: options });
+    const schema = schemaOf(request, diagnostics);
+    const outputs = emitSchema(schema, new Set(request.fileToGenerate), diagnostics, {
+      ...options,
+      runtimeApart: true,
+    });
+    return respond({ file: outputs.map(({ path, text }) => ({ name: path, content: text })) });
+  } catch (error) {
+    if (!(error instanceof GenerateError)) throw error;
+    const errors = error.diagnostics.filter(({ severity }) => severity === 'error');
+    return respond({ error: errors.map(formatDiagnostic).join('\n') });
+  }
+}
