@@ -87,6 +87,15 @@ test('fixed limits', () => {
     ['metadata entries', shown('', limits.metadataEntries)],
     ['text of an error', shown('Bytes', limits.errorTextBytes)],
     ['frame of the handshake', shown('Bytes', limits.controlFrameBytes)],
+    ['parts of a stream on their way or unread, in each direction', shown('', limits.streamParts)],
+    [
+      'large messages of a stream on their way or unread, in each direction',
+      shown('streamBytes', limits.streamBytes),
+    ],
+    [
+      'parts of a stream that was left, if the server does not answer them',
+      shown('partLingerMs', limits.partLingerMs),
+    ],
     ['pieces of a message sent in place', shown('', limits.piecesMax)],
     ['smallest value sent in place', shown('Bytes', limits.gatherBytes)],
     ['smallest value received as a view', shown('Bytes', limits.leaseBytes)],
