@@ -1,90 +1,103 @@
-/** Calls of every kind, as client and server make them in the tests of states: what each side saw goes into the ledger. */
-import {
-  type CallOptions,
-  type ClientOf,
-  type HandlerContext,
-  type HandlersOf,
-  leaseOf,
-  type RpcError,
-} from 'rdma-rpc';
-import type { InteropDefinition, Payload, PayloadInit } from '../interop/gen/interop.rdma.ts';
-import { isPattern, pattern } from '../interop/sizes.ts';
-import type { Ledger } from './ledger.ts';
+/** The client of the tests of states: calls of every kind, with random messages, at a random pace, which look at what comes back. */
+import { type CallOptions, type ClientOf, leaseOf, type StreamOptions } from 'rdma-rpc';
+import type { InteropDefinition, OutputResponse } from '../interop/gen/interop.rdma.ts';
+import type { Entry, Ledger } from './ledger.ts';
+import { looked, payload, sizes } from './messages.ts';
+import type { Pauses } from './pauses.ts';
 import type { Random } from './random.ts';
 
-/** Slots hold 1 KiB here: from inline to several READs. */
-export const sizes: readonly number[] = [0, 10, 250, 900, 1100, 5000, 40_000];
-
-export type Handlers = Partial<HandlersOf<typeof InteropDefinition>>;
 export type Client = ClientOf<typeof InteropDefinition>;
-/** Makes one call and returns when it has ended; throws what it failed with. */
-export type Kind = (client: Client, id: number, random: Random, options: CallOptions) => Promise<void>;
+/** Makes one call and resolves when it has ended; rejects with what it failed with. */
+export type Kind = (client: Client, entry: Entry, options: CallOptions) => Promise<void>;
 
-export function payload(id: number, bytes: number): PayloadInit {
-  return { body: pattern(bytes, id), seed: id };
-}
+const messagesMax = 14;
+const pauseMax = 30;
 
-/** A payload that has arrived: whose it is, or a fault. */
-export function looked(ledger: Ledger, given: Payload | undefined, bytes?: number): number {
-  const id = given?.seed ?? 0;
-  const body = given?.body ?? new Uint8Array(0);
-  if (!isPattern(body, id)) ledger.fault(`a message of call ${id} arrived with other bytes`);
-  if (bytes !== undefined && body.byteLength !== bytes) {
-    ledger.fault(`a message of call ${id} has ${body.byteLength} bytes instead of ${bytes}`);
-  }
-  return id;
-}
-
-/** Lets handlers wait for so many events. */
-export class Pauses {
-  #waiting: { events: number; readonly go: () => void }[] = [];
-
-  wait(events: number, { signal }: HandlerContext): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ events, go: resolve });
-      signal.addEventListener('abort', () => reject(signal.reason as RpcError));
-    });
-  }
-
-  /** One event has happened. */
-  tick(): void {
-    for (const each of this.#waiting) --each.events;
-    const due = this.#waiting.filter(({ events }) => events <= 0);
-    this.#waiting = this.#waiting.filter(({ events }) => events > 0);
-    for (const { go } of due) go();
-  }
-
-  get empty(): boolean {
-    return this.#waiting.length === 0;
-  }
-}
-
-export function handlersOf(ledger: Ledger, pauses: Pauses, random: Random): Handlers {
-  const begin = (id: number): void => {
-    const entry = ledger.find(id);
-    if (entry !== undefined) ++entry.began;
+export function kindsOf(ledger: Ledger, pauses: Pauses, random: Random): Readonly<Record<string, Kind>> {
+  const some = (): number[] => Array.from({ length: random.below(messagesMax) }, () => random.pick(sizes));
+  const maybeWait = async (): Promise<void> => {
+    if (random.chance(4)) await pauses.wait(random.below(pauseMax));
   };
-  return {
-    unaryCall: (request, context) => {
-      const id = looked(ledger, request.payload);
-      begin(id);
-      leaseOf(request)?.release();
-      const response = { payload: payload(id, request.responseSize) };
-      if (random.chance(2)) return response;
-      return pauses.wait(random.below(20), context).then(() => response);
-    },
-  };
-}
+  /** With the call's number for handlers that get it in no message. */
+  const named = ({ id }: Entry, options: CallOptions): StreamOptions => ({
+    ...options,
+    metadata: { id: String(id) },
+  });
 
-export function kindsOf(ledger: Ledger): Readonly<Record<string, Kind>> {
+  /** The requests of a stream: whoever takes them has to come to their end, or leave them. */
+  async function* requests<T>(messages: readonly T[]): AsyncGenerator<T> {
+    ++ledger.inside;
+    try {
+      for (const message of messages) {
+        await maybeWait();
+        yield message;
+      }
+    } finally {
+      --ledger.inside;
+    }
+  }
+
+  /** Reads all responses of a stream, or leaves it somewhere. */
+  async function read(entry: Entry, stream: AsyncIterable<OutputResponse>, wanted: readonly number[]) {
+    const leaveAt = random.chance(5) ? random.below(wanted.length + 1) : -1;
+    let index = 0;
+    for await (const response of stream) {
+      if (looked(ledger, response.payload, index, wanted[index]) !== entry.id) {
+        ledger.fault(`call ${entry.id} got another's message`);
+      }
+      leaseOf(response)?.release();
+      if (index++ === leaveAt) {
+        entry.left = true;
+        return;
+      }
+      await maybeWait();
+    }
+    if (index !== wanted.length) {
+      ledger.fault(`call ${entry.id} ended well after ${index} of ${wanted.length} messages`);
+    }
+  }
+
   return {
-    unary: async (client, id, random, options) => {
+    unary: async (client, { id }, options) => {
       const responseSize = random.pick(sizes);
       const request = { responseSize, payload: payload(id, random.pick(sizes)) };
       const response = await client.unaryCall(request, options);
-      if (looked(ledger, response.payload, responseSize) !== id)
+      if (looked(ledger, response.payload, 0, responseSize) !== id) {
         ledger.fault(`call ${id} got another's answer`);
+      }
       leaseOf(response)?.release();
+    },
+
+    'server stream': (client, entry, options) => {
+      const wanted = some();
+      const request = {
+        responseParameters: wanted.map((size) => ({ size })),
+        payload: payload(entry.id, random.pick(sizes)),
+      };
+      return read(entry, client.streamingOutputCall(request, options), wanted);
+    },
+
+    'client stream': async (client, entry, options) => {
+      const sent = some();
+      const messages = sent.map((size, index) => ({ payload: payload(entry.id, size, index) }));
+      const sum = await client.streamingInputCall(requests(messages), named(entry, options));
+      const bytes = sent.reduce((all, size) => all + size, 0);
+      if (sum.messages !== sent.length || sum.aggregatedPayloadSize !== BigInt(bytes)) {
+        ledger.fault(`call ${entry.id}: ${sum.messages} of ${sent.length} messages counted`);
+      }
+    },
+
+    bidirectional: (client, entry, options) => {
+      const wanted: number[] = [];
+      const messages = some().map((size, index) => {
+        const responses = some().slice(0, 3);
+        wanted.push(...responses);
+        return {
+          payload: payload(entry.id, size, index),
+          responseParameters: responses.map((each) => ({ size: each })),
+        };
+      });
+      return read(entry, client.fullDuplexCall(requests(messages), named(entry, options)), wanted);
     },
   };
 }

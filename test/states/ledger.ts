@@ -10,6 +10,8 @@ export interface Entry {
   misfortune: Misfortune;
   /** How often its handler began. */
   began: number;
+  /** The reader of its stream left before the end. */
+  left: boolean;
   /** How often the caller was told an end. */
   ends: number;
   error: RpcError | undefined;
@@ -25,6 +27,8 @@ const allowed: Readonly<Record<Misfortune, readonly number[]>> = {
 export class Ledger {
   readonly entries: Entry[] = [];
   readonly faults: string[] = [];
+  /** Generators and handlers of streams that have begun and not come to their end. */
+  inside = 0;
 
   add(what: string): Entry {
     const entry: Entry = {
@@ -32,6 +36,7 @@ export class Ledger {
       what,
       misfortune: 'none',
       began: 0,
+      left: false,
       ends: 0,
       error: undefined,
     };
@@ -64,11 +69,12 @@ export class Ledger {
   /** Every rule that was broken. */
   verdict(): string[] {
     const lost = this.entries.some(({ misfortune }) => misfortune === 'loss');
-    for (const { id, what, misfortune, began, ends, error } of this.entries) {
+    if (this.inside !== 0) this.fault(`${this.inside} generators have not come to their end`);
+    for (const { id, what, misfortune, began, left, ends, error } of this.entries) {
       const call = `call ${id} (${what}, ${misfortune})`;
       if (ends !== 1) this.fault(`${call} ended ${ends} times`);
       if (began > 1) this.fault(`${call} ran ${began} times`);
-      if (error === undefined && began !== 1) this.fault(`${call} is OK and ran ${began} times`);
+      if (error === undefined && began !== 1 && !left) this.fault(`${call} is OK and ran ${began} times`);
       if (error?.sent === 'no' && began !== 0) this.fault(`${call} says sent: no, but ran`);
       const codes = lost ? [...allowed[misfortune], Status.UNAVAILABLE] : allowed[misfortune];
       if (error !== undefined && !codes.includes(error.code)) this.fault(`${call} failed: ${error.message}`);

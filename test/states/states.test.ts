@@ -5,17 +5,19 @@
 import { createClient } from 'rdma-rpc';
 import { expect, test } from 'vitest';
 import { InteropDefinition } from '../interop/gen/interop.rdma.ts';
-import { handlersOf, kindsOf, Pauses } from './calls.ts';
+import { kindsOf } from './calls.ts';
+import { handlersOf } from './handlers.ts';
 import { type Entry, Ledger, type Misfortune } from './ledger.ts';
+import { Pauses } from './pauses.ts';
 import { Random } from './random.ts';
 import { SteppedWorld } from './stepped.ts';
 
-const seeds = Number(process.env['RDMA_RPC_SEEDS'] ?? 300);
+const seeds = Number(process.env['RDMA_RPC_SEEDS'] ?? 150);
 const limits = { inflightMax: 4, streamsMax: 3 };
 /** A call's time limit where it is to pass. */
 const timeoutMs = 4;
-/** Beyond the last step of any call, so that some misfortunes come too late. */
-const stepsMax = 60;
+/** The last step of a misfortune: in the middle of one call, and mostly beyond the end of another. */
+const steps = [20, 60, 300];
 
 interface Plan {
   readonly entry: Entry;
@@ -38,19 +40,19 @@ async function life(seed: number): Promise<{ faults: string[]; ends: string[] }>
     server.add(InteropDefinition, handlersOf(ledger, pauses, random)),
   );
   const client = createClient(InteropDefinition, world.channel);
-  const kinds = Object.entries(kindsOf(ledger));
+  const kinds = Object.entries(kindsOf(ledger, pauses, random));
   const plans: Plan[] = [];
 
   const start = (misfortune: Misfortune): void => {
     const [what, call] = random.pick(kinds);
     const entry = ledger.add(what);
-    const plan = { entry, step: random.below(stepsMax), giveUp: new AbortController(), startMs: 0 };
+    const plan = { entry, step: random.below(random.pick(steps)), giveUp: new AbortController(), startMs: 0 };
     plan.startMs = performance.now();
     entry.misfortune = misfortune;
     if (plan.step === 0) misfortunes[misfortune](plan);
     plans.push(plan);
     const limit = misfortune === 'deadline' ? { timeoutMs } : {};
-    call(client, entry.id, random, { signal: plan.giveUp.signal, ...limit }).then(
+    call(client, entry, { signal: plan.giveUp.signal, ...limit }).then(
       () => ledger.end(entry),
       (error: unknown) => ledger.end(entry, error),
     );
@@ -103,7 +105,7 @@ test(`${seeds} lives with misfortunes at every step`, { timeout: 1_000_000 }, as
     for (const end of ends) seen.add(end);
   }
   // It was not all misfortune, and no misfortune came always too early or too late.
-  for (const kind of ['unary']) {
+  for (const kind of ['unary', 'server stream', 'client stream', 'bidirectional']) {
     for (const misfortune of ['cancel', 'deadline']) {
       for (const end of ['OK', 'no', 'maybe']) expect(seen).toContain(`${kind}, ${misfortune}, ${end}`);
     }
