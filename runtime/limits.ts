@@ -62,6 +62,8 @@ export const workers = { default: undefined, min: 1, max: 256 } as const;
 export const workerStartTimeoutMs = 30_000;
 /** Pause before a worker that ended is started again: it doubles from one early end to the next. */
 export const workerRestartMs = { first: 100, max: 10_000 } as const;
+/** Limits that a server has for calls. Longer ones than the wire can carry (32 bits of microseconds) would be none. */
+export const serverTimeoutMs = { default: undefined, min: 1, max: 4_294_967 } as const;
 /** Grace of `shutdown()`. */
 export const graceMs = { default: 5_000, min: 0, max: 86_400_000 } as const;
 /** From telling a client to make no more calls to turning away those that it makes all the same. Longer than any round trip. */

@@ -22,6 +22,10 @@ export interface ServerOptions extends FabricOptions {
   handshakesMax?: number;
   /** Default 5000. */
   handshakeTimeoutMs?: number;
+  /** Time limit of calls whose clients set none. When it passes, the server answers DEADLINE_EXCEEDED. Default: that of maxTimeoutMs, else none. */
+  defaultTimeoutMs?: number;
+  /** Longest time that a call may take, whatever its client says; the server answers as above. Default: none. */
+  maxTimeoutMs?: number;
   /** A connection older than this, 10 % more or less, is asked to go; the client makes a new one for its next call. Default: none. */
   connectionAgeMs?: number;
   /** A connection without calls for this long is asked to go. Default: none. */
@@ -48,6 +52,8 @@ export const serverRules: OptionRules = {
   handlersMax: { kind: 'integer', range: limits.handlers },
   handshakesMax: { kind: 'integer', range: limits.handshakes },
   handshakeTimeoutMs: { kind: 'integer', range: limits.handshakeTimeoutMs },
+  defaultTimeoutMs: { kind: 'integer', range: limits.serverTimeoutMs },
+  maxTimeoutMs: { kind: 'integer', range: limits.serverTimeoutMs },
   connectionAgeMs: { kind: 'integer', range: limits.connectionAgeMs },
   connectionIdleMs: { kind: 'integer', range: limits.connectionIdleMs },
   connectionAgeGraceMs: { kind: 'integer', range: limits.connectionAgeGraceMs },
@@ -57,7 +63,13 @@ export const serverRules: OptionRules = {
   ...fabricRules,
 };
 
-type Optional = 'onHandlerError' | 'log' | 'connectionAgeMs' | 'connectionIdleMs';
+type Optional =
+  | 'onHandlerError'
+  | 'log'
+  | 'defaultTimeoutMs'
+  | 'maxTimeoutMs'
+  | 'connectionAgeMs'
+  | 'connectionIdleMs';
 
 /** Checked, with defaults. */
 export type ResolvedServerOptions = Required<Omit<ServerOptions, Optional | keyof FabricOptions>> &

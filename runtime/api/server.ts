@@ -12,6 +12,7 @@ import { Load } from '../call/load.ts';
 import { RpcError } from '../call/rpc-error.ts';
 import { ServerSession, type ServerSessionListener } from '../call/server-session.ts';
 import { Status } from '../call/status.ts';
+import { TimeLimits } from '../call/time-limits.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
 import { acceptOver } from '../control/accept.ts';
 import { ownAddress, peerAddress } from '../control/address.ts';
@@ -44,7 +45,7 @@ function safely(call: () => void): void {
 export class Server implements ServerSessionListener {
   readonly #options: ResolvedServerOptions;
   readonly #plan: FabricPlan;
-  readonly #handlers = new Handlers();
+  readonly #handlers: Handlers;
   readonly #interceptors: Interceptor[] = [];
   readonly #load: Load;
   readonly #handshakes: Handshakes;
@@ -63,7 +64,8 @@ export class Server implements ServerSessionListener {
     this.#options = checkedOptions<ResolvedServerOptions>('createServer', options, serverRules);
     checkCallSlots('createServer', this.#options);
     this.#plan = fabricPlan(options, this.#options, fabrics);
-    const { handlersMax, sessionsPerPeerMax, log } = this.#options;
+    const { handlersMax, sessionsPerPeerMax, log, defaultTimeoutMs, maxTimeoutMs } = this.#options;
+    this.#handlers = new Handlers(new TimeLimits(defaultTimeoutMs, maxTimeoutMs));
     this.#load = new Load(handlersMax);
     this.#peers = new PeerCounts(sessionsPerPeerMax);
     this.#log = log === undefined ? undefined : new LimitedLog(log);

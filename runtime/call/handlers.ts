@@ -4,6 +4,7 @@ import { interceptedHandler } from './intercepted-handler.ts';
 import type { Interceptor } from './interceptor.ts';
 import { noMessage } from './plain-types.ts';
 import type { HandlerContext } from './server-call.ts';
+import { TimeLimits } from './time-limits.ts';
 
 export type AnyHandler = (request: unknown, context: HandlerContext) => unknown;
 
@@ -27,10 +28,16 @@ export interface StreamMethod extends ServerMethod {
 }
 
 export class Handlers {
+  readonly limits: TimeLimits;
   readonly #services = new Set<string>();
   readonly #paths = new Map<number, string>();
   readonly #methods = new Map<number, ServerMethod>();
   readonly #streams = new Map<number, StreamMethod>();
+
+  /** `limits`: how long calls may take. */
+  constructor(limits: TimeLimits = new TimeLimits(undefined, undefined)) {
+    this.limits = limits;
+  }
 
   /** Adds the methods of `service` that `handlers` has; the others answer UNIMPLEMENTED. All or nothing: throws before it adds any. */
   add(service: ServiceDefinition, handlers: object, interceptors: readonly Interceptor[] = []): void {

@@ -10,6 +10,7 @@ import { Metadata } from './metadata.ts';
 import { decodeMetadata } from './metadata-wire.ts';
 import { RpcError } from './rpc-error.ts';
 import { Status } from './status.ts';
+import { pastLimit } from './time-limits.ts';
 import type { DeadlineOwner } from './timer-wheel.ts';
 
 /** What a handler knows of its call besides the request. */
@@ -41,6 +42,10 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   readonly definition: ServerMethod;
   /** 0: none. */
   readonly deadlineMs: number;
+  /** Its deadline is the server's own limit, which its client does not know. */
+  limited = false;
+  /** That limit has passed, and the call been answered. */
+  late = false;
   /** Of a one-way method: it has been answered before its handler ran. */
   accepted = false;
   previous: ServerCall | undefined;
@@ -59,6 +64,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   #adopted: AbortSignal | undefined;
   #controller: AbortController | undefined;
   #aborted: RpcError | undefined;
+  #onLate: ((call: ServerCall, reason: RpcError) => void) | undefined;
   #timer = -1;
 
   constructor(
@@ -115,7 +121,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
       if (this.#aborted !== undefined) this.#controller.abort(this.#aborted);
-      else if (this.deadlineMs !== 0) this.#timer = deadlines.add(this.deadlineMs, this, 0);
+      else this.#arm();
     }
     return this.#controller.signal;
   }
@@ -152,7 +158,23 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
 
   onDeadline(): void {
     this.#timer = -1;
-    this.abort(new RpcError(Status.DEADLINE_EXCEEDED, `${this.method}: the deadline passed`));
+    const reason = this.deadlineError();
+    const onLate = this.#aborted === undefined ? this.#onLate : undefined;
+    this.abort(reason);
+    if (onLate === undefined) return;
+    this.late = true;
+    onLate(this, reason);
+  }
+
+  deadlineError(): RpcError {
+    if (this.limited) return pastLimit(this.method);
+    return new RpcError(Status.DEADLINE_EXCEEDED, `${this.method}: the deadline passed`);
+  }
+
+  /** Calls `onLate` when the deadline passes before the handler is done. */
+  enforce(onLate: (call: ServerCall, reason: RpcError) => void): void {
+    this.#onLate = onLate;
+    this.#arm();
   }
 
   /** Tells the handler that nobody waits any more. Only the first reason counts. */
@@ -166,6 +188,10 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   /** The handler is done. */
   finish(): void {
     this.#stopTimer();
+  }
+
+  #arm(): void {
+    if (this.deadlineMs !== 0 && this.#timer === -1) this.#timer = deadlines.add(this.deadlineMs, this, 0);
   }
 
   #stopTimer(): void {

@@ -135,7 +135,8 @@ export class ServerSession implements SessionOwner {
       this.#responder.refuse(handle, code, rawMessage);
       return;
     }
-    const timeoutUs = this.#events[at + Ev.timeoutUs]! >>> 0;
+    const givenUs = this.#events[at + Ev.timeoutUs]! >>> 0;
+    const timeoutUs = this.#handlers.limits.limitUs(givenUs);
     let deadlineMs = 0;
     if (timeoutUs !== 0) {
       // Counted from the batch's start, as native code did; handlers of the same batch may have taken long since.
@@ -165,7 +166,9 @@ export class ServerSession implements SessionOwner {
       );
       return;
     }
-    this.#run(new ServerCall(this.peer, handle, method, deadlineMs, metadata), request);
+    const call = new ServerCall(this.peer, handle, method, deadlineMs, metadata);
+    call.limited = timeoutUs !== givenUs;
+    this.#run(call, request);
   }
 
   onCancelled(at: number): void {
@@ -236,11 +239,17 @@ export class ServerSession implements SessionOwner {
     }
     if (isThenable(result)) {
       this.#link(call);
+      if (call.limited) call.enforce(this.#late);
       void this.#finish(call, result);
     } else {
       this.#responder.answer(call, result);
     }
   }
+
+  /** The server's own limit has passed: the client may wait for longer. What the handler gives is dropped. */
+  readonly #late = (call: ServerCall, reason: RpcError): void => {
+    if (!call.accepted) this.#responder.fail(call, reason);
+  };
 
   async #finish(call: ServerCall, result: PromiseLike<unknown>): Promise<void> {
     let response: unknown;
@@ -248,11 +257,11 @@ export class ServerSession implements SessionOwner {
       response = await result;
     } catch (error) {
       this.#unlink(call);
-      this.#responder.fail(call, error);
+      if (!call.late) this.#responder.fail(call, error);
       return;
     }
     this.#unlink(call);
-    this.#responder.answer(call, response);
+    if (!call.late) this.#responder.answer(call, response);
   }
 
   #link(call: ServerCall): void {

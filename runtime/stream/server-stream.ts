@@ -249,7 +249,7 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
 
   onDeadline(): void {
     this.#timer = noTimer;
-    const error = new RpcError(Status.DEADLINE_EXCEEDED, `${this.call.method}: the deadline passed`);
+    const error = this.call.deadlineError();
     this.#abort(error);
     this.#end(error);
   }

@@ -186,7 +186,8 @@ export class ServerStreams implements ServerParts, SlotWaiter {
       refuse(Status.INTERNAL, `${path}: a message where a stream of messages begins`);
       return;
     }
-    const timeoutUs = this.#events[at + Ev.timeoutUs]! >>> 0;
+    const givenUs = this.#events[at + Ev.timeoutUs]! >>> 0;
+    const timeoutUs = handlers.limits.limitUs(givenUs);
     const deadlineMs = timeoutUs === 0 ? 0 : context.batchMs + timeoutUs / 1000;
     if (deadlineMs !== 0 && performance.now() >= deadlineMs) {
       refuse(Status.DEADLINE_EXCEEDED, `${path}: the deadline passed before the handler started`);
@@ -205,7 +206,9 @@ export class ServerStreams implements ServerParts, SlotWaiter {
       this.session.responder.refuse(handle, Status.INTERNAL, text);
       return;
     }
-    this.#begin(number, method, new ServerCall(peer, handle, method.open, deadlineMs, entries), messages);
+    const call = new ServerCall(peer, handle, method.open, deadlineMs, entries);
+    call.limited = timeoutUs !== givenUs;
+    this.#begin(number, method, call, messages);
   }
 
   #begin(number: number, method: StreamMethod, call: ServerCall, messages: readonly unknown[]): void {

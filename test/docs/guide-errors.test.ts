@@ -35,6 +35,7 @@ const misfortunes: readonly [string, Misfortune][] = [
   ['a number that is no code', ({ client }) => client.echo({ text: 'no code' })],
   ['the deadline passed before it was sent', ({ client }) => client.echo({}, { timeoutMs: 0 })],
   ['the deadline passed after', ({ client }) => client.behave({}, { timeoutMs: 200 })],
+  ['the own limit of the server passed', ({ client }) => client.behave({}, { timeoutMs: 60_000 })],
   ['the request is too large', ({ client }) => client.echo(large)],
   ['the response is too large', ({ client }) => client.fetch({})],
   ['no handler', ({ client }) => client.missing({})],
@@ -75,7 +76,7 @@ async function outcome(misfortune: Misfortune): Promise<string> {
         },
         fetch: () => large,
       }),
-    { maxMessageBytes: limitBytes },
+    { maxMessageBytes: limitBytes, maxTimeoutMs: 1000 },
   );
   await channel.ready();
   const world = { client: createClient(EchoDefinition, channel), close: () => channel.close(), begun };
