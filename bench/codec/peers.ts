@@ -6,7 +6,14 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { createFileRegistry, type DescMessage, fromBinary, type Message, toBinary } from '@bufbuild/protobuf';
+import {
+  create,
+  createFileRegistry,
+  type DescMessage,
+  fromBinary,
+  type Message,
+  toBinary,
+} from '@bufbuild/protobuf';
 import { type FileDescriptorProto, FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import { packageRoot } from '../paths.ts';
 import { file_codec_proto } from './gen/codec.rdma.ts';
@@ -14,6 +21,8 @@ import { file_codec_proto } from './gen/codec.rdma.ts';
 export const protoFile = join(packageRoot, 'bench', 'codec', 'codec.proto');
 
 export interface PeerCodec {
+  /** The message in the form that the peer encodes, from the plain object that ours encodes. */
+  readonly create: (init: object) => unknown;
   readonly encode: (value: unknown) => Uint8Array;
   readonly decode: (bytes: Uint8Array) => unknown;
 }
@@ -24,6 +33,7 @@ export interface Peer {
 }
 
 interface StaticMessage {
+  fromObject(init: object): unknown;
   encode(value: unknown): { finish(): Uint8Array };
   decode(bytes: Uint8Array): unknown;
 }
@@ -54,7 +64,11 @@ export async function protobufjsStatic(): Promise<Peer> {
         .split('.')
         .reduce((at: unknown, part) => (at as Record<string, unknown>)[part], module.default);
       const type = found as StaticMessage;
-      return { encode: (value) => type.encode(value).finish(), decode: (bytes) => type.decode(bytes) };
+      return {
+        create: (init) => type.fromObject(init),
+        encode: (value) => type.encode(value).finish(),
+        decode: (bytes) => type.decode(bytes),
+      };
     },
   };
 }
@@ -71,6 +85,7 @@ export function protobufEs(): Peer {
     codec(typeName) {
       const type = registry.getMessage(typeName) as DescMessage;
       return {
+        create: (init) => create(type, init as Record<string, unknown>),
         encode: (value) => toBinary(type, value as Message),
         decode: (bytes) => fromBinary(type, bytes),
       };

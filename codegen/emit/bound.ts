@@ -50,8 +50,15 @@ function repeated(field: Field, value: string, scope: Scope): string {
 function map(field: Field, value: string, scope: Scope): string {
   const key = scalarForm(field.mapKey ?? 'string');
   const keyBound = key.size > 0 ? String(key.size) : `$.boundString(key, ${quote(field.fullName)})`;
+  const least = tagSize(field) + lengthBytes + 2;
+  const size = fixed(field);
+  // Where every entry takes the same, counting them is enough.
+  if (key.size > 0 && size > 0) {
+    return `$.boundMap(${value}, ${quote(field.fullName)});
+    n += Object.keys(${value}).length * ${least + key.size + size};`;
+  }
   return `$.boundMap(${value}, ${quote(field.fullName)});
-    for (const key in ${value}) if ($.hasOwn.call(${value}, key)) n += ${tagSize(field) + lengthBytes + 2} + ${keyBound} + ${valueBound(field, `${value}[key]!`, scope)};`;
+    for (const key in ${value}) if ($.hasOwn.call(${value}, key)) n += ${least} + ${keyBound} + ${valueBound(field, `${value}[key]!`, scope)};`;
 }
 
 export function emitBound(message: Message, scope: Scope): string {

@@ -1,6 +1,6 @@
 /** The generated `decodeFrom` function: one switch over whole tags, and the literal that gives every message of the type the same shape. */
 import type { Field, Message, Oneof } from '../model/model.ts';
-import { formOf, isPlainNumber, quote, scalarForm, tagOf, wireTypeOf } from './scalar.ts';
+import { formOf, isPlainNumber, packedPrimitive, quote, scalarForm, tagOf, wireTypeOf } from './scalar.ts';
 import type { Scope } from './scope.ts';
 import { fieldType, mapKeyType, valueType } from './shape.ts';
 
@@ -84,6 +84,8 @@ function repeated(field: Field, scope: Scope): string {
 
 /** The packed form of a repeated field. */
 function run(field: Field): string {
+  const primitive = packedPrimitive(field);
+  if (primitive !== undefined) return `at = $.readPacked${primitive}(source, at, end, m.${field.key});`;
   return `const stop = $.readLength(source, at, end);
         at = source.at;
         while (at < stop) { m.${field.key}.push(${read(field, 'stop')}); at = source.at; }

@@ -1,7 +1,7 @@
 /** The generated `encodeTo` function: straight-line code with literal tags, fields by number. */
 import type { Field, Message } from '../model/model.ts';
 import { fieldRuns } from './runs.ts';
-import { formOf, isPlainNumber, quote, scalarForm, tagBytes, wireTypeOf } from './scalar.ts';
+import { formOf, isPlainNumber, packedPrimitive, quote, scalarForm, tagBytes, wireTypeOf } from './scalar.ts';
 import type { Scope } from './scope.ts';
 
 /** Statements that put the tag at `at`; `at` itself is advanced by what follows. */
@@ -88,6 +88,11 @@ function repeated(field: Field, value: string, scope: Scope): string {
   if (!field.packed)
     return `for (let i = 0; i < ${value}.length; i++) { ${tagged(field, `${value}[i]!`, scope)} }`;
   const { write, size } = tag(field.number, 2);
+  const run = packedPrimitive(field);
+  if (run !== undefined) {
+    const call = `$.writePacked${run}(sink, at + ${size}, ${value}, ${quote(field.fullName)})`;
+    return `if (${value}.length !== 0) {\n      ${write} at = ${call};\n    }`;
+  }
   const element = writeValue(field, `${value}[i]!`, 0, scope);
   return `if (${value}.length !== 0) {
       ${write} const start = at + ${size};

@@ -68,6 +68,14 @@ export function isPlainNumber(type: FieldType, form: ScalarForm): boolean {
   );
 }
 
+const packedPrimitives: ReadonlySet<string> = new Set(['Int32', 'Uint32', 'Sint32', 'Float', 'Double']);
+
+/** Suffix of `readPackedXxx` and `writePackedXxx`, for types that have them. */
+export function packedPrimitive(field: Field): string | undefined {
+  const primitive = field.type.kind === 'enum' ? 'Int32' : (formOf(field.type)?.primitive ?? '');
+  return packedPrimitives.has(primitive) ? primitive : undefined;
+}
+
 export function wireTypeOf(type: FieldType): number {
   return formOf(type)?.wireType ?? 2;
 }

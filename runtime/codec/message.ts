@@ -45,9 +45,20 @@ export function copyMap<V, C>(
 
 /** Keys of maps are strings in JavaScript: back to what the field's key type is. The writers check the range. */
 export function numberKey(key: string, field: string): number {
-  const number = Number(key);
-  if (String(number) !== key) mismatch(field, key, 'a whole number as key');
-  return number;
+  const negative = key.charCodeAt(0) === 45;
+  let number = 0;
+  for (let i = negative ? 1 : 0; i < key.length; i++) {
+    const digit = key.charCodeAt(i) - 48;
+    // Only one way of writing a number: two keys must not become the same one.
+    if (digit < 0 || digit > 9 || (number === 0 && i > (negative ? 1 : 0)) || i > 10) refuseKey(key, field);
+    number = number * 10 + digit;
+  }
+  if (key.length === (negative ? 1 : 0) || (negative && number === 0)) refuseKey(key, field);
+  return negative ? -number : number;
+}
+
+function refuseKey(key: string, field: string): never {
+  mismatch(field, key, 'a whole number as key');
 }
 
 export function boolKey(key: string, field: string): boolean {

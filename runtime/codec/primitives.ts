@@ -7,6 +7,7 @@ export { type FileDescriptor, fileDescriptor } from './file-descriptor.ts';
 export * from './jstype.ts';
 export * from './message.ts';
 export * from './proto2.ts';
+export * from './packed.ts';
 export * from './read.ts';
 export type { Sink } from './sink.ts';
 export type { Source } from './source.ts';

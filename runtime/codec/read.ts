@@ -12,43 +12,65 @@ import { readUtf8 } from './text.ts';
 /** High half of the varint last read by `wide`. */
 let high = 0;
 
-/** A varint of any length: low half as int32, high half in `high`. */
-function wide(source: Source, at: number, end: number): number {
+/** A varint of any length: low half as int32, high half in `high`. Not for applications; the readers of runs call it too. */
+export function wide(source: Source, at: number, end: number): number {
+  if (end - at < varintBytesMax) return wideAtEnd(source, at, end);
   const bytes = source.bytes;
-  const stop = Math.min(end, at + varintBytesMax);
+  let byte = bytes[at] as number;
+  let lo = byte & 127;
+  high = 0;
+  if (byte > 127) {
+    byte = bytes[++at] as number;
+    lo |= (byte & 127) << 7;
+    if (byte > 127) {
+      byte = bytes[++at] as number;
+      lo |= (byte & 127) << 14;
+      if (byte > 127) {
+        byte = bytes[++at] as number;
+        lo |= (byte & 127) << 21;
+        if (byte > 127) return wider(source, at + 1, lo);
+      }
+    }
+  }
+  source.at = at + 1;
+  return lo;
+}
+
+/** From the fifth byte on, which lies across both halves. */
+function wider(source: Source, at: number, lo: number): number {
+  const bytes = source.bytes;
+  let byte = bytes[at++] as number;
+  lo |= (byte & 127) << 28;
+  let hi = (byte & 127) >>> 4;
+  for (let shift = 3; byte > 127; shift += 7) {
+    if (shift > 31) return tooWide(source, at);
+    byte = bytes[at++] as number;
+    hi |= (byte & 127) << shift;
+  }
+  source.at = at;
+  high = hi;
+  return lo;
+}
+
+function tooWide(source: Source, at: number): never {
+  return source.fail(at, `a varint has more than ${varintBytesMax} bytes`);
+}
+
+/** Where the varint may run into the end of the message. */
+function wideAtEnd(source: Source, at: number, end: number): number {
+  const bytes = source.bytes;
   let lo = 0;
-  let hi = 0;
-  let shift = 0;
-  for (; at < stop && shift < 28; shift += 7) {
+  high = 0;
+  for (let shift = 0; at < end && shift < 28; shift += 7) {
     const byte = bytes[at++] as number;
     lo |= (byte & 127) << shift;
     if (byte < 128) {
       source.at = at;
-      high = 0;
       return lo;
     }
   }
-  if (at < stop) {
-    // The fifth byte lies across both halves.
-    let byte = bytes[at++] as number;
-    lo |= (byte & 127) << 28;
-    hi = (byte & 127) >>> 4;
-    for (shift = 3; byte >= 128 && at < stop; shift += 7) {
-      byte = bytes[at++] as number;
-      hi |= (byte & 127) << shift;
-    }
-    if (byte < 128) {
-      source.at = at;
-      high = hi;
-      return lo;
-    }
-  }
-  return source.fail(
-    at,
-    at === end
-      ? 'truncated: the message ends inside a varint'
-      : `a varint has more than ${varintBytesMax} bytes`,
-  );
+  for (let last = at; last < end; last++) if ((bytes[last] as number) < 128) return wider(source, at, lo);
+  return source.fail(end, 'truncated: the message ends inside a varint');
 }
 
 /** Entering a message. */
@@ -159,7 +181,8 @@ export function readSint64(source: Source, at: number, end: number): bigint {
   return joinZigzag(wide(source, at, end), high);
 }
 
-function need(source: Source, at: number, end: number, bytes: number): void {
+/** Refuses a fixed-width value that is cut off; leaves the position behind it. */
+export function need(source: Source, at: number, end: number, bytes: number): void {
   if (end - at < bytes) source.fail(at, 'truncated: the message ends inside a fixed-width field');
   source.at = at + bytes;
 }
@@ -176,12 +199,12 @@ export function readSfixed32(source: Source, at: number, end: number): number {
 
 export function readFixed64(source: Source, at: number, end: number): bigint {
   need(source, at, end, 8);
-  return joinUnsigned(source.view.getInt32(at, true), source.view.getInt32(at + 4, true));
+  return source.view.getBigUint64(at, true);
 }
 
 export function readSfixed64(source: Source, at: number, end: number): bigint {
   need(source, at, end, 8);
-  return joinSigned(source.view.getInt32(at, true), source.view.getInt32(at + 4, true));
+  return source.view.getBigInt64(at, true);
 }
 
 export function readFloat(source: Source, at: number, end: number): number {

@@ -7,40 +7,76 @@ import { mismatch } from './error.ts';
 import { highHalf, lowHalf, splitSigned, splitUnsigned, zigzag } from './int64.ts';
 import { bigintOfNumber } from './jstype.ts';
 import { holesMax, type Sink } from './sink.ts';
-import { writeShortAscii, writeUtf8 } from './text.ts';
+import { loopCharsMax, writeShort, writeUtf8 } from './text.ts';
 
 /** Bytes of a length as a varint. Lengths stay below 2^32. */
 function varintSize(value: number): number {
   return value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x20_0000 ? 3 : value < 0x1000_0000 ? 4 : 5;
 }
 
-/** Any unsigned 32-bit value (or its int32 twin). */
+/** Any unsigned 32-bit value (or its int32 twin). A store into bytes keeps the low eight bits: seven of the value and the mark. */
 export function writeVarint(bytes: Uint8Array, at: number, value: number): number {
-  let rest = value >>> 0;
-  while (rest > 127) {
-    bytes[at++] = (rest & 127) | 128;
-    rest >>>= 7;
+  const rest = value >>> 0;
+  if (rest < 0x80) {
+    bytes[at] = rest;
+    return at + 1;
   }
-  bytes[at++] = rest;
-  return at;
+  bytes[at] = rest | 128;
+  if (rest < 0x4000) {
+    bytes[at + 1] = rest >>> 7;
+    return at + 2;
+  }
+  bytes[at + 1] = (rest >>> 7) | 128;
+  if (rest < 0x20_0000) {
+    bytes[at + 2] = rest >>> 14;
+    return at + 3;
+  }
+  return writeWide(bytes, at, rest);
+}
+
+/** More than three bytes, of which the first two are there. */
+function writeWide(bytes: Uint8Array, at: number, rest: number): number {
+  bytes[at + 2] = (rest >>> 14) | 128;
+  if (rest < 0x1000_0000) {
+    bytes[at + 3] = rest >>> 21;
+    return at + 4;
+  }
+  bytes[at + 3] = (rest >>> 21) | 128;
+  bytes[at + 4] = rest >>> 28;
+  return at + 5;
 }
 
 function writeVarint64(bytes: Uint8Array, at: number, lo: number, hi: number): number {
-  while (hi !== 0) {
-    bytes[at++] = (lo & 127) | 128;
-    lo = ((lo >>> 7) | (hi << 25)) >>> 0;
-    hi >>>= 7;
-  }
-  return writeVarint(bytes, at, lo);
+  if (hi === 0) return writeVarint(bytes, at, lo);
+  bytes[at] = lo | 128;
+  bytes[at + 1] = (lo >>> 7) | 128;
+  bytes[at + 2] = (lo >>> 14) | 128;
+  bytes[at + 3] = (lo >>> 21) | 128;
+  // Bits 28 to 59.
+  const middle = (hi << 4) | (lo >>> 28);
+  if (hi >>> 28 === 0) return writeVarint(bytes, at + 4, middle);
+  bytes[at + 4] = middle | 128;
+  bytes[at + 5] = (middle >>> 7) | 128;
+  bytes[at + 6] = (middle >>> 14) | 128;
+  bytes[at + 7] = (middle >>> 21) | 128;
+  return writeVarint(bytes, at + 8, hi >>> 24);
 }
 
 export function writeInt32(bytes: Uint8Array, at: number, value: number, field: string): number {
+  if (value === (value & 127)) {
+    bytes[at] = value;
+    return at + 1;
+  }
   if (value !== (value | 0)) mismatch(field, value, 'a whole number from -2^31 to 2^31 - 1');
   // A negative int32 is sign-extended to 64 bits.
   return value < 0 ? writeVarint64(bytes, at, value, -1) : writeVarint(bytes, at, value);
 }
 
 export function writeUint32(bytes: Uint8Array, at: number, value: number, field: string): number {
+  if (value === (value & 127)) {
+    bytes[at] = value;
+    return at + 1;
+  }
   if (value !== value >>> 0) mismatch(field, value, 'a whole number from 0 to 2^32 - 1');
   return writeVarint(bytes, at, value);
 }
@@ -130,10 +166,11 @@ export function writeDouble(sink: Sink, at: number, value: number, field: string
 
 /** Length and text. */
 export function writeString(bytes: Uint8Array, at: number, text: string): number {
-  const short = writeShortAscii(bytes, at + 1, text);
-  if (short !== -1) {
-    bytes[at] = text.length;
-    return short;
+  if (text.length <= loopCharsMax) {
+    // Three bytes per character stay below 128: the length has one byte.
+    const end = writeShort(bytes, at + 1, text);
+    bytes[at] = end - at - 1;
+    return end;
   }
   // The prefix is guessed as for ASCII and moved when that was too short.
   const guess = varintSize(text.length);

@@ -1,0 +1,129 @@
+/**
+ * Runs of numbers in one piece: a length and the values, without tags. One loop for each type: V8 keeps everything in registers there, which it cannot
+ * where a generated function has a dozen of loops. Called by generated code for packed fields; the types that are missing here are written one by one.
+ */
+import { need, readEnd, readLength, wide } from './read.ts';
+import type { Sink } from './sink.ts';
+import type { Source } from './source.ts';
+import { writeDouble, writeFloat, writeInt32, writeSint32, writeUint32, writeVarint } from './write.ts';
+
+/** Bytes of an unsigned 32-bit value as a varint: its bits, divided by seven and rounded up. */
+function sizeOf(value: number): number {
+  return (9 * (32 - Math.clz32(value | 1)) + 64) >>> 6;
+}
+
+// Lengths are computed first: content that has been written behind a length that is too short would have to be moved. A value that is no
+// number of its type may make them wrong; writing it then fails.
+
+export function writePackedInt32(sink: Sink, at: number, list: readonly number[], field: string): number {
+  const { bytes } = sink;
+  let length = 0;
+  for (let i = 0; i < list.length; i++) length += list[i]! < 0 ? 10 : sizeOf(list[i]!);
+  at = writeVarint(bytes, at, length);
+  for (let i = 0; i < list.length; i++) at = writeInt32(bytes, at, list[i]!, field);
+  return at;
+}
+
+export function writePackedUint32(sink: Sink, at: number, list: readonly number[], field: string): number {
+  const { bytes } = sink;
+  let length = 0;
+  for (let i = 0; i < list.length; i++) length += sizeOf(list[i]!);
+  at = writeVarint(bytes, at, length);
+  for (let i = 0; i < list.length; i++) at = writeUint32(bytes, at, list[i]!, field);
+  return at;
+}
+
+export function writePackedSint32(sink: Sink, at: number, list: readonly number[], field: string): number {
+  const { bytes } = sink;
+  let length = 0;
+  for (let i = 0; i < list.length; i++) length += sizeOf((list[i]! << 1) ^ (list[i]! >> 31));
+  at = writeVarint(bytes, at, length);
+  for (let i = 0; i < list.length; i++) at = writeSint32(bytes, at, list[i]!, field);
+  return at;
+}
+
+export function writePackedFloat(sink: Sink, at: number, list: readonly number[], field: string): number {
+  at = writeVarint(sink.bytes, at, 4 * list.length);
+  for (let i = 0; i < list.length; i++) at = writeFloat(sink, at, list[i]!, field);
+  return at;
+}
+
+export function writePackedDouble(sink: Sink, at: number, list: readonly number[], field: string): number {
+  at = writeVarint(sink.bytes, at, 8 * list.length);
+  for (let i = 0; i < list.length; i++) at = writeDouble(sink, at, list[i]!, field);
+  return at;
+}
+
+/** int32, and enums. Returns the position behind the run, as all of these do. */
+export function readPackedInt32(source: Source, at: number, end: number, into: number[]): number {
+  const stop = readLength(source, at, end);
+  const { bytes } = source;
+  at = source.at;
+  while (at < stop) {
+    const byte = bytes[at] as number;
+    if (byte < 128) {
+      into.push(byte);
+      at++;
+    } else {
+      into.push(wide(source, at, stop));
+      at = source.at;
+    }
+  }
+  readEnd(source, at, stop);
+  return at;
+}
+
+export function readPackedUint32(source: Source, at: number, end: number, into: number[]): number {
+  const stop = readLength(source, at, end);
+  const { bytes } = source;
+  at = source.at;
+  while (at < stop) {
+    const byte = bytes[at] as number;
+    if (byte < 128) {
+      into.push(byte);
+      at++;
+    } else {
+      into.push(wide(source, at, stop) >>> 0);
+      at = source.at;
+    }
+  }
+  readEnd(source, at, stop);
+  return at;
+}
+
+export function readPackedSint32(source: Source, at: number, end: number, into: number[]): number {
+  const stop = readLength(source, at, end);
+  const { bytes } = source;
+  at = source.at;
+  while (at < stop) {
+    let value = bytes[at] as number;
+    if (value < 128) at++;
+    else {
+      value = wide(source, at, stop);
+      at = source.at;
+    }
+    into.push((value >>> 1) ^ -(value & 1));
+  }
+  readEnd(source, at, stop);
+  return at;
+}
+
+export function readPackedFloat(source: Source, at: number, end: number, into: number[]): number {
+  const stop = readLength(source, at, end);
+  const { view } = source;
+  for (at = source.at; at < stop; at += 4) {
+    need(source, at, stop, 4);
+    into.push(view.getFloat32(at, true));
+  }
+  return at;
+}
+
+export function readPackedDouble(source: Source, at: number, end: number, into: number[]): number {
+  const stop = readLength(source, at, end);
+  const { view } = source;
+  for (at = source.at; at < stop; at += 8) {
+    need(source, at, stop, 8);
+    into.push(view.getFloat64(at, true));
+  }
+  return at;
+}
