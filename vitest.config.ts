@@ -15,6 +15,7 @@ export default defineConfig({
       { find: /^rdma-rpc\/otel$/, replacement: source('runtime/otel/index.ts') },
       { find: /^rdma-rpc\/prometheus$/, replacement: source('runtime/prometheus/index.ts') },
       { find: /^rdma-rpc\/codegen$/, replacement: source('codegen/index.ts') },
+      { find: /^rdma-rpc\/msgpack$/, replacement: source('runtime/msgpack/index.ts') },
       { find: /^rdma-rpc\/health$/, replacement: source('runtime/services/health.ts') },
       { find: /^rdma-rpc\/reflection$/, replacement: source('runtime/services/reflection.ts') },
     ],

@@ -1,8 +1,9 @@
 /** Services and methods. Called by build.ts once all types are declared. */
+
+import { methodId } from '../../runtime/codec/method-id.ts';
 import type { ServiceDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { join, type SchemaFile } from '../link/schema.ts';
 import type { Building } from './building.ts';
-import { methodId } from './method-id.ts';
 import type { Method, Service } from './model.ts';
 import { type Identifiers, methodName } from './names.ts';
 import { customOptions, methodOptions } from './options.ts';

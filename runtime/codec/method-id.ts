@@ -1,4 +1,4 @@
-/** Method ids: the 32 bits that name a method on the wire. The generator makes them; a server checks them for collisions when a service is added. */
+/** Method ids: the 32 bits that name a method on the wire. The generator and `defineService` make them; a server checks them for collisions when a service is added. */
 
 /** Ids below are the protocol's own (docs/WIRE.md): 0 is no method, 2 the messages that a client sends on a stream. */
 export const reservedMethodIds = 256;

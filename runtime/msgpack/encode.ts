@@ -1,0 +1,126 @@
+/**
+ * Values on their way out: what they may be, how much room they need at most, and which of their `Uint8Array`s are large enough to be
+ * sent from where they are. Used by msgpack-type.ts.
+ */
+import { CodecError } from '../codec/error.ts';
+import { nestingMax } from '../codec/limits.ts';
+import { holesMax, type Sink } from '../codec/sink.ts';
+
+/** Where in a value something is: keys of objects, positions in arrays. */
+export type Path = readonly (string | number)[];
+
+/** A large value that travels behind the rest. */
+export interface Lifted {
+  readonly path: Path;
+  readonly value: Uint8Array;
+}
+
+/** The most that a head takes: of a string, an array, an object or a binary. */
+const headBytes = 5;
+/** Shorter strings are not measured: 3 bytes per UTF-16 unit stand in. */
+const measuredFrom = 1024;
+const int64Min = -(2n ** 63n);
+const uint64Max = 2n ** 64n - 1n;
+
+function stringBytes(text: string): number {
+  return headBytes + (text.length < measuredFrom ? text.length * 3 : Buffer.byteLength(text));
+}
+
+export class Measure {
+  readonly #typeName: string;
+  #path: (string | number)[] = [];
+  #sink: Sink | undefined;
+  /** Room for the list of what is lifted. */
+  #listBytes = 0;
+
+  constructor(typeName: string) {
+    this.#typeName = typeName;
+  }
+
+  /** Most bytes that the value takes in memory; plans holes in the sink. Throws CodecError for what cannot be sent. */
+  of(value: unknown, sink: Sink): number {
+    this.#path = [];
+    this.#sink = sink;
+    this.#listBytes = 0;
+    return this.#bound(value) + this.#listBytes;
+  }
+
+  #refuse(what: string): never {
+    const where = this.#path.map((key) => (typeof key === 'number' ? `[${key}]` : `.${key}`)).join('');
+    throw new CodecError(`${this.#typeName}${where.slice(0, 200)}`, what);
+  }
+
+  #bound(value: unknown): number {
+    switch (typeof value) {
+      case 'string':
+        return stringBytes(value);
+      case 'number':
+      case 'boolean':
+      case 'undefined':
+        return 9;
+      case 'bigint':
+        if (value < int64Min || value > uint64Max) this.#refuse('a bigint of more than 64 bits');
+        return 9;
+      case 'object':
+        return value === null ? 1 : this.#object(value);
+      default:
+        return this.#refuse(`a ${typeof value} cannot be sent`);
+    }
+  }
+
+  #object(value: object): number {
+    if (this.#path.length >= nestingMax) this.#refuse(`nested deeper than ${nestingMax}`);
+    if (value instanceof Uint8Array) return this.#bytes(value);
+    if (Array.isArray(value)) {
+      let bytes = headBytes;
+      for (let i = 0; i < value.length; ++i) bytes += this.#at(i, value[i]);
+      return bytes;
+    }
+    if (value instanceof Date) {
+      if (Number.isNaN(value.getTime())) this.#refuse('an invalid Date');
+      return 15;
+    }
+    const prototype: unknown = Object.getPrototypeOf(value);
+    if (prototype !== Object.prototype && prototype !== null) {
+      const { name } = value.constructor ?? {};
+      this.#refuse(
+        `${name || 'an object of a class'} cannot be sent; give plain objects, arrays, Uint8Array or Date`,
+      );
+    }
+    let bytes = headBytes;
+    for (const [key, field] of Object.entries(value)) bytes += stringBytes(key) + this.#at(key, field);
+    return bytes;
+  }
+
+  #at(key: string | number, value: unknown): number {
+    this.#path.push(key);
+    const bytes = this.#bound(value);
+    this.#path.pop();
+    return bytes;
+  }
+
+  #bytes(value: Uint8Array): number {
+    const sink = this.#sink!;
+    if (value.byteLength < sink.gatherBytes || sink.planned >= holesMax) return headBytes + value.byteLength;
+    ++sink.planned;
+    sink.gathered += value.byteLength;
+    for (const key of this.#path) this.#listBytes += typeof key === 'string' ? stringBytes(key) : headBytes;
+    this.#listBytes += 4 * headBytes;
+    return 1;
+  }
+}
+
+/** The value with null in the place of its large `Uint8Array`s, which go to `lifted`. Nothing of the original is changed. */
+export function lift(value: unknown, atLeastBytes: number, lifted: Lifted[], path: Path = []): unknown {
+  if (value instanceof Uint8Array) {
+    if (value.byteLength < atLeastBytes || lifted.length >= holesMax) return value;
+    lifted.push({ path, value });
+    return null;
+  }
+  if (Array.isArray(value)) return value.map((each, i) => lift(each, atLeastBytes, lifted, [...path, i]));
+  if (typeof value !== 'object' || value === null || value instanceof Date) return value;
+  const copy = Object.create(null) as Record<string, unknown>;
+  for (const [key, field] of Object.entries(value))
+    copy[key] = lift(field, atLeastBytes, lifted, [...path, key]);
+  return copy;
+}

@@ -1,0 +1,97 @@
+/**
+ * `rdma-rpc/msgpack`: services that are defined in TypeScript, without a `.proto`. Clients, handlers, streams, large buffers and errors are the same; what
+ * is missing is a schema, so both sides trust each other's types.
+ */
+import { methodId } from '../codec/method-id.ts';
+import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
+import { msgpackType } from './msgpack-type.ts';
+
+export { msgpackType } from './msgpack-type.ts';
+
+export type MethodSpecOptions = Pick<MethodDefinition['options'], 'idempotencyLevel' | 'oneWay'>;
+
+declare const messages: unique symbol;
+
+/** A method before it has a name. */
+export interface MethodSpec<Req, Res, RequestStream extends boolean, ResponseStream extends boolean> {
+  readonly requestStream: RequestStream;
+  readonly responseStream: ResponseStream;
+  readonly options: MethodSpecOptions;
+  /** Only there for the compiler. */
+  readonly [messages]?: (request: Req) => Res;
+}
+
+type Specs = Readonly<Record<string, MethodSpec<never, unknown, boolean, boolean>>>;
+
+type Defined<S> =
+  S extends MethodSpec<infer Req, infer Res, infer RequestStream, infer ResponseStream>
+    ? MethodDefinition<Req, Req, Res, Res> & {
+        readonly requestStream: RequestStream;
+        readonly responseStream: ResponseStream;
+      }
+    : never;
+
+/** What defineService makes: to be given to `createClient` and `server.add`. */
+export interface DefinedService<S extends Specs> extends ServiceDefinition {
+  readonly methods: { readonly [K in keyof S]: Defined<S[K]> };
+}
+
+/** A method with one request and one response. */
+export function method<Req, Res>(options: MethodSpecOptions = {}): MethodSpec<Req, Res, false, false> {
+  return { requestStream: false, responseStream: false, options };
+}
+
+/** One request, a stream of responses. */
+export function serverStream<Req, Res>(options: MethodSpecOptions = {}): MethodSpec<Req, Res, false, true> {
+  return { requestStream: false, responseStream: true, options };
+}
+
+/** A stream of requests, one response. */
+export function clientStream<Req, Res>(options: MethodSpecOptions = {}): MethodSpec<Req, Res, true, false> {
+  return { requestStream: true, responseStream: false, options };
+}
+
+/** Streams both ways. */
+export function bidiStream<Req, Res>(options: MethodSpecOptions = {}): MethodSpec<Req, Res, true, true> {
+  return { requestStream: true, responseStream: true, options };
+}
+
+const namePattern = /^[A-Za-z_][\w.]{0,254}$/;
+
+/**
+ * A service whose messages are plain values: null, undefined, booleans, numbers, bigints of 64 bits, strings, `Uint8Array`, `Date`, arrays and plain objects of
+ * them. `name` is its full name, such as `chat.Room`; methods have the names that clients and handlers use. Throws for a bad name.
+ */
+export function defineService<const S extends Specs>({
+  name: fullName,
+  methods,
+}: {
+  readonly name: string;
+  readonly methods: S;
+}): DefinedService<S> {
+  const checked = (name: string): string => {
+    if (namePattern.test(name)) return name;
+    throw new TypeError(`defineService: ${JSON.stringify(name)} is no name; use letters, digits and _`);
+  };
+  const define = (
+    name: string,
+    { requestStream, responseStream, options }: Specs[string],
+  ): MethodDefinition => {
+    const path = `${checked(fullName)}/${checked(name)}`;
+    return {
+      name,
+      path,
+      id: methodId(path),
+      requestType: msgpackType(`${path} request`),
+      requestStream,
+      responseType: msgpackType(`${path} response`),
+      responseStream,
+      options: { ...options, preferredCodec: 'MSGPACK' },
+    };
+  };
+  const defined = Object.fromEntries(
+    Object.entries(methods).map(([name, spec]) => [name, define(name, spec)]),
+  );
+  const name = checked(fullName).slice(fullName.lastIndexOf('.') + 1);
+  return { name, fullName, methods: defined } as unknown as DefinedService<S>;
+}

@@ -1,0 +1,125 @@
+/**
+ * Messages without a schema: the codec that a service of defineService has for its requests and responses. The work is msgpackr's; here is what
+ * makes it a MessageType, so that large `Uint8Array`s travel as `bytes` fields of generated messages do, and nothing a peer sends goes unchecked.
+ *
+ * On the wire a message is one MessagePack value. One with large binaries is 0xc1 (which begins no value), the length of what follows as u32 in
+ * little-endian, the value [message with nil in their places, [[path, length], ...]], and then the binaries.
+ */
+import { Packr, Unpackr } from 'msgpackr';
+import { CodecError } from '../codec/error.ts';
+import { messageType } from '../codec/message.ts';
+import type { Sink } from '../codec/sink.ts';
+import type { Source } from '../codec/source.ts';
+import type { MessageType } from '../codec/types.ts';
+import { Check } from './check.ts';
+import { type Lifted, lift, Measure, type Path } from './encode.ts';
+
+const liftedMark = 0xc1;
+const headBytes = 5;
+const plain = { useRecords: false, moreTypes: false, mapsAsObjects: true, copyBuffers: true } as const;
+// Both keep state between calls, none of it from message to message.
+const packr = new Packr(plain);
+const unpackr = new Unpackr(plain);
+
+function pack(typeName: string, value: unknown): Uint8Array {
+  try {
+    return packr.pack(value);
+  } catch (error) {
+    throw new CodecError(typeName, error instanceof Error ? error.message : String(error));
+  }
+}
+
+function unpack(typeName: string, bytes: Uint8Array): unknown {
+  new Check(typeName, bytes).run();
+  try {
+    return unpackr.unpack(bytes);
+  } catch (error) {
+    throw new CodecError(typeName, error instanceof Error ? error.message : String(error), 0);
+  }
+}
+
+/** Puts `value` in the place that a path names. Only where the peer has left nil may something come. */
+function putBack(typeName: string, root: unknown, path: unknown, value: Uint8Array): unknown {
+  const refuse = (): never => {
+    throw new CodecError(typeName, 'a path that leads nowhere', 0);
+  };
+  if (!Array.isArray(path)) return refuse();
+  if (path.length === 0) return root === null ? value : refuse();
+  let at = root;
+  for (const [i, key] of (path as Path).entries()) {
+    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, key)) return refuse();
+    if (Array.isArray(at) !== (typeof key === 'number')) return refuse();
+    const holder = at as Record<string | number, unknown>;
+    at = holder[key];
+    if (i < path.length - 1) continue;
+    if (at !== null) return refuse();
+    holder[key] = value;
+  }
+  return root;
+}
+
+function decodeLifted(typeName: string, source: Source, at: number, end: number): unknown {
+  const { bytes } = source;
+  const refuse = (why: string): never => {
+    throw new CodecError(typeName, why, 0);
+  };
+  if (end - at < headBytes) refuse('ends in the middle of a value');
+  const bodyBytes = new DataView(bytes.buffer, bytes.byteOffset).getUint32(at + 1, true);
+  const body = at + headBytes;
+  if (bodyBytes > end - body) refuse('ends in the middle of a value');
+  const parts = unpack(typeName, bytes.subarray(body, body + bodyBytes));
+  if (!Array.isArray(parts) || parts.length !== 2 || !Array.isArray(parts[1]))
+    return refuse('no list of binaries');
+  let value: unknown = parts[0];
+  let from = body + bodyBytes;
+  for (const entry of parts[1] as unknown[]) {
+    const [path, length] = Array.isArray(entry) && entry.length === 2 ? (entry as unknown[]) : [];
+    if (!Number.isInteger(length) || (length as number) < 0 || (length as number) > end - from)
+      return refuse('a binary that is not there');
+    const stop = from + (length as number);
+    const leased = stop - from >= source.leaseBytes;
+    value = putBack(typeName, value, path, leased ? bytes.subarray(from, stop) : bytes.slice(from, stop));
+    if (leased) ++source.leases;
+    from = stop;
+  }
+  return from === end ? value : refuse('bytes behind the value');
+}
+
+/** The codec of values of type `T`. `typeName` is for errors. What a peer sends is checked for its form, not for being a `T`. */
+export function msgpackType<T>(typeName: string): MessageType<T, T> {
+  const measure = new Measure(typeName);
+  return messageType<T, T>({
+    typeName,
+    create: (init) => init as T,
+    bound: (message, sink) => {
+      const bytes = measure.of(message, sink);
+      return sink.planned === 0 ? bytes : bytes + 4 * headBytes;
+    },
+    encodeTo: (message: T, sink: Sink, at: number): number => {
+      const lifted: Lifted[] = [];
+      const apart = sink.gatherBytes !== Number.POSITIVE_INFINITY;
+      const rest = apart ? lift(message, sink.gatherBytes, lifted) : message;
+      if (lifted.length === 0) {
+        const packed = pack(typeName, message);
+        sink.bytes.set(packed, at);
+        return at + packed.byteLength;
+      }
+      const list = lifted.map(({ path, value }) => [path, value.byteLength]);
+      const packed = pack(typeName, [rest, list]);
+      sink.bytes[at] = liftedMark;
+      sink.view.setUint32(at + 1, packed.byteLength, true);
+      sink.bytes.set(packed, at + headBytes);
+      const end = at + headBytes + packed.byteLength;
+      for (const { value } of lifted) sink.hole(end, value);
+      return end;
+    },
+    decodeFrom: (source, at, end) => {
+      const { bytes } = source;
+      if (end > at && bytes[at] === liftedMark) return decodeLifted(typeName, source, at, end) as T;
+      return unpack(typeName, bytes.subarray(at, end)) as T;
+    },
+    fields: () => {
+      throw new TypeError(`${typeName} has no schema`);
+    },
+  });
+}
