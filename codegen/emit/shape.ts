@@ -1,7 +1,6 @@
 /** Types of fields, oneofs and maps in TypeScript, and the interfaces `Foo` and `FooInit` made of them. */
-import { type InterfaceDeclarationStructure, StructureKind } from 'ts-morph';
 import type { Documented, Field, Message, Oneof } from '../model/model.ts';
-import { docText } from './comment.ts';
+import { docLines } from './comment.ts';
 import { formOf, quote } from './scalar.ts';
 import type { Scope } from './scope.ts';
 
@@ -65,10 +64,7 @@ function properties(message: Message, scope: Scope, side: Side): Property[] {
   return result;
 }
 
-/** One line stays on one line. */
-const jsDoc = (text: string) => ({ description: text.includes('\n') ? `\n${text}` : text });
-
-export function interfaceOf(message: Message, scope: Scope, side: Side): InterfaceDeclarationStructure {
+export function emitInterface(message: Message, scope: Scope, side: Side): string {
   const about =
     side === 'init'
       ? {
@@ -76,20 +72,10 @@ export function interfaceOf(message: Message, scope: Scope, side: Side): Interfa
           deprecated: message.deprecated,
         }
       : message;
-  const doc = docText(about);
-  return {
-    kind: StructureKind.Interface,
-    isExported: true,
-    name: side === 'init' ? message.init : message.identifier,
-    ...(doc !== undefined && { docs: [jsDoc(doc)] }),
-    properties: properties(message, scope, side).map((property) => {
-      const text = docText(property);
-      return {
-        name: property.key,
-        type: property.optional ? `${property.type} | undefined` : property.type,
-        hasQuestionToken: property.optional,
-        ...(text !== undefined && { docs: [jsDoc(text)] }),
-      };
-    }),
-  };
+  const lines = properties(message, scope, side).map((property) => {
+    const { key, type, optional } = property;
+    return `${docLines(property, '  ')}  ${key}${optional ? '?' : ''}: ${type}${optional ? ' | undefined' : ''};\n`;
+  });
+  const name = side === 'init' ? message.init : message.identifier;
+  return `${docLines(about, '')}export interface ${name} {\n${lines.join('')}}`;
 }
