@@ -1,15 +1,18 @@
 /** `rdma-rpc gen`: .proto files to TypeScript. Finds the files, calls generate(), prints what it says; `--watch` repeats that. */
-import { resolve } from 'node:path';
+import { relative, resolve } from 'node:path';
 import { type Command, CommanderError, Option } from 'commander';
 import pc from 'picocolors';
 import { globSync } from 'tinyglobby';
 import { type Diagnostic, formatDiagnostic, GenerateError, quoteSource } from '../codegen/diagnostic.ts';
 import type { Generated, GenerateOptions } from '../codegen/index.ts';
+import { findConfig, type GenConfig } from './gen-config.ts';
 
 interface GenFlags {
-  readonly out: string;
+  readonly out?: string;
   readonly include: string[];
-  readonly importExtension: 'ts' | 'js';
+  readonly importExtension?: 'ts' | 'js';
+  readonly unknownFields?: 'keep' | 'drop';
+  readonly check?: true;
   readonly watch?: true;
 }
 
@@ -17,8 +20,11 @@ export function addGenCommand(program: Command): void {
   program
     .command('gen')
     .description('generate TypeScript from .proto files')
-    .argument('<files...>', '.proto files or globs; what they import is generated too')
-    .requiredOption('-o, --out <dir>', 'directory for the output')
+    .argument(
+      '[files...]',
+      '.proto files or globs; what they import is generated too. None: as package.json says',
+    )
+    .option('-o, --out <dir>', 'directory for the output')
     .option(
       '-I, --include <dir>',
       'where imports are looked up and what the output mirrors; may be repeated',
@@ -26,10 +32,18 @@ export function addGenCommand(program: Command): void {
       [],
     )
     .addOption(
-      new Option('--import-extension <ext>', 'extension of imports between generated files')
-        .choices(['ts', 'js'])
-        .default('ts'),
+      new Option('--import-extension <ext>', 'extension of imports between generated files').choices([
+        'ts',
+        'js',
+      ]),
     )
+    .addOption(
+      new Option('--unknown-fields <what>', 'what messages do with fields of newer versions').choices([
+        'keep',
+        'drop',
+      ]),
+    )
+    .option('--check', 'write nothing; fail when the output is not up to date')
     .option('--watch', 'generate again whenever a .proto changes')
     .action(runGen);
 }
@@ -60,6 +74,34 @@ function print(diagnostics: readonly Diagnostic[]): void {
   }
 }
 
+/** `--check`: what would be written is a reason to fail. */
+function checked(generated: Generated, { out = '' }: GenerateOptions): Generated | undefined {
+  if (generated.written.length === 0) {
+    console.log(
+      `${generated.outputs.length} file${generated.outputs.length === 1 ? '' : 's'} in ${out} up to date`,
+    );
+    return generated;
+  }
+  for (const file of generated.written)
+    console.error(pc.red(`${relative(process.cwd(), file)}: not up to date`));
+  console.error('run rdma-rpc gen without --check');
+  return undefined;
+}
+
+function readConfig(): GenConfig {
+  try {
+    const config = findConfig(process.cwd());
+    if (config !== undefined) return config;
+  } catch (error) {
+    throw new CommanderError(2, 'rdma-rpc.config', (error as Error).message);
+  }
+  throw new CommanderError(
+    2,
+    'rdma-rpc.noFiles',
+    'no files, and no block "rdma-rpc" in a package.json that has them',
+  );
+}
+
 /** One generation, with its outcome on the terminal. Undefined: the input is wrong, nothing was written. */
 async function generateOnce(options: GenerateOptions): Promise<Generated | undefined> {
   const start = performance.now();
@@ -68,6 +110,7 @@ async function generateOnce(options: GenerateOptions): Promise<Generated | undef
   try {
     const generated = await generate(options);
     print(generated.warnings);
+    if (options.check === true) return checked(generated, options);
     const count = `${generated.outputs.length} file${generated.outputs.length === 1 ? '' : 's'}`;
     console.log(
       `${count} generated in ${options.out} (${generated.written.length} changed, ${Math.round(performance.now() - start)} ms)`,
@@ -82,12 +125,22 @@ async function generateOnce(options: GenerateOptions): Promise<Generated | undef
 }
 
 async function runGen(patterns: string[], flags: GenFlags): Promise<void> {
-  const options = (): GenerateOptions => ({
-    files: findFiles(patterns),
-    include: flags.include,
-    out: flags.out,
-    importExtension: flags.importExtension,
-  });
+  const options = (): GenerateOptions => {
+    const config = patterns.length > 0 ? {} : readConfig();
+    const out = flags.out ?? config.out;
+    const importExtension = flags.importExtension ?? config.importExtension;
+    const unknownFields = flags.unknownFields ?? config.unknownFields;
+    if (out === undefined)
+      throw new CommanderError(2, 'rdma-rpc.noOut', "required option '-o, --out <dir>' not specified");
+    return {
+      files: findFiles(patterns.length > 0 ? patterns : (config.files ?? [])),
+      include: flags.include.length > 0 ? flags.include : (config.include ?? []),
+      out,
+      check: flags.check === true,
+      ...(importExtension && { importExtension }),
+      ...(unknownFields && { unknownFields }),
+    };
+  };
   let first: GenerateOptions;
   try {
     first = options();
@@ -103,7 +156,7 @@ async function runGen(patterns: string[], flags: GenFlags): Promise<void> {
   const { watchFiles } = await import('./watch.ts');
   await watchFiles({
     initial: generated?.sources ?? first.files.map((file) => resolve(file)),
-    directories: flags.include,
+    directories: first.include ?? [],
     onChange: async () => (await generateOnce(options()))?.sources,
   });
 }

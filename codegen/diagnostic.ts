@@ -79,8 +79,8 @@ export class GenerateError extends Error {
 /** `; did you mean X?` for the candidate most like a name that is unknown; empty when none is like it. */
 export function suggestion(unknown: string, candidates: Iterable<string>): string {
   let best = '';
-  // A third of the letters may be wrong.
-  let least = Math.floor(unknown.length / 3) + 1;
+  // A third of the letters may be wrong, and two that have changed places.
+  let least = Math.max(Math.floor(unknown.length / 3), unknown.length < 4 ? 1 : 2) + 1;
   for (const candidate of candidates) {
     if (Math.abs(candidate.length - unknown.length) >= least) continue;
     const distance = editDistance(unknown.toLowerCase(), candidate.toLowerCase());

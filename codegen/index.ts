@@ -18,6 +18,8 @@ export interface GenerateOptions {
   readonly include?: readonly string[];
   /** Directory for the output, made when missing. Undefined: nothing is written, the texts are only returned. */
   readonly out?: string;
+  /** Write nothing, only say in `written` what is not up to date. Default false. */
+  readonly check?: boolean;
   /** Extension of imports between generated files. Default `ts`: what Node's type stripping and `rewriteRelativeImportExtensions` want. */
   readonly importExtension?: 'ts' | 'js';
   /** Module that the output imports the codec from. Default `rdma-rpc/codec`. */
@@ -33,7 +35,7 @@ export interface GenerateOptions {
 
 export interface Generated {
   readonly outputs: readonly Output[];
-  /** Those whose text has changed, absolute. The others are left alone, so that watchers and builds stay calm. */
+  /** Those whose text has changed, absolute, also when `check` kept them from being written. The others are left alone, so that watchers and builds stay calm. */
   readonly written: readonly string[];
   /** Every .proto that was read, absolute. */
   readonly sources: readonly string[];
@@ -45,18 +47,20 @@ export async function generate(options: GenerateOptions): Promise<Generated> {
   const apart = options.emitWellKnownTypes !== true;
   const { schema, paths, files, diagnostics } = loadFiles(options.files, options.include ?? [], apart);
   const outputs = emitSchema(schema, new Set(paths), diagnostics, { ...options, runtimeApart: apart });
-  const written = options.out === undefined ? [] : writeChanged(resolve(options.out), outputs);
+  const written =
+    options.out === undefined ? [] : writeChanged(resolve(options.out), outputs, options.check === true);
   return { outputs, written, sources: files, warnings: diagnostics };
 }
 
-function writeChanged(directory: string, outputs: readonly Output[]): string[] {
+function writeChanged(directory: string, outputs: readonly Output[], check: boolean): string[] {
   const written: string[] = [];
   for (const { path, text } of outputs) {
     const file = join(directory, path);
     if (existsSync(file) && readFileSync(file, 'utf8') === text) continue;
+    written.push(file);
+    if (check) continue;
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, text);
-    written.push(file);
   }
   return written;
 }

@@ -64,7 +64,7 @@ describe('rdma-rpc gen', () => {
 
   test.each([
     ['no output directory', ['gen', 'a.proto'], /required option '-o, --out <dir>' not specified/],
-    ['no file', ['gen', '-o', 'out'], /missing required argument 'files'/],
+    ['no file', ['gen', '-o', 'out'], /no files, and no block "rdma-rpc"/],
     ['a glob that matches nothing', ['gen', '*.none', '-o', 'out'], /no file matches \*\.none/],
     ['an unknown option', ['gen', 'a.proto', '-o', 'out', '--nope'], /unknown option '--nope'/],
     [
@@ -106,6 +106,66 @@ function printed(child: ChildProcess): (text: string) => Promise<void> {
     seen = seen.slice(seen.indexOf(text) + text.length);
   };
 }
+
+describe('--check', () => {
+  test('0 when everything is up to date, 1 with the names of the files that are not; nothing is written', () => {
+    const directory = workspace({ 'a.proto': proto3('message A {}'), 'b.proto': proto3('message B {}') });
+    const gen = (...flags: string[]) => run(directory, 'gen', 'a.proto', 'b.proto', '-o', 'out', ...flags);
+    expect(gen('--check')).toMatchObject({ code: 1, stdout: '' });
+    expect(existsSync(join(directory, 'out'))).toBe(false);
+    expect(gen().code).toBe(0);
+    expect(gen('--check')).toEqual({ code: 0, stdout: '2 files in out up to date\n', stderr: '' });
+    writeFileSync(join(directory, 'b.proto'), proto3('message B { int32 x = 1; }'));
+    expect(gen('--check')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'out/b.rdma.ts: not up to date\nrun rdma-rpc gen without --check\n',
+    });
+  });
+});
+
+describe('the block in package.json', () => {
+  const files = (block: unknown) => ({
+    'package.json': JSON.stringify({ 'rdma-rpc': block }),
+    'proto/shop/a.proto': proto3('import "shop/b.proto"; message A { B b = 1; }'),
+    'proto/shop/b.proto': proto3('message B {}'),
+  });
+
+  test('says what to do, relative to it, from any directory below', () => {
+    const directory = workspace(
+      files({
+        files: ['proto/**/*.proto'],
+        include: ['proto'],
+        out: 'src/gen',
+        importExtension: 'js',
+        unknownFields: 'keep',
+      }),
+    );
+    expect(run(join(directory, 'proto'), 'gen')).toMatchObject({ code: 0, stderr: '' });
+    const text = readFileSync(join(directory, 'src/gen/shop/a.rdma.ts'), 'utf8');
+    expect(text).toContain("from './b.rdma.js';");
+    expect(text).toContain('$unknownFields');
+  });
+
+  test('flags of the command line win', () => {
+    const directory = workspace(
+      files({ files: ['proto/**/*.proto'], include: ['proto'], out: 'src/gen', importExtension: 'js' }),
+    );
+    expect(run(directory, 'gen', '-o', 'other', '--import-extension', 'ts').code).toBe(0);
+    expect(readFileSync(join(directory, 'other/shop/a.rdma.ts'), 'utf8')).toContain("from './b.rdma.ts';");
+  });
+
+  test.each([
+    ['a key that does not exist', { filse: [] }, /"rdma-rpc" has no filse; did you mean files\?/],
+    ['a wrong value', { files: 'a.proto' }, /"rdma-rpc"\.files must be a list of texts/],
+    ['no files', { out: 'x' }, /no file matches|no files/],
+    ['no block', undefined, /no files, and no block "rdma-rpc" in a package\.json/],
+  ])('2 for %s', (_what, block, message) => {
+    const { code, stderr } = run(workspace(files(block)), 'gen');
+    expect(code).toBe(2);
+    expect(stderr).toMatch(message);
+  });
+});
 
 test('--watch generates again after a change, survives an error, and ends with SIGTERM', async () => {
   const directory = workspace({

@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { globSync } from 'tinyglobby';
 import { describe, expect, test } from 'vitest';
 import { generate } from '../../codegen/index.ts';
-import { methodId } from '../../runtime/codec/method-id.ts';
 import { propertyName } from '../../codegen/model/names.ts';
+import { methodId } from '../../runtime/codec/method-id.ts';
 import { outputOf, proto3, workspace } from './workspace.ts';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');

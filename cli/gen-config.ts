@@ -1,0 +1,61 @@
+/** The block `"rdma-rpc"` of a package.json: what `rdma-rpc gen` does when it is called without files. */
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { suggestion } from '../codegen/diagnostic.ts';
+
+export interface GenConfig {
+  /** .proto files or globs. */
+  readonly files?: readonly string[];
+  readonly include?: readonly string[];
+  readonly out?: string;
+  readonly importExtension?: 'ts' | 'js';
+  readonly unknownFields?: 'keep' | 'drop';
+}
+
+/** How each key must look, and how people are told. */
+const keys: Readonly<Record<keyof GenConfig, readonly [string, (value: unknown) => boolean]>> = {
+  files: ['a list of texts', isTexts],
+  include: ['a list of texts', isTexts],
+  out: ['a text', (value) => typeof value === 'string'],
+  importExtension: ['"ts" or "js"', (value) => value === 'ts' || value === 'js'],
+  unknownFields: ['"keep" or "drop"', (value) => value === 'keep' || value === 'drop'],
+};
+
+function isTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every((each) => typeof each === 'string');
+}
+
+/** The block of the nearest package.json, with paths as seen from `from`; undefined when there is none. Throws Error with what is wrong in it. */
+export function findConfig(from: string): GenConfig | undefined {
+  const directory = nearest(from);
+  if (directory === undefined) return undefined;
+  const file = join(directory, 'package.json');
+  const block = (JSON.parse(readFileSync(file, 'utf8')) as { 'rdma-rpc'?: unknown })['rdma-rpc'];
+  if (block === undefined) return undefined;
+  if (typeof block !== 'object' || block === null) throw new Error(`${file}: "rdma-rpc" is not an object`);
+  for (const [key, value] of Object.entries(block)) {
+    const rule = (keys as Readonly<Record<string, (typeof keys)['files']>>)[key];
+    if (rule === undefined)
+      throw new Error(
+        `${file}: "rdma-rpc" has no ${key}${suggestion(key, Object.keys(keys)) || `, only ${Object.keys(keys).join(', ')}`}`,
+      );
+    if (!rule[1](value)) throw new Error(`${file}: "rdma-rpc".${key} must be ${rule[0]}`);
+  }
+  const config: GenConfig = block;
+  const seen = (path: string): string => relative(from, join(directory, path)) || '.';
+  return {
+    ...config,
+    ...(config.files && {
+      files: config.files.map((path) => (path.startsWith('!') ? `!${seen(path.slice(1))}` : seen(path))),
+    }),
+    ...(config.include && { include: config.include.map(seen) }),
+    ...(config.out !== undefined && { out: seen(config.out) }),
+  };
+}
+
+function nearest(from: string): string | undefined {
+  for (let directory = from; ; directory = dirname(directory)) {
+    if (existsSync(join(directory, 'package.json'))) return directory;
+    if (directory === dirname(directory)) return undefined;
+  }
+}
