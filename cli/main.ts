@@ -5,6 +5,7 @@
 import { Command, CommanderError } from 'commander';
 import { addDevicesCommand } from './devices.ts';
 import { addGenCommand } from './gen.ts';
+import { addCallCommand } from './server/call.ts';
 import { addHealthCommand } from './server/health.ts';
 import { addDescribeCommand, addListCommand } from './server/schema-commands.ts';
 import { version } from './version.ts';
@@ -20,6 +21,7 @@ addDevicesCommand(program);
 addHealthCommand(program);
 addListCommand(program);
 addDescribeCommand(program);
+addCallCommand(program);
 
 try {
   await program.parseAsync();

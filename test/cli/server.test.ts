@@ -1,4 +1,4 @@
-/** The commands that ask a server: health, list, describe. Runs the built command as a user would, against a server in this process. */
+/** The commands that ask a server: health, list, describe, call. Runs the built command as a user would, against a server in this process. */
 import { execFile } from 'node:child_process';
 import { createServer as createNetServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
@@ -33,7 +33,12 @@ let server: Server;
 let health: Health;
 let address: string;
 beforeEach(async () => {
-  server = createServer().add(EchoDefinition, { echo: (r) => r });
+  server = createServer().add(EchoDefinition, {
+    echo: (r) => r,
+    behave: (_, { metadata }) => ({
+      text: [...metadata].map(([key, value]) => `${key}: ${value}`).join(', '),
+    }),
+  });
   health = healthOf(server);
   address = await server.listen('127.0.0.1:0');
 });
@@ -113,6 +118,51 @@ describe('with reflection', () => {
   ])('rdma-rpc describe %s', async (name, text) => {
     const { code, out } = await run('describe', address, name);
     expect({ code, out }).toEqual({ code: 0, out: `// grpc/health/v1/health.proto\n${text}` });
+  });
+
+  test.each<[string, string[], string]>([
+    [
+      'a request',
+      ['test.echo.Echo/Echo', '{"text":"hi","payload":"AAEC"}'],
+      '{\n  "text": "hi",\n  "payload": "AAEC"\n}\n',
+    ],
+    ['none, which is an empty one', ['test.echo.Echo/Echo'], '{}\n'],
+    [
+      'metadata',
+      ['test.echo.Echo/Behave', '{}', '-m', 'a=1', '-m', 'b=2=3'],
+      '{\n  "text": "a: 1, b: 2=3"\n}\n',
+    ],
+    [
+      'a stream of requests, answered by a stream',
+      [
+        'grpc.reflection.v1.ServerReflection/ServerReflectionInfo',
+        '{"fileByFilename":"x"}\n{"allExtensionNumbersOfType":"y"}',
+      ],
+      '{"originalRequest":{"fileByFilename":"x"},"errorResponse":{"errorCode":5,"errorMessage":"there is no file x"}}\n{"originalRequest":{"allExtensionNumbersOfType":"y"},"errorResponse":{"errorCode":5,"errorMessage":"there is no message y"}}\n',
+    ],
+  ])('rdma-rpc call with %s', async (_, args, out) => {
+    expect(await run('call', address, ...args)).toEqual({ code: 0, out, errors: '' });
+  });
+
+  test.each<[string, string[], number, RegExp]>([
+    ['a field that is not there', ['test.echo.Echo/Echo', '{"txt":1}'], 1, /there is no field "txt"/],
+    ['what is no JSON', ['test.echo.Echo/Echo', '{'], 1, /the request is not JSON/],
+    ['a line that is no JSON', ['test.echo.Echo/Echo', '{}\n{'], 1, /line 2 of the request is not JSON/],
+    ['two requests', ['test.echo.Echo/Echo', '{}\n{}'], 1, /takes one request/],
+    [
+      'a method that is not implemented',
+      ['test.echo.Echo/Missing'],
+      1,
+      /UNIMPLEMENTED: test.echo.Echo\/Missing/,
+    ],
+    ['a method that is not there', ['test.echo.Echo/Nope'], 1, /NOT_FOUND/],
+    ['a service', ['test.echo.Echo'], 1, /is no method; give Service\/Method/],
+    ['metadata without a key', ['test.echo.Echo/Echo', '{}', '-m', '=1'], 2, /Give key=value/],
+  ])('rdma-rpc call with %s', async (_, args, code, errors) => {
+    expect(await run('call', address, ...args)).toMatchObject({
+      code,
+      errors: expect.stringMatching(errors),
+    });
   });
 
   test('a name that is not there', async () => {

@@ -1,0 +1,78 @@
+/** `rdma-rpc call`: one call of any kind, messages as JSON, without generated code: the server's own descriptors say what they look like. */
+import { text as readAll } from 'node:stream/consumers';
+import { type Command, InvalidArgumentError } from 'commander';
+import type { JsonValue } from '../../runtime/codec/json/index.ts';
+import type { ServiceDefinition } from '../../runtime/codec/types.ts';
+import { type ConnectionFlags, printable, withServer, withTimeout } from './connection.ts';
+
+interface CallFlags extends ConnectionFlags {
+  readonly metadata: [string, string][];
+}
+
+function pair(text: string, previous: [string, string][]): [string, string][] {
+  const at = text.indexOf('=');
+  if (at < 1) throw new InvalidArgumentError('Give key=value.');
+  return [...previous, [text.slice(0, at), text.slice(at + 1)]];
+}
+
+/** Values of JSON, one after another, as lines or as one value over many lines. */
+export function jsonValues(text: string): JsonValue[] {
+  try {
+    return [JSON.parse(text) as JsonValue];
+  } catch (error) {
+    const lines = text.split('\n').filter((line) => line.trim() !== '');
+    if (lines.length < 2) throw new Error(`the request is not JSON: ${(error as Error).message}`);
+    return lines.map((line, i) => {
+      try {
+        return JSON.parse(line) as JsonValue;
+      } catch (inLine) {
+        throw new Error(`line ${i + 1} of the request is not JSON: ${(inLine as Error).message}`);
+      }
+    });
+  }
+}
+
+export function addCallCommand(program: Command): void {
+  withTimeout(
+    program
+      .command('call')
+      .description('call a method with JSON, and print the answer as JSON; the server must offer reflection')
+      .argument('<address>', 'host:port or unix:/path')
+      .argument('<method>', 'such as greeter.v1.Greeter/SayHello')
+      .argument('[request]', 'JSON; a line each for a stream of requests; - reads it from stdin', '{}')
+      .option('-m, --metadata <key=value>', 'metadata to send; may be repeated', pair, []),
+  ).action((address: string, method: string, request: string, { metadata, ...flags }: CallFlags) =>
+    withServer(address, flags, async (channel) => {
+      const [{ createClient }, { DynamicTypes }, { fromJson, toJsonString }, { filesOf }] = await Promise.all(
+        [
+          import('../../runtime/api/client.ts'),
+          import('./dynamic-type.ts'),
+          import('../../runtime/codec/json/index.ts'),
+          import('./remote-schema.ts'),
+        ],
+      );
+      const found = new DynamicTypes(await filesOf(channel, method.replace('/', '.'))).method(method);
+      if (found === undefined) throw new Error(`${method} is no method; give Service/Method`);
+      const values = jsonValues(request === '-' ? await readAll(process.stdin) : request);
+      const requests = values.map((value) => fromJson(found.requestType, value));
+      if (!found.requestStream && requests.length !== 1) throw new Error(`${method} takes one request`);
+
+      const service = method.slice(0, method.indexOf('/'));
+      const definition = {
+        name: service,
+        fullName: service,
+        methods: { call: found },
+      } satisfies ServiceDefinition;
+      const { call } = createClient(definition as ServiceDefinition, channel) as unknown as {
+        call(request: unknown, options: object): Promise<object> | AsyncIterable<object>;
+      };
+      const answer = call(found.requestStream ? requests : requests[0], { metadata });
+      const indent = found.responseStream ? 0 : 2;
+      const show = (message: object): void =>
+        console.log(printable(toJsonString(found.responseType, message as never, { indent })));
+      if (Symbol.asyncIterator in answer) for await (const each of answer) show(each);
+      else show(await answer);
+      return 0;
+    }),
+  );
+}

@@ -1,0 +1,163 @@
+/**
+ * Messages and methods that are only known by the descriptors of a server: codecs that look each field up instead of code that was
+ * generated. What a hostile server declares is data here, never code. Used by `rdma-rpc call`.
+ */
+import type {
+  DescriptorProto,
+  EnumDescriptorProto,
+  FieldDescriptorProto,
+  FileDescriptorProto,
+} from '../../codegen/descriptor/descriptor.rdma.ts';
+import { isScalarName, labels, typeName } from '../../codegen/descriptor/types.ts';
+import {
+  type EnumObject,
+  type FieldEntry,
+  jsonNameOf,
+  keyOf,
+  type Presence,
+  type Scalar,
+} from '../../runtime/codec/fields.ts';
+import { messageType, newMap, noBytes } from '../../runtime/codec/message.ts';
+import { methodId } from '../../runtime/codec/method-id.ts';
+import type { MethodDefinition } from '../../runtime/codec/types.ts';
+import { decodeMessage } from './dynamic-decode.ts';
+import { encodeMessage } from './dynamic-encode.ts';
+import { type AnyMessage, type AnyType, fieldNumbers } from './dynamic-wire.ts';
+
+interface Declared {
+  readonly message: DescriptorProto;
+  readonly proto3: boolean;
+}
+
+const plain = (name: string | undefined): string => (name ?? '').replace(/^\./, '');
+
+export class DynamicTypes {
+  readonly #files: readonly FileDescriptorProto[];
+  readonly #messages = new Map<string, Declared>();
+  readonly #enums = new Map<string, EnumObject>();
+  readonly #types = new Map<string, AnyType>();
+
+  constructor(files: readonly FileDescriptorProto[]) {
+    this.#files = files;
+    for (const file of files) {
+      const scope = file.package === undefined || file.package === '' ? '' : `${file.package}.`;
+      for (const message of file.messageType) this.#declare(scope, message, file.syntax === 'proto3');
+      for (const each of file.enumType) this.#declareEnum(scope, each);
+    }
+  }
+
+  /** `pkg.Service/Method`; undefined when no file declares it. */
+  method(path: string): MethodDefinition<AnyMessage, AnyMessage, AnyMessage, AnyMessage> | undefined {
+    const [service, name] = path.split('/');
+    for (const file of this.#files) {
+      const scope = file.package === undefined || file.package === '' ? '' : `${file.package}.`;
+      const found = file.service
+        .find((each) => `${scope}${each.name}` === service)
+        ?.method.find((each) => each.name === name);
+      if (found?.name === undefined) continue;
+      return {
+        name: found.name,
+        path,
+        id: methodId(path),
+        requestType: this.message(plain(found.inputType)),
+        requestStream: found.clientStreaming === true,
+        responseType: this.message(plain(found.outputType)),
+        responseStream: found.serverStreaming === true,
+        options: {},
+      };
+    }
+    return undefined;
+  }
+
+  /** By full name. Throws when no file declares it. */
+  message(name: string): AnyType {
+    let type = this.#types.get(name);
+    if (type === undefined) {
+      const declared = this.#messages.get(name);
+      if (declared === undefined) throw new Error(`the server's descriptors do not declare ${name}`);
+      type = this.#typeOf(name, declared);
+      this.#types.set(name, type);
+    }
+    return type;
+  }
+
+  #declare(scope: string, message: DescriptorProto, proto3: boolean): void {
+    const name = `${scope}${message.name}`;
+    this.#messages.set(name, { message, proto3 });
+    for (const nested of message.nestedType) this.#declare(`${name}.`, nested, proto3);
+    for (const each of message.enumType) this.#declareEnum(`${name}.`, each);
+  }
+
+  #declareEnum(scope: string, { name, value }: EnumDescriptorProto): void {
+    const numbers = newMap<{ [name: string]: number }>();
+    for (const each of value) numbers[each.name ?? ''] = each.number ?? 0;
+    this.#enums.set(`${scope}${name}`, numbers);
+  }
+
+  #typeOf(name: string, declared: Declared): AnyType {
+    const usable = declared.message.field.filter(({ type }) => typeName(type) !== 'group');
+    const encode = (value: AnyMessage): Uint8Array => encodeMessage(type, value, 0);
+    // A call asks for the bound and then for the bytes of the same message.
+    let last: AnyMessage | undefined;
+    let encoded = noBytes;
+    const type: AnyType = messageType<AnyMessage, AnyMessage>({
+      typeName: name,
+      create: (init) => Object.assign(newMap<AnyMessage>(), init),
+      bound: (value) => {
+        last = value;
+        encoded = encode(value);
+        return encoded.length;
+      },
+      encodeTo: (value, { bytes }, at) => {
+        const content = value === last ? encoded : encode(value);
+        bytes.set(content, at);
+        return at + content.length;
+      },
+      decodeFrom: (source, at, end, depth = 0, into = newMap()) =>
+        decodeMessage(type, source, at, end, depth, into),
+      fields: () => usable.map((field) => this.#entry(field, name, declared)),
+    });
+    fieldNumbers.set(
+      type,
+      usable.map(({ number }) => number ?? 0),
+    );
+    return type;
+  }
+
+  #entry(field: FieldDescriptorProto, scope: string, { message, proto3 }: Declared): FieldEntry {
+    const name = field.name ?? '';
+    // Names are unique in a message; what generated code calls its fields need not be. Only JSON of well-known types goes by the latter.
+    const propertyOf = scope.startsWith('google.protobuf.') ? keyOf : (own: string) => own;
+    const apart = { key: propertyOf(name), jsonName: field.jsonName ?? jsonNameOf(name) };
+    const map = this.#mapEntry(field);
+    if (map !== undefined) {
+      const [key, value] = map.field;
+      return [name, this.#valueType(value!), 'map', typeName(key?.type) as Scalar, apart];
+    }
+    const type = this.#valueType(field);
+    const oneof = field.oneofIndex === undefined ? undefined : message.oneofDecl[field.oneofIndex]?.name;
+    if (oneof !== undefined && field.proto3Optional !== true)
+      return [name, type, 'oneof', propertyOf(oneof), apart];
+    let presence: Presence = proto3 && field.proto3Optional !== true ? 'implicit' : 'optional';
+    if (typeName(field.type) === 'message') presence = 'optional';
+    if (field.label === labels.required) presence = 'required';
+    if (field.label === labels.repeated) presence = 'repeated';
+    return [name, type, presence, undefined, apart];
+  }
+
+  /** Maps are lists of entries on the wire, and in descriptors. */
+  #mapEntry(field: FieldDescriptorProto): DescriptorProto | undefined {
+    if (field.label !== labels.repeated || typeName(field.type) !== 'message') return undefined;
+    const entry = this.#messages.get(plain(field.typeName))?.message;
+    const camel = (field.name ?? '').replace(/(?:^|_+)([^_])/g, (_, first: string) => first.toUpperCase());
+    const [key, value] = entry?.field ?? [];
+    return entry?.name === `${camel}Entry` && key?.number === 1 && value?.number === 2 ? entry : undefined;
+  }
+
+  #valueType(field: FieldDescriptorProto): FieldEntry[1] {
+    const name = typeName(field.type);
+    if (name !== undefined && isScalarName(name)) return name;
+    if (name === 'enum') return this.#enums.get(plain(field.typeName)) ?? {};
+    return this.message(plain(field.typeName));
+  }
+}
