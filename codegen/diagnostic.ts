@@ -81,6 +81,8 @@ export function suggestion(unknown: string, candidates: Iterable<string>): strin
   let best = '';
   // A third of the letters may be wrong, and two that have changed places.
   let least = Math.max(Math.floor(unknown.length / 3), unknown.length < 4 ? 1 : 2) + 1;
+  // Something has to be left of the name.
+  least = Math.min(least, unknown.length);
   for (const candidate of candidates) {
     if (Math.abs(candidate.length - unknown.length) >= least) continue;
     const distance = editDistance(unknown.toLowerCase(), candidate.toLowerCase());
