@@ -176,6 +176,8 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     if (engine_ == nullptr) return;
     session::Session* found = engine_->context().find(info[0].As<Napi::Number>().Uint32Value());
     if (found == nullptr) return;
+    // The grace that the peer gets to answer counts from now, not from when the loop went to sleep.
+    engine_->context().set_time(engine_->pump().now_ns());
     // What is staged goes first: the call may be among it.
     engine_->context().flush();
     found->cancel(info[1].As<Napi::Number>().Uint32Value(),

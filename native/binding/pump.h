@@ -27,7 +27,9 @@ class Pump {
   Pump(const Pump&) = delete;
   Pump& operator=(const Pump&) = delete;
 
-  /// The time that sessions go by, instead of the machine's. For a stepped simulation.
+  /// The time that sessions go by.
+  std::uint64_t now_ns() const { return clock_ ? clock_() : uv_hrtime(); }
+  /// Another clock instead of the machine's. For a stepped simulation.
   void set_clock(std::function<std::uint64_t()> now_ns) { clock_ = std::move(now_ns); }
   /// There is something to do: the next turn comes with the loop's next iteration.
   void kick();

@@ -113,6 +113,8 @@ void Context::emit_evicted(std::uint64_t key) {
   events_->emit(event);
 }
 
+void Context::set_time(std::uint64_t now_ns) { shared_->now_ns = now_ns; }
+
 std::uint32_t Context::progress(std::uint64_t now_ns) {
   shared_->now_ns = now_ns;
   if (impatient_) {

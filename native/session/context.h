@@ -56,6 +56,8 @@ class Context {
   /// JS is done with the events (if there were any): receives are posted again, submissions sent. True: call
   /// progress() again at once.
   bool finish_turn();
+  /// The time is this: for what JS asks for outside of a turn, whose own time may be long past.
+  void set_time(std::uint64_t now_ns);
   /// Sends what JS has staged, at any time.
   void flush();
   /// True when progress() has done something that finish_turn() must carry on, although it made no event.

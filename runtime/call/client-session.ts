@@ -209,10 +209,12 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     const status = this.#events[at + Ev.method]!;
     const refused = status === Status.UNAVAILABLE && this.#events[at + Ev.sent] === 0;
     const unsent = refused ? this.#unsent(call) : undefined;
+    const confirms = this.#givenUp[call] === 1 && this.#events[at + Ev.messageBytes] === 0;
     this.#free(call);
     if (status !== Status.OK) {
       if (bad.has(status)) this.#strike();
-      if (unsent !== undefined && this.#listener.takeBack(unsent)) this.#incoming.discard(at);
+      if (confirms) reject(this.#confirmed(at, method, status, extras));
+      else if (unsent !== undefined && this.#listener.takeBack(unsent)) this.#incoming.discard(at);
       else reject(this.#statusError(at, status, extras));
     } else {
       if (this.strikes !== 0) this.strikes = 0;
@@ -340,6 +342,13 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
       // The caller learns of the call's own error, which comes first.
     }
     return error;
+  }
+
+  /** The server has let go of a large call that was given up here, and knows whether its handler has begun. */
+  #confirmed(at: number, method: ClientMethod, status: number, extras: CallExtras | undefined): RpcError {
+    this.#incoming.discard(at);
+    const reason = status === Status.DEADLINE_EXCEEDED ? Reason.deadline : Reason.cancelled;
+    return failure(reason, method.path, sentName(this.#events[at + Ev.sent]!), '', extras?.cause);
   }
 
   #responseFault(method: ClientMethod, cause: unknown): RpcError {
