@@ -50,15 +50,16 @@ function repeated(field: Field, value: string, scope: Scope): string {
 function map(field: Field, value: string, scope: Scope): string {
   const key = scalarForm(field.mapKey ?? 'string');
   const keyBound = key.size > 0 ? String(key.size) : `$.boundString(key, ${quote(field.fullName)})`;
+  const keys = `const keys = $.planKeys(sink, ${value}, ${quote(field.fullName)});`;
   const least = tagSize(field) + lengthBytes + 2;
   const size = fixed(field);
   // Where every entry takes the same, counting them is enough.
-  if (key.size > 0 && size > 0) {
-    return `$.boundMap(${value}, ${quote(field.fullName)});
-    n += Object.keys(${value}).length * ${least + key.size + size};`;
-  }
-  return `$.boundMap(${value}, ${quote(field.fullName)});
-    for (const key in ${value}) if ($.hasOwn.call(${value}, key)) n += ${least} + ${keyBound} + ${valueBound(field, `${value}[key]!`, scope)};`;
+  if (key.size > 0 && size > 0) return `${keys}\n    n += keys.length * ${least + key.size + size};`;
+  return `${keys}
+    for (let i = 0; i < keys.length; i++) {
+      const key = keys[i]!;
+      n += ${least} + ${keyBound} + ${valueBound(field, `${value}[key]!`, scope)};
+    }`;
 }
 
 export function emitBound(message: Message, scope: Scope): string {
@@ -97,7 +98,7 @@ export function emitBound(message: Message, scope: Scope): string {
   }
   if (message.keepsUnknown) lines.push('n += $.boundUnknown(m);');
   const body = lines.join('\n  ');
-  const sink = body.includes(', sink,') ? 'sink' : '_sink';
+  const sink = /\bsink\b/.test(body) ? 'sink' : '_sink';
   return `function ${scope.call(message, 'bound')}(m: ${message.init}, ${sink}: $.Sink, depth: number = 0, field: string = ${quote(message.fullName)}): number {
   $.boundMessage(m, depth, field);
   let n = ${constant};

@@ -118,7 +118,7 @@ function map(field: Field, scope: Scope): string {
           }
         }
         $.readEnd(source, at, stop);
-        m.${field.key}[key] = ${assigned};`;
+        ${mapKeyType(field) === 'number' ? `$.putNumber(source, m.${field.key}, key, ${assigned});` : `m.${field.key}[key] = ${assigned};`}`;
 }
 
 function cases(field: Field, scope: Scope): string[] {

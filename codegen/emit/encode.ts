@@ -123,8 +123,9 @@ function map(field: Field, value: string, scope: Scope): string {
   const entry = tag(field.number, 2);
   const keyTag = tagBytes(1, scalarForm(field.mapKey ?? 'string').wireType)[0];
   const valueTag = tagBytes(2, wireTypeOf(field.type))[0];
-  return `for (const key in ${value}) {
-      if (!$.hasOwn.call(${value}, key)) continue;
+  return `const keys = $.plannedKeys(sink, ${value});
+    for (let i = 0; i < keys.length; i++) {
+      const key = keys[i]!;
       ${entry.write} const start = at + ${entry.size};
       const held = sink.held;
       at = start + 1;

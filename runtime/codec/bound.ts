@@ -43,12 +43,6 @@ export function boundList(list: readonly unknown[], size: number, field: string)
   return lengthBytes + list.length * size;
 }
 
-export function boundMap(map: object, field: string): void {
-  if (typeof map !== 'object' || map === null || Array.isArray(map) || map instanceof Map) {
-    mismatch(field, map, 'a plain object');
-  }
-}
-
 export function boundOneof(value: object, field: string): void {
   if (typeof value !== 'object' || value === null)
     mismatch(field, value, 'an object with `case` and `value`');

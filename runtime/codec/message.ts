@@ -2,7 +2,6 @@
  * Completes a generated message: the convenience forms `encode` and `decode`, which bring their own memory, and small things that
  * generated code shares. Called once per message when a generated module is loaded.
  */
-import { mismatch } from './error.ts';
 import { Sink } from './sink.ts';
 import { Source } from './source.ts';
 import type { MessageType } from './types.ts';
@@ -25,9 +24,6 @@ export interface Unset {
 }
 export const unset: Unset = Object.freeze({ case: undefined, value: undefined });
 
-/** Own keys only, whatever somebody has put on Object.prototype. */
-export const hasOwn = Object.prototype.hasOwnProperty;
-
 /** An empty map. It has no prototype: a key `__proto__` is a key like any other. */
 export function newMap<M extends object>(): M {
   return Object.create(null) as M;
@@ -41,29 +37,6 @@ export function copyMap<V, C>(
   const copy = newMap<{ [key: string]: C }>();
   for (const key of Object.keys(from)) copy[key] = convert(from[key] as V);
   return copy;
-}
-
-/** Keys of maps are strings in JavaScript: back to what the field's key type is. The writers check the range. */
-export function numberKey(key: string, field: string): number {
-  const negative = key.charCodeAt(0) === 45;
-  let number = 0;
-  for (let i = negative ? 1 : 0; i < key.length; i++) {
-    const digit = key.charCodeAt(i) - 48;
-    // Only one way of writing a number: two keys must not become the same one.
-    if (digit < 0 || digit > 9 || (number === 0 && i > (negative ? 1 : 0)) || i > 10) refuseKey(key, field);
-    number = number * 10 + digit;
-  }
-  if (key.length === (negative ? 1 : 0) || (negative && number === 0)) refuseKey(key, field);
-  return negative ? -number : number;
-}
-
-function refuseKey(key: string, field: string): never {
-  mismatch(field, key, 'a whole number as key');
-}
-
-export function boolKey(key: string, field: string): boolean {
-  if (key !== 'true' && key !== 'false') mismatch(field, key, '`true` or `false` as key');
-  return key === 'true';
 }
 
 type Core<T, Init> = Omit<MessageType<T, Init>, 'encode' | 'decode'>;

@@ -5,6 +5,7 @@ export { type Extendable, type Extension, extension } from './extension.ts';
 export type { FieldEntry } from './fields.ts';
 export { type FileDescriptor, fileDescriptor } from './file-descriptor.ts';
 export * from './jstype.ts';
+export * from './maps.ts';
 export * from './message.ts';
 export * from './packed.ts';
 export * from './proto2.ts';

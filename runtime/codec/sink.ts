@@ -7,7 +7,11 @@
 /** `bytes` values that one encoding leaves out at most; further ones are copied. A bulk descriptor lists two pieces per hole. */
 export const holesMax = 30;
 
+/** Maps whose keys one encoding remembers at most; those of further ones are listed twice. */
+export const mapsMax = 64;
+
 const nothing = new Uint8Array(0);
+const noKeys: readonly string[] = [];
 
 export class Sink {
   /** The memory. Positions (`at`) count from its start. */
@@ -27,6 +31,12 @@ export class Sink {
   readonly holeAt: number[] = new Array<number>(holesMax).fill(0);
   readonly holeValue: Uint8Array[] = new Array<Uint8Array>(holesMax).fill(nothing);
 
+  /** Maps that `bound` has come to, and how many of them `encodeTo` has. */
+  maps = 0;
+  mapAt = 0;
+  readonly map: object[] = new Array<object>(mapsMax).fill(nothing);
+  readonly mapKeys: (readonly string[])[] = new Array<readonly string[]>(mapsMax).fill(noKeys);
+
   /** The same memory, for floats; made when the first one is written. */
   get view(): DataView {
     this.floats ??= new DataView(this.bytes.buffer, this.bytes.byteOffset, this.bytes.byteLength);
@@ -45,6 +55,12 @@ export class Sink {
     // Drops the references: a sink lives as long as its channel, the values should not.
     for (let i = 0; i < this.holes; i++) this.holeValue[i] = nothing;
     this.holes = 0;
+    for (let i = 0; i < this.maps; i++) {
+      this.map[i] = nothing;
+      this.mapKeys[i] = noKeys;
+    }
+    this.maps = 0;
+    this.mapAt = 0;
   }
 
   /** Records that `value` belongs at `at`. */

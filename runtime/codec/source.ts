@@ -16,6 +16,8 @@ export class Source {
   leases = 0;
   /** Position behind what a primitive has just read: its second result. */
   at = 0;
+  /** The map with number keys that was last found to have gaps. */
+  sparse: object | undefined;
   /** Where the outermost message starts, and its name: for errors. */
   origin = 0;
   typeName = '';
@@ -33,6 +35,7 @@ export class Source {
       this.fixed = undefined;
     }
     this.leases = 0;
+    this.sparse = undefined;
   }
 
   /** Refuses the message. */

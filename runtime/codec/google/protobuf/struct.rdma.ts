@@ -42,8 +42,11 @@ function $bound_Struct(m: StructInit, sink: $.Sink, depth: number = 0, field: st
   let n = 0;
   const v1 = m.fields;
   if (v1 !== undefined) {
-    $.boundMap(v1, 'google.protobuf.Struct.fields');
-    for (const key in v1) if ($.hasOwn.call(v1, key)) n += 8 + $.boundString(key, 'google.protobuf.Struct.fields') + 5 + $bound_Value(v1[key]!, sink, depth + 1, 'google.protobuf.Struct.fields');
+    const keys = $.planKeys(sink, v1, 'google.protobuf.Struct.fields');
+    for (let i = 0; i < keys.length; i++) {
+      const key = keys[i]!;
+      n += 8 + $.boundString(key, 'google.protobuf.Struct.fields') + 5 + $bound_Value(v1[key]!, sink, depth + 1, 'google.protobuf.Struct.fields');
+    }
   }
   return n;
 }
@@ -52,8 +55,9 @@ function $encodeTo_Struct(m: StructInit, sink: $.Sink, at: number): number {
   const bytes = sink.bytes;
   const v1 = m.fields;
   if (v1 !== undefined) {
-    for (const key in v1) {
-      if (!$.hasOwn.call(v1, key)) continue;
+    const keys = $.plannedKeys(sink, v1);
+    for (let i = 0; i < keys.length; i++) {
+      const key = keys[i]!;
       bytes[at] = 10; const start = at + 1;
       const held = sink.held;
       at = start + 1;
