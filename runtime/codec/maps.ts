@@ -44,8 +44,10 @@ const hashed = 2 ** 30;
  */
 export function putNumber<V>(source: Source, map: { [key: number]: V }, key: number, value: V): void {
   if (key > denseMax && source.sparse !== map && map[key - 1] === undefined) {
-    map[hashed] = value;
-    delete map[hashed];
+    if (map[hashed] === undefined) {
+      map[hashed] = value;
+      delete map[hashed];
+    }
     source.sparse = map;
   }
   map[key] = value;
