@@ -17,6 +17,7 @@ export default defineConfig({
       { find: /^rdma-rpc\/codegen$/, replacement: source('codegen/index.ts') },
       { find: /^rdma-rpc\/msgpack$/, replacement: source('runtime/msgpack/index.ts') },
       { find: /^rdma-rpc\/health$/, replacement: source('runtime/services/health.ts') },
+      { find: /^rdma-rpc\/reverse$/, replacement: source('runtime/reverse/index.ts') },
       { find: /^rdma-rpc\/reflection$/, replacement: source('runtime/services/reflection.ts') },
     ],
   },

@@ -23,6 +23,10 @@ export const streamParts = 8;
 export const streamBytes = 8 * MiB;
 /** Parts of a stream that was given up: the server answers them when it learns of that. If it does not for so long, they are taken back by force. */
 export const partLingerMs = 5_000;
+/** Calls of a server to one client that wait for their answers, and that run at the client. */
+export const reverseCalls = 256;
+/** From the end of the stream that a client serves by to its opening anew. The connection itself has a back-off of its own. */
+export const reverseRetryMs = 200;
 /** Largest message accepted. Generous, since a 4 MiB limit is the first error that gRPC users meet; lengths on the wire have 32 bits. */
 export const messageBytes = { default: 64 * MiB, min: 1 * KiB, max: 4 * GiB - 1 } as const;
 

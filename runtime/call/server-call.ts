@@ -36,7 +36,8 @@ export interface HandlerContext {
 }
 
 export class ServerCall implements HandlerContext, DeadlineOwner {
-  readonly peer: string;
+  /** The connection that it came by. */
+  readonly session: { readonly peer: string };
   /** For the response. */
   readonly handle: number;
   readonly definition: ServerMethod;
@@ -68,17 +69,21 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   #timer = -1;
 
   constructor(
-    peer: string,
+    session: { readonly peer: string },
     handle: number,
     definition: ServerMethod,
     deadlineMs: number,
     metadataBytes: Uint8Array | undefined,
   ) {
-    this.peer = peer;
+    this.session = session;
     this.handle = handle;
     this.definition = definition;
     this.deadlineMs = deadlineMs;
     this.#metadataBytes = metadataBytes;
+  }
+
+  get peer(): string {
+    return this.session.peer;
   }
 
   get method(): string {

@@ -20,7 +20,7 @@ const hurryUs = 100_000;
 export interface Shared {
   readonly context: FabricContext;
   readonly target: Target;
-  readonly peer: string;
+  readonly session: { readonly peer: string };
   readonly handlers: Handlers;
   readonly responder: Responder;
   readonly load: Load;
@@ -105,10 +105,9 @@ export class ServerSession implements SessionOwner {
 
   /** What its streams work with. */
   get shared(): Shared {
-    const { target, peer } = this;
     return {
-      target,
-      peer,
+      session: this,
+      target: this.target,
       context: this.#context,
       handlers: this.#handlers,
       responder: this.#responder,
@@ -166,7 +165,7 @@ export class ServerSession implements SessionOwner {
       );
       return;
     }
-    const call = new ServerCall(this.peer, handle, method, deadlineMs, metadata);
+    const call = new ServerCall(this, handle, method, deadlineMs, metadata);
     call.limited = timeoutUs !== givenUs;
     this.#run(call, request);
   }

@@ -153,7 +153,7 @@ export class ServerStreams implements ServerParts, SlotWaiter {
   }
 
   #onOpen(at: number, handle: number): void {
-    const { handlers, context, peer } = this.session;
+    const { handlers, context, session } = this.session;
     const { header, whole } = this.incoming;
     const { stream: number, count, last } = header;
     const refuse = (status: number, text: string): void => {
@@ -206,7 +206,7 @@ export class ServerStreams implements ServerParts, SlotWaiter {
       this.session.responder.refuse(handle, Status.INTERNAL, text);
       return;
     }
-    const call = new ServerCall(peer, handle, method.open, deadlineMs, entries);
+    const call = new ServerCall(session, handle, method.open, deadlineMs, entries);
     call.limited = timeoutUs !== givenUs;
     this.#begin(number, method, call, messages);
   }

@@ -1,0 +1,168 @@
+/**
+ * A client that serves calls of its server, as the server sees it: the calls that it has not answered. Made by Peers when the client opens its stream;
+ * on the server's JS thread.
+ */
+import { callExtras, callTimeoutMs } from '../api/call-options.ts';
+import type { CallOptions } from '../api/types.ts';
+import type { CallExtras, CallPlace } from '../call/call-extras.ts';
+import type { ClientMethod } from '../call/client-method.ts';
+import { deadlines, turnNow } from '../call/deadlines.ts';
+import { failure, unavailable } from '../call/failure.ts';
+import { decodeResponseMetadata, metadataFault } from '../call/metadata-wire.ts';
+import { RpcError } from '../call/rpc-error.ts';
+import { errorCode, Status } from '../call/status.ts';
+import { takeDetails } from '../call/status-details.ts';
+import type { DeadlineOwner } from '../call/timer-wheel.ts';
+import { reverseCalls } from '../limits.ts';
+import { Reason } from '../native.ts';
+import type { Answer, CallInit } from './gen/reverse.rdma.ts';
+import { MessageQueue } from './message-queue.ts';
+
+interface Pending {
+  readonly method: ClientMethod;
+  readonly extras: CallExtras | undefined;
+  readonly resolve: (response: unknown) => void;
+  readonly reject: (error: unknown) => void;
+  /** -1: none. */
+  timer: number;
+}
+
+const nothing = new Uint8Array(0);
+const numberMax = 0xffff_ffff;
+
+export class Peer implements CallPlace, DeadlineOwner {
+  /** Address and self-given name, as in the context of a handler. */
+  readonly name: string;
+  /** @internal What the client is sent. */
+  readonly calls: MessageQueue<CallInit> = new MessageQueue<CallInit>();
+  readonly #pending = new Map<number, Pending>();
+  #number = 0;
+  #gone = '';
+
+  /** @internal */
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  /** Whether it can still be called. */
+  get connected(): boolean {
+    return this.#gone === '';
+  }
+
+  /** @internal */
+  call(method: ClientMethod, request: unknown, options: CallOptions = {}): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const { path } = method;
+      const timeoutMs = callTimeoutMs(options, method.timeoutMs);
+      const extras = callExtras(path, options);
+      if (options.into !== undefined) throw new TypeError(`${path}: a call to a client takes no \`into\``);
+      if (timeoutMs === 0) throw failure(Reason.deadline, path, 'no', 'no time was left');
+      if (this.#gone !== '') throw unavailable(`${path}: ${this.#gone}`);
+      if (this.#pending.size >= reverseCalls) {
+        const text = `${path}: ${reverseCalls} calls to this client wait for their answers`;
+        throw new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent: 'no' });
+      }
+      const message = this.#encode(method, request);
+      const number = this.#nextNumber();
+      this.calls.push({
+        number,
+        method: method.id,
+        timeoutUs: timeoutMs < 0 ? 0n : BigInt(Math.max(1, Math.floor(timeoutMs * 1000))),
+        metadata: extras?.metadata ?? nothing,
+        message,
+      });
+      const timer = timeoutMs < 0 ? -1 : deadlines.add(turnNow() + timeoutMs, this, number);
+      this.#pending.set(number, { method, extras, resolve, reject, timer });
+      extras?.watch(this, number);
+    });
+  }
+
+  /** @internal */
+  onAnswer(answer: Answer): void {
+    const pending = this.#take(answer.number);
+    // Given up meanwhile, or never made.
+    if (pending === undefined) return;
+    const { method, extras, resolve, reject } = pending;
+    const { metadata } = answer;
+    try {
+      const well = metadataFault(metadata, 0, metadata.byteLength, true) === '';
+      const told = well ? decodeResponseMetadata(metadata, 0, metadata.byteLength) : undefined;
+      if (told !== undefined) extras?.tell(told);
+      if (answer.status !== Status.OK) {
+        const trailer = told?.trailer;
+        const sent = answer.notRun ? 'no' : 'yes';
+        const options = { metadata: trailer, details: takeDetails(trailer), sent } as const;
+        throw new RpcError(errorCode(answer.status), answer.text, options);
+      }
+      resolve(method.responseType.decode(answer.message));
+    } catch (cause) {
+      if (cause instanceof RpcError) {
+        reject(cause);
+        return;
+      }
+      const why = cause instanceof Error ? cause.message : String(cause);
+      const text = `${method.path}: the response cannot be used: ${why}`;
+      reject(new RpcError(Status.INTERNAL, text, { sent: 'yes', cause }));
+    }
+  }
+
+  /** @internal A signal has fired. */
+  cancelCall(number: number, reason: number): void {
+    const pending = this.#take(number);
+    if (pending === undefined) return;
+    this.calls.push({
+      number,
+      cancel: reason === Reason.deadline ? Status.DEADLINE_EXCEEDED : Status.CANCELLED,
+    });
+    pending.reject(failure(reason, pending.method.path, 'maybe', '', pending.extras?.cause));
+  }
+
+  /** @internal */
+  onDeadline(number: number): void {
+    const pending = this.#pending.get(number);
+    if (pending !== undefined) pending.timer = -1;
+    this.cancelCall(number, Reason.deadline);
+  }
+
+  /** @internal It gets no more calls, and leaves when it has answered those that it has. */
+  drain(why: string): void {
+    this.#gone = why;
+    if (this.#pending.size === 0) this.calls.end();
+  }
+
+  /** @internal It serves no more. */
+  end(why: string): void {
+    this.#gone = why;
+    this.calls.end();
+    for (const number of [...this.#pending.keys()]) {
+      const pending = this.#take(number);
+      pending?.reject(unavailable(`${pending.method.path}: ${why}`, 'maybe'));
+    }
+  }
+
+  #encode(method: ClientMethod, request: unknown): Uint8Array {
+    try {
+      return method.requestType.encode(request);
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause);
+      const text = `${method.path}: the request cannot be sent: ${why}`;
+      throw new RpcError(Status.INTERNAL, text, { sent: 'no', cause });
+    }
+  }
+
+  #nextNumber(): number {
+    do this.#number = this.#number === numberMax ? 1 : this.#number + 1;
+    while (this.#pending.has(this.#number));
+    return this.#number;
+  }
+
+  #take(number: number): Pending | undefined {
+    const pending = this.#pending.get(number);
+    if (pending === undefined) return undefined;
+    this.#pending.delete(number);
+    if (pending.timer !== -1) deadlines.remove(pending.timer);
+    pending.extras?.unwatch();
+    if (this.#gone !== '' && this.#pending.size === 0) this.calls.end();
+    return pending;
+  }
+}

@@ -1,0 +1,104 @@
+/** The clients of a server that serve calls of it. `peersOf` adds the service that they connect to; on the server's JS thread. */
+import { EventEmitter } from 'node:events';
+import type { Server } from '../api/server.ts';
+import type { CallOptions, ClientOf } from '../api/types.ts';
+import { clientMethod } from '../call/client-method.ts';
+import { RpcError } from '../call/rpc-error.ts';
+import { type HandlerContext, ServerCall } from '../call/server-call.ts';
+import { Status } from '../call/status.ts';
+import type { ServiceDefinition } from '../codec/types.ts';
+import { type Answer, type CallInit, ReverseDefinition } from './gen/reverse.rdma.ts';
+import { Peer } from './peer.ts';
+
+/** The client of a service, as far as a client can serve it: its unary methods. */
+export type UnaryClientOf<D extends ServiceDefinition> = {
+  readonly [K in keyof D['methods'] as D['methods'][K] extends {
+    readonly requestStream: false;
+    readonly responseStream: false;
+  }
+    ? K
+    : never]: ClientOf<D>[K];
+};
+
+/** `peer`: a client has begun to serve. `gone`: it has ended, or its connection has. */
+interface PeerEvents {
+  peer: [Peer];
+  gone: [Peer];
+}
+
+export class Peers extends EventEmitter<PeerEvents> {
+  readonly #peers = new Map<object, Peer>();
+
+  /** Those that serve now. */
+  get all(): readonly Peer[] {
+    return [...this.#peers.values()];
+  }
+
+  /** The peer on whose connection a handler's call came, undefined when it does not serve. */
+  of(context: HandlerContext): Peer | undefined {
+    return context instanceof ServerCall ? this.#peers.get(context.session) : undefined;
+  }
+
+  /**
+   * A client of `definition` that calls `to`: a peer, or the one that has made a handler's call. `timeoutMs`: default limit of its calls. Throws FAILED_PRECONDITION when the
+   * caller does not serve.
+   */
+  client<D extends ServiceDefinition>(
+    definition: D,
+    to: Peer | HandlerContext,
+    defaults: { timeoutMs?: number } = {},
+  ): UnaryClientOf<D> {
+    const peer = to instanceof Peer ? to : this.of(to);
+    if (peer === undefined) {
+      const text = `${definition.fullName}: this client serves no calls; it has to, by serveReverse(channel)`;
+      throw new RpcError(Status.FAILED_PRECONDITION, text, { sent: 'no' });
+    }
+    const client: Record<string, unknown> = {};
+    for (const [name, method] of Object.entries(definition.methods)) {
+      if (method.requestStream || method.responseStream) continue;
+      const target = clientMethod(method, defaults.timeoutMs ?? -1);
+      client[name] = (request: unknown, options?: CallOptions) => peer.call(target, request, options);
+    }
+    return Object.freeze(client) as UnaryClientOf<D>;
+  }
+
+  /** @internal The handler of Reverse.Serve. */
+  async *serve(answers: AsyncIterable<Answer>, context: HandlerContext): AsyncGenerator<CallInit> {
+    if (!(context instanceof ServerCall)) throw new TypeError('the context of another server');
+    if (this.#peers.has(context.session)) {
+      throw new RpcError(Status.ALREADY_EXISTS, 'this connection serves already', { sent: 'yes' });
+    }
+    const peer = new Peer(context.peer);
+    this.#peers.set(context.session, peer);
+    const read = this.#read(peer, answers);
+    try {
+      yield { number: 0 };
+      this.emit('peer', peer);
+      yield* peer.calls;
+    } finally {
+      this.#peers.delete(context.session);
+      peer.end('the client serves no more, or its connection is gone');
+      this.emit('gone', peer);
+      await read;
+    }
+  }
+
+  async #read(peer: Peer, answers: AsyncIterable<Answer>): Promise<void> {
+    try {
+      for await (const answer of answers) peer.onAnswer(answer);
+    } catch {
+      // The stream has failed: serve() learns it, too.
+    }
+    peer.calls.end();
+  }
+}
+
+/** Adds the service that clients serve through to `server`. When it shuts down, clients leave with their last answer. */
+export function peersOf(server: Pick<Server, 'add'> & Partial<Pick<Server, 'onShutdown'>>): Peers {
+  const peers = new Peers();
+  server.onShutdown?.(() => {
+    for (const peer of peers.all) peer.drain('the server is shutting down');
+  });
+  server.add(ReverseDefinition, { serve: (answers, context) => peers.serve(answers, context) });
+  return peers;
+}

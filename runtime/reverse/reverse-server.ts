@@ -1,0 +1,226 @@
+/**
+ * A client that serves calls of its server: opens the stream that they come by, runs their handlers, and opens it anew when the connection was lost. Made by
+ * `serveReverse`, on the channel's JS thread.
+ */
+import type { Channel } from '../api/channel.ts';
+import { createClient } from '../api/client.ts';
+import type { ClientOf, HandlersOf } from '../api/types.ts';
+import { Handlers, type ServerMethod } from '../call/handlers.ts';
+import { encodeResponseMetadata, metadataFault } from '../call/metadata-wire.ts';
+import type { OnHandlerError } from '../call/responder.ts';
+import { RpcError } from '../call/rpc-error.ts';
+import { ServerCall } from '../call/server-call.ts';
+import { Status } from '../call/status.ts';
+import type { ServiceDefinition } from '../codec/types.ts';
+import { reverseCalls, reverseRetryMs } from '../limits.ts';
+import { type AnswerInit, type Call, ReverseDefinition } from './gen/reverse.rdma.ts';
+import { MessageQueue } from './message-queue.ts';
+
+export interface ReverseOptions {
+  /** Told about errors of handlers that are no RpcError. The server learns only INTERNAL. */
+  onHandlerError?: OnHandlerError;
+}
+
+const nothing = new Uint8Array(0);
+
+/** One stream: its handlers that run, and its answers. */
+class Serving {
+  readonly answers = new MessageQueue<AnswerInit>();
+  readonly running = new Map<number, ServerCall>();
+
+  /** The connection or the stream is over. */
+  end(): void {
+    this.answers.end();
+    for (const call of this.running.values()) {
+      call.abort(new RpcError(Status.CANCELLED, `${call.method}: the connection was lost`));
+    }
+  }
+}
+
+export class ReverseServer {
+  readonly #client: ClientOf<typeof ReverseDefinition>;
+  readonly #handlers = new Handlers();
+  readonly #onHandlerError: OnHandlerError | undefined;
+  readonly #peer: string;
+  readonly #stop = new AbortController();
+  readonly #ended: Promise<void>;
+  #ready: (() => void) | undefined;
+  #failed: ((error: unknown) => void) | undefined;
+  /** Resolves when the server can call; rejects when it never will. */
+  readonly ready: Promise<void>;
+
+  /** @internal */
+  constructor(channel: Channel, options: ReverseOptions) {
+    this.#client = createClient(ReverseDefinition, channel);
+    this.#onHandlerError = options.onHandlerError;
+    this.#peer = channel.address;
+    this.ready = new Promise((resolve, reject) => {
+      this.#ready = resolve;
+      this.#failed = reject;
+    });
+    // Whoever does not ask need not hear of it as an unhandled rejection.
+    this.ready.catch(() => undefined);
+    this.#ended = this.#run();
+  }
+
+  /** Serves the unary methods of `definition` that `handlers` has. Throws as `server.add` does. */
+  add<D extends ServiceDefinition>(definition: D, handlers: Partial<HandlersOf<D>>): this {
+    this.#handlers.add(definition, handlers);
+    return this;
+  }
+
+  /** Serves no more. Handlers that run are told by their signals. */
+  close(): Promise<void> {
+    this.#stop.abort();
+    this.#failed?.(new RpcError(Status.CANCELLED, 'serveReverse: closed', { sent: 'no' }));
+    return this.#ended;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stop;
+    while (!signal.aborted) {
+      const serving = new Serving();
+      try {
+        const calls = this.#client.serve(serving.answers, { signal, waitForReady: true });
+        for await (const call of calls) {
+          this.#onCall(serving, call);
+          // A server that reads no answers gets no more of them.
+          if (serving.answers.size >= reverseCalls) await serving.answers.drained();
+        }
+      } catch (error) {
+        if (error instanceof RpcError && error.code === Status.UNIMPLEMENTED) {
+          this.#failed?.(error);
+          return;
+        }
+      } finally {
+        serving.end();
+      }
+      await this.#pause();
+    }
+  }
+
+  /** Before the next attempt. */
+  #pause(): Promise<void> {
+    const { signal } = this.#stop;
+    return new Promise((resolve) => {
+      if (signal.aborted) {
+        resolve();
+        return;
+      }
+      const done = (): void => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', done);
+        resolve();
+      };
+      const timer = setTimeout(done, reverseRetryMs);
+      signal.addEventListener('abort', done);
+    });
+  }
+
+  #onCall(serving: Serving, call: Call): void {
+    if (call.number === 0) {
+      this.#ready?.();
+    } else if (call.cancel !== 0) {
+      const running = serving.running.get(call.number);
+      serving.running.delete(call.number);
+      running?.abort(
+        new RpcError(
+          call.cancel === 4 ? Status.DEADLINE_EXCEEDED : Status.CANCELLED,
+          `${running.method}: given up by the server`,
+        ),
+      );
+    } else {
+      this.#start(serving, call);
+    }
+  }
+
+  #start(serving: Serving, { number, method: id, timeoutUs, metadata, message }: Call): void {
+    const method = this.#handlers.find(id | 0);
+    const refuse = (status: number, text: string): void =>
+      serving.answers.push({ number, status, text, notRun: true });
+    if (method === undefined) {
+      refuse(Status.UNIMPLEMENTED, this.#handlers.missing(id | 0, false));
+      return;
+    }
+    if (serving.running.size >= reverseCalls || serving.running.has(number)) {
+      refuse(
+        Status.RESOURCE_EXHAUSTED,
+        `${method.path}: ${reverseCalls} calls run already, or one has this number`,
+      );
+      return;
+    }
+    const why = metadataFault(metadata, 0, metadata.byteLength);
+    if (why !== '') {
+      refuse(Status.INTERNAL, `${method.path}: malformed metadata: ${why}`);
+      return;
+    }
+    let request: unknown;
+    try {
+      request = method.requestType.decode(message);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      refuse(Status.INTERNAL, `${method.path}: the request cannot be decoded: ${reason}`);
+      return;
+    }
+    const deadlineMs = timeoutUs === 0n ? 0 : performance.now() + Number(timeoutUs) / 1000;
+    const call = new ServerCall({ peer: this.#peer }, number, method, deadlineMs, metadata);
+    serving.running.set(number, call);
+    void this.#handle(serving, call, method, request);
+  }
+
+  async #handle(serving: Serving, call: ServerCall, method: ServerMethod, request: unknown): Promise<void> {
+    const number = call.handle;
+    let answer: AnswerInit;
+    try {
+      if (method.oneWay) serving.answers.push({ number });
+      const response = await method.handler.call(method.self, request, call);
+      const metadata = encodeResponseMetadata(call.givenHeader, call.givenTrailer) ?? nothing;
+      const message = method.oneWay ? nothing : method.responseType.encode(response);
+      answer = { number, metadata, message };
+    } catch (error) {
+      const known = error instanceof RpcError ? error : undefined;
+      if (known === undefined || method.oneWay) this.#report(error, call.method);
+      const text = known?.rawMessage ?? `${call.method}: the handler failed`;
+      answer = {
+        number,
+        status: known?.code ?? Status.INTERNAL,
+        text,
+        metadata: this.#errorMetadata(call, known),
+      };
+    }
+    call.finish();
+    // Given up meanwhile: the number may be another call's by now.
+    if (serving.running.get(number) !== call) return;
+    serving.running.delete(number);
+    if (!method.oneWay) serving.answers.push(answer);
+  }
+
+  #errorMetadata(call: ServerCall, error: RpcError | undefined): Uint8Array {
+    try {
+      return encodeResponseMetadata(call.givenHeader, error?.metadata ?? call.givenTrailer) ?? nothing;
+    } catch {
+      // Too large: the status matters more.
+      return nothing;
+    }
+  }
+
+  #report(error: unknown, method: string): void {
+    try {
+      this.#onHandlerError?.(error, method);
+    } catch (fault) {
+      process.emitWarning(fault instanceof Error ? fault : String(fault), 'RdmaRpcWarning');
+    }
+  }
+}
+
+/**
+ * Serves calls that the server of `channel` makes to this client, over the channel's connection, until `close()`. The server must have `peersOf(server)`. Like a server that
+ * listens, it keeps the process alive.
+ */
+export function serveReverse(channel: Channel, options: ReverseOptions = {}): ReverseServer {
+  return new ReverseServer(channel, options);
+}
