@@ -82,10 +82,10 @@ test.skipIf(!existsSync(join(root, PLUGIN)))(
 );
 
 test('can be imported by each of its names', () => {
-  const names = `const names = ['rdma-rpc', 'rdma-rpc/codec', 'rdma-rpc/details', 'rdma-rpc/codegen'];
+  const names = `const names = ['rdma-rpc', 'rdma-rpc/codec', 'rdma-rpc/details', 'rdma-rpc/codegen', 'rdma-rpc/health', 'rdma-rpc/reflection'];
     for (const name of names) console.log(name, Object.keys(await import(name)).length > 0);`;
   expect(run(app, process.execPath, '--input-type=module', '-e', names)).toBe(
-    'rdma-rpc true\nrdma-rpc/codec true\nrdma-rpc/details true\nrdma-rpc/codegen true\n',
+    'rdma-rpc true\nrdma-rpc/codec true\nrdma-rpc/details true\nrdma-rpc/codegen true\nrdma-rpc/health true\nrdma-rpc/reflection true\n',
   );
 });
 
