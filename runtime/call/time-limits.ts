@@ -20,7 +20,7 @@ export class TimeLimits {
   /** The limit of a call, in microseconds, from what its client gave; 0 is none. A different one is the server's own. */
   limitUs(givenUs: number): number {
     if (givenUs === 0) return this.#defaultUs;
-    return givenUs > this.#maxUs ? this.#maxUs : givenUs;
+    return Math.min(givenUs, this.#maxUs);
   }
 }
 

@@ -65,6 +65,22 @@ const getter: TextMapGetter<Metadata> = {
 };
 const setter: TextMapSetter<Metadata> = { set: (metadata, key, value) => void metadata.set(key, value) };
 
+/** Peers whose attributes are kept. */
+const knownPeersMax = 1024;
+const knownPeers = new Map<string, Attributes>();
+
+/** Of the peer of a request, worked out once. */
+function peerAttributes({ side, peer }: RpcRequest): Attributes {
+  let attributes = knownPeers.get(side + peer);
+  if (attributes === undefined) {
+    attributes =
+      side === 'client' ? addressOf(peer, 'server') : addressOf(peer.replace(/ \(.*\)$/, ''), 'client');
+    if (knownPeers.size >= knownPeersMax) knownPeers.clear();
+    knownPeers.set(side + peer, attributes);
+  }
+  return attributes;
+}
+
 /** `host:port`, or a path or list as it is. */
 function addressOf(peer: string, side: string): Attributes {
   const name = peer.replace(/^(unix:|dns:\/\/\/)/, '');
@@ -140,16 +156,20 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Interceptor {
     ready ??= instruments(options);
     const propagator = options.propagator ?? propagation;
     const client = request.side === 'client';
-    const attributes: Attributes = { 'rpc.system.name': system, 'rpc.method': request.method.path };
-    if (client) Object.assign(attributes, addressOf(request.peer, 'server'));
+    const peer = peerAttributes(request);
+    // Clients of a server are too many for a metric.
+    const attributes: Attributes = {
+      'rpc.system.name': system,
+      'rpc.method': request.method.path,
+      ...(client ? peer : undefined),
+    };
 
     let parent = context.active();
     if (!client) parent = propagator.extract(ROOT_CONTEXT, request.header, getter);
     else if (trace.getSpan(parent) === undefined) parent = request.values.get(handlerContext) ?? parent;
 
     const kind = client ? SpanKind.CLIENT : SpanKind.SERVER;
-    const caller = client ? {} : addressOf(request.peer.replace(/ \(.*\)$/, ''), 'client');
-    const spanAttributes = { ...attributes, ...caller, ...options.attributes?.(request) };
+    const spanAttributes = { ...attributes, ...peer, ...options.attributes?.(request) };
     const span = ready.tracer.startSpan(request.method.path, { kind, attributes: spanAttributes }, parent);
     const active = trace.setSpan(parent, span);
     if (client) propagator.inject(active, request.header, setter);

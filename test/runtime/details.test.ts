@@ -3,6 +3,7 @@ import { createClient, createInProcessTransport, Metadata, RpcError, Status } fr
 import { BadRequest, detail, ErrorInfo, StatusMessage } from 'rdma-rpc/details';
 import { afterEach, describe, expect, test } from 'vitest';
 import { detailsKey, encodeDetails, takeDetails } from '../../runtime/call/status-details.ts';
+import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { EchoDefinition, EchoMessage } from './gen/echo.rdma.ts';
 
 const violation = { fieldViolations: [{ field: 'order.count', description: 'is negative' }] };
@@ -106,6 +107,26 @@ describe('from a handler', () => {
       ['own', 'x'],
     ]);
     expect(seen).toEqual(['header region,north', 'trailer cost,3,own,x']);
+  });
+
+  test('of a stream they reach the caller behind its messages', async () => {
+    const channel = createInProcessTransport((server) =>
+      server.add(StreamsDefinition, {
+        *count() {
+          yield { number: 1 };
+          throw new RpcError(Status.NOT_FOUND, 'gone', { details: [detail(ErrorInfo, info)] });
+        },
+      }),
+    );
+    close = () => channel.close();
+    const got: number[] = [];
+    const error = await failed(
+      (async () => {
+        for await (const { number } of createClient(StreamsDefinition, channel).count({})) got.push(number);
+      })(),
+    );
+    expect(got).toEqual([1]);
+    expect(error?.findDetails(ErrorInfo)).toEqual([ErrorInfo.create(info)]);
   });
 
   test('those that do not fit are left out; the status arrives, and the server is told', async () => {
