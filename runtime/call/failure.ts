@@ -46,9 +46,15 @@ export function failure(reason: number, method: string, sent: Sent, detail = '',
   return new RpcError(code, `${method}: ${text}${detail === '' ? '' : ` (${detail})`}`, { sent, cause });
 }
 
-export function tooLarge(method: string, bytes: number, limit: number, side: 'server' | 'client'): RpcError {
+export function tooLarge(
+  method: string,
+  bytes: number,
+  limit: number,
+  side: 'server' | 'client',
+  sent: Sent = 'no',
+): RpcError {
   const text = `${method}: a message of ${bytes} bytes, but the ${side} accepts ${limit}; raise maxMessageBytes there`;
-  return new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent: 'no' });
+  return new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent });
 }
 
 export function queueFull(method: string, queueMax: number): RpcError {

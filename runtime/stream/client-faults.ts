@@ -24,18 +24,19 @@ export function responseFault(path: string, cause: unknown): RpcError {
   return new RpcError(Status.INTERNAL, why, { sent: 'yes', cause });
 }
 
-/** What native code refused to send. */
-export function refusal(path: string, streams: ClientStreams, reason: number): RpcError {
-  if (reason !== Reason.tooLarge) return failure(reason, path, 'no');
+/** What native code refused to send. `sent`: of the whole stream, whose OPEN may be out already. */
+export function refusal(path: string, streams: ClientStreams, reason: number, sent: Sent): RpcError {
+  if (reason !== Reason.tooLarge) return failure(reason, path, sent);
   const { refusedBytes } = streams.context.outgoing.bulk;
-  return tooLarge(path, refusedBytes, streams.target.maxMessageBytes, 'server');
+  return tooLarge(path, refusedBytes, streams.target.maxMessageBytes, 'server', sent);
 }
 
-/** What the server has answered. */
-export function statusError(streams: ClientStreams, at: number, status: number): RpcError {
+/** What the server has answered. `begun`: the handler may have, whatever became of this part. */
+export function statusError(streams: ClientStreams, at: number, status: number, begun: boolean): RpcError {
   const { whole } = streams.incoming;
   const metadata = whole.responseMetadata(at)?.trailer;
   const details = takeDetails(metadata);
-  const sent = sentName(streams.context.native.events[at + Ev.sent]!);
+  const word = sentName(streams.context.native.events[at + Ev.sent]!);
+  const sent = begun && word === 'no' ? 'maybe' : word;
   return new RpcError(errorCode(status), whole.text(at), { metadata, details, sent });
 }

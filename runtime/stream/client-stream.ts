@@ -148,7 +148,7 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
     }
     if (result === notNow) return false;
     if (result < 0) {
-      this.refuse(refusal(this.method.path, streams, -result));
+      this.refuse(refusal(this.method.path, streams, -result, 'no'));
       return true;
     }
     this.#streams = streams;
@@ -185,8 +185,11 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
     if (streams === undefined || this.#state !== 'open') return false;
     if (this.pushes >= streamParts || (this.pushes > 0 && this.pushedBytes >= streamBytes)) return false;
     const result = streams.sendPart(this, PartKind.push, sequence, count, flags, type, message);
-    if (result < 0 && result !== notNow)
-      this.#giveUp(Reason.cancelled, refusal(this.method.path, streams, -result));
+    if (result < 0 && result !== notNow) {
+      // A handler that takes one message begins when it has it.
+      const sent = this.method.requestStream ? 'maybe' : 'no';
+      this.#giveUp(Reason.cancelled, refusal(this.method.path, streams, -result, sent));
+    }
     return result === 0;
   }
 
@@ -219,7 +222,7 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
     const streams = this.#streams;
     if (streams === undefined || this.#state !== 'open') return;
     const result = this.#pulls.send(streams);
-    if (result < 0) this.#giveUp(Reason.cancelled, refusal(this.method.path, streams, -result));
+    if (result < 0) this.#giveUp(Reason.cancelled, refusal(this.method.path, streams, -result, 'maybe'));
   }
 
   // --- events
@@ -233,14 +236,14 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
     const status = this.#word(at, Ev.method);
     if (this.#closing(at)) return;
     if (status === Status.OK) this.#writer?.onCredit();
-    else this.#giveUp(Reason.cancelled, statusError(this.#streams!, at, status));
+    else this.#giveUp(Reason.cancelled, statusError(this.#streams!, at, status, this.method.requestStream));
   }
 
   onPullSettled(at: number, sequence: number): void {
     const status = this.#word(at, Ev.method);
     if (this.#outcome.reason !== 0) this.#streams!.incoming.whole.discard(at);
     else if (status === Status.OK) this.#receive(at, sequence);
-    else this.#giveUp(Reason.cancelled, statusError(this.#streams!, at, status));
+    else this.#giveUp(Reason.cancelled, statusError(this.#streams!, at, status, true));
     this.#checkOver();
   }
 
@@ -259,7 +262,7 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
     this.#pending = false;
     const metadata = whole.responseMetadata(at);
     if (status === Status.OK) whole.discard(at);
-    else this.#outcome.error ??= statusError(this.#streams!, at, status);
+    else this.#outcome.error ??= statusError(this.#streams!, at, status, false);
     this.#outcome.settle(metadata);
     this.#outcome.giveUp(sentName(this.#word(at, Ev.sent)));
     this.#stopSending();

@@ -75,7 +75,8 @@ export class Ledger {
       if (ends !== 1) this.fault(`${call} ended ${ends} times`);
       if (began > 1) this.fault(`${call} ran ${began} times`);
       if (error === undefined && began !== 1 && !left) this.fault(`${call} is OK and ran ${began} times`);
-      if (error?.sent === 'no' && began !== 0) this.fault(`${call} says sent: no, but ran`);
+      if (error?.sent === 'no' && began !== 0)
+        this.fault(`${call} says sent: no, but ran (${error?.message})`);
       const codes = lost ? [...allowed[misfortune], Status.UNAVAILABLE] : allowed[misfortune];
       if (error !== undefined && !codes.includes(error.code)) this.fault(`${call} failed: ${error.message}`);
     }

@@ -1,8 +1,12 @@
 /** Numbers from a seed (mulberry32): the same seed is the same run. */
 export class Random {
-  #state: number;
+  #state = 0;
 
   constructor(seed: number) {
+    this.restart(seed);
+  }
+
+  restart(seed: number): void {
     this.#state = Math.imul(seed, 0x9e3779b9) >>> 0;
   }
 

@@ -14,7 +14,7 @@ import { Ctl, type NativeStats } from '../../runtime/native.ts';
 
 const sendSlots = 64;
 const small = { slotBytes: 1024, arenaBytes: 64 * 1024 * 1024, sendSlots, mrCacheEntries: 8 };
-/** Of a whole world: what has not ended by then never will. */
+/** What has not ended by then never will. */
 const turnsMax = 20_000;
 /** Twice the patience with a cancelled call, 5 ms for each step in which nothing happens. */
 const restSteps = 20;
@@ -31,7 +31,6 @@ export class SteppedWorld {
   readonly #context: FabricContext;
   /** Numbers of the sessions made. */
   readonly #sessions: number[] = [];
-  #turns = 0;
 
   private constructor(channel: Channel) {
     this.channel = channel;
@@ -66,8 +65,8 @@ export class SteppedWorld {
 
   /** Carries events out until `done`. `each` is told before every one of them, and every time that there was none. */
   async run(done: () => boolean, each: () => void = () => undefined): Promise<void> {
-    while (!done()) {
-      if (++this.#turns > turnsMax) throw new Error('it never comes to an end');
+    for (let turns = 0; !done(); ++turns) {
+      if (turns > turnsMax) throw new Error('it never comes to an end');
       each();
       this.#context.native.stepSim();
       await turn();

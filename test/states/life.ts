@@ -1,0 +1,108 @@
+/** A world with a client and a server, calls under way in it, and what is done to them at which of their steps. Used by the tests of this folder. */
+import { createClient } from 'rdma-rpc';
+import { InteropDefinition } from '../interop/gen/interop.rdma.ts';
+import { type Client, type Kind, kindsOf } from './calls.ts';
+import { handlersOf } from './handlers.ts';
+import { type Entry, Ledger, type Misfortune } from './ledger.ts';
+import { Pauses } from './pauses.ts';
+import { Random } from './random.ts';
+import { SteppedWorld } from './stepped.ts';
+
+export const limits = { inflightMax: 4, streamsMax: 3 };
+/** A call's time limit where it is to pass. */
+const timeoutMs = 4;
+
+/** A call under way. */
+export interface Plan {
+  readonly entry: Entry;
+  /** Events of the fabric after the call's start at which its misfortune comes. */
+  readonly step: number;
+  readonly giveUp: AbortController;
+  readonly startMs: number;
+  /** Events since the start. */
+  events: number;
+}
+
+/** The clock moves on until the call's time is over; its timer fires in the next turn. */
+function outlast(startMs: number): void {
+  while (performance.now() < startMs + timeoutMs + 1);
+}
+
+export class Life {
+  readonly ledger = new Ledger();
+  readonly random: Random;
+  readonly kinds: Readonly<Record<string, Kind>>;
+  readonly world: SteppedWorld;
+
+  readonly #pauses: Pauses;
+  readonly #client: Client;
+  #plans: Plan[] = [];
+
+  private constructor(world: SteppedWorld, pauses: Pauses, ledger: Ledger, random: Random) {
+    this.world = world;
+    this.ledger = ledger;
+    this.random = random;
+    this.#pauses = pauses;
+    this.#client = createClient(InteropDefinition, world.channel);
+    this.kinds = kindsOf(ledger, pauses, random);
+  }
+
+  static async open(seed: number): Promise<Life> {
+    const random = new Random(seed);
+    const ledger = new Ledger();
+    const pauses = new Pauses();
+    const world = await SteppedWorld.open(seed, limits, (server) =>
+      server.add(InteropDefinition, handlersOf(ledger, pauses, random)),
+    );
+    return new Life(world, pauses, ledger, random);
+  }
+
+  start(what: string, misfortune: Misfortune, step: number): Plan {
+    const entry = this.ledger.add(what);
+    entry.misfortune = misfortune;
+    const plan = { entry, step, giveUp: new AbortController(), startMs: performance.now(), events: 0 };
+    if (step === 0) this.#strike(plan);
+    this.#plans.push(plan);
+    const limit = misfortune === 'deadline' ? { timeoutMs } : {};
+    this.kinds[what]!(this.#client, entry, { signal: plan.giveUp.signal, ...limit }).then(
+      () => this.ledger.end(entry),
+      (error: unknown) => this.ledger.end(entry, error),
+    );
+    return plan;
+  }
+
+  #strike({ entry, giveUp, startMs }: Plan): void {
+    if (entry.misfortune === 'cancel') giveUp.abort();
+    if (entry.misfortune === 'deadline') outlast(startMs);
+    if (entry.misfortune === 'loss') this.world.lose();
+  }
+
+  /** Until every call has ended, and everything that it has set off. */
+  async goOn(): Promise<void> {
+    await this.world.run(
+      () => this.ledger.open === 0,
+      () => {
+        for (const plan of this.#plans) if (++plan.events === plan.step) this.#strike(plan);
+        this.#pauses.tick();
+      },
+    );
+    await this.world.run(
+      () => this.#pauses.empty,
+      () => this.#pauses.tick(),
+    );
+    await this.world.rest();
+    this.#plans = [];
+  }
+
+  /** What broke a rule, in all of it. The life is over afterwards. */
+  async end(): Promise<string[]> {
+    const before = this.world.books().map((fault) => `after the calls: ${fault}`);
+    // Every call slot and credit is back: more calls than fit at once go through.
+    const names = Object.keys(this.kinds);
+    for (let i = 0; i < 2 * limits.inflightMax; ++i) this.start(this.random.pick(names), 'none', 0);
+    await this.goOn();
+    const faults = [...before, ...this.ledger.verdict(), ...this.world.books()];
+    await this.world.close();
+    return faults;
+  }
+}
