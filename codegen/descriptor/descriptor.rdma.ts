@@ -254,10 +254,7 @@ function $decodeFrom_FileDescriptorProto(source: $.Source, at: number, end: numb
         break;
       }
       case 82: { // public_dependency, packed
-        const stop = $.readLength(source, at, end);
-        at = source.at;
-        while (at < stop) { m.publicDependency.push($.readInt32(source, at, stop)); at = source.at; }
-        $.readEnd(source, at, stop);
+        at = $.readPackedInt32(source, at, end, m.publicDependency);
         break;
       }
       case 88: { // weak_dependency
@@ -265,10 +262,7 @@ function $decodeFrom_FileDescriptorProto(source: $.Source, at: number, end: numb
         break;
       }
       case 90: { // weak_dependency, packed
-        const stop = $.readLength(source, at, end);
-        at = source.at;
-        while (at < stop) { m.weakDependency.push($.readInt32(source, at, stop)); at = source.at; }
-        $.readEnd(source, at, stop);
+        at = $.readPackedInt32(source, at, end, m.weakDependency);
         break;
       }
       case 98: { // syntax
@@ -1706,19 +1700,13 @@ function $encodeTo_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, sink:
   const v1 = m.path;
   if (v1 !== undefined) {
     if (v1.length !== 0) {
-      bytes[at] = 10; const start = at + 1;
-      at = start + 1;
-      for (let i = 0; i < v1.length; i++) at = $.writeInt32(bytes, at, v1[i]!, 'rdma_rpc.codegen.SourceCodeInfo.Location.path');
-      at = $.closeLength(sink, start, sink.held, at);
+      bytes[at] = 10; at = $.writePackedInt32(sink, at + 1, v1, 'rdma_rpc.codegen.SourceCodeInfo.Location.path');
     }
   }
   const v2 = m.span;
   if (v2 !== undefined) {
     if (v2.length !== 0) {
-      bytes[at] = 18; const start = at + 1;
-      at = start + 1;
-      for (let i = 0; i < v2.length; i++) at = $.writeInt32(bytes, at, v2[i]!, 'rdma_rpc.codegen.SourceCodeInfo.Location.span');
-      at = $.closeLength(sink, start, sink.held, at);
+      bytes[at] = 18; at = $.writePackedInt32(sink, at + 1, v2, 'rdma_rpc.codegen.SourceCodeInfo.Location.span');
     }
   }
   const v3 = m.leadingComments;
@@ -1749,10 +1737,7 @@ function $decodeFrom_SourceCodeInfo_Location(source: $.Source, at: number, end: 
         break;
       }
       case 10: { // path, packed
-        const stop = $.readLength(source, at, end);
-        at = source.at;
-        while (at < stop) { m.path.push($.readInt32(source, at, stop)); at = source.at; }
-        $.readEnd(source, at, stop);
+        at = $.readPackedInt32(source, at, end, m.path);
         break;
       }
       case 16: { // span
@@ -1760,10 +1745,7 @@ function $decodeFrom_SourceCodeInfo_Location(source: $.Source, at: number, end: 
         break;
       }
       case 18: { // span, packed
-        const stop = $.readLength(source, at, end);
-        at = source.at;
-        while (at < stop) { m.span.push($.readInt32(source, at, stop)); at = source.at; }
-        $.readEnd(source, at, stop);
+        at = $.readPackedInt32(source, at, end, m.span);
         break;
       }
       case 26: { // leading_comments
