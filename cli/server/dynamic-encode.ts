@@ -2,7 +2,7 @@
 import { CodecError } from '../../runtime/codec/error.ts';
 import { type Field, fieldsOf, fieldValue, isUnset, type Scalar } from '../../runtime/codec/fields.ts';
 import { nestingMax } from '../../runtime/codec/limits.ts';
-import { boolKey } from '../../runtime/codec/message.ts';
+import { boolKey } from '../../runtime/codec/maps.ts';
 import {
   type AnyMessage,
   type AnyType,

@@ -16,7 +16,7 @@ export interface ServerOptions extends FabricOptions {
   sessionsMax?: number;
   /** Connections of one network address, those in their handshake included. Default 64. Unix sockets have no address and no such limit. */
   sessionsPerPeerMax?: number;
-  /** Asynchronous handlers running at once, over all sessions. Default 16384; requests beyond are refused with RESOURCE_EXHAUSTED, unread. */
+  /** Asynchronous handlers running at once, streams included, over all sessions. Default 16384; requests beyond are refused with RESOURCE_EXHAUSTED, unread. */
   handlersMax?: number;
   /** Connections whose handshake is not over. Default 128; one more pushes the oldest out. */
   handshakesMax?: number;

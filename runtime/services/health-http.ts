@@ -6,7 +6,13 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { checkedOptions, type OptionRules } from '../api/options.ts';
 import { healthHttpConnections, healthHttpTimeoutMs, tcpPort } from '../limits.ts';
-import type { Health } from './health.ts';
+import type { ServingStatus } from './health.ts';
+
+/** What is asked: a Health, or anything else that knows, such as the main thread of several workers. */
+export interface HealthSource {
+  /** `service` is empty for the whole. Undefined: there is no such service. */
+  statusOf(service: string): ServingStatus | undefined;
+}
 
 export interface HealthHttpOptions {
   /** Default 0: any free one. */
@@ -26,7 +32,7 @@ const rules: OptionRules = {
   host: { kind: 'text', default: '127.0.0.1', maxBytes: 253 },
 };
 
-function answer(health: Health, { method, url = '' }: IncomingMessage): [number, string] {
+function answer(health: HealthSource, { method, url = '' }: IncomingMessage): [number, string] {
   if (method !== 'GET' && method !== 'HEAD') return [405, 'use GET'];
   const { pathname, searchParams } = new URL(url, 'http://probe');
   // Alive is who answers. A server that drains must not be killed for it.
@@ -50,7 +56,10 @@ function respond(response: ServerResponse, [code, text]: [number, string]): void
  * `GET /healthz`: 200. `GET /readyz` and `/readyz?service=NAME`: 200 when serving, 503 when not, 404 for a service that is not there. Does not keep the
  * process alive. It outlives `server.shutdown()`, so that probes see the drain: close it afterwards. Rejects when the port is in use.
  */
-export async function serveHealthHttp(health: Health, options: HealthHttpOptions = {}): Promise<HealthHttp> {
+export async function serveHealthHttp(
+  health: HealthSource,
+  options: HealthHttpOptions = {},
+): Promise<HealthHttp> {
   const { port, host } = checkedOptions<Required<HealthHttpOptions>>('serveHealthHttp', options, rules);
   const limits = {
     headersTimeout: healthHttpTimeoutMs,

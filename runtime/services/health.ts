@@ -19,7 +19,12 @@ export {
   type HealthClient,
   HealthDefinition,
 } from './gen/grpc/health/v1/health.rdma.ts';
-export { type HealthHttp, type HealthHttpOptions, serveHealthHttp } from './health-http.ts';
+export {
+  type HealthHttp,
+  type HealthHttpOptions,
+  type HealthSource,
+  serveHealthHttp,
+} from './health-http.ts';
 
 export type ServingStatus = 'SERVING' | 'NOT_SERVING' | 'UNKNOWN';
 

@@ -42,6 +42,15 @@ test('while the server drains it is alive and not ready', async () => {
   expect((await ask('/readyz')).status).toBe(503);
 });
 
+test('anything that knows a status can be asked', async () => {
+  let up = true;
+  const other = await serveHealthHttp({ statusOf: () => (up ? 'SERVING' : 'NOT_SERVING') });
+  expect((await fetch(`http://${other.address}/readyz`)).status).toBe(200);
+  up = false;
+  expect((await fetch(`http://${other.address}/readyz`)).status).toBe(503);
+  await other.close();
+});
+
 test('what is no request gets 400 and the port goes on', async () => {
   const port = Number(http.address.split(':')[1]);
   for (const text of ['garbage\r\n\r\n', 'GET //[ HTTP/1.1\r\nHost: x\r\n\r\n']) {
