@@ -31,23 +31,37 @@ class CallState {
   /** Of the last attempt. */
   header: Metadata | undefined;
   readonly #options: CallOptions;
+  readonly #path: string;
   #toldHeader = false;
   #toldTrailer = false;
 
-  constructor(options: CallOptions) {
+  constructor(options: CallOptions, path: string) {
     this.#options = options;
+    this.#path = path;
   }
 
   tellHeader(header: Metadata): void {
     if (this.#toldHeader) return;
     this.#toldHeader = true;
-    if (header.size > 0) this.#options.onHeader?.(header);
+    this.#tell(this.#options.onHeader, header);
   }
 
   tellTrailer(trailer: Metadata): void {
     if (this.#toldTrailer) return;
     this.#toldTrailer = true;
-    if (trailer.size > 0) this.#options.onTrailer?.(trailer);
+    this.#tell(this.#options.onTrailer, trailer);
+  }
+
+  /** A callback that throws fails the call, as it does without interceptors. */
+  #tell(callback: ((metadata: Metadata) => void) | undefined, metadata: Metadata): void {
+    if (callback === undefined || metadata.size === 0) return;
+    try {
+      callback(metadata);
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause);
+      const text = `${this.#path}: the response cannot be used: ${why}`;
+      throw new RpcError(Status.INTERNAL, text, { sent: 'yes', cause });
+    }
   }
 
   tellOfFailure(error: unknown): void {
@@ -131,7 +145,7 @@ export function interceptedCall(
   }
 
   async function unary(given: unknown, options: CallOptions): Promise<unknown> {
-    const call = new CallState(options);
+    const call = new CallState(options, method.path);
     try {
       const response = await respond(given, options, call);
       call.tellHeader(response.header);
@@ -144,7 +158,7 @@ export function interceptedCall(
   }
 
   async function* streamed(given: unknown, options: CallOptions): AsyncGenerator<unknown> {
-    const call = new CallState(options);
+    const call = new CallState(options, method.path);
     try {
       const response = await respond(given, options, call);
       for await (const message of response.message as AsyncIterable<unknown>) {

@@ -2,8 +2,6 @@
 import {
   createClient,
   createContextKey,
-  createInProcessTransport,
-  createServer,
   type Interceptor,
   Metadata,
   RpcError,
@@ -270,6 +268,27 @@ describe.each(pairWays)('%s', (way) => {
     expect(seen).toEqual(['header attempt,2', 'trailer cost,2']);
   });
 
+  test.each(['onHeader', 'onTrailer'] as const)('an %s that throws fails the call', async (name) => {
+    const channel = await open((server) =>
+      server.add(EchoDefinition, {
+        echo: (request, { header, trailer }) => {
+          header.set('k', 'v');
+          trailer.set('k', 'v');
+          return request;
+        },
+      }),
+    );
+    const { echo } = createClient(EchoDefinition, channel, { '*': { interceptors: [(next) => next] } });
+    const broken = () => {
+      throw new Error('not today');
+    };
+    expect(await outcome(echo({}, { [name]: broken }))).toMatchObject({
+      code: Status.INTERNAL,
+      sent: 'yes',
+      rawMessage: expect.stringMatching(/cannot be used: not today/),
+    });
+  });
+
   test('a time limit that one sets holds', async () => {
     const channel = await open((server) =>
       server.add(EchoDefinition, { behave: () => new Promise(() => {}) }),
@@ -317,69 +336,4 @@ describe.each(pairWays)('%s', (way) => {
     expect(seen).toEqual(['client ada']);
     await far.close();
   });
-});
-
-describe('mistakes are named', () => {
-  test.each<[string, () => unknown, RegExp]>([
-    [
-      'use() after add()',
-      () =>
-        createServer()
-          .add(EchoDefinition, {})
-          .use((next) => next),
-      /call use\(\) before add\(\)/,
-    ],
-    ['no function, server', () => createServer().use(5 as never), /list of functions/],
-    ['no function, scope', () => createServer().with({} as never), /list of functions/],
-    [
-      'no list, channel',
-      () => createInProcessTransport(() => {}, { interceptors: 5 as never }),
-      /interceptors: not a list of functions/,
-    ],
-    [
-      'no list, client',
-      () =>
-        createClient(
-          EchoDefinition,
-          createInProcessTransport(() => {}),
-          { echo: { interceptors: [5] as never } },
-        ),
-      /interceptors of echo/,
-    ],
-  ])('%s', (_, make, message) => {
-    expect(make).toThrow(message);
-  });
-
-  const call = (client: Interceptor[], server: Interceptor[]) => {
-    const faults: unknown[] = [];
-    const channel = createInProcessTransport(
-      (s) => s.use(...server).add(EchoDefinition, { echo: (request) => request }),
-      { onHandlerError: (fault) => faults.push(fault) },
-    );
-    const { echo } = createClient(EchoDefinition, channel, { '*': { interceptors: client } });
-    return echo({})
-      .catch((error: Error) => String(faults[0] ?? error))
-      .finally(() => channel.close());
-  };
-  const silent: Interceptor = () => async () => undefined as never;
-  const fresh: Interceptor =
-    (next) =>
-    ({ side, service, method, message, header }) =>
-      next({ side, service, method, stream: false, message, header } as RpcRequest);
-
-  test.each([
-    ['no response, client', [silent], [], /gave no response/],
-    ['no response, server', [], [silent], /gave no response/],
-    ['a request of its own, server', [], [fresh], /give next\(\) a copy/],
-  ])('%s', async (_, client, server, message) => {
-    expect(await call(client, server)).toMatch(message);
-  });
-});
-
-test('without interceptors a method is the plain one', async () => {
-  const handler = () => ({});
-  const { Handlers } = await import('../../runtime/call/handlers.ts');
-  const handlers = new Handlers();
-  handlers.add(EchoDefinition, { echo: handler });
-  expect(handlers.find(EchoDefinition.methods.echo.id | 0)?.handler).toBe(handler);
 });

@@ -8,6 +8,7 @@ import {
   Status,
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
+import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 import { openPair, type Pair, pairWays } from './pair.ts';
 
@@ -36,10 +37,17 @@ describe.each(pairWays)('%s', (way) => {
         signal.addEventListener('abort', () => resolve({}));
       });
     const far = await openPair(way, (server) =>
-      server.add(EchoDefinition, {
-        echo: (_, context) => ({ number: Math.ceil(context.timeoutMs() ?? 0) }),
-        behave: hang,
-      }),
+      server
+        .add(EchoDefinition, {
+          echo: (_, context) => ({ number: Math.ceil(context.timeoutMs() ?? 0) }),
+          behave: hang,
+        })
+        .add(StreamsDefinition, {
+          async *count(_, context) {
+            yield { number: 1 };
+            yield await hang({}, context);
+          },
+        }),
     );
     pairs.push(far);
     const defaults = defaultMs === undefined ? {} : { '*': { timeoutMs: defaultMs } };
@@ -93,6 +101,20 @@ describe.each(pairWays)('%s', (way) => {
     await expect
       .poll(() => failures)
       .toMatchObject([{ code: Status.CANCELLED, sent: 'maybe', cause: { code: Status.CANCELLED } }]);
+  });
+
+  test('a stream that the handler reads ends with its caller', async () => {
+    const { front, failures, begun } = await chain(async (_, context) => {
+      const numbers = createClient(StreamsDefinition, pairs[0]!.channel).count({}, { context });
+      for await (const { number } of numbers) if (number > 1_000_000) break;
+      return {};
+    });
+    const controller = new AbortController();
+    const call = outcome(front.behave({}, { signal: controller.signal }));
+    await begun;
+    controller.abort();
+    expect(await call).toMatchObject({ code: Status.CANCELLED });
+    await expect.poll(() => failures).toMatchObject([{ code: Status.CANCELLED, sent: 'maybe' }]);
   });
 
   test('is given up by its own signal, too', async () => {

@@ -1,0 +1,75 @@
+/** What is refused about interceptors, and that methods without them are plain. */
+import {
+  createClient,
+  createInProcessTransport,
+  createServer,
+  type Interceptor,
+  type RpcRequest,
+} from 'rdma-rpc';
+import { describe, expect, test } from 'vitest';
+import { Handlers } from '../../runtime/call/handlers.ts';
+import { EchoDefinition } from './gen/echo.rdma.ts';
+
+describe('mistakes are named', () => {
+  test.each<[string, () => unknown, RegExp]>([
+    [
+      'use() after add()',
+      () =>
+        createServer()
+          .add(EchoDefinition, {})
+          .use((next) => next),
+      /call use\(\) before add\(\)/,
+    ],
+    ['no function, server', () => createServer().use(5 as never), /list of functions/],
+    ['no function, scope', () => createServer().with({} as never), /list of functions/],
+    [
+      'no list, channel',
+      () => createInProcessTransport(() => {}, { interceptors: 5 as never }),
+      /interceptors: not a list of functions/,
+    ],
+    [
+      'no list, client',
+      () =>
+        createClient(
+          EchoDefinition,
+          createInProcessTransport(() => {}),
+          { echo: { interceptors: [5] as never } },
+        ),
+      /interceptors of echo/,
+    ],
+  ])('%s', (_, make, message) => {
+    expect(make).toThrow(message);
+  });
+
+  const call = (client: Interceptor[], server: Interceptor[]) => {
+    const faults: unknown[] = [];
+    const channel = createInProcessTransport(
+      (s) => s.use(...server).add(EchoDefinition, { echo: (request) => request }),
+      { onHandlerError: (fault) => faults.push(fault) },
+    );
+    const { echo } = createClient(EchoDefinition, channel, { '*': { interceptors: client } });
+    return echo({})
+      .catch((error: Error) => String(faults[0] ?? error))
+      .finally(() => channel.close());
+  };
+  const silent: Interceptor = () => async () => undefined as never;
+  const fresh: Interceptor =
+    (next) =>
+    ({ side, service, method, message, header }) =>
+      next({ side, service, method, stream: false, message, header } as RpcRequest);
+
+  test.each([
+    ['no response, client', [silent], [], /gave no response/],
+    ['no response, server', [], [silent], /gave no response/],
+    ['a request of its own, server', [], [fresh], /give next\(\) a copy/],
+  ])('%s', async (_, client, server, message) => {
+    expect(await call(client, server)).toMatch(message);
+  });
+});
+
+test('without interceptors a method is the plain one', () => {
+  const handler = () => ({});
+  const handlers = new Handlers();
+  handlers.add(EchoDefinition, { echo: handler });
+  expect(handlers.find(EchoDefinition.methods.echo.id | 0)?.handler).toBe(handler);
+});
