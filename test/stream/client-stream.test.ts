@@ -1,0 +1,251 @@
+/** A client's stream against a scripted native side: what it sends, how it ends, and servers that break the rules. */
+import { type RpcError, Status } from 'rdma-rpc';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { openStream } from '../../runtime/api/open-stream.ts';
+import { clientMethod } from '../../runtime/call/client-method.ts';
+import { ClientSession } from '../../runtime/call/client-session.ts';
+import { FabricContext } from '../../runtime/call/fabric-context.ts';
+import { EvKind, Reason, SubOp } from '../../runtime/native.ts';
+import { ClientStreams } from '../../runtime/stream/client-streams.ts';
+import {
+  PartFlag,
+  PartHeader,
+  PartKind,
+  partHeader,
+  pullMethod,
+  pushMethod,
+} from '../../runtime/stream/part-header.ts';
+import { FakeNative } from '../runtime/fake-native.ts';
+import { Item, StreamsDefinition } from './gen/stream.rdma.ts';
+import type { MethodName } from './stream-bed.ts';
+
+interface SentPart {
+  slot: number;
+  kind: number;
+  sequence: number;
+  count: number;
+  last: boolean;
+  method: number;
+}
+
+let native: FakeNative;
+let streams: ClientStreams;
+let done: number;
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+function setUp({ inflightMax = 4, streamsMax = 2, slots = 64 } = {}): void {
+  native = new FakeNative({ slots });
+  const context = new FabricContext('sim', native);
+  const session = context.createSession({
+    role: 'client',
+    inflightMax,
+    maxMessageBytes: 1e6,
+    peerMaxMessageBytes: 1e6,
+  });
+  const target = { session, eagerBytes: 8192, maxMessageBytes: 100_000 };
+  const listener = {
+    onCallDone: () => undefined,
+    onSessionDown: () => undefined,
+    onStrikes: () => undefined,
+  };
+  const owner = new ClientSession(context, target, inflightMax, {
+    ...listener,
+    onSessionLost: () => undefined,
+    takeBack: () => false,
+  });
+  done = 0;
+  streams = new ClientStreams(context, target, inflightMax, streamsMax, {
+    onStreamOpened: () => undefined,
+    onStreamDone: () => void ++done,
+    onSessionLost: () => undefined,
+  });
+  owner.parts = streams;
+}
+beforeEach(() => setUp());
+
+function start(name: MethodName, request: unknown): AsyncIterator<Item> {
+  const host = {
+    startStream: (stream: { open(on: ClientStreams): boolean }) => void stream.open(streams),
+    forgetStream: () => undefined,
+  };
+  const method = clientMethod(StreamsDefinition.methods[name], -1);
+  const responses = openStream(host, method, request, undefined) as AsyncIterable<Item>;
+  return responses[Symbol.asyncIterator]();
+}
+
+/** What was sent since the last look. */
+async function sent(): Promise<SentPart[]> {
+  await turn();
+  native.flush();
+  return native.submitted.splice(0).map(({ op, call, method, metadata }) => {
+    expect(op).toBe(SubOp.part);
+    const header = new PartHeader();
+    expect(header.read(metadata, 0, metadata.length)).toBe('');
+    const { kind, sequence, count, last } = header;
+    return { slot: call, kind, sequence, count, last, method };
+  });
+}
+
+const answer = (
+  slot: number,
+  sequence: number,
+  messages: Uint8Array[],
+  flags = 0,
+  kind: number = PartKind.pull,
+) => ({
+  kind: EvKind.settled,
+  call: slot,
+  metadata: partHeader(
+    1,
+    sequence,
+    messages.length,
+    kind,
+    flags | (messages.length > 0 ? PartFlag.packed : 0),
+  ).slice(),
+  message: Uint8Array.from(messages.flatMap((each) => [each.length, 0, ...each])),
+  sent: 2,
+});
+const settled = (slot: number, status = 0, text = '') => ({
+  kind: EvKind.settled,
+  call: slot,
+  method: status,
+  message: new TextEncoder().encode(text),
+  sent: 2,
+});
+const item = (number: number) => Item.encode({ number });
+const failed = (promise: Promise<unknown>): Promise<RpcError> =>
+  promise.then(
+    () => Promise.reject(new Error('it went well')),
+    (error: RpcError) => error,
+  );
+
+test('a small request goes in the OPEN, and two parts are asked for', async () => {
+  const responses = start('count', { count: 1 });
+  expect(await sent()).toEqual([]);
+  void responses.next();
+  expect(await sent()).toMatchObject([
+    { slot: 4, kind: PartKind.open, count: 1, last: true, method: StreamsDefinition.methods.count.id | 0 },
+    { kind: PartKind.pull, sequence: 0, method: pullMethod(StreamsDefinition.methods.count.id) | 0 },
+    { kind: PartKind.pull, sequence: 1 },
+  ]);
+});
+
+test('a large request goes in a part of its own, behind the OPEN', async () => {
+  void start('count', { payload: new Uint8Array(50_000) }).next();
+  expect(await sent()).toMatchObject([
+    { kind: PartKind.open, count: 0, last: false },
+    { kind: PartKind.pull },
+    { kind: PartKind.pull },
+    { kind: PartKind.push, sequence: 0, count: 1, last: false, method: pushMethod },
+    { kind: PartKind.push, sequence: 1, count: 0, last: true },
+  ]);
+});
+
+test('parts are asked for as they are read, and the window grows', async () => {
+  const responses = start('count', {});
+  const first = responses.next();
+  const [, a, b] = await sent();
+  native.deliver(answer(a!.slot, 0, [item(0), item(1)]));
+  expect((await first).value?.number).toBe(0);
+  expect(await sent()).toMatchObject([{ kind: PartKind.pull, sequence: 2 }]);
+  await responses.next();
+  expect(await sent()).toMatchObject([{ sequence: 3 }]);
+  native.deliver(answer(b!.slot, 1, [item(2)]));
+  expect(await sent()).toMatchObject([{ sequence: 4 }]);
+  expect((await responses.next()).value?.number).toBe(2);
+});
+
+test('its status comes behind the messages, and its slots are free again', async () => {
+  const responses = start('count', {});
+  const first = responses.next();
+  const [open, a, b] = await sent();
+  native.deliver(answer(a!.slot, 0, [item(0), item(1)], PartFlag.last), settled(open!.slot, 5, 'gone'));
+  expect((await first).value?.number).toBe(0);
+  expect(done).toBe(0);
+  native.deliver(answer(b!.slot, 1, [], PartFlag.last));
+  expect([done, streams.size]).toEqual([1, 0]);
+  expect((await responses.next()).value?.number).toBe(1);
+  expect(await failed(responses.next())).toMatchObject({ code: Status.NOT_FOUND, rawMessage: 'gone' });
+  expect((await responses.next()).done).toBe(true);
+});
+
+test('without a place in the table or a send slot it waits', async () => {
+  for (let i = 0; i < 2; ++i) void start('count', {}).next();
+  expect(streams.full).toBe(true);
+  expect(streams.nextNumber()).toBe(0);
+  setUp({ slots: 1 });
+  native.freeAtFlush = false;
+  void start('count', {}).next();
+  expect(await sent()).toMatchObject([{ kind: PartKind.open }]);
+  native.releaseSlots();
+  native.deliver({ kind: EvKind.slotsFree });
+  expect(await sent()).toMatchObject([{ kind: PartKind.pull, sequence: 0 }]);
+});
+
+describe('a server that breaks the rules', () => {
+  test.each([
+    ['no part header', (slot: number) => settled(slot)],
+    ['the header of another part', (slot: number) => answer(slot, 1, [item(0)])],
+    ['a part of another kind', (slot: number) => answer(slot, 0, [item(0)], 0, PartKind.push)],
+    ['messages that are none', (slot: number) => answer(slot, 0, [Uint8Array.of(255)])],
+    [
+      'lengths that do not add up',
+      (slot: number) => ({ ...answer(slot, 0, [item(1)]), message: Uint8Array.of(9, 0) }),
+    ],
+  ])('%s: the stream is cancelled and fails', async (_, event) => {
+    const first = failed(start('count', {}).next());
+    const [open, a, b] = await sent();
+    native.deliver(event(a!.slot));
+    expect(native.cancels).toMatchObject([{ call: open!.slot, reason: Reason.cancelled }]);
+    native.deliver({ kind: EvKind.failed, call: open!.slot, timeoutUs: Reason.cancelled, sent: 1 });
+    expect(await first).toMatchObject({ code: Status.INTERNAL, sent: 'yes' });
+    expect((await first).rawMessage).toContain('the response cannot be used');
+    // Its other part is still on its way: the place is not free before it has come.
+    expect(done).toBe(0);
+    native.deliver(answer(b!.slot, 1, [], PartFlag.last));
+    expect(done).toBe(1);
+  });
+
+  test('an end before the last message', async () => {
+    const first = failed(start('count', {}).next());
+    const [open, a, b] = await sent();
+    native.deliver(settled(open!.slot), answer(a!.slot, 0, []), answer(b!.slot, 1, []));
+    expect((await first).rawMessage).toContain('before its last message');
+  });
+
+  test('answers of parts that were never sent are dropped', async () => {
+    native.deliver(answer(5, 0, [item(0)]), settled(4), settled(11));
+    native.deliver({ kind: EvKind.failed, call: 6, timeoutUs: Reason.sessionLost });
+    expect(done).toBe(0);
+  });
+});
+
+describe('what fails on its way', () => {
+  test('a part for want of memory fails the stream', async () => {
+    const first = failed(start('count', {}).next());
+    const [open, a, b] = await sent();
+    native.deliver({ kind: EvKind.failed, call: a!.slot, timeoutUs: Reason.noMemory, sent: 1 });
+    native.deliver({ kind: EvKind.failed, call: open!.slot, timeoutUs: Reason.cancelled, sent: 1 });
+    native.deliver(answer(b!.slot, 1, [], PartFlag.last));
+    expect(await first).toMatchObject({ code: Status.RESOURCE_EXHAUSTED });
+    expect(done).toBe(1);
+  });
+
+  test('a session that is lost fails every stream, and forgets none', async () => {
+    const both = [start('count', {}), start('echo', [{ number: 1 }])].map((each) => failed(each.next()));
+    await sent();
+    native.deliver({ kind: EvKind.sessionDown });
+    for (const error of await Promise.all(both)) expect(error.code).toBe(Status.UNAVAILABLE);
+    expect([done, streams.size]).toEqual([2, 0]);
+  });
+
+  test('a push that the server refuses', async () => {
+    const first = failed(start('echo', [{ number: 1 }]).next());
+    const parts = await sent();
+    const push = parts.find(({ kind }) => kind === PartKind.push)!;
+    native.deliver(settled(push.slot, Status.RESOURCE_EXHAUSTED, 'too large'));
+    native.deliver({ kind: EvKind.failed, call: parts[0]!.slot, timeoutUs: Reason.cancelled, sent: 1 });
+    expect(await first).toMatchObject({ code: Status.RESOURCE_EXHAUSTED, rawMessage: 'too large' });
+  });
+});

@@ -1,0 +1,92 @@
+/** A server session with streams on a scripted native side: tests send it parts as a client would, or as none should, and read what it answers. */
+import { FabricContext } from '../../runtime/call/fabric-context.ts';
+import { Handlers } from '../../runtime/call/handlers.ts';
+import { Load } from '../../runtime/call/load.ts';
+import { ServerSession } from '../../runtime/call/server-session.ts';
+import { EvKind, notRun } from '../../runtime/native.ts';
+import { PartFlag, PartHeader, PartKind, partHeader, pushMethod } from '../../runtime/stream/part-header.ts';
+import { ServerStreams } from '../../runtime/stream/server-streams.ts';
+import { type FakeEvent, FakeNative } from '../runtime/fake-native.ts';
+import { Item, type ItemInit, StreamsDefinition } from './gen/stream.rdma.ts';
+import { newLog, type StreamLog, streamHandlers } from './streams-service.ts';
+
+export type MethodName = keyof typeof StreamsDefinition.methods;
+
+export interface PartAnswer {
+  handle: number;
+  status: number;
+  notRun: boolean;
+  /** Of a PULL. */
+  part: { sequence: number; count: number; last: boolean } | undefined;
+  text: string;
+}
+
+/** A part as an event. `handle`: what it is answered to. */
+export function part(
+  handle: number,
+  kind: number,
+  given: { method?: MethodName; stream?: number; sequence?: number; count?: number; flags?: number } = {},
+  message: Uint8Array = new Uint8Array(0),
+): FakeEvent {
+  const { method = 'echo', stream = 1, sequence = 0, count = 0, flags = 0 } = given;
+  const id = kind === PartKind.push ? pushMethod : StreamsDefinition.methods[method].id | 0;
+  const metadata = partHeader(stream, sequence, count, kind, flags).slice();
+  return { kind: EvKind.request, call: handle, method: id, sent: 1, metadata, message };
+}
+
+export const open = (handle: number, method: MethodName, stream = 1): FakeEvent =>
+  part(handle, PartKind.open, { method, stream });
+export const push = (handle: number, sequence: number, flags = 0): FakeEvent =>
+  part(handle, PartKind.push, { sequence, flags });
+export const pull = (handle: number, sequence: number, stream = 1): FakeEvent =>
+  part(handle, PartKind.pull, { sequence, stream });
+/** One message, not packed. */
+export const pushOf = (handle: number, sequence: number, item: ItemInit): FakeEvent =>
+  part(handle, PartKind.push, { sequence, count: 1 }, Item.encode(item));
+
+export class StreamBed {
+  readonly native: FakeNative;
+  readonly streams: ServerStreams;
+  readonly log: StreamLog = newLog();
+  readonly load = new Load(100);
+
+  constructor({ slots = 64, streamsMax = 4 } = {}) {
+    this.native = new FakeNative({ slots });
+    const context = new FabricContext('sim', this.native);
+    const handlers = new Handlers();
+    handlers.add(StreamsDefinition, streamHandlers(this.log));
+    const number = context.createSession({
+      role: 'server',
+      inflightMax: 8,
+      maxMessageBytes: 1e6,
+      peerMaxMessageBytes: 1e6,
+    });
+    const target = { session: number, eagerBytes: 8192, maxMessageBytes: 1e6 };
+    const session = new ServerSession(context, target, 'somebody', handlers, this.load, {
+      onHandlerError: () => undefined,
+      onSessionDown: () => undefined,
+    });
+    this.streams = new ServerStreams(session.shared, streamsMax);
+    session.parts = this.streams;
+  }
+
+  /** What was answered since the last look, oldest first. */
+  async answers(): Promise<PartAnswer[]> {
+    await new Promise((resolve) => setImmediate(resolve));
+    this.native.flush();
+    return this.native.submitted.splice(0).map(({ call, method, metadata, message }) => {
+      const header = new PartHeader();
+      const isPart = header.read(metadata, 0, metadata.length) === '';
+      const { sequence, count, last } = header;
+      return {
+        handle: call,
+        status: method & 0xff,
+        notRun: (method & notRun) !== 0,
+        part: isPart ? { sequence, count, last } : undefined,
+        text: (method & 0xff) === 0 ? '' : Buffer.from(message).toString(),
+      };
+    });
+  }
+}
+
+export const last: number = PartFlag.last;
