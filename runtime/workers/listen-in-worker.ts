@@ -14,18 +14,20 @@ function controlPort(): MessagePort {
 
 /**
  * Instead of `server.listen(address)` in a worker that serveWorkers() has started: connections come from there, and so does the order to shut
- * down. Throws in any other thread, and when no fabric can be opened.
+ * down. A worker that shuts its server down by itself is replaced. Throws in any other thread, and when no fabric can be opened.
  */
 export function listenInWorker(server: Server): void {
   const port = controlPort();
   server.open();
   port.on('message', (message: ToWorker) => {
-    if (message.type === 'connection') {
-      server.accept(new PortDuplex(message.port, message.from), message.peer);
-    } else {
-      // Without the port nothing of ours keeps this thread alive.
-      void server.shutdown({ graceMs: message.graceMs }).finally(() => port.close());
-    }
+    if (message.type === 'shutdown') void server.shutdown({ graceMs: message.graceMs });
+    else server.accept(new PortDuplex(message.port, message.from), message.peer);
+  });
+  // Whoever has asked for it.
+  server.onShutdown(() => {
+    port.postMessage({ type: 'stopping' } satisfies ToMain);
+    // Without the port nothing of ours keeps this thread alive.
+    void server.shutdown().finally(() => port.close());
   });
   port.postMessage({ type: 'ready' } satisfies ToMain);
 }

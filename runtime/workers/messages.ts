@@ -11,8 +11,10 @@ export type ToWorker =
     }
   | { readonly type: 'shutdown'; readonly graceMs: number };
 
-/** `ready`: the worker takes connections. When its server has been shut down it closes the port. */
-export type ToMain = { readonly type: 'ready' };
+/** `ready`: the worker takes connections; `stopping`: no more. When its server has been shut down it closes the port. */
+export interface ToMain {
+  readonly type: 'ready' | 'stopping';
+}
 
 /** Key in workerData. */
 export const portKey = 'rdmaRpcPort';

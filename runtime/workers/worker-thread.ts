@@ -57,6 +57,7 @@ export class WorkerThread {
     this.#worker = worker;
     this.#port = port1;
     let failure: Error | undefined;
+    let listened = false;
     const patience = setTimeout(() => {
       failure = new Error(`${this.#owner.file.href}: no listenInWorker() within ${workerStartTimeoutMs} ms`);
       void worker.terminate();
@@ -66,21 +67,25 @@ export class WorkerThread {
         worker.once('exit', (code) => {
           const error = failure ?? new Error(`a worker of ${this.#owner.file.href} ended with code ${code}`);
           clearTimeout(patience);
-          const wasUp = this.#up;
           this.#gone(port1);
           exited();
           if (this.#ending) resolve();
-          else if (wasUp) this.#restart(error);
+          else if (listened) this.#restart(error);
           else reject(error);
         });
       });
       worker.once('error', (error) => {
         failure = error instanceof Error ? error : new Error(String(error));
       });
+      // Its server has been shut down; something of the application may keep the thread.
+      port1.once('close', () => {
+        if (!this.#ending) setTimeout(() => void worker.terminate(), closeTimeoutMs).unref();
+      });
       port1.on('message', (message: ToMain) => {
-        if (message.type !== 'ready') return;
+        this.#up = message.type === 'ready';
+        if (!this.#up) return;
         clearTimeout(patience);
-        this.#up = true;
+        listened = true;
         this.#upSinceMs = performance.now();
         resolve();
       });

@@ -1,6 +1,6 @@
 /** A worker of a group: serves the Echo service in the way that `workerData.mode` names. */
 import { threadId, workerData } from 'node:worker_threads';
-import { createServer, listenInWorker } from 'rdma-rpc';
+import { createServer, listenInWorker, type Server } from 'rdma-rpc';
 import { EchoDefinition, type EchoMessage } from '../gen/echo.rdma.ts';
 
 interface Given {
@@ -10,6 +10,7 @@ interface Given {
 }
 const { mode, gate } = workerData as Given;
 
+let server: Server | undefined;
 const behaviours: Readonly<Record<string, () => Promise<object> | object>> = {
   thread: () => ({ number: threadId }),
   crash: () => {
@@ -23,6 +24,12 @@ const behaviours: Readonly<Record<string, () => Promise<object> | object>> = {
     while (Atomics.load(gate!, 1) === 0) await new Promise((resolve) => setImmediate(resolve));
     return { number: threadId };
   },
+  'shut down': () => {
+    setImmediate(() => void server?.shutdown());
+    // Keeps the thread alive for ever.
+    setInterval(() => undefined, 1000);
+    return {};
+  },
   hang: () => {
     Atomics.add(gate!, 0, 1);
     // Keeps the thread alive for ever.
@@ -34,7 +41,7 @@ const behaviours: Readonly<Record<string, () => Promise<object> | object>> = {
 if (mode === 'throws') throw new Error('no database');
 if (mode === 'silent') setInterval(() => undefined, 1000);
 if (mode === undefined) {
-  const server = createServer().add(EchoDefinition, {
+  server = createServer().add(EchoDefinition, {
     echo: (request) => request,
     behave: ({ text }: EchoMessage) => behaviours[text]!(),
   });

@@ -104,6 +104,18 @@ describe('a group of three workers', () => {
     expect(threads).not.toContain((await clients[0]!.client.behave({ text: 'thread' })).number);
   });
 
+  test('replaces a worker that has shut its server down by itself, and gives it no connection meanwhile', async () => {
+    const group = await start({ workers: 2, onWorkerError: () => undefined });
+    const first = reach(group);
+    const { number } = await first.client.behave({ text: 'thread' });
+    await first.client.behave({ text: 'shut down' });
+    await until(() => group.workers.filter(({ up }) => up).length === 1);
+    for (let i = 0; i < 4; ++i)
+      expect((await reach(group).client.behave({ text: 'thread' })).number).not.toBe(number);
+    await until(() => group.workers.every(({ up }) => up));
+    expect(group.workers.map(({ restarts }) => restarts).sort()).toEqual([0, 1]);
+  });
+
   test('drains: calls under way are answered, then every thread ends', async () => {
     const gate = newGate();
     const group = await start({ workerData: { gate } });
