@@ -133,6 +133,8 @@ export const arenaBytes = { default: 256 * MiB, min: 4 * MiB, max: 1024 * GiB } 
 export const mrCacheBytes = { default: 256 * MiB, min: 0, max: 1024 * GiB } as const;
 export const mrCacheEntries = { default: 1024, min: 0, max: 1_000_000 } as const;
 export const mrCacheIdleMs = { default: 10_000, min: 1, max: 86_400_000 } as const;
+/** Memory that a session's peer can touch where there are no windows; it grows to that. Messages are copied through it, so a larger one is refused. */
+export const stagingBytes = { default: 16 * MiB, min: 256 * KiB, max: 1024 * GiB } as const;
 
 /** A `bytes` value of at least this size is not copied into a bulk message but sent from where it is. Below, a copy is cheaper than a registration. */
 export const gatherBytes = 16 * KiB;

@@ -89,7 +89,6 @@ export const Reason = {
   noMemory: 4,
   tooLarge: 5,
   registration: 6,
-  protocol: 7,
 } as const;
 
 /** Int32 words of `control`. */
@@ -188,6 +187,8 @@ export interface NativeOptions {
    * `shared`: with the keys of all that is registered, for peers that are trusted.
    */
   exposure?: 'auto' | 'staging' | 'shared';
+  /** Staging memory of each session at most. */
+  stagingBytes?: number;
   /** Application buffers are registered on demand where the device can (explicit ODP): nothing of them is pinned. */
   onDemand?: boolean;
   /** sim only: seed of its scheduler. */

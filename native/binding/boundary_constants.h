@@ -59,8 +59,7 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                    {"deadline", static_cast<int>(Reason::deadline)},
                    {"noMemory", static_cast<int>(Reason::no_memory)},
                    {"tooLarge", static_cast<int>(Reason::too_large)},
-                   {"registration", static_cast<int>(Reason::registration)},
-                   {"protocol", static_cast<int>(Reason::protocol)}});
+                   {"registration", static_cast<int>(Reason::registration)}});
   group("Ctl", {{"staged", ctl::staged},
                 {"freeSlots", ctl::free_slots},
                 {"inCallback", ctl::in_callback},

@@ -50,6 +50,7 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
   }
   auto* engine = new Engine(env);
   engine->context_ = std::move(context);
+  engine->staging_bytes_ = options.staging_bytes;
   engine->stepped_ = std::move(stepped);
   engine->blocks_ = std::make_unique<BlockBuffers>(env, engine->context_->arena());
   engine->context_->arena().on_retire([engine](memory::BlockId block) { engine->blocks_->retire(block); });

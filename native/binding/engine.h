@@ -25,6 +25,7 @@ struct EngineOptions {
   bool stepped = false;  ///< sim: nothing happens but in step()
   fabric::VerbsOptions verbs;
   session::ContextOptions context;
+  std::size_t staging_bytes = session::SessionOptions{}.staging_bytes;  ///< of each session
 };
 
 class Engine {
@@ -35,6 +36,7 @@ class Engine {
   void close();
 
   session::Context& context() { return *context_; }
+  std::size_t staging_bytes() const { return staging_bytes_; }
   BlockBuffers& blocks() { return *blocks_; }
   Pump& pump() { return *pump_; }
   /// The pointer that its JS object has to this engine: null from close() on, which the end of the thread may
@@ -58,6 +60,7 @@ class Engine {
   static void detach(Napi::Reference<Napi::ArrayBuffer>& buffer);
 
   Napi::Env env_;
+  std::size_t staging_bytes_ = 0;
   std::unique_ptr<session::Context> context_;
   std::unique_ptr<BlockBuffers> blocks_;
   std::unique_ptr<Pump> pump_;

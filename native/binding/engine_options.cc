@@ -62,6 +62,7 @@ EngineOptions read_options(const Napi::Object& given) {
                                : name == "shared" ? session::Exposure::shared
                                                   : session::Exposure::automatic;
   }
+  if (given.Get("stagingBytes").IsNumber()) options.staging_bytes = u64(given, "stagingBytes");
   options.context.mr_cache.on_demand = given.Get("onDemand").ToBoolean();
   if (given.Get("seed").IsNumber()) options.seed = u64(given, "seed");
   options.stepped = given.Get("stepped").ToBoolean();

@@ -107,6 +107,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     if (given.Has("callSlots")) options.call_slots = u32(given, "callSlots");
     options.max_message_bytes = u32(given, "maxMessageBytes");
     options.peer_max_message_bytes = u32(given, "peerMaxMessageBytes");
+    options.staging_bytes = engine->staging_bytes();
     std::string error;
     const std::int64_t number = engine->context().create_session(options, &error);
     if (number < 0) {

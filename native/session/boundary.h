@@ -47,8 +47,7 @@ enum class Reason : std::int32_t {
   deadline,
   no_memory,
   too_large,
-  registration,
-  protocol
+  registration
 };
 enum class Sent : std::int32_t { no = 0, maybe = 1, yes = 2 };
 

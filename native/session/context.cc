@@ -117,13 +117,6 @@ void Context::set_time(std::uint64_t now_ns) { shared_->now_ns = now_ns; }
 
 std::uint32_t Context::progress(std::uint64_t now_ns) {
   shared_->now_ns = now_ns;
-  if (impatient_) {
-    unfinished_ = true;
-    impatient_ = false;
-    for (Place& place : places_) {
-      if (place.session != nullptr && place.session->check_patience()) impatient_ = true;
-    }
-  }
   // First, so that a call on a session which is about to end fails before its SESSION_DOWN.
   if (control_[ctl::staged] != 0) {
     unfinished_ = true;
@@ -151,7 +144,18 @@ std::uint32_t Context::progress(std::uint64_t now_ns) {
     }
   }
   if (shared_->connecting != 0) check_connecting();
+  if (impatient_) check_patience();
   return events_->count();
+}
+
+/// After the poll: who was asleep for long finds the answer there, and takes nothing by force. (Soft-RoCE
+/// crashes when a window is invalidated that the answer has ended.)
+void Context::check_patience() {
+  unfinished_ = true;
+  impatient_ = false;
+  for (Place& place : places_) {
+    if (place.session != nullptr && place.session->check_patience()) impatient_ = true;
+  }
 }
 
 /// The poll moves connections on; those that have sent or received nothing yet are looked at here.

@@ -92,6 +92,7 @@ class Context {
   void retire_events();
   void retry_memory();
   void check_connecting();
+  void check_patience();
 
   // Destroyed from the bottom up: sessions before what they use, everything before the device.
   std::shared_ptr<fabric::Device> device_;

@@ -54,8 +54,11 @@ inline constexpr std::uint32_t kEventsMax = 32;
 inline constexpr std::uint32_t kSubmissionsMax = 64;
 
 /// How long a cancelled call with exposed memory waits for the peer's last word before its windows are
-/// revoked by force, and how long that may take before the queue pair goes to ERR.
+/// revoked by force.
 inline constexpr std::uint64_t kSettleGraceNs = 50'000'000;
+/// How long that may take before the queue pair goes to ERR. A NIC needs microseconds; soft-RoCE waits until
+/// all that was sent before is acknowledged, and one lost packet is sent again after 67 ms.
+inline constexpr std::uint64_t kRevokeLimitNs = 1'000'000'000;
 
 /// How long frames may wait for credits without the peer returning one. Waiting frames hold send slots, which
 /// all sessions of the context share; a peer whose thread is blocked for less than this is only slow.

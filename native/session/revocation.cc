@@ -17,6 +17,7 @@ void Session::revoke_then(std::uint32_t slot, const Event& result) {
   ClientCall& call = client_calls_[slot];
   call.state = ClientState::revoking;
   call.bulk->result = result;
+  if (call.bulk->give_up_ns != 0) call.bulk->give_up_ns = shared_.now_ns + kRevokeLimitNs;
   issue_revokes(slot);
 }
 
@@ -130,7 +131,6 @@ bool Session::check_patience() {
     ClientCall& call = client_calls_[slot];
     if (call.bulk == nullptr || call.bulk->give_up_ns == 0 || call.bulk->give_up_ns > shared_.now_ns)
       continue;
-    call.bulk->give_up_ns = shared_.now_ns + kSettleGraceNs;
     if (call.state == ClientState::leaving && shared_.exposure == Exposure::shared) {
       fail(
           "a cancelled call got no answer within the grace: only the end of the session makes its memory "
@@ -141,7 +141,8 @@ bool Session::check_patience() {
       give_up(call);
       revoke_then(slot, failed_event(slot, call.reason, Sent::maybe));
     } else if (call.state == ClientState::revoking) {
-      fail("a window could not be invalidated within the grace");
+      fail("the device has not invalidated a window for " + std::to_string(kRevokeLimitNs / 1'000'000) +
+           " ms");
       return false;
     }
   }

@@ -22,6 +22,8 @@ export interface RuntimeOptions {
    * for as long as a connection lasts: the fastest, for peers that are trusted.
    */
   exposure?: 'auto' | 'staging' | 'shared';
+  /** Staging memory of each connection at most: it grows to that. Large messages are copied through it, so one that is larger than this is refused. Default 16 MiB. */
+  stagingBytes?: number;
   /** How buffers of the application are registered. `on-demand`: not pinned, pages come in when they are used; only on devices that can (ODP), others refuse. */
   registration?: 'pinned' | 'on-demand';
   /** In-process transport only: seed of its scheduler. */
@@ -37,6 +39,7 @@ export const runtimeRules: OptionRules = {
   mrCacheEntries: { kind: 'integer', range: limits.mrCacheEntries },
   mrCacheIdleMs: { kind: 'integer', range: limits.mrCacheIdleMs },
   exposure: { kind: 'choice', values: ['auto', 'staging', 'shared'], default: 'auto' },
+  stagingBytes: { kind: 'integer', range: limits.stagingBytes },
   registration: { kind: 'choice', values: ['pinned', 'on-demand'], default: 'pinned' },
   seed: { kind: 'integer', range: { default: 1, min: 0, max: 0xffff_ffff } },
 };

@@ -246,7 +246,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     const unsent = reason === Reason.sessionLost && sent === 'no' ? this.#unsent(call) : undefined;
     this.#free(call);
     if (reason === Reason.deadline && sent !== 'no') this.#strike();
-    if (reason === Reason.sessionLost || reason === Reason.protocol) {
+    if (reason === Reason.sessionLost) {
       this.#listener.onSessionLost();
       if (unsent !== undefined && this.#listener.takeBack(unsent)) return;
       reject(failure(reason, method.path, sent, this.#context.native.sessionError(this.target.session)));

@@ -17,7 +17,6 @@ const codes: Readonly<Record<number, StatusCode>> = {
   [Reason.noMemory]: Status.RESOURCE_EXHAUSTED,
   [Reason.tooLarge]: Status.RESOURCE_EXHAUSTED,
   [Reason.registration]: Status.RESOURCE_EXHAUSTED,
-  [Reason.protocol]: Status.INTERNAL,
 };
 
 const texts: Readonly<Record<number, string>> = {
@@ -25,11 +24,10 @@ const texts: Readonly<Record<number, string>> = {
   [Reason.cancelled]: 'cancelled by the caller',
   [Reason.deadline]: 'the deadline passed',
   [Reason.noMemory]:
-    'the arena has no room: release leases earlier, or raise arenaBytes in configure() on the side that is full',
+    'the arena has no room: release leases earlier, or raise arenaBytes (stagingBytes where messages are copied) in configure() on the side that is full',
   [Reason.tooLarge]: 'the message is larger than maxMessageBytes of the side that receives it',
   [Reason.registration]:
     'the memory could not be registered: raise RLIMIT_MEMLOCK, or mrCacheBytes in configure()',
-  [Reason.protocol]: 'the peer broke the protocol',
 };
 
 /** What a signal's reason says of a call: that its time is up, as the signal of a handler's context does, or that it was cancelled. */

@@ -250,7 +250,7 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
   onPartFailed(reason: number, why: string): void {
     if (this.#outcome.reason === 0) {
       const error = failure(reason, this.method.path, 'maybe', why);
-      if (reason === Reason.sessionLost || reason === Reason.protocol) this.#lose(error);
+      if (reason === Reason.sessionLost) this.#lose(error);
       else this.#giveUp(Reason.cancelled, error);
     }
     this.#checkOver();

@@ -215,7 +215,7 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     const kind = this.#free(row, stream);
     const reason = this.#events[at + Ev.timeoutUs]!;
     const sent = this.#events[at + Ev.sent]!;
-    const lost = reason === Reason.sessionLost || reason === Reason.protocol;
+    const lost = reason === Reason.sessionLost;
     if (lost) this.#listener.onSessionLost();
     const why = lost ? this.context.native.sessionError(this.target.session) : '';
     if (kind === PartKind.open) stream.onOpenFailed(reason, sent, why);

@@ -1,10 +1,10 @@
 /** Staging memory by choice, where the device has windows too: what peers can reach is another, the calls are the same. */
-import { configure, createClient } from 'rdma-rpc';
+import { configure, createClient, Status } from 'rdma-rpc';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 import { openWorld, type World, ways } from './world.ts';
 
-beforeAll(() => configure({ exposure: 'staging' }));
+beforeAll(() => configure({ exposure: 'staging', stagingBytes: 4 << 20 }));
 
 describe.each(ways)('staging, %s', (way) => {
   let world: World;
@@ -23,5 +23,16 @@ describe.each(ways)('staging, %s', (way) => {
     const payload = new Uint8Array(bytes).fill(7);
     const answer = await client.echo({ payload, number: 1 });
     expect(Buffer.compare(answer.payload, payload)).toBe(0);
+  });
+
+  test('a message that is larger than stagingBytes is refused, and the error names the option', async () => {
+    const client = createClient(EchoDefinition, world.channel);
+    const call = client.echo({ payload: new Uint8Array(5 << 20), number: 1 });
+    await expect(call).rejects.toMatchObject({
+      code: Status.RESOURCE_EXHAUSTED,
+      message: expect.stringContaining('stagingBytes'),
+      sent: 'no',
+    });
+    expect((await client.echo({ payload: new Uint8Array(10), number: 2 })).payload).toHaveLength(10);
   });
 });

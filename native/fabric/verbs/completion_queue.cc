@@ -17,7 +17,7 @@ constexpr int kBatch = 32;
 /// Acknowledging takes a lock of the library.
 constexpr unsigned kEventsPerAck = 64;
 /// Who polls without ever sleeping hears of the peer's end and of what the device reports, too. That costs
-/// two system calls.
+/// three system calls.
 constexpr unsigned kPollsPerLook = 4096;
 /// The kernel's IB_WC_WITH_INVALIDATE, which the library calls IBV_WC_IP_CSUM_OK.
 constexpr unsigned kKernelWithInvalidate = 1u << 2;

@@ -36,7 +36,7 @@ std::unique_ptr<Device> Device::make(ContextPtr context, const VerbsOptions& opt
   device->port_ = port;
   device->context_ = std::move(context);
   device->pd_.reset(ibv_alloc_pd(device->context_.get()));
-  if (device->pd_ == nullptr || !unblock(device->context_->async_fd)) {
+  if (device->pd_ == nullptr || !unblock(device->context_->async_fd) || !device->watchdog_.open()) {
     *why = std::string(ibv_get_device_name(device->context_->device)) +
            " gives no protection domain: " + std::strerror(errno);
     return nullptr;
@@ -146,8 +146,7 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
     reason = "no more than " + std::to_string(kPlacesMax) + " queue pairs on one device";
   Address address;
   if (reason.empty()) reason = make_address(options.active, &address);
-  // One more than is asked for where binds are held back: QueuePair::ask_for_last_packet().
-  const std::uint32_t sends = options.send_wr_max + (quirks().binds_run_again ? 1 : 0);
+  const std::uint32_t sends = std::min(options.send_wr_max + QueuePair::kInternalMax, can.max_qp_wr);
   CompletionQueue::Bank* bank = reason.empty() ? queue.take_room(sends + options.recv_wr_max) : nullptr;
   QpPtr qp;
   if (bank != nullptr) {

@@ -9,6 +9,7 @@
 #include "fabric/verbs/connection_manager.h"
 #include "fabric/verbs/port.h"
 #include "fabric/verbs/probe.h"
+#include "fabric/verbs/watchdog.h"
 #include "fabric/verbs/windows.h"
 
 namespace rdma_rpc::fabric::verbs {
@@ -54,6 +55,9 @@ class Device final : public fabric::Device {
   QueuePair* find(std::uint32_t place) const;
   /// Reads what the device reports by itself: queue pairs that it reports as broken go to ERR. events.cc.
   void read_async_events();
+  Watchdog& watchdog() { return watchdog_; }
+  /// A second has passed. False: no queue pair waits for anything.
+  bool look_after_requests();
   /// It has been removed: nothing completes any more, closing works.
   bool is_gone() const { return gone_; }
 
@@ -78,6 +82,7 @@ class Device final : public fabric::Device {
   std::vector<Place> places_;
   bool gone_ = false;
   std::unique_ptr<ConnectionManager> cm_;
+  Watchdog watchdog_{*this};
 };
 
 }  // namespace rdma_rpc::fabric::verbs

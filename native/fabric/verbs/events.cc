@@ -9,12 +9,21 @@ namespace rdma_rpc::fabric::verbs {
 
 void Device::read_async_events() {
   if (cm_ != nullptr) cm_->progress();
+  watchdog_.progress();
   ibv_async_event event{};
   while (!gone_ && ibv_get_async_event(context_.get(), &event) == 0) {
     handle(event);
     // Destroying the object that an event is about waits for this.
     ibv_ack_async_event(&event);
   }
+}
+
+bool Device::look_after_requests() {
+  bool waiting = false;
+  for (const Place& place : places_) {
+    if (place.qp != nullptr && place.qp->look_after_requests()) waiting = true;
+  }
+  return waiting;
 }
 
 void Device::handle(const ibv_async_event& event) {

@@ -108,6 +108,7 @@ void QueuePair::convert(const SendWr& from, ibv_send_wr& to, ibv_sge* sges) {
 std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
   std::size_t taken = 0;
   if (state_ == QpState::init || state_ == QpState::rtr) return taken;
+  device_.watchdog().posted();
   while (taken < requests.size() && sends_.room() > 0) {
     // (Without a queue pair finish_flush() has gone on, and ends all that is left.)
     if (state_ == QpState::err && qp_ != nullptr && sends_.last_unknown()) {

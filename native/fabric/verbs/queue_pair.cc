@@ -35,7 +35,8 @@ QueuePair::~QueuePair() {
   device_.windows().free_those_on(*this);
   device_.leave(place_);
   cq_.forget(*this);
-  cq_.give_back(bank_, sends_.capacity() + receives_.capacity() + (device_.quirks().binds_run_again ? 1 : 0));
+  cq_.give_back(bank_, std::min(sends_.capacity() + kInternalMax, device_.capabilities().max_qp_wr) +
+                           receives_.capacity());
   --device_.counts().queue_pairs;
   if (connection_ != nullptr)
     connection_->close(device_.with_its_needs(cq_.channel(), bank_.cq, std::move(qp_)));
@@ -127,6 +128,26 @@ std::string QueuePair::move_to_rts(const Address& peer) {
                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
                             IBV_QP_MAX_QP_RD_ATOMIC);
   return error == 0 ? "" : std::string("the queue pair cannot send: ") + std::strerror(error);
+}
+
+bool QueuePair::look_after_requests() {
+  if (state_ != QpState::rts || !sends_.device_has_some()) return false;
+  if (sends_.head() != oldest_) {
+    oldest_ = sends_.head();
+    waits_s_ = 0;
+  }
+  ++waits_s_;
+  // Of requests without a signal nobody knows.
+  if (held_.empty() && !sends_.newest_tells() &&
+      sends_.capacity() + kInternalMax <= device_.capabilities().max_qp_wr &&
+      (address_.ways & way_iwarp) == 0)
+    ask_for_last_packet();
+  const VerbsOptions& options = device_.options();
+  const std::uint32_t limit = Watchdog::limit_s(options.ack_timeout, options.retry_count);
+  if (waits_s_ > limit && sends_.newest_tells())
+    fail(device_.capabilities().name + " has not carried out a request for " + std::to_string(limit) +
+         " s; that is more than all of its retries take (options ackTimeout and retryCount)");
+  return true;
 }
 
 void QueuePair::to_error() {

@@ -15,6 +15,9 @@ namespace rdma_rpc::fabric::verbs {
 
 class QueuePair final : public fabric::QueuePair {
  public:
+  /// Requests of ask_for_last_packet(), beside those of the user.
+  static constexpr std::uint32_t kInternalMax = 2;
+
   /// Has taken room for both queues in `bank`.
   QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Bank& bank, const QpOptions& options,
             QpPtr qp, const Address& address);
@@ -58,6 +61,8 @@ class QueuePair final : public fabric::QueuePair {
   std::size_t poll_failed(std::span<Wc> out);
   /// The device is gone: all that it has ends without it.
   void lose_device(const std::string& why);
+  /// A second has passed: fails when nothing has completed for too long. False: it waits for nothing.
+  bool look_after_requests();
   /// Some of its requests have completed: those that were held back for them go to the device.
   void go_on() {
     if (!held_.empty()) release_held();
@@ -109,6 +114,7 @@ class QueuePair final : public fabric::QueuePair {
   };
   std::deque<Held> held_;  ///< the last ones of sends_
   std::uint32_t last_packet_ = ~std::uint32_t{0};
+  std::uint32_t oldest_ = 0, waits_s_ = 0;  ///< the request that is the oldest one, and since when
 };
 
 }  // namespace rdma_rpc::fabric::verbs

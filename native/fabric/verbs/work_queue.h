@@ -46,6 +46,9 @@ class WorkQueue {
   /// The device refused this one and all after it.
   void take_back(std::uint32_t number) { device_tail_ = number; }
   bool device_has_some() const { return head_ != device_tail_; }
+  std::uint32_t head() const { return head_; }
+  /// The completion of the last one that the device has will be seen.
+  bool newest_tells() { return at(device_tail_ - 1).signaled || device_has(internal_); }
   /// Not known to be complete.
   bool device_has(std::uint32_t number) const { return number - head_ < device_tail_ - head_; }
   /// The device is gone, or its queue pair: everything in it is flushed.

@@ -222,5 +222,24 @@ TEST_P(Endings, AnyOperationFailsWithAnyStatus) {
   }
 }
 
+/// A process that was not scheduled for longer than its patience: the answer has ended a window, which must
+/// not be invalidated a second time.
+TEST(Patience, AnAnswerThatHasComeIsTakenBeforeAnythingIsForced) {
+  RDMA_RPC_NEEDS_WINDOWS();
+  Pair pair;
+  const std::uint64_t id = pair.start({.response_bytes = 3000, .given_sink = 4000, .answer = Answer::later});
+  pair.run();
+  pair.client.cancel(id, Reason::deadline);
+  pair.client.flush();
+  pair.server.answer();
+  EXPECT_TRUE(run_world(pair.world, {&pair.server}));
+  pair.world.advance(10 * kSettleGraceNs);
+  pair.run();
+  ASSERT_FALSE(pair.client.is_down(pair.client_session)) << pair.client.why_down(pair.client_session);
+  EXPECT_TRUE(pair.call(id).ended());
+  EXPECT_TRUE(pair.complete({}).answered());
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
 }  // namespace
 }  // namespace rdma_rpc::session::test
