@@ -183,7 +183,7 @@ export function writeString(bytes: Uint8Array, at: number, text: string): number
 }
 
 /** Below this a loop beats one call of `set`. */
-const loopBytesMax = 16;
+const loopBytesMax = 12;
 
 /** Length and value; the value is left out when it is long enough for a hole. */
 export function writeBytes(sink: Sink, at: number, value: Uint8Array): number {
