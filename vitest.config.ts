@@ -16,6 +16,8 @@ export default defineConfig({
       { find: /^rdma-rpc\/prometheus$/, replacement: source('runtime/prometheus/index.ts') },
       { find: /^rdma-rpc\/codegen$/, replacement: source('codegen/index.ts') },
       { find: /^rdma-rpc\/msgpack$/, replacement: source('runtime/msgpack/index.ts') },
+      { find: /^rdma-rpc\/grpc$/, replacement: source('runtime/grpc/index.ts') },
+      { find: /^rdma-rpc\/connect$/, replacement: source('runtime/connect/index.ts') },
       { find: /^rdma-rpc\/health$/, replacement: source('runtime/services/health.ts') },
       { find: /^rdma-rpc\/reverse$/, replacement: source('runtime/reverse/index.ts') },
       { find: /^rdma-rpc\/reflection$/, replacement: source('runtime/services/reflection.ts') },

@@ -79,6 +79,7 @@ test('most chapters are run', () => {
   expect(chapters.filter(({ run }) => !run).map(({ title }) => title)).toEqual([
     'Handlers',
     'Settings and counters',
+    'connect-es',
     'Worker threads',
   ]);
 });

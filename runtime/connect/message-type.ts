@@ -1,0 +1,60 @@
+/** A message of protobuf-es as a MessageType: protobuf-es encodes and decodes, the bytes travel as ours do. One per message, kept. Used by the transport. */
+import { create, type DescMessage, fromBinary, isMessage, type Message, toBinary } from '@bufbuild/protobuf';
+import { CodecError } from '../codec/error.ts';
+import { messageType } from '../codec/message.ts';
+import type { MessageType } from '../codec/types.ts';
+
+/** What a message is encoded to, between `bound` and `encodeTo`. */
+interface Encoded {
+  message: unknown;
+  bytes: Uint8Array;
+}
+
+function make(desc: DescMessage): MessageType<Message, object> {
+  const { typeName } = desc;
+  const encode = (message: object): Uint8Array => {
+    try {
+      return toBinary(desc, isMessage(message, desc) ? message : create(desc, message as never));
+    } catch (error) {
+      throw new CodecError(typeName, error instanceof Error ? error.message : String(error));
+    }
+  };
+  let last: Encoded | undefined;
+  return messageType<Message, object>({
+    typeName,
+    create: (init) => create(desc, init as never),
+    // protobuf-es has no bound but the encoding itself.
+    bound: (message) => {
+      last = { message, bytes: encode(message) };
+      return last.bytes.byteLength;
+    },
+    encodeTo: (message, sink, at) => {
+      const bytes = last?.message === message ? last.bytes : encode(message);
+      last = undefined;
+      sink.bytes.set(bytes, at);
+      return at + bytes.byteLength;
+    },
+    decodeFrom: (source, at, end) => {
+      try {
+        // Its `bytes` fields may be views of what it is given, and that memory is used again.
+        return fromBinary(desc, source.bytes.slice(at, end));
+      } catch (error) {
+        throw new CodecError(typeName, error instanceof Error ? error.message : String(error), 0);
+      }
+    },
+    fields: () => {
+      throw new TypeError(`${typeName}: its fields are in its descriptor`);
+    },
+  });
+}
+
+const types = new WeakMap<DescMessage, MessageType<Message, object>>();
+
+export function typeOf(desc: DescMessage): MessageType<Message, object> {
+  let type = types.get(desc);
+  if (type === undefined) {
+    type = make(desc);
+    types.set(desc, type);
+  }
+  return type;
+}

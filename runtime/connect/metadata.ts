@@ -1,0 +1,29 @@
+/** Headers of connect-es and metadata of ours, and errors of one as errors of the other. Used by the transport. */
+import { Code, ConnectError, decodeBinaryHeader, encodeBinaryHeader } from '@connectrpc/connect';
+import { Metadata } from '../call/metadata.ts';
+import { RpcError } from '../call/rpc-error.ts';
+
+/** Values under `-bin` are base64 in a header, bytes in metadata. Throws a TypeError for what metadata cannot hold. */
+export function toMetadata(header: Headers): Metadata | undefined {
+  const metadata = new Metadata();
+  header.forEach((value, key) => {
+    if (!key.endsWith('-bin')) metadata.append(key, value);
+    else for (const part of value.split(',')) metadata.append(key, decodeBinaryHeader(part.trim()));
+  });
+  return metadata.size === 0 ? undefined : metadata;
+}
+
+export function toHeaders(metadata: Metadata | undefined, headers: Headers = new Headers()): Headers {
+  for (const [key, value] of metadata ?? [])
+    headers.append(key, typeof value === 'string' ? value : encodeBinaryHeader(value));
+  return headers;
+}
+
+/** The codes of both are those of gRPC. Details keep their bytes; `error.findDetails(schema)` decodes them. */
+export function toConnectError(error: unknown): ConnectError {
+  if (!(error instanceof RpcError)) return ConnectError.from(error, Code.Internal);
+  const { code, rawMessage, metadata, details } = error;
+  const result = new ConnectError(rawMessage, code as number as Code, toHeaders(metadata), undefined, error);
+  result.details = details.map(({ type, value }) => ({ type, value: new Uint8Array(value) }));
+  return result;
+}

@@ -1,0 +1,200 @@
+/** The transport of connect-es over a channel: its two methods, `unary` and `stream`, on the calls and streams of this package. */
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  isMessage,
+  type MessageInitShape,
+  type MessageShape,
+} from '@bufbuild/protobuf';
+import { MethodOptions_IdempotencyLevel as Level } from '@bufbuild/protobuf/wkt';
+import {
+  type ContextValues,
+  createContextValues,
+  type Interceptor,
+  type StreamRequest,
+  type StreamResponse,
+  type Transport,
+  type UnaryRequest,
+  type UnaryResponse,
+} from '@connectrpc/connect';
+import type { Channel } from '../api/channel.ts';
+import { openStream } from '../api/open-stream.ts';
+import { checkNames } from '../api/options.ts';
+import type { CallOptions } from '../api/types.ts';
+import { type ClientMethod, clientMethod } from '../call/client-method.ts';
+import type { Metadata } from '../call/metadata.ts';
+import { methodId } from '../codec/method-id.ts';
+import type { MethodDefinition } from '../codec/types.ts';
+import { typeOf } from './message-type.ts';
+import { toConnectError, toHeaders, toMetadata } from './metadata.ts';
+
+export interface ConnectTransportOptions {
+  /** Of connect-es, for all calls; the last one is applied first, as there. */
+  interceptors?: Interceptor[];
+  /** Time limit in ms of calls that have none of their own. Default: that of the channel. */
+  defaultTimeoutMs?: number;
+}
+
+function definitionOf(method: DescMethod): MethodDefinition {
+  const path = `${method.parent.typeName}/${method.name}`;
+  const repeatable = method.idempotency !== Level.IDEMPOTENCY_UNKNOWN;
+  return {
+    name: method.name,
+    path,
+    id: methodId(path),
+    requestType: typeOf(method.input),
+    requestStream: method.methodKind === 'client_streaming' || method.methodKind === 'bidi_streaming',
+    responseType: typeOf(method.output),
+    responseStream: method.methodKind === 'server_streaming' || method.methodKind === 'bidi_streaming',
+    options: repeatable
+      ? { idempotencyLevel: method.idempotency === Level.IDEMPOTENT ? 'IDEMPOTENT' : 'NO_SIDE_EFFECTS' }
+      : {},
+  };
+}
+
+type Next = (request: UnaryRequest | StreamRequest) => Promise<UnaryResponse | StreamResponse>;
+
+class ChannelTransport implements Transport {
+  readonly #channel: Channel;
+  readonly #interceptors: readonly Interceptor[];
+  readonly #defaultTimeoutMs: number;
+  readonly #methods = new WeakMap<DescMethod, ClientMethod>();
+
+  constructor(channel: Channel, { interceptors = [], defaultTimeoutMs }: ConnectTransportOptions) {
+    this.#channel = channel;
+    this.#interceptors = interceptors;
+    this.#defaultTimeoutMs = defaultTimeoutMs ?? channel.defaultTimeoutMs;
+  }
+
+  unary: Transport['unary'] = async (method, signal, timeoutMs, header, input, contextValues) => {
+    const request = this.#request(method, signal, timeoutMs, header, contextValues);
+    const next: Next = async ({ message, header, signal }) => {
+      const received = { header: new Headers(), trailer: new Headers() };
+      const options = this.#options(timeoutMs, header, signal, received);
+      const response = await this.#channel.unary(this.#method(method), message, options);
+      return {
+        stream: false,
+        service: method.parent,
+        method,
+        ...received,
+        message: response,
+      } as UnaryResponse;
+    };
+    const message = normal(method.input, input);
+    return this.#run(next, { ...request, stream: false, method, message } as UnaryRequest) as Promise<never>;
+  };
+
+  stream: Transport['stream'] = async (method, signal, timeoutMs, header, input, contextValues) => {
+    const request = this.#request(method, signal, timeoutMs, header, contextValues);
+    const next: Next = async ({ message, header, signal }) => {
+      const received = { header: new Headers(), trailer: new Headers() };
+      const options = this.#options(timeoutMs, header, signal, received);
+      const messages = this.#messages(method, message as AsyncIterable<unknown>, options);
+      return {
+        stream: true,
+        service: method.parent,
+        method,
+        ...received,
+        message: messages,
+      } as StreamResponse;
+    };
+    const message = normalAll(method.input, input);
+    return this.#run(next, { ...request, stream: true, method, message } as StreamRequest) as Promise<never>;
+  };
+
+  /** The responses, one or many; the request of a method that takes one is the first of `input`. */
+  async *#messages(
+    method: DescMethod,
+    input: AsyncIterable<unknown>,
+    options: CallOptions,
+  ): AsyncGenerator<unknown, void, undefined> {
+    const target = this.#method(method);
+    try {
+      const request = method.methodKind === 'server_streaming' ? await only(input) : input;
+      const answer = openStream(this.#channel.streams, target, request, options);
+      if (answer instanceof Promise) yield await answer;
+      else yield* answer;
+    } catch (error) {
+      throw toConnectError(error);
+    }
+  }
+
+  #method(method: DescMethod): ClientMethod {
+    let target = this.#methods.get(method);
+    if (target === undefined) {
+      target = clientMethod(definitionOf(method), this.#defaultTimeoutMs);
+      this.#methods.set(method, target);
+    }
+    return target;
+  }
+
+  #request(
+    method: DescMethod,
+    signal: AbortSignal | undefined,
+    timeoutMs: number | undefined,
+    header: ConstructorParameters<typeof Headers>[0],
+    contextValues: ContextValues | undefined,
+  ) {
+    return {
+      service: method.parent,
+      requestMethod: 'POST',
+      url: `rdma-rpc://${encodeURIComponent(this.#channel.address)}/${method.parent.typeName}/${method.name}`,
+      signal: signal ?? new AbortController().signal,
+      header: new Headers(header),
+      contextValues: contextValues ?? createContextValues(),
+      timeoutMs,
+    };
+  }
+
+  #options(
+    timeoutMs: number | undefined,
+    header: Headers,
+    signal: AbortSignal,
+    received: { header: Headers; trailer: Headers },
+  ): CallOptions {
+    return {
+      // connect-es: 0 and less is a limit that has passed.
+      timeoutMs: timeoutMs === undefined ? undefined : Math.max(0, timeoutMs),
+      signal,
+      metadata: toMetadata(header),
+      onHeader: (metadata: Metadata) => void toHeaders(metadata, received.header),
+      onTrailer: (metadata: Metadata) => void toHeaders(metadata, received.trailer),
+    };
+  }
+
+  async #run(next: Next, request: UnaryRequest | StreamRequest): Promise<UnaryResponse | StreamResponse> {
+    const call = this.#interceptors.reduceRight<Next>(
+      (inner, interceptor) => interceptor(inner as never) as Next,
+      next,
+    );
+    try {
+      return await call(request);
+    } catch (error) {
+      throw toConnectError(error);
+    }
+  }
+}
+
+function normal<D extends DescMessage>(desc: D, init: MessageInitShape<D>): MessageShape<D> {
+  return isMessage(init, desc) ? (init as MessageShape<D>) : create(desc, init);
+}
+
+async function* normalAll<D extends DescMessage>(
+  desc: D,
+  inits: AsyncIterable<MessageInitShape<D>>,
+): AsyncGenerator<MessageShape<D>> {
+  for await (const init of inits) yield normal(desc, init);
+}
+
+/** The request of a method that takes one. */
+async function only(messages: AsyncIterable<unknown>): Promise<unknown> {
+  for await (const message of messages) return message;
+  throw new TypeError('a request is missing');
+}
+
+/** For `createClient(Service, createConnectTransport(channel))` of connect-es. The channel stays yours to close. */
+export function createConnectTransport(channel: Channel, options: ConnectTransportOptions = {}): Transport {
+  checkNames('createConnectTransport', options, ['interceptors', 'defaultTimeoutMs']);
+  return new ChannelTransport(channel, options);
+}
