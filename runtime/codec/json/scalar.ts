@@ -96,7 +96,8 @@ function floating(value: unknown, path: string, single: boolean): number {
     mismatch(path, value, 'a number, "NaN", "Infinity" or "-Infinity"');
   if (!single) return number;
   if (Math.abs(number) >= floatRoundsAway) mismatch(path, value, `a number of at most ±${floatMax}`);
-  return number;
+  // As a decoder would give it.
+  return Math.fround(number);
 }
 
 export function bytesFromJson(value: unknown, path: string): Uint8Array {

@@ -9,11 +9,8 @@ import { fromJsonString, toJson, toJsonString } from 'rdma-rpc/json';
 import { afterAll, describe, expect, test } from 'vitest';
 import { AllTypes } from '../gen/conformance.rdma.ts';
 import { type BinaryCase, binaryCases } from './binary-cases.ts';
+import { jsonCases } from './json-all.ts';
 import type { JsonCase } from './json-case.ts';
-import { mapsAndOneofs, wrappersAndStructs } from './json-composites.ts';
-import { enumsAndBooleans, floats, integers, textAndBytes } from './json-scalars.ts';
-import { syntax } from './json-syntax.ts';
-import { anys, times } from './json-time-any.ts';
 import { type OutputCase, outputCases } from './output-cases.ts';
 
 /** Why we fail a case, and mean to. */
@@ -23,18 +20,6 @@ const failsBecause: Readonly<Record<string, string>> = {
 };
 
 const registry = createRegistry(AllTypes, codec);
-const jsonCases = [
-  ...syntax,
-  ...integers,
-  ...floats,
-  ...enumsAndBooleans,
-  ...textAndBytes,
-  ...mapsAndOneofs,
-  ...wrappersAndStructs,
-  ...times,
-  ...anys,
-];
-
 function runJson({ input, output, ignoreUnknownFields = false }: JsonCase): void {
   const read = () => fromJsonString(AllTypes, input, { registry, ignoreUnknownFields });
   if (output === 'refused') {
