@@ -3,6 +3,7 @@
  * are statements. Reports every error that it finds and goes on behind it. Called by the loader.
  */
 
+import { posix } from 'node:path';
 import { type FieldDescriptorProto, FileDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { editions } from '../descriptor/types.ts';
 import type { Reporter } from '../diagnostic.ts';
@@ -199,7 +200,8 @@ class FileParser {
     }
     const { token, bytes } = stream.string('a path in quotes');
     stream.expect(';');
-    const path = bytes.toString();
+    // `./a.proto` is `a.proto`; protoc refuses it, others do not.
+    const path = posix.normalize(bytes.toString());
     if (this.imports.some((other) => other.path === path)) stream.fail(token, `${path} is imported twice`);
     this.imports.push({ path, token, kind });
     const { file } = this;

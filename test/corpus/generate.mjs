@@ -1,0 +1,82 @@
+/** Generates one group of the corpus. Files whose imports their package does not have are left out; what else is refused must be known to be wrong. */
+import { readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { GenerateError, generate } from '../../dist/codegen/index.js';
+
+/** An import that the package lacks. */
+const lacking = /^import .* was not found/;
+
+/** Files that are wrong, and what about them. protoc refuses them too. */
+const wrong = [
+  [/compiler\/ruby\//, /is declared in .* too/],
+  [/json_format_proto3\.proto$/, /was not found/],
+  [/json_enumval_custom_string\.proto$/, /edition "UNSTABLE" is not supported/],
+  // `reserved 1, 2, "features"`: numbers and names in one statement.
+  [/protobufjs\/google\/protobuf\/descriptor\.proto$/, /expected a number/],
+  // Uses options that the validate.proto beside it does not have.
+  [/envoy-api\/envoy\//, /validate\.StringRules has no field ignore_empty/],
+  // Does not import what it uses.
+  [/reflection\/build\/proto\/sample\/vendor\/common\.proto$/, /unknown type DependentMessage/],
+];
+
+const isWrong = ({ file, message }) =>
+  wrong.some(([path, reason]) => path.test(file) && reason.test(message));
+
+export async function generateGroup({ include }, files, out) {
+  let rest = [...files];
+  const refused = new Set();
+  const unexpected = [];
+  // What imports a file that is left out goes in the next round.
+  for (let round = 0; round < 20 && rest.length > 0; round++) {
+    try {
+      const options = { include, ...(out && { out }) };
+      const { outputs } = await generate({ files: rest, ...options });
+      const messages = outputs.reduce(
+        (all, { text }) => all + (text.match(/\$\.messageType\(/g)?.length ?? 0),
+        0,
+      );
+      const missing = files.length - rest.length - refused.size;
+      const notes = `${missing > 0 ? `, ${missing} left out` : ''}${refused.size > 0 ? `, ${refused.size} refused` : ''}`;
+      return {
+        generated: rest.length,
+        incomplete: missing,
+        wrong: refused.size,
+        messages,
+        unexpected,
+        notes,
+      };
+    } catch (error) {
+      if (!(error instanceof GenerateError)) throw error;
+      const errors = error.diagnostics.filter(({ severity }) => severity === 'error');
+      const bad = new Set(errors.map(({ file }) => file));
+      const dropped = rest.filter((file) => bad.has(shown(file)) || imports(file, include, bad));
+      for (const diagnostic of errors) {
+        const { file, line, message } = diagnostic;
+        if (isWrong(diagnostic)) refused.add(file);
+        else if (!lacking.test(message)) unexpected.push(`${file}:${line}: ${message}`);
+      }
+      if (dropped.length === 0) break;
+      rest = rest.filter((file) => !dropped.includes(file));
+    }
+  }
+  return {
+    generated: 0,
+    incomplete: files.length - refused.size,
+    wrong: refused.size,
+    messages: 0,
+    unexpected,
+    notes: ', nothing left',
+  };
+}
+
+/** As diagnostics name files. */
+const shown = (file) => {
+  const path = relative(process.cwd(), file);
+  return path.startsWith('..') ? file : path;
+};
+
+/** A file falls with what it imports. */
+function imports(file, include, bad) {
+  const paths = readFileSync(file, 'utf8').matchAll(/^import[^"\n]*"([^"]+)"/gm);
+  return [...paths].some(([, path]) => include.some((directory) => bad.has(shown(join(directory, path)))));
+}

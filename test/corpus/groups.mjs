@@ -1,0 +1,58 @@
+/** Which .proto files the corpus has: groups of files that import each other, each with its include directories. */
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { globSync } from 'tinyglobby';
+
+/** Of the 8,000 files of Google's APIs all are generated; those of these folders are compiled and loaded, too. */
+const compiled = new Set([
+  'api',
+  'bytestream',
+  'firestore',
+  'iam',
+  'logging',
+  'longrunning',
+  'protobuf',
+  'pubsub',
+  'rpc',
+  'spanner',
+  'storage',
+  'type',
+  'watcher',
+]);
+
+/** `modules`: the folder with the installed packages. A group whose folder is missing is left out. */
+export function groups(modules) {
+  const google = join(modules, 'google-proto-files');
+  const xds = join(modules, '@grpc/grpc-js-xds/deps');
+  const envoy = ['envoy-api', 'xds', 'googleapis', 'protoc-gen-validate'].map((name) => join(xds, name));
+  const parts = readdirSync(join(google, 'google')).map((part) => ({
+    name: `google-${part}`,
+    include: [google],
+    files: `google/${part}/**/*.proto`,
+    compile: compiled.has(part),
+  }));
+  const one = (name, directory, files = '**/*.proto') => ({
+    name,
+    include: [directory],
+    files,
+    compile: true,
+  });
+  return [
+    ...parts,
+    one('google-grafeas', google, 'grafeas/**/*.proto'),
+    { name: 'envoy', include: envoy, files: 'envoy/**/*.proto', compile: true },
+    { name: 'xds', include: [envoy[1], ...envoy], files: '{xds,udpa}/**/*.proto', compile: true },
+    one('validate', join(xds, 'protoc-gen-validate'), 'validate/*.proto'),
+    one('gax', join(modules, 'google-gax/build/protos')),
+    one('dapr', join(modules, '@dapr/dapr/proto')),
+    one('durabletask', join(modules, '@dapr/durabletask-js/proto')),
+    one('etcd3', join(modules, 'etcd3/proto')),
+    one('reflection', join(modules, '@grpc/reflection/build/proto')),
+    one('protobufjs', join(modules, 'protobufjs'), 'google/**/*.proto'),
+    one('libprotobuf-dev', '/usr/include', 'google/protobuf/**/*.proto'),
+  ].filter(({ include }) => existsSync(include[0]));
+}
+
+export function filesOf({ include, files }) {
+  return globSync(files, { cwd: include[0], absolute: true }).sort();
+}

@@ -1,0 +1,82 @@
+/**
+ * The generator against .proto files that no one here wrote: everything generates, the output passes the compilers of three years in strict mode and
+ * loads in Node. `npm run test:corpus`; installs what it needs into build/corpus. Without network: "not run", exit code 0.
+ */
+
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, existsSync, mkdirSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { compileWith, loadErased, loadTranspiled } from './compile.mjs';
+import { generateGroup } from './generate.mjs';
+import { filesOf, groups } from './groups.mjs';
+
+const here = dirname(fileURLToPath(import.meta.url));
+const cache = join(here, '../../build/corpus');
+const output = join(cache, 'output');
+
+/** Empty, or why the packages are not there. */
+function install() {
+  mkdirSync(cache, { recursive: true });
+  copyFileSync(join(here, 'package.json'), join(cache, 'package.json'));
+  const flags = [
+    'install',
+    '--ignore-scripts',
+    '--no-audit',
+    '--no-fund',
+    '--no-package-lock',
+    '--prefer-offline',
+  ];
+  const { status, stderr } = spawnSync('npm', flags, { cwd: cache, encoding: 'utf8', timeout: 600_000 });
+  if (status === 0) return '';
+  return `npm could not install its packages: ${stderr.split('\n').find((line) => /error/.test(line)) ?? 'no reason given'}`;
+}
+
+const why = install();
+if (why !== '') {
+  console.log(`not run: corpus: ${why}`);
+  process.exit(0);
+}
+rmSync(output, { recursive: true, force: true });
+
+let failed = 0;
+const fail = (what, lines) => {
+  failed += lines.length;
+  for (const line of lines.slice(0, 20)) console.log(`FAILED ${what}: ${line}`);
+  if (lines.length > 20) console.log(`FAILED ${what}: and ${lines.length - 20} more`);
+};
+
+const sum = { files: 0, generated: 0, incomplete: 0, wrong: 0, messages: 0 };
+const compiled = [];
+for (const group of groups(join(cache, 'node_modules'))) {
+  const files = filesOf(group);
+  if (files.length === 0) continue;
+  const out = group.compile ? join(output, group.name) : undefined;
+  const result = await generateGroup(group, files, out);
+  sum.files += files.length;
+  for (const key of ['generated', 'incomplete', 'wrong', 'messages']) sum[key] += result[key];
+  fail(`${group.name} generates`, result.unexpected);
+  if (group.compile && existsSync(out)) compiled.push(group.name);
+  console.log(`${group.name}: ${result.generated} of ${files.length} generated${result.notes}`);
+}
+console.log(
+  `corpus: ${sum.files} files, ${sum.generated} generated (${sum.messages} messages), ${sum.incomplete} left out since what they import is not there or refused, ${sum.wrong} refused with an error`,
+);
+
+for (const version of [5, 6, 7]) {
+  const { count, errors } = compileWith(
+    join(cache, 'node_modules', `typescript-${version}`),
+    output,
+    compiled,
+  );
+  console.log(`TypeScript ${version}: ${count} files, ${errors.length} errors`);
+  fail(`TypeScript ${version}`, errors);
+}
+for (const load of [loadTranspiled, loadErased]) {
+  const { what, count, errors, notRun } = load(cache, output, compiled);
+  if (notRun !== '') console.log(`not run: ${what}: ${notRun}`);
+  else console.log(`${what}: ${count} modules loaded, ${errors.length} errors`);
+  fail(what, errors);
+}
+console.log(failed === 0 ? 'corpus: passed' : `corpus: ${failed} failed`);
+process.exitCode = failed === 0 ? 0 : 1;
