@@ -168,7 +168,10 @@ export class Schema {
     return found?.kind === 'message' ? found : undefined;
   }
 
-  /** What `name` means inside `scope` (a full name, or a package) of `file`: one of `kinds`, or undefined after a report at `place`. */
+  /**
+   * What `name` means inside `scope` (a full name, or a package) of `file`: one of `kinds`, or undefined after a report at `place`. `lenient`: a name that is
+   * nothing and like nothing is a warning.
+   */
   resolve<K extends Declared['kind']>(
     file: SchemaFile,
     name: string,
@@ -176,6 +179,7 @@ export class Schema {
     kinds: readonly K[],
     place: Place,
     what: string,
+    lenient = false,
   ): DeclaredKind<K> | undefined {
     let hidden: Declared | undefined;
     let other: Declared | undefined;
@@ -197,7 +201,11 @@ export class Schema {
         place,
         `${name} is ${article} ${other.kind}, not ${kinds.map((kind) => `${/^[aeo]/.test(kind) ? 'an' : 'a'} ${kind}`).join(' or ')}`,
       );
-    } else file.reporter.report(place, `unknown ${what} ${name}${this.suggest(file, name, kinds)}`);
+    } else {
+      const hint = this.suggest(file, name, kinds);
+      if (lenient && hint === '') file.reporter.report(place, `unknown ${what} ${name}: left out`, 'warning');
+      else file.reporter.report(place, `unknown ${what} ${name}${hint}`);
+    }
     return undefined;
   }
 

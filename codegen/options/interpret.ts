@@ -64,7 +64,7 @@ class Interpreter {
   ): OptionField | undefined {
     const { message } = tree;
     if (extension) {
-      const found = this.schema.resolve(this.file, name, this.scope, ['extension'], place, what);
+      const found = this.schema.resolve(this.file, name, this.scope, ['extension'], place, what, true);
       if (found === undefined) return undefined;
       if (found.descriptor.extendee !== `.${message.fullName}`)
         return this.report(
@@ -88,7 +88,13 @@ class Interpreter {
     )
       return found;
     const names = fields.map(({ descriptor }) => descriptor.name ?? '');
-    return this.report(place, `${message.fullName} has no ${what} ${name}${suggestion(name, names)}`);
+    const hint = suggestion(name, names);
+    const text = `${message.fullName} has no ${what} ${name}`;
+    // Custom options change nothing in the output but themselves, and not every collection has all that it uses.
+    if (hint !== '' || message.fullName.startsWith('google.protobuf.'))
+      return this.report(place, text + hint);
+    this.file.reporter.report(place, `${text}: left out`, 'warning');
+    return undefined;
   }
 
   private assign(tree: OptionTree, field: OptionField, value: OptionValue, name: string): void {

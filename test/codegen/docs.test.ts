@@ -52,8 +52,10 @@ test('the examples give what their comments say', async () => {
 });
 
 test('the error is the one that the generator gives', async () => {
-  const [place, , outcome] = (blocks('text')[0] ?? '').split('\n');
+  const [place, line, caret, outcome] = (blocks('text')[0] ?? '').split('\n');
   const broken = proto.replace('  string id = 1;', '  Missing id = 1;');
   expect(await diagnosticsOf({ 'shop.proto': broken })).toEqual([`${place} | Missing`]);
+  expect(line?.slice(2)).toBe('  Missing id = 1;');
+  expect(caret?.trim()).toBe('^^^^^^^');
   expect(outcome).toBe('nothing was written');
 });

@@ -185,6 +185,63 @@ test.each(inOneFile)('%s', async (_what, body, expected) => {
   expect(await diagnosticsOf({ 'a.proto': proto3(body) })).toEqual([`a.proto:${expected}`]);
 });
 
+describe('options', () => {
+  const rule =
+    'import "google/protobuf/descriptor.proto";\nmessage Rule { int32 most = 1; Kind kind = 2; }\nenum Kind { NONE = 0; SOME = 1; }\nextend google.protobuf.FieldOptions { Rule rule = 50000; }\n';
+  const message = (options: string) => `${rule}message A { int32 x = 1 [${options}]; }`;
+
+  test.each([
+    [
+      'a misspelled one',
+      'depricated = true',
+      '7:26: error: google.protobuf.FieldOptions has no option depricated; did you mean deprecated? | depricated',
+    ],
+    [
+      'a misspelled custom one',
+      '(rul).most = 1',
+      '7:27: error: unknown option rul; did you mean rule? | rul',
+    ],
+    [
+      'a custom one that nobody declares: left out',
+      '(google.api.http) = 1',
+      '7:27: warning: unknown option google.api.http: left out | google.api.http',
+    ],
+    [
+      'a field that it does not have: left out',
+      '(rule).frobnicate = 1',
+      '7:33: warning: t.Rule has no option frobnicate: left out | frobnicate',
+    ],
+    [
+      'a wrong kind of value',
+      '(rule).most = "x"',
+      '7:40: error: most takes a whole number from -2147483648 to 2147483647 | "x"',
+    ],
+    [
+      'a value out of range',
+      '(rule) = { most: 2147483648 }',
+      '7:43: error: most takes a whole number from -2147483648 to 2147483647 | 2147483648',
+    ],
+    [
+      'a value that its enum does not have',
+      '(rule).kind = SOMME',
+      '7:40: error: kind takes a value of t.Kind; did you mean SOME? | SOMME',
+    ],
+    [
+      'one that is set twice',
+      '(rule).most = 1, (rule).most = 2',
+      '7:50: error: option most is set twice | most',
+    ],
+    [
+      'one with fields of a number',
+      '(rule).most.x = 1',
+      '7:33: error: option most has no fields of its own | most',
+    ],
+    ['packed strings', 'packed = true', '7:19: error: only repeated numbers can be packed | x'],
+  ])('%s', async (_what, options, expected) => {
+    expect(await diagnosticsOf({ 'a.proto': proto3(message(options)) })).toEqual([`a.proto:${expected}`]);
+  });
+});
+
 describe('syntax and edition', () => {
   test.each([
     [

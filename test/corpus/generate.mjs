@@ -13,8 +13,6 @@ const wrong = [
   [/json_enumval_custom_string\.proto$/, /edition "UNSTABLE" is not supported/],
   // `reserved 1, 2, "features"`: numbers and names in one statement.
   [/protobufjs\/google\/protobuf\/descriptor\.proto$/, /expected a number/],
-  // Uses options that the validate.proto beside it does not have.
-  [/envoy-api\/envoy\//, /validate\.StringRules has no field ignore_empty/],
   // Does not import what it uses.
   [/reflection\/build\/proto\/sample\/vendor\/common\.proto$/, /unknown type DependentMessage/],
 ];
@@ -49,14 +47,19 @@ export async function generateGroup({ include }, files, out) {
       if (!(error instanceof GenerateError)) throw error;
       const errors = error.diagnostics.filter(({ severity }) => severity === 'error');
       const bad = new Set(errors.map(({ file }) => file));
-      const dropped = rest.filter((file) => bad.has(shown(file)) || imports(file, include, bad));
       for (const diagnostic of errors) {
         const { file, line, message } = diagnostic;
         if (isWrong(diagnostic)) refused.add(file);
         else if (!lacking.test(message)) unexpected.push(`${file}:${line}: ${message}`);
       }
-      if (dropped.length === 0) break;
-      rest = rest.filter((file) => !dropped.includes(file));
+      const before = rest.length;
+      for (let size = -1; size !== bad.size; ) {
+        size = bad.size;
+        const fallen = rest.filter((file) => bad.has(shown(file)) || imports(file, include, bad));
+        for (const file of fallen) bad.add(shown(file));
+        rest = rest.filter((file) => !bad.has(shown(file)));
+      }
+      if (rest.length === before) break;
     }
   }
   return {

@@ -40,7 +40,12 @@ export function groups(modules) {
   return [
     ...parts,
     one('google-grafeas', google, 'grafeas/**/*.proto'),
-    { name: 'envoy', include: envoy, files: 'envoy/**/*.proto', compile: true },
+    {
+      name: 'envoy',
+      include: envoy,
+      files: 'envoy/**/*.proto',
+      compile: true,
+    },
     { name: 'xds', include: [envoy[1], ...envoy], files: '{xds,udpa}/**/*.proto', compile: true },
     one('validate', join(xds, 'protoc-gen-validate'), 'validate/*.proto'),
     one('gax', join(modules, 'google-gax/build/protos')),
