@@ -202,7 +202,14 @@ export class Channel
 
   /** @internal */
   get openStreams(): ClientStreams | undefined {
-    return this.#connections.current?.streams;
+    const { current, ready } = this.#connections;
+    if (current?.streams.full !== true) return current?.streams;
+    return (ready.find(({ streams }) => !streams.full) ?? current).streams;
+  }
+
+  /** @internal */
+  onStreamStarted(): void {
+    if (this.#connections.several) this.#connections.rotate();
   }
 
   /** @internal */

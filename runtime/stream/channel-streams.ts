@@ -13,6 +13,8 @@ export interface StreamChannel extends SlotWaiter {
   readonly openStreams: ClientStreams | undefined;
   /** A stream begins. Returns why it must not, undefined when it may. */
   admit(path: string): Error | undefined;
+  /** A stream is open: with several connections it is the next one's turn. */
+  onStreamStarted(): void;
   /** Something waits for a connection: `pump()` or `failAll()` follows. */
   connectForWaiting(): void;
 }
@@ -42,7 +44,10 @@ export class ChannelStreams implements StreamHost {
       return;
     }
     const streams = channel.openStreams;
-    if (this.size === 0 && streams !== undefined && stream.open(streams)) return;
+    if (this.size === 0 && streams !== undefined && stream.open(streams)) {
+      channel.onStreamStarted();
+      return;
+    }
     if (this.size >= this.#queueMax) {
       stream.refuse(queueFull(path, this.#queueMax));
       return;
@@ -58,14 +63,15 @@ export class ChannelStreams implements StreamHost {
 
   /** Opens what there is room for. */
   pump(): void {
-    const streams = this.#channel.openStreams;
-    if (streams === undefined) return;
     for (const stream of this.#waiting) {
+      const streams = this.#channel.openStreams;
+      if (streams === undefined) return;
       if (!stream.open(streams)) {
         if (!streams.full) streams.context.awaitSlots(this.#channel);
         return;
       }
       this.#waiting.delete(stream);
+      this.#channel.onStreamStarted();
     }
   }
 

@@ -152,20 +152,12 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
     const { context, target, responder } = this.#streams.session;
     let header = partHeader(this.number, sequence, count, PartKind.pull, flags);
     if (sequence === 0 && this.call.givenHeader !== undefined) {
-      const entries = encodeResponseMetadata(this.call.givenHeader, undefined);
-      if (entries !== undefined) header = withEntries(header, entries);
+      const withHeader = this.#withHeader(header);
+      if (withHeader === undefined) return false;
+      header = withHeader;
     }
-    const result = context.outgoing.submit(
-      SubOp.response,
-      target,
-      handle,
-      Status.OK,
-      0,
-      type,
-      message,
-      header,
-      0,
-    );
+    const { outgoing } = context;
+    const result = outgoing.submit(SubOp.response, target, handle, Status.OK, 0, type, message, header, 0);
     if (result === noSlot) {
       this.#streams.starve(this);
       return false;
@@ -181,8 +173,30 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
     return true;
   }
 
+  /** The handler's header behind that of the part, which is empty. Undefined: it is too large, and the stream has ended. */
+  #withHeader(header: Uint8Array): Uint8Array | undefined {
+    let why: string;
+    try {
+      const entries = encodeResponseMetadata(this.call.givenHeader, undefined);
+      const all = entries === undefined ? header : withEntries(header, entries);
+      const { eagerBytes } = this.#streams.session.target;
+      if (all.byteLength <= eagerBytes) return all;
+      why = `${all.byteLength} bytes, but this connection's slots hold ${eagerBytes} (slotBytes)`;
+    } catch (error) {
+      why = error instanceof Error ? error.message : String(error);
+    }
+    this.call.takeHeader();
+    this.#end(new RpcError(Status.RESOURCE_EXHAUSTED, `${this.call.method}: the header: ${why}`));
+    return undefined;
+  }
+
+  /** A header goes in a part of its own, so that it leaves no less room for messages. */
+  onFirstMessage(): void {
+    if (this.call.givenHeader !== undefined) this.#writer.lead();
+  }
+
   sendHeader(): void {
-    if (this.#sequence === 0) this.#writer.flush();
+    this.#writer.lead();
   }
 
   onSlotsFree(): void {

@@ -22,6 +22,8 @@ export interface PartPort {
     type: MessageType<unknown, unknown>,
     message: unknown,
   ): boolean;
+  /** The first message comes, and may be preceded: `lead()`. */
+  onFirstMessage?(): void;
   /** `write` returned false, and now there is room again. */
   onWritable(): void;
   /** The part with the flag `last` has been sent. */
@@ -46,7 +48,10 @@ export class StreamWriter {
   #held: unknown;
   #holds = false;
   #atTurnEnd = false;
-  #mustSend = false;
+  /** The first message has come. */
+  #begun = false;
+  /** An empty part is still to go first. */
+  #leads = false;
   #ending = false;
   #done = false;
 
@@ -59,16 +64,21 @@ export class StreamWriter {
 
   /** Takes a message. False: no more until `onWritable`. Throws what its encoder throws; the message is then not part of the stream. */
   write(message: unknown): boolean {
+    if (!this.#begun) {
+      this.#begun = true;
+      this.#port.onFirstMessage?.();
+    }
     if (this.#put(message)) return true;
     this.#held = message;
     this.#holds = true;
     return false;
   }
 
-  /** Sends a part as soon as it can, even one without messages: it has something else to carry. */
-  flush(): void {
-    this.#mustSend = true;
-    if (!this.#done && !this.#holds) this.#send();
+  /** An empty part goes ahead of the first message: it has something else to carry. No effect behind the first part. */
+  lead(): void {
+    if (this.#done || this.#sequence !== 0) return;
+    this.#leads = true;
+    this.#sendLead();
   }
 
   /** Half-close: what has been written goes out, and `last` with it. */
@@ -89,7 +99,7 @@ export class StreamWriter {
 
   /** There may be a credit. */
   onCredit(): void {
-    if (this.#done) return;
+    if (this.#done || !this.#sendLead()) return;
     if (this.#holds) {
       try {
         if (!this.#put(this.#held)) return;
@@ -105,7 +115,7 @@ export class StreamWriter {
         return;
       }
     }
-    if (this.#ending || this.#mustSend || (this.#count !== 0 && !this.#atTurnEnd)) this.#send();
+    if (this.#ending || (this.#count !== 0 && !this.#atTurnEnd)) this.#send();
   }
 
   /** @internal */
@@ -137,14 +147,24 @@ export class StreamWriter {
   }
 
   #putAlone(message: unknown): boolean {
-    if (this.#count !== 0 && !this.#send()) return false;
+    if (!this.#sendLead() || (this.#count !== 0 && !this.#send())) return false;
     if (!this.#port.sendPart(this.#sequence, 1, 0, this.#type, message)) return false;
     this.#sequence = (this.#sequence + 1) >>> 0;
     return true;
   }
 
+  /** False: there is no credit for the part that must go first. */
+  #sendLead(): boolean {
+    if (!this.#leads) return true;
+    if (!this.#port.sendPart(0, 0, 0, packedBytes, nothing)) return false;
+    this.#leads = false;
+    this.#sequence = 1;
+    return true;
+  }
+
   /** Sends what is packed, with `last` when that is all there will be. */
   #send(): boolean {
+    if (!this.#sendLead()) return false;
     const last = this.#ending && !this.#holds;
     const flags = (this.#count === 0 ? 0 : PartFlag.packed) | (last ? PartFlag.last : 0);
     const message = this.#pack.subarray(0, this.#packed);
@@ -152,7 +172,6 @@ export class StreamWriter {
     this.#sequence = (this.#sequence + 1) >>> 0;
     this.#packed = 0;
     this.#count = 0;
-    this.#mustSend = false;
     if (last) {
       this.stop();
       this.#port.onLastSent();

@@ -1,5 +1,5 @@
 /** The four kinds of calls as users make them, over the addon, by every way that needs one process only. */
-import { type ClientOf, createClient, leaseOf, type Metadata, Status, stats } from 'rdma-rpc';
+import { type ClientOf, createChannel, createClient, leaseOf, type Metadata, Status, stats } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { ways } from '../runtime/world.ts';
 import { type Item, type ItemInit, StreamsDefinition } from './gen/stream.rdma.ts';
@@ -152,6 +152,26 @@ describe.each(ways)('%s', (way) => {
     expect(seen).toEqual(['message', 'trailer k,v']);
   });
 
+  test.each([0, 1, 8000])('a header beside %d bytes of messages takes no room from them', async (bytes) => {
+    const client = await open();
+    const headers: Metadata[] = [];
+    const onHeader = (header: Metadata) => void headers.push(header);
+    const metadata = { 'x-header': 'please' };
+    const items = await collect(client.count({ count: 30, bytes }, { onHeader, metadata }));
+    expect(items.map(({ number }) => number)).toEqual(Array.from({ length: 30 }, (_, i) => i));
+    expect(headers.map((header) => [...header])).toEqual([[['x-header', 'given']]]);
+  });
+
+  test('a header that is too large ends the stream', async () => {
+    const client = await open();
+    const error = await caught(() =>
+      collect(client.count({ count: 3 }, { metadata: { 'x-header': 'huge' } })),
+    );
+    expect(error).toMatchObject({ code: Status.RESOURCE_EXHAUSTED });
+    expect(error.rawMessage).toContain('the header: ');
+    expect(await client.unary({ count: 1 })).toMatchObject({ number: 1 });
+  });
+
   test('a header may be sent before any message', async () => {
     const client = await open();
     const seen: string[] = [];
@@ -228,4 +248,23 @@ describe.each(ways)('%s', (way) => {
     await vi.waitFor(() => expect(stats().arenaLeasedBlocks).toBeLessThanOrEqual(before.arenaLeasedBlocks));
     expect(world.channel.session?.callsInFlight ?? 0).toBe(0);
   });
+});
+
+test('over several addresses streams take turns, and use what room there is', async () => {
+  const worlds = await Promise.all([1, 2].map(() => openStreams('shm over unix')));
+  const addresses = worlds.map(({ channel }) => channel.address);
+  const channel = createChannel(addresses, { streamsMax: 2 });
+  const client = createClient(StreamsDefinition, channel);
+  await channel.ready();
+  await vi.waitFor(() => expect(channel.addresses.every(({ state }) => state === 'ready')).toBe(true));
+  const streams = [1, 2, 3, 4].map(() => client.behave({ count: 1, text: 'hang' })[Symbol.asyncIterator]());
+  for (const stream of streams) await stream.next();
+  expect(worlds.map(({ log }) => log.produced)).toEqual([2, 2]);
+  // All are open: the next one gets the place of the one that ends, wherever that was.
+  const waiting = collect(client.count({ count: 5 }));
+  await streams[2]!.return?.();
+  expect(await waiting).toHaveLength(5);
+  await Promise.all(streams.map((stream) => stream.return?.()));
+  await channel.close();
+  await Promise.all(worlds.map((world) => world.close()));
 });

@@ -186,6 +186,27 @@ describe('the writer', () => {
     expect(port.lastSent).toBe(1);
   });
 
+  test('an empty part goes first when it is asked for, and only then', async () => {
+    const port = new Port();
+    const writer = new StreamWriter(type, 1000, port);
+    writer.lead();
+    writer.write({ number: 1 });
+    writer.end();
+    expect(port.sent).toHaveLength(0);
+    port.credits = 2;
+    writer.onCredit();
+    expect(port.sent.map(({ sequence, count }) => [sequence, count])).toEqual([
+      [0, 0],
+      [1, 1],
+    ]);
+    const late = new StreamWriter(type, 1000, port);
+    port.credits = 5;
+    late.write({ number: 1 });
+    await turnEnd();
+    late.lead();
+    expect(port.sent).toHaveLength(3);
+  });
+
   test('a message of its own size goes alone, behind those before it', () => {
     const port = new Port();
     port.credits = 3;

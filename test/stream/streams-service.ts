@@ -55,7 +55,9 @@ async function* behave(order: Order, context: HandlerContext, log: StreamLog): A
 export function streamHandlers(log: StreamLog): Partial<HandlersOf<typeof StreamsDefinition>> {
   return {
     *count({ count, bytes }, context) {
-      if (context.metadata.has('x-header')) context.header.set('x-header', 'given');
+      const wish = context.metadata.get('x-header');
+      if (wish === 'huge') context.header.set('x-header', 'x'.repeat(10_000));
+      else if (wish !== undefined) context.header.set('x-header', 'given');
       const payload = new Uint8Array(bytes).fill(7);
       for (let number = 0; number < count; ++number) yield { number, payload };
     },
