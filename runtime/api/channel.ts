@@ -241,7 +241,7 @@ export class Channel
 
   /** @internal Somebody waits for a connection, however long it takes. */
   get wanted(): boolean {
-    return this.waiting.size + this.streams.size > 0 || this.#readyWaiters.patient;
+    return this.waiting.size + this.streams.size + this.#readyWaiters.size > 0;
   }
 
   /** @internal What this side offers in a handshake. */

@@ -156,9 +156,11 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   }
 
   onAddresses(addresses: readonly string[]): void {
+    const inUse = this.ready.length > 0;
     this.#setAddresses(addresses);
     this.#update();
-    this.seek(false);
+    // Of a channel that nobody uses, the next call connects them.
+    if (inUse || this.wanted) this.seek(false);
   }
 
   onResolutionChange(): void {

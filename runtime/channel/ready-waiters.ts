@@ -13,10 +13,8 @@ interface Waiter {
 export class ReadyWaiters {
   readonly #waiters = new Set<Waiter>();
 
-  /** Somebody waits for more than one attempt. */
-  get patient(): boolean {
-    for (const { patient } of this.#waiters) if (patient) return true;
-    return false;
+  get size(): number {
+    return this.#waiters.size;
   }
 
   /** `timeoutMs` undefined: for one attempt. `lastError` is asked when the time is over. */

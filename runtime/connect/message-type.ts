@@ -6,8 +6,10 @@ import type { MessageType } from '../codec/types.ts';
 
 /** What a message is encoded to, between `bound` and `encodeTo`. */
 interface Encoded {
-  message: unknown;
-  bytes: Uint8Array;
+  readonly message: unknown;
+  readonly bytes: Uint8Array;
+  /** The second of two bounds: that of a message which did not fit a slot has just been asked for the same one. */
+  readonly again: boolean;
 }
 
 function make(desc: DescMessage): MessageType<Message, object> {
@@ -24,8 +26,11 @@ function make(desc: DescMessage): MessageType<Message, object> {
     typeName,
     create: (init) => create(desc, init as never),
     // protobuf-es has no bound but the encoding itself.
-    bound: (message) => {
-      last = { message, bytes: encode(message) };
+    bound: (message, sink) => {
+      const again = sink.gatherBytes !== Number.POSITIVE_INFINITY;
+      // Never more than once, since the message may have changed when it is sent another time.
+      const known = again && last?.message === message && !last.again;
+      last = { message, bytes: known ? last!.bytes : encode(message), again };
       return last.bytes.byteLength;
     },
     encodeTo: (message, sink, at) => {

@@ -6,6 +6,7 @@ import { turnNow } from '../../runtime/call/deadlines.ts';
 import { FabricContext } from '../../runtime/call/fabric-context.ts';
 import type { Metadata } from '../../runtime/call/metadata.ts';
 import { encodeMetadata } from '../../runtime/call/metadata-wire.ts';
+import type { Unsent } from '../../runtime/call/unsent.ts';
 import { FakeNative } from './fake-native.ts';
 import { EchoDefinition, EchoMessage, type EchoMessageInit } from './gen/echo.rdma.ts';
 
@@ -31,6 +32,9 @@ export class ClientBed {
   done = 0;
   lost = 0;
   strikes = 0;
+  /** Whether calls that no handler has seen are taken back, and those that were. */
+  takesBack = false;
+  readonly takenBack: Unsent[] = [];
 
   constructor({ inflightMax = 8, slots = 64, maxMessageBytes = 1e6 }: BedOptions = {}) {
     this.native = new FakeNative({ slots });
@@ -46,7 +50,7 @@ export class ClientBed {
       onSessionLost: () => void ++this.lost,
       onSessionDown: (_, reason) => this.down.push(reason),
       onStrikes: () => void ++this.strikes,
-      takeBack: () => false,
+      takeBack: (call) => this.takesBack && this.takenBack.push(call) > 0,
     });
   }
 

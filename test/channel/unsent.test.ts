@@ -1,0 +1,93 @@
+/** Which calls a session hands back because no handler can have seen them, and which answers count against an address. */
+import { Status } from 'rdma-rpc';
+import { describe, expect, test } from 'vitest';
+import { EvKind, Reason } from '../../runtime/native.ts';
+import { ClientBed, extras, text } from '../runtime/client-bed.ts';
+
+const sent = { no: 0, maybe: 1, yes: 2 } as const;
+const failed = { kind: EvKind.failed, call: 0, method: Status.UNAVAILABLE };
+const settled = { kind: EvKind.settled, call: 0 };
+
+describe('a call', () => {
+  test.each<[string, object, boolean]>([
+    [
+      'that was not sent when the connection was lost',
+      { ...failed, timeoutUs: Reason.sessionLost, sent: sent.no },
+      true,
+    ],
+    ['that may have been sent', { ...failed, timeoutUs: Reason.sessionLost, sent: sent.maybe }, false],
+    [
+      'whose deadline passed before it was sent',
+      { ...failed, timeoutUs: Reason.deadline, sent: sent.no },
+      false,
+    ],
+    ['that found no memory', { ...failed, timeoutUs: Reason.noMemory, sent: sent.no }, false],
+    ['that the server turned away', { ...settled, method: Status.UNAVAILABLE, sent: sent.no }, true],
+    ['whose handler answered UNAVAILABLE', { ...settled, method: Status.UNAVAILABLE, sent: sent.yes }, false],
+    [
+      'that met a limit of the server',
+      { ...settled, method: Status.RESOURCE_EXHAUSTED, sent: sent.no },
+      false,
+    ],
+  ])('%s', async (_, event, back) => {
+    const bed = new ClientBed();
+    bed.takesBack = true;
+    const request = { number: 7 };
+    const promise = bed.call(request, { timeoutMs: 60_000 })!;
+    bed.native.deliver(event as never);
+    expect(bed.takenBack).toHaveLength(back ? 1 : 0);
+    expect(bed.session.inFlight).toBe(0);
+    if (!back) return expect(promise).rejects.toMatchObject({ name: 'RpcError' });
+    const [call] = bed.takenBack;
+    expect(call?.request).toBe(request);
+    expect(call?.deadlineMs).toBeGreaterThan(0);
+    // Whoever took it owns its promise.
+    call?.resolve({ text: 'elsewhere' });
+    expect((await promise).text).toBe('elsewhere');
+    expect(bed.allSettledOnce).toBe(true);
+  });
+
+  test('that nobody takes back fails as it would have', async () => {
+    const bed = new ClientBed();
+    const promise = bed.call({})!;
+    bed.native.deliver({ ...failed, timeoutUs: Reason.sessionLost, sent: sent.no });
+    await expect(promise).rejects.toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
+  });
+
+  test('that its caller has given up is not taken back', async () => {
+    const bed = new ClientBed();
+    bed.takesBack = true;
+    const controller = new AbortController();
+    const promise = bed.call({}, { extras: extras({ signal: controller.signal }) })!;
+    controller.abort();
+    bed.native.deliver({ ...failed, timeoutUs: Reason.sessionLost, sent: sent.no });
+    await expect(promise).rejects.toMatchObject({ sent: 'no' });
+    expect(bed.takenBack).toEqual([]);
+  });
+});
+
+test('bad answers in a row are reported once; a good one, and what is no fault of the server, begins anew', () => {
+  const bed = new ClientBed();
+  bed.session.strikesMax = 2;
+  const answer = (method: number): void => {
+    void bed.call({});
+    bed.native.deliver({
+      ...settled,
+      method,
+      ...(method === Status.OK ? { message: text('') } : { sent: sent.yes }),
+    });
+  };
+  const codes = [
+    Status.INTERNAL,
+    Status.OK,
+    Status.UNKNOWN,
+    Status.NOT_FOUND,
+    Status.UNAVAILABLE,
+    Status.INTERNAL,
+  ];
+  const reports = codes.map((code) => {
+    answer(code);
+    return bed.strikes;
+  });
+  expect(reports).toEqual([0, 0, 0, 0, 1, 1]);
+});
