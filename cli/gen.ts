@@ -3,9 +3,10 @@ import { relative, resolve } from 'node:path';
 import { type Command, CommanderError, Option } from 'commander';
 import pc from 'picocolors';
 import { globSync } from 'tinyglobby';
-import { type Diagnostic, formatDiagnostic, GenerateError, quoteSource } from '../codegen/diagnostic.ts';
+import { GenerateError } from '../codegen/diagnostic.ts';
 import type { Generated, GenerateOptions } from '../codegen/index.ts';
 import { findConfig, type GenConfig } from './gen-config.ts';
+import { printDiagnostics } from './print.ts';
 
 interface GenFlags {
   readonly out?: string;
@@ -65,15 +66,6 @@ function findFiles(patterns: readonly string[]): string[] {
   return [...files];
 }
 
-function print(diagnostics: readonly Diagnostic[]): void {
-  for (const diagnostic of diagnostics) {
-    const colour = diagnostic.severity === 'error' ? pc.red : pc.yellow;
-    console.error(colour(formatDiagnostic(diagnostic)));
-    const quoted = quoteSource(diagnostic);
-    if (quoted !== '') console.error(pc.dim(quoted));
-  }
-}
-
 /** `--check`: what would be written is a reason to fail. */
 function checked(generated: Generated, { out = '' }: GenerateOptions): Generated | undefined {
   if (generated.written.length === 0) {
@@ -109,7 +101,7 @@ async function generateOnce(options: GenerateOptions): Promise<Generated | undef
   const { generate } = await import('../codegen/index.ts');
   try {
     const generated = await generate(options);
-    print(generated.warnings);
+    printDiagnostics(generated.warnings);
     if (options.check === true) return checked(generated, options);
     const count = `${generated.outputs.length} file${generated.outputs.length === 1 ? '' : 's'}`;
     console.log(
@@ -118,7 +110,7 @@ async function generateOnce(options: GenerateOptions): Promise<Generated | undef
     return generated;
   } catch (error) {
     if (!(error instanceof GenerateError)) throw error;
-    print(error.diagnostics);
+    printDiagnostics(error.diagnostics);
     console.error('nothing was written');
     return undefined;
   }

@@ -5,6 +5,7 @@
 import { Command, CommanderError } from 'commander';
 import { addDevicesCommand } from './devices.ts';
 import { addGenCommand } from './gen.ts';
+import { addScaffoldCommand } from './scaffold.ts';
 import { addCallCommand } from './server/call.ts';
 import { addHealthCommand } from './server/health.ts';
 import { addDescribeCommand, addListCommand } from './server/schema-commands.ts';
@@ -17,6 +18,7 @@ const program = new Command('rdma-rpc')
   .exitOverride();
 
 addGenCommand(program);
+addScaffoldCommand(program);
 addDevicesCommand(program);
 addHealthCommand(program);
 addListCommand(program);

@@ -7,9 +7,11 @@ import type { Diagnostic } from './diagnostic.ts';
 import type { Output } from './emit/file.ts';
 import { emitSchema } from './emit/schema.ts';
 import { loadFiles } from './load.ts';
+import type { Scaffolded, ScaffoldOptions } from './scaffold/index.ts';
 
 export { type Diagnostic, formatDiagnostic, GenerateError } from './diagnostic.ts';
 export type { Output } from './emit/file.ts';
+export type { Scaffolded, ScaffoldOptions } from './scaffold/index.ts';
 
 export interface GenerateOptions {
   /** .proto files, each inside one of the include directories. What they import is generated too. */
@@ -63,4 +65,10 @@ function writeChanged(directory: string, outputs: readonly Output[], check: bool
     writeFileSync(file, text);
   }
   return written;
+}
+
+/** Completes a file of handlers. Throws GenerateError with everything that is wrong with the input. */
+export async function scaffold(options: ScaffoldOptions): Promise<readonly Scaffolded[]> {
+  // Loaded here, so that who only generates need not wait for a compiler.
+  return (await import('./scaffold/index.ts')).scaffold(options);
 }

@@ -23,6 +23,8 @@ export interface Loaded {
   readonly schema: Schema;
   /** Import paths of the files to generate: those asked for and what they import. */
   readonly paths: readonly string[];
+  /** Import paths of those asked for alone. */
+  readonly named: readonly string[];
   /** Everything that was read, absolute: what a watcher has to look at. */
   readonly files: readonly string[];
   readonly diagnostics: Diagnostic[];
@@ -113,7 +115,7 @@ class Loader {
     for (const { file } of this.parsed.values()) schema.add(file);
     for (const { file, parsed } of this.parsed.values()) linker.resolve(file, parsed);
     linker.finish();
-    return { schema, paths: asked, files: this.files, diagnostics: this.diagnostics };
+    return { schema, paths: asked, named: [...this.asked], files: this.files, diagnostics: this.diagnostics };
   }
 }
 

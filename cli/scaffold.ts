@@ -1,0 +1,49 @@
+/** `rdma-rpc scaffold`: a class with every method of a service, made or completed. */
+import type { Command } from 'commander';
+import pc from 'picocolors';
+import { GenerateError } from '../codegen/diagnostic.ts';
+import type { Scaffolded } from '../codegen/scaffold/index.ts';
+import { printDiagnostics } from './print.ts';
+
+interface ScaffoldFlags {
+  readonly gen: string;
+  readonly into: string;
+  readonly include: string[];
+  readonly importExtension?: 'ts' | 'js';
+}
+
+export function addScaffoldCommand(program: Command): void {
+  program
+    .command('scaffold')
+    .description('write the handlers that a file does not have yet; nothing in it is changed')
+    .argument('<files...>', '.proto files with services')
+    .requiredOption('--gen <dir>', 'directory with the output of gen')
+    .requiredOption('--into <file>', 'TypeScript file for the handlers')
+    .option('-I, --include <dir>', 'as for gen', (value, previous: string[]) => [...previous, value], [])
+    .option('--import-extension <ext>', 'ts or js, as for gen')
+    .action(runScaffold);
+}
+
+function line({ service, className, added, others }: Scaffolded): string {
+  const what = added.length === 0 ? 'has every method' : `${added.join(', ')} added`;
+  const rest = others.length === 0 ? '' : ` (not of the service: ${others.join(', ')})`;
+  return `${service}: ${className}: ${what}${rest}`;
+}
+
+async function runScaffold(files: string[], flags: ScaffoldFlags): Promise<void> {
+  // Loaded here, so that other commands need not wait for a compiler.
+  const { scaffold } = await import('../codegen/index.ts');
+  try {
+    const classes = await scaffold({ files, out: flags.gen, ...flags });
+    if (classes.length === 0) {
+      console.error(pc.red(`no service in ${files.join(', ')}`));
+      process.exitCode = 1;
+    }
+    for (const each of classes) console.log(line(each));
+  } catch (error) {
+    if (!(error instanceof GenerateError)) throw error;
+    printDiagnostics(error.diagnostics);
+    console.error('nothing was written');
+    process.exitCode = 1;
+  }
+}

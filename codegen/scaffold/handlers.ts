@@ -1,0 +1,138 @@
+/**
+ * The methods that a class of handlers lacks, added to the user's own source: `rdma-rpc scaffold`. Here a syntax tree earns its cost, since what somebody has
+ * written must stay as it is; files of the generator's own are plain text. Build time only.
+ */
+import { type ClassDeclaration, IndentationText, Node, Project, QuoteKind, type SourceFile } from 'ts-morph';
+import { docText } from '../emit/comment.ts';
+import { outputPath } from '../emit/scope.ts';
+import type { File, Message, Method, Service } from '../model/model.ts';
+
+/** What was done to one class. */
+export interface Scaffolded {
+  /** `shop.v1.Shop` */
+  readonly service: string;
+  /** Of the class, which is new when the file had none that implements the service's handlers. */
+  readonly className: string;
+  readonly added: readonly string[];
+  /** Methods of the class that the service does not have. They may be helpers, or what is left of a method that is gone. */
+  readonly others: readonly string[];
+}
+
+/** Where generated modules are, seen from the file: `outputPath` of a .proto to an import specifier. */
+export type ModuleOf = (output: string) => string;
+
+class Scaffold {
+  private readonly source: SourceFile;
+  private readonly moduleOf: ModuleOf;
+
+  constructor(source: SourceFile, moduleOf: ModuleOf) {
+    this.source = source;
+    this.moduleOf = moduleOf;
+  }
+
+  add(service: Service, file: File): Scaffolded {
+    const found = this.source.getClasses().find((each) => implementsAny(each, service.handlers));
+    const target = found ?? this.newClass(service, file);
+    const has = (name: string) => target.getInstanceMember(name) !== undefined;
+    const missing = service.methods.filter(({ key }) => !has(key));
+    for (const method of missing) this.addMethod(target, method);
+    const known = new Set(service.methods.map(({ key }) => key));
+    return {
+      service: service.fullName,
+      className: target.getNameOrThrow(),
+      added: missing.map(({ key }) => key),
+      others: target
+        .getInstanceMethods()
+        .map((method) => method.getName())
+        .filter((name) => !known.has(name)),
+    };
+  }
+
+  private newClass(service: Service, file: File): ClassDeclaration {
+    const handlers = this.import(this.moduleOf(outputPath(file.path)), service.handlers);
+    return this.source.addClass({ name: `${service.name}Service`, isExported: true, implements: [handlers] });
+  }
+
+  private addMethod(target: ClassDeclaration, method: Method): void {
+    const { requestStream, responseStream, options } = method;
+    const request = this.message(method.request, method.request.identifier);
+    const response = options.oneWay ? 'void' : this.message(method.response, method.response.init);
+    const error = this.import('rdma-rpc', 'RpcError', 'value');
+    const status = this.import('rdma-rpc', 'Status', 'value');
+    const context = this.import('rdma-rpc', 'HandlerContext');
+    const doc = docText(method);
+    target.addMethod({
+      name: method.key,
+      isAsync: true,
+      isGenerator: responseStream,
+      ...(doc !== undefined && { docs: [doc.includes('\n') ? `\n${doc}` : doc] }),
+      parameters: [
+        {
+          name: requestStream ? '_requests' : '_request',
+          type: requestStream ? `AsyncIterable<${request}>` : request,
+        },
+        { name: '_context', type: context },
+      ],
+      returnType: responseStream ? `AsyncGenerator<${response}>` : `Promise<${response}>`,
+      statements: [`throw new ${error}(${status}.UNIMPLEMENTED, '${method.path} is not written yet');`],
+    });
+  }
+
+  private message({ file }: Message, name: string): string {
+    return this.import(file.bundled ? 'rdma-rpc/codec' : this.moduleOf(outputPath(file.path)), name);
+  }
+
+  /** Imports `name` unless that has been done. Returns what it is called here, which is another name when somebody else has this one. */
+  private import(module: string, name: string, kind: 'type' | 'value' = 'type'): string {
+    const imports = this.source.getImportDeclarations();
+    const own = imports.filter((each) => each.getModuleSpecifierValue() === module);
+    for (const each of own.flatMap((declaration) => declaration.getNamedImports())) {
+      if (each.getName() === name) return each.getAliasNode()?.getText() ?? name;
+    }
+    const taken = new Set([
+      ...imports.flatMap((each) =>
+        each.getNamedImports().map((named) => named.getAliasNode()?.getText() ?? named.getName()),
+      ),
+      ...this.source
+        .getStatements()
+        .flatMap((each) => (Node.isNamed(each) || Node.isNameable(each) ? [each.getName()] : [])),
+    ]);
+    let local = name;
+    for (let i = 2; taken.has(local); ++i) local = `${name}${i}`;
+    const target =
+      own.find((each) => !each.isTypeOnly() && each.getNamespaceImport() === undefined) ??
+      (kind === 'type' ? own.find((each) => each.isTypeOnly()) : undefined);
+    const named = { name, ...(local !== name && { alias: local }) };
+    if (target !== undefined) {
+      target.addNamedImport({ ...named, isTypeOnly: kind === 'type' && !target.isTypeOnly() });
+    } else {
+      const isTypeOnly = kind === 'type';
+      this.source.addImportDeclaration({ moduleSpecifier: module, isTypeOnly, namedImports: [named] });
+    }
+    return local;
+  }
+}
+
+function implementsAny(target: ClassDeclaration, name: string): boolean {
+  return target.getImplements().some((each) => each.getExpression().getText().split('.').at(-1) === name);
+}
+
+/**
+ * `text` (of a file, '' for a new one) with a class for each service: methods that are there stay untouched, missing ones are added at the end and answer
+ * UNIMPLEMENTED.
+ */
+export function scaffoldHandlers(
+  text: string,
+  services: readonly { readonly service: Service; readonly file: File }[],
+  moduleOf: ModuleOf,
+): { text: string; classes: Scaffolded[] } {
+  const project = new Project({
+    useInMemoryFileSystem: true,
+    skipLoadingLibFiles: true,
+    manipulationSettings: { indentationText: IndentationText.TwoSpaces, quoteKind: QuoteKind.Single },
+  });
+  const source = project.createSourceFile('handlers.ts', text);
+  const scaffold = new Scaffold(source, moduleOf);
+  const classes = services.map(({ service, file }) => scaffold.add(service, file));
+  return { text: source.getFullText(), classes };
+}

@@ -1,0 +1,46 @@
+/** `scaffold()` of `rdma-rpc/codegen`: a file of handlers that has every method of the services in some .proto files. Called by the CLI. */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, relative, resolve, sep } from 'node:path';
+import { GenerateError } from '../diagnostic.ts';
+import { loadFiles } from '../load.ts';
+import { buildModel } from '../model/build.ts';
+import { type Scaffolded, scaffoldHandlers } from './handlers.ts';
+
+export type { Scaffolded } from './handlers.ts';
+
+export interface ScaffoldOptions {
+  /** .proto files with the services. */
+  readonly files: readonly string[];
+  /** As for generate(). */
+  readonly include?: readonly string[];
+  /** Where generate() puts its output. */
+  readonly out: string;
+  /** The TypeScript file that gets the handlers; made when missing. */
+  readonly into: string;
+  /** Extension of its imports of generated files. Default `ts`. */
+  readonly importExtension?: 'ts' | 'js';
+}
+
+/** Throws GenerateError with everything that is wrong with the input. Nothing that the file has is changed. */
+export function scaffold(options: ScaffoldOptions): readonly Scaffolded[] {
+  const { schema, named, diagnostics } = loadFiles(options.files, options.include ?? [], true);
+  const failed = () => diagnostics.some(({ severity }) => severity === 'error');
+  if (failed()) throw new GenerateError(diagnostics);
+  const files = buildModel(schema, { runtimeApart: true, unknownFields: 'drop' });
+  if (failed()) throw new GenerateError(diagnostics);
+  const ours = files.filter(({ path }) => named.includes(path));
+  const services = ours.flatMap((file) => file.services.map((service) => ({ service, file })));
+  const into = resolve(options.into);
+  const moduleOf = (output: string): string => {
+    const path = relative(dirname(into), resolve(options.out, output)).split(sep).join('/');
+    const module = path.replace(/\.ts$/, `.${options.importExtension ?? 'ts'}`);
+    return module.startsWith('.') ? module : `./${module}`;
+  };
+  const before = existsSync(into) ? readFileSync(into, 'utf8') : '';
+  const { text, classes } = scaffoldHandlers(before, services, moduleOf);
+  if (text !== before) {
+    mkdirSync(dirname(into), { recursive: true });
+    writeFileSync(into, text);
+  }
+  return classes;
+}
