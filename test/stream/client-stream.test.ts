@@ -4,7 +4,9 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { openStream } from '../../runtime/api/open-stream.ts';
 import { clientMethod } from '../../runtime/call/client-method.ts';
 import { ClientSession } from '../../runtime/call/client-session.ts';
+import { deadlines } from '../../runtime/call/deadlines.ts';
 import { FabricContext } from '../../runtime/call/fabric-context.ts';
+import { partLingerMs } from '../../runtime/limits.ts';
 import { EvKind, Reason, SubOp } from '../../runtime/native.ts';
 import { ClientStreams } from '../../runtime/stream/client-streams.ts';
 import {
@@ -230,6 +232,28 @@ describe('what fails on its way', () => {
     native.deliver(answer(b!.slot, 1, [], PartFlag.last));
     expect(await first).toMatchObject({ code: Status.RESOURCE_EXHAUSTED });
     expect(done).toBe(1);
+  });
+
+  test('parts that the server does not answer once the stream is left are taken back after a while', async () => {
+    const responses = start('count', {});
+    const first = responses.next();
+    const [open, a, b] = await sent();
+    const left = responses.return?.();
+    const ends = (slot: number) => ({
+      kind: EvKind.failed,
+      call: slot,
+      timeoutUs: Reason.cancelled,
+      sent: 1,
+    });
+    native.deliver(ends(open!.slot));
+    expect((await first).done).toBe(true);
+    await left;
+    expect(native.cancels.map(({ call }) => call)).toEqual([open!.slot]);
+    deadlines.run(performance.now() + partLingerMs + 100);
+    expect(native.cancels.map(({ call }) => call)).toEqual([open!.slot, a!.slot, b!.slot]);
+    expect(done).toBe(0);
+    native.deliver(ends(a!.slot), ends(b!.slot));
+    expect([done, streams.size]).toEqual([1, 0]);
   });
 
   test('a session that is lost fails every stream, and forgets none', async () => {
