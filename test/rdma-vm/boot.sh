@@ -49,9 +49,10 @@ install -D -m 755 "$here/initramfs.sh" "$ctl/ir/init"
 { cat "$top/initramfs"; (cd "$ctl/ir" && echo init | busybox cpio -o -H newc 2>"$ctl/qemu"); } >"$ctl/initramfs"
 # --- run it --------------------------------------------------------------------------------------------------------
 # An oops ends the guest at once: a broken kernel shows as a failure with its log, not as a command that hangs.
+# no_timer_check: on a busy host an emulated timer is late, and the kernel would take it for broken.
 qemu=(qemu-system-x86_64 -M pc -cpu max -smp "$smp" -m "$mem" -nodefaults -display none -no-reboot
   -kernel "$top/vmlinux" -initrd "$ctl/initramfs" -serial "file:$ctl/console" -device virtio-serial-pci
-  -append "console=ttyS0 quiet panic=-1 oops=panic mitigations=off tsc=reliable ${RDMA_RPC_VM_APPEND:-}")
+  -append "console=ttyS0 quiet panic=-1 oops=panic mitigations=off tsc=reliable no_timer_check ${RDMA_RPC_VM_APPEND:-}")
 port() { qemu+=(-chardev "file,id=$1,path=/dev/fd/$2,append=on" -device "virtserialport,chardev=$1,nr=$3"); }
 disk() { qemu+=(-fsdev "local,id=$1,path=${2//,/,,},security_model=none,multidevs=remap$3"
   -device "virtio-9p-pci,fsdev=$1,mount_tag=$1"); }

@@ -1,6 +1,5 @@
-// What a device says by itself: that its port goes down and comes back, that it is being removed. Sessions
-// hear of it whether their process sleeps or polls; those that cannot go on end with the reason, and a new
-// one works.
+// What a device says by itself: that it is being removed, that the peer has gone. Sessions hear of it whether
+// their process sleeps or polls, end with the reason, and a new one works.
 #include <gtest/gtest.h>
 
 #include "verbs/census.h"

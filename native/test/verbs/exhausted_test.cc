@@ -6,6 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include "verbs/census.h"
 #include "verbs/ends.h"
 #include "verbs/hooked_device.h"
@@ -151,6 +153,28 @@ TEST_F(Exhausted, LockedMemoryForTheMessagesOfCalls) {
   }
   ends.expect_works(link);
   EXPECT_EQ(ends.finish(), Violations{});
+}
+
+[[noreturn]] void give_up_rights_while_a_session_runs() {
+  Ends ends;
+  const Link link = ends.connect();
+  ends.expect_works(link);
+  const NoLockRight none;
+  const std::uint64_t id = ends.start(link, {});
+  ends.until([&] { return ends.client.is_down(link.client); }, "the end of the session");
+  EXPECT_TRUE(ends.call(id).ended());
+  EXPECT_FALSE(ends.call(id).answered());
+  const std::string why = ends.client.why_down(link.client);
+  EXPECT_NE(why.find("does not take a request"), std::string::npos) << why;
+  std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+}
+
+/// As a daemon does that drops its rights after it has connected: the kernel takes no request any more from
+/// who opened the device with others, nor lets librdmacm tidy up. So it is another process that does it.
+TEST_F(Exhausted, RightsGivenUpWhileASessionRuns) {
+  if (guest_link() != "rxe") GTEST_SKIP() << "not run: only soft-RoCE's doorbell is a call of the kernel";
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT(give_up_rights_while_a_session_runs(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
