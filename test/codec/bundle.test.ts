@@ -1,0 +1,40 @@
+/** What a bundler leaves of a generated file with many messages when an application uses one: that one, and nothing of what it does not call. */
+import { join } from 'node:path';
+import { build } from 'esbuild';
+import { expect, test } from 'vitest';
+import { projectDirectory } from './corpus.ts';
+
+async function bundled(contents: string): Promise<string> {
+  const source = (path: string) => join(projectDirectory, 'runtime/codec', path);
+  const { outputFiles } = await build({
+    stdin: { contents, resolveDir: projectDirectory, loader: 'ts' },
+    bundle: true,
+    minify: true,
+    write: false,
+    format: 'esm',
+    platform: 'node',
+    alias: { 'rdma-rpc/codec': source('index.ts'), 'rdma-rpc/json': source('json/index.ts') },
+  });
+  return outputFiles[0]?.text ?? '';
+}
+
+const use = `import { Optionals } from './test/codec/gen/everything.rdma.ts';
+  console.log(Optionals.encode({}), Optionals.decode(new Uint8Array(0)));`;
+
+test('one message, what it refers to, no descriptor, no JSON, no well-known types', async () => {
+  const text = await bundled(use);
+  expect(text).toContain('corpus.everything.Optionals');
+  expect(text).toContain('corpus.everything.Scalars'); // A field of it has that type.
+  expect(text).not.toContain('corpus.everything.Maps');
+  expect(text).not.toContain('google.protobuf.');
+  expect(text).not.toContain('fileDescriptor');
+  expect(text).not.toContain('ignoreUnknownFields');
+  expect(text.length).toBeLessThan(24_000);
+});
+
+test('JSON is there when it is imported', async () => {
+  const text = await bundled(`${use}
+    import { toJson } from 'rdma-rpc/json';
+    console.log(toJson(Optionals, {}));`);
+  expect(text).toContain('google.protobuf.Timestamp');
+});
