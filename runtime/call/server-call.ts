@@ -35,6 +35,23 @@ export interface HandlerContext {
   sendHeader(): void;
 }
 
+/** What only some calls have. One is made per call that has any of it, so that the others stay small: every request makes a ServerCall. */
+class Asked {
+  metadata: Metadata | undefined;
+  header: Metadata | undefined;
+  trailer: Metadata | undefined;
+  values: ContextValues | undefined;
+  /** What an interceptor gave in place of the call's own. */
+  adopted: AbortSignal | undefined;
+  controller: AbortController | undefined;
+  aborted: RpcError | undefined;
+  onLate: ((call: ServerCall, reason: RpcError) => void) | undefined;
+  /** That this call opened. */
+  stream: { sendHeader(): void } | undefined;
+  /** The response, while it waits for a send slot. */
+  response: unknown;
+}
+
 export class ServerCall implements HandlerContext, DeadlineOwner {
   /** The connection that it came by. */
   readonly session: { readonly peer: string };
@@ -51,21 +68,9 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   accepted = false;
   previous: ServerCall | undefined;
   next: ServerCall | undefined;
-  /** That this call opened, if it did. */
-  stream: { sendHeader(): void } | undefined;
-  /** The response, while it waits for a send slot. */
-  response: unknown;
 
   readonly #metadataBytes: Uint8Array | undefined;
-  #metadata: Metadata | undefined;
-  #header: Metadata | undefined;
-  #trailer: Metadata | undefined;
-  #values: ContextValues | undefined;
-  /** What an interceptor gave in place of the call's own. */
-  #adopted: AbortSignal | undefined;
-  #controller: AbortController | undefined;
-  #aborted: RpcError | undefined;
-  #onLate: ((call: ServerCall, reason: RpcError) => void) | undefined;
+  #asked: Asked | undefined;
   #timer = -1;
 
   constructor(
@@ -82,6 +87,25 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     this.#metadataBytes = metadataBytes;
   }
 
+  get #more(): Asked {
+    this.#asked ??= new Asked();
+    return this.#asked;
+  }
+
+  /** That this call opened, if it did. */
+  set stream(stream: { sendHeader(): void }) {
+    this.#more.stream = stream;
+  }
+
+  /** The response, while it waits for a send slot. */
+  get response(): unknown {
+    return this.#asked?.response;
+  }
+
+  set response(response: unknown) {
+    this.#more.response = response;
+  }
+
   get peer(): string {
     return this.session.peer;
   }
@@ -92,58 +116,59 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
 
   get metadata(): Metadata {
     const bytes = this.#metadataBytes;
-    this.#metadata ??= bytes === undefined ? new Metadata() : decodeMetadata(bytes, 0, bytes.byteLength);
-    return this.#metadata;
+    this.#more.metadata ??= bytes === undefined ? new Metadata() : decodeMetadata(bytes, 0, bytes.byteLength);
+    return this.#more.metadata;
   }
 
   get header(): Metadata {
-    this.#header ??= new Metadata();
-    return this.#header;
+    this.#more.header ??= new Metadata();
+    return this.#more.header;
   }
 
   /** The header if the handler has touched it. */
   get givenHeader(): Metadata | undefined {
-    return this.#header;
+    return this.#asked?.header;
   }
 
   get trailer(): Metadata {
-    this.#trailer ??= new Metadata();
-    return this.#trailer;
+    this.#more.trailer ??= new Metadata();
+    return this.#more.trailer;
   }
 
   /** The trailer if the handler has touched it. */
   get givenTrailer(): Metadata | undefined {
-    return this.#trailer;
+    return this.#asked?.trailer;
   }
 
   get values(): ContextValues {
-    this.#values ??= new ContextValues();
-    return this.#values;
+    this.#more.values ??= new ContextValues();
+    return this.#more.values;
   }
 
   get signal(): AbortSignal {
-    if (this.#adopted !== undefined) return this.#adopted;
-    if (this.#controller === undefined) {
-      this.#controller = new AbortController();
-      if (this.#aborted !== undefined) this.#controller.abort(this.#aborted);
+    const more = this.#more;
+    if (more.adopted !== undefined) return more.adopted;
+    if (more.controller === undefined) {
+      more.controller = new AbortController();
+      if (more.aborted !== undefined) more.controller.abort(more.aborted);
       else this.#arm();
     }
-    return this.#controller.signal;
+    return more.controller.signal;
   }
 
   /** From now on the handler sees what interceptors have made of the request. */
   adopt(request: { header: Metadata; values: ContextValues; signal: AbortSignal | undefined }): void {
-    this.#metadata = request.header;
-    this.#values = request.values;
+    this.#more.metadata = request.header;
+    this.#more.values = request.values;
     // Looking at an untouched signal would make one.
     const own = Object.getOwnPropertyDescriptor(request, 'signal');
-    if (own?.get === undefined) this.#adopted = request.signal;
+    if (own?.get === undefined) this.#more.adopted = request.signal;
   }
 
   /** Sends these instead of what the handler has filled, which they mostly are. */
   answerWith(header: Metadata, trailer: Metadata): void {
-    this.#header = header;
-    this.#trailer = trailer;
+    this.#more.header = header;
+    this.#more.trailer = trailer;
   }
 
   timeoutMs(): number | undefined {
@@ -151,20 +176,20 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   }
 
   sendHeader(): void {
-    this.stream?.sendHeader();
+    this.#asked?.stream?.sendHeader();
   }
 
   /** The header, to be sent now; once. */
   takeHeader(): Metadata | undefined {
-    const header = this.#header;
-    this.#header = undefined;
+    const header = this.#asked?.header;
+    if (header !== undefined) this.#more.header = undefined;
     return header;
   }
 
   onDeadline(): void {
     this.#timer = -1;
     const reason = this.deadlineError();
-    const onLate = this.#aborted === undefined ? this.#onLate : undefined;
+    const onLate = this.#asked?.aborted === undefined ? this.#asked?.onLate : undefined;
     this.abort(reason);
     if (onLate === undefined) return;
     this.late = true;
@@ -178,16 +203,17 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
 
   /** Calls `onLate` when the deadline passes before the handler is done. */
   enforce(onLate: (call: ServerCall, reason: RpcError) => void): void {
-    this.#onLate = onLate;
+    this.#more.onLate = onLate;
     this.#arm();
   }
 
   /** Tells the handler that nobody waits any more. Only the first reason counts. */
   abort(reason: RpcError): void {
-    if (this.#aborted !== undefined) return;
-    this.#aborted = reason;
+    const more = this.#more;
+    if (more.aborted !== undefined) return;
+    more.aborted = reason;
     this.#stopTimer();
-    this.#controller?.abort(reason);
+    more.controller?.abort(reason);
   }
 
   /** The handler is done. */
