@@ -4,6 +4,7 @@
 import { InvalidArgumentError, program } from 'commander';
 import { writePart } from '../results.ts';
 import { measureBundles } from './bundle.ts';
+import { measureGenerator } from './generator.ts';
 import { protobufEs, protobufjsStatic } from './peers.ts';
 import { reportOf } from './report.ts';
 import { measureSpeed } from './speed.ts';
@@ -33,6 +34,7 @@ const rounds = options.quick ? 1 : options.rounds;
 const peers = [await protobufjsStatic(), protobufEs()];
 const speeds = measureSpeed(peers, rounds, options.quick ? quickRoundMs : roundMs, options.only);
 const bundles = options.only === '' ? await measureBundles() : [];
-const report = reportOf(speeds, bundles, rounds);
+const generations = options.only === '' ? measureGenerator(options.quick ? 1 : 3) : [];
+const report = reportOf(speeds, bundles, generations, rounds);
 console.log(report);
 if (options.markdown !== undefined) writePart(options.markdown, 'codec', report);

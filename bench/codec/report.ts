@@ -3,6 +3,7 @@ import { cpus } from 'node:os';
 import { figure, goalLines, table } from '../report.ts';
 import { codecHeading } from '../results.ts';
 import type { Bundle } from './bundle.ts';
+import { type Generation, generatorTable, judgeGenerator } from './generator.ts';
 import { judge, median, timesFaster } from './goals.ts';
 import { asCalls, type Speed, standalone } from './speed.ts';
 import { stringsDominate } from './values.ts';
@@ -25,14 +26,19 @@ function cells(speed: Speed, speeds: readonly Speed[]): string[] {
   ];
 }
 
-export function reportOf(speeds: readonly Speed[], bundles: readonly Bundle[], rounds: number): string {
+export function reportOf(
+  speeds: readonly Speed[],
+  bundles: readonly Bundle[],
+  generations: readonly Generation[],
+  rounds: number,
+): string {
   const machine = cpus();
   const day = new Date().toISOString().slice(0, 10);
   const host = `Node ${process.versions.node}, ${machine.length} CPUs (${machine[0]?.model})`;
   const parts = [
     codecHeading,
     `${day}, ${host}; medians of ${rounds} interleaved rounds of CPU time, and of the ratios within each. Made by \`npm run bench:codec\`.`,
-    goalLines(judge(speeds, bundles)),
+    goalLines([...judge(speeds, bundles), ...(generations.length === 0 ? [] : judgeGenerator(generations))]),
     `\`${asCalls}\` writes into memory that is there already, leaves \`bytes\` of 16 KiB or more where they are and decodes those of 4 KiB or more as views, as calls do; \`${standalone}\`, with its \`decode()\`, allocates, and copies \`bytes\` both ways. A ratio is the time of that codec divided by that of \`${asCalls}\`. protobufjs and protobuf-es decode \`bytes\` as views.`,
     table([head, ...speeds.map((speed) => cells(speed, speeds))]),
     ...(bundles.length === 0
@@ -43,6 +49,7 @@ export function reportOf(speeds: readonly Speed[], bundles: readonly Bundle[], r
             ...bundles.map(({ what, peer, bytes }) => [what, peer, bytes.toLocaleString('en-GB')]),
           ]),
         ]),
+    ...(generations.length === 0 ? [] : [generatorTable(generations)]),
   ];
   return `${parts.join('\n\n')}\n`;
 }

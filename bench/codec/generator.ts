@@ -1,0 +1,174 @@
+/**
+ * What the generator costs: a .proto of 1,000 messages to TypeScript, as whole processes, beside ts-proto and protobuf-es under protoc; and what their
+ * output costs the compiler. Called by main.ts; installs the two plugins into build/bench-generator.
+ */
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Verdict } from '../goals.ts';
+import { packageRoot } from '../paths.ts';
+import { table } from '../report.ts';
+import { median } from './goals.ts';
+
+const directory = join(packageRoot, 'build', 'bench-generator');
+const messages = 1000;
+const generateGoalMs = 2000;
+/** A process that takes longer has no figure. */
+const processMsMax = 300_000;
+const plugins = { 'ts-proto': '2.18.0', '@bufbuild/protoc-gen-es': '2.17.0', '@bufbuild/protobuf': '2.17.0' };
+
+export interface Generation {
+  readonly what: string;
+  readonly generateMs: number;
+  readonly tscMs: number;
+}
+
+/** Fields of every kind, each message with one of another message. */
+function schema(): string {
+  const message = (i: number) => `// Number ${i}.
+message Message${i} {
+  int32 id = 1;
+  string name = 2;
+  optional int64 amount = 3;
+  repeated string tags = 4;
+  map<string, uint32> counts = 5;
+  oneof choice {
+    bool yes = 6;
+    bytes data = 7;
+  }
+  Message${(i * 7) % messages} other = 8;
+  Level level = 9;
+}
+`;
+  return `syntax = "proto3";
+package bench.thousand;
+enum Level {
+  LEVEL_NONE = 0;
+  LEVEL_HIGH = 1;
+}
+${Array.from({ length: messages }, (_, i) => message(i)).join('')}`;
+}
+
+/** Milliseconds of a whole process, or why there is no figure. */
+function timed(command: string, args: readonly string[]): number | string {
+  const start = performance.now();
+  const { status, stderr, stdout, error } = spawnSync(command, args, {
+    cwd: directory,
+    encoding: 'utf8',
+    timeout: processMsMax,
+  });
+  if (status === 0) return performance.now() - start;
+  return error?.message ?? (stderr || stdout).split('\n').slice(0, 2).join(' ');
+}
+
+/** Empty, or why the plugins are not there. */
+function prepare(): string {
+  rmSync(join(directory, 'out'), { recursive: true, force: true });
+  for (const peer of ['ours', 'ts-proto', 'es']) mkdirSync(join(directory, 'out', peer), { recursive: true });
+  writeFileSync(
+    join(directory, 'package.json'),
+    JSON.stringify({ private: true, type: 'module', dependencies: plugins }),
+  );
+  writeFileSync(join(directory, 'thousand.proto'), schema());
+  const flags = ['install', '--no-audit', '--no-fund', '--prefer-offline'];
+  if (!existsSync(join(directory, 'node_modules/ts-proto'))) {
+    const installed = timed('npm', flags);
+    if (typeof installed === 'string')
+      return `npm could not install ts-proto and protoc-gen-es: ${installed}`;
+  }
+  const own = join(directory, 'node_modules/rdma-rpc');
+  if (!existsSync(own)) symlinkSync(packageRoot, own, 'dir');
+  return typeof timed('protoc', ['--version']) === 'string'
+    ? 'protoc is missing (Debian package protobuf-compiler)'
+    : '';
+}
+
+function compile(peer: string): number | string {
+  const compilerOptions = {
+    target: 'es2023',
+    module: 'nodenext',
+    strict: true,
+    noEmit: true,
+    skipLibCheck: true,
+    types: [],
+    rewriteRelativeImportExtensions: true,
+  };
+  const config = join(directory, `tsconfig.${peer}.json`);
+  writeFileSync(config, JSON.stringify({ compilerOptions, include: [`out/${peer}`] }));
+  return timed(process.execPath, [join(packageRoot, 'node_modules/typescript/bin/tsc'), '-p', config]);
+}
+
+/** Interleaved; undefined in a row where something could not run, with the reason on the terminal. */
+export function measureGenerator(rounds: number): Generation[] {
+  const why = prepare();
+  if (why !== '') console.log(`not run: generators side by side: ${why}`);
+  const plugin = (name: string) => `--plugin=${join(directory, 'node_modules/.bin', name)}`;
+  const candidates: readonly [what: string, peer: string, command: string, args: readonly string[]][] = [
+    [
+      'rdma-rpc gen',
+      'ours',
+      process.execPath,
+      [join(packageRoot, 'dist/cli/main.js'), 'gen', 'thousand.proto', '-o', 'out/ours'],
+    ],
+    [
+      'protoc, ts-proto',
+      'ts-proto',
+      'protoc',
+      [plugin('protoc-gen-ts_proto'), '--ts_proto_out=out/ts-proto', 'thousand.proto'],
+    ],
+    [
+      'protoc, protobuf-es',
+      'es',
+      'protoc',
+      [plugin('protoc-gen-es'), '--es_opt=target=ts', '--es_out=out/es', 'thousand.proto'],
+    ],
+  ];
+  const runnable = candidates.slice(0, why === '' ? undefined : 1);
+  const samples = runnable.map(() => ({ generate: [] as number[], compile: [] as number[] }));
+  for (let round = 0; round < rounds; round++) {
+    for (const [i, [what, peer, command, args]] of runnable.entries()) {
+      const generate = timed(command, args);
+      const compiled = compile(peer);
+      for (const failure of [generate, compiled])
+        if (typeof failure === 'string') console.log(`not run: ${what}: ${failure}`);
+      if (typeof generate === 'number') samples[i]?.generate.push(generate);
+      if (typeof compiled === 'number') samples[i]?.compile.push(compiled);
+    }
+  }
+  return runnable.map(([what], i) => ({
+    what,
+    generateMs: median(samples[i]?.generate ?? []),
+    tscMs: median(samples[i]?.compile ?? []),
+  }));
+}
+
+export function judgeGenerator(rows: readonly Generation[]): Verdict[] {
+  const [ours, tsProto, es] = rows;
+  const ms = (value: number | undefined) =>
+    value === undefined || Number.isNaN(value) ? 'not run' : `${Math.round(value)} ms`;
+  const verdict = (goal: string, found: number | undefined, most: number | undefined): Verdict => ({
+    goal,
+    found: `${ms(found)} against ${ms(most)}`,
+    reached:
+      found === undefined || most === undefined || Number.isNaN(found + most) ? undefined : found <= most,
+  });
+  return [
+    verdict('1,000 messages generated, whole process: at most 2 s', ours?.generateMs, generateGoalMs),
+    verdict(
+      '1,000 messages generated: at most half of ts-proto',
+      ours?.generateMs,
+      tsProto && tsProto.generateMs / 2,
+    ),
+    verdict("tsc on 1,000 messages: at most protobuf-es's", ours?.tscMs, es?.tscMs),
+  ];
+}
+
+export function generatorTable(rows: readonly Generation[]): string {
+  return table([
+    ['1,000 messages', 'generate ms', 'tsc ms'],
+    ...rows.map(({ what, generateMs, tscMs }) => [
+      what,
+      ...[generateMs, tscMs].map((ms) => (Number.isNaN(ms) ? 'not run' : String(Math.round(ms)))),
+    ]),
+  ]);
+}
