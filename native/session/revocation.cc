@@ -122,6 +122,7 @@ void Session::give_up(ClientCall& call) {
 
 bool Session::check_patience() {
   if (!open()) return false;
+  if (stalled_since_ns_ == kSinceNow) stalled_since_ns_ = std::max<std::uint64_t>(shared_.now_ns, 1);
   if (stalled_since_ns_ != 0 && shared_.now_ns >= stalled_since_ns_ + kNoCreditNs) {
     fail("the peer has returned no credits for " + std::to_string(kNoCreditNs / 1'000'000'000) + " s");
     return false;

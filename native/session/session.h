@@ -126,7 +126,11 @@ class Session {
   bool finish_turn();
   /// Posts what JS has submitted, without touching receives (JS may be reading them).
   void post() {
-    if (open()) post_now();
+    if (!open()) return;
+    const bool stalled = stalled_since_ns_ != 0;
+    post_now();
+    // The clock may be that of a turn before a long sleep: the next turn knows better.
+    if (!stalled && stalled_since_ns_ != 0) stalled_since_ns_ = kSinceNow;
   }
   bool impatient() const { return impatient_ != 0 || stalled_since_ns_ != 0; }
   /// Patience with cancelled calls, and with a peer that returns no credits. Returns true while any call
@@ -252,7 +256,9 @@ class Session {
   std::vector<ClientCall> client_calls_;
   std::vector<ServerCall> server_calls_;
   std::uint32_t calls_in_flight_ = 0;
-  std::uint32_t late_expected_ = 0;            ///< responses that cancelled calls may still get
+  std::uint32_t late_expected_ = 0;  ///< responses that cancelled calls may still get
+  /// Of stalled_since_ns_: the next turn will say when that was.
+  static constexpr std::uint64_t kSinceNow = UINT64_MAX;
   std::uint64_t stalled_since_ns_ = 0;         ///< frames wait since then, and no credit has come
   std::uint32_t impatient_ = 0;                ///< calls that check_patience() looks at
   std::vector<std::uint32_t> deferred_;        ///< call slots of bulk requests that wait for room, in order

@@ -117,6 +117,22 @@ TEST(Credits, CarryAsManyCallsAsThereAreSlots) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
+TEST(Credits, ThatABurstAfterALongSleepWaitsForHaveNotBeenDueSinceTheSleepBegan) {
+  PairOptions options = immediate();
+  options.inflight_max = 2;
+  options.call_slots = 64;
+  options.context.send_slots = 128;
+  Pair pair(options);
+  EXPECT_TRUE(pair.complete({}).answered());
+  pair.world.advance(2 * kNoCreditNs);  // asleep: no turn has seen this time
+  for (std::uint32_t i = 0; i < options.call_slots; ++i) ASSERT_NE(pair.start({.part = true}), 0u);
+  pair.client.flush();
+  pair.run();
+  EXPECT_EQ(pair.ledger.open(), 0u);
+  EXPECT_EQ(pair.client.why_down(pair.client_session), "");
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
 TEST(Credits, ComeBackAlthoughMostReceivesAreHeld) {
   // Bulk requests hold their receives while they wait for arena memory. What is left must still go round:
   // here for small calls that are cancelled, which get no answer for a credit to ride on.
