@@ -81,11 +81,18 @@ test.skipIf(!existsSync(join(root, PLUGIN)))(
   },
 );
 
-test('can be imported by each of its names', () => {
-  const names = `const names = ['rdma-rpc', 'rdma-rpc/codec', 'rdma-rpc/details', 'rdma-rpc/codegen', 'rdma-rpc/health', 'rdma-rpc/reflection'];
-    for (const name of names) console.log(name, Object.keys(await import(name)).length > 0);`;
-  expect(run(app, process.execPath, '--input-type=module', '-e', names)).toBe(
-    'rdma-rpc true\nrdma-rpc/codec true\nrdma-rpc/details true\nrdma-rpc/codegen true\nrdma-rpc/health true\nrdma-rpc/reflection true\n',
+test('can be imported by each of its names, those of neighbours only beside their packages', () => {
+  const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { exports: object };
+  const names = Object.keys(exports)
+    .filter((entry) => entry !== './package.json')
+    .map((entry) => entry.replace('.', 'rdma-rpc'));
+  const script = `for (const name of ${JSON.stringify(names)}) {
+      const found = await import(name).then((all) => Object.keys(all).length > 0, ({ code }) => code);
+      console.log(name, found);
+    }`;
+  const neighbours = ['rdma-rpc/otel', 'rdma-rpc/prometheus', 'rdma-rpc/connect'];
+  expect(run(app, process.execPath, '--input-type=module', '-e', script).trim().split('\n').sort()).toEqual(
+    names.map((name) => `${name} ${neighbours.includes(name) ? 'ERR_MODULE_NOT_FOUND' : 'true'}`).sort(),
   );
 });
 
