@@ -30,6 +30,8 @@ const NEEDS = {
       present: () => ['/usr', '/usr/local'].some((prefix) => existsSync(`${prefix}/include/gtest/gtest.h`)),
     },
   ],
+  // Tests compare our output with protoc's.
+  protoc: [{ debian: 'protobuf-compiler', present: () => which('protoc') !== undefined }],
   verbs: [
     { debian: 'libibverbs-dev', present: () => existsSync('/usr/include/infiniband/verbs.h') },
     { debian: 'librdmacm-dev', present: () => existsSync('/usr/include/rdma/rdma_cma.h') },

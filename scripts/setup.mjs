@@ -125,6 +125,8 @@ async function setup(args) {
   if (args.includes('--tests')) {
     const lacking = await debian.install('tests');
     if (lacking !== '') console.log(`! native tests are left out: ${lacking}`);
+    const noProtoc = await debian.install('protoc');
+    if (noProtoc !== '') console.log(`! comparisons with protoc are left out: ${noProtoc}`);
   }
   return did.includes(true);
 }
