@@ -190,7 +190,8 @@ TEST_P(ClientEnds, StoppedAndResumed) {
   halt(SIGSTOP);
   drive_to_rest({&server_});
   client_->resume();
-  const ReportMessage report = client_->ask(Order::report, {&server_});
+  ReportMessage report;
+  wait([&] { return (report = client_->ask(Order::report, {&server_})).open == 0; }, "the end of the call");
   EXPECT_EQ(report.violations, 0u) << report.violation();
   EXPECT_EQ(report.answered, 1u) << server_.why_down(session_);
   client_->quit({&server_});
