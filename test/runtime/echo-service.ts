@@ -17,10 +17,11 @@ type Behaviour = (
 
 const behaviours: Readonly<Record<string, Behaviour>> = {
   hang: (_, context, log) =>
-    new Promise((resolve) =>
+    new Promise((_resolve, reject) =>
       context.signal.addEventListener('abort', () => {
         log.aborted.push((context.signal.reason as RpcError).code);
-        resolve({});
+        // An answer could come before the client's own deadline has passed.
+        reject(context.signal.reason);
       }),
     ),
   throw: () => {
