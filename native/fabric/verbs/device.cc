@@ -146,7 +146,7 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
     reason = "no more than " + std::to_string(kPlacesMax) + " queue pairs on one device";
   Address address;
   if (reason.empty()) reason = make_address(options.active, &address);
-  const std::uint32_t sends = std::min(options.send_wr_max + QueuePair::kInternalMax, can.max_qp_wr);
+  const std::uint32_t sends = QueuePair::device_sends(options.send_wr_max, can);
   CompletionQueue::Bank* bank = reason.empty() ? queue.take_room(sends + options.recv_wr_max) : nullptr;
   QpPtr qp;
   if (bank != nullptr) {

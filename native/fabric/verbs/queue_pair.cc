@@ -35,8 +35,7 @@ QueuePair::~QueuePair() {
   device_.windows().free_those_on(*this);
   device_.leave(place_);
   cq_.forget(*this);
-  cq_.give_back(bank_, std::min(sends_.capacity() + kInternalMax, device_.capabilities().max_qp_wr) +
-                           receives_.capacity());
+  cq_.give_back(bank_, device_sends(sends_.capacity(), device_.capabilities()) + receives_.capacity());
   --device_.counts().queue_pairs;
   if (connection_ != nullptr)
     connection_->close(device_.with_its_needs(cq_.channel(), bank_.cq, std::move(qp_)));
@@ -139,8 +138,7 @@ bool QueuePair::look_after_requests() {
   ++waits_s_;
   // Of requests without a signal nobody knows.
   if (held_.empty() && !sends_.newest_tells() &&
-      sends_.capacity() + kInternalMax <= device_.capabilities().max_qp_wr &&
-      (address_.ways & way_iwarp) == 0)
+      device_sends(sends_.capacity(), device_.capabilities()) == sends_.capacity() + kInternalMax)
     ask_for_last_packet();
   const VerbsOptions& options = device_.options();
   const std::uint32_t limit = Watchdog::limit_s(options.ack_timeout, options.retry_count);

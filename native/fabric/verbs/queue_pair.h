@@ -3,6 +3,7 @@
 // the device's thread.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <vector>
@@ -17,6 +18,11 @@ class QueuePair final : public fabric::QueuePair {
  public:
   /// Requests of ask_for_last_packet(), beside those of the user.
   static constexpr std::uint32_t kInternalMax = 2;
+  /// How long a send queue the device is asked for: there is room for our own requests where it can have it.
+  /// On iWARP it is never asked for.
+  static std::uint32_t device_sends(std::uint32_t sends, const Capabilities& can) {
+    return can.active_side_sends_first ? sends : std::min(sends + kInternalMax, can.max_qp_wr);
+  }
 
   /// Has taken room for both queues in `bank`.
   QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Bank& bank, const QpOptions& options,
