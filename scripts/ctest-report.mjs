@@ -5,13 +5,15 @@ const ENTITIES = { '&lt;': '<', '&gt;': '>', '&quot;': '"', '&apos;': "'", '&amp
 
 const plain = (text) => text.replaceAll(/&(lt|gt|quot|apos|amp);/g, (entity) => ENTITIES[entity]);
 
-/** `notRun`: reason → how many tests gave it. */
+/** `failures`: the names of the tests that failed; `notRun`: reason → how many tests gave it. */
 export function readReport(xml) {
-  const report = { passed: 0, failed: 0, notRun: new Map() };
-  for (const [, , status, body] of xml.matchAll(CASE)) {
+  const report = { passed: 0, failed: 0, failures: [], notRun: new Map() };
+  for (const [, name, status, body] of xml.matchAll(CASE)) {
     if (status === 'run') report.passed += 1;
-    else if (status === 'fail') report.failed += 1;
-    else {
+    else if (status === 'fail') {
+      report.failed += 1;
+      report.failures.push(plain(name));
+    } else {
       const reason = plain(/: Skipped\n(.*)/.exec(body)?.[1] ?? 'no reason given').replace(/^not run: /, '');
       report.notRun.set(reason, (report.notRun.get(reason) ?? 0) + 1);
     }

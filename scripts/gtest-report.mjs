@@ -8,10 +8,17 @@ const PLANNED = /^\[=+\] Running (\d+) tests? /m;
 const BEGIN = /^\[ RUN {6}\] (\S+)/;
 const END = /\[ +(OK|FAILED|SKIPPED) +\] .*\(\d+ ms\)$/;
 
-/** `notRun`: reason → how many tests gave it. A test that began and did not end has failed; `note` names it. */
+/**
+ * `failures`: the names of the tests that failed; `notRun`: reason → how many tests gave it. A test that began and did not end has
+ * failed; `note` names it.
+ */
 export function readGtest(output) {
-  const report = { passed: 0, failed: 0, notRun: new Map(), note: '' };
+  const report = { passed: 0, failed: 0, failures: [], notRun: new Map(), note: '' };
   const skip = (why, count = 1) => report.notRun.set(why, (report.notRun.get(why) ?? 0) + count);
+  const fail = (name) => {
+    report.failed += 1;
+    report.failures.push(name);
+  };
   let ended = 0;
   let running = '';
   let text = '';
@@ -24,13 +31,13 @@ export function readGtest(output) {
       continue;
     }
     if (end === 'OK') report.passed += 1;
-    else if (end === 'FAILED') report.failed += 1;
+    else if (end === 'FAILED') fail(running);
     else skip(reason(text));
     ended += 1;
     running = '';
   }
   if (running !== '') {
-    report.failed += 1;
+    fail(running);
     report.note = `${running} did not end`;
     ended += 1;
   }

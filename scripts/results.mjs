@@ -14,18 +14,22 @@ export const NOT_RUN = 77;
 
 const folder = join(root, 'build', 'results');
 
-/** Writes a suite's result, prints and returns it. `whyNot`: reasons why all of it or some tests were not run. */
-export function record(suite, { passed = 0, failed = 0, whyNot = [], note = '' }) {
-  const result = { suite, passed, failed, whyNot, note };
+/**
+ * Writes a suite's result, prints and returns it. `whyNot`: reasons why all of it or some tests were not run. `failures`: a line for each
+ * test that failed, repeated in the sum, since what is far above it is often cut from a log.
+ */
+export function record(suite, { passed = 0, failed = 0, whyNot = [], failures = [], note = '' }) {
+  const result = { suite, passed, failed, whyNot, failures, note };
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, `${suite.replaceAll(/\W+/g, '-')}.json`), JSON.stringify(result));
   console.log(lines(result));
   return result;
 }
 
-function lines({ suite, passed, failed, whyNot, note }) {
+function lines({ suite, passed, failed, whyNot, failures, note }) {
   const counts = `${suite}: ${passed} passed, ${failed} failed${note === '' ? '' : ` (${note})`}`;
-  return [counts, ...whyNot.map((reason) => `${suite}: not run: ${reason}`)].join('\n');
+  const each = (what, list) => list.map((line) => `${suite}: ${what}: ${line}`);
+  return [counts, ...each('failed', failures), ...each('not run', whyNot)].join('\n');
 }
 
 export function clear() {

@@ -1,9 +1,13 @@
 /** What the reports of test programs come to: passed, failed, and not run with the reason. */
-import { describe, expect, test } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
 
 interface Report {
   passed: number;
   failed: number;
+  failures: string[];
   notRun: Map<string, number>;
   note?: string;
 }
@@ -14,6 +18,12 @@ const { readGtest, failuresOf } = (await script('gtest-report.mjs')) as {
   readGtest: (output: string) => Report;
   failuresOf: (output: string) => string;
 };
+const { readVitest } = (await script('vitest-report.mjs')) as {
+  readVitest: (path: string, error: string) => { failures: string[] };
+};
+
+const folder = mkdtempSync(join(tmpdir(), 'reports-'));
+afterAll(() => rmSync(folder, { recursive: true }));
 
 test('CTest: a test that skipped itself is not run, with its reason', () => {
   const line = (name: string, status: string, output: string) =>
@@ -27,7 +37,12 @@ test('CTest: a test that skipped itself is not run, with its reason', () => {
       line('D', 'notrun', skipped),
     ].join('\n'),
   );
-  expect(report).toEqual({ passed: 1, failed: 1, notRun: new Map([['no "windows" & such', 2]]) });
+  expect(report).toEqual({
+    passed: 1,
+    failed: 1,
+    failures: ['B'],
+    notRun: new Map([['no "windows" & such', 2]]),
+  });
 });
 
 describe('GoogleTest', () => {
@@ -47,6 +62,7 @@ describe('GoogleTest', () => {
     expect(readGtest(output)).toEqual({
       passed: 1,
       failed: 1,
+      failures: ['A.Two'],
       notRun: new Map([['no windows', 1]]),
       note: '',
     });
@@ -59,6 +75,7 @@ describe('GoogleTest', () => {
     expect(readGtest(output)).toEqual({
       passed: 1,
       failed: 1,
+      failures: ['A.Two'],
       notRun: new Map([['A.Two did not end', 3]]),
       note: 'A.Two did not end',
     });
@@ -72,4 +89,28 @@ describe('GoogleTest', () => {
   test('a program that ends between two tests has not run the rest', () => {
     expect(readGtest(begin(2) + ok('A.One')).notRun).toEqual(new Map([['the program ended before them', 1]]));
   });
+});
+
+test('vitest: failed tests and files that do not load are named, with the first line of the reason', () => {
+  const passed = { fullName: 'adds', status: 'passed', failureMessages: [] };
+  const failed = {
+    fullName: 'a > divides',
+    status: 'failed',
+    failureMessages: ['AssertionError: 1\n    at x'],
+  };
+  const file = (name: string, status: string, message: string, assertionResults: unknown[]) => ({
+    ...{ name: join(folder, name), status, message, assertionResults },
+  });
+  const report = join(folder, 'vitest.json');
+  const testResults = [
+    file('a.test.ts', 'failed', '', [passed, failed]),
+    file('b.test.ts', 'failed', 'no such module\nsomewhere', []),
+  ];
+  const counts = { numPassedTests: 1, numFailedTests: 1, numPendingTests: 0, numTodoTests: 0 };
+  writeFileSync(report, JSON.stringify({ ...counts, testResults }));
+  const { failures } = readVitest(report, 'ended with 1');
+  expect(failures).toEqual([
+    expect.stringMatching(/a\.test\.ts: a > divides: AssertionError: 1$/),
+    expect.stringMatching(/b\.test\.ts: no such module$/),
+  ]);
 });
