@@ -77,6 +77,8 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
   readonly #deadlineMs: Float64Array;
   /** Turn that the deadline was computed in. */
   readonly #turn: Int32Array;
+  /** Batch of events that the call was begun in or after. */
+  readonly #batch: Int32Array;
   #timer = noTimer;
   #timerMs = Infinity;
   readonly #givenUp: Uint8Array;
@@ -96,6 +98,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     this.#extras = new Array<undefined>(inflightMax).fill(undefined);
     this.#deadlineMs = new Float64Array(inflightMax);
     this.#turn = new Int32Array(inflightMax);
+    this.#batch = new Int32Array(inflightMax);
     this.#givenUp = new Uint8Array(inflightMax);
     context.attach(this);
     deadlines.listeners.add(this);
@@ -160,6 +163,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     this.#request[call] = request;
     this.#resolve[call] = resolve;
     this.#reject[call] = reject;
+    this.#batch[call] = this.#context.batch;
     if (deadlineMs !== 0) {
       this.#deadlineMs[call] = deadlineMs;
       this.#turn[call] = deadlines.turn;
@@ -260,12 +264,17 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     deadlines.listeners.delete(this);
     if (this.#timer !== noTimer) deadlines.remove(this.#timer);
     this.#timer = noTimer;
-    // Native code has failed every call by now. Should one be left all the same, its caller must not wait for ever.
+    // Native code has failed every call that it knew when it made this batch. One that was begun since is staged, and is not sent any more.
+    // Should another be left all the same, its caller must not wait for ever.
     for (const [call, reject] of this.#reject.entries()) {
       if (reject === undefined) continue;
       const path = this.#method[call]?.path ?? '';
+      const staged = this.#batch[call] === this.#context.batch;
+      const unsent = staged ? this.#unsent(call) : undefined;
       this.#free(call);
-      reject(failure(Reason.sessionLost, path, 'maybe', reason));
+      this.#listener.onSessionLost();
+      if (unsent !== undefined && this.#listener.takeBack(unsent)) continue;
+      reject(failure(Reason.sessionLost, path, staged ? 'no' : 'maybe', reason));
     }
     this.parts?.onDown(reason);
     this.#listener.onSessionDown(this, reason);

@@ -44,6 +44,8 @@ export class FabricContext {
   /** Time at which the batch of events came in, and whether its first event is being handled, so that this is still the time. */
   batchMs = 0;
   firstOfBatch = false;
+  /** Number of the batch, 32 bits. */
+  batch = 0;
 
   /** By the low bits of their numbers, which are unique among the sessions alive. */
   readonly #sessions: (SessionOwner | undefined)[] = [];
@@ -149,6 +151,7 @@ export class FabricContext {
     this.batchMs = this.native.clock[0]!;
     newTurn(this.batchMs);
     this.firstOfBatch = true;
+    this.batch = (this.batch + 1) | 0;
     for (let at = 0, end = count * Ev.words; at < end; at += Ev.words) {
       const session = events[at + Ev.session]!;
       try {

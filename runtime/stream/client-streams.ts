@@ -45,6 +45,8 @@ export class ClientStreams implements PartEvents, SlotWaiter {
   readonly #stream: (ClientStream | undefined)[];
   readonly #kind: Uint8Array;
   readonly #sequence: Uint32Array;
+  /** Batch of events that an OPEN was submitted in or after. */
+  readonly #batch: Int32Array;
   /** Of large messages on their way. */
   readonly #bytes: Float64Array;
   readonly #open = new Map<number, ClientStream>();
@@ -73,6 +75,7 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     this.#stream = new Array<undefined>(slots).fill(undefined);
     this.#kind = new Uint8Array(slots);
     this.#sequence = new Uint32Array(slots);
+    this.#batch = new Int32Array(slots);
     this.#bytes = new Float64Array(slots);
   }
 
@@ -120,6 +123,7 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     this.#freeOpens.pop();
     this.#stream[call - this.#base] = stream;
     this.#kind[call - this.#base] = PartKind.open;
+    this.#batch[call - this.#base] = this.context.batch;
     this.#open.set(stream.number, stream);
     stream.call = call;
     this.#listener.onStreamOpened();
@@ -223,10 +227,11 @@ export class ClientStreams implements PartEvents, SlotWaiter {
   }
 
   onDown(reason: string): void {
-    // Native code has failed every call by now. Should one be left all the same, its reader must not wait for ever.
+    // As in ClientSession: what was begun since this batch was made is staged, and is not sent any more.
     for (const [row, stream] of this.#stream.entries()) {
       if (stream === undefined) continue;
-      if (this.#free(row, stream) === PartKind.open) stream.onOpenFailed(Reason.sessionLost, 1, reason);
+      const sent = this.#batch[row] === this.context.batch ? 0 : 1;
+      if (this.#free(row, stream) === PartKind.open) stream.onOpenFailed(Reason.sessionLost, sent, reason);
       else stream.onPartFailed(Reason.sessionLost, reason);
     }
   }

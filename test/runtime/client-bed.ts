@@ -30,6 +30,8 @@ export class ClientBed {
   /** How often each started call has settled. */
   readonly settled: number[] = [];
   done = 0;
+  /** Called when a call is over. */
+  onDone: () => void = () => undefined;
   lost = 0;
   strikes = 0;
   /** Whether calls that no handler has seen are taken back, and those that were. */
@@ -46,7 +48,10 @@ export class ClientBed {
       peerMaxMessageBytes: maxMessageBytes,
     });
     this.session = new ClientSession(context, { session, eagerBytes: 8192, maxMessageBytes }, inflightMax, {
-      onCallDone: () => void ++this.done,
+      onCallDone: () => {
+        ++this.done;
+        this.onDone();
+      },
       onSessionLost: () => void ++this.lost,
       onSessionDown: (_, reason) => this.down.push(reason),
       onStrikes: () => void ++this.strikes,
@@ -58,10 +63,10 @@ export class ClientBed {
     return this.settled.every((times) => times === 1);
   }
 
-  /** Starts and publishes a call. Undefined when there was no room. */
+  /** Starts and publishes a call; `publish` false: only starts it. Undefined when there was no room. */
   call(
     request: EchoMessageInit,
-    options: { timeoutMs?: number; extras?: CallExtras } = {},
+    options: { timeoutMs?: number; extras?: CallExtras; publish?: boolean } = {},
   ): Promise<EchoMessage> | undefined {
     let started = false;
     const index = this.settled.length;
@@ -87,7 +92,7 @@ export class ClientBed {
       this.settled.pop();
       return undefined;
     }
-    this.native.flush();
+    if (options.publish !== false) this.native.flush();
     promise.catch(() => undefined);
     return promise;
   }

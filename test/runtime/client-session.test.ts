@@ -270,6 +270,37 @@ describe('the end of the session', () => {
     expect(bed.allSettledOnce).toBe(true);
   });
 
+  /** What an event before it in the same batch has begun is staged; native code sends it to nobody. */
+  function endWithCallsBegunInItsBatch(count: number): Promise<unknown>[] {
+    const begun: Promise<unknown>[] = [];
+    bed.onDone = () => {
+      while (begun.length < count) begun.push(call({ number: begun.length }, { publish: false })!);
+    };
+    call({})!;
+    native.deliver(
+      { kind: EvKind.settled, call: 0, message: text('an answer') },
+      { kind: EvKind.sessionDown },
+    );
+    return begun;
+  }
+
+  test.each([1, 20])('%i calls staged in the batch that brings it were not sent', async (count) => {
+    open({ inflightMax: 32 });
+    const begun = endWithCallsBegunInItsBatch(count);
+    expect(begun).toHaveLength(count);
+    for (const promise of begun) {
+      await expect(promise).rejects.toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
+    }
+    expect(bed.allSettledOnce).toBe(true);
+  });
+
+  test('a call staged in the batch that brings it may be made once more', () => {
+    bed.takesBack = true;
+    endWithCallsBegunInItsBatch(1);
+    expect(bed.lost).toBe(1);
+    expect(bed.takenBack).toMatchObject([{ request: { number: 0 } }]);
+  });
+
   test('settles a call that native code has forgotten', async () => {
     const promise = call({})!;
     native.deliver({ kind: EvKind.sessionDown });

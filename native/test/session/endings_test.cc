@@ -222,6 +222,35 @@ TEST_P(Endings, AnyOperationFailsWithAnyStatus) {
   }
 }
 
+/// JS stages calls while it reads the batch that brings the end of their session: nobody sends them.
+TEST(TheLastBatch, CallsThatAreStagedInItHaveNotBeenSent) {
+  for (const std::uint32_t calls : {1u, kSubmissionsMax + 1}) {
+    SCOPED_TRACE(calls);
+    PairOptions options;
+    options.inflight_max = options.context.send_slots = 2 * kSubmissionsMax;
+    Pair pair(options);
+    pair.run();
+    pair.at_client().close("enough");
+    Context& client = *pair.client.context;
+    for (int i = 0; client.progress(pair.world.now_ns()) == 0; ++i) {
+      ASSERT_LT(i, 100);
+      client.finish_turn();
+      pair.world.step();
+    }
+    ASSERT_EQ(client.events()[boundary::ev::kind], static_cast<std::int32_t>(EvKind::session_down));
+    client.begin_callback();
+    for (std::uint32_t i = 0; i < calls; ++i) ASSERT_NE(pair.start({}), 0u);
+    client.finish_turn();
+    pair.run();
+    for (std::uint64_t id = 1; id <= calls; ++id) {
+      EXPECT_EQ(pair.call(id).kind, EvKind::failed);
+      EXPECT_EQ(pair.call(id).reason, Reason::session_lost);
+      EXPECT_EQ(pair.call(id).sent, Sent::no);
+    }
+    EXPECT_EQ(pair.finish(), Violations{});
+  }
+}
+
 /// A process that was not scheduled for longer than its patience: the answer has ended a window, which must
 /// not be invalidated a second time.
 TEST(Patience, AnAnswerThatHasComeIsTakenBeforeAnythingIsForced) {
