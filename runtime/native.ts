@@ -326,6 +326,9 @@ export interface NativeContext {
   registerBuffer(key: number, buffer: ArrayBuffer): string;
   dropBuffer(key: number): void;
 
+  /** Responses of this method word will have about so many bytes: its next request brings memory for them. */
+  expectResponse(method: number, bytes: number): void;
+
   stats(): NativeStats;
   /** Batches of events go to this function: it must not throw. */
   onEvents(callback: (count: number) => void): void;

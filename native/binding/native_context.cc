@@ -42,6 +42,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
                            InstanceMethod<&NativeContext::block_of>("blockOf"),
                            InstanceMethod<&NativeContext::register_buffer>("registerBuffer"),
                            InstanceMethod<&NativeContext::drop_buffer>("dropBuffer"),
+                           InstanceMethod<&NativeContext::expect_response>("expectResponse"),
                            InstanceMethod<&NativeContext::stats>("stats"),
                            InstanceMethod<&NativeContext::on_events>("onEvents"),
                            InstanceMethod<&NativeContext::step_sim>("stepSim"),
@@ -229,6 +230,12 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
       engine->pump().kick();  // starts the timer that lets idle registrations go
     }
     return Napi::String::New(info.Env(), why);
+  }
+
+  void expect_response(const Napi::CallbackInfo& info) {
+    if (engine_ == nullptr) return;
+    engine_->context().expect_response(info[0].As<Napi::Number>().Uint32Value(),
+                                       info[1].As<Napi::Number>().Uint32Value());
   }
 
   void drop_buffer(const Napi::CallbackInfo& info) {

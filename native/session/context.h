@@ -69,6 +69,9 @@ class Context {
   /// True while somebody must call progress() every few milliseconds although no completion comes.
   bool wants_timer() const { return impatient_; }
 
+  /// Responses of this method will have about so many bytes: its next request brings memory for them.
+  void expect_response(std::uint32_t method, std::uint32_t bytes) { predictor_.expect(method, bytes); }
+
   // --- sessions; numbers are never reused for another session while anybody may still hold one
   std::int64_t create_session(const SessionOptions& options, std::string* error);  ///< -1: refused
   Session* find(std::uint32_t number);

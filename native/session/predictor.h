@@ -14,6 +14,10 @@ class ResponsePredictor {
     const Entry& entry = at(method);
     return entry.method == method ? entry.bytes : 0;
   }
+  /// Somebody who knows says so before there was an answer to learn from; answers are learned from as ever.
+  void expect(std::uint32_t method, std::uint32_t bytes) {
+    entries_[method % entries_.size()] = {method, bytes};
+  }
   /// A response of `bytes` came; `bulk`: it did not fit a slot.
   void learn(std::uint32_t method, std::uint32_t bytes, bool bulk) {
     Entry& entry = entries_[method % entries_.size()];

@@ -16,6 +16,8 @@ export interface ClientMethod {
   readonly waitForReady: boolean;
   /** The definition says that calling it twice does no harm. */
   readonly idempotent: boolean;
+  /** What the definition says of the size of responses, 0 nothing. */
+  readonly expectedResponseBytes: number;
 }
 
 export function clientMethod(
@@ -35,5 +37,6 @@ export function clientMethod(
     timeoutMs,
     waitForReady,
     idempotent: definition.options.idempotencyLevel !== undefined,
+    expectedResponseBytes: definition.options.expectedResponseBytes ?? 0,
   };
 }

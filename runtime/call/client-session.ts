@@ -126,6 +126,8 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     if (deadlineMs !== 0) {
       timeoutUs = Math.min(timeoutUsMax, Math.max(1, (deadlineMs - deadlines.now) * 1000));
     }
+    if (method.expectedResponseBytes !== 0)
+      this.#context.expectResponse(method.id, method.expectedResponseBytes);
     let result: number;
     try {
       const sink = extras?.into === undefined ? 0 : this.#context.blockOf(extras.into);

@@ -53,6 +53,8 @@ export class FabricContext {
   /** Sessions that are connecting, or have and have no owner yet. */
   readonly #unowned = new Map<number, Unowned>();
   #sessionCount = 0;
+  /** Method words that native code has been told about: at most one for each annotated method of the program. */
+  readonly #expecting = new Set<number>();
 
   constructor(fabric: NativeOptions['fabric'], native: NativeContext) {
     this.fabric = fabric;
@@ -133,6 +135,16 @@ export class FabricContext {
   registerBuffer(buffer: ArrayBuffer): void {
     const why = this.outgoing.bulk.register(buffer);
     if (why !== '') throw new RpcError(Status.RESOURCE_EXHAUSTED, `registerBuffer: ${why}`, { sent: 'no' });
+  }
+
+  /**
+   * Makes the first request of a method bring memory for its answer; from then on native code learns from the answers. `word` is the method word of what
+   * brings it. Called for each call of a method whose definition has the option.
+   */
+  expectResponse(word: number, bytes: number): void {
+    if (this.#expecting.has(word)) return;
+    this.#expecting.add(word);
+    this.native.expectResponse(word, Math.min(bytes, 0xffff_ffff));
   }
 
   /** The block behind a lease that is to receive a response. Throws when it cannot. */

@@ -78,7 +78,8 @@ export class Outgoing {
     const slab = this.#slab;
     slab.reset(this.#memory);
     const metadataBytes = metadata === undefined ? 0 : metadata.byteLength;
-    if (sink !== 0 || type.bound(message, slab) + metadataBytes > target.eagerBytes) {
+    // What a field's annotation wants apart goes as bulk although it might fit.
+    if (sink !== 0 || type.bound(message, slab) + metadataBytes > target.eagerBytes || slab.planned !== 0) {
       return this.#submitBulk(op, target, call, method, timeoutUs, type, message, metadata ?? nothing, sink);
     }
     const top = control[Ctl.freeSlots]! - 1;

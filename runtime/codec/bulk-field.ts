@@ -1,6 +1,6 @@
 /**
- * `bytes` fields with a threshold of their own (rdma_rpc.bulk_threshold). It counts where values can be left out of the message at all: a
- * message that is copied as a whole is not affected. Called by generated code.
+ * `bytes` fields with a threshold of their own (rdma_rpc.bulk_threshold), instead of the sink's. A sink that leaves nothing out notes that this message
+ * has something to leave out: runtime/call then takes one that does. Called by generated code.
  */
 import { boundBytes } from './bound.ts';
 import type { Sink } from './sink.ts';
@@ -17,6 +17,7 @@ export function boundBulk(value: Uint8Array, sink: Sink, field: string, threshol
   const usual = enter(sink, threshold);
   const bound = boundBytes(value, sink, field);
   sink.gatherBytes = usual;
+  if (usual === Number.POSITIVE_INFINITY && value.length >= threshold && value.length !== 0) sink.planned++;
   return bound;
 }
 

@@ -21,7 +21,7 @@ export class Sink {
   gatherBytes = Number.POSITIVE_INFINITY;
   /** Total length of the values that `bound` has planned to leave out. */
   gathered = 0;
-  /** Holes that `bound` has planned. */
+  /** Holes that `bound` has planned; in a sink that leaves nothing out, values whose field says that they should be. */
   planned = 0;
   /** Holes recorded by `encodeTo`: `holeAt[0 .. holes)` ascending, each with its value in `holeValue`. */
   holes = 0;

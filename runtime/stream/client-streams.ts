@@ -96,7 +96,7 @@ export class ClientStreams implements PartEvents, SlotWaiter {
   /** Whether a message and so much metadata surely fit one SEND. Throws what the message's encoder throws. */
   fits(type: MessageType<unknown, unknown>, message: unknown, metadataBytes: number): boolean {
     measure.reset(nothing);
-    return type.bound(message, measure) + metadataBytes <= this.target.eagerBytes;
+    return type.bound(message, measure) + metadataBytes <= this.target.eagerBytes && measure.planned === 0;
   }
 
   /** A number for a new stream, 0 when there is no slot for one. */
@@ -116,7 +116,8 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     metadata: Uint8Array,
   ): number {
     const call = this.#freeOpens.at(-1)!;
-    const { id } = stream.method;
+    const { id, expectedResponseBytes } = stream.method;
+    if (expectedResponseBytes !== 0) this.context.expectResponse(pullMethod(id), expectedResponseBytes);
     const { outgoing } = this.context;
     const result = outgoing.submit(SubOp.part, this.target, call, id, timeoutUs, type, message, metadata, 0);
     if (result < 0) return result;

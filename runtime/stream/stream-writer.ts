@@ -127,7 +127,7 @@ export class StreamWriter {
   #put(message: unknown): boolean {
     sink.reset(this.#pack);
     const bytes = packedLengthBytes + this.#type.bound(message, sink);
-    if (bytes > this.#capacity) return this.#putAlone(message);
+    if (bytes > this.#capacity || sink.planned !== 0) return this.#putAlone(message);
     if (this.#packed + bytes > this.#capacity && !this.#send()) return false;
     if (this.#pack === nothing) {
       this.#pack = new Uint8Array(this.#capacity);

@@ -268,6 +268,8 @@ export class FakeNative implements NativeContext {
     this.dropped.push(key);
   }
 
+  expectResponse(): void {}
+
   stats(): NativeStats {
     return { arenaLeasedBlocks: this.blocks.size } as NativeStats;
   }

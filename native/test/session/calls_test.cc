@@ -165,6 +165,25 @@ TEST_P(Calls, AreOfferedASinkWhenTheMethodAnsweredLargeBefore) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
+TEST_P(Calls, AreOfferedASinkWhenTheMethodIsSaidToAnswerLarge) {
+  Pair pair(pair_options());
+  const Stats& stats = pair.client.context->stats();
+  pair.client.context->expect_response(9, 20'000);
+  expect_ok(pair.complete({.response_bytes = 20'000, .method = 9}));
+  EXPECT_EQ(stats.sinks_asked, 0u);
+  EXPECT_EQ(stats.sinks_predicted, 1u);
+  // What was said is no promise: what does not fit is asked for, and learned.
+  expect_ok(pair.complete({.response_bytes = 40'000, .method = 9}));
+  EXPECT_EQ(stats.sinks_asked, 1u);
+  expect_ok(pair.complete({.response_bytes = 40'000, .method = 9}));
+  EXPECT_EQ(stats.sinks_asked, 1u);
+  // More than there may be: as if nothing had been said.
+  pair.client.context->expect_response(10, 0xffffffff);
+  expect_ok(pair.complete({.response_bytes = 20'000, .method = 10}));
+  EXPECT_EQ(stats.sinks_asked, 2u);
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
 TEST_P(Calls, WhoseAnswerNobodyHasRoomForAreRefused) {
   PairOptions small = pair_options();
   small.context.arena = {.budget_bytes = 64 << 10, .chunk_bytes = 16 << 10};

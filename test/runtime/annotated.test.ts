@@ -1,0 +1,179 @@
+/**
+ * Options of proto/rdma_rpc/options.proto, as generated code carries them and sessions act on them: what moves by READ and WRITE, whose answers are
+ * expected, who waits for one, what may run twice. The counters of the native layer say how a value travelled.
+ */
+import {
+  type Channel,
+  type ClientOf,
+  createChannel,
+  createClient,
+  createInProcessTransport,
+  createServer,
+  type HandlersOf,
+  leaseOf,
+  RpcError,
+  type Server,
+  Status,
+  stats,
+} from 'rdma-rpc';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { AnnotatedDefinition, type Blobs, type BlobsInit, Blobs as BlobsType } from './gen/annotated.rdma.ts';
+
+const filled = (bytes: number): Uint8Array => new Uint8Array(bytes).map((_, i) => i * 7 + bytes);
+/** toEqual takes seconds for large ones. */
+const same = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0;
+/** Of a message as the generated code writes it. */
+const size = (blobs: BlobsInit): number => BlobsType.encode(blobs).length;
+
+describe.each(['in process', 'shm'] as const)('%s', (way) => {
+  let channel: Channel;
+  let server: Server | undefined;
+  let client: ClientOf<typeof AnnotatedDefinition>;
+  let runs: string[];
+  let forgotten: () => void;
+  let leased: boolean;
+
+  beforeEach(async () => {
+    runs = [];
+    const answer = ({ bytes }: { readonly bytes: number }): BlobsInit => ({ usual: filled(bytes) });
+    const failingOnce = (name: string) => (): BlobsInit => {
+      runs.push(name);
+      if (runs.length === 1) throw new RpcError(Status.UNAVAILABLE, 'as planned');
+      return {};
+    };
+    const handlers: HandlersOf<typeof AnnotatedDefinition> = {
+      echo: (request) => {
+        leased = leaseOf(request) !== undefined;
+        return request;
+      },
+      plain: answer,
+      expected: answer,
+      items: async function* (wish) {
+        yield answer(wish);
+      },
+      forget: () => {
+        runs.push('forget');
+        return new Promise((resolve) => {
+          forgotten = () => resolve();
+        });
+      },
+      flaky: failingOnce('flaky'),
+      flakyOnce: failingOnce('flakyOnce'),
+    };
+    if (way === 'in process') {
+      channel = createInProcessTransport((each) => each.add(AnnotatedDefinition, handlers));
+    } else {
+      server = createServer({ fabric: 'shm' }).add(AnnotatedDefinition, handlers);
+      channel = createChannel(await server.listen('127.0.0.1:0'), { fabric: 'shm' });
+    }
+    await channel.ready();
+    client = createClient(AnnotatedDefinition, channel);
+  });
+  afterEach(async () => {
+    await channel.close();
+    await server?.shutdown({ graceMs: 0 });
+    server = undefined;
+  });
+
+  /** What `run` adds to the counters of the native layer. Both ends are in this thread, so both are counted. */
+  async function counted<T>(run: () => Promise<T>) {
+    const fabric = way === 'in process' ? 'sim' : 'shm';
+    const before = stats(fabric as 'shm');
+    const result = await run();
+    const after = stats(fabric as 'shm');
+    const moved = (key: keyof typeof after): number => after[key] - before[key];
+    return {
+      result,
+      reads: moved('bulkReads'),
+      readBytes: moved('bulkReadBytes'),
+      writeBytes: moved('bulkWriteBytes'),
+      asked: moved('grantsAsked'),
+      predicted: moved('grantsPredicted'),
+      memory: moved('mrMisses') + moved('mrHits'),
+    };
+  }
+
+  describe('bulk_threshold', () => {
+    test.each<[string, BlobsInit, boolean]>([
+      ['without the option, below a slot', { usual: filled(5000) }, false],
+      ['at its threshold', { early: filled(1000) }, true],
+      ['one byte below it', { early: filled(999) }, false],
+      ['0: a single byte', { always: filled(1) }, true],
+      ['0: nothing', { always: new Uint8Array(0) }, false],
+      ['in a message of the message', { inner: { inner: { early: filled(1500) } } }, true],
+      ['one of a list', { many: [filled(10), filled(1000)] }, true],
+      ['each of a list is small', { many: Array.from({ length: 6 }, () => filled(900)) }, false],
+      ['a threshold that is high', { late: filled(5000) }, false],
+    ])('%s', async (_what, blobs, apart) => {
+      const { result, reads, readBytes, writeBytes } = await counted(() => client.echo(blobs));
+      expect(result).toEqual(BlobsType.decode(BlobsType.encode(blobs)));
+      expect(reads > 0).toBe(apart);
+      // The answer, which has the same value in the same field, as well.
+      expect([readBytes, writeBytes]).toEqual(apart ? [size(blobs), size(blobs)] : [0, 0]);
+    });
+
+    test('a value that has come by READ lies in memory of the device, when it is one that is not copied', async () => {
+      await client.echo({ early: filled(5000) });
+      expect(leased).toBe(true);
+      await client.echo({ usual: filled(5000) });
+      expect(leased).toBe(false);
+    });
+
+    test('in a message that fits no slot: 20 KB are taken from where they are by size alone, and copied with a higher threshold', async () => {
+      const usual = await counted(() => client.echo({ usual: filled(20_000) }));
+      const late = await counted(() => client.echo({ late: filled(20_000) }));
+      for (const { result, readBytes } of [usual, late]) {
+        expect(readBytes).toBe(size(result as Blobs));
+      }
+      // Two pieces, one of which is the application's memory, against one piece of the arena's.
+      expect(usual.memory).toBeGreaterThan(0);
+      expect(late.memory).toBe(0);
+      expect(late.reads).toBeLessThan(usual.reads);
+    });
+  });
+
+  describe('expected_response_bytes', () => {
+    test('the first call brings memory for its answer; without the option the server has to ask', async () => {
+      const plain = await counted(() => client.plain({ bytes: 50_000 }));
+      expect(plain).toMatchObject({ asked: 1, predicted: 0 });
+      const expected = await counted(() => client.expected({ bytes: 50_000 }));
+      expect(expected).toMatchObject({ asked: 0, predicted: 1 });
+      expect(same(expected.result.usual, plain.result.usual)).toBe(true);
+    });
+
+    test('answers that are smaller or larger than said come as they are', async () => {
+      expect(same((await client.expected({ bytes: 10 })).usual, filled(10))).toBe(true);
+      const larger = await counted(() => client.expected({ bytes: 300_000 }));
+      expect(same(larger.result.usual, filled(300_000))).toBe(true);
+      expect(larger.asked).toBe(1);
+      // What has been seen counts from then on.
+      expect(await counted(() => client.expected({ bytes: 300_000 }))).toMatchObject({ asked: 0 });
+    });
+
+    test('a stream brings memory for its first large message', async () => {
+      const { asked, result } = await counted(async () => {
+        const lengths: number[] = [];
+        for await (const { usual } of client.items({ bytes: 50_000 })) lengths.push(usual.length);
+        return lengths;
+      });
+      expect(result).toEqual([50_000]);
+      expect(asked).toBe(0);
+    });
+  });
+
+  test('one_way: the promise has nothing, and does not wait for the handler', async () => {
+    const nothing: void = await client.forget({ bytes: 1 });
+    expect(nothing).toBe(undefined);
+    expect(runs).toEqual(['forget']);
+    forgotten();
+  });
+
+  test('idempotency_level: only what may run twice is tried again after a handler has run', async () => {
+    const retry = { attempts: 2, backoffMs: 0 };
+    await client.flaky({}, { retry });
+    expect(runs).toEqual(['flaky', 'flaky']);
+    runs.length = 0;
+    await expect(client.flakyOnce({}, { retry })).rejects.toMatchObject({ code: Status.UNAVAILABLE });
+    expect(runs).toEqual(['flakyOnce']);
+  });
+});
