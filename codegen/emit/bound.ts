@@ -2,7 +2,7 @@
 import type { Field, Message } from '../model/model.ts';
 import { fieldRuns } from './runs.ts';
 import { formOf, quote, scalarForm, tagBytes, wireTypeOf } from './scalar.ts';
-import type { Scope } from './scope.ts';
+import type { Parameter, Scope } from './scope.ts';
 
 /** Bytes of a length prefix at most. */
 const lengthBytes = 5;
@@ -44,7 +44,7 @@ function repeated(field: Field, value: string, scope: Scope): string {
   if (size > 0)
     return `n += ${tagSize(field)} + $.boundList(${value}, ${field.packed ? size : size + tagSize(field)}, ${name});`;
   return `n += $.boundList(${value}, ${tagSize(field)}, ${name});
-    for (let i = 0; i < ${value}.length; i++) n += ${valueBound(field, `${value}[i]!`, scope)};`;
+    for (let i = 0; i < ${value}.length; i++) n += ${valueBound(field, scope.sure(`${value}[i]`), scope)};`;
 }
 
 function map(field: Field, value: string, scope: Scope): string {
@@ -57,8 +57,8 @@ function map(field: Field, value: string, scope: Scope): string {
   if (key.size > 0 && size > 0) return `${keys}\n    n += keys.length * ${least + key.size + size};`;
   return `${keys}
     for (let i = 0; i < keys.length; i++) {
-      const key = keys[i]!;
-      n += ${least} + ${keyBound} + ${valueBound(field, `${value}[key]!`, scope)};
+      const key = ${scope.sure('keys[i]')};
+      n += ${least} + ${keyBound} + ${valueBound(field, scope.sure(`${value}[key]`), scope)};
     }`;
 }
 
@@ -99,7 +99,13 @@ export function emitBound(message: Message, scope: Scope): string {
   if (message.keepsUnknown) lines.push('n += $.boundUnknown(m);');
   const body = lines.join('\n  ');
   const sink = /\bsink\b/.test(body) ? 'sink' : '_sink';
-  return `function ${scope.call(message, 'bound')}(m: ${message.init}, ${sink}: $.Sink, depth: number = 0, field: string = ${quote(message.fullName)}): number {
+  const parameters: Parameter[] = [
+    ['m', message.init],
+    [sink, '$.Sink'],
+    ['depth', 'number', '0'],
+    ['field', 'string', quote(message.fullName)],
+  ];
+  return `${scope.head(message, 'bound', parameters, 'number')}
   $.boundMessage(m, depth, field);
   let n = ${constant};
   ${body}

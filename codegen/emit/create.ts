@@ -53,10 +53,10 @@ export function emitCreate(message: Message, scope: Scope): string {
     ? `Partial<${message.init}>`
     : message.init;
   const unused = message.fields.length === 0 && !message.keepsUnknown ? '_' : '';
-  const head = `function ${scope.call(message, 'create')}(${unused}init: ${parameter} = {}): ${type} {`;
+  const head = scope.head(message, 'create', [[`${unused}init`, parameter, '{}']], type);
   if (!message.keepsUnknown) return `${head}\n  return ${body};\n}`;
   return `${head}
-  const m: ${type} = ${body};
+  const m${scope.erasable(`: ${type}`)} = ${body};
   if (init.$unknownFields !== undefined) m.$unknownFields = init.$unknownFields;
   return m;
 }`;

@@ -1,7 +1,7 @@
 /** The generated `decodeFrom` function: one switch over whole tags, and the literal that gives every message of the type the same shape. */
 import type { Field, Message, Oneof } from '../model/model.ts';
 import { formOf, isPlainNumber, packedPrimitive, quote, scalarForm, tagOf, wireTypeOf } from './scalar.ts';
-import type { Scope } from './scope.ts';
+import type { Parameter, Scope } from './scope.ts';
 import { fieldType, mapKeyType, valueType } from './shape.ts';
 
 /** Source text of the default of a value. */
@@ -20,12 +20,12 @@ export function initialOf(field: Field, scope: Scope): string {
     case 'repeated':
       return '[]';
     case 'map':
-      return `$.newMap<${fieldType(field, scope, 'decoded')}>()`;
+      return `$.newMap${scope.erasable(`<${fieldType(field, scope, 'decoded')}>`)}()`;
     case 'optional':
       return 'undefined';
     case 'required':
       // Found to be missing at the end.
-      return 'undefined!';
+      return scope.sure('undefined');
     default:
       return zeroOf(field, scope);
   }
@@ -105,8 +105,8 @@ function map(field: Field, scope: Scope): string {
   const declared = isMessage ? `${scope.type(type)} | undefined` : valueType(field, scope, 'decoded');
   const assigned = isMessage ? `value ?? ${zeroOf(field, scope)}` : 'value';
   return `const stop = $.readLength(source, at, end);
-        let key: ${mapKeyType(field)} = ${keyZero};
-        let value: ${declared}${isMessage ? '' : ` = ${zeroOf(field, scope)}`};
+        let key${scope.erasable(`: ${mapKeyType(field)}`)} = ${keyZero};
+        let value${scope.erasable(`: ${declared}`)}${isMessage ? '' : ` = ${zeroOf(field, scope)}`};
         at = source.at;
         while (at < stop) {
           const tag = $.readTag(source, at, stop);
@@ -173,9 +173,16 @@ export function emitDecode(message: Message, scope: Scope): string {
       ? [`  if (m.${field.key} === undefined) $.missingField(source, end, ${quote(field.fullName)});\n`]
       : [],
   );
-  return `function ${scope.call(message, 'decodeFrom')}(source: $.Source, at: number, end: number, depth: number = 0, into?: ${type}): ${type} {
+  const parameters: Parameter[] = [
+    ['source', '$.Source'],
+    ['at', 'number'],
+    ['end', 'number'],
+    ['depth', 'number', '0'],
+    ['into?', type],
+  ];
+  return `${scope.head(message, 'decodeFrom', parameters, type)}
   $.readMessage(source, at, depth, ${quote(message.fullName)});
-  const m: ${type} = into ?? ${initial};
+  const m${scope.erasable(`: ${type}`)} = into ?? ${initial};
   while (at < end) {${start}
     const tag = $.readTag(source, at, end);
     at = source.at;

@@ -2,7 +2,7 @@
 import type { Field, Message } from '../model/model.ts';
 import { fieldRuns } from './runs.ts';
 import { formOf, isPlainNumber, packedPrimitive, quote, scalarForm, tagBytes, wireTypeOf } from './scalar.ts';
-import type { Scope } from './scope.ts';
+import type { Parameter, Scope } from './scope.ts';
 
 /** Statements that put the tag at `at`; `at` itself is advanced by what follows. */
 function tag(number: number, wireType: number): { readonly write: string; readonly size: number } {
@@ -86,14 +86,14 @@ function isSet(field: Field, value: string): string {
 
 function repeated(field: Field, value: string, scope: Scope): string {
   if (!field.packed)
-    return `for (let i = 0; i < ${value}.length; i++) { ${tagged(field, `${value}[i]!`, scope)} }`;
+    return `for (let i = 0; i < ${value}.length; i++) { ${tagged(field, scope.sure(`${value}[i]`), scope)} }`;
   const { write, size } = tag(field.number, 2);
   const run = packedPrimitive(field);
   if (run !== undefined) {
     const call = `$.writePacked${run}(sink, at + ${size}, ${value}, ${quote(field.fullName)})`;
     return `if (${value}.length !== 0) {\n      ${write} at = ${call};\n    }`;
   }
-  const element = writeValue(field, `${value}[i]!`, 0, scope);
+  const element = writeValue(field, scope.sure(`${value}[i]`), 0, scope);
   return `if (${value}.length !== 0) {
       ${write} const start = at + ${size};
       at = start + 1;
@@ -125,12 +125,12 @@ function map(field: Field, value: string, scope: Scope): string {
   const valueTag = tagBytes(2, wireTypeOf(field.type))[0];
   return `const keys = $.plannedKeys(sink, ${value});
     for (let i = 0; i < keys.length; i++) {
-      const key = keys[i]!;
+      const key = ${scope.sure('keys[i]')};
       ${entry.write} const start = at + ${entry.size};
       const held = sink.held;
       at = start + 1;
       bytes[at] = ${keyTag}; at = ${mapKey(field)};
-      bytes[at] = ${valueTag}; at = ${writeValue(field, `${value}[key]!`, 1, scope)};
+      bytes[at] = ${valueTag}; at = ${writeValue(field, scope.sure(`${value}[key]`), 1, scope)};
       at = $.closeLength(sink, start, held, at);
     }`;
 }
@@ -162,7 +162,12 @@ export function emitEncode(message: Message, scope: Scope): string {
   if (message.keepsUnknown) lines.push('at = $.writeUnknown(bytes, at, m);');
   const body = lines.length === 0 ? '' : `  const bytes = sink.bytes;\n  ${lines.join('\n  ')}\n`;
   const [m, sink] = lines.length === 0 ? ['_m', '_sink'] : ['m', 'sink'];
-  return `function ${scope.call(message, 'encodeTo')}(${m}: ${message.init}, ${sink}: $.Sink, at: number): number {
+  const parameters: Parameter[] = [
+    [m, message.init],
+    [sink, '$.Sink'],
+    ['at', 'number'],
+  ];
+  return `${scope.head(message, 'encodeTo', parameters, 'number')}
 ${body}  return at;
 }`;
 }

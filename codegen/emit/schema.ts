@@ -43,5 +43,5 @@ export function emitSchema(
   const now = version();
   return files
     .filter((file) => !file.bundled && (paths.has(file.path) || (file.used && file.path === descriptorPath)))
-    .map((file) => emitFile(file, now, { importExtension, codecModule }));
+    .map((file) => emitFile(file, now, { target: 'ts', importExtension, codecModule }));
 }

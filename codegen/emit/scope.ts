@@ -7,6 +7,8 @@ import type { Enum, File, Message } from '../model/model.ts';
 import { descriptorPath } from '../source/files.ts';
 
 export interface EmitOptions {
+  /** TypeScript, or JavaScript with declarations beside it. */
+  readonly target: 'ts' | 'js';
   /** Extension of imports between generated files. */
   readonly importExtension: 'ts' | 'js';
   /** Module with the primitives. */
@@ -16,6 +18,12 @@ export interface EmitOptions {
 export function outputPath(path: string): string {
   return `${path.replace(/\.proto$/, '')}.rdma.ts`;
 }
+
+/** The functions of a message. */
+export type Part = 'create' | 'bound' | 'encodeTo' | 'decodeFrom';
+
+/** Of a function: name (with `?`: may be left out), type, default. */
+export type Parameter = readonly [name: string, type: string, initial?: string];
 
 export class Scope {
   readonly file: File;
@@ -48,8 +56,27 @@ export class Scope {
   }
 
   /** Calls go straight to the function in the same file, else through the message's const. */
-  call(type: Message, what: 'create' | 'bound' | 'encodeTo' | 'decodeFrom'): string {
+  call(type: Message, what: Part): string {
     return type.file === this.file ? `$${what}_${type.identifier}` : `${this.type(type)}.${what}`;
+  }
+
+  /** What only TypeScript has: nothing where the code is JavaScript. */
+  erasable(text: string): string {
+    return this.options.target === 'ts' ? text : '';
+  }
+
+  /** A value of which the compiler cannot know that it is there. */
+  sure(value: string): string {
+    return `${value}${this.erasable('!')}`;
+  }
+
+  /** The head of one of a message's functions, with its brace. */
+  head(type: Message, what: Part, parameters: readonly Parameter[], result: string): string {
+    const list = parameters.map(([name, kind, initial]) => {
+      const typed = `${this.options.target === 'ts' ? name : name.replace('?', '')}${this.erasable(`: ${kind}`)}`;
+      return initial === undefined ? typed : `${typed} = ${initial}`;
+    });
+    return `function ${this.call(type, what)}(${list.join(', ')})${this.erasable(`: ${result}`)} {`;
   }
 
   /** The const with the descriptor of an imported file. */
