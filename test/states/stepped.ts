@@ -11,6 +11,7 @@ import {
 } from '../../runtime/call/contexts.ts';
 import type { FabricContext } from '../../runtime/call/fabric-context.ts';
 import { Ctl, type NativeStats } from '../../runtime/native.ts';
+import { follow } from './clock.ts';
 
 const sendSlots = 64;
 const small = { slotBytes: 1024, arenaBytes: 64 * 1024 * 1024, sendSlots, mrCacheEntries: 8 };
@@ -37,6 +38,8 @@ export class SteppedWorld {
     // Held, or each lost connection would end in a world of its own.
     const context = acquireContext({ fabric: 'sim' });
     this.#context = context;
+    const { clock } = context.native;
+    Object.defineProperty(context.native, 'clock', { value: follow(clock) });
     const create = context.createSession;
     context.createSession = (options) => {
       const number = create.call(context, options);
