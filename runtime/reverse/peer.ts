@@ -83,7 +83,8 @@ export class Peer implements CallPlace, DeadlineOwner {
     // Given up meanwhile, or never made.
     if (pending === undefined) return;
     const { method, extras, resolve, reject } = pending;
-    const { metadata } = answer;
+    // A copy: that of the answer may lie in memory which is given back now.
+    const metadata = answer.metadata.slice();
     try {
       const well = metadataFault(metadata, 0, metadata.byteLength, true) === '';
       const told = well ? decodeResponseMetadata(metadata, 0, metadata.byteLength) : undefined;

@@ -1,8 +1,12 @@
 /** The clients of a server that serve calls of it. `peersOf` adds the service that they connect to; on the server's JS thread. */
 import { EventEmitter } from 'node:events';
+import { type ClientMethodFunction, interceptedCall } from '../api/intercepted-call.ts';
+import { checkedTimeMs, checkNames } from '../api/options.ts';
 import type { Server } from '../api/server.ts';
-import type { CallOptions, ClientOf } from '../api/types.ts';
+import type { ClientOf } from '../api/types.ts';
 import { clientMethod } from '../call/client-method.ts';
+import { checkedInterceptors, type Interceptor } from '../call/interceptor.ts';
+import { leaseOf } from '../call/lease.ts';
 import { RpcError } from '../call/rpc-error.ts';
 import { type HandlerContext, ServerCall } from '../call/server-call.ts';
 import { Status } from '../call/status.ts';
@@ -40,14 +44,18 @@ export class Peers extends EventEmitter<PeerEvents> {
   }
 
   /**
-   * A client of `definition` that calls `to`: a peer, or the one that has made a handler's call. `timeoutMs`: default limit of its calls. Throws FAILED_PRECONDITION when the
-   * caller does not serve.
+   * A client of `definition` that calls `to`: a peer, or the one that has made a handler's call. `timeoutMs`: default limit of its calls. `interceptors`: around them, the
+   * first is outermost. Throws FAILED_PRECONDITION when the caller does not serve.
    */
   client<D extends ServiceDefinition>(
     definition: D,
     to: Peer | HandlerContext,
-    defaults: { timeoutMs?: number } = {},
+    defaults: { timeoutMs?: number; interceptors?: readonly Interceptor[] } = {},
   ): UnaryClientOf<D> {
+    const what = `client of ${definition.fullName}`;
+    checkNames(what, defaults, ['timeoutMs', 'interceptors']);
+    if (defaults.timeoutMs !== undefined) checkedTimeMs(`${what}: timeoutMs`, defaults.timeoutMs);
+    const interceptors = checkedInterceptors(what, defaults.interceptors);
     const peer = to instanceof Peer ? to : this.of(to);
     if (peer === undefined) {
       const text = `${definition.fullName}: this client serves no calls; it has to, by serveReverse(channel)`;
@@ -57,7 +65,11 @@ export class Peers extends EventEmitter<PeerEvents> {
     for (const [name, method] of Object.entries(definition.methods)) {
       if (method.requestStream || method.responseStream) continue;
       const target = clientMethod(method, defaults.timeoutMs ?? -1);
-      client[name] = (request: unknown, options?: CallOptions) => peer.call(target, request, options);
+      const call: ClientMethodFunction = (request, options) => peer.call(target, request, options);
+      client[name] =
+        interceptors.length === 0
+          ? call
+          : interceptedCall(definition, method, target.timeoutMs, interceptors, peer.name, call);
     }
     return Object.freeze(client) as UnaryClientOf<D>;
   }
@@ -70,7 +82,8 @@ export class Peers extends EventEmitter<PeerEvents> {
     }
     const peer = new Peer(context.peer);
     this.#peers.set(context.session, peer);
-    const read = this.#read(peer, answers);
+    // Not awaited in the end: the client ends its answers when this side has ended its calls.
+    void this.#read(peer, answers);
     try {
       yield { number: 0 };
       this.emit('peer', peer);
@@ -79,13 +92,16 @@ export class Peers extends EventEmitter<PeerEvents> {
       this.#peers.delete(context.session);
       peer.end('the client serves no more, or its connection is gone');
       this.emit('gone', peer);
-      await read;
     }
   }
 
   async #read(peer: Peer, answers: AsyncIterable<Answer>): Promise<void> {
     try {
-      for await (const answer of answers) peer.onAnswer(answer);
+      for await (const answer of answers) {
+        peer.onAnswer(answer);
+        // What it held has been decoded, which copies.
+        leaseOf(answer)?.release();
+      }
     } catch {
       // The stream has failed: serve() learns it, too.
     }

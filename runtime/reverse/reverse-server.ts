@@ -4,8 +4,11 @@
  */
 import type { Channel } from '../api/channel.ts';
 import { createClient } from '../api/client.ts';
+import { checkNames } from '../api/options.ts';
 import type { ClientOf, HandlersOf } from '../api/types.ts';
 import { Handlers, type ServerMethod } from '../call/handlers.ts';
+import { checkedInterceptors, type Interceptor } from '../call/interceptor.ts';
+import { leaseOf } from '../call/lease.ts';
 import { encodeResponseMetadata, metadataFault } from '../call/metadata-wire.ts';
 import type { OnHandlerError } from '../call/responder.ts';
 import { RpcError } from '../call/rpc-error.ts';
@@ -19,6 +22,8 @@ import { MessageQueue } from './message-queue.ts';
 export interface ReverseOptions {
   /** Told about errors of handlers that are no RpcError. The server learns only INTERNAL. */
   onHandlerError?: OnHandlerError;
+  /** Around the handlers of all services, the first is outermost. Default: none. */
+  interceptors?: readonly Interceptor[];
 }
 
 const nothing = new Uint8Array(0);
@@ -41,6 +46,7 @@ export class ReverseServer {
   readonly #client: ClientOf<typeof ReverseDefinition>;
   readonly #handlers = new Handlers();
   readonly #onHandlerError: OnHandlerError | undefined;
+  readonly #interceptors: readonly Interceptor[];
   readonly #peer: string;
   readonly #stop = new AbortController();
   readonly #ended: Promise<void>;
@@ -51,6 +57,8 @@ export class ReverseServer {
 
   /** @internal */
   constructor(channel: Channel, options: ReverseOptions) {
+    checkNames('serveReverse', options, ['onHandlerError', 'interceptors']);
+    this.#interceptors = checkedInterceptors('serveReverse', options.interceptors);
     this.#client = createClient(ReverseDefinition, channel);
     this.#onHandlerError = options.onHandlerError;
     this.#peer = channel.address;
@@ -65,7 +73,7 @@ export class ReverseServer {
 
   /** Serves the unary methods of `definition` that `handlers` has. Throws as `server.add` does. */
   add<D extends ServiceDefinition>(definition: D, handlers: Partial<HandlersOf<D>>): this {
-    this.#handlers.add(definition, handlers);
+    this.#handlers.add(definition, handlers, this.#interceptors);
     return this;
   }
 
@@ -88,6 +96,8 @@ export class ReverseServer {
         const calls = this.#client.serve(serving.answers, { signal, waitForReady: true });
         for await (const call of calls) {
           this.#onCall(serving, call);
+          // What it held has been decoded, which copies.
+          leaseOf(call)?.release();
           // A server that reads no answers gets no more of them.
           if (serving.answers.size >= reverseCalls) await serving.answers.drained();
         }
@@ -167,7 +177,7 @@ export class ReverseServer {
       return;
     }
     const deadlineMs = timeoutUs === 0n ? 0 : performance.now() + Number(timeoutUs) / 1000;
-    const call = new ServerCall({ peer: this.#peer }, number, method, deadlineMs, metadata);
+    const call = new ServerCall({ peer: this.#peer }, number, method, deadlineMs, metadata.slice());
     serving.running.set(number, call);
     void this.#handle(serving, call, method, request);
   }

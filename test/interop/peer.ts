@@ -12,7 +12,7 @@ import {
 import { compiled, exited, nextMessage } from '../runtime/process/processes.ts';
 import { AbsentDefinition, InteropDefinition } from './gen/interop.rdma.ts';
 import type { Command, Report } from './server.ts';
-import { type InteropLog, interopHandlers } from './service.ts';
+import { emptyLog, type InteropLog, interopHandlers } from './service.ts';
 
 /** What a case calls. */
 export interface Peer {
@@ -35,14 +35,14 @@ function over(channel: Channel): Pick<Peer, 'channel' | 'client' | 'absent'> {
 
 /** Both ends in this process, on the simulated fabric. */
 export function openInProcess(): Promise<Peer> {
-  const log: InteropLog = { started: 0, aborted: 0, left: 0 };
+  const log = emptyLog();
   const open = (): Channel =>
     createInProcessTransport((server) => server.add(InteropDefinition, interopHandlers(log)));
   const channel = open();
   return Promise.resolve({
     ...over(channel),
     another: open,
-    log: () => Promise.resolve(log),
+    log: () => Promise.resolve({ ...log }),
     end: () => channel.close(),
   });
 }

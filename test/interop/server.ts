@@ -1,7 +1,7 @@
 /** A server process of the interoperability cases: listens on argv[2] with the options of argv[3], sends its address, and does what it is told by message. */
 import { createServer, type ServerOptions, stats } from 'rdma-rpc';
 import { InteropDefinition } from './gen/interop.rdma.ts';
-import { type InteropLog, interopHandlers } from './service.ts';
+import { emptyLog, type InteropLog, interopHandlers } from './service.ts';
 
 export type Command = { readonly do: 'report' } | { readonly do: 'shutdown'; readonly graceMs: number };
 export interface Report {
@@ -10,7 +10,7 @@ export interface Report {
   readonly stats: Record<string, number>;
 }
 
-const log: InteropLog = { started: 0, aborted: 0, left: 0 };
+const log = emptyLog();
 const options = JSON.parse(process.argv[3] ?? '{}') as ServerOptions;
 const server = createServer(options).add(InteropDefinition, interopHandlers(log));
 

@@ -22,7 +22,12 @@ export interface InteropLog {
   aborted: number;
   /** Streaming handlers that have come to their end, one way or another. */
   left: number;
+  /** One-way requests that have arrived as they were sent, and the sum of their bodies. */
+  notes: number;
+  noteBytes: number;
 }
+
+export const emptyLog = (): InteropLog => ({ started: 0, aborted: 0, left: 0, notes: 0, noteBytes: 0 });
 
 function answer(size: number, seed: number): PayloadInit {
   return { body: pattern(size, seed), seed };
@@ -84,6 +89,15 @@ export function interopHandlers(log: InteropLog): Partial<HandlersOf<typeof Inte
       fail(request.responseStatus);
       if (request.sleepMs === 0) return unary(request, context);
       return sleep(request.sleepMs, context, log).then(() => unary(request, context));
+    },
+    noteCall: async (request, context) => {
+      check(request.payload);
+      ++log.notes;
+      log.noteBytes += request.payload?.body.byteLength ?? 0;
+      leaseOf(request)?.release();
+      // Its caller does not learn of it.
+      fail(request.responseStatus);
+      if (request.sleepMs !== 0) await sleep(request.sleepMs, context, log);
     },
     async *streamingOutputCall(request, context) {
       ++log.started;

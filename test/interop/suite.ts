@@ -1,11 +1,12 @@
 /** Declares the interoperability cases as tests over one way of reaching a server. */
 import { stats } from 'rdma-rpc';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { oneWayCases } from './one-way-cases.ts';
 import type { Peer } from './peer.ts';
 import { streamCases } from './stream-cases.ts';
 import { type Case, unaryCases } from './unary-cases.ts';
 
-export const cases: Readonly<Record<string, Case>> = { ...unaryCases, ...streamCases };
+export const cases: Readonly<Record<string, Case>> = { ...unaryCases, ...oneWayCases, ...streamCases };
 
 /** All cases over one connection, one after the other. */
 export function interopSuite(name: string, fabric: 'sim' | 'shm' | 'verbs', open: () => Promise<Peer>): void {

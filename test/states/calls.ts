@@ -1,6 +1,7 @@
 /** The client of the tests of states: calls of every kind, with random messages, at a random pace, which look at what comes back. */
-import { type CallOptions, type ClientOf, leaseOf, type StreamOptions } from 'rdma-rpc';
-import type { InteropDefinition, OutputResponse } from '../interop/gen/interop.rdma.ts';
+import { type CallOptions, type ClientOf, leaseOf, RpcError, Status, type StreamOptions } from 'rdma-rpc';
+import type { Peers } from 'rdma-rpc/reverse';
+import { InteropDefinition, type OutputResponse } from '../interop/gen/interop.rdma.ts';
 import type { Entry, Ledger } from './ledger.ts';
 import { looked, payload, sizes } from './messages.ts';
 import type { Pauses } from './pauses.ts';
@@ -13,7 +14,13 @@ export type Kind = (client: Client, entry: Entry, options: CallOptions) => Promi
 const messagesMax = 14;
 const pauseMax = 30;
 
-export function kindsOf(ledger: Ledger, pauses: Pauses, random: Random): Readonly<Record<string, Kind>> {
+/** `peers`: of the server, if the client serves calls of it. */
+export function kindsOf(
+  ledger: Ledger,
+  pauses: Pauses,
+  random: Random,
+  peers: Peers | undefined,
+): Readonly<Record<string, Kind>> {
   const some = (): number[] => Array.from({ length: random.below(messagesMax) }, () => random.pick(sizes));
   const maybeWait = async (): Promise<void> => {
     if (random.chance(4)) await pauses.wait(random.below(pauseMax));
@@ -57,16 +64,39 @@ export function kindsOf(ledger: Ledger, pauses: Pauses, random: Random): Readonl
     }
   }
 
+  const unary = async (
+    client: Pick<Client, 'unaryCall'>,
+    { id }: Entry,
+    options: CallOptions,
+  ): Promise<void> => {
+    const responseSize = random.pick(sizes);
+    const request = { responseSize, payload: payload(id, random.pick(sizes)) };
+    const response = await client.unaryCall(request, options);
+    if (looked(ledger, response.payload, 0, responseSize) !== id) {
+      ledger.fault(`call ${id} got another's answer`);
+    }
+    leaseOf(response)?.release();
+  };
+  const oneWay = async (client: Pick<Client, 'noteCall'>, { id }: Entry, options: CallOptions) => {
+    const told: unknown = await client.noteCall({ payload: payload(id, random.pick(sizes)) }, options);
+    if (told !== undefined) ledger.fault(`call ${id} got an answer`);
+  };
+  /** The client as its server calls it. */
+  const back = () => {
+    const peer = peers?.all[0];
+    if (peer !== undefined) return peers!.client(InteropDefinition, peer);
+    throw new RpcError(Status.UNAVAILABLE, 'the client does not serve', { sent: 'no' });
+  };
+  // The calls of a server to its client need somebody who serves there.
+  const reverse: Readonly<Record<string, Kind>> = {
+    reverse: async (_, entry, options) => unary(back(), entry, options),
+    'reverse one-way': async (_, entry, options) => oneWay(back(), entry, options),
+  };
+
   return {
-    unary: async (client, { id }, options) => {
-      const responseSize = random.pick(sizes);
-      const request = { responseSize, payload: payload(id, random.pick(sizes)) };
-      const response = await client.unaryCall(request, options);
-      if (looked(ledger, response.payload, 0, responseSize) !== id) {
-        ledger.fault(`call ${id} got another's answer`);
-      }
-      leaseOf(response)?.release();
-    },
+    ...(peers === undefined ? {} : reverse),
+    unary,
+    'one-way': oneWay,
 
     'server stream': (client, entry, options) => {
       const wanted = some();

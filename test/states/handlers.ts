@@ -37,6 +37,16 @@ export function handlersOf(ledger: Ledger, pauses: Pauses, random: Random): Hand
       if (random.chance(2)) return response;
       return pauses.wait(random.below(pauseMax), signal).then(() => response);
     },
+    noteCall: async (request, { signal }) => {
+      begin(looked(ledger, request.payload));
+      leaseOf(request)?.release();
+      ++ledger.inside;
+      try {
+        if (random.chance(2)) await pauses.wait(random.below(pauseMax), signal);
+      } finally {
+        --ledger.inside;
+      }
+    },
     async *streamingOutputCall(request, { signal }) {
       const id = looked(ledger, request.payload);
       begin(id);

@@ -1,5 +1,6 @@
 /** A world with a client and a server, calls under way in it, and what is done to them at which of their steps. Used by the tests of this folder. */
 import { createClient } from 'rdma-rpc';
+import { type Peers, peersOf, type ReverseServer, serveReverse } from 'rdma-rpc/reverse';
 import { InteropDefinition } from '../interop/gen/interop.rdma.ts';
 import { type Client, type Kind, kindsOf } from './calls.ts';
 import { passTime } from './clock.ts';
@@ -33,25 +34,40 @@ export class Life {
 
   readonly #pauses: Pauses;
   readonly #client: Client;
+  readonly #serving: ReverseServer | undefined;
   #plans: Plan[] = [];
 
-  private constructor(world: SteppedWorld, pauses: Pauses, ledger: Ledger, random: Random) {
+  private constructor(
+    world: SteppedWorld,
+    pauses: Pauses,
+    ledger: Ledger,
+    random: Random,
+    peers: Peers | undefined,
+  ) {
     this.world = world;
     this.ledger = ledger;
     this.random = random;
     this.#pauses = pauses;
     this.#client = createClient(InteropDefinition, world.channel);
-    this.kinds = kindsOf(ledger, pauses, random);
+    this.kinds = kindsOf(ledger, pauses, random, peers);
+    if (peers !== undefined) {
+      this.#serving = serveReverse(world.channel).add(InteropDefinition, handlersOf(ledger, pauses, random));
+    }
   }
 
-  static async open(seed: number): Promise<Life> {
+  /** `reverse`: the client serves calls of its server, too. */
+  static async open(seed: number, reverse = false): Promise<Life> {
     const random = new Random(seed);
     const ledger = new Ledger();
     const pauses = new Pauses();
-    const world = await SteppedWorld.open(seed, limits, (server) =>
-      server.add(InteropDefinition, handlersOf(ledger, pauses, random)),
-    );
-    return new Life(world, pauses, ledger, random);
+    let peers: Peers | undefined;
+    const world = await SteppedWorld.open(seed, limits, (server) => {
+      if (reverse) peers = peersOf(server);
+      server.add(InteropDefinition, handlersOf(ledger, pauses, random));
+    });
+    const life = new Life(world, pauses, ledger, random, peers);
+    if (peers !== undefined) await world.run(() => peers?.all.length === 1);
+    return life;
   }
 
   start(what: string, misfortune: Misfortune, step: number): Plan {
@@ -91,11 +107,22 @@ export class Life {
     this.#plans = [];
   }
 
+  async #stopServing(): Promise<void> {
+    if (this.#serving === undefined) return;
+    let over = false;
+    void this.#serving.close().then(() => {
+      over = true;
+    });
+    await this.world.run(() => over);
+    await this.world.rest();
+  }
+
   /** What broke a rule, in all of it. The life is over afterwards. */
   async end(): Promise<string[]> {
+    await this.#stopServing();
     const before = this.world.books().map((fault) => `after the calls: ${fault}`);
     // Every call slot and credit is back: more calls than fit at once go through.
-    const names = Object.keys(this.kinds);
+    const names = Object.keys(this.kinds).filter((name) => !name.startsWith('reverse'));
     for (let i = 0; i < 2 * limits.inflightMax; ++i) this.start(this.random.pick(names), 'none', 0);
     await this.goOn();
     const faults = [...before, ...this.ledger.verdict(), ...this.world.books()];
