@@ -34,7 +34,7 @@ const misfortunes: readonly [string, Misfortune][] = [
   ],
   ['a number that is no code', ({ client }) => client.echo({ text: 'no code' })],
   ['the deadline passed before it was sent', ({ client }) => client.echo({}, { timeoutMs: 0 })],
-  ['the deadline passed after', ({ client }) => client.behave({}, { timeoutMs: 200 })],
+  ['the deadline passed after', ({ client }) => client.behave({}, { timeoutMs: 1000 })],
   ['the own limit of the server passed', ({ client }) => client.behave({}, { timeoutMs: 60_000 })],
   ['the request is too large', ({ client }) => client.echo(large)],
   ['the response is too large', ({ client }) => client.fetch({})],

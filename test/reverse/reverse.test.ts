@@ -122,7 +122,7 @@ describe('a call that is given up', () => {
   ])('%s', async (_, code) => {
     const echo = peers.client(EchoDefinition, await onlyPeer());
     const controller = new AbortController();
-    const options = code === Status.CANCELLED ? { signal: controller.signal } : { timeoutMs: 200 };
+    const options = code === Status.CANCELLED ? { signal: controller.signal } : { timeoutMs: 1000 };
     const error = caught(() => echo.behave({ text: 'hang' }, options));
     await vi.waitFor(() => expect(log.started).toBe(1));
     controller.abort();

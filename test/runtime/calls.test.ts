@@ -177,7 +177,7 @@ describe.each(ways)('%s', (way) => {
   test('a deadline ends a call whose handler hangs, and the handler learns it', async () => {
     const client = await open();
     await client.echo({});
-    expect(await caught(client.behave({ text: 'hang' }, { timeoutMs: 30 }))).toMatchObject({
+    expect(await caught(client.behave({ text: 'hang' }, { timeoutMs: 500 }))).toMatchObject({
       code: Status.DEADLINE_EXCEEDED,
       sent: 'maybe',
     });

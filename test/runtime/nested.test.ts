@@ -85,7 +85,7 @@ describe.each(pairWays)('%s', (way) => {
 
   test('ends with the deadline of its caller, and says so', async () => {
     const { front, failures, begun } = await chain((back, context) => back.behave({}, { context }));
-    const call = outcome(front.behave({}, { timeoutMs: 200 }));
+    const call = outcome(front.behave({}, { timeoutMs: 1000 }));
     await begun;
     expect(await call).toMatchObject({ code: Status.DEADLINE_EXCEEDED });
     await expect.poll(() => failures).toMatchObject([{ code: Status.DEADLINE_EXCEEDED, sent: 'maybe' }]);

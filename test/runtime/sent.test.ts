@@ -212,7 +212,7 @@ describe.each(pairWays)('%s', (way) => {
 
     test.each<[string, Expected, CallOptions, (bed: Bed, controller: AbortController) => unknown]>([
       ['cancelled', ['CANCELLED', confirmed], {}, (_, controller) => controller.abort('enough')],
-      ['the deadline', ['DEADLINE_EXCEEDED', confirmed], { timeoutMs: 200 }, () => undefined],
+      ['the deadline', ['DEADLINE_EXCEEDED', confirmed], { timeoutMs: 1000 }, () => undefined],
       ['the server gone', ['UNAVAILABLE', 'maybe'], {}, (bed) => bed.kill()],
       ['the channel closed', ['UNAVAILABLE', 'maybe'], {}, (bed) => bed.channel.close()],
     ])('in the handler: %s', async (_, expected, options, happen) => {

@@ -112,13 +112,13 @@ describe.each<Way>(['in process', 'shm over unix'])('%s', (way) => {
     const client = await open();
     await client.unary({});
     for (const text of ['hang', 'never']) {
-      const error = await caught(() => collect(client.behave({ count: 3, text }, { timeoutMs: 300 })));
+      const error = await caught(() => collect(client.behave({ count: 3, text }, { timeoutMs: 1000 })));
       expect(error.code).toBe(Status.DEADLINE_EXCEEDED);
     }
     await finished('hang');
     expect(world.log.aborted).toEqual([Status.DEADLINE_EXCEEDED, Status.DEADLINE_EXCEEDED]);
     const { requests, left } = endless({ text: 'all' });
-    expect((await caught(() => client.take(requests, { timeoutMs: 300 }))).code).toBe(
+    expect((await caught(() => client.take(requests, { timeoutMs: 1000 }))).code).toBe(
       Status.DEADLINE_EXCEEDED,
     );
     await vi.waitFor(() => expect(left()).toBe(true));
