@@ -20,6 +20,8 @@ export interface Extension<Message extends Extendable, Value, Init = Value> {
   /** Full name of the message that it extends. */
   readonly extends: string;
   readonly number: number;
+  /** @internal The codec of a message with the extension as its only field, `value`. */
+  readonly codec: MessageType<{ value?: unknown }, { readonly value?: unknown }>;
   has(message: Message): boolean;
   /** Undefined when it is not there; of a repeated one an empty list. Throws CodecError when its bytes are malformed. */
   get(message: Message): Value;
@@ -28,7 +30,30 @@ export interface Extension<Message extends Extendable, Value, Init = Value> {
   clear(message: Message): void;
 }
 
+// biome-ignore lint/suspicious/noExplicitAny: an extension of any message
+export type AnyExtension = Extension<any, unknown, unknown>;
+
+/** Tells an extension from whatever else a generated module exports. */
+export function isExtension(value: unknown): value is AnyExtension {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    typeof (value as { extends?: unknown }).extends === 'string' &&
+    'codec' in value
+  );
+}
+
 const source = new Source();
+
+/** The numbers of the fields in `bytes`, each once, in the order in which they come. Throws CodecError for what is malformed. */
+export function fieldNumbers(bytes: Uint8Array): ReadonlySet<number> {
+  const numbers = new Set<number>();
+  select(bytes, (number) => {
+    numbers.add(number);
+    return false;
+  });
+  return numbers;
+}
 
 /** The fields of `bytes` for which `wanted` holds, or undefined when there are none. */
 function select(bytes: Uint8Array, wanted: (number: number) => boolean): Uint8Array | undefined {
@@ -67,6 +92,7 @@ export function extension<Message extends Extendable, Value, Init>(
   };
   return {
     ...of,
+    codec,
     clear,
     has(message) {
       const kept = unknownOf(message);

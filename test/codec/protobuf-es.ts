@@ -22,7 +22,8 @@ function collect(file: FileDescriptor, into: Map<string, FileDescriptor>): void 
   into.set(file.name, file);
 }
 
-function registryOf(): FileRegistry {
+/** Of all files that generated modules come from. */
+export function registryOf(modules: readonly Readonly<Record<string, unknown>>[]): FileRegistry {
   const files = new Map<string, FileDescriptor>();
   for (const module of modules)
     for (const value of Object.values(module)) if (isDescriptor(value)) collect(value, files);
@@ -30,7 +31,7 @@ function registryOf(): FileRegistry {
   return createFileRegistry(create(FileDescriptorSetSchema, { file }));
 }
 
-export const registry = registryOf();
+export const registry = registryOf(modules);
 
 export type EsMessage = Message;
 

@@ -5,6 +5,7 @@
 import { CodecError } from '../error.ts';
 import type { MessageType } from '../types.ts';
 import type { JsonValue } from '../wkt/struct.ts';
+import { duplicateMember } from './duplicates.ts';
 import type { JsonReadOptions, JsonWriteOptions } from './options.ts';
 import { readMessage } from './read.ts';
 import { writeMessage } from './write.ts';
@@ -39,7 +40,7 @@ export function fromJson<T, Init>(
   return readMessage(type as MessageType<object>, json, options, type.typeName, 0) as T;
 }
 
-/** The same from text. */
+/** The same from text, in which no object may have two members of the same name. */
 export function fromJsonString<T, Init>(
   type: MessageType<T, Init>,
   text: string,
@@ -51,5 +52,8 @@ export function fromJsonString<T, Init>(
   } catch (error) {
     throw new CodecError(type.typeName, `not JSON: ${(error as Error).message}`);
   }
+  const twice = duplicateMember(text);
+  if (twice !== undefined)
+    throw new CodecError(type.typeName, `an object has two members called ${JSON.stringify(twice)}`);
   return fromJson(type, json, options);
 }

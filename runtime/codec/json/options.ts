@@ -8,13 +8,13 @@ export interface JsonWriteOptions {
   readonly useProtoFieldName?: boolean;
   /** Enum values as numbers instead of names. Default false. */
   readonly enumAsNumber?: boolean;
-  /** What an Any may hold. Without it, an Any that holds something is an error. */
+  /** What an Any may hold, and which extensions are written. Without it, an Any that holds something is an error, and extensions are left out. */
   readonly registry?: Registry;
 }
 
 export interface JsonReadOptions {
   /** Passes over fields, and names of enum values, that the message does not know. Default false: they are errors. */
   readonly ignoreUnknownFields?: boolean;
-  /** What an Any may hold. Without it, an Any that holds something is an error. */
+  /** What an Any may hold, and which extensions may be there. Without it, an Any that holds something and an extension are errors. */
   readonly registry?: Registry;
 }

@@ -5,6 +5,7 @@ import { nestingMax } from '../limits.ts';
 import { newMap } from '../message.ts';
 import type { MessageType } from '../types.ts';
 import type { JsonObject, JsonValue } from '../wkt/struct.ts';
+import { readExtension } from './extensions.ts';
 import { requireObject } from './object.ts';
 import type { JsonReadOptions } from './options.ts';
 import { enumFromJson, mapKeyFromJson, scalarFromJson } from './scalar.ts';
@@ -79,6 +80,21 @@ function map(field: Field, json: JsonValue, options: JsonReadOptions, path: stri
   return result;
 }
 
+/** The value of a field; undefined when the JSON stands for its absence. */
+export function readValue(
+  field: Field,
+  json: JsonValue,
+  options: JsonReadOptions,
+  path: string,
+  depth: number,
+): unknown {
+  // `null` is absence, for everything that has no null of its own.
+  if (json === null && (!holdsNull(field) || field.presence === 'repeated' || field.presence === 'map'))
+    return undefined;
+  const read = field.presence === 'repeated' ? list : field.presence === 'map' ? map : single;
+  return read(field, json, options, path, depth);
+}
+
 /** The fields of a message, without regard to what well-known types look like. */
 export function readFields(
   type: MessageType<object>,
@@ -93,21 +109,21 @@ export function readFields(
   for (const name of Object.keys(json)) {
     const field = known.get(name);
     if (field === undefined) {
+      if (
+        name.startsWith('[') &&
+        readExtension(message, type, name, json[name] as JsonValue, options, path, depth)
+      )
+        continue;
       if (options.ignoreUnknownFields === true) continue;
       throw new CodecError(
         path,
         `there is no field ${JSON.stringify(name)} (ignoreUnknownFields would pass over it)`,
       );
     }
-    const value = json[name] as JsonValue;
     const inside = `${path}.${field.name}`;
     if (seen.has(field)) throw new CodecError(inside, 'the field is there twice, under both of its names');
     seen.add(field);
-    // `null` is absence, for everything that has no null of its own.
-    if (value === null && (!holdsNull(field) || field.presence === 'repeated' || field.presence === 'map'))
-      continue;
-    const read = field.presence === 'repeated' ? list : field.presence === 'map' ? map : single;
-    const result = read(field, value, options, inside, depth);
+    const result = readValue(field, json[name] as JsonValue, options, inside, depth);
     if (result === undefined) continue;
     if (field.oneof === undefined) message[field.key] = result;
     else {

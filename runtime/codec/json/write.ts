@@ -4,6 +4,7 @@ import { type Field, fieldsOf, fieldValue, isMap, isUnset, zeroOf } from '../fie
 import { nestingMax } from '../limits.ts';
 import type { MessageType } from '../types.ts';
 import type { JsonValue } from '../wkt/struct.ts';
+import { writeExtensions } from './extensions.ts';
 import { type MutableJson, put } from './object.ts';
 import type { JsonWriteOptions } from './options.ts';
 import { enumToJson, scalarToJson } from './scalar.ts';
@@ -62,6 +63,18 @@ function given(field: Field, message: object, options: JsonWriteOptions): unknow
   return field.presence === 'repeated' ? [] : field.presence === 'map' ? {} : undefined;
 }
 
+/** What a field has, whatever its presence. */
+export function writeValue(
+  field: Field,
+  value: unknown,
+  options: JsonWriteOptions,
+  path: string,
+  depth: number,
+): JsonValue {
+  const write = field.presence === 'repeated' ? list : field.presence === 'map' ? map : single;
+  return write(field, value, options, path, depth);
+}
+
 /** The fields of a message, without regard to what well-known types look like. */
 export function writeFields(
   type: MessageType<object>,
@@ -74,10 +87,10 @@ export function writeFields(
   for (const field of fieldsOf(type)) {
     const value = given(field, message, options);
     if (value === undefined) continue;
-    const write = field.presence === 'repeated' ? list : field.presence === 'map' ? map : single;
     const name = options.useProtoFieldName === true ? field.name : field.jsonName;
-    put(json, name, write(field, value, options, `${path}.${field.name}`, depth));
+    put(json, name, writeValue(field, value, options, `${path}.${field.name}`, depth));
   }
+  writeExtensions(json, type, message, options, path, depth);
   return json;
 }
 

@@ -1,5 +1,6 @@
 /** Messages in an Any and out of it. For applications and the JSON mapping; the codec itself never looks inside. */
 import { CodecError } from '../error.ts';
+import { type AnyExtension, isExtension } from '../extension.ts';
 import type { Any } from '../google/protobuf/any.rdma.ts';
 import { isMessageType, type MessageType } from '../types.ts';
 
@@ -31,35 +32,55 @@ export interface Unpacked {
   readonly message: object;
 }
 
-/** Message types by name: what an Any may hold. */
+/** Message types by name: what an Any may hold. And extensions, for the JSON mapping. */
 export interface Registry {
   /** The type of that full name (`kv.v1.Entry`), undefined when it is not in the registry. */
   find(typeName: string): MessageType<object> | undefined;
   /** Throws CodecError when the type is not in the registry or the value is malformed. */
   unpack(any: Any): Unpacked;
+  /** The extension of that full name (`shop.v1.discount`). */
+  extension(name: string): AnyExtension | undefined;
+  /** The extension of a message, by their full name and number. */
+  extensionOf(typeName: string, number: number): AnyExtension | undefined;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: messages of any types, whole modules of them
-type Registered = MessageType<any, any> | { readonly [name: string]: unknown };
+type Registered = MessageType<any, any> | AnyExtension | { readonly [name: string]: unknown };
+
+/** Another one under the same key is a mistake. */
+function addOnce<T>(map: Map<string, T>, key: string, value: T, what: string): void {
+  const before = map.get(key);
+  if (before !== undefined && before !== value)
+    throw new RangeError(`rdma-rpc: two different ${what} ${key}`);
+  map.set(key, value);
+}
 
 /**
- * A registry of message types, and of whole generated modules (`import * as shop from './shop.rdma.ts'`), of which it takes the message types.
- * Two types of the same name are a mistake: RangeError.
+ * A registry of message types, extensions, and of whole generated modules (`import * as shop from './shop.rdma.ts'`), of which it takes both.
+ * Two of the same name are a mistake: RangeError.
  */
 export function createRegistry(...entries: readonly Registered[]): Registry {
   const types = new Map<string, MessageType<object>>();
-  const add = (type: MessageType<object>): void => {
-    const before = types.get(type.typeName);
-    if (before !== undefined && before !== type)
-      throw new RangeError(`rdma-rpc: two different message types are called ${type.typeName}`);
-    types.set(type.typeName, type);
+  const extensions = new Map<string, AnyExtension>();
+  const byNumber = new Map<string, AnyExtension>();
+  const add = (entry: unknown): boolean => {
+    if (isMessageType(entry)) addOnce(types, entry.typeName, entry, 'message types are called');
+    else if (isExtension(entry)) {
+      addOnce(extensions, entry.name, entry, 'extensions are called');
+      addOnce(
+        byNumber,
+        `${entry.extends} ${entry.number}`,
+        entry,
+        'extensions have the same message and number:',
+      );
+    } else return false;
+    return true;
   };
-  for (const entry of entries) {
-    if (isMessageType(entry)) add(entry);
-    else for (const value of Object.values(entry)) if (isMessageType(value)) add(value);
-  }
+  for (const entry of entries) if (!add(entry)) for (const value of Object.values(entry)) add(value);
   return {
     find: (typeName) => types.get(typeName),
+    extension: (name) => extensions.get(name),
+    extensionOf: (typeName, number) => byNumber.get(`${typeName} ${number}`),
     unpack(any) {
       const name = anyTypeName(any);
       const type = types.get(name);

@@ -1,0 +1,58 @@
+/**
+ * Extensions in JSON: members called `[full.name]` of the message that they extend, for those in the registry. Their values are among the fields that the message
+ * has kept. Called by write.ts and read.ts.
+ */
+import { CodecError } from '../error.ts';
+import { type AnyExtension, type Extendable, fieldNumbers } from '../extension.ts';
+import { type Field, fieldsOf, fieldValue } from '../fields.ts';
+import type { MessageType } from '../types.ts';
+import { unknownOf } from '../unknown.ts';
+import type { JsonValue } from '../wkt/struct.ts';
+import { type MutableJson, put } from './object.ts';
+import type { JsonReadOptions, JsonWriteOptions } from './options.ts';
+import { readValue } from './read.ts';
+import { writeValue } from './write.ts';
+
+/** The extension as the field of a message that has nothing else. */
+const fieldOf = (extension: AnyExtension): Field => fieldsOf(extension.codec)[0] as Field;
+
+/** Adds the extensions that `message` has. Fields that the registry does not know stay out, as all unknown fields do. */
+export function writeExtensions(
+  json: MutableJson,
+  type: MessageType<object>,
+  message: Extendable,
+  options: JsonWriteOptions,
+  path: string,
+  depth: number,
+): void {
+  const { registry } = options;
+  const kept = unknownOf(message);
+  if (registry === undefined || kept === undefined) return;
+  for (const number of fieldNumbers(kept)) {
+    const extension = registry.extensionOf(type.typeName, number);
+    if (extension === undefined) continue;
+    const field = fieldOf(extension);
+    const name = `[${extension.name}]`;
+    const value = fieldValue(extension.codec.decode(kept), field);
+    if (value !== undefined) put(json, name, writeValue(field, value, options, `${path}.${name}`, depth));
+  }
+}
+
+/** Sets the extension that `name` (`[shop.v1.discount]`) stands for. False: there is none of that name for this type in the registry. */
+export function readExtension(
+  message: Extendable,
+  type: MessageType<object>,
+  name: string,
+  json: JsonValue,
+  options: JsonReadOptions,
+  path: string,
+  depth: number,
+): boolean {
+  const extension = options.registry?.extension(name.slice(1, -1));
+  if (extension === undefined) return false;
+  if (extension.extends !== type.typeName)
+    throw new CodecError(path, `${name} is an extension of ${extension.extends}`);
+  const value = readValue(fieldOf(extension), json, options, `${path}.${name}`, depth);
+  if (value !== undefined) extension.set(message, value);
+  return true;
+}
