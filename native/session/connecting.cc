@@ -50,8 +50,10 @@ void Session::let_send() {
 
 /// A flush follows from something else, which the queue pair may know.
 std::string Session::why_failed(const char* what, fabric::WcStatus status) const {
-  std::string why = status == fabric::WcStatus::wr_flush_err ? qp_->error() : "";
-  return why.empty() ? std::string(what) + fabric::to_string(status) : why;
+  const std::string more = qp_->error();
+  if (status == fabric::WcStatus::wr_flush_err && !more.empty()) return more;
+  const std::string why = std::string(what) + fabric::to_string(status);
+  return more.empty() ? why : why + " (" + more + ")";
 }
 
 }  // namespace rdma_rpc::session

@@ -99,7 +99,7 @@ bool CompletionQueue::translate(const ibv_wc& from, Wc& to) const {
     if (entry->status != WcStatus::success && to.status != WcStatus::wr_flush_err) to.status = entry->status;
     if (to.status == WcStatus::wr_flush_err) qp->flushed();
     if (entry->internal) qp->fail(std::string("a packet could not be sent: ") + to_string(to.status));
-    qp->to_error();
+    qp->not_carried_out();
   } else if (receive) {
     if (qp->is_connecting()) qp->data_came();
     to.bytes = from.byte_len;

@@ -48,12 +48,12 @@ std::string Connection::start(const Address& peer) {
     if (id_ != nullptr && equal(asked_by_, peer_.token)) {
       why = accept();
     } else {
-      id_.reset();
+      let_go();
     }
   }
   if (!why.empty()) {
     end(Phase::down);
-    id_.reset();
+    let_go();
   }
   return why;
 }
@@ -67,6 +67,7 @@ void Connection::set_timer() {
 
 std::string Connection::resolve() {
   phase_ = Phase::resolving;
+  let_go();
   id_ = manager_.create_id(this);
   // From our own address: two devices of one host would otherwise not use the wire between them.
   const IpAddress& own = manager_.address();
@@ -122,7 +123,7 @@ std::string Connection::accept() {
 }
 
 void Connection::wait_again() {
-  id_.reset();
+  let_go();
   phase_ = Phase::waiting;
 }
 
@@ -224,6 +225,7 @@ bool Connection::offer(const Greeting& greeting, IdPtr& id) {
   const Token& expected = phase_ != Phase::idle ? peer_.token : id_ != nullptr ? asked_by_ : greeting.active;
   if (!equal(greeting.active, expected)) return false;
   asked_by_ = greeting.active;
+  let_go();
   id_ = std::move(id);
   id_->context = this;
   if (phase_ != Phase::idle) {
@@ -273,11 +275,11 @@ void Connection::up() {
 
 void Connection::fail(const std::string& why) {
   // A request that came before start() and is gone again leaves no trace.
-  if (phase_ == Phase::idle) return id_.reset();
+  if (phase_ == Phase::idle) return let_go();
   if (phase_ == Phase::up) return qp_.fail(why);
   end(Phase::down);
   // On iWARP the kernel may hold on to it: see close().
-  if (thread_ == nullptr) id_.reset();
+  if (thread_ == nullptr) let_go();
   qp_.fail(why);
 }
 
@@ -288,9 +290,10 @@ void Connection::end(Phase phase) {
 
 void Connection::disconnect() {
   if (phase_ == Phase::up || phase_ == Phase::accepting) {
-    rdma_disconnect(id_.get());
+    // Otherwise the kernel says so when the id goes.
+    if (is_iwarp(peer_) || manager_.can_speak()) rdma_disconnect(id_.get());
   } else if (phase_ != Phase::down && thread_ == nullptr) {
-    id_.reset();  // lest the peer comes up alone
+    let_go();  // lest the peer comes up alone
   }
   end(Phase::down);
 }
@@ -299,7 +302,13 @@ void Connection::close(QueueObjects queue) {
   disconnect();
   if (thread_ != nullptr) return abandon(std::move(queue));
   queue.qp.reset();
-  id_.reset();
+  let_go();
+}
+
+void Connection::let_go() {
+  // TCP says good-bye by itself.
+  if (is_iwarp(peer_)) return id_.reset();
+  manager_.put_away(std::move(id_));
 }
 
 void Connection::abandon(QueueObjects queue) {

@@ -80,6 +80,8 @@ class Connection {
   void fail(const std::string& why);
   void end(Phase phase);
   void abandon(QueueObjects queue);
+  /// Destroys the id, in the connection manager's time.
+  void let_go();
 
   ConnectionManager& manager_;
   QueuePair& qp_;

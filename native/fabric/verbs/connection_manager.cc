@@ -20,6 +20,8 @@ constexpr char kFile[] = "/dev/infiniband/rdma_cm";
 constexpr int kBacklog = 512;
 /// The kernel picks a port that rdma_cm has free; on iWARP it must be free of TCP sockets too.
 constexpr int kPortsTried = 16;
+/// Of connections that ended while the port was down. What is more has to go at once.
+constexpr std::size_t kPutAwayMax = 4096;
 
 }  // namespace
 
@@ -65,6 +67,7 @@ bool ConnectionManager::open_descriptors() {
 
 ConnectionManager::~ConnectionManager() {
   listener_.reset();
+  put_away_.clear();
   // librdmacm keeps each device open that it has once used, and the kernel removes none that is open. It
   // looks which ones are gone when it is asked for them all.
   if (removed_) rdma_free_devices(rdma_get_devices(nullptr));
@@ -125,6 +128,17 @@ std::string ConnectionManager::listen() {
   return "rdma_cm cannot listen on " + to_string(address_) + ": " + std::strerror(error);
 }
 
+bool ConnectionManager::can_speak() const {
+  // (A device that does not say is being removed, and waits until its ids are gone.)
+  return why_down(device_.context(), device_.port().number).empty();
+}
+
+void ConnectionManager::put_away(IdPtr id) {
+  if (id == nullptr || removed_ || put_away_.size() == kPutAwayMax || can_speak()) return;
+  id->context = nullptr;
+  put_away_.push_back(std::move(id));
+}
+
 void ConnectionManager::leave(Connection& connection) {
   forget_limit(connection);
   std::erase(connections_, &connection);
@@ -183,6 +197,7 @@ void ConnectionManager::take_events() {
     rdma_ack_cm_event(event);  // before what follows, which may destroy the id
     if (connection != nullptr) connection->handle(type, status);
     if (of_listener) listener_.reset();  // the device is gone
+    if (removed_) put_away_.clear();
   }
 }
 

@@ -52,6 +52,13 @@ class ConnectionManager {
   /// before.
   void limit(Connection& connection, Clock::time_point time);
   void forget_limit(Connection& connection);
+  /// Whether a message of rdma_cm can leave this device now.
+  bool can_speak() const;
+  /// Destroys an id, now or when the port is up again. The kernel says good-bye to the peer then; soft-RoCE,
+  /// which cannot send that through a port that is down, receives nothing of rdma_cm from then on, until the
+  /// device is added anew.
+  void put_away(IdPtr id);
+  void port_came_up() { put_away_.clear(); }
 
  private:
   explicit ConnectionManager(const Device& device) : device_(device) {}
@@ -71,6 +78,7 @@ class ConnectionManager {
   IdPtr listener_;
   bool removed_ = false;  ///< the device
   std::vector<Connection*> connections_;
+  std::vector<IdPtr> put_away_;
   struct Limit {
     Connection* connection;
     Clock::time_point time;

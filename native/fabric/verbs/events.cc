@@ -61,6 +61,9 @@ void Device::handle(const ibv_async_event& event) {
           place.qp->lose_device(capabilities().name + " was removed, or has failed (IBV_EVENT_DEVICE_FATAL)");
       }
       break;
+    case IBV_EVENT_PORT_ACTIVE:
+      if (cm_ != nullptr && event.element.port_num == port_.number) cm_->port_came_up();
+      break;
     default:  // ports and GIDs: the retries of a queue pair decide what becomes of it
       break;
   }

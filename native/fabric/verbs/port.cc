@@ -41,6 +41,14 @@ const char* state_text(ibv_port_state state) {
   }
 }
 
+std::string down_text(const std::string& port, ibv_port_state state) {
+  return port + " is " + state_text(state) + ", not ACTIVE: is its link up (ip link), its cable in?";
+}
+
+std::string port_text(ibv_context* device, std::uint8_t number) {
+  return std::string(ibv_get_device_name(device->device)) + " port " + std::to_string(number);
+}
+
 /// RoCE v2 on IPv4, on global IPv6, on link-local IPv6, RoCE v1; larger is better.
 int rank(const ibv_gid_entry& gid) {
   if (gid.gid_type == IBV_GID_TYPE_IB) return 1;
@@ -102,13 +110,11 @@ std::string choose_port(ibv_context* device, const VerbsOptions& options,
   int best = -1;
   for (std::uint8_t number = 1; number <= ports; ++number) {
     if (options.port != 0 && options.port != number) continue;
-    const std::string text = name + " port " + std::to_string(number);
+    const std::string text = port_text(device, number);
     ibv_port_attr attr{};
     if (ibv_query_port(device, number, &attr) != 0) continue;
     if (attr.state != IBV_PORT_ACTIVE) {
-      if (best < 0)
-        why =
-            text + " is " + state_text(attr.state) + ", not ACTIVE: is its link up (ip link), its cable in?";
+      if (best < 0) why = down_text(text, attr.state);
       continue;
     }
     const std::vector<ibv_gid_entry> gids = gids_of(device, number);
@@ -135,6 +141,12 @@ std::string choose_port(ibv_context* device, const VerbsOptions& options,
     std::memcpy(chosen->address.gid.data(), found.gid->gid.raw, chosen->address.gid.size());
   }
   return why;
+}
+
+std::string why_down(ibv_context* device, std::uint8_t port) {
+  ibv_port_attr attr{};
+  if (ibv_query_port(device, port, &attr) != 0 || attr.state == IBV_PORT_ACTIVE) return "";
+  return down_text(port_text(device, port), attr.state);
 }
 
 std::vector<VerbsPort> list_ports(ibv_context* device) {

@@ -24,6 +24,9 @@ struct Port {
 std::string choose_port(ibv_context* device, const VerbsOptions& options,
                         const std::optional<Interface>& interface, Port* port);
 
+/// Why nothing leaves or reaches this port now. Empty: it does, or the device does not say.
+std::string why_down(ibv_context* device, std::uint8_t port);
+
 /// The ports with their GIDs, for people.
 std::vector<VerbsPort> list_ports(ibv_context* device);
 

@@ -90,6 +90,11 @@ void QueuePair::flushed() {
        " has ended the queue pair and does not say why; the peer may have closed the connection");
 }
 
+void QueuePair::not_carried_out() {
+  if (state_ != QpState::err) error_ = why_down(device_.context(), device_.port().number);
+  to_error();
+}
+
 void QueuePair::data_came() {
   if (connection_ != nullptr) connection_->data_came();
 }

@@ -45,6 +45,8 @@ class QueuePair final : public fabric::QueuePair {
   void fail(const std::string& why);
   /// The device has flushed a request: if we have not asked for it, the reason is what it has reported.
   void flushed();
+  /// The device could not carry out a request: a port that is down may be why.
+  void not_carried_out();
   bool is_connecting() const { return state_ == QpState::rtr; }
   void data_came();
 

@@ -1,5 +1,5 @@
-// The wire between the two devices of the guest (test/rdma-vm): disturbed, cut and mended. Each thing mends
-// it when it goes. Called by tests that have asked why_no_wire() first.
+// The wire between the two devices of the guest (test/rdma-vm): disturbed, cut, unplugged and mended. Each
+// thing mends it when it goes. Called by tests that have asked why_no_wire() first.
 #pragma once
 
 #include <string>
@@ -25,6 +25,21 @@ class Weather {
   static void both(const std::string& verb, const std::string& what) {
     for (const char* end : {"v0", "v1"}) shell("tc qdisc " + verb + " dev " + end + " root" + what);
   }
+};
+
+/// One end of the wire has its link down. What the kernel forgets with it, routes and neighbours, comes back.
+class Unplugged {
+ public:
+  explicit Unplugged(const std::string& end) : end_(end) { shell("ip link set " + end + " down"); }
+  ~Unplugged() {
+    shell("ip link set " + end_ + " up; ip -force -batch /run/rdma-vm/wire >/dev/null 2>&1; " +
+          "until [ $(rdma link | grep -c 'state ACTIVE') = 2 ]; do sleep 0.05; done");
+  }
+  Unplugged(const Unplugged&) = delete;
+  Unplugged& operator=(const Unplugged&) = delete;
+
+ private:
+  std::string end_;
 };
 
 }  // namespace rdma_rpc::session::test

@@ -1,0 +1,120 @@
+// A port whose link goes down, as when a cable is pulled or a switch restarts, and comes up again. Its
+// sessions end by themselves or are closed, or ride it out; then new ones work.
+#include <gtest/gtest.h>
+
+#include "verbs/census.h"
+#include "verbs/ends.h"
+#include "verbs/wire.h"
+
+namespace rdma_rpc::session::test {
+namespace {
+
+/// Endless on soft-RoCE.
+constexpr std::uint8_t kRetries = 7;
+
+/// The interface of either end's device.
+class LinkDown : public VerbsFaults, public testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    if (const std::string why = why_no_wire(); !why.empty()) GTEST_SKIP() << "not run: " << why;
+  }
+  static bool at_client() { return GetParam() == std::string("v0"); }
+  static bool is_tcp() { return guest_link() == "siw"; }
+};
+
+/// As the runtime does when the sideband socket ends.
+void close(Side& side, std::uint32_t session) {
+  if (Session* open = side.context->find(session)) open->close("the sideband socket ended");
+}
+
+TEST_P(LinkDown, EndsTheSessionsWithTheirCallsAndNewOnesWorkAfterwards) {
+  Ends ends;
+  const Link link = ends.connect();
+  ends.expect_works(link);
+  {
+    const Unplugged unplugged(GetParam());
+    std::vector<std::uint64_t> under_way;
+    for (const CallSpec& spec : mixed_calls()) under_way.push_back(ends.start(link, spec));
+    if (is_tcp()) close(ends.client, link.client);  // a device on TCP repeats for minutes
+    ends.until([&] { return ends.client.is_down(link.client); }, "the end of the session at the client");
+    const std::string why = ends.client.why_down(link.client);
+    EXPECT_TRUE(is_tcp() || why.find("DOWN, not ACTIVE: is its link up") != std::string::npos) << why;
+    for (const std::uint64_t id : under_way) {
+      EXPECT_EQ(ends.call(id).kind, boundary::EvKind::failed);
+      EXPECT_EQ(ends.call(id).reason, boundary::Reason::session_lost);
+    }
+    close(ends.server, link.server);
+    ends.until([&] { return ends.server.is_down(link.server); }, "the end of the session at the server");
+  }
+  ends.expect_works(ends.connect());
+  EXPECT_EQ(ends.finish(), Violations{});
+}
+
+TEST_P(LinkDown, ASessionWithoutTrafficDoesNotNotice) {
+  Ends ends;
+  const Link link = ends.connect();
+  ends.expect_works(link);
+  drive_to_rest({&ends.client, &ends.server});
+  { const Unplugged unplugged(GetParam()); }
+  ends.expect_works(link);
+  ends.expect_works(ends.connect());
+  EXPECT_EQ(ends.finish(), Violations{});
+}
+
+TEST_P(LinkDown, AnAttemptToConnectFailsWithinItsLimit) {
+  if (is_tcp())
+    GTEST_SKIP() << "not run: the kernel's own limit, which its connect() cannot leave, is over 100 s";
+  Ends ends;
+  ends.expect_works(ends.connect());
+  {
+    const Unplugged unplugged(GetParam());
+    const std::uint32_t a = ends.client.open({true, 4, 1 << 20, 1 << 20});
+    const std::uint32_t b = ends.server.open({false, 4, 1 << 20, 1 << 20});
+    EXPECT_EQ(ends.server.session(b).connect(ends.client.session(a).local_address()), "");
+    if (ends.client.session(a).connect(ends.server.session(b).local_address()) != "")
+      close(ends.client, a);  // it knew at once
+    ends.until([&] { return ends.client.is_down(a); }, "the end of the attempt");
+    close(ends.server, b);
+    ends.until([&] { return ends.server.is_down(b); }, "the end of the server's half");
+  }
+  ends.expect_works(ends.connect());
+  EXPECT_EQ(ends.finish(), Violations{});
+}
+
+TEST_P(LinkDown, ADeviceThatIsOpenedMeanwhileSaysSo) {
+  const Unplugged unplugged(GetParam());
+  const fabric::VerbsOptions options = options_of(at_client() ? kClientEnd : kServerEnd);
+  std::string error;
+  EXPECT_EQ(fabric::open_verbs_device(options, &error), nullptr);
+  EXPECT_NE(error.find(options.device + " port 1 is DOWN, not ACTIVE"), std::string::npos) << error;
+}
+
+INSTANTIATE_TEST_SUITE_P(At, LinkDown, testing::Values("v0", "v1"), [](const auto& info) {
+  return info.param == std::string("v0") ? "TheClient" : "TheServer";
+});
+
+class ShortLinkDown : public LinkDown {};
+
+/// What the client has sent meanwhile is sent again. (A sender's own port must be up for that: soft-RoCE
+/// fails what it cannot send.)
+TEST_P(ShortLinkDown, IsRiddenOutByCallsUnderWay) {
+  Ends ends(open_device(kClientEnd, kRetries), open_device(kServerEnd, kRetries));
+  const Link link = ends.connect();
+  ends.expect_works(link);
+  std::vector<std::uint64_t> under_way;
+  {
+    const Unplugged unplugged(GetParam());
+    for (const CallSpec& spec : mixed_calls()) under_way.push_back(ends.start(link, spec));
+    ends.client.flush();
+  }
+  for (const std::uint64_t id : under_way) {
+    ends.until([&] { return ends.call(id).ended(); }, "the end of a call");
+    EXPECT_TRUE(ends.call(id).answered()) << ends.client.why_down(link.client);
+  }
+  EXPECT_EQ(ends.finish(), Violations{});
+}
+
+INSTANTIATE_TEST_SUITE_P(At, ShortLinkDown, testing::Values("v1"), [](const auto&) { return "TheServer"; });
+
+}  // namespace
+}  // namespace rdma_rpc::session::test
