@@ -8,6 +8,7 @@ export interface GenConfig {
   readonly files?: readonly string[];
   readonly include?: readonly string[];
   readonly out?: string;
+  readonly target?: 'ts' | 'js';
   readonly importExtension?: 'ts' | 'js';
   readonly unknownFields?: 'keep' | 'drop';
 }
@@ -17,6 +18,7 @@ const keys: Readonly<Record<keyof GenConfig, readonly [string, (value: unknown) 
   files: ['a list of texts', isTexts],
   include: ['a list of texts', isTexts],
   out: ['a text', (value) => typeof value === 'string'],
+  target: ['"ts" or "js"', (value) => value === 'ts' || value === 'js'],
   importExtension: ['"ts" or "js"', (value) => value === 'ts' || value === 'js'],
   unknownFields: ['"keep" or "drop"', (value) => value === 'keep' || value === 'drop'],
 };

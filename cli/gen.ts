@@ -4,6 +4,7 @@ import { type Command, CommanderError, Option } from 'commander';
 import pc from 'picocolors';
 import { globSync } from 'tinyglobby';
 import { GenerateError } from '../codegen/diagnostic.ts';
+import { conflict } from '../codegen/emit/target.ts';
 import type { Generated, GenerateOptions } from '../codegen/index.ts';
 import { findConfig, type GenConfig } from './gen-config.ts';
 import { printDiagnostics } from './print.ts';
@@ -11,6 +12,7 @@ import { printDiagnostics } from './print.ts';
 interface GenFlags {
   readonly out?: string;
   readonly include: string[];
+  readonly target?: 'ts' | 'js';
   readonly importExtension?: 'ts' | 'js';
   readonly unknownFields?: 'keep' | 'drop';
   readonly check?: true;
@@ -20,7 +22,7 @@ interface GenFlags {
 export function addGenCommand(program: Command): void {
   program
     .command('gen')
-    .description('generate TypeScript from .proto files')
+    .description('generate TypeScript or JavaScript from .proto files')
     .argument(
       '[files...]',
       '.proto files or globs; what they import is generated too. None: as package.json says',
@@ -31,6 +33,12 @@ export function addGenCommand(program: Command): void {
       'where imports are looked up and what the output mirrors; may be repeated',
       collect,
       [],
+    )
+    .addOption(
+      new Option('--target <what>', 'TypeScript, or JavaScript with declarations beside it').choices([
+        'ts',
+        'js',
+      ]),
     )
     .addOption(
       new Option('--import-extension <ext>', 'extension of imports between generated files').choices([
@@ -120,8 +128,11 @@ async function runGen(patterns: string[], flags: GenFlags): Promise<void> {
   const options = (): GenerateOptions => {
     const config = patterns.length > 0 ? {} : readConfig();
     const out = flags.out ?? config.out;
+    const target = flags.target ?? config.target;
     const importExtension = flags.importExtension ?? config.importExtension;
     const unknownFields = flags.unknownFields ?? config.unknownFields;
+    const wrong = conflict({ target, importExtension });
+    if (wrong !== '') throw new CommanderError(2, 'rdma-rpc.conflict', wrong);
     if (out === undefined)
       throw new CommanderError(2, 'rdma-rpc.noOut', "required option '-o, --out <dir>' not specified");
     return {
@@ -129,6 +140,7 @@ async function runGen(patterns: string[], flags: GenFlags): Promise<void> {
       include: flags.include.length > 0 ? flags.include : (config.include ?? []),
       out,
       check: flags.check === true,
+      ...(target && { target }),
       ...(importExtension && { importExtension }),
       ...(unknownFields && { unknownFields }),
     };

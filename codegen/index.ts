@@ -6,6 +6,7 @@ import { dirname, join, resolve } from 'node:path';
 import type { Diagnostic } from './diagnostic.ts';
 import type { Output } from './emit/file.ts';
 import { emitSchema } from './emit/schema.ts';
+import { conflict } from './emit/target.ts';
 import { loadFiles } from './load.ts';
 import type { Scaffolded, ScaffoldOptions } from './scaffold/index.ts';
 
@@ -22,7 +23,15 @@ export interface GenerateOptions {
   readonly out?: string;
   /** Write nothing, only say in `written` what is not up to date. Default false. */
   readonly check?: boolean;
-  /** Extension of imports between generated files. Default `ts`: what Node's type stripping and `rewriteRelativeImportExtensions` want. */
+  /**
+   * `ts`: TypeScript that Node can run as it is. `js`: a `.js` and a `.d.ts` for each file, which compilers read in a fraction of the time and which needs no build at
+   * all; modules, so the package around them must have `"type": "module"`. Default `ts`.
+   */
+  readonly target?: 'ts' | 'js';
+  /**
+   * Extension of imports between generated files, for the target `ts`; the other one has `js`. Default `ts`: what Node's type stripping and
+   * `rewriteRelativeImportExtensions` want.
+   */
   readonly importExtension?: 'ts' | 'js';
   /** Module that the output imports the codec from. Default `rdma-rpc/codec`. */
   readonly codecModule?: string;
@@ -44,8 +53,10 @@ export interface Generated {
   readonly warnings: readonly Diagnostic[];
 }
 
-/** Generates all or nothing. Throws GenerateError with everything that is wrong with the input. */
+/** Generates all or nothing. Throws GenerateError with everything that is wrong with the input, TypeError for options that contradict each other. */
 export async function generate(options: GenerateOptions): Promise<Generated> {
+  const wrong = conflict(options);
+  if (wrong !== '') throw new TypeError(wrong);
   const apart = options.emitWellKnownTypes !== true;
   const { schema, paths, files, diagnostics } = loadFiles(options.files, options.include ?? [], apart);
   const outputs = emitSchema(schema, new Set(paths), diagnostics, { ...options, runtimeApart: apart });

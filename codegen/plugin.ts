@@ -11,6 +11,7 @@ import {
 import { editions } from './descriptor/types.ts';
 import { type Diagnostic, formatDiagnostic, GenerateError, Reporter } from './diagnostic.ts';
 import { emitSchema } from './emit/schema.ts';
+import { conflict } from './emit/target.ts';
 import { addExtension } from './link/link.ts';
 import { join, Schema, type SchemaFile } from './link/schema.ts';
 import { loadFiles } from './load.ts';
@@ -28,19 +29,21 @@ export interface PluginResult {
   readonly warnings: readonly Diagnostic[];
 }
 
-type Options = { importExtension?: 'ts' | 'js'; unknownFields?: 'keep' | 'drop' };
+type Options = { target?: 'ts' | 'js'; importExtension?: 'ts' | 'js'; unknownFields?: 'keep' | 'drop' };
 
-/** `import_extension=js,unknown_fields=keep`; what is wrong with it as text. */
+/** `target=js,unknown_fields=keep`; what is wrong with it as text. */
 function parseParameter(parameter: string): Options | string {
   const options: Options = {};
   for (const part of parameter.split(',').filter((each) => each !== '')) {
     const [name = '', value = ''] = part.split('=');
-    if (name === 'import_extension' && (value === 'ts' || value === 'js')) options.importExtension = value;
+    if (name === 'target' && (value === 'ts' || value === 'js')) options.target = value;
+    else if (name === 'import_extension' && (value === 'ts' || value === 'js'))
+      options.importExtension = value;
     else if (name === 'unknown_fields' && (value === 'keep' || value === 'drop'))
       options.unknownFields = value;
-    else return `${part}: there are import_extension=ts|js and unknown_fields=keep|drop`;
+    else return `${part}: there are target=ts|js, import_extension=ts|js and unknown_fields=keep|drop`;
   }
-  return options;
+  return conflict(options) || options;
 }
 
 /** Places as a parser notes them. Lines and columns count from 0 in descriptors. */

@@ -1,6 +1,8 @@
-/** Custom options as source text: inside definitions, and of messages as a const of their own, which bundlers drop when nobody looks. */
+/** Custom options and explicit defaults as source text: inside definitions, and of messages as consts of their own, which bundlers drop when nobody looks. */
 import type { Message, Plain } from '../model/model.ts';
 import { quote } from './scalar.ts';
+import type { Scope } from './scope.ts';
+import { exportedConst, type Statement } from './statement.ts';
 
 const isList = (value: Plain): value is readonly Plain[] => Array.isArray(value);
 
@@ -16,31 +18,58 @@ export function plainText(value: Plain): string {
   return entries.length === 0 ? '{}' : `{ ${entries.join(', ')} }`;
 }
 
-export function emitCustom(message: Message): string[] {
+/** The type that `as const` gives to that literal. */
+export function plainType(value: Plain): string {
+  if (typeof value !== 'object' || value === null) return plainText(value);
+  if (isList(value)) return `readonly [${value.map(plainType).join(', ')}]`;
+  const entries = Object.entries(value).map(([key, each]) => `readonly ${quote(key)}: ${plainType(each)}`);
+  return entries.length === 0 ? '{}' : `{ ${entries.join('; ')} }`;
+}
+
+export function emitCustom(message: Message, scope: Scope): Statement[] {
   if (message.options === '') return [];
-  const fields = message.fields.flatMap(({ key, custom }) =>
-    custom === undefined ? [] : `    ${key}: ${plainText(custom)},\n`,
-  );
-  const own = message.custom === undefined ? '{}' : plainText(message.custom);
+  const own = message.custom ?? {};
+  const fields = (line: (key: string, custom: Plain) => string) =>
+    message.fields
+      .flatMap(({ key, custom }) => (custom === undefined ? [] : `    ${line(key, custom)}\n`))
+      .join('');
   return [
-    `/** Custom options of ${message.identifier} and its fields, by full name. */
-export const ${message.options} = {
-  custom: ${own},
-  fields: {
-${fields.join('')}  },
-} as const;`,
+    exportedConst(
+      {
+        doc: `/** Custom options of ${message.identifier} and its fields, by full name. */\n`,
+        name: message.options,
+        type: `{\n  readonly custom: ${plainType(own)};\n  readonly fields: {\n${fields((key, custom) => `readonly ${key}: ${plainType(custom)};`)}  };\n}`,
+        value: `{\n  custom: ${plainText(own)},\n  fields: {\n${fields((key, custom) => `${key}: ${plainText(custom)},`)}  },\n}`,
+        literal: true,
+      },
+      scope,
+    ),
   ];
 }
 
+const isBytes = (value: string) => value.startsWith('Uint8Array');
+
+function defaultType(value: string): string {
+  // Infinity and NaN have no literal.
+  return isBytes(value) ? 'Uint8Array' : value.startsWith('Number.') ? 'number' : value;
+}
+
 /** Explicit defaults of fields with presence: what an absent field stands for. */
-export function emitDefaults(message: Message): string[] {
+export function emitDefaults(message: Message, scope: Scope): Statement[] {
   if (message.defaults === '') return [];
-  const fields = message.fields.flatMap(({ key, default: value }) =>
-    value === undefined
-      ? []
-      : `  ${key}: ${value.startsWith('Uint8Array') ? '/* @__PURE__ */ ' : ''}${value},\n`,
-  );
+  const fields = (line: (key: string, value: string) => string) =>
+    message.fields
+      .flatMap(({ key, default: value }) => (value === undefined ? [] : `  ${line(key, value)}\n`))
+      .join('');
   return [
-    `/** What absent fields of ${message.identifier} stand for, where the .proto says so. */\nexport const ${message.defaults} = {\n${fields.join('')}} as const;`,
+    exportedConst(
+      {
+        doc: `/** What absent fields of ${message.identifier} stand for, where the .proto says so. */\n`,
+        name: message.defaults,
+        type: `{\n${fields((key, value) => `readonly ${key}: ${defaultType(value)};`)}}`,
+        value: `{\n${fields((key, value) => `${key}: ${isBytes(value) ? '/* @__PURE__ */ ' : ''}${value},`)}}`,
+      },
+      scope,
+    ),
   ];
 }

@@ -2,10 +2,18 @@
 import type { File } from '../model/model.ts';
 import { quote } from './scalar.ts';
 import type { Scope } from './scope.ts';
+import { exportedConst, type Statement } from './statement.ts';
 
-export function emitDescriptor(file: File, scope: Scope): string {
+export function emitDescriptor(file: File, scope: Scope): Statement {
   const dependencies = file.dependencies.map((each) => scope.descriptor(each)).join(', ');
   const base64 = Buffer.from(file.bytes).toString('base64');
-  return `/** Descriptor of ${file.path}, for reflection. */
-export const ${file.descriptor}: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [${dependencies}], ${quote(base64)});`;
+  return exportedConst(
+    {
+      doc: `/** Descriptor of ${file.path}, for reflection. */\n`,
+      name: file.descriptor,
+      type: '$.FileDescriptor',
+      value: `/* @__PURE__ */ $.fileDescriptor(() => [${dependencies}], ${quote(base64)})`,
+    },
+    scope,
+  );
 }

@@ -2,13 +2,19 @@
 import type { Enum } from '../model/model.ts';
 import { docLines } from './comment.ts';
 import { quote } from './scalar.ts';
+import type { Scope } from './scope.ts';
+import { exportedConst, exportedType, type Statement } from './statement.ts';
 
 /** `__proto__: 0` in a literal would not be a property. */
 const property = (name: string): string => (name === '__proto__' ? "['__proto__']" : name);
 
-export function emitEnum(type: Enum): string[] {
+export function emitEnum(type: Enum, scope: Scope): Statement[] {
+  const types = () =>
+    type.values.map(
+      (value) => `${docLines(value, '  ')}  readonly ${property(value.name)}: ${value.number};\n`,
+    );
   const values = type.values.map(
-    (value) => `${docLines(value, '  ')}  ${property(value.name)}: ${value.number},\n`,
+    (value) => `${scope.erasable(docLines(value, '  '))}  ${property(value.name)}: ${value.number},\n`,
   );
   const names = new Map<number, string>();
   for (const value of type.values) if (!names.has(value.number)) names.set(value.number, value.name);
@@ -17,8 +23,28 @@ export function emitEnum(type: Enum): string[] {
   );
   const id = type.identifier;
   return [
-    `${docLines(type, '')}export const ${id} = {\n${values.join('')}} as const;`,
-    `/** One of the values of ${id}, or a number that a newer peer knows. */\nexport type ${id} = (typeof ${id})[keyof typeof ${id}] | (number & {});`,
-    `/** Names of ${id} by number; the first one where there are aliases. */\nexport const ${type.names}: { readonly [value: number]: string | undefined } = {\n${entries.join('')}};`,
+    exportedConst(
+      {
+        doc: docLines(type, ''),
+        name: id,
+        type: scope.erases ? `{\n${types().join('')}}` : '',
+        value: `{\n${values.join('')}}`,
+        literal: true,
+      },
+      scope,
+    ),
+    exportedType(
+      `/** One of the values of ${id}, or a number that a newer peer knows. */\nexport type ${id} = (typeof ${id})[keyof typeof ${id}] | (number & {});`,
+      scope,
+    ),
+    exportedConst(
+      {
+        doc: `/** Names of ${id} by number; the first one where there are aliases. */\n`,
+        name: type.names,
+        type: '{ readonly [value: number]: string | undefined }',
+        value: `{\n${entries.join('')}}`,
+      },
+      scope,
+    ),
   ];
 }

@@ -6,8 +6,10 @@ import type { Schema } from '../link/schema.ts';
 import { buildModel } from '../model/build.ts';
 import { bundledDirectory, descriptorPath } from '../source/files.ts';
 import { emitFile, type Output } from './file.ts';
+import type { Target } from './target.ts';
 
 export interface SchemaOutputOptions {
+  readonly target?: Target | undefined;
   readonly importExtension?: 'ts' | 'js' | undefined;
   readonly codecModule?: string | undefined;
   readonly runtimeApart: boolean;
@@ -33,7 +35,8 @@ export function emitSchema(
   };
   refuse();
   const {
-    importExtension = 'ts',
+    target = 'ts',
+    importExtension = target,
     codecModule = 'rdma-rpc/codec',
     runtimeApart,
     unknownFields = 'drop',
@@ -43,5 +46,5 @@ export function emitSchema(
   const now = version();
   return files
     .filter((file) => !file.bundled && (paths.has(file.path) || (file.used && file.path === descriptorPath)))
-    .map((file) => emitFile(file, now, { target: 'ts', importExtension, codecModule }));
+    .flatMap((file) => emitFile(file, now, { target, importExtension, codecModule }));
 }

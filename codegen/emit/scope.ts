@@ -5,22 +5,25 @@
 import { posix } from 'node:path';
 import type { Enum, File, Message } from '../model/model.ts';
 import { descriptorPath } from '../source/files.ts';
+import type { Target } from './target.ts';
 
 export interface EmitOptions {
   /** TypeScript, or JavaScript with declarations beside it. */
-  readonly target: 'ts' | 'js';
+  readonly target: Target;
   /** Extension of imports between generated files. */
   readonly importExtension: 'ts' | 'js';
   /** Module with the primitives. */
   readonly codecModule: string;
 }
 
-export function outputPath(path: string): string {
-  return `${path.replace(/\.proto$/, '')}.rdma.ts`;
+/** Of a .proto: `kv.rdma.ts`, or `kv.rdma.js` and `kv.rdma.d.ts`. */
+export function outputPath(path: string, extension: 'ts' | 'js' | 'd.ts' = 'ts'): string {
+  return `${path.replace(/\.proto$/, '')}.rdma.${extension}`;
 }
 
 /** The functions of a message. */
-export type Part = 'create' | 'bound' | 'encodeTo' | 'decodeFrom';
+export const parts = ['create', 'bound', 'encodeTo', 'decodeFrom'] as const;
+export type Part = (typeof parts)[number];
 
 /** Of a function: name (with `?`: may be left out), type, default. */
 export type Parameter = readonly [name: string, type: string, initial?: string];
@@ -60,9 +63,14 @@ export class Scope {
     return type.file === this.file ? `$${what}_${type.identifier}` : `${this.type(type)}.${what}`;
   }
 
+  /** The code is JavaScript; types are apart. */
+  get erases(): boolean {
+    return this.options.target === 'js';
+  }
+
   /** What only TypeScript has: nothing where the code is JavaScript. */
   erasable(text: string): string {
-    return this.options.target === 'ts' ? text : '';
+    return this.erases ? '' : text;
   }
 
   /** A value of which the compiler cannot know that it is there. */
@@ -73,7 +81,7 @@ export class Scope {
   /** The head of one of a message's functions, with its brace. */
   head(type: Message, what: Part, parameters: readonly Parameter[], result: string): string {
     const list = parameters.map(([name, kind, initial]) => {
-      const typed = `${this.options.target === 'ts' ? name : name.replace('?', '')}${this.erasable(`: ${kind}`)}`;
+      const typed = this.erases ? name.replace('?', '') : `${name}: ${kind}`;
       return initial === undefined ? typed : `${typed} = ${initial}`;
     });
     return `function ${this.call(type, what)}(${list.join(', ')})${this.erasable(`: ${result}`)} {`;
@@ -87,20 +95,16 @@ export class Scope {
 
   private modulePath(file: File): string {
     const from = posix.dirname(this.file.path);
-    const path = posix
-      .relative(from, outputPath(file.path))
-      .replace(/\.ts$/, `.${this.options.importExtension}`);
+    const path = posix.relative(from, outputPath(file.path, this.options.importExtension));
     return path.startsWith('.') ? path : `./${path}`;
   }
 
-  /** Import and export statements, to be asked for when everything else has been emitted. */
-  imports(): string[] {
-    const lines: string[] = [`import * as $ from '${this.options.codecModule}';`];
-    if (this.file.services.some((service) => service.methods.length > 0)) {
-      lines.push("import type * as $rpc from 'rdma-rpc';");
-    }
+  /** Import and export statements that `body` needs, to be asked for when everything else has been emitted. `kind` is `import type` in declarations. */
+  imports(body: string, kind: 'import' | 'import type'): string[] {
+    const lines: string[] = [`${kind} * as $ from '${this.options.codecModule}';`];
+    if (body.includes('$rpc.')) lines.push("import type * as $rpc from 'rdma-rpc';");
     for (const [file, alias] of this.imported)
-      lines.push(`import * as ${alias} from '${this.modulePath(file)}';`);
+      if (body.includes(`${alias}.`)) lines.push(`${kind} * as ${alias} from '${this.modulePath(file)}';`);
     for (const file of this.file.publicImports)
       if (!file.bundled) lines.push(`export * from '${this.modulePath(file)}';`);
     return lines;

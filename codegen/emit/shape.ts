@@ -3,6 +3,7 @@ import type { Documented, Field, Message, Oneof } from '../model/model.ts';
 import { docLines } from './comment.ts';
 import { formOf, quote } from './scalar.ts';
 import type { Scope } from './scope.ts';
+import { exportedType, type Statement } from './statement.ts';
 
 /** decoded: what decode gives. init: what encode takes. */
 type Side = 'decoded' | 'init';
@@ -64,7 +65,7 @@ function properties(message: Message, scope: Scope, side: Side): Property[] {
   return result;
 }
 
-export function emitInterface(message: Message, scope: Scope, side: Side): string {
+export function emitInterface(message: Message, scope: Scope, side: Side): Statement {
   const about =
     side === 'init'
       ? {
@@ -77,5 +78,5 @@ export function emitInterface(message: Message, scope: Scope, side: Side): strin
     return `${docLines(property, '  ')}  ${key}${optional ? '?' : ''}: ${type}${optional ? ' | undefined' : ''};\n`;
   });
   const name = side === 'init' ? message.init : message.identifier;
-  return `${docLines(about, '')}export interface ${name} {\n${lines.join('')}}`;
+  return exportedType(`${docLines(about, '')}export interface ${name} {\n${lines.join('')}}`, scope);
 }

@@ -1,6 +1,6 @@
 /** The command: exit codes, messages, `--watch`. Runs the built `dist/cli/main.js` as a user would. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -41,6 +41,14 @@ describe('rdma-rpc gen', () => {
     expect(readFileSync(join(directory, 'out/a.rdma.ts'), 'utf8')).toContain("from './b.rdma.js'");
   });
 
+  test('JavaScript with declarations', () => {
+    const directory = workspace({ 'a.proto': proto3('message A {}') });
+    const gen = ['gen', 'a.proto', '-o', 'out', '--target', 'js'];
+    expect(run(directory, ...gen)).toMatchObject({ code: 0, stderr: '' });
+    expect(readdirSync(join(directory, 'out')).sort()).toEqual(['a.rdma.d.ts', 'a.rdma.js']);
+    expect(run(directory, ...gen, '--check').code).toBe(0);
+  });
+
   test('1 when the input is wrong, with place and text, and nothing written', () => {
     const directory = workspace({ 'a.proto': proto3('message A { Missing x = 1; }') });
     const { code, stdout, stderr } = run(directory, 'gen', 'a.proto', '-o', 'out');
@@ -71,6 +79,12 @@ describe('rdma-rpc gen', () => {
       'an unknown extension',
       ['gen', 'a.proto', '-o', 'out', '--import-extension', 'mjs'],
       /Allowed choices are ts, js/,
+    ],
+    ['an unknown target', ['gen', 'a.proto', '-o', 'out', '--target', 'dts'], /Allowed choices are ts, js/],
+    [
+      'a target and an extension that contradict each other',
+      ['gen', 'a.proto', '-o', 'out', '--target', 'js', '--import-extension', 'ts'],
+      /the target js imports \.js; the import extension ts is for the target ts/,
     ],
     ['an unknown command', ['generate'], /unknown command 'generate'/],
   ])('2 for a wrong command line: %s', (_what, args, message) => {
@@ -153,11 +167,14 @@ describe('the block in package.json', () => {
     );
     expect(run(directory, 'gen', '-o', 'other', '--import-extension', 'ts').code).toBe(0);
     expect(readFileSync(join(directory, 'other/shop/a.rdma.ts'), 'utf8')).toContain("from './b.rdma.ts';");
+    expect(run(directory, 'gen', '-o', 'third', '--target', 'js').code).toBe(0);
+    expect(existsSync(join(directory, 'third/shop/a.rdma.d.ts'))).toBe(true);
   });
 
   test.each([
     ['a key that does not exist', { filse: [] }, /"rdma-rpc" has no filse; did you mean files\?/],
     ['a wrong value', { files: 'a.proto' }, /"rdma-rpc"\.files must be a list of texts/],
+    ['a wrong target', { files: ['a.proto'], target: 'dts' }, /"rdma-rpc"\.target must be "ts" or "js"/],
     ['no files', { out: 'x' }, /no file matches|no files/],
     ['no block', undefined, /no files, and no block "rdma-rpc" in a package\.json/],
   ])('2 for %s', (_what, block, message) => {

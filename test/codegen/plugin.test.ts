@@ -34,6 +34,7 @@ describe.skipIf(noProtoc !== '')('under protoc', () => {
   test.each([
     ['', {}],
     ['import_extension=js,unknown_fields=keep', { importExtension: 'js', unknownFields: 'keep' } as const],
+    ['target=js', { target: 'js' } as const],
   ])('byte for byte what the command line makes: %j', async (parameter, options) => {
     const directory = workspace({});
     const { status, stderr } = protoc(directory, parameter, [include, join(root, 'proto')], paths);
@@ -43,13 +44,14 @@ describe.skipIf(noProtoc !== '')('under protoc', () => {
       include: [include],
       ...options,
     });
-    const asked = outputs.filter(({ path }) => paths.includes(path.replace('.rdma.ts', '.proto')));
-    expect(asked.map(({ path }) => path).sort()).toEqual(
-      paths.map((path) => path.replace('.proto', '.rdma.ts')).sort(),
+    const endings = 'target' in options ? ['d.ts', 'js'] : ['ts'];
+    const expected = paths.flatMap((path) =>
+      endings.map((ending) => path.replace(/proto$/, `rdma.${ending}`)),
     );
-    for (const { path, text } of outputs) {
-      if (asked.some((each) => each.path === path))
-        expect(readFileSync(join(directory, 'out', path), 'utf8')).toBe(text);
+    expect(globSync('**/*', { cwd: join(directory, 'out') }).sort()).toEqual(expected.sort());
+    for (const path of expected) {
+      const text = outputs.find((each) => each.path === path)?.text;
+      expect(readFileSync(join(directory, 'out', path), 'utf8'), path).toBe(text);
     }
   });
 
@@ -64,11 +66,21 @@ describe.skipIf(noProtoc !== '')('under protoc', () => {
     expect(stderr).toContain('a.proto:9:7: error: methods Get and get both become get in TypeScript');
   });
 
-  test('an unknown parameter', () => {
+  test.each([
+    [
+      'frobnicate=1',
+      'frobnicate=1: there are target=ts|js, import_extension=ts|js and unknown_fields=keep|drop',
+    ],
+    ['target=jsx', 'target=jsx: there are target=ts|js, import_extension=ts|js and unknown_fields=keep|drop'],
+    [
+      'target=js,import_extension=ts',
+      'the target js imports .js; the import extension ts is for the target ts',
+    ],
+  ])('a parameter that there is not: %s', (parameter, message) => {
     const directory = workspace({ 'a.proto': proto3('') });
-    const { status, stderr } = protoc(directory, 'frobnicate=1', [directory], ['a.proto']);
+    const { status, stderr } = protoc(directory, parameter, [directory], ['a.proto']);
     expect(status).toBe(1);
-    expect(stderr).toContain('frobnicate=1: there are import_extension=ts|js and unknown_fields=keep|drop');
+    expect(stderr).toContain(message);
   });
 });
 

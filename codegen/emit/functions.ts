@@ -1,0 +1,17 @@
+/** The four functions that a message's codec is made of. Nobody sees them but the const that holds them and the messages that they are called from. */
+import type { Message } from '../model/model.ts';
+import { emitBound } from './bound.ts';
+import { emitCreate } from './create.ts';
+import { emitDecode } from './decode.ts';
+import { emitEncode } from './encode.ts';
+import { type Part, parts, type Scope } from './scope.ts';
+import { internal, type Statement } from './statement.ts';
+
+export function emitFunctions(message: Message, scope: Scope): Statement[] {
+  return [emitCreate, emitBound, emitEncode, emitDecode].map((emit) => internal(emit(message, scope)));
+}
+
+/** Entries of the literal that `$.messageType` takes. */
+export function functionEntries(message: Message, scope: Scope): string[] {
+  return parts.map((part: Part) => `${part}: ${scope.call(message, part)},`);
+}
