@@ -24,6 +24,8 @@ export class ServerConnection {
   /** The handshake is over: from now on session and link end together. Until then the client may try another fabric. */
   ready = false;
   #leaving = false;
+  #onLeaving: ((calls: number) => void) | undefined;
+  #notice: NodeJS.Timeout | undefined;
   #timers: NodeJS.Timeout[] = [];
 
   constructor(session: ServerSession, link: Link, prepared: Prepared) {
@@ -48,15 +50,30 @@ export class ServerConnection {
   }
 
   /**
-   * Asks the client to make no more calls and to go after its last answer. Calls that are on their way are still served; those that it makes
-   * long after it has been told are turned away, so it may make them elsewhere.
+   * Asks the client to make no more calls and to go after its last answer. All that it has made by the time it reads that are served, however long they take to
+   * come: it says how many they are. From one that does not say so, those that come long after are turned away, so it may make them elsewhere.
    */
   leave(reason: string): void {
     if (this.#leaving) return;
     this.#leaving = true;
     this.#stopTimers();
     this.link.send({ type: 'goaway', reason: controlText(reason) });
-    this.#after(goawayNoticeMs, () => this.session.turnAway(reason));
+    this.#notice = setTimeout(() => this.#cut(reason, this.session.calls), goawayNoticeMs).unref();
+    this.#onLeaving = (calls) => this.#cut(reason, calls);
+  }
+
+  /** The client has read that, and will have made so many calls. False: nobody has asked. */
+  leaving(calls: number): boolean {
+    this.#onLeaving?.(calls);
+    return this.#leaving;
+  }
+
+  /** The second goaway. */
+  #cut(reason: string, last: number): void {
+    clearTimeout(this.#notice);
+    this.#onLeaving = undefined;
+    this.session.turnAway(reason, last);
+    this.link.send({ type: 'goaway', reason: controlText(reason), last });
   }
 
   /** Ends it now; calls under way fail. */
@@ -94,6 +111,7 @@ export class ServerConnection {
   }
 
   #stopTimers(): void {
+    clearTimeout(this.#notice);
     // One kind of handle for both in Node.
     for (const timer of this.#timers.splice(0)) clearTimeout(timer);
   }

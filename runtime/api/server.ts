@@ -260,8 +260,10 @@ export class Server implements ServerSessionListener {
     await acceptOver(link, side, peer, (prepared, hello) =>
       this.#attach(link, prepared, `${peer} (${hello.identity})`),
     );
-    this.#connectionOf(link)?.begin(this.#options);
+    const connection = this.#connectionOf(link);
+    connection?.begin(this.#options);
     link.deliver((frame) => {
+      if (frame.type === 'leaving' && connection?.leaving(frame.calls)) return;
       const reason = frame.type === 'bye' ? frame.reason : `the client sent an unexpected ${frame.type}`;
       link.close(reason, { type: 'bye', reason });
     });

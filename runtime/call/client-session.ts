@@ -30,6 +30,8 @@ export interface ClientSessionListener {
   onSessionDown(session: ClientSession, reason: string): void;
   /** `strikesMax` bad answers have come in a row. */
   onStrikes(): void;
+  /** The server takes no more calls on this session, though others that it has are under way. May come more than once. */
+  onTurnedAway(): void;
   /** No handler has seen the call: true when the listener makes it once more, and so owns its promise. */
   takeBack(call: Unsent): boolean;
 }
@@ -55,6 +57,8 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
   readonly target: Target;
   /** Calls in flight. */
   inFlight = 0;
+  /** Calls made so far, streams included. */
+  calls = 0;
   /** Its streams, if it has any. */
   parts: PartEvents | undefined;
   /** Bad answers in a row, and how many of them are reported; 0: none are. */
@@ -161,6 +165,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     }
     --this.#freeCount;
     ++this.inFlight;
+    ++this.calls;
     this.#method[call] = method;
     this.#request[call] = request;
     this.#resolve[call] = resolve;
@@ -217,6 +222,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     const unsent = refused ? this.#unsent(call) : undefined;
     const confirms = this.#givenUp[call] === 1 && this.#events[at + Ev.messageBytes] === 0;
     this.#free(call);
+    if (refused) this.#listener.onTurnedAway();
     if (status !== Status.OK) {
       if (bad.has(status)) this.#strike();
       if (confirms) reject(this.#confirmed(at, method, status, extras));

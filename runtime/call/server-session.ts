@@ -24,7 +24,9 @@ export interface Shared {
   readonly handlers: Handlers;
   readonly responder: Responder;
   readonly load: Load;
-  /** Why nothing may be started now, undefined when it may. */
+  /** Counts a stream that is to be opened. */
+  onOpening(): void;
+  /** Why what was counted last may not be started, undefined when it may. */
   refusal(path: string): RpcError | undefined;
 }
 
@@ -52,8 +54,8 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
 export class ServerSession implements SessionOwner {
   readonly target: Target;
   readonly peer: string;
-  /** Requests so far. */
-  requests = 0;
+  /** Calls so far: unary ones, and streams. */
+  calls = 0;
   /** Its streams, if it may have any. */
   parts: ServerParts | undefined;
 
@@ -66,7 +68,10 @@ export class ServerSession implements SessionOwner {
   readonly #events: Int32Array;
   /** Requests taken without a look at the clock. */
   #unclocked = 0;
-  /** Why requests are turned away; empty: they are not. */
+  /** Parts of streams so far. */
+  #partCount = 0;
+  /** Calls after so many are turned away, and why. */
+  #last = Infinity;
   #closed = '';
   /** Calls of async handlers, newest first. */
   #first: ServerCall | undefined;
@@ -98,9 +103,15 @@ export class ServerSession implements SessionOwner {
     return this.#first !== undefined || (this.parts !== undefined && this.parts.size > 0);
   }
 
-  /** Requests that come from now on answer UNAVAILABLE without being run; calls under way go on. */
-  turnAway(reason: string): void {
+  /** Changes with every request, of whatever kind. */
+  get requests(): number {
+    return this.calls + this.#partCount;
+  }
+
+  /** Calls after the first `last` of this session answer UNAVAILABLE without being run; the others go on. */
+  turnAway(reason: string, last: number): void {
     this.#closed = reason;
+    this.#last = last;
   }
 
   /** What its streams work with. */
@@ -112,23 +123,27 @@ export class ServerSession implements SessionOwner {
       handlers: this.#handlers,
       responder: this.#responder,
       load: this.#load,
+      onOpening: () => {
+        ++this.calls;
+      },
       refusal: (path) => this.#refusal(path),
     };
   }
 
   onRequest(at: number): void {
-    ++this.requests;
     if (this.#events[at + Ev.sent] !== 0 && this.parts !== undefined) {
+      ++this.#partCount;
       this.parts.onPart(at);
       return;
     }
+    ++this.calls;
     const handle = this.#events[at + Ev.call]!;
     const method = this.#handlers.find(this.#events[at + Ev.method]!);
     if (method === undefined) {
       this.#unimplemented(at, handle);
       return;
     }
-    if (this.#closed !== '' || this.#load.full) {
+    if (this.calls > this.#last || this.#load.full) {
       this.#incoming.discard(at);
       const { code, rawMessage } = this.#refusal(method.path)!;
       this.#responder.refuse(handle, code, rawMessage);
@@ -213,7 +228,7 @@ export class ServerSession implements SessionOwner {
 
   /** Before anything is decoded: the caller may try elsewhere at once. */
   #refusal(path: string): RpcError | undefined {
-    if (this.#closed !== '') return new RpcError(Status.UNAVAILABLE, `${path}: ${this.#closed}`);
+    if (this.calls > this.#last) return new RpcError(Status.UNAVAILABLE, `${path}: ${this.#closed}`);
     if (this.#load.full) return new RpcError(Status.RESOURCE_EXHAUSTED, `${path}: ${this.#load.text}`);
     return undefined;
   }

@@ -78,12 +78,25 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#link.send({ type: 'ping' });
   }
 
+  /** It takes no more calls. */
+  get draining(): boolean {
+    return this.#draining;
+  }
+
   /** Takes no more calls, and ends with the last one. */
   drain(): void {
     if (this.#draining) return;
     this.#draining = true;
     this.#owner.onRetired(this);
     if (this.session.inFlight === 0) this.close('drained');
+  }
+
+  /** The server has asked for it. The second time only says that it takes no more; what it has not taken comes back, call by call, as not run. */
+  #leave(): void {
+    if (this.#draining) return;
+    this.drain();
+    const { calls, inFlight } = this.session;
+    if (inFlight > 0 && this.connection.answersGoaway) this.#link.send({ type: 'leaving', calls });
   }
 
   onCallDone(): void {
@@ -93,6 +106,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
 
   onStreamOpened(): void {
     ++this.session.inFlight;
+    ++this.session.calls;
   }
 
   onStreamDone(): void {
@@ -117,13 +131,18 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#owner.onStrikes(this);
   }
 
+  onTurnedAway(): void {
+    // It has said that it goes, and the news is late.
+    this.drain();
+  }
+
   takeBack(call: Unsent): boolean {
     return this.#owner.takeBack(call);
   }
 
   #onFrame(frame: Frame): void {
     if (frame.type === 'goaway') {
-      this.drain();
+      this.#leave();
     } else if (frame.type === 'pong') {
       clearTimeout(this.#pongTimer);
       this.#owner.onPong(this);

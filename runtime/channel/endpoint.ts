@@ -59,6 +59,8 @@ export class Endpoint implements ClientLinkOwner {
   #timer: NodeJS.Timeout | undefined;
   /** When the last ejection was over. */
   #pardonedMs = 0;
+  /** The last attempt has met a server that was about to go: another may be there already, so the next one is made without a pause. Once. */
+  #leftAtOnce = false;
   #gone: string | undefined;
   #onLastLink: (() => void) | undefined;
 
@@ -176,8 +178,11 @@ export class Endpoint implements ClientLinkOwner {
       const current = new ClientLink(connection, link, this, this.#owner.settings.ejectAfter);
       this.#links.add(current);
       if (this.#gone !== undefined) current.close(this.#gone);
-      else if (link.ended !== undefined) throw unavailable(link.ended);
-      else this.link = current;
+      else if (link.ended === undefined) {
+        this.link = current;
+        this.#leftAtOnce = false;
+      } else if (this.#leftAtOnce || !current.draining) throw unavailable(link.ended);
+      else this.#leftAtOnce = true;
     } catch (cause) {
       const known = RpcError.from(cause, Status.UNAVAILABLE);
       const text = `cannot connect to ${this.address}: ${known.rawMessage}`;
@@ -194,7 +199,7 @@ export class Endpoint implements ClientLinkOwner {
     this.error = error;
     if (error === undefined) {
       this.#backoff.reset();
-      this.#set('ready');
+      this.#set(this.link === undefined ? 'idle' : 'ready');
       return;
     }
     this.#timer = setTimeout(() => {

@@ -71,7 +71,7 @@ export async function acceptOver(link: Link, side: LocalSide, peer: string, atta
   link.send({
     type: 'welcome',
     version,
-    features: feature.ping,
+    features: feature.ping | feature.leave,
     limits: agreed,
     fabrics,
     without: withoutFor(side, reasons),

@@ -34,6 +34,8 @@ export interface Connection extends Prepared {
   readonly serverIdentity: string;
   /** The server answers pings. */
   readonly pings: boolean;
+  /** The server wants an answer to its goaway. */
+  readonly answersGoaway: boolean;
 }
 
 /** The next frame, which must be of one of these types. A refusal, or anything else, throws. */
@@ -60,7 +62,7 @@ export async function connectOver(link: Link, side: LocalSide, server: string): 
     type: 'hello',
     magic,
     version,
-    features: feature.ping,
+    features: feature.ping | feature.leave,
     limits: localLimits(side),
     fabrics: side.fabrics.map((name) => ({ name, host: hostIdentity() })),
     identity: side.identity,
@@ -124,8 +126,13 @@ async function tryFabric(
     throw error;
   }
   link.send({ type: 'ready' });
-  const pings = (welcome.features & feature.ping) !== 0;
-  return { ...prepared, fabric, serverIdentity: welcome.identity, pings };
+  return {
+    ...prepared,
+    fabric,
+    serverIdentity: welcome.identity,
+    pings: (welcome.features & feature.ping) !== 0,
+    answersGoaway: (welcome.features & feature.leave) !== 0,
+  };
 }
 
 /** Dials and shakes hands. Gives up with the signal's reason, an Error, when it fires. */

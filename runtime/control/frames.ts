@@ -15,7 +15,7 @@ import {
 export const magic = 'rdma-rpc';
 export const version = 1;
 /** Bits of `features`: what a side can do beyond the first version. */
-export const feature = { /** Answers pings. */ ping: 1 } as const;
+export const feature = { /** Answers pings. */ ping: 1, /** Answers goaways. */ leave: 2 } as const;
 
 export interface PeerLimits {
   readonly inflightMax: number;
@@ -68,8 +68,13 @@ export type Attached = { readonly type: 'attached'; readonly address: Uint8Array
 export type Unreachable = { readonly type: 'unreachable'; readonly reason: string };
 /** Client: connected too, the session is up. */
 export type Ready = { readonly type: 'ready' };
-/** Server: send no new calls, those under way will be answered. */
-export type GoAway = { readonly type: 'goaway'; readonly reason: string };
+/**
+ * Server: send no new calls, those under way will be answered. The second one has `last`: so many calls of this connection have been taken, and no more
+ * will be.
+ */
+export type GoAway = { readonly type: 'goaway'; readonly reason: string; readonly last?: number };
+/** Client, to a server with that feature: the first goaway has been read, so many calls have been made on this connection, and no more will be. */
+export type Leaving = { readonly type: 'leaving'; readonly calls: number };
 /** Either: the session ends now. */
 export type Bye = { readonly type: 'bye'; readonly reason: string };
 /** Either, to a side with that feature: a pong comes back at once. */
@@ -85,6 +90,7 @@ export type Frame =
   | Unreachable
   | Ready
   | GoAway
+  | Leaving
   | Bye
   | Ping
   | Pong;
@@ -141,6 +147,7 @@ const spoken: Check = (value) =>
     ? undefined
     : `${Number(value)}, but this side speaks ${version}; use the same rdma-rpc release on both sides`;
 const features = integer(0, 0xffff_ffff);
+const count = integer(0, Number.MAX_SAFE_INTEGER);
 const limits = record({
   inflightMax: integer(inflight.min, inflight.max),
   maxMessageBytes: integer(messageBytes.min, messageBytes.max),
@@ -170,7 +177,8 @@ const checks: Readonly<Record<FrameType, Check>> = {
   attached: record({ address: blob }),
   unreachable: record({ reason: text }),
   ready: record({}),
-  goaway: record({ reason: text }),
+  goaway: record({ reason: text, last: optional(count) }),
+  leaving: record({ calls: count }),
   bye: record({ reason: text }),
   ping: record({}),
   pong: record({}),

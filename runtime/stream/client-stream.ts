@@ -6,20 +6,18 @@ import type { CallExtras, CallPlace } from '../call/call-extras.ts';
 import type { ClientMethod } from '../call/client-method.ts';
 import { deadlines, turnNow } from '../call/deadlines.ts';
 import { failure, reasonOf, sentName } from '../call/failure.ts';
-import { noMessage } from '../call/plain-types.ts';
 import { RpcError } from '../call/rpc-error.ts';
 import { Status } from '../call/status.ts';
 import type { DeadlineOwner } from '../call/timer-wheel.ts';
-import { partLingerMs, streamBytes, streamParts } from '../limits.ts';
+import { partLingerMs } from '../limits.ts';
 import { Ev, Reason } from '../native.ts';
 import { refusal, requestFault, responseFault, statusError } from './client-faults.ts';
 import { type ClientStreams, notNow } from './client-streams.ts';
+import { sendOpening } from './opening.ts';
 import { Outcome } from './outcome.ts';
-import { PartFlag, PartKind, partHeader, partHeaderBytes, withEntries } from './part-header.ts';
-import { Producer, type ProducerOwner } from './producer.ts';
 import { Pulls } from './pulls.ts';
+import { Requests } from './requests.ts';
 import { type ReaderOwner, StreamReader } from './stream-reader.ts';
-import { type PartPort, StreamWriter } from './stream-writer.ts';
 
 /** Where streams begin: a channel. */
 export interface StreamHost {
@@ -29,12 +27,11 @@ export interface StreamHost {
   forgetStream(stream: ClientStream): void;
 }
 
-const timeoutUsMax = 0xffff_ffff;
 const noTimer = -1;
 
 type State = 'new' | 'waiting' | 'open' | 'closing' | 'over';
 
-export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallPlace, DeadlineOwner {
+export class ClientStream implements ReaderOwner, CallPlace, DeadlineOwner {
   readonly method: ClientMethod;
   readonly reader: StreamReader;
   /** Unique among the open streams of its session. */
@@ -50,12 +47,11 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
   readonly #request: unknown;
   readonly #timeoutMs: number;
   readonly #extras: CallExtras | undefined;
-  readonly #pulls: Pulls;
+  #pulls: Pulls;
   readonly #outcome: Outcome;
   #state: State = 'new';
   #streams: ClientStreams | undefined;
-  #writer: StreamWriter | undefined;
-  #producer: Producer | undefined;
+  #requests: Requests | undefined;
   #deadlineMs = 0;
   #timer = noTimer;
   /** The OPEN has not been answered. */
@@ -63,6 +59,9 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
   #onOver: (() => void) | undefined;
   /** It has left the session. */
   #gone = false;
+  /** No handler has seen it: it is made once more as soon as nothing of it is on its way here. */
+  #again = false;
+  #repeated = false;
 
   /**
    * `request`: a message, or an iterable of them, as the method takes it. `timeoutMs`: -1 for none. `wrong`: an error that it will end with as
@@ -127,25 +126,15 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
     const number = streams.nextNumber();
     if (number === 0) return false;
     this.number = number;
-    const { method } = this;
-    let inOpen: boolean;
-    let result: number;
+    const entries = this.#extras?.metadata;
+    let opening: ReturnType<typeof sendOpening>;
     try {
-      const entries = this.#extras?.metadata;
-      const metadataBytes = partHeaderBytes + (entries?.byteLength ?? 0);
-      inOpen = !method.requestStream && streams.fits(method.requestType, this.#request, metadataBytes);
-      const header = partHeader(number, 0, inOpen ? 1 : 0, PartKind.open, inOpen ? PartFlag.last : 0);
-      result = streams.open(
-        this,
-        this.#timeoutUs(),
-        inOpen ? method.requestType : noMessage,
-        this.#request,
-        entries === undefined ? header : withEntries(header, entries),
-      );
+      opening = sendOpening(streams, this, this.method, this.#request, entries, this.#deadlineMs);
     } catch (cause) {
       this.refuse(requestFault(this.method.path, this.#state === 'open' ? 'maybe' : 'no', cause));
       return true;
     }
+    const { result, whole } = opening;
     if (result === notNow) return false;
     if (result < 0) {
       this.refuse(refusal(this.method.path, streams, -result, 'no'));
@@ -155,61 +144,11 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
     this.#state = 'open';
     this.#pending = true;
     this.#pull();
-    if (!inOpen) this.#produce(streams);
-    return true;
-  }
-
-  #produce(streams: ClientStreams): void {
-    const { requestType, requestStream, path } = this.method;
-    const capacity = streams.target.eagerBytes - partHeaderBytes;
-    this.#writer = new StreamWriter(requestType, capacity, this);
-    this.#producer = new Producer(this, this.#writer);
-    this.#producer.start(requestStream ? this.#request : [this.#request], `${path}: the requests`);
-  }
-
-  #timeoutUs(): number {
-    if (this.#deadlineMs === 0) return 0;
-    return Math.min(timeoutUsMax, Math.max(1, (this.#deadlineMs - deadlines.now) * 1000));
-  }
-
-  // --- requests out
-
-  sendPart(
-    sequence: number,
-    count: number,
-    flags: number,
-    type: ClientMethod['requestType'],
-    message: unknown,
-  ): boolean {
-    const streams = this.#streams;
-    if (streams === undefined || this.#state !== 'open') return false;
-    if (this.pushes >= streamParts || (this.pushes > 0 && this.pushedBytes >= streamBytes)) return false;
-    const result = streams.sendPart(this, PartKind.push, sequence, count, flags, type, message);
-    if (result < 0 && result !== notNow) {
-      // A handler that takes one message begins when it has it.
-      const sent = this.method.requestStream ? 'maybe' : 'no';
-      this.#giveUp(Reason.cancelled, refusal(this.method.path, streams, -result, sent));
+    if (!whole) {
+      this.#requests = new Requests(this, streams);
+      this.#requests.start(this.#request);
     }
-    return result === 0;
-  }
-
-  onWritable(): void {
-    this.#producer?.resume();
-  }
-
-  onLastSent(): void {}
-
-  onWriteFault(error: unknown): void {
-    this.onMessageFault(error);
-  }
-
-  onMessageFault(error: unknown): void {
-    this.#giveUp(Reason.cancelled, requestFault(this.method.path, 'maybe', error));
-  }
-
-  /** The application's own error, which it gets back as it is. */
-  onSourceError(error: unknown): void {
-    this.#giveUp(Reason.cancelled, error ?? new Error(`${this.method.path}: the requests failed`));
+    return true;
   }
 
   // --- responses in
@@ -222,36 +161,41 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
     const streams = this.#streams;
     if (streams === undefined || this.#state !== 'open') return;
     const result = this.#pulls.send(streams);
-    if (result < 0) this.#giveUp(Reason.cancelled, refusal(this.method.path, streams, -result, 'maybe'));
+    if (result < 0) this.giveUp(Reason.cancelled, refusal(this.method.path, streams, -result, 'maybe'));
+  }
+
+  /** It takes part in its session. */
+  get sending(): boolean {
+    return this.#state === 'open';
   }
 
   // --- events
 
   onSlotsFree(): void {
     this.#pull();
-    this.#writer?.onCredit();
+    this.#requests?.onCredit();
   }
 
   onPushSettled(at: number): void {
     const status = this.#word(at, Ev.method);
     if (this.#closing(at)) return;
-    if (status === Status.OK) this.#writer?.onCredit();
-    else this.#giveUp(Reason.cancelled, statusError(this.#streams!, at, status, this.method.requestStream));
+    if (status === Status.OK) this.#requests?.onCredit();
+    else this.giveUp(Reason.cancelled, statusError(this.#streams!, at, status, this.method.requestStream));
   }
 
   onPullSettled(at: number, sequence: number): void {
     const status = this.#word(at, Ev.method);
-    if (this.#outcome.reason !== 0) this.#streams!.incoming.whole.discard(at);
+    if (this.#outcome.reason !== 0 || this.#again) this.#streams!.incoming.whole.discard(at);
     else if (status === Status.OK) this.#receive(at, sequence);
-    else this.#giveUp(Reason.cancelled, statusError(this.#streams!, at, status, true));
+    else this.giveUp(Reason.cancelled, statusError(this.#streams!, at, status, true));
     this.#checkOver();
   }
 
   onPartFailed(reason: number, why: string): void {
-    if (this.#outcome.reason === 0) {
+    if (this.#outcome.reason === 0 && !this.#again) {
       const error = failure(reason, this.method.path, 'maybe', why);
       if (reason === Reason.sessionLost) this.#lose(error);
-      else this.#giveUp(Reason.cancelled, error);
+      else this.giveUp(Reason.cancelled, error);
     }
     this.#checkOver();
   }
@@ -260,12 +204,17 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
     const status = this.#word(at, Ev.method);
     const { whole } = this.#streams!.incoming;
     this.#pending = false;
+    const sent = sentName(this.#word(at, Ev.sent));
+    if (status === Status.UNAVAILABLE && sent === 'no') {
+      this.#streams!.onTurnedAway();
+      if (this.#repeats(at)) return;
+    }
     const metadata = whole.responseMetadata(at);
     if (status === Status.OK) whole.discard(at);
     else this.#outcome.error ??= statusError(this.#streams!, at, status, false);
     this.#outcome.settle(metadata);
-    this.#outcome.giveUp(sentName(this.#word(at, Ev.sent)));
-    this.#stopSending();
+    this.#outcome.giveUp(sent);
+    this.#requests?.stop();
     if (this.#state === 'open') this.#state = 'closing';
     this.#checkOver();
   }
@@ -273,6 +222,7 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
   onOpenFailed(reason: number, sent: number, why: string): void {
     this.#pending = false;
     const word = sentName(sent);
+    if (reason === Reason.sessionLost && word === 'no' && this.#repeats(-1)) return;
     if (this.#outcome.reason === 0) this.#lose(failure(reason, this.method.path, word, why));
     else this.#outcome.giveUp(word);
     this.#checkOver();
@@ -281,19 +231,19 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
   // --- ending
 
   cancelCall(_token: number, reason: number): void {
-    this.#giveUp(reason, undefined);
+    this.giveUp(reason, undefined);
   }
 
   onDeadline(): void {
     this.#timer = noTimer;
     if (this.#state === 'over') this.#streams?.cancel(this, Reason.cancelled, true);
-    else this.#giveUp(Reason.deadline, undefined);
+    else this.giveUp(Reason.deadline, undefined);
   }
 
   /** The application has left the loop. */
   onLeft(): Promise<void> | undefined {
     if (this.#state === 'new') this.#state = 'over';
-    this.#giveUp(Reason.cancelled, undefined);
+    this.giveUp(Reason.cancelled, undefined);
     if (this.#state === 'over') return undefined;
     return new Promise((resolve) => {
       this.#onOver = resolve;
@@ -305,14 +255,15 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
   }
 
   /** Ends it from here. `error`: what the application gets, undefined for what `reason` says. */
-  #giveUp(reason: number, error: unknown): void {
+  giveUp(reason: number, error: unknown): void {
     if (this.#state === 'over' || this.#outcome.reason !== 0) return;
     const before = this.#state;
     this.#outcome.reason = reason;
     this.#outcome.error ??= error;
-    if (before === 'closing' && !this.#pending) this.#outcome.giveUp('yes');
+    if (before === 'closing' && !this.#pending) this.#outcome.giveUp(this.#again ? 'no' : 'yes');
+    this.#again = false;
     this.#state = 'closing';
-    this.#stopSending();
+    this.#requests?.stop();
     this.reader.leave();
     if (before === 'waiting' || before === 'new') {
       this.#host.forgetStream(this);
@@ -329,13 +280,32 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
     this.#outcome.reason = Reason.sessionLost;
     this.#outcome.error ??= error;
     this.#state = 'closing';
-    this.#stopSending();
+    this.#requests?.stop();
     this.reader.leave();
   }
 
-  #stopSending(): void {
-    this.#writer?.stop();
-    this.#producer?.stop();
+  /** Whether it is made once more: what it has sent can be sent again, which the requests of an iterable cannot. `at`: an answer to drop, or -1. */
+  #repeats(at: number): boolean {
+    const { reason, error } = this.#outcome;
+    if (this.#repeated || this.method.requestStream || this.reader.complete) return false;
+    if (reason !== 0 || error !== undefined) return false;
+    if (at >= 0) this.#streams!.incoming.whole.discard(at);
+    this.#repeated = true;
+    this.#again = true;
+    this.#state = 'closing';
+    this.#requests?.stop();
+    this.#checkOver();
+    return true;
+  }
+
+  #repeat(): void {
+    this.#again = false;
+    this.#streams!.leave(this);
+    this.#streams = undefined;
+    this.#requests = undefined;
+    this.#pulls = new Pulls(this);
+    this.#state = 'waiting';
+    this.#host.startStream(this);
   }
 
   /**
@@ -345,6 +315,10 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
   #checkOver(): void {
     if (this.#pending) return;
     const parts = this.pushes + this.pulls;
+    if (this.#again) {
+      if (parts === 0) this.#repeat();
+      return;
+    }
     const givenUp = this.#outcome.reason !== 0 && this.pushedBytes === 0;
     if (this.#state === 'closing' && (parts === 0 || givenUp)) this.#over();
     if (this.#state !== 'over' || this.#gone) return;
@@ -392,7 +366,7 @@ export class ClientStream implements PartPort, ReaderOwner, ProducerOwner, CallP
       this.#pulls.arrived(part.last, this.#word(at, Ev.region) > 0 ? this.#word(at, Ev.messageBytes) : 0);
       if (!this.reader.arrive(sequence, part)) throw new Error('messages behind the last one');
     } catch (cause) {
-      this.#giveUp(Reason.cancelled, responseFault(this.method.path, cause));
+      this.giveUp(Reason.cancelled, responseFault(this.method.path, cause));
     }
     this.#pull();
   }

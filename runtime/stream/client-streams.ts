@@ -19,6 +19,8 @@ export interface ClientStreamsListener {
   /** A stream has left: another may come, and send slots may be free. */
   onStreamDone(): void;
   onSessionLost(): void;
+  /** The server takes no more calls on this session. */
+  onTurnedAway(): void;
 }
 
 /** `sendPart`: there is no slot now; the stream hears of it. Other negative results are a Reason, negated. */
@@ -192,7 +194,12 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     }
   }
 
-  /** The stream is over, and nothing of it is on its way. */
+  /** A stream has been turned away by a server that is about to go. */
+  onTurnedAway(): void {
+    this.#listener.onTurnedAway();
+  }
+
+  /** The stream is over, or to be made anew, and nothing of it is on its way. */
   leave(stream: ClientStream): void {
     this.#open.delete(stream.number);
     this.#starved.delete(stream);

@@ -156,6 +156,7 @@ export class ServerStreams implements ServerParts, SlotWaiter {
     const { handlers, context, session } = this.session;
     const { header, whole } = this.incoming;
     const { stream: number, count, last } = header;
+    this.session.onOpening();
     const refuse = (status: number, text: string): void => {
       whole.discard(at);
       this.session.responder.refuse(handle, status, text);

@@ -55,6 +55,7 @@ export class ClientBed {
       onSessionLost: () => void ++this.lost,
       onSessionDown: (_, reason) => this.down.push(reason),
       onStrikes: () => void ++this.strikes,
+      onTurnedAway: () => undefined,
       takeBack: (call) => this.takesBack && this.takenBack.push(call) > 0,
     });
   }

@@ -26,6 +26,8 @@ const good: Frame[] = [
   { type: 'unreachable', reason: 'r' },
   { type: 'ready' },
   { type: 'goaway', reason: 'r' },
+  { type: 'goaway', reason: 'r', last: 5_000_000_000 },
+  { type: 'leaving', calls: 7 },
   { type: 'bye', reason: 'r' },
 ];
 
@@ -48,6 +50,8 @@ describe('a frame', () => {
     ['another version', { ...hello, version: 2 }, /hello: version: 2, but this side speaks 1/],
     ['no version', { ...hello, version: undefined }, /hello: version/],
     ['negative features', { ...hello, features: -1 }, /hello: features: not an integer/],
+    ['half a call', { type: 'leaving', calls: 0.5 }, /leaving: calls: not an integer/],
+    ['a last call below none', { type: 'goaway', reason: 'r', last: -1 }, /goaway: last: not an integer/],
     ['no limits', { ...hello, limits: null }, /hello: limits: not a map/],
     [
       'no calls in flight',

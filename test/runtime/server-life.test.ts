@@ -115,18 +115,24 @@ describe('a connection', () => {
   });
 });
 
-describe('a client that goes on after it was told to go', () => {
-  test('is turned away after a second: not run, while its earlier call is answered', async () => {
+describe('a client that was told to go', () => {
+  let server: Server;
+  let link: Link;
+  let finish: (() => void) | undefined;
+  let call: (name: 'echo' | 'behave', text: string) => Promise<unknown>;
+  let end: () => void;
+
+  beforeEach(async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    let finish: (() => void) | undefined;
-    const server = new Server(undefined, ['sim']);
+    finish = undefined;
+    server = new Server(undefined, ['sim']);
     server.add(EchoDefinition, {
       echo: (r) => r,
       behave: (r) => new Promise((resolve) => (finish = () => resolve(r))),
     });
     const [near, far] = duplexPair();
     server.accept(far, 'script');
-    const link = new Link(near);
+    link = new Link(near);
     const connection = await connectOver(
       link,
       {
@@ -148,15 +154,65 @@ describe('a client that goes on after it was told to go', () => {
       onSessionLost: () => undefined,
       onSessionDown: () => undefined,
       onStrikes: () => undefined,
+      onTurnedAway: () => undefined,
       takeBack: () => false,
     });
-    const call = (name: 'echo' | 'behave', text: string): Promise<unknown> =>
+    call = (name, text) =>
       new Promise((resolve, reject) => {
         const method = EchoDefinition.methods[name];
         const given = { ...method, requestType: method.requestType, timeoutMs: -1 };
         expect(session.start(given as never, { text }, 0, undefined, resolve, reject)).toBe(true);
         connection.context.outgoing.flush();
       });
+    end = () => {
+      link.close('drained', { type: 'bye', reason: 'drained' });
+      connection.context.closeSession(connection.target.session, 'done');
+    };
+  });
+
+  test('and says how many calls it has made gets answers to those, and to no others', async () => {
+    const early = call('behave', 'early');
+    await until(() => finish !== undefined);
+    const ended = server.shutdown({ graceMs: 60_000 });
+    expect(await link.receive()).toEqual({ type: 'goaway', reason: 'the server is shutting down' });
+    link.send({ type: 'leaving', calls: 2 });
+    expect(await link.receive()).toEqual({ type: 'goaway', reason: 'the server is shutting down', last: 2 });
+    // It is on its way for longer than the notice.
+    vi.advanceTimersByTime(10 * limits.goawayNoticeMs);
+    expect(await call('echo', 'second')).toMatchObject({ text: 'second' });
+    expect(await caught(call('echo', 'third'))).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
+    finish!();
+    expect(await early).toMatchObject({ text: 'early' });
+    end();
+    await ended;
+    await until(() => stats('sim').queuePairs === 0);
+  });
+
+  test('has no second word in it', async () => {
+    const early = caught(call('behave', 'early'));
+    await until(() => finish !== undefined);
+    void server.shutdown({ graceMs: 60_000 });
+    await link.receive();
+    vi.advanceTimersByTime(limits.goawayNoticeMs);
+    expect(await link.receive()).toMatchObject({ type: 'goaway', last: 1 });
+    link.send({ type: 'leaving', calls: 100 });
+    expect(await caught(call('echo', 'late'))).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
+    end();
+    await early;
+    await until(() => stats('sim').queuePairs === 0);
+  });
+
+  test('when it was not: its connection ends', async () => {
+    link.send({ type: 'leaving', calls: 0 });
+    expect(await link.receive()).toMatchObject({
+      type: 'bye',
+      reason: expect.stringContaining('unexpected leaving'),
+    });
+    end();
+    await until(() => stats('sim').queuePairs === 0);
+  });
+
+  test('and goes on is turned away after a second: not run, while its earlier call is answered', async () => {
     const early = call('behave', 'early');
     await until(() => finish !== undefined);
 
@@ -172,9 +228,8 @@ describe('a client that goes on after it was told to go', () => {
     });
     finish!();
     expect(await early).toMatchObject({ text: 'early' });
-    link.close('drained', { type: 'bye', reason: 'drained' });
+    end();
     await ended;
-    connection.context.closeSession(connection.target.session, 'done');
     await until(() => stats('sim').queuePairs === 0);
   });
 });

@@ -5,7 +5,8 @@ import { InteropDefinition } from '../interop/gen/interop.rdma.ts';
 import { type Client, type Kind, kindsOf } from './calls.ts';
 import { passTime } from './clock.ts';
 import { handlersOf } from './handlers.ts';
-import { type Entry, Ledger, type Misfortune } from './ledger.ts';
+import { type Entry, Ledger, type Misfortune, singles } from './ledger.ts';
+import { patience } from './patience.ts';
 import { Pauses } from './pauses.ts';
 import { Random } from './random.ts';
 import { SteppedWorld } from './stepped.ts';
@@ -15,6 +16,9 @@ export const limits = { inflightMax: 4, streamsMax: 3 };
 const timeoutMs = 60_000;
 /** More than a deadline may fire late. */
 const lateMs = 10;
+
+/** More than fit a connection at once, together with those under way. */
+const unheardCalls = 4;
 
 /** A call under way. */
 export interface Plan {
@@ -88,6 +92,20 @@ export class Life {
     if (entry.misfortune === 'cancel') giveUp.abort();
     if (entry.misfortune === 'deadline') passTime(timeoutMs + lateMs);
     if (entry.misfortune === 'loss') this.world.lose();
+    if (entry.misfortune === 'drain') this.world.replace();
+    if (entry.misfortune === 'deaf drain') this.#replaceUnheard();
+  }
+
+  /** The client learns that its server goes only from answers: calls that it makes in the meantime are turned away. */
+  #replaceUnheard(): void {
+    const { ms } = patience;
+    patience.ms = 0;
+    this.world.replace(true);
+    patience.ms = ms;
+    // Its timer is due with the next turn of the event loop.
+    const end = Date.now() + 3;
+    while (Date.now() < end);
+    for (let i = 0; i < unheardCalls; ++i) this.start(this.random.pick(singles), 'none', 0);
   }
 
   /** Until every call has ended, and everything that it has set off. */
@@ -99,6 +117,7 @@ export class Life {
         this.#pauses.tick();
       },
     );
+    this.world.hear();
     await this.world.run(
       () => this.#pauses.empty,
       () => this.#pauses.tick(),

@@ -2,7 +2,9 @@
  * A server and a client in this process, on a simulated fabric that does nothing by itself: each event of it (a message that arrives, a READ, a
  * completion) is carried out when the test says so, in an order that a seed decides. One at a time.
  */
-import { type Channel, createInProcessTransport, type Server } from 'rdma-rpc';
+import { type Duplex, duplexPair } from 'node:stream';
+import { Channel } from '../../runtime/api/channel.ts';
+import { Server } from '../../runtime/api/server.ts';
 import {
   acquireContext,
   contextStats,
@@ -29,12 +31,28 @@ export interface Limits {
 
 export class SteppedWorld {
   readonly channel: Channel;
+  readonly #limits: Limits;
+  readonly #register: (server: Server) => void;
+  #server: Server;
+  /** The client's ends of all connections. */
+  readonly #ends: Duplex[] = [];
+  /** Servers that are about to go. */
+  readonly #going: Promise<void>[] = [];
   readonly #context: FabricContext;
   /** Numbers of the sessions made. */
   readonly #sessions: number[] = [];
 
-  private constructor(channel: Channel) {
-    this.channel = channel;
+  private constructor(limits: Limits, register: (server: Server) => void) {
+    this.#limits = limits;
+    this.#register = register;
+    this.#server = this.#serve();
+    const dial = (): Promise<Duplex> => {
+      const [near, far] = duplexPair();
+      this.#ends.push(near);
+      this.#server.accept(far, 'stepped');
+      return Promise.resolve(near);
+    };
+    this.channel = new Channel({ address: 'stepped', dial, fabrics: ['sim'] }, limits);
     // Held, or each lost connection would end in a world of its own.
     const context = acquireContext({ fabric: 'sim' });
     this.#context = context;
@@ -48,14 +66,10 @@ export class SteppedWorld {
     };
   }
 
-  static async open(
-    seed: number,
-    limits: Limits,
-    register: (server: Pick<Server, 'add'>) => void,
-  ): Promise<SteppedWorld> {
+  static async open(seed: number, limits: Limits, register: (server: Server) => void): Promise<SteppedWorld> {
     await closed();
     setContextOptions({ ...small, seed, stepped: true });
-    const world = new SteppedWorld(createInProcessTransport(register, limits));
+    const world = new SteppedWorld(limits, register);
     const ready = world.channel.ready();
     let up = false;
     void ready.finally(() => {
@@ -90,6 +104,28 @@ export class SteppedWorld {
       this.#context.native.closeSession(session, 'lost by the test');
   }
 
+  /**
+   * Another server takes the place of the one there is, which lets its calls finish. `deaf`: what it says of that is not heard before the ears are opened,
+   * so that calls go on coming to it.
+   */
+  replace(deaf = false): void {
+    if (deaf) for (const end of this.#ends) end.pause();
+    const old = this.#server;
+    this.#server = this.#serve();
+    this.#going.push(old.shutdown({ graceMs: 86_400_000 }));
+  }
+
+  /** From now on what servers say is heard. */
+  hear(): void {
+    for (const end of this.#ends) end.resume();
+  }
+
+  #serve(): Server {
+    const server = new Server(this.#limits, ['sim']);
+    this.#register(server);
+    return server;
+  }
+
   /** What is not back where it belongs; the caller has released its leases. */
   books(): string[] {
     const wrong: string[] = [];
@@ -109,9 +145,12 @@ export class SteppedWorld {
 
   async close(): Promise<void> {
     let over = false;
-    const close = this.channel.close().then(() => {
-      over = true;
-    });
+    const close = this.channel
+      .close()
+      .then(() => Promise.all([...this.#going, this.#server.shutdown({ graceMs: 0 })]))
+      .then(() => {
+        over = true;
+      });
     await this.run(() => over);
     await close;
     releaseContext(this.#context);

@@ -50,6 +50,7 @@ function setUp({ inflightMax = 4, streamsMax = 2, slots = 64 } = {}): void {
     onCallDone: () => undefined,
     onSessionDown: () => undefined,
     onStrikes: () => undefined,
+    onTurnedAway: () => undefined,
   };
   const owner = new ClientSession(context, target, inflightMax, {
     ...listener,
@@ -61,6 +62,7 @@ function setUp({ inflightMax = 4, streamsMax = 2, slots = 64 } = {}): void {
     onStreamOpened: () => undefined,
     onStreamDone: () => void ++done,
     onSessionLost: () => undefined,
+    onTurnedAway: () => undefined,
   });
   owner.parts = streams;
 }

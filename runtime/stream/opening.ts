@@ -1,0 +1,35 @@
+/**
+ * The first frame of a stream: with the request in it, if there is only one and it fits, so that a handler begins a round trip earlier. Used by client
+ * streams.
+ */
+import type { ClientMethod } from '../call/client-method.ts';
+import { deadlines } from '../call/deadlines.ts';
+import { noMessage } from '../call/plain-types.ts';
+import type { ClientStream } from './client-stream.ts';
+import type { ClientStreams } from './client-streams.ts';
+import { PartFlag, PartKind, partHeader, partHeaderBytes, withEntries } from './part-header.ts';
+
+const timeoutUsMax = 0xffff_ffff;
+
+/** Time left until `deadlineMs` (0: none), as the wire has it. */
+function timeLeftUs(deadlineMs: number): number {
+  if (deadlineMs === 0) return 0;
+  return Math.min(timeoutUsMax, Math.max(1, (deadlineMs - deadlines.now) * 1000));
+}
+
+/** `result`: as of `streams.open`. `whole`: the request is in it. Throws what the request's encoder throws. */
+export function sendOpening(
+  streams: ClientStreams,
+  stream: ClientStream,
+  method: ClientMethod,
+  request: unknown,
+  entries: Uint8Array | undefined,
+  deadlineMs: number,
+): { readonly result: number; readonly whole: boolean } {
+  const metadataBytes = partHeaderBytes + (entries?.byteLength ?? 0);
+  const whole = !method.requestStream && streams.fits(method.requestType, request, metadataBytes);
+  const header = partHeader(stream.number, 0, whole ? 1 : 0, PartKind.open, whole ? PartFlag.last : 0);
+  const type = whole ? method.requestType : noMessage;
+  const metadata = entries === undefined ? header : withEntries(header, entries);
+  return { result: streams.open(stream, timeLeftUs(deadlineMs), type, request, metadata), whole };
+}

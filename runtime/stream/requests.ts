@@ -1,0 +1,86 @@
+/**
+ * The requests of a stream on their way out: taken from the application's iterable, written into parts, and sent as far as the window goes. Made by a client
+ * stream when it is opened.
+ */
+import type { ClientMethod } from '../call/client-method.ts';
+import { streamBytes, streamParts } from '../limits.ts';
+import { Reason } from '../native.ts';
+import { refusal, requestFault } from './client-faults.ts';
+import type { ClientStream } from './client-stream.ts';
+import { type ClientStreams, notNow } from './client-streams.ts';
+import { PartKind, partHeaderBytes } from './part-header.ts';
+import { Producer, type ProducerOwner } from './producer.ts';
+import { type PartPort, StreamWriter } from './stream-writer.ts';
+
+export class Requests implements PartPort, ProducerOwner {
+  readonly #stream: ClientStream;
+  readonly #streams: ClientStreams;
+  readonly #writer: StreamWriter;
+  readonly #producer: Producer;
+
+  constructor(stream: ClientStream, streams: ClientStreams) {
+    const { requestType } = stream.method;
+    this.#stream = stream;
+    this.#streams = streams;
+    this.#writer = new StreamWriter(requestType, streams.target.eagerBytes - partHeaderBytes, this);
+    this.#producer = new Producer(this, this.#writer);
+  }
+
+  /** `request`: what the application has given, an iterable or one message as the method takes it. Whoever made this must be able to stop it by now. */
+  start(request: unknown): void {
+    const { requestStream, path } = this.#stream.method;
+    this.#producer.start(requestStream ? request : [request], `${path}: the requests`);
+  }
+
+  /** A part has been taken, or there is a slot for one. */
+  onCredit(): void {
+    this.#writer.onCredit();
+  }
+
+  stop(): void {
+    this.#writer.stop();
+    this.#producer.stop();
+  }
+
+  sendPart(
+    sequence: number,
+    count: number,
+    flags: number,
+    type: ClientMethod['requestType'],
+    message: unknown,
+  ): boolean {
+    const stream = this.#stream;
+    if (!stream.sending) return false;
+    if (stream.pushes >= streamParts || (stream.pushes > 0 && stream.pushedBytes >= streamBytes))
+      return false;
+    const result = this.#streams.sendPart(stream, PartKind.push, sequence, count, flags, type, message);
+    if (result < 0 && result !== notNow) {
+      // A handler that takes one message begins when it has it.
+      const sent = stream.method.requestStream ? 'maybe' : 'no';
+      stream.giveUp(Reason.cancelled, refusal(stream.method.path, this.#streams, -result, sent));
+    }
+    return result === 0;
+  }
+
+  onWritable(): void {
+    this.#producer.resume();
+  }
+
+  onLastSent(): void {}
+
+  onWriteFault(error: unknown): void {
+    this.onMessageFault(error);
+  }
+
+  onMessageFault(error: unknown): void {
+    this.#stream.giveUp(Reason.cancelled, requestFault(this.#stream.method.path, 'maybe', error));
+  }
+
+  /** The application's own error, which it gets back as it is. */
+  onSourceError(error: unknown): void {
+    this.#stream.giveUp(
+      Reason.cancelled,
+      error ?? new Error(`${this.#stream.method.path}: the requests failed`),
+    );
+  }
+}
