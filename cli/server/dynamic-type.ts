@@ -19,6 +19,7 @@ import {
 } from '../../runtime/codec/fields.ts';
 import { messageType, newMap, noBytes } from '../../runtime/codec/message.ts';
 import { methodId } from '../../runtime/codec/method-id.ts';
+import { noRoom } from '../../runtime/codec/sink.ts';
 import type { MethodDefinition } from '../../runtime/codec/types.ts';
 import { decodeMessage } from './dynamic-decode.ts';
 import { encodeMessage } from './dynamic-encode.ts';
@@ -108,9 +109,10 @@ export class DynamicTypes {
         encoded = encode(value);
         return encoded.length;
       },
-      encodeTo: (value, { bytes }, at) => {
+      encodeTo: (value, sink, at, limit = sink.bytes.length) => {
         const content = value === last ? encoded : encode(value);
-        bytes.set(content, at);
+        if (at + content.length > limit) return noRoom(sink, at);
+        sink.bytes.set(content, at);
         return at + content.length;
       },
       decodeFrom: (source, at, end, depth = 0, into = newMap()) =>

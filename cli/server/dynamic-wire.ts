@@ -40,8 +40,16 @@ const scalars: Readonly<Record<Scalar, ScalarWire>> = {
   fixed64: { wireType: 1, read: read.readFixed64, write: whole(write.writeFixed64) },
   sfixed64: { wireType: 1, read: read.readSfixed64, write: whole(write.writeSfixed64) },
   bool: { wireType: 0, read: read.readBool, write: whole(write.writeBool) },
-  string: { wireType: 2, read: read.readString, write: whole(write.writeString) },
-  bytes: { wireType: 2, read: read.readBytes, write: (sink, at, value) => write.writeBytes(sink, at, value) },
+  string: {
+    wireType: 2,
+    read: read.readString,
+    write: (sink, at, value, name) => write.writeString(sink, at, value, sink.bytes.length, name),
+  },
+  bytes: {
+    wireType: 2,
+    read: read.readBytes,
+    write: (sink, at, value, name) => write.writeBytes(sink, at, value, sink.bytes.length, name),
+  },
 };
 const enums: ScalarWire = { wireType: 0, read: read.readInt32, write: whole(write.writeEnum) };
 const lengthDelimited = 2;
@@ -73,5 +81,7 @@ export function encodeScalar(wire: ScalarWire, value: unknown, name: string): Ui
 }
 
 export function withLength(content: Uint8Array): Uint8Array {
-  return written(roomFor(content), (sink) => write.writeBytes(sink, 0, content));
+  return written(roomFor(content), (sink) =>
+    write.writeBytes(sink, 0, content, sink.bytes.length, 'content'),
+  );
 }

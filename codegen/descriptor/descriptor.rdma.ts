@@ -68,15 +68,15 @@ function $create_FileDescriptorProto(init: FileDescriptorProtoInit = {}): FileDe
 }
 
 function $bound_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.FileDescriptorProto'): number {
-  $.boundMessage(m, depth, field);
-  let n = 11;
+  $.checkMessage(m, depth, field);
+  let n = 47;
   const v1 = m.name;
   if (v1 !== undefined) {
-    n += 1 + $.boundString(v1, 'rdma_rpc.codegen.FileDescriptorProto.name');
+    n += $.boundString(v1, 'rdma_rpc.codegen.FileDescriptorProto.name');
   }
   const v2 = m.package;
   if (v2 !== undefined) {
-    n += 1 + $.boundString(v2, 'rdma_rpc.codegen.FileDescriptorProto.package');
+    n += $.boundString(v2, 'rdma_rpc.codegen.FileDescriptorProto.package');
   }
   const v3 = m.dependency;
   if (v3 !== undefined) {
@@ -85,43 +85,43 @@ function $bound_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink, de
   }
   const v4 = m.messageType;
   if (v4 !== undefined) {
-    n += $.boundList(v4, 1, 'rdma_rpc.codegen.FileDescriptorProto.message_type');
-    for (let i = 0; i < v4.length; i++) n += 5 + $bound_DescriptorProto(v4[i]!, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.message_type');
+    n += $.boundList(v4, 6, 'rdma_rpc.codegen.FileDescriptorProto.message_type');
+    for (let i = 0; i < v4.length; i++) n += $bound_DescriptorProto(v4[i]!, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.message_type');
   }
   const v5 = m.enumType;
   if (v5 !== undefined) {
-    n += $.boundList(v5, 1, 'rdma_rpc.codegen.FileDescriptorProto.enum_type');
-    for (let i = 0; i < v5.length; i++) n += 5 + $bound_EnumDescriptorProto(v5[i]!, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.enum_type');
+    n += $.boundList(v5, 6, 'rdma_rpc.codegen.FileDescriptorProto.enum_type');
+    for (let i = 0; i < v5.length; i++) n += $bound_EnumDescriptorProto(v5[i]!, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.enum_type');
   }
   const v6 = m.service;
   if (v6 !== undefined) {
-    n += $.boundList(v6, 1, 'rdma_rpc.codegen.FileDescriptorProto.service');
-    for (let i = 0; i < v6.length; i++) n += 5 + $bound_ServiceDescriptorProto(v6[i]!, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.service');
+    n += $.boundList(v6, 6, 'rdma_rpc.codegen.FileDescriptorProto.service');
+    for (let i = 0; i < v6.length; i++) n += $bound_ServiceDescriptorProto(v6[i]!, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.service');
   }
   const v7 = m.extension;
   if (v7 !== undefined) {
-    n += $.boundList(v7, 1, 'rdma_rpc.codegen.FileDescriptorProto.extension');
-    for (let i = 0; i < v7.length; i++) n += 5 + $bound_FieldDescriptorProto(v7[i]!, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.extension');
+    n += $.boundList(v7, 6, 'rdma_rpc.codegen.FileDescriptorProto.extension');
+    for (let i = 0; i < v7.length; i++) n += $bound_FieldDescriptorProto(v7[i]!, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.extension');
   }
   const v8 = m.options;
   if (v8 !== undefined) {
-    n += 1 + $.boundBytes(v8, sink, 'rdma_rpc.codegen.FileDescriptorProto.options');
+    n += $.boundBytes(v8, sink, 'rdma_rpc.codegen.FileDescriptorProto.options');
   }
   const v9 = m.sourceCodeInfo;
   if (v9 !== undefined) {
-    n += 1 + 5 + $bound_SourceCodeInfo(v9, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.source_code_info');
+    n += $bound_SourceCodeInfo(v9, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.source_code_info');
   }
   const v10 = m.publicDependency;
   if (v10 !== undefined) {
-    n += 1 + $.boundList(v10, 11, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency');
+    n += $.boundList(v10, 11, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency');
   }
   const v11 = m.weakDependency;
   if (v11 !== undefined) {
-    n += 1 + $.boundList(v11, 11, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency');
+    n += $.boundList(v11, 11, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency');
   }
   const v12 = m.syntax;
   if (v12 !== undefined) {
-    n += 1 + $.boundString(v12, 'rdma_rpc.codegen.FileDescriptorProto.syntax');
+    n += $.boundString(v12, 'rdma_rpc.codegen.FileDescriptorProto.syntax');
   }
   const v15 = m.optionDependency;
   if (v15 !== undefined) {
@@ -131,55 +131,82 @@ function $bound_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink, de
   return n;
 }
 
-function $encodeTo_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink, at: number): number {
+function $encodeTo_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.FileDescriptorProto'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 47 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
-    bytes[at] = 10; at = $.writeString(bytes, at + 1, v1);
+    bytes[at] = 10; at = $.writeString(sink, at + 1, v1, limit - 46, 'rdma_rpc.codegen.FileDescriptorProto.name');
   }
   const v2 = m.package;
   if (v2 !== undefined) {
-    bytes[at] = 18; at = $.writeString(bytes, at + 1, v2);
+    bytes[at] = 18; at = $.writeString(sink, at + 1, v2, limit - 45, 'rdma_rpc.codegen.FileDescriptorProto.package');
   }
   const v3 = m.dependency;
   if (v3 !== undefined) {
-    for (let i = 0; i < v3.length; i++) { bytes[at] = 26; at = $.writeString(bytes, at + 1, v3[i]!); }
+    $.checkList(v3, 'rdma_rpc.codegen.FileDescriptorProto.dependency');
+    for (let i = 0; i < v3.length && !sink.full; i++) { bytes[at] = 26; at = $.writeString(sink, at + 1, v3[i]!, limit - 45, 'rdma_rpc.codegen.FileDescriptorProto.dependency'); }
   }
   const v4 = m.messageType;
   if (v4 !== undefined) {
-    for (let i = 0; i < v4.length; i++) { bytes[at] = 34; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_DescriptorProto(v4[i]!, sink, at + 2)); }
+    $.checkList(v4, 'rdma_rpc.codegen.FileDescriptorProto.message_type');
+    for (let i = 0, wide = 0; i < v4.length && !sink.full; i++) {
+      bytes[at] = 34; const start = at + 1;
+      at = $.closeLength(sink, start, sink.held, $encodeTo_DescriptorProto(v4[i]!, sink, start + 1 + wide, limit - 48 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.message_type'), wide);
+      wide = bytes[start]! >> 7;
+    }
   }
   const v5 = m.enumType;
   if (v5 !== undefined) {
-    for (let i = 0; i < v5.length; i++) { bytes[at] = 42; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_EnumDescriptorProto(v5[i]!, sink, at + 2)); }
+    $.checkList(v5, 'rdma_rpc.codegen.FileDescriptorProto.enum_type');
+    for (let i = 0, wide = 0; i < v5.length && !sink.full; i++) {
+      bytes[at] = 42; const start = at + 1;
+      at = $.closeLength(sink, start, sink.held, $encodeTo_EnumDescriptorProto(v5[i]!, sink, start + 1 + wide, limit - 42 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.enum_type'), wide);
+      wide = bytes[start]! >> 7;
+    }
   }
   const v6 = m.service;
   if (v6 !== undefined) {
-    for (let i = 0; i < v6.length; i++) { bytes[at] = 50; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_ServiceDescriptorProto(v6[i]!, sink, at + 2)); }
+    $.checkList(v6, 'rdma_rpc.codegen.FileDescriptorProto.service');
+    for (let i = 0, wide = 0; i < v6.length && !sink.full; i++) {
+      bytes[at] = 50; const start = at + 1;
+      at = $.closeLength(sink, start, sink.held, $encodeTo_ServiceDescriptorProto(v6[i]!, sink, start + 1 + wide, limit - 36 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.service'), wide);
+      wide = bytes[start]! >> 7;
+    }
   }
   const v7 = m.extension;
   if (v7 !== undefined) {
-    for (let i = 0; i < v7.length; i++) { bytes[at] = 58; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_FieldDescriptorProto(v7[i]!, sink, at + 2)); }
+    $.checkList(v7, 'rdma_rpc.codegen.FileDescriptorProto.extension');
+    for (let i = 0, wide = 0; i < v7.length && !sink.full; i++) {
+      bytes[at] = 58; const start = at + 1;
+      at = $.closeLength(sink, start, sink.held, $encodeTo_FieldDescriptorProto(v7[i]!, sink, start + 1 + wide, limit - 30 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.extension'), wide);
+      wide = bytes[start]! >> 7;
+    }
   }
   const v8 = m.options;
   if (v8 !== undefined) {
-    bytes[at] = 66; at = $.writeBytes(sink, at + 1, v8);
+    bytes[at] = 66; at = $.writeBytes(sink, at + 1, v8, limit - 19, 'rdma_rpc.codegen.FileDescriptorProto.options');
   }
   const v9 = m.sourceCodeInfo;
   if (v9 !== undefined) {
-    bytes[at] = 74; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_SourceCodeInfo(v9, sink, at + 2));
+    bytes[at] = 74; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_SourceCodeInfo(v9, sink, at + 2, limit - 17, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.source_code_info'));
   }
   const v10 = m.publicDependency;
   if (v10 !== undefined) {
-    for (let i = 0; i < v10.length; i++) { bytes[at] = 80; at = $.writeInt32(bytes, at + 1, v10[i]!, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency'); }
+    $.checkList(v10, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency');
+    if (at + v10.length * 11 > limit - 13) $.noRoom(sink, at);
+    else for (let i = 0; i < v10.length; i++) { bytes[at] = 80; at = $.writeInt32(bytes, at + 1, v10[i]!, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency'); }
   }
   const v11 = m.weakDependency;
   if (v11 !== undefined) {
-    for (let i = 0; i < v11.length; i++) { bytes[at] = 88; at = $.writeInt32(bytes, at + 1, v11[i]!, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency'); }
+    $.checkList(v11, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency');
+    if (at + v11.length * 11 > limit - 13) $.noRoom(sink, at);
+    else for (let i = 0; i < v11.length; i++) { bytes[at] = 88; at = $.writeInt32(bytes, at + 1, v11[i]!, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency'); }
   }
   const v12 = m.syntax;
   if (v12 !== undefined) {
-    bytes[at] = 98; at = $.writeString(bytes, at + 1, v12);
+    bytes[at] = 98; at = $.writeString(sink, at + 1, v12, limit - 12, 'rdma_rpc.codegen.FileDescriptorProto.syntax');
   }
   const v14 = m.edition;
   if (v14 !== undefined) {
@@ -187,7 +214,8 @@ function $encodeTo_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink,
   }
   const v15 = m.optionDependency;
   if (v15 !== undefined) {
-    for (let i = 0; i < v15.length; i++) { bytes[at] = 122; at = $.writeString(bytes, at + 1, v15[i]!); }
+    $.checkList(v15, 'rdma_rpc.codegen.FileDescriptorProto.option_dependency');
+    for (let i = 0; i < v15.length && !sink.full; i++) { bytes[at] = 122; at = $.writeString(sink, at + 1, v15[i]!, limit - 1, 'rdma_rpc.codegen.FileDescriptorProto.option_dependency'); }
   }
   return at;
 }
@@ -355,50 +383,50 @@ function $create_DescriptorProto(init: DescriptorProtoInit = {}): DescriptorProt
 }
 
 function $bound_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.DescriptorProto'): number {
-  $.boundMessage(m, depth, field);
-  let n = 11;
+  $.checkMessage(m, depth, field);
+  let n = 56;
   const v1 = m.name;
   if (v1 !== undefined) {
-    n += 1 + $.boundString(v1, 'rdma_rpc.codegen.DescriptorProto.name');
+    n += $.boundString(v1, 'rdma_rpc.codegen.DescriptorProto.name');
   }
   const v2 = m.field;
   if (v2 !== undefined) {
-    n += $.boundList(v2, 1, 'rdma_rpc.codegen.DescriptorProto.field');
-    for (let i = 0; i < v2.length; i++) n += 5 + $bound_FieldDescriptorProto(v2[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.field');
+    n += $.boundList(v2, 6, 'rdma_rpc.codegen.DescriptorProto.field');
+    for (let i = 0; i < v2.length; i++) n += $bound_FieldDescriptorProto(v2[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.field');
   }
   const v3 = m.nestedType;
   if (v3 !== undefined) {
-    n += $.boundList(v3, 1, 'rdma_rpc.codegen.DescriptorProto.nested_type');
-    for (let i = 0; i < v3.length; i++) n += 5 + $bound_DescriptorProto(v3[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.nested_type');
+    n += $.boundList(v3, 6, 'rdma_rpc.codegen.DescriptorProto.nested_type');
+    for (let i = 0; i < v3.length; i++) n += $bound_DescriptorProto(v3[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.nested_type');
   }
   const v4 = m.enumType;
   if (v4 !== undefined) {
-    n += $.boundList(v4, 1, 'rdma_rpc.codegen.DescriptorProto.enum_type');
-    for (let i = 0; i < v4.length; i++) n += 5 + $bound_EnumDescriptorProto(v4[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.enum_type');
+    n += $.boundList(v4, 6, 'rdma_rpc.codegen.DescriptorProto.enum_type');
+    for (let i = 0; i < v4.length; i++) n += $bound_EnumDescriptorProto(v4[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.enum_type');
   }
   const v5 = m.extensionRange;
   if (v5 !== undefined) {
-    n += $.boundList(v5, 1, 'rdma_rpc.codegen.DescriptorProto.extension_range');
-    for (let i = 0; i < v5.length; i++) n += 5 + $bound_DescriptorProto_ExtensionRange(v5[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.extension_range');
+    n += $.boundList(v5, 6, 'rdma_rpc.codegen.DescriptorProto.extension_range');
+    for (let i = 0; i < v5.length; i++) n += $bound_DescriptorProto_ExtensionRange(v5[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.extension_range');
   }
   const v6 = m.extension;
   if (v6 !== undefined) {
-    n += $.boundList(v6, 1, 'rdma_rpc.codegen.DescriptorProto.extension');
-    for (let i = 0; i < v6.length; i++) n += 5 + $bound_FieldDescriptorProto(v6[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.extension');
+    n += $.boundList(v6, 6, 'rdma_rpc.codegen.DescriptorProto.extension');
+    for (let i = 0; i < v6.length; i++) n += $bound_FieldDescriptorProto(v6[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.extension');
   }
   const v7 = m.options;
   if (v7 !== undefined) {
-    n += 1 + $.boundBytes(v7, sink, 'rdma_rpc.codegen.DescriptorProto.options');
+    n += $.boundBytes(v7, sink, 'rdma_rpc.codegen.DescriptorProto.options');
   }
   const v8 = m.oneofDecl;
   if (v8 !== undefined) {
-    n += $.boundList(v8, 1, 'rdma_rpc.codegen.DescriptorProto.oneof_decl');
-    for (let i = 0; i < v8.length; i++) n += 5 + $bound_OneofDescriptorProto(v8[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.oneof_decl');
+    n += $.boundList(v8, 6, 'rdma_rpc.codegen.DescriptorProto.oneof_decl');
+    for (let i = 0; i < v8.length; i++) n += $bound_OneofDescriptorProto(v8[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.oneof_decl');
   }
   const v9 = m.reservedRange;
   if (v9 !== undefined) {
-    n += $.boundList(v9, 1, 'rdma_rpc.codegen.DescriptorProto.reserved_range');
-    for (let i = 0; i < v9.length; i++) n += 5 + $bound_DescriptorProto_ReservedRange(v9[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.reserved_range');
+    n += $.boundList(v9, 6, 'rdma_rpc.codegen.DescriptorProto.reserved_range');
+    for (let i = 0; i < v9.length; i++) n += $bound_DescriptorProto_ReservedRange(v9[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.reserved_range');
   }
   const v10 = m.reservedName;
   if (v10 !== undefined) {
@@ -408,47 +436,85 @@ function $bound_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, depth: num
   return n;
 }
 
-function $encodeTo_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, at: number): number {
+function $encodeTo_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.DescriptorProto'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 56 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
-    bytes[at] = 10; at = $.writeString(bytes, at + 1, v1);
+    bytes[at] = 10; at = $.writeString(sink, at + 1, v1, limit - 55, 'rdma_rpc.codegen.DescriptorProto.name');
   }
   const v2 = m.field;
   if (v2 !== undefined) {
-    for (let i = 0; i < v2.length; i++) { bytes[at] = 18; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_FieldDescriptorProto(v2[i]!, sink, at + 2)); }
+    $.checkList(v2, 'rdma_rpc.codegen.DescriptorProto.field');
+    for (let i = 0, wide = 0; i < v2.length && !sink.full; i++) {
+      bytes[at] = 18; const start = at + 1;
+      at = $.closeLength(sink, start, sink.held, $encodeTo_FieldDescriptorProto(v2[i]!, sink, start + 1 + wide, limit - 59 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.field'), wide);
+      wide = bytes[start]! >> 7;
+    }
   }
   const v3 = m.nestedType;
   if (v3 !== undefined) {
-    for (let i = 0; i < v3.length; i++) { bytes[at] = 26; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_DescriptorProto(v3[i]!, sink, at + 2)); }
+    $.checkList(v3, 'rdma_rpc.codegen.DescriptorProto.nested_type');
+    for (let i = 0, wide = 0; i < v3.length && !sink.full; i++) {
+      bytes[at] = 26; const start = at + 1;
+      at = $.closeLength(sink, start, sink.held, $encodeTo_DescriptorProto(v3[i]!, sink, start + 1 + wide, limit - 53 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.nested_type'), wide);
+      wide = bytes[start]! >> 7;
+    }
   }
   const v4 = m.enumType;
   if (v4 !== undefined) {
-    for (let i = 0; i < v4.length; i++) { bytes[at] = 34; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_EnumDescriptorProto(v4[i]!, sink, at + 2)); }
+    $.checkList(v4, 'rdma_rpc.codegen.DescriptorProto.enum_type');
+    for (let i = 0, wide = 0; i < v4.length && !sink.full; i++) {
+      bytes[at] = 34; const start = at + 1;
+      at = $.closeLength(sink, start, sink.held, $encodeTo_EnumDescriptorProto(v4[i]!, sink, start + 1 + wide, limit - 47 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.enum_type'), wide);
+      wide = bytes[start]! >> 7;
+    }
   }
   const v5 = m.extensionRange;
   if (v5 !== undefined) {
-    for (let i = 0; i < v5.length; i++) { bytes[at] = 42; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_DescriptorProto_ExtensionRange(v5[i]!, sink, at + 2)); }
+    $.checkList(v5, 'rdma_rpc.codegen.DescriptorProto.extension_range');
+    for (let i = 0, wide = 0; i < v5.length && !sink.full; i++) {
+      bytes[at] = 42; const start = at + 1;
+      at = $.closeLength(sink, start, sink.held, $encodeTo_DescriptorProto_ExtensionRange(v5[i]!, sink, start + 1 + wide, limit - 41 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.extension_range'), wide);
+      wide = bytes[start]! >> 7;
+    }
   }
   const v6 = m.extension;
   if (v6 !== undefined) {
-    for (let i = 0; i < v6.length; i++) { bytes[at] = 50; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_FieldDescriptorProto(v6[i]!, sink, at + 2)); }
+    $.checkList(v6, 'rdma_rpc.codegen.DescriptorProto.extension');
+    for (let i = 0, wide = 0; i < v6.length && !sink.full; i++) {
+      bytes[at] = 50; const start = at + 1;
+      at = $.closeLength(sink, start, sink.held, $encodeTo_FieldDescriptorProto(v6[i]!, sink, start + 1 + wide, limit - 35 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.extension'), wide);
+      wide = bytes[start]! >> 7;
+    }
   }
   const v7 = m.options;
   if (v7 !== undefined) {
-    bytes[at] = 58; at = $.writeBytes(sink, at + 1, v7);
+    bytes[at] = 58; at = $.writeBytes(sink, at + 1, v7, limit - 24, 'rdma_rpc.codegen.DescriptorProto.options');
   }
   const v8 = m.oneofDecl;
   if (v8 !== undefined) {
-    for (let i = 0; i < v8.length; i++) { bytes[at] = 66; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_OneofDescriptorProto(v8[i]!, sink, at + 2)); }
+    $.checkList(v8, 'rdma_rpc.codegen.DescriptorProto.oneof_decl');
+    for (let i = 0, wide = 0; i < v8.length && !sink.full; i++) {
+      bytes[at] = 66; const start = at + 1;
+      at = $.closeLength(sink, start, sink.held, $encodeTo_OneofDescriptorProto(v8[i]!, sink, start + 1 + wide, limit - 28 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.oneof_decl'), wide);
+      wide = bytes[start]! >> 7;
+    }
   }
   const v9 = m.reservedRange;
   if (v9 !== undefined) {
-    for (let i = 0; i < v9.length; i++) { bytes[at] = 74; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_DescriptorProto_ReservedRange(v9[i]!, sink, at + 2)); }
+    $.checkList(v9, 'rdma_rpc.codegen.DescriptorProto.reserved_range');
+    for (let i = 0, wide = 0; i < v9.length && !sink.full; i++) {
+      bytes[at] = 74; const start = at + 1;
+      at = $.closeLength(sink, start, sink.held, $encodeTo_DescriptorProto_ReservedRange(v9[i]!, sink, start + 1 + wide, limit - 22 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.reserved_range'), wide);
+      wide = bytes[start]! >> 7;
+    }
   }
   const v10 = m.reservedName;
   if (v10 !== undefined) {
-    for (let i = 0; i < v10.length; i++) { bytes[at] = 82; at = $.writeString(bytes, at + 1, v10[i]!); }
+    $.checkList(v10, 'rdma_rpc.codegen.DescriptorProto.reserved_name');
+    for (let i = 0; i < v10.length && !sink.full; i++) { bytes[at] = 82; at = $.writeString(sink, at + 1, v10[i]!, limit - 12, 'rdma_rpc.codegen.DescriptorProto.reserved_name'); }
   }
   const v11 = m.visibility;
   if (v11 !== undefined) {
@@ -572,16 +638,18 @@ function $create_DescriptorProto_ExtensionRange(init: DescriptorProto_ExtensionR
 }
 
 function $bound_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRangeInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.DescriptorProto.ExtensionRange'): number {
-  $.boundMessage(m, depth, field);
-  let n = 22;
+  $.checkMessage(m, depth, field);
+  let n = 23;
   const v3 = m.options;
   if (v3 !== undefined) {
-    n += 1 + $.boundBytes(v3, sink, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.options');
+    n += $.boundBytes(v3, sink, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.options');
   }
   return n;
 }
 
-function $encodeTo_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRangeInit, sink: $.Sink, at: number): number {
+function $encodeTo_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRangeInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.DescriptorProto.ExtensionRange'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 23 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.start;
   if (v1 !== undefined) {
@@ -593,7 +661,7 @@ function $encodeTo_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRa
   }
   const v3 = m.options;
   if (v3 !== undefined) {
-    bytes[at] = 26; at = $.writeBytes(sink, at + 1, v3);
+    bytes[at] = 26; at = $.writeBytes(sink, at + 1, v3, limit, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.options');
   }
   return at;
 }
@@ -662,13 +730,15 @@ function $create_DescriptorProto_ReservedRange(init: DescriptorProto_ReservedRan
 }
 
 function $bound_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeInit, _sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.DescriptorProto.ReservedRange'): number {
-  $.boundMessage(m, depth, field);
+  $.checkMessage(m, depth, field);
   let n = 22;
   
   return n;
 }
 
-function $encodeTo_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeInit, sink: $.Sink, at: number): number {
+function $encodeTo_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.DescriptorProto.ReservedRange'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 22 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.start;
   if (v1 !== undefined) {
@@ -768,44 +838,46 @@ function $create_FieldDescriptorProto(init: FieldDescriptorProtoInit = {}): Fiel
 }
 
 function $bound_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.FieldDescriptorProto'): number {
-  $.boundMessage(m, depth, field);
-  let n = 47;
+  $.checkMessage(m, depth, field);
+  let n = 53;
   const v1 = m.name;
   if (v1 !== undefined) {
-    n += 1 + $.boundString(v1, 'rdma_rpc.codegen.FieldDescriptorProto.name');
+    n += $.boundString(v1, 'rdma_rpc.codegen.FieldDescriptorProto.name');
   }
   const v2 = m.extendee;
   if (v2 !== undefined) {
-    n += 1 + $.boundString(v2, 'rdma_rpc.codegen.FieldDescriptorProto.extendee');
+    n += $.boundString(v2, 'rdma_rpc.codegen.FieldDescriptorProto.extendee');
   }
   const v6 = m.typeName;
   if (v6 !== undefined) {
-    n += 1 + $.boundString(v6, 'rdma_rpc.codegen.FieldDescriptorProto.type_name');
+    n += $.boundString(v6, 'rdma_rpc.codegen.FieldDescriptorProto.type_name');
   }
   const v7 = m.defaultValue;
   if (v7 !== undefined) {
-    n += 1 + $.boundString(v7, 'rdma_rpc.codegen.FieldDescriptorProto.default_value');
+    n += $.boundString(v7, 'rdma_rpc.codegen.FieldDescriptorProto.default_value');
   }
   const v8 = m.options;
   if (v8 !== undefined) {
-    n += 1 + $.boundBytes(v8, sink, 'rdma_rpc.codegen.FieldDescriptorProto.options');
+    n += $.boundBytes(v8, sink, 'rdma_rpc.codegen.FieldDescriptorProto.options');
   }
   const v10 = m.jsonName;
   if (v10 !== undefined) {
-    n += 1 + $.boundString(v10, 'rdma_rpc.codegen.FieldDescriptorProto.json_name');
+    n += $.boundString(v10, 'rdma_rpc.codegen.FieldDescriptorProto.json_name');
   }
   return n;
 }
 
-function $encodeTo_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $.Sink, at: number): number {
+function $encodeTo_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.FieldDescriptorProto'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 53 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
-    bytes[at] = 10; at = $.writeString(bytes, at + 1, v1);
+    bytes[at] = 10; at = $.writeString(sink, at + 1, v1, limit - 52, 'rdma_rpc.codegen.FieldDescriptorProto.name');
   }
   const v2 = m.extendee;
   if (v2 !== undefined) {
-    bytes[at] = 18; at = $.writeString(bytes, at + 1, v2);
+    bytes[at] = 18; at = $.writeString(sink, at + 1, v2, limit - 51, 'rdma_rpc.codegen.FieldDescriptorProto.extendee');
   }
   const v3 = m.number;
   if (v3 !== undefined) {
@@ -821,15 +893,15 @@ function $encodeTo_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $.Sin
   }
   const v6 = m.typeName;
   if (v6 !== undefined) {
-    bytes[at] = 50; at = $.writeString(bytes, at + 1, v6);
+    bytes[at] = 50; at = $.writeString(sink, at + 1, v6, limit - 17, 'rdma_rpc.codegen.FieldDescriptorProto.type_name');
   }
   const v7 = m.defaultValue;
   if (v7 !== undefined) {
-    bytes[at] = 58; at = $.writeString(bytes, at + 1, v7);
+    bytes[at] = 58; at = $.writeString(sink, at + 1, v7, limit - 16, 'rdma_rpc.codegen.FieldDescriptorProto.default_value');
   }
   const v8 = m.options;
   if (v8 !== undefined) {
-    bytes[at] = 66; at = $.writeBytes(sink, at + 1, v8);
+    bytes[at] = 66; at = $.writeBytes(sink, at + 1, v8, limit - 15, 'rdma_rpc.codegen.FieldDescriptorProto.options');
   }
   const v9 = m.oneofIndex;
   if (v9 !== undefined) {
@@ -837,7 +909,7 @@ function $encodeTo_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $.Sin
   }
   const v10 = m.jsonName;
   if (v10 !== undefined) {
-    bytes[at] = 82; at = $.writeString(bytes, at + 1, v10);
+    bytes[at] = 82; at = $.writeString(sink, at + 1, v10, limit - 3, 'rdma_rpc.codegen.FieldDescriptorProto.json_name');
   }
   const v17 = m.proto3Optional;
   if (v17 !== undefined) {
@@ -956,28 +1028,30 @@ function $create_OneofDescriptorProto(init: OneofDescriptorProtoInit = {}): Oneo
 }
 
 function $bound_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.OneofDescriptorProto'): number {
-  $.boundMessage(m, depth, field);
-  let n = 0;
+  $.checkMessage(m, depth, field);
+  let n = 2;
   const v1 = m.name;
   if (v1 !== undefined) {
-    n += 1 + $.boundString(v1, 'rdma_rpc.codegen.OneofDescriptorProto.name');
+    n += $.boundString(v1, 'rdma_rpc.codegen.OneofDescriptorProto.name');
   }
   const v2 = m.options;
   if (v2 !== undefined) {
-    n += 1 + $.boundBytes(v2, sink, 'rdma_rpc.codegen.OneofDescriptorProto.options');
+    n += $.boundBytes(v2, sink, 'rdma_rpc.codegen.OneofDescriptorProto.options');
   }
   return n;
 }
 
-function $encodeTo_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $.Sink, at: number): number {
+function $encodeTo_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.OneofDescriptorProto'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 2 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
-    bytes[at] = 10; at = $.writeString(bytes, at + 1, v1);
+    bytes[at] = 10; at = $.writeString(sink, at + 1, v1, limit - 1, 'rdma_rpc.codegen.OneofDescriptorProto.name');
   }
   const v2 = m.options;
   if (v2 !== undefined) {
-    bytes[at] = 18; at = $.writeBytes(sink, at + 1, v2);
+    bytes[at] = 18; at = $.writeBytes(sink, at + 1, v2, limit, 'rdma_rpc.codegen.OneofDescriptorProto.options');
   }
   return at;
 }
@@ -1050,25 +1124,25 @@ function $create_EnumDescriptorProto(init: EnumDescriptorProtoInit = {}): EnumDe
 }
 
 function $bound_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.EnumDescriptorProto'): number {
-  $.boundMessage(m, depth, field);
-  let n = 11;
+  $.checkMessage(m, depth, field);
+  let n = 26;
   const v1 = m.name;
   if (v1 !== undefined) {
-    n += 1 + $.boundString(v1, 'rdma_rpc.codegen.EnumDescriptorProto.name');
+    n += $.boundString(v1, 'rdma_rpc.codegen.EnumDescriptorProto.name');
   }
   const v2 = m.value;
   if (v2 !== undefined) {
-    n += $.boundList(v2, 1, 'rdma_rpc.codegen.EnumDescriptorProto.value');
-    for (let i = 0; i < v2.length; i++) n += 5 + $bound_EnumValueDescriptorProto(v2[i]!, sink, depth + 1, 'rdma_rpc.codegen.EnumDescriptorProto.value');
+    n += $.boundList(v2, 6, 'rdma_rpc.codegen.EnumDescriptorProto.value');
+    for (let i = 0; i < v2.length; i++) n += $bound_EnumValueDescriptorProto(v2[i]!, sink, depth + 1, 'rdma_rpc.codegen.EnumDescriptorProto.value');
   }
   const v3 = m.options;
   if (v3 !== undefined) {
-    n += 1 + $.boundBytes(v3, sink, 'rdma_rpc.codegen.EnumDescriptorProto.options');
+    n += $.boundBytes(v3, sink, 'rdma_rpc.codegen.EnumDescriptorProto.options');
   }
   const v4 = m.reservedRange;
   if (v4 !== undefined) {
-    n += $.boundList(v4, 1, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_range');
-    for (let i = 0; i < v4.length; i++) n += 5 + $bound_EnumDescriptorProto_EnumReservedRange(v4[i]!, sink, depth + 1, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_range');
+    n += $.boundList(v4, 6, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_range');
+    for (let i = 0; i < v4.length; i++) n += $bound_EnumDescriptorProto_EnumReservedRange(v4[i]!, sink, depth + 1, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_range');
   }
   const v5 = m.reservedName;
   if (v5 !== undefined) {
@@ -1078,27 +1152,40 @@ function $bound_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $.Sink, de
   return n;
 }
 
-function $encodeTo_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $.Sink, at: number): number {
+function $encodeTo_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.EnumDescriptorProto'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 26 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
-    bytes[at] = 10; at = $.writeString(bytes, at + 1, v1);
+    bytes[at] = 10; at = $.writeString(sink, at + 1, v1, limit - 25, 'rdma_rpc.codegen.EnumDescriptorProto.name');
   }
   const v2 = m.value;
   if (v2 !== undefined) {
-    for (let i = 0; i < v2.length; i++) { bytes[at] = 18; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_EnumValueDescriptorProto(v2[i]!, sink, at + 2)); }
+    $.checkList(v2, 'rdma_rpc.codegen.EnumDescriptorProto.value');
+    for (let i = 0, wide = 0; i < v2.length && !sink.full; i++) {
+      bytes[at] = 18; const start = at + 1;
+      at = $.closeLength(sink, start, sink.held, $encodeTo_EnumValueDescriptorProto(v2[i]!, sink, start + 1 + wide, limit - 29 + wide, depth + 1, 'rdma_rpc.codegen.EnumDescriptorProto.value'), wide);
+      wide = bytes[start]! >> 7;
+    }
   }
   const v3 = m.options;
   if (v3 !== undefined) {
-    bytes[at] = 26; at = $.writeBytes(sink, at + 1, v3);
+    bytes[at] = 26; at = $.writeBytes(sink, at + 1, v3, limit - 18, 'rdma_rpc.codegen.EnumDescriptorProto.options');
   }
   const v4 = m.reservedRange;
   if (v4 !== undefined) {
-    for (let i = 0; i < v4.length; i++) { bytes[at] = 34; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_EnumDescriptorProto_EnumReservedRange(v4[i]!, sink, at + 2)); }
+    $.checkList(v4, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_range');
+    for (let i = 0, wide = 0; i < v4.length && !sink.full; i++) {
+      bytes[at] = 34; const start = at + 1;
+      at = $.closeLength(sink, start, sink.held, $encodeTo_EnumDescriptorProto_EnumReservedRange(v4[i]!, sink, start + 1 + wide, limit - 22 + wide, depth + 1, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_range'), wide);
+      wide = bytes[start]! >> 7;
+    }
   }
   const v5 = m.reservedName;
   if (v5 !== undefined) {
-    for (let i = 0; i < v5.length; i++) { bytes[at] = 42; at = $.writeString(bytes, at + 1, v5[i]!); }
+    $.checkList(v5, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_name');
+    for (let i = 0; i < v5.length && !sink.full; i++) { bytes[at] = 42; at = $.writeString(sink, at + 1, v5[i]!, limit - 12, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_name'); }
   }
   const v6 = m.visibility;
   if (v6 !== undefined) {
@@ -1189,13 +1276,15 @@ function $create_EnumDescriptorProto_EnumReservedRange(init: EnumDescriptorProto
 }
 
 function $bound_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_EnumReservedRangeInit, _sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange'): number {
-  $.boundMessage(m, depth, field);
+  $.checkMessage(m, depth, field);
   let n = 22;
   
   return n;
 }
 
-function $encodeTo_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_EnumReservedRangeInit, sink: $.Sink, at: number): number {
+function $encodeTo_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_EnumReservedRangeInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 22 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.start;
   if (v1 !== undefined) {
@@ -1267,24 +1356,26 @@ function $create_EnumValueDescriptorProto(init: EnumValueDescriptorProtoInit = {
 }
 
 function $bound_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.EnumValueDescriptorProto'): number {
-  $.boundMessage(m, depth, field);
-  let n = 11;
+  $.checkMessage(m, depth, field);
+  let n = 13;
   const v1 = m.name;
   if (v1 !== undefined) {
-    n += 1 + $.boundString(v1, 'rdma_rpc.codegen.EnumValueDescriptorProto.name');
+    n += $.boundString(v1, 'rdma_rpc.codegen.EnumValueDescriptorProto.name');
   }
   const v3 = m.options;
   if (v3 !== undefined) {
-    n += 1 + $.boundBytes(v3, sink, 'rdma_rpc.codegen.EnumValueDescriptorProto.options');
+    n += $.boundBytes(v3, sink, 'rdma_rpc.codegen.EnumValueDescriptorProto.options');
   }
   return n;
 }
 
-function $encodeTo_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: $.Sink, at: number): number {
+function $encodeTo_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.EnumValueDescriptorProto'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 13 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
-    bytes[at] = 10; at = $.writeString(bytes, at + 1, v1);
+    bytes[at] = 10; at = $.writeString(sink, at + 1, v1, limit - 12, 'rdma_rpc.codegen.EnumValueDescriptorProto.name');
   }
   const v2 = m.number;
   if (v2 !== undefined) {
@@ -1292,7 +1383,7 @@ function $encodeTo_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sin
   }
   const v3 = m.options;
   if (v3 !== undefined) {
-    bytes[at] = 26; at = $.writeBytes(sink, at + 1, v3);
+    bytes[at] = 26; at = $.writeBytes(sink, at + 1, v3, limit, 'rdma_rpc.codegen.EnumValueDescriptorProto.options');
   }
   return at;
 }
@@ -1362,37 +1453,44 @@ function $create_ServiceDescriptorProto(init: ServiceDescriptorProtoInit = {}): 
 }
 
 function $bound_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.ServiceDescriptorProto'): number {
-  $.boundMessage(m, depth, field);
-  let n = 0;
+  $.checkMessage(m, depth, field);
+  let n = 8;
   const v1 = m.name;
   if (v1 !== undefined) {
-    n += 1 + $.boundString(v1, 'rdma_rpc.codegen.ServiceDescriptorProto.name');
+    n += $.boundString(v1, 'rdma_rpc.codegen.ServiceDescriptorProto.name');
   }
   const v2 = m.method;
   if (v2 !== undefined) {
-    n += $.boundList(v2, 1, 'rdma_rpc.codegen.ServiceDescriptorProto.method');
-    for (let i = 0; i < v2.length; i++) n += 5 + $bound_MethodDescriptorProto(v2[i]!, sink, depth + 1, 'rdma_rpc.codegen.ServiceDescriptorProto.method');
+    n += $.boundList(v2, 6, 'rdma_rpc.codegen.ServiceDescriptorProto.method');
+    for (let i = 0; i < v2.length; i++) n += $bound_MethodDescriptorProto(v2[i]!, sink, depth + 1, 'rdma_rpc.codegen.ServiceDescriptorProto.method');
   }
   const v3 = m.options;
   if (v3 !== undefined) {
-    n += 1 + $.boundBytes(v3, sink, 'rdma_rpc.codegen.ServiceDescriptorProto.options');
+    n += $.boundBytes(v3, sink, 'rdma_rpc.codegen.ServiceDescriptorProto.options');
   }
   return n;
 }
 
-function $encodeTo_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $.Sink, at: number): number {
+function $encodeTo_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.ServiceDescriptorProto'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 8 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
-    bytes[at] = 10; at = $.writeString(bytes, at + 1, v1);
+    bytes[at] = 10; at = $.writeString(sink, at + 1, v1, limit - 7, 'rdma_rpc.codegen.ServiceDescriptorProto.name');
   }
   const v2 = m.method;
   if (v2 !== undefined) {
-    for (let i = 0; i < v2.length; i++) { bytes[at] = 18; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_MethodDescriptorProto(v2[i]!, sink, at + 2)); }
+    $.checkList(v2, 'rdma_rpc.codegen.ServiceDescriptorProto.method');
+    for (let i = 0, wide = 0; i < v2.length && !sink.full; i++) {
+      bytes[at] = 18; const start = at + 1;
+      at = $.closeLength(sink, start, sink.held, $encodeTo_MethodDescriptorProto(v2[i]!, sink, start + 1 + wide, limit - 11 + wide, depth + 1, 'rdma_rpc.codegen.ServiceDescriptorProto.method'), wide);
+      wide = bytes[start]! >> 7;
+    }
   }
   const v3 = m.options;
   if (v3 !== undefined) {
-    bytes[at] = 26; at = $.writeBytes(sink, at + 1, v3);
+    bytes[at] = 26; at = $.writeBytes(sink, at + 1, v3, limit, 'rdma_rpc.codegen.ServiceDescriptorProto.options');
   }
   return at;
 }
@@ -1471,44 +1569,46 @@ function $create_MethodDescriptorProto(init: MethodDescriptorProtoInit = {}): Me
 }
 
 function $bound_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.MethodDescriptorProto'): number {
-  $.boundMessage(m, depth, field);
-  let n = 4;
+  $.checkMessage(m, depth, field);
+  let n = 8;
   const v1 = m.name;
   if (v1 !== undefined) {
-    n += 1 + $.boundString(v1, 'rdma_rpc.codegen.MethodDescriptorProto.name');
+    n += $.boundString(v1, 'rdma_rpc.codegen.MethodDescriptorProto.name');
   }
   const v2 = m.inputType;
   if (v2 !== undefined) {
-    n += 1 + $.boundString(v2, 'rdma_rpc.codegen.MethodDescriptorProto.input_type');
+    n += $.boundString(v2, 'rdma_rpc.codegen.MethodDescriptorProto.input_type');
   }
   const v3 = m.outputType;
   if (v3 !== undefined) {
-    n += 1 + $.boundString(v3, 'rdma_rpc.codegen.MethodDescriptorProto.output_type');
+    n += $.boundString(v3, 'rdma_rpc.codegen.MethodDescriptorProto.output_type');
   }
   const v4 = m.options;
   if (v4 !== undefined) {
-    n += 1 + $.boundBytes(v4, sink, 'rdma_rpc.codegen.MethodDescriptorProto.options');
+    n += $.boundBytes(v4, sink, 'rdma_rpc.codegen.MethodDescriptorProto.options');
   }
   return n;
 }
 
-function $encodeTo_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $.Sink, at: number): number {
+function $encodeTo_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.MethodDescriptorProto'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 8 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
-    bytes[at] = 10; at = $.writeString(bytes, at + 1, v1);
+    bytes[at] = 10; at = $.writeString(sink, at + 1, v1, limit - 7, 'rdma_rpc.codegen.MethodDescriptorProto.name');
   }
   const v2 = m.inputType;
   if (v2 !== undefined) {
-    bytes[at] = 18; at = $.writeString(bytes, at + 1, v2);
+    bytes[at] = 18; at = $.writeString(sink, at + 1, v2, limit - 6, 'rdma_rpc.codegen.MethodDescriptorProto.input_type');
   }
   const v3 = m.outputType;
   if (v3 !== undefined) {
-    bytes[at] = 26; at = $.writeString(bytes, at + 1, v3);
+    bytes[at] = 26; at = $.writeString(sink, at + 1, v3, limit - 5, 'rdma_rpc.codegen.MethodDescriptorProto.output_type');
   }
   const v4 = m.options;
   if (v4 !== undefined) {
-    bytes[at] = 34; at = $.writeBytes(sink, at + 1, v4);
+    bytes[at] = 34; at = $.writeBytes(sink, at + 1, v4, limit - 4, 'rdma_rpc.codegen.MethodDescriptorProto.options');
   }
   const v5 = m.clientStreaming;
   if (v5 !== undefined) {
@@ -1598,21 +1698,28 @@ function $create_SourceCodeInfo(init: SourceCodeInfoInit = {}): SourceCodeInfo {
 }
 
 function $bound_SourceCodeInfo(m: SourceCodeInfoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.SourceCodeInfo'): number {
-  $.boundMessage(m, depth, field);
-  let n = 0;
+  $.checkMessage(m, depth, field);
+  let n = 6;
   const v1 = m.location;
   if (v1 !== undefined) {
-    n += $.boundList(v1, 1, 'rdma_rpc.codegen.SourceCodeInfo.location');
-    for (let i = 0; i < v1.length; i++) n += 5 + $bound_SourceCodeInfo_Location(v1[i]!, sink, depth + 1, 'rdma_rpc.codegen.SourceCodeInfo.location');
+    n += $.boundList(v1, 6, 'rdma_rpc.codegen.SourceCodeInfo.location');
+    for (let i = 0; i < v1.length; i++) n += $bound_SourceCodeInfo_Location(v1[i]!, sink, depth + 1, 'rdma_rpc.codegen.SourceCodeInfo.location');
   }
   return n;
 }
 
-function $encodeTo_SourceCodeInfo(m: SourceCodeInfoInit, sink: $.Sink, at: number): number {
+function $encodeTo_SourceCodeInfo(m: SourceCodeInfoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.SourceCodeInfo'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 6 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.location;
   if (v1 !== undefined) {
-    for (let i = 0; i < v1.length; i++) { bytes[at] = 10; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_SourceCodeInfo_Location(v1[i]!, sink, at + 2)); }
+    $.checkList(v1, 'rdma_rpc.codegen.SourceCodeInfo.location');
+    for (let i = 0, wide = 0; i < v1.length && !sink.full; i++) {
+      bytes[at] = 10; const start = at + 1;
+      at = $.closeLength(sink, start, sink.held, $encodeTo_SourceCodeInfo_Location(v1[i]!, sink, start + 1 + wide, limit - 10 + wide, depth + 1, 'rdma_rpc.codegen.SourceCodeInfo.location'), wide);
+      wide = bytes[start]! >> 7;
+    }
   }
   return at;
 }
@@ -1675,48 +1782,52 @@ function $create_SourceCodeInfo_Location(init: SourceCodeInfo_LocationInit = {})
 }
 
 function $bound_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, _sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.SourceCodeInfo.Location'): number {
-  $.boundMessage(m, depth, field);
-  let n = 0;
+  $.checkMessage(m, depth, field);
+  let n = 4;
   const v1 = m.path;
   if (v1 !== undefined) {
-    n += 1 + $.boundList(v1, 10, 'rdma_rpc.codegen.SourceCodeInfo.Location.path');
+    n += $.boundList(v1, 10, 'rdma_rpc.codegen.SourceCodeInfo.Location.path');
   }
   const v2 = m.span;
   if (v2 !== undefined) {
-    n += 1 + $.boundList(v2, 10, 'rdma_rpc.codegen.SourceCodeInfo.Location.span');
+    n += $.boundList(v2, 10, 'rdma_rpc.codegen.SourceCodeInfo.Location.span');
   }
   const v3 = m.leadingComments;
   if (v3 !== undefined) {
-    n += 1 + $.boundString(v3, 'rdma_rpc.codegen.SourceCodeInfo.Location.leading_comments');
+    n += $.boundString(v3, 'rdma_rpc.codegen.SourceCodeInfo.Location.leading_comments');
   }
   const v4 = m.trailingComments;
   if (v4 !== undefined) {
-    n += 1 + $.boundString(v4, 'rdma_rpc.codegen.SourceCodeInfo.Location.trailing_comments');
+    n += $.boundString(v4, 'rdma_rpc.codegen.SourceCodeInfo.Location.trailing_comments');
   }
   return n;
 }
 
-function $encodeTo_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, sink: $.Sink, at: number): number {
+function $encodeTo_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.SourceCodeInfo.Location'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 4 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.path;
   if (v1 !== undefined) {
+    $.checkList(v1, 'rdma_rpc.codegen.SourceCodeInfo.Location.path');
     if (v1.length !== 0) {
-      bytes[at] = 10; at = $.writePackedInt32(sink, at + 1, v1, 'rdma_rpc.codegen.SourceCodeInfo.Location.path');
+      bytes[at] = 10; at = $.writePackedInt32(sink, at + 1, v1, limit - 3, 'rdma_rpc.codegen.SourceCodeInfo.Location.path');
     }
   }
   const v2 = m.span;
   if (v2 !== undefined) {
+    $.checkList(v2, 'rdma_rpc.codegen.SourceCodeInfo.Location.span');
     if (v2.length !== 0) {
-      bytes[at] = 18; at = $.writePackedInt32(sink, at + 1, v2, 'rdma_rpc.codegen.SourceCodeInfo.Location.span');
+      bytes[at] = 18; at = $.writePackedInt32(sink, at + 1, v2, limit - 2, 'rdma_rpc.codegen.SourceCodeInfo.Location.span');
     }
   }
   const v3 = m.leadingComments;
   if (v3 !== undefined) {
-    bytes[at] = 26; at = $.writeString(bytes, at + 1, v3);
+    bytes[at] = 26; at = $.writeString(sink, at + 1, v3, limit - 1, 'rdma_rpc.codegen.SourceCodeInfo.Location.leading_comments');
   }
   const v4 = m.trailingComments;
   if (v4 !== undefined) {
-    bytes[at] = 34; at = $.writeString(bytes, at + 1, v4);
+    bytes[at] = 34; at = $.writeString(sink, at + 1, v4, limit, 'rdma_rpc.codegen.SourceCodeInfo.Location.trailing_comments');
   }
   return at;
 }
@@ -1800,8 +1911,8 @@ function $create_CodeGeneratorRequest(init: CodeGeneratorRequestInit = {}): Code
 }
 
 function $bound_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.CodeGeneratorRequest'): number {
-  $.boundMessage(m, depth, field);
-  let n = 0;
+  $.checkMessage(m, depth, field);
+  let n = 8;
   const v1 = m.fileToGenerate;
   if (v1 !== undefined) {
     n += $.boundList(v1, 1, 'rdma_rpc.codegen.CodeGeneratorRequest.file_to_generate');
@@ -1809,29 +1920,37 @@ function $bound_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $.Sink, 
   }
   const v2 = m.parameter;
   if (v2 !== undefined) {
-    n += 1 + $.boundString(v2, 'rdma_rpc.codegen.CodeGeneratorRequest.parameter');
+    n += $.boundString(v2, 'rdma_rpc.codegen.CodeGeneratorRequest.parameter');
   }
   const v15 = m.protoFile;
   if (v15 !== undefined) {
-    n += $.boundList(v15, 1, 'rdma_rpc.codegen.CodeGeneratorRequest.proto_file');
-    for (let i = 0; i < v15.length; i++) n += 5 + $bound_FileDescriptorProto(v15[i]!, sink, depth + 1, 'rdma_rpc.codegen.CodeGeneratorRequest.proto_file');
+    n += $.boundList(v15, 6, 'rdma_rpc.codegen.CodeGeneratorRequest.proto_file');
+    for (let i = 0; i < v15.length; i++) n += $bound_FileDescriptorProto(v15[i]!, sink, depth + 1, 'rdma_rpc.codegen.CodeGeneratorRequest.proto_file');
   }
   return n;
 }
 
-function $encodeTo_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $.Sink, at: number): number {
+function $encodeTo_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.CodeGeneratorRequest'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 8 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.fileToGenerate;
   if (v1 !== undefined) {
-    for (let i = 0; i < v1.length; i++) { bytes[at] = 10; at = $.writeString(bytes, at + 1, v1[i]!); }
+    $.checkList(v1, 'rdma_rpc.codegen.CodeGeneratorRequest.file_to_generate');
+    for (let i = 0; i < v1.length && !sink.full; i++) { bytes[at] = 10; at = $.writeString(sink, at + 1, v1[i]!, limit - 8, 'rdma_rpc.codegen.CodeGeneratorRequest.file_to_generate'); }
   }
   const v2 = m.parameter;
   if (v2 !== undefined) {
-    bytes[at] = 18; at = $.writeString(bytes, at + 1, v2);
+    bytes[at] = 18; at = $.writeString(sink, at + 1, v2, limit - 6, 'rdma_rpc.codegen.CodeGeneratorRequest.parameter');
   }
   const v15 = m.protoFile;
   if (v15 !== undefined) {
-    for (let i = 0; i < v15.length; i++) { bytes[at] = 122; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_FileDescriptorProto(v15[i]!, sink, at + 2)); }
+    $.checkList(v15, 'rdma_rpc.codegen.CodeGeneratorRequest.proto_file');
+    for (let i = 0, wide = 0; i < v15.length && !sink.full; i++) {
+      bytes[at] = 122; const start = at + 1;
+      at = $.closeLength(sink, start, sink.held, $encodeTo_FileDescriptorProto(v15[i]!, sink, start + 1 + wide, limit - 10 + wide, depth + 1, 'rdma_rpc.codegen.CodeGeneratorRequest.proto_file'), wide);
+      wide = bytes[start]! >> 7;
+    }
   }
   return at;
 }
@@ -1907,25 +2026,27 @@ function $create_CodeGeneratorResponse(init: CodeGeneratorResponseInit = {}): Co
 }
 
 function $bound_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.CodeGeneratorResponse'): number {
-  $.boundMessage(m, depth, field);
-  let n = 33;
+  $.checkMessage(m, depth, field);
+  let n = 40;
   const v1 = m.error;
   if (v1 !== undefined) {
-    n += 1 + $.boundString(v1, 'rdma_rpc.codegen.CodeGeneratorResponse.error');
+    n += $.boundString(v1, 'rdma_rpc.codegen.CodeGeneratorResponse.error');
   }
   const v15 = m.file;
   if (v15 !== undefined) {
-    n += $.boundList(v15, 1, 'rdma_rpc.codegen.CodeGeneratorResponse.file');
-    for (let i = 0; i < v15.length; i++) n += 5 + $bound_CodeGeneratorResponse_File(v15[i]!, sink, depth + 1, 'rdma_rpc.codegen.CodeGeneratorResponse.file');
+    n += $.boundList(v15, 6, 'rdma_rpc.codegen.CodeGeneratorResponse.file');
+    for (let i = 0; i < v15.length; i++) n += $bound_CodeGeneratorResponse_File(v15[i]!, sink, depth + 1, 'rdma_rpc.codegen.CodeGeneratorResponse.file');
   }
   return n;
 }
 
-function $encodeTo_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $.Sink, at: number): number {
+function $encodeTo_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.CodeGeneratorResponse'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 40 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.error;
   if (v1 !== undefined) {
-    bytes[at] = 10; at = $.writeString(bytes, at + 1, v1);
+    bytes[at] = 10; at = $.writeString(sink, at + 1, v1, limit - 39, 'rdma_rpc.codegen.CodeGeneratorResponse.error');
   }
   const v2 = m.supportedFeatures;
   if (v2 !== undefined) {
@@ -1941,7 +2062,12 @@ function $encodeTo_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $.S
   }
   const v15 = m.file;
   if (v15 !== undefined) {
-    for (let i = 0; i < v15.length; i++) { bytes[at] = 122; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_CodeGeneratorResponse_File(v15[i]!, sink, at + 2)); }
+    $.checkList(v15, 'rdma_rpc.codegen.CodeGeneratorResponse.file');
+    for (let i = 0, wide = 0; i < v15.length && !sink.full; i++) {
+      bytes[at] = 122; const start = at + 1;
+      at = $.closeLength(sink, start, sink.held, $encodeTo_CodeGeneratorResponse_File(v15[i]!, sink, start + 1 + wide, limit - 10 + wide, depth + 1, 'rdma_rpc.codegen.CodeGeneratorResponse.file'), wide);
+      wide = bytes[start]! >> 7;
+    }
   }
   return at;
 }
@@ -2020,28 +2146,30 @@ function $create_CodeGeneratorResponse_File(init: CodeGeneratorResponse_FileInit
 }
 
 function $bound_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, _sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.CodeGeneratorResponse.File'): number {
-  $.boundMessage(m, depth, field);
-  let n = 0;
+  $.checkMessage(m, depth, field);
+  let n = 2;
   const v1 = m.name;
   if (v1 !== undefined) {
-    n += 1 + $.boundString(v1, 'rdma_rpc.codegen.CodeGeneratorResponse.File.name');
+    n += $.boundString(v1, 'rdma_rpc.codegen.CodeGeneratorResponse.File.name');
   }
   const v15 = m.content;
   if (v15 !== undefined) {
-    n += 1 + $.boundString(v15, 'rdma_rpc.codegen.CodeGeneratorResponse.File.content');
+    n += $.boundString(v15, 'rdma_rpc.codegen.CodeGeneratorResponse.File.content');
   }
   return n;
 }
 
-function $encodeTo_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, sink: $.Sink, at: number): number {
+function $encodeTo_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.CodeGeneratorResponse.File'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 2 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
-    bytes[at] = 10; at = $.writeString(bytes, at + 1, v1);
+    bytes[at] = 10; at = $.writeString(sink, at + 1, v1, limit - 1, 'rdma_rpc.codegen.CodeGeneratorResponse.File.name');
   }
   const v15 = m.content;
   if (v15 !== undefined) {
-    bytes[at] = 122; at = $.writeString(bytes, at + 1, v15);
+    bytes[at] = 122; at = $.writeString(sink, at + 1, v15, limit, 'rdma_rpc.codegen.CodeGeneratorResponse.File.content');
   }
   return at;
 }

@@ -1,104 +1,75 @@
 /** The generated `bound` function: upper bound of the encoding, and the checks of kind. Visits values in the order in which encode writes them. */
 import type { Field, Message } from '../model/model.ts';
+import { element, fixed, listed, roomOf } from './room.ts';
 import { fieldRuns } from './runs.ts';
-import { formOf, quote, scalarForm, tagBytes, wireTypeOf } from './scalar.ts';
+import { formOf, quote, scalarForm } from './scalar.ts';
 import type { Parameter, Scope } from './scope.ts';
 
-/** Bytes of a length prefix at most. */
-const lengthBytes = 5;
-
-function tagSize(field: Field): number {
-  return tagBytes(field.number, wireTypeOf(field.type)).length;
-}
-
-/** In the message itself, at most once. */
-function isSingular({ presence }: Field): boolean {
-  return presence === 'implicit' || presence === 'optional' || presence === 'required';
-}
-
-/** Expression for one value without its tag; a number literal when the type alone decides. */
+/** Expression for what one value takes besides the room that its field has in any case. */
 function valueBound(field: Field, value: string, scope: Scope): string {
   const { type } = field;
-  if (type.kind === 'message')
-    return `${field.delimited ? tagSize(field) : lengthBytes} + ${scope.call(type, 'bound')}(${value}, sink, depth + 1, ${quote(field.fullName)})`;
-  const form = formOf(type);
-  if (form?.type === 'string') return `$.boundString(${value}, ${quote(field.fullName)})`;
-  if (form?.type === 'Uint8Array' && field.bulkThreshold !== undefined)
-    return `$.boundBulk(${value}, sink, ${quote(field.fullName)}, ${field.bulkThreshold})`;
-  if (form?.type === 'Uint8Array') return `$.boundBytes(${value}, sink, ${quote(field.fullName)})`;
-  return String(form?.size);
-}
-
-function fixed(field: Field): number {
-  return formOf(field.type)?.size ?? 0;
-}
-
-function singular(field: Field, value: string, scope: Scope): string {
-  return `n += ${tagSize(field)} + ${valueBound(field, value, scope)};`;
+  const name = quote(field.fullName);
+  if (type.kind === 'message') return `${scope.call(type, 'bound')}(${value}, sink, depth + 1, ${name})`;
+  if (formOf(type)?.type === 'string') return `$.boundString(${value}, ${name})`;
+  if (field.bulkThreshold !== undefined)
+    return `$.boundBulk(${value}, sink, ${name}, ${field.bulkThreshold})`;
+  return `$.boundBytes(${value}, sink, ${name})`;
 }
 
 function repeated(field: Field, value: string, scope: Scope): string {
-  const name = quote(field.fullName);
-  const size = fixed(field);
-  // A packed run has one tag more than its elements need.
-  if (size > 0)
-    return `n += ${tagSize(field)} + $.boundList(${value}, ${field.packed ? size : size + tagSize(field)}, ${name});`;
-  return `n += $.boundList(${value}, ${tagSize(field)}, ${name});
+  const list = (size: number) => `n += $.boundList(${value}, ${size}, ${quote(field.fullName)});`;
+  if (listed(field) > 0) return list(listed(field));
+  return `${list(element(field))}
     for (let i = 0; i < ${value}.length; i++) n += ${valueBound(field, scope.sure(`${value}[i]`), scope)};`;
 }
 
 function map(field: Field, value: string, scope: Scope): string {
-  const key = scalarForm(field.mapKey ?? 'string');
-  const keyBound = key.size > 0 ? String(key.size) : `$.boundString(key, ${quote(field.fullName)})`;
-  const keys = `const keys = $.planKeys(sink, ${value}, ${quote(field.fullName)});`;
-  const least = tagSize(field) + lengthBytes + 2;
-  const size = fixed(field);
-  // Where every entry takes the same, counting them is enough.
-  if (key.size > 0 && size > 0) return `${keys}\n    n += keys.length * ${least + key.size + size};`;
+  const name = quote(field.fullName);
+  const keys = `const keys = $.mapKeys(${value}, ${name});
+    n += keys.length * ${element(field)};`;
+  const parts: string[] = [];
+  if (scalarForm(field.mapKey ?? 'string').size === 0) parts.push(`$.boundString(key, ${name})`);
+  if (fixed(field) === 0) parts.push(valueBound(field, scope.sure(`${value}[key]`), scope));
+  if (parts.length === 0) return keys;
   return `${keys}
     for (let i = 0; i < keys.length; i++) {
       const key = ${scope.sure('keys[i]')};
-      n += ${least} + ${keyBound} + ${valueBound(field, scope.sure(`${value}[key]`), scope)};
+      n += ${parts.join(' + ')};
     }`;
 }
 
 export function emitBound(message: Message, scope: Scope): string {
-  // Singular numbers are counted whether they are there or not: an addition at generation time instead of a test for each call.
-  const constant = message.fields
-    .filter(isSingular)
-    .reduce((sum, field) => sum + (fixed(field) > 0 ? tagSize(field) + fixed(field) : 0), 0);
+  const runs = fieldRuns(message);
   const lines: string[] = [];
-  const checked = new Set<string>();
-  for (const run of fieldRuns(message)) {
+  const declared = new Set<string>();
+  for (const run of runs) {
     const { oneof } = run;
     if (oneof !== undefined) {
       const local = `o${message.oneofs.indexOf(oneof)}`;
-      if (!checked.has(local)) {
-        checked.add(local);
-        lines.push(`const ${local} = m.${oneof.key};`);
-        lines.push(`if (${local} !== undefined) $.boundOneof(${local}, ${quote(oneof.fullName)});`);
-        const cases = oneof.fields.map((field) => `case ${quote(field.key)}:`).join(' ');
-        lines.push(
-          `switch (${local}?.case) { case undefined: ${cases} break; default: $.unknownCase(${quote(oneof.fullName)}, ${local}); }`,
+      const cases = run.fields
+        .filter((field) => fixed(field) === 0)
+        .map(
+          (field) => `case ${quote(field.key)}: n += ${valueBound(field, `${local}.value`, scope)}; break;`,
         );
-      }
-      const cases = run.fields.map(
-        (field) => `case ${quote(field.key)}: ${singular(field, `${local}.value`, scope)} break;`,
-      );
+      if (cases.length === 0) continue;
+      if (!declared.has(local)) lines.push(`const ${local} = m.${oneof.key};`);
+      declared.add(local);
       lines.push(`switch (${local}?.case) {\n    ${cases.join('\n    ')}\n  }`);
       continue;
     }
     for (const field of run.fields) {
       const local = `v${field.number}`;
-      if (isSingular(field) && fixed(field) > 0) continue;
-      const emit = field.presence === 'map' ? map : field.presence === 'repeated' ? repeated : singular;
+      const list = field.presence === 'map' || field.presence === 'repeated';
+      if (!list && fixed(field) > 0) continue;
+      const emit = field.presence === 'map' ? map : repeated;
+      const statement = list ? emit(field, local, scope) : `n += ${valueBound(field, local, scope)};`;
       lines.push(`const ${local} = m.${field.key};`);
-      lines.push(`if (${local} !== undefined) {\n    ${emit(field, local, scope)}\n  }`);
+      lines.push(`if (${local} !== undefined) {\n    ${statement}\n  }`);
     }
   }
   if (message.keepsUnknown) lines.push('n += $.boundUnknown(m);');
   const body = lines.join('\n  ');
-  const sink = /\bsink\b/.test(body) ? 'sink' : '_sink';
+  const sink = /, sink[,)]/.test(body) ? 'sink' : '_sink';
   const parameters: Parameter[] = [
     ['m', message.init],
     [sink, '$.Sink'],
@@ -106,8 +77,8 @@ export function emitBound(message: Message, scope: Scope): string {
     ['field', 'string', quote(message.fullName)],
   ];
   return `${scope.head(message, 'bound', parameters, 'number')}
-  $.boundMessage(m, depth, field);
-  let n = ${constant};
+  $.checkMessage(m, depth, field);
+  let n = ${roomOf(runs)};
   ${body}
   return n;
 }`;

@@ -1,5 +1,9 @@
-/** The generated `encodeTo` function: straight-line code with literal tags, fields by number. */
-import type { Field, Message } from '../model/model.ts';
+/**
+ * The generated `encodeTo` function: straight-line code with literal tags, fields by number. Room for what no value changes is looked for once; each value of
+ * a length of its own looks whether it fits in front of what must come behind it (room.ts).
+ */
+import type { Field, Message, Oneof } from '../model/model.ts';
+import { element, fieldRoom, fixed, lengthBytes, listed, roomOf, runRoom, widening } from './room.ts';
 import { fieldRuns } from './runs.ts';
 import { formOf, isPlainNumber, packedPrimitive, quote, scalarForm, tagBytes, wireTypeOf } from './scalar.ts';
 import type { Parameter, Scope } from './scope.ts';
@@ -11,23 +15,26 @@ function tag(number: number, wireType: number): { readonly write: string; readon
   return { write, size: bytes.length };
 }
 
-/** Expression that writes a value at `at + skip` and is the new end. */
-function writeValue(field: Field, value: string, skip: number, scope: Scope): string {
+/** Where room ends that has to leave `free` bytes behind it. */
+const limitOf = (free: number): string => (free === 0 ? 'limit' : `limit - ${free}`);
+
+/** Expression that writes a value at `at + skip`, leaves `free` bytes behind it and is the new end. */
+function writeValue(field: Field, value: string, skip: number, free: number, scope: Scope): string {
   const { type } = field;
   const place = skip === 0 ? 'at' : `at + ${skip}`;
   const name = quote(field.fullName);
   if (type.kind === 'message') {
     // Arguments are evaluated from left to right: `sink.held` is read before the message is written.
-    return `$.closeLength(sink, ${place}, sink.held, ${scope.call(type, 'encodeTo')}(${value}, sink, at + ${skip + 1}))`;
+    return `$.closeLength(sink, ${place}, sink.held, ${nested(field, value, `at + ${skip + 1}`, limitOf(free + widening), scope)})`;
   }
   const form = formOf(type);
   switch (form?.primitive) {
     case 'String':
-      return `$.writeString(bytes, ${place}, ${value})`;
+      return `$.writeString(sink, ${place}, ${value}, ${limitOf(free)}, ${name})`;
     case 'Bytes':
       if (field.bulkThreshold !== undefined)
-        return `$.writeBulk(sink, ${place}, ${value}, ${field.bulkThreshold})`;
-      return `$.writeBytes(sink, ${place}, ${value})`;
+        return `$.writeBulk(sink, ${place}, ${value}, ${limitOf(free)}, ${name}, ${field.bulkThreshold})`;
+      return `$.writeBytes(sink, ${place}, ${value}, ${limitOf(free)}, ${name})`;
     case 'Float':
     case 'Double':
       return `$.write${form.primitive}(sink, ${place}, ${value}, ${name})`;
@@ -46,18 +53,22 @@ function asBigint(field: Field, value: string): string {
   return field.type.jstype === 'number' ? `$.bigintOfNumber(${value}, ${name})` : value;
 }
 
-/** A message between two tags instead of behind a length. */
-function group(field: Field, value: string, scope: Scope): string {
-  if (field.type.kind !== 'message') return '';
-  const start = tag(field.number, 3);
-  const end = tag(field.number, 4);
-  return `${start.write} at = ${scope.call(field.type, 'encodeTo')}(${value}, sink, at + ${start.size}); ${end.write} at += ${end.size};`;
+function nested({ type, fullName }: Field, value: string, at: string, limit: string, scope: Scope): string {
+  if (type.kind !== 'message') return '';
+  return `${scope.call(type, 'encodeTo')}(${value}, sink, ${at}, ${limit}, depth + 1, ${quote(fullName)})`;
 }
 
-function tagged(field: Field, value: string, scope: Scope): string {
-  if (field.delimited) return group(field, value, scope);
+/** A message between two tags instead of behind a length. */
+function group(field: Field, value: string, free: number, scope: Scope): string {
+  const start = tag(field.number, 3);
+  const end = tag(field.number, 4);
+  return `${start.write} at = ${nested(field, value, `at + ${start.size}`, limitOf(free + end.size), scope)}; ${end.write} at += ${end.size};`;
+}
+
+function tagged(field: Field, value: string, free: number, scope: Scope): string {
+  if (field.delimited) return group(field, value, free, scope);
   const { write, size } = tag(field.number, wireTypeOf(field.type));
-  return `${write} at = ${writeValue(field, value, size, scope)};`;
+  return `${write} at = ${writeValue(field, value, size, free, scope)};`;
 }
 
 /** When a field without presence is worth sending. */
@@ -71,7 +82,7 @@ function isSet(field: Field, value: string): string {
     case 'string':
       return `${present} && ${value} !== ''`;
     case 'Uint8Array':
-      return `${present} && ${value}.length !== 0`;
+      return `${present} && $.hasBytes(${value}, ${quote(field.fullName)})`;
     case 'boolean':
       return `${present} && ${value} !== false`;
     case 'bigint':
@@ -84,32 +95,58 @@ function isSet(field: Field, value: string): string {
   }
 }
 
-function repeated(field: Field, value: string, scope: Scope): string {
-  if (!field.packed)
-    return `for (let i = 0; i < ${value}.length; i++) { ${tagged(field, scope.sure(`${value}[i]`), scope)} }`;
+/** Where each element looks for its own room, one that has found none ends the list: room for the next one's tag is what the one before leaves free. */
+function loop(field: Field, length: string): string {
+  return `for (let i = 0; i < ${length}${listed(field) > 0 ? '' : ' && !sink.full'}; i++)`;
+}
+
+/** Elements of a list tend to be of one size: each is written as far from its length as the length of the one before was long, one byte or two. */
+function messages(field: Field, value: string, free: number, scope: Scope): string {
+  const { write, size } = tag(field.number, 2);
+  const limit = `${limitOf(free + fieldRoom(field) + widening)} + wide`;
+  const content = nested(field, scope.sure(`${value}[i]`), 'start + 1 + wide', limit, scope);
+  return `for (let i = 0, wide = 0; i < ${value}.length && !sink.full; i++) {
+      ${write} const start = at + ${size};
+      at = $.closeLength(sink, start, sink.held, ${content}, wide);
+      wide = ${scope.sure('bytes[start]')} >> 7;
+    }`;
+}
+
+function repeated(field: Field, value: string, free: number, scope: Scope): string {
+  const check = `$.checkList(${value}, ${quote(field.fullName)});`;
+  const each = loop(field, `${value}.length`);
+  const fits = `if (at + ${value}.length * ${listed(field)} > ${limitOf(free)}) $.noRoom(sink, at);`;
+  const item = scope.sure(`${value}[i]`);
+  if (!field.packed) {
+    if (field.type.kind === 'message' && !field.delimited)
+      return `${check}\n    ${messages(field, value, free, scope)}`;
+    const all = `${each} { ${tagged(field, item, free + (listed(field) > 0 ? 0 : fieldRoom(field)), scope)} }`;
+    return listed(field) > 0 ? `${check}\n    ${fits}\n    else ${all}` : `${check}\n    ${all}`;
+  }
   const { write, size } = tag(field.number, 2);
   const run = packedPrimitive(field);
   if (run !== undefined) {
-    const call = `$.writePacked${run}(sink, at + ${size}, ${value}, ${quote(field.fullName)})`;
-    return `if (${value}.length !== 0) {\n      ${write} at = ${call};\n    }`;
+    const call = `$.writePacked${run}(sink, at + ${size}, ${value}, ${limitOf(free)}, ${quote(field.fullName)})`;
+    return `${check}\n    if (${value}.length !== 0) {\n      ${write} at = ${call};\n    }`;
   }
-  const element = writeValue(field, scope.sure(`${value}[i]`), 0, scope);
-  return `if (${value}.length !== 0) {
+  return `${check}
+    if (at + ${size + lengthBytes} + ${value}.length * ${listed(field)} > ${limitOf(free)}) $.noRoom(sink, at);
+    else if (${value}.length !== 0) {
       ${write} const start = at + ${size};
       at = start + 1;
-      for (let i = 0; i < ${value}.length; i++) at = ${element};
+      ${each} at = ${writeValue(field, item, 0, 0, scope)};
       at = $.closeLength(sink, start, sink.held, at);
     }`;
 }
 
 /** The key of an entry as what its type needs; in JavaScript it is a string. */
-function mapKey(field: Field): string {
+function mapKey(field: Field, free: number): string {
   const form = scalarForm(field.mapKey ?? 'string');
   const name = quote(field.fullName);
   const write = `bytes, at + 1`;
   switch (form.type) {
     case 'string':
-      return `$.writeString(${write}, key)`;
+      return `$.writeString(sink, at + 1, key, ${limitOf(free)}, ${name})`;
     case 'boolean':
       return `$.writeBool(${write}, $.boolKey(key, ${name}), ${name})`;
     case 'bigint':
@@ -119,55 +156,88 @@ function mapKey(field: Field): string {
   }
 }
 
-function map(field: Field, value: string, scope: Scope): string {
+function map(field: Field, value: string, free: number, scope: Scope): string {
   const entry = tag(field.number, 2);
   const keyTag = tagBytes(1, scalarForm(field.mapKey ?? 'string').wireType)[0];
   const valueTag = tagBytes(2, wireTypeOf(field.type))[0];
-  return `const keys = $.plannedKeys(sink, ${value});
-    for (let i = 0; i < keys.length; i++) {
+  const behind = free + widening + (listed(field) > 0 ? 0 : element(field));
+  const valueRoom = 1 + (field.type.kind === 'message' ? lengthBytes : fixed(field));
+  // Only messages and `bytes` have parts that may be left out of the memory.
+  const holes = field.type.kind === 'message' || formOf(field.type)?.primitive === 'Bytes';
+  const heldNow = holes ? 'const held = sink.held;\n      ' : '';
+  const close =
+    listed(field) > 0
+      ? 'bytes[start] = at - start - 1;'
+      : holes
+        ? 'at = $.closeLength(sink, start, held, at);'
+        : 'at = $.putLength(bytes, start, start + 1, at);';
+  const keys = `const keys = $.mapKeys(${value}, ${quote(field.fullName)});`;
+  const fits = `if (at + keys.length * ${listed(field)} > ${limitOf(free)}) $.noRoom(sink, at);`;
+  return `${keys}
+    ${listed(field) > 0 ? `${fits}\n    else ` : ''}${loop(field, 'keys.length')} {
       const key = ${scope.sure('keys[i]')};
       ${entry.write} const start = at + ${entry.size};
-      const held = sink.held;
-      at = start + 1;
-      bytes[at] = ${keyTag}; at = ${mapKey(field)};
-      bytes[at] = ${valueTag}; at = ${writeValue(field, scope.sure(`${value}[key]`), 1, scope)};
-      at = $.closeLength(sink, start, held, at);
+      ${heldNow}at = start + 1;
+      bytes[at] = ${keyTag}; at = ${mapKey(field, behind + valueRoom)};
+      bytes[at] = ${valueTag}; at = ${writeValue(field, scope.sure(`${value}[key]`), 1, behind, scope)};
+      ${close}
     }`;
 }
 
+/** A oneof's value, checked where the first of its fields comes. */
+function checkOneof({ key, fullName, fields }: Oneof, local: string): string[] {
+  const cases = fields.map((field) => `case ${quote(field.key)}:`).join(' ');
+  return [
+    `const ${local} = m.${key};`,
+    `if (${local} !== undefined) $.checkOneof(${local}, ${quote(fullName)});`,
+    `switch (${local}?.case) { case undefined: ${cases} break; default: $.unknownCase(${quote(fullName)}, ${local}); }`,
+  ];
+}
+
 export function emitEncode(message: Message, scope: Scope): string {
+  const runs = fieldRuns(message);
+  const room = roomOf(runs);
   const lines: string[] = [];
   const declared = new Set<string>();
-  for (const run of fieldRuns(message)) {
+  let free = room;
+  for (const run of runs) {
     const { oneof } = run;
     if (oneof !== undefined) {
+      free -= runRoom(run);
       const local = `o${message.oneofs.indexOf(oneof)}`;
-      if (!declared.has(local)) lines.push(`const ${local} = m.${oneof.key};`);
+      if (!declared.has(local)) lines.push(...checkOneof(oneof, local));
       declared.add(local);
       const cases = run.fields.map(
-        (field) => `case ${quote(field.key)}: ${tagged(field, `${local}.value`, scope)} break;`,
+        (field) => `case ${quote(field.key)}: ${tagged(field, `${local}.value`, free, scope)} break;`,
       );
       lines.push(`switch (${local}?.case) {\n    ${cases.join('\n    ')}\n  }`);
       continue;
     }
     for (const field of run.fields) {
+      free -= fieldRoom(field);
       const local = `v${field.number}`;
       const emit = field.presence === 'map' ? map : field.presence === 'repeated' ? repeated : tagged;
       lines.push(`const ${local} = m.${field.key};`);
       if (field.presence === 'required')
         lines.push(`if (${local} === undefined) $.missing(${quote(field.fullName)});`);
-      lines.push(`if (${isSet(field, local)}) {\n    ${emit(field, local, scope)}\n  }`);
+      lines.push(`if (${isSet(field, local)}) {\n    ${emit(field, local, free, scope)}\n  }`);
     }
   }
-  if (message.keepsUnknown) lines.push('at = $.writeUnknown(bytes, at, m);');
-  const body = lines.length === 0 ? '' : `  const bytes = sink.bytes;\n  ${lines.join('\n  ')}\n`;
-  const [m, sink] = lines.length === 0 ? ['_m', '_sink'] : ['m', 'sink'];
+  if (message.keepsUnknown) lines.push('at = $.writeUnknown(sink, at, m, limit);');
+  const body = lines.join('\n  ');
+  const bytes = /(?<!\.)\bbytes(\[|,)/.test(body) ? '  const bytes = sink.bytes;\n' : '';
   const parameters: Parameter[] = [
-    [m, message.init],
-    [sink, '$.Sink'],
+    ['m', message.init],
+    ['sink', '$.Sink'],
     ['at', 'number'],
+    ['limit', 'number', 'sink.bytes.length'],
+    ['depth', 'number', '0'],
+    ['field', 'string', quote(message.fullName)],
   ];
   return `${scope.head(message, 'encodeTo', parameters, 'number')}
-${body}  return at;
+  $.checkMessage(m, depth, field);
+  if (at${room === 0 ? '' : ` + ${room}`} > limit) return $.noRoom(sink, at);
+${bytes}  ${body}
+  return at;
 }`;
 }

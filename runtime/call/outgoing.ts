@@ -75,23 +75,24 @@ export class Outgoing {
   ): number {
     const control = this.#control;
     if (control[Ctl.freeSlots] === 0 && !this.#reclaim()) return noSlot;
-    const slab = this.#slab;
-    slab.reset(this.#memory);
     const metadataBytes = metadata === undefined ? 0 : metadata.byteLength;
-    // What a field's annotation wants apart goes as bulk although it might fit.
-    if (sink !== 0 || type.bound(message, slab) + metadataBytes > target.eagerBytes || slab.planned !== 0) {
+    if (sink !== 0 || metadataBytes > target.eagerBytes) {
       return this.#submitBulk(op, target, call, method, timeoutUs, type, message, metadata ?? nothing, sink);
     }
+    const slab = this.#slab;
+    slab.reset(this.#memory);
     const top = control[Ctl.freeSlots]! - 1;
     const slot = this.#freeSlots[top]!;
-    let at = slot * this.#slotStride + this.#slotPayloadOffset;
-    if (metadata !== undefined) {
-      this.#memory.set(metadata, at);
-      at += metadataBytes;
+    const from = slot * this.#slotStride + this.#slotPayloadOffset;
+    const at = from + metadataBytes;
+    // The slot is taken only after the encoder has come back: should it throw or find no room, there is nothing to undo.
+    const messageBytes = type.encodeTo(message, slab, at, from + target.eagerBytes) - at;
+    // What a field's annotation wants apart goes as bulk although it might fit.
+    if (slab.full || slab.planned !== 0) {
+      return this.#submitBulk(op, target, call, method, timeoutUs, type, message, metadata ?? nothing, sink);
     }
-    // The slot is taken only after the encoder has come back: should it throw, there is nothing to undo.
-    const messageBytes = type.encodeTo(message, slab, at) - at;
     if (messageBytes > target.maxMessageBytes) return this.#refuse(messageBytes);
+    if (metadata !== undefined) this.#memory.set(metadata, from);
     control[Ctl.freeSlots] = top;
     this.#stage(op, target.session, call, method, slot, metadataBytes, messageBytes, timeoutUs);
     return 0;

@@ -1,5 +1,5 @@
 /** Message types that are no protobuf: bytes as they are, and nothing. What parts of streams are made of, for the submission path. */
-import type { Sink } from '../codec/sink.ts';
+import { noRoom, type Sink } from '../codec/sink.ts';
 import type { MessageType } from '../codec/types.ts';
 
 const none = new Uint8Array(0);
@@ -10,9 +10,11 @@ export const packedBytes: MessageType<unknown, unknown> = {
   fields: () => [],
   create: () => none,
   bound: (message) => (message as Uint8Array).byteLength,
-  encodeTo(message, sink: Sink, at) {
-    sink.bytes.set(message as Uint8Array, at);
-    return at + (message as Uint8Array).byteLength;
+  encodeTo(message, sink: Sink, at, limit = sink.bytes.length) {
+    const bytes = message as Uint8Array;
+    if (at + bytes.byteLength > limit) return noRoom(sink, at);
+    sink.bytes.set(bytes, at);
+    return at + bytes.byteLength;
   },
   decodeFrom: () => undefined,
   encode: (message) => message as Uint8Array,

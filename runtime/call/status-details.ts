@@ -50,7 +50,7 @@ export function encodeDetails(code: number, message: string, details: readonly E
   bytes[0] = codeTag;
   let at = writeInt32(bytes, 1, code, 'google.rpc.Status.code');
   bytes[at] = messageTag;
-  at = writeString(bytes, at + 1, message);
+  at = writeString(sink, at + 1, message, room, 'google.rpc.Status.message');
   for (const { type, value } of details) {
     bytes[at] = detailTag;
     const end = Any.encodeTo({ typeUrl: urlPrefix + type, value }, sink, at + 2);

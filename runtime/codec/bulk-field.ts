@@ -13,17 +13,30 @@ function enter(sink: Sink, threshold: number): number {
   return usual;
 }
 
+function note(sink: Sink, value: Uint8Array, threshold: number): void {
+  if (sink.gatherBytes === Number.POSITIVE_INFINITY && value.length >= threshold && value.length !== 0)
+    sink.planned++;
+}
+
 export function boundBulk(value: Uint8Array, sink: Sink, field: string, threshold: number): number {
   const usual = enter(sink, threshold);
   const bound = boundBytes(value, sink, field);
   sink.gatherBytes = usual;
-  if (usual === Number.POSITIVE_INFINITY && value.length >= threshold && value.length !== 0) sink.planned++;
+  note(sink, value, threshold);
   return bound;
 }
 
-export function writeBulk(sink: Sink, at: number, value: Uint8Array, threshold: number): number {
+export function writeBulk(
+  sink: Sink,
+  at: number,
+  value: Uint8Array,
+  limit: number,
+  field: string,
+  threshold: number,
+): number {
   const usual = enter(sink, threshold);
-  const end = writeBytes(sink, at, value);
+  const end = writeBytes(sink, at, value, limit, field);
   sink.gatherBytes = usual;
+  note(sink, value, threshold);
   return end;
 }

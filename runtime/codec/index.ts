@@ -14,7 +14,7 @@ export * from './google/protobuf/timestamp.rdma.ts';
 export * from './google/protobuf/wrappers.rdma.ts';
 export { clone, merge } from './merge.ts';
 export * from './primitives.ts';
-export { holesMax, mapsMax, Sink } from './sink.ts';
+export { holesMax, Sink } from './sink.ts';
 export { Source } from './source.ts';
 export { isMessageType } from './types.ts';
 export * from './wkt/index.ts';

@@ -1,34 +1,14 @@
-/**
- * Primitives for map fields. Listing the keys of an object is most of the cost of encoding a map, so `bound` lists them once and `encodeTo` takes the
- * same list. Called by generated code only.
- */
+/** Primitives for map fields. Called by generated code only. */
 import { mismatch } from './error.ts';
-import { mapsMax, type Sink } from './sink.ts';
 import type { Source } from './source.ts';
 
 /** How a map's keys are typed. At run time they are strings, always. */
 type KeyOf<M> = string extends keyof M ? string : number;
 
-/** The keys of a map, and the check of its kind. `bound` asks for them first. */
-export function planKeys<M extends object>(sink: Sink, map: M, field: string): readonly KeyOf<M>[] {
+/** The keys of a map, and the check of its kind. */
+export function mapKeys<M extends object>(map: M, field: string): readonly KeyOf<M>[] {
   if (typeof map !== 'object' || map === null || Array.isArray(map) || map instanceof Map) {
     mismatch(field, map, 'a plain object');
-  }
-  const keys = Object.keys(map);
-  if (sink.maps < mapsMax) {
-    sink.map[sink.maps] = map;
-    sink.mapKeys[sink.maps] = keys;
-    sink.maps++;
-  }
-  return keys as KeyOf<M>[];
-}
-
-/** The same keys for `encodeTo`, which comes to the maps in the same order; listed again if nobody has kept them. */
-export function plannedKeys<M extends object>(sink: Sink, map: M): readonly KeyOf<M>[] {
-  const at = sink.mapAt;
-  if (at < sink.maps && sink.map[at] === map) {
-    sink.mapAt++;
-    return sink.mapKeys[at] as KeyOf<M>[];
   }
   return Object.keys(map) as KeyOf<M>[];
 }

@@ -8,6 +8,8 @@ import type { MessageType } from './types.ts';
 
 /** Messages up to this bound are encoded in shared scratch memory and copied out at their real length. */
 const scratchBytes = 64 * 1024;
+/** Bytes of a larger one that may be left over behind its end. */
+const spareMax = 1024;
 
 const scratch = new Uint8Array(scratchBytes);
 const sink = new Sink();
@@ -41,6 +43,21 @@ export function copyMap<V, C>(
 
 type Core<T, Init> = Omit<MessageType<T, Init>, 'encode' | 'decode'>;
 
+/** In memory of its own from the start; where little of it is left over, that is what the caller gets. */
+function encodeLarge<T, Init>(message: Init, { bound, encodeTo }: Core<T, Init>): Uint8Array {
+  sink.reset(nothing);
+  const room = bound(message, sink);
+  // Not cleared, which would cost as much as writing it.
+  const memory = new Uint8Array(Buffer.allocUnsafeSlow(room).buffer);
+  sink.reset(memory);
+  try {
+    const end = encodeTo(message, sink, 0, room);
+    return room - end <= spareMax ? memory.subarray(0, end) : memory.slice(0, end);
+  } finally {
+    sink.reset(nothing);
+  }
+}
+
 export function messageType<T, Init>(core: Core<T, Init>): MessageType<T, Init> {
   const { typeName, create, bound, encodeTo, decodeFrom, fields } = core;
   return {
@@ -52,14 +69,8 @@ export function messageType<T, Init>(core: Core<T, Init>): MessageType<T, Init> 
     fields,
     encode(message: Init): Uint8Array {
       sink.reset(scratch);
-      const room = bound(message, sink);
-      if (room <= scratchBytes) return scratch.slice(0, encodeTo(message, sink, 0));
-      const memory = new Uint8Array(room);
-      sink.reset(memory);
-      bound(message, sink);
-      const end = encodeTo(message, sink, 0);
-      sink.reset(scratch);
-      return end === room ? memory : memory.slice(0, end);
+      const end = encodeTo(message, sink, 0, scratchBytes);
+      return sink.full ? encodeLarge(message, core) : scratch.slice(0, end);
     },
     decode(bytes: Uint8Array): T {
       // A Buffer would make the readers polymorphic, and its slices would be Buffers.

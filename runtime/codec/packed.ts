@@ -2,53 +2,89 @@
  * Runs of numbers in one piece: a length and the values, without tags. One loop for each type: V8 keeps everything in registers there, which it cannot
  * where a generated function has a dozen of loops. Called by generated code for packed fields; the types that are missing here are written one by one.
  */
+import { lengthBytes } from './bound.ts';
 import { need, readEnd, readLength, wide } from './read.ts';
-import type { Sink } from './sink.ts';
+import { noRoom, type Sink } from './sink.ts';
 import type { Source } from './source.ts';
-import { writeDouble, writeFloat, writeInt32, writeSint32, writeUint32, writeVarint } from './write.ts';
+import {
+  putLength,
+  varintSize,
+  writeDouble,
+  writeFloat,
+  writeInt32,
+  writeSint32,
+  writeUint32,
+  writeVarint,
+} from './write.ts';
 
-/** Bytes of an unsigned 32-bit value as a varint: its bits, divided by seven and rounded up. */
-function sizeOf(value: number): number {
-  return (9 * (32 - Math.clz32(value | 1)) + 64) >>> 6;
-}
+// The room for the length is a guess: one byte per value.
 
-// Lengths are computed first: content that has been written behind a length that is too short would have to be moved. A value that is no
-// number of its type may make them wrong; writing it then fails.
-
-export function writePackedInt32(sink: Sink, at: number, list: readonly number[], field: string): number {
+export function writePackedInt32(
+  sink: Sink,
+  at: number,
+  list: readonly number[],
+  limit: number,
+  field: string,
+): number {
+  if (at + lengthBytes + 10 * list.length > limit) return noRoom(sink, at);
   const { bytes } = sink;
-  let length = 0;
-  for (let i = 0; i < list.length; i++) length += list[i]! < 0 ? 10 : sizeOf(list[i]!);
-  at = writeVarint(bytes, at, length);
-  for (let i = 0; i < list.length; i++) at = writeInt32(bytes, at, list[i]!, field);
-  return at;
+  const start = at + varintSize(list.length);
+  let end = start;
+  for (let i = 0; i < list.length; i++) end = writeInt32(bytes, end, list[i]!, field);
+  return putLength(bytes, at, start, end);
 }
 
-export function writePackedUint32(sink: Sink, at: number, list: readonly number[], field: string): number {
+export function writePackedUint32(
+  sink: Sink,
+  at: number,
+  list: readonly number[],
+  limit: number,
+  field: string,
+): number {
+  if (at + lengthBytes + 5 * list.length > limit) return noRoom(sink, at);
   const { bytes } = sink;
-  let length = 0;
-  for (let i = 0; i < list.length; i++) length += sizeOf(list[i]!);
-  at = writeVarint(bytes, at, length);
-  for (let i = 0; i < list.length; i++) at = writeUint32(bytes, at, list[i]!, field);
-  return at;
+  const start = at + varintSize(list.length);
+  let end = start;
+  for (let i = 0; i < list.length; i++) end = writeUint32(bytes, end, list[i]!, field);
+  return putLength(bytes, at, start, end);
 }
 
-export function writePackedSint32(sink: Sink, at: number, list: readonly number[], field: string): number {
+export function writePackedSint32(
+  sink: Sink,
+  at: number,
+  list: readonly number[],
+  limit: number,
+  field: string,
+): number {
+  if (at + lengthBytes + 5 * list.length > limit) return noRoom(sink, at);
   const { bytes } = sink;
-  let length = 0;
-  for (let i = 0; i < list.length; i++) length += sizeOf((list[i]! << 1) ^ (list[i]! >> 31));
-  at = writeVarint(bytes, at, length);
-  for (let i = 0; i < list.length; i++) at = writeSint32(bytes, at, list[i]!, field);
-  return at;
+  const start = at + varintSize(list.length);
+  let end = start;
+  for (let i = 0; i < list.length; i++) end = writeSint32(bytes, end, list[i]!, field);
+  return putLength(bytes, at, start, end);
 }
 
-export function writePackedFloat(sink: Sink, at: number, list: readonly number[], field: string): number {
+export function writePackedFloat(
+  sink: Sink,
+  at: number,
+  list: readonly number[],
+  limit: number,
+  field: string,
+): number {
+  if (at + lengthBytes + 4 * list.length > limit) return noRoom(sink, at);
   at = writeVarint(sink.bytes, at, 4 * list.length);
   for (let i = 0; i < list.length; i++) at = writeFloat(sink, at, list[i]!, field);
   return at;
 }
 
-export function writePackedDouble(sink: Sink, at: number, list: readonly number[], field: string): number {
+export function writePackedDouble(
+  sink: Sink,
+  at: number,
+  list: readonly number[],
+  limit: number,
+  field: string,
+): number {
+  if (at + lengthBytes + 8 * list.length > limit) return noRoom(sink, at);
   at = writeVarint(sink.bytes, at, 8 * list.length);
   for (let i = 0; i < list.length; i++) at = writeDouble(sink, at, list[i]!, field);
   return at;

@@ -1,6 +1,7 @@
 /** What generated code calls: the `$` of every generated file that has messages. Not for applications; it changes with the generator. */
-export * from './bound.ts';
+export { boundBytes, boundList, boundString } from './bound.ts';
 export * from './bulk-field.ts';
+export * from './check.ts';
 export { type Extendable, type Extension, extension } from './extension.ts';
 export type { FieldEntry } from './fields.ts';
 export { type FileDescriptor, fileDescriptor } from './file-descriptor.ts';
@@ -10,7 +11,7 @@ export * from './message.ts';
 export * from './packed.ts';
 export * from './proto2.ts';
 export * from './read.ts';
-export type { Sink } from './sink.ts';
+export { noRoom, type Sink } from './sink.ts';
 export type { Source } from './source.ts';
 export type { MessageType, MethodDefinition, ServiceDefinition } from './types.ts';
 export { boundUnknown, keepUnknown, type UnknownFields, writeUnknown } from './unknown.ts';

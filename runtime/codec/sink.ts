@@ -7,11 +7,7 @@
 /** `bytes` values that one encoding leaves out at most; further ones are copied. A bulk descriptor lists two pieces per hole. */
 export const holesMax = 30;
 
-/** Maps whose keys one encoding remembers at most; those of further ones are listed twice. */
-export const mapsMax = 64;
-
 const nothing = new Uint8Array(0);
-const noKeys: readonly string[] = [];
 
 export class Sink {
   /** The memory. Positions (`at`) count from its start. */
@@ -31,11 +27,8 @@ export class Sink {
   readonly holeAt: number[] = new Array<number>(holesMax).fill(0);
   readonly holeValue: Uint8Array[] = new Array<Uint8Array>(holesMax).fill(nothing);
 
-  /** Maps that `bound` has come to, and how many of them `encodeTo` has. */
-  maps = 0;
-  mapAt = 0;
-  readonly map: object[] = new Array<object>(mapsMax).fill(nothing);
-  readonly mapKeys: (readonly string[])[] = new Array<readonly string[]>(mapsMax).fill(noKeys);
+  /** `encodeTo` has come to something for which there was no room. What it has written then means nothing. */
+  full = false;
 
   /** The same memory, for floats; made when the first one is written. */
   get view(): DataView {
@@ -55,12 +48,7 @@ export class Sink {
     // Drops the references: a sink lives as long as its channel, the values should not.
     for (let i = 0; i < this.holes; i++) this.holeValue[i] = nothing;
     this.holes = 0;
-    for (let i = 0; i < this.maps; i++) {
-      this.map[i] = nothing;
-      this.mapKeys[i] = noKeys;
-    }
-    this.maps = 0;
-    this.mapAt = 0;
+    this.full = false;
   }
 
   /** Records that `value` belongs at `at`. */
@@ -70,4 +58,10 @@ export class Sink {
     this.holes++;
     this.held += value.length;
   }
+}
+
+/** There is no room behind `at`: what should come there is left out. Returns `at`, for the writer that has found out. */
+export function noRoom(sink: Sink, at: number): number {
+  sink.full = true;
+  return at;
 }

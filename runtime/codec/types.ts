@@ -17,7 +17,7 @@ export interface MessageType<T, Init = T> {
   /** A message with every field at its default, overlaid with `init`. */
   create(init?: Init): T;
   /**
-   * An upper bound, in bytes, of what `encodeTo` will write into the sink's memory. `bytes` values of at least
+   * An upper bound, in bytes, of what `encodeTo` will write into the sink's memory: what it has so much room for fits. `bytes` values of at least
    * `sink.gatherBytes` are not part of it; their lengths are added to `sink.gathered` (at most `holesMax` of them, the rest counts as memory).
    * Cheap: only long strings are measured, for others 3 × length stands in. Throws CodecError for strings, `bytes`, lists, maps and messages that are
    * something else, and for nesting over 100. `sink.reset()` comes before it; `depth` and `field` (for errors) are for
@@ -25,11 +25,13 @@ export interface MessageType<T, Init = T> {
    */
   bound(message: Init, sink: Sink, depth?: number, field?: string): number;
   /**
-   * Writes the protobuf encoding at `at` and returns the end. The caller has made sure of `bound()` bytes of room. `bytes` values of at least
+   * Writes the protobuf encoding at `at` and returns the end. Nothing is written at `limit` or behind it (default: the end of the sink's memory). When
+   * there may not be enough room, which is decided as `bound` does, `sink.full` is set and what has been written means nothing. `bytes` values of at least
    * `sink.gatherBytes` are left out and recorded in `sink` (position and value), so that memory · value · memory … is plain protobuf.
-   * Throws CodecError for numbers, bigints and booleans that do not fit their field.
+   * Throws CodecError for values that do not fit their field, and for nesting over 100. `sink.reset()` comes before it; `depth` and `field` (for errors)
+   * are for generated code.
    */
-  encodeTo(message: Init, sink: Sink, at: number): number;
+  encodeTo(message: Init, sink: Sink, at: number, limit?: number, depth?: number, field?: string): number;
   /**
    * Reads source bytes [at, end), which lie in the memory. Throws CodecError for anything malformed. `depth` and `into` (a message to merge
    * into) are for generated code.

@@ -2,6 +2,7 @@
  * Unknown fields kept on request: fields that a newer peer has sent and this version does not know, as the bytes they came in. Generated code calls this
  * only where the generator was asked to keep them.
  */
+import { noRoom, type Sink } from './sink.ts';
 import type { Source } from './source.ts';
 
 /** Part of a generated message that keeps them: tags and values, one field after the other, exactly as they came. */
@@ -42,9 +43,10 @@ export function boundUnknown(message: UnknownFields): number {
 }
 
 /** Behind all other fields. */
-export function writeUnknown(bytes: Uint8Array, at: number, message: UnknownFields): number {
+export function writeUnknown(sink: Sink, at: number, message: UnknownFields, limit: number): number {
   const kept = message.$unknownFields;
   if (kept === undefined) return at;
-  bytes.set(kept, at);
+  if (at + kept.length > limit) return noRoom(sink, at);
+  sink.bytes.set(kept, at);
   return at + kept.length;
 }

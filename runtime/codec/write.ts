@@ -1,16 +1,18 @@
 /**
- * Primitives of generated encoders. Each writes at `at` and returns the end; none looks for room, which the caller has made
- * sure of with `bound`. Those that take a `field` (its full name) refuse values of the wrong kind; strings, `bytes` and messages have been checked by `bound`.
+ * Primitives of generated encoders. Each writes at `at` and returns the end. Those that take a `limit` look for room first; for the others, which
+ * need a few bytes at most, generated code has kept it free. Those that take a `field` (its full name) refuse values of the wrong kind.
  * Called by generated code only, on the thread of the call.
  */
+import { lengthBytes, stringRoom } from './bound.ts';
+import { checkBytes, checkString } from './check.ts';
 import { mismatch } from './error.ts';
 import { highHalf, lowHalf, splitSigned, splitUnsigned, zigzag } from './int64.ts';
 import { bigintOfNumber } from './jstype.ts';
-import { holesMax, type Sink } from './sink.ts';
+import { holesMax, noRoom, type Sink } from './sink.ts';
 import { loopCharsMax, writeShort, writeUtf8 } from './text.ts';
 
 /** Bytes of a length as a varint. Lengths stay below 2^32. */
-function varintSize(value: number): number {
+export function varintSize(value: number): number {
   return value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x20_0000 ? 3 : value < 0x1000_0000 ? 4 : 5;
 }
 
@@ -165,7 +167,11 @@ export function writeDouble(sink: Sink, at: number, value: number, field: string
 }
 
 /** Length and text. */
-export function writeString(bytes: Uint8Array, at: number, text: string): number {
+export function writeString(sink: Sink, at: number, text: string, limit: number, field: string): number {
+  checkString(text, field);
+  // The quick look takes every string for three bytes per character.
+  if (at + lengthBytes + 3 * text.length > limit && at + stringRoom(text) > limit) return noRoom(sink, at);
+  const { bytes } = sink;
   if (text.length <= loopCharsMax) {
     // Three bytes per character stay below 128: the length has one byte.
     const end = writeShort(bytes, at + 1, text);
@@ -173,24 +179,31 @@ export function writeString(bytes: Uint8Array, at: number, text: string): number
     return end;
   }
   // The prefix is guessed as for ASCII and moved when that was too short.
-  const guess = varintSize(text.length);
-  const end = writeUtf8(bytes, at + guess, text);
-  const length = end - at - guess;
+  const start = at + varintSize(text.length);
+  return putLength(bytes, at, start, writeUtf8(bytes, start, text));
+}
+
+/** Puts the length of [start, end) at `at`; content that has been written too far in front for that is moved. */
+export function putLength(bytes: Uint8Array, at: number, start: number, end: number): number {
+  const length = end - start;
   const size = varintSize(length);
-  if (size !== guess) bytes.copyWithin(at + size, at + guess, end);
+  if (at + size !== start) bytes.copyWithin(at + size, start, end);
   writeVarint(bytes, at, length);
-  return end + size - guess;
+  return at + size + length;
 }
 
 /** Below this a loop beats one call of `set`. */
 const loopBytesMax = 12;
 
 /** Length and value; the value is left out when it is long enough for a hole. */
-export function writeBytes(sink: Sink, at: number, value: Uint8Array): number {
+export function writeBytes(sink: Sink, at: number, value: Uint8Array, limit: number, field: string): number {
+  checkBytes(value, field);
   const bytes = sink.bytes;
   const length = value.length;
+  const apart = length >= sink.gatherBytes && length !== 0 && sink.holes < holesMax;
+  if (at + lengthBytes + (apart ? 0 : length) > limit) return noRoom(sink, at);
   at = writeVarint(bytes, at, length);
-  if (length >= sink.gatherBytes && length !== 0 && sink.holes < holesMax) {
+  if (apart) {
     sink.hole(at, value);
     return at;
   }
@@ -200,19 +213,22 @@ export function writeBytes(sink: Sink, at: number, value: Uint8Array): number {
 }
 
 /**
- * Puts a length in front of what has been written: [at + 1, end) plus the holes recorded since `held` was read. One byte
- * was reserved at `at`; a longer length moves the content, and the holes in it.
+ * Puts the length of a message at `at`: of [at + 1 + wide, end) and the holes recorded since `held` was read. Where that takes other than `1 + wide` bytes
+ * the content is moved, and the holes in it.
  */
-export function closeLength(sink: Sink, at: number, held: number, end: number): number {
-  const length = end - at - 1 + sink.held - held;
-  if (length < 128) {
+export function closeLength(sink: Sink, at: number, held: number, end: number, wide = 0): number {
+  const start = at + 1 + wide;
+  const length = end - start + sink.held - held;
+  if (length < 128 && wide === 0) {
     sink.bytes[at] = length;
     return end;
   }
-  const shift = varintSize(length) - 1;
-  sink.bytes.copyWithin(at + 1 + shift, at + 1, end);
-  for (let i = sink.holes - 1; i >= 0 && (sink.holeAt[i] as number) > at; i--) {
-    sink.holeAt[i] = (sink.holeAt[i] as number) + shift;
+  const shift = varintSize(length) - 1 - wide;
+  if (shift !== 0) {
+    sink.bytes.copyWithin(start + shift, start, end);
+    for (let i = sink.holes - 1; i >= 0 && (sink.holeAt[i] as number) > at; i--) {
+      sink.holeAt[i] = (sink.holeAt[i] as number) + shift;
+    }
   }
   writeVarint(sink.bytes, at, length);
   return end + shift;

@@ -2,9 +2,10 @@
 import { create, type DescMessage, fromBinary, isMessage, type Message, toBinary } from '@bufbuild/protobuf';
 import { CodecError } from '../codec/error.ts';
 import { messageType } from '../codec/message.ts';
+import { noRoom } from '../codec/sink.ts';
 import type { MessageType } from '../codec/types.ts';
 
-/** What a message is encoded to, between `bound` and `encodeTo`. */
+/** What a message is encoded to, from an `encodeTo` that had no room, through `bound`, to one that has. */
 interface Encoded {
   readonly message: unknown;
   readonly bytes: Uint8Array;
@@ -33,8 +34,12 @@ function make(desc: DescMessage): MessageType<Message, object> {
       last = { message, bytes: known ? last!.bytes : encode(message), again };
       return last.bytes.byteLength;
     },
-    encodeTo: (message, sink, at) => {
+    encodeTo: (message, sink, at, limit = sink.bytes.length) => {
       const bytes = last?.message === message ? last.bytes : encode(message);
+      if (at + bytes.byteLength > limit) {
+        last = { message, bytes, again: false };
+        return noRoom(sink, at);
+      }
       last = undefined;
       sink.bytes.set(bytes, at);
       return at + bytes.byteLength;

@@ -8,7 +8,7 @@
 import { Packr, Unpackr } from 'msgpackr';
 import { CodecError } from '../codec/error.ts';
 import { messageType } from '../codec/message.ts';
-import type { Sink } from '../codec/sink.ts';
+import { noRoom, type Sink } from '../codec/sink.ts';
 import type { Source } from '../codec/source.ts';
 import type { MessageType } from '../codec/types.ts';
 import { Check } from './check.ts';
@@ -95,9 +95,11 @@ export function msgpackType<T>(typeName: string): MessageType<T, T> {
       const bytes = measure.of(message, sink);
       return sink.planned === 0 ? bytes : bytes + 4 * headBytes;
     },
-    encodeTo: (message: T, sink: Sink, at: number): number => {
+    encodeTo: (message: T, sink: Sink, at: number, limit: number = sink.bytes.length): number => {
       const lifted: Lifted[] = [];
       const apart = sink.gatherBytes !== Number.POSITIVE_INFINITY;
+      // Measuring costs less than packing something large for nothing. With binaries apart, the bound has been asked for.
+      if (!apart && at + measure.of(message, sink) > limit) return noRoom(sink, at);
       const rest = apart ? lift(message, sink.gatherBytes, lifted) : message;
       if (lifted.length === 0) {
         const packed = pack(typeName, message);

@@ -110,7 +110,7 @@ describe('what is left out', () => {
     const value = payload(200);
     const sink = new Sink();
     sink.gatherBytes = 100;
-    sink.reset(new Uint8Array(64));
+    sink.reset(new Uint8Array(1024));
     Scalars.bound({ fBytes: value }, sink);
     Scalars.encodeTo({ fBytes: value }, sink, 0);
     expect(sink.holeValue[0]).toBe(value);

@@ -1,5 +1,5 @@
 /** Unknown fields kept as bytes: the runtime's part of what the generator does on request. */
-import { boundUnknown, keepUnknown, Source, type UnknownFields, writeUnknown } from 'rdma-rpc/codec';
+import { boundUnknown, keepUnknown, Sink, Source, type UnknownFields, writeUnknown } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
 
 const source = new Source();
@@ -9,7 +9,7 @@ describe('unknown fields', () => {
   test('nothing kept is nothing to write', () => {
     const message: UnknownFields = {};
     expect(boundUnknown(message)).toBe(0);
-    expect(writeUnknown(new Uint8Array(4), 1, message)).toBe(1);
+    expect(writeUnknown(new Sink(), 1, message, 1)).toBe(1);
   });
 
   test('are copies, one behind the other, and written as they came', () => {
@@ -24,9 +24,12 @@ describe('unknown fields', () => {
     expect([...message.$unknownFields!]).toEqual(expected);
     expect(message.$unknownFields!.buffer).not.toBe(source.bytes.buffer);
     expect(boundUnknown(message)).toBe(44);
-    const memory = new Uint8Array(50);
-    expect(writeUnknown(memory, 5, message)).toBe(49);
-    expect([...memory.subarray(5, 49)]).toEqual(expected);
+    const sink = new Sink();
+    sink.reset(new Uint8Array(50));
+    expect(writeUnknown(sink, 5, message, 48)).toBe(5);
+    expect(sink.full).toBe(true);
+    expect(writeUnknown(sink, 5, message, 49)).toBe(49);
+    expect([...sink.bytes.subarray(5, 49)]).toEqual(expected);
   });
 
   test('memory grows by doubling: many small fields are copied a few times, not each time', () => {

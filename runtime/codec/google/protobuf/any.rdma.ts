@@ -33,28 +33,30 @@ function $create_Any(init: AnyInit = {}): Any {
 }
 
 function $bound_Any(m: AnyInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Any'): number {
-  $.boundMessage(m, depth, field);
-  let n = 0;
+  $.checkMessage(m, depth, field);
+  let n = 2;
   const v1 = m.typeUrl;
   if (v1 !== undefined) {
-    n += 1 + $.boundString(v1, 'google.protobuf.Any.type_url');
+    n += $.boundString(v1, 'google.protobuf.Any.type_url');
   }
   const v2 = m.value;
   if (v2 !== undefined) {
-    n += 1 + $.boundBytes(v2, sink, 'google.protobuf.Any.value');
+    n += $.boundBytes(v2, sink, 'google.protobuf.Any.value');
   }
   return n;
 }
 
-function $encodeTo_Any(m: AnyInit, sink: $.Sink, at: number): number {
+function $encodeTo_Any(m: AnyInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.Any'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 2 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.typeUrl;
   if (v1 !== undefined && v1 !== '') {
-    bytes[at] = 10; at = $.writeString(bytes, at + 1, v1);
+    bytes[at] = 10; at = $.writeString(sink, at + 1, v1, limit - 1, 'google.protobuf.Any.type_url');
   }
   const v2 = m.value;
-  if (v2 !== undefined && v2.length !== 0) {
-    bytes[at] = 18; at = $.writeBytes(sink, at + 1, v2);
+  if (v2 !== undefined && $.hasBytes(v2, 'google.protobuf.Any.value')) {
+    bytes[at] = 18; at = $.writeBytes(sink, at + 1, v2, limit, 'google.protobuf.Any.value');
   }
   return at;
 }

@@ -33,13 +33,15 @@ function $create_Duration(init: DurationInit = {}): Duration {
 }
 
 function $bound_Duration(m: DurationInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Duration'): number {
-  $.boundMessage(m, depth, field);
+  $.checkMessage(m, depth, field);
   let n = 22;
   
   return n;
 }
 
-function $encodeTo_Duration(m: DurationInit, sink: $.Sink, at: number): number {
+function $encodeTo_Duration(m: DurationInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.Duration'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 22 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.seconds;
   if (v1 !== undefined && v1 !== 0n) {

@@ -22,13 +22,16 @@ function $create_Empty(_init: EmptyInit = {}): Empty {
 }
 
 function $bound_Empty(m: EmptyInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Empty'): number {
-  $.boundMessage(m, depth, field);
+  $.checkMessage(m, depth, field);
   let n = 0;
   
   return n;
 }
 
-function $encodeTo_Empty(_m: EmptyInit, _sink: $.Sink, at: number): number {
+function $encodeTo_Empty(m: EmptyInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.Empty'): number {
+  $.checkMessage(m, depth, field);
+  if (at > limit) return $.noRoom(sink, at);
+  
   return at;
 }
 

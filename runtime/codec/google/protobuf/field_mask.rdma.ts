@@ -28,8 +28,8 @@ function $create_FieldMask(init: FieldMaskInit = {}): FieldMask {
 }
 
 function $bound_FieldMask(m: FieldMaskInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.FieldMask'): number {
-  $.boundMessage(m, depth, field);
-  let n = 0;
+  $.checkMessage(m, depth, field);
+  let n = 1;
   const v1 = m.paths;
   if (v1 !== undefined) {
     n += $.boundList(v1, 1, 'google.protobuf.FieldMask.paths');
@@ -38,11 +38,14 @@ function $bound_FieldMask(m: FieldMaskInit, _sink: $.Sink, depth: number = 0, fi
   return n;
 }
 
-function $encodeTo_FieldMask(m: FieldMaskInit, sink: $.Sink, at: number): number {
+function $encodeTo_FieldMask(m: FieldMaskInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.FieldMask'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 1 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.paths;
   if (v1 !== undefined) {
-    for (let i = 0; i < v1.length; i++) { bytes[at] = 10; at = $.writeString(bytes, at + 1, v1[i]!); }
+    $.checkList(v1, 'google.protobuf.FieldMask.paths');
+    for (let i = 0; i < v1.length && !sink.full; i++) { bytes[at] = 10; at = $.writeString(sink, at + 1, v1[i]!, limit - 1, 'google.protobuf.FieldMask.paths'); }
   }
   return at;
 }

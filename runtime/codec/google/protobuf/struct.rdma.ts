@@ -39,31 +39,34 @@ function $create_Struct(init: StructInit = {}): Struct {
 }
 
 function $bound_Struct(m: StructInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Struct'): number {
-  $.boundMessage(m, depth, field);
-  let n = 0;
+  $.checkMessage(m, depth, field);
+  let n = 13;
   const v1 = m.fields;
   if (v1 !== undefined) {
-    const keys = $.planKeys(sink, v1, 'google.protobuf.Struct.fields');
+    const keys = $.mapKeys(v1, 'google.protobuf.Struct.fields');
+    n += keys.length * 13;
     for (let i = 0; i < keys.length; i++) {
       const key = keys[i]!;
-      n += 8 + $.boundString(key, 'google.protobuf.Struct.fields') + 5 + $bound_Value(v1[key]!, sink, depth + 1, 'google.protobuf.Struct.fields');
+      n += $.boundString(key, 'google.protobuf.Struct.fields') + $bound_Value(v1[key]!, sink, depth + 1, 'google.protobuf.Struct.fields');
     }
   }
   return n;
 }
 
-function $encodeTo_Struct(m: StructInit, sink: $.Sink, at: number): number {
+function $encodeTo_Struct(m: StructInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.Struct'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 13 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.fields;
   if (v1 !== undefined) {
-    const keys = $.plannedKeys(sink, v1);
-    for (let i = 0; i < keys.length; i++) {
+    const keys = $.mapKeys(v1, 'google.protobuf.Struct.fields');
+    for (let i = 0; i < keys.length && !sink.full; i++) {
       const key = keys[i]!;
       bytes[at] = 10; const start = at + 1;
       const held = sink.held;
       at = start + 1;
-      bytes[at] = 10; at = $.writeString(bytes, at + 1, key);
-      bytes[at] = 18; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_Value(v1[key]!, sink, at + 2));
+      bytes[at] = 10; at = $.writeString(sink, at + 1, key, limit - 23, 'google.protobuf.Struct.fields');
+      bytes[at] = 18; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_Value(v1[key]!, sink, at + 2, limit - 21, depth + 1, 'google.protobuf.Struct.fields'));
       at = $.closeLength(sink, start, held, at);
     }
   }
@@ -132,32 +135,31 @@ function $create_Value(init: ValueInit = {}): Value {
 }
 
 function $bound_Value(m: ValueInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Value'): number {
-  $.boundMessage(m, depth, field);
-  let n = 0;
+  $.checkMessage(m, depth, field);
+  let n = 11;
   const o0 = m.kind;
-  if (o0 !== undefined) $.boundOneof(o0, 'google.protobuf.Value.kind');
-  switch (o0?.case) { case undefined: case 'nullValue': case 'numberValue': case 'stringValue': case 'boolValue': case 'structValue': case 'listValue': break; default: $.unknownCase('google.protobuf.Value.kind', o0); }
   switch (o0?.case) {
-    case 'nullValue': n += 1 + 10; break;
-    case 'numberValue': n += 1 + 8; break;
-    case 'stringValue': n += 1 + $.boundString(o0.value, 'google.protobuf.Value.string_value'); break;
-    case 'boolValue': n += 1 + 1; break;
-    case 'structValue': n += 1 + 5 + $bound_Struct(o0.value, sink, depth + 1, 'google.protobuf.Value.struct_value'); break;
-    case 'listValue': n += 1 + 5 + $bound_ListValue(o0.value, sink, depth + 1, 'google.protobuf.Value.list_value'); break;
+    case 'stringValue': n += $.boundString(o0.value, 'google.protobuf.Value.string_value'); break;
+    case 'structValue': n += $bound_Struct(o0.value, sink, depth + 1, 'google.protobuf.Value.struct_value'); break;
+    case 'listValue': n += $bound_ListValue(o0.value, sink, depth + 1, 'google.protobuf.Value.list_value'); break;
   }
   return n;
 }
 
-function $encodeTo_Value(m: ValueInit, sink: $.Sink, at: number): number {
+function $encodeTo_Value(m: ValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.Value'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 11 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const o0 = m.kind;
+  if (o0 !== undefined) $.checkOneof(o0, 'google.protobuf.Value.kind');
+  switch (o0?.case) { case undefined: case 'nullValue': case 'numberValue': case 'stringValue': case 'boolValue': case 'structValue': case 'listValue': break; default: $.unknownCase('google.protobuf.Value.kind', o0); }
   switch (o0?.case) {
     case 'nullValue': bytes[at] = 8; at = $.writeEnum(bytes, at + 1, o0.value, 'google.protobuf.Value.null_value'); break;
     case 'numberValue': bytes[at] = 17; at = $.writeDouble(sink, at + 1, o0.value, 'google.protobuf.Value.number_value'); break;
-    case 'stringValue': bytes[at] = 26; at = $.writeString(bytes, at + 1, o0.value); break;
+    case 'stringValue': bytes[at] = 26; at = $.writeString(sink, at + 1, o0.value, limit, 'google.protobuf.Value.string_value'); break;
     case 'boolValue': bytes[at] = 32; at = $.writeBool(bytes, at + 1, o0.value, 'google.protobuf.Value.bool_value'); break;
-    case 'structValue': bytes[at] = 42; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_Struct(o0.value, sink, at + 2)); break;
-    case 'listValue': bytes[at] = 50; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_ListValue(o0.value, sink, at + 2)); break;
+    case 'structValue': bytes[at] = 42; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_Struct(o0.value, sink, at + 2, limit - 4, depth + 1, 'google.protobuf.Value.struct_value')); break;
+    case 'listValue': bytes[at] = 50; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_ListValue(o0.value, sink, at + 2, limit - 4, depth + 1, 'google.protobuf.Value.list_value')); break;
   }
   return at;
 }
@@ -235,21 +237,28 @@ function $create_ListValue(init: ListValueInit = {}): ListValue {
 }
 
 function $bound_ListValue(m: ListValueInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.ListValue'): number {
-  $.boundMessage(m, depth, field);
-  let n = 0;
+  $.checkMessage(m, depth, field);
+  let n = 6;
   const v1 = m.values;
   if (v1 !== undefined) {
-    n += $.boundList(v1, 1, 'google.protobuf.ListValue.values');
-    for (let i = 0; i < v1.length; i++) n += 5 + $bound_Value(v1[i]!, sink, depth + 1, 'google.protobuf.ListValue.values');
+    n += $.boundList(v1, 6, 'google.protobuf.ListValue.values');
+    for (let i = 0; i < v1.length; i++) n += $bound_Value(v1[i]!, sink, depth + 1, 'google.protobuf.ListValue.values');
   }
   return n;
 }
 
-function $encodeTo_ListValue(m: ListValueInit, sink: $.Sink, at: number): number {
+function $encodeTo_ListValue(m: ListValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.ListValue'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 6 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.values;
   if (v1 !== undefined) {
-    for (let i = 0; i < v1.length; i++) { bytes[at] = 10; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_Value(v1[i]!, sink, at + 2)); }
+    $.checkList(v1, 'google.protobuf.ListValue.values');
+    for (let i = 0, wide = 0; i < v1.length && !sink.full; i++) {
+      bytes[at] = 10; const start = at + 1;
+      at = $.closeLength(sink, start, sink.held, $encodeTo_Value(v1[i]!, sink, start + 1 + wide, limit - 10 + wide, depth + 1, 'google.protobuf.ListValue.values'), wide);
+      wide = bytes[start]! >> 7;
+    }
   }
   return at;
 }

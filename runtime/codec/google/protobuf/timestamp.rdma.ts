@@ -33,13 +33,15 @@ function $create_Timestamp(init: TimestampInit = {}): Timestamp {
 }
 
 function $bound_Timestamp(m: TimestampInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Timestamp'): number {
-  $.boundMessage(m, depth, field);
+  $.checkMessage(m, depth, field);
   let n = 22;
   
   return n;
 }
 
-function $encodeTo_Timestamp(m: TimestampInit, sink: $.Sink, at: number): number {
+function $encodeTo_Timestamp(m: TimestampInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.Timestamp'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 22 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.seconds;
   if (v1 !== undefined && v1 !== 0n) {

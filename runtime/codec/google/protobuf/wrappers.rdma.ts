@@ -26,13 +26,15 @@ function $create_DoubleValue(init: DoubleValueInit = {}): DoubleValue {
 }
 
 function $bound_DoubleValue(m: DoubleValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.DoubleValue'): number {
-  $.boundMessage(m, depth, field);
+  $.checkMessage(m, depth, field);
   let n = 9;
   
   return n;
 }
 
-function $encodeTo_DoubleValue(m: DoubleValueInit, sink: $.Sink, at: number): number {
+function $encodeTo_DoubleValue(m: DoubleValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.DoubleValue'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 9 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
   if (v1 !== undefined && (v1 !== 0 || 1 / v1 < 0)) {
@@ -89,13 +91,15 @@ function $create_FloatValue(init: FloatValueInit = {}): FloatValue {
 }
 
 function $bound_FloatValue(m: FloatValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.FloatValue'): number {
-  $.boundMessage(m, depth, field);
+  $.checkMessage(m, depth, field);
   let n = 5;
   
   return n;
 }
 
-function $encodeTo_FloatValue(m: FloatValueInit, sink: $.Sink, at: number): number {
+function $encodeTo_FloatValue(m: FloatValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.FloatValue'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 5 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
   if (v1 !== undefined && (v1 !== 0 || 1 / v1 < 0)) {
@@ -152,13 +156,15 @@ function $create_Int64Value(init: Int64ValueInit = {}): Int64Value {
 }
 
 function $bound_Int64Value(m: Int64ValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Int64Value'): number {
-  $.boundMessage(m, depth, field);
+  $.checkMessage(m, depth, field);
   let n = 11;
   
   return n;
 }
 
-function $encodeTo_Int64Value(m: Int64ValueInit, sink: $.Sink, at: number): number {
+function $encodeTo_Int64Value(m: Int64ValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.Int64Value'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 11 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
   if (v1 !== undefined && v1 !== 0n) {
@@ -215,13 +221,15 @@ function $create_UInt64Value(init: UInt64ValueInit = {}): UInt64Value {
 }
 
 function $bound_UInt64Value(m: UInt64ValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.UInt64Value'): number {
-  $.boundMessage(m, depth, field);
+  $.checkMessage(m, depth, field);
   let n = 11;
   
   return n;
 }
 
-function $encodeTo_UInt64Value(m: UInt64ValueInit, sink: $.Sink, at: number): number {
+function $encodeTo_UInt64Value(m: UInt64ValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.UInt64Value'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 11 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
   if (v1 !== undefined && v1 !== 0n) {
@@ -278,13 +286,15 @@ function $create_Int32Value(init: Int32ValueInit = {}): Int32Value {
 }
 
 function $bound_Int32Value(m: Int32ValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Int32Value'): number {
-  $.boundMessage(m, depth, field);
+  $.checkMessage(m, depth, field);
   let n = 11;
   
   return n;
 }
 
-function $encodeTo_Int32Value(m: Int32ValueInit, sink: $.Sink, at: number): number {
+function $encodeTo_Int32Value(m: Int32ValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.Int32Value'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 11 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
   if (v1 !== undefined && v1 !== 0) {
@@ -341,13 +351,15 @@ function $create_UInt32Value(init: UInt32ValueInit = {}): UInt32Value {
 }
 
 function $bound_UInt32Value(m: UInt32ValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.UInt32Value'): number {
-  $.boundMessage(m, depth, field);
+  $.checkMessage(m, depth, field);
   let n = 6;
   
   return n;
 }
 
-function $encodeTo_UInt32Value(m: UInt32ValueInit, sink: $.Sink, at: number): number {
+function $encodeTo_UInt32Value(m: UInt32ValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.UInt32Value'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 6 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
   if (v1 !== undefined && v1 !== 0) {
@@ -404,13 +416,15 @@ function $create_BoolValue(init: BoolValueInit = {}): BoolValue {
 }
 
 function $bound_BoolValue(m: BoolValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.BoolValue'): number {
-  $.boundMessage(m, depth, field);
+  $.checkMessage(m, depth, field);
   let n = 2;
   
   return n;
 }
 
-function $encodeTo_BoolValue(m: BoolValueInit, sink: $.Sink, at: number): number {
+function $encodeTo_BoolValue(m: BoolValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.BoolValue'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 2 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
   if (v1 !== undefined && v1 !== false) {
@@ -467,20 +481,22 @@ function $create_StringValue(init: StringValueInit = {}): StringValue {
 }
 
 function $bound_StringValue(m: StringValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.StringValue'): number {
-  $.boundMessage(m, depth, field);
-  let n = 0;
+  $.checkMessage(m, depth, field);
+  let n = 1;
   const v1 = m.value;
   if (v1 !== undefined) {
-    n += 1 + $.boundString(v1, 'google.protobuf.StringValue.value');
+    n += $.boundString(v1, 'google.protobuf.StringValue.value');
   }
   return n;
 }
 
-function $encodeTo_StringValue(m: StringValueInit, sink: $.Sink, at: number): number {
+function $encodeTo_StringValue(m: StringValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.StringValue'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 1 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
   if (v1 !== undefined && v1 !== '') {
-    bytes[at] = 10; at = $.writeString(bytes, at + 1, v1);
+    bytes[at] = 10; at = $.writeString(sink, at + 1, v1, limit, 'google.protobuf.StringValue.value');
   }
   return at;
 }
@@ -533,20 +549,22 @@ function $create_BytesValue(init: BytesValueInit = {}): BytesValue {
 }
 
 function $bound_BytesValue(m: BytesValueInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.BytesValue'): number {
-  $.boundMessage(m, depth, field);
-  let n = 0;
+  $.checkMessage(m, depth, field);
+  let n = 1;
   const v1 = m.value;
   if (v1 !== undefined) {
-    n += 1 + $.boundBytes(v1, sink, 'google.protobuf.BytesValue.value');
+    n += $.boundBytes(v1, sink, 'google.protobuf.BytesValue.value');
   }
   return n;
 }
 
-function $encodeTo_BytesValue(m: BytesValueInit, sink: $.Sink, at: number): number {
+function $encodeTo_BytesValue(m: BytesValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.BytesValue'): number {
+  $.checkMessage(m, depth, field);
+  if (at + 1 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
-  if (v1 !== undefined && v1.length !== 0) {
-    bytes[at] = 10; at = $.writeBytes(sink, at + 1, v1);
+  if (v1 !== undefined && $.hasBytes(v1, 'google.protobuf.BytesValue.value')) {
+    bytes[at] = 10; at = $.writeBytes(sink, at + 1, v1, limit, 'google.protobuf.BytesValue.value');
   }
   return at;
 }

@@ -1,0 +1,42 @@
+/**
+ * Checks of kind, for values whose parts are looked at: messages, strings, `bytes`, lists, oneofs. (Numbers and booleans are checked where they are
+ * written.) Called by generated code when it encodes and when it measures.
+ */
+import { CodecError, mismatch } from './error.ts';
+import { nestingMax } from './limits.ts';
+
+/** Entering a message, which `name` (its type, or the field that it is in) is to have. */
+export function checkMessage(message: object, depth: number, name: string): void {
+  if (typeof message !== 'object' || message === null || Array.isArray(message))
+    mismatch(name, message, 'an object');
+  if (depth > nestingMax) {
+    throw new CodecError(name, `messages are nested more than ${nestingMax} deep (a cycle?)`);
+  }
+}
+
+export function checkString(text: string, field: string): void {
+  if (typeof text !== 'string') mismatch(field, text, 'a string');
+}
+
+export function checkBytes(value: Uint8Array, field: string): void {
+  if (!ArrayBuffer.isView(value) || value.BYTES_PER_ELEMENT !== 1) mismatch(field, value, 'a Uint8Array');
+}
+
+/** Whether a `bytes` field without presence is worth sending. */
+export function hasBytes(value: Uint8Array, field: string): boolean {
+  checkBytes(value, field);
+  return value.length !== 0;
+}
+
+export function checkList(list: readonly unknown[], field: string): void {
+  if (!Array.isArray(list)) mismatch(field, list, 'an array');
+}
+
+export function checkOneof(value: object, field: string): void {
+  if (typeof value !== 'object' || value === null)
+    mismatch(field, value, 'an object with `case` and `value`');
+}
+
+export function unknownCase(field: string, value: unknown): never {
+  mismatch(field, value, 'the name of one of its fields as `case`');
+}

@@ -1,0 +1,103 @@
+/** Encoding with a limit: nothing is written at it or behind it, too little room is said, and what `bound` asks for is enough. */
+import fc from 'fast-check';
+import { Sink } from 'rdma-rpc/codec';
+import { describe, expect, test } from 'vitest';
+import { type AnyMessage, type AnyType, corpus, initOf } from './corpus.ts';
+import { Packed, Tree, type TreeInit } from './gen/everything.rdma.ts';
+
+const seed = 20_261_121;
+const start = 7;
+const mark = 0xee;
+
+/** Encodes at `start` with so much room, in memory that goes on behind it. Undefined: there was not enough. */
+function encoded(
+  type: AnyType,
+  message: AnyMessage,
+  room: number,
+  gatherBytes: number,
+): Uint8Array | undefined {
+  const sink = new Sink();
+  sink.gatherBytes = gatherBytes;
+  const memory = new Uint8Array(start + room + 64).fill(mark);
+  sink.reset(memory);
+  const end = type.encodeTo(message, sink, start, start + room);
+  expect(end).toBeLessThanOrEqual(start + room);
+  expect(memory.subarray(0, start).every((byte) => byte === mark)).toBe(true);
+  expect(memory.subarray(start + room).every((byte) => byte === mark)).toBe(true);
+  if (sink.full) return undefined;
+  const pieces: Uint8Array[] = [];
+  let at = start;
+  for (let i = 0; i < sink.holes; i++) {
+    pieces.push(memory.subarray(at, sink.holeAt[i]), sink.holeValue[i]!);
+    at = sink.holeAt[i]!;
+  }
+  return Buffer.concat([...pieces, memory.subarray(at, end)]);
+}
+
+function boundOf(type: AnyType, message: AnyMessage, gatherBytes: number): number {
+  const sink = new Sink();
+  sink.gatherBytes = gatherBytes;
+  sink.reset(new Uint8Array(0));
+  return type.bound(message, sink);
+}
+
+describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (_name, { ours, theirs }) => {
+  test('fits into what bound says, and into less it fits whole or not at all', () => {
+    const share = fc.double({ min: 0, max: 1, noNaN: true });
+    const threshold = fc.constantFrom(2, 61, Number.POSITIVE_INFINITY);
+    const property = fc.property(initOf(theirs), share, threshold, (init, part, gatherBytes) => {
+      const plain = Buffer.from(ours.encode(init));
+      const bound = boundOf(ours, init, gatherBytes);
+      expect(encoded(ours, init, bound, gatherBytes)).toEqual(plain);
+      const some = encoded(ours, init, Math.floor(bound * part), gatherBytes);
+      if (some !== undefined) expect(some).toEqual(plain);
+    });
+    fc.assert(property, { seed, numRuns: 100 });
+  });
+});
+
+const tree = Tree as unknown as AnyType;
+const packed = Packed as unknown as AnyType;
+
+/** Every field is of the kind that its elements look for room themselves, or of the kind that looks once for the whole list. */
+const messages: [string, AnyType, object][] = [
+  ['no field', tree, {}],
+  ['a string', tree, { label: 'abc' } satisfies TreeInit],
+  ['a long string, which is measured', tree, { label: 'ä'.repeat(2000) }],
+  ['many small messages', tree, { children: Array.from({ length: 40 }, () => ({})) }],
+  ['many small strings', packed, { fString: Array.from({ length: 40 }, () => '') }],
+  ['many small bytes', packed, { fBytes: Array.from({ length: 40 }, () => new Uint8Array(0)) }],
+  ['many numbers', packed, { fInt32: Array.from({ length: 40 }, (_, i) => -i) }],
+  ['many bigints', packed, { fInt64: Array.from({ length: 40 }, (_, i) => BigInt(-i)) }],
+  ['a map', tree, { named: Object.fromEntries(Array.from({ length: 20 }, (_, i) => [i, {}])) }],
+  [
+    'siblings on both sides of 128 bytes',
+    tree,
+    { children: [130, 126, 127, 128, 1, 0, 20_000, 3].map((length) => ({ label: 'x'.repeat(length) })) },
+  ],
+];
+
+test.each(messages)('every amount of room up to the bound: %s', (_what, type, message) => {
+  const plain = Buffer.from(type.encode({ ...message }));
+  const bound = boundOf(type, { ...message }, Number.POSITIVE_INFINITY);
+  const step = bound > 2000 ? 997 : 1;
+  for (let room = 0; room <= bound; room += step) {
+    const found = encoded(type, { ...message }, room, Number.POSITIVE_INFINITY);
+    if (found !== undefined && Buffer.compare(found, plain) !== 0) expect.fail(`with room for ${room} bytes`);
+  }
+  expect(encoded(type, { ...message }, bound, Number.POSITIVE_INFINITY)).toEqual(plain);
+});
+
+test('what is too large for the shared memory of encode() is the same encoding', () => {
+  const label = 'x'.repeat(70_000);
+  for (const message of [
+    { label },
+    { label, payload: new Uint8Array(90_000) },
+    { children: [{ label }, { label: 'ä'.repeat(40_000) }] },
+  ]) {
+    const bytes = Tree.encode(message);
+    expect(bytes.constructor).toBe(Uint8Array);
+    expect(bytes.byteOffset).toBe(0);
+    expect(Buffer.from(Tree.encode(Tree.decode(bytes))).equals(bytes)).toBe(true);
+  }
+});
