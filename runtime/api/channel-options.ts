@@ -24,8 +24,14 @@ export interface ChannelOptions extends FabricOptions {
   verifyAfterMs?: number;
   /** Bad answers in a row before one of several addresses is left out for a while; 0: never. Default 5. */
   ejectAfter?: number;
-  /** How long it is left out the first time. Default 10 000. */
+  /** How long it is left out the first time. Default 30 000. */
   ejectMs?: number;
+  /** How often the shares of good answers of several addresses are compared, to leave out one that falls behind; 0: never. Default 10 000. */
+  ejectIntervalMs?: number;
+  /** Answers that an address must have given in that time to be compared. Default 100. */
+  ejectAnswersMin?: number;
+  /** Of several addresses: `round-robin` connects to all and takes turns, `pick-first` to the first that can be reached, in their order. Default round-robin. */
+  policy?: 'round-robin' | 'pick-first';
   /** Least time between two questions to the resolver. Default 5000. */
   resolveMinMs?: number;
   /** Time limit of calls that have none of their own. Default: none. */
@@ -49,6 +55,9 @@ export const channelRules: OptionRules = {
   verifyAfterMs: { kind: 'integer', range: limits.verifyAfterMs },
   ejectAfter: { kind: 'integer', range: limits.ejectAfter },
   ejectMs: { kind: 'integer', range: limits.ejectMs },
+  ejectIntervalMs: { kind: 'integer', range: limits.ejectIntervalMs },
+  ejectAnswersMin: { kind: 'integer', range: limits.ejectAnswers },
+  policy: { kind: 'choice', values: ['round-robin', 'pick-first'], default: 'round-robin' },
   resolveMinMs: { kind: 'integer', range: limits.resolveMinMs },
   timeoutMs: { kind: 'time' },
   identity: { kind: 'text', default: `pid ${process.pid}`, maxBytes: limits.controlTextBytes },

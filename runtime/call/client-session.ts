@@ -4,6 +4,7 @@
  * Owned by a channel, on its JS thread.
  */
 import { Ev, Reason, SubOp } from '../native.ts';
+import { AnswerTally } from './answer-tally.ts';
 import type { CallExtras, CallPlace } from './call-extras.ts';
 import type { ClientMethod } from './client-method.ts';
 import { deadlines } from './deadlines.ts';
@@ -43,16 +44,6 @@ export interface PartEvents {
   onDown(reason: string): void;
 }
 
-/** Answers that speak against the server rather than the request. */
-const bad: ReadonlySet<number> = new Set([
-  Status.UNKNOWN,
-  Status.DEADLINE_EXCEEDED,
-  Status.RESOURCE_EXHAUSTED,
-  Status.INTERNAL,
-  Status.UNAVAILABLE,
-  Status.DATA_LOSS,
-]);
-
 export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener, CallPlace {
   readonly target: Target;
   /** Calls in flight. */
@@ -61,9 +52,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
   calls = 0;
   /** Its streams, if it has any. */
   parts: PartEvents | undefined;
-  /** Bad answers in a row, and how many of them are reported; 0: none are. */
-  strikes = 0;
-  strikesMax = 0;
+  readonly tally: AnswerTally;
 
   readonly #context: FabricContext;
   readonly #listener: ClientSessionListener;
@@ -91,6 +80,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     this.target = target;
     this.#context = context;
     this.#listener = listener;
+    this.tally = new AnswerTally(() => listener.onStrikes());
     this.#events = context.native.events;
     this.#incoming = new Incoming(context.native, target.session);
     this.#freeCalls = Int32Array.from({ length: inflightMax }, (_, i) => inflightMax - 1 - i);
@@ -222,14 +212,13 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     const unsent = refused ? this.#unsent(call) : undefined;
     const confirms = this.#givenUp[call] === 1 && this.#events[at + Ev.messageBytes] === 0;
     this.#free(call);
+    this.tally.count(status);
     if (refused) this.#listener.onTurnedAway();
     if (status !== Status.OK) {
-      if (bad.has(status)) this.#strike();
       if (confirms) reject(this.#confirmed(at, method, status, extras));
       else if (unsent !== undefined && this.#listener.takeBack(unsent)) this.#incoming.discard(at);
       else reject(this.#statusError(at, status, extras));
     } else {
-      if (this.strikes !== 0) this.strikes = 0;
       let response: unknown;
       let fault: RpcError | undefined;
       try {
@@ -257,7 +246,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     const sent = sentName(this.#events[at + Ev.sent]!);
     const unsent = reason === Reason.sessionLost && sent === 'no' ? this.#unsent(call) : undefined;
     this.#free(call);
-    if (reason === Reason.deadline && sent !== 'no') this.#strike();
+    if (reason === Reason.deadline && sent !== 'no') this.tally.count(Status.DEADLINE_EXCEEDED);
     if (reason === Reason.sessionLost) {
       this.#listener.onSessionLost();
       if (unsent !== undefined && this.#listener.takeBack(unsent)) return;
@@ -293,10 +282,6 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
   }
 
   onCancelled(): void {}
-
-  #strike(): void {
-    if (++this.strikes === this.strikesMax) this.#listener.onStrikes();
-  }
 
   /** Before its row is emptied. */
   #unsent(call: number): Unsent | undefined {

@@ -52,7 +52,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     const { context, target, inflightMax, streamsMax } = connection;
     this.streams = new ClientStreams(context, target, inflightMax, streamsMax, this);
     this.session.parts = this.streams;
-    this.session.strikesMax = strikesMax;
+    this.session.tally.strikesMax = strikesMax;
     link.onEnd = (reason) => {
       if (this.#down) return;
       owner.onRetired(this);
@@ -102,6 +102,10 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   onCallDone(): void {
     if (this.#waiting.size !== 0) this.#owner.pump();
     if (this.#draining && this.session.inFlight === 0) this.close('drained');
+  }
+
+  onStreamAnswer(status: number): void {
+    this.session.tally.count(status);
   }
 
   onStreamOpened(): void {

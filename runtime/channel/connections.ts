@@ -7,8 +7,10 @@ import type { FabricName } from '../call/contexts.ts';
 import type { RpcError } from '../call/rpc-error.ts';
 import type { Unsent } from '../call/unsent.ts';
 import type { LocalSide } from '../control/session-setup.ts';
+import { ejectedShareMax } from '../limits.ts';
 import type { ClientLink } from './client-link.ts';
 import { Endpoint, type EndpointOwner, type EndpointSettings, type EndpointState } from './endpoint.ts';
+import { type OutlierSettings, Outliers } from './outliers.ts';
 import { Resolution, type ResolutionOwner, type ResolutionSettings } from './resolution.ts';
 import type { Target } from './resolver.ts';
 
@@ -31,8 +33,13 @@ export interface AddressSummary {
   readonly error: RpcError | undefined;
 }
 
+export interface PolicySettings extends OutlierSettings {
+  readonly policy: 'round-robin' | 'pick-first';
+}
+export type ConnectionsSettings = EndpointSettings & ResolutionSettings & PolicySettings;
+
 export interface ConnectionsOwner {
-  readonly settings: EndpointSettings & ResolutionSettings;
+  readonly settings: ConnectionsSettings;
   readonly waiting: { readonly size: number };
   readonly wanted: boolean;
   side(): LocalSide;
@@ -43,18 +50,21 @@ export interface ConnectionsOwner {
 }
 
 export class Connections implements EndpointOwner, ResolutionOwner {
-  readonly settings: EndpointSettings & ResolutionSettings;
+  readonly settings: ConnectionsSettings;
   readonly waiting: { readonly size: number };
   /** Those that take calls. */
   ready: ClientLink[] = [];
   /** The one for the next call. */
   current: ClientLink | undefined;
-  /** More than one address: after each call `rotate()`. */
+  /** More than one address takes calls: after each `rotate()`. */
   several = false;
 
   readonly #route: Route;
   readonly #owner: ConnectionsOwner;
   readonly #resolution: Resolution | undefined;
+  /** One address at a time, the first of the list that can be reached. */
+  readonly #pickFirst: boolean;
+  readonly #outliers: Outliers;
   #endpoints: Endpoint[] = [];
   /** Those that are no longer in use, until their last call has ended. */
   readonly #leaving = new Set<Endpoint>();
@@ -66,6 +76,8 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     this.#owner = owner;
     this.settings = owner.settings;
     this.waiting = owner.waiting;
+    this.#pickFirst = owner.settings.policy === 'pick-first';
+    this.#outliers = new Outliers(owner.settings, () => this.#endpoints);
     const { resolver, addresses = [route.address] } = route;
     if (resolver === undefined) this.#setAddresses(addresses);
     else this.#resolution = new Resolution(route.address, resolver, owner.settings, this);
@@ -95,13 +107,14 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   }
 
   get wanted(): boolean {
-    return this.#owner.wanted;
+    return this.#owner.wanted && !(this.#pickFirst && this.#picked);
   }
 
   /** The next connection's turn. An address that is idle by now gets an attempt beside it. */
   rotate(): void {
     if (++this.#turn >= this.ready.length) {
       this.#turn = 0;
+      this.#outliers.wake();
       if (this.ready.length < this.#endpoints.length) this.seek(false);
     }
     this.current = this.ready[this.#turn];
@@ -114,9 +127,25 @@ export class Connections implements EndpointOwner, ResolutionOwner {
       if (now) this.#resolution?.askNow();
       else if (this.#resolution?.state === 'idle') this.#resolution.refresh();
     }
+    if (this.#pickFirst) {
+      this.#pick(now);
+      return;
+    }
     for (const endpoint of this.#endpoints) {
       if (endpoint.state === 'idle' || (now && endpoint.state === 'failing')) endpoint.connect();
     }
+  }
+
+  /** One has been picked: it is connected, or about to be. */
+  get #picked(): boolean {
+    return this.#endpoints.some(({ state }) => state !== 'idle' && state !== 'failing');
+  }
+
+  /** Those behind it have their turn when it fails. */
+  #pick(now: boolean): void {
+    if (this.#picked) return;
+    if (now) for (const endpoint of this.#endpoints) endpoint.forgive();
+    this.#endpoints.find(({ state }) => state === 'idle')?.connect();
   }
 
   /** Nothing has come or gone for long. */
@@ -127,6 +156,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   /** Resolves when nothing of them is left, or has had long enough to go. */
   async close(reason: string): Promise<void> {
     this.#closed = true;
+    this.#outliers.stop();
     this.current = undefined;
     this.ready = [];
     this.#resolution?.close();
@@ -167,10 +197,12 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     this.#update();
   }
 
-  /** At most half of the addresses that are connected. */
+  /** One always, but not the last, and no more while a tenth of those that are connected are left out. */
   mayEject(): boolean {
     const ejected = this.#endpoints.filter(({ state }) => state === 'ejected').length;
-    return 2 * (ejected + 1) <= this.ready.length + ejected;
+    const connected = this.#endpoints.filter(({ state }) => state === 'ready').length + ejected;
+    if (this.#pickFirst || connected - ejected < 2) return false;
+    return ejected === 0 || ejected < ejectedShareMax * connected;
   }
 
   #update(): void {
@@ -191,7 +223,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     this.#endpoints = addresses.map(
       (address) => known.get(address) ?? new Endpoint(address, (signal) => dial(signal, address), this),
     );
-    this.several = this.#endpoints.length > 1;
+    this.several = this.#endpoints.length > 1 && !this.#pickFirst;
     for (const [address, endpoint] of known) {
       if (addresses.includes(address)) continue;
       this.#leaving.add(endpoint);

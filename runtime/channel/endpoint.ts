@@ -12,6 +12,7 @@ import type { LocalSide } from '../control/session-setup.ts';
 import { closeTimeoutMs, ejectMaxMs, verifyTimeoutMs } from '../limits.ts';
 import { Backoff } from './backoff.ts';
 import { ClientLink, type ClientLinkOwner } from './client-link.ts';
+import type { Tally, Watched } from './outliers.ts';
 
 /** `failing`: the last attempt failed, and the pause before the next is not over. `ejected`: connected, but its answers were bad. */
 export type EndpointState = 'idle' | 'connecting' | 'ready' | 'verifying' | 'failing' | 'ejected';
@@ -40,7 +41,7 @@ export interface EndpointOwner {
   takeBack(call: Unsent): boolean;
 }
 
-export class Endpoint implements ClientLinkOwner {
+export class Endpoint implements ClientLinkOwner, Watched {
   readonly address: string;
   state: EndpointState = 'idle';
   /** Why the last attempt failed; undefined since one has succeeded. */
@@ -81,6 +82,13 @@ export class Endpoint implements ClientLinkOwner {
   get busy(): boolean {
     for (const link of this.#links) if (link.session.inFlight > 0) return true;
     return false;
+  }
+
+  /** The pause after a failed attempt is over. */
+  forgive(): void {
+    if (this.state !== 'failing') return;
+    clearTimeout(this.#timer);
+    this.state = 'idle';
   }
 
   /** Begins an attempt, whatever pause there is, unless there is a connection or an attempt already. */
@@ -146,19 +154,28 @@ export class Endpoint implements ClientLinkOwner {
   }
 
   onStrikes(link: ClientLink): void {
-    if (this.link !== link || this.state !== 'ready' || !this.#owner.mayEject()) {
-      link.session.strikes = 0;
-      return;
-    }
+    if (this.link !== link || !this.eject()) link.session.tally.forgive();
+  }
+
+  takeTally(): Tally {
+    return this.link?.session.tally.take() ?? { answers: 0, bad: 0 };
+  }
+
+  /** Leaves it out for a while. False: it takes no calls now, or too many others are left out. */
+  eject(): boolean {
+    const { link } = this;
+    if (link === undefined || this.state !== 'ready' || !this.#owner.mayEject()) return false;
     // One that has behaved for long begins with the short pause again.
     if (performance.now() - this.#pardonedMs > ejectMaxMs) this.#ejection.reset();
     this.#timer = setTimeout(() => {
       this.#pardonedMs = performance.now();
-      link.session.strikes = 0;
+      link.session.tally.forgive();
+      link.session.tally.take();
       this.#set('ready');
     }, this.#ejection.next());
     this.#timer.unref();
     this.#set('ejected');
+    return true;
   }
 
   async #connect(): Promise<void> {

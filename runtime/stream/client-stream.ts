@@ -205,6 +205,7 @@ export class ClientStream implements ReaderOwner, CallPlace, DeadlineOwner {
     const { whole } = this.#streams!.incoming;
     this.#pending = false;
     const sent = sentName(this.#word(at, Ev.sent));
+    if (this.#outcome.reason === 0) this.#streams!.onAnswer(status);
     if (status === Status.UNAVAILABLE && sent === 'no') {
       this.#streams!.onTurnedAway();
       if (this.#repeats(at)) return;

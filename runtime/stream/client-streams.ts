@@ -16,6 +16,8 @@ import { PartKind, partHeader, pullMethod, pushMethod } from './part-header.ts';
 /** The connection. */
 export interface ClientStreamsListener {
   onStreamOpened(): void;
+  /** The server has ended a stream that was not given up. */
+  onStreamAnswer(status: number): void;
   /** A stream has left: another may come, and send slots may be free. */
   onStreamDone(): void;
   onSessionLost(): void;
@@ -192,6 +194,11 @@ export class ClientStreams implements PartEvents, SlotWaiter {
       if (!all && this.#kind[row] !== PartKind.open && this.#bytes[row] === 0) continue;
       native.cancel(this.target.session, this.#base + row, reason);
     }
+  }
+
+  /** The server has ended a stream with this. */
+  onAnswer(status: number): void {
+    this.#listener.onStreamAnswer(status);
   }
 
   /** A stream has been turned away by a server that is about to go. */

@@ -68,7 +68,7 @@ describe('a call', () => {
 
 test('bad answers in a row are reported once; a good one, and what is no fault of the server, begins anew', () => {
   const bed = new ClientBed();
-  bed.session.strikesMax = 2;
+  bed.session.tally.strikesMax = 2;
   const answer = (method: number): void => {
     void bed.call({});
     bed.native.deliver({

@@ -60,6 +60,7 @@ function setUp({ inflightMax = 4, streamsMax = 2, slots = 64 } = {}): void {
   done = 0;
   streams = new ClientStreams(context, target, inflightMax, streamsMax, {
     onStreamOpened: () => undefined,
+    onStreamAnswer: () => undefined,
     onStreamDone: () => void ++done,
     onSessionLost: () => undefined,
     onTurnedAway: () => undefined,
