@@ -71,6 +71,17 @@ function addExtensions(schema: Schema, file: SchemaFile): void {
   for (const message of messageType) visit(scope, message);
 }
 
+/** A compiler keeps to maximum_edition; others may not. */
+function checkEdition({ syntax, edition }: FileDescriptorProto, reporter: Reporter): void {
+  const known = Object.entries(editions).filter(([name]) => !name.startsWith('proto'));
+  if (syntax !== 'editions' || known.some(([, number]) => number === edition)) return;
+  const names = known.map(([name]) => name).join(', ');
+  reporter.report(
+    { line: 0, column: 0, text: '' },
+    `edition number ${edition ?? 0} is not supported, only ${names}`,
+  );
+}
+
 function schemaOf(request: CodeGeneratorRequest, diagnostics: Diagnostic[]): Schema {
   const schema = new Schema();
   const files: SchemaFile[] = [];
@@ -82,12 +93,9 @@ function schemaOf(request: CodeGeneratorRequest, diagnostics: Diagnostic[]): Sch
   for (const descriptor of request.protoFile) {
     if (descriptor.syntax === 'proto2') descriptor.syntax = undefined;
     const path = descriptor.name ?? '';
-    files.push({
-      path,
-      descriptor,
-      locations: locationsOf(descriptor),
-      reporter: new Reporter(path, '', diagnostics),
-    });
+    const reporter = new Reporter(path, '', diagnostics);
+    checkEdition(descriptor, reporter);
+    files.push({ path, descriptor, locations: locationsOf(descriptor), reporter });
   }
   for (const file of files) schema.add(file);
   for (const file of files) addExtensions(schema, file);

@@ -8,6 +8,7 @@ import { suggestion } from '../diagnostic.ts';
 import type { DeclaredKind, Schema, SchemaFile } from '../link/schema.ts';
 import type { OptionStatement, OptionValue, PendingOptions, TextField } from '../source/parsed.ts';
 import { floatOf, integerOf, integerRange } from './number.ts';
+import { misplacedFeature } from './targets.ts';
 import { fieldsOf, isRepeated, type OptionField, OptionTree, type TreeValue } from './tree.ts';
 
 type Where = OptionValue['token'];
@@ -16,11 +17,14 @@ class Interpreter {
   private readonly schema: Schema;
   private readonly file: SchemaFile;
   private readonly scope: string;
+  /** `MessageOptions` and the like. */
+  private readonly type: string;
 
-  constructor(schema: Schema, file: SchemaFile, scope: string) {
+  constructor(schema: Schema, file: SchemaFile, { scope, type }: PendingOptions) {
     this.schema = schema;
     this.file = file;
     this.scope = scope;
+    this.type = type;
   }
 
   private report(place: Where, message: string): undefined {
@@ -82,6 +86,10 @@ class Interpreter {
         descriptor.name === name ||
         (typeName(descriptor.type) === 'group' && descriptor.typeName?.endsWith(`.${name}`)),
     );
+    if (found !== undefined && message.fullName === 'google.protobuf.FeatureSet') {
+      const allowed = misplacedFeature(name, this.type);
+      if (allowed !== undefined) return this.report(place, `feature ${name} is for ${allowed} only`);
+    }
     if (
       found !== undefined &&
       !(message.fullName.startsWith('google.protobuf.') && name === 'uninterpreted_option')
@@ -204,7 +212,7 @@ export function interpretOptions(schema: Schema, file: SchemaFile, pending: Pend
     throw new Error(`rdma-rpc: google/protobuf/descriptor.proto has no ${pending.type}`);
   const tree = new OptionTree(schema, message);
   if (pending.holder.options !== undefined) tree.decode(pending.holder.options);
-  const interpreter = new Interpreter(schema, file, pending.scope);
+  const interpreter = new Interpreter(schema, file, pending);
   for (const statement of pending.statements) interpreter.statement(tree, statement);
   if (!file.reporter.failed) pending.holder.options = tree.encode();
 }

@@ -274,6 +274,36 @@ describe('syntax and edition', () => {
   });
 });
 
+describe('features where they have no meaning', () => {
+  const file = (body: string) => `edition = "2023";\npackage t;\n${body}`;
+  test.each([
+    [
+      'of fields on a message',
+      'message A { option features.message_encoding = DELIMITED; }',
+      '3:29: error: feature message_encoding is for fields, files only | message_encoding',
+    ],
+    [
+      'of enums on a field, in braces',
+      'message A { int32 a = 1 [features = { enum_type: CLOSED }]; }',
+      '3:39: error: feature enum_type is for enums, files only | enum_type',
+    ],
+    [
+      'of messages on a service',
+      'service S { option features.json_format = ALLOW; }',
+      '3:29: error: feature json_format is for messages, enums, files only | json_format',
+    ],
+    [
+      'any on a file',
+      'option features.message_encoding = DELIMITED;\noption features.enum_type = CLOSED;',
+      undefined,
+    ],
+  ])('%s', async (_what, body, expected) => {
+    expect(await diagnosticsOf({ 'a.proto': file(body) })).toEqual(
+      expected === undefined ? [] : [`a.proto:${expected}`],
+    );
+  });
+});
+
 describe('several files', () => {
   test('an import that is not there', async () => {
     const [diagnostic] = await diagnosticsOf({ 'a.proto': proto3('import "x/b.proto";') });

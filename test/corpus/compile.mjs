@@ -27,7 +27,7 @@ const strict = {
 };
 
 /** The package under its name, so that the output finds `rdma-rpc` as an application would. */
-function linkPackage(output) {
+export function linkPackage(output) {
   const modules = join(output, 'node_modules');
   mkdirSync(modules, { recursive: true });
   if (!existsSync(join(modules, 'rdma-rpc'))) symlinkSync(root, join(modules, 'rdma-rpc'), 'dir');

@@ -1,0 +1,30 @@
+/** Where each feature of an edition may be set: descriptor.proto says it in options that the bundled one leaves out. Called by interpret.ts. */
+
+const everywhere = undefined;
+const onFields = ['FieldOptions', 'FileOptions'];
+
+const targets: Readonly<Record<string, readonly string[] | undefined>> = {
+  field_presence: onFields,
+  repeated_field_encoding: onFields,
+  utf8_validation: onFields,
+  message_encoding: onFields,
+  enum_type: ['EnumOptions', 'FileOptions'],
+  json_format: ['MessageOptions', 'EnumOptions', 'FileOptions'],
+  default_symbol_visibility: ['FileOptions'],
+  enforce_naming_style: everywhere,
+};
+
+const nouns: Readonly<Record<string, string>> = {
+  FileOptions: 'files',
+  FieldOptions: 'fields',
+  EnumOptions: 'enums',
+  MessageOptions: 'messages',
+};
+
+/** What `feature` is for, when that is not what has options of this type (`MessageOptions`); undefined when it may be set there. */
+export function misplacedFeature(feature: string, type: string): string | undefined {
+  const allowed = targets[feature];
+  return allowed === undefined || allowed.includes(type)
+    ? undefined
+    : allowed.map((each) => nouns[each]).join(', ');
+}
