@@ -3,7 +3,7 @@
  * `protoc-gen-rdma-rpc`, the plugin for protoc and buf: reads a request from standard input, writes the response to standard output. What is wrong with
  * the input is part of the response, which protoc prints; exit code 1 means that the plugin itself could not run.
  */
-import { readFileSync, writeSync } from 'node:fs';
+import { writeSync } from 'node:fs';
 import { formatDiagnostic } from '../codegen/diagnostic.ts';
 import { runPlugin } from '../codegen/plugin.ts';
 
@@ -18,13 +18,20 @@ function writeAll(bytes: Uint8Array): void {
   }
 }
 
+/** As a stream: a pipe that its writer has made non-blocking, as buf's is, cannot be read in one go. */
+async function readAll(): Promise<Uint8Array> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
 if (process.stdin.isTTY) {
   console.error(
     'protoc-gen-rdma-rpc is started by protoc (--rdma-rpc_out=DIR) or buf; by hand use rdma-rpc gen',
   );
   process.exitCode = 1;
 } else {
-  const { response, warnings } = runPlugin(readFileSync(0));
+  const { response, warnings } = runPlugin(await readAll());
   for (const warning of warnings) console.error(formatDiagnostic(warning));
   writeAll(response);
 }

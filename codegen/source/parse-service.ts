@@ -44,6 +44,8 @@ export function parseService(
     };
     const block = stream.accept('{');
     if (!block) stream.expect(';');
+    // As protoc has it: braces with nothing in them are options of which none is set.
+    else descriptor.options = new Uint8Array(0);
     service.method.push(descriptor);
     state.element(methodPath, methodStart, methodName);
     state.place(`${methodPath},2`, request.type);

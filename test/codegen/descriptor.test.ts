@@ -76,6 +76,8 @@ message All {
 service Svc {
   rpc Get(All) returns (stream lang.All) { option idempotency_level = NO_SIDE_EFFECTS; }
   rpc Put(stream .lang.All) returns (Rule);
+  rpc Braces(All) returns (Rule) {}
+  rpc Semicolon(All) returns (Rule) { ; }
 }
 `;
 

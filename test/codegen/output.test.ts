@@ -35,6 +35,19 @@ describe('stability', () => {
       expect(readFileSync(join(root, 'runtime/codec', path), 'utf8')).toBe(text);
   });
 
+  test("descriptor.proto's own descriptor in the runtime is what its .proto gives, without its messages", async () => {
+    const { outputs } = await generate({
+      files: [join(root, 'proto/google/protobuf/descriptor.proto')],
+      include: [join(root, 'proto')],
+      codecModule: '../../primitives.ts',
+      emitWellKnownTypes: true,
+    });
+    const [output] = outputs;
+    const { path = '', text = '' } = output ?? {};
+    const end = text.indexOf('\n\n', text.indexOf('export const file_'));
+    expect(readFileSync(join(root, 'runtime/codec', path), 'utf8')).toBe(`${text.slice(0, end)}\n`);
+  });
+
   test('the header names generator and source, and nothing of this machine', async () => {
     const { outputs } = await generate({ files: protos, include });
     for (const { path, text } of outputs) {

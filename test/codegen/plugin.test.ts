@@ -1,7 +1,10 @@
 /** protoc-gen-rdma-rpc under the real protoc: the same files as from the command line, errors that protoc prints. */
-import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { chmodSync, closeSync, constants, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { buffer, text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { globSync } from 'tinyglobby';
 import { describe, expect, test } from 'vitest';
@@ -102,4 +105,26 @@ test('a request that is none ends with an exit code and a reason', () => {
   });
   expect(result.status).toBe(1);
   expect(result.stderr).toContain('CodecError');
+});
+
+test('reads a request out of a pipe that does not block, as it gets one from buf', async () => {
+  const directory = workspace({});
+  const fifo = join(directory, 'fifo');
+  execFileSync('mkfifo', [fifo]);
+  const stdin = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
+  const request = await open(fifo, 'w');
+  const plugin = spawn(process.execPath, [join(root, 'dist/cli/protoc-gen.js')], {
+    stdio: [stdin, 'pipe', 'pipe'],
+  });
+  closeSync(stdin);
+  const ended = Promise.all([text(plugin.stderr as Readable), buffer(plugin.stdout as Readable)]);
+  // More than a pipe holds: the plugin finds it empty before it has all.
+  const name = 'x'.repeat(1_000_000);
+  await request.writeFile(CodeGeneratorRequest.encode({ parameter: name }));
+  await request.close();
+  const [stderr, stdout] = await ended;
+  expect(stderr).toBe('');
+  expect(CodeGeneratorResponse.decode(stdout).error).toBe(
+    `${name}: there are import_extension=ts|js and unknown_fields=keep|drop`,
+  );
 });
