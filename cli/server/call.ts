@@ -54,7 +54,7 @@ export function addCallCommand(program: Command): void {
       const found = new DynamicTypes(await filesOf(channel, method.replace('/', '.'))).method(method);
       if (found === undefined) throw new Error(`${method} is no method; give Service/Method`);
       const values = jsonValues(request === '-' ? await readAll(process.stdin) : request);
-      const requests = values.map((value) => fromJson(found.requestType, value));
+      const requests = values.map((value) => fromJson(found.input, value));
       if (!found.requestStream && requests.length !== 1) throw new Error(`${method} takes one request`);
 
       const service = method.slice(0, method.indexOf('/'));
@@ -69,7 +69,7 @@ export function addCallCommand(program: Command): void {
       const answer = call(found.requestStream ? requests : requests[0], { metadata });
       const indent = found.responseStream ? 0 : 2;
       const show = (message: object): void =>
-        console.log(printable(toJsonString(found.responseType, message as never, { indent })));
+        console.log(printable(toJsonString(found.output, message as never, { indent })));
       if (Symbol.asyncIterator in answer) for await (const each of answer) show(each);
       else show(await answer);
       return 0;

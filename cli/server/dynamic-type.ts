@@ -58,11 +58,11 @@ export class DynamicTypes {
       if (found?.name === undefined) continue;
       return {
         name: found.name,
-        path,
+        fullName: path,
         id: methodId(path),
-        requestType: this.message(plain(found.inputType)),
+        input: this.message(plain(found.inputType)),
         requestStream: found.clientStreaming === true,
-        responseType: this.message(plain(found.outputType)),
+        output: this.message(plain(found.outputType)),
         responseStream: found.serverStreaming === true,
         options: {},
       };

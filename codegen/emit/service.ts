@@ -1,5 +1,5 @@
 /** A service: the definition const, and the types of its client and its handlers. */
-import type { Message, Method, Plain, Service } from '../model/model.ts';
+import type { Method, Plain, Service } from '../model/model.ts';
 import { docLines } from './comment.ts';
 import { plainText, plainType } from './custom.ts';
 import { quote } from './scalar.ts';
@@ -19,50 +19,35 @@ function options(method: Method): [key: string, value: Plain][] {
   return entries.filter((entry): entry is [string, Plain] => entry[1] !== undefined);
 }
 
-/** Each entry of a method's definition: name, value, type. */
-function definition(method: Method, scope: Scope): [key: string, value: string, type: string][] {
-  const plain = (key: string, value: Plain): [string, string, string] => [
-    key,
-    plainText(value),
-    plainType(value),
-  ];
-  const message = (key: string, type: Message): [string, string, string] => [
-    key,
-    scope.type(type),
-    `typeof ${scope.type(type)}`,
-  ];
-  const values = options(method).map(([key, value]) => `${key}: ${plainText(value)}`);
+/** Of a const `new $.Method(...)`. */
+function methodType(method: Method, scope: Scope): string {
+  const { request, response, requestStream, responseStream } = method;
+  const messages = [scope.type(request), scope.init(request), scope.type(response), scope.init(response)];
   const types = options(method).map(([key, value]) => `readonly ${key}: ${plainType(value)}`);
-  return [
-    plain('name', method.name),
-    plain('path', method.path),
-    plain('id', method.id),
-    message('requestType', method.request),
-    plain('requestStream', method.requestStream),
-    message('responseType', method.response),
-    plain('responseStream', method.responseStream),
-    [
-      'options',
-      values.length === 0 ? '{}' : `{ ${values.join(', ')} }`,
-      types.length === 0 ? '{}' : `{ ${types.join('; ')} }`,
-    ],
-  ];
+  const named = types.length === 0 ? '{}' : `{ ${types.join('; ')} }`;
+  return `$.Method<${[...messages, requestStream, responseStream, named].join(', ')}>`;
+}
+
+function methodValue(method: Method, scope: Scope): string {
+  const values = options(method).map(([key, value]) => `${key}: ${plainText(value)}`);
+  return `/* @__PURE__ */ new $.Method({
+      fullName: ${quote(method.path)},
+      id: ${method.id},
+      input: ${scope.type(method.request)},
+      requestStream: ${method.requestStream},
+      output: ${scope.type(method.response)},
+      responseStream: ${method.responseStream},
+      options: ${values.length === 0 ? '{}' : `{ ${values.join(', ')} }`},
+    })`;
 }
 
 /** The type is written out: compilers with `isolatedDeclarations` infer none for consts that refer to others. */
 function emitDefinition(service: Service, scope: Scope): Statement {
   const { definition: name, custom } = service;
-  const lines = (line: (...entry: [key: string, value: string, type: string]) => string, method: Method) =>
-    definition(method, scope)
-      .map((entry) => `      ${line(...entry)}\n`)
-      .join('');
-  const values = service.methods.map(
-    (method) => `    ${method.key}: {\n${lines((key, value) => `${key}: ${value},`, method)}    },\n`,
-  );
   const types = service.methods.map(
-    (method) =>
-      `${docLines(method, '    ')}    readonly ${method.key}: {\n${lines((key, _, type) => `readonly ${key}: ${type};`, method)}    };\n`,
+    (method) => `${docLines(method, '    ')}    readonly ${method.key}: ${methodType(method, scope)};\n`,
   );
+  const values = service.methods.map((method) => `    ${method.key}: ${methodValue(method, scope)},\n`);
   const type = `{
   readonly name: ${quote(service.name)};
   readonly fullName: ${quote(service.fullName)};

@@ -98,7 +98,7 @@ export function interceptedCall(
 ): ClientMethodFunction {
   const stream = method.requestStream || method.responseStream;
   const noMessage = () =>
-    new RpcError(Status.INTERNAL, `${method.path}: an interceptor took the message away`);
+    new RpcError(Status.INTERNAL, `${method.fullName}: an interceptor took the message away`);
 
   const chain = compose(interceptors, async (request: Stateful): Promise<RpcResponse> => {
     const header = new Metadata();
@@ -145,7 +145,7 @@ export function interceptedCall(
   }
 
   async function unary(given: unknown, options: CallOptions): Promise<unknown> {
-    const call = new CallState(options, method.path);
+    const call = new CallState(options, method.fullName);
     try {
       const response = await respond(given, options, call);
       call.tellHeader(response.header);
@@ -158,7 +158,7 @@ export function interceptedCall(
   }
 
   async function* streamed(given: unknown, options: CallOptions): AsyncGenerator<unknown> {
-    const call = new CallState(options, method.path);
+    const call = new CallState(options, method.fullName);
     try {
       const response = await respond(given, options, call);
       for await (const message of response.message as AsyncIterable<unknown>) {

@@ -29,9 +29,9 @@ export function clientMethod(
     definition.options.oneWay === true && !definition.requestStream && !definition.responseStream;
   return {
     id: definition.id,
-    path: definition.path,
-    requestType: definition.requestType,
-    responseType: (oneWay ? noMessage : definition.responseType) as MessageType<unknown, never>,
+    path: definition.fullName,
+    requestType: definition.input,
+    responseType: (oneWay ? noMessage : definition.output) as MessageType<unknown, never>,
     requestStream: definition.requestStream,
     responseStream: definition.responseStream,
     timeoutMs,

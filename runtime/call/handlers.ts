@@ -51,7 +51,7 @@ export class Handlers {
     for (const [name, method] of Object.entries(service.methods)) {
       const other = this.#paths.get(method.id);
       if (other !== undefined) {
-        throw new Error(`${method.path} has the same method id as ${other}: rename one of them`);
+        throw new Error(`${method.fullName} has the same method id as ${other}: rename one of them`);
       }
       const handler = (handlers as Record<string, unknown>)[name];
       if (handler === undefined || handler === null) continue;
@@ -63,13 +63,13 @@ export class Handlers {
       found.push([method, none ? plain : interceptedHandler(service, method, plain, handlers, interceptors)]);
     }
     this.#services.add(service.fullName);
-    for (const method of Object.values(service.methods)) this.#paths.set(method.id, method.path);
+    for (const method of Object.values(service.methods)) this.#paths.set(method.id, method.fullName);
     for (const [method, handler] of found) {
-      const { path, requestStream, responseStream } = method;
+      const { fullName, requestStream, responseStream } = method;
       const unary: ServerMethod = {
-        path,
-        requestType: method.requestType as MessageType<unknown, never>,
-        responseType: method.responseType,
+        path: fullName,
+        requestType: method.input as MessageType<unknown, never>,
+        responseType: method.output,
         handler,
         self: handlers,
         oneWay: method.options.oneWay === true,

@@ -29,13 +29,13 @@ export function interceptedHandler(
 ): AnyHandler {
   const stream = method.requestStream || method.responseStream;
   const noMessage = () =>
-    new RpcError(Status.INTERNAL, `${method.path}: an interceptor took the message away`);
+    new RpcError(Status.INTERNAL, `${method.fullName}: an interceptor took the message away`);
 
   const chain = compose(interceptors, async (request: RpcRequest): Promise<RpcResponse> => {
     const call = request.context;
     if (!(call instanceof ServerCall)) {
       throw new TypeError(
-        `${method.path}: an interceptor made a request of its own: give next() a copy, { ...request }`,
+        `${method.fullName}: an interceptor made a request of its own: give next() a copy, { ...request }`,
       );
     }
     call.adopt(request);

@@ -81,7 +81,7 @@ export function checkedResponse(request: RpcRequest, response: RpcResponse): Rpc
   if (typeof response === 'object' && response !== null && response.stream === request.stream)
     return response;
   throw new TypeError(
-    `${request.method.path}: an interceptor gave no response: return what next() resolved with, or a copy of it`,
+    `${request.method.fullName}: an interceptor gave no response: return what next() resolved with, or a copy of it`,
   );
 }
 

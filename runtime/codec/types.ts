@@ -54,29 +54,34 @@ export function isMessageType(value: unknown): value is MessageType<object> {
   );
 }
 
+export interface MethodOptions {
+  readonly idempotencyLevel?: 'IDEMPOTENT' | 'NO_SIDE_EFFECTS';
+  readonly deprecated?: boolean;
+  /** `option (rdma_rpc.one_way) = true`: the caller gets no answer. */
+  readonly oneWay?: boolean;
+  /** `option (rdma_rpc.expected_response_bytes)`: about how large responses are. */
+  readonly expectedResponseBytes?: number;
+  /** `option (rdma_rpc.preferred_codec)`, when it is not protobuf. */
+  readonly preferredCodec?: 'MSGPACK';
+  /** All other custom options by full name, in the form of protobuf's JSON. */
+  readonly custom?: CustomOptions;
+}
+
+/** What clients and servers need to know of a method. Those of generated services (`Method`) also have the forms of grpc-js and nice-grpc. */
 export interface MethodDefinition<Req = unknown, ReqInit = Req, Res = unknown, ResInit = Res> {
   /** As in the .proto: `GetUser`. */
   readonly name: string;
   /** `pkg.Service/GetUser` */
-  readonly path: string;
-  /** 32-bit FNV-1a of `path`, unsigned, at least 256. */
+  readonly fullName: string;
+  /** 32-bit FNV-1a of `fullName`, unsigned, at least 256. */
   readonly id: number;
-  readonly requestType: MessageType<Req, ReqInit>;
+  /** Of requests. */
+  readonly input: MessageType<Req, ReqInit>;
   readonly requestStream: boolean;
-  readonly responseType: MessageType<Res, ResInit>;
+  /** Of responses. */
+  readonly output: MessageType<Res, ResInit>;
   readonly responseStream: boolean;
-  readonly options: {
-    readonly idempotencyLevel?: 'IDEMPOTENT' | 'NO_SIDE_EFFECTS';
-    readonly deprecated?: boolean;
-    /** `option (rdma_rpc.one_way) = true`: the caller gets no answer. */
-    readonly oneWay?: boolean;
-    /** `option (rdma_rpc.expected_response_bytes)`: about how large responses are. */
-    readonly expectedResponseBytes?: number;
-    /** `option (rdma_rpc.preferred_codec)`, when it is not protobuf. */
-    readonly preferredCodec?: 'MSGPACK';
-    /** All other custom options by full name, in the form of protobuf's JSON. */
-    readonly custom?: CustomOptions;
-  };
+  readonly options: MethodOptions;
 }
 
 /** Custom options by their full name (`google.api.http`): plain data in the form of protobuf's JSON. */

@@ -37,15 +37,15 @@ export interface ConnectTransportOptions {
 }
 
 function definitionOf(method: DescMethod): MethodDefinition {
-  const path = `${method.parent.typeName}/${method.name}`;
+  const fullName = `${method.parent.typeName}/${method.name}`;
   const repeatable = method.idempotency !== Level.IDEMPOTENCY_UNKNOWN;
   return {
     name: method.name,
-    path,
-    id: methodId(path),
-    requestType: typeOf(method.input),
+    fullName,
+    id: methodId(fullName),
+    input: typeOf(method.input),
     requestStream: method.methodKind === 'client_streaming' || method.methodKind === 'bidi_streaming',
-    responseType: typeOf(method.output),
+    output: typeOf(method.output),
     responseStream: method.methodKind === 'server_streaming' || method.methodKind === 'bidi_streaming',
     options: repeatable
       ? { idempotencyLevel: method.idempotency === Level.IDEMPOTENT ? 'IDEMPOTENT' : 'NO_SIDE_EFFECTS' }

@@ -2,6 +2,8 @@
  * `rdma-rpc/msgpack`: services that are defined in TypeScript, without a `.proto`. Clients, handlers, streams, large buffers and errors are the same; what
  * is missing is a schema, so both sides trust each other's types.
  */
+
+import { Method } from '../codec/method.ts';
 import { methodId } from '../codec/method-id.ts';
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
 import { msgpackType } from './msgpack-type.ts';
@@ -25,10 +27,7 @@ type Specs = Readonly<Record<string, MethodSpec<never, unknown, boolean, boolean
 
 type Defined<S> =
   S extends MethodSpec<infer Req, infer Res, infer RequestStream, infer ResponseStream>
-    ? MethodDefinition<Req, Req, Res, Res> & {
-        readonly requestStream: RequestStream;
-        readonly responseStream: ResponseStream;
-      }
+    ? Method<Req, Req, Res, Res, RequestStream, ResponseStream, MethodSpecOptions>
     : never;
 
 /** What defineService makes: to be given to `createClient` and `server.add`. */
@@ -78,16 +77,15 @@ export function defineService<const S extends Specs>({
     { requestStream, responseStream, options }: Specs[string],
   ): MethodDefinition => {
     const path = `${checked(fullName)}/${checked(name)}`;
-    return {
-      name,
-      path,
+    return new Method({
+      fullName: path,
       id: methodId(path),
-      requestType: msgpackType(`${path} request`),
+      input: msgpackType(`${path} request`),
       requestStream,
-      responseType: msgpackType(`${path} response`),
+      output: msgpackType(`${path} response`),
       responseStream,
       options: { ...options, preferredCodec: 'MSGPACK' },
-    };
+    });
   };
   const defined = Object.fromEntries(
     Object.entries(methods).map(([name, spec]) => [name, define(name, spec)]),

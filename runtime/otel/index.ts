@@ -160,7 +160,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Interceptor {
     // Clients of a server are too many for a metric.
     const attributes: Attributes = {
       'rpc.system.name': system,
-      'rpc.method': request.method.path,
+      'rpc.method': request.method.fullName,
       ...(client ? peer : undefined),
     };
 
@@ -170,7 +170,11 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Interceptor {
 
     const kind = client ? SpanKind.CLIENT : SpanKind.SERVER;
     const spanAttributes = { ...attributes, ...peer, ...options.attributes?.(request) };
-    const span = ready.tracer.startSpan(request.method.path, { kind, attributes: spanAttributes }, parent);
+    const span = ready.tracer.startSpan(
+      request.method.fullName,
+      { kind, attributes: spanAttributes },
+      parent,
+    );
     const active = trace.setSpan(parent, span);
     if (client) propagator.inject(active, request.header, setter);
     else request.values.set(handlerContext, active);

@@ -20,7 +20,10 @@ const { methods } = EchoDefinition;
 /** `behave` may be called twice, `echo` may not. */
 const definition = {
   ...EchoDefinition,
-  methods: { ...methods, behave: { ...methods.behave, options: { idempotencyLevel: 'IDEMPOTENT' } } },
+  methods: {
+    ...methods,
+    behave: { ...methods.behave, name: 'Behave', options: { idempotencyLevel: 'IDEMPOTENT' } },
+  },
 } as const;
 
 type Handler = (request: EchoMessage, context: HandlerContext, call: number) => unknown;

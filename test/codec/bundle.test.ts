@@ -32,6 +32,14 @@ test('one message, what it refers to, no descriptor, no JSON, no well-known type
   expect(text.length).toBeLessThan(24_000);
 });
 
+test('a service that nobody uses is not there', async () => {
+  const text = await bundled(`import { Order } from './test/stream/gen/stream.rdma.ts';
+    console.log(Order.encode({}));`);
+  expect(text).toContain('test.stream.Order');
+  expect(text).not.toContain('test.stream.Streams');
+  expect(text).not.toContain('requestSerialize');
+});
+
 test('JSON is there when it is imported', async () => {
   const text = await bundled(`${use}
     import { toJson } from 'rdma-rpc/json';

@@ -203,22 +203,22 @@ service Shop {
   rpc Chat(stream A) returns (stream B);
 }`),
     });
-    expect(text).toContain(`      name: 'GetItem',
-      path: 't.Shop/GetItem',
+    expect(text).toContain(`    getItem: /* @__PURE__ */ new $.Method({
+      fullName: 't.Shop/GetItem',
       id: ${methodId('t.Shop/GetItem')},
-      requestType: A,
+      input: A,
       requestStream: false,
-      responseType: B,
+      output: B,
       responseStream: false,
       options: { idempotencyLevel: 'NO_SIDE_EFFECTS', deprecated: true },`);
-    expect(text).toContain(`      name: 'Watch',
-      path: 't.Shop/Watch',
+    expect(text).toContain(`      fullName: 't.Shop/Watch',
       id: ${methodId('t.Shop/Watch')},
-      requestType: A,
+      input: A,
       requestStream: false,
-      responseType: B,
+      output: B,
       responseStream: true,
-      options: {},`);
+      options: {},
+    }),`);
     expect(text).toContain(`export interface ShopClient {
   /**
    * Looks up.

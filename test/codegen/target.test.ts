@@ -86,7 +86,7 @@ describe('the target js', { timeout: 120_000 }, () => {
     };
     const value = { x: -5n, many: [{ x: 1n }], named: { k: { x: 2n } }, o: { case: 'text', value: 'é' } };
     expect(module.A.decode(module.A.encode(value))).toEqual(module.A.create(value));
-    expect(Object.values(module.SDefinition.methods)[0]?.requestType).toBe(module.A);
+    expect(Object.values(module.SDefinition.methods)[0]?.input).toBe(module.A);
   });
 
   test('is dropped by bundlers as far as nobody uses it', async () => {

@@ -21,7 +21,7 @@ export const again: Uint8Array = Scalars.encode(decoded);
 export const unknownValue: Colour = 42;
 export const type: MessageType<Scalars, ScalarsInit> = Scalars;
 export const service: ServiceDefinition = DocsDefinition;
-export const path: 'corpus.documented.Docs/Read' = DocsDefinition.methods.read.path;
+export const method: 'corpus.documented.Docs' = DocsDefinition.fullName;
 export const names: (keyof typeof ColourNames)[] = [];
 
 export function describe(message: Oneofs): string {

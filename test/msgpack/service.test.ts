@@ -136,7 +136,7 @@ test('a definition is like a generated one', () => {
   expect(Room.fullName).toBe('chat.Room');
   expect(Room.methods.say).toMatchObject({
     name: 'say',
-    path: 'chat.Room/say',
+    fullName: 'chat.Room/say',
     requestStream: false,
     options: { idempotencyLevel: 'IDEMPOTENT', preferredCodec: 'MSGPACK' },
   });

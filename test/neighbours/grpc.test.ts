@@ -1,160 +1,248 @@
-/** The same definition and the same handlers over real gRPC: a nice-grpc server, with clients of nice-grpc and of grpc-js. */
-import { credentials, makeGenericClientConstructor, type ServiceError } from '@grpc/grpc-js';
+/** Handlers written for this package on servers of real gRPC, called by real clients: both servers, clients of nice-grpc and of grpc-js. */
 import {
-  Metadata as GrpcMetadata,
-  createChannel as grpcChannel,
-  createClient as grpcClient,
-  createServer as grpcServer,
+  type ClientDuplexStream,
+  credentials,
+  Metadata as GrpcJsMetadata,
+  makeClientConstructor,
+  type ServiceError,
+} from '@grpc/grpc-js';
+import {
+  type Client,
+  type ClientError,
+  createChannel as createNiceGrpcChannel,
+  createClient as createNiceGrpcClient,
+  Metadata as NiceGrpcMetadata,
 } from 'nice-grpc';
-import { createClient, createInProcessTransport, type HandlersOf, RpcError, Status } from 'rdma-rpc';
+import { RpcError, Status } from 'rdma-rpc';
 import { BadRequest } from 'rdma-rpc/details';
-import { toGrpcDefinition, toGrpcImplementation } from 'rdma-rpc/grpc';
+import { toGrpcJsHandlers, toNiceGrpcHandlers } from 'rdma-rpc/grpc';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Status as RpcStatus } from '../../runtime/details/gen/google/rpc/status.rdma.ts';
 import { type Item, StreamsDefinition } from '../stream/gen/stream.rdma.ts';
+import { handlersThat, type Running, Seen, servers } from './grpc-servers.ts';
 
-const handlers: Partial<HandlersOf<typeof StreamsDefinition>> = {
-  unary: ({ text, payload }, { metadata, header, trailer }) => {
-    header.set('x-header', 'ahead');
-    trailer.set('x-trailer', String(metadata.get('x-asked') ?? 'nobody'));
-    if (text === 'secret') throw new Error('a secret');
-    if (text === 'missing')
-      throw new RpcError(Status.NOT_FOUND, 'no such thing', {
-        details: [{ type: BadRequest, value: { fieldViolations: [{ field: 'text' }] } }],
-      });
-    return { text, payload };
-  },
-  *count({ count }) {
-    for (let number = 0; number < count; ++number) yield { number };
-  },
-  async sum(items) {
-    let number = 0;
-    for await (const item of items) number += item.number;
-    return { number };
-  },
-  async *echo(items) {
-    for await (const item of items) yield item;
-  },
-  behave: (_, { signal }) =>
-    (async function* () {
-      yield { text: 'begun' };
-      await new Promise((resolve) => signal.addEventListener('abort', resolve));
-      aborted();
-    })(),
-};
-let aborted: () => void = () => undefined;
-
-const definition = toGrpcDefinition(StreamsDefinition);
-const numbers = async (items: AsyncIterable<Item>) => {
+async function* items(...numbers: number[]): AsyncGenerator<{ number: number }> {
+  for (const number of numbers) yield { number };
+}
+async function numbers(messages: AsyncIterable<Item>): Promise<number[]> {
   const seen: number[] = [];
-  for await (const { number } of items) seen.push(number);
+  for await (const { number } of messages) seen.push(number);
   return seen;
-};
+}
+const caught = (call: Promise<unknown>): Promise<ClientError> =>
+  call.then(
+    () => expect.fail('the call went well'),
+    (error: unknown) => error as ClientError,
+  );
 
-const server = grpcServer();
-let address = '';
-beforeAll(async () => {
-  server.add(definition, toGrpcImplementation(StreamsDefinition, handlers));
-  address = `127.0.0.1:${await server.listen('127.0.0.1:0')}`;
-});
-afterAll(() => server.forceShutdown());
-
-describe('a client of nice-grpc', () => {
-  const open = () => {
-    const channel = grpcChannel(address);
-    return { client: grpcClient(definition, channel), close: () => channel.close() };
-  };
-
-  test('has what a client of ours has', async () => {
-    const { client, close } = open();
-    const ours = createInProcessTransport((s) => s.add(StreamsDefinition, handlers));
-    for (const each of [client, createClient(StreamsDefinition, ours)] as ReturnType<
-      typeof open
-    >['client'][]) {
-      const payload = new Uint8Array(1000).fill(3);
-      expect(await each.unary({ text: 'a', payload })).toEqual({ number: 0, text: 'a', payload });
-      expect(await numbers(each.count({ count: 5 }))).toEqual([0, 1, 2, 3, 4]);
-      const items = async function* () {
-        yield* [{ number: 1 }, { number: 2 }, { number: 39 }];
-      };
-      expect((await each.sum(items())).number).toBe(42);
-      expect(await numbers(each.echo(items()))).toEqual([1, 2, 39]);
-    }
+describe.each(Object.entries(servers))('a server of %s', (kind, start) => {
+  const seen = new Seen();
+  let server: Running;
+  let client: Client<typeof StreamsDefinition>;
+  let close: () => void;
+  beforeAll(async () => {
+    server = await start(handlersThat(seen), { onHandlerError: (...what) => seen.errors.push(what) });
+    const channel = createNiceGrpcChannel(server.address);
+    client = createNiceGrpcClient(StreamsDefinition, channel);
+    close = () => channel.close();
+  });
+  afterAll(() => {
     close();
-    await ours.close();
+    server.stop();
   });
 
-  test('header, trailer and metadata', async () => {
-    const { client, close } = open();
-    const seen: unknown[] = [];
-    await client.unary(
-      {},
-      {
-        metadata: new GrpcMetadata({ 'x-asked': 'Ada' }),
-        onHeader: (header) => seen.push(header.get('x-header')),
-        onTrailer: (trailer) => seen.push(trailer.get('x-trailer')),
+  test.each([0, 100, 100_000])('one request, one response with %d bytes', async (bytes) => {
+    const payload = new Uint8Array(bytes).fill(3);
+    expect(await client.unary({ text: 'a', payload })).toEqual({ number: 0, text: 'a', payload });
+  });
+
+  test('streams of all kinds', async () => {
+    expect(await numbers(client.count({ count: 5 }))).toEqual([0, 1, 2, 3, 4]);
+    expect((await client.sum(items(1, 2, 39))).number).toBe(42);
+    expect((await client.sum(items())).number).toBe(0);
+    expect(await numbers(client.echo(items(1, 2, 39)))).toEqual([1, 2, 39]);
+    expect(await numbers(client.echo(items()))).toEqual([]);
+  });
+
+  test('a stream of more than the buffers on its way', async () => {
+    let bytes = 0;
+    for await (const { payload } of client.count({ count: 100, bytes: 50_000 })) bytes += payload.byteLength;
+    expect(bytes).toBe(5_000_000);
+  });
+
+  test('a handler that stops reading can still answer', async () => {
+    expect(await numbers(client.first(items(7, 8, 9)))).toEqual([7, 42]);
+  });
+
+  test('metadata, header and trailer', async () => {
+    const told: unknown[] = [];
+    const options = {
+      metadata: new NiceGrpcMetadata({ 'x-asked': 'Ada' }),
+      onHeader: (header: NiceGrpcMetadata) => told.push(header.get('x-header'), header.get('x-bytes-bin')),
+      onTrailer: (trailer: NiceGrpcMetadata) => told.push(trailer.get('x-trailer')),
+    };
+    await client.unary({}, options);
+    expect(told.splice(0)).toEqual(['ahead', Buffer.from([0, 255]), 'Ada']);
+    await numbers(client.count({ count: 1 }, options));
+    expect(told.splice(0)).toEqual(['ahead', undefined, 'behind']);
+    // With an error, too.
+    await caught(client.unary({ text: 'missing' }, options));
+    expect(told).toEqual(['ahead', Buffer.from([0, 255]), 'Ada']);
+  });
+
+  test('sendHeader() sends it before there is a message', async () => {
+    const controller = new AbortController();
+    let header: NiceGrpcMetadata | undefined;
+    const options = {
+      signal: controller.signal,
+      onHeader: (given: NiceGrpcMetadata) => {
+        header = given;
+        controller.abort();
       },
+    };
+    await caught(numbers(client.behave({ text: 'header' }, options)));
+    expect(header?.get('x-header')).toBe('now');
+    await seen.aborted();
+  });
+
+  test('the context tells of the call', async () => {
+    expect((await client.unary({ text: 'context' })).text).toBe(
+      'test.stream.Streams/Unary function true false',
     );
-    expect(seen).toEqual(['ahead', 'Ada']);
-    close();
   });
 
   test.each([
-    ['missing', Status.NOT_FOUND, 'no such thing'],
+    ['missing', Status.NOT_FOUND, 'no such thing: \u00e9 \ud83d\ude80'],
     ['secret', Status.INTERNAL, 'test.stream.Streams/Unary: the handler failed'],
+    ['half a pair', Status.NOT_FOUND, '\ufffd'],
+    ['bad header', Status.INTERNAL, /header x-header: gRPC carries printable ASCII/],
+    ['bad trailer', Status.ABORTED, 'no more'],
   ])('errors: %s', async (text, code, details) => {
-    const { client, close } = open();
-    await expect(client.unary({ text })).rejects.toMatchObject({ code, details });
-    close();
+    const error = await caught(client.unary({ text }));
+    expect(error.code).toBe(code);
+    expect(error.details).toMatch(details);
+  });
+
+  test('a response that is none fails the call, and no other', async () => {
+    expect((await caught(client.unary({ text: 'nothing' }))).code).toBe(Status.INTERNAL);
+    expect((await client.unary({ text: 'a' })).text).toBe('a');
+  });
+
+  test('only what is no RpcError is told to onHandlerError', async () => {
+    seen.errors.length = 0;
+    await caught(client.unary({ text: 'missing' }));
+    await caught(client.unary({ text: 'secret' }));
+    expect(seen.errors).toEqual([[new Error('a secret'), 'test.stream.Streams/Unary']]);
+  });
+
+  test('an error in a stream comes behind its messages', async () => {
+    const got: string[] = [];
+    const error = await caught(
+      (async () => {
+        for await (const { text } of client.behave({ text: 'fail' })) got.push(text);
+      })(),
+    );
+    expect(got).toEqual(['begun']);
+    expect(error).toMatchObject({ code: Status.DATA_LOSS, details: 'half way' });
   });
 
   test('a method without a handler is UNIMPLEMENTED', async () => {
-    const { client, close } = open();
-    await expect(numbers(client.missing((async function* () {})()))).rejects.toMatchObject({
-      code: Status.UNIMPLEMENTED,
-    });
-    close();
+    const error = await caught(numbers(client.missing(items())));
+    expect(error.code).toBe(Status.UNIMPLEMENTED);
   });
 
-  test('cancelling reaches the handler', async () => {
-    const { client, close } = open();
-    const seen = new Promise<void>((resolve) => {
-      aborted = resolve;
-    });
+  test('a one-way method is answered whatever its handler does', async () => {
+    expect(await client.note({ text: 'hello' })).toEqual({ number: 0, text: '', payload: new Uint8Array(0) });
+    await client.note({ text: 'fail' });
+    await seen.until(() => seen.notes.length === 2);
+    expect(seen.notes).toEqual(['hello', 'fail']);
+    while (!seen.errors.some(([error]) => error instanceof RpcError)) await new Promise(setImmediate);
+  });
+
+  test('leaving a stream ends its handler', async () => {
     for await (const { text } of client.behave({})) {
       expect(text).toBe('begun');
       break;
     }
-    await seen;
-    close();
+    expect(await seen.aborted()).toMatchObject({ code: Status.CANCELLED });
   });
-});
 
-test('a client of grpc-js, made of the same definition', async () => {
-  const Client = makeGenericClientConstructor(definition, 'Streams');
-  const client = new Client(address, credentials.createInsecure());
-  const call = (request: object) =>
-    new Promise<unknown>((resolve, reject) => {
-      client.unary!(request, (error: ServiceError | null, response: unknown) =>
-        error === null ? resolve(response) : reject(error),
-      );
+  test('a cancelled call reaches its handler', async () => {
+    const controller = new AbortController();
+    const call = client.unary({ text: 'hang' }, { signal: controller.signal }).catch(() => 'given up');
+    // Another call on the same connection: the first has arrived.
+    await client.unary({});
+    controller.abort();
+    expect(await call).toBe('given up');
+    expect(await seen.aborted()).toMatchObject({ code: Status.CANCELLED });
+  });
+
+  describe('a client of grpc-js', () => {
+    const Streams = makeClientConstructor(StreamsDefinition.methods, 'Streams');
+    const open = () => new Streams(server.address, credentials.createInsecure());
+    const call = (
+      of: ReturnType<typeof open>,
+      request: object,
+      metadata: object = {},
+      options: object = {},
+    ) =>
+      new Promise<Item>((resolve, reject) => {
+        const given = new GrpcJsMetadata();
+        for (const [key, value] of Object.entries(metadata)) given.set(key, value);
+        of.unary!(request, given, options, (error: ServiceError | null, response: Item) =>
+          error === null ? resolve(response) : reject(error),
+        );
+      });
+
+    test('messages', async () => {
+      const client = open();
+      expect(await call(client, { text: 'a' })).toMatchObject({ text: 'a' });
+      const got: number[] = [];
+      for await (const { number } of client.count!({ count: 3 }) as AsyncIterable<Item>) got.push(number);
+      expect(got).toEqual([0, 1, 2]);
+      client.close();
     });
-  expect(await call({ text: 'a' })).toMatchObject({ text: 'a' });
-  const error = (await call({ text: 'missing' }).catch((e: unknown) => e)) as ServiceError;
-  expect(error).toMatchObject({ code: Status.NOT_FOUND, details: 'no such thing' });
-  expect(error.metadata.get('grpc-status-details-bin')).toHaveLength(1);
-  const seen: number[] = [];
-  for await (const { number } of client.count!({ count: 3 }) as AsyncIterable<Item>) seen.push(number);
-  expect(seen).toEqual([0, 1, 2]);
-  client.close();
-});
 
-test('the definition in the form of gRPC', () => {
-  expect(definition.count).toMatchObject({
-    path: '/test.stream.Streams/Count',
-    requestStream: false,
-    responseStream: true,
-    originalName: 'count',
-    options: {},
+    test('details of an error are google.rpc.Status', async () => {
+      const client = open();
+      const error = (await call(client, { text: 'missing' }).catch((e: unknown) => e)) as ServiceError;
+      client.close();
+      expect(error).toMatchObject({ code: Status.NOT_FOUND, details: 'no such thing: \u00e9 \ud83d\ude80' });
+      const [bytes] = error.metadata.get('grpc-status-details-bin');
+      const { code, details } = RpcStatus.decode(bytes as Buffer);
+      expect(code).toBe(Status.NOT_FOUND);
+      expect(details.map(({ typeUrl }) => typeUrl)).toEqual(['type.googleapis.com/google.rpc.BadRequest']);
+      expect(BadRequest.decode(details[0]!.value).fieldViolations[0]?.field).toBe('text');
+    });
+
+    test('cancelling reaches a handler that waits for requests', async () => {
+      const client = open();
+      const talk = client.talk!() as ClientDuplexStream<object, Item>;
+      const failed = new Promise<ServiceError>((resolve) => talk.once('error', resolve));
+      talk.once('data', () => talk.cancel());
+      talk.write({ number: 1 });
+      expect((await failed).code).toBe(Status.CANCELLED);
+      expect(await seen.aborted()).toMatchObject({ code: Status.CANCELLED });
+      client.close();
+    });
+
+    test('a deadline ends the call and its handler', async () => {
+      const client = open();
+      await call(client, {});
+      const late = call(client, { text: 'hang' }, {}, { deadline: Date.now() + 50 });
+      await expect(late).rejects.toMatchObject({ code: Status.DEADLINE_EXCEEDED });
+      client.close();
+      const reason = (await seen.aborted()) as RpcError;
+      // The client's limit and the server's pass at about the same time; nice-grpc does not tell which it was.
+      const codes: number[] = [Status.CANCELLED, Status.DEADLINE_EXCEEDED];
+      expect(codes).toContain(reason.code);
+    });
   });
-  expect(definition.unary.requestSerialize({ text: 'a' })).toBeInstanceOf(Buffer);
+
+  test('what is no handler is refused', () => {
+    const adapt = kind === 'grpc-js' ? toGrpcJsHandlers : toNiceGrpcHandlers;
+    expect(() => adapt(StreamsDefinition, { unary: 5 } as never)).toThrow(
+      'test.stream.Streams: handler unary is a number, not a function',
+    );
+  });
 });

@@ -13,7 +13,7 @@ describe('server.add', () => {
           {
             ...EchoDefinition,
             fullName: 'other',
-            methods: { echo: { ...EchoDefinition.methods.echo, id: 1 } },
+            methods: { echo: { ...EchoDefinition.methods.echo, name: 'Echo', id: 1 } },
           },
           { echo: 5 },
         ),

@@ -86,7 +86,7 @@ describe.each(pairWays)('%s', (way) => {
     const Other = {
       ...EchoDefinition,
       fullName: 'other',
-      methods: { echo: { ...EchoDefinition.methods.echo, path: 'other/Echo', id: 77_777 } },
+      methods: { echo: { ...EchoDefinition.methods.echo, name: 'Echo', fullName: 'other/Echo', id: 77_777 } },
     };
     const channel = await open((server) => {
       server.with(noted(notes, 'scope')).add(EchoDefinition, { echo: (request) => request });

@@ -15,6 +15,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { LimitedLog } from '../../runtime/api/log.ts';
 import { PeerCounts } from '../../runtime/api/peer-counts.ts';
 import { Server } from '../../runtime/api/server.ts';
+import { clientMethod } from '../../runtime/call/client-method.ts';
 import { ClientSession } from '../../runtime/call/client-session.ts';
 import { connectOver } from '../../runtime/control/connect.ts';
 import { Link } from '../../runtime/control/link.ts';
@@ -159,9 +160,8 @@ describe('a client that was told to go', () => {
     });
     call = (name, text) =>
       new Promise((resolve, reject) => {
-        const method = EchoDefinition.methods[name];
-        const given = { ...method, requestType: method.requestType, timeoutMs: -1 };
-        expect(session.start(given as never, { text }, 0, undefined, resolve, reject)).toBe(true);
+        const method = clientMethod(EchoDefinition.methods[name], -1);
+        expect(session.start(method, { text }, 0, undefined, resolve, reject)).toBe(true);
         connection.context.outgoing.flush();
       });
     end = () => {

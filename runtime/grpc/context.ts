@@ -1,0 +1,149 @@
+/**
+ * What a handler sees of a call that has come over real gRPC, and what becomes of the metadata and errors that it leaves. For the adapters of grpc-js and
+ * nice-grpc, which say what they have as a `GrpcCall`.
+ */
+import { ContextValues } from '../call/context-values.ts';
+import { Metadata, type MetadataValue } from '../call/metadata.ts';
+import { RpcError } from '../call/rpc-error.ts';
+import type { HandlerContext } from '../call/server-call.ts';
+import { Status } from '../call/status.ts';
+import { detailsKey, encodeDetails } from '../call/status-details.ts';
+
+/** A call as a gRPC server has it. */
+export interface GrpcCall {
+  readonly peer: string;
+  /** What has come, key by key. */
+  metadata(): Iterable<readonly [string, Iterable<MetadataValue>]>;
+  /** Time left in ms, never below 0; undefined when there is no limit, or the server does not tell. */
+  timeoutMs(): number | undefined;
+  sendHeader(header: Metadata): void;
+}
+
+/** How a failed call ends. */
+export interface GrpcFailure {
+  readonly code: number;
+  readonly details: string;
+  readonly trailer: Metadata;
+}
+
+/** What HTTP/2 carries as text. grpc-js throws for anything else, where nobody catches it. */
+const printable = /^[ -~]*$/;
+
+function checkCarried(method: string, what: string, metadata: Metadata): void {
+  for (const [key, value] of metadata) {
+    if (typeof value === 'string' && !printable.test(value)) {
+      const text = `${method}: ${what} ${key}: gRPC carries printable ASCII; put other text under a -bin key`;
+      throw new RpcError(Status.INTERNAL, text);
+    }
+  }
+}
+
+export class GrpcContext implements HandlerContext {
+  readonly method: string;
+  readonly header = new Metadata();
+  readonly trailer = new Metadata();
+  readonly values: ContextValues = new ContextValues();
+  readonly #call: GrpcCall;
+  #metadata: Metadata | undefined;
+  #controller: AbortController | undefined;
+  #cancelled: RpcError | undefined;
+  #headerSent = false;
+  #done = false;
+
+  constructor(method: string, call: GrpcCall) {
+    this.method = method;
+    this.#call = call;
+  }
+
+  get peer(): string {
+    return this.#call.peer;
+  }
+
+  get metadata(): Metadata {
+    if (this.#metadata === undefined) {
+      this.#metadata = new Metadata();
+      for (const [key, values] of this.#call.metadata())
+        for (const value of values) this.#metadata.append(key, value);
+    }
+    return this.#metadata;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#cancelled !== undefined) this.#controller.abort(this.#cancelled);
+    }
+    return this.#controller.signal;
+  }
+
+  /** Why nobody waits for the answer any more, if so. */
+  get cancelled(): RpcError | undefined {
+    return this.#cancelled;
+  }
+
+  timeoutMs(): number | undefined {
+    return this.#call.timeoutMs();
+  }
+
+  /** Once; it also goes by itself, with the first message or the end. */
+  sendHeader(): void {
+    if (this.#headerSent) return;
+    this.#headerSent = true;
+    checkCarried(this.method, 'header', this.header);
+    if (this.header.size > 0) this.#call.sendHeader(this.header);
+  }
+
+  /** Nobody waits any more. gRPC servers also say so when a call has ended well; the handler should not hear of that. */
+  cancel(): void {
+    if (this.#done || this.#cancelled !== undefined) return;
+    this.#cancelled =
+      this.timeoutMs() === 0
+        ? new RpcError(Status.DEADLINE_EXCEEDED, `${this.method}: the deadline passed`)
+        : new RpcError(Status.CANCELLED, `${this.method}: the client has given it up`);
+    this.#controller?.abort(this.#cancelled);
+  }
+
+  /**
+   * What the handler reads its requests from. Node's HTTP/2 clients end a stream before they reset it, so the end of requests that nobody waits for looks like any
+   * other; the reset is there before the next turn of the event loop.
+   */
+  async *requests(messages: AsyncIterable<unknown>): AsyncGenerator<unknown, void, undefined> {
+    try {
+      yield* messages;
+    } catch (error) {
+      throw this.#cancelled ?? error;
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+    if (this.#cancelled !== undefined) throw this.#cancelled;
+  }
+
+  /** The handler is done: its trailer. */
+  finish(): Metadata {
+    this.sendHeader();
+    checkCarried(this.method, 'trailer', this.trailer);
+    this.#done = true;
+    return this.trailer;
+  }
+
+  /** The handler has thrown `error`. */
+  fail(error: unknown): GrpcFailure {
+    this.#done = true;
+    const trailer = new Metadata();
+    const known = error instanceof RpcError ? error : undefined;
+    const details = known?.rawMessage ?? `${this.method}: the handler failed`;
+    const code = known?.code ?? Status.INTERNAL;
+    // What cannot be sent is left out: the error says more than it.
+    const carry = (action: () => void): void => {
+      try {
+        action();
+      } catch {}
+    };
+    carry(() => this.sendHeader());
+    for (const [key, value] of [...this.trailer, ...(known?.metadata ?? [])])
+      if (typeof value !== 'string' || printable.test(value)) carry(() => trailer.append(key, value));
+    if (known !== undefined && known.details.length > 0)
+      carry(() => trailer.append(detailsKey, encodeDetails(known.code, known.rawMessage, known.details)));
+    // Text with half a surrogate pair has no form in HTTP/2.
+    return { code, details: Buffer.from(details).toString(), trailer };
+  }
+}

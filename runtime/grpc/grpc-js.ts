@@ -1,0 +1,149 @@
+/**
+ * Handlers of a generated service for a server of grpc-js, which wants callbacks and streams of Node. Nothing of grpc-js is imported: what is needed of it is
+ * described here, and its Metadata is made by the class of the call's own, whichever copy of grpc-js that is.
+ */
+import type { Duplex } from 'node:stream';
+import type { HandlersOf } from '../api/types.ts';
+import type { Metadata, MetadataValue } from '../call/metadata.ts';
+import type { ServiceDefinition } from '../codec/types.ts';
+import { GrpcContext } from './context.ts';
+import { type GrpcHandler, type GrpcHandlerOptions, grpcHandlers } from './handlers.ts';
+
+interface GrpcJsMetadata {
+  getMap(): object;
+  get(key: string): MetadataValue[];
+}
+
+/** What the four kinds of calls have in common. */
+export interface GrpcJsCall {
+  readonly metadata: GrpcJsMetadata;
+  readonly cancelled: boolean;
+  getPeer(): string;
+  getDeadline(): Date | number;
+  sendMetadata(metadata: never): void;
+  on(event: 'cancelled', listener: () => void): unknown;
+}
+
+/** A handler of any kind, for `server.addService`. */
+export type GrpcJsHandler = (call: GrpcJsCall, callback: (...answer: never[]) => void) => void;
+
+/** What `server.addService(definition.methods, ...)` of grpc-js takes. */
+export type GrpcJsHandlers<D extends ServiceDefinition> = { [K in keyof D['methods']]: GrpcJsHandler };
+
+/** An error as grpc-js sends it. */
+interface GrpcJsStatus {
+  readonly code: number;
+  readonly details: string;
+  readonly metadata: never;
+}
+type Callback = (error: GrpcJsStatus | null, response?: unknown, trailer?: never) => void;
+/** Streams are one-sided where the method is. */
+type GrpcJsStream = GrpcJsCall & Duplex & { readonly request: unknown; end(trailer: never): void };
+
+function toGrpcJs(call: GrpcJsCall, from: Metadata): never {
+  const made = new (
+    call.metadata.constructor as new () => { add(key: string, value: MetadataValue): void }
+  )();
+  for (const [key, value] of from) {
+    made.add(
+      key,
+      typeof value === 'string' ? value : Buffer.from(value.buffer, value.byteOffset, value.byteLength),
+    );
+  }
+  return made as never;
+}
+
+function contextOf(handler: GrpcHandler, call: GrpcJsCall): GrpcContext {
+  const context = new GrpcContext(handler.method.fullName, {
+    peer: call.getPeer(),
+    metadata: () => Object.keys(call.metadata.getMap()).map((key) => [key, call.metadata.get(key)] as const),
+    timeoutMs: () => {
+      const at = Number(call.getDeadline());
+      return Number.isFinite(at) ? Math.max(0, at - Date.now()) : undefined;
+    },
+    sendHeader: (header) => call.sendMetadata(toGrpcJs(call, header)),
+  });
+  call.on('cancelled', () => context.cancel());
+  if (call.cancelled) context.cancel();
+  return context;
+}
+
+function statusOf(
+  handler: GrpcHandler,
+  call: GrpcJsCall,
+  context: GrpcContext,
+  error: unknown,
+): GrpcJsStatus {
+  handler.report(error);
+  const { code, details, trailer } = context.fail(error);
+  return { code, details, metadata: toGrpcJs(call, trailer) };
+}
+
+/** Until there is room for more, or nobody wants it. */
+function roomIn(call: GrpcJsStream): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      for (const event of ['drain', 'cancelled', 'close']) call.off(event, done);
+      resolve();
+    };
+    for (const event of ['drain', 'cancelled', 'close']) call.on(event, done);
+  });
+}
+
+async function write(
+  call: GrpcJsStream,
+  context: GrpcContext,
+  messages: AsyncIterable<unknown> | Iterable<unknown>,
+): Promise<void> {
+  for await (const message of messages) {
+    context.sendHeader();
+    if (context.cancelled === undefined && !call.write(message)) await roomIn(call);
+    // Leaving the loop ends the handler's generator.
+    if (context.cancelled !== undefined) throw context.cancelled;
+  }
+}
+
+function adapted(handler: GrpcHandler): (call: GrpcJsStream, callback: Callback) => void {
+  const { requestStream, responseStream } = handler.method;
+  // A handler that stops reading early leaves the stream alone, which also carries the answer.
+  const requestOf = (call: GrpcJsStream, context: GrpcContext): unknown =>
+    requestStream ? context.requests(call.iterator({ destroyOnReturn: false })) : call.request;
+
+  async function single(call: GrpcJsStream, callback: Callback): Promise<void> {
+    const context = contextOf(handler, call);
+    let response: unknown;
+    let trailer: never;
+    try {
+      response = await handler.respond(requestOf(call, context), context);
+      trailer = toGrpcJs(call, context.finish());
+    } catch (error) {
+      callback(statusOf(handler, call, context, error));
+      return;
+    }
+    callback(null, response, trailer);
+  }
+
+  async function streamed(call: GrpcJsStream): Promise<void> {
+    const context = contextOf(handler, call);
+    try {
+      await write(call, context, handler.stream(requestOf(call, context), context));
+      call.end(toGrpcJs(call, context.finish()));
+    } catch (error) {
+      call.emit('error', statusOf(handler, call, context, error));
+    }
+  }
+
+  return (call, callback) => void (responseStream ? streamed(call) : single(call, callback));
+}
+
+/** `handlers` for `server.addService(definition.methods, ...)` of grpc-js. Methods that they lack answer UNIMPLEMENTED. */
+export function toGrpcJsHandlers<D extends ServiceDefinition>(
+  definition: D,
+  handlers: Partial<HandlersOf<D>>,
+  options: GrpcHandlerOptions = {},
+): GrpcJsHandlers<D> {
+  const entries = grpcHandlers(definition, handlers, options);
+  return Object.fromEntries(
+    entries.map(([name, handler]) => [name, adapted(handler)]),
+  ) as unknown as GrpcJsHandlers<D>;
+}

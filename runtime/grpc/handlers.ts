@@ -1,0 +1,81 @@
+/** The handlers of a service as both adapters run them: bound, complete, with what the user wants to hear of errors. */
+import type { HandlersOf } from '../api/types.ts';
+import { RpcError } from '../call/rpc-error.ts';
+import type { HandlerContext } from '../call/server-call.ts';
+import { Status } from '../call/status.ts';
+import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
+
+export interface GrpcHandlerOptions {
+  /** Called with what a handler throws that is no RpcError, and with all that one of a one-way method throws. `method`: `pkg.Service/Method`. */
+  onHandlerError?: (error: unknown, method: string) => void;
+}
+
+type AnyHandler = (request: unknown, context: HandlerContext) => unknown;
+
+/** A method that can be called: a handler for each, one that refuses where the user has none. */
+export class GrpcHandler {
+  readonly method: MethodDefinition;
+  readonly #handler: AnyHandler;
+  readonly #onHandlerError: GrpcHandlerOptions['onHandlerError'];
+
+  constructor(method: MethodDefinition, handler: AnyHandler, options: GrpcHandlerOptions) {
+    this.method = method;
+    this.#handler = handler;
+    this.#onHandlerError = options.onHandlerError;
+  }
+
+  /** The single response. A one-way method's answer does not wait for its handler. */
+  async respond(request: unknown, context: HandlerContext): Promise<unknown> {
+    if (this.method.options.oneWay !== true || this.method.requestStream) {
+      const response = await this.#handler(request, context);
+      if (response === undefined || response === null) {
+        throw new TypeError(`${this.method.fullName}: the handler gave no response`);
+      }
+      return response;
+    }
+    Promise.resolve()
+      .then(() => this.#handler(request, context))
+      .catch((error: unknown) => this.#tell(error));
+    return {};
+  }
+
+  /** The stream of responses. */
+  stream(request: unknown, context: HandlerContext): AsyncIterable<unknown> | Iterable<unknown> {
+    return this.#handler(request, context) as AsyncIterable<unknown> | Iterable<unknown>;
+  }
+
+  /** A call has failed with `error`. */
+  report(error: unknown): void {
+    if (!(error instanceof RpcError)) this.#tell(error);
+  }
+
+  #tell(error: unknown): void {
+    try {
+      this.#onHandlerError?.(error, this.method.fullName);
+    } catch {
+      // Whoever reports errors badly must not end the calls.
+    }
+  }
+}
+
+/** Throws a TypeError for a handler that is no function. */
+export function grpcHandlers<D extends ServiceDefinition>(
+  definition: D,
+  handlers: Partial<HandlersOf<D>>,
+  options: GrpcHandlerOptions,
+): [string, GrpcHandler][] {
+  return Object.entries(definition.methods).map(([name, method]) => {
+    const given = (handlers as Record<string, unknown>)[name];
+    if (given === undefined || given === null) {
+      const text = `${method.fullName} is not implemented by this server`;
+      const missing = (): never => {
+        throw new RpcError(Status.UNIMPLEMENTED, text);
+      };
+      return [name, new GrpcHandler({ ...method, options: {} }, missing, options)];
+    }
+    if (typeof given !== 'function') {
+      throw new TypeError(`${definition.fullName}: handler ${name} is a ${typeof given}, not a function`);
+    }
+    return [name, new GrpcHandler(method, given.bind(handlers) as AnyHandler, options)];
+  });
+}
