@@ -59,17 +59,18 @@ export class Producer {
     else this.#ask(iterator as AsyncIterator<unknown>);
   }
 
-  /** Takes no more; the iterable gets its `return()`. */
-  stop(): void {
+  /** Takes no more; the iterable gets its `return()`. What this gives resolves when it has come to its end, which a generator that awaits something does later. */
+  stop(): Promise<unknown> | undefined {
     const iterator = this.#iterator;
-    if (iterator === undefined) return;
+    if (iterator === undefined) return undefined;
     this.#iterator = undefined;
     try {
       const left: unknown = iterator.return?.();
-      if (!this.#sync) Promise.resolve(left).catch(ignore);
+      if (!this.#sync) return Promise.resolve(left).catch(ignore);
     } catch {
       // The stream has ended already, with a reason that matters more.
     }
+    return undefined;
   }
 
   #runSync(iterator: Iterator<unknown>): void {

@@ -51,6 +51,8 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
   /** Nobody waits for it any more. */
   #cancelled: RpcError | undefined;
   #over = false;
+  /** What the handler is still busy with: one that goes on when its stream is over counts as running. */
+  #busy = 0;
 
   constructor(streams: ServerStreams, number: number, method: StreamMethod, call: ServerCall) {
     this.number = number;
@@ -238,7 +240,7 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
       this.onSourceError(error);
       return;
     }
-    if (isThenable(result)) result.then(this.#onResult, this.#onRejected);
+    if (isThenable(result)) this.#await(result.then(this.#onResult, this.#onRejected));
     else this.#onResult(result);
   }
 
@@ -258,6 +260,20 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
   };
 
   readonly #onRejected = (error: unknown): void => this.onSourceError(error);
+
+  /** The handler runs until then, and does not fail. */
+  #await(done: PromiseLike<unknown> | undefined): void {
+    if (done === undefined) return;
+    ++this.#busy;
+    void done.then(() => {
+      --this.#busy;
+      this.#leaveHandler();
+    });
+  }
+
+  #leaveHandler(): void {
+    if (this.#over && this.#busy === 0) this.#streams.onHandlerDone();
+  }
 
   // --- ending
 
@@ -314,7 +330,8 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
       if (handle !== undefined) this.#streams.answerPull(handle, this.number, sequence);
     }
     this.#pulls.fill(undefined);
-    this.#producer.stop();
+    this.#await(this.#producer.stop());
     this.#reader.close();
+    this.#leaveHandler();
   }
 }

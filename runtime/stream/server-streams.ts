@@ -100,9 +100,13 @@ export class ServerStreams implements ServerParts, SlotWaiter {
 
   /** The stream is over. */
   leave(stream: ServerStream): void {
-    --this.session.load.running;
     this.#open.delete(stream.number);
     this.#starved.delete(stream);
+  }
+
+  /** A stream is over, and its handler has come to its end. */
+  onHandlerDone(): void {
+    --this.session.load.running;
   }
 
   starve(stream: ServerStream): void {
