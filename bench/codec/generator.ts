@@ -1,9 +1,9 @@
 /**
- * What the generator costs: a .proto of 1,000 messages to TypeScript, as whole processes, beside ts-proto and protobuf-es under protoc; and what their
- * output costs the compiler. Called by main.ts; installs the two plugins into build/bench-generator.
+ * What the generator costs: a .proto of 1,000 messages, as whole processes, beside ts-proto and protobuf-es under protoc; and what their output costs the
+ * compiler, TypeScript against TypeScript and declarations against declarations. Called by main.ts; installs the two plugins into build/bench-generator.
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Verdict } from '../goals.ts';
 import { packageRoot } from '../paths.ts';
@@ -19,8 +19,56 @@ const plugins = { 'ts-proto': '2.18.0', '@bufbuild/protoc-gen-es': '2.17.0', '@b
 
 export interface Generation {
   readonly what: string;
+  readonly peer: string;
   readonly generateMs: number;
   readonly tscMs: number;
+}
+
+interface Candidate {
+  readonly what: string;
+  /** Folder of its output. */
+  readonly peer: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  /** The compiler reads a `.d.ts` instead of a `.ts`. */
+  readonly declarations: boolean;
+}
+
+const compiler = join(packageRoot, 'node_modules/typescript');
+const plugin = (name: string) => `--plugin=${join(directory, 'node_modules/.bin', name)}`;
+
+function ours(what: string, peer: string, target: string): Candidate {
+  const main = join(packageRoot, 'dist/cli/main.js');
+  const args = [main, 'gen', 'thousand.proto', '-o', `out/${peer}`, '--target', target];
+  return { what, peer, command: process.execPath, args, declarations: target === 'js' };
+}
+
+function es(what: string, peer: string, target: string): Candidate {
+  const args = [
+    plugin('protoc-gen-es'),
+    `--es_opt=target=${target}`,
+    `--es_out=out/${peer}`,
+    'thousand.proto',
+  ];
+  return { what, peer, command: 'protoc', args, declarations: target !== 'ts' };
+}
+
+const candidates: readonly Candidate[] = [
+  ours('rdma-rpc gen', 'ours', 'ts'),
+  es('protoc, protobuf-es, target=ts', 'es', 'ts'),
+  ours('rdma-rpc gen --target js', 'ours-js', 'js'),
+  es('protoc, protobuf-es', 'es-js', 'js+dts'),
+  {
+    what: 'protoc, ts-proto',
+    peer: 'ts-proto',
+    command: 'protoc',
+    args: [plugin('protoc-gen-ts_proto'), '--ts_proto_out=out/ts-proto', 'thousand.proto'],
+    declarations: false,
+  },
+];
+
+function compilerVersion(): string {
+  return (JSON.parse(readFileSync(join(compiler, 'package.json'), 'utf8')) as { version: string }).version;
 }
 
 /** Fields of every kind, each message with one of another message. */
@@ -64,7 +112,7 @@ function timed(command: string, args: readonly string[]): number | string {
 /** Empty, or why the plugins are not there. */
 function prepare(): string {
   rmSync(join(directory, 'out'), { recursive: true, force: true });
-  for (const peer of ['ours', 'ts-proto', 'es']) mkdirSync(join(directory, 'out', peer), { recursive: true });
+  for (const { peer } of candidates) mkdirSync(join(directory, 'out', peer), { recursive: true });
   writeFileSync(
     join(directory, 'package.json'),
     JSON.stringify({ private: true, type: 'module', dependencies: plugins }),
@@ -83,67 +131,49 @@ function prepare(): string {
     : '';
 }
 
-function compile(peer: string): number | string {
+function compile({ peer, declarations }: Candidate): number | string {
   const compilerOptions = {
     target: 'es2023',
     module: 'nodenext',
     strict: true,
     noEmit: true,
-    skipLibCheck: true,
+    // Off, a compiler passes over declarations.
+    skipLibCheck: !declarations,
     types: [],
     rewriteRelativeImportExtensions: true,
   };
   const config = join(directory, `tsconfig.${peer}.json`);
   writeFileSync(config, JSON.stringify({ compilerOptions, include: [`out/${peer}`] }));
-  return timed(process.execPath, [join(packageRoot, 'node_modules/typescript/bin/tsc'), '-p', config]);
+  return timed(process.execPath, [join(compiler, 'bin/tsc'), '-p', config]);
 }
 
-/** Interleaved; undefined in a row where something could not run, with the reason on the terminal. */
+/** Interleaved; no figure in a row where something could not run, with the reason on the terminal. */
 export function measureGenerator(rounds: number): Generation[] {
   const why = prepare();
   if (why !== '') console.log(`not run: generators side by side: ${why}`);
-  const plugin = (name: string) => `--plugin=${join(directory, 'node_modules/.bin', name)}`;
-  const candidates: readonly [what: string, peer: string, command: string, args: readonly string[]][] = [
-    [
-      'rdma-rpc gen',
-      'ours',
-      process.execPath,
-      [join(packageRoot, 'dist/cli/main.js'), 'gen', 'thousand.proto', '-o', 'out/ours'],
-    ],
-    [
-      'protoc, ts-proto',
-      'ts-proto',
-      'protoc',
-      [plugin('protoc-gen-ts_proto'), '--ts_proto_out=out/ts-proto', 'thousand.proto'],
-    ],
-    [
-      'protoc, protobuf-es',
-      'es',
-      'protoc',
-      [plugin('protoc-gen-es'), '--es_opt=target=ts', '--es_out=out/es', 'thousand.proto'],
-    ],
-  ];
-  const runnable = candidates.slice(0, why === '' ? undefined : 1);
+  const runnable = candidates.filter(({ command }) => why === '' || command !== 'protoc');
   const samples = runnable.map(() => ({ generate: [] as number[], compile: [] as number[] }));
   for (let round = 0; round < rounds; round++) {
-    for (const [i, [what, peer, command, args]] of runnable.entries()) {
-      const generate = timed(command, args);
-      const compiled = compile(peer);
+    for (const [i, candidate] of runnable.entries()) {
+      const generate = timed(candidate.command, candidate.args);
+      const compiled = compile(candidate);
       for (const failure of [generate, compiled])
-        if (typeof failure === 'string') console.log(`not run: ${what}: ${failure}`);
+        if (typeof failure === 'string') console.log(`not run: ${candidate.what}: ${failure}`);
       if (typeof generate === 'number') samples[i]?.generate.push(generate);
       if (typeof compiled === 'number') samples[i]?.compile.push(compiled);
     }
   }
-  return runnable.map(([what], i) => ({
+  return runnable.map(({ what, peer }, i) => ({
     what,
+    peer,
     generateMs: median(samples[i]?.generate ?? []),
     tscMs: median(samples[i]?.compile ?? []),
   }));
 }
 
 export function judgeGenerator(rows: readonly Generation[]): Verdict[] {
-  const [ours, tsProto, es] = rows;
+  const row = (peer: string) => rows.find((each) => each.peer === peer);
+  const [ours, oursJs, tsProto] = [row('ours'), row('ours-js'), row('ts-proto')];
   const ms = (value: number | undefined) =>
     value === undefined || Number.isNaN(value) ? 'not run' : `${Math.round(value)} ms`;
   const verdict = (goal: string, found: number | undefined, most: number | undefined): Verdict => ({
@@ -159,13 +189,18 @@ export function judgeGenerator(rows: readonly Generation[]): Verdict[] {
       ours?.generateMs,
       tsProto && tsProto.generateMs / 2,
     ),
-    verdict("tsc on 1,000 messages: at most protobuf-es's", ours?.tscMs, es?.tscMs),
+    verdict(
+      "tsc on 1,000 messages, JavaScript with declarations: at most protobuf-es's",
+      oursJs?.tscMs,
+      row('es-js')?.tscMs,
+    ),
+    verdict("tsc on 1,000 messages, TypeScript: at most protobuf-es's", ours?.tscMs, row('es')?.tscMs),
   ];
 }
 
 export function generatorTable(rows: readonly Generation[]): string {
   return table([
-    ['1,000 messages', 'generate ms', 'tsc ms'],
+    ['1,000 messages', 'generate ms', `tsc ${compilerVersion()}, ms`],
     ...rows.map(({ what, generateMs, tscMs }) => [
       what,
       ...[generateMs, tscMs].map((ms) => (Number.isNaN(ms) ? 'not run' : String(Math.round(ms)))),
