@@ -7,11 +7,11 @@ import { spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { compareWithBuf } from './buf.mjs';
 import { compileWith, loadErased, loadTranspiled } from './compile.mjs';
 import { compareAll } from './equality.mjs';
 import { generateGroup } from './generate.mjs';
 import { filesOf, groups } from './groups.mjs';
+import { comparePlugins } from './plugin.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const cache = join(here, '../../build/corpus');
@@ -81,7 +81,7 @@ for (const version of [5, 6, 7]) {
 for (const { what, count, errors, notRun } of [
   loadTranspiled(cache, output, compiled),
   loadErased(cache, output, compiled),
-  await compareWithBuf(cache, found),
+  ...(await comparePlugins(cache, found)),
 ]) {
   if (notRun !== '') console.log(`not run: ${what}: ${notRun}`);
   else console.log(`${what}: ${count} files, ${errors.length} errors`);

@@ -1,0 +1,91 @@
+/**
+ * protoc-gen-rdma-rpc under protoc and under buf: some of the corpus, byte for byte what the command line makes. buf (with a buf.gen.yaml as docs/GENERATOR.md has it)
+ * is an optional package of the corpus, protoc a package of the system: where one is not there, that is printed.
+ */
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { generate } from '../../dist/codegen/index.js';
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '../..');
+
+/** Groups that are whole, with one include directory. */
+const forBuf = ['dapr', 'durabletask', 'validate'];
+/** BigQuery has messages of descriptor.proto in its own. */
+const forProtoc = ['dapr', 'google-api', 'google-iam', 'google-maps', 'google-cloud'];
+const filesOf = ({ name, files }) =>
+  name === 'google-cloud' ? files.filter((file) => file.includes('/bigquery/')) : files;
+
+const genYaml = `version: v2
+plugins:
+  - local: protoc-gen-rdma-rpc
+    out: out
+    include_imports: true
+`;
+
+/** An empty directory with the plugin in `bin` and room in `out`; the environment in which it is found. */
+function prepare(place) {
+  rmSync(place, { recursive: true, force: true });
+  for (const name of ['bin', 'out']) mkdirSync(join(place, name), { recursive: true });
+  const script = `#!/bin/sh\nexec ${process.execPath} ${join(root, 'dist/cli/protoc-gen.js')}\n`;
+  writeFileSync(join(place, 'bin/protoc-gen-rdma-rpc'), script, { mode: 0o755 });
+  return { ...process.env, PATH: `${join(place, 'bin')}:${process.env.PATH}` };
+}
+
+function underBuf(buf, place, include, files) {
+  const env = prepare(place);
+  symlinkSync(include, join(place, 'proto'));
+  writeFileSync(join(place, 'buf.yaml'), 'version: v2\nmodules:\n  - path: proto\n');
+  writeFileSync(join(place, 'buf.gen.yaml'), genYaml);
+  const paths = files.flatMap((file) => ['--path', join('proto', relative(include, file))]);
+  return spawnSync(buf, ['generate', ...paths], { cwd: place, encoding: 'utf8', env });
+}
+
+function underProtoc(protoc, place, include, files) {
+  const env = prepare(place);
+  const paths = files.map((file) => relative(include, file));
+  const flags = [`--rdma-rpc_out=${join(place, 'out')}`, `-I${include}`];
+  return spawnSync(protoc, [...flags, ...paths], { encoding: 'utf8', env });
+}
+
+/** What lies in `place` and is not what the command line makes. `all`: also what is missing. */
+async function differences(place, include, files, all) {
+  const { outputs } = await generate({ files, include: [include] });
+  const made = outputs.filter(({ path }) => all || existsSync(join(place, 'out', path)));
+  const errors = made
+    .filter(({ path, text }) => {
+      const file = join(place, 'out', path);
+      return !existsSync(file) || readFileSync(file, 'utf8') !== text;
+    })
+    .map(({ path }) => `${path} is not what the command line makes`);
+  return { count: made.length, errors };
+}
+
+async function compare(what, program, run, place, groups, all) {
+  const { status, stdout } = spawnSync(program, ['--version'], { encoding: 'utf8' });
+  if (status !== 0)
+    return { what: `plugin under ${what}`, count: 0, errors: [], notRun: `${what} is not there` };
+  const sum = { what: `plugin under ${what} (${stdout.trim()})`, count: 0, errors: [], notRun: '' };
+  for (const group of groups) {
+    const [include] = group.include;
+    const files = filesOf(group);
+    const { status: code, stderr } = run(program, join(place, group.name), include, files);
+    if (code !== 0) sum.errors.push(`${group.name}: ${stderr.slice(0, 500)}`);
+    const { count, errors } = await differences(join(place, group.name), include, files, all);
+    sum.count += count;
+    sum.errors.push(...errors);
+  }
+  return sum;
+}
+
+/** `found`: groups with their files. */
+export async function comparePlugins(cache, found) {
+  const named = (names) => found.filter(({ name }) => names.includes(name));
+  const buf = join(cache, 'node_modules/.bin/buf');
+  return [
+    await compare('buf', buf, underBuf, join(cache, 'buf'), named(forBuf), true),
+    // protoc hands over what was asked for, without imports.
+    await compare('protoc', 'protoc', underProtoc, join(cache, 'protoc'), named(forProtoc), false),
+  ];
+}
