@@ -2,10 +2,9 @@
 import { clientMethod } from '../call/client-method.ts';
 import { checkedInterceptors, type Interceptor } from '../call/interceptor.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
+import { callFunction } from './call-function.ts';
 import { Channel } from './channel.ts';
 import { type Defaults, defaultsOf, withDefaults } from './client-defaults.ts';
-import { type ClientMethodFunction, interceptedCall } from './intercepted-call.ts';
-import { openStream } from './open-stream.ts';
 import { checkNames } from './options.ts';
 import type { ClientDefaults, ClientOf } from './types.ts';
 
@@ -33,16 +32,9 @@ export function createClient<D extends ServiceDefinition>(
   for (const [name, method] of Object.entries(definition.methods)) {
     const { timeoutMs, waitForReady, others } = defaultsOf(what, defaults as Defaults, name, method);
     const target = clientMethod(method, timeoutMs ?? channel.defaultTimeoutMs, waitForReady);
-    const call: ClientMethodFunction =
-      method.requestStream || method.responseStream
-        ? (request, options) => openStream(channel.streams, target, request, options)
-        : (request, options) => channel.unary(target, request, options);
     const interceptors = interceptorsOf(what, defaults as Defaults, name, channel);
-    const intercepted =
-      interceptors.length === 0
-        ? call
-        : interceptedCall(definition, method, target.timeoutMs, interceptors, channel.address, call);
-    client[name] = others === undefined ? intercepted : withDefaults(intercepted, others);
+    const call = callFunction(channel, definition, method, target, interceptors);
+    client[name] = others === undefined ? call : withDefaults(call, others);
   }
   return Object.freeze(client) as ClientOf<D>;
 }

@@ -18,19 +18,20 @@ import {
   type UnaryRequest,
   type UnaryResponse,
 } from '@connectrpc/connect';
+import { callFunction } from '../api/call-function.ts';
 import type { Channel } from '../api/channel.ts';
-import { openStream } from '../api/open-stream.ts';
+import type { ClientMethodFunction } from '../api/intercepted-call.ts';
 import { checkNames } from '../api/options.ts';
 import type { CallOptions } from '../api/types.ts';
-import { type ClientMethod, clientMethod } from '../call/client-method.ts';
+import { clientMethod } from '../call/client-method.ts';
 import type { Metadata } from '../call/metadata.ts';
 import { methodId } from '../codec/method-id.ts';
-import type { MethodDefinition } from '../codec/types.ts';
+import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
 import { typeOf } from './message-type.ts';
 import { toConnectError, toHeaders, toMetadata } from './metadata.ts';
 
 export interface ConnectTransportOptions {
-  /** Of connect-es, for all calls; the last one is applied first, as there. */
+  /** Of connect-es, for all calls; the last one is applied first, as there. Those of the channel come behind them. */
   interceptors?: Interceptor[];
   /** Time limit in ms of calls that have none of their own. Default: that of the channel. */
   defaultTimeoutMs?: number;
@@ -53,13 +54,18 @@ function definitionOf(method: DescMethod): MethodDefinition {
   };
 }
 
+function serviceOf(method: DescMethod, definition: MethodDefinition): ServiceDefinition {
+  const { name, typeName } = method.parent;
+  return { name, fullName: typeName, methods: { [method.localName]: definition } };
+}
+
 type Next = (request: UnaryRequest | StreamRequest) => Promise<UnaryResponse | StreamResponse>;
 
 class ChannelTransport implements Transport {
   readonly #channel: Channel;
   readonly #interceptors: readonly Interceptor[];
   readonly #defaultTimeoutMs: number;
-  readonly #methods = new WeakMap<DescMethod, ClientMethod>();
+  readonly #methods = new WeakMap<DescMethod, ClientMethodFunction>();
 
   constructor(channel: Channel, { interceptors = [], defaultTimeoutMs }: ConnectTransportOptions) {
     this.#channel = channel;
@@ -72,7 +78,7 @@ class ChannelTransport implements Transport {
     const next: Next = async ({ message, header, signal }) => {
       const received = { header: new Headers(), trailer: new Headers() };
       const options = this.#options(timeoutMs, header, signal, received);
-      const response = await this.#channel.unary(this.#method(method), message, options);
+      const response = await this.#call(method)(message, options);
       return {
         stream: false,
         service: method.parent,
@@ -109,24 +115,27 @@ class ChannelTransport implements Transport {
     input: AsyncIterable<unknown>,
     options: CallOptions,
   ): AsyncGenerator<unknown, void, undefined> {
-    const target = this.#method(method);
     try {
       const request = method.methodKind === 'server_streaming' ? await only(input) : input;
-      const answer = openStream(this.#channel.streams, target, request, options);
-      if (answer instanceof Promise) yield await answer;
-      else yield* answer;
+      const answer = this.#call(method)(request, options);
+      if (method.methodKind === 'client_streaming') yield await answer;
+      else yield* answer as AsyncIterable<unknown>;
     } catch (error) {
       throw toConnectError(error);
     }
   }
 
-  #method(method: DescMethod): ClientMethod {
-    let target = this.#methods.get(method);
-    if (target === undefined) {
-      target = clientMethod(definitionOf(method), this.#defaultTimeoutMs);
-      this.#methods.set(method, target);
+  /** The method as a client of ours would have it, the channel's interceptors around it. */
+  #call(method: DescMethod): ClientMethodFunction {
+    let call = this.#methods.get(method);
+    if (call === undefined) {
+      const definition = definitionOf(method);
+      const target = clientMethod(definition, this.#defaultTimeoutMs);
+      const { interceptors } = this.#channel;
+      call = callFunction(this.#channel, serviceOf(method, definition), definition, target, interceptors);
+      this.#methods.set(method, call);
     }
-    return target;
+    return call;
   }
 
   #request(

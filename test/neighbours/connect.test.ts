@@ -9,6 +9,7 @@ import {
   createServer,
   type HandlersOf,
   RpcError,
+  type Interceptor as RpcInterceptor,
   Status,
 } from 'rdma-rpc';
 import { createConnectTransport } from 'rdma-rpc/connect';
@@ -206,6 +207,70 @@ describe.each(['in process', 'shm'])('%s', (way) => {
     await numbers(watched.count({ count: 1 }));
     expect(seen[0]).toBe('Unary false ahead');
     expect(seen[1]).toMatch(/^Count true/);
+  });
+});
+
+describe('interceptors of the channel', () => {
+  const seen: string[] = [];
+  const ofChannel: RpcInterceptor = (next) => async (request) => {
+    const { service, method, header } = request;
+    seen.push(`${service.fullName} ${method.name} ${request.side} ${header.get('x-asked')}`);
+    if (request.stream) {
+      const response = await next({ ...request, message: counted(request.message) });
+      return response.stream ? { ...response, message: counted(response.message) } : response;
+    }
+    if ((request.message as Message).text === 'no') throw new RpcError(Status.PERMISSION_DENIED, 'not you');
+    header.set('x-signed', 'yes');
+    return next(request);
+  };
+  async function* counted(messages: AsyncIterable<unknown>): AsyncGenerator<unknown> {
+    let count = 0;
+    for await (const message of messages) {
+      ++count;
+      yield message;
+    }
+    seen.push(`${count}`);
+  }
+  const ofConnect: Interceptor = (next) => (request) => {
+    request.header.set('x-asked', 'connect-es');
+    return next(request);
+  };
+  let channel: Channel;
+  let client: Client;
+  beforeEach(() => {
+    seen.length = 0;
+    channel = createInProcessTransport((server) => server.add(StreamsDefinition, handlers), {
+      interceptors: [ofChannel],
+    });
+    const transport = createConnectTransport(channel, { interceptors: [ofConnect] });
+    client = createClient(Streams, transport) as unknown as Client;
+  });
+  afterEach(() => channel.close());
+
+  test('are run inside those of connect-es, and see its messages', async () => {
+    let trailer = '';
+    const onTrailer = (given: Headers) => {
+      trailer = given.get('x-trailer') ?? '';
+    };
+    expect((await client.unary({ text: 'a' }, { onTrailer })).text).toBe('a');
+    expect(trailer).toBe('x-asked=connect-es x-signed=yes');
+    expect(seen).toEqual(['test.stream.Streams Unary client connect-es']);
+    expect(await caught(client.unary({ text: 'no' }))).toMatchObject({
+      code: Code.PermissionDenied,
+      rawMessage: 'not you',
+    });
+    expect(await caught(client.unary({ text: 'missing' }))).toMatchObject({ code: Code.NotFound });
+  });
+
+  test.each<[string, (client: Client) => Promise<unknown>, unknown, string[]]>([
+    ['Count', async (c) => numbers(c.count({ count: 3 })), [0, 1, 2], ['1', '3']],
+    ['Sum', async (c) => (await c.sum(items(40, 2))).number, 42, ['2', '1']],
+    ['Echo', async (c) => numbers(c.echo(items(1, 2))), [1, 2], ['2', '2']],
+  ])('see streams: %s', async (name, call, answer, counts) => {
+    expect(await call(client)).toEqual(answer);
+    const [first, ...rest] = seen;
+    expect(first).toBe(`test.stream.Streams ${name} client connect-es`);
+    expect(rest.sort()).toEqual(counts.sort());
   });
 });
 
