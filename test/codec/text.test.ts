@@ -1,10 +1,11 @@
 /** Strings of every short length: they are moved in pieces of 8, 4 and fewer characters, and none may be lost between the pieces. */
 import { describe, expect, it } from 'vitest';
 import { Source } from '../../runtime/codec/source.ts';
-import { readUtf8, writeShort } from '../../runtime/codec/text.ts';
+import { loopCharsMax, readUtf8, writeShort } from '../../runtime/codec/text.ts';
+import { Tree } from './gen/everything.rdma.ts';
 
 describe('short strings', () => {
-  const lengths = Array.from({ length: 31 }, (_, length) => length);
+  const lengths = Array.from({ length: loopCharsMax + 1 }, (_, length) => length);
   it.each(lengths)('of %d characters come back whole', (length) => {
     const text = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'.slice(0, length);
     const memory = new Uint8Array(64);
@@ -23,4 +24,17 @@ describe('short strings that are not ASCII', () => {
     const end = writeShort(memory, 3, text);
     expect(Buffer.from(memory.subarray(3, end))).toEqual(Buffer.from(text));
   });
+});
+
+describe('strings around the longest that a loop writes', () => {
+  const lengths = [loopCharsMax - 1, loopCharsMax, loopCharsMax + 1, 126, 127, 128];
+  it.each(lengths.flatMap((length) => ['a', 'é', '漢'].map((each) => [length, each] as const)))(
+    '%d × %s',
+    (length, each) => {
+      const label = each.repeat(length);
+      const bytes = Tree.encode({ label });
+      expect(Buffer.from(bytes.subarray(-Buffer.byteLength(label))).toString()).toBe(label);
+      expect(Tree.decode(bytes).label).toBe(label);
+    },
+  );
 });
