@@ -3,6 +3,7 @@
  * until native code says that they are sent. One per context, used by its Outgoing.
  */
 import { isSharedArrayBuffer } from 'node:util/types';
+import { encodeMeasured } from '../codec/measured.ts';
 import { Sink } from '../codec/sink.ts';
 import type { MessageType } from '../codec/types.ts';
 import { gatherBytes } from '../limits.ts';
@@ -106,7 +107,7 @@ export class BulkMessages {
       const memory = fault === 0 ? this.#alloc(room, bulk) : undefined;
       if (memory !== undefined) {
         sink.reset(memory);
-        const end = type.encodeTo(message, sink, 0);
+        const end = encodeMeasured(type, message, sink, 0);
         fault = this.#fault(end + sink.held, maxBytes);
         if (fault === 0 && this.#collect(bulk, memory, end)) return bulk;
       }

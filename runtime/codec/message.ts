@@ -2,6 +2,7 @@
  * Completes a generated message: the convenience forms `encode` and `decode`, which bring their own memory, and small things that
  * generated code shares. Called once per message when a generated module is loaded.
  */
+import { encodeMeasured } from './measured.ts';
 import { Sink } from './sink.ts';
 import { Source } from './source.ts';
 import type { MessageType } from './types.ts';
@@ -44,15 +45,18 @@ export function copyMap<V, C>(
 type Core<T, Init> = Omit<MessageType<T, Init>, 'encode' | 'decode'>;
 
 /** In memory of its own from the start; where little of it is left over, that is what the caller gets. */
-function encodeLarge<T, Init>(message: Init, { bound, encodeTo }: Core<T, Init>): Uint8Array {
+function encodeLarge<T, Init>(message: Init, core: Core<T, Init>): Uint8Array {
   sink.reset(nothing);
-  const room = bound(message, sink);
+  const room = core.bound(message, sink);
   // Not cleared, which would cost as much as writing it.
   const memory = new Uint8Array(Buffer.allocUnsafeSlow(room).buffer);
   sink.reset(memory);
   try {
-    const end = encodeTo(message, sink, 0, room);
-    return room - end <= spareMax ? memory.subarray(0, end) : memory.slice(0, end);
+    const end = encodeMeasured(core, message, sink, 0);
+    if (room - end > spareMax) return memory.slice(0, end);
+    // It is the caller's to see, and held who knows what before.
+    memory.fill(0, end);
+    return memory.subarray(0, end);
   } finally {
     sink.reset(nothing);
   }

@@ -4,6 +4,7 @@
  */
 
 import { packedBytes } from '../call/plain-types.ts';
+import { encodeMeasured } from '../codec/measured.ts';
 import { Sink } from '../codec/sink.ts';
 import type { MessageType } from '../codec/types.ts';
 import { PartFlag, packedLengthBytes } from './part-header.ts';
@@ -134,7 +135,7 @@ export class StreamWriter {
       sink.reset(this.#pack);
     }
     const at = this.#packed + packedLengthBytes;
-    const end = this.#type.encodeTo(message, sink, at);
+    const end = encodeMeasured(this.#type, message, sink, at);
     this.#pack[at - 2] = end - at;
     this.#pack[at - 1] = (end - at) >>> 8;
     this.#packed = end;

@@ -101,3 +101,14 @@ test('what is too large for the shared memory of encode() is the same encoding',
     expect(Buffer.from(Tree.encode(Tree.decode(bytes))).equals(bytes)).toBe(true);
   }
 });
+
+test('a message that grows while it is being encoded is refused, not cut off', () => {
+  let reads = 0;
+  const growing = {
+    get label() {
+      return 'x'.repeat(70_000 * ++reads);
+    },
+  };
+  expect(() => Tree.encode(growing)).toThrow(/Tree: it grew while it was being encoded/);
+  expect(Tree.decode(Tree.encode({ label: 'next' })).label).toBe('next');
+});
