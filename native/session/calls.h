@@ -67,7 +67,8 @@ struct ServerBulk {
   std::vector<wire::Piece> remote;
   memory::BlockId block = memory::kNoBlock;  ///< READ sink, one reference held until JS takes it
   std::uint32_t total = 0;
-  std::int32_t held_receive = -1;  ///< receive slot with the request's metadata
+  std::int32_t held_receive = -1;   ///< receive slot with the request's metadata
+  std::vector<std::byte> metadata;  ///< that, while the request waits for memory
   boundary::Event request;
   std::uint32_t reads_outstanding = 0;
   const char* refusal = "";  ///< why the request is refused when its READs are over

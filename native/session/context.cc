@@ -239,12 +239,18 @@ void Context::flush() {
 
 void Context::retry_memory() {
   auto& waiters = shared_->memory_waiters;
+  const std::uint64_t looked_ns = std::exchange(looked_ns_, shared_->now_ns);
+  shared_->waited_ns += std::min(shared_->now_ns - looked_ns, kMemoryLookNs);
   while (!waiters.empty()) {
     const Shared::Waiter waiter = waiters.front();
     Session* session = find(waiter.session);
     // In order: a large request at the front is not starved by small ones behind it.
-    if (session != nullptr && !session->retry_memory(waiter)) return;
-    waiters.pop();
+    const bool still = session != nullptr && !session->retry_memory(waiter);
+    if (still && shared_->waited_ns - waiter.since_ns < kMemoryWaitNs) return;
+    // A session that has broken meanwhile has taken its calls out of the line itself.
+    const Shared::Waiter* front = waiters.empty() ? nullptr : &waiters.front();
+    if (front != nullptr && front->session == waiter.session && front->call == waiter.call) waiters.pop();
+    if (still) session->refuse_memory(waiter);
   }
 }
 

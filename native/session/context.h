@@ -120,6 +120,7 @@ class Context {
   };
   std::vector<Place> places_;
   std::uint32_t session_count_ = 0;
+  std::uint64_t looked_ns_ = 0;  ///< when those that wait for memory were last looked at
   bool impatient_ = false, in_callback_ = false, unfinished_ = false;
 };
 

@@ -142,7 +142,9 @@ void Session::on_sink_request(const wire::Header& header) {
 }
 
 void Session::wait_for_memory(std::uint32_t call) {
-  if (!shared_.memory_waiters.push({number_, call, true})) control(wire::FrameType::sink, call, 0);
+  if (!shared_.memory_waiters.push({number_, call, true, shared_.waited_ns})) {
+    control(wire::FrameType::sink, call, 0);
+  }
 }
 
 /// False: no arena memory, or no room to bind, yet.

@@ -66,6 +66,15 @@ inline constexpr std::uint64_t kNoCreditNs = 30'000'000'000;
 
 /// Bulk transfers that may wait for arena memory, per context; one more is refused.
 inline constexpr std::size_t kMemoryWaitersMax = 4096;
+/// How long one of them may wait at the head of the line. Longer than handlers keep large messages, shorter
+/// than most time limits of calls, so that the caller's error names the memory.
+inline constexpr std::uint64_t kMemoryWaitNs = 10'000'000'000;
+/// Of the time between two looks at the line no more than this counts: a thread that was busy or stopped
+/// could not give memory back.
+inline constexpr std::uint64_t kMemoryLookNs = 100'000'000;
+/// Slots behind the receives for the metadata of requests that have waited for memory: so many of a session
+/// are fetched at once.
+inline constexpr std::uint32_t kParkingSlots = 4;
 
 /// Text of an error response, bytes.
 inline constexpr std::size_t kErrorTextMax = 1024;

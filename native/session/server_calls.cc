@@ -88,17 +88,41 @@ void Session::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, cons
   }
   const bool in_line = (frame.header.flags & wire::part) != 0 && has_waiters();
   if (!in_line && start_fetch(slot)) return;
-  if (!shared_.memory_waiters.push({number_, frame.header.call, false})) {
+  park(bulk);
+  if (!shared_.memory_waiters.push({number_, frame.header.call, false, shared_.waited_ns})) {
     refuse(slot, kResourceExhausted, false,
            "too many requests wait for arena memory; raise the server's arenaBytes");
   }
 }
 
+/// A request waits without its receive: those that wait could otherwise hold all that the peer has credits
+/// for, and nothing would come through any more.
+void Session::park(ServerBulk& bulk) {
+  const std::byte* metadata = receive_memory_->data() + bulk.request.word[ev::metadata_offset];
+  bulk.metadata.assign(metadata, metadata + bulk.request.word[ev::metadata_bytes]);
+  recycle(static_cast<std::uint32_t>(std::exchange(bulk.held_receive, -1)));
+}
+
+/// Its metadata goes where JS looks for it. Needs a free slot there.
+void Session::unpark(ServerBulk& bulk) {
+  const std::uint32_t slot = parking_.back();
+  parking_.pop_back();
+  const std::uint32_t offset = slot * receive_stride_;
+  std::copy(bulk.metadata.begin(), bulk.metadata.end(), receive_memory_->data() + offset);
+  bulk.held_receive = static_cast<std::int32_t>(slot);
+  bulk.request.word[ev::metadata_offset] = static_cast<std::int32_t>(offset);
+  bulk.request.word[ev::reserved] = static_cast<std::int32_t>(slot + 1);
+}
+
 /// False: no arena memory yet.
 bool Session::start_fetch(std::uint32_t slot) {
   ServerCall& call = server_calls_[slot];
-  call.bulk->block = shared_.arena.alloc(call.bulk->total);
-  if (call.bulk->block == memory::kNoBlock) return false;
+  ServerBulk& bulk = *call.bulk;
+  const bool parked = bulk.held_receive < 0;
+  if (parked && parking_.empty()) return false;
+  bulk.block = shared_.arena.alloc(bulk.total);
+  if (bulk.block == memory::kNoBlock) return false;
+  if (parked) unpark(bulk);
   call.state = ServerState::fetching;
   transfers_.push(slot);
   return true;
@@ -113,6 +137,15 @@ bool Session::retry_memory(const Shared::Waiter& waiter) {
   }
   const ServerCall& call = server_calls_[slot];
   return call.generation != generation || call.state != ServerState::waiting || start_fetch(slot);
+}
+
+void Session::refuse_memory(const Shared::Waiter& waiter) {
+  if (waiter.client) return control(wire::FrameType::sink, waiter.call, 0);
+  const std::uint32_t slot = wire::call_slot(waiter.call);
+  refuse(slot, kResourceExhausted, false,
+         "no arena memory came free for a request of " + std::to_string(server_calls_[slot].bulk->total) +
+             " bytes within " + std::to_string(kMemoryWaitNs / 1'000'000'000) +
+             " s; raise the server's arenaBytes, or release leases earlier");
 }
 
 void Session::on_chunk_read(std::uint32_t slot) {

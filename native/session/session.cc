@@ -33,6 +33,7 @@ Session::Session(Shared& shared, std::uint32_t number, const SessionOptions& opt
       transfers_(options_.call_slots) {
   for (ClientCall& call : client_calls_) call.generation = shared.counters_start & wire::kGenerationMask;
   consumed_.reserve(receive_depth_);
+  for (std::uint32_t i = 0; i < kParkingSlots; ++i) parking_.push_back(receive_depth_ + i);
   repost_.resize(receive_depth_);
 }
 
@@ -60,7 +61,8 @@ std::unique_ptr<Session> Session::open(Shared& shared, std::uint32_t number, con
   }
   if (can.max_inline < sizeof(wire::Header) + sizeof(wire::Sink)) return refuse("inline sends are too short");
   std::unique_ptr<Session> session(new Session(shared, number, options));
-  const std::size_t slab_bytes = std::size_t{session->receive_depth_} * session->receive_stride_;
+  const std::size_t slab_bytes =
+      std::size_t{session->receive_depth_ + kParkingSlots} * session->receive_stride_;
   session->receive_memory_ = shared.device.alloc_memory(slab_bytes, "receive slab");
   if (session->receive_memory_ == nullptr) {
     return refuse("no memory for " + std::to_string(slab_bytes) + " bytes of receives; lower inflightMax");

@@ -54,12 +54,14 @@ struct Shared {
   /// Of a bulk submission: positive as an Int32, since refusals are negative.
   std::uint32_t take_token() { return tokens = tokens % 0x7fffffff + 1; }
   /// Calls that wait for arena memory, in order: session number and call word; `client`: a sink, else a
-  /// request to fetch.
+  /// request to fetch. `since_ns`: of `waited_ns`.
   struct Waiter {
     std::uint32_t session, call;
     bool client;
+    std::uint64_t since_ns = 0;
   };
   BoundedQueue<Waiter> memory_waiters{kMemoryWaitersMax};
+  std::uint64_t waited_ns = 0;   ///< time in which there were waiters and the thread could serve them
   std::uint32_t connecting = 0;  ///< sessions in that state
 };
 
@@ -121,7 +123,9 @@ class Session {
   void on_receive(const fabric::Wc& wc);
   void on_send(const fabric::Wc& wc);
   /// A receive slot that JS has read: posted again with the next finish_turn().
-  void recycle(std::uint32_t receive_slot) { consumed_.push_back(receive_slot); }
+  void recycle(std::uint32_t receive_slot) {
+    (receive_slot < receive_depth_ ? consumed_ : parking_).push_back(receive_slot);
+  }
   /// Posts receives and sends, moves bulk transfers on. True: there is more to do at once.
   bool finish_turn();
   /// Posts what JS has submitted, without touching receives (JS may be reading them).
@@ -138,6 +142,8 @@ class Session {
   bool check_patience();
   /// Arena memory came free for the call (see Shared::memory_waiters). False: still none.
   bool retry_memory(const Shared::Waiter& waiter);
+  /// It has waited too long: the call ends, the session goes on.
+  void refuse_memory(const Shared::Waiter& waiter);
 
   std::byte* receive_slab() const { return receive_memory_->data(); }
   std::size_t receive_slab_bytes() const { return receive_memory_->size(); }
@@ -217,6 +223,8 @@ class Session {
   void on_bulk_request(std::uint32_t slot, const wire::Frame& frame, const std::byte* data,
                        std::uint32_t receive_slot);
   bool start_fetch(std::uint32_t slot);
+  void park(ServerBulk& bulk);
+  void unpark(ServerBulk& bulk);
   void on_chunk_read(std::uint32_t slot);
   void land();
   void deliver_fetched(std::uint32_t slot);
@@ -249,6 +257,7 @@ class Session {
 
   std::uint32_t receive_depth_, receive_stride_, receives_posted_ = 0;
   std::vector<std::uint32_t> consumed_;
+  std::vector<std::uint32_t> parking_;  ///< free slots behind the receives, see kParkingSlots
   std::vector<fabric::RecvWr> repost_;
   bool drained_ = false, unposted_ = false;
   bool heard_ = false;  ///< a frame has come in

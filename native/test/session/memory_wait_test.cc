@@ -1,0 +1,133 @@
+// Waiting for arena memory: what waits holds nothing that others need, and ends when it has waited too long.
+// The session goes on in any case.
+#include <gtest/gtest.h>
+
+#include "session/pair.h"
+
+namespace rdma_rpc::session::test {
+namespace {
+
+using boundary::EvKind;
+using boundary::Sent;
+using Violations = std::vector<std::string>;
+
+constexpr std::uint32_t kResourceExhausted = 8;
+/// More than the clock moves while a pair runs until nothing happens.
+constexpr std::uint64_t kMargin = 30 * kMemoryLookNs;
+
+/// Both sides run, a step of the clock at a time.
+void pass(Pair& pair, std::uint64_t ns) {
+  for (std::uint64_t passed = 0; passed < ns; passed += kMemoryLookNs) {
+    pair.world.advance(kMemoryLookNs);
+    pair.step();
+  }
+  for (int i = 0; i < 1000; ++i) pair.step();
+}
+
+struct Crowd {
+  explicit Crowd(const PairOptions& options) : pair(options) {
+    hog = pair.server.context->arena().alloc(8 << 20);
+    for (int i = 0; i < 60; ++i) waiting.push_back(pair.start({.request_bytes = 2000}));
+    pair.run();
+  }
+  static PairOptions options() {
+    PairOptions options = immediate();
+    options.inflight_max = 4;  // and 20 receives
+    options.call_slots = 64;
+    options.context.send_slots = 128;
+    return options;
+  }
+  Pair pair;
+  memory::BlockId hog;
+  std::vector<std::uint64_t> waiting;
+};
+
+TEST(MemoryWait, OfMoreRequestsThanReceivesLeavesRoomForOtherCalls) {
+  Crowd crowd(Crowd::options());
+  Pair& pair = crowd.pair;
+  EXPECT_EQ(pair.server.context->memory_waiters(), 60u);
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(pair.complete({.request_bytes = 20}).answered());
+  pair.server.context->arena().release(crowd.hog);
+  pair.run();
+  for (const std::uint64_t id : crowd.waiting) EXPECT_TRUE(pair.call(id).answered());
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+TEST(MemoryWait, OfRequestsEndsThemAfterItsLimitAndNotTheSession) {
+  Crowd crowd(Crowd::options());
+  Pair& pair = crowd.pair;
+  pass(pair, kMemoryWaitNs - kMargin);
+  EXPECT_EQ(pair.server.context->memory_waiters(), 60u);
+  pass(pair, 2 * kMargin);
+  EXPECT_EQ(pair.server.context->memory_waiters(), 0u);
+  for (const std::uint64_t id : crowd.waiting) {
+    EXPECT_EQ(pair.call(id).status, kResourceExhausted);
+    EXPECT_EQ(pair.call(id).sent, Sent::no);
+  }
+  pair.server.context->arena().release(crowd.hog);
+  EXPECT_TRUE(pair.complete({.request_bytes = 2000}).answered());
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+TEST(MemoryWait, OfAnAnswerEndsItAfterItsLimit) {
+  Pair pair(immediate());
+  const memory::BlockId hog = pair.client.context->arena().alloc(8 << 20);
+  const std::uint64_t id = pair.start({.response_bytes = 5000});
+  pair.run();
+  pass(pair, kMemoryWaitNs - kMargin);
+  EXPECT_FALSE(pair.call(id).ended());
+  pass(pair, 2 * kMargin);
+  EXPECT_EQ(pair.call(id).status, kResourceExhausted);
+  EXPECT_EQ(pair.call(id).sent, Sent::yes);
+  pair.client.context->arena().release(hog);
+  EXPECT_TRUE(pair.complete({.response_bytes = 5000}).answered());
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+TEST(MemoryWait, DoesNotCountTimeInWhichTheThreadStoodStill) {
+  Crowd crowd(Crowd::options());
+  Pair& pair = crowd.pair;
+  for (int i = 0; i < 50; ++i) {
+    pair.world.advance(kMemoryWaitNs);
+    pair.step();
+  }
+  EXPECT_EQ(pair.server.context->memory_waiters(), 60u);
+  pair.server.context->arena().release(crowd.hog);
+  pair.run();
+  for (const std::uint64_t id : crowd.waiting) EXPECT_TRUE(pair.call(id).answered());
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+TEST(MemoryWait, OfALargeRequestThatEndsLetsTheSmallerOnesBehindItGoOn) {
+  Pair pair(immediate());
+  memory::Arena& arena = pair.server.context->arena();
+  memory::BlockId hog = arena.alloc(8 << 20);
+  const std::uint64_t large = pair.start({.request_bytes = 4 << 20});
+  pair.run();
+  pass(pair, kMemoryWaitNs / 2);
+  const std::uint64_t small = pair.start({.request_bytes = 2000});
+  pair.run();
+  arena.release(hog);
+  hog = arena.alloc(6 << 20);
+  pair.run();
+  EXPECT_FALSE(pair.call(small).ended());
+  pass(pair, kMemoryWaitNs / 2 + kMargin);
+  EXPECT_EQ(pair.call(large).status, kResourceExhausted);
+  EXPECT_TRUE(pair.call(small).answered());
+  arena.release(hog);
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+TEST(MemoryWait, ThatEndsWithItsSessionIsNobodysTurnAnyMore) {
+  Crowd crowd(Crowd::options());
+  Pair& pair = crowd.pair;
+  pair.at_server().close("over");
+  pair.run();
+  EXPECT_EQ(pair.server.context->memory_waiters(), 0u);
+  pass(pair, kMemoryWaitNs + kMargin);
+  pair.server.context->arena().release(crowd.hog);
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+}  // namespace
+}  // namespace rdma_rpc::session::test
