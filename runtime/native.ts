@@ -80,6 +80,19 @@ export const EvKind = {
   evicted: 8,
   /** The session's queue pair is connected. After each connectSession() that returned '' there is one of this or of sessionDown, whichever comes first. */
   sessionUp: 9,
+  /**
+   * A large message of a stream waits until it is wanted, since what may be fetched ahead is. Server: `call` is the handle of the request (`want` it, or answer it unread),
+   * and its metadata is there as in a REQUEST. Client: `call` is the call slot of the request that it answers.
+   */
+  partWaits: 10,
+} as const;
+/** What an arena block is for: memory/arena.h says how much of the arena each may have. */
+export const Use = {
+  /** A message of a stream on its way out. */
+  part: 1,
+  request: 2,
+  response: 4,
+  application: 6,
 } as const;
 /** Why a call failed here: `timeoutUs` word of a FAILED event. runtime/call/failure.ts has the texts. */
 export const Reason = {
@@ -293,7 +306,7 @@ export interface NativeContext {
    * A request or response that does not fit a slot (or that carries a buffer for the answer). `pieces`, in order, make
    * up the message; each lies in an arena block or in the ArrayBuffer whose identity is keys[i] (0: arena). Metadata is in `slot`,
    * at most slotBytes - 512 bytes; without metadata `slot` is -1.
-   * `sink`: arena block to receive the response in, 0 none (the caller's reference stays with the caller). Returns a token > 0 that a SENT event
+   * `sink`: arena block to receive the response in, 0 none (the caller's reference stays with the caller). `use`: of a block that the pieces must be copied into. Returns a token > 0 that a SENT event
    * will carry when the pieces are no longer in use (before or with the call's own end), or a negative Reason when refused.
    */
   submitBulk(
@@ -307,6 +320,7 @@ export interface NativeContext {
     pieces: readonly Uint8Array[],
     keys: readonly number[],
     sink: number,
+    use: number,
   ): number;
 
   /**
@@ -315,8 +329,11 @@ export interface NativeContext {
    */
   cancel(session: number, call: number, reason: number): void;
 
-  /** Arena block of at least that size, one reference; 0 when the budget has no room. */
-  allocBlock(bytes: number): number;
+  /** The application waits for the message that a partWaits event told of. Nothing happens when its call is over. */
+  want(session: number, call: number): void;
+
+  /** Arena block of at least that size, one reference; 0 when the budget, or the share of this use, has no room. */
+  allocBlock(bytes: number, use: number): number;
   /** The block's memory. The same ArrayBuffer every time while the block lives. Collected: the block is released. */
   blockBuffer(block: number): ArrayBuffer;
   releaseBlock(block: number): void;

@@ -3,6 +3,7 @@
 
 #include <napi.h>
 
+#include "memory/arena.h"
 #include "session/boundary.h"
 
 namespace rdma_rpc::binding {
@@ -53,7 +54,13 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                    {"sessionDown", static_cast<int>(EvKind::session_down)},
                    {"slotsFree", static_cast<int>(EvKind::slots_free)},
                    {"evicted", static_cast<int>(EvKind::evicted)},
-                   {"sessionUp", static_cast<int>(EvKind::session_up)}});
+                   {"sessionUp", static_cast<int>(EvKind::session_up)},
+                   {"partWaits", static_cast<int>(EvKind::part_waits)}});
+  using memory::Use;
+  group("Use", {{"part", static_cast<int>(Use::part)},
+                {"request", static_cast<int>(Use::request)},
+                {"response", static_cast<int>(Use::response)},
+                {"application", static_cast<int>(Use::application)}});
   group("Reason", {{"sessionLost", static_cast<int>(Reason::session_lost)},
                    {"cancelled", static_cast<int>(Reason::cancelled)},
                    {"deadline", static_cast<int>(Reason::deadline)},

@@ -36,6 +36,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
                            InstanceMethod<&NativeContext::session_info>("sessionInfo"),
                            InstanceMethod<&NativeContext::submit_bulk>("submitBulk"),
                            InstanceMethod<&NativeContext::cancel>("cancel"),
+                           InstanceMethod<&NativeContext::want>("want"),
                            InstanceMethod<&NativeContext::alloc_block>("allocBlock"),
                            InstanceMethod<&NativeContext::block_buffer>("blockBuffer"),
                            InstanceMethod<&NativeContext::release_block>("releaseBlock"),
@@ -188,11 +189,20 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     engine_->pump().kick();
   }
 
+  void want(const Napi::CallbackInfo& info) {
+    if (engine_ == nullptr) return;
+    session::Session* found = engine_->context().find(info[0].As<Napi::Number>().Uint32Value());
+    if (found == nullptr) return;
+    found->want(info[1].As<Napi::Number>().Uint32Value());
+    engine_->pump().kick();
+  }
+
   Napi::Value alloc_block(const Napi::CallbackInfo& info) {
     Engine* engine = this->engine(info);
     if (engine == nullptr) return {};
     const memory::BlockId block =
-        engine->context().arena().alloc(static_cast<std::size_t>(info[0].As<Napi::Number>().Int64Value()));
+        engine->context().arena().alloc(static_cast<std::size_t>(info[0].As<Napi::Number>().Int64Value()),
+                                        static_cast<memory::Use>(info[1].As<Napi::Number>().Uint32Value()));
     if (block != memory::kNoBlock) engine->blocks().lent(block);
     return Napi::Number::New(info.Env(), block);
   }
@@ -277,6 +287,7 @@ Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
   const auto pieces = info[7].As<Napi::Array>();
   const auto keys = info[8].As<Napi::Array>();
   submission.sink = number(9);
+  submission.use = static_cast<memory::Use>(number(10));
   const std::uint32_t count = pieces.Length();
   submission.pieces.reserve(count);
   for (std::uint32_t i = 0; i < count; ++i) {

@@ -50,30 +50,41 @@ std::size_t Arena::class_bytes(std::size_t size_class) const {
   return std::min((kSmallMax >> 2) * (5 + large % 4) << (large / 4), options_.budget_bytes);
 }
 
-BlockId Arena::alloc(std::size_t bytes) {
-  if (bytes <= options_.budget_bytes && options_.budget_bytes > 0) {
+BlockId Arena::alloc(std::size_t bytes, Use use) {
+  if (bytes <= options_.budget_bytes && options_.budget_bytes > 0 && within_share(bytes, use)) {
     const std::size_t wanted = class_of(bytes);
-    if (free_[wanted] != 0 || grow(wanted)) return lease(wanted);
+    if (free_[wanted] != 0 || grow(wanted)) return lease(wanted, use);
     // Nothing left to reserve, but a larger class may have a free block in a chunk that is otherwise in use.
     for (std::size_t larger = wanted + 1; larger < kClasses; ++larger) {
-      if (free_[larger] != 0) return lease(larger);
+      if (free_[larger] != 0) return lease(larger, use);
     }
   }
   ++counters_.refused;
   return kNoBlock;
 }
 
-BlockId Arena::lease(std::size_t size_class) {
+bool Arena::within_share(std::size_t bytes, Use use) const {
+  if (use >= Use::sink) return true;
+  const auto index = static_cast<std::size_t>(use);
+  if (use >= Use::request && held_[index] == 0) return true;
+  std::size_t held = bytes;
+  for (std::size_t i = 0; i <= index; ++i) held += held_[i];
+  return held <= options_.budget_bytes / 8 * kShareOfUse[index];
+}
+
+BlockId Arena::lease(std::size_t size_class, Use use) {
   const std::uint32_t number = free_[size_class];
   Slot& slot = slots_[number];
   free_[size_class] = slot.next_free;
   slot.references = 1;
+  slot.use = use;
   Chunk& chunk = *slot.chunk;
   if (chunk.leased++ == 0) idle_bytes_ -= chunk.bytes;
   ++counters_.allocs;
   if (std::exchange(slot.warm, true)) ++counters_.reused;
   ++counters_.blocks_leased;
   counters_.bytes_leased += slot.block.capacity;
+  held_[static_cast<std::size_t>(use)] += slot.block.capacity;
   return id_of(number);
 }
 
@@ -97,6 +108,7 @@ void Arena::release(BlockId id) {
   slot.next_free = std::exchange(free_[chunk.size_class], number);
   --counters_.blocks_leased;
   counters_.bytes_leased -= slot.block.capacity;
+  held_[static_cast<std::size_t>(slot.use)] -= slot.block.capacity;
   if (--chunk.leased == 0) {
     idle_bytes_ += chunk.bytes;
     chunk.idle_since = ++idle_clock_;

@@ -25,6 +25,23 @@ namespace rdma_rpc::memory {
 using BlockId = std::uint32_t;
 inline constexpr BlockId kNoBlock = 0;
 
+/// What a block is for, in the order of a call's steps. Blocks of earlier steps are given back when later
+/// ones are done, so they must leave room for those: else calls wait for each other's memory for ever, all
+/// the more where client and server share an arena.
+enum class Use : std::uint8_t {
+  ahead,     ///< a stream's message that its reader has not asked for yet
+  part,      ///< a stream's message on its way out
+  request,   ///< a request that is being sent
+  fetch,     ///< a request that a server reads
+  response,  ///< a response that is being sent
+  sink,      ///< a response that a client receives
+  application
+};
+inline constexpr std::size_t kUses = 7;
+/// Eighths of the arena that blocks of a use and of those before it may hold together. A lone request, or the
+/// lone message of a later step, may be larger.
+inline constexpr std::array<std::size_t, kUses> kShareOfUse = {1, 2, 4, 6, 7, 8, 8};
+
 struct ArenaOptions {
   std::size_t budget_bytes = std::size_t{256} << 20;  ///< chunks never add up to more
   std::size_t chunk_bytes = std::size_t{4} << 20;     ///< of the small classes
@@ -52,9 +69,9 @@ class Arena {
   Arena(fabric::Device& device, ArenaOptions options);
   ~Arena();
 
-  /// A block with one reference, or kNoBlock when the budget (or the system) has no room: wait for a release,
-  /// or refuse the call.
-  BlockId alloc(std::size_t bytes);
+  /// A block with one reference, or kNoBlock when the budget (or the system, or the share of this use) has no
+  /// room: wait for a release, or refuse the call.
+  BlockId alloc(std::size_t bytes, Use use = Use::application);
   void retain(BlockId id);
   /// Drops a reference; the last one makes the block free for reuse. Of a dead number: nothing happens, and
   /// it is counted.
@@ -92,6 +109,7 @@ class Arena {
     std::uint32_t references = 0;
     std::uint32_t generation = 0;
     std::uint32_t next_free = 0;  // in the free list of its class; 0 ends it
+    Use use = Use::application;   // of this lease
     bool warm = false;            // has been leased before
   };
 
@@ -102,7 +120,8 @@ class Arena {
   static std::size_t class_of(std::size_t bytes);
   std::size_t class_bytes(std::size_t size_class) const;
   const Slot* leased_slot(BlockId id) const;
-  BlockId lease(std::size_t size_class);
+  bool within_share(std::size_t bytes, Use use) const;
+  BlockId lease(std::size_t size_class, Use use);
   bool grow(std::size_t size_class);
   bool add_chunk(std::size_t size_class, std::size_t bytes);
   bool trim();
@@ -116,6 +135,7 @@ class Arena {
   std::deque<Slot> slots_;                      // [0] is never used; a deque, since at() gives out references
   std::deque<std::uint32_t> spare_slots_;       // oldest first, so that a generation lasts
   std::array<std::uint32_t, kClasses> free_{};  // last freed slot of each class, 0: none
+  std::array<std::size_t, kUses> held_{};       // bytes leased, by use
   std::size_t idle_bytes_ = 0;                  // of chunks without a lease
   std::uint64_t idle_clock_ = 0;
   ArenaCounters counters_;

@@ -39,7 +39,8 @@ enum class EvKind : std::int32_t {
   session_down,
   slots_free,
   evicted,
-  session_up
+  session_up,
+  part_waits
 };
 enum class Reason : std::int32_t {
   session_lost = 1,

@@ -38,6 +38,7 @@ struct ClientBulk {
   // the request frame, while it waits for room to bind (deferred)
   std::uint32_t slot = 0, metadata_bytes = 0, message_bytes = 0, timeout_us = 0;
   bool deferred = false;
+  bool held_back = false;          ///< part: its sink waits until the application wants the answer
   std::int32_t held_receive = -1;  ///< receive slot of the response, not yet handed to JS
   boundary::Event result;          ///< what JS gets when nothing is exposed any more
   std::uint64_t give_up_ns = 0;    ///< when patience ends (leaving, revoking after a cancel)
@@ -69,6 +70,7 @@ struct ServerBulk {
   std::uint32_t total = 0;
   std::int32_t held_receive = -1;   ///< receive slot with the request's metadata
   std::vector<std::byte> metadata;  ///< that, while the request waits for memory
+  bool held_back = false;           ///< part: waits until the application wants it
   boundary::Event request;
   std::uint32_t reads_outstanding = 0;
   const char* refusal = "";  ///< why the request is refused when its READs are over

@@ -50,6 +50,8 @@ std::unique_ptr<Context> Context::open(std::shared_ptr<fabric::Device> device, c
   auto region = dev.reg_mr(memory->data(), memory->size(), fabric::access_local_write, error);
   if (region == nullptr) return nullptr;
   memory::ArenaOptions arena = options.arena;
+  // A chunk is of one size of block: few large ones would leave a small arena without memory for other sizes.
+  arena.chunk_bytes = std::min(arena.chunk_bytes, arena.budget_bytes / kArenaChunksMin);
   memory::MrCacheOptions mr_cache = options.mr_cache;
   if (exposure == Exposure::shared) {
     arena.remote_access = fabric::access_remote_read | fabric::access_remote_write;

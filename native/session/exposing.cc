@@ -7,6 +7,10 @@
 
 namespace rdma_rpc::session {
 
+using boundary::Event;
+using boundary::EvKind;
+namespace ev = boundary::ev;
+
 const char* to_string(Exposure exposure) {
   switch (exposure) {
     case Exposure::automatic:
@@ -67,8 +71,7 @@ void Session::release_staged(ClientCall& call) {
 }
 
 /// The caller's block, or one for what this method last answered with. Without either the server asks when it
-/// must. Parts of a stream leave half of the arena to what is asked for, since the parts before them may need
-/// it first.
+/// must.
 void Session::choose_sink(ClientCall& call, memory::BlockId given) {
   ClientBulk& bulk = *call.bulk;
   if (given != memory::kNoBlock && shared_.arena.live(given)) {
@@ -76,8 +79,7 @@ void Session::choose_sink(ClientCall& call, memory::BlockId given) {
     bulk.sink = given;
   } else if (const std::uint32_t expected = shared_.predictor.expected(call.method);
              expected > shared_.slot_bytes && expected <= options_.max_message_bytes) {
-    if (call.part && shared_.arena.counters().bytes_leased + expected > shared_.arena.largest() / 2) return;
-    bulk.sink = shared_.arena.alloc(expected);
+    bulk.sink = shared_.arena.alloc(expected, call.part ? memory::Use::ahead : memory::Use::sink);
     if (bulk.sink != memory::kNoBlock) ++shared_.stats.sinks_predicted;
   }
 }
@@ -134,17 +136,12 @@ void Session::on_sink_request(const wire::Header& header) {
     bulk.pieces.push_back({0, 0, nullptr, bulk.sink, 0});  // too small: stays bound until the call ends
     bulk.sink = memory::kNoBlock;
   }
-  if (!deferred_sinks_.empty()) {
-    deferred_sinks_.push_back(header.call);
-  } else if ((call.part && has_waiters()) || !answer_sink_request(slot)) {
-    wait_for_memory(header.call);
+  if (call.part && bulk.sink == memory::kNoBlock) {
+    if (!has_waiters()) bulk.sink = shared_.arena.alloc(bulk.sink_asked, memory::Use::ahead);
+    bulk.held_back = bulk.sink == memory::kNoBlock;
+    if (bulk.held_back) return shared_.events.emit(part_waits(slot));
   }
-}
-
-void Session::wait_for_memory(std::uint32_t call) {
-  if (!shared_.memory_waiters.push({number_, call, true, shared_.waited_ns})) {
-    control(wire::FrameType::sink, call, 0);
-  }
+  want_sink(slot);
 }
 
 /// False: no arena memory, or no room to bind, yet.
@@ -152,7 +149,7 @@ bool Session::answer_sink_request(std::uint32_t slot) {
   ClientCall& call = client_calls_[slot];
   ClientBulk& bulk = *call.bulk;
   if (!send_->can_bind(1)) return false;
-  if (bulk.sink == memory::kNoBlock) bulk.sink = shared_.arena.alloc(bulk.sink_asked);
+  if (bulk.sink == memory::kNoBlock) bulk.sink = shared_.arena.alloc(bulk.sink_asked, memory::Use::sink);
   if (bulk.sink == memory::kNoBlock) return false;
   const std::uint32_t word = wire::call_word(slot, call.generation);
   const auto sink = expose_sink(bulk);

@@ -64,6 +64,8 @@ inline constexpr std::uint64_t kRevokeLimitNs = 1'000'000'000;
 /// all sessions of the context share; a peer whose thread is blocked for less than this is only slow.
 inline constexpr std::uint64_t kNoCreditNs = 30'000'000'000;
 
+/// An arena is made of at least so many chunks.
+inline constexpr std::size_t kArenaChunksMin = 64;
 /// Bulk transfers that may wait for arena memory, per context; one more is refused.
 inline constexpr std::size_t kMemoryWaitersMax = 4096;
 /// How long one of them may wait at the head of the line. Longer than handlers keep large messages, shorter

@@ -54,7 +54,7 @@ bool Session::collect_pieces(const BulkSubmission& submission, std::vector<Piece
 
 bool Session::stage(const BulkSubmission& submission, std::uint64_t total, std::vector<Piece>& pieces) {
   if (total == 0) return true;
-  const memory::BlockId block = shared_.arena.alloc(total);
+  const memory::BlockId block = shared_.arena.alloc(total, submission.use);
   if (block == memory::kNoBlock) return false;
   const memory::Block& memory = shared_.arena.at(block);
   std::byte* to = memory.data;

@@ -86,66 +86,19 @@ void Session::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, cons
                   "request of " + std::to_string(bulk.total) + " bytes exceeds the server's arenaBytes (" +
                       std::to_string(shared_.arena.largest()) + ")");
   }
-  const bool in_line = (frame.header.flags & wire::part) != 0 && has_waiters();
-  if (!in_line && start_fetch(slot)) return;
+  const bool part = (frame.header.flags & wire::part) != 0;
+  if (part ? !has_waiters() && start_fetch(slot, memory::Use::ahead) : start_fetch(slot, memory::Use::fetch))
+    return;
   park(bulk);
-  if (!shared_.memory_waiters.push({number_, frame.header.call, false, shared_.waited_ns})) {
-    refuse(slot, kResourceExhausted, false,
-           "too many requests wait for arena memory; raise the server's arenaBytes");
+  if (!part) {
+    recycle(receive_slot);
+    return wait_to_fetch(slot);
   }
-}
-
-/// A request waits without its receive: those that wait could otherwise hold all that the peer has credits
-/// for, and nothing would come through any more.
-void Session::park(ServerBulk& bulk) {
-  const std::byte* metadata = receive_memory_->data() + bulk.request.word[ev::metadata_offset];
-  bulk.metadata.assign(metadata, metadata + bulk.request.word[ev::metadata_bytes]);
-  recycle(static_cast<std::uint32_t>(std::exchange(bulk.held_receive, -1)));
-}
-
-/// Its metadata goes where JS looks for it. Needs a free slot there.
-void Session::unpark(ServerBulk& bulk) {
-  const std::uint32_t slot = parking_.back();
-  parking_.pop_back();
-  const std::uint32_t offset = slot * receive_stride_;
-  std::copy(bulk.metadata.begin(), bulk.metadata.end(), receive_memory_->data() + offset);
-  bulk.held_receive = static_cast<std::int32_t>(slot);
-  bulk.request.word[ev::metadata_offset] = static_cast<std::int32_t>(offset);
-  bulk.request.word[ev::reserved] = static_cast<std::int32_t>(slot + 1);
-}
-
-/// False: no arena memory yet.
-bool Session::start_fetch(std::uint32_t slot) {
-  ServerCall& call = server_calls_[slot];
-  ServerBulk& bulk = *call.bulk;
-  const bool parked = bulk.held_receive < 0;
-  if (parked && parking_.empty()) return false;
-  bulk.block = shared_.arena.alloc(bulk.total);
-  if (bulk.block == memory::kNoBlock) return false;
-  if (parked) unpark(bulk);
-  call.state = ServerState::fetching;
-  transfers_.push(slot);
-  return true;
-}
-
-bool Session::retry_memory(const Shared::Waiter& waiter) {
-  if (!open()) return true;
-  const std::uint32_t slot = wire::call_slot(waiter.call), generation = wire::call_generation(waiter.call);
-  if (waiter.client) {
-    const ClientCall& call = client_calls_[slot];
-    return call.generation != generation || call.state != ClientState::active || answer_sink_request(slot);
-  }
-  const ServerCall& call = server_calls_[slot];
-  return call.generation != generation || call.state != ServerState::waiting || start_fetch(slot);
-}
-
-void Session::refuse_memory(const Shared::Waiter& waiter) {
-  if (waiter.client) return control(wire::FrameType::sink, waiter.call, 0);
-  const std::uint32_t slot = wire::call_slot(waiter.call);
-  refuse(slot, kResourceExhausted, false,
-         "no arena memory came free for a request of " + std::to_string(server_calls_[slot].bulk->total) +
-             " bytes within " + std::to_string(kMemoryWaitNs / 1'000'000'000) +
-             " s; raise the server's arenaBytes, or release leases earlier");
+  bulk.held_back = true;
+  Event event = bulk.request;  // which carries the receive
+  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::part_waits);
+  event.word[ev::message_bytes] = 0;
+  shared_.events.emit(event);
 }
 
 void Session::on_chunk_read(std::uint32_t slot) {
@@ -214,11 +167,16 @@ void Session::submit_response(const std::int32_t* words) {
   const auto word = static_cast<std::uint32_t>(words[sub::call]);
   const auto send_slot = static_cast<std::uint32_t>(words[sub::slot]);
   const std::uint32_t slot = wire::call_slot(word);
-  if (!open() || slot >= options_.call_slots || server_calls_[slot].state != ServerState::running ||
+  if (!open() || slot >= options_.call_slots ||
       server_calls_[slot].generation != wire::call_generation(word)) {
-    return shared_.slots.give_back(send_slot);  // cancelled meanwhile: nobody waits for it
+    return shared_.slots.give_back(send_slot);
   }
   ServerCall& call = server_calls_[slot];
+  // A part that nobody wants any more is answered unread.
+  if (call.state == ServerState::waiting && call.bulk->held_back)
+    end_server_call(call);
+  else if (call.state != ServerState::running)
+    return shared_.slots.give_back(send_slot);  // cancelled meanwhile
   const std::int32_t method = words[sub::method];
   const std::uint8_t flags = (method & boundary::kNotRun) != 0 ? wire::not_run : 0;
   const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response),

@@ -152,23 +152,6 @@ void Session::fail(const std::string& reason) {
   maybe_down();
 }
 
-/// Calls of this session wait for arena memory no longer: one of them, or (without a word) all.
-void Session::forget_waiters(std::optional<std::uint32_t> call) {
-  shared_.memory_waiters.erase_if([&](const Shared::Waiter& waiter) {
-    return waiter.session == number_ && (!call || waiter.call == *call);
-  });
-}
-
-/// Calls of this session wait for arena memory. A part of a stream must then wait too, since parts are used
-/// in order: one that came later could hold, for ever, the memory that an earlier one waits for.
-bool Session::has_waiters() {
-  auto& waiters = shared_.memory_waiters;
-  for (std::size_t i = 0; i < waiters.size(); ++i) {
-    if (waiters.at(i).session == number_) return true;
-  }
-  return false;
-}
-
 void Session::maybe_down() {
   if (state_ != SessionState::draining || !drained_ || receives_posted_ != 0) return;
   state_ = SessionState::down;

@@ -91,6 +91,7 @@ struct BulkSubmission {
   std::uint32_t call = 0, method = 0, slot = 0, metadata_bytes = 0, timeout_us = 0;
   std::vector<GivenPiece> pieces;
   memory::BlockId sink = memory::kNoBlock;
+  memory::Use use = memory::Use::request;  ///< of a block that they are copied into
 };
 
 enum class SessionState : std::uint8_t { init, connecting, ready, draining, down };
@@ -115,6 +116,8 @@ class Session {
   /// The token of the SENT event, or a negative Reason.
   std::int32_t submit_bulk(BulkSubmission submission);
   void cancel(std::uint32_t slot, boundary::Reason reason);
+  /// The application waits for the large message of this part (PART_WAITS said which).
+  void want(std::uint32_t call);
   void close(const std::string& reason) { fail(reason); }
 
   // --- by the context, each turn
@@ -206,6 +209,8 @@ class Session {
   void on_sink_request(const wire::Header& header);
   bool answer_sink_request(std::uint32_t slot);
   void wait_for_memory(std::uint32_t call);
+  void want_sink(std::uint32_t slot);
+  boundary::Event part_waits(std::uint32_t call) const;
 
   // revocation.cc
   void revoke_then(std::uint32_t slot, const boundary::Event& result);
@@ -222,7 +227,8 @@ class Session {
   void on_request(const wire::Frame& frame, const std::byte* data, std::uint32_t receive_slot);
   void on_bulk_request(std::uint32_t slot, const wire::Frame& frame, const std::byte* data,
                        std::uint32_t receive_slot);
-  bool start_fetch(std::uint32_t slot);
+  bool start_fetch(std::uint32_t slot, memory::Use use);
+  void wait_to_fetch(std::uint32_t slot);
   void park(ServerBulk& bulk);
   void unpark(ServerBulk& bulk);
   void on_chunk_read(std::uint32_t slot);

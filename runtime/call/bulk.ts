@@ -7,7 +7,7 @@ import { encodeMeasured } from '../codec/measured.ts';
 import { Sink } from '../codec/sink.ts';
 import type { MessageType } from '../codec/types.ts';
 import { gatherBytes } from '../limits.ts';
-import { type NativeContext, Reason } from '../native.ts';
+import { type NativeContext, Reason, Use } from '../native.ts';
 import { bufferKey } from './buffer-keys.ts';
 
 const nothing = new Uint8Array(0);
@@ -29,6 +29,8 @@ export class BulkMessages {
   /** Size of the message that was last submitted. */
   submittedBytes = 0;
 
+  /** Of blocks for the message that is being encoded. */
+  #use: number = Use.application;
   readonly #native: NativeContext;
   readonly #sink: Sink = new Sink();
   /** By token, until SENT: the application's buffers must not be collected while the fabric may read them. */
@@ -46,7 +48,9 @@ export class BulkMessages {
     message: Init,
     maxBytes: number,
     piecesMax: number,
+    use: number,
   ): BulkMessage | number {
+    this.#use = use;
     const bulk = this.#encode(type, message, maxBytes, gatherBytes);
     if (typeof bulk === 'number' || bulk.pieces.length <= piecesMax) return bulk;
     // More large values than its descriptor list may hold: all of it is copied into one piece.
@@ -58,6 +62,11 @@ export class BulkMessages {
   keep(token: number, bulk: BulkMessage): void {
     this.#sending.set(token, bulk);
     this.submittedBytes = bulk.pieces.reduce((sum, piece) => sum + piece.byteLength, 0);
+  }
+
+  /** Whether memory will come back by itself, with a SENT event. */
+  get sending(): boolean {
+    return this.#sending.size !== 0;
   }
 
   /** Gives back what has not been submitted. */
@@ -167,7 +176,7 @@ export class BulkMessages {
 
   #alloc(bytes: number, bulk: BulkMessage): Uint8Array | undefined {
     if (bytes === 0) return nothing;
-    const block = this.#native.allocBlock(bytes);
+    const block = this.#native.allocBlock(bytes, this.#use);
     if (block === 0) return undefined;
     bulk.blocks.push(block);
     return new Uint8Array(this.#native.blockBuffer(block));

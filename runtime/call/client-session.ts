@@ -41,6 +41,7 @@ export interface ClientSessionListener {
 export interface PartEvents {
   onSettled(at: number, call: number): void;
   onFailed(at: number, call: number): void;
+  onPartWaits(call: number): void;
   onDown(reason: string): void;
 }
 
@@ -231,6 +232,10 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
       else reject(fault);
     }
     this.#listener.onCallDone();
+  }
+
+  onPartWaits(at: number): void {
+    this.parts?.onPartWaits(this.#events[at + Ev.call]!);
   }
 
   onFailed(at: number): void {

@@ -3,7 +3,15 @@
  * batches to their sessions. Made when first needed (contexts.ts), used by channels and servers, on its JS thread.
  */
 import { arenaBytes } from '../limits.ts';
-import { Ctl, Ev, EvKind, type NativeContext, type NativeOptions, type SessionOptions } from '../native.ts';
+import {
+  Ctl,
+  Ev,
+  EvKind,
+  type NativeContext,
+  type NativeOptions,
+  type SessionOptions,
+  Use,
+} from '../native.ts';
 import { keyFromWords } from './buffer-keys.ts';
 import { newTurn } from './deadlines.ts';
 import { BlockLease, type Lease } from './lease.ts';
@@ -21,6 +29,7 @@ export interface SessionOwner {
   onSettled(at: number): void;
   onFailed(at: number): void;
   onCancelled(at: number): void;
+  onPartWaits(at: number): void;
   /** The last event. The session's number is free from now on. */
   onDown(reason: string): void;
 }
@@ -50,6 +59,8 @@ export class FabricContext {
   /** By the low bits of their numbers, which are unique among the sessions alive. */
   readonly #sessions: (SessionOwner | undefined)[] = [];
   #waiters = new Set<SlotWaiter>();
+  /** Those who wait for memory of what is being sent. */
+  #memoryWaiters = new Set<SlotWaiter>();
   /** Sessions that are connecting, or have and have no owner yet. */
   readonly #unowned = new Map<number, Unowned>();
   #sessionCount = 0;
@@ -120,8 +131,14 @@ export class FabricContext {
     this.native.control[Ctl.wantSlots] = 1;
   }
 
+  /** Calls `waiter.onSlotsFree()` once when a large message has been sent. False: none is under way, so that would be never. */
+  awaitMemory(waiter: SlotWaiter): boolean {
+    if (this.outgoing.bulk.sending) this.#memoryWaiters.add(waiter);
+    return this.outgoing.bulk.sending;
+  }
+
   allocBuffer(bytes: number): Lease {
-    const block = this.native.allocBlock(bytes);
+    const block = this.native.allocBlock(bytes, Use.application);
     if (block === 0) {
       throw new RpcError(
         Status.RESOURCE_EXHAUSTED,
@@ -191,8 +208,12 @@ export class FabricContext {
       case EvKind.cancelled:
         this.#owner(session)?.onCancelled(at);
         break;
+      case EvKind.partWaits:
+        this.#owner(session)?.onPartWaits(at);
+        break;
       case EvKind.sent:
         this.outgoing.bulk.sent(events[at + Ev.call]!);
+        if (this.#memoryWaiters.size !== 0) this.#memoryFree();
         break;
       case EvKind.sessionUp:
         this.#unowned.get(session)?.settle('');
@@ -220,6 +241,12 @@ export class FabricContext {
     this.#sessions[session & sessionPlaces] = undefined;
     --this.#sessionCount;
     owner.onDown(reason);
+  }
+
+  #memoryFree(): void {
+    const waiters = this.#memoryWaiters;
+    this.#memoryWaiters = new Set();
+    for (const waiter of waiters) waiter.onSlotsFree();
   }
 
   #slotsFree(): void {

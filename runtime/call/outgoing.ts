@@ -5,7 +5,7 @@
 import { Sink } from '../codec/sink.ts';
 import type { MessageType } from '../codec/types.ts';
 import { flushEvery, pieceBytes, piecesMax } from '../limits.ts';
-import { Ctl, type NativeContext, Reason, Sub, SubOp } from '../native.ts';
+import { Ctl, type NativeContext, Reason, Sub, SubOp, Use } from '../native.ts';
 import { BulkMessages } from './bulk.ts';
 import { closeTurn } from './deadlines.ts';
 
@@ -60,7 +60,8 @@ export class Outgoing {
 
   /**
    * Sends `message`. 0: staged; above 0: bulk, the token of its SENT event; `noSlot`; otherwise a Reason, negated. What the message's
-   * encoder throws comes out, and nothing has then been sent. `sink`: arena block for the response, 0 none.
+   * encoder throws comes out, and nothing has then been sent. `sink`: arena block for the response, 0 none. `use`: of memory for a message that fits no slot,
+   * 0 for what `op` says.
    */
   submit<Init>(
     op: number,
@@ -72,12 +73,13 @@ export class Outgoing {
     message: Init,
     metadata: Uint8Array | undefined,
     sink: number,
+    use = 0,
   ): number {
     const control = this.#control;
     if (control[Ctl.freeSlots] === 0 && !this.#reclaim()) return noSlot;
     const metadataBytes = metadata === undefined ? 0 : metadata.byteLength;
     if (sink !== 0 || metadataBytes > target.eagerBytes) {
-      return this.#submitBulk(op, target, call, method, timeoutUs, type, message, metadata ?? nothing, sink);
+      return this.#submitBulk(op, target, call, method, timeoutUs, type, message, metadata, sink, use);
     }
     const slab = this.#slab;
     slab.reset(this.#memory);
@@ -89,7 +91,7 @@ export class Outgoing {
     const messageBytes = type.encodeTo(message, slab, at, from + target.eagerBytes) - at;
     // What a field's annotation wants apart goes as bulk although it might fit.
     if (slab.full || slab.planned !== 0) {
-      return this.#submitBulk(op, target, call, method, timeoutUs, type, message, metadata ?? nothing, sink);
+      return this.#submitBulk(op, target, call, method, timeoutUs, type, message, metadata, sink, use);
     }
     if (messageBytes > target.maxMessageBytes) return this.#refuse(messageBytes);
     if (metadata !== undefined) this.#memory.set(metadata, from);
@@ -188,9 +190,12 @@ export class Outgoing {
     timeoutUs: number,
     type: MessageType<unknown, Init>,
     message: Init,
-    metadata: Uint8Array,
+    given: Uint8Array | undefined,
     sink: number,
+    givenUse: number,
   ): number {
+    const metadata = given ?? nothing;
+    const use = givenUse !== 0 ? givenUse : op === SubOp.response ? Use.response : Use.request;
     const spareBytes = target.eagerBytes - metadata.byteLength;
     if (spareBytes < 0) {
       throw new RangeError(
@@ -199,7 +204,7 @@ export class Outgoing {
     }
     // The list of pieces shares the slot with the metadata; one piece always fits.
     const pieceCount = Math.min(piecesMax, 1 + Math.floor(spareBytes / pieceBytes));
-    const bulk = this.bulk.encode(type, message, target.maxMessageBytes, pieceCount);
+    const bulk = this.bulk.encode(type, message, target.maxMessageBytes, pieceCount, use);
     if (typeof bulk === 'number') return bulk;
     const { pieces, keys } = bulk;
     // Parts of a stream go in the order in which they were submitted: the first must not come before the stream's opening, which may be staged.
@@ -228,6 +233,7 @@ export class Outgoing {
       pieces,
       keys,
       sink,
+      use,
     );
     if (token < 0) {
       if (slot !== -1) this.#pushSlot(slot);

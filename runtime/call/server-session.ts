@@ -33,6 +33,7 @@ export interface Shared {
 /** Gets what belongs to streams. */
 export interface ServerParts {
   onPart(at: number): void;
+  onPartWaits(at: number): void;
   /** `status`: CANCELLED or DEADLINE_EXCEEDED. */
   onCancelled(handle: number, status: number): void;
   onDown(reason: string): void;
@@ -128,6 +129,11 @@ export class ServerSession implements SessionOwner {
       },
       refusal: (path) => this.#refusal(path),
     };
+  }
+
+  onPartWaits(at: number): void {
+    if (this.parts !== undefined) this.parts.onPartWaits(at);
+    else this.#context.native.want(this.target.session, this.#events[at + Ev.call]!);
   }
 
   onRequest(at: number): void {

@@ -157,6 +157,14 @@ export class ClientStream implements ReaderOwner, CallPlace, DeadlineOwner {
     this.#pull();
   }
 
+  onWanted(call: number): void {
+    this.#streams!.want(call);
+  }
+
+  onUnwanted(call: number): void {
+    this.#streams!.refuse(call);
+  }
+
   #pull(): void {
     const streams = this.#streams;
     if (streams === undefined || this.#state !== 'open') return;
@@ -179,7 +187,7 @@ export class ClientStream implements ReaderOwner, CallPlace, DeadlineOwner {
   onPushSettled(at: number): void {
     const status = this.#word(at, Ev.method);
     if (this.#closing(at)) return;
-    if (status === Status.OK) this.#requests?.onCredit();
+    if (status === Status.OK) this.#requests?.onAnswer();
     else this.giveUp(Reason.cancelled, statusError(this.#streams!, at, status, this.method.requestStream));
   }
 
@@ -364,7 +372,8 @@ export class ClientStream implements ReaderOwner, CallPlace, DeadlineOwner {
     try {
       const part = incoming.answer(at, sequence, this.method.responseType);
       if (this.#extras?.listens) this.#outcome.tellHeader(incoming.responseMetadata(at));
-      this.#pulls.arrived(part.last, this.#word(at, Ev.region) > 0 ? this.#word(at, Ev.messageBytes) : 0);
+      const bytes = this.#word(at, Ev.region) > 0 ? this.#word(at, Ev.messageBytes) : 0;
+      this.#pulls.arrived(part.last, bytes, part.messages.length === 0 && sequence !== 0 && !part.last);
       if (!this.reader.arrive(sequence, part)) throw new Error('messages behind the last one');
     } catch (cause) {
       this.giveUp(Reason.cancelled, responseFault(this.method.path, cause));

@@ -144,6 +144,7 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     flags: number,
     type: MessageType<unknown, unknown>,
     message: unknown,
+    use = 0,
   ): number {
     const push = kind === PartKind.push;
     const first = (push ? stream.pushes : stream.pulls) === 0;
@@ -160,6 +161,7 @@ export class ClientStreams implements PartEvents, SlotWaiter {
       message,
       partHeader(stream.number, sequence, count, kind, flags),
       0,
+      use,
     );
     if (result < 0) {
       if (result === noSlot) this.#starve(stream);
@@ -241,6 +243,21 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     else stream.onPartFailed(reason, why);
   }
 
+  /** The message that this part waits with may come. */
+  want(call: number): void {
+    this.context.native.want(this.target.session, call);
+  }
+
+  /** It never will. It is exposed nowhere, so nothing is taken back by force. */
+  refuse(call: number): void {
+    this.context.native.cancel(this.target.session, call, Reason.cancelled);
+  }
+
+  onPartWaits(call: number): void {
+    const row = call - this.#base;
+    this.#stream[row]?.reader.announce(this.#sequence[row]!, call);
+  }
+
   onDown(reason: string): void {
     // As in ClientSession: what was begun since this batch was made is staged, and is not sent any more.
     for (const [row, stream] of this.#stream.entries()) {
@@ -255,6 +272,12 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     const starved = [...this.#starved];
     this.#starved.clear();
     for (const stream of starved) stream.onSlotsFree();
+  }
+
+  /** The stream hears of it when memory is back. False: none will come by itself. */
+  awaitMemory(stream: ClientStream): boolean {
+    this.#starved.add(stream);
+    return this.context.awaitMemory(this);
   }
 
   #starve(stream: ClientStream): void {

@@ -9,6 +9,8 @@ export const PartFlag = {
   last: 1,
   /** Several messages, each with its length (u16) in front. */
   packed: 2,
+  /** PULL: the application waits for this part. */
+  awaited: 4,
 } as const;
 
 export const partHeaderBytes = 12;
@@ -72,6 +74,10 @@ export class PartHeader {
     return (this.flags & PartFlag.last) !== 0;
   }
 
+  get awaited(): boolean {
+    return (this.flags & PartFlag.awaited) !== 0;
+  }
+
   get packed(): boolean {
     return (this.flags & PartFlag.packed) !== 0;
   }
@@ -87,7 +93,8 @@ export class PartHeader {
     this.kind = bytes[at + 10]!;
     this.flags = bytes[at + 11]!;
     if (this.stream === 0) return 'part of stream 0';
-    if ((this.flags & ~(PartFlag.last | PartFlag.packed)) !== 0) return 'part with unknown flags';
+    if ((this.flags & ~(PartFlag.last | PartFlag.packed | PartFlag.awaited)) !== 0)
+      return 'part with unknown flags';
     if (this.packed ? this.count === 0 : this.count > 1) return 'part with a wrong count';
     switch (this.kind) {
       case PartKind.open:

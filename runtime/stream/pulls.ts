@@ -6,7 +6,7 @@ import { noMessage } from '../call/plain-types.ts';
 import { streamBytes, streamParts } from '../limits.ts';
 import type { ClientStream } from './client-stream.ts';
 import { type ClientStreams, notNow } from './client-streams.ts';
-import { PartKind } from './part-header.ts';
+import { PartFlag, PartKind } from './part-header.ts';
 
 /** Parts asked for before the first has come. */
 const firstWindow = 2;
@@ -26,17 +26,22 @@ export class Pulls {
   send(streams: ClientStreams): number {
     const stream = this.#stream;
     while (!this.#sawLast && stream.pulls + stream.reader.unread < this.#window) {
-      const result = streams.sendPart(stream, PartKind.pull, this.#sequence, 0, 0, noMessage, undefined);
+      const flags = stream.reader.waitsFor(this.#sequence) ? PartFlag.awaited : 0;
+      const result = streams.sendPart(stream, PartKind.pull, this.#sequence, 0, flags, noMessage, undefined);
       if (result < 0) return result === notNow ? 0 : result;
       this.#sequence = (this.#sequence + 1) >>> 0;
     }
     return 0;
   }
 
-  /** A part has come, with a large message of so many bytes, or 0. */
-  arrived(last: boolean, bytes: number): void {
+  /**
+   * A part has come, with a large message of so many bytes, or 0. `short`: without its message, for which the server has memory only when the application
+   * waits for it. So it is asked for then, and not before.
+   */
+  arrived(last: boolean, bytes: number, short: boolean): void {
     if (last) this.#sawLast = true;
-    if (!this.#stream.method.responseStream) return;
+    if (short) this.#window = 1;
+    if (short || !this.#stream.method.responseStream) return;
     const most = bytes === 0 ? streamParts : Math.floor(streamBytes / bytes);
     this.#window = Math.max(1, Math.min(streamParts, most, this.#window + 1));
   }

@@ -3,13 +3,13 @@
  * stream when it is opened.
  */
 import type { ClientMethod } from '../call/client-method.ts';
-import { streamBytes, streamParts } from '../limits.ts';
 import { Reason } from '../native.ts';
 import { refusal, requestFault } from './client-faults.ts';
 import type { ClientStream } from './client-stream.ts';
 import { type ClientStreams, notNow } from './client-streams.ts';
-import { PartKind, partHeaderBytes } from './part-header.ts';
+import { partHeaderBytes } from './part-header.ts';
 import { Producer, type ProducerOwner } from './producer.ts';
+import { Pushes, skipped } from './pushes.ts';
 import { type PartPort, StreamWriter } from './stream-writer.ts';
 
 export class Requests implements PartPort, ProducerOwner {
@@ -17,11 +17,13 @@ export class Requests implements PartPort, ProducerOwner {
   readonly #streams: ClientStreams;
   readonly #writer: StreamWriter;
   readonly #producer: Producer;
+  readonly #pushes: Pushes;
 
   constructor(stream: ClientStream, streams: ClientStreams) {
     const { requestType } = stream.method;
     this.#stream = stream;
     this.#streams = streams;
+    this.#pushes = new Pushes(stream);
     this.#writer = new StreamWriter(requestType, streams.target.eagerBytes - partHeaderBytes, this);
     this.#producer = new Producer(this, this.#writer);
   }
@@ -32,7 +34,13 @@ export class Requests implements PartPort, ProducerOwner {
     this.#producer.start(requestStream ? request : [request], `${path}: the requests`);
   }
 
-  /** A part has been taken, or there is a slot for one. */
+  /** The server's application has taken a part. */
+  onAnswer(): void {
+    this.#pushes.answered();
+    this.#writer.onCredit();
+  }
+
+  /** There may be a slot, or memory, for a part. */
   onCredit(): void {
     this.#writer.onCredit();
   }
@@ -51,10 +59,10 @@ export class Requests implements PartPort, ProducerOwner {
   ): boolean {
     const stream = this.#stream;
     if (!stream.sending) return false;
-    if (stream.pushes >= streamParts || (stream.pushes > 0 && stream.pushedBytes >= streamBytes))
-      return false;
-    const result = this.#streams.sendPart(stream, PartKind.push, sequence, count, flags, type, message);
-    if (result < 0 && result !== notNow) {
+    const result = this.#pushes.send(this.#streams, sequence, count, flags, type, message);
+    if (result === skipped) {
+      this.#writer.skip();
+    } else if (result < 0 && result !== notNow) {
       // A handler that takes one message begins when it has it.
       const sent = stream.method.requestStream ? 'maybe' : 'no';
       stream.giveUp(Reason.cancelled, refusal(stream.method.path, this.#streams, -result, sent));

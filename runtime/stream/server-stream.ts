@@ -12,7 +12,7 @@ import { Status } from '../call/status.ts';
 import type { DeadlineOwner } from '../call/timer-wheel.ts';
 import type { MessageType } from '../codec/types.ts';
 import { streamParts } from '../limits.ts';
-import { SubOp } from '../native.ts';
+import { Reason, SubOp, Use } from '../native.ts';
 import { PartKind, partHeader, partHeaderBytes, withEntries } from './part-header.ts';
 import { Producer, type ProducerOwner } from './producer.ts';
 import type { ServerStreams } from './server-streams.ts';
@@ -40,6 +40,8 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
   readonly #producer: Producer;
   /** Handles of PULLs that wait for their part, by sequence. */
   readonly #pulls: (number | undefined)[] = new Array<undefined>(streamParts).fill(undefined);
+  /** The PULL that the client's application waits for. */
+  #awaited = -1;
   /** The part to send next. */
   #sequence = 0;
   #timer = noTimer;
@@ -121,6 +123,21 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
     this.#streams.answerPush(part.token);
   }
 
+  /** A PUSH whose message waits to be fetched. False: it is none that this stream expects. */
+  onPushWaits(handle: number, sequence: number): boolean {
+    if (this.#takesParts) this.#reader.announce(sequence, handle);
+    return this.#takesParts;
+  }
+
+  onWanted(handle: number): void {
+    const { context, target } = this.#streams.session;
+    context.native.want(target.session, handle);
+  }
+
+  onUnwanted(handle: number): void {
+    this.#streams.answerPush(handle);
+  }
+
   /** The handler reads no more: what still comes is dropped. */
   onLeft(): undefined {}
 
@@ -130,7 +147,7 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
 
   // --- responses out
 
-  onPull(handle: number, sequence: number): void {
+  onPull(handle: number, sequence: number, awaited: boolean): void {
     const place = sequence % streamParts;
     if ((sequence - this.#sequence) >>> 0 >= streamParts || this.#pulls[place] !== undefined) {
       this.#streams.answerPull(handle, this.number, sequence);
@@ -138,6 +155,7 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
       return;
     }
     this.#pulls[place] = handle;
+    if (awaited) this.#awaited = sequence;
     this.#writer.onCredit();
   }
 
@@ -159,7 +177,20 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
       header = withHeader;
     }
     const { outgoing } = context;
-    const result = outgoing.submit(SubOp.response, target, handle, Status.OK, 0, type, message, header, 0);
+    const use = this.#awaited === sequence ? Use.response : Use.part;
+    const result = outgoing.submit(
+      SubOp.response,
+      target,
+      handle,
+      Status.OK,
+      0,
+      type,
+      message,
+      header,
+      0,
+      use,
+    );
+    if (result === -Reason.noMemory && this.#waitsForMemory(sequence)) return false;
     if (result === noSlot) {
       this.#streams.starve(this);
       return false;
@@ -173,6 +204,20 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
     this.#pulls[place] = undefined;
     this.#sequence = (sequence + 1) >>> 0;
     return true;
+  }
+
+  /** Memory is short. What the client does not wait for gets an empty part, so that it asks again when it does. */
+  #waitsForMemory(sequence: number): boolean {
+    if (this.#awaited === sequence) return this.#streams.awaitMemory(this);
+    for (let next = sequence; ; next = (next + 1) >>> 0) {
+      const place = next % streamParts;
+      const handle = this.#pulls[place];
+      if (handle === undefined) return true;
+      this.#pulls[place] = undefined;
+      this.#streams.answerPull(handle, this.number, next, 0);
+      this.#sequence = (next + 1) >>> 0;
+      this.#writer.skip();
+    }
   }
 
   /** The handler's header behind that of the part, which is empty. Undefined: it is too large, and the stream has ended. */

@@ -71,8 +71,21 @@ export class ServerStreams implements ServerParts, SlotWaiter {
       } else {
         this.incoming.whole.discard(at);
         if (stream === undefined) this.answerPull(handle, header.stream, header.sequence);
-        else stream.onPull(handle, header.sequence);
+        else stream.onPull(handle, header.sequence, header.awaited);
       }
+    }
+  }
+
+  onPartWaits(at: number): void {
+    const handle = this.#events[at + Ev.call]!;
+    const { header } = this.incoming;
+    const push = this.incoming.read(at) === '' && header.kind === PartKind.push;
+    const stream = push ? this.#open.get(header.stream) : undefined;
+    if (push && stream === undefined) {
+      this.answerPush(handle);
+    } else if (stream?.onPushWaits(handle, header.sequence) !== true) {
+      // What is wrong with it is found when it is here.
+      this.session.context.native.want(this.session.target.session, handle);
     }
   }
 
@@ -114,14 +127,20 @@ export class ServerStreams implements ServerParts, SlotWaiter {
     this.session.context.awaitSlots(this);
   }
 
+  /** The stream hears of it when memory is back. False: none will come by itself. */
+  awaitMemory(stream: ServerStream): boolean {
+    this.#starved.add(stream);
+    return this.session.context.awaitMemory(this);
+  }
+
   /** The credit for a PUSH. */
   answerPush(handle: number): void {
     this.#answer({ handle, header: undefined });
   }
 
-  /** Nothing comes for this PULL. */
-  answerPull(handle: number, stream: number, sequence: number): void {
-    const header = partHeader(stream, sequence, 0, PartKind.pull, PartFlag.last);
+  /** Nothing comes for this PULL: nothing at all, or (flags 0) not yet. */
+  answerPull(handle: number, stream: number, sequence: number, flags: number = PartFlag.last): void {
+    const header = partHeader(stream, sequence, 0, PartKind.pull, flags);
     if (!this.#send(handle, header)) this.#answer({ handle, header: header.slice() });
   }
 

@@ -19,6 +19,9 @@ export interface ReaderOwner {
   onFirstRead(): void;
   /** The application has got every message of the part. */
   onConsumed(part: ReceivedPart): void;
+  /** The application waits for the part that was announced with this token: it may come. Or it never will. */
+  onWanted(token: number): void;
+  onUnwanted(token: number): void;
   /** The application wants no more. Its `return()` waits for the promise. */
   onLeft(): Promise<void> | undefined;
   /** The application comes to the end: what it ends with, undefined for well. Called once. */
@@ -48,6 +51,8 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
   readonly #endsWithLast: boolean;
   /** Parts that have come and are not open yet, by sequence. */
   readonly #parts: (ReceivedPart | undefined)[] = new Array<undefined>(streamParts).fill(undefined);
+  /** Parts that come when they are wanted, by sequence. */
+  readonly #announced: (number | undefined)[] = new Array<undefined>(streamParts).fill(undefined);
   /** Sequence of the next one to open. */
   #next = 0;
   /** The open part, and the message that is next. */
@@ -73,6 +78,11 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
   /** Every message up to the last has been reached. */
   get complete(): boolean {
     return this.#sawLast;
+  }
+
+  /** The application can do nothing before it has this part. */
+  waitsFor(sequence: number): boolean {
+    return sequence === this.#next && (this.#waiting.length !== 0 || sequence === 0);
   }
 
   [Symbol.asyncIterator](): this {
@@ -116,6 +126,18 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
     return true;
   }
 
+  /** Part `sequence` has a large message, which stays where it is until the application waits for it. */
+  announce(sequence: number, token: number): void {
+    const place = sequence % streamParts;
+    const expected = (sequence - this.#next) >>> 0 < streamParts && this.#parts[place] === undefined;
+    if (this.#left || !expected || this.#announced[place] !== undefined) {
+      this.#owner.onUnwanted(token);
+      return;
+    }
+    this.#announced[place] = token;
+    if (this.#waiting.length !== 0) this.#want();
+  }
+
   /** No part will come any more. What is here is read first, then comes the owner's `onEnd`. */
   close(): void {
     if (this.#closed) return;
@@ -135,7 +157,12 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
 
   #take(): IteratorResult<unknown> {
     const value = this.#messages[this.#at++];
-    if (this.#at === this.#messages.length) this.#closePart();
+    if (this.#at === this.#messages.length) {
+      // The application's from now on: memory of a message that it drops must not hang on the stream.
+      this.#messages = noMessages;
+      this.#at = 0;
+      this.#closePart();
+    }
     return { value, done: false };
   }
 
@@ -157,6 +184,11 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
       this.#messages = noMessages;
       this.#at = 0;
       this.#closePart();
+    }
+    for (const [place, token] of this.#announced.entries()) {
+      if (token === undefined) continue;
+      this.#announced[place] = undefined;
+      this.#owner.onUnwanted(token);
     }
     for (const [place, part] of this.#parts.entries()) {
       if (part === undefined) continue;
@@ -200,6 +232,7 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ resolve, reject });
       if (this.#over) this.#serve();
+      else this.#want();
     });
   }
 
@@ -222,8 +255,18 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
         if (error === undefined) first.resolve(done);
         else first.reject(error);
       } else {
+        this.#want();
         return;
       }
     }
+  }
+
+  /** The application waits for the next part: if it was announced, it is time. */
+  #want(): void {
+    const place = this.#next % streamParts;
+    const token = this.#announced[place];
+    if (token === undefined) return;
+    this.#announced[place] = undefined;
+    this.#owner.onWanted(token);
   }
 }

@@ -82,6 +82,11 @@ export class StreamWriter {
     this.#sendLead();
   }
 
+  /** The part that `sendPart` was asked to send has gone without its message, which comes with the next one. */
+  skip(): void {
+    this.#sequence = (this.#sequence + 1) >>> 0;
+  }
+
   /** Half-close: what has been written goes out, and `last` with it. */
   end(): void {
     if (this.#done) return;

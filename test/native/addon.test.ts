@@ -5,7 +5,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
 import { afterEach, describe, expect, test } from 'vitest';
-import { EvKind, loadNative, Reason } from '../../runtime/native.ts';
+import { EvKind, loadNative, Reason, Use } from '../../runtime/native.ts';
 import { Loopback } from './loopback.ts';
 
 setFlagsFromString('--expose-gc');
@@ -80,18 +80,18 @@ describe.each(['sim', 'shm'] as const)('calls on %s', (fabric) => {
 describe('buffers', () => {
   test('a block given back and taken again is the same ArrayBuffer', () => {
     const { native } = loopback('sim');
-    const block = native.allocBlock(5000);
+    const block = native.allocBlock(5000, Use.application);
     const buffer = native.blockBuffer(block);
     expect(native.blockBuffer(block)).toBe(buffer);
     native.releaseBlock(block);
-    expect(native.allocBlock(5000)).toBe(block);
+    expect(native.allocBlock(5000, Use.application)).toBe(block);
     expect(native.blockBuffer(block)).toBe(buffer);
     expect(native.blockOf(buffer)).toBe(block);
   });
 
   test('a block whose buffer was collected is free again', async () => {
     const { native } = loopback('sim');
-    for (let i = 0; i < 20; i += 1) native.blockBuffer(native.allocBlock(5000));
+    for (let i = 0; i < 20; i += 1) native.blockBuffer(native.allocBlock(5000, Use.application));
     expect(native.stats().arenaLeasedBlocks).toBe(20);
     await until(() => {
       collect();
@@ -101,7 +101,9 @@ describe('buffers', () => {
 
   test('a view keeps its block', async () => {
     const { native } = loopback('sim');
-    const view = new Uint8Array(native.blockBuffer(native.allocBlock(5000)), 100, 10).fill(9);
+    const view = new Uint8Array(native.blockBuffer(native.allocBlock(5000, Use.application)), 100, 10).fill(
+      9,
+    );
     for (let i = 0; i < 5; i += 1) {
       collect();
       await turn();
@@ -112,7 +114,7 @@ describe('buffers', () => {
 
   test('a block released twice is released once', () => {
     const { native } = loopback('sim');
-    const block = native.allocBlock(5000);
+    const block = native.allocBlock(5000, Use.application);
     native.releaseBlock(block);
     native.releaseBlock(block);
     native.releaseBlock(0x7fff_ffff);
@@ -125,7 +127,7 @@ describe('buffers', () => {
     const buffers = [
       native.sendSlab,
       native.receiveSlab(client),
-      native.blockBuffer(native.allocBlock(5000)),
+      native.blockBuffer(native.allocBlock(5000, Use.application)),
     ];
     const arrays = [native.control, native.submissions, native.events, native.freeSlots, native.clock];
     native.close();
@@ -148,8 +150,9 @@ describe('buffers', () => {
     const { end } = pair.start(pattern(3000));
     // Before the server sees the request, all memory is gone into leases that nobody can reach and nobody has released.
     const forget = () => {
-      let block = pair.native.allocBlock(4096);
-      for (; block !== 0; block = pair.native.allocBlock(4096)) pair.native.blockBuffer(block);
+      let block = pair.native.allocBlock(4096, Use.application);
+      for (; block !== 0; block = pair.native.allocBlock(4096, Use.application))
+        pair.native.blockBuffer(block);
     };
     forget();
     expect((await end).kind).toBe(EvKind.settled);
@@ -172,7 +175,7 @@ describe('the end of a context', () => {
   test('what is asked of it afterwards throws or does nothing', () => {
     const { native, client } = loopback('sim');
     native.close();
-    expect(() => native.allocBlock(1)).toThrow('context is closed');
+    expect(() => native.allocBlock(1, Use.application)).toThrow('context is closed');
     expect(() =>
       native.createSession({ role: 'client', inflightMax: 1, maxMessageBytes: 1, peerMaxMessageBytes: 1 }),
     ).toThrow('context is closed');

@@ -12,6 +12,7 @@ import {
   type SessionOptions,
   Sub,
   SubOp,
+  Use,
 } from '../../runtime/native.ts';
 
 export interface End {
@@ -116,12 +117,12 @@ export class Loopback {
 
   /** Through an arena block, which is given back with the SENT event. */
   #bulk(op: number, to: number, call: number, method: number, message: Uint8Array): void {
-    const block = this.native.allocBlock(message.length);
+    const block = this.native.allocBlock(message.length, Use.application);
     if (block === 0) throw new Error('no arena block');
     const piece = new Uint8Array(this.native.blockBuffer(block), 0, message.length);
     piece.set(message);
     const slot = this.#takeSlot();
-    const token = this.native.submitBulk(op, to, call, method, slot, 0, 0, [piece], [0], 0);
+    const token = this.native.submitBulk(op, to, call, method, slot, 0, 0, [piece], [0], 0, Use.request);
     if (token < 0) throw new Error(`refused: ${token}`);
     this.#blocks.set(token, [block]);
     this.native.flush();

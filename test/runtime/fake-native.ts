@@ -234,7 +234,9 @@ export class FakeNative implements NativeContext {
     this.cancels.push({ session, call, reason });
   }
 
-  allocBlock(bytes: number): number {
+  want(): void {}
+
+  allocBlock(bytes: number, _use = 0): number {
     if (bytes > this.#arenaLeft) return 0;
     this.#arenaLeft -= bytes;
     const block = this.#nextBlock++;

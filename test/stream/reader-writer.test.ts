@@ -78,10 +78,16 @@ function unpack({ count, flags, bytes }: Sent): Item[] {
   return items;
 }
 
-function readerOf(consumed: number[], endsWithLast = true): StreamReader {
+function readerOf(
+  consumed: number[],
+  endsWithLast = true,
+  told: [what: string, token: number][] = [],
+): StreamReader {
   const owner = {
     onFirstRead: () => undefined,
     onConsumed: ({ token }: ReceivedPart) => void consumed.push(token),
+    onWanted: (token: number) => void told.push(['wanted', token]),
+    onUnwanted: (token: number) => void told.push(['unwanted', token]),
     onLeft: () => undefined,
     onEnd: () => undefined,
   };
@@ -282,6 +288,35 @@ describe('the reader', () => {
     expect(reader.unread).toBe(0);
   });
 
+  test('what is announced is wanted when the application waits for it, and not before', async () => {
+    const told: [string, number][] = [];
+    const reader = readerOf([], true, told);
+    reader.announce(1, 21);
+    reader.arrive(0, part(0));
+    await reader.next();
+    expect(told).toEqual([]);
+    const second = reader.next();
+    expect(told).toEqual([['wanted', 21]]);
+    const third = reader.next();
+    reader.announce(3, 23);
+    reader.announce(2, 22);
+    expect(told).toHaveLength(1);
+    reader.arrive(1, part(1));
+    expect((await second).done).toBe(false);
+    expect(told).toEqual([
+      ['wanted', 21],
+      ['wanted', 22],
+    ]);
+    reader.arrive(2, part(2));
+    expect((await third).done).toBe(false);
+    await reader.return();
+    reader.announce(4, 24);
+    expect(told.slice(2)).toEqual([
+      ['unwanted', 23],
+      ['unwanted', 24],
+    ]);
+  });
+
   test('messages behind the last one are refused', async () => {
     const reader = readerOf([]);
     reader.arrive(0, part(0, true));
@@ -315,7 +350,7 @@ describe('a part header', () => {
     ['of stream 0', [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0], 'part of stream 0'],
     ['of no kind', [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 'part of an unknown kind'],
     ['of an unknown kind', [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0], 'part of an unknown kind'],
-    ['with unknown flags', [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 4], 'part with unknown flags'],
+    ['with unknown flags', [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 8], 'part with unknown flags'],
     ['packed, of nothing', [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2], 'part with a wrong count'],
     ['of two, not packed', [1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 2, 0], 'part with a wrong count'],
     ['of an open, packed', [1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 2], 'malformed open'],

@@ -296,5 +296,35 @@ TEST(Arena, AFailureAtAnyStepLeaksNothing) {
   }
 }
 
+// --- shares of uses
+
+TEST(ArenaShares, OfEarlierStepsLeaveRoomForLaterOnes) {
+  FakeDevice device;
+  Arena arena(device, {.budget_bytes = 8 * MiB, .chunk_bytes = 512 << 10});
+  struct {
+    Use use;
+    std::size_t most;
+  } const table[] = {{Use::ahead, 1 * MiB}, {Use::part, 2 * MiB},     {Use::request, 4 * MiB},
+                     {Use::fetch, 6 * MiB}, {Use::response, 7 * MiB}, {Use::sink, 8 * MiB}};
+  for (const auto& row : table) {
+    while (arena.alloc(256 << 10, row.use) != kNoBlock) {
+    }
+    EXPECT_EQ(arena.counters().bytes_leased, row.most);
+  }
+}
+
+TEST(ArenaShares, LetALoneMessageBeLargerButNothingThatIsOnlyAhead) {
+  for (const Use use : {Use::request, Use::fetch, Use::response, Use::sink, Use::application}) {
+    FakeDevice device;
+    Arena arena(device, {.budget_bytes = 8 * MiB});
+    const BlockId lone = arena.alloc(8 * MiB, use);
+    EXPECT_NE(lone, kNoBlock);
+    arena.release(lone);
+    EXPECT_EQ(arena.alloc(8 * MiB, Use::ahead), kNoBlock);
+    EXPECT_EQ(arena.alloc(8 * MiB, Use::part), kNoBlock);
+    EXPECT_NE(arena.alloc(8 * MiB, use), kNoBlock);  // the release has been counted
+  }
+}
+
 }  // namespace
 }  // namespace rdma_rpc::memory

@@ -129,5 +129,88 @@ TEST(MemoryWait, ThatEndsWithItsSessionIsNobodysTurnAnyMore) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
+// --- large messages of streams
+
+constexpr std::size_t kLarge =
+    512 << 10;  // of an arena of 8 MiB, of which 1 MiB is for what nobody has asked for
+
+/// Parts with large requests, or answers, that arrive where nobody reads them.
+struct Stalled {
+  explicit Stalled(bool requests) : pair(options()), receiver(requests ? pair.server : pair.client) {
+    receiver.reads = false;
+    for (int i = 0; i < 40; ++i) {
+      CallSpec spec{.part = true};
+      (requests ? spec.request_bytes : spec.response_bytes) = kLarge;
+      ids.push_back(pair.start(spec));
+      EXPECT_NE(ids.back(), 0u);
+    }
+    pair.run();
+  }
+  static PairOptions options() {
+    PairOptions options = immediate();
+    options.inflight_max = 4;
+    options.call_slots = 64;
+    options.context.send_slots = 128;
+    options.context.mr_cache.max_bytes = 64 << 20;
+    options.staging_bytes = 64 << 20;
+    return options;
+  }
+  std::size_t leased() const { return receiver.context->arena().counters().bytes_leased; }
+  Pair pair;
+  Side& receiver;
+  std::vector<std::uint64_t> ids;
+};
+
+TEST(StalledStreams, HoldASmallShareOfTheArenaAndNobodyElse) {
+  for (const bool requests : {true, false}) {
+    SCOPED_TRACE(requests);
+    Stalled stalled(requests);
+    Pair& pair = stalled.pair;
+    EXPECT_GE(stalled.receiver.held_back.size(), 30u);
+    EXPECT_LE(stalled.leased(), 1u << 20);
+    EXPECT_EQ(stalled.receiver.context->memory_waiters(), 0u);
+    pass(pair, 2 * kMemoryWaitNs);  // they may wait for ever
+    EXPECT_GE(stalled.receiver.held_back.size(), 30u);
+    for (int i = 0; i < 50; ++i) {
+      EXPECT_TRUE(pair.complete({.request_bytes = 20}).answered());
+      EXPECT_TRUE(pair.complete({.request_bytes = 200'000, .response_bytes = 200'000}).answered());
+    }
+    for (const std::uint64_t id : stalled.ids) {
+      if (pair.call(id).ended()) continue;
+      stalled.receiver.want_parts();
+      pair.run();
+      EXPECT_TRUE(pair.call(id).answered());
+    }
+    EXPECT_EQ(pair.finish(), Violations{});
+  }
+}
+
+TEST(StalledStreams, ThatEndGiveEverythingBack) {
+  for (const bool requests : {true, false}) {
+    for (const bool closes : {true, false}) {
+      SCOPED_TRACE(requests);
+      Stalled stalled(requests);
+      Pair& pair = stalled.pair;
+      if (closes) {
+        pair.at_server().close("over");
+        pair.at_client().close("over");
+      } else {
+        for (const std::uint64_t id : stalled.ids) pair.client.cancel(id);
+      }
+      pair.run();
+      std::size_t open = 0;
+      for (const std::uint64_t id : stalled.ids) open += !pair.call(id).ended();
+      EXPECT_EQ(open, 0u) << pair.client.why_down(pair.client_session)
+                          << pair.server.why_down(pair.server_session);
+      stalled.receiver.want_parts();  // too late: nothing happens
+      pair.run();
+      if (!closes) {
+        EXPECT_TRUE(pair.complete({.request_bytes = 1 << 20, .response_bytes = 1 << 20}).answered());
+      }
+      EXPECT_EQ(pair.finish(), Violations{});
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rdma_rpc::session::test

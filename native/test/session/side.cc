@@ -232,8 +232,7 @@ bool Side::turn(std::uint64_t now_ns) {
     context->begin_callback();
     for (std::uint32_t i = 0; i < count; ++i) on_event(context->events() + i * ev::words);
   }
-  const bool more = context->finish_turn();
-  return staged || count != 0 || more || !context->cq().arm();
+  return context->finish_turn() || staged || count != 0 || !context->cq().arm();
 }
 
 std::span<const std::byte> Side::message_of(const std::int32_t* words) {
@@ -289,10 +288,11 @@ void Side::on_event(const std::int32_t* words) {
       ++slots_free_events;
       return;
     case EvKind::session_up:
-      if (is_up(number)) ledger.violation("second SESSION_UP");
-      if (is_down(number)) ledger.violation("SESSION_UP after SESSION_DOWN");
+      if (is_up(number) || is_down(number)) ledger.violation("SESSION_UP came twice, or too late");
       up_.insert(number);
       return;
+    case EvKind::part_waits:
+      return hold_back(number, call);
     case EvKind::evicted:
       return;
   }
@@ -356,8 +356,8 @@ void Side::on_last_event(const std::int32_t* words) {
       if (u32(region) == call.given_block) {
         context->arena().release(u32(region));  // the event's reference; our own stays
       } else {
-        const auto bytes = context->arena().at(u32(region)).capacity;
-        ledger.watch({context->arena().at(u32(region)).data, bytes});
+        const memory::Block& block = context->arena().at(u32(region));
+        ledger.watch({block.data, block.capacity});
         kept_.push_back(u32(region));
       }
     }

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "fabric/sim/sim.h"
@@ -48,6 +49,14 @@ class Side {
   std::shared_ptr<fabric::Device> device;
   std::unique_ptr<Context> context;
   int cancelled_events = 0, slots_free_events = 0;
+  /// Parts that wait until the application wants them: session and call. It does at once while it `reads`.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> held_back;
+  bool reads = true;
+  void want_parts() {
+    for (const auto& [number, call] : std::exchange(held_back, {})) {
+      if (Session* open = context->find(number)) open->want(call);
+    }
+  }
 
   /// While false, requests and responses are read but blocks that come with them stay with "JS".
   bool release_answers = true;
@@ -65,6 +74,10 @@ class Side {
     std::vector<memory::BlockId> blocks;
   };
   void on_event(const std::int32_t* words);
+  void hold_back(std::uint32_t number, std::uint32_t call) {
+    held_back.push_back({number, call});
+    if (reads) want_parts();
+  }
   void on_request(const std::int32_t* words);
   void on_last_event(const std::int32_t* words);
   bool respond(const Pending& request);
