@@ -78,16 +78,12 @@ function unpack({ count, flags, bytes }: Sent): Item[] {
   return items;
 }
 
-function readerOf(
-  consumed: number[],
-  endsWithLast = true,
-  told: [what: string, token: number][] = [],
-): StreamReader {
+function readerOf(consumed: number[], endsWithLast = true): StreamReader {
   const owner = {
     onFirstRead: () => undefined,
     onConsumed: ({ token }: ReceivedPart) => void consumed.push(token),
-    onWanted: (token: number) => void told.push(['wanted', token]),
-    onUnwanted: (token: number) => void told.push(['unwanted', token]),
+    onWanted: () => undefined,
+    onUnwanted: () => undefined,
     onLeft: () => undefined,
     onEnd: () => undefined,
   };
@@ -286,35 +282,6 @@ describe('the reader', () => {
     expect(consumed).toEqual([0, 2, 1]);
     expect(await reader.next()).toEqual({ value: undefined, done: true });
     expect(reader.unread).toBe(0);
-  });
-
-  test('what is announced is wanted when the application waits for it, and not before', async () => {
-    const told: [string, number][] = [];
-    const reader = readerOf([], true, told);
-    reader.announce(1, 21);
-    reader.arrive(0, part(0));
-    await reader.next();
-    expect(told).toEqual([]);
-    const second = reader.next();
-    expect(told).toEqual([['wanted', 21]]);
-    const third = reader.next();
-    reader.announce(3, 23);
-    reader.announce(2, 22);
-    expect(told).toHaveLength(1);
-    reader.arrive(1, part(1));
-    expect((await second).done).toBe(false);
-    expect(told).toEqual([
-      ['wanted', 21],
-      ['wanted', 22],
-    ]);
-    reader.arrive(2, part(2));
-    expect((await third).done).toBe(false);
-    await reader.return();
-    reader.announce(4, 24);
-    expect(told.slice(2)).toEqual([
-      ['unwanted', 23],
-      ['unwanted', 24],
-    ]);
   });
 
   test('messages behind the last one are refused', async () => {
