@@ -15,7 +15,8 @@ function text(bytes: number, seed: number): string {
   return String.fromCharCode(97 + (seed % 26)).repeat(bytes);
 }
 
-describe.each<Way>(['in process', 'shm over unix'])('%s', (way) => {
+// A call may wait 10 s for memory, and then fail: the limit is for what hangs, not for what is slow.
+describe.each<Way>(['in process', 'shm over unix'])('%s', { timeout: 240_000 }, (way) => {
   let world: World;
   afterEach(async () => {
     await world.close();

@@ -75,7 +75,8 @@ test('an arena that the application has filled refuses with the option to raise'
   await world.close();
 });
 
-describe.each<Way>(['in process', 'shm over unix'])('%s', (way) => {
+// Gigabytes in all: the limit is for what hangs, not for what is slow.
+describe.each<Way>(['in process', 'shm over unix'])('%s', { timeout: 240_000 }, (way) => {
   let world: StreamWorld;
   afterEach(async () => {
     await world.close();
@@ -88,7 +89,7 @@ describe.each<Way>(['in process', 'shm over unix'])('%s', (way) => {
   test('readers that stall hold a small share of the arena, and nobody else', async () => {
     const client = await open();
     const readers = Array.from({ length: stalledMax }, () =>
-      client.behave({ count: 4, bytes: largeBytes, text: '' })[Symbol.asyncIterator](),
+      client.behave({ count: 3, bytes: largeBytes, text: '' })[Symbol.asyncIterator](),
     );
     const read = async (reader: (typeof readers)[0]): Promise<number> => {
       const { value } = await reader.next();
@@ -99,9 +100,7 @@ describe.each<Way>(['in process', 'shm over unix'])('%s', (way) => {
     await atRest(client);
     expect(stats().arenaLeasedBytes).toBeLessThan(arenaBytes / 2);
     await goOn(client);
-    // One after the other, and all at once.
-    for (const reader of readers) expect(await read(reader)).toBe(1);
-    expect(await Promise.all(readers.map(read))).toEqual(readers.map(() => 2));
+    expect(await Promise.all(readers.map(read))).toEqual(readers.map(() => 1));
     await Promise.all(readers.map((reader) => reader.return?.()));
     await goOn(client);
   });
