@@ -4,6 +4,8 @@ import protobuf from 'protobufjs';
 import { describe, expect, it } from 'vitest';
 import { inlineMax, readMsg, writeMsg } from '../../bench/limit/slot.ts';
 
+fc.configureGlobal({ seed: 20_261_121 });
+
 const Msg = new protobuf.Type('Msg')
   .add(new protobuf.Field('payload', 1, 'bytes'))
   .add(new protobuf.Field('id', 2, 'uint64'));

@@ -9,6 +9,8 @@ import { type AnyType, corpus, initOf, modules } from '../codec/corpus.ts';
 import { meaningful } from '../codec/well-known-values.ts';
 import { EchoMessage, file_echo_proto } from '../runtime/gen/echo.rdma.ts';
 
+fc.configureGlobal({ seed: 20_261_121 });
+
 /** With all that they import. */
 function decoded(files: readonly FileDescriptor[]): FileDescriptorProto[] {
   const found = new Map<string, FileDescriptor>();

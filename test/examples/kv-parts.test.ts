@@ -7,6 +7,8 @@ import { Store } from '../../examples/kv/store.ts';
 import { travelRows } from '../../examples/kv/transport.ts';
 import { checkValue, fillValue } from '../../examples/kv/values.ts';
 
+fc.configureGlobal({ seed: 20_261_121 });
+
 const keys = fc.string({ minLength: 1, maxLength: 20 });
 const versions = fc.integer({ min: 1, max: 1e6 });
 const sizes = fc.integer({ min: 8, max: 200 });

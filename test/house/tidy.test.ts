@@ -24,6 +24,12 @@ describe('every source file', () => {
     expect(sources.filter((file) => !opening.test(read(file)))).toEqual([]);
   });
 
+  test('tests properties with a seed of its own, so that a run says the same twice', () => {
+    const properties = sources.filter((file) => /\bfc\.assert\(/.test(read(file)));
+    expect(properties.filter((file) => !/\bseed\b/.test(read(file)))).toEqual([]);
+    expect(properties).not.toEqual([]);
+  });
+
   test('is not called utils, helpers or common', () => {
     expect(files.filter((file) => /(^|[/_-])(utils?|helpers?|common|misc)[./]/.test(file))).toEqual([]);
   });

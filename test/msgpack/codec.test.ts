@@ -7,6 +7,8 @@ import { describe, expect, test } from 'vitest';
 import { Sink } from '../../runtime/codec/sink.ts';
 import { Source } from '../../runtime/codec/source.ts';
 
+fc.configureGlobal({ seed: 20_261_121 });
+
 const type = msgpackType<unknown>('test');
 
 /** Encodes as a bulk message is: memory in pieces with the large values between. */
@@ -32,7 +34,8 @@ const values = fc.letrec((tie) => ({
   value: fc.oneof(
     { maxDepth: 6, withCrossShrink: true },
     fc.constantFrom(null, undefined, true, false, '', 0, -1, Number.NaN, Number.POSITIVE_INFINITY),
-    fc.double(),
+    // MessagePack's integers have no -0, and msgpackr writes whole numbers as integers.
+    fc.double().map((value) => (Object.is(value, -0) ? 0 : value)),
     fc.integer(),
     fc.string({ unit: 'binary' }),
     fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),

@@ -4,6 +4,8 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { PortDuplex } from '../../runtime/workers/port-duplex.ts';
 
+fc.configureGlobal({ seed: 20_261_121 });
+
 function pair(): [PortDuplex, PortDuplex] {
   const { port1, port2 } = new MessageChannel();
   return [new PortDuplex(port1), new PortDuplex(port2)];
