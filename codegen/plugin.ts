@@ -100,8 +100,8 @@ function schemaOf(request: CodeGeneratorRequest, diagnostics: Diagnostic[]): Sch
   for (const file of files) schema.add(file);
   for (const file of files) addExtensions(schema, file);
   const wanted = new Set(request.fileToGenerate);
+  // descriptor.proto is generated unasked where its messages are used.
   for (const file of files)
-    // descriptor.proto is generated unasked where its messages are used.
     if (wanted.has(file.path) || file.path === descriptorPath) sortOptions(schema, file.descriptor);
   return schema;
 }

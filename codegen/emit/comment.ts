@@ -1,6 +1,11 @@
 /** Comments of the .proto as JSDoc. */
 import type { Documented } from '../model/model.ts';
 
+/** A file's path, which may have any character, on one line of a comment. */
+export function inComment(path: string): string {
+  return path.replaceAll('*/', '*\u200b/').replace(/[\n\r\u2028\u2029]/g, ' ');
+}
+
 /** The text of a JSDoc block, or undefined when there is nothing to say. */
 export function docText({ comment, deprecated }: Documented): string | undefined {
   const lines = comment === '' ? [] : comment.replaceAll('*/', '*\u200b/').split(/\r?\n/);

@@ -1,5 +1,6 @@
 /** The const with the descriptor of the file. Text, so that loading the module costs nothing; wrapped in nothing, since one line is one line. */
 import type { File } from '../model/model.ts';
+import { inComment } from './comment.ts';
 import { quote } from './scalar.ts';
 import type { Scope } from './scope.ts';
 import { exportedConst, type Statement } from './statement.ts';
@@ -9,7 +10,7 @@ export function emitDescriptor(file: File, scope: Scope): Statement {
   const base64 = Buffer.from(file.bytes).toString('base64');
   return exportedConst(
     {
-      doc: `/** Descriptor of ${file.path}, for reflection. */\n`,
+      doc: `/** Descriptor of ${inComment(file.path)}, for reflection. */\n`,
       name: file.descriptor,
       type: '$.FileDescriptor',
       value: `/* @__PURE__ */ $.fileDescriptor(() => [${dependencies}], ${quote(base64)})`,

@@ -4,6 +4,7 @@
  */
 import { posix } from 'node:path';
 import type { Enum, File, Message } from '../model/model.ts';
+import { quoted as quote } from '../model/quoted.ts';
 import { descriptorPath } from '../source/files.ts';
 import type { Target } from './target.ts';
 
@@ -101,12 +102,13 @@ export class Scope {
 
   /** Import and export statements that `body` needs, to be asked for when everything else has been emitted. `kind` is `import type` in declarations. */
   imports(body: string, kind: 'import' | 'import type'): string[] {
-    const lines: string[] = [`${kind} * as $ from '${this.options.codecModule}';`];
+    const lines: string[] = [`${kind} * as $ from ${quote(this.options.codecModule)};`];
     if (body.includes('$rpc.')) lines.push("import type * as $rpc from 'rdma-rpc';");
     for (const [file, alias] of this.imported)
-      if (body.includes(`${alias}.`)) lines.push(`${kind} * as ${alias} from '${this.modulePath(file)}';`);
+      if (body.includes(`${alias}.`))
+        lines.push(`${kind} * as ${alias} from ${quote(this.modulePath(file))};`);
     for (const file of this.file.publicImports)
-      if (!file.bundled) lines.push(`export * from '${this.modulePath(file)}';`);
+      if (!file.bundled) lines.push(`export * from ${quote(this.modulePath(file))};`);
     return lines;
   }
 }

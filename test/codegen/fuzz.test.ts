@@ -1,7 +1,7 @@
 /** Damaged .proto files: whatever is in them, the generator gives output or a GenerateError with a place. Seeded, so a failure repeats. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { globSync } from 'tinyglobby';
@@ -13,8 +13,9 @@ import { display } from '../../codegen/source/files.ts';
 import { tokenize } from '../../codegen/source/lexer.ts';
 
 const seed = 20_261_123;
-const directory = join(dirname(fileURLToPath(import.meta.url)), '..', 'codec', 'protos');
-const protos = globSync('**/*.proto', { cwd: directory }).sort();
+const here = dirname(fileURLToPath(import.meta.url));
+const folders = [join(here, '..', 'codec', 'protos'), join(here, 'protos')];
+const protos = folders.flatMap((folder) => globSync('**/*.proto', { cwd: folder, absolute: true }).sort());
 
 const place = mkdtempSync(join(tmpdir(), 'rdma-rpc-fuzz-'));
 afterAll(() => rmSync(place, { recursive: true, force: true }));
@@ -23,14 +24,14 @@ afterAll(() => rmSync(place, { recursive: true, force: true }));
 function complaints(text: string): readonly Diagnostic[] {
   const file = join(place, 'damaged.proto');
   writeFileSync(file, text);
-  const { schema, diagnostics } = loadFiles([file], [place, directory], true);
+  const { schema, diagnostics } = loadFiles([file], [place, ...folders], true);
   if (diagnostics.every(({ severity }) => severity === 'warning'))
     buildModel(schema, { runtimeApart: true, unknownFields: 'drop' });
   return diagnostics.filter((diagnostic) => diagnostic.file === display(file));
 }
 
-describe.each(protos)('%s', (path) => {
-  const text = readFileSync(join(directory, path), 'utf8');
+describe.each(protos.map((path) => [relative(join(here, '..'), path), path]))('%s', (_name, path) => {
+  const text = readFileSync(path as string, 'utf8');
   const words = tokenize(text).map((token) => token.text);
   const lines = (source: string) => source.split('\n').length;
 
@@ -82,5 +83,41 @@ describe.each(protos)('%s', (path) => {
       for (const { line } of complaints(text.slice(0, end))) expect(line).toBeLessThanOrEqual(lines(text));
     });
     fc.assert(property, { seed, numRuns: 80 });
+  });
+
+  test('with characters put in that have no place, or have one elsewhere', () => {
+    const strange = fc.oneof(
+      fc.constantFrom(
+        '\0',
+        '\ufeff',
+        '\u2028',
+        '\r',
+        '\r\n',
+        '\v',
+        '😀',
+        'ä',
+        '"',
+        "'",
+        '\\',
+        '*/',
+        '/*',
+        '//',
+        '#',
+        '\ud800',
+      ),
+      fc.string({ unit: 'binary', minLength: 1, maxLength: 3 }),
+    );
+    const insertion = fc.record({ at: fc.nat({ max: text.length }), strange });
+    const property = fc.property(fc.array(insertion, { minLength: 1, maxLength: 3 }), (insertions) => {
+      let source = text;
+      for (const each of insertions) source = source.slice(0, each.at) + each.strange + source.slice(each.at);
+      for (const { line, column, message } of complaints(source)) {
+        expect(line).toBeGreaterThan(0);
+        expect(line).toBeLessThanOrEqual(lines(source));
+        expect(column).toBeGreaterThan(0);
+        expect(message).not.toBe('');
+      }
+    });
+    fc.assert(property, { seed, numRuns: 50 });
   });
 });

@@ -1,6 +1,7 @@
 /**
  * Some modules of the corpus against protobuf-es and protobufjs, in a process of its own (started by equality.mjs): random messages of each of their types go
- * both ways, in the binary format and in JSON. Both others work from the descriptors that our files carry. Prints a line of JSON.
+ * both ways, in the binary format and in JSON; and their bytes, damaged, are refused with a CodecError or taken. Both others work from the descriptors that our
+ * files carry. Prints a line of JSON.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -90,7 +91,7 @@ const registry = createRegistry(codec);
 // --- comparison
 
 const failures = [];
-const count = { types: 0, messages: 0, json: 0, refused: 0, endless: 0, known: 0 };
+const count = { types: 0, messages: 0, json: 0, refused: 0, endless: 0, known: 0, damaged: 0, accepted: 0 };
 
 function attempt(run) {
   try {
@@ -143,6 +144,28 @@ function compareJson(other, theirs, type, message, bytes) {
     throw new Error('our JSON, read by them');
 }
 
+/** Bytes changed, cut off or repeated. */
+function damage(random, bytes) {
+  if (random.below(3) === 0) return bytes.slice(0, random.below(bytes.length + 1));
+  const damaged = Buffer.concat(random.below(2) === 0 ? [bytes] : [bytes, bytes]);
+  for (let i = random.below(4); i >= 0 && damaged.length > 0; i--)
+    damaged[random.below(damaged.length)] = random.below(256);
+  return damaged;
+}
+
+/** Whatever comes, a decoder gives a message that can be sent on, or CodecError. */
+function survive(type, bytes) {
+  count.damaged++;
+  const read = attempt(() => type.decode(bytes));
+  if (read.error !== undefined) {
+    if (!(read.error instanceof codec.CodecError)) throw read.error;
+    return;
+  }
+  count.accepted++;
+  if (!equals(type, type.decode(type.encode(read.value)), read.value))
+    throw new Error('not what was sent on');
+}
+
 for (const type of new Set(modules.flatMap((module) => Object.values(module).filter(isMessageType)))) {
   count.types++;
   const random = new Random(type.typeName);
@@ -155,6 +178,14 @@ for (const type of new Set(modules.flatMap((module) => Object.values(module).fil
     const message = type.decode(type.encode(init.value));
     const bytes = type.encode(message);
     count.messages++;
+    for (let k = 0; k < 3; k++) {
+      const damaged = damage(random, bytes);
+      try {
+        survive(type, damaged);
+      } catch (error) {
+        failures.push(`${type.typeName}: ${Buffer.from(damaged).toString('hex').slice(0, 400)}: ${error}`);
+      }
+    }
     for (const other of others) {
       try {
         const theirs = other.type(type.typeName);

@@ -30,6 +30,8 @@ function compare(job) {
           refused: 0,
           endless: 0,
           known: 0,
+          damaged: 0,
+          accepted: 0,
           failures: 1,
           shown: [`${job}: ${why.slice(-800)}`],
         });
@@ -53,7 +55,18 @@ export async function compareAll(output, groups) {
     }
   }
   linkPackage(join(output, 'compared'));
-  const sum = { types: 0, messages: 0, json: 0, refused: 0, endless: 0, known: 0, failures: 0, shown: [] };
+  const sum = {
+    types: 0,
+    messages: 0,
+    json: 0,
+    refused: 0,
+    endless: 0,
+    known: 0,
+    damaged: 0,
+    accepted: 0,
+    failures: 0,
+    shown: [],
+  };
   const work = async () => {
     for (let job = jobs.pop(); job !== undefined; job = jobs.pop()) {
       const { shown, ...counts } = await compare(job);

@@ -92,7 +92,7 @@ console.log(
   `equality with protobuf-es and protobufjs: ${counts.types} types, ${counts.messages} random messages there and back in binary, ${counts.json} times in JSON; ${failures} errors`,
 );
 console.log(
-  `equality: ${counts.refused} times nobody had a JSON form, ${counts.endless} types require themselves and have no messages, ${counts.known} differ as known`,
+  `equality: ${counts.refused} times nobody had a JSON form, ${counts.endless} types require themselves and have no messages, ${counts.known} differ as known; ${counts.damaged} damaged encodings, of which ${counts.accepted} can still be read`,
 );
 fail('equality', shown);
 // Each process shows its first ten.
