@@ -102,6 +102,7 @@ test('fixed limits', () => {
     ['large messages waiting for memory, per thread', shown('', nativeLimit('kMemoryWaitersMax'))],
     ['asking a server to stop using memory', shown('Ms', nativeLimit('kSettleGraceNs') / 1e6)],
     ['a peer that takes no further message', shown('Ms', nativeLimit('kNoCreditNs') / 1e6)],
+    ['calls of a server to one client that wait for their answers', shown('', limits.reverseCalls)],
     ['addresses of a channel', shown('', limits.addressesMax)],
     ['the answer to a ping', shown('Ms', limits.verifyTimeoutMs)],
     ['an address left out because of bad answers', shown('Ms', limits.ejectMaxMs)],
