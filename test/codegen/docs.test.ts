@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { generate } from '../../codegen/index.ts';
 import { diagnosticsOf } from './workspace.ts';
 
@@ -49,6 +49,22 @@ test('the examples give what their comments say', async () => {
   const file = join(directory, 'example.ts');
   writeFileSync(file, `import { expect } from 'vitest';\n${code}`);
   await import(file);
+});
+
+test('the program generates', async () => {
+  const [program = ''] = blocks('ts program');
+  const out = join(directory, 'out');
+  const code = program
+    .replace("'protos/shop.proto'", JSON.stringify(join(directory, 'shop.proto')))
+    .replace("'protos'", JSON.stringify(directory))
+    .replace("'src/gen'", JSON.stringify(out));
+  const file = join(directory, 'program.ts');
+  writeFileSync(file, code);
+  const log = vi.spyOn(console, 'log').mockReturnValue(undefined);
+  onTestFinished(() => log.mockRestore());
+  await import(file);
+  expect(log.mock.calls.flat().join()).toMatch(/^1 of 1 files changed; watch \d files$/);
+  expect(readFileSync(join(out, 'shop.rdma.ts'), 'utf8')).toBe(output);
 });
 
 test('the error is the one that the generator gives', async () => {
