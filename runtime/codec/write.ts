@@ -166,19 +166,22 @@ export function writeDouble(sink: Sink, at: number, value: number, field: string
   return at + 8;
 }
 
-/** Length and text. */
+/** Length and text. Small, since V8 copies it into its callers together with the loop; all that is not a short string that fits is apart. */
 export function writeString(sink: Sink, at: number, text: string, limit: number, field: string): number {
-  checkString(text, field);
-  // The quick look takes every string for three bytes per character.
-  if (at + lengthBytes + 3 * text.length > limit && at + stringRoom(text) > limit) return noRoom(sink, at);
+  if (typeof text !== 'string' || text.length > loopCharsMax || at + lengthBytes + 3 * text.length > limit)
+    return writeLongString(sink, at, text, limit, field);
   const { bytes } = sink;
-  if (text.length <= loopCharsMax) {
-    // Three bytes per character stay below 128: the length has one byte.
-    const end = writeShort(bytes, at + 1, text);
-    bytes[at] = end - at - 1;
-    return end;
-  }
-  // The prefix is guessed as for ASCII and moved when that was too short.
+  // Three bytes per character stay below 128: the length has one byte.
+  const end = writeShort(bytes, at + 1, text);
+  bytes[at] = end - at - 1;
+  return end;
+}
+
+function writeLongString(sink: Sink, at: number, text: string, limit: number, field: string): number {
+  checkString(text, field);
+  if (at + stringRoom(text) > limit) return noRoom(sink, at);
+  const { bytes } = sink;
+  // The prefix is guessed as for ASCII.
   const start = at + varintSize(text.length);
   return putLength(bytes, at, start, writeUtf8(bytes, start, text));
 }
@@ -217,12 +220,14 @@ export function writeBytes(sink: Sink, at: number, value: Uint8Array, limit: num
  * the content is moved, and the holes in it.
  */
 export function closeLength(sink: Sink, at: number, held: number, end: number, wide = 0): number {
+  if (wide !== 0 || end - at > 128 || sink.held !== held) return closeWide(sink, at, held, end, wide);
+  sink.bytes[at] = end - at - 1;
+  return end;
+}
+
+function closeWide(sink: Sink, at: number, held: number, end: number, wide: number): number {
   const start = at + 1 + wide;
   const length = end - start + sink.held - held;
-  if (length < 128 && wide === 0) {
-    sink.bytes[at] = length;
-    return end;
-  }
   const shift = varintSize(length) - 1 - wide;
   if (shift !== 0) {
     sink.bytes.copyWithin(start + shift, start, end);
