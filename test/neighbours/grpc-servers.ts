@@ -85,7 +85,12 @@ export function handlersThat(seen: Seen): Handlers {
     *count({ count, bytes }, { header, trailer }) {
       header.set('x-header', 'ahead');
       trailer.set('x-trailer', 'behind');
-      for (let number = 0; number < count; ++number) yield { number, payload: new Uint8Array(bytes) };
+      let number = 0;
+      try {
+        for (; number < count; ++number) yield { number, payload: new Uint8Array(bytes) };
+      } finally {
+        if (number < count) seen.note('left');
+      }
     },
     async sum(items) {
       let number = 0;

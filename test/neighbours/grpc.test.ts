@@ -152,6 +152,7 @@ describe.each(Object.entries(servers))('a server of %s', (kind, start) => {
   });
 
   test('a one-way method is answered whatever its handler does', async () => {
+    seen.notes.length = 0;
     expect(await client.note({ text: 'hello' })).toEqual({ number: 0, text: '', payload: new Uint8Array(0) });
     await client.note({ text: 'fail' });
     await seen.until(() => seen.notes.length === 2);
@@ -165,6 +166,16 @@ describe.each(Object.entries(servers))('a server of %s', (kind, start) => {
       break;
     }
     expect(await seen.aborted()).toMatchObject({ code: Status.CANCELLED });
+  });
+
+  test('leaving a stream whose handler waits for room ends its generator', async () => {
+    seen.notes.length = 0;
+    for await (const { number } of client.count({ count: 1000, bytes: 100_000 })) {
+      expect(number).toBe(0);
+      break;
+    }
+    await seen.until(() => seen.notes.length > 0);
+    expect(seen.notes).toEqual(['left']);
   });
 
   test('a cancelled call reaches its handler', async () => {
