@@ -7,12 +7,13 @@ import { expect, test } from 'vitest';
 import type { Misfortune } from './ledger.ts';
 import { Life } from './life.ts';
 
-const seeds = Number(process.env['RDMA_RPC_SEEDS'] ?? 100);
+const given = Number(process.env['RDMA_RPC_SEEDS'] ?? 0);
+const seeds = given || 2000;
 const kinds = ['unary', 'one-way', 'server stream', 'client stream', 'bidirectional'];
 const reverseKinds = ['reverse', 'reverse one-way'];
 const misfortunes: readonly Misfortune[] = ['cancel', 'deadline', 'loss'];
 /** Messages, sizes and pauses of the calls that are struck one after the other. */
-const courses = Array.from({ length: Math.max(2, Math.floor(seeds / 100)) }, (_, i) => i + 1);
+const courses = Array.from({ length: Math.max(2, Math.floor(given / 100)) }, (_, i) => i + 1);
 
 test.each(
   [...kinds, ...reverseKinds].flatMap((kind) => misfortunes.map((misfortune) => [kind, misfortune] as const)),

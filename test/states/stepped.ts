@@ -16,7 +16,14 @@ import { Ctl, type NativeStats } from '../../runtime/native.ts';
 import { follow } from './clock.ts';
 
 const sendSlots = 64;
-const small = { slotBytes: 1024, arenaBytes: 64 * 1024 * 1024, sendSlots, mrCacheEntries: 8 };
+/** So small that messages of streams wait for their readers, and parts for memory; unary calls never fill it. */
+const small = {
+  slotBytes: 1024,
+  arenaBytes: 1024 * 1024,
+  sendSlots,
+  mrCacheEntries: 8,
+  mrCacheBytes: 128 * 1024,
+};
 /** What has not ended by then never will. */
 const turnsMax = 20_000;
 /** Twice the patience with a cancelled call, 5 ms for each step in which nothing happens. */
