@@ -1,6 +1,6 @@
-/** Compiles and loads the output of the corpus: TypeScript 5, 6 and 7 in strict mode, Node with compiled output and Node that strips types. */
+/** Compiles and loads the output of the corpus: TypeScript 5, 6 and 7 in strict mode, Node with compiled output, Node that strips types, and the target js as it is. */
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { globSync } from 'tinyglobby';
@@ -48,6 +48,14 @@ function tsc(compiler, output, groups, options) {
 const modules = (directory, groups, extension) =>
   groups.flatMap((group) => globSync(`${group}/**/*.rdma.${extension}`, { cwd: directory }));
 
+/** Takes the line away that keeps compilers from checking generated code. */
+export function makeCheckable(output, groups) {
+  for (const path of modules(output, groups, 'ts')) {
+    const file = join(output, path);
+    writeFileSync(file, readFileSync(file, 'utf8').replace('// @ts-nocheck\n', ''));
+  }
+}
+
 export function compileWith(compiler, output, groups) {
   const errors = tsc(compiler, output, groups, { noEmit: true });
   return { count: modules(output, groups, 'ts').length, errors };
@@ -81,6 +89,23 @@ export function loadTranspiled(cache, output, groups) {
   const paths = modules(outDir, groups, 'js');
   linkPackage(outDir);
   return { what, count: paths.length, errors: load(process.execPath, [], outDir, paths), notRun: '' };
+}
+
+/**
+ * Output of the target js: declarations are checked, code is loaded. What is wrong with the package's own declarations where there are no types of Node is
+ * not the output's.
+ */
+export function checkJavaScript(cache, output, groups) {
+  const compiler = join(cache, 'node_modules/typescript-6');
+  const found = tsc(compiler, output, groups, { noEmit: true, skipLibCheck: false });
+  const errors = found.filter((line) => !/\.d\.ts\(/.test(line) || /\.rdma\.d\.ts\(/.test(line));
+  const paths = modules(output, groups, 'js');
+  return {
+    what: 'JavaScript with declarations',
+    count: paths.length,
+    errors: [...errors, ...load(process.execPath, [], output, paths)],
+    notRun: '',
+  };
 }
 
 export function loadErased(cache, output, groups) {

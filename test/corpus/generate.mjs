@@ -20,14 +20,14 @@ const wrong = [
 const isWrong = ({ file, message }) =>
   wrong.some(([path, reason]) => path.test(file) && reason.test(message));
 
-export async function generateGroup({ include }, files, out) {
+export async function generateGroup({ include }, files, out, target = 'ts') {
   let rest = [...files];
   const refused = new Set();
   const unexpected = [];
   // What imports a file that is left out goes in the next round.
   for (let round = 0; round < 20 && rest.length > 0; round++) {
     try {
-      const options = { include, ...(out && { out }) };
+      const options = { include, target, ...(out && { out }) };
       const { outputs } = await generate({ files: rest, ...options });
       const messages = outputs.reduce(
         (all, { text }) => all + (text.match(/\$\.messageType\(/g)?.length ?? 0),

@@ -7,7 +7,7 @@ import { spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { compileWith, loadErased, loadTranspiled } from './compile.mjs';
+import { checkJavaScript, compileWith, loadErased, loadTranspiled, makeCheckable } from './compile.mjs';
 import { compareAll } from './equality.mjs';
 import { generateGroup } from './generate.mjs';
 import { filesOf, groups } from './groups.mjs';
@@ -16,6 +16,7 @@ import { comparePlugins } from './plugin.mjs';
 const here = dirname(fileURLToPath(import.meta.url));
 const cache = join(here, '../../build/corpus');
 const output = join(cache, 'output');
+const javascript = join(cache, 'output-js');
 
 /** Empty, or why the packages are not there. */
 function install() {
@@ -39,7 +40,7 @@ if (why !== '') {
   console.log(`not run: corpus: ${why}`);
   process.exit(0);
 }
-rmSync(output, { recursive: true, force: true });
+for (const directory of [output, javascript]) rmSync(directory, { recursive: true, force: true });
 
 let failed = 0;
 const fail = (what, lines) => {
@@ -62,13 +63,17 @@ for (const group of groups(join(cache, 'node_modules'))) {
   for (const key of ['generated', 'incomplete', 'wrong', 'messages']) sum[key] += result[key];
   fail(`${group.name} generates`, result.unexpected);
   if (existsSync(out)) all.push(group.name);
-  if (group.compile && existsSync(out)) compiled.push(group.name);
+  if (group.compile && existsSync(out)) {
+    compiled.push(group.name);
+    await generateGroup(group, files, join(javascript, group.name), 'js');
+  }
   console.log(`${group.name}: ${result.generated} of ${files.length} generated${result.notes}`);
 }
 console.log(
   `corpus: ${sum.files} files, ${sum.generated} generated (${sum.messages} messages), ${sum.incomplete} left out since what they import is not there or refused, ${sum.wrong} refused with an error`,
 );
 
+makeCheckable(output, compiled);
 for (const version of [5, 6, 7]) {
   const { count, errors } = compileWith(
     join(cache, 'node_modules', `typescript-${version}`),
@@ -81,6 +86,7 @@ for (const version of [5, 6, 7]) {
 for (const { what, count, errors, notRun } of [
   loadTranspiled(cache, output, compiled),
   loadErased(cache, output, compiled),
+  checkJavaScript(cache, javascript, compiled),
   ...(await comparePlugins(cache, found)),
 ]) {
   if (notRun !== '') console.log(`not run: ${what}: ${notRun}`);
