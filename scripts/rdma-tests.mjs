@@ -20,7 +20,7 @@ import { NOT_RUN, reason, record, summarize } from './results.mjs';
 import { progress } from './step.mjs';
 import { readVitest } from './vitest-report.mjs';
 
-const SUITE_LIMIT_S = 600;
+const SUITE_LIMIT_S = 900;
 const GUEST_MIB = 3072;
 const results = join('build', 'rdma-results');
 

@@ -44,7 +44,7 @@ CompletionQueue::~CompletionQueue() {
 bool CompletionQueue::open() {
   epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
   const int cm = device_.cm() == nullptr ? -1 : device_.cm()->fd();
-  for (const int fd : {channel_->fd, device_.context()->async_fd, cm}) {
+  for (const int fd : {channel_->fd, device_.context()->async_fd, cm, device_.watchdog().fd()}) {
     if (fd < 0) continue;
     epoll_event watch{};
     watch.events = EPOLLIN;
@@ -65,8 +65,9 @@ CompletionQueue::Bank* CompletionQueue::add_bank(std::uint32_t entries) {
 }
 
 CompletionQueue::Bank* CompletionQueue::take_room(std::uint32_t entries) {
-  auto found = std::find_if(banks_.begin(), banks_.end(),
-                            [entries](const Bank& bank) { return bank.entries - bank.used >= entries; });
+  auto found = std::find_if(banks_.begin(), banks_.end(), [entries](const Bank& bank) {
+    return !bank.failed && bank.entries - bank.used >= entries;
+  });
   // Each is twice as large as the one before, so that there are few to poll.
   const std::uint32_t wanted = std::max(entries, std::min(banks_.back().entries, entries_max_ / 2) * 2);
   Bank* bank = found != banks_.end() ? &*found : add_bank(wanted);
@@ -86,8 +87,15 @@ bool CompletionQueue::translate(const ibv_wc& from, Wc& to) const {
   QueuePair* qp = device_.find(QueuePair::place_of(from.wr_id));
   if (qp == nullptr) return false;
   const bool receive = QueuePair::is_receive(from.wr_id);
-  const Entry* entry = qp->queue(receive).complete(static_cast<std::uint32_t>(from.wr_id));
-  if (entry == nullptr) return false;
+  WorkQueue& queue = qp->queue(receive);
+  const auto number = static_cast<std::uint32_t>(from.wr_id);
+  if (qp->has_lost_completions() || !queue.device_has(number)) return false;
+  // Each receive completes; of sends only some say so.
+  if (receive && number != queue.head()) {
+    qp->lose_completions(device_.capabilities().name + " has lost completions: their queue has overrun");
+    return false;
+  }
+  const Entry* entry = queue.complete(number);
   to = {};
   to.wr_id = entry->wr_id;
   to.status = status_of(from.status, receive, entry->opcode);
@@ -163,6 +171,7 @@ std::size_t CompletionQueue::poll_failed(std::span<Wc> out) {
 }
 
 bool CompletionQueue::arm() {
+  device_.watchdog().start();
   for (Bank& bank : banks_) {
     if (stash_bank_ != nullptr || ibv_req_notify_cq(bank.cq.get(), 0) != 0) return false;
     if (ibv_poll_cq(bank.cq.get(), 1, &stash_) > 0) stash_bank_ = &bank;

@@ -17,6 +17,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
     std::uint32_t used = 0;     ///< by the queue pairs that there are
     std::uint32_t retired = 0;  ///< of `used`: by queue pairs that are gone, but may have left completions
     unsigned events = 0;        ///< not yet acknowledged to the library
+    bool failed = false;        ///< the device said so: nothing new is put on it
   };
 
   CompletionQueue(Device& device, ChannelPtr channel, std::uint32_t entries, std::uint32_t entries_max);

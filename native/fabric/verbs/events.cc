@@ -6,12 +6,18 @@
 #include "fabric/verbs/queue_pair.h"
 
 namespace rdma_rpc::fabric::verbs {
+namespace {
+
+/// Soft-RoCE says of a completion queue that is full that it has failed, over and over until somebody polls.
+constexpr int kReportsAtOnce = 16;
+
+}  // namespace
 
 void Device::read_async_events() {
   if (cm_ != nullptr) cm_->progress();
   watchdog_.progress();
   ibv_async_event event{};
-  while (!gone_ && ibv_get_async_event(context_.get(), &event) == 0) {
+  for (int i = 0; i < kReportsAtOnce && !gone_ && ibv_get_async_event(context_.get(), &event) == 0; ++i) {
     handle(event);
     // Destroying the object that an event is about waits for this.
     ibv_ack_async_event(&event);
@@ -51,8 +57,11 @@ void Device::handle(const ibv_async_event& event) {
       }
       break;
     case IBV_EVENT_CQ_ERR:
-      fail_those(" reports that the completion queue has failed (IBV_EVENT_CQ_ERR)",
-                 [&](const QueuePair& qp) { return qp.is_on(event.element.cq); });
+      for (const Place& place : places_) {
+        if (place.qp != nullptr && place.qp->is_on(event.element.cq))
+          place.qp->lose_completions(capabilities().name +
+                                     " reports that the completion queue has failed (IBV_EVENT_CQ_ERR)");
+      }
       break;
     case IBV_EVENT_DEVICE_FATAL:
       gone_ = true;

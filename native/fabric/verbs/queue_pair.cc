@@ -171,6 +171,11 @@ void QueuePair::lose_device(const std::string& why) {
   receives_.take_all_back();
 }
 
+void QueuePair::lose_completions(const std::string& why) {
+  bank_.failed = lost_completions_ = true;
+  fail(why);
+}
+
 bool QueuePair::device_holds_up() const {
   // A thread of the connection may need the queue pair for long.
   if (connection_ != nullptr && connection_->busy()) return false;

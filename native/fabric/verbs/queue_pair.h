@@ -57,7 +57,10 @@ class QueuePair final : public fabric::QueuePair {
   }
   static bool is_receive(std::uint64_t id) { return (id & kReceive) != 0; }
   bool is(const ibv_qp* qp) const { return qp_.get() == qp; }
-  bool is_on(const ibv_cq* cq) const { return qp_ != nullptr && qp_->send_cq == cq; }
+  bool is_on(const ibv_cq* cq) const { return bank_.cq.get() == cq; }
+  /// Completions are missing. Those that still come count no more: all that is open ends as flushed.
+  void lose_completions(const std::string& why);
+  bool has_lost_completions() const { return lost_completions_; }
   WorkQueue& queue(bool receive) { return receive ? receives_ : sends_; }
   /// In ERR, and the completion queue is empty. A device says nothing of a request that it had carried out
   /// without a signal, so what came later would wait for ever: first the device's queue pair goes, and with
@@ -109,6 +112,7 @@ class QueuePair final : public fabric::QueuePair {
   std::unique_ptr<Connection> connection_;  ///< null when connected over the sideband
   std::string error_;
   QpState state_ = QpState::init;
+  bool lost_completions_ = false;
   std::uint32_t place_;
   WorkQueue sends_, receives_;
   std::array<ibv_send_wr, kChain + 1> send_chain_{};  ///< the last one is only pointed to

@@ -35,7 +35,7 @@ TEST_P(LinkDown, EndsTheSessionsWithTheirCallsAndNewOnesWorkAfterwards) {
     const Unplugged unplugged(GetParam());
     std::vector<std::uint64_t> under_way;
     for (const CallSpec& spec : mixed_calls()) under_way.push_back(ends.start(link, spec));
-    if (is_tcp()) close(ends.client, link.client);  // a device on TCP repeats for minutes
+    if (is_tcp()) close(ends.client, link.client);
     ends.until([&] { return ends.client.is_down(link.client); }, "the end of the session at the client");
     const std::string why = ends.client.why_down(link.client);
     EXPECT_TRUE(is_tcp() || why.find("DOWN, not ACTIVE: is its link up") != std::string::npos) << why;
@@ -51,6 +51,7 @@ TEST_P(LinkDown, EndsTheSessionsWithTheirCallsAndNewOnesWorkAfterwards) {
 }
 
 TEST_P(LinkDown, ASessionWithoutTrafficDoesNotNotice) {
+  if (is_tcp()) GTEST_SKIP() << "not run: soft-iWARP closes its connections when a link goes down";
   Ends ends;
   const Link link = ends.connect();
   ends.expect_works(link);
@@ -98,6 +99,7 @@ class ShortLinkDown : public LinkDown {};
 /// What the client has sent meanwhile is sent again. (A sender's own port must be up for that: soft-RoCE
 /// fails what it cannot send.)
 TEST_P(ShortLinkDown, IsRiddenOutByCallsUnderWay) {
+  if (is_tcp()) GTEST_SKIP() << "not run: soft-iWARP closes its connections when a link goes down";
   Ends ends(open_device(kClientEnd, kRetries), open_device(kServerEnd, kRetries));
   const Link link = ends.connect();
   ends.expect_works(link);

@@ -1,0 +1,115 @@
+// See provider.h.
+#include "verbs/provider/provider.h"
+
+#include <dlfcn.h>
+#include <sys/timerfd.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+namespace rdma_rpc::session::test {
+namespace {
+
+Script* current = nullptr;
+/// An event of the script, which the library does not know and must not count.
+const ibv_async_event* handed_out = nullptr;
+
+/// Of a library that the plug-in has loaded by now, without which nobody would call.
+template <typename Function>
+Function real(const char* library, const char* name) {
+  return reinterpret_cast<Function>(::dlsym(::dlopen(library, RTLD_LAZY | RTLD_NOLOAD), name));
+}
+
+template <typename Function>
+Function real_verbs(const char* name) {
+  return real<Function>("libibverbs.so.1", name);
+}
+
+using PollCq = int (*)(ibv_cq*, int, ibv_wc*);
+std::unordered_map<ibv_context*, PollCq> real_polls;
+
+int poll_cq(ibv_cq* cq, int entries, ibv_wc* wc) {
+  if (current != nullptr && current->mute == cq->context) return 0;
+  return real_polls.at(cq->context)(cq, entries, wc);
+}
+
+/// Polling is no function of the library, but a pointer in each context.
+void put_poll_in_front(ibv_context* context) {
+  if (context->ops.poll_cq == poll_cq) return;
+  real_polls[context] = context->ops.poll_cq;
+  context->ops.poll_cq = poll_cq;
+}
+
+}  // namespace
+
+Provider::Provider() { current = &script_; }
+Provider::~Provider() { current = nullptr; }
+
+void Provider::report(ibv_event_type type, ibv_context* context, ibv_qp* qp, ibv_cq* cq) {
+  Script::Report report{context, {}};
+  report.event.event_type = type;
+  if (qp != nullptr) {
+    report.event.element.qp = qp;
+  } else if (cq != nullptr) {
+    report.event.element.cq = cq;
+  } else {
+    report.event.element.port_num = 1;
+  }
+  script_.reports.push_back(report);
+}
+
+}  // namespace rdma_rpc::session::test
+
+using namespace rdma_rpc::session::test;
+
+#define IN_FRONT extern "C" __attribute__((visibility("default")))
+
+IN_FRONT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, ibv_comp_channel* channel,
+                               int vector) {
+  int given = entries;
+  if (current != nullptr && current->next_cq_entries != 0)
+    given = std::min(entries, std::exchange(current->next_cq_entries, 0));
+  static const auto create = real_verbs<decltype(&ibv_create_cq)>("ibv_create_cq");
+  ibv_cq* cq = create(context, given, owner, channel, vector);
+  if (cq == nullptr) return cq;
+  if (given < entries) cq->cqe = entries;
+  put_poll_in_front(context);
+  if (current != nullptr) current->contexts.push_back(context);
+  return cq;
+}
+
+IN_FRONT ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
+  static const auto create = real_verbs<decltype(&ibv_create_qp)>("ibv_create_qp");
+  ibv_qp* qp = create(pd, attributes);
+  if (current != nullptr && qp != nullptr) current->queue_pairs.push_back(qp);
+  return qp;
+}
+
+IN_FRONT int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
+  if (current != nullptr && !current->reports.empty() && current->reports.front().context == context) {
+    *event = current->reports.front().event;
+    current->reports.pop_front();
+    handed_out = event;
+    return 0;
+  }
+  static const auto get = real_verbs<decltype(&ibv_get_async_event)>("ibv_get_async_event");
+  return get(context, event);
+}
+
+IN_FRONT void ibv_ack_async_event(ibv_async_event* event) {
+  if (event == handed_out) {
+    handed_out = nullptr;
+    return;
+  }
+  static const auto acknowledge = real_verbs<decltype(&ibv_ack_async_event)>("ibv_ack_async_event");
+  acknowledge(event);
+}
+
+IN_FRONT int timerfd_settime(int fd, int flags, const itimerspec* when, itimerspec* before) noexcept {
+  itimerspec given = *when;
+  const bool second = flags == 0 && when->it_value.tv_sec == 1 && when->it_value.tv_nsec == 0;
+  if (second && current != nullptr) given.it_value = {0, current->second_ns};
+  static const auto set = real<decltype(&::timerfd_settime)>("libc.so.6", "timerfd_settime");
+  return set(fd, flags, &given, before);
+}

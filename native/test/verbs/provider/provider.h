@@ -1,0 +1,50 @@
+// Functions of libibverbs that this program puts in front of the library's own, so that a test can have a
+// device do what no device does on demand: report an event, complete nothing, make a completion queue that is
+// too small. Without a script each call goes straight to the library. Called by the tests of this folder; the
+// plug-in finds these functions first, since a program's own come before those of what it loads.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+namespace rdma_rpc::session::test {
+
+struct Script {
+  /// Reported by `context`, one by one, before what the device has to say.
+  struct Report {
+    ibv_context* context;
+    ibv_async_event event;
+  };
+  std::deque<Report> reports;
+  /// The next completion queue gets so many entries at most, and says that it has what was asked for. 0:
+  /// none.
+  int next_cq_entries = 0;
+  /// This device completes nothing any more.
+  ibv_context* mute = nullptr;
+  /// How long the watchdog's second is; less than one.
+  long second_ns = 999'999'999;
+  /// All queue pairs that were made since the script began, in order, and the device of each completion
+  /// queue.
+  std::vector<ibv_qp*> queue_pairs;
+  std::vector<ibv_context*> contexts;
+};
+
+/// What libibverbs does while it lives; one at a time.
+class Provider {
+ public:
+  Provider();
+  ~Provider();
+  Provider(const Provider&) = delete;
+  Provider& operator=(const Provider&) = delete;
+
+  Script& script() { return script_; }
+  void report(ibv_event_type type, ibv_context* context, ibv_qp* qp = nullptr, ibv_cq* cq = nullptr);
+
+ private:
+  Script script_;
+};
+
+}  // namespace rdma_rpc::session::test

@@ -1,0 +1,204 @@
+// What a device reports by itself, and what it does not do any more: every kind of asynchronous event, a
+// completion queue that overruns, requests that never complete. The sessions that are meant end with the
+// reason and settle their calls, others go on, the process lives and makes new ones.
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include "verbs/census.h"
+#include "verbs/ends.h"
+#include "verbs/provider/provider.h"
+#include "verbs/wire.h"
+
+namespace rdma_rpc::session::test {
+namespace {
+
+using boundary::Reason;
+
+class ScriptedDevice : public VerbsFaults {
+ protected:
+  std::shared_ptr<fabric::Device> client_ = open_device(kClientEnd), server_ = open_device(kServerEnd);
+  Provider provider_;
+  /// Of the client, once there are ends. Its sessions' queue pairs are every second one.
+  ibv_context* client_context() { return provider_.script().contexts[0]; }
+  ibv_qp* client_qp(std::size_t session) { return provider_.script().queue_pairs[2 * session]; }
+};
+
+/// As the runtime does when the sideband socket ends.
+void close(Side& side, std::uint32_t session) {
+  if (Session* open = side.context->find(session)) open->close("the sideband socket ended");
+}
+
+enum class Of { port, queue_pair, other_queue_pair, completion_queue };
+enum class Ends_ { nothing, one_session, all_sessions, the_device };
+
+struct Reported {
+  const char* name;
+  ibv_event_type type;
+  Of of = Of::port;
+  Ends_ ends = Ends_::nothing;
+};
+void PrintTo(const Reported& each, std::ostream* out) { *out << each.name; }
+
+class Reports : public ScriptedDevice, public testing::WithParamInterface<Reported> {};
+
+TEST_P(Reports, EndNoMoreThanTheyMust) {
+  const Reported& reported = GetParam();
+  {
+    Ends ends(client_, server_);
+    const Link links[] = {ends.connect(), ends.connect()};
+    std::uint64_t ids[2];
+    for (int i = 0; i < 2; ++i)
+      ids[i] = ends.start(links[i], {.request_bytes = 5000, .answer = Answer::later});
+    ends.until([&] { return ends.server.unanswered() == 2; }, "two requests");
+
+    ibv_qp* qp = reported.of == Of::queue_pair         ? client_qp(0)
+                 : reported.of == Of::other_queue_pair ? provider_.script().queue_pairs[1]
+                                                       : nullptr;
+    ibv_cq* cq = reported.of == Of::completion_queue ? client_qp(0)->send_cq : nullptr;
+    provider_.report(reported.type, client_context(), qp, cq);
+    ends.until([&] { return provider_.script().reports.empty(); }, "somebody who reads the report");
+    const int lost = reported.ends == Ends_::nothing ? 0 : reported.ends == Ends_::one_session ? 1 : 2;
+    for (int i = 0; i < lost; ++i) {
+      ends.until([&] { return ends.client.is_down(links[i].client); }, "the end of a session");
+      EXPECT_NE(ends.client.why_down(links[i].client).find(std::string("(IBV_EVENT_") + reported.name + ")"),
+                std::string::npos)
+          << ends.client.why_down(links[i].client);
+      EXPECT_EQ(ends.call(ids[i]).reason, Reason::session_lost);
+      EXPECT_EQ(ends.call(ids[i]).sent, boundary::Sent::maybe);
+      close(ends.server, links[i].server);
+    }
+    drive_to_rest({&ends.client, &ends.server});
+    while (ends.server.answer()) {
+    }
+    for (int i = lost; i < 2; ++i) {
+      ends.until([&] { return ends.call(ids[i]).ended(); }, "the answer of a session that goes on");
+      EXPECT_TRUE(ends.call(ids[i]).answered()) << ends.client.why_down(links[i].client);
+      ends.expect_works(links[i]);
+    }
+    if (reported.ends != Ends_::the_device) ends.expect_works(ends.connect());
+    EXPECT_EQ(ends.finish(), Violations{});
+  }
+  Ends ends;
+  ends.expect_works(ends.connect());
+  EXPECT_EQ(ends.finish(), Violations{});
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, Reports,
+    testing::Values(Reported{"DEVICE_FATAL", IBV_EVENT_DEVICE_FATAL, Of::port, Ends_::the_device},
+                    Reported{"CQ_ERR", IBV_EVENT_CQ_ERR, Of::completion_queue, Ends_::all_sessions},
+                    Reported{"QP_FATAL", IBV_EVENT_QP_FATAL, Of::queue_pair, Ends_::one_session},
+                    Reported{"QP_REQ_ERR", IBV_EVENT_QP_REQ_ERR, Of::queue_pair, Ends_::one_session},
+                    Reported{"QP_ACCESS_ERR", IBV_EVENT_QP_ACCESS_ERR, Of::queue_pair, Ends_::one_session},
+                    Reported{"QP_FATAL_of_another_device", IBV_EVENT_QP_FATAL, Of::other_queue_pair},
+                    Reported{"COMM_EST", IBV_EVENT_COMM_EST, Of::queue_pair},
+                    Reported{"SQ_DRAINED", IBV_EVENT_SQ_DRAINED, Of::queue_pair},
+                    Reported{"PATH_MIG", IBV_EVENT_PATH_MIG, Of::queue_pair},
+                    Reported{"PATH_MIG_ERR", IBV_EVENT_PATH_MIG_ERR, Of::queue_pair},
+                    Reported{"QP_LAST_WQE_REACHED", IBV_EVENT_QP_LAST_WQE_REACHED, Of::queue_pair},
+                    Reported{"PORT_ERR", IBV_EVENT_PORT_ERR}, Reported{"PORT_ACTIVE", IBV_EVENT_PORT_ACTIVE},
+                    Reported{"LID_CHANGE", IBV_EVENT_LID_CHANGE},
+                    Reported{"PKEY_CHANGE", IBV_EVENT_PKEY_CHANGE},
+                    Reported{"SM_CHANGE", IBV_EVENT_SM_CHANGE},
+                    Reported{"CLIENT_REREGISTER", IBV_EVENT_CLIENT_REREGISTER},
+                    Reported{"GID_CHANGE", IBV_EVENT_GID_CHANGE}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+using CompletionQueueOverrun = ScriptedDevice;
+
+TEST_F(CompletionQueueOverrun, EndsItsSessionsAndNewOnesGetAnother) {
+  if (guest_link() == "siw") GTEST_SKIP() << "not run: this device loses completions without a word";
+  constexpr std::uint32_t kCalls = 60;
+  provider_.script().next_cq_entries = 4;
+  Ends ends(client_, server_);
+  const Link link = ends.connect(kCalls);
+  // Answered while the client does not look.
+  for (std::uint32_t i = 0; i < kCalls; ++i) ASSERT_NE(ends.start(link, {}), 0u);
+  ends.client.flush();
+  drive(
+      {&ends.server}, [&] { return ends.call(kCalls).began != 0; }, "the last request");
+  drive_to_rest({&ends.server});
+  ends.until([&] { return ends.client.is_down(link.client); }, "the end of the session");
+  const std::string why = ends.client.why_down(link.client);
+  // Whichever is seen first.
+  EXPECT_TRUE(why.find("IBV_EVENT_CQ_ERR") != std::string::npos ||
+              why.find("has overrun") != std::string::npos)
+      << why;
+  for (std::uint64_t id = 1; id <= kCalls; ++id) EXPECT_TRUE(ends.call(id).ended());
+  ends.expect_works(ends.connect());
+  EXPECT_EQ(provider_.script().contexts.size(), 3u);
+  EXPECT_EQ(ends.finish(), Violations{});
+}
+
+class Watchdog : public ScriptedDevice {
+ protected:
+  Watchdog() { provider_.script().second_ns = 5'000'000; }
+
+  /// Asleep, until it is woken: nobody else looks after the queue.
+  static void sleep_until_down(Side& side, std::uint32_t session) {
+    constexpr int kHangMs = 30'000;
+    while (!side.is_down(session)) {
+      if (side.turn(real_now_ns())) continue;
+      pollfd fd{side.context->cq().fd(), POLLIN, 0};
+      if (::poll(&fd, 1, kHangMs) == 0) {
+        ADD_FAILURE() << "nothing has woken the sleeper";
+        return;
+      }
+      side.context->cq().acknowledge();
+    }
+  }
+
+  static void expect_given_up(Ends& ends, const Link& link, std::uint64_t id) {
+    sleep_until_down(ends.client, link.client);
+    const std::string why = ends.client.why_down(link.client);
+    EXPECT_NE(why.find("has not carried out a request for"), std::string::npos) << why;
+    EXPECT_EQ(ends.call(id).reason, Reason::session_lost);
+  }
+};
+
+TEST_F(Watchdog, EndsRequestsThatTheDeviceNeverCompletes) {
+  for (const CallSpec& spec : mixed_calls()) {
+    Ends ends(client_, server_);
+    const Link link = ends.connect();
+    provider_.script().mute = client_context();
+    const std::uint64_t id = ends.start(link, spec);
+    expect_given_up(ends, link, id);
+    provider_.script().mute = nullptr;
+    close(ends.server, link.server);
+    ends.expect_works(ends.connect());
+    EXPECT_EQ(ends.finish(), Violations{});
+  }
+}
+
+TEST_F(Watchdog, EndsRequestsThatAreSentAgainForEver) {
+  if (guest_link() != "rxe") GTEST_SKIP() << "not run: soft-RoCE alone takes a retry count of 7 for endless";
+  constexpr std::uint8_t kEndless = 7;
+  Ends ends(open_device(kClientEnd, kEndless), open_device(kServerEnd, kEndless));
+  const Link link = ends.connect();
+  {
+    const Weather weather("loss 100%");
+    const std::uint64_t id = ends.start(link, {});
+    expect_given_up(ends, link, id);
+    close(ends.server, link.server);
+    ends.until([&] { return ends.server.is_down(link.server); }, "the end of the session at the server");
+  }
+  ends.expect_works(ends.connect());
+  EXPECT_EQ(ends.finish(), Violations{});
+}
+
+TEST_F(Watchdog, LetsASessionBeThatWaitsForNothing) {
+  Ends ends(client_, server_);
+  const Link link = ends.connect();
+  ends.expect_works(link);
+  // The answer to this one takes longer than any request may; nothing is on its way meanwhile.
+  const std::uint64_t id = ends.start(link, {.answer = Answer::later});
+  ends.until([&] { return ends.server.unanswered() != 0; }, "the request");
+  drive_to_rest({&ends.client, &ends.server});
+  ends.server.answer();
+  ends.until([&] { return ends.call(id).ended(); }, "the answer");
+  EXPECT_TRUE(ends.call(id).answered()) << ends.client.why_down(link.client);
+  EXPECT_EQ(ends.finish(), Violations{});
+}
+
+}  // namespace
+}  // namespace rdma_rpc::session::test
