@@ -48,12 +48,12 @@ std::string Connection::start(const Address& peer) {
     if (id_ != nullptr && equal(asked_by_, peer_.token)) {
       why = accept();
     } else {
-      let_go();
+      id_.reset();
     }
   }
   if (!why.empty()) {
     end(Phase::down);
-    let_go();
+    id_.reset();
   }
   return why;
 }
@@ -67,7 +67,7 @@ void Connection::set_timer() {
 
 std::string Connection::resolve() {
   phase_ = Phase::resolving;
-  let_go();
+  id_.reset();
   id_ = manager_.create_id(this);
   // From our own address: two devices of one host would otherwise not use the wire between them.
   const IpAddress& own = manager_.address();
@@ -123,7 +123,7 @@ std::string Connection::accept() {
 }
 
 void Connection::wait_again() {
-  let_go();
+  id_.reset();
   phase_ = Phase::waiting;
 }
 
@@ -225,7 +225,7 @@ bool Connection::offer(const Greeting& greeting, IdPtr& id) {
   const Token& expected = phase_ != Phase::idle ? peer_.token : id_ != nullptr ? asked_by_ : greeting.active;
   if (!equal(greeting.active, expected)) return false;
   asked_by_ = greeting.active;
-  let_go();
+  id_.reset();
   id_ = std::move(id);
   id_->context = this;
   if (phase_ != Phase::idle) {
@@ -275,11 +275,11 @@ void Connection::up() {
 
 void Connection::fail(const std::string& why) {
   // A request that came before start() and is gone again leaves no trace.
-  if (phase_ == Phase::idle) return let_go();
+  if (phase_ == Phase::idle) return id_.reset();
   if (phase_ == Phase::up) return qp_.fail(why);
   end(Phase::down);
   // On iWARP the kernel may hold on to it: see close().
-  if (thread_ == nullptr) let_go();
+  if (thread_ == nullptr) id_.reset();
   qp_.fail(why);
 }
 
@@ -293,7 +293,7 @@ void Connection::disconnect() {
     // Otherwise the kernel says so when the id goes.
     if (is_iwarp(peer_) || manager_.can_speak()) rdma_disconnect(id_.get());
   } else if (phase_ != Phase::down && thread_ == nullptr) {
-    let_go();  // lest the peer comes up alone
+    id_.reset();  // lest the peer comes up alone
   }
   end(Phase::down);
 }

@@ -80,7 +80,8 @@ class Connection {
   void fail(const std::string& why);
   void end(Phase phase);
   void abandon(QueueObjects queue);
-  /// Destroys the id, in the connection manager's time.
+  /// Destroys the id of a connection that is over, in the connection manager's time. (A request that is under
+  /// way must end at once: the peer would take it for the newest one.)
   void let_go();
 
   ConnectionManager& manager_;
