@@ -68,7 +68,9 @@ TEST_F(DeviceEvents, WhoOnlyPollsHearsThatThePeerHasClosedTheConnection) {
     ends.client.turn(real_now_ns());
     ends.server.turn(real_now_ns());
   }
-  EXPECT_EQ(ends.server.why_down(link.server), "the peer has closed the connection");
+  // iWARP ends the queue pair, which may be seen first: then the peer only may have closed it.
+  const std::string why = ends.server.why_down(link.server);
+  EXPECT_NE(why.find("closed the connection"), std::string::npos) << why;
   EXPECT_EQ(ends.finish(), Violations{});
 }
 
