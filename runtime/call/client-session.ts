@@ -61,6 +61,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
   readonly #events: Int32Array;
   readonly #freeCalls: Int32Array;
   #freeCount: number;
+  /** Of the last call of each slot; whether there is one under way says `#reject`. */
   readonly #method: (ClientMethod | undefined)[];
   /** Kept for a call that has to be made again because it was not sent. */
   readonly #request: unknown[];
@@ -323,7 +324,6 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
       this.#extras[call] = undefined;
     }
     this.#givenUp[call] = 0;
-    this.#method[call] = undefined;
     this.#request[call] = undefined;
     this.#resolve[call] = undefined;
     this.#reject[call] = undefined;
