@@ -7,7 +7,7 @@ import { Ev, Reason, SubOp } from '../native.ts';
 import { AnswerTally } from './answer-tally.ts';
 import type { CallExtras, CallPlace } from './call-extras.ts';
 import type { ClientMethod } from './client-method.ts';
-import { deadlines } from './deadlines.ts';
+import { deadlines, timeLeftUs } from './deadlines.ts';
 import type { FabricContext, SessionOwner } from './fabric-context.ts';
 import { failure, sentName, tooLarge, unavailable } from './failure.ts';
 import { Incoming } from './incoming.ts';
@@ -20,8 +20,6 @@ import type { Unsent } from './unsent.ts';
 import type { Reject, Resolve } from './waiting-calls.ts';
 
 const noTimer = -1;
-/** The wire has 32 bits for the time left; a longer one is clamped, and ends at the caller. */
-const timeoutUsMax = 0xffff_ffff;
 
 /** Told about what frees call slots and about the end. */
 export interface ClientSessionListener {
@@ -118,10 +116,6 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
   ): boolean {
     if (this.#freeCount === 0) return false;
     const call = this.#freeCalls[this.#freeCount - 1]!;
-    let timeoutUs = 0;
-    if (deadlineMs !== 0) {
-      timeoutUs = Math.min(timeoutUsMax, Math.max(1, (deadlineMs - deadlines.now) * 1000));
-    }
     if (method.expectedResponseBytes !== 0)
       this.#context.expectResponse(method.id, method.expectedResponseBytes);
     let result: number;
@@ -132,7 +126,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
         this.target,
         call,
         method.id,
-        timeoutUs,
+        timeLeftUs(deadlineMs),
         method.requestType,
         request,
         extras?.metadata,

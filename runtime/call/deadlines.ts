@@ -4,6 +4,9 @@
  */
 import { TimerWheel } from './timer-wheel.ts';
 
+/** The wire has 32 bits for the time left; a longer one is clamped, and ends at the caller. */
+const timeoutUsMax = 0xffff_ffff;
+
 let timer: NodeJS.Timeout | undefined;
 /** The first deadline of the turn has been made. */
 let open = false;
@@ -43,4 +46,10 @@ export function turnNow(): number {
     queueMicrotask(closeTurn);
   }
   return deadlines.now;
+}
+
+/** From the current turn to `deadlineMs`, as the wire has it. 0, none, stays 0; what has passed is 1. */
+export function timeLeftUs(deadlineMs: number): number {
+  if (deadlineMs === 0) return 0;
+  return Math.min(timeoutUsMax, Math.max(1, (deadlineMs - deadlines.now) * 1000));
 }

@@ -3,19 +3,11 @@
  * streams.
  */
 import type { ClientMethod } from '../call/client-method.ts';
-import { deadlines } from '../call/deadlines.ts';
+import { timeLeftUs } from '../call/deadlines.ts';
 import { noMessage } from '../call/plain-types.ts';
 import type { ClientStream } from './client-stream.ts';
 import type { ClientStreams } from './client-streams.ts';
 import { PartFlag, PartKind, partHeader, partHeaderBytes, withEntries } from './part-header.ts';
-
-const timeoutUsMax = 0xffff_ffff;
-
-/** Time left until `deadlineMs` (0: none), as the wire has it. */
-function timeLeftUs(deadlineMs: number): number {
-  if (deadlineMs === 0) return 0;
-  return Math.min(timeoutUsMax, Math.max(1, (deadlineMs - deadlines.now) * 1000));
-}
 
 /** `result`: as of `streams.open`. `whole`: the request is in it. Throws what the request's encoder throws. */
 export function sendOpening(

@@ -10,6 +10,13 @@ import { linkPackage } from './compile.mjs';
 const program = join(dirname(fileURLToPath(import.meta.url)), 'compare.mjs');
 const filesPerProcess = 200;
 
+/** What has been found so far. */
+const nothing = () => ({
+  ...{ types: 0, messages: 0, json: 0, refused: 0, endless: 0, known: 0, damaged: 0, accepted: 0 },
+  failures: 0,
+  shown: [],
+});
+
 /** What one process has found, or why it ended. */
 function compare(job) {
   return new Promise((resolve) => {
@@ -23,18 +30,7 @@ function compare(job) {
     child.on('close', (code) => {
       if (code === 0) resolve(JSON.parse(out));
       else
-        resolve({
-          types: 0,
-          messages: 0,
-          json: 0,
-          refused: 0,
-          endless: 0,
-          known: 0,
-          damaged: 0,
-          accepted: 0,
-          failures: 1,
-          shown: [`${job}: ${why.slice(-800)}`],
-        });
+        resolve({ ...nothing(), failures: 1, shown: [`${job}: ${why.slice(-800)}`] });
     });
   });
 }
@@ -55,18 +51,7 @@ export async function compareAll(output, groups) {
     }
   }
   linkPackage(join(output, 'compared'));
-  const sum = {
-    types: 0,
-    messages: 0,
-    json: 0,
-    refused: 0,
-    endless: 0,
-    known: 0,
-    damaged: 0,
-    accepted: 0,
-    failures: 0,
-    shown: [],
-  };
+  const sum = nothing();
   const work = async () => {
     for (let job = jobs.pop(); job !== undefined; job = jobs.pop()) {
       const { shown, ...counts } = await compare(job);

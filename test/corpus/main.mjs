@@ -101,6 +101,7 @@ console.log(
   `equality: ${counts.refused} times nobody had a JSON form, ${counts.endless} types require themselves and have no messages, ${counts.known} differ as known; ${counts.damaged} damaged encodings, of which ${counts.accepted} can still be read`,
 );
 fail('equality', shown);
+if (counts.messages === 0) fail('equality', ['nothing was compared']);
 // Each process shows its first ten.
 failed += failures - shown.length;
 console.log(failed === 0 ? 'corpus: passed' : `corpus: ${failed} failed`);
