@@ -29,8 +29,7 @@ function compare(job) {
     child.stderr.on('data', (data) => (why += data));
     child.on('close', (code) => {
       if (code === 0) resolve(JSON.parse(out));
-      else
-        resolve({ ...nothing(), failures: 1, shown: [`${job}: ${why.slice(-800)}`] });
+      else resolve({ ...nothing(), failures: 1, shown: [`${job}: ${why.slice(-800)}`] });
     });
   });
 }
