@@ -104,6 +104,7 @@ export class Scope {
   imports(body: string, kind: 'import' | 'import type'): string[] {
     const lines: string[] = [`${kind} * as $ from ${quote(this.options.codecModule)};`];
     if (body.includes('$rpc.')) lines.push("import type * as $rpc from 'rdma-rpc';");
+    if (body.includes('$msgpack.')) lines.push("import * as $msgpack from 'rdma-rpc/msgpack';");
     for (const [file, alias] of this.imported)
       if (body.includes(`${alias}.`))
         lines.push(`${kind} * as ${alias} from ${quote(this.modulePath(file))};`);

@@ -30,14 +30,21 @@ function methodType(method: Method, scope: Scope): string {
 
 function methodValue(method: Method, scope: Scope): string {
   const values = options(method).map(([key, value]) => `${key}: ${plainText(value)}`);
+  const input = scope.type(method.request);
+  const output = scope.type(method.response);
+  const { preferredId } = method;
+  const preferred =
+    preferredId === undefined
+      ? ''
+      : `\n      preferred: /* @__PURE__ */ $msgpack.msgpackForm(${preferredId}, ${input}, ${output}),`;
   return `/* @__PURE__ */ new $.Method({
       fullName: ${quote(method.path)},
       id: ${method.id},
-      input: ${scope.type(method.request)},
+      input: ${input},
       requestStream: ${method.requestStream},
-      output: ${scope.type(method.response)},
+      output: ${output},
       responseStream: ${method.responseStream},
-      options: ${values.length === 0 ? '{}' : `{ ${values.join(', ')} }`},
+      options: ${values.length === 0 ? '{}' : `{ ${values.join(', ')} }`},${preferred}
     })`;
 }
 

@@ -135,6 +135,8 @@ export interface Method extends Documented {
   /** `kv.v1.Kv/Get` */
   readonly path: string;
   readonly id: number;
+  /** Its id in `options.preferredCodec`. */
+  readonly preferredId: number | undefined;
   readonly request: Message;
   readonly response: Message;
   readonly requestStream: boolean;

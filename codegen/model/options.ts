@@ -13,6 +13,7 @@ const ours = {
   oneWay: 51721,
   expectedResponseBytes: 51722,
   preferredCodec: 51723,
+  defaultCodec: 51724,
 } as const;
 
 const isOurs = ({ extension }: OptionField): boolean => extension?.startsWith('rdma_rpc.') === true;
@@ -28,14 +29,39 @@ export function bulkThreshold(options: OptionTree | undefined): number | undefin
   return value === undefined ? undefined : Number(value);
 }
 
-export function methodOptions(schema: Schema, options: OptionTree | undefined): MethodOptions {
+const codecs = new Map([
+  [0n, 'PROTOBUF'],
+  [1n, 'MSGPACK'],
+] as const);
+
+/** Of a method or, for all of its methods, of a service. A number: of a newer options.proto. */
+function codecOf(
+  options: OptionTree | undefined,
+  number: number,
+): 'PROTOBUF' | 'MSGPACK' | bigint | undefined {
+  const value = own(options, number) as bigint | undefined;
+  return value === undefined ? undefined : (codecs.get(value as 0n) ?? value);
+}
+
+/** `report` gets what this version of the generator cannot do. */
+export function methodOptions(
+  schema: Schema,
+  options: OptionTree | undefined,
+  serviceOptions: OptionTree | undefined,
+  report: (message: string) => void,
+): MethodOptions {
   const level = options?.integer(34) ?? 0;
   const expected = own(options, ours.expectedResponseBytes);
+  const codec = codecOf(options, ours.preferredCodec) ?? codecOf(serviceOptions, ours.defaultCodec);
+  if (typeof codec === 'bigint')
+    report(
+      `rdma_rpc.Codec ${codec} is not known to this version; it knows ${[...codecs.values()].join(', ')}`,
+    );
   return {
     idempotencyLevel: level === 1 ? 'NO_SIDE_EFFECTS' : level === 2 ? 'IDEMPOTENT' : undefined,
     oneWay: own(options, ours.oneWay) === true,
     expectedResponseBytes: expected === undefined ? undefined : Number(expected),
-    preferredCodec: own(options, ours.preferredCodec) === 1n ? 'MSGPACK' : undefined,
+    preferredCodec: codec === 'MSGPACK' ? 'MSGPACK' : undefined,
     custom: customOptions(schema, options),
   };
 }

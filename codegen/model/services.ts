@@ -3,6 +3,7 @@
 import { methodId } from '../../runtime/codec/method-id.ts';
 import type { ServiceDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { join, type SchemaFile } from '../link/schema.ts';
+import type { OptionTree } from '../options/tree.ts';
 import type { Building } from './building.ts';
 import type { Method, Service } from './model.ts';
 import { type Identifiers, methodName } from './names.ts';
@@ -38,7 +39,7 @@ export class ServiceBuilder {
         definition,
         client,
         handlers,
-        methods: this.methods(file, descriptor, path, fullName),
+        methods: this.methods(file, descriptor, path, fullName, options),
         custom: customOptions(building.schema, options),
         ...building.documented(file, path, 'ServiceOptions', options),
       };
@@ -50,6 +51,7 @@ export class ServiceBuilder {
     service: ServiceDescriptorProto,
     servicePath: string,
     fullName: string,
+    serviceOptions: OptionTree | undefined,
   ): Method[] {
     const { building } = this;
     const keys = new Map<string, string>();
@@ -64,25 +66,35 @@ export class ServiceBuilder {
       const request = building.message(file, method.inputType);
       const response = building.message(file, method.outputType);
       if (request === undefined || response === undefined) return [];
-      const options = building.options('MethodOptions', method.options);
+      const tree = building.options('MethodOptions', method.options);
+      const options = methodOptions(building.schema, tree, serviceOptions, (message) =>
+        building.report(file, place, 1, message),
+      );
       const path = `${fullName}/${name}`;
-      const id = methodId(path);
-      const other = this.ids.get(id);
-      if (other !== undefined)
-        building.report(file, place, 1, `${path} and ${other} have the same method id ${id}: rename one`);
-      this.ids.set(id, path);
+      const preferred = options.preferredCodec;
       return {
         name,
         key,
         path,
-        id,
+        id: this.id(file, place, path, methodId(path)),
+        preferredId:
+          preferred === undefined ? undefined : this.id(file, place, path, methodId(path, preferred)),
         request,
         response,
         requestStream: method.clientStreaming === true,
         responseStream: method.serverStreaming === true,
-        options: methodOptions(building.schema, options),
-        ...building.documented(file, place, 'MethodOptions', options),
+        options,
+        ...building.documented(file, place, 'MethodOptions', tree),
       };
     });
+  }
+
+  /** `id`, if no other method has it. */
+  private id(file: SchemaFile, place: string, path: string, id: number): number {
+    const other = this.ids.get(id);
+    if (other !== undefined)
+      this.building.report(file, place, 1, `${path} and ${other} have the same method id ${id}: rename one`);
+    this.ids.set(id, path);
+    return id;
   }
 }

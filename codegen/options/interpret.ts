@@ -13,6 +13,9 @@ import { fieldsOf, isRepeated, type OptionField, OptionTree, type TreeValue } fr
 
 type Where = OptionValue['token'];
 
+/** An error lists the values of an enum that has no more. */
+const enumNamesMax = 8;
+
 class Interpreter {
   private readonly schema: Schema;
   private readonly file: SchemaFile;
@@ -146,7 +149,9 @@ class Interpreter {
         );
         if (known !== undefined) return BigInt(known.number ?? 0);
         const names = found.descriptor.value.map((each) => each.name ?? '');
-        return wrong(`a value of ${found.fullName}${suggestion(value.token.text, names)}`);
+        // What exists at all, where that is short.
+        const all = names.length > enumNamesMax ? '' : ` (${names.join(', ')})`;
+        return wrong(`a value of ${found.fullName}${all}${suggestion(value.token.text, names)}`);
       }
       case 'float':
       case 'double':

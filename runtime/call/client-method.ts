@@ -27,11 +27,12 @@ export function clientMethod(
 ): ClientMethod {
   const oneWay =
     definition.options.oneWay === true && !definition.requestStream && !definition.responseStream;
+  const { id, input, output } = definition.preferred ?? definition;
   return {
-    id: definition.id,
+    id,
     path: definition.fullName,
-    requestType: definition.input,
-    responseType: (oneWay ? noMessage : definition.output) as MessageType<unknown, never>,
+    requestType: input,
+    responseType: (oneWay ? noMessage : output) as MessageType<unknown, never>,
     requestStream: definition.requestStream,
     responseStream: definition.responseStream,
     timeoutMs,

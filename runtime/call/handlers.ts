@@ -1,5 +1,6 @@
 /** The methods of a server, by id: filled by `server.add`, read for each request. */
-import type { MessageType, MethodDefinition, ServiceDefinition } from '../codec/types.ts';
+import { methodId } from '../codec/method-id.ts';
+import type { MessageType, MethodDefinition, MethodForm, ServiceDefinition } from '../codec/types.ts';
 import { interceptedHandler } from './intercepted-handler.ts';
 import type { Interceptor } from './interceptor.ts';
 import { noMessage } from './plain-types.ts';
@@ -27,10 +28,19 @@ export interface StreamMethod extends ServerMethod {
   readonly open: ServerMethod;
 }
 
+const codecNames = { PROTOBUF: 'protobuf', MSGPACK: 'MessagePack' } as const;
+
+/** What a server takes of a method: clients that are older than the option, and gRPC, have its messages in protobuf. */
+function formsOf(method: MethodDefinition): readonly MethodForm[] {
+  return method.preferred === undefined ? [method] : [method, method.preferred];
+}
+
 export class Handlers {
   readonly limits: TimeLimits;
   readonly #services = new Set<string>();
   readonly #paths = new Map<number, string>();
+  /** Ids that methods would have with messages in a codec that they are not taken in here, and what is to be said then. */
+  readonly #otherCodecs = new Map<number, string>();
   readonly #methods = new Map<number, ServerMethod>();
   readonly #streams = new Map<number, StreamMethod>();
 
@@ -49,9 +59,10 @@ export class Handlers {
     }
     const found: [MethodDefinition, AnyHandler][] = [];
     for (const [name, method] of Object.entries(service.methods)) {
-      const other = this.#paths.get(method.id);
-      if (other !== undefined) {
-        throw new Error(`${method.fullName} has the same method id as ${other}: rename one of them`);
+      for (const { id } of formsOf(method)) {
+        const other = this.#paths.get(id);
+        if (other !== undefined)
+          throw new Error(`${method.fullName} has the same method id as ${other}: rename one of them`);
       }
       const handler = (handlers as Record<string, unknown>)[name];
       if (handler === undefined || handler === null) continue;
@@ -63,23 +74,46 @@ export class Handlers {
       found.push([method, none ? plain : interceptedHandler(service, method, plain, handlers, interceptors)]);
     }
     this.#services.add(service.fullName);
-    for (const method of Object.values(service.methods)) this.#paths.set(method.id, method.fullName);
-    for (const [method, handler] of found) {
-      const { fullName, requestStream, responseStream } = method;
-      const unary: ServerMethod = {
-        path: fullName,
-        requestType: method.input as MessageType<unknown, never>,
-        responseType: method.output,
-        handler,
-        self: handlers,
-        oneWay: method.options.oneWay === true,
-      };
-      if (requestStream || responseStream) {
-        const open = { ...unary, responseType: noMessage, oneWay: false };
-        this.#streams.set(method.id | 0, { ...unary, requestStream, responseStream, open });
-      } else {
-        this.#methods.set(method.id | 0, unary);
-      }
+    for (const method of Object.values(service.methods)) this.#note(method);
+    for (const [method, handler] of found)
+      for (const form of formsOf(method)) this.#addForm(method, form, handler, handlers);
+  }
+
+  #note(method: MethodDefinition): void {
+    const { fullName } = method;
+    const ids = formsOf(method).map(({ id }) => id);
+    for (const id of ids) this.#paths.set(id, fullName);
+    for (const codec of ['PROTOBUF', 'MSGPACK'] as const) {
+      const id = methodId(fullName, codec);
+      if (!ids.includes(id))
+        this.#otherCodecs.set(
+          id,
+          `${fullName} is called with messages in ${codecNames[codec]}, which this server does not take for it: its definition has another ` +
+            'preferred_codec. Generate both sides from the same .proto, servers first',
+        );
+    }
+  }
+
+  #addForm(
+    method: MethodDefinition,
+    { id, input, output }: MethodForm,
+    handler: AnyHandler,
+    self: object,
+  ): void {
+    const { fullName, requestStream, responseStream } = method;
+    const unary: ServerMethod = {
+      path: fullName,
+      requestType: input as MessageType<unknown, never>,
+      responseType: output,
+      handler,
+      self,
+      oneWay: method.options.oneWay === true,
+    };
+    if (requestStream || responseStream) {
+      const open = { ...unary, responseType: noMessage, oneWay: false };
+      this.#streams.set(id | 0, { ...unary, requestStream, responseStream, open });
+    } else {
+      this.#methods.set(id | 0, unary);
     }
   }
 
@@ -95,6 +129,8 @@ export class Handlers {
 
   /** Why there is no such method, for the error; by signed id. `stream`: it was called as a streaming one. */
   missing(id: number, stream: boolean): string {
+    const otherCodec = this.#otherCodecs.get(id >>> 0);
+    if (otherCodec !== undefined && !this.#paths.has(id >>> 0)) return otherCodec;
     const name = this.#paths.get(id >>> 0) ?? `method id ${id >>> 0}`;
     if ((stream ? this.#methods : this.#streams).has(id)) {
       return `${name} is ${stream ? 'no' : 'a'} streaming method on this server: client and server have different versions of it`;

@@ -2,7 +2,7 @@
  * A method of a generated service: what this package needs, and the forms that grpc-js and nice-grpc take, so that definitions are theirs too. Made when a
  * generated module is loaded; a form is made when somebody reads it. Nothing of either is imported.
  */
-import type { MessageType, MethodDefinition, MethodOptions } from './types.ts';
+import type { MessageType, MethodDefinition, MethodForm, MethodOptions } from './types.ts';
 
 /** A message type as ts-proto makes it. `encode` takes what `fromPartial` gives: nice-grpc takes the type of messages from there. */
 export interface TsProtoMessageType<T, Init> {
@@ -53,6 +53,7 @@ interface Declared<
   readonly output: MessageType<Res, ResInit>;
   readonly responseStream: ResponseStream;
   readonly options: Options;
+  readonly preferred?: MethodForm<Req, ReqInit, Res, ResInit>;
 }
 
 /** A service whose methods are these is a definition for nice-grpc, and its `methods` are one for grpc-js. */
@@ -74,6 +75,7 @@ export class Method<
   readonly responseStream: ResponseStream;
   /** Both types: one has what was declared, the other names what could have been, without which TypeScript takes the options of gRPC for others. */
   readonly options: Options & MethodOptions;
+  readonly preferred: MethodForm<Req, ReqInit, Res, ResInit> | undefined;
 
   constructor(declared: Declared<Req, ReqInit, Res, ResInit, RequestStream, ResponseStream, Options>) {
     this.fullName = declared.fullName;
@@ -83,6 +85,7 @@ export class Method<
     this.output = declared.output;
     this.responseStream = declared.responseStream;
     this.options = declared.options;
+    this.preferred = declared.preferred;
   }
 
   /** `GetUser`. No property of its own: grpc-js copies those to functions, which have a name that cannot be changed. */

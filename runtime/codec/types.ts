@@ -61,26 +61,33 @@ export interface MethodOptions {
   readonly oneWay?: boolean;
   /** `option (rdma_rpc.expected_response_bytes)`: about how large responses are. */
   readonly expectedResponseBytes?: number;
-  /** `option (rdma_rpc.preferred_codec)`, when it is not protobuf. */
+  /** `option (rdma_rpc.preferred_codec)` of the method or `default_codec` of the service, when it is not protobuf. */
   readonly preferredCodec?: 'MSGPACK';
   /** All other custom options by full name, in the form of protobuf's JSON. */
   readonly custom?: CustomOptions;
 }
 
+/** How a method's messages travel, and the id that says so. */
+export interface MethodForm<Req = unknown, ReqInit = Req, Res = unknown, ResInit = Res> {
+  /** 32-bit FNV-1a, unsigned, at least 256: of `fullName` for protobuf, of `fullName` and `+msgpack` for MessagePack. */
+  readonly id: number;
+  /** Of requests. */
+  readonly input: MessageType<Req, ReqInit>;
+  /** Of responses. */
+  readonly output: MessageType<Res, ResInit>;
+}
+
 /** What clients and servers need to know of a method. Those of generated services (`Method`) also have the forms of grpc-js and nice-grpc. */
-export interface MethodDefinition<Req = unknown, ReqInit = Req, Res = unknown, ResInit = Res> {
+export interface MethodDefinition<Req = unknown, ReqInit = Req, Res = unknown, ResInit = Res>
+  extends MethodForm<Req, ReqInit, Res, ResInit> {
   /** As in the .proto: `GetUser`. */
   readonly name: string;
   /** `pkg.Service/GetUser` */
   readonly fullName: string;
-  /** 32-bit FNV-1a of `fullName`, unsigned, at least 256. */
-  readonly id: number;
-  /** Of requests. */
-  readonly input: MessageType<Req, ReqInit>;
   readonly requestStream: boolean;
-  /** Of responses. */
-  readonly output: MessageType<Res, ResInit>;
   readonly responseStream: boolean;
+  /** The form that clients of this package call it in, where that is another one (`options.preferredCodec`). Servers take both. */
+  readonly preferred?: MethodForm<Req, ReqInit, Res, ResInit> | undefined;
   readonly options: MethodOptions;
 }
 

@@ -8,6 +8,7 @@ import { methodId } from '../codec/method-id.ts';
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
 import { msgpackType } from './msgpack-type.ts';
 
+export { msgpackForm } from './msgpack-form.ts';
 export { msgpackType } from './msgpack-type.ts';
 
 export type MethodSpecOptions = Pick<MethodDefinition['options'], 'idempotencyLevel' | 'oneWay'>;
@@ -79,7 +80,7 @@ export function defineService<const S extends Specs>({
     const path = `${checked(fullName)}/${checked(name)}`;
     return new Method({
       fullName: path,
-      id: methodId(path),
+      id: methodId(path, 'MSGPACK'),
       input: msgpackType(`${path} request`),
       requestStream,
       output: msgpackType(`${path} response`),

@@ -1,7 +1,9 @@
 /** What a bundler leaves of a generated file with many messages when an application uses one: that one, and nothing of what it does not call. */
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'esbuild';
-import { expect, test } from 'vitest';
+import { globSync } from 'tinyglobby';
+import { describe, expect, test } from 'vitest';
 import { projectDirectory } from './corpus.ts';
 
 async function bundled(contents: string): Promise<string> {
@@ -13,7 +15,11 @@ async function bundled(contents: string): Promise<string> {
     write: false,
     format: 'esm',
     platform: 'node',
-    alias: { 'rdma-rpc/codec': source('index.ts'), 'rdma-rpc/json': source('json/index.ts') },
+    alias: {
+      'rdma-rpc/codec': source('index.ts'),
+      'rdma-rpc/json': source('json/index.ts'),
+      'rdma-rpc/msgpack': source('../msgpack/index.ts'),
+    },
   });
   return outputFiles[0]?.text ?? '';
 }
@@ -45,4 +51,31 @@ test('JSON is there when it is imported', async () => {
     import { toJson } from 'rdma-rpc/json';
     console.log(toJson(Optionals, {}));`);
   expect(text).toContain('google.protobuf.Timestamp');
+});
+
+describe('MessagePack', () => {
+  const marks = ['msgpackForm', 'useRecords', 'cannot travel as MessagePack'];
+
+  test('is not there for a message of a file whose services prefer it', async () => {
+    const text = await bundled(`import { Entry } from './test/msgpack/gen/ledger.rdma.ts';
+      console.log(Entry.encode({}));`);
+    expect(text).toContain('test.ledger.Entry');
+    for (const mark of marks) expect(text).not.toContain(mark);
+  });
+
+  test('is not loaded by files whose methods do not prefer it', () => {
+    for (const path of globSync('**/gen/**/*.rdma.ts', {
+      cwd: projectDirectory,
+      ignore: ['**/node_modules/**'],
+    })) {
+      const text = readFileSync(join(projectDirectory, path), 'utf8');
+      expect(text.includes("from 'rdma-rpc/msgpack'"), path).toBe(text.includes("preferredCodec: 'MSGPACK'"));
+    }
+  });
+
+  test('is there for a service that prefers it', async () => {
+    const text = await bundled(`import { LedgerDefinition } from './test/msgpack/gen/ledger.rdma.ts';
+      console.log(LedgerDefinition);`);
+    for (const mark of marks.slice(1)) expect(text).toContain(mark);
+  });
 });

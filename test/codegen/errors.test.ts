@@ -224,7 +224,7 @@ describe('options', () => {
     [
       'a value that its enum does not have',
       '(rule).kind = SOMME',
-      '7:40: error: kind takes a value of t.Kind; did you mean SOME? | SOMME',
+      '7:40: error: kind takes a value of t.Kind (NONE, SOME); did you mean SOME? | SOMME',
     ],
     [
       'one that is set twice',

@@ -152,6 +152,7 @@ describe('the forms', () => {
       'output',
       'responseStream',
       'options',
+      'preferred',
     ]);
   });
 });

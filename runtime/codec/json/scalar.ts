@@ -1,6 +1,7 @@
 /** Scalars, enums and map keys to JSON and back, by the rules of protobuf's JSON mapping. Called by write.ts, read.ts and the well-known types. */
 import { mismatch } from '../error.ts';
 import type { EnumObject, Scalar } from '../fields.ts';
+import { whole, wide } from '../integer-range.ts';
 
 /** A base64 text, standard or URL-safe, padded or not. */
 const base64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
@@ -12,34 +13,6 @@ const wholeNumber = /^-?\d{1,20}$/;
 const floatMax = 3.4028234663852886e38;
 /** Anything above rounds to infinity: half a step beyond the largest float. */
 const floatRoundsAway = 3.4028235677973366e38;
-
-const ranges = {
-  int32: [-(2 ** 31), 2 ** 31 - 1],
-  sint32: [-(2 ** 31), 2 ** 31 - 1],
-  sfixed32: [-(2 ** 31), 2 ** 31 - 1],
-  uint32: [0, 2 ** 32 - 1],
-  fixed32: [0, 2 ** 32 - 1],
-} as const;
-
-function isUnsigned64(scalar: Scalar): boolean {
-  return scalar === 'uint64' || scalar === 'fixed64';
-}
-
-function whole(value: number, scalar: keyof typeof ranges, path: string, given: unknown): number {
-  const [min, max] = ranges[scalar];
-  if (!(Number.isInteger(value) && value >= min && value <= max))
-    mismatch(path, given, `a whole number from ${min} to ${max}`);
-  return value + 0;
-}
-
-function wide(value: bigint, scalar: Scalar, path: string, given: unknown): bigint {
-  const fits = isUnsigned64(scalar) ? BigInt.asUintN(64, value) : BigInt.asIntN(64, value);
-  if (fits !== value) {
-    const range = isUnsigned64(scalar) ? '0 to 2^64 - 1' : '-2^63 to 2^63 - 1';
-    mismatch(path, given, `a whole number from ${range}`);
-  }
-  return value;
-}
 
 function bigintOf(value: unknown, path: string): bigint {
   if (typeof value === 'bigint') return value;

@@ -1,0 +1,31 @@
+/** The ranges of the integer types, for what checks values by a field's description: JSON, messages in MessagePack. Generated code has its own checks. */
+import { mismatch } from './error.ts';
+import type { Scalar } from './fields.ts';
+
+const ranges = {
+  int32: [-(2 ** 31), 2 ** 31 - 1],
+  sint32: [-(2 ** 31), 2 ** 31 - 1],
+  sfixed32: [-(2 ** 31), 2 ** 31 - 1],
+  uint32: [0, 2 ** 32 - 1],
+  fixed32: [0, 2 ** 32 - 1],
+} as const;
+
+/** A type of at most 32 bits. */
+export type Narrow = keyof typeof ranges;
+
+/** `given` is what the error shows. */
+export function whole(value: number, scalar: Narrow, path: string, given: unknown = value): number {
+  const [min, max] = ranges[scalar];
+  if (!(Number.isInteger(value) && value >= min && value <= max))
+    mismatch(path, given, `a whole number from ${min} to ${max}`);
+  return value + 0;
+}
+
+/** The same for the types of 64 bits. */
+export function wide(value: bigint, scalar: Scalar, path: string, given: unknown = value): bigint {
+  const unsigned = scalar === 'uint64' || scalar === 'fixed64';
+  const fits = unsigned ? BigInt.asUintN(64, value) : BigInt.asIntN(64, value);
+  if (fits !== value)
+    mismatch(path, given, `a whole number from ${unsigned ? '0 to 2^64 - 1' : '-2^63 to 2^63 - 1'}`);
+  return value;
+}

@@ -1,0 +1,33 @@
+/**
+ * Methods of a .proto whose messages travel as MessagePack (`option (rdma_rpc.preferred_codec) = MSGPACK`): the same types, the bytes of a service without a
+ * schema. Called by generated code when its module is loaded.
+ */
+import { messageType } from '../codec/message.ts';
+import type { MessageType, MethodForm } from '../codec/types.ts';
+import { conform } from './conform.ts';
+import { msgpackType } from './msgpack-type.ts';
+
+/** A generated message as MessagePack: what it is in TypeScript, by the names of its properties, without fields that are at their default. */
+function typed<T, Init>(type: MessageType<T, Init>): MessageType<T, Init> {
+  const { typeName, create, fields } = type;
+  const plain = msgpackType<object>(typeName);
+  const checked = (value: unknown, origin: 'own' | 'peer') =>
+    conform(type as MessageType<object>, value, origin);
+  return messageType<T, Init>({
+    typeName,
+    create,
+    fields,
+    bound: (message, sink) => plain.bound(checked(message, 'own'), sink),
+    encodeTo: (message, sink, at, limit) => plain.encodeTo(checked(message, 'own'), sink, at, limit),
+    decodeFrom: (source, at, end) => create(checked(plain.decodeFrom(source, at, end), 'peer') as Init),
+  });
+}
+
+/** A method in MessagePack. `id` is that of its path and `+msgpack`. */
+export function msgpackForm<Req, ReqInit, Res, ResInit>(
+  id: number,
+  input: MessageType<Req, ReqInit>,
+  output: MessageType<Res, ResInit>,
+): MethodForm<Req, ReqInit, Res, ResInit> {
+  return { id, input: typed(input), output: typed(output) };
+}

@@ -1,0 +1,40 @@
+/** `preferred_codec` and `default_codec`: what the generator says of values that they cannot have. How they act: test/msgpack. */
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { diagnosticsOf, proto3 } from './workspace.ts';
+
+describe('codecs', () => {
+  const service = (ofService: string, ofMethod: string) =>
+    `import "rdma_rpc/options.proto";\nmessage A {}\nservice S {\n  ${ofService}\n  rpc M(A) returns (A) { ${ofMethod} }\n}`;
+
+  test.each([
+    [
+      'that a method cannot have',
+      service('', 'option (rdma_rpc.preferred_codec) = JSON;'),
+      '7:62: error: rdma_rpc.preferred_codec takes a value of rdma_rpc.Codec (PROTOBUF, MSGPACK) | JSON',
+    ],
+    [
+      'that a service cannot have',
+      service('option (rdma_rpc.default_codec) = MSGPAK;', ''),
+      '6:37: error: rdma_rpc.default_codec takes a value of rdma_rpc.Codec (PROTOBUF, MSGPACK); did you mean MSGPACK? | MSGPAK',
+    ],
+    [
+      "the service's option at a method",
+      service('', 'option (rdma_rpc.default_codec) = MSGPACK;'),
+      '7:34: error: rdma_rpc.default_codec extends google.protobuf.ServiceOptions, not google.protobuf.MethodOptions | rdma_rpc.default_codec',
+    ],
+  ])('%s', async (_what, body, expected) => {
+    expect(await diagnosticsOf({ 'a.proto': proto3(body) })).toEqual([`a.proto:${expected}`]);
+  });
+
+  test('of a newer options.proto', async () => {
+    const ours = readFileSync(new URL('../../proto/rdma_rpc/options.proto', import.meta.url), 'utf8');
+    const files = {
+      'a.proto': proto3(service('', 'option (rdma_rpc.preferred_codec) = LATER;')),
+      'rdma_rpc/options.proto': ours.replace('MSGPACK = 1;', 'MSGPACK = 1; LATER = 2;'),
+    };
+    expect(await diagnosticsOf(files)).toEqual([
+      'a.proto:7:7: error: rdma_rpc.Codec 2 is not known to this version; it knows PROTOBUF, MSGPACK | M',
+    ]);
+  });
+});
