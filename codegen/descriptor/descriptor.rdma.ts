@@ -9,6 +9,17 @@ import * as $ from '../../runtime/codec/primitives.ts';
 /** Descriptor of descriptor.proto, for reflection. */
 export const file_descriptor_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'ChBkZXNjcmlwdG9yLnByb3RvEhByZG1hX3JwYy5jb2RlZ2VuIoUGChNGaWxlRGVzY3JpcHRvclByb3RvEhcKBG5hbWUYASABKAlIAFIEbmFtZYgBARIdCgdwYWNrYWdlGAIgASgJSAFSB3BhY2thZ2WIAQESHgoKZGVwZW5kZW5jeRgDIAMoCVIKZGVwZW5kZW5jeRJECgxtZXNzYWdlX3R5cGUYBCADKAsyIS5yZG1hX3JwYy5jb2RlZ2VuLkRlc2NyaXB0b3JQcm90b1ILbWVzc2FnZVR5cGUSQgoJZW51bV90eXBlGAUgAygLMiUucmRtYV9ycGMuY29kZWdlbi5FbnVtRGVzY3JpcHRvclByb3RvUghlbnVtVHlwZRJCCgdzZXJ2aWNlGAYgAygLMigucmRtYV9ycGMuY29kZWdlbi5TZXJ2aWNlRGVzY3JpcHRvclByb3RvUgdzZXJ2aWNlEkQKCWV4dGVuc2lvbhgHIAMoCzImLnJkbWFfcnBjLmNvZGVnZW4uRmllbGREZXNjcmlwdG9yUHJvdG9SCWV4dGVuc2lvbhIdCgdvcHRpb25zGAggASgMSAJSB29wdGlvbnOIAQESTwoQc291cmNlX2NvZGVfaW5mbxgJIAEoCzIgLnJkbWFfcnBjLmNvZGVnZW4uU291cmNlQ29kZUluZm9IA1IOc291cmNlQ29kZUluZm+IAQESLwoRcHVibGljX2RlcGVuZGVuY3kYCiADKAVCAhAAUhBwdWJsaWNEZXBlbmRlbmN5EisKD3dlYWtfZGVwZW5kZW5jeRgLIAMoBUICEABSDndlYWtEZXBlbmRlbmN5EhsKBnN5bnRheBgMIAEoCUgEUgZzeW50YXiIAQESHQoHZWRpdGlvbhgOIAEoBUgFUgdlZGl0aW9uiAEBEisKEW9wdGlvbl9kZXBlbmRlbmN5GA8gAygJUhBvcHRpb25EZXBlbmRlbmN5QgcKBV9uYW1lQgoKCF9wYWNrYWdlQgoKCF9vcHRpb25zQhMKEV9zb3VyY2VfY29kZV9pbmZvQgkKB19zeW50YXhCCgoIX2VkaXRpb24ikwcKD0Rlc2NyaXB0b3JQcm90bxIXCgRuYW1lGAEgASgJSABSBG5hbWWIAQESPAoFZmllbGQYAiADKAsyJi5yZG1hX3JwYy5jb2RlZ2VuLkZpZWxkRGVzY3JpcHRvclByb3RvUgVmaWVsZBJCCgtuZXN0ZWRfdHlwZRgDIAMoCzIhLnJkbWFfcnBjLmNvZGVnZW4uRGVzY3JpcHRvclByb3RvUgpuZXN0ZWRUeXBlEkIKCWVudW1fdHlwZRgEIAMoCzIlLnJkbWFfcnBjLmNvZGVnZW4uRW51bURlc2NyaXB0b3JQcm90b1IIZW51bVR5cGUSWQoPZXh0ZW5zaW9uX3JhbmdlGAUgAygLMjAucmRtYV9ycGMuY29kZWdlbi5EZXNjcmlwdG9yUHJvdG8uRXh0ZW5zaW9uUmFuZ2VSDmV4dGVuc2lvblJhbmdlEkQKCWV4dGVuc2lvbhgGIAMoCzImLnJkbWFfcnBjLmNvZGVnZW4uRmllbGREZXNjcmlwdG9yUHJvdG9SCWV4dGVuc2lvbhIdCgdvcHRpb25zGAcgASgMSAFSB29wdGlvbnOIAQESRQoKb25lb2ZfZGVjbBgIIAMoCzImLnJkbWFfcnBjLmNvZGVnZW4uT25lb2ZEZXNjcmlwdG9yUHJvdG9SCW9uZW9mRGVjbBJWCg5yZXNlcnZlZF9yYW5nZRgJIAMoCzIvLnJkbWFfcnBjLmNvZGVnZW4uRGVzY3JpcHRvclByb3RvLlJlc2VydmVkUmFuZ2VSDXJlc2VydmVkUmFuZ2USIwoNcmVzZXJ2ZWRfbmFtZRgKIAMoCVIMcmVzZXJ2ZWROYW1lEiMKCnZpc2liaWxpdHkYCyABKAVIAlIKdmlzaWJpbGl0eYgBARp/Cg5FeHRlbnNpb25SYW5nZRIZCgVzdGFydBgBIAEoBUgAUgVzdGFydIgBARIVCgNlbmQYAiABKAVIAVIDZW5kiAEBEh0KB29wdGlvbnMYAyABKAxIAlIHb3B0aW9uc4gBAUIICgZfc3RhcnRCBgoEX2VuZEIKCghfb3B0aW9ucxpTCg1SZXNlcnZlZFJhbmdlEhkKBXN0YXJ0GAEgASgFSABSBXN0YXJ0iAEBEhUKA2VuZBgCIAEoBUgBUgNlbmSIAQFCCAoGX3N0YXJ0QgYKBF9lbmRCBwoFX25hbWVCCgoIX29wdGlvbnNCDQoLX3Zpc2liaWxpdHkilAQKFEZpZWxkRGVzY3JpcHRvclByb3RvEhcKBG5hbWUYASABKAlIAFIEbmFtZYgBARIfCghleHRlbmRlZRgCIAEoCUgBUghleHRlbmRlZYgBARIbCgZudW1iZXIYAyABKAVIAlIGbnVtYmVyiAEBEhkKBWxhYmVsGAQgASgFSANSBWxhYmVsiAEBEhcKBHR5cGUYBSABKAVIBFIEdHlwZYgBARIgCgl0eXBlX25hbWUYBiABKAlIBVIIdHlwZU5hbWWIAQESKAoNZGVmYXVsdF92YWx1ZRgHIAEoCUgGUgxkZWZhdWx0VmFsdWWIAQESHQoHb3B0aW9ucxgIIAEoDEgHUgdvcHRpb25ziAEBEiQKC29uZW9mX2luZGV4GAkgASgFSAhSCm9uZW9mSW5kZXiIAQESIAoJanNvbl9uYW1lGAogASgJSAlSCGpzb25OYW1liAEBEiwKD3Byb3RvM19vcHRpb25hbBgRIAEoCEgKUg5wcm90bzNPcHRpb25hbIgBAUIHCgVfbmFtZUILCglfZXh0ZW5kZWVCCQoHX251bWJlckIICgZfbGFiZWxCBwoFX3R5cGVCDAoKX3R5cGVfbmFtZUIQCg5fZGVmYXVsdF92YWx1ZUIKCghfb3B0aW9uc0IOCgxfb25lb2ZfaW5kZXhCDAoKX2pzb25fbmFtZUISChBfcHJvdG8zX29wdGlvbmFsImMKFE9uZW9mRGVzY3JpcHRvclByb3RvEhcKBG5hbWUYASABKAlIAFIEbmFtZYgBARIdCgdvcHRpb25zGAIgASgMSAFSB29wdGlvbnOIAQFCBwoFX25hbWVCCgoIX29wdGlvbnMitgMKE0VudW1EZXNjcmlwdG9yUHJvdG8SFwoEbmFtZRgBIAEoCUgAUgRuYW1liAEBEkAKBXZhbHVlGAIgAygLMioucmRtYV9ycGMuY29kZWdlbi5FbnVtVmFsdWVEZXNjcmlwdG9yUHJvdG9SBXZhbHVlEh0KB29wdGlvbnMYAyABKAxIAVIHb3B0aW9uc4gBARJeCg5yZXNlcnZlZF9yYW5nZRgEIAMoCzI3LnJkbWFfcnBjLmNvZGVnZW4uRW51bURlc2NyaXB0b3JQcm90by5FbnVtUmVzZXJ2ZWRSYW5nZVINcmVzZXJ2ZWRSYW5nZRIjCg1yZXNlcnZlZF9uYW1lGAUgAygJUgxyZXNlcnZlZE5hbWUSIwoKdmlzaWJpbGl0eRgGIAEoBUgCUgp2aXNpYmlsaXR5iAEBGlcKEUVudW1SZXNlcnZlZFJhbmdlEhkKBXN0YXJ0GAEgASgFSABSBXN0YXJ0iAEBEhUKA2VuZBgCIAEoBUgBUgNlbmSIAQFCCAoGX3N0YXJ0QgYKBF9lbmRCBwoFX25hbWVCCgoIX29wdGlvbnNCDQoLX3Zpc2liaWxpdHkijwEKGEVudW1WYWx1ZURlc2NyaXB0b3JQcm90bxIXCgRuYW1lGAEgASgJSABSBG5hbWWIAQESGwoGbnVtYmVyGAIgASgFSAFSBm51bWJlcogBARIdCgdvcHRpb25zGAMgASgMSAJSB29wdGlvbnOIAQFCBwoFX25hbWVCCQoHX251bWJlckIKCghfb3B0aW9ucyKmAQoWU2VydmljZURlc2NyaXB0b3JQcm90bxIXCgRuYW1lGAEgASgJSABSBG5hbWWIAQESPwoGbWV0aG9kGAIgAygLMicucmRtYV9ycGMuY29kZWdlbi5NZXRob2REZXNjcmlwdG9yUHJvdG9SBm1ldGhvZBIdCgdvcHRpb25zGAMgASgMSAFSB29wdGlvbnOIAQFCBwoFX25hbWVCCgoIX29wdGlvbnMi1wIKFU1ldGhvZERlc2NyaXB0b3JQcm90bxIXCgRuYW1lGAEgASgJSABSBG5hbWWIAQESIgoKaW5wdXRfdHlwZRgCIAEoCUgBUglpbnB1dFR5cGWIAQESJAoLb3V0cHV0X3R5cGUYAyABKAlIAlIKb3V0cHV0VHlwZYgBARIdCgdvcHRpb25zGAQgASgMSANSB29wdGlvbnOIAQESLgoQY2xpZW50X3N0cmVhbWluZxgFIAEoCEgEUg9jbGllbnRTdHJlYW1pbmeIAQESLgoQc2VydmVyX3N0cmVhbWluZxgGIAEoCEgFUg9zZXJ2ZXJTdHJlYW1pbmeIAQFCBwoFX25hbWVCDQoLX2lucHV0X3R5cGVCDgoMX291dHB1dF90eXBlQgoKCF9vcHRpb25zQhMKEV9jbGllbnRfc3RyZWFtaW5nQhMKEV9zZXJ2ZXJfc3RyZWFtaW5nIpkCCg5Tb3VyY2VDb2RlSW5mbxJFCghsb2NhdGlvbhgBIAMoCzIpLnJkbWFfcnBjLmNvZGVnZW4uU291cmNlQ29kZUluZm8uTG9jYXRpb25SCGxvY2F0aW9uGr8BCghMb2NhdGlvbhISCgRwYXRoGAEgAygFUgRwYXRoEhIKBHNwYW4YAiADKAVSBHNwYW4SLgoQbGVhZGluZ19jb21tZW50cxgDIAEoCUgAUg9sZWFkaW5nQ29tbWVudHOIAQESMAoRdHJhaWxpbmdfY29tbWVudHMYBCABKAlIAVIQdHJhaWxpbmdDb21tZW50c4gBAUITChFfbGVhZGluZ19jb21tZW50c0IUChJfdHJhaWxpbmdfY29tbWVudHMitwEKFENvZGVHZW5lcmF0b3JSZXF1ZXN0EigKEGZpbGVfdG9fZ2VuZXJhdGUYASADKAlSDmZpbGVUb0dlbmVyYXRlEiEKCXBhcmFtZXRlchgCIAEoCUgAUglwYXJhbWV0ZXKIAQESRAoKcHJvdG9fZmlsZRgPIAMoCzIlLnJkbWFfcnBjLmNvZGVnZW4uRmlsZURlc2NyaXB0b3JQcm90b1IJcHJvdG9GaWxlQgwKCl9wYXJhbWV0ZXIiogMKFUNvZGVHZW5lcmF0b3JSZXNwb25zZRIZCgVlcnJvchgBIAEoCUgAUgVlcnJvcogBARIyChJzdXBwb3J0ZWRfZmVhdHVyZXMYAiABKARIAVIRc3VwcG9ydGVkRmVhdHVyZXOIAQESLAoPbWluaW11bV9lZGl0aW9uGAMgASgFSAJSDm1pbmltdW1FZGl0aW9uiAEBEiwKD21heGltdW1fZWRpdGlvbhgEIAEoBUgDUg5tYXhpbXVtRWRpdGlvbogBARJACgRmaWxlGA8gAygLMiwucmRtYV9ycGMuY29kZWdlbi5Db2RlR2VuZXJhdG9yUmVzcG9uc2UuRmlsZVIEZmlsZRpTCgRGaWxlEhcKBG5hbWUYASABKAlIAFIEbmFtZYgBARIdCgdjb250ZW50GA8gASgJSAFSB2NvbnRlbnSIAQFCBwoFX25hbWVCCgoIX2NvbnRlbnRCCAoGX2Vycm9yQhUKE19zdXBwb3J0ZWRfZmVhdHVyZXNCEgoQX21pbmltdW1fZWRpdGlvbkISChBfbWF4aW11bV9lZGl0aW9uYgZwcm90bzM=');
 
+const $checkList = $.checkList;
+const $checkMessage = $.checkMessage;
+const $closeLength = $.closeLength;
+const $closeSolid = $.closeSolid;
+const $writeBool = $.writeBool;
+const $writeBytes = $.writeBytes;
+const $writeInt32 = $.writeInt32;
+const $writePackedInt32 = $.writePackedInt32;
+const $writeString = $.writeString;
+const $writeUint64 = $.writeUint64;
+
 export interface FileDescriptorProto {
   name?: string | undefined;
   package?: string | undefined;
@@ -132,90 +143,90 @@ function $bound_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink, de
 }
 
 function $encodeTo_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.FileDescriptorProto'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 47 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
-    bytes[at] = 10; at = $.writeString(sink, at + 1, v1, limit - 46, 'rdma_rpc.codegen.FileDescriptorProto.name');
+    bytes[at] = 10; at = $writeString(sink, at + 1, v1, limit - 46, 'rdma_rpc.codegen.FileDescriptorProto.name');
   }
   const v2 = m.package;
   if (v2 !== undefined) {
-    bytes[at] = 18; at = $.writeString(sink, at + 1, v2, limit - 45, 'rdma_rpc.codegen.FileDescriptorProto.package');
+    bytes[at] = 18; at = $writeString(sink, at + 1, v2, limit - 45, 'rdma_rpc.codegen.FileDescriptorProto.package');
   }
   const v3 = m.dependency;
   if (v3 !== undefined) {
-    $.checkList(v3, 'rdma_rpc.codegen.FileDescriptorProto.dependency');
-    for (let i = 0; i < v3.length && !sink.full; i++) { bytes[at] = 26; at = $.writeString(sink, at + 1, v3[i]!, limit - 45, 'rdma_rpc.codegen.FileDescriptorProto.dependency'); }
+    $checkList(v3, 'rdma_rpc.codegen.FileDescriptorProto.dependency');
+    for (let i = 0; i < v3.length && !sink.full; i++) { bytes[at] = 26; at = $writeString(sink, at + 1, v3[i]!, limit - 45, 'rdma_rpc.codegen.FileDescriptorProto.dependency'); }
   }
   const v4 = m.messageType;
   if (v4 !== undefined) {
-    $.checkList(v4, 'rdma_rpc.codegen.FileDescriptorProto.message_type');
+    $checkList(v4, 'rdma_rpc.codegen.FileDescriptorProto.message_type');
     for (let i = 0, wide = 0; i < v4.length && !sink.full; i++) {
       bytes[at] = 34; const start = at + 1;
-      at = $.closeLength(sink, start, sink.held, $encodeTo_DescriptorProto(v4[i]!, sink, start + 1 + wide, limit - 48 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.message_type'), wide);
+      at = $closeLength(sink, start, sink.held, $encodeTo_DescriptorProto(v4[i]!, sink, start + 1 + wide, limit - 48 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.message_type'), wide);
       wide = bytes[start]! >> 7;
     }
   }
   const v5 = m.enumType;
   if (v5 !== undefined) {
-    $.checkList(v5, 'rdma_rpc.codegen.FileDescriptorProto.enum_type');
+    $checkList(v5, 'rdma_rpc.codegen.FileDescriptorProto.enum_type');
     for (let i = 0, wide = 0; i < v5.length && !sink.full; i++) {
       bytes[at] = 42; const start = at + 1;
-      at = $.closeLength(sink, start, sink.held, $encodeTo_EnumDescriptorProto(v5[i]!, sink, start + 1 + wide, limit - 42 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.enum_type'), wide);
+      at = $closeLength(sink, start, sink.held, $encodeTo_EnumDescriptorProto(v5[i]!, sink, start + 1 + wide, limit - 42 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.enum_type'), wide);
       wide = bytes[start]! >> 7;
     }
   }
   const v6 = m.service;
   if (v6 !== undefined) {
-    $.checkList(v6, 'rdma_rpc.codegen.FileDescriptorProto.service');
+    $checkList(v6, 'rdma_rpc.codegen.FileDescriptorProto.service');
     for (let i = 0, wide = 0; i < v6.length && !sink.full; i++) {
       bytes[at] = 50; const start = at + 1;
-      at = $.closeLength(sink, start, sink.held, $encodeTo_ServiceDescriptorProto(v6[i]!, sink, start + 1 + wide, limit - 36 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.service'), wide);
+      at = $closeLength(sink, start, sink.held, $encodeTo_ServiceDescriptorProto(v6[i]!, sink, start + 1 + wide, limit - 36 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.service'), wide);
       wide = bytes[start]! >> 7;
     }
   }
   const v7 = m.extension;
   if (v7 !== undefined) {
-    $.checkList(v7, 'rdma_rpc.codegen.FileDescriptorProto.extension');
+    $checkList(v7, 'rdma_rpc.codegen.FileDescriptorProto.extension');
     for (let i = 0, wide = 0; i < v7.length && !sink.full; i++) {
       bytes[at] = 58; const start = at + 1;
-      at = $.closeLength(sink, start, sink.held, $encodeTo_FieldDescriptorProto(v7[i]!, sink, start + 1 + wide, limit - 30 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.extension'), wide);
+      at = $closeLength(sink, start, sink.held, $encodeTo_FieldDescriptorProto(v7[i]!, sink, start + 1 + wide, limit - 30 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.extension'), wide);
       wide = bytes[start]! >> 7;
     }
   }
   const v8 = m.options;
   if (v8 !== undefined) {
-    bytes[at] = 66; at = $.writeBytes(sink, at + 1, v8, limit - 19, 'rdma_rpc.codegen.FileDescriptorProto.options');
+    bytes[at] = 66; at = $writeBytes(sink, at + 1, v8, limit - 19, 'rdma_rpc.codegen.FileDescriptorProto.options');
   }
   const v9 = m.sourceCodeInfo;
   if (v9 !== undefined) {
-    bytes[at] = 74; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_SourceCodeInfo(v9, sink, at + 2, limit - 17, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.source_code_info'));
+    bytes[at] = 74; at = $closeSolid(bytes, at + 1, $encodeTo_SourceCodeInfo(v9, sink, at + 2, limit - 17, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.source_code_info'));
   }
   const v10 = m.publicDependency;
   if (v10 !== undefined) {
-    $.checkList(v10, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency');
+    $checkList(v10, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency');
     if (at + v10.length * 11 > limit - 13) $.noRoom(sink, at);
-    else for (let i = 0; i < v10.length; i++) { bytes[at] = 80; at = $.writeInt32(bytes, at + 1, v10[i]!, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency'); }
+    else for (let i = 0; i < v10.length; i++) { bytes[at] = 80; at = $writeInt32(bytes, at + 1, v10[i]!, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency'); }
   }
   const v11 = m.weakDependency;
   if (v11 !== undefined) {
-    $.checkList(v11, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency');
+    $checkList(v11, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency');
     if (at + v11.length * 11 > limit - 13) $.noRoom(sink, at);
-    else for (let i = 0; i < v11.length; i++) { bytes[at] = 88; at = $.writeInt32(bytes, at + 1, v11[i]!, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency'); }
+    else for (let i = 0; i < v11.length; i++) { bytes[at] = 88; at = $writeInt32(bytes, at + 1, v11[i]!, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency'); }
   }
   const v12 = m.syntax;
   if (v12 !== undefined) {
-    bytes[at] = 98; at = $.writeString(sink, at + 1, v12, limit - 12, 'rdma_rpc.codegen.FileDescriptorProto.syntax');
+    bytes[at] = 98; at = $writeString(sink, at + 1, v12, limit - 12, 'rdma_rpc.codegen.FileDescriptorProto.syntax');
   }
   const v14 = m.edition;
   if (v14 !== undefined) {
-    bytes[at] = 112; at = $.writeInt32(bytes, at + 1, v14, 'rdma_rpc.codegen.FileDescriptorProto.edition');
+    bytes[at] = 112; at = $writeInt32(bytes, at + 1, v14, 'rdma_rpc.codegen.FileDescriptorProto.edition');
   }
   const v15 = m.optionDependency;
   if (v15 !== undefined) {
-    $.checkList(v15, 'rdma_rpc.codegen.FileDescriptorProto.option_dependency');
-    for (let i = 0; i < v15.length && !sink.full; i++) { bytes[at] = 122; at = $.writeString(sink, at + 1, v15[i]!, limit - 1, 'rdma_rpc.codegen.FileDescriptorProto.option_dependency'); }
+    $checkList(v15, 'rdma_rpc.codegen.FileDescriptorProto.option_dependency');
+    for (let i = 0; i < v15.length && !sink.full; i++) { bytes[at] = 122; at = $writeString(sink, at + 1, v15[i]!, limit - 1, 'rdma_rpc.codegen.FileDescriptorProto.option_dependency'); }
   }
   return at;
 }
@@ -437,88 +448,88 @@ function $bound_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, depth: num
 }
 
 function $encodeTo_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.DescriptorProto'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 56 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
-    bytes[at] = 10; at = $.writeString(sink, at + 1, v1, limit - 55, 'rdma_rpc.codegen.DescriptorProto.name');
+    bytes[at] = 10; at = $writeString(sink, at + 1, v1, limit - 55, 'rdma_rpc.codegen.DescriptorProto.name');
   }
   const v2 = m.field;
   if (v2 !== undefined) {
-    $.checkList(v2, 'rdma_rpc.codegen.DescriptorProto.field');
+    $checkList(v2, 'rdma_rpc.codegen.DescriptorProto.field');
     for (let i = 0, wide = 0; i < v2.length && !sink.full; i++) {
       bytes[at] = 18; const start = at + 1;
-      at = $.closeLength(sink, start, sink.held, $encodeTo_FieldDescriptorProto(v2[i]!, sink, start + 1 + wide, limit - 59 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.field'), wide);
+      at = $closeLength(sink, start, sink.held, $encodeTo_FieldDescriptorProto(v2[i]!, sink, start + 1 + wide, limit - 59 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.field'), wide);
       wide = bytes[start]! >> 7;
     }
   }
   const v3 = m.nestedType;
   if (v3 !== undefined) {
-    $.checkList(v3, 'rdma_rpc.codegen.DescriptorProto.nested_type');
+    $checkList(v3, 'rdma_rpc.codegen.DescriptorProto.nested_type');
     for (let i = 0, wide = 0; i < v3.length && !sink.full; i++) {
       bytes[at] = 26; const start = at + 1;
-      at = $.closeLength(sink, start, sink.held, $encodeTo_DescriptorProto(v3[i]!, sink, start + 1 + wide, limit - 53 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.nested_type'), wide);
+      at = $closeLength(sink, start, sink.held, $encodeTo_DescriptorProto(v3[i]!, sink, start + 1 + wide, limit - 53 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.nested_type'), wide);
       wide = bytes[start]! >> 7;
     }
   }
   const v4 = m.enumType;
   if (v4 !== undefined) {
-    $.checkList(v4, 'rdma_rpc.codegen.DescriptorProto.enum_type');
+    $checkList(v4, 'rdma_rpc.codegen.DescriptorProto.enum_type');
     for (let i = 0, wide = 0; i < v4.length && !sink.full; i++) {
       bytes[at] = 34; const start = at + 1;
-      at = $.closeLength(sink, start, sink.held, $encodeTo_EnumDescriptorProto(v4[i]!, sink, start + 1 + wide, limit - 47 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.enum_type'), wide);
+      at = $closeLength(sink, start, sink.held, $encodeTo_EnumDescriptorProto(v4[i]!, sink, start + 1 + wide, limit - 47 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.enum_type'), wide);
       wide = bytes[start]! >> 7;
     }
   }
   const v5 = m.extensionRange;
   if (v5 !== undefined) {
-    $.checkList(v5, 'rdma_rpc.codegen.DescriptorProto.extension_range');
+    $checkList(v5, 'rdma_rpc.codegen.DescriptorProto.extension_range');
     for (let i = 0, wide = 0; i < v5.length && !sink.full; i++) {
       bytes[at] = 42; const start = at + 1;
-      at = $.closeLength(sink, start, sink.held, $encodeTo_DescriptorProto_ExtensionRange(v5[i]!, sink, start + 1 + wide, limit - 41 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.extension_range'), wide);
+      at = $closeLength(sink, start, sink.held, $encodeTo_DescriptorProto_ExtensionRange(v5[i]!, sink, start + 1 + wide, limit - 41 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.extension_range'), wide);
       wide = bytes[start]! >> 7;
     }
   }
   const v6 = m.extension;
   if (v6 !== undefined) {
-    $.checkList(v6, 'rdma_rpc.codegen.DescriptorProto.extension');
+    $checkList(v6, 'rdma_rpc.codegen.DescriptorProto.extension');
     for (let i = 0, wide = 0; i < v6.length && !sink.full; i++) {
       bytes[at] = 50; const start = at + 1;
-      at = $.closeLength(sink, start, sink.held, $encodeTo_FieldDescriptorProto(v6[i]!, sink, start + 1 + wide, limit - 35 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.extension'), wide);
+      at = $closeLength(sink, start, sink.held, $encodeTo_FieldDescriptorProto(v6[i]!, sink, start + 1 + wide, limit - 35 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.extension'), wide);
       wide = bytes[start]! >> 7;
     }
   }
   const v7 = m.options;
   if (v7 !== undefined) {
-    bytes[at] = 58; at = $.writeBytes(sink, at + 1, v7, limit - 24, 'rdma_rpc.codegen.DescriptorProto.options');
+    bytes[at] = 58; at = $writeBytes(sink, at + 1, v7, limit - 24, 'rdma_rpc.codegen.DescriptorProto.options');
   }
   const v8 = m.oneofDecl;
   if (v8 !== undefined) {
-    $.checkList(v8, 'rdma_rpc.codegen.DescriptorProto.oneof_decl');
+    $checkList(v8, 'rdma_rpc.codegen.DescriptorProto.oneof_decl');
     for (let i = 0, wide = 0; i < v8.length && !sink.full; i++) {
       bytes[at] = 66; const start = at + 1;
-      at = $.closeLength(sink, start, sink.held, $encodeTo_OneofDescriptorProto(v8[i]!, sink, start + 1 + wide, limit - 28 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.oneof_decl'), wide);
+      at = $closeLength(sink, start, sink.held, $encodeTo_OneofDescriptorProto(v8[i]!, sink, start + 1 + wide, limit - 28 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.oneof_decl'), wide);
       wide = bytes[start]! >> 7;
     }
   }
   const v9 = m.reservedRange;
   if (v9 !== undefined) {
-    $.checkList(v9, 'rdma_rpc.codegen.DescriptorProto.reserved_range');
+    $checkList(v9, 'rdma_rpc.codegen.DescriptorProto.reserved_range');
     for (let i = 0, wide = 0; i < v9.length && !sink.full; i++) {
       bytes[at] = 74; const start = at + 1;
-      at = $.closeLength(sink, start, sink.held, $encodeTo_DescriptorProto_ReservedRange(v9[i]!, sink, start + 1 + wide, limit - 22 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.reserved_range'), wide);
+      at = $closeSolid(bytes, start, $encodeTo_DescriptorProto_ReservedRange(v9[i]!, sink, start + 1 + wide, limit - 22 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.reserved_range'), wide);
       wide = bytes[start]! >> 7;
     }
   }
   const v10 = m.reservedName;
   if (v10 !== undefined) {
-    $.checkList(v10, 'rdma_rpc.codegen.DescriptorProto.reserved_name');
-    for (let i = 0; i < v10.length && !sink.full; i++) { bytes[at] = 82; at = $.writeString(sink, at + 1, v10[i]!, limit - 12, 'rdma_rpc.codegen.DescriptorProto.reserved_name'); }
+    $checkList(v10, 'rdma_rpc.codegen.DescriptorProto.reserved_name');
+    for (let i = 0; i < v10.length && !sink.full; i++) { bytes[at] = 82; at = $writeString(sink, at + 1, v10[i]!, limit - 12, 'rdma_rpc.codegen.DescriptorProto.reserved_name'); }
   }
   const v11 = m.visibility;
   if (v11 !== undefined) {
-    bytes[at] = 88; at = $.writeInt32(bytes, at + 1, v11, 'rdma_rpc.codegen.DescriptorProto.visibility');
+    bytes[at] = 88; at = $writeInt32(bytes, at + 1, v11, 'rdma_rpc.codegen.DescriptorProto.visibility');
   }
   return at;
 }
@@ -648,20 +659,20 @@ function $bound_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRange
 }
 
 function $encodeTo_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRangeInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.DescriptorProto.ExtensionRange'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 23 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.start;
   if (v1 !== undefined) {
-    bytes[at] = 8; at = $.writeInt32(bytes, at + 1, v1, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.start');
+    bytes[at] = 8; at = $writeInt32(bytes, at + 1, v1, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.start');
   }
   const v2 = m.end;
   if (v2 !== undefined) {
-    bytes[at] = 16; at = $.writeInt32(bytes, at + 1, v2, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.end');
+    bytes[at] = 16; at = $writeInt32(bytes, at + 1, v2, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.end');
   }
   const v3 = m.options;
   if (v3 !== undefined) {
-    bytes[at] = 26; at = $.writeBytes(sink, at + 1, v3, limit, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.options');
+    bytes[at] = 26; at = $writeBytes(sink, at + 1, v3, limit, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.options');
   }
   return at;
 }
@@ -737,16 +748,16 @@ function $bound_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeIn
 }
 
 function $encodeTo_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.DescriptorProto.ReservedRange'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 22 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.start;
   if (v1 !== undefined) {
-    bytes[at] = 8; at = $.writeInt32(bytes, at + 1, v1, 'rdma_rpc.codegen.DescriptorProto.ReservedRange.start');
+    bytes[at] = 8; at = $writeInt32(bytes, at + 1, v1, 'rdma_rpc.codegen.DescriptorProto.ReservedRange.start');
   }
   const v2 = m.end;
   if (v2 !== undefined) {
-    bytes[at] = 16; at = $.writeInt32(bytes, at + 1, v2, 'rdma_rpc.codegen.DescriptorProto.ReservedRange.end');
+    bytes[at] = 16; at = $writeInt32(bytes, at + 1, v2, 'rdma_rpc.codegen.DescriptorProto.ReservedRange.end');
   }
   return at;
 }
@@ -868,52 +879,52 @@ function $bound_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $.Sink, 
 }
 
 function $encodeTo_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.FieldDescriptorProto'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 53 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
-    bytes[at] = 10; at = $.writeString(sink, at + 1, v1, limit - 52, 'rdma_rpc.codegen.FieldDescriptorProto.name');
+    bytes[at] = 10; at = $writeString(sink, at + 1, v1, limit - 52, 'rdma_rpc.codegen.FieldDescriptorProto.name');
   }
   const v2 = m.extendee;
   if (v2 !== undefined) {
-    bytes[at] = 18; at = $.writeString(sink, at + 1, v2, limit - 51, 'rdma_rpc.codegen.FieldDescriptorProto.extendee');
+    bytes[at] = 18; at = $writeString(sink, at + 1, v2, limit - 51, 'rdma_rpc.codegen.FieldDescriptorProto.extendee');
   }
   const v3 = m.number;
   if (v3 !== undefined) {
-    bytes[at] = 24; at = $.writeInt32(bytes, at + 1, v3, 'rdma_rpc.codegen.FieldDescriptorProto.number');
+    bytes[at] = 24; at = $writeInt32(bytes, at + 1, v3, 'rdma_rpc.codegen.FieldDescriptorProto.number');
   }
   const v4 = m.label;
   if (v4 !== undefined) {
-    bytes[at] = 32; at = $.writeInt32(bytes, at + 1, v4, 'rdma_rpc.codegen.FieldDescriptorProto.label');
+    bytes[at] = 32; at = $writeInt32(bytes, at + 1, v4, 'rdma_rpc.codegen.FieldDescriptorProto.label');
   }
   const v5 = m.type;
   if (v5 !== undefined) {
-    bytes[at] = 40; at = $.writeInt32(bytes, at + 1, v5, 'rdma_rpc.codegen.FieldDescriptorProto.type');
+    bytes[at] = 40; at = $writeInt32(bytes, at + 1, v5, 'rdma_rpc.codegen.FieldDescriptorProto.type');
   }
   const v6 = m.typeName;
   if (v6 !== undefined) {
-    bytes[at] = 50; at = $.writeString(sink, at + 1, v6, limit - 17, 'rdma_rpc.codegen.FieldDescriptorProto.type_name');
+    bytes[at] = 50; at = $writeString(sink, at + 1, v6, limit - 17, 'rdma_rpc.codegen.FieldDescriptorProto.type_name');
   }
   const v7 = m.defaultValue;
   if (v7 !== undefined) {
-    bytes[at] = 58; at = $.writeString(sink, at + 1, v7, limit - 16, 'rdma_rpc.codegen.FieldDescriptorProto.default_value');
+    bytes[at] = 58; at = $writeString(sink, at + 1, v7, limit - 16, 'rdma_rpc.codegen.FieldDescriptorProto.default_value');
   }
   const v8 = m.options;
   if (v8 !== undefined) {
-    bytes[at] = 66; at = $.writeBytes(sink, at + 1, v8, limit - 15, 'rdma_rpc.codegen.FieldDescriptorProto.options');
+    bytes[at] = 66; at = $writeBytes(sink, at + 1, v8, limit - 15, 'rdma_rpc.codegen.FieldDescriptorProto.options');
   }
   const v9 = m.oneofIndex;
   if (v9 !== undefined) {
-    bytes[at] = 72; at = $.writeInt32(bytes, at + 1, v9, 'rdma_rpc.codegen.FieldDescriptorProto.oneof_index');
+    bytes[at] = 72; at = $writeInt32(bytes, at + 1, v9, 'rdma_rpc.codegen.FieldDescriptorProto.oneof_index');
   }
   const v10 = m.jsonName;
   if (v10 !== undefined) {
-    bytes[at] = 82; at = $.writeString(sink, at + 1, v10, limit - 3, 'rdma_rpc.codegen.FieldDescriptorProto.json_name');
+    bytes[at] = 82; at = $writeString(sink, at + 1, v10, limit - 3, 'rdma_rpc.codegen.FieldDescriptorProto.json_name');
   }
   const v17 = m.proto3Optional;
   if (v17 !== undefined) {
-    bytes[at] = 136; bytes[at + 1] = 1; at = $.writeBool(bytes, at + 2, v17, 'rdma_rpc.codegen.FieldDescriptorProto.proto3_optional');
+    bytes[at] = 136; bytes[at + 1] = 1; at = $writeBool(bytes, at + 2, v17, 'rdma_rpc.codegen.FieldDescriptorProto.proto3_optional');
   }
   return at;
 }
@@ -1042,16 +1053,16 @@ function $bound_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $.Sink, 
 }
 
 function $encodeTo_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.OneofDescriptorProto'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 2 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
-    bytes[at] = 10; at = $.writeString(sink, at + 1, v1, limit - 1, 'rdma_rpc.codegen.OneofDescriptorProto.name');
+    bytes[at] = 10; at = $writeString(sink, at + 1, v1, limit - 1, 'rdma_rpc.codegen.OneofDescriptorProto.name');
   }
   const v2 = m.options;
   if (v2 !== undefined) {
-    bytes[at] = 18; at = $.writeBytes(sink, at + 1, v2, limit, 'rdma_rpc.codegen.OneofDescriptorProto.options');
+    bytes[at] = 18; at = $writeBytes(sink, at + 1, v2, limit, 'rdma_rpc.codegen.OneofDescriptorProto.options');
   }
   return at;
 }
@@ -1153,43 +1164,43 @@ function $bound_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $.Sink, de
 }
 
 function $encodeTo_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.EnumDescriptorProto'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 26 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
-    bytes[at] = 10; at = $.writeString(sink, at + 1, v1, limit - 25, 'rdma_rpc.codegen.EnumDescriptorProto.name');
+    bytes[at] = 10; at = $writeString(sink, at + 1, v1, limit - 25, 'rdma_rpc.codegen.EnumDescriptorProto.name');
   }
   const v2 = m.value;
   if (v2 !== undefined) {
-    $.checkList(v2, 'rdma_rpc.codegen.EnumDescriptorProto.value');
+    $checkList(v2, 'rdma_rpc.codegen.EnumDescriptorProto.value');
     for (let i = 0, wide = 0; i < v2.length && !sink.full; i++) {
       bytes[at] = 18; const start = at + 1;
-      at = $.closeLength(sink, start, sink.held, $encodeTo_EnumValueDescriptorProto(v2[i]!, sink, start + 1 + wide, limit - 29 + wide, depth + 1, 'rdma_rpc.codegen.EnumDescriptorProto.value'), wide);
+      at = $closeLength(sink, start, sink.held, $encodeTo_EnumValueDescriptorProto(v2[i]!, sink, start + 1 + wide, limit - 29 + wide, depth + 1, 'rdma_rpc.codegen.EnumDescriptorProto.value'), wide);
       wide = bytes[start]! >> 7;
     }
   }
   const v3 = m.options;
   if (v3 !== undefined) {
-    bytes[at] = 26; at = $.writeBytes(sink, at + 1, v3, limit - 18, 'rdma_rpc.codegen.EnumDescriptorProto.options');
+    bytes[at] = 26; at = $writeBytes(sink, at + 1, v3, limit - 18, 'rdma_rpc.codegen.EnumDescriptorProto.options');
   }
   const v4 = m.reservedRange;
   if (v4 !== undefined) {
-    $.checkList(v4, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_range');
+    $checkList(v4, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_range');
     for (let i = 0, wide = 0; i < v4.length && !sink.full; i++) {
       bytes[at] = 34; const start = at + 1;
-      at = $.closeLength(sink, start, sink.held, $encodeTo_EnumDescriptorProto_EnumReservedRange(v4[i]!, sink, start + 1 + wide, limit - 22 + wide, depth + 1, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_range'), wide);
+      at = $closeSolid(bytes, start, $encodeTo_EnumDescriptorProto_EnumReservedRange(v4[i]!, sink, start + 1 + wide, limit - 22 + wide, depth + 1, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_range'), wide);
       wide = bytes[start]! >> 7;
     }
   }
   const v5 = m.reservedName;
   if (v5 !== undefined) {
-    $.checkList(v5, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_name');
-    for (let i = 0; i < v5.length && !sink.full; i++) { bytes[at] = 42; at = $.writeString(sink, at + 1, v5[i]!, limit - 12, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_name'); }
+    $checkList(v5, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_name');
+    for (let i = 0; i < v5.length && !sink.full; i++) { bytes[at] = 42; at = $writeString(sink, at + 1, v5[i]!, limit - 12, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_name'); }
   }
   const v6 = m.visibility;
   if (v6 !== undefined) {
-    bytes[at] = 48; at = $.writeInt32(bytes, at + 1, v6, 'rdma_rpc.codegen.EnumDescriptorProto.visibility');
+    bytes[at] = 48; at = $writeInt32(bytes, at + 1, v6, 'rdma_rpc.codegen.EnumDescriptorProto.visibility');
   }
   return at;
 }
@@ -1283,16 +1294,16 @@ function $bound_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_Enu
 }
 
 function $encodeTo_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_EnumReservedRangeInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 22 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.start;
   if (v1 !== undefined) {
-    bytes[at] = 8; at = $.writeInt32(bytes, at + 1, v1, 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange.start');
+    bytes[at] = 8; at = $writeInt32(bytes, at + 1, v1, 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange.start');
   }
   const v2 = m.end;
   if (v2 !== undefined) {
-    bytes[at] = 16; at = $.writeInt32(bytes, at + 1, v2, 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange.end');
+    bytes[at] = 16; at = $writeInt32(bytes, at + 1, v2, 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange.end');
   }
   return at;
 }
@@ -1370,20 +1381,20 @@ function $bound_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: 
 }
 
 function $encodeTo_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.EnumValueDescriptorProto'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 13 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
-    bytes[at] = 10; at = $.writeString(sink, at + 1, v1, limit - 12, 'rdma_rpc.codegen.EnumValueDescriptorProto.name');
+    bytes[at] = 10; at = $writeString(sink, at + 1, v1, limit - 12, 'rdma_rpc.codegen.EnumValueDescriptorProto.name');
   }
   const v2 = m.number;
   if (v2 !== undefined) {
-    bytes[at] = 16; at = $.writeInt32(bytes, at + 1, v2, 'rdma_rpc.codegen.EnumValueDescriptorProto.number');
+    bytes[at] = 16; at = $writeInt32(bytes, at + 1, v2, 'rdma_rpc.codegen.EnumValueDescriptorProto.number');
   }
   const v3 = m.options;
   if (v3 !== undefined) {
-    bytes[at] = 26; at = $.writeBytes(sink, at + 1, v3, limit, 'rdma_rpc.codegen.EnumValueDescriptorProto.options');
+    bytes[at] = 26; at = $writeBytes(sink, at + 1, v3, limit, 'rdma_rpc.codegen.EnumValueDescriptorProto.options');
   }
   return at;
 }
@@ -1472,25 +1483,25 @@ function $bound_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $.Si
 }
 
 function $encodeTo_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.ServiceDescriptorProto'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 8 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
-    bytes[at] = 10; at = $.writeString(sink, at + 1, v1, limit - 7, 'rdma_rpc.codegen.ServiceDescriptorProto.name');
+    bytes[at] = 10; at = $writeString(sink, at + 1, v1, limit - 7, 'rdma_rpc.codegen.ServiceDescriptorProto.name');
   }
   const v2 = m.method;
   if (v2 !== undefined) {
-    $.checkList(v2, 'rdma_rpc.codegen.ServiceDescriptorProto.method');
+    $checkList(v2, 'rdma_rpc.codegen.ServiceDescriptorProto.method');
     for (let i = 0, wide = 0; i < v2.length && !sink.full; i++) {
       bytes[at] = 18; const start = at + 1;
-      at = $.closeLength(sink, start, sink.held, $encodeTo_MethodDescriptorProto(v2[i]!, sink, start + 1 + wide, limit - 11 + wide, depth + 1, 'rdma_rpc.codegen.ServiceDescriptorProto.method'), wide);
+      at = $closeLength(sink, start, sink.held, $encodeTo_MethodDescriptorProto(v2[i]!, sink, start + 1 + wide, limit - 11 + wide, depth + 1, 'rdma_rpc.codegen.ServiceDescriptorProto.method'), wide);
       wide = bytes[start]! >> 7;
     }
   }
   const v3 = m.options;
   if (v3 !== undefined) {
-    bytes[at] = 26; at = $.writeBytes(sink, at + 1, v3, limit, 'rdma_rpc.codegen.ServiceDescriptorProto.options');
+    bytes[at] = 26; at = $writeBytes(sink, at + 1, v3, limit, 'rdma_rpc.codegen.ServiceDescriptorProto.options');
   }
   return at;
 }
@@ -1591,32 +1602,32 @@ function $bound_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $.Sink
 }
 
 function $encodeTo_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.MethodDescriptorProto'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 8 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
-    bytes[at] = 10; at = $.writeString(sink, at + 1, v1, limit - 7, 'rdma_rpc.codegen.MethodDescriptorProto.name');
+    bytes[at] = 10; at = $writeString(sink, at + 1, v1, limit - 7, 'rdma_rpc.codegen.MethodDescriptorProto.name');
   }
   const v2 = m.inputType;
   if (v2 !== undefined) {
-    bytes[at] = 18; at = $.writeString(sink, at + 1, v2, limit - 6, 'rdma_rpc.codegen.MethodDescriptorProto.input_type');
+    bytes[at] = 18; at = $writeString(sink, at + 1, v2, limit - 6, 'rdma_rpc.codegen.MethodDescriptorProto.input_type');
   }
   const v3 = m.outputType;
   if (v3 !== undefined) {
-    bytes[at] = 26; at = $.writeString(sink, at + 1, v3, limit - 5, 'rdma_rpc.codegen.MethodDescriptorProto.output_type');
+    bytes[at] = 26; at = $writeString(sink, at + 1, v3, limit - 5, 'rdma_rpc.codegen.MethodDescriptorProto.output_type');
   }
   const v4 = m.options;
   if (v4 !== undefined) {
-    bytes[at] = 34; at = $.writeBytes(sink, at + 1, v4, limit - 4, 'rdma_rpc.codegen.MethodDescriptorProto.options');
+    bytes[at] = 34; at = $writeBytes(sink, at + 1, v4, limit - 4, 'rdma_rpc.codegen.MethodDescriptorProto.options');
   }
   const v5 = m.clientStreaming;
   if (v5 !== undefined) {
-    bytes[at] = 40; at = $.writeBool(bytes, at + 1, v5, 'rdma_rpc.codegen.MethodDescriptorProto.client_streaming');
+    bytes[at] = 40; at = $writeBool(bytes, at + 1, v5, 'rdma_rpc.codegen.MethodDescriptorProto.client_streaming');
   }
   const v6 = m.serverStreaming;
   if (v6 !== undefined) {
-    bytes[at] = 48; at = $.writeBool(bytes, at + 1, v6, 'rdma_rpc.codegen.MethodDescriptorProto.server_streaming');
+    bytes[at] = 48; at = $writeBool(bytes, at + 1, v6, 'rdma_rpc.codegen.MethodDescriptorProto.server_streaming');
   }
   return at;
 }
@@ -1709,15 +1720,15 @@ function $bound_SourceCodeInfo(m: SourceCodeInfoInit, sink: $.Sink, depth: numbe
 }
 
 function $encodeTo_SourceCodeInfo(m: SourceCodeInfoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.SourceCodeInfo'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 6 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.location;
   if (v1 !== undefined) {
-    $.checkList(v1, 'rdma_rpc.codegen.SourceCodeInfo.location');
+    $checkList(v1, 'rdma_rpc.codegen.SourceCodeInfo.location');
     for (let i = 0, wide = 0; i < v1.length && !sink.full; i++) {
       bytes[at] = 10; const start = at + 1;
-      at = $.closeLength(sink, start, sink.held, $encodeTo_SourceCodeInfo_Location(v1[i]!, sink, start + 1 + wide, limit - 10 + wide, depth + 1, 'rdma_rpc.codegen.SourceCodeInfo.location'), wide);
+      at = $closeSolid(bytes, start, $encodeTo_SourceCodeInfo_Location(v1[i]!, sink, start + 1 + wide, limit - 10 + wide, depth + 1, 'rdma_rpc.codegen.SourceCodeInfo.location'), wide);
       wide = bytes[start]! >> 7;
     }
   }
@@ -1804,30 +1815,30 @@ function $bound_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, _sink: $
 }
 
 function $encodeTo_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.SourceCodeInfo.Location'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 4 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.path;
   if (v1 !== undefined) {
-    $.checkList(v1, 'rdma_rpc.codegen.SourceCodeInfo.Location.path');
+    $checkList(v1, 'rdma_rpc.codegen.SourceCodeInfo.Location.path');
     if (v1.length !== 0) {
-      bytes[at] = 10; at = $.writePackedInt32(sink, at + 1, v1, limit - 3, 'rdma_rpc.codegen.SourceCodeInfo.Location.path');
+      bytes[at] = 10; at = $writePackedInt32(sink, at + 1, v1, limit - 3, 'rdma_rpc.codegen.SourceCodeInfo.Location.path');
     }
   }
   const v2 = m.span;
   if (v2 !== undefined) {
-    $.checkList(v2, 'rdma_rpc.codegen.SourceCodeInfo.Location.span');
+    $checkList(v2, 'rdma_rpc.codegen.SourceCodeInfo.Location.span');
     if (v2.length !== 0) {
-      bytes[at] = 18; at = $.writePackedInt32(sink, at + 1, v2, limit - 2, 'rdma_rpc.codegen.SourceCodeInfo.Location.span');
+      bytes[at] = 18; at = $writePackedInt32(sink, at + 1, v2, limit - 2, 'rdma_rpc.codegen.SourceCodeInfo.Location.span');
     }
   }
   const v3 = m.leadingComments;
   if (v3 !== undefined) {
-    bytes[at] = 26; at = $.writeString(sink, at + 1, v3, limit - 1, 'rdma_rpc.codegen.SourceCodeInfo.Location.leading_comments');
+    bytes[at] = 26; at = $writeString(sink, at + 1, v3, limit - 1, 'rdma_rpc.codegen.SourceCodeInfo.Location.leading_comments');
   }
   const v4 = m.trailingComments;
   if (v4 !== undefined) {
-    bytes[at] = 34; at = $.writeString(sink, at + 1, v4, limit, 'rdma_rpc.codegen.SourceCodeInfo.Location.trailing_comments');
+    bytes[at] = 34; at = $writeString(sink, at + 1, v4, limit, 'rdma_rpc.codegen.SourceCodeInfo.Location.trailing_comments');
   }
   return at;
 }
@@ -1931,24 +1942,24 @@ function $bound_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $.Sink, 
 }
 
 function $encodeTo_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.CodeGeneratorRequest'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 8 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.fileToGenerate;
   if (v1 !== undefined) {
-    $.checkList(v1, 'rdma_rpc.codegen.CodeGeneratorRequest.file_to_generate');
-    for (let i = 0; i < v1.length && !sink.full; i++) { bytes[at] = 10; at = $.writeString(sink, at + 1, v1[i]!, limit - 8, 'rdma_rpc.codegen.CodeGeneratorRequest.file_to_generate'); }
+    $checkList(v1, 'rdma_rpc.codegen.CodeGeneratorRequest.file_to_generate');
+    for (let i = 0; i < v1.length && !sink.full; i++) { bytes[at] = 10; at = $writeString(sink, at + 1, v1[i]!, limit - 8, 'rdma_rpc.codegen.CodeGeneratorRequest.file_to_generate'); }
   }
   const v2 = m.parameter;
   if (v2 !== undefined) {
-    bytes[at] = 18; at = $.writeString(sink, at + 1, v2, limit - 6, 'rdma_rpc.codegen.CodeGeneratorRequest.parameter');
+    bytes[at] = 18; at = $writeString(sink, at + 1, v2, limit - 6, 'rdma_rpc.codegen.CodeGeneratorRequest.parameter');
   }
   const v15 = m.protoFile;
   if (v15 !== undefined) {
-    $.checkList(v15, 'rdma_rpc.codegen.CodeGeneratorRequest.proto_file');
+    $checkList(v15, 'rdma_rpc.codegen.CodeGeneratorRequest.proto_file');
     for (let i = 0, wide = 0; i < v15.length && !sink.full; i++) {
       bytes[at] = 122; const start = at + 1;
-      at = $.closeLength(sink, start, sink.held, $encodeTo_FileDescriptorProto(v15[i]!, sink, start + 1 + wide, limit - 10 + wide, depth + 1, 'rdma_rpc.codegen.CodeGeneratorRequest.proto_file'), wide);
+      at = $closeLength(sink, start, sink.held, $encodeTo_FileDescriptorProto(v15[i]!, sink, start + 1 + wide, limit - 10 + wide, depth + 1, 'rdma_rpc.codegen.CodeGeneratorRequest.proto_file'), wide);
       wide = bytes[start]! >> 7;
     }
   }
@@ -2041,31 +2052,31 @@ function $bound_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $.Sink
 }
 
 function $encodeTo_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.CodeGeneratorResponse'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 40 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.error;
   if (v1 !== undefined) {
-    bytes[at] = 10; at = $.writeString(sink, at + 1, v1, limit - 39, 'rdma_rpc.codegen.CodeGeneratorResponse.error');
+    bytes[at] = 10; at = $writeString(sink, at + 1, v1, limit - 39, 'rdma_rpc.codegen.CodeGeneratorResponse.error');
   }
   const v2 = m.supportedFeatures;
   if (v2 !== undefined) {
-    bytes[at] = 16; at = $.writeUint64(bytes, at + 1, v2, 'rdma_rpc.codegen.CodeGeneratorResponse.supported_features');
+    bytes[at] = 16; at = $writeUint64(bytes, at + 1, v2, 'rdma_rpc.codegen.CodeGeneratorResponse.supported_features');
   }
   const v3 = m.minimumEdition;
   if (v3 !== undefined) {
-    bytes[at] = 24; at = $.writeInt32(bytes, at + 1, v3, 'rdma_rpc.codegen.CodeGeneratorResponse.minimum_edition');
+    bytes[at] = 24; at = $writeInt32(bytes, at + 1, v3, 'rdma_rpc.codegen.CodeGeneratorResponse.minimum_edition');
   }
   const v4 = m.maximumEdition;
   if (v4 !== undefined) {
-    bytes[at] = 32; at = $.writeInt32(bytes, at + 1, v4, 'rdma_rpc.codegen.CodeGeneratorResponse.maximum_edition');
+    bytes[at] = 32; at = $writeInt32(bytes, at + 1, v4, 'rdma_rpc.codegen.CodeGeneratorResponse.maximum_edition');
   }
   const v15 = m.file;
   if (v15 !== undefined) {
-    $.checkList(v15, 'rdma_rpc.codegen.CodeGeneratorResponse.file');
+    $checkList(v15, 'rdma_rpc.codegen.CodeGeneratorResponse.file');
     for (let i = 0, wide = 0; i < v15.length && !sink.full; i++) {
       bytes[at] = 122; const start = at + 1;
-      at = $.closeLength(sink, start, sink.held, $encodeTo_CodeGeneratorResponse_File(v15[i]!, sink, start + 1 + wide, limit - 10 + wide, depth + 1, 'rdma_rpc.codegen.CodeGeneratorResponse.file'), wide);
+      at = $closeSolid(bytes, start, $encodeTo_CodeGeneratorResponse_File(v15[i]!, sink, start + 1 + wide, limit - 10 + wide, depth + 1, 'rdma_rpc.codegen.CodeGeneratorResponse.file'), wide);
       wide = bytes[start]! >> 7;
     }
   }
@@ -2160,16 +2171,16 @@ function $bound_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, _s
 }
 
 function $encodeTo_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.CodeGeneratorResponse.File'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 2 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
-    bytes[at] = 10; at = $.writeString(sink, at + 1, v1, limit - 1, 'rdma_rpc.codegen.CodeGeneratorResponse.File.name');
+    bytes[at] = 10; at = $writeString(sink, at + 1, v1, limit - 1, 'rdma_rpc.codegen.CodeGeneratorResponse.File.name');
   }
   const v15 = m.content;
   if (v15 !== undefined) {
-    bytes[at] = 122; at = $.writeString(sink, at + 1, v15, limit, 'rdma_rpc.codegen.CodeGeneratorResponse.File.content');
+    bytes[at] = 122; at = $writeString(sink, at + 1, v15, limit, 'rdma_rpc.codegen.CodeGeneratorResponse.File.content');
   }
   return at;
 }

@@ -25,7 +25,10 @@ function writeValue(field: Field, value: string, skip: number, free: number, sco
   const name = quote(field.fullName);
   if (type.kind === 'message') {
     // Arguments are evaluated from left to right: `sink.held` is read before the message is written.
-    return `$.closeLength(sink, ${place}, sink.held, ${nested(field, value, `at + ${skip + 1}`, limitOf(free + widening), scope)})`;
+    const content = nested(field, value, `at + ${skip + 1}`, limitOf(free + widening), scope);
+    return scope.mayHaveHoles(type)
+      ? `$.closeLength(sink, ${place}, sink.held, ${content})`
+      : `$.closeSolid(bytes, ${place}, ${content})`;
   }
   const form = formOf(type);
   switch (form?.primitive) {
@@ -105,9 +108,11 @@ function messages(field: Field, value: string, free: number, scope: Scope): stri
   const { write, size } = tag(field.number, 2);
   const limit = `${limitOf(free + fieldRoom(field) + widening)} + wide`;
   const content = nested(field, scope.sure(`${value}[i]`), 'start + 1 + wide', limit, scope);
+  const holes = field.type.kind === 'message' && scope.mayHaveHoles(field.type);
+  const close = holes ? '$.closeLength(sink, start, sink.held' : '$.closeSolid(bytes, start';
   return `for (let i = 0, wide = 0; i < ${value}.length && !sink.full; i++) {
       ${write} const start = at + ${size};
-      at = $.closeLength(sink, start, sink.held, ${content}, wide);
+      at = ${close}, ${content}, wide);
       wide = ${scope.sure('bytes[start]')} >> 7;
     }`;
 }
@@ -135,7 +140,7 @@ function repeated(field: Field, value: string, free: number, scope: Scope): stri
       ${write} const start = at + ${size};
       at = start + 1;
       ${each} at = ${writeValue(field, item, 0, 0, scope)};
-      at = $.closeLength(sink, start, sink.held, at);
+      at = $.closeSolid(bytes, start, at);
     }`;
 }
 
@@ -162,15 +167,15 @@ function map(field: Field, value: string, free: number, scope: Scope): string {
   const valueTag = tagBytes(2, wireTypeOf(field.type))[0];
   const behind = free + widening + (listed(field) > 0 ? 0 : element(field));
   const valueRoom = 1 + (field.type.kind === 'message' ? lengthBytes : fixed(field));
-  // Only messages and `bytes` have parts that may be left out of the memory.
-  const holes = field.type.kind === 'message' || formOf(field.type)?.primitive === 'Bytes';
+  const { type } = field;
+  const holes = type.kind === 'message' ? scope.mayHaveHoles(type) : formOf(type)?.primitive === 'Bytes';
   const heldNow = holes ? 'const held = sink.held;\n      ' : '';
   const close =
     listed(field) > 0
       ? 'bytes[start] = at - start - 1;'
       : holes
         ? 'at = $.closeLength(sink, start, held, at);'
-        : 'at = $.putLength(bytes, start, start + 1, at);';
+        : 'at = $.closeSolid(bytes, start, at);';
   const keys = `const keys = $.mapKeys(${value}, ${quote(field.fullName)});`;
   const fits = `if (at + keys.length * ${listed(field)} > ${limitOf(free)}) $.noRoom(sink, at);`;
   return `${keys}
@@ -193,6 +198,9 @@ function checkOneof({ key, fullName, fields }: Oneof, local: string): string[] {
     `switch (${local}?.case) { case undefined: ${cases} break; default: $.unknownCase(${quote(fullName)}, ${local}); }`,
   ];
 }
+
+/** Primitives that are called for every field or element. */
+const perField = /\$\.((?:write|close|check)\w*)(?=\()/g;
 
 export function emitEncode(message: Message, scope: Scope): string {
   const runs = fieldRuns(message);
@@ -224,7 +232,7 @@ export function emitEncode(message: Message, scope: Scope): string {
     }
   }
   if (message.keepsUnknown) lines.push('at = $.writeUnknown(sink, at, m, limit);');
-  const body = lines.join('\n  ');
+  const body = lines.join('\n  ').replace(perField, (_, primitive: string) => scope.local(primitive));
   const bytes = /(?<!\.)\bbytes(\[|,)/.test(body) ? '  const bytes = sink.bytes;\n' : '';
   const parameters: Parameter[] = [
     ['m', message.init],
@@ -235,7 +243,7 @@ export function emitEncode(message: Message, scope: Scope): string {
     ['field', 'string', quote(message.fullName)],
   ];
   return `${scope.head(message, 'encodeTo', parameters, 'number')}
-  $.checkMessage(m, depth, field);
+  ${scope.local('checkMessage')}(m, depth, field);
   if (at${room === 0 ? '' : ` + ${room}`} > limit) return $.noRoom(sink, at);
 ${bytes}  ${body}
   return at;

@@ -11,7 +11,7 @@ import { quote } from './scalar.ts';
 import { type EmitOptions, outputPath, Scope } from './scope.ts';
 import { emitService } from './service.ts';
 import { emitInterface } from './shape.ts';
-import { exportedConst, type Statement } from './statement.ts';
+import { exportedConst, internal, type Statement } from './statement.ts';
 
 function messageConst(message: Message, scope: Scope): Statement {
   const functions = functionEntries(message, scope).map((entry) => `  ${entry}\n`);
@@ -50,11 +50,15 @@ const filled = (texts: readonly string[]) => texts.filter((text) => text !== '')
 
 export function emitFile(file: File, version: string, options: EmitOptions): Output[] {
   const scope = new Scope(file, options);
-  const statements = [
-    emitDescriptor(file, scope),
-    ...file.enums.flatMap((type) => emitEnum(type, scope)),
+  const messages = [
     ...file.messages.flatMap((message) => emitMessage(message, scope)),
     ...file.extensions.flatMap((extension) => emitExtension(extension, scope)),
+  ];
+  const statements = [
+    emitDescriptor(file, scope),
+    internal(scope.constants()),
+    ...file.enums.flatMap((type) => emitEnum(type, scope)),
+    ...messages,
     ...file.services.flatMap((service) => emitService(service, scope)),
   ];
   const output = (extension: 'ts' | 'js' | 'd.ts', body: string): Output => {

@@ -3,7 +3,7 @@
  * well-known types and primitives through the runtime's (`$.Timestamp`). No such prefix can meet a declared name.
  */
 import { posix } from 'node:path';
-import type { Enum, File, Message } from '../model/model.ts';
+import type { Enum, Field, File, Message } from '../model/model.ts';
 import { quoted as quote } from '../model/quoted.ts';
 import { descriptorPath } from '../source/files.ts';
 import type { Target } from './target.ts';
@@ -33,6 +33,8 @@ export class Scope {
   readonly file: File;
   private readonly options: EmitOptions;
   private readonly imported = new Map<File, string>();
+  private readonly locals = new Set<string>();
+  private holed: ReadonlySet<Message> | undefined;
 
   constructor(file: File, options: EmitOptions) {
     this.file = file;
@@ -62,6 +64,21 @@ export class Scope {
   /** Calls go straight to the function in the same file, else through the message's const. */
   call(type: Message, what: Part): string {
     return type.file === this.file ? `$${what}_${type.identifier}` : `${this.type(type)}.${what}`;
+  }
+
+  /**
+   * A function of the runtime that is called for every field, through a const of the file: V8 takes that for what it is, but compares what it has
+   * imported with what it has seen before, every time.
+   */
+  local(primitive: string): string {
+    this.locals.add(primitive);
+    return `$${primitive}`;
+  }
+
+  /** Whether values in a message may be left out of the memory. Of other files' messages nobody knows: those files may be generated anew without this one. */
+  mayHaveHoles(type: Message): boolean {
+    this.holed ??= messagesWithHoles(this.file);
+    return type.file !== this.file || this.holed.has(type);
   }
 
   /** The code is JavaScript; types are apart. */
@@ -112,4 +129,26 @@ export class Scope {
       if (!file.bundled) lines.push(`export * from ${quote(this.modulePath(file))};`);
     return lines;
   }
+
+  /** The consts of `local`, to be asked for when all messages have been emitted. */
+  constants(): string {
+    return [...this.locals]
+      .sort()
+      .map((name) => `const $${name} = $.${name};`)
+      .join('\n');
+  }
+}
+
+/** Those with `bytes`, or a message of another file, or one of these. */
+function messagesWithHoles(file: File): ReadonlySet<Message> {
+  const found = new Set<Message>();
+  const holed = ({ type }: Field): boolean =>
+    type.kind === 'scalar'
+      ? type.scalar === 'bytes'
+      : type.kind === 'message' && (type.file !== file || found.has(type));
+  for (let before = -1; before !== found.size; ) {
+    before = found.size;
+    for (const message of file.messages) if (message.fields.some(holed)) found.add(message);
+  }
+  return found;
 }

@@ -5,11 +5,14 @@
 import { CodecError, mismatch } from './error.ts';
 import { nestingMax } from './limits.ts';
 
+/** Of this module and not of another: V8 asks every time whether an import has its value yet. */
+const depthMax = nestingMax;
+
 /** Entering a message, which `name` (its type, or the field that it is in) is to have. */
 export function checkMessage(message: object, depth: number, name: string): void {
   if (typeof message !== 'object' || message === null || Array.isArray(message))
     mismatch(name, message, 'an object');
-  if (depth > nestingMax) {
+  if (depth > depthMax) {
     throw new CodecError(name, `messages are nested more than ${nestingMax} deep (a cycle?)`);
   }
 }

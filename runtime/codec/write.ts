@@ -166,9 +166,13 @@ export function writeDouble(sink: Sink, at: number, value: number, field: string
   return at + 8;
 }
 
+/** Of this module and not of another: V8 asks every time whether an import has its value yet. */
+const shortMax = loopCharsMax;
+const prefixMax = lengthBytes;
+
 /** Length and text. Small, since V8 copies it into its callers together with the loop; all that is not a short string that fits is apart. */
 export function writeString(sink: Sink, at: number, text: string, limit: number, field: string): number {
-  if (typeof text !== 'string' || text.length > loopCharsMax || at + lengthBytes + 3 * text.length > limit)
+  if (typeof text !== 'string' || text.length > shortMax || at + prefixMax + 3 * text.length > limit)
     return writeLongString(sink, at, text, limit, field);
   const { bytes } = sink;
   // Three bytes per character stay below 128: the length has one byte.
@@ -222,6 +226,13 @@ export function writeBytes(sink: Sink, at: number, value: Uint8Array, limit: num
 export function closeLength(sink: Sink, at: number, held: number, end: number, wide = 0): number {
   if (wide !== 0 || end - at > 128 || sink.held !== held) return closeWide(sink, at, held, end, wide);
   sink.bytes[at] = end - at - 1;
+  return end;
+}
+
+/** The same for a message that has no hole whatever its values: of `bytes`, there are none in it. */
+export function closeSolid(bytes: Uint8Array, at: number, end: number, wide = 0): number {
+  if (wide !== 0 || end - at > 128) return putLength(bytes, at, at + 1 + wide, end);
+  bytes[at] = end - at - 1;
   return end;
 }
 

@@ -143,7 +143,8 @@ describe('files', () => {
       const statements = text
         .split('\n')
         .filter((line) => /^\S/.test(line) && !/^(\/\/|\/\*| \*|\}|\]\)|\);)/.test(line));
-      for (const line of statements) expect(line).toMatch(/^(import |export |function \$|\}\);)/);
+      for (const line of statements)
+        expect(line).toMatch(/^(import |export |const \$\w+ = \$\.\w+;$|function \$|\}\);)/);
       for (const call of text.matchAll(/= (\/\* @__PURE__ \*\/ )?\$\.messageType\(/g))
         expect(call[1]).toBeDefined();
       expect(text).not.toMatch(/^\s*(export )?(declare )?(enum|namespace|abstract class|class) /m);
@@ -169,6 +170,28 @@ export interface A {
   y?: string | undefined;
   z?: A | undefined;
 }`);
+  });
+
+  test('a length is put without a look for holes where nothing can be left out of the memory', async () => {
+    const text = await outputOf({
+      'a.proto': proto3(`import "b.proto";
+        message Far { Nearer nearer = 1; repeated Plain plain = 2; }
+        message Nearer { map<string, Near> near = 1; }
+        message Near { bytes value = 1; }
+        message Plain { string text = 1; Plain plain = 2; map<int32, Plain> more = 3; repeated bool flags = 4; }
+        message Other { Foreign foreign = 1; }`),
+      'b.proto': proto3('message Foreign { string text = 1; }'),
+    });
+    const closed = (name: string) => {
+      const start = text.indexOf(`function $encodeTo_${name}(`);
+      const code = text.slice(start, text.indexOf('\n}', start));
+      return [...code.matchAll(/\$(close\w+)\(/g)].map(([, call]) => call);
+    };
+    expect(closed('Far')).toEqual(['closeLength', 'closeSolid']);
+    expect(closed('Nearer')).toEqual(['closeLength', 'closeLength']);
+    expect(new Set(closed('Plain'))).toEqual(new Set(['closeSolid']));
+    // That file may be generated anew with `bytes` in it, and this one not.
+    expect(closed('Other')).toEqual(['closeLength']);
   });
 
   test('enums', async () => {

@@ -9,6 +9,10 @@ import * as $ from '../../primitives.ts';
 /** Descriptor of google/protobuf/any.proto, for reflection. */
 export const file_google_protobuf_any_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Chlnb29nbGUvcHJvdG9idWYvYW55LnByb3RvEg9nb29nbGUucHJvdG9idWYiNgoDQW55EhkKCHR5cGVfdXJsGAEgASgJUgd0eXBlVXJsEhQKBXZhbHVlGAIgASgMUgV2YWx1ZWIGcHJvdG8z');
 
+const $checkMessage = $.checkMessage;
+const $writeBytes = $.writeBytes;
+const $writeString = $.writeString;
+
 /** A message of any type, together with the name of that type. */
 export interface Any {
   /** Ends with a slash and the full name of the message, for example `type.googleapis.com/kv.v1.Entry`. */
@@ -47,16 +51,16 @@ function $bound_Any(m: AnyInit, sink: $.Sink, depth: number = 0, field: string =
 }
 
 function $encodeTo_Any(m: AnyInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.Any'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 2 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.typeUrl;
   if (v1 !== undefined && v1 !== '') {
-    bytes[at] = 10; at = $.writeString(sink, at + 1, v1, limit - 1, 'google.protobuf.Any.type_url');
+    bytes[at] = 10; at = $writeString(sink, at + 1, v1, limit - 1, 'google.protobuf.Any.type_url');
   }
   const v2 = m.value;
   if (v2 !== undefined && $.hasBytes(v2, 'google.protobuf.Any.value')) {
-    bytes[at] = 18; at = $.writeBytes(sink, at + 1, v2, limit, 'google.protobuf.Any.value');
+    bytes[at] = 18; at = $writeBytes(sink, at + 1, v2, limit, 'google.protobuf.Any.value');
   }
   return at;
 }

@@ -9,6 +9,10 @@ import * as $ from '../../primitives.ts';
 /** Descriptor of google/protobuf/duration.proto, for reflection. */
 export const file_google_protobuf_duration_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Ch5nb29nbGUvcHJvdG9idWYvZHVyYXRpb24ucHJvdG8SD2dvb2dsZS5wcm90b2J1ZiI6CghEdXJhdGlvbhIYCgdzZWNvbmRzGAEgASgDUgdzZWNvbmRzEhQKBW5hbm9zGAIgASgFUgVuYW5vc2IGcHJvdG8z');
 
+const $checkMessage = $.checkMessage;
+const $writeInt32 = $.writeInt32;
+const $writeInt64 = $.writeInt64;
+
 /** A span of time. Both parts have the same sign. */
 export interface Duration {
   /** Whole seconds, within ±315,576,000,000 (10,000 years). */
@@ -40,16 +44,16 @@ function $bound_Duration(m: DurationInit, _sink: $.Sink, depth: number = 0, fiel
 }
 
 function $encodeTo_Duration(m: DurationInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.Duration'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 22 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.seconds;
   if (v1 !== undefined && v1 !== 0n) {
-    bytes[at] = 8; at = $.writeInt64(bytes, at + 1, v1, 'google.protobuf.Duration.seconds');
+    bytes[at] = 8; at = $writeInt64(bytes, at + 1, v1, 'google.protobuf.Duration.seconds');
   }
   const v2 = m.nanos;
   if (v2 !== undefined && v2 !== 0) {
-    bytes[at] = 16; at = $.writeInt32(bytes, at + 1, v2, 'google.protobuf.Duration.nanos');
+    bytes[at] = 16; at = $writeInt32(bytes, at + 1, v2, 'google.protobuf.Duration.nanos');
   }
   return at;
 }

@@ -9,6 +9,8 @@ import * as $ from '../../primitives.ts';
 /** Descriptor of google/protobuf/empty.proto, for reflection. */
 export const file_google_protobuf_empty_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Chtnb29nbGUvcHJvdG9idWYvZW1wdHkucHJvdG8SD2dvb2dsZS5wcm90b2J1ZiIHCgVFbXB0eWIGcHJvdG8z');
 
+const $checkMessage = $.checkMessage;
+
 /** Nothing: for methods without a request or a response of their own. */
 export interface Empty {
 }
@@ -29,7 +31,7 @@ function $bound_Empty(m: EmptyInit, _sink: $.Sink, depth: number = 0, field: str
 }
 
 function $encodeTo_Empty(m: EmptyInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.Empty'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at > limit) return $.noRoom(sink, at);
   
   return at;

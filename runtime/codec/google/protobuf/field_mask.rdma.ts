@@ -9,6 +9,10 @@ import * as $ from '../../primitives.ts';
 /** Descriptor of google/protobuf/field_mask.proto, for reflection. */
 export const file_google_protobuf_field_mask_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'CiBnb29nbGUvcHJvdG9idWYvZmllbGRfbWFzay5wcm90bxIPZ29vZ2xlLnByb3RvYnVmIiEKCUZpZWxkTWFzaxIUCgVwYXRocxgBIAMoCVIFcGF0aHNiBnByb3RvMw==');
 
+const $checkList = $.checkList;
+const $checkMessage = $.checkMessage;
+const $writeString = $.writeString;
+
 /** Names the fields of a message that an operation is about. */
 export interface FieldMask {
   /** Field names, parts separated by dots: `user.display_name`. */
@@ -39,13 +43,13 @@ function $bound_FieldMask(m: FieldMaskInit, _sink: $.Sink, depth: number = 0, fi
 }
 
 function $encodeTo_FieldMask(m: FieldMaskInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.FieldMask'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 1 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.paths;
   if (v1 !== undefined) {
-    $.checkList(v1, 'google.protobuf.FieldMask.paths');
-    for (let i = 0; i < v1.length && !sink.full; i++) { bytes[at] = 10; at = $.writeString(sink, at + 1, v1[i]!, limit - 1, 'google.protobuf.FieldMask.paths'); }
+    $checkList(v1, 'google.protobuf.FieldMask.paths');
+    for (let i = 0; i < v1.length && !sink.full; i++) { bytes[at] = 10; at = $writeString(sink, at + 1, v1[i]!, limit - 1, 'google.protobuf.FieldMask.paths'); }
   }
   return at;
 }

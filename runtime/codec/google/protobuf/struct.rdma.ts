@@ -9,6 +9,15 @@ import * as $ from '../../primitives.ts';
 /** Descriptor of google/protobuf/struct.proto, for reflection. */
 export const file_google_protobuf_struct_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Chxnb29nbGUvcHJvdG9idWYvc3RydWN0LnByb3RvEg9nb29nbGUucHJvdG9idWYimAEKBlN0cnVjdBI7CgZmaWVsZHMYASADKAsyIy5nb29nbGUucHJvdG9idWYuU3RydWN0LkZpZWxkc0VudHJ5UgZmaWVsZHMaUQoLRmllbGRzRW50cnkSEAoDa2V5GAEgASgJUgNrZXkSLAoFdmFsdWUYAiABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWVSBXZhbHVlOgI4ASKyAgoFVmFsdWUSOwoKbnVsbF92YWx1ZRgBIAEoDjIaLmdvb2dsZS5wcm90b2J1Zi5OdWxsVmFsdWVIAFIJbnVsbFZhbHVlEiMKDG51bWJlcl92YWx1ZRgCIAEoAUgAUgtudW1iZXJWYWx1ZRIjCgxzdHJpbmdfdmFsdWUYAyABKAlIAFILc3RyaW5nVmFsdWUSHwoKYm9vbF92YWx1ZRgEIAEoCEgAUglib29sVmFsdWUSPAoMc3RydWN0X3ZhbHVlGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEgAUgtzdHJ1Y3RWYWx1ZRI7CgpsaXN0X3ZhbHVlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLkxpc3RWYWx1ZUgAUglsaXN0VmFsdWVCBgoEa2luZCI7CglMaXN0VmFsdWUSLgoGdmFsdWVzGAEgAygLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlUgZ2YWx1ZXMqGwoJTnVsbFZhbHVlEg4KCk5VTExfVkFMVUUQAGIGcHJvdG8z');
 
+const $checkList = $.checkList;
+const $checkMessage = $.checkMessage;
+const $checkOneof = $.checkOneof;
+const $closeSolid = $.closeSolid;
+const $writeBool = $.writeBool;
+const $writeDouble = $.writeDouble;
+const $writeEnum = $.writeEnum;
+const $writeString = $.writeString;
+
 /** The null of JSON. */
 export const NullValue = {
   NULL_VALUE: 0,
@@ -54,7 +63,7 @@ function $bound_Struct(m: StructInit, sink: $.Sink, depth: number = 0, field: st
 }
 
 function $encodeTo_Struct(m: StructInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.Struct'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 13 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.fields;
@@ -63,11 +72,10 @@ function $encodeTo_Struct(m: StructInit, sink: $.Sink, at: number, limit: number
     for (let i = 0; i < keys.length && !sink.full; i++) {
       const key = keys[i]!;
       bytes[at] = 10; const start = at + 1;
-      const held = sink.held;
       at = start + 1;
-      bytes[at] = 10; at = $.writeString(sink, at + 1, key, limit - 23, 'google.protobuf.Struct.fields');
-      bytes[at] = 18; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_Value(v1[key]!, sink, at + 2, limit - 21, depth + 1, 'google.protobuf.Struct.fields'));
-      at = $.closeLength(sink, start, held, at);
+      bytes[at] = 10; at = $writeString(sink, at + 1, key, limit - 23, 'google.protobuf.Struct.fields');
+      bytes[at] = 18; at = $closeSolid(bytes, at + 1, $encodeTo_Value(v1[key]!, sink, at + 2, limit - 21, depth + 1, 'google.protobuf.Struct.fields'));
+      at = $closeSolid(bytes, start, at);
     }
   }
   return at;
@@ -147,19 +155,19 @@ function $bound_Value(m: ValueInit, sink: $.Sink, depth: number = 0, field: stri
 }
 
 function $encodeTo_Value(m: ValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.Value'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 11 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const o0 = m.kind;
-  if (o0 !== undefined) $.checkOneof(o0, 'google.protobuf.Value.kind');
+  if (o0 !== undefined) $checkOneof(o0, 'google.protobuf.Value.kind');
   switch (o0?.case) { case undefined: case 'nullValue': case 'numberValue': case 'stringValue': case 'boolValue': case 'structValue': case 'listValue': break; default: $.unknownCase('google.protobuf.Value.kind', o0); }
   switch (o0?.case) {
-    case 'nullValue': bytes[at] = 8; at = $.writeEnum(bytes, at + 1, o0.value, 'google.protobuf.Value.null_value'); break;
-    case 'numberValue': bytes[at] = 17; at = $.writeDouble(sink, at + 1, o0.value, 'google.protobuf.Value.number_value'); break;
-    case 'stringValue': bytes[at] = 26; at = $.writeString(sink, at + 1, o0.value, limit, 'google.protobuf.Value.string_value'); break;
-    case 'boolValue': bytes[at] = 32; at = $.writeBool(bytes, at + 1, o0.value, 'google.protobuf.Value.bool_value'); break;
-    case 'structValue': bytes[at] = 42; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_Struct(o0.value, sink, at + 2, limit - 4, depth + 1, 'google.protobuf.Value.struct_value')); break;
-    case 'listValue': bytes[at] = 50; at = $.closeLength(sink, at + 1, sink.held, $encodeTo_ListValue(o0.value, sink, at + 2, limit - 4, depth + 1, 'google.protobuf.Value.list_value')); break;
+    case 'nullValue': bytes[at] = 8; at = $writeEnum(bytes, at + 1, o0.value, 'google.protobuf.Value.null_value'); break;
+    case 'numberValue': bytes[at] = 17; at = $writeDouble(sink, at + 1, o0.value, 'google.protobuf.Value.number_value'); break;
+    case 'stringValue': bytes[at] = 26; at = $writeString(sink, at + 1, o0.value, limit, 'google.protobuf.Value.string_value'); break;
+    case 'boolValue': bytes[at] = 32; at = $writeBool(bytes, at + 1, o0.value, 'google.protobuf.Value.bool_value'); break;
+    case 'structValue': bytes[at] = 42; at = $closeSolid(bytes, at + 1, $encodeTo_Struct(o0.value, sink, at + 2, limit - 4, depth + 1, 'google.protobuf.Value.struct_value')); break;
+    case 'listValue': bytes[at] = 50; at = $closeSolid(bytes, at + 1, $encodeTo_ListValue(o0.value, sink, at + 2, limit - 4, depth + 1, 'google.protobuf.Value.list_value')); break;
   }
   return at;
 }
@@ -248,15 +256,15 @@ function $bound_ListValue(m: ListValueInit, sink: $.Sink, depth: number = 0, fie
 }
 
 function $encodeTo_ListValue(m: ListValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.ListValue'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 6 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.values;
   if (v1 !== undefined) {
-    $.checkList(v1, 'google.protobuf.ListValue.values');
+    $checkList(v1, 'google.protobuf.ListValue.values');
     for (let i = 0, wide = 0; i < v1.length && !sink.full; i++) {
       bytes[at] = 10; const start = at + 1;
-      at = $.closeLength(sink, start, sink.held, $encodeTo_Value(v1[i]!, sink, start + 1 + wide, limit - 10 + wide, depth + 1, 'google.protobuf.ListValue.values'), wide);
+      at = $closeSolid(bytes, start, $encodeTo_Value(v1[i]!, sink, start + 1 + wide, limit - 10 + wide, depth + 1, 'google.protobuf.ListValue.values'), wide);
       wide = bytes[start]! >> 7;
     }
   }

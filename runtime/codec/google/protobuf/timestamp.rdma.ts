@@ -9,6 +9,10 @@ import * as $ from '../../primitives.ts';
 /** Descriptor of google/protobuf/timestamp.proto, for reflection. */
 export const file_google_protobuf_timestamp_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Ch9nb29nbGUvcHJvdG9idWYvdGltZXN0YW1wLnByb3RvEg9nb29nbGUucHJvdG9idWYiOwoJVGltZXN0YW1wEhgKB3NlY29uZHMYASABKANSB3NlY29uZHMSFAoFbmFub3MYAiABKAVSBW5hbm9zYgZwcm90bzM=');
 
+const $checkMessage = $.checkMessage;
+const $writeInt32 = $.writeInt32;
+const $writeInt64 = $.writeInt64;
+
 /** A point in time, counted from 1970-01-01T00:00:00Z without leap seconds. */
 export interface Timestamp {
   /** Whole seconds since then, negative before. */
@@ -40,16 +44,16 @@ function $bound_Timestamp(m: TimestampInit, _sink: $.Sink, depth: number = 0, fi
 }
 
 function $encodeTo_Timestamp(m: TimestampInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.Timestamp'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 22 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.seconds;
   if (v1 !== undefined && v1 !== 0n) {
-    bytes[at] = 8; at = $.writeInt64(bytes, at + 1, v1, 'google.protobuf.Timestamp.seconds');
+    bytes[at] = 8; at = $writeInt64(bytes, at + 1, v1, 'google.protobuf.Timestamp.seconds');
   }
   const v2 = m.nanos;
   if (v2 !== undefined && v2 !== 0) {
-    bytes[at] = 16; at = $.writeInt32(bytes, at + 1, v2, 'google.protobuf.Timestamp.nanos');
+    bytes[at] = 16; at = $writeInt32(bytes, at + 1, v2, 'google.protobuf.Timestamp.nanos');
   }
   return at;
 }

@@ -9,6 +9,17 @@ import * as $ from '../../primitives.ts';
 /** Descriptor of google/protobuf/wrappers.proto, for reflection. */
 export const file_google_protobuf_wrappers_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Ch5nb29nbGUvcHJvdG9idWYvd3JhcHBlcnMucHJvdG8SD2dvb2dsZS5wcm90b2J1ZiIjCgtEb3VibGVWYWx1ZRIUCgV2YWx1ZRgBIAEoAVIFdmFsdWUiIgoKRmxvYXRWYWx1ZRIUCgV2YWx1ZRgBIAEoAlIFdmFsdWUiIgoKSW50NjRWYWx1ZRIUCgV2YWx1ZRgBIAEoA1IFdmFsdWUiIwoLVUludDY0VmFsdWUSFAoFdmFsdWUYASABKARSBXZhbHVlIiIKCkludDMyVmFsdWUSFAoFdmFsdWUYASABKAVSBXZhbHVlIiMKC1VJbnQzMlZhbHVlEhQKBXZhbHVlGAEgASgNUgV2YWx1ZSIhCglCb29sVmFsdWUSFAoFdmFsdWUYASABKAhSBXZhbHVlIiMKC1N0cmluZ1ZhbHVlEhQKBXZhbHVlGAEgASgJUgV2YWx1ZSIiCgpCeXRlc1ZhbHVlEhQKBXZhbHVlGAEgASgMUgV2YWx1ZWIGcHJvdG8z');
 
+const $checkMessage = $.checkMessage;
+const $writeBool = $.writeBool;
+const $writeBytes = $.writeBytes;
+const $writeDouble = $.writeDouble;
+const $writeFloat = $.writeFloat;
+const $writeInt32 = $.writeInt32;
+const $writeInt64 = $.writeInt64;
+const $writeString = $.writeString;
+const $writeUint32 = $.writeUint32;
+const $writeUint64 = $.writeUint64;
+
 /** A `double` that can be absent. */
 export interface DoubleValue {
   value: number;
@@ -33,12 +44,12 @@ function $bound_DoubleValue(m: DoubleValueInit, _sink: $.Sink, depth: number = 0
 }
 
 function $encodeTo_DoubleValue(m: DoubleValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.DoubleValue'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 9 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
   if (v1 !== undefined && (v1 !== 0 || 1 / v1 < 0)) {
-    bytes[at] = 9; at = $.writeDouble(sink, at + 1, v1, 'google.protobuf.DoubleValue.value');
+    bytes[at] = 9; at = $writeDouble(sink, at + 1, v1, 'google.protobuf.DoubleValue.value');
   }
   return at;
 }
@@ -98,12 +109,12 @@ function $bound_FloatValue(m: FloatValueInit, _sink: $.Sink, depth: number = 0, 
 }
 
 function $encodeTo_FloatValue(m: FloatValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.FloatValue'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 5 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
   if (v1 !== undefined && (v1 !== 0 || 1 / v1 < 0)) {
-    bytes[at] = 13; at = $.writeFloat(sink, at + 1, v1, 'google.protobuf.FloatValue.value');
+    bytes[at] = 13; at = $writeFloat(sink, at + 1, v1, 'google.protobuf.FloatValue.value');
   }
   return at;
 }
@@ -163,12 +174,12 @@ function $bound_Int64Value(m: Int64ValueInit, _sink: $.Sink, depth: number = 0, 
 }
 
 function $encodeTo_Int64Value(m: Int64ValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.Int64Value'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 11 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
   if (v1 !== undefined && v1 !== 0n) {
-    bytes[at] = 8; at = $.writeInt64(bytes, at + 1, v1, 'google.protobuf.Int64Value.value');
+    bytes[at] = 8; at = $writeInt64(bytes, at + 1, v1, 'google.protobuf.Int64Value.value');
   }
   return at;
 }
@@ -228,12 +239,12 @@ function $bound_UInt64Value(m: UInt64ValueInit, _sink: $.Sink, depth: number = 0
 }
 
 function $encodeTo_UInt64Value(m: UInt64ValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.UInt64Value'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 11 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
   if (v1 !== undefined && v1 !== 0n) {
-    bytes[at] = 8; at = $.writeUint64(bytes, at + 1, v1, 'google.protobuf.UInt64Value.value');
+    bytes[at] = 8; at = $writeUint64(bytes, at + 1, v1, 'google.protobuf.UInt64Value.value');
   }
   return at;
 }
@@ -293,12 +304,12 @@ function $bound_Int32Value(m: Int32ValueInit, _sink: $.Sink, depth: number = 0, 
 }
 
 function $encodeTo_Int32Value(m: Int32ValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.Int32Value'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 11 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
   if (v1 !== undefined && v1 !== 0) {
-    bytes[at] = 8; at = $.writeInt32(bytes, at + 1, v1, 'google.protobuf.Int32Value.value');
+    bytes[at] = 8; at = $writeInt32(bytes, at + 1, v1, 'google.protobuf.Int32Value.value');
   }
   return at;
 }
@@ -358,12 +369,12 @@ function $bound_UInt32Value(m: UInt32ValueInit, _sink: $.Sink, depth: number = 0
 }
 
 function $encodeTo_UInt32Value(m: UInt32ValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.UInt32Value'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 6 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
   if (v1 !== undefined && v1 !== 0) {
-    bytes[at] = 8; at = $.writeUint32(bytes, at + 1, v1, 'google.protobuf.UInt32Value.value');
+    bytes[at] = 8; at = $writeUint32(bytes, at + 1, v1, 'google.protobuf.UInt32Value.value');
   }
   return at;
 }
@@ -423,12 +434,12 @@ function $bound_BoolValue(m: BoolValueInit, _sink: $.Sink, depth: number = 0, fi
 }
 
 function $encodeTo_BoolValue(m: BoolValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.BoolValue'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 2 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
   if (v1 !== undefined && v1 !== false) {
-    bytes[at] = 8; at = $.writeBool(bytes, at + 1, v1, 'google.protobuf.BoolValue.value');
+    bytes[at] = 8; at = $writeBool(bytes, at + 1, v1, 'google.protobuf.BoolValue.value');
   }
   return at;
 }
@@ -491,12 +502,12 @@ function $bound_StringValue(m: StringValueInit, _sink: $.Sink, depth: number = 0
 }
 
 function $encodeTo_StringValue(m: StringValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.StringValue'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 1 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
   if (v1 !== undefined && v1 !== '') {
-    bytes[at] = 10; at = $.writeString(sink, at + 1, v1, limit, 'google.protobuf.StringValue.value');
+    bytes[at] = 10; at = $writeString(sink, at + 1, v1, limit, 'google.protobuf.StringValue.value');
   }
   return at;
 }
@@ -559,12 +570,12 @@ function $bound_BytesValue(m: BytesValueInit, sink: $.Sink, depth: number = 0, f
 }
 
 function $encodeTo_BytesValue(m: BytesValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.BytesValue'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   if (at + 1 > limit) return $.noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
   if (v1 !== undefined && $.hasBytes(v1, 'google.protobuf.BytesValue.value')) {
-    bytes[at] = 10; at = $.writeBytes(sink, at + 1, v1, limit, 'google.protobuf.BytesValue.value');
+    bytes[at] = 10; at = $writeBytes(sink, at + 1, v1, limit, 'google.protobuf.BytesValue.value');
   }
   return at;
 }
