@@ -2,10 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Diagnostic, GenerateError } from '../diagnostic.ts';
-import type { Schema } from '../link/schema.ts';
+import { placeOf, type Schema } from '../link/schema.ts';
 import { buildModel } from '../model/build.ts';
+import type { File } from '../model/model.ts';
 import { bundledDirectory, descriptorPath } from '../source/files.ts';
 import { emitFile, type Output } from './file.ts';
+import { outputPath } from './scope.ts';
 import type { Target } from './target.ts';
 
 export interface SchemaOutputOptions {
@@ -21,6 +23,19 @@ function version(): string {
     version: string;
   };
   return manifest.version;
+}
+
+/** No two files have the same output. */
+function checkPaths(schema: Schema, files: readonly File[]): void {
+  const sources = new Map<string, string>();
+  for (const { path } of files) {
+    const output = outputPath(path);
+    const other = sources.get(output);
+    const file = schema.files.get(path);
+    if (other !== undefined && file !== undefined)
+      file.reporter.report(placeOf(file, ''), `${path} and ${other} both become ${output}: rename one`);
+    sources.set(output, path);
+  }
 }
 
 /** Output for the files with these paths. `diagnostics` has what the schema's files have reported, and goes on being added to. */
@@ -44,7 +59,10 @@ export function emitSchema(
   const files = buildModel(schema, { runtimeApart, unknownFields });
   refuse();
   const now = version();
-  return files
-    .filter((file) => !file.bundled && (paths.has(file.path) || (file.used && file.path === descriptorPath)))
-    .flatMap((file) => emitFile(file, now, { target, importExtension, codecModule }));
+  const emitted = files.filter(
+    (file) => !file.bundled && (paths.has(file.path) || (file.used && file.path === descriptorPath)),
+  );
+  checkPaths(schema, emitted);
+  refuse();
+  return emitted.flatMap((file) => emitFile(file, now, { target, importExtension, codecModule }));
 }

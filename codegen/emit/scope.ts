@@ -17,9 +17,16 @@ export interface EmitOptions {
   readonly codecModule: string;
 }
 
-/** Of a .proto: `kv.rdma.ts`, or `kv.rdma.js` and `kv.rdma.d.ts`. */
+/** Node reads an import as an URL, compilers read it as a path: of a file with one of these in its name they never find the same. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: URLs lose some of them
+const notInImports = /[#?%\\\x00-\x1f\x7f]/g;
+
+/** Of a .proto: `kv.rdma.ts`, or `kv.rdma.js` and `kv.rdma.d.ts`. What an import cannot have is `$` and its code: `a#b.proto` becomes `a$23b.rdma.ts`. */
 export function outputPath(path: string, extension: 'ts' | 'js' | 'd.ts' = 'ts'): string {
-  return `${path.replace(/\.proto$/, '')}.rdma.${extension}`;
+  const name = path
+    .replace(/\.proto$/, '')
+    .replace(notInImports, (char) => `$${char.charCodeAt(0).toString(16).padStart(2, '0')}`);
+  return `${name}.rdma.${extension}`;
 }
 
 /** The functions of a message. */
@@ -112,7 +119,7 @@ export class Scope {
   }
 
   private modulePath(file: File): string {
-    const from = posix.dirname(this.file.path);
+    const from = posix.dirname(outputPath(this.file.path));
     const path = posix.relative(from, outputPath(file.path, this.options.importExtension));
     return path.startsWith('.') ? path : `./${path}`;
   }
