@@ -43,18 +43,26 @@ export function addCallCommand(program: Command): void {
       .option('-m, --metadata <key=value>', 'metadata to send; may be repeated', pair, []),
   ).action((address: string, method: string, request: string, { metadata, ...flags }: CallFlags) =>
     withServer(address, flags, async (channel) => {
-      const [{ createClient }, { DynamicTypes }, { fromJson, toJsonString }, { filesOf }] = await Promise.all(
-        [
-          import('../../runtime/api/client.ts'),
-          import('./dynamic-type.ts'),
-          import('../../runtime/codec/json/index.ts'),
-          import('./remote-schema.ts'),
-        ],
-      );
-      const found = new DynamicTypes(await filesOf(channel, method.replace('/', '.'))).method(method);
+      const [
+        { createClient },
+        { DynamicTypes },
+        { fromJson, toJsonString },
+        { filesOf },
+        { withExtensions },
+      ] = await Promise.all([
+        import('../../runtime/api/client.ts'),
+        import('./dynamic-type.ts'),
+        import('../../runtime/codec/json/index.ts'),
+        import('./remote-schema.ts'),
+        import('./remote-extensions.ts'),
+      ]);
+      const files = await filesOf(channel, method.replace('/', '.'));
+      const types = new DynamicTypes(await withExtensions(channel, files));
+      const found = types.method(method);
       if (found === undefined) throw new Error(`${method} is no method; give Service/Method`);
+      const { registry } = types;
       const values = jsonValues(request === '-' ? await readAll(process.stdin) : request);
-      const requests = values.map((value) => fromJson(found.input, value));
+      const requests = values.map((value) => fromJson(found.input, value, { registry }));
       if (!found.requestStream && requests.length !== 1) throw new Error(`${method} takes one request`);
 
       const service = method.slice(0, method.indexOf('/'));
@@ -69,7 +77,7 @@ export function addCallCommand(program: Command): void {
       const answer = call(found.requestStream ? requests : requests[0], { metadata });
       const indent = found.responseStream ? 0 : 2;
       const show = (message: object): void =>
-        console.log(printable(toJsonString(found.output, message as never, { indent })));
+        console.log(printable(toJsonString(found.output, message as never, { indent, registry })));
       if (Symbol.asyncIterator in answer) for await (const each of answer) show(each);
       else show(await answer);
       return 0;

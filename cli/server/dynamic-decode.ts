@@ -1,9 +1,11 @@
 /** Decodes messages of dynamic types; refuses what generated code refuses. Used by dynamic-type.ts. */
 import { type Field, fieldsOf, fieldValue } from '../../runtime/codec/fields.ts';
 import { newMap, noBytes } from '../../runtime/codec/message.ts';
+import { readGroup } from '../../runtime/codec/proto2.ts';
 import { readEnd, readLength, readMessage, readTag, skipField } from '../../runtime/codec/read.ts';
 import type { Source } from '../../runtime/codec/source.ts';
-import { type AnyMessage, type AnyType, fieldNumbers, packable, wireOf } from './dynamic-wire.ts';
+import { keepUnknown } from '../../runtime/codec/unknown.ts';
+import { type AnyMessage, type AnyType, packable, typeWire, wireOf } from './dynamic-wire.ts';
 
 export function decodeMessage(
   type: AnyType,
@@ -14,13 +16,16 @@ export function decodeMessage(
   message: AnyMessage,
 ): AnyMessage {
   readMessage(source, at, depth, type.typeName);
-  const numbers = fieldNumbers.get(type) ?? [];
+  const { numbers, delimited, keepsUnknown } = typeWire(type);
   const fields = fieldsOf(type);
   while (at < end) {
+    const start = at;
     const key = readTag(source, at, end);
     at = source.at;
-    const field = fields[numbers.indexOf(key >>> 3)];
+    const number = key >>> 3;
+    const field = fields[numbers.indexOf(number)];
     const wireType = key & 7;
+    const group = delimited.has(number);
     if (field !== undefined && wireType === 2 && field.presence === 'repeated' && packable(field)) {
       const stop = readLength(source, at, end);
       for (at = source.at; at < stop; at = source.at)
@@ -30,12 +35,20 @@ export function decodeMessage(
       at = decodeEntry(field, source, at, end, depth, message);
     } else if (
       field !== undefined &&
-      wireType === (field.message === undefined ? wireOf(field).wireType : 2)
+      wireType === (field.message === undefined ? wireOf(field).wireType : group ? 3 : 2)
     ) {
-      put(message, field, decodeValue(field, source, at, end, depth, fieldValue(message, field)));
+      const before = fieldValue(message, field);
+      put(
+        message,
+        field,
+        group
+          ? decodeGroup(field, number, source, at, end, depth, before)
+          : decodeValue(field, source, at, end, depth, before),
+      );
       at = source.at;
     } else {
       at = skipField(source, key, at, end, depth);
+      if (keepsUnknown) keepUnknown(message, source, start, at);
     }
   }
   readEnd(source, at, end);
@@ -53,11 +66,39 @@ function decodeValue(
 ): unknown {
   if (field.message === undefined) return wireOf(field).read(source, at, end);
   const stop = readLength(source, at, end);
-  const into =
-    field.presence === 'repeated' || before === undefined ? newMap<AnyMessage>() : (before as AnyMessage);
-  const value = decodeMessage(field.message as AnyType, source, source.at, stop, depth + 1, into);
+  const value = decodeInto(field, source, source.at, stop, depth, before);
   source.at = stop;
   return value;
+}
+
+/** The same for a message between two tags. */
+function decodeGroup(
+  field: Field,
+  number: number,
+  source: Source,
+  at: number,
+  end: number,
+  depth: number,
+  before: unknown,
+): unknown {
+  const stop = readGroup(source, number, at, end, depth + 1);
+  const behind = source.at;
+  const value = decodeInto(field, source, at, stop, depth, before);
+  source.at = behind;
+  return value;
+}
+
+function decodeInto(
+  field: Field,
+  source: Source,
+  at: number,
+  stop: number,
+  depth: number,
+  before: unknown,
+): unknown {
+  const into =
+    field.presence === 'repeated' || before === undefined ? newMap<AnyMessage>() : (before as AnyMessage);
+  return decodeMessage(field.message as AnyType, source, at, stop, depth + 1, into);
 }
 
 function decodeEntry(

@@ -3,13 +3,14 @@ import { CodecError } from '../../runtime/codec/error.ts';
 import { type Field, fieldsOf, fieldValue, isUnset, type Scalar } from '../../runtime/codec/fields.ts';
 import { nestingMax } from '../../runtime/codec/limits.ts';
 import { boolKey } from '../../runtime/codec/maps.ts';
+import { unknownOf } from '../../runtime/codec/unknown.ts';
 import {
   type AnyMessage,
   type AnyType,
   encodeScalar,
-  fieldNumbers,
   packable,
   tag,
+  typeWire,
   wireOf,
   withLength,
 } from './dynamic-wire.ts';
@@ -21,7 +22,7 @@ function keyFromText(scalar: Scalar, key: string, name: string): unknown {
 }
 
 export function encodeMessage(type: AnyType, message: AnyMessage, depth: number): Uint8Array {
-  const numbers = fieldNumbers.get(type) ?? [];
+  const { numbers, delimited } = typeWire(type);
   const parts: Uint8Array[] = [];
   for (const [i, field] of fieldsOf(type).entries()) {
     const value = fieldValue(message, field);
@@ -44,9 +45,12 @@ export function encodeMessage(type: AnyType, message: AnyMessage, depth: number)
       parts.push(tag(number, 2), withLength(Buffer.concat(all)));
     } else {
       const values = field.presence === 'repeated' ? (value as unknown[]) : [value];
-      for (const each of values) parts.push(...encodeField(field, number, each, name, depth));
+      const group = delimited.has(number);
+      for (const each of values) parts.push(...encodeField(field, number, each, name, depth, group));
     }
   }
+  const unknown = unknownOf(message);
+  if (unknown !== undefined) parts.push(unknown);
   return new Uint8Array(Buffer.concat(parts));
 }
 
@@ -56,11 +60,12 @@ function encodeField(
   value: unknown,
   name: string,
   depth: number,
+  group = false,
 ): Uint8Array[] {
   if (field.message === undefined) {
     return [tag(number, wireOf(field).wireType), encodeScalar(wireOf(field), value, name)];
   }
   if (depth >= nestingMax) throw new CodecError(name, `messages are nested more than ${nestingMax} deep`);
   const content = encodeMessage(field.message as AnyType, value as AnyMessage, depth + 1);
-  return [tag(number, 2), withLength(content)];
+  return group ? [tag(number, 3), content, tag(number, 4)] : [tag(number, 2), withLength(content)];
 }

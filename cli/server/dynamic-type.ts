@@ -2,33 +2,46 @@
  * Messages and methods that are only known by the descriptors of a server: codecs that look each field up instead of code that was
  * generated. What a hostile server declares is data here, never code. Used by `rdma-rpc call`.
  */
-import type {
+import {
   DescriptorProto,
-  EnumDescriptorProto,
-  FieldDescriptorProto,
-  FileDescriptorProto,
+  type EnumDescriptorProto,
+  type FieldDescriptorProto,
+  type FileDescriptorProto,
 } from '../../codegen/descriptor/descriptor.rdma.ts';
 import { isScalarName, labels, typeName } from '../../codegen/descriptor/types.ts';
+import { CodecError } from '../../runtime/codec/error.ts';
+import { type AnyExtension, extension } from '../../runtime/codec/extension.ts';
 import {
   type EnumObject,
   type FieldEntry,
   jsonNameOf,
   keyOf,
-  type Presence,
   type Scalar,
 } from '../../runtime/codec/fields.ts';
 import { messageType, newMap, noBytes } from '../../runtime/codec/message.ts';
 import { methodId } from '../../runtime/codec/method-id.ts';
 import { noRoom } from '../../runtime/codec/sink.ts';
-import type { MethodDefinition } from '../../runtime/codec/types.ts';
+import type { MessageType, MethodDefinition } from '../../runtime/codec/types.ts';
+import { anyTypeName, type Registry } from '../../runtime/codec/wkt/any.ts';
 import { decodeMessage } from './dynamic-decode.ts';
 import { encodeMessage } from './dynamic-encode.ts';
-import { type AnyMessage, type AnyType, fieldNumbers } from './dynamic-wire.ts';
+import { type Features, featuresOf, isDelimited, presenceOf, withFeatures } from './dynamic-features.ts';
+import { type AnyMessage, type AnyType, setWire } from './dynamic-wire.ts';
 
 interface Declared {
   readonly message: DescriptorProto;
-  readonly proto3: boolean;
+  readonly features: Features;
 }
+
+/** An extension before somebody asks for it. */
+interface DeclaredExtension {
+  readonly name: string;
+  readonly extends: string;
+  readonly field: FieldDescriptorProto;
+  readonly features: Features;
+}
+
+const holder = DescriptorProto.create();
 
 const plain = (name: string | undefined): string => (name ?? '').replace(/^\./, '');
 
@@ -37,14 +50,35 @@ export class DynamicTypes {
   readonly #messages = new Map<string, Declared>();
   readonly #enums = new Map<string, EnumObject>();
   readonly #types = new Map<string, AnyType>();
+  /** By full name, and by what they extend and number. */
+  readonly #declaredExtensions = new Map<string, DeclaredExtension>();
+  readonly #extensions = new Map<DeclaredExtension, AnyExtension>();
+  /** For JSON: what an Any may hold, and the extensions. */
+  readonly registry: Registry;
 
   constructor(files: readonly FileDescriptorProto[]) {
     this.#files = files;
     for (const file of files) {
       const scope = file.package === undefined || file.package === '' ? '' : `${file.package}.`;
-      for (const message of file.messageType) this.#declare(scope, message, file.syntax === 'proto3');
+      const features = withFeatures(featuresOf(file.syntax), 'FileOptions', file.options);
+      for (const message of file.messageType) this.#declare(scope, message, features);
+      for (const each of file.extension) this.#declareExtension(scope, each, features);
       for (const each of file.enumType) this.#declareEnum(scope, each);
     }
+    const find = (name: string) =>
+      this.#messages.has(name) ? (this.message(name) as unknown as MessageType<object>) : undefined;
+    this.registry = {
+      find,
+      extension: (name) => this.#extension(this.#declaredExtensions.get(name)),
+      extensionOf: (name, number) => this.#extension(this.#declaredExtensions.get(`${name} ${number}`)),
+      unpack: (any) => {
+        const name = anyTypeName(any);
+        const type = find(name);
+        if (type === undefined)
+          throw new CodecError('google.protobuf.Any', `the server does not declare ${name}`);
+        return { type, message: type.decode(any.value) };
+      },
+    };
   }
 
   /** `pkg.Service/Method`; undefined when no file declares it. */
@@ -82,11 +116,33 @@ export class DynamicTypes {
     return type;
   }
 
-  #declare(scope: string, message: DescriptorProto, proto3: boolean): void {
+  #declare(scope: string, message: DescriptorProto, outer: Features): void {
     const name = `${scope}${message.name}`;
-    this.#messages.set(name, { message, proto3 });
-    for (const nested of message.nestedType) this.#declare(`${name}.`, nested, proto3);
+    const features = withFeatures(outer, 'MessageOptions', message.options);
+    this.#messages.set(name, { message, features });
+    for (const nested of message.nestedType) this.#declare(`${name}.`, nested, features);
     for (const each of message.enumType) this.#declareEnum(`${name}.`, each);
+    for (const each of message.extension) this.#declareExtension(`${name}.`, each, features);
+  }
+
+  #declareExtension(scope: string, field: FieldDescriptorProto, features: Features): void {
+    const declared = { name: `${scope}${field.name}`, extends: plain(field.extendee), field, features };
+    this.#declaredExtensions.set(declared.name, declared);
+    this.#declaredExtensions.set(`${declared.extends} ${field.number}`, declared);
+  }
+
+  /** The codec is that of a message with the extension as its only field, as in generated code. */
+  #extension(declared: DeclaredExtension | undefined): AnyExtension | undefined {
+    if (declared === undefined) return undefined;
+    let made = this.#extensions.get(declared);
+    if (made === undefined) {
+      const { name, field, features } = declared;
+      const message = { ...holder, field: [{ ...field, name: 'value', jsonName: 'value' }] };
+      const codec = this.#typeOf(name, { message, features });
+      made = extension({ name, extends: declared.extends, number: field.number ?? 0 }, codec);
+      this.#extensions.set(declared, made);
+    }
+    return made;
   }
 
   #declareEnum(scope: string, { name, value }: EnumDescriptorProto): void {
@@ -96,7 +152,8 @@ export class DynamicTypes {
   }
 
   #typeOf(name: string, declared: Declared): AnyType {
-    const usable = declared.message.field.filter(({ type }) => typeName(type) !== 'group');
+    const { field: fields, extensionRange } = declared.message;
+    const { features } = declared;
     const encode = (value: AnyMessage): Uint8Array => encodeMessage(type, value, 0);
     // A call asks for the bound and then for the bytes of the same message.
     let last: AnyMessage | undefined;
@@ -117,16 +174,20 @@ export class DynamicTypes {
       },
       decodeFrom: (source, at, end, depth = 0, into = newMap()) =>
         decodeMessage(type, source, at, end, depth, into),
-      fields: () => usable.map((field) => this.#entry(field, name, declared)),
+      fields: () => fields.map((field) => this.#entry(field, name, declared)),
     });
-    fieldNumbers.set(
-      type,
-      usable.map(({ number }) => number ?? 0),
+    const delimited = fields.filter(
+      (field) => isDelimited(field, features) && this.#mapEntry(field) === undefined,
     );
+    setWire(type, {
+      numbers: fields.map(({ number }) => number ?? 0),
+      delimited: new Set(delimited.map(({ number }) => number ?? 0)),
+      keepsUnknown: extensionRange.length > 0,
+    });
     return type;
   }
 
-  #entry(field: FieldDescriptorProto, scope: string, { message, proto3 }: Declared): FieldEntry {
+  #entry(field: FieldDescriptorProto, scope: string, { message, features }: Declared): FieldEntry {
     const name = field.name ?? '';
     // Names are unique in a message; what generated code calls its fields need not be. Only JSON of well-known types goes by the latter.
     const propertyOf = scope.startsWith('google.protobuf.') ? keyOf : (own: string) => own;
@@ -140,11 +201,7 @@ export class DynamicTypes {
     const oneof = field.oneofIndex === undefined ? undefined : message.oneofDecl[field.oneofIndex]?.name;
     if (oneof !== undefined && field.proto3Optional !== true)
       return [name, type, 'oneof', propertyOf(oneof), apart];
-    let presence: Presence = proto3 && field.proto3Optional !== true ? 'implicit' : 'optional';
-    if (typeName(field.type) === 'message') presence = 'optional';
-    if (field.label === labels.required) presence = 'required';
-    if (field.label === labels.repeated) presence = 'repeated';
-    return [name, type, presence, undefined, apart];
+    return [name, type, presenceOf(field, features), undefined, apart];
   }
 
   /** Maps are lists of entries on the wire, and in descriptors. */

@@ -9,8 +9,27 @@ import * as write from '../../runtime/codec/write.ts';
 export type AnyMessage = { [key: string]: unknown };
 export type AnyType = MessageType<AnyMessage, AnyMessage>;
 
-/** Numbers of the fields of a dynamic type, in the order of `fieldsOf`. */
-export const fieldNumbers = new WeakMap<AnyType, readonly number[]>();
+/** What a dynamic type has on the wire. */
+export interface TypeWire {
+  /** Of the fields, in the order of `fieldsOf`. */
+  readonly numbers: readonly number[];
+  /** Numbers of those that are messages between two tags. */
+  readonly delimited: ReadonlySet<number>;
+  /** What is not known is kept: it may be extensions. */
+  readonly keepsUnknown: boolean;
+}
+
+const wires = new WeakMap<AnyType, TypeWire>();
+
+export function setWire(type: AnyType, wire: TypeWire): void {
+  wires.set(type, wire);
+}
+
+export function typeWire(type: AnyType): TypeWire {
+  const wire = wires.get(type);
+  if (wire === undefined) throw new TypeError(`${type.typeName} is not a dynamic type`);
+  return wire;
+}
 
 type Read = (source: Source, at: number, end: number) => unknown;
 type Write = (sink: Sink, at: number, value: never, field: string) => number;

@@ -48,3 +48,28 @@ export async function filesOf(channel: Channel, symbol: string): Promise<FileDes
   const { fileDescriptorProto } = await ask(channel, asked, 'fileDescriptorResponse');
   return fileDescriptorProto.map((bytes) => FileDescriptorProto.decode(bytes));
 }
+
+/** The numbers of the extensions that the server has of a message; none where it does not tell. */
+export async function extensionNumbers(channel: Channel, message: string): Promise<readonly number[]> {
+  const asked = { case: 'allExtensionNumbersOfType', value: message } as const;
+  try {
+    return (await ask(channel, asked, 'allExtensionNumbersResponse')).extensionNumber;
+  } catch (error) {
+    // Not every server can, and a call without extensions is better than none.
+    if (error instanceof RpcError && untold.has(error.code)) return [];
+    throw error;
+  }
+}
+
+const untold: ReadonlySet<number> = new Set([Status.NOT_FOUND, Status.UNIMPLEMENTED]);
+
+/** The file that declares an extension first, then what it imports. */
+export async function fileOfExtension(
+  channel: Channel,
+  containingType: string,
+  extensionNumber: number,
+): Promise<FileDescriptorProto[]> {
+  const asked = { case: 'fileContainingExtension', value: { containingType, extensionNumber } } as const;
+  const { fileDescriptorProto } = await ask(channel, asked, 'fileDescriptorResponse');
+  return fileDescriptorProto.map((bytes) => FileDescriptorProto.decode(bytes));
+}

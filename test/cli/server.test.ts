@@ -7,6 +7,7 @@ import { type Health, healthOf } from 'rdma-rpc/health';
 import { addReflection } from 'rdma-rpc/reflection';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { printable } from '../../cli/server/connection.ts';
+import { number$ as number, Proto2Definition } from '../codegen/gen/proto2.rdma.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
@@ -142,6 +143,23 @@ describe('with reflection', () => {
     ],
   ])('rdma-rpc call with %s', async (_, args, out) => {
     expect(await run('call', address, ...args)).toEqual({ code: 0, out, errors: '' });
+  });
+
+  test('rdma-rpc call with groups, and extensions in the answer', async () => {
+    server.add(Proto2Definition, {
+      get: ({ part }) => {
+        const answer = { known: 1 };
+        number.set(answer, BigInt(part?.piece[0]?.number ?? 0));
+        return answer;
+      },
+    });
+    const request = { id: 1, name: 'n', must: {}, part: { piece: [{ number: -5 }] } };
+    const outcome = await run('call', address, 'lang.proto2.Proto2/Get', JSON.stringify(request));
+    expect({ ...outcome, out: outcome.out === '' ? undefined : JSON.parse(outcome.out) }).toEqual({
+      code: 0,
+      errors: '',
+      out: { known: 1, '[lang.proto2.number]': '-5' },
+    });
   });
 
   test.each<[string, string[], number, RegExp]>([

@@ -1,0 +1,93 @@
+/** Extensions that no import leads to: what `rdma-rpc call` asks a server's reflection for, and how long. */
+import { type Channel, createInProcessTransport } from 'rdma-rpc';
+import { expect, onTestFinished, test } from 'vitest';
+import { withExtensions } from '../../cli/server/remote-extensions.ts';
+import {
+  FileDescriptorProto,
+  type FileDescriptorProtoInit,
+} from '../../codegen/descriptor/descriptor.rdma.ts';
+import {
+  ServerReflectionDefinition,
+  type ServerReflectionResponseInit,
+} from '../../runtime/services/gen/grpc/reflection/v1/reflection.rdma.ts';
+
+type Answer = NonNullable<ServerReflectionResponseInit['messageResponse']>;
+interface Server {
+  numbers(message: string): readonly number[] | undefined;
+  file(message: string, number: number): FileDescriptorProtoInit;
+}
+
+function channelTo({ numbers, file }: Server, asked: string[] = []): Channel {
+  const answer = (message: string, number?: number): Answer => {
+    asked.push(number === undefined ? message : `${message} ${number}`);
+    if (number !== undefined) {
+      const bytes = FileDescriptorProto.encode(file(message, number));
+      return { case: 'fileDescriptorResponse', value: { fileDescriptorProto: [bytes] } };
+    }
+    const extensionNumber = numbers(message);
+    return extensionNumber === undefined
+      ? { case: 'errorResponse', value: { errorCode: 5, errorMessage: 'no such message' } }
+      : { case: 'allExtensionNumbersResponse', value: { extensionNumber } };
+  };
+  const channel = createInProcessTransport((server) =>
+    server.add(ServerReflectionDefinition, {
+      async *serverReflectionInfo(requests) {
+        for await (const { messageRequest: each } of requests) {
+          if (each?.case === 'allExtensionNumbersOfType') yield { messageResponse: answer(each.value) };
+          else if (each?.case === 'fileContainingExtension')
+            yield { messageResponse: answer(each.value.containingType, each.value.extensionNumber) };
+        }
+      },
+    }),
+  );
+  onTestFinished(() => channel.close());
+  return channel;
+}
+
+/** A file `name` with a message `name` that can be extended, and an extension of another one. */
+const fileWith = (name: string, extendee?: string, number?: number): FileDescriptorProto =>
+  FileDescriptorProto.create({
+    name: `${name}.proto`,
+    messageType: [{ name, extensionRange: [{ start: 1, end: 1000 }] }],
+    extension:
+      extendee === undefined ? [] : [{ name: `in${name}`, extendee: `.${extendee}`, number: number ?? 0 }],
+  });
+const namesOf = (files: readonly FileDescriptorProto[]) => files.map(({ name }) => name);
+
+test('files with extensions, and with extensions of the messages in those', async () => {
+  const asked: string[] = [];
+  const channel = channelTo(
+    {
+      numbers: (message) => (message === 'A' ? [7, 8] : message === 'B' ? [9] : []),
+      file: (message, number) => fileWith(message === 'A' ? 'B' : 'C', message, number),
+    },
+    asked,
+  );
+  const files = await withExtensions(channel, [fileWith('A', 'A', 8)]);
+  expect(namesOf(files)).toEqual(['A.proto', 'B.proto', 'C.proto']);
+  // Number 8 of A is known already.
+  expect(asked).toEqual(['A', 'A 7', 'B', 'B 9', 'C']);
+});
+
+test('nothing is asked where nothing can be extended', async () => {
+  const asked: string[] = [];
+  const channel = channelTo({ numbers: () => [], file: () => ({}) }, asked);
+  const plain = FileDescriptorProto.create({ name: 'p.proto', messageType: [{ name: 'P' }] });
+  const options = { ...fileWith('FieldOptions'), package: 'google.protobuf' };
+  expect(await withExtensions(channel, [plain, options])).toEqual([plain, options]);
+  expect(asked).toEqual([]);
+});
+
+test('a server that does not tell', async () => {
+  const channel = channelTo({ numbers: () => undefined, file: () => ({}) });
+  expect(namesOf(await withExtensions(channel, [fileWith('A')]))).toEqual(['A.proto']);
+});
+
+test('a server that goes on and on', async () => {
+  let made = 0;
+  const channel = channelTo({
+    numbers: () => [1],
+    file: (message, number) => fileWith(`N${++made}`, message, number),
+  });
+  await expect(withExtensions(channel, [fileWith('A')])).rejects.toThrow(/more than 1000 questions/);
+});
