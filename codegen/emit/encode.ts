@@ -176,17 +176,26 @@ function map(field: Field, value: string, free: number, scope: Scope): string {
       : holes
         ? 'at = $.closeLength(sink, start, held, at);'
         : 'at = $.closeSolid(bytes, start, at);';
-  const keys = `const keys = $.mapKeys(${value}, ${quote(field.fullName)});`;
-  const fits = `if (at + keys.length * ${listed(field)} > ${limitOf(free)}) $.noRoom(sink, at);`;
-  return `${keys}
-    ${listed(field) > 0 ? `${fits}\n    else ` : ''}${loop(field, 'keys.length')} {
-      const key = ${scope.sure('keys[i]')};
-      ${entry.write} const start = at + ${entry.size};
+  const writeEntry = `${entry.write} const start = at + ${entry.size};
       ${heldNow}at = start + 1;
       bytes[at] = ${keyTag}; at = ${mapKey(field, behind + valueRoom)};
       bytes[at] = ${valueTag}; at = ${writeValue(field, scope.sure(`${value}[key]`), 1, behind, scope)};
       ${close}
     }`;
+  if (field.mapKey === 'string')
+    // In this form of loop V8 knows where the value of each key is.
+    return `const plain = $.checkMap(${value}, ${quote(field.fullName)});
+    for (const key in ${value}) {
+      if (sink.full) break;
+      if (!plain && !${scope.local('own')}.call(${value}, key)) continue;
+      ${writeEntry}`;
+  // Keys that are numbers V8 keeps apart from others; there this loop is the faster one.
+  const keys = `const keys = $.mapKeys(${value}, ${quote(field.fullName)});`;
+  const fits = `if (at + keys.length * ${listed(field)} > ${limitOf(free)}) $.noRoom(sink, at);`;
+  return `${keys}
+    ${listed(field) > 0 ? `${fits}\n    else ` : ''}${loop(field, 'keys.length')} {
+      const key = ${scope.sure('keys[i]')};
+      ${writeEntry}`;
 }
 
 /** A oneof's value, checked where the first of its fields comes. */
@@ -200,7 +209,7 @@ function checkOneof({ key, fullName, fields }: Oneof, local: string): string[] {
 }
 
 /** Primitives that are called for every field or element. */
-const perField = /\$\.((?:write|close|check)\w*)(?=\()/g;
+const perField = /\$\.((?:write|close|check|map|numberKey)\w*)(?=\()/g;
 
 export function emitEncode(message: Message, scope: Scope): string {
   const runs = fieldRuns(message);

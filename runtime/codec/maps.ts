@@ -5,13 +5,26 @@ import type { Source } from './source.ts';
 /** How a map's keys are typed. At run time they are strings, always. */
 type KeyOf<M> = string extends keyof M ? string : number;
 
-/** The keys of a map, and the check of its kind. */
-export function mapKeys<M extends object>(map: M, field: string): readonly KeyOf<M>[] {
+/** Refuses what is no map. Returns whether a loop `for (const key in map)` finds nothing but keys of the map: inherited ones are no entries. */
+export function checkMap(map: object, field: string): boolean {
   if (typeof map !== 'object' || map === null || Array.isArray(map) || map instanceof Map) {
     mismatch(field, map, 'a plain object');
   }
+  const prototype: unknown = Object.getPrototypeOf(map);
+  if (prototype === null) return true;
+  if (prototype !== Object.prototype) return false;
+  for (const _ in Object.prototype) return false;
+  return true;
+}
+
+/** The keys of a map, and the check of its kind. */
+export function mapKeys<M extends object>(map: M, field: string): readonly KeyOf<M>[] {
+  checkMap(map, field);
   return Object.keys(map) as KeyOf<M>[];
 }
+
+/** What such a loop asks for each key otherwise. */
+export const own = Object.prototype.hasOwnProperty;
 
 /** Above the keys that a list would have, below those that V8 takes for a list in any case. */
 const denseMax = 31;
@@ -36,16 +49,23 @@ export function putNumber<V>(source: Source, map: { [key: number]: V }, key: num
 /** Back from a map's key to the number that it is. One way of writing each number: no two keys become the same one. The writers check the range. */
 export function numberKey(key: number | string, field: string): number {
   const text = key as string;
-  const negative = text.charCodeAt(0) === 45;
-  const first = negative ? 1 : 0;
-  let number = 0;
-  for (let i = first; i < text.length; i++) {
+  const { length } = text;
+  // NaN of an empty key is neither a sign nor a digit.
+  const sign = text.charCodeAt(0);
+  let number = sign - 48;
+  let i = 1;
+  if (sign === 45) {
+    number = text.charCodeAt(1) - 48;
+    i = 2;
+  }
+  // A zero stands alone, and without a sign.
+  if (!(number >= 0 && number <= 9) || (number === 0 && length > 1) || length > 11) refuseKey(text, field);
+  for (; i < length; i++) {
     const digit = text.charCodeAt(i) - 48;
-    if (digit < 0 || digit > 9 || (number === 0 && i > first) || i > 10) refuseKey(text, field);
+    if (digit < 0 || digit > 9) refuseKey(text, field);
     number = number * 10 + digit;
   }
-  if (text.length === first || (negative && number === 0)) refuseKey(text, field);
-  return negative ? -number : number;
+  return sign === 45 ? -number : number;
 }
 
 function refuseKey(key: string, field: string): never {

@@ -1,4 +1,5 @@
-/** Map fields: number keys with and without gaps. */
+/** Map fields: number keys with and without gaps, and the many kinds of objects that maps can be. */
+import { CodecError } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
 import { Maps } from './gen/everything.rdma.ts';
 
@@ -21,5 +22,87 @@ describe('number keys', () => {
     const { byInt32, byUint32 } = Maps.decode(Buffer.concat([a, b, a]));
     expect(byInt32).toEqual({ 1000: 'a', 70000: 'b', [2 ** 30]: 'd' });
     expect(Object.keys(byUint32)).toEqual(['50', '90000']);
+  });
+
+  test.each([
+    '',
+    '-',
+    '-0',
+    '00',
+    '01',
+    '-01',
+    '+5',
+    ' 5',
+    '5 ',
+    '5.0',
+    '1e3',
+    '0x10',
+    'NaN',
+    '9'.repeat(12),
+  ])('a key that is written in another way than a number is: %j', (key) => {
+    expect(() => Maps.encode({ byInt32: { [key]: '' } })).toThrow(/by_int32: expected a whole number as key/);
+    expect(() => Maps.encode({ byUint32: { 1: new Uint8Array(0), [key]: new Uint8Array(0) } })).toThrow(
+      CodecError,
+    );
+  });
+});
+
+describe('string keys', () => {
+  const many = Object.fromEntries(Array.from({ length: 1500 }, (_, i) => [`key ${i}`, `${i}`]));
+  const inherited = { inherited: 'x', 7: 'y' };
+  class Labels {
+    [key: string]: string;
+    own = 'x';
+  }
+  Object.assign(Labels.prototype, { method: 'x' });
+  const without = (map: { [key: string]: string }, ...keys: string[]) => {
+    for (const key of keys) delete map[key];
+    return map;
+  };
+  const hidden = Object.defineProperty({ seen: 'x' }, 'hidden', { value: 'y', enumerable: false });
+
+  test.each<[string, { [key: string]: string }]>([
+    ['a literal', { a: 'x', b: '', '': 'y' }],
+    ['nothing', {}],
+    ['no prototype', Object.assign(Object.create(null), { a: 'x', 5: 'y' })],
+    ['so many that V8 keeps them in a hash table', many],
+    ['some deleted again', without({ a: 'x', b: 'y', c: 'z', d: 'w' }, 'a', 'c')],
+    ['frozen', Object.freeze({ a: 'x', b: 'y' })],
+    ['keys that are numbers', { 10: 'x', 9: 'y', '-1': 'z', '1e3': 'w', a: 'v' }],
+    ['a key __proto__', JSON.parse('{"__proto__": "x", "a": "y"}')],
+    ['keys that every object inherits', { constructor: 'x', hasOwnProperty: 'y', toString: 'z' }],
+    ['inherited ones, which are no entries', Object.assign(Object.create(inherited), { a: 'x', 7: 'z' })],
+    ['only inherited ones', Object.create(inherited)],
+    ['an object of a class', new Labels()],
+    ['one that is not enumerable, and a symbol', Object.assign(hidden, { [Symbol('s')]: 'z' })],
+    ['a proxy', new Proxy({ a: 'x', b: 'y' }, {})],
+    [
+      'getters',
+      {
+        get a() {
+          return 'x';
+        },
+        b: 'y',
+      },
+    ],
+  ])('%s', (_what, map) => {
+    const encoded = Maps.encode({ textByString: map });
+    const { textByString } = Maps.decode(encoded);
+    expect(Object.entries(textByString)).toEqual(Object.entries(map));
+    // Decoded maps are hash tables without a prototype.
+    expect(Buffer.compare(Maps.encode({ textByString }), encoded)).toBe(0);
+  });
+
+  test('an entry that has gone by its turn is left out', () => {
+    const map: { [key: string]: string } = {
+      get a() {
+        delete map.b;
+        map.d = 'new';
+        return 'x';
+      },
+      b: 'y',
+      c: 'z',
+    };
+    expect(Object.keys(Maps.decode(Maps.encode({ textByString: map })).textByString)).toEqual(['a', 'c']);
   });
 });

@@ -63,6 +63,10 @@ const wrong: [string, unknown, unknown, string, RegExp][] = [
   ['a hole in a list', Packed, { fString: [undefined] }, 'Packed.f_string', /a string, got undefined/],
   ['a list as map', Maps, { byInt32: [] }, 'Maps.by_int32', /a plain object, got an array/],
   ['a Map as map', Maps, { byInt32: new Map() }, 'Maps.by_int32', /a plain object/],
+  ['a list as map with string keys', Maps, { textByString: [] }, 'Maps.text_by_string', /got an array/],
+  ['a Map with string keys', Maps, { textByString: new Map() }, 'Maps.text_by_string', /a plain object/],
+  ['null as map', Maps, { textByString: null }, 'Maps.text_by_string', /a plain object, got null/],
+  ['text as map', Maps, { textByString: 'ab' }, 'Maps.text_by_string', /a plain object, got string "ab"/],
   [
     'a word as int32 key',
     Maps,

@@ -10,9 +10,11 @@ import * as $ from '../../primitives.ts';
 export const file_google_protobuf_struct_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Chxnb29nbGUvcHJvdG9idWYvc3RydWN0LnByb3RvEg9nb29nbGUucHJvdG9idWYimAEKBlN0cnVjdBI7CgZmaWVsZHMYASADKAsyIy5nb29nbGUucHJvdG9idWYuU3RydWN0LkZpZWxkc0VudHJ5UgZmaWVsZHMaUQoLRmllbGRzRW50cnkSEAoDa2V5GAEgASgJUgNrZXkSLAoFdmFsdWUYAiABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWVSBXZhbHVlOgI4ASKyAgoFVmFsdWUSOwoKbnVsbF92YWx1ZRgBIAEoDjIaLmdvb2dsZS5wcm90b2J1Zi5OdWxsVmFsdWVIAFIJbnVsbFZhbHVlEiMKDG51bWJlcl92YWx1ZRgCIAEoAUgAUgtudW1iZXJWYWx1ZRIjCgxzdHJpbmdfdmFsdWUYAyABKAlIAFILc3RyaW5nVmFsdWUSHwoKYm9vbF92YWx1ZRgEIAEoCEgAUglib29sVmFsdWUSPAoMc3RydWN0X3ZhbHVlGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEgAUgtzdHJ1Y3RWYWx1ZRI7CgpsaXN0X3ZhbHVlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLkxpc3RWYWx1ZUgAUglsaXN0VmFsdWVCBgoEa2luZCI7CglMaXN0VmFsdWUSLgoGdmFsdWVzGAEgAygLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlUgZ2YWx1ZXMqGwoJTnVsbFZhbHVlEg4KCk5VTExfVkFMVUUQAGIGcHJvdG8z');
 
 const $checkList = $.checkList;
+const $checkMap = $.checkMap;
 const $checkMessage = $.checkMessage;
 const $checkOneof = $.checkOneof;
 const $closeSolid = $.closeSolid;
+const $own = $.own;
 const $writeBool = $.writeBool;
 const $writeDouble = $.writeDouble;
 const $writeEnum = $.writeEnum;
@@ -68,9 +70,10 @@ function $encodeTo_Struct(m: StructInit, sink: $.Sink, at: number, limit: number
   const bytes = sink.bytes;
   const v1 = m.fields;
   if (v1 !== undefined) {
-    const keys = $.mapKeys(v1, 'google.protobuf.Struct.fields');
-    for (let i = 0; i < keys.length && !sink.full; i++) {
-      const key = keys[i]!;
+    const plain = $checkMap(v1, 'google.protobuf.Struct.fields');
+    for (const key in v1) {
+      if (sink.full) break;
+      if (!plain && !$own.call(v1, key)) continue;
       bytes[at] = 10; const start = at + 1;
       at = start + 1;
       bytes[at] = 10; at = $writeString(sink, at + 1, key, limit - 23, 'google.protobuf.Struct.fields');
