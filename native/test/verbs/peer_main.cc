@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "verbs/hooked_device.h"
 #include "verbs/peer_process.h"
@@ -48,6 +49,8 @@ bool is_after(Phase phase, const fabric::SendWr& wr) {
       return frame_of(wr) == static_cast<int>(wire::FrameType::response);
     case Phase::read_under_way:
       return wr.opcode == Opcode::rdma_read;
+    case Phase::asking:
+      return frame_of(wr) == static_cast<int>(wire::FrameType::sink_request);
     case Phase::write_under_way:
       return wr.opcode == Opcode::rdma_write;
     case Phase::revoking:
@@ -86,7 +89,7 @@ class Peer {
   }
 
   void trip() {
-    phase_ = Phase::none;
+    phase_ = std::exchange(next_phase_, Phase::none);
     ::raise(signal_);
   }
 
@@ -123,6 +126,7 @@ class Peer {
         break;
       case Order::trip:
         phase_ = order.phase;
+        next_phase_ = order.next_phase;
         signal_ = order.signal;
         break;
       case Order::start:
@@ -176,7 +180,7 @@ class Peer {
   const int socket_;
   Ledger ledger_;
   std::shared_ptr<Hooks> hooks_ = std::make_shared<Hooks>();
-  Phase phase_ = Phase::none;
+  Phase phase_ = Phase::none, next_phase_ = Phase::none;
   int signal_ = 0;
   Side side_;
   std::vector<std::uint32_t> sessions_;

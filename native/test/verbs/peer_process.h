@@ -23,6 +23,7 @@ enum class Phase : std::uint8_t {
   before_read,  // of a server: the request is here
   read_under_way,
   handler,
+  asking,  // for memory to WRITE its answer to
   before_write,
   write_under_way,
   before_response,
@@ -32,7 +33,7 @@ enum class Phase : std::uint8_t {
 enum class Order : std::uint8_t {
   open,     ///< a session; a server's is connected at once, to `address`. Reply: its address
   connect,  ///< the session that was opened last, to `address`
-  trip,     ///< `signal` to itself when `phase` comes
+  trip,     ///< `signal` to itself when `phase` comes, and again when `next_phase` comes after that
   start,    ///< `count` calls like `spec` on each session
   report,   ///< after coming to rest
   quit,     ///< everything is closed and audited
@@ -43,7 +44,7 @@ struct OrderMessage {
   bool client = false;
   std::uint32_t inflight_max = 8;
   std::uint64_t first_id = 0;
-  Phase phase = Phase::none;
+  Phase phase = Phase::none, next_phase = Phase::none;
   int signal = 0;
   CallSpec spec{};
   std::uint32_t count = 1;
