@@ -35,6 +35,7 @@ std::uint32_t Side::open(const SessionOptions& options) {
   std::string error;
   const std::int64_t number = context->create_session(options, &error);
   EXPECT_GE(number, 0) << error;
+  if (number < 0) return 0;
   in_flight_[static_cast<std::uint32_t>(number)].resize(std::max(options.inflight_max, options.call_slots));
   return static_cast<std::uint32_t>(number);
 }

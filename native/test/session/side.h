@@ -22,7 +22,7 @@ class Side {
   Side(Ledger& ledger, std::shared_ptr<fabric::Device> device, const ContextOptions& options);
   ~Side();
 
-  /// The session's number; fails the test when it is refused.
+  /// The session's number; 0, and the test has failed, when it is refused.
   std::uint32_t open(const SessionOptions& options);
   Session& session(std::uint32_t number) { return *context->find(number); }
 

@@ -92,6 +92,7 @@ Link Ends::connect(std::uint32_t inflight_max) {
   link.client = client.open(options);
   options.client = false;
   link.server = server.open(options);
+  if (link.client == 0 || link.server == 0) return {};
   links_.push_back(link);
   Session& a = client.session(link.client);
   Session& b = server.session(link.server);

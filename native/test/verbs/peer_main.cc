@@ -113,6 +113,7 @@ class Peer {
       case Order::open: {
         if (ledger_.size() == 0) begin_ledger(order);
         const std::uint32_t number = side_.open({order.client, order.inflight_max, 16u << 20, 16u << 20});
+        if (number == 0) break;  // which the report says
         sessions_.push_back(number);
         const auto own = side_.session(number).local_address();
         report.address_bytes = static_cast<std::uint32_t>(own.size());
