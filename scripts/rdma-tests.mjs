@@ -15,6 +15,7 @@ import { root, run } from './command.mjs';
 import { install, missing } from './debian.mjs';
 import { failuresOf, readGtest } from './gtest-report.mjs';
 import { buildDirectory, buildVerbsTests } from './native-tests.mjs';
+import { whyNotDevices } from './rdma-devices.mjs';
 import { boot, whyNoGuest } from './rdma-vm.mjs';
 import { NOT_RUN, reason, record, summarize } from './results.mjs';
 import { progress } from './step.mjs';
@@ -24,15 +25,31 @@ const SUITE_LIMIT_S = 900;
 const GUEST_MIB = 3072;
 const results = join('build', 'rdma-results');
 
-const { values: options } = parseArgs({
-  options: {
-    link: { type: 'string' },
-    device: { type: 'string' },
-    only: { type: 'string', default: '' },
-    filter: { type: 'string', default: '' },
-    sanitize: { type: 'string', default: '' },
-  },
-});
+/** Ends the script: nothing has been run. */
+function refuse(why) {
+  console.error(`rdma-tests: ${why}`);
+  process.exit(2);
+}
+
+function optionsGiven() {
+  const text = { type: 'string', default: '' };
+  const some = { type: 'string' };
+  try {
+    return parseArgs({ options: { link: some, device: some, only: text, filter: text, sanitize: text } })
+      .values;
+  } catch (error) {
+    return refuse(error.message.split('. ', 1)[0]);
+  }
+}
+
+const options = optionsGiven();
+if (options.device !== undefined && options.link !== undefined)
+  refuse('--device and --link: either on devices of this machine, or in a guest');
+if (![undefined, 'rxe', 'siw'].includes(options.link)) refuse(`--link is rxe or siw, not '${options.link}'`);
+if (options.device !== undefined) {
+  const why = whyNotDevices(options.device);
+  if (why !== '') refuse(why);
+}
 
 /** Where the suites run: its name in the results, its two devices, and how a command gets there. */
 function places() {
@@ -102,8 +119,9 @@ async function runSuite(place, suite) {
     }),
   );
   // The guest itself cannot be had. A suite that says so, beside devices that are there, has failed.
-  if (failure?.code === NOT_RUN && output.includes('rdma-vm: not run:')) {
-    return record(name, { whyNot: [reason(output)] });
+  if (failure?.code === NOT_RUN) {
+    const noGuest = output.includes('rdma-vm: not run:');
+    return record(name, noGuest ? { whyNot: [reason(output)] } : { failed: 1, note: reason(output) });
   }
   return record(name, suite.read(report, output, failure === undefined ? '' : meaning(failure.code)));
 }
