@@ -44,7 +44,8 @@ CompletionQueue::~CompletionQueue() {
 bool CompletionQueue::open() {
   epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
   const int cm = device_.cm() == nullptr ? -1 : device_.cm()->fd();
-  for (const int fd : {channel_->fd, device_.context()->async_fd, cm, device_.watchdog().fd()}) {
+  for (const int fd :
+       {channel_->fd, device_.context()->async_fd, cm, device_.attempts().fd(), device_.watchdog().fd()}) {
     if (fd < 0) continue;
     epoll_event watch{};
     watch.events = EPOLLIN;
@@ -126,8 +127,7 @@ bool CompletionQueue::translate(const ibv_wc& from, Wc& to) const {
 }
 
 std::size_t CompletionQueue::poll(std::span<Wc> out) {
-  if (++polls_ % kPollsPerLook == 0 || (device_.cm() != nullptr && device_.cm()->busy()))
-    device_.read_async_events();
+  if (++polls_ % kPollsPerLook == 0 || device_.attempts().busy()) device_.read_async_events();
   std::size_t count = 0;
   if (stash_bank_ != nullptr && !out.empty()) {
     stash_bank_ = nullptr;

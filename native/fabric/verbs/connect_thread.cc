@@ -6,10 +6,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstring>
+#include <utility>
 
 namespace rdma_rpc::fabric::verbs {
 namespace {
@@ -36,20 +34,14 @@ void WakeUp::quiet() const {
   }
 }
 
-std::shared_ptr<ConnectThread> ConnectThread::start(rdma_cm_id* id, const rdma_conn_param& parameters,
-                                                    std::shared_ptr<WakeUp> wake_up) {
+std::shared_ptr<ConnectThread> ConnectThread::start(Call call, std::shared_ptr<WakeUp> wake_up) {
   struct Task {
     std::shared_ptr<ConnectThread> self;
-    rdma_cm_id* id;
+    Call call;
   };
   auto attempt = std::make_shared<ConnectThread>();
   attempt->wake_up_ = std::move(wake_up);
-  attempt->parameters_ = parameters;
-  const std::size_t bytes = std::min<std::size_t>(parameters.private_data_len, attempt->private_data_.size());
-  std::memcpy(attempt->private_data_.data(), parameters.private_data, bytes);
-  attempt->parameters_.private_data = attempt->private_data_.data();
-
-  auto task = std::make_unique<Task>(Task{attempt, id});
+  auto task = std::make_unique<Task>(Task{attempt, std::move(call)});
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
   ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -59,7 +51,7 @@ std::shared_ptr<ConnectThread> ConnectThread::start(rdma_cm_id* id, const rdma_c
       &thread, &attributes,
       [](void* argument) -> void* {
         const std::unique_ptr<Task> mine(static_cast<Task*>(argument));
-        mine->self->run(mine->id);
+        mine->self->run(mine->call);
         return nullptr;
       },
       task.get());
@@ -69,21 +61,23 @@ std::shared_ptr<ConnectThread> ConnectThread::start(rdma_cm_id* id, const rdma_c
   return attempt;
 }
 
-void ConnectThread::run(rdma_cm_id* id) {
+void ConnectThread::run(const Call& call) {
   sigset_t all;  // the process's signals are for its own threads
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
-  const int error = rdma_connect(id, &parameters_) == 0 ? 0 : errno;
+  const int error = call();
   Remains remains;
   std::unique_lock lock(mutex_);
   result_ = error;
   wake_up_->ring();
-  over_changed_.wait(lock, [this] { return over_; });
+  changed_.notify_all();
+  changed_.wait(lock, [this] { return over_; });
   remains = std::move(remains_);
 }
 
-std::optional<int> ConnectThread::result() {
-  const std::lock_guard lock(mutex_);
+std::optional<int> ConnectThread::result(std::chrono::milliseconds wait) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, wait, [this] { return result_.has_value(); });
   return result_;
 }
 
@@ -93,7 +87,7 @@ void ConnectThread::abandon(Remains remains) {
   const std::lock_guard lock(mutex_);
   remains_ = std::move(remains);
   over_ = true;
-  over_changed_.notify_one();
+  changed_.notify_all();
 }
 
 }  // namespace rdma_rpc::fabric::verbs

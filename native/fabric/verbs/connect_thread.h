@@ -1,12 +1,12 @@
-// rdma_connect() on a thread of its own. An iWARP driver may connect a TCP socket inside that call:
-// soft-iWARP blocks in it for two minutes when the wire is dead, and then waits for the answer in
-// rdma_destroy_id(). So for iWARP devices each attempt has a thread, which ends with the attempt. Used by
-// Connection.
+// The call of an attempt to connect that may block, on a thread of its own, which ends with the attempt.
+// An iWARP driver may connect a TCP socket inside rdma_connect(): soft-iWARP blocks in it for two minutes
+// when the wire is dead, and then waits for the answer in rdma_destroy_id(). Without rdma_cm, ibv_modify_qp()
+// looks for the hardware address of the peer. Used by the two kinds of Connection.
 #pragma once
 
-#include <array>
+#include <chrono>
 #include <condition_variable>
-#include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -33,12 +33,13 @@ class WakeUp {
 
 class ConnectThread {
  public:
-  /// Null when there can be no further thread. `parameters` holds no pointer that dies before the call ends.
-  static std::shared_ptr<ConnectThread> start(rdma_cm_id* id, const rdma_conn_param& parameters,
-                                              std::shared_ptr<WakeUp> wake_up);
+  /// What is called: returns an errno, 0 for success.
+  using Call = std::function<int()>;
+  /// Null when there can be no further thread.
+  static std::shared_ptr<ConnectThread> start(Call call, std::shared_ptr<WakeUp> wake_up);
 
-  /// What rdma_connect() has left in errno, 0 for success; nothing yet while it runs.
-  std::optional<int> result();
+  /// Of the call; nothing while it still runs after `wait`.
+  std::optional<int> result(std::chrono::milliseconds wait = {});
   /// The attempt is over and everything is the caller's.
   void release();
   /// All that the kernel may still be working on, with what that needs. Members go in the order last to
@@ -53,15 +54,13 @@ class ConnectThread {
   void abandon(Remains remains);
 
  private:
-  void run(rdma_cm_id* id);
+  void run(const Call& call);
 
   std::mutex mutex_;
-  std::condition_variable over_changed_;
+  std::condition_variable changed_;
   std::optional<int> result_;
   bool over_ = false;
   Remains remains_;
-  std::array<std::byte, 56> private_data_{};  ///< as much as rdma_cm carries
-  rdma_conn_param parameters_{};
   std::shared_ptr<WakeUp> wake_up_;
 };
 

@@ -2,15 +2,13 @@
 #include "fabric/verbs/connection_manager.h"
 
 #include <fcntl.h>
-#include <sys/epoll.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
-#include "fabric/verbs/connection.h"
+#include "fabric/verbs/cm_connection.h"
 #include "fabric/verbs/device.h"
 
 namespace rdma_rpc::fabric::verbs {
@@ -38,7 +36,8 @@ std::unique_ptr<ConnectionManager> ConnectionManager::open(const Device& device,
   *why = why_no_rdma_cm();
   if (!why->empty()) return nullptr;
   std::unique_ptr<ConnectionManager> manager(new ConnectionManager(device));
-  if (!manager->open_descriptors()) {
+  manager->channel_ = EventChannelPtr(rdma_create_event_channel());
+  if (manager->channel_ == nullptr || ::fcntl(manager->channel_->fd, F_SETFL, O_NONBLOCK) != 0) {
     *why = std::string("rdma_cm is off: ") + std::strerror(errno);
     return nullptr;
   }
@@ -50,29 +49,12 @@ std::unique_ptr<ConnectionManager> ConnectionManager::open(const Device& device,
   return manager;
 }
 
-bool ConnectionManager::open_descriptors() {
-  channel_ = EventChannelPtr(rdma_create_event_channel());
-  if (channel_ == nullptr || ::fcntl(channel_->fd, F_SETFL, O_NONBLOCK) != 0) return false;
-  wake_up_ = std::make_shared<WakeUp>();
-  timer_ = ::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-  epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
-  const auto watch = [this](int fd) {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.fd = fd;
-    return fd >= 0 && ::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) == 0;
-  };
-  return watch(channel_->fd) && watch(wake_up_->fd()) && watch(timer_);
-}
-
 ConnectionManager::~ConnectionManager() {
   listener_.reset();
   put_away_.clear();
   // librdmacm keeps each device open that it has once used, and the kernel removes none that is open. It
   // looks which ones are gone when it is asked for them all.
   if (removed_) rdma_free_devices(rdma_get_devices(nullptr));
-  if (timer_ >= 0) ::close(timer_);
-  if (epoll_ >= 0) ::close(epoll_);
 }
 
 IdPtr ConnectionManager::create_id(void* context) const {
@@ -139,57 +121,14 @@ void ConnectionManager::put_away(IdPtr id) {
   put_away_.push_back(std::move(id));
 }
 
-void ConnectionManager::leave(Connection& connection) {
-  forget_limit(connection);
-  std::erase(connections_, &connection);
-}
-
-void ConnectionManager::limit(Connection& connection, Clock::time_point time) {
-  forget_limit(connection);
-  limits_.push_back({&connection, time});
-  set_timer();
-}
-
-void ConnectionManager::forget_limit(Connection& connection) {
-  std::erase_if(limits_, [&](const Limit& each) { return each.connection == &connection; });
-}
-
-void ConnectionManager::set_timer() const {
-  itimerspec when{};
-  if (!limits_.empty()) {
-    const auto first = std::min_element(limits_.begin(), limits_.end(),
-                                        [](const Limit& a, const Limit& b) { return a.time < b.time; });
-    const auto since = first->time.time_since_epoch();
-    const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
-    when.it_value = {seconds.count(), std::chrono::nanoseconds(since - seconds).count()};
-  }
-  ::timerfd_settime(timer_, TFD_TIMER_ABSTIME, &when, nullptr);
-}
-
 void ConnectionManager::progress() {
-  epoll_event ready[3];
-  const int count = ::epoll_wait(epoll_, ready, 3, 0);
-  for (int i = 0; i < count; ++i) {
-    const int fd = ready[i].data.fd;
-    if (fd == channel_->fd) {
-      take_events();
-    } else if (fd == timer_) {
-      take_expired();
-    } else {
-      wake_up_->quiet();
-      for (Connection* connection : connections_) connection->connect_returned();
-    }
-  }
-}
-
-void ConnectionManager::take_events() {
   rdma_cm_event* event = nullptr;
   while (rdma_get_cm_event(channel_.get(), &event) == 0) {
     if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
       take_request(*event);
       continue;
     }
-    auto* connection = static_cast<Connection*>(event->id->context);
+    auto* connection = static_cast<CmConnection*>(event->id->context);
     const bool of_listener = event->id == listener_.get();
     const rdma_cm_event_type type = event->event;
     const int status = event->status;
@@ -208,21 +147,11 @@ void ConnectionManager::take_request(rdma_cm_event& event) {
     std::memcpy(&greeting, event.param.conn.private_data, sizeof greeting);
   rdma_ack_cm_event(&event);
   if (greeting.magic == Greeting::kMagic) {
-    for (Connection* connection : connections_) {
+    for (CmConnection* connection : connections_) {
       if (connection->offer(greeting, id)) return;
     }
   }
   rdma_reject(id.get(), nullptr, 0);
-}
-
-void ConnectionManager::take_expired() {
-  const auto now = Clock::now();
-  std::vector<Connection*> expired;
-  for (const Limit& each : limits_) {
-    if (each.time <= now) expired.push_back(each.connection);
-  }
-  for (Connection* connection : expired) connection->expire();
-  set_timer();  // and so no longer readable
 }
 
 }  // namespace rdma_rpc::fabric::verbs

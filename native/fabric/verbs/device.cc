@@ -36,7 +36,8 @@ std::unique_ptr<Device> Device::make(ContextPtr context, const VerbsOptions& opt
   device->port_ = port;
   device->context_ = std::move(context);
   device->pd_.reset(ibv_alloc_pd(device->context_.get()));
-  if (device->pd_ == nullptr || !unblock(device->context_->async_fd) || !device->watchdog_.open()) {
+  if (device->pd_ == nullptr || !unblock(device->context_->async_fd) || !device->watchdog_.open() ||
+      !device->attempts_.open()) {
     *why = std::string(ibv_get_device_name(device->context_->device)) +
            " gives no protection domain: " + std::strerror(errno);
     return nullptr;

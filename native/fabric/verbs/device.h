@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "fabric/verbs/attempts.h"
 #include "fabric/verbs/connection_manager.h"
 #include "fabric/verbs/port.h"
 #include "fabric/verbs/probe.h"
@@ -40,6 +41,7 @@ class Device final : public fabric::Device {
   const Port& port() const { return port_; }
   const Quirks& quirks() const { return probed_.quirks; }
   ibv_context* context() const { return context_.get(); }
+  Attempts& attempts() { return attempts_; }
   /// Null where rdma_cm is not used.
   ConnectionManager* cm() const { return cm_.get(); }
   /// A queue pair on this completion queue, with all that it needs.
@@ -81,6 +83,7 @@ class Device final : public fabric::Device {
   };
   std::vector<Place> places_;
   bool gone_ = false;
+  Attempts attempts_;
   std::unique_ptr<ConnectionManager> cm_;
   Watchdog watchdog_{*this};
 };

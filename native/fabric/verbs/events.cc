@@ -15,6 +15,7 @@ constexpr int kReportsAtOnce = 16;
 
 void Device::read_async_events() {
   if (cm_ != nullptr) cm_->progress();
+  attempts_.progress();
   watchdog_.progress();
   ibv_async_event event{};
   for (int i = 0; i < kReportsAtOnce && !gone_ && ibv_get_async_event(context_.get(), &event) == 0; ++i) {

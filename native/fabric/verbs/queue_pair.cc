@@ -1,13 +1,14 @@
 // See queue_pair.h.
 #include "fabric/verbs/queue_pair.h"
 
-#include <algorithm>
 #include <cstring>
+
+#include "fabric/verbs/cm_connection.h"
+#include "fabric/verbs/sideband_connection.h"
 
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
-constexpr std::uint8_t kHopLimit = 64;
 constexpr std::uint32_t kRemoteRights = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
 
 }  // namespace
@@ -25,7 +26,8 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Bank&
       sges_(std::size_t{kChain} * device.capabilities().max_sge) {
   qp_num_ = qp_->qp_num;
   address_.qp_num = qp_num_;
-  if (device.cm() != nullptr) connection_ = std::make_unique<Connection>(*device.cm(), *this);
+  if (device.cm() != nullptr)
+    connection_ = std::make_unique<CmConnection>(*device.cm(), device.attempts(), *this);
   ++device_.counts().queue_pairs;
   if (!move_to_init()) to_error();
 }
@@ -65,13 +67,10 @@ std::string QueuePair::connect(std::span<const std::byte> remote_address) {
   Address peer;
   Way way{};
   std::string why = decode(remote_address, address_, &peer, &way);
-  if (why.empty() && way == way_cm) {
+  if (why.empty()) {
+    if (way == way_sideband) connection_ = std::make_unique<SidebandConnection>(device_, *this);
     state_ = QpState::rtr;
     why = connection_->start(peer);
-  } else if (why.empty()) {
-    connection_.reset();
-    why = move_to_rts(peer);
-    if (why.empty()) state_ = QpState::rts;
   }
   if (!why.empty()) to_error();
   return why;
@@ -97,41 +96,6 @@ void QueuePair::not_carried_out() {
 
 void QueuePair::data_came() {
   if (connection_ != nullptr) connection_->data_came();
-}
-
-std::string QueuePair::move_to_rts(const Address& peer) {
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = static_cast<ibv_mtu>(std::min(address_.mtu, peer.mtu));
-  attr.dest_qp_num = peer.qp_num;
-  attr.rq_psn = peer.psn;
-  attr.max_dest_rd_atomic = static_cast<std::uint8_t>(address_.reads);
-  attr.min_rnr_timer = device_.options().min_rnr_timer;
-  attr.ah_attr.dlid = peer.lid;
-  attr.ah_attr.port_num = device_.port().number;
-  attr.ah_attr.is_global = address_.link_layer == IBV_LINK_LAYER_ETHERNET ? 1 : 0;
-  attr.ah_attr.grh.sgid_index = device_.port().gid_index;
-  attr.ah_attr.grh.hop_limit = kHopLimit;
-  std::memcpy(attr.ah_attr.grh.dgid.raw, peer.gid.data(), peer.gid.size());
-  int error = ibv_modify_qp(qp_.get(), &attr,
-                            IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-  if (error != 0)
-    return "the peer's GID " + gid_text(peer.gid.data()) + " cannot be reached from " +
-           device_.capabilities().name + " (GID " + gid_text(address_.gid.data()) +
-           "): " + std::strerror(error) + "; is it in another subnet, without a route?";
-  attr = {};
-  attr.qp_state = IBV_QPS_RTS;
-  attr.timeout = device_.options().ack_timeout;
-  attr.retry_cnt = device_.options().retry_count;
-  attr.rnr_retry = 0;
-  attr.sq_psn = address_.psn;
-  attr.max_rd_atomic = static_cast<std::uint8_t>(
-      std::clamp<std::uint32_t>(peer.reads, 1, device_.capabilities().max_rd_atomic));
-  error = ibv_modify_qp(qp_.get(), &attr,
-                        IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                            IBV_QP_MAX_QP_RD_ATOMIC);
-  return error == 0 ? "" : std::string("the queue pair cannot send: ") + std::strerror(error);
 }
 
 bool QueuePair::look_after_requests() {

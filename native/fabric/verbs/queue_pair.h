@@ -86,7 +86,6 @@ class QueuePair final : public fabric::QueuePair {
 
   bool device_holds_up() const;
   bool move_to_init();
-  std::string move_to_rts(const Address& peer);
   /// Posts the first of these with one doorbell. Returns how many.
   void post_drain(const SendWr& request);
   std::string why_not_posted(int error) const;
@@ -109,7 +108,7 @@ class QueuePair final : public fabric::QueuePair {
   CompletionQueue::Bank& bank_;
   QpPtr qp_;
   Address address_;
-  std::unique_ptr<Connection> connection_;  ///< null when connected over the sideband
+  std::unique_ptr<Connection> connection_;  ///< null until connect() where there is no rdma_cm
   std::string error_;
   QpState state_ = QpState::init;
   bool lost_completions_ = false;

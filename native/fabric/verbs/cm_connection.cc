@@ -1,5 +1,5 @@
-// See connection.h.
-#include "fabric/verbs/connection.h"
+// See cm_connection.h.
+#include "fabric/verbs/cm_connection.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -28,16 +28,20 @@ bool is_iwarp(const Address& address) { return (address.ways & way_iwarp) != 0; 
 
 }  // namespace
 
-Connection::Connection(ConnectionManager& manager, QueuePair& qp) : manager_(manager), qp_(qp) {
+CmConnection::CmConnection(ConnectionManager& manager, Attempts& attempts, QueuePair& qp)
+    : manager_(manager), attempts_(attempts), qp_(qp) {
   manager_.enter(*this);
+  attempts_.enter(*this);
 }
 
-Connection::~Connection() { manager_.leave(*this); }
+CmConnection::~CmConnection() {
+  attempts_.leave(*this);
+  manager_.leave(*this);
+}
 
-std::string Connection::start(const Address& peer) {
+std::string CmConnection::start(const Address& peer) {
   peer_ = peer;
-  limit_ = ConnectionManager::Clock::now() +
-           std::chrono::milliseconds(manager_.device().options().connect_timeout_ms);
+  limit_ = Attempts::Clock::now() + std::chrono::milliseconds(manager_.device().options().connect_timeout_ms);
   set_timer();
   std::string why;
   if (qp_.address().active != 0) {
@@ -58,14 +62,14 @@ std::string Connection::start(const Address& peer) {
   return why;
 }
 
-void Connection::set_timer() {
+void CmConnection::set_timer() {
   const bool asks = qp_.address().active != 0 && !is_iwarp(peer_);
   const std::chrono::milliseconds limit(manager_.device().options().connect_timeout_ms);
-  const auto soon = ConnectionManager::Clock::now() + limit / kRequests;
-  manager_.limit(*this, asks ? std::min(limit_, soon) : limit_);
+  const auto soon = Attempts::Clock::now() + limit / kRequests;
+  attempts_.limit(*this, asks ? std::min(limit_, soon) : limit_);
 }
 
-std::string Connection::resolve() {
+std::string CmConnection::resolve() {
   phase_ = Phase::resolving;
   id_.reset();
   id_ = manager_.create_id(this);
@@ -79,7 +83,7 @@ std::string Connection::resolve() {
   return "";
 }
 
-rdma_conn_param Connection::parameters() const {
+rdma_conn_param CmConnection::parameters() const {
   const Device& device = manager_.device();
   rdma_conn_param parameters{};
   parameters.responder_resources = static_cast<std::uint8_t>(device.port().address.reads);
@@ -90,7 +94,7 @@ rdma_conn_param Connection::parameters() const {
   return parameters;
 }
 
-std::string Connection::connect() {
+std::string CmConnection::connect() {
   phase_ = Phase::connecting;
   greeting_.passive = peer_.token;
   greeting_.active = qp_.address().token;
@@ -98,13 +102,17 @@ std::string Connection::connect() {
   with.private_data = &greeting_;
   with.private_data_len = sizeof greeting_;
   if (is_iwarp(peer_)) {
-    thread_ = ConnectThread::start(id_.get(), with, manager_.wake_up());
+    const auto call = [id = id_.get(), with, greeting = greeting_]() mutable {
+      with.private_data = &greeting;
+      return rdma_connect(id, &with) == 0 ? 0 : errno;
+    };
+    thread_ = ConnectThread::start(call, attempts_.wake_up());
     return thread_ == nullptr ? "no thread to connect on: " + std::string(std::strerror(EAGAIN)) : "";
   }
   return rdma_connect(id_.get(), &with) == 0 ? "" : refused(errno);
 }
 
-std::string Connection::accept() {
+std::string CmConnection::accept() {
   phase_ = Phase::accepting;
   if (!is_iwarp(peer_) && !ready_) {
     std::string why = move_to(IBV_QPS_INIT);
@@ -122,17 +130,17 @@ std::string Connection::accept() {
   return "";
 }
 
-void Connection::wait_again() {
+void CmConnection::wait_again() {
   id_.reset();
   phase_ = Phase::waiting;
 }
 
-std::string Connection::move_to_rts() {
+std::string CmConnection::move_to_rts() {
   std::string why = move_to(IBV_QPS_RTR);
   return why.empty() ? move_to(IBV_QPS_RTS) : why;
 }
 
-std::string Connection::move_to(ibv_qp_state state) {
+std::string CmConnection::move_to(ibv_qp_state state) {
   const Device& device = manager_.device();
   ibv_qp_attr attr{};
   attr.qp_state = state;
@@ -159,7 +167,7 @@ std::string Connection::move_to(ibv_qp_state state) {
                     : "the queue pair cannot be connected to " + peer_name() + ": " + std::strerror(error);
 }
 
-void Connection::handle(rdma_cm_event_type event, int status) {
+void CmConnection::handle(rdma_cm_event_type event, int status) {
   if (phase_ == Phase::down) return;
   std::string why;
   switch (event) {
@@ -208,7 +216,7 @@ void Connection::handle(rdma_cm_event_type event, int status) {
   if (!why.empty()) fail(why);
 }
 
-std::string Connection::refused(int status) const {
+std::string CmConnection::refused(int status) const {
   if (status == kRejected || status == ECONNRESET || status == -ECONNRESET)
     return peer_name() + " has no queue pair that waits for this one";
   if (status == kNobodyListens || status == ECONNREFUSED || status == -ECONNREFUSED)
@@ -218,7 +226,7 @@ std::string Connection::refused(int status) const {
                                         : "reason " + std::to_string(status));
 }
 
-bool Connection::offer(const Greeting& greeting, IdPtr& id) {
+bool CmConnection::offer(const Greeting& greeting, IdPtr& id) {
   if (qp_.address().active != 0 || !equal(greeting.passive, qp_.address().token)) return false;
   const bool again = phase_ == Phase::accepting && ready_;
   if (phase_ != Phase::idle && phase_ != Phase::waiting && !again) return false;
@@ -235,7 +243,7 @@ bool Connection::offer(const Greeting& greeting, IdPtr& id) {
   return true;
 }
 
-void Connection::connect_returned() {
+void CmConnection::call_returned() {
   if (thread_ == nullptr || phase_ != Phase::connecting) return;
   const std::optional<int> result = thread_->result();
   if (!result) return;
@@ -250,12 +258,12 @@ void Connection::connect_returned() {
   if (!why.empty()) fail(why);
 }
 
-void Connection::data_came() {
+void CmConnection::data_came() {
   if (phase_ == Phase::accepting) rdma_notify(id_.get(), IBV_EVENT_COMM_EST);
 }
 
-void Connection::expire() {
-  if (ConnectionManager::Clock::now() < limit_) {
+void CmConnection::expire() {
+  if (Attempts::Clock::now() < limit_) {
     // While it resolves the kernel repeats its questions by itself.
     const std::string why = phase_ == Phase::connecting ? resolve() : "";
     return why.empty() ? set_timer() : fail(why);
@@ -266,14 +274,14 @@ void Connection::expire() {
   fail(what + " within " + std::to_string(manager_.device().options().connect_timeout_ms) + " ms");
 }
 
-void Connection::up() {
+void CmConnection::up() {
   if (thread_ != nullptr) thread_->release();
   thread_.reset();
   end(Phase::up);
   qp_.connected();
 }
 
-void Connection::fail(const std::string& why) {
+void CmConnection::fail(const std::string& why) {
   // A request that came before start() and is gone again leaves no trace.
   if (phase_ == Phase::idle) return id_.reset();
   if (phase_ == Phase::up) return qp_.fail(why);
@@ -283,12 +291,12 @@ void Connection::fail(const std::string& why) {
   qp_.fail(why);
 }
 
-void Connection::end(Phase phase) {
+void CmConnection::end(Phase phase) {
   phase_ = phase;
-  manager_.forget_limit(*this);
+  attempts_.forget_limit(*this);
 }
 
-void Connection::disconnect() {
+void CmConnection::disconnect() {
   if (phase_ == Phase::up || phase_ == Phase::accepting) {
     // Otherwise the kernel says so when the id goes.
     if (is_iwarp(peer_) || manager_.can_speak()) rdma_disconnect(id_.get());
@@ -298,29 +306,29 @@ void Connection::disconnect() {
   end(Phase::down);
 }
 
-void Connection::close(QueueObjects queue) {
+void CmConnection::close(QueueObjects queue) {
   disconnect();
   if (thread_ != nullptr) return abandon(std::move(queue));
   queue.qp.reset();
   let_go();
 }
 
-void Connection::let_go() {
+void CmConnection::let_go() {
   // TCP says good-bye by itself.
   if (is_iwarp(peer_)) return id_.reset();
   manager_.put_away(std::move(id_));
 }
 
-void Connection::abandon(QueueObjects queue) {
+void CmConnection::abandon(QueueObjects queue) {
   id_->context = nullptr;
   thread_->abandon({manager_.channel(), std::move(queue), std::move(id_)});
   thread_.reset();
 }
 
-std::string Connection::peer_name() const { return to_string(IpAddress{peer_.ip, peer_.ip_port, 0}); }
+std::string CmConnection::peer_name() const { return to_string(IpAddress{peer_.ip, peer_.ip_port, 0}); }
 
-int Connection::time_left_ms() const {
-  const auto left = limit_ - ConnectionManager::Clock::now();
+int CmConnection::time_left_ms() const {
+  const auto left = limit_ - Attempts::Clock::now();
   return static_cast<int>(
       std::max<std::int64_t>(1, std::chrono::duration_cast<std::chrono::milliseconds>(left).count()));
 }

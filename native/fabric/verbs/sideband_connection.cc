@@ -1,0 +1,111 @@
+// See sideband_connection.h.
+#include "fabric/verbs/sideband_connection.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "fabric/verbs/device.h"
+#include "fabric/verbs/queue_pair.h"
+
+namespace rdma_rpc::fabric::verbs {
+namespace {
+
+constexpr std::uint8_t kHopLimit = 64;
+/// The passive side is waited for so long: its answer sends the active one on its way, whose first packets
+/// find a queue pair that is ready then. A neighbour that is known, or answers, takes less; for one that
+/// takes longer, packets are repeated.
+constexpr std::chrono::milliseconds kPassiveWait{5};
+
+}  // namespace
+
+SidebandConnection::SidebandConnection(Device& device, QueuePair& qp) : device_(device), qp_(qp) {
+  device_.attempts().enter(*this);
+}
+
+SidebandConnection::~SidebandConnection() { device_.attempts().leave(*this); }
+
+std::string SidebandConnection::start(const Address& peer) {
+  peer_ = peer;
+  const Address& own = qp_.address();
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTR;
+  attr.path_mtu = static_cast<ibv_mtu>(std::min(own.mtu, peer.mtu));
+  attr.dest_qp_num = peer.qp_num;
+  attr.rq_psn = peer.psn;
+  attr.max_dest_rd_atomic = static_cast<std::uint8_t>(own.reads);
+  attr.min_rnr_timer = device_.options().min_rnr_timer;
+  attr.ah_attr.dlid = peer.lid;
+  attr.ah_attr.port_num = device_.port().number;
+  attr.ah_attr.is_global = own.link_layer == IBV_LINK_LAYER_ETHERNET ? 1 : 0;
+  attr.ah_attr.grh.sgid_index = device_.port().gid_index;
+  attr.ah_attr.grh.hop_limit = kHopLimit;
+  std::memcpy(attr.ah_attr.grh.dgid.raw, peer.gid.data(), peer.gid.size());
+  const auto to_rtr = [qp = qp_.get(), attr]() mutable {
+    return ibv_modify_qp(qp, &attr,
+                         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                             IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+  };
+  thread_ = ConnectThread::start(to_rtr, device_.attempts().wake_up());
+  if (thread_ == nullptr) return "no thread to connect on: " + std::string(std::strerror(EAGAIN));
+  device_.attempts().limit(
+      *this, Attempts::Clock::now() + std::chrono::milliseconds(device_.options().connect_timeout_ms));
+  if (own.active != 0) return "";
+  const std::optional<int> result = thread_->result(kPassiveWait);
+  return result ? finish(*result) : "";
+}
+
+void SidebandConnection::call_returned() {
+  const std::optional<int> result = thread_ == nullptr ? std::nullopt : thread_->result();
+  if (!result) return;
+  const std::string why = finish(*result);
+  if (!why.empty()) qp_.fail(why);
+}
+
+/// The thread's call has returned. Empty, or why the queue pair is not connected.
+std::string SidebandConnection::finish(int error) {
+  thread_->release();
+  thread_.reset();
+  if (given_up_) return "";
+  device_.attempts().forget_limit(*this);
+  if (error != 0)
+    return "the peer's GID " + gid_text(peer_.gid.data()) + " cannot be reached from " +
+           device_.capabilities().name + " (GID " + gid_text(qp_.address().gid.data()) +
+           "): " + std::strerror(error) + "; is it in another subnet, without a route?";
+  std::string why = move_to_rts();
+  if (why.empty()) qp_.connected();
+  return why;
+}
+
+std::string SidebandConnection::move_to_rts() {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTS;
+  attr.timeout = device_.options().ack_timeout;
+  attr.retry_cnt = device_.options().retry_count;
+  attr.rnr_retry = 0;
+  attr.sq_psn = qp_.address().psn;
+  attr.max_rd_atomic = static_cast<std::uint8_t>(
+      std::clamp<std::uint32_t>(peer_.reads, 1, device_.capabilities().max_rd_atomic));
+  const int error = ibv_modify_qp(qp_.get(), &attr,
+                                  IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                                      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+  return error == 0 ? "" : std::string("the queue pair cannot send: ") + std::strerror(error);
+}
+
+void SidebandConnection::expire() {
+  qp_.fail("nobody answers for the peer's GID " + gid_text(peer_.gid.data()) + " within " +
+           std::to_string(device_.options().connect_timeout_ms) + " ms (from " + device_.capabilities().name +
+           ", GID " + gid_text(qp_.address().gid.data()) + ")");
+}
+
+void SidebandConnection::disconnect() {
+  given_up_ = true;
+  device_.attempts().forget_limit(*this);
+}
+
+void SidebandConnection::close(QueueObjects queue) {
+  if (thread_ != nullptr) thread_->abandon({nullptr, std::move(queue), nullptr});
+  thread_.reset();
+}
+
+}  // namespace rdma_rpc::fabric::verbs

@@ -1,0 +1,36 @@
+// One queue pair's way to its peer without rdma_cm: the address blobs say all that is needed. Moving the
+// queue pair to RTR, the kernel looks for the peer's hardware address, and waits a second for a GID that
+// nobody has: so that call has a thread of its own. On the device's thread.
+#pragma once
+
+#include "fabric/verbs/connect_thread.h"
+#include "fabric/verbs/connection.h"
+
+namespace rdma_rpc::fabric::verbs {
+
+class Device;
+class QueuePair;
+
+class SidebandConnection final : public Connection {
+ public:
+  SidebandConnection(Device& device, QueuePair& qp);
+  ~SidebandConnection() override;
+  std::string start(const Address& peer) override;
+  bool busy() const override { return thread_ != nullptr; }
+  void disconnect() override;
+  void close(QueueObjects queue) override;
+  void call_returned() override;
+  void expire() override;
+
+ private:
+  std::string finish(int error);
+  std::string move_to_rts();
+
+  Device& device_;
+  QueuePair& qp_;
+  Address peer_;
+  std::shared_ptr<ConnectThread> thread_;
+  bool given_up_ = false;
+};
+
+}  // namespace rdma_rpc::fabric::verbs
