@@ -373,10 +373,7 @@ TEST_P(UnknownGid, IsGivenUpInTimeThoughTheKernelIsNot) {
   const RecvWr receive{7, {reinterpret_cast<std::uint64_t>(memory->data()), 4096, region->lkey()}};
   ASSERT_EQ(side_.qp->post_recv({&receive, 1}), 1u);
   ASSERT_EQ(side_.qp->connect(nobody_), "");
-  finish({&side_});
-  expect_named();
-  EXPECT_NE(side_.qp->error().find("within 50 ms"), std::string::npos) << side_.qp->error();
-  // When the kernel lets go of the queue pair, what it had ends, and a sleeper hears of it.
+  // A sleeper hears of it, and of the end of what the queue pair had.
   Wc wc{};
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (side_.cq->poll({&wc, 1}) == 0 && std::chrono::steady_clock::now() < deadline) {
@@ -386,6 +383,8 @@ TEST_P(UnknownGid, IsGivenUpInTimeThoughTheKernelIsNot) {
   }
   EXPECT_EQ(wc.wr_id, 7u);
   EXPECT_EQ(wc.status, WcStatus::wr_flush_err);
+  expect_named();
+  EXPECT_NE(side_.qp->error().find("within 50 ms"), std::string::npos) << side_.qp->error();
 }
 
 TEST_P(UnknownGid, MayBeLookedForWhenTheQueuePairGoes) {
