@@ -42,7 +42,9 @@ set_tests_properties(verbs_test PROPERTIES SKIP_RETURN_CODE 77)
 
 # Sessions on RDMA devices, as above.
 file(GLOB verbs_session_sources CONFIGURE_DEPENDS ${session_test}/verbs/*.cc)
-add_executable(verbs_session_test ${verbs_session_sources} ${session_test}/ledger.cc ${session_test}/side.cc ${session_test}/audit.cc)
+set(faults_test ${CMAKE_CURRENT_LIST_DIR}/verbs)
+add_executable(verbs_session_test ${verbs_session_sources} ${session_test}/ledger.cc ${session_test}/side.cc ${session_test}/audit.cc
+                                  ${faults_test}/ends.cc ${faults_test}/devices.cc)
 target_link_libraries(verbs_session_test PRIVATE rdma_rpc_core GTest::gtest)
 target_include_directories(verbs_session_test PRIVATE ${CMAKE_CURRENT_LIST_DIR})
 target_compile_options(verbs_session_test PRIVATE -Wno-array-bounds -Wno-stringop-overflow)
@@ -53,7 +55,6 @@ add_test(NAME verbs_session_test COMMAND verbs_session_test)
 set_tests_properties(verbs_session_test PROPERTIES SKIP_RETURN_CODE 77)
 
 # What only real devices can show: faults of the wire, of processes, of peers that lie, of resources.
-set(faults_test ${CMAKE_CURRENT_LIST_DIR}/verbs)
 file(GLOB faults_sources CONFIGURE_DEPENDS ${faults_test}/*.cc)
 add_executable(verbs_faults_test ${faults_sources} ${session_test}/ledger.cc ${session_test}/side.cc
                                  ${session_test}/audit.cc ${session_test}/scripted_peer.cc)

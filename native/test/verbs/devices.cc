@@ -6,16 +6,13 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "fabric/verbs/verbs_devices.h"
+
 namespace rdma_rpc::session::test {
 
 fabric::VerbsOptions options_of(std::size_t end, std::uint8_t retry_count) {
-  fabric::VerbsOptions options;
+  fabric::VerbsOptions options = fabric::test::test_options(end, fabric::VerbsConnect::automatic);
   options.retry_count = retry_count;
-  const char* given = std::getenv("RDMA_RPC_VERBS_DEVICES");
-  const std::string names = given == nullptr ? "" : given;
-  const std::size_t comma = names.find(',');
-  options.device =
-      end == kClientEnd || comma == std::string::npos ? names.substr(0, comma) : names.substr(comma + 1);
   return options;
 }
 

@@ -103,8 +103,12 @@ Link Ends::connect(std::uint32_t inflight_max) {
            (server.is_up(link.server) || server.is_down(link.server));
   };
   until(settled, "a connection");
-  EXPECT_EQ(client.why_down(link.client) + server.why_down(link.server), "");
+  EXPECT_EQ(why_down(link), "");
   return link;
+}
+
+void Ends::step() {
+  if (!turn({&client, &server})) sleep_on({&client, &server}, -1);
 }
 
 CallRecord& Ends::complete(const Link& link, const CallSpec& spec) {
@@ -118,8 +122,7 @@ void Ends::expect_works(const Link& link) {
   for (const CallSpec& spec : mixed_calls()) {
     const CallRecord& record = complete(link, spec);
     EXPECT_TRUE(record.answered()) << spec.request_bytes << " to " << spec.response_bytes
-                                   << " bytes: " << client.why_down(link.client)
-                                   << server.why_down(link.server);
+                                   << " bytes: " << why_down(link);
     EXPECT_EQ(record.status, spec.status);
     if (!record.answered()) return;
   }

@@ -44,6 +44,9 @@ class Ends {
   Link connect(std::uint32_t inflight_max = 8);
   std::uint64_t start(const Link& link, const CallSpec& spec) { return client.start(link.client, spec); }
   CallRecord& call(std::uint64_t id) { return ledger.at(id); }
+  /// One turn of each side, and if nothing happened in it a sleep until something does, or a few
+  /// milliseconds.
+  void step();
   bool until(const std::function<bool()>& done, const std::string& what) {
     return drive({&client, &server}, done, what);
   }
@@ -51,6 +54,10 @@ class Ends {
   CallRecord& complete(const Link& link, const CallSpec& spec);
   /// A call of each kind, all answered: the session is good.
   void expect_works(const Link& link);
+  /// Empty, or why a session has ended.
+  std::string why_down(const Link& link) const {
+    return client.why_down(link.client) + server.why_down(link.server);
+  }
   /// Closes everything. What broke a rule.
   std::vector<std::string> finish();
 

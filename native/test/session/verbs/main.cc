@@ -3,11 +3,11 @@
 
 #include <cstdio>
 
-#include "fabric/verbs/verbs_devices.h"
+#include "verbs/devices.h"
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  const std::string why = rdma_rpc::fabric::test::why_not_run(rdma_rpc::fabric::VerbsConnect::automatic);
+  const std::string why = rdma_rpc::session::test::why_no_devices();
   if (why.empty()) return RUN_ALL_TESTS();
   std::printf("verbs_session_test: Skipped\nnot run: %s\n", why.c_str());
   return 77;
