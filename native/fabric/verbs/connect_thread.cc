@@ -69,7 +69,7 @@ void ConnectThread::run(const Call& call) {
   Remains remains;
   std::unique_lock lock(mutex_);
   result_ = error;
-  wake_up_->ring();
+  if (!awaited_) wake_up_->ring();
   changed_.notify_all();
   changed_.wait(lock, [this] { return over_; });
   remains = std::move(remains_);
@@ -77,7 +77,9 @@ void ConnectThread::run(const Call& call) {
 
 std::optional<int> ConnectThread::result(std::chrono::milliseconds wait) {
   std::unique_lock lock(mutex_);
+  awaited_ = true;
   changed_.wait_for(lock, wait, [this] { return result_.has_value(); });
+  awaited_ = false;
   return result_;
 }
 

@@ -59,6 +59,7 @@ class ConnectThread {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<int> result_;
+  bool awaited_ = false;  ///< result() sees it come, and nobody has to be woken
   bool over_ = false;
   Remains remains_;
   std::shared_ptr<WakeUp> wake_up_;

@@ -64,7 +64,8 @@ TEST_P(LinkDown, ASessionWithoutTrafficDoesNotNotice) {
 
 TEST_P(LinkDown, AnAttemptToConnectFailsWithinItsLimit) {
   if (is_tcp())
-    GTEST_SKIP() << "not run: the kernel's own limit, which its connect() cannot leave, is over 100 s";
+    GTEST_SKIP() << "not run: the attempt ends in time, but what the kernel keeps of it for over 100 s would "
+                    "be counted";
   Ends ends;
   ends.expect_works(ends.connect());
   {

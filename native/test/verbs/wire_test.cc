@@ -115,7 +115,8 @@ TEST_F(CutWire, EndsTheSessionAndMendedItWorksAgain) {
 TEST_F(CutWire, ANewConnectionFailsWithinItsLimit) {
   NEEDS_THE_WIRE();
   if (guest_link() == "siw") {
-    GTEST_SKIP() << "not run: the kernel's own limit, which its connect() cannot leave, is over 100 s";
+    GTEST_SKIP() << "not run: the attempt ends in time, but what the kernel keeps of it for over 100 s would "
+                    "be counted";
   }
   Ends ends;
   ends.expect_works(ends.connect());
