@@ -19,7 +19,7 @@ endforeach()
 
 # The session with a bug planted in it: its test passes when the oracle of the session tests finds the bug.
 set(session_test ${CMAKE_CURRENT_LIST_DIR}/session)
-add_executable(session_canary_test ${session_test}/canary/canary_test.cc ${session_test}/ledger.cc ${session_test}/side.cc
+add_executable(session_canary_test ${session_test}/canary/canary_test.cc ${session_test}/ledger.cc ${session_test}/side.cc ${session_test}/side_events.cc
                                    ${session_test}/audit.cc ${session_test}/pair.cc ${CMAKE_SOURCE_DIR}/native/session/revocation.cc)
 target_link_libraries(session_canary_test PRIVATE rdma_rpc_core GTest::gtest GTest::gtest_main)
 target_include_directories(session_canary_test PRIVATE ${CMAKE_CURRENT_LIST_DIR})
@@ -43,7 +43,7 @@ set_tests_properties(verbs_test PROPERTIES SKIP_RETURN_CODE 77)
 # Sessions on RDMA devices, as above.
 file(GLOB verbs_session_sources CONFIGURE_DEPENDS ${session_test}/verbs/*.cc)
 set(faults_test ${CMAKE_CURRENT_LIST_DIR}/verbs)
-add_executable(verbs_session_test ${verbs_session_sources} ${session_test}/ledger.cc ${session_test}/side.cc ${session_test}/audit.cc
+add_executable(verbs_session_test ${verbs_session_sources} ${session_test}/ledger.cc ${session_test}/side.cc ${session_test}/side_events.cc ${session_test}/audit.cc
                                   ${faults_test}/ends.cc ${faults_test}/devices.cc)
 target_link_libraries(verbs_session_test PRIVATE rdma_rpc_core GTest::gtest)
 target_include_directories(verbs_session_test PRIVATE ${CMAKE_CURRENT_LIST_DIR})
@@ -56,7 +56,7 @@ set_tests_properties(verbs_session_test PROPERTIES SKIP_RETURN_CODE 77)
 
 # What only real devices can show: faults of the wire, of processes, of peers that lie, of resources.
 file(GLOB faults_sources CONFIGURE_DEPENDS ${faults_test}/*.cc)
-add_executable(verbs_faults_test ${faults_sources} ${session_test}/ledger.cc ${session_test}/side.cc
+add_executable(verbs_faults_test ${faults_sources} ${session_test}/ledger.cc ${session_test}/side.cc ${session_test}/side_events.cc
                                  ${session_test}/audit.cc ${session_test}/scripted_peer.cc)
 target_link_libraries(verbs_faults_test PRIVATE rdma_rpc_core GTest::gtest)
 target_include_directories(verbs_faults_test PRIVATE ${CMAKE_CURRENT_LIST_DIR})

@@ -1,0 +1,161 @@
+// What a Side makes of its context's events, as "JS" does: requests go to handlers, the ends of calls into
+// the ledger. See side.h.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "session/side.h"
+
+namespace rdma_rpc::session::test {
+
+using boundary::EvKind;
+using boundary::Reason;
+using boundary::Sent;
+namespace ev = boundary::ev;
+
+namespace {
+std::uint32_t u32(std::int32_t word) { return static_cast<std::uint32_t>(word); }
+constexpr std::size_t kKeptMax = 4;
+}  // namespace
+
+std::span<const std::byte> Side::message_of(const std::int32_t* words) {
+  const std::int32_t region = words[ev::region];
+  const std::byte* base = nullptr;
+  std::size_t offset = u32(words[ev::offset]);
+  if (region == boundary::kReceiveSlab) {
+    base = session(u32(words[ev::session])).receive_slab();
+    offset += u32(words[ev::metadata_bytes]);
+  } else if (region > 0) {
+    base = context->arena().at(u32(region)).data;
+  }
+  return {base + offset, u32(words[ev::message_bytes])};
+}
+
+void Side::on_event(const std::int32_t* words) {
+  const std::uint32_t number = u32(words[ev::session]), call = u32(words[ev::call]);
+  switch (static_cast<EvKind>(words[ev::kind])) {
+    case EvKind::request:
+      return on_request(words);
+    case EvKind::settled:
+    case EvKind::failed:
+      return on_last_event(words);
+    case EvKind::cancelled:
+      ++cancelled_events;
+      for (auto* queue : {&pending_, &wants_slot_}) {
+        std::erase_if(*queue,
+                      [&](const Pending& each) { return each.session == number && each.call == call; });
+      }
+      return;
+    case EvKind::sent:
+      if (const auto request = tokens_.find(call); request != tokens_.end()) {
+        CallRecord& record = ledger.at(request->second);
+        if (record.ended()) ledger.violation("SENT after the last event of its call");
+        ++record.sent_events;
+        tokens_.erase(request);
+      } else if (const auto reply = replies_.find(call); reply != replies_.end()) {
+        for (const memory::BlockId block : reply->second.blocks) context->arena().release(block);
+        replies_.erase(reply);
+      } else {
+        // Ahead of submit_bulk's return there is no such event in the batch: each token is known by now.
+        ledger.violation("SENT for an unknown token");
+      }
+      return;
+    case EvKind::session_down:
+      if (is_down(number)) ledger.violation("second SESSION_DOWN");
+      down_[number] = session(number).error();
+      for (const std::uint64_t id : in_flight_[number]) {
+        if (id != 0) ledger.violation("SESSION_DOWN before the last event of call " + std::to_string(id));
+      }
+      return;
+    case EvKind::slots_free:
+      ++slots_free_events;
+      return;
+    case EvKind::session_up:
+      if (is_up(number) || is_down(number)) ledger.violation("SESSION_UP came twice, or too late");
+      up_.insert(number);
+      return;
+    case EvKind::part_waits:
+      return hold_back(number, call);
+    case EvKind::evicted:
+      return;
+  }
+  ledger.violation("event of an unknown kind");
+}
+
+void Side::on_request(const std::int32_t* words) {
+  Pending request{u32(words[ev::session]), u32(words[ev::call]), {}};
+  const auto message = message_of(words);
+  if (u32(words[ev::metadata_bytes]) != sizeof request.descriptor) {
+    request.descriptor = {};  // a stranger's (a scripted peer's): echoed by size alone
+    request.descriptor.response_bytes = static_cast<std::uint32_t>(message.size());
+    request.descriptor.response_pieces = 1;
+  } else {
+    std::memcpy(&request.descriptor,
+                session(request.session).receive_slab() + u32(words[ev::metadata_offset]),
+                sizeof request.descriptor);
+    const std::uint64_t id = request.descriptor.id;
+    if (!ledger.known(id)) {
+      ledger.violation("request that nobody made");
+    } else {
+      ++ledger.at(id).began;
+      if ((words[ev::sent] == 1) != ledger.at(id).spec.part) ledger.violation("part flag lost or made up");
+      if (message.size() != request.descriptor.request_bytes || !is_pattern(message, id)) {
+        ledger.violation("request " + std::to_string(id) + " arrived with other bytes");
+      }
+    }
+  }
+  if (words[ev::region] > 0) context->arena().release(u32(words[ev::region]));
+  if (request.descriptor.later != 0) {
+    pending_.push_back(request);
+  } else {
+    respond(request);
+  }
+}
+
+void Side::on_last_event(const std::int32_t* words) {
+  auto& slots = in_flight_[u32(words[ev::session])];
+  const std::uint32_t slot = u32(words[ev::call]);
+  const std::uint64_t id = slot < slots.size() ? slots[slot] : 0;
+  if (id == 0) return ledger.violation("last event of a call that is not in flight");
+  slots[slot] = 0;
+  CallRecord& call = ledger.at(id);
+  ++call.last_events;
+  call.kind = static_cast<EvKind>(words[ev::kind]);
+  call.sent = static_cast<Sent>(words[ev::sent]);
+  if (call.token > 0 && call.sent_events == 0) ledger.violation("last event before SENT");
+  if (call.kind == EvKind::failed) {
+    call.reason = static_cast<Reason>(words[ev::timeout_us]);
+  } else {
+    call.status = u32(words[ev::method]);
+    const auto message = message_of(words);
+    call.answer_bytes = message.size();
+    // What the session's own refusals carry is text, and they have no metadata.
+    const bool ours = words[ev::metadata_bytes] != 0;
+    if (ours && (message.size() != call.spec.response_bytes || !is_pattern(message, answer_of(id)))) {
+      ledger.violation("answer " + std::to_string(id) + " arrived with other bytes");
+    }
+    if (const std::int32_t region = words[ev::region]; region > 0) {
+      call.answer_block = u32(region);
+      if (u32(region) == call.given_block) {
+        context->arena().release(u32(region));  // the event's reference; our own stays
+      } else {
+        const memory::Block& block = context->arena().at(u32(region));
+        ledger.watch({block.data, block.capacity});
+        kept_.push_back(u32(region));
+      }
+    }
+  }
+  for (const Watched& memory : call.memory) ledger.watch(memory);
+  if (const auto blocks = call_blocks_.find(id); blocks != call_blocks_.end()) {
+    kept_.insert(kept_.end(), blocks->second.begin(), blocks->second.end());
+    call_blocks_.erase(blocks);
+  }
+  while (release_answers && kept_.size() > kKeptMax) {
+    ledger.unwatch(context->arena().at(kept_.front()).data);
+    context->arena().release(kept_.front());
+    kept_.pop_front();
+  }
+}
+
+}  // namespace rdma_rpc::session::test
