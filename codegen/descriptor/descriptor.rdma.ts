@@ -13,6 +13,16 @@ const $checkList = $.checkList;
 const $checkMessage = $.checkMessage;
 const $closeLength = $.closeLength;
 const $closeSolid = $.closeSolid;
+const $readBool = $.readBool;
+const $readBytes = $.readBytes;
+const $readEnd = $.readEnd;
+const $readInt32 = $.readInt32;
+const $readLength = $.readLength;
+const $readMessage = $.readMessage;
+const $readString = $.readString;
+const $readTag = $.readTag;
+const $readUint64 = $.readUint64;
+const $skipField = $.skipField;
 const $writeBool = $.writeBool;
 const $writeBytes = $.writeBytes;
 const $writeInt32 = $.writeInt32;
@@ -232,7 +242,7 @@ function $encodeTo_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink,
 }
 
 function $decodeFrom_FileDescriptorProto(source: $.Source, at: number, end: number, depth: number = 0, into?: FileDescriptorProto): FileDescriptorProto {
-  $.readMessage(source, at, depth, 'rdma_rpc.codegen.FileDescriptorProto');
+  $readMessage(source, at, depth, 'rdma_rpc.codegen.FileDescriptorProto');
   const m: FileDescriptorProto = into ?? {
     name: undefined,
     package: undefined,
@@ -250,77 +260,30 @@ function $decodeFrom_FileDescriptorProto(source: $.Source, at: number, end: numb
     optionDependency: [],
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 10: { // name
-        m.name = $.readString(source, at, end); at = source.at;
-        break;
-      }
-      case 18: { // package
-        m.package = $.readString(source, at, end); at = source.at;
-        break;
-      }
-      case 26: { // dependency
-        m.dependency.push($.readString(source, at, end)); at = source.at;
-        break;
-      }
-      case 34: { // message_type
-        const stop = $.readLength(source, at, end); m.messageType.push($decodeFrom_DescriptorProto(source, source.at, stop, depth + 1)); at = stop;
-        break;
-      }
-      case 42: { // enum_type
-        const stop = $.readLength(source, at, end); m.enumType.push($decodeFrom_EnumDescriptorProto(source, source.at, stop, depth + 1)); at = stop;
-        break;
-      }
-      case 50: { // service
-        const stop = $.readLength(source, at, end); m.service.push($decodeFrom_ServiceDescriptorProto(source, source.at, stop, depth + 1)); at = stop;
-        break;
-      }
-      case 58: { // extension
-        const stop = $.readLength(source, at, end); m.extension.push($decodeFrom_FieldDescriptorProto(source, source.at, stop, depth + 1)); at = stop;
-        break;
-      }
-      case 66: { // options
-        m.options = $.readBytes(source, at, end); at = source.at;
-        break;
-      }
-      case 74: { // source_code_info
-        const stop = $.readLength(source, at, end); m.sourceCodeInfo = $decodeFrom_SourceCodeInfo(source, source.at, stop, depth + 1, m.sourceCodeInfo); at = stop;
-        break;
-      }
-      case 80: { // public_dependency
-        m.publicDependency.push($.readInt32(source, at, end)); at = source.at;
-        break;
-      }
-      case 82: { // public_dependency, packed
-        at = $.readPackedInt32(source, at, end, m.publicDependency);
-        break;
-      }
-      case 88: { // weak_dependency
-        m.weakDependency.push($.readInt32(source, at, end)); at = source.at;
-        break;
-      }
-      case 90: { // weak_dependency, packed
-        at = $.readPackedInt32(source, at, end, m.weakDependency);
-        break;
-      }
-      case 98: { // syntax
-        m.syntax = $.readString(source, at, end); at = source.at;
-        break;
-      }
-      case 112: { // edition
-        m.edition = $.readInt32(source, at, end); at = source.at;
-        break;
-      }
-      case 122: { // option_dependency
-        m.optionDependency.push($.readString(source, at, end)); at = source.at;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 10: m.name = $readString(source, at, end); break;
+      case 18: m.package = $readString(source, at, end); break;
+      case 26: m.dependency.push($readString(source, at, end)); break;
+      case 34: { const stop = $readLength(source, at, end); m.messageType.push($decodeFrom_DescriptorProto(source, source.at, stop, depth + 1)); break; }
+      case 42: { const stop = $readLength(source, at, end); m.enumType.push($decodeFrom_EnumDescriptorProto(source, source.at, stop, depth + 1)); break; }
+      case 50: { const stop = $readLength(source, at, end); m.service.push($decodeFrom_ServiceDescriptorProto(source, source.at, stop, depth + 1)); break; }
+      case 58: { const stop = $readLength(source, at, end); m.extension.push($decodeFrom_FieldDescriptorProto(source, source.at, stop, depth + 1)); break; }
+      case 66: m.options = $readBytes(source, at, end); break;
+      case 74: { const stop = $readLength(source, at, end); m.sourceCodeInfo = $decodeFrom_SourceCodeInfo(source, source.at, stop, depth + 1, m.sourceCodeInfo); break; }
+      case 80: m.publicDependency.push($readInt32(source, at, end)); break;
+      case 82: $.readPackedInt32(source, at, end, m.publicDependency); break;
+      case 88: m.weakDependency.push($readInt32(source, at, end)); break;
+      case 90: $.readPackedInt32(source, at, end, m.weakDependency); break;
+      case 98: m.syntax = $readString(source, at, end); break;
+      case 112: m.edition = $readInt32(source, at, end); break;
+      case 122: m.optionDependency.push($readString(source, at, end)); break;
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 
@@ -535,7 +498,7 @@ function $encodeTo_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, at: num
 }
 
 function $decodeFrom_DescriptorProto(source: $.Source, at: number, end: number, depth: number = 0, into?: DescriptorProto): DescriptorProto {
-  $.readMessage(source, at, depth, 'rdma_rpc.codegen.DescriptorProto');
+  $readMessage(source, at, depth, 'rdma_rpc.codegen.DescriptorProto');
   const m: DescriptorProto = into ?? {
     name: undefined,
     field: [],
@@ -550,57 +513,25 @@ function $decodeFrom_DescriptorProto(source: $.Source, at: number, end: number, 
     visibility: undefined,
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 10: { // name
-        m.name = $.readString(source, at, end); at = source.at;
-        break;
-      }
-      case 18: { // field
-        const stop = $.readLength(source, at, end); m.field.push($decodeFrom_FieldDescriptorProto(source, source.at, stop, depth + 1)); at = stop;
-        break;
-      }
-      case 26: { // nested_type
-        const stop = $.readLength(source, at, end); m.nestedType.push($decodeFrom_DescriptorProto(source, source.at, stop, depth + 1)); at = stop;
-        break;
-      }
-      case 34: { // enum_type
-        const stop = $.readLength(source, at, end); m.enumType.push($decodeFrom_EnumDescriptorProto(source, source.at, stop, depth + 1)); at = stop;
-        break;
-      }
-      case 42: { // extension_range
-        const stop = $.readLength(source, at, end); m.extensionRange.push($decodeFrom_DescriptorProto_ExtensionRange(source, source.at, stop, depth + 1)); at = stop;
-        break;
-      }
-      case 50: { // extension
-        const stop = $.readLength(source, at, end); m.extension.push($decodeFrom_FieldDescriptorProto(source, source.at, stop, depth + 1)); at = stop;
-        break;
-      }
-      case 58: { // options
-        m.options = $.readBytes(source, at, end); at = source.at;
-        break;
-      }
-      case 66: { // oneof_decl
-        const stop = $.readLength(source, at, end); m.oneofDecl.push($decodeFrom_OneofDescriptorProto(source, source.at, stop, depth + 1)); at = stop;
-        break;
-      }
-      case 74: { // reserved_range
-        const stop = $.readLength(source, at, end); m.reservedRange.push($decodeFrom_DescriptorProto_ReservedRange(source, source.at, stop, depth + 1)); at = stop;
-        break;
-      }
-      case 82: { // reserved_name
-        m.reservedName.push($.readString(source, at, end)); at = source.at;
-        break;
-      }
-      case 88: { // visibility
-        m.visibility = $.readInt32(source, at, end); at = source.at;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 10: m.name = $readString(source, at, end); break;
+      case 18: { const stop = $readLength(source, at, end); m.field.push($decodeFrom_FieldDescriptorProto(source, source.at, stop, depth + 1)); break; }
+      case 26: { const stop = $readLength(source, at, end); m.nestedType.push($decodeFrom_DescriptorProto(source, source.at, stop, depth + 1)); break; }
+      case 34: { const stop = $readLength(source, at, end); m.enumType.push($decodeFrom_EnumDescriptorProto(source, source.at, stop, depth + 1)); break; }
+      case 42: { const stop = $readLength(source, at, end); m.extensionRange.push($decodeFrom_DescriptorProto_ExtensionRange(source, source.at, stop, depth + 1)); break; }
+      case 50: { const stop = $readLength(source, at, end); m.extension.push($decodeFrom_FieldDescriptorProto(source, source.at, stop, depth + 1)); break; }
+      case 58: m.options = $readBytes(source, at, end); break;
+      case 66: { const stop = $readLength(source, at, end); m.oneofDecl.push($decodeFrom_OneofDescriptorProto(source, source.at, stop, depth + 1)); break; }
+      case 74: { const stop = $readLength(source, at, end); m.reservedRange.push($decodeFrom_DescriptorProto_ReservedRange(source, source.at, stop, depth + 1)); break; }
+      case 82: m.reservedName.push($readString(source, at, end)); break;
+      case 88: m.visibility = $readInt32(source, at, end); break;
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 
@@ -678,32 +609,24 @@ function $encodeTo_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRa
 }
 
 function $decodeFrom_DescriptorProto_ExtensionRange(source: $.Source, at: number, end: number, depth: number = 0, into?: DescriptorProto_ExtensionRange): DescriptorProto_ExtensionRange {
-  $.readMessage(source, at, depth, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange');
+  $readMessage(source, at, depth, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange');
   const m: DescriptorProto_ExtensionRange = into ?? {
     start: undefined,
     end: undefined,
     options: undefined,
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 8: { // start
-        m.start = $.readInt32(source, at, end); at = source.at;
-        break;
-      }
-      case 16: { // end
-        m.end = $.readInt32(source, at, end); at = source.at;
-        break;
-      }
-      case 26: { // options
-        m.options = $.readBytes(source, at, end); at = source.at;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 8: m.start = $readInt32(source, at, end); break;
+      case 16: m.end = $readInt32(source, at, end); break;
+      case 26: m.options = $readBytes(source, at, end); break;
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 
@@ -763,27 +686,22 @@ function $encodeTo_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRang
 }
 
 function $decodeFrom_DescriptorProto_ReservedRange(source: $.Source, at: number, end: number, depth: number = 0, into?: DescriptorProto_ReservedRange): DescriptorProto_ReservedRange {
-  $.readMessage(source, at, depth, 'rdma_rpc.codegen.DescriptorProto.ReservedRange');
+  $readMessage(source, at, depth, 'rdma_rpc.codegen.DescriptorProto.ReservedRange');
   const m: DescriptorProto_ReservedRange = into ?? {
     start: undefined,
     end: undefined,
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 8: { // start
-        m.start = $.readInt32(source, at, end); at = source.at;
-        break;
-      }
-      case 16: { // end
-        m.end = $.readInt32(source, at, end); at = source.at;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 8: m.start = $readInt32(source, at, end); break;
+      case 16: m.end = $readInt32(source, at, end); break;
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 
@@ -930,7 +848,7 @@ function $encodeTo_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $.Sin
 }
 
 function $decodeFrom_FieldDescriptorProto(source: $.Source, at: number, end: number, depth: number = 0, into?: FieldDescriptorProto): FieldDescriptorProto {
-  $.readMessage(source, at, depth, 'rdma_rpc.codegen.FieldDescriptorProto');
+  $readMessage(source, at, depth, 'rdma_rpc.codegen.FieldDescriptorProto');
   const m: FieldDescriptorProto = into ?? {
     name: undefined,
     extendee: undefined,
@@ -945,57 +863,25 @@ function $decodeFrom_FieldDescriptorProto(source: $.Source, at: number, end: num
     proto3Optional: undefined,
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 10: { // name
-        m.name = $.readString(source, at, end); at = source.at;
-        break;
-      }
-      case 18: { // extendee
-        m.extendee = $.readString(source, at, end); at = source.at;
-        break;
-      }
-      case 24: { // number
-        m.number = $.readInt32(source, at, end); at = source.at;
-        break;
-      }
-      case 32: { // label
-        m.label = $.readInt32(source, at, end); at = source.at;
-        break;
-      }
-      case 40: { // type
-        m.type = $.readInt32(source, at, end); at = source.at;
-        break;
-      }
-      case 50: { // type_name
-        m.typeName = $.readString(source, at, end); at = source.at;
-        break;
-      }
-      case 58: { // default_value
-        m.defaultValue = $.readString(source, at, end); at = source.at;
-        break;
-      }
-      case 66: { // options
-        m.options = $.readBytes(source, at, end); at = source.at;
-        break;
-      }
-      case 72: { // oneof_index
-        m.oneofIndex = $.readInt32(source, at, end); at = source.at;
-        break;
-      }
-      case 82: { // json_name
-        m.jsonName = $.readString(source, at, end); at = source.at;
-        break;
-      }
-      case 136: { // proto3_optional
-        m.proto3Optional = $.readBool(source, at, end); at = source.at;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 10: m.name = $readString(source, at, end); break;
+      case 18: m.extendee = $readString(source, at, end); break;
+      case 24: m.number = $readInt32(source, at, end); break;
+      case 32: m.label = $readInt32(source, at, end); break;
+      case 40: m.type = $readInt32(source, at, end); break;
+      case 50: m.typeName = $readString(source, at, end); break;
+      case 58: m.defaultValue = $readString(source, at, end); break;
+      case 66: m.options = $readBytes(source, at, end); break;
+      case 72: m.oneofIndex = $readInt32(source, at, end); break;
+      case 82: m.jsonName = $readString(source, at, end); break;
+      case 136: m.proto3Optional = $readBool(source, at, end); break;
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 
@@ -1068,27 +954,22 @@ function $encodeTo_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $.Sin
 }
 
 function $decodeFrom_OneofDescriptorProto(source: $.Source, at: number, end: number, depth: number = 0, into?: OneofDescriptorProto): OneofDescriptorProto {
-  $.readMessage(source, at, depth, 'rdma_rpc.codegen.OneofDescriptorProto');
+  $readMessage(source, at, depth, 'rdma_rpc.codegen.OneofDescriptorProto');
   const m: OneofDescriptorProto = into ?? {
     name: undefined,
     options: undefined,
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 10: { // name
-        m.name = $.readString(source, at, end); at = source.at;
-        break;
-      }
-      case 18: { // options
-        m.options = $.readBytes(source, at, end); at = source.at;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 10: m.name = $readString(source, at, end); break;
+      case 18: m.options = $readBytes(source, at, end); break;
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 
@@ -1206,7 +1087,7 @@ function $encodeTo_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $.Sink,
 }
 
 function $decodeFrom_EnumDescriptorProto(source: $.Source, at: number, end: number, depth: number = 0, into?: EnumDescriptorProto): EnumDescriptorProto {
-  $.readMessage(source, at, depth, 'rdma_rpc.codegen.EnumDescriptorProto');
+  $readMessage(source, at, depth, 'rdma_rpc.codegen.EnumDescriptorProto');
   const m: EnumDescriptorProto = into ?? {
     name: undefined,
     value: [],
@@ -1216,37 +1097,20 @@ function $decodeFrom_EnumDescriptorProto(source: $.Source, at: number, end: numb
     visibility: undefined,
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 10: { // name
-        m.name = $.readString(source, at, end); at = source.at;
-        break;
-      }
-      case 18: { // value
-        const stop = $.readLength(source, at, end); m.value.push($decodeFrom_EnumValueDescriptorProto(source, source.at, stop, depth + 1)); at = stop;
-        break;
-      }
-      case 26: { // options
-        m.options = $.readBytes(source, at, end); at = source.at;
-        break;
-      }
-      case 34: { // reserved_range
-        const stop = $.readLength(source, at, end); m.reservedRange.push($decodeFrom_EnumDescriptorProto_EnumReservedRange(source, source.at, stop, depth + 1)); at = stop;
-        break;
-      }
-      case 42: { // reserved_name
-        m.reservedName.push($.readString(source, at, end)); at = source.at;
-        break;
-      }
-      case 48: { // visibility
-        m.visibility = $.readInt32(source, at, end); at = source.at;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 10: m.name = $readString(source, at, end); break;
+      case 18: { const stop = $readLength(source, at, end); m.value.push($decodeFrom_EnumValueDescriptorProto(source, source.at, stop, depth + 1)); break; }
+      case 26: m.options = $readBytes(source, at, end); break;
+      case 34: { const stop = $readLength(source, at, end); m.reservedRange.push($decodeFrom_EnumDescriptorProto_EnumReservedRange(source, source.at, stop, depth + 1)); break; }
+      case 42: m.reservedName.push($readString(source, at, end)); break;
+      case 48: m.visibility = $readInt32(source, at, end); break;
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 
@@ -1309,27 +1173,22 @@ function $encodeTo_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_
 }
 
 function $decodeFrom_EnumDescriptorProto_EnumReservedRange(source: $.Source, at: number, end: number, depth: number = 0, into?: EnumDescriptorProto_EnumReservedRange): EnumDescriptorProto_EnumReservedRange {
-  $.readMessage(source, at, depth, 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange');
+  $readMessage(source, at, depth, 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange');
   const m: EnumDescriptorProto_EnumReservedRange = into ?? {
     start: undefined,
     end: undefined,
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 8: { // start
-        m.start = $.readInt32(source, at, end); at = source.at;
-        break;
-      }
-      case 16: { // end
-        m.end = $.readInt32(source, at, end); at = source.at;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 8: m.start = $readInt32(source, at, end); break;
+      case 16: m.end = $readInt32(source, at, end); break;
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 
@@ -1400,32 +1259,24 @@ function $encodeTo_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sin
 }
 
 function $decodeFrom_EnumValueDescriptorProto(source: $.Source, at: number, end: number, depth: number = 0, into?: EnumValueDescriptorProto): EnumValueDescriptorProto {
-  $.readMessage(source, at, depth, 'rdma_rpc.codegen.EnumValueDescriptorProto');
+  $readMessage(source, at, depth, 'rdma_rpc.codegen.EnumValueDescriptorProto');
   const m: EnumValueDescriptorProto = into ?? {
     name: undefined,
     number: undefined,
     options: undefined,
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 10: { // name
-        m.name = $.readString(source, at, end); at = source.at;
-        break;
-      }
-      case 16: { // number
-        m.number = $.readInt32(source, at, end); at = source.at;
-        break;
-      }
-      case 26: { // options
-        m.options = $.readBytes(source, at, end); at = source.at;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 10: m.name = $readString(source, at, end); break;
+      case 16: m.number = $readInt32(source, at, end); break;
+      case 26: m.options = $readBytes(source, at, end); break;
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 
@@ -1507,32 +1358,24 @@ function $encodeTo_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $
 }
 
 function $decodeFrom_ServiceDescriptorProto(source: $.Source, at: number, end: number, depth: number = 0, into?: ServiceDescriptorProto): ServiceDescriptorProto {
-  $.readMessage(source, at, depth, 'rdma_rpc.codegen.ServiceDescriptorProto');
+  $readMessage(source, at, depth, 'rdma_rpc.codegen.ServiceDescriptorProto');
   const m: ServiceDescriptorProto = into ?? {
     name: undefined,
     method: [],
     options: undefined,
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 10: { // name
-        m.name = $.readString(source, at, end); at = source.at;
-        break;
-      }
-      case 18: { // method
-        const stop = $.readLength(source, at, end); m.method.push($decodeFrom_MethodDescriptorProto(source, source.at, stop, depth + 1)); at = stop;
-        break;
-      }
-      case 26: { // options
-        m.options = $.readBytes(source, at, end); at = source.at;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 10: m.name = $readString(source, at, end); break;
+      case 18: { const stop = $readLength(source, at, end); m.method.push($decodeFrom_MethodDescriptorProto(source, source.at, stop, depth + 1)); break; }
+      case 26: m.options = $readBytes(source, at, end); break;
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 
@@ -1633,7 +1476,7 @@ function $encodeTo_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $.S
 }
 
 function $decodeFrom_MethodDescriptorProto(source: $.Source, at: number, end: number, depth: number = 0, into?: MethodDescriptorProto): MethodDescriptorProto {
-  $.readMessage(source, at, depth, 'rdma_rpc.codegen.MethodDescriptorProto');
+  $readMessage(source, at, depth, 'rdma_rpc.codegen.MethodDescriptorProto');
   const m: MethodDescriptorProto = into ?? {
     name: undefined,
     inputType: undefined,
@@ -1643,37 +1486,20 @@ function $decodeFrom_MethodDescriptorProto(source: $.Source, at: number, end: nu
     serverStreaming: undefined,
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 10: { // name
-        m.name = $.readString(source, at, end); at = source.at;
-        break;
-      }
-      case 18: { // input_type
-        m.inputType = $.readString(source, at, end); at = source.at;
-        break;
-      }
-      case 26: { // output_type
-        m.outputType = $.readString(source, at, end); at = source.at;
-        break;
-      }
-      case 34: { // options
-        m.options = $.readBytes(source, at, end); at = source.at;
-        break;
-      }
-      case 40: { // client_streaming
-        m.clientStreaming = $.readBool(source, at, end); at = source.at;
-        break;
-      }
-      case 48: { // server_streaming
-        m.serverStreaming = $.readBool(source, at, end); at = source.at;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 10: m.name = $readString(source, at, end); break;
+      case 18: m.inputType = $readString(source, at, end); break;
+      case 26: m.outputType = $readString(source, at, end); break;
+      case 34: m.options = $readBytes(source, at, end); break;
+      case 40: m.clientStreaming = $readBool(source, at, end); break;
+      case 48: m.serverStreaming = $readBool(source, at, end); break;
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 
@@ -1736,22 +1562,20 @@ function $encodeTo_SourceCodeInfo(m: SourceCodeInfoInit, sink: $.Sink, at: numbe
 }
 
 function $decodeFrom_SourceCodeInfo(source: $.Source, at: number, end: number, depth: number = 0, into?: SourceCodeInfo): SourceCodeInfo {
-  $.readMessage(source, at, depth, 'rdma_rpc.codegen.SourceCodeInfo');
+  $readMessage(source, at, depth, 'rdma_rpc.codegen.SourceCodeInfo');
   const m: SourceCodeInfo = into ?? {
     location: [],
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 10: { // location
-        const stop = $.readLength(source, at, end); m.location.push($decodeFrom_SourceCodeInfo_Location(source, source.at, stop, depth + 1)); at = stop;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 10: { const stop = $readLength(source, at, end); m.location.push($decodeFrom_SourceCodeInfo_Location(source, source.at, stop, depth + 1)); break; }
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 
@@ -1844,7 +1668,7 @@ function $encodeTo_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, sink:
 }
 
 function $decodeFrom_SourceCodeInfo_Location(source: $.Source, at: number, end: number, depth: number = 0, into?: SourceCodeInfo_Location): SourceCodeInfo_Location {
-  $.readMessage(source, at, depth, 'rdma_rpc.codegen.SourceCodeInfo.Location');
+  $readMessage(source, at, depth, 'rdma_rpc.codegen.SourceCodeInfo.Location');
   const m: SourceCodeInfo_Location = into ?? {
     path: [],
     span: [],
@@ -1852,37 +1676,20 @@ function $decodeFrom_SourceCodeInfo_Location(source: $.Source, at: number, end: 
     trailingComments: undefined,
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 8: { // path
-        m.path.push($.readInt32(source, at, end)); at = source.at;
-        break;
-      }
-      case 10: { // path, packed
-        at = $.readPackedInt32(source, at, end, m.path);
-        break;
-      }
-      case 16: { // span
-        m.span.push($.readInt32(source, at, end)); at = source.at;
-        break;
-      }
-      case 18: { // span, packed
-        at = $.readPackedInt32(source, at, end, m.span);
-        break;
-      }
-      case 26: { // leading_comments
-        m.leadingComments = $.readString(source, at, end); at = source.at;
-        break;
-      }
-      case 34: { // trailing_comments
-        m.trailingComments = $.readString(source, at, end); at = source.at;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 8: m.path.push($readInt32(source, at, end)); break;
+      case 10: $.readPackedInt32(source, at, end, m.path); break;
+      case 16: m.span.push($readInt32(source, at, end)); break;
+      case 18: $.readPackedInt32(source, at, end, m.span); break;
+      case 26: m.leadingComments = $readString(source, at, end); break;
+      case 34: m.trailingComments = $readString(source, at, end); break;
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 
@@ -1967,32 +1774,24 @@ function $encodeTo_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $.Sin
 }
 
 function $decodeFrom_CodeGeneratorRequest(source: $.Source, at: number, end: number, depth: number = 0, into?: CodeGeneratorRequest): CodeGeneratorRequest {
-  $.readMessage(source, at, depth, 'rdma_rpc.codegen.CodeGeneratorRequest');
+  $readMessage(source, at, depth, 'rdma_rpc.codegen.CodeGeneratorRequest');
   const m: CodeGeneratorRequest = into ?? {
     fileToGenerate: [],
     parameter: undefined,
     protoFile: [],
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 10: { // file_to_generate
-        m.fileToGenerate.push($.readString(source, at, end)); at = source.at;
-        break;
-      }
-      case 18: { // parameter
-        m.parameter = $.readString(source, at, end); at = source.at;
-        break;
-      }
-      case 122: { // proto_file
-        const stop = $.readLength(source, at, end); m.protoFile.push($decodeFrom_FileDescriptorProto(source, source.at, stop, depth + 1)); at = stop;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 10: m.fileToGenerate.push($readString(source, at, end)); break;
+      case 18: m.parameter = $readString(source, at, end); break;
+      case 122: { const stop = $readLength(source, at, end); m.protoFile.push($decodeFrom_FileDescriptorProto(source, source.at, stop, depth + 1)); break; }
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 
@@ -2084,7 +1883,7 @@ function $encodeTo_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $.S
 }
 
 function $decodeFrom_CodeGeneratorResponse(source: $.Source, at: number, end: number, depth: number = 0, into?: CodeGeneratorResponse): CodeGeneratorResponse {
-  $.readMessage(source, at, depth, 'rdma_rpc.codegen.CodeGeneratorResponse');
+  $readMessage(source, at, depth, 'rdma_rpc.codegen.CodeGeneratorResponse');
   const m: CodeGeneratorResponse = into ?? {
     error: undefined,
     supportedFeatures: undefined,
@@ -2093,33 +1892,19 @@ function $decodeFrom_CodeGeneratorResponse(source: $.Source, at: number, end: nu
     file: [],
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 10: { // error
-        m.error = $.readString(source, at, end); at = source.at;
-        break;
-      }
-      case 16: { // supported_features
-        m.supportedFeatures = $.readUint64(source, at, end); at = source.at;
-        break;
-      }
-      case 24: { // minimum_edition
-        m.minimumEdition = $.readInt32(source, at, end); at = source.at;
-        break;
-      }
-      case 32: { // maximum_edition
-        m.maximumEdition = $.readInt32(source, at, end); at = source.at;
-        break;
-      }
-      case 122: { // file
-        const stop = $.readLength(source, at, end); m.file.push($decodeFrom_CodeGeneratorResponse_File(source, source.at, stop, depth + 1)); at = stop;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 10: m.error = $readString(source, at, end); break;
+      case 16: m.supportedFeatures = $readUint64(source, at, end); break;
+      case 24: m.minimumEdition = $readInt32(source, at, end); break;
+      case 32: m.maximumEdition = $readInt32(source, at, end); break;
+      case 122: { const stop = $readLength(source, at, end); m.file.push($decodeFrom_CodeGeneratorResponse_File(source, source.at, stop, depth + 1)); break; }
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 
@@ -2186,27 +1971,22 @@ function $encodeTo_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit,
 }
 
 function $decodeFrom_CodeGeneratorResponse_File(source: $.Source, at: number, end: number, depth: number = 0, into?: CodeGeneratorResponse_File): CodeGeneratorResponse_File {
-  $.readMessage(source, at, depth, 'rdma_rpc.codegen.CodeGeneratorResponse.File');
+  $readMessage(source, at, depth, 'rdma_rpc.codegen.CodeGeneratorResponse.File');
   const m: CodeGeneratorResponse_File = into ?? {
     name: undefined,
     content: undefined,
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 10: { // name
-        m.name = $.readString(source, at, end); at = source.at;
-        break;
-      }
-      case 122: { // content
-        m.content = $.readString(source, at, end); at = source.at;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 10: m.name = $readString(source, at, end); break;
+      case 122: m.content = $readString(source, at, end); break;
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 

@@ -1,4 +1,7 @@
-/** The generated `decodeFrom` function: one switch over whole tags, and the literal that gives every message of the type the same shape. */
+/**
+ * The generated `decodeFrom` function: one switch over whole tags, and the literal that gives every message of the type the same shape. Whatever reads or
+ * passes over a field leaves the position behind it in `source.at`.
+ */
 import type { Field, Message, Oneof } from '../model/model.ts';
 import { formOf, isPlainNumber, packedPrimitive, quote, scalarForm, tagOf, wireTypeOf } from './scalar.ts';
 import type { Parameter, Scope } from './scope.ts';
@@ -31,36 +34,30 @@ export function initialOf(field: Field, scope: Scope): string {
   }
 }
 
-function read(field: Field, end: string): string {
+/** Expression that reads a value at `at`; the position behind it is `source.at`. */
+function read(field: Field, end: string, scope: Scope): string {
   const { type } = field;
+  const from = (primitive: string) => `${scope.local(`read${primitive}`)}(source, at, ${end})`;
   const form = formOf(type);
-  if (type.kind === 'scalar' && type.scalar === 'string' && !field.utf8)
-    return `$.readLooseString(source, at, ${end})`;
-  const call = `$.read${form === undefined || type.kind === 'enum' ? 'Int32' : form.primitive}(source, at, ${end})`;
-  if (form !== undefined && isPlainNumber(type, form)) {
-    return `$.read${form.primitive}Number(source, at, ${end})`;
-  }
-  if (type.kind !== 'scalar' || form?.type !== 'bigint') return call;
-  return type.jstype === 'string'
-    ? `String(${call})`
-    : type.jstype === 'number'
-      ? `$.numberOfBigint(source, ${call})`
-      : call;
+  if (type.kind === 'scalar' && type.scalar === 'string' && !field.utf8) return from('LooseString');
+  if (form === undefined || type.kind === 'enum') return from('Int32');
+  if (isPlainNumber(type, form)) return from(`${form.primitive}Number`);
+  const value = from(form.primitive);
+  if (type.kind !== 'scalar' || form.type !== 'bigint') return value;
+  if (type.jstype === 'string') return `String(${value})`;
+  return type.jstype === 'number' ? `$.numberOfBigint(source, ${value})` : value;
 }
 
+/** Expression that reads a message whose content begins at `source.at` and ends at `stop`, which is then `source.at`. */
 function decodeMessage(type: Message, into: string, scope: Scope): string {
   return `${scope.call(type, 'decodeFrom')}(source, source.at, stop, depth + 1${into === '' ? '' : `, ${into}`})`;
 }
 
-/** Statements that find where a message in a field starts (`source.at`) and ends (`stop`). */
-function opening(field: Field): string {
-  if (!field.delimited) return 'const stop = $.readLength(source, at, end);';
-  return `const stop = $.readGroup(source, ${field.number}, at, end, depth + 1); const after = source.at; source.at = at;`;
-}
-
-/** Where what follows the message starts. */
-function behind(field: Field): string {
-  return field.delimited ? 'after' : 'stop';
+/** Statements around the one that reads a message. */
+function aroundMessage(field: Field, statement: string, scope: Scope): string {
+  if (!field.delimited)
+    return `{ const stop = ${scope.local('readLength')}(source, at, end); ${statement} break; }`;
+  return `{ const stop = $.readGroup(source, ${field.number}, at, end, depth + 1); const behind = source.at; source.at = at; ${statement} source.at = behind; break; }`;
 }
 
 function singular(field: Field, scope: Scope): string {
@@ -68,76 +65,70 @@ function singular(field: Field, scope: Scope): string {
   const target = `m.${oneof === undefined ? field.key : oneof.key}`;
   const wrap = (value: string) =>
     oneof === undefined ? value : `{ case: ${quote(field.key)}, value: ${value} }`;
-  if (type.kind !== 'message') return `${target} = ${wrap(read(field, 'end'))}; at = source.at;`;
-  const begin = opening(field);
+  if (type.kind !== 'message') return `${target} = ${wrap(read(field, 'end', scope))}; break;`;
   // Several occurrences of a message are merged.
   const into =
     oneof === undefined ? target : `${target}.case === ${quote(field.key)} ? ${target}.value : undefined`;
-  return `${begin} ${target} = ${wrap(decodeMessage(type, into, scope))}; at = ${behind(field)};`;
+  return aroundMessage(field, `${target} = ${wrap(decodeMessage(type, into, scope))};`, scope);
 }
 
 function repeated(field: Field, scope: Scope): string {
-  if (field.type.kind !== 'message') return `m.${field.key}.push(${read(field, 'end')}); at = source.at;`;
-  const begin = opening(field);
-  return `${begin} m.${field.key}.push(${decodeMessage(field.type, '', scope)}); at = ${behind(field)};`;
+  if (field.type.kind !== 'message') return `m.${field.key}.push(${read(field, 'end', scope)}); break;`;
+  return aroundMessage(field, `m.${field.key}.push(${decodeMessage(field.type, '', scope)});`, scope);
 }
 
 /** The packed form of a repeated field. */
-function run(field: Field): string {
+function run(field: Field, scope: Scope): string {
   const primitive = packedPrimitive(field);
-  if (primitive !== undefined) return `at = $.readPacked${primitive}(source, at, end, m.${field.key});`;
-  return `const stop = $.readLength(source, at, end);
-        at = source.at;
-        while (at < stop) { m.${field.key}.push(${read(field, 'stop')}); at = source.at; }
-        $.readEnd(source, at, stop);`;
+  if (primitive !== undefined) return `$.readPacked${primitive}(source, at, end, m.${field.key}); break;`;
+  return `{
+        const stop = ${scope.local('readLength')}(source, at, end);
+        for (at = source.at; at < stop; at = source.at) m.${field.key}.push(${read(field, 'stop', scope)});
+        ${scope.local('readEnd')}(source, at, stop);
+        break;
+      }`;
 }
 
 function map(field: Field, scope: Scope): string {
   const keyForm = scalarForm(field.mapKey ?? 'string');
-  const key = `$.read${keyForm.primitive}(source, at, stop)`;
+  const key = `${scope.local(`read${keyForm.primitive}`)}(source, at, stop)`;
   const asKey = keyForm.type === 'string' || mapKeyType(field) === 'number' ? key : `\`\${${key}}\``;
   const { type } = field;
   const keyZero = keyForm.type === 'boolean' ? "'false'" : keyForm.type === 'bigint' ? "'0'" : keyForm.zero;
   const isMessage = type.kind === 'message';
-  const valueCase = isMessage
-    ? `const inner = $.readLength(source, at, stop); value = ${scope.call(type, 'decodeFrom')}(source, source.at, inner, depth + 1, value); at = inner;`
-    : `value = ${read(field, 'stop')}; at = source.at;`;
+  const readLength = scope.local('readLength');
+  const takeValue = isMessage
+    ? `{ const inner = ${readLength}(source, at, stop); value = ${scope.call(type, 'decodeFrom')}(source, source.at, inner, depth + 1, value); }`
+    : `value = ${read(field, 'stop', scope)};`;
   const declared = isMessage ? `${scope.type(type)} | undefined` : valueType(field, scope, 'decoded');
   const assigned = isMessage ? `value ?? ${zeroOf(field, scope)}` : 'value';
-  return `const stop = $.readLength(source, at, end);
+  return `{
+        const stop = ${readLength}(source, at, end);
         let key${scope.erasable(`: ${mapKeyType(field)}`)} = ${keyZero};
         let value${scope.erasable(`: ${declared}`)}${isMessage ? '' : ` = ${zeroOf(field, scope)}`};
         at = source.at;
         while (at < stop) {
-          const tag = $.readTag(source, at, stop);
+          const tag = ${scope.local('readTag')}(source, at, stop);
           at = source.at;
-          switch (tag) {
-            case ${8 | keyForm.wireType}: { key = ${asKey}; at = source.at; break; }
-            case ${16 | wireTypeOf(type)}: { ${valueCase} break; }
-            default: at = $.skipField(source, tag, at, stop, depth);
-          }
+          if (tag === ${8 | keyForm.wireType}) key = ${asKey};
+          else if (tag === ${16 | wireTypeOf(type)}) ${takeValue}
+          else ${scope.local('skipField')}(source, tag, at, stop, depth);
+          at = source.at;
         }
-        $.readEnd(source, at, stop);
-        ${mapKeyType(field) === 'number' ? `$.putNumber(source, m.${field.key}, key, ${assigned});` : `m.${field.key}[key] = ${assigned};`}`;
+        ${scope.local('readEnd')}(source, at, stop);
+        ${mapKeyType(field) === 'number' ? `$.putNumber(source, m.${field.key}, key, ${assigned});` : `m.${field.key}[key] = ${assigned};`}
+        break;
+      }`;
 }
 
+/** Each leaves the position behind the field in `source.at`. */
 function cases(field: Field, scope: Scope): string[] {
   const wireType = field.presence === 'map' ? 2 : field.delimited ? 3 : wireTypeOf(field.type);
-  const body =
-    field.presence === 'map'
-      ? map(field, scope)
-      : field.presence === 'repeated'
-        ? repeated(field, scope)
-        : singular(field, scope);
-  const result = [
-    `case ${tagOf(field, wireType)}: { // ${field.name}\n        ${body}\n        break;\n      }`,
-  ];
+  const emit = field.presence === 'map' ? map : field.presence === 'repeated' ? repeated : singular;
+  const result = [`case ${tagOf(field, wireType)}: ${emit(field, scope)}`];
   // Numbers come packed or one by one, whatever the .proto says.
-  if (field.presence === 'repeated' && field.type.kind !== 'message' && wireType !== 2) {
-    result.push(
-      `case ${tagOf(field, 2)}: { // ${field.name}, packed\n        ${run(field)}\n        break;\n      }`,
-    );
-  }
+  if (field.presence === 'repeated' && field.type.kind !== 'message' && wireType !== 2)
+    result.push(`case ${tagOf(field, 2)}: ${run(field, scope)}`);
   return result;
 }
 
@@ -167,7 +158,7 @@ export function emitDecode(message: Message, scope: Scope): string {
     () => '$.unset',
   );
   const start = message.keepsUnknown ? '\n    const start = at;' : '';
-  const keep = message.keepsUnknown ? ' $.keepUnknown(m, source, start, at);' : '';
+  const keep = message.keepsUnknown ? ' $.keepUnknown(m, source, start, source.at);' : '';
   const missing = message.fields.flatMap((field) =>
     field.presence === 'required'
       ? [`  if (m.${field.key} === undefined) $.missingField(source, end, ${quote(field.fullName)});\n`]
@@ -180,17 +171,20 @@ export function emitDecode(message: Message, scope: Scope): string {
     ['depth', 'number', '0'],
     ['into?', type],
   ];
+  const readTag = scope.local('readTag');
+  const skip = `default: ${scope.local('skipField')}(source, tag, at, end, depth);${keep}`;
   return `${scope.head(message, 'decodeFrom', parameters, type)}
-  $.readMessage(source, at, depth, ${quote(message.fullName)});
+  ${scope.local('readMessage')}(source, at, depth, ${quote(message.fullName)});
   const m${scope.erasable(`: ${type}`)} = into ?? ${initial};
   while (at < end) {${start}
-    const tag = $.readTag(source, at, end);
+    const tag = ${readTag}(source, at, end);
     at = source.at;
     switch (tag) {
-      ${[...message.fields.flatMap((field) => cases(field, scope)), `default: at = $.skipField(source, tag, at, end, depth);${keep}`].join('\n      ')}
+      ${[...message.fields.flatMap((field) => cases(field, scope)), skip].join('\n      ')}
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  ${scope.local('readEnd')}(source, at, end);
 ${missing.join('')}  return m;
 }`;
 }

@@ -90,8 +90,8 @@ export function writePackedDouble(
   return at;
 }
 
-/** int32, and enums. Returns the position behind the run, as all of these do. */
-export function readPackedInt32(source: Source, at: number, end: number, into: number[]): number {
+/** int32, and enums. Leaves the position behind the run in `source.at`, as all of these do. */
+export function readPackedInt32(source: Source, at: number, end: number, into: number[]): void {
   const stop = readLength(source, at, end);
   const { bytes } = source;
   at = source.at;
@@ -106,10 +106,10 @@ export function readPackedInt32(source: Source, at: number, end: number, into: n
     }
   }
   readEnd(source, at, stop);
-  return at;
+  source.at = at;
 }
 
-export function readPackedUint32(source: Source, at: number, end: number, into: number[]): number {
+export function readPackedUint32(source: Source, at: number, end: number, into: number[]): void {
   const stop = readLength(source, at, end);
   const { bytes } = source;
   at = source.at;
@@ -124,10 +124,10 @@ export function readPackedUint32(source: Source, at: number, end: number, into: 
     }
   }
   readEnd(source, at, stop);
-  return at;
+  source.at = at;
 }
 
-export function readPackedSint32(source: Source, at: number, end: number, into: number[]): number {
+export function readPackedSint32(source: Source, at: number, end: number, into: number[]): void {
   const stop = readLength(source, at, end);
   const { bytes } = source;
   at = source.at;
@@ -141,25 +141,25 @@ export function readPackedSint32(source: Source, at: number, end: number, into: 
     into.push((value >>> 1) ^ -(value & 1));
   }
   readEnd(source, at, stop);
-  return at;
+  source.at = at;
 }
 
-export function readPackedFloat(source: Source, at: number, end: number, into: number[]): number {
+export function readPackedFloat(source: Source, at: number, end: number, into: number[]): void {
   const stop = readLength(source, at, end);
   const { view } = source;
   for (at = source.at; at < stop; at += 4) {
     need(source, at, stop, 4);
     into.push(view.getFloat32(at, true));
   }
-  return at;
+  source.at = stop;
 }
 
-export function readPackedDouble(source: Source, at: number, end: number, into: number[]): number {
+export function readPackedDouble(source: Source, at: number, end: number, into: number[]): void {
   const stop = readLength(source, at, end);
   const { view } = source;
   for (at = source.at; at < stop; at += 8) {
     need(source, at, stop, 8);
     into.push(view.getFloat64(at, true));
   }
-  return at;
+  source.at = stop;
 }

@@ -234,42 +234,45 @@ export function readBytes(source: Source, at: number, end: number): Uint8Array {
   return source.bytes.subarray(start, stop);
 }
 
-/** Passes over a field that the message does not know, or knows with another wire type. Returns the position behind it. */
+/** Passes over a field that the message does not know, or knows with another wire type. Returns the position behind it, which is also `source.at`. */
 export function skipField(source: Source, tag: number, at: number, end: number, depth: number): number {
   const number = tag >>> 3;
   if (number === 0) source.fail(at, 'field number 0');
   switch (tag & 7) {
     case 0:
       wide(source, at, end);
-      return source.at;
+      break;
     case 1:
       need(source, at, end, 8);
-      return source.at;
+      break;
     case 2:
-      return readLength(source, at, end);
+      source.at = readLength(source, at, end);
+      break;
     case 3:
-      return skipGroup(source, number, at, end, depth + 1);
+      skipGroup(source, number, at, end, depth + 1);
+      break;
     case 5:
       need(source, at, end, 4);
-      return source.at;
+      break;
     case 4:
       return source.fail(at, `a group of field ${number} ends that never began`);
     default:
       return source.fail(at, `wire type ${tag & 7} of field ${number} does not exist`);
   }
+  return source.at;
 }
 
 /** Groups are no longer written by anybody, but a decoder has to find their end. They nest like messages. */
-function skipGroup(source: Source, group: number, at: number, end: number, depth: number): number {
+function skipGroup(source: Source, group: number, at: number, end: number, depth: number): void {
   if (depth > nestingMax) source.fail(at, `groups are nested more than ${nestingMax} deep`);
   while (at < end) {
     const tag = readTag(source, at, end);
     at = source.at;
     if ((tag & 7) === 4) {
       if (tag >>> 3 !== group) source.fail(at, `the group of field ${group} is closed by field ${tag >>> 3}`);
-      return at;
+      return;
     }
     at = skipField(source, tag, at, end, depth);
   }
-  return source.fail(at, `truncated: the group of field ${group} has no end`);
+  source.fail(at, `truncated: the group of field ${group} has no end`);
 }

@@ -10,6 +10,12 @@ import * as $ from '../../primitives.ts';
 export const file_google_protobuf_any_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Chlnb29nbGUvcHJvdG9idWYvYW55LnByb3RvEg9nb29nbGUucHJvdG9idWYiNgoDQW55EhkKCHR5cGVfdXJsGAEgASgJUgd0eXBlVXJsEhQKBXZhbHVlGAIgASgMUgV2YWx1ZWIGcHJvdG8z');
 
 const $checkMessage = $.checkMessage;
+const $readBytes = $.readBytes;
+const $readEnd = $.readEnd;
+const $readMessage = $.readMessage;
+const $readString = $.readString;
+const $readTag = $.readTag;
+const $skipField = $.skipField;
 const $writeBytes = $.writeBytes;
 const $writeString = $.writeString;
 
@@ -66,27 +72,22 @@ function $encodeTo_Any(m: AnyInit, sink: $.Sink, at: number, limit: number = sin
 }
 
 function $decodeFrom_Any(source: $.Source, at: number, end: number, depth: number = 0, into?: Any): Any {
-  $.readMessage(source, at, depth, 'google.protobuf.Any');
+  $readMessage(source, at, depth, 'google.protobuf.Any');
   const m: Any = into ?? {
     typeUrl: '',
     value: $.noBytes,
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 10: { // type_url
-        m.typeUrl = $.readString(source, at, end); at = source.at;
-        break;
-      }
-      case 18: { // value
-        m.value = $.readBytes(source, at, end); at = source.at;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 10: m.typeUrl = $readString(source, at, end); break;
+      case 18: m.value = $readBytes(source, at, end); break;
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 

@@ -10,6 +10,12 @@ import * as $ from '../../primitives.ts';
 export const file_google_protobuf_duration_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Ch5nb29nbGUvcHJvdG9idWYvZHVyYXRpb24ucHJvdG8SD2dvb2dsZS5wcm90b2J1ZiI6CghEdXJhdGlvbhIYCgdzZWNvbmRzGAEgASgDUgdzZWNvbmRzEhQKBW5hbm9zGAIgASgFUgVuYW5vc2IGcHJvdG8z');
 
 const $checkMessage = $.checkMessage;
+const $readEnd = $.readEnd;
+const $readInt32 = $.readInt32;
+const $readInt64 = $.readInt64;
+const $readMessage = $.readMessage;
+const $readTag = $.readTag;
+const $skipField = $.skipField;
 const $writeInt32 = $.writeInt32;
 const $writeInt64 = $.writeInt64;
 
@@ -59,27 +65,22 @@ function $encodeTo_Duration(m: DurationInit, sink: $.Sink, at: number, limit: nu
 }
 
 function $decodeFrom_Duration(source: $.Source, at: number, end: number, depth: number = 0, into?: Duration): Duration {
-  $.readMessage(source, at, depth, 'google.protobuf.Duration');
+  $readMessage(source, at, depth, 'google.protobuf.Duration');
   const m: Duration = into ?? {
     seconds: 0n,
     nanos: 0,
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 8: { // seconds
-        m.seconds = $.readInt64(source, at, end); at = source.at;
-        break;
-      }
-      case 16: { // nanos
-        m.nanos = $.readInt32(source, at, end); at = source.at;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 8: m.seconds = $readInt64(source, at, end); break;
+      case 16: m.nanos = $readInt32(source, at, end); break;
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 

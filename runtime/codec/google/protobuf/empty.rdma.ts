@@ -10,6 +10,10 @@ import * as $ from '../../primitives.ts';
 export const file_google_protobuf_empty_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Chtnb29nbGUvcHJvdG9idWYvZW1wdHkucHJvdG8SD2dvb2dsZS5wcm90b2J1ZiIHCgVFbXB0eWIGcHJvdG8z');
 
 const $checkMessage = $.checkMessage;
+const $readEnd = $.readEnd;
+const $readMessage = $.readMessage;
+const $readTag = $.readTag;
+const $skipField = $.skipField;
 
 /** Nothing: for methods without a request or a response of their own. */
 export interface Empty {
@@ -38,16 +42,17 @@ function $encodeTo_Empty(m: EmptyInit, sink: $.Sink, at: number, limit: number =
 }
 
 function $decodeFrom_Empty(source: $.Source, at: number, end: number, depth: number = 0, into?: Empty): Empty {
-  $.readMessage(source, at, depth, 'google.protobuf.Empty');
+  $readMessage(source, at, depth, 'google.protobuf.Empty');
   const m: Empty = into ?? {};
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      default: at = $.skipField(source, tag, at, end, depth);
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 

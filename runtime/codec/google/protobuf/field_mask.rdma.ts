@@ -11,6 +11,11 @@ export const file_google_protobuf_field_mask_proto: $.FileDescriptor = /* @__PUR
 
 const $checkList = $.checkList;
 const $checkMessage = $.checkMessage;
+const $readEnd = $.readEnd;
+const $readMessage = $.readMessage;
+const $readString = $.readString;
+const $readTag = $.readTag;
+const $skipField = $.skipField;
 const $writeString = $.writeString;
 
 /** Names the fields of a message that an operation is about. */
@@ -55,22 +60,20 @@ function $encodeTo_FieldMask(m: FieldMaskInit, sink: $.Sink, at: number, limit: 
 }
 
 function $decodeFrom_FieldMask(source: $.Source, at: number, end: number, depth: number = 0, into?: FieldMask): FieldMask {
-  $.readMessage(source, at, depth, 'google.protobuf.FieldMask');
+  $readMessage(source, at, depth, 'google.protobuf.FieldMask');
   const m: FieldMask = into ?? {
     paths: [],
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 10: { // paths
-        m.paths.push($.readString(source, at, end)); at = source.at;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 10: m.paths.push($readString(source, at, end)); break;
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 

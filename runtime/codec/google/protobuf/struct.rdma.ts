@@ -15,6 +15,15 @@ const $checkMessage = $.checkMessage;
 const $checkOneof = $.checkOneof;
 const $closeSolid = $.closeSolid;
 const $own = $.own;
+const $readBool = $.readBool;
+const $readDouble = $.readDouble;
+const $readEnd = $.readEnd;
+const $readInt32 = $.readInt32;
+const $readLength = $.readLength;
+const $readMessage = $.readMessage;
+const $readString = $.readString;
+const $readTag = $.readTag;
+const $skipField = $.skipField;
 const $writeBool = $.writeBool;
 const $writeDouble = $.writeDouble;
 const $writeEnum = $.writeEnum;
@@ -85,36 +94,36 @@ function $encodeTo_Struct(m: StructInit, sink: $.Sink, at: number, limit: number
 }
 
 function $decodeFrom_Struct(source: $.Source, at: number, end: number, depth: number = 0, into?: Struct): Struct {
-  $.readMessage(source, at, depth, 'google.protobuf.Struct');
+  $readMessage(source, at, depth, 'google.protobuf.Struct');
   const m: Struct = into ?? {
     fields: $.newMap<{ [key: string]: Value }>(),
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 10: { // fields
-        const stop = $.readLength(source, at, end);
+      case 10: {
+        const stop = $readLength(source, at, end);
         let key: string = '';
         let value: Value | undefined;
         at = source.at;
         while (at < stop) {
-          const tag = $.readTag(source, at, stop);
+          const tag = $readTag(source, at, stop);
           at = source.at;
-          switch (tag) {
-            case 10: { key = $.readString(source, at, stop); at = source.at; break; }
-            case 18: { const inner = $.readLength(source, at, stop); value = $decodeFrom_Value(source, source.at, inner, depth + 1, value); at = inner; break; }
-            default: at = $.skipField(source, tag, at, stop, depth);
-          }
+          if (tag === 10) key = $readString(source, at, stop);
+          else if (tag === 18) { const inner = $readLength(source, at, stop); value = $decodeFrom_Value(source, source.at, inner, depth + 1, value); }
+          else $skipField(source, tag, at, stop, depth);
+          at = source.at;
         }
-        $.readEnd(source, at, stop);
+        $readEnd(source, at, stop);
         m.fields[key] = value ?? $create_Value();
         break;
       }
-      default: at = $.skipField(source, tag, at, end, depth);
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 
@@ -176,42 +185,25 @@ function $encodeTo_Value(m: ValueInit, sink: $.Sink, at: number, limit: number =
 }
 
 function $decodeFrom_Value(source: $.Source, at: number, end: number, depth: number = 0, into?: Value): Value {
-  $.readMessage(source, at, depth, 'google.protobuf.Value');
+  $readMessage(source, at, depth, 'google.protobuf.Value');
   const m: Value = into ?? {
     kind: $.unset,
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 8: { // null_value
-        m.kind = { case: 'nullValue', value: $.readInt32(source, at, end) }; at = source.at;
-        break;
-      }
-      case 17: { // number_value
-        m.kind = { case: 'numberValue', value: $.readDouble(source, at, end) }; at = source.at;
-        break;
-      }
-      case 26: { // string_value
-        m.kind = { case: 'stringValue', value: $.readString(source, at, end) }; at = source.at;
-        break;
-      }
-      case 32: { // bool_value
-        m.kind = { case: 'boolValue', value: $.readBool(source, at, end) }; at = source.at;
-        break;
-      }
-      case 42: { // struct_value
-        const stop = $.readLength(source, at, end); m.kind = { case: 'structValue', value: $decodeFrom_Struct(source, source.at, stop, depth + 1, m.kind.case === 'structValue' ? m.kind.value : undefined) }; at = stop;
-        break;
-      }
-      case 50: { // list_value
-        const stop = $.readLength(source, at, end); m.kind = { case: 'listValue', value: $decodeFrom_ListValue(source, source.at, stop, depth + 1, m.kind.case === 'listValue' ? m.kind.value : undefined) }; at = stop;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 8: m.kind = { case: 'nullValue', value: $readInt32(source, at, end) }; break;
+      case 17: m.kind = { case: 'numberValue', value: $readDouble(source, at, end) }; break;
+      case 26: m.kind = { case: 'stringValue', value: $readString(source, at, end) }; break;
+      case 32: m.kind = { case: 'boolValue', value: $readBool(source, at, end) }; break;
+      case 42: { const stop = $readLength(source, at, end); m.kind = { case: 'structValue', value: $decodeFrom_Struct(source, source.at, stop, depth + 1, m.kind.case === 'structValue' ? m.kind.value : undefined) }; break; }
+      case 50: { const stop = $readLength(source, at, end); m.kind = { case: 'listValue', value: $decodeFrom_ListValue(source, source.at, stop, depth + 1, m.kind.case === 'listValue' ? m.kind.value : undefined) }; break; }
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 
@@ -275,22 +267,20 @@ function $encodeTo_ListValue(m: ListValueInit, sink: $.Sink, at: number, limit: 
 }
 
 function $decodeFrom_ListValue(source: $.Source, at: number, end: number, depth: number = 0, into?: ListValue): ListValue {
-  $.readMessage(source, at, depth, 'google.protobuf.ListValue');
+  $readMessage(source, at, depth, 'google.protobuf.ListValue');
   const m: ListValue = into ?? {
     values: [],
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 10: { // values
-        const stop = $.readLength(source, at, end); m.values.push($decodeFrom_Value(source, source.at, stop, depth + 1)); at = stop;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 10: { const stop = $readLength(source, at, end); m.values.push($decodeFrom_Value(source, source.at, stop, depth + 1)); break; }
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 

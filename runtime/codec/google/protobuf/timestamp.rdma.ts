@@ -10,6 +10,12 @@ import * as $ from '../../primitives.ts';
 export const file_google_protobuf_timestamp_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Ch9nb29nbGUvcHJvdG9idWYvdGltZXN0YW1wLnByb3RvEg9nb29nbGUucHJvdG9idWYiOwoJVGltZXN0YW1wEhgKB3NlY29uZHMYASABKANSB3NlY29uZHMSFAoFbmFub3MYAiABKAVSBW5hbm9zYgZwcm90bzM=');
 
 const $checkMessage = $.checkMessage;
+const $readEnd = $.readEnd;
+const $readInt32 = $.readInt32;
+const $readInt64 = $.readInt64;
+const $readMessage = $.readMessage;
+const $readTag = $.readTag;
+const $skipField = $.skipField;
 const $writeInt32 = $.writeInt32;
 const $writeInt64 = $.writeInt64;
 
@@ -59,27 +65,22 @@ function $encodeTo_Timestamp(m: TimestampInit, sink: $.Sink, at: number, limit: 
 }
 
 function $decodeFrom_Timestamp(source: $.Source, at: number, end: number, depth: number = 0, into?: Timestamp): Timestamp {
-  $.readMessage(source, at, depth, 'google.protobuf.Timestamp');
+  $readMessage(source, at, depth, 'google.protobuf.Timestamp');
   const m: Timestamp = into ?? {
     seconds: 0n,
     nanos: 0,
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 8: { // seconds
-        m.seconds = $.readInt64(source, at, end); at = source.at;
-        break;
-      }
-      case 16: { // nanos
-        m.nanos = $.readInt32(source, at, end); at = source.at;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 8: m.seconds = $readInt64(source, at, end); break;
+      case 16: m.nanos = $readInt32(source, at, end); break;
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 

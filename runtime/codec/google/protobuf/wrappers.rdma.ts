@@ -10,6 +10,19 @@ import * as $ from '../../primitives.ts';
 export const file_google_protobuf_wrappers_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Ch5nb29nbGUvcHJvdG9idWYvd3JhcHBlcnMucHJvdG8SD2dvb2dsZS5wcm90b2J1ZiIjCgtEb3VibGVWYWx1ZRIUCgV2YWx1ZRgBIAEoAVIFdmFsdWUiIgoKRmxvYXRWYWx1ZRIUCgV2YWx1ZRgBIAEoAlIFdmFsdWUiIgoKSW50NjRWYWx1ZRIUCgV2YWx1ZRgBIAEoA1IFdmFsdWUiIwoLVUludDY0VmFsdWUSFAoFdmFsdWUYASABKARSBXZhbHVlIiIKCkludDMyVmFsdWUSFAoFdmFsdWUYASABKAVSBXZhbHVlIiMKC1VJbnQzMlZhbHVlEhQKBXZhbHVlGAEgASgNUgV2YWx1ZSIhCglCb29sVmFsdWUSFAoFdmFsdWUYASABKAhSBXZhbHVlIiMKC1N0cmluZ1ZhbHVlEhQKBXZhbHVlGAEgASgJUgV2YWx1ZSIiCgpCeXRlc1ZhbHVlEhQKBXZhbHVlGAEgASgMUgV2YWx1ZWIGcHJvdG8z');
 
 const $checkMessage = $.checkMessage;
+const $readBool = $.readBool;
+const $readBytes = $.readBytes;
+const $readDouble = $.readDouble;
+const $readEnd = $.readEnd;
+const $readFloat = $.readFloat;
+const $readInt32 = $.readInt32;
+const $readInt64 = $.readInt64;
+const $readMessage = $.readMessage;
+const $readString = $.readString;
+const $readTag = $.readTag;
+const $readUint32 = $.readUint32;
+const $readUint64 = $.readUint64;
+const $skipField = $.skipField;
 const $writeBool = $.writeBool;
 const $writeBytes = $.writeBytes;
 const $writeDouble = $.writeDouble;
@@ -55,22 +68,20 @@ function $encodeTo_DoubleValue(m: DoubleValueInit, sink: $.Sink, at: number, lim
 }
 
 function $decodeFrom_DoubleValue(source: $.Source, at: number, end: number, depth: number = 0, into?: DoubleValue): DoubleValue {
-  $.readMessage(source, at, depth, 'google.protobuf.DoubleValue');
+  $readMessage(source, at, depth, 'google.protobuf.DoubleValue');
   const m: DoubleValue = into ?? {
     value: 0,
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 9: { // value
-        m.value = $.readDouble(source, at, end); at = source.at;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 9: m.value = $readDouble(source, at, end); break;
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 
@@ -120,22 +131,20 @@ function $encodeTo_FloatValue(m: FloatValueInit, sink: $.Sink, at: number, limit
 }
 
 function $decodeFrom_FloatValue(source: $.Source, at: number, end: number, depth: number = 0, into?: FloatValue): FloatValue {
-  $.readMessage(source, at, depth, 'google.protobuf.FloatValue');
+  $readMessage(source, at, depth, 'google.protobuf.FloatValue');
   const m: FloatValue = into ?? {
     value: 0,
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 13: { // value
-        m.value = $.readFloat(source, at, end); at = source.at;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 13: m.value = $readFloat(source, at, end); break;
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 
@@ -185,22 +194,20 @@ function $encodeTo_Int64Value(m: Int64ValueInit, sink: $.Sink, at: number, limit
 }
 
 function $decodeFrom_Int64Value(source: $.Source, at: number, end: number, depth: number = 0, into?: Int64Value): Int64Value {
-  $.readMessage(source, at, depth, 'google.protobuf.Int64Value');
+  $readMessage(source, at, depth, 'google.protobuf.Int64Value');
   const m: Int64Value = into ?? {
     value: 0n,
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 8: { // value
-        m.value = $.readInt64(source, at, end); at = source.at;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 8: m.value = $readInt64(source, at, end); break;
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 
@@ -250,22 +257,20 @@ function $encodeTo_UInt64Value(m: UInt64ValueInit, sink: $.Sink, at: number, lim
 }
 
 function $decodeFrom_UInt64Value(source: $.Source, at: number, end: number, depth: number = 0, into?: UInt64Value): UInt64Value {
-  $.readMessage(source, at, depth, 'google.protobuf.UInt64Value');
+  $readMessage(source, at, depth, 'google.protobuf.UInt64Value');
   const m: UInt64Value = into ?? {
     value: 0n,
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 8: { // value
-        m.value = $.readUint64(source, at, end); at = source.at;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 8: m.value = $readUint64(source, at, end); break;
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 
@@ -315,22 +320,20 @@ function $encodeTo_Int32Value(m: Int32ValueInit, sink: $.Sink, at: number, limit
 }
 
 function $decodeFrom_Int32Value(source: $.Source, at: number, end: number, depth: number = 0, into?: Int32Value): Int32Value {
-  $.readMessage(source, at, depth, 'google.protobuf.Int32Value');
+  $readMessage(source, at, depth, 'google.protobuf.Int32Value');
   const m: Int32Value = into ?? {
     value: 0,
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 8: { // value
-        m.value = $.readInt32(source, at, end); at = source.at;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 8: m.value = $readInt32(source, at, end); break;
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 
@@ -380,22 +383,20 @@ function $encodeTo_UInt32Value(m: UInt32ValueInit, sink: $.Sink, at: number, lim
 }
 
 function $decodeFrom_UInt32Value(source: $.Source, at: number, end: number, depth: number = 0, into?: UInt32Value): UInt32Value {
-  $.readMessage(source, at, depth, 'google.protobuf.UInt32Value');
+  $readMessage(source, at, depth, 'google.protobuf.UInt32Value');
   const m: UInt32Value = into ?? {
     value: 0,
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 8: { // value
-        m.value = $.readUint32(source, at, end); at = source.at;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 8: m.value = $readUint32(source, at, end); break;
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 
@@ -445,22 +446,20 @@ function $encodeTo_BoolValue(m: BoolValueInit, sink: $.Sink, at: number, limit: 
 }
 
 function $decodeFrom_BoolValue(source: $.Source, at: number, end: number, depth: number = 0, into?: BoolValue): BoolValue {
-  $.readMessage(source, at, depth, 'google.protobuf.BoolValue');
+  $readMessage(source, at, depth, 'google.protobuf.BoolValue');
   const m: BoolValue = into ?? {
     value: false,
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 8: { // value
-        m.value = $.readBool(source, at, end); at = source.at;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 8: m.value = $readBool(source, at, end); break;
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 
@@ -513,22 +512,20 @@ function $encodeTo_StringValue(m: StringValueInit, sink: $.Sink, at: number, lim
 }
 
 function $decodeFrom_StringValue(source: $.Source, at: number, end: number, depth: number = 0, into?: StringValue): StringValue {
-  $.readMessage(source, at, depth, 'google.protobuf.StringValue');
+  $readMessage(source, at, depth, 'google.protobuf.StringValue');
   const m: StringValue = into ?? {
     value: '',
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 10: { // value
-        m.value = $.readString(source, at, end); at = source.at;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 10: m.value = $readString(source, at, end); break;
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 
@@ -581,22 +578,20 @@ function $encodeTo_BytesValue(m: BytesValueInit, sink: $.Sink, at: number, limit
 }
 
 function $decodeFrom_BytesValue(source: $.Source, at: number, end: number, depth: number = 0, into?: BytesValue): BytesValue {
-  $.readMessage(source, at, depth, 'google.protobuf.BytesValue');
+  $readMessage(source, at, depth, 'google.protobuf.BytesValue');
   const m: BytesValue = into ?? {
     value: $.noBytes,
   };
   while (at < end) {
-    const tag = $.readTag(source, at, end);
+    const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 10: { // value
-        m.value = $.readBytes(source, at, end); at = source.at;
-        break;
-      }
-      default: at = $.skipField(source, tag, at, end, depth);
+      case 10: m.value = $readBytes(source, at, end); break;
+      default: $skipField(source, tag, at, end, depth);
     }
+    at = source.at;
   }
-  $.readEnd(source, at, end);
+  $readEnd(source, at, end);
   return m;
 }
 
