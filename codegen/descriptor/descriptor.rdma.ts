@@ -9,6 +9,10 @@ import * as $ from '../../runtime/codec/primitives.ts';
 /** Descriptor of descriptor.proto, for reflection. */
 export const file_descriptor_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'ChBkZXNjcmlwdG9yLnByb3RvEhByZG1hX3JwYy5jb2RlZ2VuIoUGChNGaWxlRGVzY3JpcHRvclByb3RvEhcKBG5hbWUYASABKAlIAFIEbmFtZYgBARIdCgdwYWNrYWdlGAIgASgJSAFSB3BhY2thZ2WIAQESHgoKZGVwZW5kZW5jeRgDIAMoCVIKZGVwZW5kZW5jeRJECgxtZXNzYWdlX3R5cGUYBCADKAsyIS5yZG1hX3JwYy5jb2RlZ2VuLkRlc2NyaXB0b3JQcm90b1ILbWVzc2FnZVR5cGUSQgoJZW51bV90eXBlGAUgAygLMiUucmRtYV9ycGMuY29kZWdlbi5FbnVtRGVzY3JpcHRvclByb3RvUghlbnVtVHlwZRJCCgdzZXJ2aWNlGAYgAygLMigucmRtYV9ycGMuY29kZWdlbi5TZXJ2aWNlRGVzY3JpcHRvclByb3RvUgdzZXJ2aWNlEkQKCWV4dGVuc2lvbhgHIAMoCzImLnJkbWFfcnBjLmNvZGVnZW4uRmllbGREZXNjcmlwdG9yUHJvdG9SCWV4dGVuc2lvbhIdCgdvcHRpb25zGAggASgMSAJSB29wdGlvbnOIAQESTwoQc291cmNlX2NvZGVfaW5mbxgJIAEoCzIgLnJkbWFfcnBjLmNvZGVnZW4uU291cmNlQ29kZUluZm9IA1IOc291cmNlQ29kZUluZm+IAQESLwoRcHVibGljX2RlcGVuZGVuY3kYCiADKAVCAhAAUhBwdWJsaWNEZXBlbmRlbmN5EisKD3dlYWtfZGVwZW5kZW5jeRgLIAMoBUICEABSDndlYWtEZXBlbmRlbmN5EhsKBnN5bnRheBgMIAEoCUgEUgZzeW50YXiIAQESHQoHZWRpdGlvbhgOIAEoBUgFUgdlZGl0aW9uiAEBEisKEW9wdGlvbl9kZXBlbmRlbmN5GA8gAygJUhBvcHRpb25EZXBlbmRlbmN5QgcKBV9uYW1lQgoKCF9wYWNrYWdlQgoKCF9vcHRpb25zQhMKEV9zb3VyY2VfY29kZV9pbmZvQgkKB19zeW50YXhCCgoIX2VkaXRpb24ikwcKD0Rlc2NyaXB0b3JQcm90bxIXCgRuYW1lGAEgASgJSABSBG5hbWWIAQESPAoFZmllbGQYAiADKAsyJi5yZG1hX3JwYy5jb2RlZ2VuLkZpZWxkRGVzY3JpcHRvclByb3RvUgVmaWVsZBJCCgtuZXN0ZWRfdHlwZRgDIAMoCzIhLnJkbWFfcnBjLmNvZGVnZW4uRGVzY3JpcHRvclByb3RvUgpuZXN0ZWRUeXBlEkIKCWVudW1fdHlwZRgEIAMoCzIlLnJkbWFfcnBjLmNvZGVnZW4uRW51bURlc2NyaXB0b3JQcm90b1IIZW51bVR5cGUSWQoPZXh0ZW5zaW9uX3JhbmdlGAUgAygLMjAucmRtYV9ycGMuY29kZWdlbi5EZXNjcmlwdG9yUHJvdG8uRXh0ZW5zaW9uUmFuZ2VSDmV4dGVuc2lvblJhbmdlEkQKCWV4dGVuc2lvbhgGIAMoCzImLnJkbWFfcnBjLmNvZGVnZW4uRmllbGREZXNjcmlwdG9yUHJvdG9SCWV4dGVuc2lvbhIdCgdvcHRpb25zGAcgASgMSAFSB29wdGlvbnOIAQESRQoKb25lb2ZfZGVjbBgIIAMoCzImLnJkbWFfcnBjLmNvZGVnZW4uT25lb2ZEZXNjcmlwdG9yUHJvdG9SCW9uZW9mRGVjbBJWCg5yZXNlcnZlZF9yYW5nZRgJIAMoCzIvLnJkbWFfcnBjLmNvZGVnZW4uRGVzY3JpcHRvclByb3RvLlJlc2VydmVkUmFuZ2VSDXJlc2VydmVkUmFuZ2USIwoNcmVzZXJ2ZWRfbmFtZRgKIAMoCVIMcmVzZXJ2ZWROYW1lEiMKCnZpc2liaWxpdHkYCyABKAVIAlIKdmlzaWJpbGl0eYgBARp/Cg5FeHRlbnNpb25SYW5nZRIZCgVzdGFydBgBIAEoBUgAUgVzdGFydIgBARIVCgNlbmQYAiABKAVIAVIDZW5kiAEBEh0KB29wdGlvbnMYAyABKAxIAlIHb3B0aW9uc4gBAUIICgZfc3RhcnRCBgoEX2VuZEIKCghfb3B0aW9ucxpTCg1SZXNlcnZlZFJhbmdlEhkKBXN0YXJ0GAEgASgFSABSBXN0YXJ0iAEBEhUKA2VuZBgCIAEoBUgBUgNlbmSIAQFCCAoGX3N0YXJ0QgYKBF9lbmRCBwoFX25hbWVCCgoIX29wdGlvbnNCDQoLX3Zpc2liaWxpdHkilAQKFEZpZWxkRGVzY3JpcHRvclByb3RvEhcKBG5hbWUYASABKAlIAFIEbmFtZYgBARIfCghleHRlbmRlZRgCIAEoCUgBUghleHRlbmRlZYgBARIbCgZudW1iZXIYAyABKAVIAlIGbnVtYmVyiAEBEhkKBWxhYmVsGAQgASgFSANSBWxhYmVsiAEBEhcKBHR5cGUYBSABKAVIBFIEdHlwZYgBARIgCgl0eXBlX25hbWUYBiABKAlIBVIIdHlwZU5hbWWIAQESKAoNZGVmYXVsdF92YWx1ZRgHIAEoCUgGUgxkZWZhdWx0VmFsdWWIAQESHQoHb3B0aW9ucxgIIAEoDEgHUgdvcHRpb25ziAEBEiQKC29uZW9mX2luZGV4GAkgASgFSAhSCm9uZW9mSW5kZXiIAQESIAoJanNvbl9uYW1lGAogASgJSAlSCGpzb25OYW1liAEBEiwKD3Byb3RvM19vcHRpb25hbBgRIAEoCEgKUg5wcm90bzNPcHRpb25hbIgBAUIHCgVfbmFtZUILCglfZXh0ZW5kZWVCCQoHX251bWJlckIICgZfbGFiZWxCBwoFX3R5cGVCDAoKX3R5cGVfbmFtZUIQCg5fZGVmYXVsdF92YWx1ZUIKCghfb3B0aW9uc0IOCgxfb25lb2ZfaW5kZXhCDAoKX2pzb25fbmFtZUISChBfcHJvdG8zX29wdGlvbmFsImMKFE9uZW9mRGVzY3JpcHRvclByb3RvEhcKBG5hbWUYASABKAlIAFIEbmFtZYgBARIdCgdvcHRpb25zGAIgASgMSAFSB29wdGlvbnOIAQFCBwoFX25hbWVCCgoIX29wdGlvbnMitgMKE0VudW1EZXNjcmlwdG9yUHJvdG8SFwoEbmFtZRgBIAEoCUgAUgRuYW1liAEBEkAKBXZhbHVlGAIgAygLMioucmRtYV9ycGMuY29kZWdlbi5FbnVtVmFsdWVEZXNjcmlwdG9yUHJvdG9SBXZhbHVlEh0KB29wdGlvbnMYAyABKAxIAVIHb3B0aW9uc4gBARJeCg5yZXNlcnZlZF9yYW5nZRgEIAMoCzI3LnJkbWFfcnBjLmNvZGVnZW4uRW51bURlc2NyaXB0b3JQcm90by5FbnVtUmVzZXJ2ZWRSYW5nZVINcmVzZXJ2ZWRSYW5nZRIjCg1yZXNlcnZlZF9uYW1lGAUgAygJUgxyZXNlcnZlZE5hbWUSIwoKdmlzaWJpbGl0eRgGIAEoBUgCUgp2aXNpYmlsaXR5iAEBGlcKEUVudW1SZXNlcnZlZFJhbmdlEhkKBXN0YXJ0GAEgASgFSABSBXN0YXJ0iAEBEhUKA2VuZBgCIAEoBUgBUgNlbmSIAQFCCAoGX3N0YXJ0QgYKBF9lbmRCBwoFX25hbWVCCgoIX29wdGlvbnNCDQoLX3Zpc2liaWxpdHkijwEKGEVudW1WYWx1ZURlc2NyaXB0b3JQcm90bxIXCgRuYW1lGAEgASgJSABSBG5hbWWIAQESGwoGbnVtYmVyGAIgASgFSAFSBm51bWJlcogBARIdCgdvcHRpb25zGAMgASgMSAJSB29wdGlvbnOIAQFCBwoFX25hbWVCCQoHX251bWJlckIKCghfb3B0aW9ucyKmAQoWU2VydmljZURlc2NyaXB0b3JQcm90bxIXCgRuYW1lGAEgASgJSABSBG5hbWWIAQESPwoGbWV0aG9kGAIgAygLMicucmRtYV9ycGMuY29kZWdlbi5NZXRob2REZXNjcmlwdG9yUHJvdG9SBm1ldGhvZBIdCgdvcHRpb25zGAMgASgMSAFSB29wdGlvbnOIAQFCBwoFX25hbWVCCgoIX29wdGlvbnMi1wIKFU1ldGhvZERlc2NyaXB0b3JQcm90bxIXCgRuYW1lGAEgASgJSABSBG5hbWWIAQESIgoKaW5wdXRfdHlwZRgCIAEoCUgBUglpbnB1dFR5cGWIAQESJAoLb3V0cHV0X3R5cGUYAyABKAlIAlIKb3V0cHV0VHlwZYgBARIdCgdvcHRpb25zGAQgASgMSANSB29wdGlvbnOIAQESLgoQY2xpZW50X3N0cmVhbWluZxgFIAEoCEgEUg9jbGllbnRTdHJlYW1pbmeIAQESLgoQc2VydmVyX3N0cmVhbWluZxgGIAEoCEgFUg9zZXJ2ZXJTdHJlYW1pbmeIAQFCBwoFX25hbWVCDQoLX2lucHV0X3R5cGVCDgoMX291dHB1dF90eXBlQgoKCF9vcHRpb25zQhMKEV9jbGllbnRfc3RyZWFtaW5nQhMKEV9zZXJ2ZXJfc3RyZWFtaW5nIpkCCg5Tb3VyY2VDb2RlSW5mbxJFCghsb2NhdGlvbhgBIAMoCzIpLnJkbWFfcnBjLmNvZGVnZW4uU291cmNlQ29kZUluZm8uTG9jYXRpb25SCGxvY2F0aW9uGr8BCghMb2NhdGlvbhISCgRwYXRoGAEgAygFUgRwYXRoEhIKBHNwYW4YAiADKAVSBHNwYW4SLgoQbGVhZGluZ19jb21tZW50cxgDIAEoCUgAUg9sZWFkaW5nQ29tbWVudHOIAQESMAoRdHJhaWxpbmdfY29tbWVudHMYBCABKAlIAVIQdHJhaWxpbmdDb21tZW50c4gBAUITChFfbGVhZGluZ19jb21tZW50c0IUChJfdHJhaWxpbmdfY29tbWVudHMitwEKFENvZGVHZW5lcmF0b3JSZXF1ZXN0EigKEGZpbGVfdG9fZ2VuZXJhdGUYASADKAlSDmZpbGVUb0dlbmVyYXRlEiEKCXBhcmFtZXRlchgCIAEoCUgAUglwYXJhbWV0ZXKIAQESRAoKcHJvdG9fZmlsZRgPIAMoCzIlLnJkbWFfcnBjLmNvZGVnZW4uRmlsZURlc2NyaXB0b3JQcm90b1IJcHJvdG9GaWxlQgwKCl9wYXJhbWV0ZXIiogMKFUNvZGVHZW5lcmF0b3JSZXNwb25zZRIZCgVlcnJvchgBIAEoCUgAUgVlcnJvcogBARIyChJzdXBwb3J0ZWRfZmVhdHVyZXMYAiABKARIAVIRc3VwcG9ydGVkRmVhdHVyZXOIAQESLAoPbWluaW11bV9lZGl0aW9uGAMgASgFSAJSDm1pbmltdW1FZGl0aW9uiAEBEiwKD21heGltdW1fZWRpdGlvbhgEIAEoBUgDUg5tYXhpbXVtRWRpdGlvbogBARJACgRmaWxlGA8gAygLMiwucmRtYV9ycGMuY29kZWdlbi5Db2RlR2VuZXJhdG9yUmVzcG9uc2UuRmlsZVIEZmlsZRpTCgRGaWxlEhcKBG5hbWUYASABKAlIAFIEbmFtZYgBARIdCgdjb250ZW50GA8gASgJSAFSB2NvbnRlbnSIAQFCBwoFX25hbWVCCgoIX2NvbnRlbnRCCAoGX2Vycm9yQhUKE19zdXBwb3J0ZWRfZmVhdHVyZXNCEgoQX21pbmltdW1fZWRpdGlvbkISChBfbWF4aW11bV9lZGl0aW9uYgZwcm90bzM=');
 
+const $boundBytesField = $.boundBytesField;
+const $boundList = $.boundList;
+const $boundStringField = $.boundStringField;
+const $boundStrings = $.boundStrings;
 const $checkList = $.checkList;
 const $checkMessage = $.checkMessage;
 const $closeLength = $.closeLength;
@@ -73,82 +77,45 @@ function $create_FileDescriptorProto(init: FileDescriptorProtoInit = {}): FileDe
   return {
     name: init.name,
     package: init.package,
-    dependency: init.dependency === undefined ? [] : [...init.dependency],
+    dependency: $.copyList(init.dependency),
     messageType: init.messageType === undefined ? [] : init.messageType.map((value) => $create_DescriptorProto(value)),
     enumType: init.enumType === undefined ? [] : init.enumType.map((value) => $create_EnumDescriptorProto(value)),
     service: init.service === undefined ? [] : init.service.map((value) => $create_ServiceDescriptorProto(value)),
     extension: init.extension === undefined ? [] : init.extension.map((value) => $create_FieldDescriptorProto(value)),
     options: init.options,
     sourceCodeInfo: init.sourceCodeInfo === undefined ? undefined : $create_SourceCodeInfo(init.sourceCodeInfo),
-    publicDependency: init.publicDependency === undefined ? [] : [...init.publicDependency],
-    weakDependency: init.weakDependency === undefined ? [] : [...init.weakDependency],
+    publicDependency: $.copyList(init.publicDependency),
+    weakDependency: $.copyList(init.weakDependency),
     syntax: init.syntax,
     edition: init.edition,
-    optionDependency: init.optionDependency === undefined ? [] : [...init.optionDependency],
+    optionDependency: $.copyList(init.optionDependency),
   };
 }
 
 function $bound_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.FileDescriptorProto'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 47;
-  const v1 = m.name;
-  if (v1 !== undefined) {
-    n += $.boundString(v1, 'rdma_rpc.codegen.FileDescriptorProto.name');
-  }
-  const v2 = m.package;
-  if (v2 !== undefined) {
-    n += $.boundString(v2, 'rdma_rpc.codegen.FileDescriptorProto.package');
-  }
-  const v3 = m.dependency;
-  if (v3 !== undefined) {
-    n += $.boundList(v3, 1, 'rdma_rpc.codegen.FileDescriptorProto.dependency');
-    for (let i = 0; i < v3.length; i++) n += $.boundString(v3[i]!, 'rdma_rpc.codegen.FileDescriptorProto.dependency');
-  }
+  n += $boundStringField(m.name, 'rdma_rpc.codegen.FileDescriptorProto.name');
+  n += $boundStringField(m.package, 'rdma_rpc.codegen.FileDescriptorProto.package');
+  n += $boundStrings(m.dependency, 1, 'rdma_rpc.codegen.FileDescriptorProto.dependency');
   const v4 = m.messageType;
-  if (v4 !== undefined) {
-    n += $.boundList(v4, 6, 'rdma_rpc.codegen.FileDescriptorProto.message_type');
-    for (let i = 0; i < v4.length; i++) n += $bound_DescriptorProto(v4[i]!, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.message_type');
-  }
+  n += $boundList(v4, 6, 'rdma_rpc.codegen.FileDescriptorProto.message_type');
+  if (v4 !== undefined) for (let i = 0; i < v4.length; i++) n += $bound_DescriptorProto(v4[i]!, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.message_type');
   const v5 = m.enumType;
-  if (v5 !== undefined) {
-    n += $.boundList(v5, 6, 'rdma_rpc.codegen.FileDescriptorProto.enum_type');
-    for (let i = 0; i < v5.length; i++) n += $bound_EnumDescriptorProto(v5[i]!, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.enum_type');
-  }
+  n += $boundList(v5, 6, 'rdma_rpc.codegen.FileDescriptorProto.enum_type');
+  if (v5 !== undefined) for (let i = 0; i < v5.length; i++) n += $bound_EnumDescriptorProto(v5[i]!, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.enum_type');
   const v6 = m.service;
-  if (v6 !== undefined) {
-    n += $.boundList(v6, 6, 'rdma_rpc.codegen.FileDescriptorProto.service');
-    for (let i = 0; i < v6.length; i++) n += $bound_ServiceDescriptorProto(v6[i]!, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.service');
-  }
+  n += $boundList(v6, 6, 'rdma_rpc.codegen.FileDescriptorProto.service');
+  if (v6 !== undefined) for (let i = 0; i < v6.length; i++) n += $bound_ServiceDescriptorProto(v6[i]!, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.service');
   const v7 = m.extension;
-  if (v7 !== undefined) {
-    n += $.boundList(v7, 6, 'rdma_rpc.codegen.FileDescriptorProto.extension');
-    for (let i = 0; i < v7.length; i++) n += $bound_FieldDescriptorProto(v7[i]!, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.extension');
-  }
-  const v8 = m.options;
-  if (v8 !== undefined) {
-    n += $.boundBytes(v8, sink, 'rdma_rpc.codegen.FileDescriptorProto.options');
-  }
-  const v9 = m.sourceCodeInfo;
-  if (v9 !== undefined) {
-    n += $bound_SourceCodeInfo(v9, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.source_code_info');
-  }
-  const v10 = m.publicDependency;
-  if (v10 !== undefined) {
-    n += $.boundList(v10, 11, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency');
-  }
-  const v11 = m.weakDependency;
-  if (v11 !== undefined) {
-    n += $.boundList(v11, 11, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency');
-  }
-  const v12 = m.syntax;
-  if (v12 !== undefined) {
-    n += $.boundString(v12, 'rdma_rpc.codegen.FileDescriptorProto.syntax');
-  }
-  const v15 = m.optionDependency;
-  if (v15 !== undefined) {
-    n += $.boundList(v15, 1, 'rdma_rpc.codegen.FileDescriptorProto.option_dependency');
-    for (let i = 0; i < v15.length; i++) n += $.boundString(v15[i]!, 'rdma_rpc.codegen.FileDescriptorProto.option_dependency');
-  }
+  n += $boundList(v7, 6, 'rdma_rpc.codegen.FileDescriptorProto.extension');
+  if (v7 !== undefined) for (let i = 0; i < v7.length; i++) n += $bound_FieldDescriptorProto(v7[i]!, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.extension');
+  n += $boundBytesField(m.options, sink, 'rdma_rpc.codegen.FileDescriptorProto.options');
+  if (m.sourceCodeInfo !== undefined) n += $bound_SourceCodeInfo(m.sourceCodeInfo, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.source_code_info');
+  n += $boundList(m.publicDependency, 11, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency');
+  n += $boundList(m.weakDependency, 11, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency');
+  n += $boundStringField(m.syntax, 'rdma_rpc.codegen.FileDescriptorProto.syntax');
+  n += $boundStrings(m.optionDependency, 1, 'rdma_rpc.codegen.FileDescriptorProto.option_dependency');
   return n;
 }
 
@@ -351,62 +318,38 @@ function $create_DescriptorProto(init: DescriptorProtoInit = {}): DescriptorProt
     options: init.options,
     oneofDecl: init.oneofDecl === undefined ? [] : init.oneofDecl.map((value) => $create_OneofDescriptorProto(value)),
     reservedRange: init.reservedRange === undefined ? [] : init.reservedRange.map((value) => $create_DescriptorProto_ReservedRange(value)),
-    reservedName: init.reservedName === undefined ? [] : [...init.reservedName],
+    reservedName: $.copyList(init.reservedName),
     visibility: init.visibility,
   };
 }
 
 function $bound_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.DescriptorProto'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 56;
-  const v1 = m.name;
-  if (v1 !== undefined) {
-    n += $.boundString(v1, 'rdma_rpc.codegen.DescriptorProto.name');
-  }
+  n += $boundStringField(m.name, 'rdma_rpc.codegen.DescriptorProto.name');
   const v2 = m.field;
-  if (v2 !== undefined) {
-    n += $.boundList(v2, 6, 'rdma_rpc.codegen.DescriptorProto.field');
-    for (let i = 0; i < v2.length; i++) n += $bound_FieldDescriptorProto(v2[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.field');
-  }
+  n += $boundList(v2, 6, 'rdma_rpc.codegen.DescriptorProto.field');
+  if (v2 !== undefined) for (let i = 0; i < v2.length; i++) n += $bound_FieldDescriptorProto(v2[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.field');
   const v3 = m.nestedType;
-  if (v3 !== undefined) {
-    n += $.boundList(v3, 6, 'rdma_rpc.codegen.DescriptorProto.nested_type');
-    for (let i = 0; i < v3.length; i++) n += $bound_DescriptorProto(v3[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.nested_type');
-  }
+  n += $boundList(v3, 6, 'rdma_rpc.codegen.DescriptorProto.nested_type');
+  if (v3 !== undefined) for (let i = 0; i < v3.length; i++) n += $bound_DescriptorProto(v3[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.nested_type');
   const v4 = m.enumType;
-  if (v4 !== undefined) {
-    n += $.boundList(v4, 6, 'rdma_rpc.codegen.DescriptorProto.enum_type');
-    for (let i = 0; i < v4.length; i++) n += $bound_EnumDescriptorProto(v4[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.enum_type');
-  }
+  n += $boundList(v4, 6, 'rdma_rpc.codegen.DescriptorProto.enum_type');
+  if (v4 !== undefined) for (let i = 0; i < v4.length; i++) n += $bound_EnumDescriptorProto(v4[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.enum_type');
   const v5 = m.extensionRange;
-  if (v5 !== undefined) {
-    n += $.boundList(v5, 6, 'rdma_rpc.codegen.DescriptorProto.extension_range');
-    for (let i = 0; i < v5.length; i++) n += $bound_DescriptorProto_ExtensionRange(v5[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.extension_range');
-  }
+  n += $boundList(v5, 6, 'rdma_rpc.codegen.DescriptorProto.extension_range');
+  if (v5 !== undefined) for (let i = 0; i < v5.length; i++) n += $bound_DescriptorProto_ExtensionRange(v5[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.extension_range');
   const v6 = m.extension;
-  if (v6 !== undefined) {
-    n += $.boundList(v6, 6, 'rdma_rpc.codegen.DescriptorProto.extension');
-    for (let i = 0; i < v6.length; i++) n += $bound_FieldDescriptorProto(v6[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.extension');
-  }
-  const v7 = m.options;
-  if (v7 !== undefined) {
-    n += $.boundBytes(v7, sink, 'rdma_rpc.codegen.DescriptorProto.options');
-  }
+  n += $boundList(v6, 6, 'rdma_rpc.codegen.DescriptorProto.extension');
+  if (v6 !== undefined) for (let i = 0; i < v6.length; i++) n += $bound_FieldDescriptorProto(v6[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.extension');
+  n += $boundBytesField(m.options, sink, 'rdma_rpc.codegen.DescriptorProto.options');
   const v8 = m.oneofDecl;
-  if (v8 !== undefined) {
-    n += $.boundList(v8, 6, 'rdma_rpc.codegen.DescriptorProto.oneof_decl');
-    for (let i = 0; i < v8.length; i++) n += $bound_OneofDescriptorProto(v8[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.oneof_decl');
-  }
+  n += $boundList(v8, 6, 'rdma_rpc.codegen.DescriptorProto.oneof_decl');
+  if (v8 !== undefined) for (let i = 0; i < v8.length; i++) n += $bound_OneofDescriptorProto(v8[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.oneof_decl');
   const v9 = m.reservedRange;
-  if (v9 !== undefined) {
-    n += $.boundList(v9, 6, 'rdma_rpc.codegen.DescriptorProto.reserved_range');
-    for (let i = 0; i < v9.length; i++) n += $bound_DescriptorProto_ReservedRange(v9[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.reserved_range');
-  }
-  const v10 = m.reservedName;
-  if (v10 !== undefined) {
-    n += $.boundList(v10, 1, 'rdma_rpc.codegen.DescriptorProto.reserved_name');
-    for (let i = 0; i < v10.length; i++) n += $.boundString(v10[i]!, 'rdma_rpc.codegen.DescriptorProto.reserved_name');
-  }
+  n += $boundList(v9, 6, 'rdma_rpc.codegen.DescriptorProto.reserved_range');
+  if (v9 !== undefined) for (let i = 0; i < v9.length; i++) n += $bound_DescriptorProto_ReservedRange(v9[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.reserved_range');
+  n += $boundStrings(m.reservedName, 1, 'rdma_rpc.codegen.DescriptorProto.reserved_name');
   return n;
 }
 
@@ -580,12 +523,9 @@ function $create_DescriptorProto_ExtensionRange(init: DescriptorProto_ExtensionR
 }
 
 function $bound_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRangeInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.DescriptorProto.ExtensionRange'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 23;
-  const v3 = m.options;
-  if (v3 !== undefined) {
-    n += $.boundBytes(v3, sink, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.options');
-  }
+  n += $boundBytesField(m.options, sink, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.options');
   return n;
 }
 
@@ -664,7 +604,7 @@ function $create_DescriptorProto_ReservedRange(init: DescriptorProto_ReservedRan
 }
 
 function $bound_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeInit, _sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.DescriptorProto.ReservedRange'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 22;
   
   return n;
@@ -767,32 +707,14 @@ function $create_FieldDescriptorProto(init: FieldDescriptorProtoInit = {}): Fiel
 }
 
 function $bound_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.FieldDescriptorProto'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 53;
-  const v1 = m.name;
-  if (v1 !== undefined) {
-    n += $.boundString(v1, 'rdma_rpc.codegen.FieldDescriptorProto.name');
-  }
-  const v2 = m.extendee;
-  if (v2 !== undefined) {
-    n += $.boundString(v2, 'rdma_rpc.codegen.FieldDescriptorProto.extendee');
-  }
-  const v6 = m.typeName;
-  if (v6 !== undefined) {
-    n += $.boundString(v6, 'rdma_rpc.codegen.FieldDescriptorProto.type_name');
-  }
-  const v7 = m.defaultValue;
-  if (v7 !== undefined) {
-    n += $.boundString(v7, 'rdma_rpc.codegen.FieldDescriptorProto.default_value');
-  }
-  const v8 = m.options;
-  if (v8 !== undefined) {
-    n += $.boundBytes(v8, sink, 'rdma_rpc.codegen.FieldDescriptorProto.options');
-  }
-  const v10 = m.jsonName;
-  if (v10 !== undefined) {
-    n += $.boundString(v10, 'rdma_rpc.codegen.FieldDescriptorProto.json_name');
-  }
+  n += $boundStringField(m.name, 'rdma_rpc.codegen.FieldDescriptorProto.name');
+  n += $boundStringField(m.extendee, 'rdma_rpc.codegen.FieldDescriptorProto.extendee');
+  n += $boundStringField(m.typeName, 'rdma_rpc.codegen.FieldDescriptorProto.type_name');
+  n += $boundStringField(m.defaultValue, 'rdma_rpc.codegen.FieldDescriptorProto.default_value');
+  n += $boundBytesField(m.options, sink, 'rdma_rpc.codegen.FieldDescriptorProto.options');
+  n += $boundStringField(m.jsonName, 'rdma_rpc.codegen.FieldDescriptorProto.json_name');
   return n;
 }
 
@@ -925,16 +847,10 @@ function $create_OneofDescriptorProto(init: OneofDescriptorProtoInit = {}): Oneo
 }
 
 function $bound_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.OneofDescriptorProto'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 2;
-  const v1 = m.name;
-  if (v1 !== undefined) {
-    n += $.boundString(v1, 'rdma_rpc.codegen.OneofDescriptorProto.name');
-  }
-  const v2 = m.options;
-  if (v2 !== undefined) {
-    n += $.boundBytes(v2, sink, 'rdma_rpc.codegen.OneofDescriptorProto.options');
-  }
+  n += $boundStringField(m.name, 'rdma_rpc.codegen.OneofDescriptorProto.name');
+  n += $boundBytesField(m.options, sink, 'rdma_rpc.codegen.OneofDescriptorProto.options');
   return n;
 }
 
@@ -1010,37 +926,23 @@ function $create_EnumDescriptorProto(init: EnumDescriptorProtoInit = {}): EnumDe
     value: init.value === undefined ? [] : init.value.map((value) => $create_EnumValueDescriptorProto(value)),
     options: init.options,
     reservedRange: init.reservedRange === undefined ? [] : init.reservedRange.map((value) => $create_EnumDescriptorProto_EnumReservedRange(value)),
-    reservedName: init.reservedName === undefined ? [] : [...init.reservedName],
+    reservedName: $.copyList(init.reservedName),
     visibility: init.visibility,
   };
 }
 
 function $bound_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.EnumDescriptorProto'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 26;
-  const v1 = m.name;
-  if (v1 !== undefined) {
-    n += $.boundString(v1, 'rdma_rpc.codegen.EnumDescriptorProto.name');
-  }
+  n += $boundStringField(m.name, 'rdma_rpc.codegen.EnumDescriptorProto.name');
   const v2 = m.value;
-  if (v2 !== undefined) {
-    n += $.boundList(v2, 6, 'rdma_rpc.codegen.EnumDescriptorProto.value');
-    for (let i = 0; i < v2.length; i++) n += $bound_EnumValueDescriptorProto(v2[i]!, sink, depth + 1, 'rdma_rpc.codegen.EnumDescriptorProto.value');
-  }
-  const v3 = m.options;
-  if (v3 !== undefined) {
-    n += $.boundBytes(v3, sink, 'rdma_rpc.codegen.EnumDescriptorProto.options');
-  }
+  n += $boundList(v2, 6, 'rdma_rpc.codegen.EnumDescriptorProto.value');
+  if (v2 !== undefined) for (let i = 0; i < v2.length; i++) n += $bound_EnumValueDescriptorProto(v2[i]!, sink, depth + 1, 'rdma_rpc.codegen.EnumDescriptorProto.value');
+  n += $boundBytesField(m.options, sink, 'rdma_rpc.codegen.EnumDescriptorProto.options');
   const v4 = m.reservedRange;
-  if (v4 !== undefined) {
-    n += $.boundList(v4, 6, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_range');
-    for (let i = 0; i < v4.length; i++) n += $bound_EnumDescriptorProto_EnumReservedRange(v4[i]!, sink, depth + 1, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_range');
-  }
-  const v5 = m.reservedName;
-  if (v5 !== undefined) {
-    n += $.boundList(v5, 1, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_name');
-    for (let i = 0; i < v5.length; i++) n += $.boundString(v5[i]!, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_name');
-  }
+  n += $boundList(v4, 6, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_range');
+  if (v4 !== undefined) for (let i = 0; i < v4.length; i++) n += $bound_EnumDescriptorProto_EnumReservedRange(v4[i]!, sink, depth + 1, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_range');
+  n += $boundStrings(m.reservedName, 1, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_name');
   return n;
 }
 
@@ -1151,7 +1053,7 @@ function $create_EnumDescriptorProto_EnumReservedRange(init: EnumDescriptorProto
 }
 
 function $bound_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_EnumReservedRangeInit, _sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 22;
   
   return n;
@@ -1226,16 +1128,10 @@ function $create_EnumValueDescriptorProto(init: EnumValueDescriptorProtoInit = {
 }
 
 function $bound_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.EnumValueDescriptorProto'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 13;
-  const v1 = m.name;
-  if (v1 !== undefined) {
-    n += $.boundString(v1, 'rdma_rpc.codegen.EnumValueDescriptorProto.name');
-  }
-  const v3 = m.options;
-  if (v3 !== undefined) {
-    n += $.boundBytes(v3, sink, 'rdma_rpc.codegen.EnumValueDescriptorProto.options');
-  }
+  n += $boundStringField(m.name, 'rdma_rpc.codegen.EnumValueDescriptorProto.name');
+  n += $boundBytesField(m.options, sink, 'rdma_rpc.codegen.EnumValueDescriptorProto.options');
   return n;
 }
 
@@ -1315,21 +1211,13 @@ function $create_ServiceDescriptorProto(init: ServiceDescriptorProtoInit = {}): 
 }
 
 function $bound_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.ServiceDescriptorProto'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 8;
-  const v1 = m.name;
-  if (v1 !== undefined) {
-    n += $.boundString(v1, 'rdma_rpc.codegen.ServiceDescriptorProto.name');
-  }
+  n += $boundStringField(m.name, 'rdma_rpc.codegen.ServiceDescriptorProto.name');
   const v2 = m.method;
-  if (v2 !== undefined) {
-    n += $.boundList(v2, 6, 'rdma_rpc.codegen.ServiceDescriptorProto.method');
-    for (let i = 0; i < v2.length; i++) n += $bound_MethodDescriptorProto(v2[i]!, sink, depth + 1, 'rdma_rpc.codegen.ServiceDescriptorProto.method');
-  }
-  const v3 = m.options;
-  if (v3 !== undefined) {
-    n += $.boundBytes(v3, sink, 'rdma_rpc.codegen.ServiceDescriptorProto.options');
-  }
+  n += $boundList(v2, 6, 'rdma_rpc.codegen.ServiceDescriptorProto.method');
+  if (v2 !== undefined) for (let i = 0; i < v2.length; i++) n += $bound_MethodDescriptorProto(v2[i]!, sink, depth + 1, 'rdma_rpc.codegen.ServiceDescriptorProto.method');
+  n += $boundBytesField(m.options, sink, 'rdma_rpc.codegen.ServiceDescriptorProto.options');
   return n;
 }
 
@@ -1423,24 +1311,12 @@ function $create_MethodDescriptorProto(init: MethodDescriptorProtoInit = {}): Me
 }
 
 function $bound_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.MethodDescriptorProto'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 8;
-  const v1 = m.name;
-  if (v1 !== undefined) {
-    n += $.boundString(v1, 'rdma_rpc.codegen.MethodDescriptorProto.name');
-  }
-  const v2 = m.inputType;
-  if (v2 !== undefined) {
-    n += $.boundString(v2, 'rdma_rpc.codegen.MethodDescriptorProto.input_type');
-  }
-  const v3 = m.outputType;
-  if (v3 !== undefined) {
-    n += $.boundString(v3, 'rdma_rpc.codegen.MethodDescriptorProto.output_type');
-  }
-  const v4 = m.options;
-  if (v4 !== undefined) {
-    n += $.boundBytes(v4, sink, 'rdma_rpc.codegen.MethodDescriptorProto.options');
-  }
+  n += $boundStringField(m.name, 'rdma_rpc.codegen.MethodDescriptorProto.name');
+  n += $boundStringField(m.inputType, 'rdma_rpc.codegen.MethodDescriptorProto.input_type');
+  n += $boundStringField(m.outputType, 'rdma_rpc.codegen.MethodDescriptorProto.output_type');
+  n += $boundBytesField(m.options, sink, 'rdma_rpc.codegen.MethodDescriptorProto.options');
   return n;
 }
 
@@ -1535,13 +1411,11 @@ function $create_SourceCodeInfo(init: SourceCodeInfoInit = {}): SourceCodeInfo {
 }
 
 function $bound_SourceCodeInfo(m: SourceCodeInfoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.SourceCodeInfo'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 6;
   const v1 = m.location;
-  if (v1 !== undefined) {
-    n += $.boundList(v1, 6, 'rdma_rpc.codegen.SourceCodeInfo.location');
-    for (let i = 0; i < v1.length; i++) n += $bound_SourceCodeInfo_Location(v1[i]!, sink, depth + 1, 'rdma_rpc.codegen.SourceCodeInfo.location');
-  }
+  n += $boundList(v1, 6, 'rdma_rpc.codegen.SourceCodeInfo.location');
+  if (v1 !== undefined) for (let i = 0; i < v1.length; i++) n += $bound_SourceCodeInfo_Location(v1[i]!, sink, depth + 1, 'rdma_rpc.codegen.SourceCodeInfo.location');
   return n;
 }
 
@@ -1609,32 +1483,20 @@ export interface SourceCodeInfo_LocationInit {
 
 function $create_SourceCodeInfo_Location(init: SourceCodeInfo_LocationInit = {}): SourceCodeInfo_Location {
   return {
-    path: init.path === undefined ? [] : [...init.path],
-    span: init.span === undefined ? [] : [...init.span],
+    path: $.copyList(init.path),
+    span: $.copyList(init.span),
     leadingComments: init.leadingComments,
     trailingComments: init.trailingComments,
   };
 }
 
 function $bound_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, _sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.SourceCodeInfo.Location'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 4;
-  const v1 = m.path;
-  if (v1 !== undefined) {
-    n += $.boundList(v1, 10, 'rdma_rpc.codegen.SourceCodeInfo.Location.path');
-  }
-  const v2 = m.span;
-  if (v2 !== undefined) {
-    n += $.boundList(v2, 10, 'rdma_rpc.codegen.SourceCodeInfo.Location.span');
-  }
-  const v3 = m.leadingComments;
-  if (v3 !== undefined) {
-    n += $.boundString(v3, 'rdma_rpc.codegen.SourceCodeInfo.Location.leading_comments');
-  }
-  const v4 = m.trailingComments;
-  if (v4 !== undefined) {
-    n += $.boundString(v4, 'rdma_rpc.codegen.SourceCodeInfo.Location.trailing_comments');
-  }
+  n += $boundList(m.path, 10, 'rdma_rpc.codegen.SourceCodeInfo.Location.path');
+  n += $boundList(m.span, 10, 'rdma_rpc.codegen.SourceCodeInfo.Location.span');
+  n += $boundStringField(m.leadingComments, 'rdma_rpc.codegen.SourceCodeInfo.Location.leading_comments');
+  n += $boundStringField(m.trailingComments, 'rdma_rpc.codegen.SourceCodeInfo.Location.trailing_comments');
   return n;
 }
 
@@ -1722,29 +1584,20 @@ export interface CodeGeneratorRequestInit {
 
 function $create_CodeGeneratorRequest(init: CodeGeneratorRequestInit = {}): CodeGeneratorRequest {
   return {
-    fileToGenerate: init.fileToGenerate === undefined ? [] : [...init.fileToGenerate],
+    fileToGenerate: $.copyList(init.fileToGenerate),
     parameter: init.parameter,
     protoFile: init.protoFile === undefined ? [] : init.protoFile.map((value) => $create_FileDescriptorProto(value)),
   };
 }
 
 function $bound_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.CodeGeneratorRequest'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 8;
-  const v1 = m.fileToGenerate;
-  if (v1 !== undefined) {
-    n += $.boundList(v1, 1, 'rdma_rpc.codegen.CodeGeneratorRequest.file_to_generate');
-    for (let i = 0; i < v1.length; i++) n += $.boundString(v1[i]!, 'rdma_rpc.codegen.CodeGeneratorRequest.file_to_generate');
-  }
-  const v2 = m.parameter;
-  if (v2 !== undefined) {
-    n += $.boundString(v2, 'rdma_rpc.codegen.CodeGeneratorRequest.parameter');
-  }
+  n += $boundStrings(m.fileToGenerate, 1, 'rdma_rpc.codegen.CodeGeneratorRequest.file_to_generate');
+  n += $boundStringField(m.parameter, 'rdma_rpc.codegen.CodeGeneratorRequest.parameter');
   const v15 = m.protoFile;
-  if (v15 !== undefined) {
-    n += $.boundList(v15, 6, 'rdma_rpc.codegen.CodeGeneratorRequest.proto_file');
-    for (let i = 0; i < v15.length; i++) n += $bound_FileDescriptorProto(v15[i]!, sink, depth + 1, 'rdma_rpc.codegen.CodeGeneratorRequest.proto_file');
-  }
+  n += $boundList(v15, 6, 'rdma_rpc.codegen.CodeGeneratorRequest.proto_file');
+  if (v15 !== undefined) for (let i = 0; i < v15.length; i++) n += $bound_FileDescriptorProto(v15[i]!, sink, depth + 1, 'rdma_rpc.codegen.CodeGeneratorRequest.proto_file');
   return n;
 }
 
@@ -1836,17 +1689,12 @@ function $create_CodeGeneratorResponse(init: CodeGeneratorResponseInit = {}): Co
 }
 
 function $bound_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.CodeGeneratorResponse'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 40;
-  const v1 = m.error;
-  if (v1 !== undefined) {
-    n += $.boundString(v1, 'rdma_rpc.codegen.CodeGeneratorResponse.error');
-  }
+  n += $boundStringField(m.error, 'rdma_rpc.codegen.CodeGeneratorResponse.error');
   const v15 = m.file;
-  if (v15 !== undefined) {
-    n += $.boundList(v15, 6, 'rdma_rpc.codegen.CodeGeneratorResponse.file');
-    for (let i = 0; i < v15.length; i++) n += $bound_CodeGeneratorResponse_File(v15[i]!, sink, depth + 1, 'rdma_rpc.codegen.CodeGeneratorResponse.file');
-  }
+  n += $boundList(v15, 6, 'rdma_rpc.codegen.CodeGeneratorResponse.file');
+  if (v15 !== undefined) for (let i = 0; i < v15.length; i++) n += $bound_CodeGeneratorResponse_File(v15[i]!, sink, depth + 1, 'rdma_rpc.codegen.CodeGeneratorResponse.file');
   return n;
 }
 
@@ -1942,16 +1790,10 @@ function $create_CodeGeneratorResponse_File(init: CodeGeneratorResponse_FileInit
 }
 
 function $bound_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, _sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.CodeGeneratorResponse.File'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 2;
-  const v1 = m.name;
-  if (v1 !== undefined) {
-    n += $.boundString(v1, 'rdma_rpc.codegen.CodeGeneratorResponse.File.name');
-  }
-  const v15 = m.content;
-  if (v15 !== undefined) {
-    n += $.boundString(v15, 'rdma_rpc.codegen.CodeGeneratorResponse.File.content');
-  }
+  n += $boundStringField(m.name, 'rdma_rpc.codegen.CodeGeneratorResponse.File.name');
+  n += $boundStringField(m.content, 'rdma_rpc.codegen.CodeGeneratorResponse.File.content');
   return n;
 }
 

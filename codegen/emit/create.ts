@@ -10,14 +10,13 @@ function given(field: Field, scope: Scope): string {
   const initial = initialOf(field, scope);
   const create = type.kind === 'message' ? scope.call(type, 'create') : undefined;
   switch (field.presence) {
-    case 'repeated': {
-      const copy = create === undefined ? `[...${source}]` : `${source}.map((value) => ${create}(value))`;
-      return `${source} === undefined ? [] : ${copy}`;
-    }
-    case 'map': {
-      const value = create === undefined ? '(value) => value' : `(value) => ${create}(value)`;
-      return `${source} === undefined ? ${initial} : $.copyMap(${source}, ${value})`;
-    }
+    case 'repeated':
+      // A loop of its own for each type: one for all would not know what it calls.
+      if (create !== undefined)
+        return `${source} === undefined ? [] : ${source}.map((value) => ${create}(value))`;
+      return `$.copyList(${source})`;
+    case 'map':
+      return `$.copyMap(${source}${create === undefined ? '' : `, ${create}`})`;
     case 'required':
       return create === undefined
         ? `${source} ?? ${field.default ?? zeroOf(field, scope)}`

@@ -5,7 +5,7 @@
 import type { Field, Message, Oneof } from '../model/model.ts';
 import { formOf, isPlainNumber, packedPrimitive, quote, scalarForm, tagOf, wireTypeOf } from './scalar.ts';
 import type { Parameter, Scope } from './scope.ts';
-import { fieldType, mapKeyType, valueType } from './shape.ts';
+import { mapKeyType, valueType } from './shape.ts';
 
 /** Source text of the default of a value. */
 export function zeroOf(field: Field, scope: Scope): string {
@@ -23,7 +23,7 @@ export function initialOf(field: Field, scope: Scope): string {
     case 'repeated':
       return '[]';
     case 'map':
-      return `$.newMap${scope.erasable(`<${fieldType(field, scope, 'decoded')}>`)}()`;
+      return '$.newMap()';
     case 'optional':
       return 'undefined';
     case 'required':

@@ -3,6 +3,7 @@
  * too large for the memory that is at hand.
  */
 import { checkBytes, checkList, checkString } from './check.ts';
+import { mapKeys } from './maps.ts';
 import { holesMax, type Sink } from './sink.ts';
 
 /** A length below 2^32 as a varint. */
@@ -32,8 +33,41 @@ export function boundBytes(value: Uint8Array, sink: Sink, field: string): number
   return lengthBytes + length;
 }
 
-/** A list of `value.length` elements of at most `size` bytes each. */
-export function boundList(list: readonly unknown[], size: number, field: string): number {
+/** The same for fields that may be absent. */
+export function boundStringField(text: string | undefined, field: string): number {
+  return text === undefined ? 0 : boundString(text, field);
+}
+
+export function boundBytesField(value: Uint8Array | undefined, sink: Sink, field: string): number {
+  return value === undefined ? 0 : boundBytes(value, sink, field);
+}
+
+/** A list of at most `size` bytes for each element. */
+export function boundList(list: readonly unknown[] | undefined, size: number, field: string): number {
+  if (list === undefined) return 0;
   checkList(list, field);
   return lengthBytes + list.length * size;
+}
+
+/** `size` bytes for each besides the string. */
+export function boundStrings(list: readonly string[] | undefined, size: number, field: string): number {
+  let n = boundList(list, size, field);
+  if (list !== undefined) for (let i = 0; i < list.length; i++) n += boundString(list[i]!, field);
+  return n;
+}
+
+/** A map whose keys and values are numbers, `size` bytes for each entry. */
+export function boundMap(map: object | undefined, size: number, field: string): number {
+  return map === undefined ? 0 : mapKeys(map, field).length * size;
+}
+
+/** A map with strings as keys, `size` bytes for all else of each entry. */
+export function boundKeys(
+  map: { readonly [key: string]: unknown } | undefined,
+  size: number,
+  field: string,
+): number {
+  let n = 0;
+  if (map !== undefined) for (const key of mapKeys(map, field)) n += size + stringRoom(key);
+  return n;
 }

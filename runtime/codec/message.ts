@@ -32,14 +32,24 @@ export function newMap<M extends object>(): M {
   return Object.create(null) as M;
 }
 
-/** Copies a map, each value passed through `convert`. */
-export function copyMap<V, C>(
-  from: { readonly [key: string]: V },
-  convert: (value: V) => C,
+/** Copies a map, each value passed through `convert`; of none an empty one. */
+export function copyMap<V, C = V>(
+  from: { readonly [key: string]: V } | undefined,
+  convert?: (value: V) => C,
 ): { [key: string]: C } {
-  const copy = newMap<{ [key: string]: C }>();
-  for (const key of Object.keys(from)) copy[key] = convert(from[key] as V);
-  return copy;
+  const copy = newMap<{ [key: string]: V | C }>();
+  if (from !== undefined) {
+    for (const key of Object.keys(from)) {
+      const value = from[key] as V;
+      copy[key] = convert === undefined ? value : convert(value);
+    }
+  }
+  return copy as { [key: string]: C };
+}
+
+/** The same for a list of values that are taken over as they are. */
+export function copyList<V>(from: readonly V[] | undefined): V[] {
+  return from === undefined ? [] : [...from];
 }
 
 type Core<T, Init> = Omit<MessageType<T, Init>, 'encode' | 'decode'>;

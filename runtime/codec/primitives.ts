@@ -1,5 +1,14 @@
 /** What generated code calls: the `$` of every generated file that has messages. Not for applications; it changes with the generator. */
-export { boundBytes, boundList, boundString } from './bound.ts';
+export {
+  boundBytes,
+  boundBytesField,
+  boundKeys,
+  boundList,
+  boundMap,
+  boundString,
+  boundStringField,
+  boundStrings,
+} from './bound.ts';
 export * from './bulk-field.ts';
 export * from './check.ts';
 export { type Extendable, type Extension, extension } from './extension.ts';

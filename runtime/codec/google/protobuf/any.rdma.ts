@@ -9,6 +9,8 @@ import * as $ from '../../primitives.ts';
 /** Descriptor of google/protobuf/any.proto, for reflection. */
 export const file_google_protobuf_any_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Chlnb29nbGUvcHJvdG9idWYvYW55LnByb3RvEg9nb29nbGUucHJvdG9idWYiNgoDQW55EhkKCHR5cGVfdXJsGAEgASgJUgd0eXBlVXJsEhQKBXZhbHVlGAIgASgMUgV2YWx1ZWIGcHJvdG8z');
 
+const $boundBytesField = $.boundBytesField;
+const $boundStringField = $.boundStringField;
 const $checkMessage = $.checkMessage;
 const $readBytes = $.readBytes;
 const $readEnd = $.readEnd;
@@ -43,16 +45,10 @@ function $create_Any(init: AnyInit = {}): Any {
 }
 
 function $bound_Any(m: AnyInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Any'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 2;
-  const v1 = m.typeUrl;
-  if (v1 !== undefined) {
-    n += $.boundString(v1, 'google.protobuf.Any.type_url');
-  }
-  const v2 = m.value;
-  if (v2 !== undefined) {
-    n += $.boundBytes(v2, sink, 'google.protobuf.Any.value');
-  }
+  n += $boundStringField(m.typeUrl, 'google.protobuf.Any.type_url');
+  n += $boundBytesField(m.value, sink, 'google.protobuf.Any.value');
   return n;
 }
 

@@ -43,7 +43,7 @@ function $create_Duration(init: DurationInit = {}): Duration {
 }
 
 function $bound_Duration(m: DurationInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Duration'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 22;
   
   return n;

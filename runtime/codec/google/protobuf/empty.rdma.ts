@@ -28,7 +28,7 @@ function $create_Empty(_init: EmptyInit = {}): Empty {
 }
 
 function $bound_Empty(m: EmptyInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Empty'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 0;
   
   return n;

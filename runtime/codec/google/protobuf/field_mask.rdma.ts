@@ -9,6 +9,7 @@ import * as $ from '../../primitives.ts';
 /** Descriptor of google/protobuf/field_mask.proto, for reflection. */
 export const file_google_protobuf_field_mask_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'CiBnb29nbGUvcHJvdG9idWYvZmllbGRfbWFzay5wcm90bxIPZ29vZ2xlLnByb3RvYnVmIiEKCUZpZWxkTWFzaxIUCgVwYXRocxgBIAMoCVIFcGF0aHNiBnByb3RvMw==');
 
+const $boundStrings = $.boundStrings;
 const $checkList = $.checkList;
 const $checkMessage = $.checkMessage;
 const $readEnd = $.readEnd;
@@ -32,18 +33,14 @@ export interface FieldMaskInit {
 
 function $create_FieldMask(init: FieldMaskInit = {}): FieldMask {
   return {
-    paths: init.paths === undefined ? [] : [...init.paths],
+    paths: $.copyList(init.paths),
   };
 }
 
 function $bound_FieldMask(m: FieldMaskInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.FieldMask'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 1;
-  const v1 = m.paths;
-  if (v1 !== undefined) {
-    n += $.boundList(v1, 1, 'google.protobuf.FieldMask.paths');
-    for (let i = 0; i < v1.length; i++) n += $.boundString(v1[i]!, 'google.protobuf.FieldMask.paths');
-  }
+  n += $boundStrings(m.paths, 1, 'google.protobuf.FieldMask.paths');
   return n;
 }
 

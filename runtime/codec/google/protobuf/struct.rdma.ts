@@ -9,6 +9,8 @@ import * as $ from '../../primitives.ts';
 /** Descriptor of google/protobuf/struct.proto, for reflection. */
 export const file_google_protobuf_struct_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Chxnb29nbGUvcHJvdG9idWYvc3RydWN0LnByb3RvEg9nb29nbGUucHJvdG9idWYimAEKBlN0cnVjdBI7CgZmaWVsZHMYASADKAsyIy5nb29nbGUucHJvdG9idWYuU3RydWN0LkZpZWxkc0VudHJ5UgZmaWVsZHMaUQoLRmllbGRzRW50cnkSEAoDa2V5GAEgASgJUgNrZXkSLAoFdmFsdWUYAiABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWVSBXZhbHVlOgI4ASKyAgoFVmFsdWUSOwoKbnVsbF92YWx1ZRgBIAEoDjIaLmdvb2dsZS5wcm90b2J1Zi5OdWxsVmFsdWVIAFIJbnVsbFZhbHVlEiMKDG51bWJlcl92YWx1ZRgCIAEoAUgAUgtudW1iZXJWYWx1ZRIjCgxzdHJpbmdfdmFsdWUYAyABKAlIAFILc3RyaW5nVmFsdWUSHwoKYm9vbF92YWx1ZRgEIAEoCEgAUglib29sVmFsdWUSPAoMc3RydWN0X3ZhbHVlGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEgAUgtzdHJ1Y3RWYWx1ZRI7CgpsaXN0X3ZhbHVlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLkxpc3RWYWx1ZUgAUglsaXN0VmFsdWVCBgoEa2luZCI7CglMaXN0VmFsdWUSLgoGdmFsdWVzGAEgAygLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlUgZ2YWx1ZXMqGwoJTnVsbFZhbHVlEg4KCk5VTExfVkFMVUUQAGIGcHJvdG8z');
 
+const $boundList = $.boundList;
+const $boundString = $.boundString;
 const $checkList = $.checkList;
 const $checkMap = $.checkMap;
 const $checkMessage = $.checkMessage;
@@ -54,22 +56,15 @@ export interface StructInit {
 
 function $create_Struct(init: StructInit = {}): Struct {
   return {
-    fields: init.fields === undefined ? $.newMap<{ [key: string]: Value }>() : $.copyMap(init.fields, (value) => $create_Value(value)),
+    fields: $.copyMap(init.fields, $create_Value),
   };
 }
 
 function $bound_Struct(m: StructInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Struct'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 13;
   const v1 = m.fields;
-  if (v1 !== undefined) {
-    const keys = $.mapKeys(v1, 'google.protobuf.Struct.fields');
-    n += keys.length * 13;
-    for (let i = 0; i < keys.length; i++) {
-      const key = keys[i]!;
-      n += $.boundString(key, 'google.protobuf.Struct.fields') + $bound_Value(v1[key]!, sink, depth + 1, 'google.protobuf.Struct.fields');
-    }
-  }
+  if (v1 !== undefined) for (const key of $.mapKeys(v1, 'google.protobuf.Struct.fields')) n += 13 + $boundString(key, 'google.protobuf.Struct.fields') + $bound_Value(v1[key]!, sink, depth + 1, 'google.protobuf.Struct.fields');
   return n;
 }
 
@@ -96,7 +91,7 @@ function $encodeTo_Struct(m: StructInit, sink: $.Sink, at: number, limit: number
 function $decodeFrom_Struct(source: $.Source, at: number, end: number, depth: number = 0, into?: Struct): Struct {
   $readMessage(source, at, depth, 'google.protobuf.Struct');
   const m: Struct = into ?? {
-    fields: $.newMap<{ [key: string]: Value }>(),
+    fields: $.newMap(),
   };
   while (at < end) {
     const tag = $readTag(source, at, end);
@@ -155,11 +150,11 @@ function $create_Value(init: ValueInit = {}): Value {
 }
 
 function $bound_Value(m: ValueInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Value'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 11;
   const o0 = m.kind;
   switch (o0?.case) {
-    case 'stringValue': n += $.boundString(o0.value, 'google.protobuf.Value.string_value'); break;
+    case 'stringValue': n += $boundString(o0.value, 'google.protobuf.Value.string_value'); break;
     case 'structValue': n += $bound_Struct(o0.value, sink, depth + 1, 'google.protobuf.Value.struct_value'); break;
     case 'listValue': n += $bound_ListValue(o0.value, sink, depth + 1, 'google.protobuf.Value.list_value'); break;
   }
@@ -240,13 +235,11 @@ function $create_ListValue(init: ListValueInit = {}): ListValue {
 }
 
 function $bound_ListValue(m: ListValueInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.ListValue'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 6;
   const v1 = m.values;
-  if (v1 !== undefined) {
-    n += $.boundList(v1, 6, 'google.protobuf.ListValue.values');
-    for (let i = 0; i < v1.length; i++) n += $bound_Value(v1[i]!, sink, depth + 1, 'google.protobuf.ListValue.values');
-  }
+  n += $boundList(v1, 6, 'google.protobuf.ListValue.values');
+  if (v1 !== undefined) for (let i = 0; i < v1.length; i++) n += $bound_Value(v1[i]!, sink, depth + 1, 'google.protobuf.ListValue.values');
   return n;
 }
 

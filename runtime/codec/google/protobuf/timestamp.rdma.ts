@@ -43,7 +43,7 @@ function $create_Timestamp(init: TimestampInit = {}): Timestamp {
 }
 
 function $bound_Timestamp(m: TimestampInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Timestamp'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 22;
   
   return n;

@@ -9,6 +9,8 @@ import * as $ from '../../primitives.ts';
 /** Descriptor of google/protobuf/wrappers.proto, for reflection. */
 export const file_google_protobuf_wrappers_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Ch5nb29nbGUvcHJvdG9idWYvd3JhcHBlcnMucHJvdG8SD2dvb2dsZS5wcm90b2J1ZiIjCgtEb3VibGVWYWx1ZRIUCgV2YWx1ZRgBIAEoAVIFdmFsdWUiIgoKRmxvYXRWYWx1ZRIUCgV2YWx1ZRgBIAEoAlIFdmFsdWUiIgoKSW50NjRWYWx1ZRIUCgV2YWx1ZRgBIAEoA1IFdmFsdWUiIwoLVUludDY0VmFsdWUSFAoFdmFsdWUYASABKARSBXZhbHVlIiIKCkludDMyVmFsdWUSFAoFdmFsdWUYASABKAVSBXZhbHVlIiMKC1VJbnQzMlZhbHVlEhQKBXZhbHVlGAEgASgNUgV2YWx1ZSIhCglCb29sVmFsdWUSFAoFdmFsdWUYASABKAhSBXZhbHVlIiMKC1N0cmluZ1ZhbHVlEhQKBXZhbHVlGAEgASgJUgV2YWx1ZSIiCgpCeXRlc1ZhbHVlEhQKBXZhbHVlGAEgASgMUgV2YWx1ZWIGcHJvdG8z');
 
+const $boundBytesField = $.boundBytesField;
+const $boundStringField = $.boundStringField;
 const $checkMessage = $.checkMessage;
 const $readBool = $.readBool;
 const $readBytes = $.readBytes;
@@ -50,7 +52,7 @@ function $create_DoubleValue(init: DoubleValueInit = {}): DoubleValue {
 }
 
 function $bound_DoubleValue(m: DoubleValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.DoubleValue'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 9;
   
   return n;
@@ -113,7 +115,7 @@ function $create_FloatValue(init: FloatValueInit = {}): FloatValue {
 }
 
 function $bound_FloatValue(m: FloatValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.FloatValue'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 5;
   
   return n;
@@ -176,7 +178,7 @@ function $create_Int64Value(init: Int64ValueInit = {}): Int64Value {
 }
 
 function $bound_Int64Value(m: Int64ValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Int64Value'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 11;
   
   return n;
@@ -239,7 +241,7 @@ function $create_UInt64Value(init: UInt64ValueInit = {}): UInt64Value {
 }
 
 function $bound_UInt64Value(m: UInt64ValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.UInt64Value'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 11;
   
   return n;
@@ -302,7 +304,7 @@ function $create_Int32Value(init: Int32ValueInit = {}): Int32Value {
 }
 
 function $bound_Int32Value(m: Int32ValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Int32Value'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 11;
   
   return n;
@@ -365,7 +367,7 @@ function $create_UInt32Value(init: UInt32ValueInit = {}): UInt32Value {
 }
 
 function $bound_UInt32Value(m: UInt32ValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.UInt32Value'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 6;
   
   return n;
@@ -428,7 +430,7 @@ function $create_BoolValue(init: BoolValueInit = {}): BoolValue {
 }
 
 function $bound_BoolValue(m: BoolValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.BoolValue'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 2;
   
   return n;
@@ -491,12 +493,9 @@ function $create_StringValue(init: StringValueInit = {}): StringValue {
 }
 
 function $bound_StringValue(m: StringValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.StringValue'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 1;
-  const v1 = m.value;
-  if (v1 !== undefined) {
-    n += $.boundString(v1, 'google.protobuf.StringValue.value');
-  }
+  n += $boundStringField(m.value, 'google.protobuf.StringValue.value');
   return n;
 }
 
@@ -557,12 +556,9 @@ function $create_BytesValue(init: BytesValueInit = {}): BytesValue {
 }
 
 function $bound_BytesValue(m: BytesValueInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.BytesValue'): number {
-  $.checkMessage(m, depth, field);
+  $checkMessage(m, depth, field);
   let n = 1;
-  const v1 = m.value;
-  if (v1 !== undefined) {
-    n += $.boundBytes(v1, sink, 'google.protobuf.BytesValue.value');
-  }
+  n += $boundBytesField(m.value, sink, 'google.protobuf.BytesValue.value');
   return n;
 }
 
