@@ -1,5 +1,6 @@
 /** Strings of every short length: they are moved in pieces of 8, 4 and fewer characters, and none may be lost between the pieces. */
-import { describe, expect, it } from 'vitest';
+import fc from 'fast-check';
+import { describe, expect, it, test } from 'vitest';
 import { Source } from '../../runtime/codec/source.ts';
 import { loopCharsMax, readUtf8, writeShort } from '../../runtime/codec/text.ts';
 import { Tree } from './gen/everything.rdma.ts';
@@ -37,4 +38,18 @@ describe('strings around the longest that a loop writes', () => {
       expect(Tree.decode(bytes).label).toBe(label);
     },
   );
+});
+
+test('short strings of any characters are what Buffer makes of them', () => {
+  const piece = fc.oneof(
+    { weight: 4, arbitrary: fc.constantFrom('a', 'bc', 'def', '\u0000', '\u007f') },
+    { weight: 3, arbitrary: fc.constantFrom('\u0080', 'é', '\u07ff', '\u0800', '漢', '\uffff', '😁') },
+    { weight: 1, arbitrary: fc.constantFrom('\ud83d', '\ude01', '\udbff', '\udc00') },
+  );
+  const text = fc.array(piece, { maxLength: loopCharsMax / 3 }).map((pieces) => pieces.join(''));
+  const property = fc.property(text, fc.nat({ max: 5 }), (short, at) => {
+    const memory = new Uint8Array(at + 3 * loopCharsMax);
+    expect(Buffer.from(memory.subarray(at, writeShort(memory, at, short)))).toEqual(Buffer.from(short));
+  });
+  fc.assert(property, { seed: 20_261_121, numRuns: 2000 });
 });
