@@ -6,7 +6,7 @@
  */
 import { writeFileSync } from 'node:fs';
 import type { Row } from './rows.ts';
-import { scenarios } from './scenarios.ts';
+import { type Scenario, scenarios } from './scenarios.ts';
 
 const [file, rounds, scale, server, client, gidIndex] = process.argv.slice(2) as [string, ...string[]];
 const devices = {
@@ -19,7 +19,7 @@ const rows: Row[] = scenarios.flatMap(({ name, unit, peers }) =>
   peers.map((peer) => ({ scenario: name, peer: peer.name, unit, rounds: [], why: '' })),
 );
 for (let round = 1; round <= Number(rounds); round++) {
-  for (const scenario of scenarios) {
+  for (const scenario of scenarios.flatMap((each) => Array(each.turns).fill(each) as Scenario[])) {
     const found: string[] = [];
     for (const peer of scenario.peers) {
       const row = rows.find((each) => each.scenario === scenario.name && each.peer === peer.name)!;

@@ -11,15 +11,19 @@ export interface Peer {
 export interface Scenario {
   name: string;
   unit: 'us' | 'MiB/s';
+  /** How often a round runs it: what is short wanders more. */
+  turns: number;
   /** The first one is ours. */
   peers: readonly Peer[];
 }
 
 const smallBytes = 64;
+/** What a call of `smallBytes` is on the wire: a frame begins with a header (docs/WIRE.md, section 2). */
+const frameBytes = smallBytes + 16;
 const bulkBytes = 1 << 20;
 const inFlight = 8;
 /** Calls of one round in the emulated guest; a real device does `scale` times as many. */
-const pollCalls = 1000;
+const pollCalls = 2000;
 const eventCalls = 400;
 const bulkCalls = 48;
 
@@ -41,17 +45,23 @@ function bulk(name: string, load: Load, exposure: Exposure): Peer {
   };
 }
 
+function sendLat(name: string, bytes: number, calls: number, events: boolean): Peer {
+  return {
+    name: events ? `${name} -e` : name,
+    measure: (devices, scale) => sendLatency(devices, bytes, calls * scale, events),
+  };
+}
+
 function pingpong(name: string, wait: Wait, calls: number): Scenario {
   const events = wait === 'events';
   return {
     name,
     unit: 'us',
+    turns: events ? 1 : 2,
     peers: [
       halfCall('session', wait, calls),
-      {
-        name: events ? 'ib_send_lat -e' : 'ib_send_lat',
-        measure: (devices, scale) => sendLatency(devices, smallBytes, calls * scale, events),
-      },
+      sendLat('ib_send_lat', smallBytes, calls, events),
+      ...(events ? [] : [sendLat(`ib_send_lat, ${frameBytes} B`, frameBytes, calls, events)]),
       {
         name: events ? 'ibv_rc_pingpong -e' : 'ibv_rc_pingpong',
         measure: (devices, scale) => rcPingpong(devices, smallBytes, calls * scale, events),
@@ -64,6 +74,7 @@ function transfer(name: string, load: Load, program: 'ib_read_bw' | 'ib_write_bw
   return {
     name,
     unit: 'MiB/s',
+    turns: 1,
     peers: [
       bulk('session', load, 'window'),
       bulk('session, no windows', load, 'shared'),

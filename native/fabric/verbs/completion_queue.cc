@@ -34,8 +34,8 @@ CompletionQueue::CompletionQueue(Device& device, ChannelPtr channel, std::uint32
 }
 
 CompletionQueue::~CompletionQueue() {
-  for (Bank& bank : banks_) {
-    if (bank.events > 0) ibv_ack_cq_events(bank.cq.get(), bank.events);
+  for (const auto& bank : banks_) {
+    if (bank->events > 0) ibv_ack_cq_events(bank->cq.get(), bank->events);
   }
   if (epoll_ >= 0) ::close(epoll_);
   device_.counts().open_fds -= 2;
@@ -55,7 +55,7 @@ bool CompletionQueue::open() {
 }
 
 CompletionQueue::Bank* CompletionQueue::add_bank(std::uint32_t entries) {
-  Bank& bank = banks_.emplace_back();
+  Bank& bank = *banks_.emplace_back(std::make_unique<Bank>());
   bank.cq.reset(ibv_create_cq(device_.context(), static_cast<int>(entries), &bank, channel_.get(), 0));
   if (bank.cq == nullptr) {
     banks_.pop_back();
@@ -66,12 +66,12 @@ CompletionQueue::Bank* CompletionQueue::add_bank(std::uint32_t entries) {
 }
 
 CompletionQueue::Bank* CompletionQueue::take_room(std::uint32_t entries) {
-  auto found = std::find_if(banks_.begin(), banks_.end(), [entries](const Bank& bank) {
-    return !bank.failed && bank.entries - bank.used >= entries;
+  auto found = std::find_if(banks_.begin(), banks_.end(), [entries](const auto& bank) {
+    return !bank->failed && bank->entries - bank->used >= entries;
   });
   // Each is twice as large as the one before, so that there are few to poll.
-  const std::uint32_t wanted = std::max(entries, std::min(banks_.back().entries, entries_max_ / 2) * 2);
-  Bank* bank = found != banks_.end() ? &*found : add_bank(wanted);
+  const std::uint32_t wanted = std::max(entries, std::min(banks_.back()->entries, entries_max_ / 2) * 2);
+  Bank* bank = found != banks_.end() ? found->get() : add_bank(wanted);
   if (bank == nullptr && wanted > entries) bank = add_bank(entries);
   if (bank != nullptr) bank->used += entries;
   return bank;
@@ -134,11 +134,11 @@ std::size_t CompletionQueue::poll(std::span<Wc> out) {
     count += translate(stash_, out[0]) ? 1u : 0u;
   }
   if (banks_.size() == 1) {
-    count += poll(banks_.front(), out.subspan(count));
+    count += poll(*banks_.front(), out.subspan(count));
   } else {
     for (std::size_t i = 0; i < banks_.size() && count < out.size(); ++i) {
       next_ = next_ + 1 < banks_.size() ? next_ + 1 : 0;
-      count += poll(banks_[next_], out.subspan(count));
+      count += poll(*banks_[next_], out.subspan(count));
     }
   }
   if (failed_.empty() || out.empty()) return count;
@@ -172,9 +172,9 @@ std::size_t CompletionQueue::poll_failed(std::span<Wc> out) {
 
 bool CompletionQueue::arm() {
   device_.watchdog().start();
-  for (Bank& bank : banks_) {
-    if (stash_bank_ != nullptr || ibv_req_notify_cq(bank.cq.get(), 0) != 0) return false;
-    if (ibv_poll_cq(bank.cq.get(), 1, &stash_) > 0) stash_bank_ = &bank;
+  for (const auto& bank : banks_) {
+    if (stash_bank_ != nullptr || ibv_req_notify_cq(bank->cq.get(), 0) != 0) return false;
+    if (ibv_poll_cq(bank->cq.get(), 1, &stash_) > 0) stash_bank_ = bank.get();
   }
   return stash_bank_ == nullptr &&
          std::none_of(failed_.begin(), failed_.end(), [](QueuePair* qp) { return qp->is_flushing(); });

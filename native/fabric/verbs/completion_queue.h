@@ -2,7 +2,7 @@
 // many queue pairs are made on it. On the device's thread.
 #pragma once
 
-#include <deque>
+#include <memory>
 #include <vector>
 
 #include "fabric/verbs/device.h"
@@ -51,8 +51,8 @@ class CompletionQueue final : public fabric::CompletionQueue {
   std::uint32_t entries_, entries_max_;
   int epoll_ = -1;  ///< watches the channel and the device's own reports: either wakes the sleeper
   bool watching_device_ = true;
-  std::deque<Bank> banks_;  ///< queue pairs hold on to theirs
-  std::size_t next_ = 0;    ///< the bank that is polled first
+  std::vector<std::unique_ptr<Bank>> banks_;  ///< queue pairs hold on to theirs
+  std::size_t next_ = 0;                      ///< the bank that is polled first
   unsigned polls_ = 0;
   Bank* stash_bank_ = nullptr;  ///< null: arm() found nothing
   ibv_wc stash_{};              ///< what arm() found

@@ -176,9 +176,4 @@ std::uint32_t Device::enter(QueuePair& qp) {
 
 void Device::leave(std::uint32_t place) { places_[place & 0xffff].qp = nullptr; }
 
-QueuePair* Device::find(std::uint32_t place) const {
-  const std::uint32_t index = place & 0xffff;
-  return index < places_.size() && places_[index].generation == place >> 16 ? places_[index].qp : nullptr;
-}
-
 }  // namespace rdma_rpc::fabric::verbs

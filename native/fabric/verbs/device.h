@@ -54,7 +54,10 @@ class Device final : public fabric::Device {
   /// told apart.
   std::uint32_t enter(QueuePair& qp);
   void leave(std::uint32_t place);
-  QueuePair* find(std::uint32_t place) const;
+  QueuePair* find(std::uint32_t place) const {
+    const std::uint32_t index = place & 0xffff;
+    return index < places_.size() && places_[index].generation == place >> 16 ? places_[index].qp : nullptr;
+  }
   /// Reads what the device reports by itself: queue pairs that it reports as broken go to ERR. events.cc.
   void read_async_events();
   Watchdog& watchdog() { return watchdog_; }

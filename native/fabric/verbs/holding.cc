@@ -9,11 +9,6 @@
 
 namespace rdma_rpc::fabric::verbs {
 
-bool QueuePair::must_wait(Opcode opcode) const {
-  if (!device_.quirks().binds_run_again) return false;
-  return !held_.empty() || (opcode == Opcode::bind_mw && sends_.device_has(last_packet_));
-}
-
 void QueuePair::hold(const SendWr& wr) {
   if (held_.empty() && !sends_.at(last_packet_).signaled) ask_for_last_packet();
   Held& held = held_.emplace_back();

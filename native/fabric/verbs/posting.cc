@@ -168,11 +168,13 @@ std::string QueuePair::why_not_posted(int error) const {
 
 std::size_t QueuePair::post_chain(std::span<const SendWr> requests) {
   std::size_t count = 0;
+  bool binds = false;
   for (const SendWr& wr : requests) {
     // The library reads a window's old key while it posts: one bind of it at a time.
     const auto* window = wr.opcode == Opcode::bind_mw ? static_cast<Window*>(wr.bind.window) : nullptr;
     if (window != nullptr && window->get() != nullptr && window->in_chain()) break;
     if (must_wait(wr.opcode)) break;
+    binds |= window != nullptr;
     ibv_sge* sges = &sges_[count * device_.capabilities().max_sge];
     ibv_send_wr& to = send_chain_[count++];
     const std::uint32_t number = sends_.push_device(prepare(wr, to, sges));
@@ -195,7 +197,7 @@ std::size_t QueuePair::post_chain(std::span<const SendWr> requests) {
     // refuses once the process has changed its credentials.
     fail(why_not_posted(error));
   }
-  for (const SendWr& wr : requests.first(count)) {
+  for (const SendWr& wr : requests.first(binds ? count : 0)) {
     auto* window = wr.opcode == Opcode::bind_mw ? static_cast<Window*>(wr.bind.window) : nullptr;
     if (window != nullptr && window->get() != nullptr) window->posted();
   }

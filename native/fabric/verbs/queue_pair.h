@@ -98,7 +98,10 @@ class QueuePair final : public fabric::QueuePair {
   void convert(const SendWr& from, ibv_send_wr& to, ibv_sge* sges);
 
   // holding.cc
-  bool must_wait(Opcode opcode) const;
+  bool must_wait(Opcode opcode) const {
+    if (held_.empty() && opcode != Opcode::bind_mw) return false;
+    return device_.quirks().binds_run_again && (!held_.empty() || sends_.device_has(last_packet_));
+  }
   void hold(const SendWr& wr);
   void release_held();
   void ask_for_last_packet();
