@@ -28,13 +28,15 @@ async function build(directory, sanitize) {
   await run(['cmake', '--build', directory, '--parallel', '2']);
 }
 
-/** Builds the programs that need RDMA devices, and nothing else. Resolves to their names. */
-export async function buildVerbsTests(sanitize) {
+/** Builds the programs that need RDMA devices and have `only` in their name, and nothing else. Resolves to their names. */
+export async function buildVerbsTests(sanitize, only = '') {
   const directory = buildDirectory(sanitize);
   await prepare(directory, sanitize);
   const targets = await run(['cmake', '--build', directory, '--target', 'help']);
   const target = /^(?:\.{3} )?(verbs_(?:\w+_)?test)(?:: \w+)?$/gm; // as make lists it, or ninja
-  const programs = [...new Set([...targets.matchAll(target)].map((match) => match[1]))].sort();
+  const all = [...new Set([...targets.matchAll(target)].map((match) => match[1]))].sort();
+  const programs = all.filter((name) => name.includes(only));
+  if (programs.length === 0) return [];
   await run(['cmake', '--build', directory, '--parallel', '2', '--target', ...programs]);
   return programs;
 }

@@ -127,9 +127,9 @@ async function runSuite(place, suite) {
 }
 
 async function suites() {
-  const programs = await progress('rdma: build', () => buildVerbsTests(options.sanitize));
-  const all = [...programs.map(nativeSuite), ...(options.sanitize === '' ? [nodeSuite] : [])];
-  return all.filter((suite) => suite.name.includes(options.only));
+  const programs = await progress('rdma: build', () => buildVerbsTests(options.sanitize, options.only));
+  const node = options.sanitize === '' && nodeSuite.name.includes(options.only);
+  return [...programs.map(nativeSuite), ...(node ? [nodeSuite] : [])];
 }
 
 async function whyNone() {
@@ -155,6 +155,8 @@ async function rdmaTests() {
     } catch (error) {
       return [...recorded, record('rdma', { failed: 1, note: error.message })];
     }
+    if (todo.length === 0)
+      return [...recorded, record('rdma', { failed: 1, note: `no suite has '${options.only}' in its name` })];
     for (const suite of todo) recorded.push(await runSuite(place, suite));
   }
   return recorded;
