@@ -15,6 +15,12 @@ function tag(number: number, wireType: number): { readonly write: string; readon
   return { write, size: bytes.length };
 }
 
+/** Primitives that are called for every field or element. */
+const perField = /\$\.((?:write|close|check|map|numberKey)\w*)(?=\()/g;
+
+const withLocals = (code: string, scope: Scope): string =>
+  code.replace(perField, (_, primitive: string) => scope.local(primitive));
+
 /** Where room ends that has to leave `free` bytes behind it. */
 const limitOf = (free: number): string => (free === 0 ? 'limit' : `limit - ${free}`);
 
@@ -161,7 +167,8 @@ function mapKey(field: Field, free: number): string {
   }
 }
 
-function map(field: Field, value: string, free: number, scope: Scope): string {
+/** Statements that write the entry of `key`. */
+function writeEntry(field: Field, value: string, free: number, scope: Scope): string {
   const entry = tag(field.number, 2);
   const keyTag = tagBytes(1, scalarForm(field.mapKey ?? 'string').wireType)[0];
   const valueTag = tagBytes(2, wireTypeOf(field.type))[0];
@@ -176,26 +183,54 @@ function map(field: Field, value: string, free: number, scope: Scope): string {
       : holes
         ? 'at = $.closeLength(sink, start, held, at);'
         : 'at = $.closeSolid(bytes, start, at);';
-  const writeEntry = `${entry.write} const start = at + ${entry.size};
+  return `${entry.write} const start = at + ${entry.size};
       ${heldNow}at = start + 1;
       bytes[at] = ${keyTag}; at = ${mapKey(field, behind + valueRoom)};
-      bytes[at] = ${valueTag}; at = ${writeValue(field, scope.sure(`${value}[key]`), 1, behind, scope)};
-      ${close}
+      bytes[at] = ${valueTag}; at = ${writeValue(field, value, 1, behind, scope)};
+      ${close}`;
+}
+
+/** Name of the function that writes an entry with a string as key. */
+const entryFunction = (field: Field, message: Message): string =>
+  `$entry${field.number}_${message.identifier}`;
+
+/** That function. A map has two loops, and one place where entries are written. */
+function emitEntry(field: Field, message: Message, free: number, scope: Scope): string {
+  const parameters: Parameter[] = [
+    ['sink', '$.Sink'],
+    ['at', 'number'],
+    ['limit', 'number'],
+    ...(field.type.kind === 'message' ? [['depth', 'number'] as const] : []),
+    ['key', 'string'],
+    ['value', `NonNullable<${message.init}[${quote(field.key)}]>[string]`],
+  ];
+  return `${scope.function(entryFunction(field, message), parameters, 'number')}
+  const bytes = sink.bytes;
+  ${withLocals(writeEntry(field, 'value', free, scope), scope).replaceAll('\n      ', '\n  ')}
+  return at;
+}`;
+}
+
+function map(field: Field, value: string, free: number, scope: Scope, message: Message): string {
+  const name = quote(field.fullName);
+  const keys = `const keys = $.mapKeys(${value}, ${name});`;
+  if (field.mapKey === 'string') {
+    const depth = field.type.kind === 'message' ? 'depth, ' : '';
+    const put = `at = ${entryFunction(field, message)}(sink, at, limit, ${depth}key, ${scope.sure(`${value}[key]`)});`;
+    // V8 knows in a loop of the first form where the value of each key is, unless it has seen a hash table there, as decoded maps are.
+    return `if ($.checkMap(${value}, ${name})) {
+      for (const key in ${value}) { if (sink.full) break; ${put} }
+    } else {
+      ${keys}
+      ${loop(field, 'keys.length')} { const key = ${scope.sure('keys[i]')}; ${put} }
     }`;
-  if (field.mapKey === 'string')
-    // In this form of loop V8 knows where the value of each key is.
-    return `const plain = $.checkMap(${value}, ${quote(field.fullName)});
-    for (const key in ${value}) {
-      if (sink.full) break;
-      if (!plain && !${scope.local('own')}.call(${value}, key)) continue;
-      ${writeEntry}`;
-  // Keys that are numbers V8 keeps apart from others; there this loop is the faster one.
-  const keys = `const keys = $.mapKeys(${value}, ${quote(field.fullName)});`;
+  }
   const fits = `if (at + keys.length * ${listed(field)} > ${limitOf(free)}) $.noRoom(sink, at);`;
   return `${keys}
     ${listed(field) > 0 ? `${fits}\n    else ` : ''}${loop(field, 'keys.length')} {
       const key = ${scope.sure('keys[i]')};
-      ${writeEntry}`;
+      ${writeEntry(field, scope.sure(`${value}[key]`), free, scope)}
+    }`;
 }
 
 /** A oneof's value, checked where the first of its fields comes. */
@@ -208,13 +243,11 @@ function checkOneof({ key, fullName, fields }: Oneof, local: string): string[] {
   ];
 }
 
-/** Primitives that are called for every field or element. */
-const perField = /\$\.((?:write|close|check|map|numberKey)\w*)(?=\()/g;
-
 export function emitEncode(message: Message, scope: Scope): string {
   const runs = fieldRuns(message);
   const room = roomOf(runs);
   const lines: string[] = [];
+  const entries: string[] = [];
   const declared = new Set<string>();
   let free = room;
   for (const run of runs) {
@@ -237,11 +270,12 @@ export function emitEncode(message: Message, scope: Scope): string {
       lines.push(`const ${local} = m.${field.key};`);
       if (field.presence === 'required')
         lines.push(`if (${local} === undefined) $.missing(${quote(field.fullName)});`);
-      lines.push(`if (${isSet(field, local)}) {\n    ${emit(field, local, free, scope)}\n  }`);
+      lines.push(`if (${isSet(field, local)}) {\n    ${emit(field, local, free, scope, message)}\n  }`);
+      if (field.mapKey === 'string') entries.push(emitEntry(field, message, free, scope));
     }
   }
   if (message.keepsUnknown) lines.push('at = $.writeUnknown(sink, at, m, limit);');
-  const body = lines.join('\n  ').replace(perField, (_, primitive: string) => scope.local(primitive));
+  const body = withLocals(lines.join('\n  '), scope);
   const bytes = /(?<!\.)\bbytes(\[|,)/.test(body) ? '  const bytes = sink.bytes;\n' : '';
   const parameters: Parameter[] = [
     ['m', message.init],
@@ -256,5 +290,5 @@ export function emitEncode(message: Message, scope: Scope): string {
   if (at${room === 0 ? '' : ` + ${room}`} > limit) return $.noRoom(sink, at);
 ${bytes}  ${body}
   return at;
-}`;
+}${entries.map((entry) => `\n\n${entry}`).join('')}`;
 }

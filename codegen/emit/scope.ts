@@ -105,11 +105,16 @@ export class Scope {
 
   /** The head of one of a message's functions, with its brace. */
   head(type: Message, what: Part, parameters: readonly Parameter[], result: string): string {
+    return this.function(this.call(type, what), parameters, result);
+  }
+
+  /** The head of any function. */
+  function(name: string, parameters: readonly Parameter[], result: string): string {
     const list = parameters.map(([name, kind, initial]) => {
       const typed = this.erases ? name.replace('?', '') : `${name}: ${kind}`;
       return initial === undefined ? typed : `${typed} = ${initial}`;
     });
-    return `function ${this.call(type, what)}(${list.join(', ')})${this.erasable(`: ${result}`)} {`;
+    return `function ${name}(${list.join(', ')})${this.erasable(`: ${result}`)} {`;
   }
 
   /** The const with the descriptor of an imported file. */

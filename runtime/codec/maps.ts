@@ -5,14 +5,15 @@ import type { Source } from './source.ts';
 /** How a map's keys are typed. At run time they are strings, always. */
 type KeyOf<M> = string extends keyof M ? string : number;
 
-/** Refuses what is no map. Returns whether a loop `for (const key in map)` finds nothing but keys of the map: inherited ones are no entries. */
+/**
+ * Refuses what is no map. Returns whether a loop `for (const key in map)` is the way to write it: it finds inherited keys, too, which are no entries, and
+ * one map without a prototype (a hash table, as our decoders make them) makes it slow for all others.
+ */
 export function checkMap(map: object, field: string): boolean {
   if (typeof map !== 'object' || map === null || Array.isArray(map) || map instanceof Map) {
     mismatch(field, map, 'a plain object');
   }
-  const prototype: unknown = Object.getPrototypeOf(map);
-  if (prototype === null) return true;
-  if (prototype !== Object.prototype) return false;
+  if (Object.getPrototypeOf(map) !== Object.prototype) return false;
   for (const _ in Object.prototype) return false;
   return true;
 }
@@ -22,9 +23,6 @@ export function mapKeys<M extends object>(map: M, field: string): readonly KeyOf
   checkMap(map, field);
   return Object.keys(map) as KeyOf<M>[];
 }
-
-/** What such a loop asks for each key otherwise. */
-export const own = Object.prototype.hasOwnProperty;
 
 /** Above the keys that a list would have, below those that V8 takes for a list in any case. */
 const denseMax = 31;

@@ -178,20 +178,22 @@ export interface A {
         message Far { Nearer nearer = 1; repeated Plain plain = 2; }
         message Nearer { map<string, Near> near = 1; }
         message Near { bytes value = 1; }
-        message Plain { string text = 1; Plain plain = 2; map<int32, Plain> more = 3; repeated bool flags = 4; }
+        message Plain { string text = 1; Plain plain = 2; map<int32, Plain> more = 3; map<string, Plain> named = 4; repeated bool flags = 5; }
         message Other { Foreign foreign = 1; }`),
       'b.proto': proto3('message Foreign { string text = 1; }'),
     });
     const closed = (name: string) => {
-      const start = text.indexOf(`function $encodeTo_${name}(`);
+      const start = text.indexOf(`function $${name}(`);
       const code = text.slice(start, text.indexOf('\n}', start));
       return [...code.matchAll(/\$(close\w+)\(/g)].map(([, call]) => call);
     };
-    expect(closed('Far')).toEqual(['closeLength', 'closeSolid']);
-    expect(closed('Nearer')).toEqual(['closeLength', 'closeLength']);
-    expect(new Set(closed('Plain'))).toEqual(new Set(['closeSolid']));
+    expect(closed('encodeTo_Far')).toEqual(['closeLength', 'closeSolid']);
+    expect(closed('entry1_Nearer')).toEqual(['closeLength', 'closeLength']);
+    expect(new Set([...closed('encodeTo_Plain'), ...closed('entry4_Plain')])).toEqual(
+      new Set(['closeSolid']),
+    );
     // That file may be generated anew with `bytes` in it, and this one not.
-    expect(closed('Other')).toEqual(['closeLength']);
+    expect(closed('encodeTo_Other')).toEqual(['closeLength']);
   });
 
   test('enums', async () => {

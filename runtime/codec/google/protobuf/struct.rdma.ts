@@ -16,7 +16,7 @@ const $checkMap = $.checkMap;
 const $checkMessage = $.checkMessage;
 const $checkOneof = $.checkOneof;
 const $closeSolid = $.closeSolid;
-const $own = $.own;
+const $mapKeys = $.mapKeys;
 const $readBool = $.readBool;
 const $readDouble = $.readDouble;
 const $readEnd = $.readEnd;
@@ -71,20 +71,25 @@ function $bound_Struct(m: StructInit, sink: $.Sink, depth: number = 0, field: st
 function $encodeTo_Struct(m: StructInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.Struct'): number {
   $checkMessage(m, depth, field);
   if (at + 13 > limit) return $.noRoom(sink, at);
-  const bytes = sink.bytes;
   const v1 = m.fields;
   if (v1 !== undefined) {
-    const plain = $checkMap(v1, 'google.protobuf.Struct.fields');
-    for (const key in v1) {
-      if (sink.full) break;
-      if (!plain && !$own.call(v1, key)) continue;
-      bytes[at] = 10; const start = at + 1;
-      at = start + 1;
-      bytes[at] = 10; at = $writeString(sink, at + 1, key, limit - 23, 'google.protobuf.Struct.fields');
-      bytes[at] = 18; at = $closeSolid(bytes, at + 1, $encodeTo_Value(v1[key]!, sink, at + 2, limit - 21, depth + 1, 'google.protobuf.Struct.fields'));
-      at = $closeSolid(bytes, start, at);
+    if ($checkMap(v1, 'google.protobuf.Struct.fields')) {
+      for (const key in v1) { if (sink.full) break; at = $entry1_Struct(sink, at, limit, depth, key, v1[key]!); }
+    } else {
+      const keys = $mapKeys(v1, 'google.protobuf.Struct.fields');
+      for (let i = 0; i < keys.length && !sink.full; i++) { const key = keys[i]!; at = $entry1_Struct(sink, at, limit, depth, key, v1[key]!); }
     }
   }
+  return at;
+}
+
+function $entry1_Struct(sink: $.Sink, at: number, limit: number, depth: number, key: string, value: NonNullable<StructInit['fields']>[string]): number {
+  const bytes = sink.bytes;
+  bytes[at] = 10; const start = at + 1;
+  at = start + 1;
+  bytes[at] = 10; at = $writeString(sink, at + 1, key, limit - 23, 'google.protobuf.Struct.fields');
+  bytes[at] = 18; at = $closeSolid(bytes, at + 1, $encodeTo_Value(value, sink, at + 2, limit - 21, depth + 1, 'google.protobuf.Struct.fields'));
+  at = $closeSolid(bytes, start, at);
   return at;
 }
 
