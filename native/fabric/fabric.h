@@ -97,6 +97,8 @@ struct Capabilities {
   bool exposes_any_memory = false;  ///< memory outside alloc_memory() may be exposed to the peer too
   bool on_demand = false;           ///< access_on_demand for RC SEND, READ and WRITE (explicit ODP)
   bool dmabuf = false;              ///< reg_dmabuf_mr()
+  /// A WRITE should not be longer: soft-RoCE gives up too early on one that loses packets (verbs/probe.cc).
+  std::uint64_t max_write_bytes = UINT64_MAX;
   /// Windows as soft-RoCE has them: a key opens all of the region that its window is bound to, not only what
   /// was bound; a peer's SEND_WITH_INV can end the window of another queue pair, tells its sender nothing
   /// when it is refused, and crashes the kernel when the window is not bound. Good for peers that are

@@ -86,7 +86,8 @@ bool Session::move_write(std::uint32_t slot, std::uint32_t& budget) {
   ServerCall& call = server_calls_[slot];
   ServerBulk& bulk = *call.bulk;
   const std::size_t sge_max = std::min<std::size_t>(capabilities_.max_sge, kSgeMax);
-  const std::uint32_t chunk = chunk_bytes();
+  const auto chunk =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(chunk_bytes(), capabilities_.max_write_bytes));
   while (bulk.moved < bulk.total) {
     if (budget == 0 || !send_->room(1)) return false;
     fabric::Sge sges[kSgeMax];

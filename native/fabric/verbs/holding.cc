@@ -1,16 +1,42 @@
-// Binds on soft-RoCE (Quirks::binds_run_again). When a packet is lost, its driver goes back to the oldest
-// request that is not acknowledged and carries out everything from there again, binds too. A window that is
-// bound cannot be bound: the queue pair then sends nothing more, says it is fine, and flushes what is posted
-// later. So a bind waits here until all packets before it are acknowledged, and what is posted behind it
-// waits with it. On the device's thread; the rest of a queue pair's posting is in posting.cc.
+// Requests that must not be with soft-RoCE at once. When a packet is lost, or late, its driver goes back to
+// the oldest request that is not acknowledged and carries out everything from there again.
+//
+// Binds too (Quirks::binds_run_again). A window that is bound cannot be bound: the queue pair then sends
+// nothing more, says it is fine, and flushes what is posted later. So a bind waits here until all packets
+// before it are acknowledged.
+//
+// A WRITE of several packets may be acknowledged while it is being sent again. When it is then sent once
+// more, that is one packet of no bytes, with the number after its last (Quirks::writes_shift); what follows
+// gets numbers that are too high by one. A peer that has already had some of it takes the rest for what comes
+// next: it carries out a SEND twice, puts bytes of a WRITE in the wrong place until there is one packet too
+// many, and then ends the queue pair (rem_inv_req_err). So nothing goes behind such a WRITE until it is
+// acknowledged.
+//
+// What is posted behind a request that waits, waits with it. On the device's thread; the rest of a queue
+// pair's posting is in posting.cc.
 //
 // Only that driver's requests are ever held, so the copies are made on the heap.
 #include "fabric/verbs/queue_pair.h"
 
 namespace rdma_rpc::fabric::verbs {
+namespace {
+
+/// The least that a packet of any network holds.
+constexpr std::uint32_t kOnePacket = 256;
+
+}  // namespace
+
+void QueuePair::note_write(std::uint32_t number, ibv_send_wr& wr) {
+  const Entry& entry = sends_.at(number);
+  if (entry.opcode != Opcode::rdma_write || entry.bytes <= kOnePacket) return;
+  last_long_write_ = number;
+  // What is posted next waits for it.
+  wr.send_flags |= IBV_SEND_SIGNALED;
+}
 
 void QueuePair::hold(const SendWr& wr) {
-  if (held_.empty() && !sends_.at(last_packet_).signaled) ask_for_last_packet();
+  const bool tells = sends_.at(last_packet_).signaled || sends_.device_has(last_long_write_);
+  if (held_.empty() && !tells) ask_for_last_packet();
   Held& held = held_.emplace_back();
   held.sges.resize(std::max<std::size_t>(wr.sges.size(), 1));
   sends_.push_held(prepare(wr, held.wr, held.sges.data()));
@@ -42,10 +68,10 @@ void QueuePair::release_held() {
   while (!held_.empty()) {
     Held& held = held_.front();
     const bool binds = held.wr.opcode == IBV_WR_BIND_MW;
-    if (binds && sends_.device_has(last_packet_)) return;
+    if (must_wait_for_device(binds)) return;
     const std::uint32_t number = sends_.release();
     held.wr.wr_id = id_of(number);
-    if (is_packet(sends_.at(number).opcode)) last_packet_ = number;
+    if (is_packet(sends_.at(number).opcode)) note_packet(number, held.wr);
     ibv_send_wr* bad = nullptr;
     if (const int error = ibv_post_send(qp_.get(), &held.wr, &bad); error != 0) {
       sends_.at(number).status = WcStatus::general_err;

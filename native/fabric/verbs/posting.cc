@@ -178,7 +178,7 @@ std::size_t QueuePair::post_chain(std::span<const SendWr> requests) {
     ibv_sge* sges = &sges_[count * device_.capabilities().max_sge];
     ibv_send_wr& to = send_chain_[count++];
     const std::uint32_t number = sends_.push_device(prepare(wr, to, sges));
-    if (is_packet(wr.opcode)) last_packet_ = number;
+    if (is_packet(wr.opcode)) note_packet(number, to);
     to.wr_id = id_of(number);
     to.next = &send_chain_[count];
   }

@@ -21,6 +21,9 @@ struct Quirks {
   /// A bind that stands behind a packet which is sent again is carried out again, fails, and ends the queue
   /// pair without a word (soft-RoCE): see holding.cc.
   bool binds_run_again = false;
+  /// What stands behind a WRITE of several packets may be shifted by a packet when it is sent again
+  /// (soft-RoCE): see holding.cc.
+  bool writes_shift = false;
 };
 
 struct Probed {

@@ -99,9 +99,18 @@ class QueuePair final : public fabric::QueuePair {
 
   // holding.cc
   bool must_wait(Opcode opcode) const {
-    if (held_.empty() && opcode != Opcode::bind_mw) return false;
-    return device_.quirks().binds_run_again && (!held_.empty() || sends_.device_has(last_packet_));
+    return !held_.empty() || must_wait_for_device(opcode == Opcode::bind_mw);
   }
+  bool must_wait_for_device(bool binds) const {
+    if (binds && device_.quirks().binds_run_again && sends_.device_has(last_packet_)) return true;
+    return device_.quirks().writes_shift && sends_.device_has(last_long_write_);
+  }
+  /// A packet has gone to the device, or is about to.
+  void note_packet(std::uint32_t number, ibv_send_wr& wr) {
+    last_packet_ = number;
+    if (device_.quirks().writes_shift) note_write(number, wr);
+  }
+  void note_write(std::uint32_t number, ibv_send_wr& wr);
   void hold(const SendWr& wr);
   void release_held();
   void ask_for_last_packet();
@@ -127,7 +136,7 @@ class QueuePair final : public fabric::QueuePair {
     std::vector<std::byte> inline_data;
   };
   std::deque<Held> held_;  ///< the last ones of sends_
-  std::uint32_t last_packet_ = ~std::uint32_t{0};
+  std::uint32_t last_packet_ = ~std::uint32_t{0}, last_long_write_ = ~std::uint32_t{0};
   std::uint32_t oldest_ = 0, waits_s_ = 0;  ///< the request that is the oldest one, and since when
 };
 

@@ -137,6 +137,19 @@ TEST(Queues, AreAsDeepAsTheCallsInFlightNeedAndTheDeviceAllows) {
   EXPECT_LT(SendQueue::depth_for(256, 63), kSendQueueDepthMin);
 }
 
+TEST(Writes, AreNoLongerThanIsGoodForTheDevice) {
+  constexpr std::size_t kBytes = 30'000;
+  for (const std::uint64_t most : {std::uint64_t{4096}, std::uint64_t{10'000}, ~std::uint64_t{0}}) {
+    PairOptions options = on_rung(Exposure::shared);
+    options.sim.capabilities.max_write_bytes = most;
+    Pair pair(options);
+    EXPECT_TRUE(pair.complete({.response_bytes = kBytes, .given_sink = kBytes}).answered());
+    EXPECT_EQ(pair.world.counters().of(fabric::Opcode::rdma_write),
+              most > kBytes ? 1 : (kBytes + most - 1) / most);
+    EXPECT_EQ(pair.finish(), Violations{});
+  }
+}
+
 TEST(Queues, OfADeviceThatAllowsFewCarryAFullLoad) {
   for (const fabric::SimMode mode : {fabric::SimMode::immediate, fabric::SimMode::scheduled}) {
     PairOptions options;

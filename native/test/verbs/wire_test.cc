@@ -28,8 +28,8 @@ void PrintTo(const Bad& bad, std::ostream* out) { *out << bad.name; }
   if (const std::string why = why_no_wire(); !why.empty()) GTEST_SKIP() << "not run: " << why
 
 /// Keeps every call slot busy until `total` calls have been made, then waits for the last one.
-void make_calls(Ends& ends, const Link& link, std::size_t total) {
-  const std::vector<CallSpec> specs = mixed_calls();
+void make_calls(Ends& ends, const Link& link, std::size_t total,
+                const std::vector<CallSpec>& specs = mixed_calls()) {
   const std::size_t before = ends.ledger.size();
   ends.until(
       [&] {
@@ -76,6 +76,33 @@ INSTANTIATE_TEST_SUITE_P(
                     Bad{"AnotherOrderAndSharedKeys", "delay 2ms reorder 25% 50%", Exposure::shared},
                     Bad{"Duplicates", "duplicate 10%"}),
     [](const auto& info) { return std::string(info.param.name); });
+
+class LargeAnswers : public VerbsFaults, public testing::WithParamInterface<Bad> {};
+
+/// Several hundred packets under way at once, half of the calls with windows that the answer ends, and what a
+/// user gets without options. Soft-RoCE gave up, or refused what it had sent itself, when it had to send
+/// parts of long WRITEs again.
+TEST_P(LargeAnswers, ArriveOverABadWire) {
+  NEEDS_THE_WIRE();
+  const std::uint8_t retries = fabric::VerbsOptions{}.retry_count;
+  Ends ends(open_device(kClientEnd, retries), open_device(kServerEnd, retries), GetParam().exposure);
+  const Link link = ends.connect();
+  {
+    const Weather weather(GetParam().netem);
+    make_calls(ends, link, 24,
+               {{.response_bytes = 1 << 20, .given_sink = 1 << 20}, {.response_bytes = 600'000}});
+  }
+  EXPECT_EQ(ends.client.why_down(link.client), "");
+  for (std::uint64_t id = 1; id <= ends.ledger.size(); ++id) EXPECT_TRUE(ends.call(id).answered());
+  ends.expect_works(link);
+  EXPECT_EQ(ends.finish(), Violations{});
+}
+
+INSTANTIATE_TEST_SUITE_P(With, LargeAnswers,
+                         testing::Values(Bad{"OnePercentLost", "loss 1%"},
+                                         Bad{"OnePercentLostAndSharedKeys", "loss 1%", Exposure::shared},
+                                         Bad{"AFewOvertaken", "delay 2ms reorder 98%"}),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 class CutWire : public VerbsFaults {};
 
