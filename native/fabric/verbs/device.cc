@@ -148,6 +148,7 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
   Address address;
   if (reason.empty()) reason = make_address(options.active, &address);
   const std::uint32_t sends = QueuePair::device_sends(options.send_wr_max, can);
+  errno = 0;  // some drivers refuse without a word: an older error would be told
   CompletionQueue::Bank* bank = reason.empty() ? queue.take_room(sends + options.recv_wr_max) : nullptr;
   QpPtr qp;
   if (bank != nullptr) {
@@ -157,7 +158,8 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
   if (qp == nullptr) {
     if (reason.empty())
       reason = "cannot make a " + std::string(bank == nullptr ? "completion queue" : "queue pair") + " on " +
-               can.name + ": " + std::strerror(errno) + "; locked memory is limited to " + memlock_limit();
+               can.name + ": " + (errno == 0 ? "its driver gives no reason" : std::strerror(errno)) +
+               "; locked memory is limited to " + memlock_limit();
     if (bank != nullptr) queue.give_back(*bank, sends + options.recv_wr_max);
     if (error != nullptr) *error = reason;
     return nullptr;
