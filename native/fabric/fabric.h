@@ -99,6 +99,9 @@ struct Capabilities {
   bool dmabuf = false;              ///< reg_dmabuf_mr()
   /// A WRITE should not be longer: soft-RoCE gives up too early on one that loses packets (verbs/probe.cc).
   std::uint64_t max_write_bytes = UINT64_MAX;
+  /// A READ of so many bytes or fewer must lie on one page of the peer's memory, see on_page(): the peer may
+  /// be soft-iWARP, which brings other bytes (verbs/probe.h).
+  std::uint32_t short_read_max = 0;
   /// Windows as soft-RoCE has them: a key opens all of the region that its window is bound to, not only what
   /// was bound; a peer's SEND_WITH_INV can end the window of another queue pair, tells its sender nothing
   /// when it is refused, and crashes the kernel when the window is not bound. Good for peers that are
@@ -122,6 +125,14 @@ struct Sge {
   std::uint32_t length = 0;
   std::uint32_t lkey = 0;
 };
+
+/// The smallest there are: larger ones begin where these do.
+inline constexpr std::uint32_t kPageBytes = 4096;
+/// Of `bytes` bytes at `addr`, those on the first page.
+constexpr std::uint32_t on_page(std::uint64_t addr, std::uint32_t bytes) {
+  const auto rest = static_cast<std::uint32_t>(kPageBytes - addr % kPageBytes);
+  return bytes < rest ? bytes : rest;
+}
 
 class MemoryRegion {
  public:

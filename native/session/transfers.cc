@@ -43,7 +43,9 @@ bool Session::move_read(std::uint32_t slot, std::uint32_t& budget) {
   while (bulk.moved < bulk.total) {
     if (budget == 0 || reads_outstanding_ >= capabilities_.max_rd_atomic || !send_->room(1)) return false;
     const wire::Piece& piece = bulk.remote[bulk.piece];
-    const std::uint32_t bytes = std::min(piece.length - bulk.piece_offset, chunk);
+    const std::uint64_t from = piece.addr + bulk.piece_offset;
+    std::uint32_t bytes = std::min(piece.length - bulk.piece_offset, chunk);
+    if (bytes <= capabilities_.short_read_max) bytes = fabric::on_page(from, bytes);
     fabric::Sge into{reinterpret_cast<std::uint64_t>(block.data) + bulk.moved, bytes, block.region->lkey()};
     if (staging_ != nullptr) {
       const memory::BlockId range = staging_->take(bytes);
@@ -58,7 +60,7 @@ bool Session::move_read(std::uint32_t slot, std::uint32_t& budget) {
       landings_.push_back({range, block.data + bulk.moved, bytes});
       into = {reinterpret_cast<std::uint64_t>(landing.data), bytes, landing.region->lkey()};
     }
-    send_->read(into, piece.addr + bulk.piece_offset, piece.rkey, {Then::chunk_read, slot});
+    send_->read(into, from, piece.rkey, {Then::chunk_read, slot});
     ++reads_outstanding_;
     ++bulk.reads_outstanding;
     bulk.moved += bytes;

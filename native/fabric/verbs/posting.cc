@@ -16,6 +16,14 @@ std::uint64_t total(std::span<const Sge> sges) {
   return bytes;
 }
 
+/// An entry that crosses a page becomes two. See Quirks::short_entry_max.
+void split_at_page(ibv_send_wr& wr, ibv_sge* sges) {
+  const std::uint32_t first = on_page(sges[0].addr, sges[0].length);
+  if (first == sges[0].length) return;
+  sges[wr.num_sge++] = {sges[0].addr + first, sges[0].length - first, sges[0].lkey};
+  sges[0].length = first;
+}
+
 }  // namespace
 
 WcStatus QueuePair::check(const SendWr& wr, std::uint64_t bytes) const {
@@ -68,6 +76,11 @@ void QueuePair::convert(const SendWr& from, ibv_send_wr& to, ibv_sge* sges) {
   for (const Sge& sge : from.sges) {
     // An empty entry would mean 2 GiB to InfiniBand, and crashes the kernel with soft-iWARP.
     if (sge.length > 0) sges[to.num_sge++] = {sge.addr, sge.length, sge.lkey};
+  }
+  // (The entry of a READ is where its bytes go, which the driver does right; it can have one only.)
+  if (to.num_sge == 1 && sges[0].length <= device_.quirks().short_entry_max &&
+      from.opcode != Opcode::rdma_read && !from.inline_data) {
+    split_at_page(to, sges);
   }
   to.wr.rdma.remote_addr = from.remote_addr;
   to.wr.rdma.rkey = from.rkey;

@@ -15,6 +15,8 @@ constexpr int kReadsMax = 128;
 /// only. It asks for one with the last packet of each WRITE, and with every 65th.
 constexpr std::uint64_t kSoftRoceWriteBytes = 64 * 1024;
 constexpr std::uint32_t kSoftRoceVendor = 0xffffff, kSoftIwarpVendor = 0x626d74;
+/// MAX_HDR_INLINE of its driver.
+constexpr std::uint32_t kSoftIwarpShortBytes = 32;
 
 std::uint32_t probe_inline(ibv_pd* pd, ibv_cq* cq, std::uint32_t sges) {
   for (std::uint32_t bytes = kInlineMax; bytes > 0; bytes /= 2) {
@@ -72,9 +74,12 @@ std::string probe(ibv_pd* pd, Probed* probed) {
   can.dmabuf = probe_dmabuf(pd);
   if (attr.vendor_id == kSoftRoceVendor) can.max_write_bytes = kSoftRoceWriteBytes;
   can.lax_windows = can.windows && attr.vendor_id == kSoftRoceVendor;
-  can.names_refusals = attr.vendor_id != kSoftIwarpVendor;
-  can.lax_reads = attr.vendor_id == kSoftIwarpVendor;
-  probed->quirks.entry_needed = probed->quirks.reads_complete_late = attr.vendor_id == kSoftIwarpVendor;
+  const bool soft_iwarp = attr.vendor_id == kSoftIwarpVendor;
+  can.names_refusals = !soft_iwarp;
+  can.lax_reads = soft_iwarp;
+  if (iwarp) can.short_read_max = kSoftIwarpShortBytes;
+  if (soft_iwarp) probed->quirks.short_entry_max = kSoftIwarpShortBytes;
+  probed->quirks.entry_needed = probed->quirks.reads_complete_late = soft_iwarp;
   const bool soft_roce = attr.vendor_id == kSoftRoceVendor;
   probed->quirks.kernel_flags = probed->quirks.binds_run_again = probed->quirks.writes_shift = soft_roce;
   probed->reads_served = static_cast<std::uint16_t>(std::clamp(attr.max_qp_rd_atom, 1, kReadsMax));

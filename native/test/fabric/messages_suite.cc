@@ -1,4 +1,6 @@
 // SEND and RECV: content and order at every size, gather lists, inline data, receive not ready, too long.
+#include <algorithm>
+
 #include "fabric/fabric_suite.h"
 
 namespace rdma_rpc::fabric::test {
@@ -31,6 +33,36 @@ TEST_P(FabricSuite, SendsArriveCompleteAtEverySize) {
     ++id;
   }
   expect_quiet();
+}
+
+/// Soft-iWARP has a way of its own for up to 32 bytes, and another one while the caller is in the kernel,
+/// which what stands behind a long request outlasts.
+TEST_P(FabricSuite, AFewBytesThatCrossAPageArriveAsTheyAre) {
+  connect();
+  const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(1 << 20, caps().max_write_bytes));
+  Memory& source = memory(client_, most, kLocal);
+  Memory& target = memory(server_, most, kAllRights);
+  Memory& in = memory(server_, 64, kLocal);
+  const std::uint64_t page = 2 * kPageBytes - source.addr() % kPageBytes;
+  std::uint32_t seed = 0;
+  for (const std::uint64_t bytes : {2u, 3u, 20u, 31u, 32u, 33u}) {
+    for (std::uint64_t beyond = 1; beyond < bytes; ++beyond) {
+      SCOPED_TRACE(std::to_string(beyond) + " of " + std::to_string(bytes));
+      const std::uint64_t start = page + beyond - bytes;
+      source.fill(start, bytes, ++seed);
+      post_recv(server_, seed, in.sge(0, bytes));
+      const Sge rest = source.sge(64, most - 64), few = source.sge(start, bytes);
+      SendWr batch[] = {request(Opcode::rdma_write, 1, {&rest, 1}, target.addr(64), target.rkey()),
+                        request(Opcode::rdma_write, 2, {&few, 1}, target.addr(), target.rkey()),
+                        request(Opcode::send, 3, {&few, 1})};
+      batch[0].signaled = batch[1].signaled = false;
+      ASSERT_EQ(client_.qp->post_send(batch), std::size(batch));
+      expect(server_, seed);
+      EXPECT_TRUE(in.holds(0, bytes, seed)) << "SEND";
+      EXPECT_TRUE(target.holds(0, bytes, seed)) << "WRITE";
+      expect(client_, 3);
+    }
+  }
 }
 
 TEST_P(FabricSuite, SendsWorkInBothDirectionsAtOnce) {

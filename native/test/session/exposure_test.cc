@@ -150,6 +150,29 @@ TEST(Writes, AreNoLongerThanIsGoodForTheDevice) {
   }
 }
 
+TEST(Reads, OfAFewBytesStayOnAPageWhereTheDeviceNeedsThat) {
+  constexpr std::uint32_t kShort = 32;
+  for (const std::uint32_t most : {0u, kShort}) {
+    for (const std::uint32_t bytes :
+         {2u, 20u, kShort, kShort + 1, kChunkBytes + 20, kChunkBytes + kShort + 1}) {
+      const std::uint32_t tail = bytes % kChunkBytes, chunks = bytes / kChunkBytes + 1;
+      for (const std::uint32_t beyond : {1u, tail - 1, tail}) {
+        SCOPED_TRACE(std::to_string(most) + ": " + std::to_string(beyond) + " of " + std::to_string(bytes));
+        PairOptions options = on_rung(Exposure::shared);
+        options.sim.capabilities.short_read_max = most;
+        Pair pair(options);
+        EXPECT_TRUE(pair.complete({.request_bytes = bytes,
+                                   .given_sink = 4096,
+                                   .beyond_page = static_cast<std::uint8_t>(beyond)})
+                        .answered());
+        const bool broken = tail <= most && beyond != tail;
+        EXPECT_EQ(pair.world.counters().of(fabric::Opcode::rdma_read), chunks + (broken ? 1 : 0));
+        EXPECT_EQ(pair.finish(), Violations{});
+      }
+    }
+  }
+}
+
 TEST(Queues, OfADeviceThatAllowsFewCarryAFullLoad) {
   for (const fabric::SimMode mode : {fabric::SimMode::immediate, fabric::SimMode::scheduled}) {
     PairOptions options;

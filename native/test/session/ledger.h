@@ -42,6 +42,9 @@ struct CallSpec {
   std::uint32_t method = 7;
   std::uint32_t timeout_us = 0;
   bool part = false;  ///< submitted as part of a stream
+  /// Of each piece in a buffer of the application, request and response: so many bytes, its last, lie on
+  /// another page than those before them. 0: wherever.
+  std::uint8_t beyond_page = 0;
 };
 
 /// What the handler must know of a call: it travels as the request's metadata.
@@ -49,8 +52,8 @@ struct Descriptor {
   std::uint64_t id;
   std::uint32_t request_bytes, response_bytes;
   std::uint32_t response_pieces, status;
-  std::uint8_t response_in_arena, response_bulk, later;
-  std::uint8_t reserved[5];
+  std::uint8_t response_in_arena, response_bulk, later, beyond_page;
+  std::uint8_t reserved[4];
 };
 static_assert(sizeof(Descriptor) == 32);
 

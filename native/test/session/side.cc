@@ -61,7 +61,8 @@ void Side::stage(SubOp op, std::uint32_t session, std::uint32_t call, std::uint3
 }
 
 std::vector<GivenPiece> Side::make_pieces(std::size_t bytes, std::size_t count, bool in_arena,
-                                          std::uint64_t seed, std::vector<memory::BlockId>& blocks,
+                                          std::size_t beyond_page, std::uint64_t seed,
+                                          std::vector<memory::BlockId>& blocks,
                                           std::vector<Watched>* memory) {
   std::vector<std::byte> message(bytes);
   fill_pattern(message, seed);
@@ -76,8 +77,11 @@ std::vector<GivenPiece> Side::make_pieces(std::size_t bytes, std::size_t count, 
       piece.data = context->arena().at(block).data;
     } else {
       // Guard bytes around the piece: part of the buffer, not of the message.
-      Buffer& buffer = buffers_.emplace_back(std::vector<std::byte>(length + 32), next_key_++);
+      const std::size_t spare = beyond_page == 0 ? 32 : 32 + fabric::kPageBytes;
+      Buffer& buffer = buffers_.emplace_back(std::vector<std::byte>(length + spare), next_key_++);
       piece.data = buffer.bytes.data() + 16;
+      const auto ends_at = reinterpret_cast<std::uintptr_t>(piece.data) + length;
+      if (beyond_page != 0) piece.data += (beyond_page - ends_at) % fabric::kPageBytes;
       piece.key = buffer.key;
       piece.buffer_data = buffer.bytes.data();
       piece.buffer_bytes = buffer.bytes.size();
@@ -111,6 +115,7 @@ std::uint64_t Side::start(std::uint32_t session, const CallSpec& spec) {
                               spec.response_in_arena,
                               spec.response_bulk,
                               spec.answer == Answer::later,
+                              spec.beyond_page,
                               {}};
   std::byte* payload = context->slots().payload(static_cast<std::uint32_t>(slot));
   std::memcpy(payload, &descriptor, sizeof descriptor);
@@ -130,8 +135,8 @@ std::uint64_t Side::start(std::uint32_t session, const CallSpec& spec) {
   submission.metadata_bytes = sizeof descriptor;
   submission.timeout_us = spec.timeout_us;
   auto& blocks = call_blocks_[id];
-  submission.pieces =
-      make_pieces(spec.request_bytes, spec.request_pieces, spec.request_in_arena, id, blocks, &call.memory);
+  submission.pieces = make_pieces(spec.request_bytes, spec.request_pieces, spec.request_in_arena,
+                                  spec.beyond_page, id, blocks, &call.memory);
   if (spec.given_sink != 0) {
     call.given_block = context->arena().alloc(spec.given_sink);
     if (call.given_block != memory::kNoBlock) {
@@ -209,7 +214,7 @@ bool Side::respond(const Pending& request) {
   std::memcpy(payload, &what.id, sizeof what.id);
   Reply reply;
   submission.pieces = make_pieces(what.response_bytes, what.response_pieces, what.response_in_arena != 0,
-                                  answer_of(what.id), reply.blocks, nullptr);
+                                  what.beyond_page, answer_of(what.id), reply.blocks, nullptr);
   const std::int32_t token = to->submit_bulk(std::move(submission));
   if (token > 0) {
     replies_[u32(token)] = std::move(reply);

@@ -85,7 +85,8 @@ class Side {
   void stage(boundary::SubOp op, std::uint32_t session, std::uint32_t call, std::uint32_t method,
              std::uint32_t slot, std::size_t metadata_bytes, std::size_t message_bytes,
              std::uint32_t timeout_us);
-  std::vector<GivenPiece> make_pieces(std::size_t bytes, std::size_t count, bool in_arena, std::uint64_t seed,
+  std::vector<GivenPiece> make_pieces(std::size_t bytes, std::size_t count, bool in_arena,
+                                      std::size_t beyond_page, std::uint64_t seed,
                                       std::vector<memory::BlockId>& blocks, std::vector<Watched>* memory);
   std::span<const std::byte> message_of(const std::int32_t* words);
 
