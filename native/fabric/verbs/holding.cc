@@ -56,8 +56,12 @@ void QueuePair::hold(const SendWr& wr) {
 /// Nothing would tell that a packet without a signal is acknowledged: an empty WRITE behind it does.
 void QueuePair::ask_for_last_packet() {
   last_packet_ = sends_.push_internal({.opcode = Opcode::rdma_write, .internal = true});
+  post_empty_write(last_packet_);
+}
+
+void QueuePair::post_empty_write(std::uint32_t number) {
   ibv_send_wr wr{};
-  wr.wr_id = id_of(last_packet_);
+  wr.wr_id = id_of(number);
   wr.opcode = IBV_WR_RDMA_WRITE;
   wr.send_flags = IBV_SEND_SIGNALED;
   ibv_send_wr* bad = nullptr;

@@ -82,6 +82,7 @@ std::string probe(ibv_pd* pd, Probed* probed) {
   probed->quirks.entry_needed = probed->quirks.reads_complete_late = soft_iwarp;
   const bool soft_roce = attr.vendor_id == kSoftRoceVendor;
   probed->quirks.kernel_flags = probed->quirks.binds_run_again = probed->quirks.writes_shift = soft_roce;
+  probed->quirks.oversleeps = soft_roce;
   probed->reads_served = static_cast<std::uint16_t>(std::clamp(attr.max_qp_rd_atom, 1, kReadsMax));
   probed->cq_entries_max = static_cast<std::uint32_t>(attr.max_cqe);
   return "";

@@ -24,6 +24,8 @@ struct Quirks {
   /// What stands behind a WRITE of several packets may be shifted by a packet when it is sent again
   /// (soft-RoCE): see holding.cc.
   bool writes_shift = false;
+  /// It may not carry out what it has until somebody rings the doorbell again (soft-RoCE): see watchdog.h.
+  bool oversleeps = false;
   /// Soft-iWARP copies the only entry of a request by itself where it has up to 32 bytes, and takes them from
   /// the wrong place where they cross a page (Linux: siw_try_1seg()). Sends what READs ask for in that way,
   /// too: Capabilities::short_read_max. More than one entry goes another way.

@@ -106,15 +106,27 @@ bool QueuePair::look_after_requests() {
   }
   ++waits_s_;
   // Of requests without a signal nobody knows.
-  if (held_.empty() && !sends_.newest_tells() &&
-      device_sends(sends_.capacity(), device_.capabilities()) == sends_.capacity() + kInternalMax)
-    ask_for_last_packet();
+  if (held_.empty() && !sends_.newest_tells() && has_room_for_internal()) ask_for_last_packet();
   const VerbsOptions& options = device_.options();
   const std::uint32_t limit = Watchdog::limit_s(options.ack_timeout, options.retry_count);
+  if (device_.quirks().oversleeps) ring_again(limit);
   if (waits_s_ > limit && sends_.newest_tells())
     fail(device_.capabilities().name + " has not carried out a request for " + std::to_string(limit) +
          " s; that is more than all of its retries take (options ackTimeout and retryCount)");
   return true;
+}
+
+/// The oldest request has not moved for a second or more: the device may have to be told again that there is
+/// something to do. Not behind a long WRITE (see holding.cc) before all retries are over.
+void QueuePair::ring_again(std::uint32_t limit_s) {
+  constexpr std::uint32_t kPatienceS = 1;
+  if (waits_s_ <= (sends_.device_has(last_long_write_) ? limit_s / 2 : kPatienceS)) return;
+  if (static_cast<std::int32_t>(sends_.head() - behind_ring_) > 0) rings_ = 0;
+  if (rings_ == kRingsMax || !has_room_for_internal()) return;
+  // When it completes, so has what is before it.
+  post_empty_write(sends_.newest());
+  behind_ring_ = sends_.newest() + 1;
+  ++rings_;
 }
 
 void QueuePair::to_error() {

@@ -16,8 +16,8 @@ namespace rdma_rpc::fabric::verbs {
 
 class QueuePair final : public fabric::QueuePair {
  public:
-  /// Requests of ask_for_last_packet(), beside those of the user.
-  static constexpr std::uint32_t kInternalMax = 2;
+  /// Requests of ask_for_last_packet() and of ring_again(), beside those of the user.
+  static constexpr std::uint32_t kAsksMax = 2, kRingsMax = 2, kInternalMax = kAsksMax + kRingsMax;
   /// How long a send queue the device is asked for: there is room for our own requests where it can have it.
   /// On iWARP it is never asked for.
   static std::uint32_t device_sends(std::uint32_t sends, const Capabilities& can) {
@@ -85,6 +85,9 @@ class QueuePair final : public fabric::QueuePair {
   static bool is_packet(Opcode opcode) { return opcode != Opcode::bind_mw && opcode != Opcode::local_inv; }
 
   bool device_holds_up() const;
+  bool has_room_for_internal() const {
+    return device_sends(sends_.capacity(), device_.capabilities()) == sends_.capacity() + kInternalMax;
+  }
   bool move_to_init();
   /// Posts the first of these with one doorbell. Returns how many.
   void post_drain(const SendWr& request);
@@ -114,6 +117,8 @@ class QueuePair final : public fabric::QueuePair {
   void hold(const SendWr& wr);
   void release_held();
   void ask_for_last_packet();
+  void post_empty_write(std::uint32_t number);
+  void ring_again(std::uint32_t limit_s);
 
   Device& device_;
   CompletionQueue& cq_;
@@ -138,6 +143,8 @@ class QueuePair final : public fabric::QueuePair {
   std::deque<Held> held_;  ///< the last ones of sends_
   std::uint32_t last_packet_ = ~std::uint32_t{0}, last_long_write_ = ~std::uint32_t{0};
   std::uint32_t oldest_ = 0, waits_s_ = 0;  ///< the request that is the oldest one, and since when
+  /// Of ring_again(): not known to be complete, and the number that the device got next after the last one.
+  std::uint32_t rings_ = 0, behind_ring_ = 0;
 };
 
 }  // namespace rdma_rpc::fabric::verbs

@@ -1,6 +1,11 @@
 // Looks after requests that a device never completes. A device ends each one in the time that its retries
 // take; soft-RoCE does not always (see holding.cc), and a NIC's firmware may fail as well. Once a second,
 // while there are requests: a queue pair whose oldest one is too old goes to ERR. On the device's thread.
+//
+// Soft-RoCE's requester goes to sleep before it says what it waits for (rxe_requester(): wait_fence,
+// wait_psn, need_req_skb), so it may miss what it waits for, and then sleeps until the next doorbell; no
+// timer runs. When the oldest request has not moved from one look to the next, it is rung again
+// (Quirks::oversleeps).
 #pragma once
 
 #include <cstdint>

@@ -47,6 +47,8 @@ class WorkQueue {
   void take_back(std::uint32_t number) { device_tail_ = number; }
   bool device_has_some() const { return head_ != device_tail_; }
   std::uint32_t head() const { return head_; }
+  /// The last one that the device has.
+  std::uint32_t newest() const { return device_tail_ - 1; }
   /// The completion of the last one that the device has will be seen.
   bool newest_tells() { return at(device_tail_ - 1).signaled || device_has(internal_); }
   /// Not known to be complete.

@@ -34,11 +34,50 @@ int poll_cq(ibv_cq* cq, int entries, ibv_wc* wc) {
   return real_polls.at(cq->context)(cq, entries, wc);
 }
 
-/// Polling is no function of the library, but a pointer in each context.
-void put_poll_in_front(ibv_context* context) {
+using PostSend = int (*)(ibv_qp*, ibv_send_wr*, ibv_send_wr**);
+std::unordered_map<ibv_context*, PostSend> real_posts;
+
+/// Its entries, and with IBV_SEND_INLINE its bytes, belong to whoever posts it; a window's key changes then.
+Script::Missed copy_of(const ibv_send_wr& wr) {
+  Script::Missed copy{wr, {wr.sg_list, wr.sg_list + wr.num_sge}, {}, 0};
+  if (wr.opcode == IBV_WR_BIND_MW) copy.old_key = wr.bind_mw.mw->rkey;
+  if ((wr.send_flags & IBV_SEND_INLINE) == 0) return copy;
+  for (const ibv_sge& sge : copy.sges) {
+    const auto* from = reinterpret_cast<const std::byte*>(sge.addr);
+    copy.inline_bytes.insert(copy.inline_bytes.end(), from, from + sge.length);
+  }
+  copy.sges = {{reinterpret_cast<std::uintptr_t>(copy.inline_bytes.data()),
+                static_cast<std::uint32_t>(copy.inline_bytes.size()), 0}};
+  copy.wr.num_sge = 1;
+  return copy;
+}
+
+int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
+  const PostSend post = real_posts.at(qp->context);
+  if (current == nullptr || current->dozes != qp) return post(qp, wr, bad);
+  if (current->missed.empty() && current->doorbells_before-- == 0) {
+    ++current->doorbells_missed;
+    for (; wr != nullptr; wr = wr->next) current->missed.push_back(copy_of(*wr));
+    return 0;
+  }
+  for (; !current->missed.empty(); current->missed.pop_front()) {
+    Script::Missed& late = current->missed.front();
+    late.wr.next = nullptr;
+    late.wr.sg_list = late.sges.data();
+    const bool binds = late.wr.opcode == IBV_WR_BIND_MW;
+    const std::uint32_t key = binds ? std::exchange(late.wr.bind_mw.mw->rkey, late.old_key) : 0;
+    const int error = post(qp, &late.wr, bad);
+    if (binds) late.wr.bind_mw.mw->rkey = key;
+    if (error != 0) return error;
+  }
+  return post(qp, wr, bad);
+}
+
+/// Polling and posting are no functions of the library, but pointers in each context.
+void put_in_front(ibv_context* context) {
   if (context->ops.poll_cq == poll_cq) return;
-  real_polls[context] = context->ops.poll_cq;
-  context->ops.poll_cq = poll_cq;
+  real_polls[context] = std::exchange(context->ops.poll_cq, poll_cq);
+  real_posts[context] = std::exchange(context->ops.post_send, post_send);
 }
 
 }  // namespace
@@ -74,7 +113,7 @@ IN_FRONT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, i
   ibv_cq* cq = create(context, given, owner, channel, vector);
   if (cq == nullptr) return cq;
   if (given < entries) cq->cqe = entries;
-  put_poll_in_front(context);
+  put_in_front(context);
   if (current != nullptr) current->contexts.push_back(context);
   return cq;
 }

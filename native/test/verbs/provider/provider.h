@@ -1,7 +1,8 @@
 // Functions of libibverbs that this program puts in front of the library's own, so that a test can have a
-// device do what no device does on demand: report an event, complete nothing, make a completion queue that is
-// too small. Without a script each call goes straight to the library. Called by the tests of this folder; the
-// plug-in finds these functions first, since a program's own come before those of what it loads.
+// device do what no device does on demand: report an event, complete nothing, miss a doorbell, make a
+// completion queue that is too small. Without a script each call goes straight to the library. Called by the
+// tests of this folder; the plug-in finds these functions first, since a program's own come before those of
+// what it loads.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -24,6 +25,18 @@ struct Script {
   int next_cq_entries = 0;
   /// This device completes nothing any more.
   ibv_context* mute = nullptr;
+  /// This queue pair misses the doorbell after so many: what was posted with it is carried out at the next
+  /// one.
+  ibv_qp* dozes = nullptr;
+  std::uint32_t doorbells_before = 0;
+  struct Missed {
+    ibv_send_wr wr;
+    std::vector<ibv_sge> sges;
+    std::vector<std::byte> inline_bytes;
+    std::uint32_t old_key;  ///< of the window, if it is a bind
+  };
+  std::deque<Missed> missed;
+  std::uint32_t doorbells_missed = 0;
   /// How long the watchdog's second is; less than one.
   long second_ns = 999'999'999;
   /// All queue pairs that were made since the script began, in order, and the device of each completion

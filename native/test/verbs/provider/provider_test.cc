@@ -186,6 +186,28 @@ TEST_F(Watchdog, EndsRequestsThatAreSentAgainForEver) {
   EXPECT_EQ(ends.finish(), Violations{});
 }
 
+TEST_F(Watchdog, RingsAgainWhenTheDeviceHasNotHeard) {
+  if (guest_link() != "rxe") GTEST_SKIP() << "not run: only soft-RoCE misses a doorbell";
+  Script& script = provider_.script();
+  script.second_ns = 100'000'000;
+  Ends ends(client_, server_);
+  const Link link = ends.connect();
+  for (ibv_qp* qp : {script.queue_pairs[0], script.queue_pairs[1]}) {
+    script.dozes = qp;
+    for (const CallSpec& spec : mixed_calls()) {
+      // Each doorbell of the call in its turn, until it has no more.
+      bool missed = true;
+      for (std::uint32_t nth = 0; missed && !HasFailure(); ++nth) {
+        const std::uint32_t before = script.doorbells_missed;
+        script.doorbells_before = nth;
+        EXPECT_TRUE(ends.complete(link, spec).answered()) << ends.why_down(link);
+        missed = script.doorbells_missed != before;
+      }
+    }
+  }
+  EXPECT_EQ(ends.finish(), Violations{});
+}
+
 TEST_F(Watchdog, LetsASessionBeThatWaitsForNothing) {
   Ends ends(client_, server_);
   const Link link = ends.connect();
