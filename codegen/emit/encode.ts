@@ -150,7 +150,7 @@ function repeated(field: Field, value: string, free: number, scope: Scope): stri
     }`;
 }
 
-/** The key of an entry as what its type needs; in JavaScript it is a string. */
+/** The key of an entry as what its type needs; in JavaScript it is a string. Numbers are made of it before the entry is begun. */
 function mapKey(field: Field, free: number): string {
   const form = scalarForm(field.mapKey ?? 'string');
   const name = quote(field.fullName);
@@ -163,8 +163,14 @@ function mapKey(field: Field, free: number): string {
     case 'bigint':
       return `$.write${form.primitive}(${write}, $.bigintOfString(key, ${name}), ${name})`;
     default:
-      return `$.write${form.primitive}(${write}, $.numberKey(key, ${name}), ${name})`;
+      return `$.write${form.primitive}(${write}, number, ${name})`;
   }
+}
+
+/** The value of an entry whose key is a number. V8 finds it faster by that than by its text, unless it is negative: then only the text is a key to it. */
+function ofNumber(field: Field, value: string): string {
+  const unsigned = field.mapKey === 'uint32' || field.mapKey === 'fixed32';
+  return unsigned ? `${value}[number]` : `${value}[number < 0 ? key : number]`;
 }
 
 /** Statements that write the entry of `key`. */
@@ -226,10 +232,13 @@ function map(field: Field, value: string, free: number, scope: Scope, message: M
     }`;
   }
   const fits = `if (at + keys.length * ${listed(field)} > ${limitOf(free)}) $.noRoom(sink, at);`;
+  const numeric = scalarForm(field.mapKey ?? 'string').type === 'number';
+  const number = numeric ? `\n      const number = $.numberKey(key, ${name});` : '';
+  const found = numeric ? ofNumber(field, value) : `${value}[key]`;
   return `${keys}
     ${listed(field) > 0 ? `${fits}\n    else ` : ''}${loop(field, 'keys.length')} {
-      const key = ${scope.sure('keys[i]')};
-      ${writeEntry(field, scope.sure(`${value}[key]`), free, scope)}
+      const key = ${scope.sure('keys[i]')};${number}
+      ${writeEntry(field, scope.sure(found), free, scope)}
     }`;
 }
 

@@ -166,9 +166,10 @@ export function writeDouble(sink: Sink, at: number, value: number, field: string
   return at + 8;
 }
 
-/** Of this module and not of another: V8 asks every time whether an import has its value yet. */
+/** Of this module and not of another: V8 asks every time whether an import has its value yet, and whether it is the function that it was. */
 const shortMax = loopCharsMax;
 const prefixMax = lengthBytes;
+const loopText = writeShort;
 
 /** Length and text. Small, since V8 copies it into its callers together with the loop; all that is not a short string that fits is apart. */
 export function writeString(sink: Sink, at: number, text: string, limit: number, field: string): number {
@@ -176,7 +177,7 @@ export function writeString(sink: Sink, at: number, text: string, limit: number,
     return writeLongString(sink, at, text, limit, field);
   const { bytes } = sink;
   // Three bytes per character stay below 128: the length has one byte.
-  const end = writeShort(bytes, at + 1, text);
+  const end = loopText(bytes, at + 1, text);
   bytes[at] = end - at - 1;
   return end;
 }

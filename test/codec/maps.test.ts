@@ -16,6 +16,12 @@ describe('number keys', () => {
     expect(Object.keys(decoded.byInt32)).toHaveLength(keys.length);
   });
 
+  test('up to the largest, which is not an index to JavaScript any more', () => {
+    const keys = [0, 2 ** 30, 2 ** 31 - 1, 2 ** 31, 2 ** 32 - 2, 2 ** 32 - 1];
+    const byUint32 = Object.fromEntries(keys.map((key, i) => [key, new Uint8Array([i])]));
+    expect(Maps.decode(Maps.encode({ byUint32 })).byUint32).toEqual(byUint32);
+  });
+
   test('a key that is there twice, between maps with gaps', () => {
     const a = Maps.encode({ byInt32: { 1000: 'a', 70000: 'b' }, byUint32: { 90000: new Uint8Array([1]) } });
     const b = Maps.encode({ byInt32: { 1000: 'c', [2 ** 30]: 'd' }, byUint32: { 50: new Uint8Array([2]) } });
