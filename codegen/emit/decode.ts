@@ -3,9 +3,9 @@
  * passes over a field leaves the position behind it in `source.at`.
  */
 import type { Field, Message, Oneof } from '../model/model.ts';
-import { formOf, isPlainNumber, packedPrimitive, quote, scalarForm, tagOf, wireTypeOf } from './scalar.ts';
+import { decodeMap } from './map.ts';
+import { formOf, isPlainNumber, packedPrimitive, quote, tagOf, wireTypeOf } from './scalar.ts';
 import type { Parameter, Scope } from './scope.ts';
-import { mapKeyType, valueType } from './shape.ts';
 
 /** Source text of the default of a value. */
 export function zeroOf(field: Field, scope: Scope): string {
@@ -35,7 +35,7 @@ export function initialOf(field: Field, scope: Scope): string {
 }
 
 /** Expression that reads a value at `at`; the position behind it is `source.at`. */
-function read(field: Field, end: string, scope: Scope): string {
+export function read(field: Field, end: string, scope: Scope): string {
   const { type } = field;
   const from = (primitive: string) => `${scope.local(`read${primitive}`)}(source, at, ${end})`;
   const form = formOf(type);
@@ -89,42 +89,10 @@ function run(field: Field, scope: Scope): string {
       }`;
 }
 
-function map(field: Field, scope: Scope): string {
-  const keyForm = scalarForm(field.mapKey ?? 'string');
-  const key = `${scope.local(`read${keyForm.primitive}`)}(source, at, stop)`;
-  const asKey = keyForm.type === 'string' || mapKeyType(field) === 'number' ? key : `\`\${${key}}\``;
-  const { type } = field;
-  const keyZero = keyForm.type === 'boolean' ? "'false'" : keyForm.type === 'bigint' ? "'0'" : keyForm.zero;
-  const isMessage = type.kind === 'message';
-  const readLength = scope.local('readLength');
-  const takeValue = isMessage
-    ? `{ const inner = ${readLength}(source, at, stop); value = ${scope.call(type, 'decodeFrom')}(source, source.at, inner, depth + 1, value); }`
-    : `value = ${read(field, 'stop', scope)};`;
-  const declared = isMessage ? `${scope.type(type)} | undefined` : valueType(field, scope, 'decoded');
-  const assigned = isMessage ? `value ?? ${zeroOf(field, scope)}` : 'value';
-  return `{
-        const stop = ${readLength}(source, at, end);
-        let key${scope.erasable(`: ${mapKeyType(field)}`)} = ${keyZero};
-        let value${scope.erasable(`: ${declared}`)}${isMessage ? '' : ` = ${zeroOf(field, scope)}`};
-        at = source.at;
-        while (at < stop) {
-          const tag = ${scope.local('readTag')}(source, at, stop);
-          at = source.at;
-          if (tag === ${8 | keyForm.wireType}) key = ${asKey};
-          else if (tag === ${16 | wireTypeOf(type)}) ${takeValue}
-          else ${scope.local('skipField')}(source, tag, at, stop, depth);
-          at = source.at;
-        }
-        ${scope.local('readEnd')}(source, at, stop);
-        ${mapKeyType(field) === 'number' ? `$.putNumber(source, m.${field.key}, key, ${assigned});` : `m.${field.key}[key] = ${assigned};`}
-        break;
-      }`;
-}
-
 /** Each leaves the position behind the field in `source.at`. */
 function cases(field: Field, scope: Scope): string[] {
   const wireType = field.presence === 'map' ? 2 : field.delimited ? 3 : wireTypeOf(field.type);
-  const emit = field.presence === 'map' ? map : field.presence === 'repeated' ? repeated : singular;
+  const emit = field.presence === 'map' ? decodeMap : field.presence === 'repeated' ? repeated : singular;
   const result = [`case ${tagOf(field, wireType)}: ${emit(field, scope)}`];
   // Numbers come packed or one by one, whatever the .proto says.
   if (field.presence === 'repeated' && field.type.kind !== 'message' && wireType !== 2)

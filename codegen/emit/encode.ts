@@ -3,13 +3,14 @@
  * a length of its own looks whether it fits in front of what must come behind it (room.ts).
  */
 import type { Field, Message, Oneof } from '../model/model.ts';
-import { element, fieldRoom, fixed, lengthBytes, listed, roomOf, runRoom, widening } from './room.ts';
+import { encodeMap } from './map.ts';
+import { fieldRoom, lengthBytes, listed, roomOf, runRoom, widening } from './room.ts';
 import { fieldRuns } from './runs.ts';
-import { formOf, isPlainNumber, packedPrimitive, quote, scalarForm, tagBytes, wireTypeOf } from './scalar.ts';
+import { formOf, isPlainNumber, packedPrimitive, quote, tagBytes, wireTypeOf } from './scalar.ts';
 import type { Parameter, Scope } from './scope.ts';
 
 /** Statements that put the tag at `at`; `at` itself is advanced by what follows. */
-function tag(number: number, wireType: number): { readonly write: string; readonly size: number } {
+export function tag(number: number, wireType: number): { readonly write: string; readonly size: number } {
   const bytes = tagBytes(number, wireType);
   const write = bytes.map((byte, i) => `bytes[${i === 0 ? 'at' : `at + ${i}`}] = ${byte};`).join(' ');
   return { write, size: bytes.length };
@@ -18,20 +19,26 @@ function tag(number: number, wireType: number): { readonly write: string; readon
 /** Primitives that are called for every field or element. */
 const perField = /\$\.((?:write|close|check|map|numberKey)\w*)(?=\()/g;
 
-const withLocals = (code: string, scope: Scope): string =>
+export const withLocals = (code: string, scope: Scope): string =>
   code.replace(perField, (_, primitive: string) => scope.local(primitive));
 
 /** Where room ends that has to leave `free` bytes behind it. */
-const limitOf = (free: number): string => (free === 0 ? 'limit' : `limit - ${free}`);
+export const limitOf = (free: number): string => (free === 0 ? 'limit' : `limit - ${free}`);
 
 /** Expression that writes a value at `at + skip`, leaves `free` bytes behind it and is the new end. */
-function writeValue(field: Field, value: string, skip: number, free: number, scope: Scope): string {
+export function writeValue(
+  field: Field,
+  value: string,
+  skip: number,
+  free: number,
+  scope: Scope,
+  name = quote(field.fullName),
+): string {
   const { type } = field;
   const place = skip === 0 ? 'at' : `at + ${skip}`;
-  const name = quote(field.fullName);
   if (type.kind === 'message') {
     // Arguments are evaluated from left to right: `sink.held` is read before the message is written.
-    const content = nested(field, value, `at + ${skip + 1}`, limitOf(free + widening), scope);
+    const content = nested(field, value, `at + ${skip + 1}`, limitOf(free + widening), scope, name);
     return scope.mayHaveHoles(type)
       ? `$.closeLength(sink, ${place}, sink.held, ${content})`
       : `$.closeSolid(bytes, ${place}, ${content})`;
@@ -51,20 +58,26 @@ function writeValue(field: Field, value: string, skip: number, free: number, sco
       if (form !== undefined && isPlainNumber(type, form)) {
         return `$.write${form.primitive}Number(bytes, ${place}, ${value}, ${name})`;
       }
-      return `$.write${form?.primitive}(bytes, ${place}, ${asBigint(field, value)}, ${name})`;
+      return `$.write${form?.primitive}(bytes, ${place}, ${asBigint(field, value, name)}, ${name})`;
   }
 }
 
-function asBigint(field: Field, value: string): string {
+function asBigint(field: Field, value: string, name: string): string {
   if (field.type.kind !== 'scalar' || formOf(field.type)?.type !== 'bigint') return value;
-  const name = quote(field.fullName);
   if (field.type.jstype === 'string') return `$.bigintOfString(${value}, ${name})`;
   return field.type.jstype === 'number' ? `$.bigintOfNumber(${value}, ${name})` : value;
 }
 
-function nested({ type, fullName }: Field, value: string, at: string, limit: string, scope: Scope): string {
+function nested(
+  { type, fullName }: Field,
+  value: string,
+  at: string,
+  limit: string,
+  scope: Scope,
+  name = quote(fullName),
+): string {
   if (type.kind !== 'message') return '';
-  return `${scope.call(type, 'encodeTo')}(${value}, sink, ${at}, ${limit}, depth + 1, ${quote(fullName)})`;
+  return `${scope.call(type, 'encodeTo')}(${value}, sink, ${at}, ${limit}, depth + 1, ${name})`;
 }
 
 /** A message between two tags instead of behind a length. */
@@ -150,98 +163,6 @@ function repeated(field: Field, value: string, free: number, scope: Scope): stri
     }`;
 }
 
-/** The key of an entry as what its type needs; in JavaScript it is a string. Numbers are made of it before the entry is begun. */
-function mapKey(field: Field, free: number): string {
-  const form = scalarForm(field.mapKey ?? 'string');
-  const name = quote(field.fullName);
-  const write = `bytes, at + 1`;
-  switch (form.type) {
-    case 'string':
-      return `$.writeString(sink, at + 1, key, ${limitOf(free)}, ${name})`;
-    case 'boolean':
-      return `$.writeBool(${write}, $.boolKey(key, ${name}), ${name})`;
-    case 'bigint':
-      return `$.write${form.primitive}(${write}, $.bigintOfString(key, ${name}), ${name})`;
-    default:
-      return `$.write${form.primitive}(${write}, number, ${name})`;
-  }
-}
-
-/** The value of an entry whose key is a number. V8 finds it faster by that than by its text, unless it is negative: then only the text is a key to it. */
-function ofNumber(field: Field, value: string): string {
-  const unsigned = field.mapKey === 'uint32' || field.mapKey === 'fixed32';
-  return unsigned ? `${value}[number]` : `${value}[number < 0 ? key : number]`;
-}
-
-/** Statements that write the entry of `key`. */
-function writeEntry(field: Field, value: string, free: number, scope: Scope): string {
-  const entry = tag(field.number, 2);
-  const keyTag = tagBytes(1, scalarForm(field.mapKey ?? 'string').wireType)[0];
-  const valueTag = tagBytes(2, wireTypeOf(field.type))[0];
-  const behind = free + widening + (listed(field) > 0 ? 0 : element(field));
-  const valueRoom = 1 + (field.type.kind === 'message' ? lengthBytes : fixed(field));
-  const { type } = field;
-  const holes = type.kind === 'message' ? scope.mayHaveHoles(type) : formOf(type)?.primitive === 'Bytes';
-  const heldNow = holes ? 'const held = sink.held;\n      ' : '';
-  const close =
-    listed(field) > 0
-      ? 'bytes[start] = at - start - 1;'
-      : holes
-        ? 'at = $.closeLength(sink, start, held, at);'
-        : 'at = $.closeSolid(bytes, start, at);';
-  return `${entry.write} const start = at + ${entry.size};
-      ${heldNow}at = start + 1;
-      bytes[at] = ${keyTag}; at = ${mapKey(field, behind + valueRoom)};
-      bytes[at] = ${valueTag}; at = ${writeValue(field, value, 1, behind, scope)};
-      ${close}`;
-}
-
-/** Name of the function that writes an entry with a string as key. */
-const entryFunction = (field: Field, message: Message): string =>
-  `$entry${field.number}_${message.identifier}`;
-
-/** That function. A map has two loops, and one place where entries are written. */
-function emitEntry(field: Field, message: Message, free: number, scope: Scope): string {
-  const parameters: Parameter[] = [
-    ['sink', '$.Sink'],
-    ['at', 'number'],
-    ['limit', 'number'],
-    ...(field.type.kind === 'message' ? [['depth', 'number'] as const] : []),
-    ['key', 'string'],
-    ['value', `NonNullable<${message.init}[${quote(field.key)}]>[string]`],
-  ];
-  return `${scope.function(entryFunction(field, message), parameters, 'number')}
-  const bytes = sink.bytes;
-  ${withLocals(writeEntry(field, 'value', free, scope), scope).replaceAll('\n      ', '\n  ')}
-  return at;
-}`;
-}
-
-function map(field: Field, value: string, free: number, scope: Scope, message: Message): string {
-  const name = quote(field.fullName);
-  const keys = `const keys = $.mapKeys(${value}, ${name});`;
-  if (field.mapKey === 'string') {
-    const depth = field.type.kind === 'message' ? 'depth, ' : '';
-    const put = `at = ${entryFunction(field, message)}(sink, at, limit, ${depth}key, ${scope.sure(`${value}[key]`)});`;
-    // V8 knows in a loop of the first form where the value of each key is, unless it has seen a hash table there, as decoded maps are.
-    return `if ($.checkMap(${value}, ${name})) {
-      for (const key in ${value}) { if (sink.full) break; ${put} }
-    } else {
-      ${keys}
-      ${loop(field, 'keys.length')} { const key = ${scope.sure('keys[i]')}; ${put} }
-    }`;
-  }
-  const fits = `if (at + keys.length * ${listed(field)} > ${limitOf(free)}) $.noRoom(sink, at);`;
-  const numeric = scalarForm(field.mapKey ?? 'string').type === 'number';
-  const number = numeric ? `\n      const number = $.numberKey(key, ${name});` : '';
-  const found = numeric ? ofNumber(field, value) : `${value}[key]`;
-  return `${keys}
-    ${listed(field) > 0 ? `${fits}\n    else ` : ''}${loop(field, 'keys.length')} {
-      const key = ${scope.sure('keys[i]')};${number}
-      ${writeEntry(field, scope.sure(found), free, scope)}
-    }`;
-}
-
 /** A oneof's value, checked where the first of its fields comes. */
 function checkOneof({ key, fullName, fields }: Oneof, local: string): string[] {
   const cases = fields.map((field) => `case ${quote(field.key)}:`).join(' ');
@@ -256,7 +177,6 @@ export function emitEncode(message: Message, scope: Scope): string {
   const runs = fieldRuns(message);
   const room = roomOf(runs);
   const lines: string[] = [];
-  const entries: string[] = [];
   const declared = new Set<string>();
   let free = room;
   for (const run of runs) {
@@ -275,12 +195,11 @@ export function emitEncode(message: Message, scope: Scope): string {
     for (const field of run.fields) {
       free -= fieldRoom(field);
       const local = `v${field.number}`;
-      const emit = field.presence === 'map' ? map : field.presence === 'repeated' ? repeated : tagged;
+      const emit = field.presence === 'map' ? encodeMap : field.presence === 'repeated' ? repeated : tagged;
       lines.push(`const ${local} = m.${field.key};`);
       if (field.presence === 'required')
         lines.push(`if (${local} === undefined) $.missing(${quote(field.fullName)});`);
-      lines.push(`if (${isSet(field, local)}) {\n    ${emit(field, local, free, scope, message)}\n  }`);
-      if (field.mapKey === 'string') entries.push(emitEntry(field, message, free, scope));
+      lines.push(`if (${isSet(field, local)}) {\n    ${emit(field, local, free, scope)}\n  }`);
     }
   }
   if (message.keepsUnknown) lines.push('at = $.writeUnknown(sink, at, m, limit);');
@@ -299,5 +218,5 @@ export function emitEncode(message: Message, scope: Scope): string {
   if (at${room === 0 ? '' : ` + ${room}`} > limit) return $.noRoom(sink, at);
 ${bytes}  ${body}
   return at;
-}${entries.map((entry) => `\n\n${entry}`).join('')}`;
+}`;
 }

@@ -56,7 +56,7 @@ export function emitFile(file: File, version: string, options: EmitOptions): Out
   ];
   const statements = [
     emitDescriptor(file, scope),
-    internal(scope.constants()),
+    internal(scope.common()),
     ...file.enums.flatMap((type) => emitEnum(type, scope)),
     ...messages,
     ...file.services.flatMap((service) => emitService(service, scope)),

@@ -41,6 +41,7 @@ export class Scope {
   private readonly options: EmitOptions;
   private readonly imported = new Map<File, string>();
   private readonly locals = new Set<string>();
+  private readonly shared = new Map<string, string>();
   private holed: ReadonlySet<Message> | undefined;
 
   constructor(file: File, options: EmitOptions) {
@@ -80,6 +81,16 @@ export class Scope {
   local(primitive: string): string {
     this.locals.add(primitive);
     return `$${primitive}`;
+  }
+
+  /** A function that the file's messages have in common, with everything in it but its name and head: its name. It stands once in the file. */
+  share(name: string, parameters: readonly Parameter[], result: string, body: string): string {
+    const text = (free: string) => `${this.function(free, parameters, result)}\n${body}\n}`;
+    let free = `$${name}`;
+    // Two types of a name: `uint32`, and a message that is called so.
+    while ((this.shared.get(free) ?? text(free)) !== text(free)) free += '$';
+    this.shared.set(free, text(free));
+    return free;
   }
 
   /** Whether values in a message may be left out of the memory. Of other files' messages nobody knows: those files may be generated anew without this one. */
@@ -142,12 +153,10 @@ export class Scope {
     return lines;
   }
 
-  /** The consts of `local`, to be asked for when all messages have been emitted. */
-  constants(): string {
-    return [...this.locals]
-      .sort()
-      .map((name) => `const $${name} = $.${name};`)
-      .join('\n');
+  /** What `local` and `share` have promised, to be asked for when all messages have been emitted. */
+  common(): string {
+    const consts = [...this.locals].sort().map((name) => `const $${name} = $.${name};`);
+    return [consts.join('\n'), ...this.shared.values()].join('\n\n');
   }
 }
 
