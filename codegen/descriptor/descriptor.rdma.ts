@@ -17,6 +17,7 @@ const $checkList = $.checkList;
 const $checkMessage = $.checkMessage;
 const $closeLength = $.closeLength;
 const $closeSolid = $.closeSolid;
+const $noRoom = $.noRoom;
 const $readBool = $.readBool;
 const $readBytes = $.readBytes;
 const $readEnd = $.readEnd;
@@ -32,6 +33,7 @@ const $writeBytes = $.writeBytes;
 const $writeInt32 = $.writeInt32;
 const $writePackedInt32 = $.writePackedInt32;
 const $writeString = $.writeString;
+const $writeStrings = $.writeStrings;
 const $writeUint64 = $.writeUint64;
 
 export interface FileDescriptorProto {
@@ -92,7 +94,7 @@ function $create_FileDescriptorProto(init: FileDescriptorProtoInit = {}): FileDe
   };
 }
 
-function $bound_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.FileDescriptorProto'): number {
+function $bound_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.FileDescriptorProto'): number {
   $checkMessage(m, depth, field);
   let n = 47;
   n += $boundStringField(m.name, 'rdma_rpc.codegen.FileDescriptorProto.name');
@@ -119,9 +121,9 @@ function $bound_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink, de
   return n;
 }
 
-function $encodeTo_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.FileDescriptorProto'): number {
+function $encodeTo_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.FileDescriptorProto'): number {
   $checkMessage(m, depth, field);
-  if (at + 47 > limit) return $.noRoom(sink, at);
+  if (at + 47 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
@@ -133,8 +135,7 @@ function $encodeTo_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink,
   }
   const v3 = m.dependency;
   if (v3 !== undefined) {
-    $checkList(v3, 'rdma_rpc.codegen.FileDescriptorProto.dependency');
-    for (let i = 0; i < v3.length && !sink.full; i++) { bytes[at] = 26; at = $writeString(sink, at + 1, v3[i]!, limit - 45, 'rdma_rpc.codegen.FileDescriptorProto.dependency'); }
+    at = $writeStrings(sink, at, 26, v3, limit - 45, 'rdma_rpc.codegen.FileDescriptorProto.dependency');
   }
   const v4 = m.messageType;
   if (v4 !== undefined) {
@@ -183,13 +184,13 @@ function $encodeTo_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink,
   const v10 = m.publicDependency;
   if (v10 !== undefined) {
     $checkList(v10, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency');
-    if (at + v10.length * 11 > limit - 13) $.noRoom(sink, at);
+    if (at + v10.length * 11 > limit - 13) $noRoom(sink, at);
     else for (let i = 0; i < v10.length; i++) { bytes[at] = 80; at = $writeInt32(bytes, at + 1, v10[i]!, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency'); }
   }
   const v11 = m.weakDependency;
   if (v11 !== undefined) {
     $checkList(v11, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency');
-    if (at + v11.length * 11 > limit - 13) $.noRoom(sink, at);
+    if (at + v11.length * 11 > limit - 13) $noRoom(sink, at);
     else for (let i = 0; i < v11.length; i++) { bytes[at] = 88; at = $writeInt32(bytes, at + 1, v11[i]!, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency'); }
   }
   const v12 = m.syntax;
@@ -202,13 +203,12 @@ function $encodeTo_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink,
   }
   const v15 = m.optionDependency;
   if (v15 !== undefined) {
-    $checkList(v15, 'rdma_rpc.codegen.FileDescriptorProto.option_dependency');
-    for (let i = 0; i < v15.length && !sink.full; i++) { bytes[at] = 122; at = $writeString(sink, at + 1, v15[i]!, limit - 1, 'rdma_rpc.codegen.FileDescriptorProto.option_dependency'); }
+    at = $writeStrings(sink, at, 122, v15, limit - 1, 'rdma_rpc.codegen.FileDescriptorProto.option_dependency');
   }
   return at;
 }
 
-function $decodeFrom_FileDescriptorProto(source: $.Source, at: number, end: number, depth: number = 0, into?: FileDescriptorProto): FileDescriptorProto {
+function $decodeFrom_FileDescriptorProto(source: $.Source, at: number, end: number, depth = 0, into?: FileDescriptorProto): FileDescriptorProto {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.FileDescriptorProto');
   const m: FileDescriptorProto = into ?? {
     name: undefined,
@@ -254,29 +254,7 @@ function $decodeFrom_FileDescriptorProto(source: $.Source, at: number, end: numb
   return m;
 }
 
-export const FileDescriptorProto: $.MessageType<FileDescriptorProto, FileDescriptorProtoInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'rdma_rpc.codegen.FileDescriptorProto',
-  create: $create_FileDescriptorProto,
-  bound: $bound_FileDescriptorProto,
-  encodeTo: $encodeTo_FileDescriptorProto,
-  decodeFrom: $decodeFrom_FileDescriptorProto,
-  fields: () => [
-    ['name', 'string', 'optional'],
-    ['package', 'string', 'optional'],
-    ['dependency', 'string', 'repeated'],
-    ['message_type', DescriptorProto, 'repeated'],
-    ['enum_type', EnumDescriptorProto, 'repeated'],
-    ['service', ServiceDescriptorProto, 'repeated'],
-    ['extension', FieldDescriptorProto, 'repeated'],
-    ['options', 'bytes', 'optional'],
-    ['source_code_info', SourceCodeInfo],
-    ['public_dependency', 'int32', 'repeated'],
-    ['weak_dependency', 'int32', 'repeated'],
-    ['syntax', 'string', 'optional'],
-    ['edition', 'int32', 'optional'],
-    ['option_dependency', 'string', 'repeated'],
-  ],
-});
+export const FileDescriptorProto: $.MessageType<FileDescriptorProto, FileDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.FileDescriptorProto', $create_FileDescriptorProto, $bound_FileDescriptorProto, $encodeTo_FileDescriptorProto, $decodeFrom_FileDescriptorProto, () => $.fieldEntries('name:string:optional package:string:optional dependency:string:repeated message_type:*:repeated enum_type:*:repeated service:*:repeated extension:*:repeated options:bytes:optional source_code_info:* public_dependency:int32:repeated weak_dependency:int32:repeated syntax:string:optional edition:int32:optional option_dependency:string:repeated', [DescriptorProto, EnumDescriptorProto, ServiceDescriptorProto, FieldDescriptorProto, SourceCodeInfo]));
 
 export interface DescriptorProto {
   name?: string | undefined;
@@ -323,7 +301,7 @@ function $create_DescriptorProto(init: DescriptorProtoInit = {}): DescriptorProt
   };
 }
 
-function $bound_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.DescriptorProto'): number {
+function $bound_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto'): number {
   $checkMessage(m, depth, field);
   let n = 56;
   n += $boundStringField(m.name, 'rdma_rpc.codegen.DescriptorProto.name');
@@ -353,9 +331,9 @@ function $bound_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, depth: num
   return n;
 }
 
-function $encodeTo_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.DescriptorProto'): number {
+function $encodeTo_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto'): number {
   $checkMessage(m, depth, field);
-  if (at + 56 > limit) return $.noRoom(sink, at);
+  if (at + 56 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
@@ -430,8 +408,7 @@ function $encodeTo_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, at: num
   }
   const v10 = m.reservedName;
   if (v10 !== undefined) {
-    $checkList(v10, 'rdma_rpc.codegen.DescriptorProto.reserved_name');
-    for (let i = 0; i < v10.length && !sink.full; i++) { bytes[at] = 82; at = $writeString(sink, at + 1, v10[i]!, limit - 12, 'rdma_rpc.codegen.DescriptorProto.reserved_name'); }
+    at = $writeStrings(sink, at, 82, v10, limit - 12, 'rdma_rpc.codegen.DescriptorProto.reserved_name');
   }
   const v11 = m.visibility;
   if (v11 !== undefined) {
@@ -440,7 +417,7 @@ function $encodeTo_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, at: num
   return at;
 }
 
-function $decodeFrom_DescriptorProto(source: $.Source, at: number, end: number, depth: number = 0, into?: DescriptorProto): DescriptorProto {
+function $decodeFrom_DescriptorProto(source: $.Source, at: number, end: number, depth = 0, into?: DescriptorProto): DescriptorProto {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.DescriptorProto');
   const m: DescriptorProto = into ?? {
     name: undefined,
@@ -478,26 +455,7 @@ function $decodeFrom_DescriptorProto(source: $.Source, at: number, end: number, 
   return m;
 }
 
-export const DescriptorProto: $.MessageType<DescriptorProto, DescriptorProtoInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'rdma_rpc.codegen.DescriptorProto',
-  create: $create_DescriptorProto,
-  bound: $bound_DescriptorProto,
-  encodeTo: $encodeTo_DescriptorProto,
-  decodeFrom: $decodeFrom_DescriptorProto,
-  fields: () => [
-    ['name', 'string', 'optional'],
-    ['field', FieldDescriptorProto, 'repeated'],
-    ['nested_type', DescriptorProto, 'repeated'],
-    ['enum_type', EnumDescriptorProto, 'repeated'],
-    ['extension_range', DescriptorProto_ExtensionRange, 'repeated'],
-    ['extension', FieldDescriptorProto, 'repeated'],
-    ['options', 'bytes', 'optional'],
-    ['oneof_decl', OneofDescriptorProto, 'repeated'],
-    ['reserved_range', DescriptorProto_ReservedRange, 'repeated'],
-    ['reserved_name', 'string', 'repeated'],
-    ['visibility', 'int32', 'optional'],
-  ],
-});
+export const DescriptorProto: $.MessageType<DescriptorProto, DescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.DescriptorProto', $create_DescriptorProto, $bound_DescriptorProto, $encodeTo_DescriptorProto, $decodeFrom_DescriptorProto, () => $.fieldEntries('name:string:optional field:*:repeated nested_type:*:repeated enum_type:*:repeated extension_range:*:repeated extension:*:repeated options:bytes:optional oneof_decl:*:repeated reserved_range:*:repeated reserved_name:string:repeated visibility:int32:optional', [FieldDescriptorProto, DescriptorProto, EnumDescriptorProto, DescriptorProto_ExtensionRange, FieldDescriptorProto, OneofDescriptorProto, DescriptorProto_ReservedRange]));
 
 export interface DescriptorProto_ExtensionRange {
   start?: number | undefined;
@@ -522,16 +480,16 @@ function $create_DescriptorProto_ExtensionRange(init: DescriptorProto_ExtensionR
   };
 }
 
-function $bound_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRangeInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.DescriptorProto.ExtensionRange'): number {
+function $bound_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRangeInit, sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ExtensionRange'): number {
   $checkMessage(m, depth, field);
   let n = 23;
   n += $boundBytesField(m.options, sink, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.options');
   return n;
 }
 
-function $encodeTo_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRangeInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.DescriptorProto.ExtensionRange'): number {
+function $encodeTo_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRangeInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ExtensionRange'): number {
   $checkMessage(m, depth, field);
-  if (at + 23 > limit) return $.noRoom(sink, at);
+  if (at + 23 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.start;
   if (v1 !== undefined) {
@@ -548,7 +506,7 @@ function $encodeTo_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRa
   return at;
 }
 
-function $decodeFrom_DescriptorProto_ExtensionRange(source: $.Source, at: number, end: number, depth: number = 0, into?: DescriptorProto_ExtensionRange): DescriptorProto_ExtensionRange {
+function $decodeFrom_DescriptorProto_ExtensionRange(source: $.Source, at: number, end: number, depth = 0, into?: DescriptorProto_ExtensionRange): DescriptorProto_ExtensionRange {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange');
   const m: DescriptorProto_ExtensionRange = into ?? {
     start: undefined,
@@ -570,18 +528,7 @@ function $decodeFrom_DescriptorProto_ExtensionRange(source: $.Source, at: number
   return m;
 }
 
-export const DescriptorProto_ExtensionRange: $.MessageType<DescriptorProto_ExtensionRange, DescriptorProto_ExtensionRangeInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'rdma_rpc.codegen.DescriptorProto.ExtensionRange',
-  create: $create_DescriptorProto_ExtensionRange,
-  bound: $bound_DescriptorProto_ExtensionRange,
-  encodeTo: $encodeTo_DescriptorProto_ExtensionRange,
-  decodeFrom: $decodeFrom_DescriptorProto_ExtensionRange,
-  fields: () => [
-    ['start', 'int32', 'optional'],
-    ['end', 'int32', 'optional'],
-    ['options', 'bytes', 'optional'],
-  ],
-});
+export const DescriptorProto_ExtensionRange: $.MessageType<DescriptorProto_ExtensionRange, DescriptorProto_ExtensionRangeInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.DescriptorProto.ExtensionRange', $create_DescriptorProto_ExtensionRange, $bound_DescriptorProto_ExtensionRange, $encodeTo_DescriptorProto_ExtensionRange, $decodeFrom_DescriptorProto_ExtensionRange, () => $.fieldEntries('start:int32:optional end:int32:optional options:bytes:optional'));
 
 export interface DescriptorProto_ReservedRange {
   start?: number | undefined;
@@ -603,16 +550,16 @@ function $create_DescriptorProto_ReservedRange(init: DescriptorProto_ReservedRan
   };
 }
 
-function $bound_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeInit, _sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.DescriptorProto.ReservedRange'): number {
+function $bound_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeInit, _sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ReservedRange'): number {
   $checkMessage(m, depth, field);
   let n = 22;
   
   return n;
 }
 
-function $encodeTo_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.DescriptorProto.ReservedRange'): number {
+function $encodeTo_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ReservedRange'): number {
   $checkMessage(m, depth, field);
-  if (at + 22 > limit) return $.noRoom(sink, at);
+  if (at + 22 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.start;
   if (v1 !== undefined) {
@@ -625,7 +572,7 @@ function $encodeTo_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRang
   return at;
 }
 
-function $decodeFrom_DescriptorProto_ReservedRange(source: $.Source, at: number, end: number, depth: number = 0, into?: DescriptorProto_ReservedRange): DescriptorProto_ReservedRange {
+function $decodeFrom_DescriptorProto_ReservedRange(source: $.Source, at: number, end: number, depth = 0, into?: DescriptorProto_ReservedRange): DescriptorProto_ReservedRange {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.DescriptorProto.ReservedRange');
   const m: DescriptorProto_ReservedRange = into ?? {
     start: undefined,
@@ -645,17 +592,7 @@ function $decodeFrom_DescriptorProto_ReservedRange(source: $.Source, at: number,
   return m;
 }
 
-export const DescriptorProto_ReservedRange: $.MessageType<DescriptorProto_ReservedRange, DescriptorProto_ReservedRangeInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'rdma_rpc.codegen.DescriptorProto.ReservedRange',
-  create: $create_DescriptorProto_ReservedRange,
-  bound: $bound_DescriptorProto_ReservedRange,
-  encodeTo: $encodeTo_DescriptorProto_ReservedRange,
-  decodeFrom: $decodeFrom_DescriptorProto_ReservedRange,
-  fields: () => [
-    ['start', 'int32', 'optional'],
-    ['end', 'int32', 'optional'],
-  ],
-});
+export const DescriptorProto_ReservedRange: $.MessageType<DescriptorProto_ReservedRange, DescriptorProto_ReservedRangeInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.DescriptorProto.ReservedRange', $create_DescriptorProto_ReservedRange, $bound_DescriptorProto_ReservedRange, $encodeTo_DescriptorProto_ReservedRange, $decodeFrom_DescriptorProto_ReservedRange, () => $.fieldEntries('start:int32:optional end:int32:optional'));
 
 export interface FieldDescriptorProto {
   name?: string | undefined;
@@ -706,7 +643,7 @@ function $create_FieldDescriptorProto(init: FieldDescriptorProtoInit = {}): Fiel
   };
 }
 
-function $bound_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.FieldDescriptorProto'): number {
+function $bound_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.FieldDescriptorProto'): number {
   $checkMessage(m, depth, field);
   let n = 53;
   n += $boundStringField(m.name, 'rdma_rpc.codegen.FieldDescriptorProto.name');
@@ -718,9 +655,9 @@ function $bound_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $.Sink, 
   return n;
 }
 
-function $encodeTo_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.FieldDescriptorProto'): number {
+function $encodeTo_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.FieldDescriptorProto'): number {
   $checkMessage(m, depth, field);
-  if (at + 53 > limit) return $.noRoom(sink, at);
+  if (at + 53 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
@@ -769,7 +706,7 @@ function $encodeTo_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $.Sin
   return at;
 }
 
-function $decodeFrom_FieldDescriptorProto(source: $.Source, at: number, end: number, depth: number = 0, into?: FieldDescriptorProto): FieldDescriptorProto {
+function $decodeFrom_FieldDescriptorProto(source: $.Source, at: number, end: number, depth = 0, into?: FieldDescriptorProto): FieldDescriptorProto {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.FieldDescriptorProto');
   const m: FieldDescriptorProto = into ?? {
     name: undefined,
@@ -807,26 +744,7 @@ function $decodeFrom_FieldDescriptorProto(source: $.Source, at: number, end: num
   return m;
 }
 
-export const FieldDescriptorProto: $.MessageType<FieldDescriptorProto, FieldDescriptorProtoInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'rdma_rpc.codegen.FieldDescriptorProto',
-  create: $create_FieldDescriptorProto,
-  bound: $bound_FieldDescriptorProto,
-  encodeTo: $encodeTo_FieldDescriptorProto,
-  decodeFrom: $decodeFrom_FieldDescriptorProto,
-  fields: () => [
-    ['name', 'string', 'optional'],
-    ['extendee', 'string', 'optional'],
-    ['number', 'int32', 'optional'],
-    ['label', 'int32', 'optional'],
-    ['type', 'int32', 'optional'],
-    ['type_name', 'string', 'optional'],
-    ['default_value', 'string', 'optional'],
-    ['options', 'bytes', 'optional'],
-    ['oneof_index', 'int32', 'optional'],
-    ['json_name', 'string', 'optional'],
-    ['proto3_optional', 'bool', 'optional'],
-  ],
-});
+export const FieldDescriptorProto: $.MessageType<FieldDescriptorProto, FieldDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.FieldDescriptorProto', $create_FieldDescriptorProto, $bound_FieldDescriptorProto, $encodeTo_FieldDescriptorProto, $decodeFrom_FieldDescriptorProto, () => $.fieldEntries('name:string:optional extendee:string:optional number:int32:optional label:int32:optional type:int32:optional type_name:string:optional default_value:string:optional options:bytes:optional oneof_index:int32:optional json_name:string:optional proto3_optional:bool:optional'));
 
 export interface OneofDescriptorProto {
   name?: string | undefined;
@@ -846,7 +764,7 @@ function $create_OneofDescriptorProto(init: OneofDescriptorProtoInit = {}): Oneo
   };
 }
 
-function $bound_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.OneofDescriptorProto'): number {
+function $bound_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.OneofDescriptorProto'): number {
   $checkMessage(m, depth, field);
   let n = 2;
   n += $boundStringField(m.name, 'rdma_rpc.codegen.OneofDescriptorProto.name');
@@ -854,9 +772,9 @@ function $bound_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $.Sink, 
   return n;
 }
 
-function $encodeTo_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.OneofDescriptorProto'): number {
+function $encodeTo_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.OneofDescriptorProto'): number {
   $checkMessage(m, depth, field);
-  if (at + 2 > limit) return $.noRoom(sink, at);
+  if (at + 2 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
@@ -869,7 +787,7 @@ function $encodeTo_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $.Sin
   return at;
 }
 
-function $decodeFrom_OneofDescriptorProto(source: $.Source, at: number, end: number, depth: number = 0, into?: OneofDescriptorProto): OneofDescriptorProto {
+function $decodeFrom_OneofDescriptorProto(source: $.Source, at: number, end: number, depth = 0, into?: OneofDescriptorProto): OneofDescriptorProto {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.OneofDescriptorProto');
   const m: OneofDescriptorProto = into ?? {
     name: undefined,
@@ -889,17 +807,7 @@ function $decodeFrom_OneofDescriptorProto(source: $.Source, at: number, end: num
   return m;
 }
 
-export const OneofDescriptorProto: $.MessageType<OneofDescriptorProto, OneofDescriptorProtoInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'rdma_rpc.codegen.OneofDescriptorProto',
-  create: $create_OneofDescriptorProto,
-  bound: $bound_OneofDescriptorProto,
-  encodeTo: $encodeTo_OneofDescriptorProto,
-  decodeFrom: $decodeFrom_OneofDescriptorProto,
-  fields: () => [
-    ['name', 'string', 'optional'],
-    ['options', 'bytes', 'optional'],
-  ],
-});
+export const OneofDescriptorProto: $.MessageType<OneofDescriptorProto, OneofDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.OneofDescriptorProto', $create_OneofDescriptorProto, $bound_OneofDescriptorProto, $encodeTo_OneofDescriptorProto, $decodeFrom_OneofDescriptorProto, () => $.fieldEntries('name:string:optional options:bytes:optional'));
 
 export interface EnumDescriptorProto {
   name?: string | undefined;
@@ -931,7 +839,7 @@ function $create_EnumDescriptorProto(init: EnumDescriptorProtoInit = {}): EnumDe
   };
 }
 
-function $bound_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.EnumDescriptorProto'): number {
+function $bound_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.EnumDescriptorProto'): number {
   $checkMessage(m, depth, field);
   let n = 26;
   n += $boundStringField(m.name, 'rdma_rpc.codegen.EnumDescriptorProto.name');
@@ -946,9 +854,9 @@ function $bound_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $.Sink, de
   return n;
 }
 
-function $encodeTo_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.EnumDescriptorProto'): number {
+function $encodeTo_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumDescriptorProto'): number {
   $checkMessage(m, depth, field);
-  if (at + 26 > limit) return $.noRoom(sink, at);
+  if (at + 26 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
@@ -978,8 +886,7 @@ function $encodeTo_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $.Sink,
   }
   const v5 = m.reservedName;
   if (v5 !== undefined) {
-    $checkList(v5, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_name');
-    for (let i = 0; i < v5.length && !sink.full; i++) { bytes[at] = 42; at = $writeString(sink, at + 1, v5[i]!, limit - 12, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_name'); }
+    at = $writeStrings(sink, at, 42, v5, limit - 12, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_name');
   }
   const v6 = m.visibility;
   if (v6 !== undefined) {
@@ -988,7 +895,7 @@ function $encodeTo_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $.Sink,
   return at;
 }
 
-function $decodeFrom_EnumDescriptorProto(source: $.Source, at: number, end: number, depth: number = 0, into?: EnumDescriptorProto): EnumDescriptorProto {
+function $decodeFrom_EnumDescriptorProto(source: $.Source, at: number, end: number, depth = 0, into?: EnumDescriptorProto): EnumDescriptorProto {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.EnumDescriptorProto');
   const m: EnumDescriptorProto = into ?? {
     name: undefined,
@@ -1016,21 +923,7 @@ function $decodeFrom_EnumDescriptorProto(source: $.Source, at: number, end: numb
   return m;
 }
 
-export const EnumDescriptorProto: $.MessageType<EnumDescriptorProto, EnumDescriptorProtoInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'rdma_rpc.codegen.EnumDescriptorProto',
-  create: $create_EnumDescriptorProto,
-  bound: $bound_EnumDescriptorProto,
-  encodeTo: $encodeTo_EnumDescriptorProto,
-  decodeFrom: $decodeFrom_EnumDescriptorProto,
-  fields: () => [
-    ['name', 'string', 'optional'],
-    ['value', EnumValueDescriptorProto, 'repeated'],
-    ['options', 'bytes', 'optional'],
-    ['reserved_range', EnumDescriptorProto_EnumReservedRange, 'repeated'],
-    ['reserved_name', 'string', 'repeated'],
-    ['visibility', 'int32', 'optional'],
-  ],
-});
+export const EnumDescriptorProto: $.MessageType<EnumDescriptorProto, EnumDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.EnumDescriptorProto', $create_EnumDescriptorProto, $bound_EnumDescriptorProto, $encodeTo_EnumDescriptorProto, $decodeFrom_EnumDescriptorProto, () => $.fieldEntries('name:string:optional value:*:repeated options:bytes:optional reserved_range:*:repeated reserved_name:string:repeated visibility:int32:optional', [EnumValueDescriptorProto, EnumDescriptorProto_EnumReservedRange]));
 
 export interface EnumDescriptorProto_EnumReservedRange {
   start?: number | undefined;
@@ -1052,16 +945,16 @@ function $create_EnumDescriptorProto_EnumReservedRange(init: EnumDescriptorProto
   };
 }
 
-function $bound_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_EnumReservedRangeInit, _sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange'): number {
+function $bound_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_EnumReservedRangeInit, _sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange'): number {
   $checkMessage(m, depth, field);
   let n = 22;
   
   return n;
 }
 
-function $encodeTo_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_EnumReservedRangeInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange'): number {
+function $encodeTo_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_EnumReservedRangeInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange'): number {
   $checkMessage(m, depth, field);
-  if (at + 22 > limit) return $.noRoom(sink, at);
+  if (at + 22 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.start;
   if (v1 !== undefined) {
@@ -1074,7 +967,7 @@ function $encodeTo_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_
   return at;
 }
 
-function $decodeFrom_EnumDescriptorProto_EnumReservedRange(source: $.Source, at: number, end: number, depth: number = 0, into?: EnumDescriptorProto_EnumReservedRange): EnumDescriptorProto_EnumReservedRange {
+function $decodeFrom_EnumDescriptorProto_EnumReservedRange(source: $.Source, at: number, end: number, depth = 0, into?: EnumDescriptorProto_EnumReservedRange): EnumDescriptorProto_EnumReservedRange {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange');
   const m: EnumDescriptorProto_EnumReservedRange = into ?? {
     start: undefined,
@@ -1094,17 +987,7 @@ function $decodeFrom_EnumDescriptorProto_EnumReservedRange(source: $.Source, at:
   return m;
 }
 
-export const EnumDescriptorProto_EnumReservedRange: $.MessageType<EnumDescriptorProto_EnumReservedRange, EnumDescriptorProto_EnumReservedRangeInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange',
-  create: $create_EnumDescriptorProto_EnumReservedRange,
-  bound: $bound_EnumDescriptorProto_EnumReservedRange,
-  encodeTo: $encodeTo_EnumDescriptorProto_EnumReservedRange,
-  decodeFrom: $decodeFrom_EnumDescriptorProto_EnumReservedRange,
-  fields: () => [
-    ['start', 'int32', 'optional'],
-    ['end', 'int32', 'optional'],
-  ],
-});
+export const EnumDescriptorProto_EnumReservedRange: $.MessageType<EnumDescriptorProto_EnumReservedRange, EnumDescriptorProto_EnumReservedRangeInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange', $create_EnumDescriptorProto_EnumReservedRange, $bound_EnumDescriptorProto_EnumReservedRange, $encodeTo_EnumDescriptorProto_EnumReservedRange, $decodeFrom_EnumDescriptorProto_EnumReservedRange, () => $.fieldEntries('start:int32:optional end:int32:optional'));
 
 export interface EnumValueDescriptorProto {
   name?: string | undefined;
@@ -1127,7 +1010,7 @@ function $create_EnumValueDescriptorProto(init: EnumValueDescriptorProtoInit = {
   };
 }
 
-function $bound_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.EnumValueDescriptorProto'): number {
+function $bound_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.EnumValueDescriptorProto'): number {
   $checkMessage(m, depth, field);
   let n = 13;
   n += $boundStringField(m.name, 'rdma_rpc.codegen.EnumValueDescriptorProto.name');
@@ -1135,9 +1018,9 @@ function $bound_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: 
   return n;
 }
 
-function $encodeTo_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.EnumValueDescriptorProto'): number {
+function $encodeTo_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumValueDescriptorProto'): number {
   $checkMessage(m, depth, field);
-  if (at + 13 > limit) return $.noRoom(sink, at);
+  if (at + 13 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
@@ -1154,7 +1037,7 @@ function $encodeTo_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sin
   return at;
 }
 
-function $decodeFrom_EnumValueDescriptorProto(source: $.Source, at: number, end: number, depth: number = 0, into?: EnumValueDescriptorProto): EnumValueDescriptorProto {
+function $decodeFrom_EnumValueDescriptorProto(source: $.Source, at: number, end: number, depth = 0, into?: EnumValueDescriptorProto): EnumValueDescriptorProto {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.EnumValueDescriptorProto');
   const m: EnumValueDescriptorProto = into ?? {
     name: undefined,
@@ -1176,18 +1059,7 @@ function $decodeFrom_EnumValueDescriptorProto(source: $.Source, at: number, end:
   return m;
 }
 
-export const EnumValueDescriptorProto: $.MessageType<EnumValueDescriptorProto, EnumValueDescriptorProtoInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'rdma_rpc.codegen.EnumValueDescriptorProto',
-  create: $create_EnumValueDescriptorProto,
-  bound: $bound_EnumValueDescriptorProto,
-  encodeTo: $encodeTo_EnumValueDescriptorProto,
-  decodeFrom: $decodeFrom_EnumValueDescriptorProto,
-  fields: () => [
-    ['name', 'string', 'optional'],
-    ['number', 'int32', 'optional'],
-    ['options', 'bytes', 'optional'],
-  ],
-});
+export const EnumValueDescriptorProto: $.MessageType<EnumValueDescriptorProto, EnumValueDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.EnumValueDescriptorProto', $create_EnumValueDescriptorProto, $bound_EnumValueDescriptorProto, $encodeTo_EnumValueDescriptorProto, $decodeFrom_EnumValueDescriptorProto, () => $.fieldEntries('name:string:optional number:int32:optional options:bytes:optional'));
 
 export interface ServiceDescriptorProto {
   name?: string | undefined;
@@ -1210,7 +1082,7 @@ function $create_ServiceDescriptorProto(init: ServiceDescriptorProtoInit = {}): 
   };
 }
 
-function $bound_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.ServiceDescriptorProto'): number {
+function $bound_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.ServiceDescriptorProto'): number {
   $checkMessage(m, depth, field);
   let n = 8;
   n += $boundStringField(m.name, 'rdma_rpc.codegen.ServiceDescriptorProto.name');
@@ -1221,9 +1093,9 @@ function $bound_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $.Si
   return n;
 }
 
-function $encodeTo_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.ServiceDescriptorProto'): number {
+function $encodeTo_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.ServiceDescriptorProto'): number {
   $checkMessage(m, depth, field);
-  if (at + 8 > limit) return $.noRoom(sink, at);
+  if (at + 8 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
@@ -1245,7 +1117,7 @@ function $encodeTo_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $
   return at;
 }
 
-function $decodeFrom_ServiceDescriptorProto(source: $.Source, at: number, end: number, depth: number = 0, into?: ServiceDescriptorProto): ServiceDescriptorProto {
+function $decodeFrom_ServiceDescriptorProto(source: $.Source, at: number, end: number, depth = 0, into?: ServiceDescriptorProto): ServiceDescriptorProto {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.ServiceDescriptorProto');
   const m: ServiceDescriptorProto = into ?? {
     name: undefined,
@@ -1267,18 +1139,7 @@ function $decodeFrom_ServiceDescriptorProto(source: $.Source, at: number, end: n
   return m;
 }
 
-export const ServiceDescriptorProto: $.MessageType<ServiceDescriptorProto, ServiceDescriptorProtoInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'rdma_rpc.codegen.ServiceDescriptorProto',
-  create: $create_ServiceDescriptorProto,
-  bound: $bound_ServiceDescriptorProto,
-  encodeTo: $encodeTo_ServiceDescriptorProto,
-  decodeFrom: $decodeFrom_ServiceDescriptorProto,
-  fields: () => [
-    ['name', 'string', 'optional'],
-    ['method', MethodDescriptorProto, 'repeated'],
-    ['options', 'bytes', 'optional'],
-  ],
-});
+export const ServiceDescriptorProto: $.MessageType<ServiceDescriptorProto, ServiceDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.ServiceDescriptorProto', $create_ServiceDescriptorProto, $bound_ServiceDescriptorProto, $encodeTo_ServiceDescriptorProto, $decodeFrom_ServiceDescriptorProto, () => $.fieldEntries('name:string:optional method:*:repeated options:bytes:optional', [MethodDescriptorProto]));
 
 export interface MethodDescriptorProto {
   name?: string | undefined;
@@ -1310,7 +1171,7 @@ function $create_MethodDescriptorProto(init: MethodDescriptorProtoInit = {}): Me
   };
 }
 
-function $bound_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.MethodDescriptorProto'): number {
+function $bound_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.MethodDescriptorProto'): number {
   $checkMessage(m, depth, field);
   let n = 8;
   n += $boundStringField(m.name, 'rdma_rpc.codegen.MethodDescriptorProto.name');
@@ -1320,9 +1181,9 @@ function $bound_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $.Sink
   return n;
 }
 
-function $encodeTo_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.MethodDescriptorProto'): number {
+function $encodeTo_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.MethodDescriptorProto'): number {
   $checkMessage(m, depth, field);
-  if (at + 8 > limit) return $.noRoom(sink, at);
+  if (at + 8 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
@@ -1351,7 +1212,7 @@ function $encodeTo_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $.S
   return at;
 }
 
-function $decodeFrom_MethodDescriptorProto(source: $.Source, at: number, end: number, depth: number = 0, into?: MethodDescriptorProto): MethodDescriptorProto {
+function $decodeFrom_MethodDescriptorProto(source: $.Source, at: number, end: number, depth = 0, into?: MethodDescriptorProto): MethodDescriptorProto {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.MethodDescriptorProto');
   const m: MethodDescriptorProto = into ?? {
     name: undefined,
@@ -1379,21 +1240,7 @@ function $decodeFrom_MethodDescriptorProto(source: $.Source, at: number, end: nu
   return m;
 }
 
-export const MethodDescriptorProto: $.MessageType<MethodDescriptorProto, MethodDescriptorProtoInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'rdma_rpc.codegen.MethodDescriptorProto',
-  create: $create_MethodDescriptorProto,
-  bound: $bound_MethodDescriptorProto,
-  encodeTo: $encodeTo_MethodDescriptorProto,
-  decodeFrom: $decodeFrom_MethodDescriptorProto,
-  fields: () => [
-    ['name', 'string', 'optional'],
-    ['input_type', 'string', 'optional'],
-    ['output_type', 'string', 'optional'],
-    ['options', 'bytes', 'optional'],
-    ['client_streaming', 'bool', 'optional'],
-    ['server_streaming', 'bool', 'optional'],
-  ],
-});
+export const MethodDescriptorProto: $.MessageType<MethodDescriptorProto, MethodDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.MethodDescriptorProto', $create_MethodDescriptorProto, $bound_MethodDescriptorProto, $encodeTo_MethodDescriptorProto, $decodeFrom_MethodDescriptorProto, () => $.fieldEntries('name:string:optional input_type:string:optional output_type:string:optional options:bytes:optional client_streaming:bool:optional server_streaming:bool:optional'));
 
 export interface SourceCodeInfo {
   location: SourceCodeInfo_Location[];
@@ -1410,7 +1257,7 @@ function $create_SourceCodeInfo(init: SourceCodeInfoInit = {}): SourceCodeInfo {
   };
 }
 
-function $bound_SourceCodeInfo(m: SourceCodeInfoInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.SourceCodeInfo'): number {
+function $bound_SourceCodeInfo(m: SourceCodeInfoInit, sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo'): number {
   $checkMessage(m, depth, field);
   let n = 6;
   const v1 = m.location;
@@ -1419,9 +1266,9 @@ function $bound_SourceCodeInfo(m: SourceCodeInfoInit, sink: $.Sink, depth: numbe
   return n;
 }
 
-function $encodeTo_SourceCodeInfo(m: SourceCodeInfoInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.SourceCodeInfo'): number {
+function $encodeTo_SourceCodeInfo(m: SourceCodeInfoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo'): number {
   $checkMessage(m, depth, field);
-  if (at + 6 > limit) return $.noRoom(sink, at);
+  if (at + 6 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.location;
   if (v1 !== undefined) {
@@ -1435,7 +1282,7 @@ function $encodeTo_SourceCodeInfo(m: SourceCodeInfoInit, sink: $.Sink, at: numbe
   return at;
 }
 
-function $decodeFrom_SourceCodeInfo(source: $.Source, at: number, end: number, depth: number = 0, into?: SourceCodeInfo): SourceCodeInfo {
+function $decodeFrom_SourceCodeInfo(source: $.Source, at: number, end: number, depth = 0, into?: SourceCodeInfo): SourceCodeInfo {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.SourceCodeInfo');
   const m: SourceCodeInfo = into ?? {
     location: [],
@@ -1453,16 +1300,7 @@ function $decodeFrom_SourceCodeInfo(source: $.Source, at: number, end: number, d
   return m;
 }
 
-export const SourceCodeInfo: $.MessageType<SourceCodeInfo, SourceCodeInfoInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'rdma_rpc.codegen.SourceCodeInfo',
-  create: $create_SourceCodeInfo,
-  bound: $bound_SourceCodeInfo,
-  encodeTo: $encodeTo_SourceCodeInfo,
-  decodeFrom: $decodeFrom_SourceCodeInfo,
-  fields: () => [
-    ['location', SourceCodeInfo_Location, 'repeated'],
-  ],
-});
+export const SourceCodeInfo: $.MessageType<SourceCodeInfo, SourceCodeInfoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.SourceCodeInfo', $create_SourceCodeInfo, $bound_SourceCodeInfo, $encodeTo_SourceCodeInfo, $decodeFrom_SourceCodeInfo, () => $.fieldEntries('location:*:repeated', [SourceCodeInfo_Location]));
 
 export interface SourceCodeInfo_Location {
   path: number[];
@@ -1490,7 +1328,7 @@ function $create_SourceCodeInfo_Location(init: SourceCodeInfo_LocationInit = {})
   };
 }
 
-function $bound_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, _sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.SourceCodeInfo.Location'): number {
+function $bound_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, _sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo.Location'): number {
   $checkMessage(m, depth, field);
   let n = 4;
   n += $boundList(m.path, 10, 'rdma_rpc.codegen.SourceCodeInfo.Location.path');
@@ -1500,9 +1338,9 @@ function $bound_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, _sink: $
   return n;
 }
 
-function $encodeTo_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.SourceCodeInfo.Location'): number {
+function $encodeTo_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo.Location'): number {
   $checkMessage(m, depth, field);
-  if (at + 4 > limit) return $.noRoom(sink, at);
+  if (at + 4 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.path;
   if (v1 !== undefined) {
@@ -1529,7 +1367,7 @@ function $encodeTo_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, sink:
   return at;
 }
 
-function $decodeFrom_SourceCodeInfo_Location(source: $.Source, at: number, end: number, depth: number = 0, into?: SourceCodeInfo_Location): SourceCodeInfo_Location {
+function $decodeFrom_SourceCodeInfo_Location(source: $.Source, at: number, end: number, depth = 0, into?: SourceCodeInfo_Location): SourceCodeInfo_Location {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.SourceCodeInfo.Location');
   const m: SourceCodeInfo_Location = into ?? {
     path: [],
@@ -1555,19 +1393,7 @@ function $decodeFrom_SourceCodeInfo_Location(source: $.Source, at: number, end: 
   return m;
 }
 
-export const SourceCodeInfo_Location: $.MessageType<SourceCodeInfo_Location, SourceCodeInfo_LocationInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'rdma_rpc.codegen.SourceCodeInfo.Location',
-  create: $create_SourceCodeInfo_Location,
-  bound: $bound_SourceCodeInfo_Location,
-  encodeTo: $encodeTo_SourceCodeInfo_Location,
-  decodeFrom: $decodeFrom_SourceCodeInfo_Location,
-  fields: () => [
-    ['path', 'int32', 'repeated'],
-    ['span', 'int32', 'repeated'],
-    ['leading_comments', 'string', 'optional'],
-    ['trailing_comments', 'string', 'optional'],
-  ],
-});
+export const SourceCodeInfo_Location: $.MessageType<SourceCodeInfo_Location, SourceCodeInfo_LocationInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.SourceCodeInfo.Location', $create_SourceCodeInfo_Location, $bound_SourceCodeInfo_Location, $encodeTo_SourceCodeInfo_Location, $decodeFrom_SourceCodeInfo_Location, () => $.fieldEntries('path:int32:repeated span:int32:repeated leading_comments:string:optional trailing_comments:string:optional'));
 
 export interface CodeGeneratorRequest {
   fileToGenerate: string[];
@@ -1590,7 +1416,7 @@ function $create_CodeGeneratorRequest(init: CodeGeneratorRequestInit = {}): Code
   };
 }
 
-function $bound_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.CodeGeneratorRequest'): number {
+function $bound_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorRequest'): number {
   $checkMessage(m, depth, field);
   let n = 8;
   n += $boundStrings(m.fileToGenerate, 1, 'rdma_rpc.codegen.CodeGeneratorRequest.file_to_generate');
@@ -1601,14 +1427,13 @@ function $bound_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $.Sink, 
   return n;
 }
 
-function $encodeTo_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.CodeGeneratorRequest'): number {
+function $encodeTo_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorRequest'): number {
   $checkMessage(m, depth, field);
-  if (at + 8 > limit) return $.noRoom(sink, at);
+  if (at + 8 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.fileToGenerate;
   if (v1 !== undefined) {
-    $checkList(v1, 'rdma_rpc.codegen.CodeGeneratorRequest.file_to_generate');
-    for (let i = 0; i < v1.length && !sink.full; i++) { bytes[at] = 10; at = $writeString(sink, at + 1, v1[i]!, limit - 8, 'rdma_rpc.codegen.CodeGeneratorRequest.file_to_generate'); }
+    at = $writeStrings(sink, at, 10, v1, limit - 8, 'rdma_rpc.codegen.CodeGeneratorRequest.file_to_generate');
   }
   const v2 = m.parameter;
   if (v2 !== undefined) {
@@ -1626,7 +1451,7 @@ function $encodeTo_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $.Sin
   return at;
 }
 
-function $decodeFrom_CodeGeneratorRequest(source: $.Source, at: number, end: number, depth: number = 0, into?: CodeGeneratorRequest): CodeGeneratorRequest {
+function $decodeFrom_CodeGeneratorRequest(source: $.Source, at: number, end: number, depth = 0, into?: CodeGeneratorRequest): CodeGeneratorRequest {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.CodeGeneratorRequest');
   const m: CodeGeneratorRequest = into ?? {
     fileToGenerate: [],
@@ -1648,18 +1473,7 @@ function $decodeFrom_CodeGeneratorRequest(source: $.Source, at: number, end: num
   return m;
 }
 
-export const CodeGeneratorRequest: $.MessageType<CodeGeneratorRequest, CodeGeneratorRequestInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'rdma_rpc.codegen.CodeGeneratorRequest',
-  create: $create_CodeGeneratorRequest,
-  bound: $bound_CodeGeneratorRequest,
-  encodeTo: $encodeTo_CodeGeneratorRequest,
-  decodeFrom: $decodeFrom_CodeGeneratorRequest,
-  fields: () => [
-    ['file_to_generate', 'string', 'repeated'],
-    ['parameter', 'string', 'optional'],
-    ['proto_file', FileDescriptorProto, 'repeated'],
-  ],
-});
+export const CodeGeneratorRequest: $.MessageType<CodeGeneratorRequest, CodeGeneratorRequestInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.CodeGeneratorRequest', $create_CodeGeneratorRequest, $bound_CodeGeneratorRequest, $encodeTo_CodeGeneratorRequest, $decodeFrom_CodeGeneratorRequest, () => $.fieldEntries('file_to_generate:string:repeated parameter:string:optional proto_file:*:repeated', [FileDescriptorProto]));
 
 export interface CodeGeneratorResponse {
   error?: string | undefined;
@@ -1688,7 +1502,7 @@ function $create_CodeGeneratorResponse(init: CodeGeneratorResponseInit = {}): Co
   };
 }
 
-function $bound_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.CodeGeneratorResponse'): number {
+function $bound_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse'): number {
   $checkMessage(m, depth, field);
   let n = 40;
   n += $boundStringField(m.error, 'rdma_rpc.codegen.CodeGeneratorResponse.error');
@@ -1698,9 +1512,9 @@ function $bound_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $.Sink
   return n;
 }
 
-function $encodeTo_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.CodeGeneratorResponse'): number {
+function $encodeTo_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse'): number {
   $checkMessage(m, depth, field);
-  if (at + 40 > limit) return $.noRoom(sink, at);
+  if (at + 40 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.error;
   if (v1 !== undefined) {
@@ -1730,7 +1544,7 @@ function $encodeTo_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $.S
   return at;
 }
 
-function $decodeFrom_CodeGeneratorResponse(source: $.Source, at: number, end: number, depth: number = 0, into?: CodeGeneratorResponse): CodeGeneratorResponse {
+function $decodeFrom_CodeGeneratorResponse(source: $.Source, at: number, end: number, depth = 0, into?: CodeGeneratorResponse): CodeGeneratorResponse {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.CodeGeneratorResponse');
   const m: CodeGeneratorResponse = into ?? {
     error: undefined,
@@ -1756,20 +1570,7 @@ function $decodeFrom_CodeGeneratorResponse(source: $.Source, at: number, end: nu
   return m;
 }
 
-export const CodeGeneratorResponse: $.MessageType<CodeGeneratorResponse, CodeGeneratorResponseInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'rdma_rpc.codegen.CodeGeneratorResponse',
-  create: $create_CodeGeneratorResponse,
-  bound: $bound_CodeGeneratorResponse,
-  encodeTo: $encodeTo_CodeGeneratorResponse,
-  decodeFrom: $decodeFrom_CodeGeneratorResponse,
-  fields: () => [
-    ['error', 'string', 'optional'],
-    ['supported_features', 'uint64', 'optional'],
-    ['minimum_edition', 'int32', 'optional'],
-    ['maximum_edition', 'int32', 'optional'],
-    ['file', CodeGeneratorResponse_File, 'repeated'],
-  ],
-});
+export const CodeGeneratorResponse: $.MessageType<CodeGeneratorResponse, CodeGeneratorResponseInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.CodeGeneratorResponse', $create_CodeGeneratorResponse, $bound_CodeGeneratorResponse, $encodeTo_CodeGeneratorResponse, $decodeFrom_CodeGeneratorResponse, () => $.fieldEntries('error:string:optional supported_features:uint64:optional minimum_edition:int32:optional maximum_edition:int32:optional file:*:repeated', [CodeGeneratorResponse_File]));
 
 export interface CodeGeneratorResponse_File {
   name?: string | undefined;
@@ -1789,7 +1590,7 @@ function $create_CodeGeneratorResponse_File(init: CodeGeneratorResponse_FileInit
   };
 }
 
-function $bound_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, _sink: $.Sink, depth: number = 0, field: string = 'rdma_rpc.codegen.CodeGeneratorResponse.File'): number {
+function $bound_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, _sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse.File'): number {
   $checkMessage(m, depth, field);
   let n = 2;
   n += $boundStringField(m.name, 'rdma_rpc.codegen.CodeGeneratorResponse.File.name');
@@ -1797,9 +1598,9 @@ function $bound_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, _s
   return n;
 }
 
-function $encodeTo_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'rdma_rpc.codegen.CodeGeneratorResponse.File'): number {
+function $encodeTo_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse.File'): number {
   $checkMessage(m, depth, field);
-  if (at + 2 > limit) return $.noRoom(sink, at);
+  if (at + 2 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.name;
   if (v1 !== undefined) {
@@ -1812,7 +1613,7 @@ function $encodeTo_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit,
   return at;
 }
 
-function $decodeFrom_CodeGeneratorResponse_File(source: $.Source, at: number, end: number, depth: number = 0, into?: CodeGeneratorResponse_File): CodeGeneratorResponse_File {
+function $decodeFrom_CodeGeneratorResponse_File(source: $.Source, at: number, end: number, depth = 0, into?: CodeGeneratorResponse_File): CodeGeneratorResponse_File {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.CodeGeneratorResponse.File');
   const m: CodeGeneratorResponse_File = into ?? {
     name: undefined,
@@ -1832,14 +1633,4 @@ function $decodeFrom_CodeGeneratorResponse_File(source: $.Source, at: number, en
   return m;
 }
 
-export const CodeGeneratorResponse_File: $.MessageType<CodeGeneratorResponse_File, CodeGeneratorResponse_FileInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'rdma_rpc.codegen.CodeGeneratorResponse.File',
-  create: $create_CodeGeneratorResponse_File,
-  bound: $bound_CodeGeneratorResponse_File,
-  encodeTo: $encodeTo_CodeGeneratorResponse_File,
-  decodeFrom: $decodeFrom_CodeGeneratorResponse_File,
-  fields: () => [
-    ['name', 'string', 'optional'],
-    ['content', 'string', 'optional'],
-  ],
-});
+export const CodeGeneratorResponse_File: $.MessageType<CodeGeneratorResponse_File, CodeGeneratorResponse_FileInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.CodeGeneratorResponse.File', $create_CodeGeneratorResponse_File, $bound_CodeGeneratorResponse_File, $encodeTo_CodeGeneratorResponse_File, $decodeFrom_CodeGeneratorResponse_File, () => $.fieldEntries('name:string:optional content:string:optional'));

@@ -4,9 +4,9 @@
  */
 import type { Field, Message, Oneof } from '../model/model.ts';
 import { encodeMap } from './map.ts';
-import { fieldRoom, lengthBytes, listed, roomOf, runRoom, widening } from './room.ts';
+import { fieldRoom, lengthBytes, listed, roomOf, runRoom, tagSize, widening } from './room.ts';
 import { fieldRuns } from './runs.ts';
-import { formOf, isPlainNumber, packedPrimitive, quote, tagBytes, wireTypeOf } from './scalar.ts';
+import { formOf, isPlainNumber, packedPrimitive, quote, tagBytes, tagOf, wireTypeOf } from './scalar.ts';
 import type { Parameter, Scope } from './scope.ts';
 
 /** Statements that put the tag at `at`; `at` itself is advanced by what follows. */
@@ -17,7 +17,7 @@ export function tag(number: number, wireType: number): { readonly write: string;
 }
 
 /** Primitives that are called for every field or element. */
-const perField = /\$\.((?:write|close|check|map|numberKey)\w*)(?=\()/g;
+const perField = /\$\.((?:write|close|check|map|numberKey|noRoom|unknownCase)\w*)(?=\()/g;
 
 export const withLocals = (code: string, scope: Scope): string =>
   code.replace(perField, (_, primitive: string) => scope.local(primitive));
@@ -137,6 +137,9 @@ function messages(field: Field, value: string, free: number, scope: Scope): stri
 }
 
 function repeated(field: Field, value: string, free: number, scope: Scope): string {
+  const behind = limitOf(free + fieldRoom(field));
+  if (formOf(field.type)?.primitive === 'String' && tagSize(field) === 1)
+    return `at = $.writeStrings(sink, at, ${tagOf(field, 2)}, ${value}, ${behind}, ${quote(field.fullName)});`;
   const check = `$.checkList(${value}, ${quote(field.fullName)});`;
   const each = loop(field, `${value}.length`);
   const fits = `if (at + ${value}.length * ${listed(field)} > ${limitOf(free)}) $.noRoom(sink, at);`;
@@ -163,7 +166,23 @@ function repeated(field: Field, value: string, free: number, scope: Scope): stri
     }`;
 }
 
-/** A oneof's value, checked where the first of its fields comes. */
+/** A oneof whose fields are neighbours, as they nearly always are. */
+function wholeOneof({ key, fullName }: Oneof, local: string, cases: readonly string[]): string[] {
+  const name = quote(fullName);
+  return [
+    `const ${local} = m.${key};`,
+    `if (${local} !== undefined) {
+    $.checkOneof(${local}, ${name});
+    switch (${local}.case) {
+      case undefined: break;
+      ${cases.join('\n      ')}
+      default: $.unknownCase(${name}, ${local});
+    }
+  }`,
+  ];
+}
+
+/** The value of any other one, checked where the first of its fields comes. */
 function checkOneof({ key, fullName, fields }: Oneof, local: string): string[] {
   const cases = fields.map((field) => `case ${quote(field.key)}:`).join(' ');
   return [
@@ -184,11 +203,15 @@ export function emitEncode(message: Message, scope: Scope): string {
     if (oneof !== undefined) {
       free -= runRoom(run);
       const local = `o${message.oneofs.indexOf(oneof)}`;
-      if (!declared.has(local)) lines.push(...checkOneof(oneof, local));
-      declared.add(local);
       const cases = run.fields.map(
         (field) => `case ${quote(field.key)}: ${tagged(field, `${local}.value`, free, scope)} break;`,
       );
+      if (run.fields.length === oneof.fields.length) {
+        lines.push(...wholeOneof(oneof, local, cases));
+        continue;
+      }
+      if (!declared.has(local)) lines.push(...checkOneof(oneof, local));
+      declared.add(local);
       lines.push(`switch (${local}?.case) {\n    ${cases.join('\n    ')}\n  }`);
       continue;
     }
@@ -215,7 +238,7 @@ export function emitEncode(message: Message, scope: Scope): string {
   ];
   return `${scope.head(message, 'encodeTo', parameters, 'number')}
   ${scope.local('checkMessage')}(m, depth, field);
-  if (at${room === 0 ? '' : ` + ${room}`} > limit) return $.noRoom(sink, at);
+  if (at${room === 0 ? '' : ` + ${room}`} > limit) return ${scope.local('noRoom')}(sink, at);
 ${bytes}  ${body}
   return at;
 }`;

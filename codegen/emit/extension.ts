@@ -1,8 +1,7 @@
 /** An extension: the codec of a message with it as its only field, wrapped into a const. */
 import type { Extension } from '../model/model.ts';
 import { docLines } from './comment.ts';
-import { emitFields } from './fields.ts';
-import { emitFunctions, functionEntries } from './functions.ts';
+import { codecOf, emitFunctions } from './functions.ts';
 import { quote } from './scalar.ts';
 import type { Scope } from './scope.ts';
 import { fieldType } from './shape.ts';
@@ -17,8 +16,7 @@ export function emitExtension(
   const decoded = fieldType(field, scope, 'decoded');
   const init = fieldType(field, scope, 'init');
   const optional = field.presence === 'repeated' ? '' : ' | undefined';
-  const functions = functionEntries(message, scope).map((entry) => `${entry} `);
-  const codec = `$.messageType({ typeName: ${quote(fullName)}, ${functions.join('')}fields: () => ${emitFields(message, scope)} })`;
+  const codec = `$.generatedType(${codecOf(message, fullName, scope)})`;
   const type = `$.Extension<${scope.type(extendee)}, ${decoded}${optional}, ${init}>`;
   const of = `{ name: ${quote(fullName)}, extends: ${quote(extendee.fullName)}, number: ${field.number} }`;
   return [

@@ -13,26 +13,32 @@ function apart({ name, key, jsonName, type }: Field): string | undefined {
   return entries.length === 0 ? undefined : `{ ${entries.join(', ')} }`;
 }
 
-function presence({ presence, type }: Field): string | undefined {
+function presence({ presence, type }: Field): string {
   const usual = type.kind === 'message' ? 'optional' : 'implicit';
-  return presence === usual ? undefined : quote(presence);
+  return presence === usual ? '' : presence;
 }
 
-function entry(field: Field, scope: Scope): string {
-  const { type, oneof, mapKey } = field;
-  const of = mapKey ?? oneof?.key;
+/** A word of the text that `$.fieldEntries` reads; what is no text goes into `more`. */
+function entry(field: Field, more: string[], scope: Scope): string {
+  const { name, type, oneof, mapKey } = field;
+  if (type.kind !== 'scalar') more.push(scope.type(type));
+  const rest = apart(field);
+  if (rest !== undefined) more.push(rest);
+  const kind = type.kind === 'scalar' ? type.scalar : '*';
   const cells = [
-    quote(field.name),
-    type.kind === 'scalar' ? quote(type.scalar) : scope.type(type),
+    name,
+    kind,
     presence(field),
-    of === undefined ? undefined : quote(of),
-    apart(field),
+    mapKey ?? oneof?.key ?? '',
+    ...(rest === undefined ? [] : ['*']),
   ];
-  while (cells.at(-1) === undefined) cells.pop();
-  return `[${cells.map((cell) => cell ?? 'undefined').join(', ')}]`;
+  return cells.join(':').replace(/:+$/, '');
 }
 
 export function emitFields(message: Message, scope: Scope): string {
   if (message.fields.length === 0) return '[]';
-  return `[\n${message.fields.map((field) => `    ${entry(field, scope)},\n`).join('')}  ]`;
+  const more: string[] = [];
+  const words = message.fields.map((field) => entry(field, more, scope));
+  const types = more.length === 0 ? '' : `, [${more.join(', ')}]`;
+  return `$.fieldEntries(${quote(words.join(' '))}${types})`;
 }

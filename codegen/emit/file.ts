@@ -5,25 +5,19 @@ import { emitCustom, emitDefaults } from './custom.ts';
 import { emitDescriptor } from './descriptor.ts';
 import { emitEnum } from './enum.ts';
 import { emitExtension } from './extension.ts';
-import { emitFields } from './fields.ts';
-import { emitFunctions, functionEntries } from './functions.ts';
-import { quote } from './scalar.ts';
+import { codecOf, emitFunctions } from './functions.ts';
 import { type EmitOptions, outputPath, Scope } from './scope.ts';
 import { emitService } from './service.ts';
 import { emitInterface } from './shape.ts';
 import { exportedConst, internal, type Statement } from './statement.ts';
 
 function messageConst(message: Message, scope: Scope): Statement {
-  const functions = functionEntries(message, scope).map((entry) => `  ${entry}\n`);
   return exportedConst(
     {
       doc: '',
       name: message.identifier,
       type: `$.MessageType<${message.identifier}, ${message.init}>`,
-      value: `/* @__PURE__ */ $.messageType({
-  typeName: ${quote(message.fullName)},
-${functions.join('')}  fields: () => ${emitFields(message, scope)},
-})`,
+      value: `/* @__PURE__ */ $.generatedType(${codecOf(message, message.fullName, scope)})`,
     },
     scope,
   );

@@ -4,6 +4,8 @@ import { emitBound } from './bound.ts';
 import { emitCreate } from './create.ts';
 import { emitDecode } from './decode.ts';
 import { emitEncode } from './encode.ts';
+import { emitFields } from './fields.ts';
+import { quote } from './scalar.ts';
 import { type Part, parts, type Scope } from './scope.ts';
 import { internal, type Statement } from './statement.ts';
 
@@ -11,7 +13,8 @@ export function emitFunctions(message: Message, scope: Scope): Statement[] {
   return [emitCreate, emitBound, emitEncode, emitDecode].map((emit) => internal(emit(message, scope)));
 }
 
-/** Entries of the literal that `$.messageType` takes. */
-export function functionEntries(message: Message, scope: Scope): string[] {
-  return parts.map((part: Part) => `${part}: ${scope.call(message, part)},`);
+/** Arguments of `$.generatedType`. */
+export function codecOf(message: Message, typeName: string, scope: Scope): string {
+  const functions = parts.map((part: Part) => scope.call(message, part));
+  return `${quote(typeName)}, ${functions.join(', ')}, () => ${emitFields(message, scope)}`;
 }

@@ -46,6 +46,24 @@ export type FieldEntry = readonly [
   },
 ];
 
+/**
+ * The entries of a message. Generated code has them as one text, since a compiler reads a list of lists as many things, and a text as one: an entry per
+ * word, its cells between colons. `*` stands for the next of `more`, a type that is not a scalar; a fifth cell for what does not follow from the name.
+ */
+export function fieldEntries(text: string, more: readonly unknown[] = []): readonly FieldEntry[] {
+  let next = 0;
+  return text.split(' ').map((word) => {
+    const [name, type, presence, of, apart] = word.split(':');
+    return [
+      name,
+      type === '*' ? more[next++] : type,
+      presence || undefined,
+      of || undefined,
+      apart === undefined ? undefined : more[next++],
+    ] as unknown as FieldEntry;
+  });
+}
+
 export interface Field {
   /** As in the .proto. */
   readonly name: string;

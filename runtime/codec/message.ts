@@ -99,3 +99,15 @@ export function messageType<T, Init>(core: Core<T, Init>): MessageType<T, Init> 
     },
   };
 }
+
+/** The same for generated code, by position: names of properties are what a compiler would read once more for every message. */
+export function generatedType<T, Init>(
+  typeName: string,
+  create: Core<T, Init>['create'],
+  bound: Core<T, Init>['bound'],
+  encodeTo: Core<T, Init>['encodeTo'],
+  decodeFrom: Core<T, Init>['decodeFrom'],
+  fields: Core<T, Init>['fields'],
+): MessageType<T, Init> {
+  return messageType({ typeName, create, bound, encodeTo, decodeFrom, fields });
+}

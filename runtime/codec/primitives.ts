@@ -12,7 +12,7 @@ export {
 export * from './bulk-field.ts';
 export * from './check.ts';
 export { type Extendable, type Extension, extension } from './extension.ts';
-export type { FieldEntry } from './fields.ts';
+export { type FieldEntry, fieldEntries } from './fields.ts';
 export { type FileDescriptor, fileDescriptor } from './file-descriptor.ts';
 export * from './jstype.ts';
 export * from './maps.ts';

@@ -188,8 +188,8 @@ export interface A {
       return [...code.matchAll(/\$(close\w+)\(/g)].map(([, call]) => call);
     };
     expect(closed('encodeTo_Far')).toEqual(['closeLength', 'closeSolid']);
-    expect(closed('entry1_Nearer')).toEqual(['closeLength', 'closeLength']);
-    expect(new Set([...closed('encodeTo_Plain'), ...closed('entry4_Plain')])).toEqual(
+    expect(closed('encodeEntry_string_Near')).toEqual(['closeLength', 'closeLength']);
+    expect(new Set([...closed('encodeTo_Plain'), ...closed('encodeMap_int32_Plain')])).toEqual(
       new Set(['closeSolid']),
     );
     // That file may be generated anew with `bytes` in it, and this one not.

@@ -12,6 +12,7 @@ export const file_google_protobuf_any_proto: $.FileDescriptor = /* @__PURE__ */ 
 const $boundBytesField = $.boundBytesField;
 const $boundStringField = $.boundStringField;
 const $checkMessage = $.checkMessage;
+const $noRoom = $.noRoom;
 const $readBytes = $.readBytes;
 const $readEnd = $.readEnd;
 const $readMessage = $.readMessage;
@@ -44,7 +45,7 @@ function $create_Any(init: AnyInit = {}): Any {
   };
 }
 
-function $bound_Any(m: AnyInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Any'): number {
+function $bound_Any(m: AnyInit, sink: $.Sink, depth = 0, field = 'google.protobuf.Any'): number {
   $checkMessage(m, depth, field);
   let n = 2;
   n += $boundStringField(m.typeUrl, 'google.protobuf.Any.type_url');
@@ -52,9 +53,9 @@ function $bound_Any(m: AnyInit, sink: $.Sink, depth: number = 0, field: string =
   return n;
 }
 
-function $encodeTo_Any(m: AnyInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.Any'): number {
+function $encodeTo_Any(m: AnyInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Any'): number {
   $checkMessage(m, depth, field);
-  if (at + 2 > limit) return $.noRoom(sink, at);
+  if (at + 2 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.typeUrl;
   if (v1 !== undefined && v1 !== '') {
@@ -67,7 +68,7 @@ function $encodeTo_Any(m: AnyInit, sink: $.Sink, at: number, limit: number = sin
   return at;
 }
 
-function $decodeFrom_Any(source: $.Source, at: number, end: number, depth: number = 0, into?: Any): Any {
+function $decodeFrom_Any(source: $.Source, at: number, end: number, depth = 0, into?: Any): Any {
   $readMessage(source, at, depth, 'google.protobuf.Any');
   const m: Any = into ?? {
     typeUrl: '',
@@ -87,14 +88,4 @@ function $decodeFrom_Any(source: $.Source, at: number, end: number, depth: numbe
   return m;
 }
 
-export const Any: $.MessageType<Any, AnyInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'google.protobuf.Any',
-  create: $create_Any,
-  bound: $bound_Any,
-  encodeTo: $encodeTo_Any,
-  decodeFrom: $decodeFrom_Any,
-  fields: () => [
-    ['type_url', 'string'],
-    ['value', 'bytes'],
-  ],
-});
+export const Any: $.MessageType<Any, AnyInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Any', $create_Any, $bound_Any, $encodeTo_Any, $decodeFrom_Any, () => $.fieldEntries('type_url:string value:bytes'));

@@ -10,6 +10,7 @@ import * as $ from '../../primitives.ts';
 export const file_google_protobuf_duration_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Ch5nb29nbGUvcHJvdG9idWYvZHVyYXRpb24ucHJvdG8SD2dvb2dsZS5wcm90b2J1ZiI6CghEdXJhdGlvbhIYCgdzZWNvbmRzGAEgASgDUgdzZWNvbmRzEhQKBW5hbm9zGAIgASgFUgVuYW5vc2IGcHJvdG8z');
 
 const $checkMessage = $.checkMessage;
+const $noRoom = $.noRoom;
 const $readEnd = $.readEnd;
 const $readInt32 = $.readInt32;
 const $readInt64 = $.readInt64;
@@ -42,16 +43,16 @@ function $create_Duration(init: DurationInit = {}): Duration {
   };
 }
 
-function $bound_Duration(m: DurationInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Duration'): number {
+function $bound_Duration(m: DurationInit, _sink: $.Sink, depth = 0, field = 'google.protobuf.Duration'): number {
   $checkMessage(m, depth, field);
   let n = 22;
   
   return n;
 }
 
-function $encodeTo_Duration(m: DurationInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.Duration'): number {
+function $encodeTo_Duration(m: DurationInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Duration'): number {
   $checkMessage(m, depth, field);
-  if (at + 22 > limit) return $.noRoom(sink, at);
+  if (at + 22 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.seconds;
   if (v1 !== undefined && v1 !== 0n) {
@@ -64,7 +65,7 @@ function $encodeTo_Duration(m: DurationInit, sink: $.Sink, at: number, limit: nu
   return at;
 }
 
-function $decodeFrom_Duration(source: $.Source, at: number, end: number, depth: number = 0, into?: Duration): Duration {
+function $decodeFrom_Duration(source: $.Source, at: number, end: number, depth = 0, into?: Duration): Duration {
   $readMessage(source, at, depth, 'google.protobuf.Duration');
   const m: Duration = into ?? {
     seconds: 0n,
@@ -84,14 +85,4 @@ function $decodeFrom_Duration(source: $.Source, at: number, end: number, depth: 
   return m;
 }
 
-export const Duration: $.MessageType<Duration, DurationInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'google.protobuf.Duration',
-  create: $create_Duration,
-  bound: $bound_Duration,
-  encodeTo: $encodeTo_Duration,
-  decodeFrom: $decodeFrom_Duration,
-  fields: () => [
-    ['seconds', 'int64'],
-    ['nanos', 'int32'],
-  ],
-});
+export const Duration: $.MessageType<Duration, DurationInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Duration', $create_Duration, $bound_Duration, $encodeTo_Duration, $decodeFrom_Duration, () => $.fieldEntries('seconds:int64 nanos:int32'));

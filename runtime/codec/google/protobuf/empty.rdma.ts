@@ -10,6 +10,7 @@ import * as $ from '../../primitives.ts';
 export const file_google_protobuf_empty_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Chtnb29nbGUvcHJvdG9idWYvZW1wdHkucHJvdG8SD2dvb2dsZS5wcm90b2J1ZiIHCgVFbXB0eWIGcHJvdG8z');
 
 const $checkMessage = $.checkMessage;
+const $noRoom = $.noRoom;
 const $readEnd = $.readEnd;
 const $readMessage = $.readMessage;
 const $readTag = $.readTag;
@@ -27,21 +28,21 @@ function $create_Empty(_init: EmptyInit = {}): Empty {
   return {};
 }
 
-function $bound_Empty(m: EmptyInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Empty'): number {
+function $bound_Empty(m: EmptyInit, _sink: $.Sink, depth = 0, field = 'google.protobuf.Empty'): number {
   $checkMessage(m, depth, field);
   let n = 0;
   
   return n;
 }
 
-function $encodeTo_Empty(m: EmptyInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.Empty'): number {
+function $encodeTo_Empty(m: EmptyInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Empty'): number {
   $checkMessage(m, depth, field);
-  if (at > limit) return $.noRoom(sink, at);
+  if (at > limit) return $noRoom(sink, at);
   
   return at;
 }
 
-function $decodeFrom_Empty(source: $.Source, at: number, end: number, depth: number = 0, into?: Empty): Empty {
+function $decodeFrom_Empty(source: $.Source, at: number, end: number, depth = 0, into?: Empty): Empty {
   $readMessage(source, at, depth, 'google.protobuf.Empty');
   const m: Empty = into ?? {};
   while (at < end) {
@@ -56,11 +57,4 @@ function $decodeFrom_Empty(source: $.Source, at: number, end: number, depth: num
   return m;
 }
 
-export const Empty: $.MessageType<Empty, EmptyInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'google.protobuf.Empty',
-  create: $create_Empty,
-  bound: $bound_Empty,
-  encodeTo: $encodeTo_Empty,
-  decodeFrom: $decodeFrom_Empty,
-  fields: () => [],
-});
+export const Empty: $.MessageType<Empty, EmptyInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Empty', $create_Empty, $bound_Empty, $encodeTo_Empty, $decodeFrom_Empty, () => []);

@@ -10,14 +10,14 @@ import * as $ from '../../primitives.ts';
 export const file_google_protobuf_field_mask_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'CiBnb29nbGUvcHJvdG9idWYvZmllbGRfbWFzay5wcm90bxIPZ29vZ2xlLnByb3RvYnVmIiEKCUZpZWxkTWFzaxIUCgVwYXRocxgBIAMoCVIFcGF0aHNiBnByb3RvMw==');
 
 const $boundStrings = $.boundStrings;
-const $checkList = $.checkList;
 const $checkMessage = $.checkMessage;
+const $noRoom = $.noRoom;
 const $readEnd = $.readEnd;
 const $readMessage = $.readMessage;
 const $readString = $.readString;
 const $readTag = $.readTag;
 const $skipField = $.skipField;
-const $writeString = $.writeString;
+const $writeStrings = $.writeStrings;
 
 /** Names the fields of a message that an operation is about. */
 export interface FieldMask {
@@ -37,26 +37,24 @@ function $create_FieldMask(init: FieldMaskInit = {}): FieldMask {
   };
 }
 
-function $bound_FieldMask(m: FieldMaskInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.FieldMask'): number {
+function $bound_FieldMask(m: FieldMaskInit, _sink: $.Sink, depth = 0, field = 'google.protobuf.FieldMask'): number {
   $checkMessage(m, depth, field);
   let n = 1;
   n += $boundStrings(m.paths, 1, 'google.protobuf.FieldMask.paths');
   return n;
 }
 
-function $encodeTo_FieldMask(m: FieldMaskInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.FieldMask'): number {
+function $encodeTo_FieldMask(m: FieldMaskInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.FieldMask'): number {
   $checkMessage(m, depth, field);
-  if (at + 1 > limit) return $.noRoom(sink, at);
-  const bytes = sink.bytes;
+  if (at + 1 > limit) return $noRoom(sink, at);
   const v1 = m.paths;
   if (v1 !== undefined) {
-    $checkList(v1, 'google.protobuf.FieldMask.paths');
-    for (let i = 0; i < v1.length && !sink.full; i++) { bytes[at] = 10; at = $writeString(sink, at + 1, v1[i]!, limit - 1, 'google.protobuf.FieldMask.paths'); }
+    at = $writeStrings(sink, at, 10, v1, limit - 1, 'google.protobuf.FieldMask.paths');
   }
   return at;
 }
 
-function $decodeFrom_FieldMask(source: $.Source, at: number, end: number, depth: number = 0, into?: FieldMask): FieldMask {
+function $decodeFrom_FieldMask(source: $.Source, at: number, end: number, depth = 0, into?: FieldMask): FieldMask {
   $readMessage(source, at, depth, 'google.protobuf.FieldMask');
   const m: FieldMask = into ?? {
     paths: [],
@@ -74,13 +72,4 @@ function $decodeFrom_FieldMask(source: $.Source, at: number, end: number, depth:
   return m;
 }
 
-export const FieldMask: $.MessageType<FieldMask, FieldMaskInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'google.protobuf.FieldMask',
-  create: $create_FieldMask,
-  bound: $bound_FieldMask,
-  encodeTo: $encodeTo_FieldMask,
-  decodeFrom: $decodeFrom_FieldMask,
-  fields: () => [
-    ['paths', 'string', 'repeated'],
-  ],
-});
+export const FieldMask: $.MessageType<FieldMask, FieldMaskInit> = /* @__PURE__ */ $.generatedType('google.protobuf.FieldMask', $create_FieldMask, $bound_FieldMask, $encodeTo_FieldMask, $decodeFrom_FieldMask, () => $.fieldEntries('paths:string:repeated'));

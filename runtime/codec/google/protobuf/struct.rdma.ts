@@ -17,6 +17,7 @@ const $checkMessage = $.checkMessage;
 const $checkOneof = $.checkOneof;
 const $closeSolid = $.closeSolid;
 const $mapKeys = $.mapKeys;
+const $noRoom = $.noRoom;
 const $readBool = $.readBool;
 const $readDouble = $.readDouble;
 const $readEnd = $.readEnd;
@@ -26,10 +27,48 @@ const $readMessage = $.readMessage;
 const $readString = $.readString;
 const $readTag = $.readTag;
 const $skipField = $.skipField;
+const $unknownCase = $.unknownCase;
 const $writeBool = $.writeBool;
 const $writeDouble = $.writeDouble;
 const $writeEnum = $.writeEnum;
 const $writeString = $.writeString;
+
+function $encodeEntry_string_Value(sink: $.Sink, at: number, tag: number, limit: number, field: string, depth: number, key: string, value: ValueInit): number {
+  const bytes = sink.bytes;
+  bytes[at] = tag; const start = at + 1;
+  at = start + 1;
+  bytes[at] = 10; at = $writeString(sink, at + 1, key, limit - 6, field);
+  bytes[at] = 18; at = $closeSolid(bytes, at + 1, $encodeTo_Value(value, sink, at + 2, limit - 4, depth + 1, field));
+  at = $closeSolid(bytes, start, at);
+  return at;
+}
+
+function $encodeMap_string_Value(sink: $.Sink, at: number, tag: number, limit: number, field: string, depth: number, map: { readonly [key: string]: ValueInit }): number {
+  if ($checkMap(map, field)) {
+    for (const key in map) { if (sink.full) break; at = $encodeEntry_string_Value(sink, at, tag, limit, field, depth, key, map[key]!); }
+  } else {
+    const keys = $mapKeys(map, field);
+    for (let i = 0; i < keys.length && !sink.full; i++) { const key = keys[i]!; at = $encodeEntry_string_Value(sink, at, tag, limit, field, depth, key, map[key]!); }
+  }
+  return at;
+}
+
+function $decodeEntry_string_Value(source: $.Source, at: number, end: number, depth: number, map: { [key: string]: Value }): void {
+  const stop = $readLength(source, at, end);
+  let key: string = '';
+  let value: Value | undefined;
+  at = source.at;
+  while (at < stop) {
+    const tag = $readTag(source, at, stop);
+    at = source.at;
+    if (tag === 10) key = $readString(source, at, stop);
+    else if (tag === 18) { const inner = $readLength(source, at, stop); value = $decodeFrom_Value(source, source.at, inner, depth + 1, value); }
+    else $skipField(source, tag, at, stop, depth);
+    at = source.at;
+  }
+  $readEnd(source, at, stop);
+  map[key] = value ?? $create_Value();
+}
 
 /** The null of JSON. */
 export const NullValue = {
@@ -60,7 +99,7 @@ function $create_Struct(init: StructInit = {}): Struct {
   };
 }
 
-function $bound_Struct(m: StructInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Struct'): number {
+function $bound_Struct(m: StructInit, sink: $.Sink, depth = 0, field = 'google.protobuf.Struct'): number {
   $checkMessage(m, depth, field);
   let n = 13;
   const v1 = m.fields;
@@ -68,32 +107,17 @@ function $bound_Struct(m: StructInit, sink: $.Sink, depth: number = 0, field: st
   return n;
 }
 
-function $encodeTo_Struct(m: StructInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.Struct'): number {
+function $encodeTo_Struct(m: StructInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Struct'): number {
   $checkMessage(m, depth, field);
-  if (at + 13 > limit) return $.noRoom(sink, at);
+  if (at + 13 > limit) return $noRoom(sink, at);
   const v1 = m.fields;
   if (v1 !== undefined) {
-    if ($checkMap(v1, 'google.protobuf.Struct.fields')) {
-      for (const key in v1) { if (sink.full) break; at = $entry1_Struct(sink, at, limit, depth, key, v1[key]!); }
-    } else {
-      const keys = $mapKeys(v1, 'google.protobuf.Struct.fields');
-      for (let i = 0; i < keys.length && !sink.full; i++) { const key = keys[i]!; at = $entry1_Struct(sink, at, limit, depth, key, v1[key]!); }
-    }
+    at = $encodeMap_string_Value(sink, at, 10, limit - 17, 'google.protobuf.Struct.fields', depth, v1);
   }
   return at;
 }
 
-function $entry1_Struct(sink: $.Sink, at: number, limit: number, depth: number, key: string, value: NonNullable<StructInit['fields']>[string]): number {
-  const bytes = sink.bytes;
-  bytes[at] = 10; const start = at + 1;
-  at = start + 1;
-  bytes[at] = 10; at = $writeString(sink, at + 1, key, limit - 23, 'google.protobuf.Struct.fields');
-  bytes[at] = 18; at = $closeSolid(bytes, at + 1, $encodeTo_Value(value, sink, at + 2, limit - 21, depth + 1, 'google.protobuf.Struct.fields'));
-  at = $closeSolid(bytes, start, at);
-  return at;
-}
-
-function $decodeFrom_Struct(source: $.Source, at: number, end: number, depth: number = 0, into?: Struct): Struct {
+function $decodeFrom_Struct(source: $.Source, at: number, end: number, depth = 0, into?: Struct): Struct {
   $readMessage(source, at, depth, 'google.protobuf.Struct');
   const m: Struct = into ?? {
     fields: $.newMap(),
@@ -102,23 +126,7 @@ function $decodeFrom_Struct(source: $.Source, at: number, end: number, depth: nu
     const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 10: {
-        const stop = $readLength(source, at, end);
-        let key: string = '';
-        let value: Value | undefined;
-        at = source.at;
-        while (at < stop) {
-          const tag = $readTag(source, at, stop);
-          at = source.at;
-          if (tag === 10) key = $readString(source, at, stop);
-          else if (tag === 18) { const inner = $readLength(source, at, stop); value = $decodeFrom_Value(source, source.at, inner, depth + 1, value); }
-          else $skipField(source, tag, at, stop, depth);
-          at = source.at;
-        }
-        $readEnd(source, at, stop);
-        m.fields[key] = value ?? $create_Value();
-        break;
-      }
+      case 10: $decodeEntry_string_Value(source, at, end, depth, m.fields); break;
       default: $skipField(source, tag, at, end, depth);
     }
     at = source.at;
@@ -127,16 +135,7 @@ function $decodeFrom_Struct(source: $.Source, at: number, end: number, depth: nu
   return m;
 }
 
-export const Struct: $.MessageType<Struct, StructInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'google.protobuf.Struct',
-  create: $create_Struct,
-  bound: $bound_Struct,
-  encodeTo: $encodeTo_Struct,
-  decodeFrom: $decodeFrom_Struct,
-  fields: () => [
-    ['fields', Value, 'map', 'string'],
-  ],
-});
+export const Struct: $.MessageType<Struct, StructInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Struct', $create_Struct, $bound_Struct, $encodeTo_Struct, $decodeFrom_Struct, () => $.fieldEntries('fields:*:map:string', [Value]));
 
 /** Any JSON value. */
 export interface Value {
@@ -154,7 +153,7 @@ function $create_Value(init: ValueInit = {}): Value {
   };
 }
 
-function $bound_Value(m: ValueInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Value'): number {
+function $bound_Value(m: ValueInit, sink: $.Sink, depth = 0, field = 'google.protobuf.Value'): number {
   $checkMessage(m, depth, field);
   let n = 11;
   const o0 = m.kind;
@@ -166,25 +165,28 @@ function $bound_Value(m: ValueInit, sink: $.Sink, depth: number = 0, field: stri
   return n;
 }
 
-function $encodeTo_Value(m: ValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.Value'): number {
+function $encodeTo_Value(m: ValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Value'): number {
   $checkMessage(m, depth, field);
-  if (at + 11 > limit) return $.noRoom(sink, at);
+  if (at + 11 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const o0 = m.kind;
-  if (o0 !== undefined) $checkOneof(o0, 'google.protobuf.Value.kind');
-  switch (o0?.case) { case undefined: case 'nullValue': case 'numberValue': case 'stringValue': case 'boolValue': case 'structValue': case 'listValue': break; default: $.unknownCase('google.protobuf.Value.kind', o0); }
-  switch (o0?.case) {
-    case 'nullValue': bytes[at] = 8; at = $writeEnum(bytes, at + 1, o0.value, 'google.protobuf.Value.null_value'); break;
-    case 'numberValue': bytes[at] = 17; at = $writeDouble(sink, at + 1, o0.value, 'google.protobuf.Value.number_value'); break;
-    case 'stringValue': bytes[at] = 26; at = $writeString(sink, at + 1, o0.value, limit, 'google.protobuf.Value.string_value'); break;
-    case 'boolValue': bytes[at] = 32; at = $writeBool(bytes, at + 1, o0.value, 'google.protobuf.Value.bool_value'); break;
-    case 'structValue': bytes[at] = 42; at = $closeSolid(bytes, at + 1, $encodeTo_Struct(o0.value, sink, at + 2, limit - 4, depth + 1, 'google.protobuf.Value.struct_value')); break;
-    case 'listValue': bytes[at] = 50; at = $closeSolid(bytes, at + 1, $encodeTo_ListValue(o0.value, sink, at + 2, limit - 4, depth + 1, 'google.protobuf.Value.list_value')); break;
+  if (o0 !== undefined) {
+    $checkOneof(o0, 'google.protobuf.Value.kind');
+    switch (o0.case) {
+      case undefined: break;
+      case 'nullValue': bytes[at] = 8; at = $writeEnum(bytes, at + 1, o0.value, 'google.protobuf.Value.null_value'); break;
+      case 'numberValue': bytes[at] = 17; at = $writeDouble(sink, at + 1, o0.value, 'google.protobuf.Value.number_value'); break;
+      case 'stringValue': bytes[at] = 26; at = $writeString(sink, at + 1, o0.value, limit, 'google.protobuf.Value.string_value'); break;
+      case 'boolValue': bytes[at] = 32; at = $writeBool(bytes, at + 1, o0.value, 'google.protobuf.Value.bool_value'); break;
+      case 'structValue': bytes[at] = 42; at = $closeSolid(bytes, at + 1, $encodeTo_Struct(o0.value, sink, at + 2, limit - 4, depth + 1, 'google.protobuf.Value.struct_value')); break;
+      case 'listValue': bytes[at] = 50; at = $closeSolid(bytes, at + 1, $encodeTo_ListValue(o0.value, sink, at + 2, limit - 4, depth + 1, 'google.protobuf.Value.list_value')); break;
+      default: $unknownCase('google.protobuf.Value.kind', o0);
+    }
   }
   return at;
 }
 
-function $decodeFrom_Value(source: $.Source, at: number, end: number, depth: number = 0, into?: Value): Value {
+function $decodeFrom_Value(source: $.Source, at: number, end: number, depth = 0, into?: Value): Value {
   $readMessage(source, at, depth, 'google.protobuf.Value');
   const m: Value = into ?? {
     kind: $.unset,
@@ -207,21 +209,7 @@ function $decodeFrom_Value(source: $.Source, at: number, end: number, depth: num
   return m;
 }
 
-export const Value: $.MessageType<Value, ValueInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'google.protobuf.Value',
-  create: $create_Value,
-  bound: $bound_Value,
-  encodeTo: $encodeTo_Value,
-  decodeFrom: $decodeFrom_Value,
-  fields: () => [
-    ['null_value', NullValue, 'oneof', 'kind'],
-    ['number_value', 'double', 'oneof', 'kind'],
-    ['string_value', 'string', 'oneof', 'kind'],
-    ['bool_value', 'bool', 'oneof', 'kind'],
-    ['struct_value', Struct, 'oneof', 'kind'],
-    ['list_value', ListValue, 'oneof', 'kind'],
-  ],
-});
+export const Value: $.MessageType<Value, ValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Value', $create_Value, $bound_Value, $encodeTo_Value, $decodeFrom_Value, () => $.fieldEntries('null_value:*:oneof:kind number_value:double:oneof:kind string_value:string:oneof:kind bool_value:bool:oneof:kind struct_value:*:oneof:kind list_value:*:oneof:kind', [NullValue, Struct, ListValue]));
 
 /** A JSON array. */
 export interface ListValue {
@@ -239,7 +227,7 @@ function $create_ListValue(init: ListValueInit = {}): ListValue {
   };
 }
 
-function $bound_ListValue(m: ListValueInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.ListValue'): number {
+function $bound_ListValue(m: ListValueInit, sink: $.Sink, depth = 0, field = 'google.protobuf.ListValue'): number {
   $checkMessage(m, depth, field);
   let n = 6;
   const v1 = m.values;
@@ -248,9 +236,9 @@ function $bound_ListValue(m: ListValueInit, sink: $.Sink, depth: number = 0, fie
   return n;
 }
 
-function $encodeTo_ListValue(m: ListValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.ListValue'): number {
+function $encodeTo_ListValue(m: ListValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.ListValue'): number {
   $checkMessage(m, depth, field);
-  if (at + 6 > limit) return $.noRoom(sink, at);
+  if (at + 6 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.values;
   if (v1 !== undefined) {
@@ -264,7 +252,7 @@ function $encodeTo_ListValue(m: ListValueInit, sink: $.Sink, at: number, limit: 
   return at;
 }
 
-function $decodeFrom_ListValue(source: $.Source, at: number, end: number, depth: number = 0, into?: ListValue): ListValue {
+function $decodeFrom_ListValue(source: $.Source, at: number, end: number, depth = 0, into?: ListValue): ListValue {
   $readMessage(source, at, depth, 'google.protobuf.ListValue');
   const m: ListValue = into ?? {
     values: [],
@@ -282,13 +270,4 @@ function $decodeFrom_ListValue(source: $.Source, at: number, end: number, depth:
   return m;
 }
 
-export const ListValue: $.MessageType<ListValue, ListValueInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'google.protobuf.ListValue',
-  create: $create_ListValue,
-  bound: $bound_ListValue,
-  encodeTo: $encodeTo_ListValue,
-  decodeFrom: $decodeFrom_ListValue,
-  fields: () => [
-    ['values', Value, 'repeated'],
-  ],
-});
+export const ListValue: $.MessageType<ListValue, ListValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.ListValue', $create_ListValue, $bound_ListValue, $encodeTo_ListValue, $decodeFrom_ListValue, () => $.fieldEntries('values:*:repeated', [Value]));

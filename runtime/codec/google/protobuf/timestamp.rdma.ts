@@ -10,6 +10,7 @@ import * as $ from '../../primitives.ts';
 export const file_google_protobuf_timestamp_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Ch9nb29nbGUvcHJvdG9idWYvdGltZXN0YW1wLnByb3RvEg9nb29nbGUucHJvdG9idWYiOwoJVGltZXN0YW1wEhgKB3NlY29uZHMYASABKANSB3NlY29uZHMSFAoFbmFub3MYAiABKAVSBW5hbm9zYgZwcm90bzM=');
 
 const $checkMessage = $.checkMessage;
+const $noRoom = $.noRoom;
 const $readEnd = $.readEnd;
 const $readInt32 = $.readInt32;
 const $readInt64 = $.readInt64;
@@ -42,16 +43,16 @@ function $create_Timestamp(init: TimestampInit = {}): Timestamp {
   };
 }
 
-function $bound_Timestamp(m: TimestampInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Timestamp'): number {
+function $bound_Timestamp(m: TimestampInit, _sink: $.Sink, depth = 0, field = 'google.protobuf.Timestamp'): number {
   $checkMessage(m, depth, field);
   let n = 22;
   
   return n;
 }
 
-function $encodeTo_Timestamp(m: TimestampInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.Timestamp'): number {
+function $encodeTo_Timestamp(m: TimestampInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Timestamp'): number {
   $checkMessage(m, depth, field);
-  if (at + 22 > limit) return $.noRoom(sink, at);
+  if (at + 22 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.seconds;
   if (v1 !== undefined && v1 !== 0n) {
@@ -64,7 +65,7 @@ function $encodeTo_Timestamp(m: TimestampInit, sink: $.Sink, at: number, limit: 
   return at;
 }
 
-function $decodeFrom_Timestamp(source: $.Source, at: number, end: number, depth: number = 0, into?: Timestamp): Timestamp {
+function $decodeFrom_Timestamp(source: $.Source, at: number, end: number, depth = 0, into?: Timestamp): Timestamp {
   $readMessage(source, at, depth, 'google.protobuf.Timestamp');
   const m: Timestamp = into ?? {
     seconds: 0n,
@@ -84,14 +85,4 @@ function $decodeFrom_Timestamp(source: $.Source, at: number, end: number, depth:
   return m;
 }
 
-export const Timestamp: $.MessageType<Timestamp, TimestampInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'google.protobuf.Timestamp',
-  create: $create_Timestamp,
-  bound: $bound_Timestamp,
-  encodeTo: $encodeTo_Timestamp,
-  decodeFrom: $decodeFrom_Timestamp,
-  fields: () => [
-    ['seconds', 'int64'],
-    ['nanos', 'int32'],
-  ],
-});
+export const Timestamp: $.MessageType<Timestamp, TimestampInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Timestamp', $create_Timestamp, $bound_Timestamp, $encodeTo_Timestamp, $decodeFrom_Timestamp, () => $.fieldEntries('seconds:int64 nanos:int32'));

@@ -12,6 +12,7 @@ export const file_google_protobuf_wrappers_proto: $.FileDescriptor = /* @__PURE_
 const $boundBytesField = $.boundBytesField;
 const $boundStringField = $.boundStringField;
 const $checkMessage = $.checkMessage;
+const $noRoom = $.noRoom;
 const $readBool = $.readBool;
 const $readBytes = $.readBytes;
 const $readDouble = $.readDouble;
@@ -51,16 +52,16 @@ function $create_DoubleValue(init: DoubleValueInit = {}): DoubleValue {
   };
 }
 
-function $bound_DoubleValue(m: DoubleValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.DoubleValue'): number {
+function $bound_DoubleValue(m: DoubleValueInit, _sink: $.Sink, depth = 0, field = 'google.protobuf.DoubleValue'): number {
   $checkMessage(m, depth, field);
   let n = 9;
   
   return n;
 }
 
-function $encodeTo_DoubleValue(m: DoubleValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.DoubleValue'): number {
+function $encodeTo_DoubleValue(m: DoubleValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.DoubleValue'): number {
   $checkMessage(m, depth, field);
-  if (at + 9 > limit) return $.noRoom(sink, at);
+  if (at + 9 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
   if (v1 !== undefined && (v1 !== 0 || 1 / v1 < 0)) {
@@ -69,7 +70,7 @@ function $encodeTo_DoubleValue(m: DoubleValueInit, sink: $.Sink, at: number, lim
   return at;
 }
 
-function $decodeFrom_DoubleValue(source: $.Source, at: number, end: number, depth: number = 0, into?: DoubleValue): DoubleValue {
+function $decodeFrom_DoubleValue(source: $.Source, at: number, end: number, depth = 0, into?: DoubleValue): DoubleValue {
   $readMessage(source, at, depth, 'google.protobuf.DoubleValue');
   const m: DoubleValue = into ?? {
     value: 0,
@@ -87,16 +88,7 @@ function $decodeFrom_DoubleValue(source: $.Source, at: number, end: number, dept
   return m;
 }
 
-export const DoubleValue: $.MessageType<DoubleValue, DoubleValueInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'google.protobuf.DoubleValue',
-  create: $create_DoubleValue,
-  bound: $bound_DoubleValue,
-  encodeTo: $encodeTo_DoubleValue,
-  decodeFrom: $decodeFrom_DoubleValue,
-  fields: () => [
-    ['value', 'double'],
-  ],
-});
+export const DoubleValue: $.MessageType<DoubleValue, DoubleValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.DoubleValue', $create_DoubleValue, $bound_DoubleValue, $encodeTo_DoubleValue, $decodeFrom_DoubleValue, () => $.fieldEntries('value:double'));
 
 /** A `float` that can be absent. */
 export interface FloatValue {
@@ -114,16 +106,16 @@ function $create_FloatValue(init: FloatValueInit = {}): FloatValue {
   };
 }
 
-function $bound_FloatValue(m: FloatValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.FloatValue'): number {
+function $bound_FloatValue(m: FloatValueInit, _sink: $.Sink, depth = 0, field = 'google.protobuf.FloatValue'): number {
   $checkMessage(m, depth, field);
   let n = 5;
   
   return n;
 }
 
-function $encodeTo_FloatValue(m: FloatValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.FloatValue'): number {
+function $encodeTo_FloatValue(m: FloatValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.FloatValue'): number {
   $checkMessage(m, depth, field);
-  if (at + 5 > limit) return $.noRoom(sink, at);
+  if (at + 5 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
   if (v1 !== undefined && (v1 !== 0 || 1 / v1 < 0)) {
@@ -132,7 +124,7 @@ function $encodeTo_FloatValue(m: FloatValueInit, sink: $.Sink, at: number, limit
   return at;
 }
 
-function $decodeFrom_FloatValue(source: $.Source, at: number, end: number, depth: number = 0, into?: FloatValue): FloatValue {
+function $decodeFrom_FloatValue(source: $.Source, at: number, end: number, depth = 0, into?: FloatValue): FloatValue {
   $readMessage(source, at, depth, 'google.protobuf.FloatValue');
   const m: FloatValue = into ?? {
     value: 0,
@@ -150,16 +142,7 @@ function $decodeFrom_FloatValue(source: $.Source, at: number, end: number, depth
   return m;
 }
 
-export const FloatValue: $.MessageType<FloatValue, FloatValueInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'google.protobuf.FloatValue',
-  create: $create_FloatValue,
-  bound: $bound_FloatValue,
-  encodeTo: $encodeTo_FloatValue,
-  decodeFrom: $decodeFrom_FloatValue,
-  fields: () => [
-    ['value', 'float'],
-  ],
-});
+export const FloatValue: $.MessageType<FloatValue, FloatValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.FloatValue', $create_FloatValue, $bound_FloatValue, $encodeTo_FloatValue, $decodeFrom_FloatValue, () => $.fieldEntries('value:float'));
 
 /** A `int64` that can be absent. */
 export interface Int64Value {
@@ -177,16 +160,16 @@ function $create_Int64Value(init: Int64ValueInit = {}): Int64Value {
   };
 }
 
-function $bound_Int64Value(m: Int64ValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Int64Value'): number {
+function $bound_Int64Value(m: Int64ValueInit, _sink: $.Sink, depth = 0, field = 'google.protobuf.Int64Value'): number {
   $checkMessage(m, depth, field);
   let n = 11;
   
   return n;
 }
 
-function $encodeTo_Int64Value(m: Int64ValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.Int64Value'): number {
+function $encodeTo_Int64Value(m: Int64ValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Int64Value'): number {
   $checkMessage(m, depth, field);
-  if (at + 11 > limit) return $.noRoom(sink, at);
+  if (at + 11 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
   if (v1 !== undefined && v1 !== 0n) {
@@ -195,7 +178,7 @@ function $encodeTo_Int64Value(m: Int64ValueInit, sink: $.Sink, at: number, limit
   return at;
 }
 
-function $decodeFrom_Int64Value(source: $.Source, at: number, end: number, depth: number = 0, into?: Int64Value): Int64Value {
+function $decodeFrom_Int64Value(source: $.Source, at: number, end: number, depth = 0, into?: Int64Value): Int64Value {
   $readMessage(source, at, depth, 'google.protobuf.Int64Value');
   const m: Int64Value = into ?? {
     value: 0n,
@@ -213,16 +196,7 @@ function $decodeFrom_Int64Value(source: $.Source, at: number, end: number, depth
   return m;
 }
 
-export const Int64Value: $.MessageType<Int64Value, Int64ValueInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'google.protobuf.Int64Value',
-  create: $create_Int64Value,
-  bound: $bound_Int64Value,
-  encodeTo: $encodeTo_Int64Value,
-  decodeFrom: $decodeFrom_Int64Value,
-  fields: () => [
-    ['value', 'int64'],
-  ],
-});
+export const Int64Value: $.MessageType<Int64Value, Int64ValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Int64Value', $create_Int64Value, $bound_Int64Value, $encodeTo_Int64Value, $decodeFrom_Int64Value, () => $.fieldEntries('value:int64'));
 
 /** A `uint64` that can be absent. */
 export interface UInt64Value {
@@ -240,16 +214,16 @@ function $create_UInt64Value(init: UInt64ValueInit = {}): UInt64Value {
   };
 }
 
-function $bound_UInt64Value(m: UInt64ValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.UInt64Value'): number {
+function $bound_UInt64Value(m: UInt64ValueInit, _sink: $.Sink, depth = 0, field = 'google.protobuf.UInt64Value'): number {
   $checkMessage(m, depth, field);
   let n = 11;
   
   return n;
 }
 
-function $encodeTo_UInt64Value(m: UInt64ValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.UInt64Value'): number {
+function $encodeTo_UInt64Value(m: UInt64ValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.UInt64Value'): number {
   $checkMessage(m, depth, field);
-  if (at + 11 > limit) return $.noRoom(sink, at);
+  if (at + 11 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
   if (v1 !== undefined && v1 !== 0n) {
@@ -258,7 +232,7 @@ function $encodeTo_UInt64Value(m: UInt64ValueInit, sink: $.Sink, at: number, lim
   return at;
 }
 
-function $decodeFrom_UInt64Value(source: $.Source, at: number, end: number, depth: number = 0, into?: UInt64Value): UInt64Value {
+function $decodeFrom_UInt64Value(source: $.Source, at: number, end: number, depth = 0, into?: UInt64Value): UInt64Value {
   $readMessage(source, at, depth, 'google.protobuf.UInt64Value');
   const m: UInt64Value = into ?? {
     value: 0n,
@@ -276,16 +250,7 @@ function $decodeFrom_UInt64Value(source: $.Source, at: number, end: number, dept
   return m;
 }
 
-export const UInt64Value: $.MessageType<UInt64Value, UInt64ValueInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'google.protobuf.UInt64Value',
-  create: $create_UInt64Value,
-  bound: $bound_UInt64Value,
-  encodeTo: $encodeTo_UInt64Value,
-  decodeFrom: $decodeFrom_UInt64Value,
-  fields: () => [
-    ['value', 'uint64'],
-  ],
-});
+export const UInt64Value: $.MessageType<UInt64Value, UInt64ValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.UInt64Value', $create_UInt64Value, $bound_UInt64Value, $encodeTo_UInt64Value, $decodeFrom_UInt64Value, () => $.fieldEntries('value:uint64'));
 
 /** A `int32` that can be absent. */
 export interface Int32Value {
@@ -303,16 +268,16 @@ function $create_Int32Value(init: Int32ValueInit = {}): Int32Value {
   };
 }
 
-function $bound_Int32Value(m: Int32ValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.Int32Value'): number {
+function $bound_Int32Value(m: Int32ValueInit, _sink: $.Sink, depth = 0, field = 'google.protobuf.Int32Value'): number {
   $checkMessage(m, depth, field);
   let n = 11;
   
   return n;
 }
 
-function $encodeTo_Int32Value(m: Int32ValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.Int32Value'): number {
+function $encodeTo_Int32Value(m: Int32ValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Int32Value'): number {
   $checkMessage(m, depth, field);
-  if (at + 11 > limit) return $.noRoom(sink, at);
+  if (at + 11 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
   if (v1 !== undefined && v1 !== 0) {
@@ -321,7 +286,7 @@ function $encodeTo_Int32Value(m: Int32ValueInit, sink: $.Sink, at: number, limit
   return at;
 }
 
-function $decodeFrom_Int32Value(source: $.Source, at: number, end: number, depth: number = 0, into?: Int32Value): Int32Value {
+function $decodeFrom_Int32Value(source: $.Source, at: number, end: number, depth = 0, into?: Int32Value): Int32Value {
   $readMessage(source, at, depth, 'google.protobuf.Int32Value');
   const m: Int32Value = into ?? {
     value: 0,
@@ -339,16 +304,7 @@ function $decodeFrom_Int32Value(source: $.Source, at: number, end: number, depth
   return m;
 }
 
-export const Int32Value: $.MessageType<Int32Value, Int32ValueInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'google.protobuf.Int32Value',
-  create: $create_Int32Value,
-  bound: $bound_Int32Value,
-  encodeTo: $encodeTo_Int32Value,
-  decodeFrom: $decodeFrom_Int32Value,
-  fields: () => [
-    ['value', 'int32'],
-  ],
-});
+export const Int32Value: $.MessageType<Int32Value, Int32ValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Int32Value', $create_Int32Value, $bound_Int32Value, $encodeTo_Int32Value, $decodeFrom_Int32Value, () => $.fieldEntries('value:int32'));
 
 /** A `uint32` that can be absent. */
 export interface UInt32Value {
@@ -366,16 +322,16 @@ function $create_UInt32Value(init: UInt32ValueInit = {}): UInt32Value {
   };
 }
 
-function $bound_UInt32Value(m: UInt32ValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.UInt32Value'): number {
+function $bound_UInt32Value(m: UInt32ValueInit, _sink: $.Sink, depth = 0, field = 'google.protobuf.UInt32Value'): number {
   $checkMessage(m, depth, field);
   let n = 6;
   
   return n;
 }
 
-function $encodeTo_UInt32Value(m: UInt32ValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.UInt32Value'): number {
+function $encodeTo_UInt32Value(m: UInt32ValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.UInt32Value'): number {
   $checkMessage(m, depth, field);
-  if (at + 6 > limit) return $.noRoom(sink, at);
+  if (at + 6 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
   if (v1 !== undefined && v1 !== 0) {
@@ -384,7 +340,7 @@ function $encodeTo_UInt32Value(m: UInt32ValueInit, sink: $.Sink, at: number, lim
   return at;
 }
 
-function $decodeFrom_UInt32Value(source: $.Source, at: number, end: number, depth: number = 0, into?: UInt32Value): UInt32Value {
+function $decodeFrom_UInt32Value(source: $.Source, at: number, end: number, depth = 0, into?: UInt32Value): UInt32Value {
   $readMessage(source, at, depth, 'google.protobuf.UInt32Value');
   const m: UInt32Value = into ?? {
     value: 0,
@@ -402,16 +358,7 @@ function $decodeFrom_UInt32Value(source: $.Source, at: number, end: number, dept
   return m;
 }
 
-export const UInt32Value: $.MessageType<UInt32Value, UInt32ValueInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'google.protobuf.UInt32Value',
-  create: $create_UInt32Value,
-  bound: $bound_UInt32Value,
-  encodeTo: $encodeTo_UInt32Value,
-  decodeFrom: $decodeFrom_UInt32Value,
-  fields: () => [
-    ['value', 'uint32'],
-  ],
-});
+export const UInt32Value: $.MessageType<UInt32Value, UInt32ValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.UInt32Value', $create_UInt32Value, $bound_UInt32Value, $encodeTo_UInt32Value, $decodeFrom_UInt32Value, () => $.fieldEntries('value:uint32'));
 
 /** A `bool` that can be absent. */
 export interface BoolValue {
@@ -429,16 +376,16 @@ function $create_BoolValue(init: BoolValueInit = {}): BoolValue {
   };
 }
 
-function $bound_BoolValue(m: BoolValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.BoolValue'): number {
+function $bound_BoolValue(m: BoolValueInit, _sink: $.Sink, depth = 0, field = 'google.protobuf.BoolValue'): number {
   $checkMessage(m, depth, field);
   let n = 2;
   
   return n;
 }
 
-function $encodeTo_BoolValue(m: BoolValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.BoolValue'): number {
+function $encodeTo_BoolValue(m: BoolValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.BoolValue'): number {
   $checkMessage(m, depth, field);
-  if (at + 2 > limit) return $.noRoom(sink, at);
+  if (at + 2 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
   if (v1 !== undefined && v1 !== false) {
@@ -447,7 +394,7 @@ function $encodeTo_BoolValue(m: BoolValueInit, sink: $.Sink, at: number, limit: 
   return at;
 }
 
-function $decodeFrom_BoolValue(source: $.Source, at: number, end: number, depth: number = 0, into?: BoolValue): BoolValue {
+function $decodeFrom_BoolValue(source: $.Source, at: number, end: number, depth = 0, into?: BoolValue): BoolValue {
   $readMessage(source, at, depth, 'google.protobuf.BoolValue');
   const m: BoolValue = into ?? {
     value: false,
@@ -465,16 +412,7 @@ function $decodeFrom_BoolValue(source: $.Source, at: number, end: number, depth:
   return m;
 }
 
-export const BoolValue: $.MessageType<BoolValue, BoolValueInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'google.protobuf.BoolValue',
-  create: $create_BoolValue,
-  bound: $bound_BoolValue,
-  encodeTo: $encodeTo_BoolValue,
-  decodeFrom: $decodeFrom_BoolValue,
-  fields: () => [
-    ['value', 'bool'],
-  ],
-});
+export const BoolValue: $.MessageType<BoolValue, BoolValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.BoolValue', $create_BoolValue, $bound_BoolValue, $encodeTo_BoolValue, $decodeFrom_BoolValue, () => $.fieldEntries('value:bool'));
 
 /** A `string` that can be absent. */
 export interface StringValue {
@@ -492,16 +430,16 @@ function $create_StringValue(init: StringValueInit = {}): StringValue {
   };
 }
 
-function $bound_StringValue(m: StringValueInit, _sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.StringValue'): number {
+function $bound_StringValue(m: StringValueInit, _sink: $.Sink, depth = 0, field = 'google.protobuf.StringValue'): number {
   $checkMessage(m, depth, field);
   let n = 1;
   n += $boundStringField(m.value, 'google.protobuf.StringValue.value');
   return n;
 }
 
-function $encodeTo_StringValue(m: StringValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.StringValue'): number {
+function $encodeTo_StringValue(m: StringValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.StringValue'): number {
   $checkMessage(m, depth, field);
-  if (at + 1 > limit) return $.noRoom(sink, at);
+  if (at + 1 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
   if (v1 !== undefined && v1 !== '') {
@@ -510,7 +448,7 @@ function $encodeTo_StringValue(m: StringValueInit, sink: $.Sink, at: number, lim
   return at;
 }
 
-function $decodeFrom_StringValue(source: $.Source, at: number, end: number, depth: number = 0, into?: StringValue): StringValue {
+function $decodeFrom_StringValue(source: $.Source, at: number, end: number, depth = 0, into?: StringValue): StringValue {
   $readMessage(source, at, depth, 'google.protobuf.StringValue');
   const m: StringValue = into ?? {
     value: '',
@@ -528,16 +466,7 @@ function $decodeFrom_StringValue(source: $.Source, at: number, end: number, dept
   return m;
 }
 
-export const StringValue: $.MessageType<StringValue, StringValueInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'google.protobuf.StringValue',
-  create: $create_StringValue,
-  bound: $bound_StringValue,
-  encodeTo: $encodeTo_StringValue,
-  decodeFrom: $decodeFrom_StringValue,
-  fields: () => [
-    ['value', 'string'],
-  ],
-});
+export const StringValue: $.MessageType<StringValue, StringValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.StringValue', $create_StringValue, $bound_StringValue, $encodeTo_StringValue, $decodeFrom_StringValue, () => $.fieldEntries('value:string'));
 
 /** A `bytes` that can be absent. */
 export interface BytesValue {
@@ -555,16 +484,16 @@ function $create_BytesValue(init: BytesValueInit = {}): BytesValue {
   };
 }
 
-function $bound_BytesValue(m: BytesValueInit, sink: $.Sink, depth: number = 0, field: string = 'google.protobuf.BytesValue'): number {
+function $bound_BytesValue(m: BytesValueInit, sink: $.Sink, depth = 0, field = 'google.protobuf.BytesValue'): number {
   $checkMessage(m, depth, field);
   let n = 1;
   n += $boundBytesField(m.value, sink, 'google.protobuf.BytesValue.value');
   return n;
 }
 
-function $encodeTo_BytesValue(m: BytesValueInit, sink: $.Sink, at: number, limit: number = sink.bytes.length, depth: number = 0, field: string = 'google.protobuf.BytesValue'): number {
+function $encodeTo_BytesValue(m: BytesValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.BytesValue'): number {
   $checkMessage(m, depth, field);
-  if (at + 1 > limit) return $.noRoom(sink, at);
+  if (at + 1 > limit) return $noRoom(sink, at);
   const bytes = sink.bytes;
   const v1 = m.value;
   if (v1 !== undefined && $.hasBytes(v1, 'google.protobuf.BytesValue.value')) {
@@ -573,7 +502,7 @@ function $encodeTo_BytesValue(m: BytesValueInit, sink: $.Sink, at: number, limit
   return at;
 }
 
-function $decodeFrom_BytesValue(source: $.Source, at: number, end: number, depth: number = 0, into?: BytesValue): BytesValue {
+function $decodeFrom_BytesValue(source: $.Source, at: number, end: number, depth = 0, into?: BytesValue): BytesValue {
   $readMessage(source, at, depth, 'google.protobuf.BytesValue');
   const m: BytesValue = into ?? {
     value: $.noBytes,
@@ -591,13 +520,4 @@ function $decodeFrom_BytesValue(source: $.Source, at: number, end: number, depth
   return m;
 }
 
-export const BytesValue: $.MessageType<BytesValue, BytesValueInit> = /* @__PURE__ */ $.messageType({
-  typeName: 'google.protobuf.BytesValue',
-  create: $create_BytesValue,
-  bound: $bound_BytesValue,
-  encodeTo: $encodeTo_BytesValue,
-  decodeFrom: $decodeFrom_BytesValue,
-  fields: () => [
-    ['value', 'bytes'],
-  ],
-});
+export const BytesValue: $.MessageType<BytesValue, BytesValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.BytesValue', $create_BytesValue, $bound_BytesValue, $encodeTo_BytesValue, $decodeFrom_BytesValue, () => $.fieldEntries('value:bytes'));
