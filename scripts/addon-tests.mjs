@@ -1,7 +1,7 @@
 /**
  * The tests that run on the addon, with the addon built with sanitizers in a build directory of its own and their libraries loaded before Node.
  *
- *   node scripts/addon-tests.mjs --sanitize=address,undefined
+ *   node scripts/addon-tests.mjs --sanitize=address,undefined [--build]     --build: and do not run them
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -51,7 +51,9 @@ const sanitize = process.argv.find((arg) => arg.startsWith('--sanitize='))?.slic
 const suite = `addon, ${sanitize} sanitizer`;
 const directory = `build/addon-${sanitize.replaceAll(',', '-')}`;
 const lacking = missing('build');
-if (lacking.length > 0) {
+if (process.argv.includes('--build')) {
+  await build(directory, sanitize);
+} else if (lacking.length > 0) {
   record(suite, { whyNot: [`missing Debian packages: ${lacking.join(', ')}`] });
 } else {
   try {

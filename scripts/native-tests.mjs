@@ -1,7 +1,7 @@
 /**
  * The native tests: CMake and GoogleTest, without Node.
  *
- *   node scripts/native-tests.mjs [--sanitize=address,undefined]
+ *   node scripts/native-tests.mjs [--sanitize=address,undefined] [--build]     --build: and do not run them
  */
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,8 +18,7 @@ export const buildDirectory = (sanitize) =>
   sanitize === '' ? 'build/native-tests' : `build/native-${sanitize.replaceAll(',', '-')}`;
 
 async function prepare(directory, sanitize) {
-  const type = sanitize === '' ? 'Release' : 'RelWithDebInfo';
-  const options = ['-DRDMA_RPC_TESTS=ON', `-DCMAKE_BUILD_TYPE=${type}`, `-DRDMA_RPC_SANITIZE=${sanitize}`];
+  const options = ['-DRDMA_RPC_TESTS=ON', '-DCMAKE_BUILD_TYPE=Release', `-DRDMA_RPC_SANITIZE=${sanitize}`];
   await configure(directory, ['cmake', '-S', '.', '-B', directory, ...options]);
 }
 
@@ -83,6 +82,8 @@ export async function nativeTests(sanitize = '') {
 }
 
 if (process.argv[1] === import.meta.filename) {
-  const sanitize = process.argv.find((arg) => arg.startsWith('--sanitize='))?.slice('--sanitize='.length);
-  process.exit((await nativeTests(sanitize)).failed === 0 ? 0 : 1);
+  const sanitize =
+    process.argv.find((arg) => arg.startsWith('--sanitize='))?.slice('--sanitize='.length) ?? '';
+  if (process.argv.includes('--build')) await build(buildDirectory(sanitize), sanitize);
+  else process.exit((await nativeTests(sanitize)).failed === 0 ? 0 : 1);
 }

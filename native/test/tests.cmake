@@ -1,73 +1,76 @@
-# The native test programs: one per folder of native/, every *_test.cc in native/test/<layer>/ belongs to it.
+# The native test programs. One per layer of native/, to which every *_test.cc in native/test/<layer>/ belongs; then those that
+# need RDMA devices. What several programs have in common is compiled once, as an object library.
 find_package(GTest REQUIRED)
 include(GoogleTest)
-foreach(layer fabric memory session)
-  file(GLOB test_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/${layer}/*.cc)
-  if(test_sources)
-    add_executable(${layer}_test ${test_sources})
-    target_link_libraries(${layer}_test PRIVATE rdma_rpc_core GTest::gtest GTest::gtest_main)
-    target_include_directories(${layer}_test PRIVATE ${CMAKE_CURRENT_LIST_DIR})
-    # GCC 12 sees overflows in a growing std::vector where there are none, at -O3 only.
-    target_compile_options(${layer}_test PRIVATE -Wno-array-bounds -Wno-stringop-overflow)
-    target_compile_definitions(${layer}_test PRIVATE RDMA_RPC_GOLDEN_DIR="${CMAKE_SOURCE_DIR}/test/golden")
-    gtest_discover_tests(${layer}_test)
-    if(layer STREQUAL session)  # once more, on a device without memory windows
-      gtest_discover_tests(${layer}_test TEST_PREFIX "iwarp." PROPERTIES ENVIRONMENT RDMA_RPC_SIM=iwarp)
-    endif()
-  endif()
+
+# Tests are compiled for a short build: -Og after the build type's -O3. What they test keeps its own flags.
+add_library(rdma_rpc_test_flags INTERFACE)
+target_link_libraries(rdma_rpc_test_flags INTERFACE rdma_rpc_core GTest::gtest)
+target_include_directories(rdma_rpc_test_flags INTERFACE ${CMAKE_CURRENT_LIST_DIR})
+target_compile_options(rdma_rpc_test_flags INTERFACE -Og)
+target_compile_definitions(rdma_rpc_test_flags INTERFACE RDMA_RPC_GOLDEN_DIR="${CMAKE_SOURCE_DIR}/test/golden")
+
+set(fabric_test ${CMAKE_CURRENT_LIST_DIR}/fabric)
+set(session_test ${CMAKE_CURRENT_LIST_DIR}/session)
+set(faults_test ${CMAKE_CURRENT_LIST_DIR}/verbs)
+
+# The fabric suite, for simulated, shared-memory and RDMA devices.
+file(GLOB fabric_suite_sources CONFIGURE_DEPENDS ${fabric_test}/*_suite.cc)
+add_library(fabric_suite OBJECT ${fabric_suite_sources} ${fabric_test}/allocation_count.cc)
+# The two sides of a session and the oracle that watches them.
+add_library(session_sides OBJECT ${session_test}/ledger.cc ${session_test}/side.cc ${session_test}/side_events.cc ${session_test}/audit.cc)
+add_library(session_pair OBJECT ${session_test}/pair.cc)
+add_library(session_scripted_peer OBJECT ${session_test}/scripted_peer.cc)
+foreach(parts fabric_suite session_sides session_pair session_scripted_peer)
+  target_link_libraries(${parts} PRIVATE rdma_rpc_test_flags)
 endforeach()
 
+foreach(layer fabric memory session)
+  file(GLOB test_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/${layer}/*_test.cc)
+  add_executable(${layer}_test ${test_sources})
+  target_link_libraries(${layer}_test PRIVATE rdma_rpc_test_flags GTest::gtest_main)
+endforeach()
+target_link_libraries(fabric_test PRIVATE fabric_suite)
+target_link_libraries(session_test PRIVATE session_sides session_pair session_scripted_peer)
+gtest_discover_tests(fabric_test)
+gtest_discover_tests(memory_test)
+gtest_discover_tests(session_test)
+# Once more, on a device without memory windows.
+gtest_discover_tests(session_test TEST_PREFIX "iwarp." PROPERTIES ENVIRONMENT RDMA_RPC_SIM=iwarp)
+
 # The session with a bug planted in it: its test passes when the oracle of the session tests finds the bug.
-set(session_test ${CMAKE_CURRENT_LIST_DIR}/session)
-add_executable(session_canary_test ${session_test}/canary/canary_test.cc ${session_test}/ledger.cc ${session_test}/side.cc ${session_test}/side_events.cc
-                                   ${session_test}/audit.cc ${session_test}/pair.cc ${CMAKE_SOURCE_DIR}/native/session/revocation.cc)
-target_link_libraries(session_canary_test PRIVATE rdma_rpc_core GTest::gtest GTest::gtest_main)
-target_include_directories(session_canary_test PRIVATE ${CMAKE_CURRENT_LIST_DIR})
+add_executable(session_canary_test ${session_test}/canary/canary_test.cc ${CMAKE_SOURCE_DIR}/native/session/revocation.cc)
+target_link_libraries(session_canary_test PRIVATE session_sides session_pair rdma_rpc_test_flags GTest::gtest_main)
 target_compile_definitions(session_canary_test PRIVATE RDMA_RPC_CANARY)
 gtest_discover_tests(session_canary_test)
 
-# The fabric suite on RDMA devices. One test for CTest, since it can only run as a whole or not at all.
-set(fabric_test ${CMAKE_CURRENT_LIST_DIR}/fabric)
-file(GLOB suite_sources CONFIGURE_DEPENDS ${fabric_test}/*_suite.cc ${fabric_test}/verbs/*_test.cc)
+# On RDMA devices: each program is one test for CTest, since it can only run as a whole or not at all.
+file(GLOB verbs_suite_sources CONFIGURE_DEPENDS ${fabric_test}/verbs/*_test.cc)
 set(verbs ${CMAKE_SOURCE_DIR}/native/fabric/verbs)
-add_executable(verbs_test ${suite_sources} ${fabric_test}/allocation_count.cc ${verbs}/address.cc ${verbs}/ip_address.cc)
-target_link_libraries(verbs_test PRIVATE rdma_rpc_core GTest::gtest)
-target_include_directories(verbs_test PRIVATE ${CMAKE_CURRENT_LIST_DIR})
-target_compile_options(verbs_test PRIVATE -Wno-array-bounds -Wno-stringop-overflow)
-if(TARGET rdma_rpc_verbs)
-  add_dependencies(verbs_test rdma_rpc_verbs)
-endif()
-add_test(NAME verbs_test COMMAND verbs_test)
-set_tests_properties(verbs_test PROPERTIES SKIP_RETURN_CODE 77)
+add_executable(verbs_test ${verbs_suite_sources} ${verbs}/address.cc ${verbs}/ip_address.cc)
+target_link_libraries(verbs_test PRIVATE fabric_suite)
 
-# Sessions on RDMA devices, as above.
 file(GLOB verbs_session_sources CONFIGURE_DEPENDS ${session_test}/verbs/*.cc)
-set(faults_test ${CMAKE_CURRENT_LIST_DIR}/verbs)
-add_executable(verbs_session_test ${verbs_session_sources} ${session_test}/ledger.cc ${session_test}/side.cc ${session_test}/side_events.cc ${session_test}/audit.cc
-                                  ${faults_test}/ends.cc ${faults_test}/devices.cc)
-target_link_libraries(verbs_session_test PRIVATE rdma_rpc_core GTest::gtest)
-target_include_directories(verbs_session_test PRIVATE ${CMAKE_CURRENT_LIST_DIR})
-target_compile_options(verbs_session_test PRIVATE -Wno-array-bounds -Wno-stringop-overflow)
-if(TARGET rdma_rpc_verbs)
-  add_dependencies(verbs_session_test rdma_rpc_verbs)
-endif()
-add_test(NAME verbs_session_test COMMAND verbs_session_test)
-set_tests_properties(verbs_session_test PROPERTIES SKIP_RETURN_CODE 77)
+add_executable(verbs_session_test ${verbs_session_sources} ${faults_test}/ends.cc ${faults_test}/devices.cc)
+target_link_libraries(verbs_session_test PRIVATE session_sides)
 
 # What only real devices can show: faults of the wire, of processes, of peers that lie, of resources.
 file(GLOB faults_sources CONFIGURE_DEPENDS ${faults_test}/*.cc)
-add_executable(verbs_faults_test ${faults_sources} ${session_test}/ledger.cc ${session_test}/side.cc ${session_test}/side_events.cc
-                                 ${session_test}/audit.cc ${session_test}/scripted_peer.cc)
-target_link_libraries(verbs_faults_test PRIVATE rdma_rpc_core GTest::gtest)
-target_include_directories(verbs_faults_test PRIVATE ${CMAKE_CURRENT_LIST_DIR})
-target_compile_options(verbs_faults_test PRIVATE -Wno-array-bounds -Wno-stringop-overflow)
+add_executable(verbs_faults_test ${faults_sources})
+target_link_libraries(verbs_faults_test PRIVATE session_sides session_scripted_peer)
 if(TARGET rdma_rpc_verbs)
-  add_dependencies(verbs_faults_test rdma_rpc_verbs)
   # Functions of libibverbs that the plug-in is to find in this program first.
   file(GLOB provider_sources CONFIGURE_DEPENDS ${faults_test}/provider/*.cc)
   target_sources(verbs_faults_test PRIVATE ${provider_sources})
   target_include_directories(verbs_faults_test SYSTEM PRIVATE ${RDMA_RPC_VERBS_INCLUDE})
   set_target_properties(verbs_faults_test PROPERTIES ENABLE_EXPORTS ON)
 endif()
-add_test(NAME verbs_faults_test COMMAND verbs_faults_test)
-set_tests_properties(verbs_faults_test PROPERTIES SKIP_RETURN_CODE 77)
+
+foreach(program verbs_test verbs_session_test verbs_faults_test)
+  target_link_libraries(${program} PRIVATE rdma_rpc_test_flags)
+  if(TARGET rdma_rpc_verbs)
+    add_dependencies(${program} rdma_rpc_verbs)
+  endif()
+  add_test(NAME ${program} COMMAND ${program})
+  set_tests_properties(${program} PROPERTIES SKIP_RETURN_CODE 77)
+endforeach()
