@@ -120,9 +120,10 @@ TEST_F(CompletionQueueOverrun, EndsItsSessionsAndNewOnesGetAnother) {
   drive_to_rest({&ends.server});
   ends.until([&] { return ends.client.is_down(link.client); }, "the end of the session");
   const std::string why = ends.client.why_down(link.client);
-  // Whichever is seen first.
+  // Whichever is seen first. On a slow machine the server's retries are over by then.
   EXPECT_TRUE(why.find("IBV_EVENT_CQ_ERR") != std::string::npos ||
-              why.find("has overrun") != std::string::npos)
+              why.find("has overrun") != std::string::npos ||
+              why.find("the peer has closed the connection") != std::string::npos)
       << why;
   for (std::uint64_t id = 1; id <= kCalls; ++id) EXPECT_TRUE(ends.call(id).ended());
   ends.expect_works(ends.connect());
