@@ -12,10 +12,10 @@ namespace rdma_rpc::session::test {
 
 inline constexpr std::size_t kClientEnd = 0, kServerEnd = 1;
 
-/// Of the device of that end. `retry_count` 2: a peer that is gone shows after 0.2 s instead of 0.5 s.
-fabric::VerbsOptions options_of(std::size_t end, std::uint8_t retry_count = 2);
+/// Of the device of that end. `retry_count` 6: a machine that stands still for 0.4 s loses no session.
+fabric::VerbsOptions options_of(std::size_t end, std::uint8_t retry_count = 6);
 /// Fails the test when there is none.
-std::shared_ptr<fabric::Device> open_device(std::size_t end, std::uint8_t retry_count = 2);
+std::shared_ptr<fabric::Device> open_device(std::size_t end, std::uint8_t retry_count = 6);
 /// Why these tests cannot run here; empty when they can.
 std::string why_no_devices();
 
