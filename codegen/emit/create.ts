@@ -1,8 +1,9 @@
 /** The generated `create` function: every field at its default, overlaid with what is given. */
 import type { Field, Message, Oneof } from '../model/model.ts';
-import { initialOf, literal, zeroOf } from './decode.ts';
+import { initialOf, literal } from './decode.ts';
 import { quote } from './scalar.ts';
 import type { Scope } from './scope.ts';
+import { zeroOf } from './value.ts';
 
 function given(field: Field, scope: Scope): string {
   const source = `init.${field.key}`;

@@ -4,18 +4,9 @@
  */
 import type { Field, Message, Oneof } from '../model/model.ts';
 import { decodeMap } from './map.ts';
-import { formOf, isPlainNumber, packedPrimitive, quote, tagOf, wireTypeOf } from './scalar.ts';
+import { packedPrimitive, quote, tagOf, wireTypeOf } from './scalar.ts';
 import type { Parameter, Scope } from './scope.ts';
-
-/** Source text of the default of a value. */
-export function zeroOf(field: Field, scope: Scope): string {
-  const { type } = field;
-  if (type.kind === 'message') return `${scope.call(type, 'create')}()`;
-  if (type.kind === 'scalar' && formOf(type)?.type === 'bigint') {
-    return type.jstype === 'bigint' ? '0n' : type.jstype === 'string' ? "'0'" : '0';
-  }
-  return formOf(type)?.zero ?? '0';
-}
+import { read, zeroOf } from './value.ts';
 
 /** What a field holds before anything has been read. */
 export function initialOf(field: Field, scope: Scope): string {
@@ -32,20 +23,6 @@ export function initialOf(field: Field, scope: Scope): string {
     default:
       return zeroOf(field, scope);
   }
-}
-
-/** Expression that reads a value at `at`; the position behind it is `source.at`. */
-export function read(field: Field, end: string, scope: Scope): string {
-  const { type } = field;
-  const from = (primitive: string) => `${scope.local(`read${primitive}`)}(source, at, ${end})`;
-  const form = formOf(type);
-  if (type.kind === 'scalar' && type.scalar === 'string' && !field.utf8) return from('LooseString');
-  if (form === undefined || type.kind === 'enum') return from('Int32');
-  if (isPlainNumber(type, form)) return from(`${form.primitive}Number`);
-  const value = from(form.primitive);
-  if (type.kind !== 'scalar' || form.type !== 'bigint') return value;
-  if (type.jstype === 'string') return `String(${value})`;
-  return type.jstype === 'number' ? `$.numberOfBigint(source, ${value})` : value;
 }
 
 /** Expression that reads a message whose content begins at `source.at` and ends at `stop`, which is then `source.at`. */

@@ -6,78 +6,15 @@ import type { Field, Message, Oneof } from '../model/model.ts';
 import { encodeMap } from './map.ts';
 import { fieldRoom, lengthBytes, listed, roomOf, runRoom, tagSize, widening } from './room.ts';
 import { fieldRuns } from './runs.ts';
-import { formOf, isPlainNumber, packedPrimitive, quote, tagBytes, tagOf, wireTypeOf } from './scalar.ts';
+import { formOf, packedPrimitive, quote, tagBytes, tagOf, wireTypeOf } from './scalar.ts';
 import type { Parameter, Scope } from './scope.ts';
+import { limitOf, nested, withLocals, writeValue } from './value.ts';
 
 /** Statements that put the tag at `at`; `at` itself is advanced by what follows. */
-export function tag(number: number, wireType: number): { readonly write: string; readonly size: number } {
+function tag(number: number, wireType: number): { readonly write: string; readonly size: number } {
   const bytes = tagBytes(number, wireType);
   const write = bytes.map((byte, i) => `bytes[${i === 0 ? 'at' : `at + ${i}`}] = ${byte};`).join(' ');
   return { write, size: bytes.length };
-}
-
-/** Primitives that are called for every field or element. */
-const perField = /\$\.((?:write|close|check|map|numberKey|noRoom|unknownCase)\w*)(?=\()/g;
-
-export const withLocals = (code: string, scope: Scope): string =>
-  code.replace(perField, (_, primitive: string) => scope.local(primitive));
-
-/** Where room ends that has to leave `free` bytes behind it. */
-export const limitOf = (free: number): string => (free === 0 ? 'limit' : `limit - ${free}`);
-
-/** Expression that writes a value at `at + skip`, leaves `free` bytes behind it and is the new end. */
-export function writeValue(
-  field: Field,
-  value: string,
-  skip: number,
-  free: number,
-  scope: Scope,
-  name = quote(field.fullName),
-): string {
-  const { type } = field;
-  const place = skip === 0 ? 'at' : `at + ${skip}`;
-  if (type.kind === 'message') {
-    // Arguments are evaluated from left to right: `sink.held` is read before the message is written.
-    const content = nested(field, value, `at + ${skip + 1}`, limitOf(free + widening), scope, name);
-    return scope.mayHaveHoles(type)
-      ? `$.closeLength(sink, ${place}, sink.held, ${content})`
-      : `$.closeSolid(bytes, ${place}, ${content})`;
-  }
-  const form = formOf(type);
-  switch (form?.primitive) {
-    case 'String':
-      return `$.writeString(sink, ${place}, ${value}, ${limitOf(free)}, ${name})`;
-    case 'Bytes':
-      if (field.bulkThreshold !== undefined)
-        return `$.writeBulk(sink, ${place}, ${value}, ${limitOf(free)}, ${name}, ${field.bulkThreshold})`;
-      return `$.writeBytes(sink, ${place}, ${value}, ${limitOf(free)}, ${name})`;
-    case 'Float':
-    case 'Double':
-      return `$.write${form.primitive}(sink, ${place}, ${value}, ${name})`;
-    default:
-      if (form !== undefined && isPlainNumber(type, form)) {
-        return `$.write${form.primitive}Number(bytes, ${place}, ${value}, ${name})`;
-      }
-      return `$.write${form?.primitive}(bytes, ${place}, ${asBigint(field, value, name)}, ${name})`;
-  }
-}
-
-function asBigint(field: Field, value: string, name: string): string {
-  if (field.type.kind !== 'scalar' || formOf(field.type)?.type !== 'bigint') return value;
-  if (field.type.jstype === 'string') return `$.bigintOfString(${value}, ${name})`;
-  return field.type.jstype === 'number' ? `$.bigintOfNumber(${value}, ${name})` : value;
-}
-
-function nested(
-  { type, fullName }: Field,
-  value: string,
-  at: string,
-  limit: string,
-  scope: Scope,
-  name = quote(fullName),
-): string {
-  if (type.kind !== 'message') return '';
-  return `${scope.call(type, 'encodeTo')}(${value}, sink, ${at}, ${limit}, depth + 1, ${name})`;
 }
 
 /** A message between two tags instead of behind a length. */

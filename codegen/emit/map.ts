@@ -3,12 +3,11 @@
  * as the rest of a message, and what a compiler reads of generated code is what it costs. Called by encode.ts and decode.ts.
  */
 import type { Field } from '../model/model.ts';
-import { read, zeroOf } from './decode.ts';
-import { limitOf, withLocals, writeValue } from './encode.ts';
 import { element, fixed, lengthBytes, listed, widening } from './room.ts';
 import { formOf, quote, scalarForm, tagBytes, tagOf, wireTypeOf } from './scalar.ts';
 import type { Parameter, Scope } from './scope.ts';
 import { fieldType, mapKeyType, valueType } from './shape.ts';
+import { limitOf, read, withLocals, writeValue, zeroOf } from './value.ts';
 
 const keyForm = (field: Field) => scalarForm(field.mapKey ?? 'string');
 

@@ -1,0 +1,97 @@
+/**
+ * One value in generated encoders and decoders, without what stands around it: a field's, an element's, or a map entry's. Called by encode.ts, decode.ts, create.ts and
+ * map.ts.
+ */
+import type { Field } from '../model/model.ts';
+import { widening } from './room.ts';
+import { formOf, isPlainNumber, quote } from './scalar.ts';
+import type { Scope } from './scope.ts';
+
+/** Primitives that are called for every field or element. */
+const perField = /\$\.((?:write|close|check|map|numberKey|noRoom|unknownCase)\w*)(?=\()/g;
+
+export const withLocals = (code: string, scope: Scope): string =>
+  code.replace(perField, (_, primitive: string) => scope.local(primitive));
+
+/** Where room ends that has to leave `free` bytes behind it. */
+export const limitOf = (free: number): string => (free === 0 ? 'limit' : `limit - ${free}`);
+
+/** Expression that writes a value at `at + skip`, leaves `free` bytes behind it and is the new end. */
+export function writeValue(
+  field: Field,
+  value: string,
+  skip: number,
+  free: number,
+  scope: Scope,
+  name = quote(field.fullName),
+): string {
+  const { type } = field;
+  const place = skip === 0 ? 'at' : `at + ${skip}`;
+  if (type.kind === 'message') {
+    // Arguments are evaluated from left to right: `sink.held` is read before the message is written.
+    const content = nested(field, value, `at + ${skip + 1}`, limitOf(free + widening), scope, name);
+    return scope.mayHaveHoles(type)
+      ? `$.closeLength(sink, ${place}, sink.held, ${content})`
+      : `$.closeSolid(bytes, ${place}, ${content})`;
+  }
+  const form = formOf(type);
+  switch (form?.primitive) {
+    case 'String':
+      return `$.writeString(sink, ${place}, ${value}, ${limitOf(free)}, ${name})`;
+    case 'Bytes':
+      if (field.bulkThreshold !== undefined)
+        return `$.writeBulk(sink, ${place}, ${value}, ${limitOf(free)}, ${name}, ${field.bulkThreshold})`;
+      return `$.writeBytes(sink, ${place}, ${value}, ${limitOf(free)}, ${name})`;
+    case 'Float':
+    case 'Double':
+      return `$.write${form.primitive}(sink, ${place}, ${value}, ${name})`;
+    default:
+      if (form !== undefined && isPlainNumber(type, form)) {
+        return `$.write${form.primitive}Number(bytes, ${place}, ${value}, ${name})`;
+      }
+      return `$.write${form?.primitive}(bytes, ${place}, ${asBigint(field, value, name)}, ${name})`;
+  }
+}
+
+function asBigint(field: Field, value: string, name: string): string {
+  if (field.type.kind !== 'scalar' || formOf(field.type)?.type !== 'bigint') return value;
+  if (field.type.jstype === 'string') return `$.bigintOfString(${value}, ${name})`;
+  return field.type.jstype === 'number' ? `$.bigintOfNumber(${value}, ${name})` : value;
+}
+
+/** Expression that writes a message's content and is its end. */
+export function nested(
+  { type, fullName }: Field,
+  value: string,
+  at: string,
+  limit: string,
+  scope: Scope,
+  name = quote(fullName),
+): string {
+  if (type.kind !== 'message') return '';
+  return `${scope.call(type, 'encodeTo')}(${value}, sink, ${at}, ${limit}, depth + 1, ${name})`;
+}
+
+/** Source text of the default of a value. */
+export function zeroOf(field: Field, scope: Scope): string {
+  const { type } = field;
+  if (type.kind === 'message') return `${scope.call(type, 'create')}()`;
+  if (type.kind === 'scalar' && formOf(type)?.type === 'bigint') {
+    return type.jstype === 'bigint' ? '0n' : type.jstype === 'string' ? "'0'" : '0';
+  }
+  return formOf(type)?.zero ?? '0';
+}
+
+/** Expression that reads a value at `at`; the position behind it is `source.at`. */
+export function read(field: Field, end: string, scope: Scope): string {
+  const { type } = field;
+  const from = (primitive: string) => `${scope.local(`read${primitive}`)}(source, at, ${end})`;
+  const form = formOf(type);
+  if (type.kind === 'scalar' && type.scalar === 'string' && !field.utf8) return from('LooseString');
+  if (form === undefined || type.kind === 'enum') return from('Int32');
+  if (isPlainNumber(type, form)) return from(`${form.primitive}Number`);
+  const value = from(form.primitive);
+  if (type.kind !== 'scalar' || form.type !== 'bigint') return value;
+  if (type.jstype === 'string') return `String(${value})`;
+  return type.jstype === 'number' ? `$.numberOfBigint(source, ${value})` : value;
+}
