@@ -10,7 +10,7 @@ import { CommandFailed, root, run } from './command.mjs';
 import { missing } from './debian.mjs';
 import { record } from './results.mjs';
 import { progress } from './step.mjs';
-import { readVitest } from './vitest-report.mjs';
+import { readVitest, reporting } from './vitest-report.mjs';
 
 const FOLDERS = ['test/native', 'test/runtime'];
 const TEST_LIMIT_MS = 120_000;
@@ -36,9 +36,8 @@ async function test(directory, sanitize) {
     ASAN_OPTIONS: 'detect_leaks=0', // Node does not free what it has at exit
   };
   const vitest = ['node_modules/vitest/vitest.mjs', 'run', ...FOLDERS, `--testTimeout=${TEST_LIMIT_MS}`];
-  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
   try {
-    await run(['env', `LD_PRELOAD=${preload}`, 'node', ...vitest, ...reporters], { env });
+    await run(['env', `LD_PRELOAD=${preload}`, 'node', ...vitest, ...reporting(report)], { env });
     return readVitest(report, '');
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;

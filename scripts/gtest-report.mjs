@@ -10,10 +10,10 @@ const END = /\[ +(OK|FAILED|SKIPPED) +\] .*\(\d+ ms\)$/;
 
 /**
  * `failures`: the names of the tests that failed; `notRun`: reason → how many tests gave it. A test that began and did not end has
- * failed; `note` names it.
+ * failed; `note` names it. `ended`: all tests that were planned came to an end.
  */
 export function readGtest(output) {
-  const report = { passed: 0, failed: 0, failures: [], notRun: new Map(), note: '' };
+  const report = { passed: 0, failed: 0, failures: [], notRun: new Map(), note: '', ended: false };
   const skip = (why, count = 1) => report.notRun.set(why, (report.notRun.get(why) ?? 0) + count);
   const fail = (name) => {
     report.failed += 1;
@@ -41,7 +41,9 @@ export function readGtest(output) {
     report.note = `${running} did not end`;
     ended += 1;
   }
-  const left = Number(PLANNED.exec(output)?.[1] ?? 0) - ended;
+  const planned = Number(PLANNED.exec(output)?.[1] ?? 0);
+  const left = planned - ended;
+  report.ended = planned > 0 && left === 0 && report.note === '';
   if (left > 0) skip(report.note === '' ? 'the program ended before them' : report.note, left);
   return report;
 }

@@ -6,20 +6,21 @@
  *   node scripts/rdma-tests.mjs --device mlx5_0[,mlx5_1] ...      no guest; one name: both ends are on that device
  *
  * --only: suites whose name has it, such as "session" or "node". --filter: GoogleTest's filter, or vitest's pattern.
- * Each suite has a guest of its own, so that one that breaks the kernel leaves the others alone.
+ * Each suite has a guest of its own, so that one that breaks the kernel leaves the others alone. A few failed tests get a second guest and a
+ * line in the results (repeat.mjs).
  */
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { root, run } from './command.mjs';
 import { install, missing } from './debian.mjs';
-import { failuresOf, readGtest } from './gtest-report.mjs';
 import { buildDirectory, buildVerbsTests } from './native-tests.mjs';
 import { whyNotDevices } from './rdma-devices.mjs';
+import { nativeSuite, nodeSuite } from './rdma-suites.mjs';
 import { boot, whyNoGuest } from './rdma-vm.mjs';
+import { merge, toRepeat } from './repeat.mjs';
 import { NOT_RUN, reason, record, summarize } from './results.mjs';
 import { progress } from './step.mjs';
-import { readVitest } from './vitest-report.mjs';
 
 const SUITE_LIMIT_S = 900;
 const GUEST_MIB = 3072;
@@ -68,68 +69,53 @@ function places() {
   }));
 }
 
-const nativeSuite = (program) => ({
-  name: program,
-  command: () => [
-    join(root, buildDirectory(options.sanitize), program),
-    ...(options.filter === '' ? [] : [`--gtest_filter=${options.filter}`]),
-  ],
-  read: (_, output, error) => {
-    const report = readGtest(output);
-    if (error !== '') console.log(failuresOf(output));
-    const whyNot = [...report.notRun].map(([why, count]) => `${count} tests: ${why}`);
-    const unseen = error !== '' && report.failed === 0;
-    return { ...report, failed: unseen ? 1 : report.failed, whyNot, note: unseen ? error : report.note };
-  },
-});
-
-const nodeSuite = {
-  name: 'node',
-  command: (report) => [
-    process.execPath,
-    ...['node_modules/vitest/vitest.mjs', 'run', '--config', 'test/rdma/vitest.config.ts'],
-    ...['--reporter=default', '--reporter=json', `--outputFile.json=${report}`],
-    ...(options.filter === '' ? [] : ['-t', options.filter]),
-  ],
-  read: (report, output, error) => {
-    const result = readVitest(join(root, report), error);
-    if (error !== '' || result.whyNot?.length > 0) console.log(output);
-    return result;
-  },
-};
-
 /** What the exit code of a suite says; boot.sh has codes of its own. */
 function meaning(code) {
   if (code === 124) return `not finished after ${SUITE_LIMIT_S} s`;
   return code === 125 ? 'the guest failed' : `ended with ${code}`;
 }
 
-async function runSuite(place, suite) {
-  const kind = options.sanitize === '' ? '' : `, ${options.sanitize} sanitizer`;
-  const name = `rdma ${place.name}: ${suite.name}${kind}`;
-  const report = join(results, `${place.name}-${suite.name}.json`.replaceAll(',', '-'));
+/** Runs a suite, or only some of its tests, and shows its output when something failed. Resolves to what came of it. */
+async function runOnce(place, suite, title, tests) {
+  const part = tests === undefined ? '' : '-again';
+  const report = join(results, `${place.name}-${suite.name}${part}.json`.replaceAll(',', '-'));
   rmSync(join(root, report), { force: true });
   const env = { RDMA_RPC_VERBS_DEVICES: place.devices, RDMA_RPC_TEST_DEVICES: place.devices };
   const limitMs = (SUITE_LIMIT_S + 60) * 1000;
-  let failure;
-  const output = await progress(name, () =>
-    run(place.command(suite.command(report)), { env, limitMs }).catch((error) => {
-      failure = error;
+  let code = 0;
+  const output = await progress(title, () =>
+    run(place.command(suite.command(report, tests)), { env, limitMs }).catch((error) => {
+      code = error.code;
       return error.output ?? '';
     }),
   );
   // The guest itself cannot be had. A suite that says so, beside devices that are there, has failed.
-  if (failure?.code === NOT_RUN) {
+  if (code === NOT_RUN) {
     const noGuest = output.includes('rdma-vm: not run:');
-    return record(name, noGuest ? { whyNot: [reason(output)] } : { failed: 1, note: reason(output) });
+    const seen = noGuest ? { failed: 0, whyNot: [reason(output)] } : { failed: 1, note: reason(output) };
+    return { ...seen, passed: 0, failedTests: [], ended: false };
   }
-  return record(name, suite.read(report, output, failure === undefined ? '' : meaning(failure.code)));
+  const { shown, ...result } = suite.read(report, output, code, meaning(code));
+  if (shown !== '') console.log(shown);
+  return result;
+}
+
+async function runSuite(place, suite) {
+  const kind = options.sanitize === '' ? '' : `, ${options.sanitize} sanitizer`;
+  const name = `rdma ${place.name}: ${suite.name}${kind}`;
+  const first = await runOnce(place, suite, name);
+  const again = place.link === undefined ? [] : toRepeat(first);
+  if (again.length === 0) return record(name, first);
+  const title = `${name}: what failed, once more in a fresh guest: ${again.map(({ key }) => key).join(', ')}`;
+  return record(name, merge(first, await runOnce(place, suite, title, again)));
 }
 
 async function suites() {
   const programs = await progress('rdma: build', () => buildVerbsTests(options.sanitize, options.only));
-  const node = options.sanitize === '' && nodeSuite.name.includes(options.only);
-  return [...programs.map(nativeSuite), ...(node ? [nodeSuite] : [])];
+  const directory = buildDirectory(options.sanitize);
+  const native = programs.map((program) => nativeSuite(program, directory, options.filter));
+  const node = nodeSuite(options.filter);
+  return options.sanitize === '' && node.name.includes(options.only) ? [...native, node] : native;
 }
 
 async function whyNone() {

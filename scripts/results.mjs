@@ -16,20 +16,25 @@ const folder = join(root, 'build', 'results');
 
 /**
  * Writes a suite's result, prints and returns it. `whyNot`: reasons why all of it or some tests were not run. `failures`: a line for each
- * test that failed, repeated in the sum, since what is far above it is often cut from a log.
+ * test that failed, repeated in the sum, since what is far above it is often cut from a log. `failedOnce`: one for each that counts as passed
+ * since it did when it was run again (repeat.mjs).
  */
-export function record(suite, { passed = 0, failed = 0, whyNot = [], failures = [], note = '' }) {
-  const result = { suite, passed, failed, whyNot, failures, note };
+export function record(
+  suite,
+  { passed = 0, failed = 0, whyNot = [], failures = [], failedOnce = [], note = '' },
+) {
+  const result = { suite, passed, failed, whyNot, failures, failedOnce, note };
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, `${suite.replaceAll(/\W+/g, '-')}.json`), JSON.stringify(result));
   console.log(lines(result));
   return result;
 }
 
-function lines({ suite, passed, failed, whyNot, failures, note }) {
+function lines({ suite, passed, failed, whyNot, failures, failedOnce, note }) {
   const counts = `${suite}: ${passed} passed, ${failed} failed${note === '' ? '' : ` (${note})`}`;
   const each = (what, list) => list.map((line) => `${suite}: ${what}: ${line}`);
-  return [counts, ...each('failed', failures), ...each('not run', whyNot)].join('\n');
+  const once = each('failed once, passed in a fresh guest', failedOnce);
+  return [counts, ...each('failed', failures), ...once, ...each('not run', whyNot)].join('\n');
 }
 
 export function clear() {

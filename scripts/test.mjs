@@ -4,13 +4,12 @@ import { join } from 'node:path';
 import { root, run } from './command.mjs';
 import { nativeTests } from './native-tests.mjs';
 import { record, summarize } from './results.mjs';
-import { readVitest } from './vitest-report.mjs';
+import { readVitest, reporting } from './vitest-report.mjs';
 
 async function vitest() {
   const report = join(root, 'build', 'vitest.json');
   rmSync(report, { force: true });
-  const reporters = ['--reporter=default', '--reporter=json', '--outputFile.json=build/vitest.json'];
-  const command = ['node', 'node_modules/vitest/vitest.mjs', 'run', ...reporters];
+  const command = ['node', 'node_modules/vitest/vitest.mjs', 'run', ...reporting(report)];
   const error = await run(command, { live: true }).then(
     () => '',
     (failed) => failed.message,

@@ -1,27 +1,38 @@
-/** Reads the JSON file that vitest writes. */
+/** What a run of vitest came to, for `record`: from the file that vitest-reporter.mjs writes. */
 import { existsSync, readFileSync } from 'node:fs';
-import { relative } from 'node:path';
+import { join } from 'node:path';
 import { root } from './command.mjs';
 
-const firstLine = (message) => (message ?? '').split('\n', 1)[0];
+/** Arguments of vitest that make it write the report. */
+export const reporting = (path) => [
+  ...['--reporter=default', `--reporter=${join(root, 'scripts/vitest-reporter.mjs')}`],
+  `--outputFile=${path}`,
+];
 
-/** A line for each test that failed, and for each file that did not load. */
-function failuresOf({ name, message, status, assertionResults }) {
-  const file = relative(root, name);
-  const failed = assertionResults.filter((test) => test.status === 'failed');
-  if (failed.length === 0) return status === 'failed' ? [`${file}: ${firstLine(message)}`] : [];
-  return failed.map((test) => `${file}: ${test.fullName}: ${firstLine(test.failureMessages[0])}`);
-}
-
-/** What a run came to, for `record`. `error`: why the command failed, '' when it did not. */
+/**
+ * `error`: why the command failed, '' when it did not. `failedTests`: those of `failures` that are tests; the others are files or suites that
+ * did not load, and errors outside of any test. `ended`: every test has run or was skipped.
+ */
 export function readVitest(path, error) {
-  if (!existsSync(path)) return { failed: 1, note: error || `vitest wrote no ${path}` };
-  const counts = JSON.parse(readFileSync(path, 'utf8'));
-  const passed = counts.numPassedTests;
-  const skipped = counts.numPendingTests + counts.numTodoTests;
-  const whyNot = skipped === 0 ? [] : [`${skipped} tests, marked above`];
-  // A file that does not load, or an error outside of any test, fails the run without a failed test.
-  const failed = error !== '' && counts.numFailedTests === 0 ? 1 : counts.numFailedTests;
-  const failures = counts.testResults.flatMap(failuresOf);
-  return { passed, failed, whyNot, failures, note: failed > counts.numFailedTests ? error : '' };
+  if (!existsSync(path)) {
+    const note = error || `vitest wrote no ${path}`;
+    return { passed: 0, failed: 1, whyNot: [], failures: [], failedTests: [], ended: false, note };
+  }
+  const { passed, skipped, failed, broken } = JSON.parse(readFileSync(path, 'utf8'));
+  const failedTests = failed.map(({ file, names, why }) => {
+    const key = [file, ...names].join(' > ');
+    return { key, line: `${key}: ${why}`, file, names };
+  });
+  const failures = [...failedTests.map(({ line }) => line), ...broken];
+  // It ended with an error and tells none.
+  const unseen = error !== '' && failures.length === 0;
+  return {
+    passed,
+    failed: unseen ? 1 : failures.length,
+    whyNot: skipped === 0 ? [] : [`${skipped} tests, marked above`],
+    failures,
+    failedTests,
+    ended: true,
+    note: unseen ? error : '',
+  };
 }

@@ -1,8 +1,9 @@
 /** What the reports of test programs come to: passed, failed, and not run with the reason. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 interface Report {
   passed: number;
@@ -10,6 +11,7 @@ interface Report {
   failures: string[];
   notRun: Map<string, number>;
   note?: string;
+  ended?: boolean;
 }
 
 const script = (name: string) => import(new URL(`../../scripts/${name}`, import.meta.url).href);
@@ -18,12 +20,14 @@ const { readGtest, failuresOf } = (await script('gtest-report.mjs')) as {
   readGtest: (output: string) => Report;
   failuresOf: (output: string) => string;
 };
-const { readVitest } = (await script('vitest-report.mjs')) as {
-  readVitest: (path: string, error: string) => { failures: string[] };
+const { readVitest, reporting } = (await script('vitest-report.mjs')) as {
+  readVitest: (
+    path: string,
+    error: string,
+  ) => Omit<Report, 'notRun'> & { whyNot: string[]; failedTests: { line: string }[] };
+  reporting: (path: string) => string[];
 };
-
-const folder = mkdtempSync(join(tmpdir(), 'reports-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const root = fileURLToPath(new URL('../..', import.meta.url));
 
 test('CTest: a test that skipped itself is not run, with its reason', () => {
   const line = (name: string, status: string, output: string) =>
@@ -65,6 +69,7 @@ describe('GoogleTest', () => {
       failures: ['A.Two'],
       notRun: new Map([['no windows', 1]]),
       note: '',
+      ended: true,
     });
     expect(failuresOf(output)).toContain('A.Two is wrong');
     expect(failuresOf(output)).not.toMatch(/A\.(One|Three)/);
@@ -78,6 +83,7 @@ describe('GoogleTest', () => {
       failures: ['A.Two'],
       notRun: new Map([['A.Two did not end', 3]]),
       note: 'A.Two did not end',
+      ended: false,
     });
     expect(failuresOf(output)).toContain('terminated');
   });
@@ -87,30 +93,89 @@ describe('GoogleTest', () => {
   });
 
   test('a program that ends between two tests has not run the rest', () => {
-    expect(readGtest(begin(2) + ok('A.One')).notRun).toEqual(new Map([['the program ended before them', 1]]));
+    const report = readGtest(begin(2) + ok('A.One'));
+    expect(report.notRun).toEqual(new Map([['the program ended before them', 1]]));
+    expect(report.ended).toBe(false);
+  });
+
+  test('a program that does not begin has not run to its end', () => {
+    expect(readGtest('no such library\n')).toMatchObject({ passed: 0, failed: 0, ended: false });
   });
 });
 
-test('vitest: failed tests and files that do not load are named, with the first line of the reason', () => {
-  const passed = { fullName: 'adds', status: 'passed', failureMessages: [] };
-  const failed = {
-    fullName: 'a > divides',
-    status: 'failed',
-    failureMessages: ['AssertionError: 1\n    at x'],
-  };
-  const file = (name: string, status: string, message: string, assertionResults: unknown[]) => ({
-    ...{ name: join(folder, name), status, message, assertionResults },
-  });
-  const report = join(folder, 'vitest.json');
-  const testResults = [
-    file('a.test.ts', 'failed', '', [passed, failed]),
-    file('b.test.ts', 'failed', 'no such module\nsomewhere', []),
+describe('vitest', () => {
+  const never = 'async () => { await new Promise(() => undefined); }';
+  // A file each, what it says, and the line that its failure gets. `(no test)`: it counts as failed, but not as a test of that name.
+  const failing: [string, string, string][] = [
+    ['wrong', "test('adds', () => expect(1).toBe(2))", '> adds: AssertionError: expected 1 to be 2 //'],
+    [
+      'throws',
+      String.raw`test('adds', () => { throw new TypeError('one\ntwo'); })`,
+      '> adds: TypeError: one',
+    ],
+    ['text', "test('adds', () => { throw 'text'; })", '> adds: text'],
+    ['nested', "describe('a > b', () => { test('c', () => { throw Error('d'); }); })", '> a > b > c: d'],
+    ['slow', `test('waits', ${never}, 1)`, '> waits: Test timed out in 1ms.'],
+    ['hook', `afterEach(${never}, 1); test('adds', () => {})`, '> adds: Hook timed out in 1ms.'],
   ];
-  const counts = { numPassedTests: 1, numFailedTests: 1, numPendingTests: 0, numTodoTests: 0 };
-  writeFileSync(report, JSON.stringify({ ...counts, testResults }));
-  const { failures } = readVitest(report, 'ended with 1');
-  expect(failures).toEqual([
-    expect.stringMatching(/a\.test\.ts: a > divides: AssertionError: 1$/),
-    expect.stringMatching(/b\.test\.ts: no such module$/),
-  ]);
+  const noTest: [string, string, string][] = [
+    ['import', "import './nothing.js'", 'import.test.js: Cannot find module'],
+    [
+      'suite',
+      "describe('s', () => { beforeAll(() => { throw Error('no'); }); test('t', () => {}); })",
+      'suite.test.js > s: no',
+    ],
+    ['late', "test('t', () => { Promise.reject(Error('too late')); })", 'no test: too late'],
+  ];
+  const passing = "test('a', () => {}); test.skip('b', () => {}); test.todo('c')";
+  let folder = '';
+  let result: ReturnType<typeof readVitest>;
+
+  beforeAll(async () => {
+    mkdirSync(join(root, 'build'), { recursive: true });
+    folder = mkdtempSync(join(root, 'build', 'reports-test-')); // from where vitest can be imported
+    const path = (name: string) => join(folder, name);
+    const names = 'afterEach, beforeAll, describe, expect, test';
+    for (const [name, text] of [...failing, ...noTest, ['passing', passing]])
+      writeFileSync(path(`${name}.test.js`), `import { ${names} } from 'vitest';\n${text}`);
+    writeFileSync(path('config.js'), 'export default {};');
+    const args = ['run', '--root', folder, '--config', path('config.js'), ...reporting(path('report.json'))];
+    const main = join(root, 'node_modules/vitest/vitest.mjs');
+    const code = await new Promise((resolve) => {
+      execFile(process.execPath, [main, ...args], (error) => resolve(error?.code ?? 0));
+    });
+    expect(code).toBe(1);
+    result = readVitest(path('report.json'), 'ended with 1');
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  test('counts passed, failed and skipped tests of all files, and what failed without being a test', () => {
+    const failed = failing.length + noTest.length;
+    // Passed: one of the file that passes, and the one whose error came too late for it.
+    expect(result).toMatchObject({ passed: 2, failed, ended: true, note: '' });
+    expect(result.failures).toHaveLength(failed);
+    expect(result.failedTests).toHaveLength(failing.length);
+    expect(result.whyNot).toEqual(['3 tests, marked above']);
+  });
+
+  test.each(failing)('names a test that failed and the first line of why: %s', (file, _, line) => {
+    const failure = result.failures.find((each) => each.includes(`/${file}.test.js`));
+    expect(failure).toContain(`/${file}.test.js ${line}`);
+    expect(failure).not.toContain('\n');
+    expect(result.failedTests.map((failed) => failed.line)).toContain(failure);
+  });
+
+  test.each(noTest)('names what failed and is no test: %s', (_, __, line) => {
+    expect(result.failures.filter((each) => each.includes(line))).toHaveLength(1);
+  });
+
+  test('a run without a report has failed, and did not get to its end', () => {
+    const path = join(root, 'build', 'nothing.json');
+    expect(readVitest(path, 'ended with SIGKILL')).toMatchObject({
+      failed: 1,
+      failedTests: [],
+      ended: false,
+      note: 'ended with SIGKILL',
+    });
+  });
 });

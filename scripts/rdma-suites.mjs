@@ -1,0 +1,60 @@
+/**
+ * The suites that need RDMA devices, for rdma-tests.mjs. `command`: how a suite is started, with a file to write its report to, and `tests`
+ * where only those are to run. `read`: what came of it, from that file, its output, and what it ended with: `code`, 0 or any other
+ * number or the name of a signal, and `error`, the same in words. `shown` is the part of the output that tells what failed.
+ */
+import { join } from 'node:path';
+import { root } from './command.mjs';
+import { failuresOf, readGtest } from './gtest-report.mjs';
+import { readVitest, reporting } from './vitest-report.mjs';
+
+/** What both GoogleTest and vitest end with when tests failed, and nothing else went wrong. */
+const TESTS_FAILED = 1;
+
+const endedProperly = (code) => code === 0 || code === TESTS_FAILED;
+
+/** A program of native/test in `directory`. `filter`: GoogleTest's, '' for all. */
+export const nativeSuite = (program, directory, filter) => ({
+  name: program,
+  command: (_, tests) => {
+    const wanted = tests?.map(({ key }) => key).join(':') ?? filter;
+    return [join(root, directory, program), ...(wanted === '' ? [] : [`--gtest_filter=${wanted}`])];
+  },
+  read: (_, output, code, error) => {
+    const { notRun, ...report } = readGtest(output);
+    const unseen = code !== 0 && report.failed === 0;
+    return {
+      ...report,
+      ended: report.ended && endedProperly(code) && !unseen,
+      failed: unseen ? 1 : report.failed,
+      failedTests: report.failures.map((name) => ({ key: name, line: name })),
+      whyNot: [...notRun].map(([why, count]) => `${count} tests: ${why}`),
+      note: unseen ? error : report.note,
+      shown: code === 0 ? '' : failuresOf(output),
+    };
+  },
+});
+
+const literally = (text) => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+
+/** Vitest's arguments for `tests` and no others: their files, and a pattern for the names, which it joins with spaces. */
+export function only(tests) {
+  const names = tests.map((test) => literally(test.names.join(' ')));
+  return [...new Set(tests.map(({ file }) => file)), '-t', `^(${names.join('|')})$`];
+}
+
+/** Those of test/rdma. `filter`: vitest's pattern of names, '' for all. */
+export const nodeSuite = (filter) => ({
+  name: 'node',
+  command: (report, tests) => [
+    process.execPath,
+    ...['node_modules/vitest/vitest.mjs', 'run', '--config', 'test/rdma/vitest.config.ts'],
+    ...reporting(report),
+    ...(tests !== undefined ? only(tests) : filter === '' ? [] : ['-t', filter]),
+  ],
+  read: (report, output, code, error) => {
+    const result = readVitest(join(root, report), code === 0 ? '' : error);
+    const shown = code !== 0 || result.whyNot.length > 0 ? output : '';
+    return { ...result, ended: result.ended && endedProperly(code), shown };
+  },
+});

@@ -1,0 +1,156 @@
+/** Which failed tests of a guest's suite are run once more, how they are asked for, and what the two runs come to. */
+import { describe, expect, test } from 'vitest';
+
+interface FailedTest {
+  key: string;
+  line: string;
+  file?: string;
+  names?: string[];
+}
+interface Report {
+  passed: number;
+  failed: number;
+  failures: string[];
+  failedTests: FailedTest[];
+  ended: boolean;
+  note: string;
+  failedOnce?: string[];
+}
+type Suite = {
+  command: (report: string, tests?: FailedTest[]) => string[];
+  read: (report: string, output: string, code: number | string, error: string) => Report;
+};
+
+const script = (name: string) => import(new URL(`../../scripts/${name}`, import.meta.url).href);
+const { REPEAT_MAX, toRepeat, merge } = (await script('repeat.mjs')) as {
+  REPEAT_MAX: number;
+  toRepeat: (report: Report) => FailedTest[];
+  merge: (first: Report, second: Report) => Report;
+};
+const { nativeSuite, nodeSuite } = (await script('rdma-suites.mjs')) as {
+  nativeSuite: (program: string, directory: string, filter: string) => Suite;
+  nodeSuite: (filter: string) => Suite;
+};
+
+/** A report of a suite that ran to its end: `passed` tests passed, and those with these names failed. */
+function report(passed: number, failed: string[], more: Partial<Report> = {}): Report {
+  const failedTests = failed.map((key) => ({ key, line: `${key}: why` }));
+  const failures = failedTests.map(({ line }) => line);
+  return { passed, failed: failed.length, failures, failedTests, ended: true, note: '', ...more };
+}
+const keys = (tests: FailedTest[]) => tests.map(({ key }) => key);
+
+describe('what is run again', () => {
+  const many = Array.from({ length: REPEAT_MAX + 1 }, (_, i) => `T${i}`);
+
+  test.each<[string, Report, string[]]>([
+    ['nothing failed', report(5, []), []],
+    ['one test', report(5, ['A']), ['A']],
+    ['as many as are allowed', report(0, many.slice(1)), many.slice(1)],
+    ['one too many: none of them', report(50, many), []],
+    ['the suite did not run to its end', report(5, ['A'], { ended: false }), []],
+    ['a file that did not load beside it', report(5, ['A'], { failed: 2 }), []],
+    ['something failed that is no test', report(5, [], { failed: 1 }), []],
+  ])('%s', (_, first, expected) => {
+    expect(keys(toRepeat(first))).toEqual(expected);
+  });
+});
+
+describe('what two runs come to', () => {
+  const first = report(70, ['A', 'B']);
+
+  test.each<[string, Report, number, string[], string[]]>([
+    ['both pass', report(2, []), 72, [], ['A: why', 'B: why']],
+    ['one passes', report(1, ['B']), 71, ['B: why (in a fresh guest too)'], ['A: why']],
+    [
+      'none passes',
+      report(0, ['A', 'B']),
+      70,
+      ['A: why (in a fresh guest too)', 'B: why (in a fresh guest too)'],
+      [],
+    ],
+  ])('%s', (_, second, passed, failures, failedOnce) => {
+    const failed = failures.length;
+    expect(merge(first, second)).toMatchObject({ passed, failed, failures, failedOnce, note: '' });
+  });
+
+  test.each<[string, Report]>([
+    ['crashed', report(1, ['B'], { ended: false })],
+    ['could not be started', report(0, [], { ended: false, failed: 1 })],
+    ['had an error outside of its tests', report(2, [], { failed: 1 })],
+    ['ran fewer tests than were asked for', report(1, [])],
+    ['ran others', report(3, [])],
+  ])('a second run that %s takes nothing back', (_, second) => {
+    const { failed, failures, failedOnce, note } = merge(first, second);
+    expect({ failed, failures, failedOnce }).toEqual({
+      failed: 2,
+      failures: first.failures,
+      failedOnce: undefined,
+    });
+    expect(note).toMatch(/run again/);
+  });
+});
+
+describe('GoogleTest', () => {
+  const suite = nativeSuite('verbs_test', 'build/native-tests', '*Window*');
+  const output = (...ends: [string, string][]) =>
+    [
+      `[==========] Running ${ends.length} tests from 1 test suite.`,
+      ...ends.map(([name, end]) => `[ RUN      ] ${name}\n[ ${end.padStart(8)} ] ${name} (3 ms)`),
+    ].join('\n');
+  const some = output(['A.One', 'OK'], ['P/A.Two/0', 'FAILED']);
+
+  test('a first run has the filter that was given, a second one the exact names', () => {
+    const [program, ...rest] = suite.command('');
+    expect(program).toMatch(/build\/native-tests\/verbs_test$/);
+    expect(rest).toEqual(['--gtest_filter=*Window*']);
+    expect(suite.command('', report(0, ['A.One', 'P/A.Two/0']).failedTests).slice(1)).toEqual([
+      '--gtest_filter=A.One:P/A.Two/0',
+    ]);
+  });
+
+  test.each<[string, string, number | string, string[]]>([
+    ['a test failed', some, 1, ['P/A.Two/0']],
+    ['and the program crashed after its last test', some, 139, []],
+    ['and a sanitizer found a leak at the end', some, 23, []],
+    ['and the guest is gone', some, 125, []],
+    ['and its time is over', some, 124, []],
+    ['all passed, and the program failed', output(['A.One', 'OK']), 1, []],
+    ['a test did not end', `${some}\n[ RUN      ] A.Three\n`, 1, []],
+    ['tests are missing', some.replace('Running 2', 'Running 3'), 1, []],
+  ])('%s', (_, printed, code, expected) => {
+    const result = suite.read('', printed, code, `ended with ${code}`);
+    expect(result.failed).toBeGreaterThan(0);
+    expect(keys(toRepeat(result))).toEqual(expected);
+  });
+});
+
+describe('vitest', () => {
+  test('a first run has the pattern that was given', () => {
+    expect(nodeSuite('isolation').command('r.json').slice(-2)).toEqual(['-t', 'isolation']);
+    expect(nodeSuite('').command('r.json')).not.toContain('-t');
+  });
+
+  test('a second one has the files, and the exact names that vitest joins with spaces', () => {
+    const failed = (file: string, names: string[]) => ({ key: '', line: '', file, names });
+    const tests = [
+      failed('test/rdma/a.test.ts', ['calls', 'cost $1 (a|b) [c] x.y*']),
+      failed('test/rdma/a.test.ts', ['ends']),
+      failed('test/rdma/b.test.ts', ['ends']),
+    ];
+    const [one, two, option, pattern = '', ...rest] = nodeSuite('isolation')
+      .command('r.json', tests)
+      .slice(-4);
+    expect([one, two, option, rest]).toEqual(['test/rdma/a.test.ts', 'test/rdma/b.test.ts', '-t', []]);
+    const matches = (name: string) => new RegExp(pattern).test(name);
+    expect(['calls cost $1 (a|b) [c] x.y*', 'ends'].map(matches)).toEqual([true, true]);
+    const others = [
+      'calls cost',
+      'calls cost $1 (a|b) [c] x.y* more',
+      'never ends',
+      'ends well',
+      'calls cost $1 a',
+    ];
+    expect(others.filter(matches)).toEqual([]);
+  });
+});
