@@ -1,7 +1,8 @@
 /**
  * What a call has beyond a request and a deadline: signals, metadata, buffer for the response, callbacks for header and trailer. Made
- * only for calls that ask for one of them. It is the listener of its signals, so that no closure is needed.
+ * only for calls that ask for one of them. It listens to its signals itself, so that no closure is needed.
  */
+import { type Abortable, listen, unlisten } from './abort-listeners.ts';
 import { reasonOf } from './failure.ts';
 import type { BlockLease } from './lease.ts';
 import type { Metadata } from './metadata.ts';
@@ -24,7 +25,7 @@ export interface CallWishes {
   readonly waitForReady?: boolean | undefined;
 }
 
-export class CallExtras {
+export class CallExtras implements Abortable {
   readonly signal: AbortSignal | undefined;
   readonly parent: AbortSignal | undefined;
   /** Wire form. */
@@ -71,8 +72,8 @@ export class CallExtras {
   /** From now on the signal cancels `token` of `place`. */
   watch(place: CallPlace, token: number): void {
     if (this.#place === undefined) {
-      this.signal?.addEventListener('abort', this);
-      this.parent?.addEventListener('abort', this);
+      if (this.signal !== undefined) listen(this.signal, this);
+      if (this.parent !== undefined) listen(this.parent, this);
     }
     this.#place = place;
     this.#token = token;
@@ -82,11 +83,11 @@ export class CallExtras {
   unwatch(): void {
     if (this.#place === undefined) return;
     this.#place = undefined;
-    this.signal?.removeEventListener('abort', this);
-    this.parent?.removeEventListener('abort', this);
+    if (this.signal !== undefined) unlisten(this.signal, this);
+    if (this.parent !== undefined) unlisten(this.parent, this);
   }
 
-  handleEvent(): void {
+  onAbort(): void {
     this.cause = this.abortedBy?.reason;
     this.#place?.cancelCall(this.#token, reasonOf(this.cause));
   }

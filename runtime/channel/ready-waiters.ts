@@ -1,4 +1,5 @@
 /** Those who wait in `channel.ready()`. Owned by a channel. */
+import { type Abortable, listen, unlisten } from '../call/abort-listeners.ts';
 import { unavailable } from '../call/failure.ts';
 import { RpcError } from '../call/rpc-error.ts';
 import { Status } from '../call/status.ts';
@@ -32,13 +33,12 @@ export class ReadyWaiters {
     if (signal?.aborted) return Promise.reject(cancelled());
     return new Promise((resolve, reject) => {
       let timer: NodeJS.Timeout | undefined;
-      const onAbort = (): void => waiter.reject(cancelled());
       const leave = (): void => {
         this.#waiters.delete(waiter);
         clearTimeout(timer);
-        signal?.removeEventListener('abort', onAbort);
+        if (signal !== undefined) unlisten(signal, waiter);
       };
-      const waiter: Waiter = {
+      const waiter: Waiter & Abortable = {
         patient: timeoutMs !== undefined,
         resolve: () => {
           leave();
@@ -48,9 +48,10 @@ export class ReadyWaiters {
           leave();
           reject(error);
         },
+        onAbort: () => waiter.reject(cancelled()),
       };
       this.#waiters.add(waiter);
-      signal?.addEventListener('abort', onAbort);
+      if (signal !== undefined) listen(signal, waiter);
       if (timeoutMs === undefined) return;
       timer = setTimeout(() => {
         const last = lastError();
