@@ -17,6 +17,7 @@ const $checkList = $.checkList;
 const $checkMessage = $.checkMessage;
 const $closeLength = $.closeLength;
 const $closeSolid = $.closeSolid;
+const $closeSolidField = $.closeSolidField;
 const $noRoom = $.noRoom;
 const $readBool = $.readBool;
 const $readBytes = $.readBytes;
@@ -28,13 +29,13 @@ const $readString = $.readString;
 const $readTag = $.readTag;
 const $readUint64 = $.readUint64;
 const $skipField = $.skipField;
-const $writeBool = $.writeBool;
-const $writeBytes = $.writeBytes;
-const $writeInt32 = $.writeInt32;
+const $writeBoolField = $.writeBoolField;
+const $writeBytesField = $.writeBytesField;
+const $writeInt32Field = $.writeInt32Field;
 const $writePackedInt32 = $.writePackedInt32;
-const $writeString = $.writeString;
+const $writeStringField = $.writeStringField;
 const $writeStrings = $.writeStrings;
-const $writeUint64 = $.writeUint64;
+const $writeUint64Field = $.writeUint64Field;
 
 export interface FileDescriptorProto {
   name?: string | undefined;
@@ -124,20 +125,26 @@ function $bound_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink, de
 function $encodeTo_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.FileDescriptorProto'): number {
   $checkMessage(m, depth, field);
   if (at + 47 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.name;
-  if (v1 !== undefined) {
-    bytes[at] = 10; at = $writeString(sink, at + 1, v1, limit - 46, 'rdma_rpc.codegen.FileDescriptorProto.name');
-  }
-  const v2 = m.package;
-  if (v2 !== undefined) {
-    bytes[at] = 18; at = $writeString(sink, at + 1, v2, limit - 45, 'rdma_rpc.codegen.FileDescriptorProto.package');
-  }
-  const v3 = m.dependency;
-  if (v3 !== undefined) {
-    at = $writeStrings(sink, at, 26, v3, limit - 45, 'rdma_rpc.codegen.FileDescriptorProto.dependency');
-  }
-  const v4 = m.messageType;
+  const { bytes } = sink;
+  const {
+    name: v1,
+    package: v2,
+    dependency: v3,
+    messageType: v4,
+    enumType: v5,
+    service: v6,
+    extension: v7,
+    options: v8,
+    sourceCodeInfo: v9,
+    publicDependency: v10,
+    weakDependency: v11,
+    syntax: v12,
+    edition: v14,
+    optionDependency: v15,
+  } = m;
+  if (v1 !== undefined) at = $writeStringField(sink, at, 10, v1, limit - 46, 'rdma_rpc.codegen.FileDescriptorProto.name');
+  if (v2 !== undefined) at = $writeStringField(sink, at, 18, v2, limit - 45, 'rdma_rpc.codegen.FileDescriptorProto.package');
+  if (v3 !== undefined) at = $writeStrings(sink, at, 26, v3, limit - 45, 'rdma_rpc.codegen.FileDescriptorProto.dependency');
   if (v4 !== undefined) {
     $checkList(v4, 'rdma_rpc.codegen.FileDescriptorProto.message_type');
     for (let i = 0, wide = 0; i < v4.length && !sink.full; i++) {
@@ -146,7 +153,6 @@ function $encodeTo_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink,
       wide = bytes[start]! >> 7;
     }
   }
-  const v5 = m.enumType;
   if (v5 !== undefined) {
     $checkList(v5, 'rdma_rpc.codegen.FileDescriptorProto.enum_type');
     for (let i = 0, wide = 0; i < v5.length && !sink.full; i++) {
@@ -155,7 +161,6 @@ function $encodeTo_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink,
       wide = bytes[start]! >> 7;
     }
   }
-  const v6 = m.service;
   if (v6 !== undefined) {
     $checkList(v6, 'rdma_rpc.codegen.FileDescriptorProto.service');
     for (let i = 0, wide = 0; i < v6.length && !sink.full; i++) {
@@ -164,7 +169,6 @@ function $encodeTo_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink,
       wide = bytes[start]! >> 7;
     }
   }
-  const v7 = m.extension;
   if (v7 !== undefined) {
     $checkList(v7, 'rdma_rpc.codegen.FileDescriptorProto.extension');
     for (let i = 0, wide = 0; i < v7.length && !sink.full; i++) {
@@ -173,38 +177,21 @@ function $encodeTo_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink,
       wide = bytes[start]! >> 7;
     }
   }
-  const v8 = m.options;
-  if (v8 !== undefined) {
-    bytes[at] = 66; at = $writeBytes(sink, at + 1, v8, limit - 19, 'rdma_rpc.codegen.FileDescriptorProto.options');
-  }
-  const v9 = m.sourceCodeInfo;
-  if (v9 !== undefined) {
-    bytes[at] = 74; at = $closeSolid(bytes, at + 1, $encodeTo_SourceCodeInfo(v9, sink, at + 2, limit - 17, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.source_code_info'));
-  }
-  const v10 = m.publicDependency;
+  if (v8 !== undefined) at = $writeBytesField(sink, at, 66, v8, limit - 19, 'rdma_rpc.codegen.FileDescriptorProto.options');
+  if (v9 !== undefined) at = $closeSolidField(bytes, at, 74, $encodeTo_SourceCodeInfo(v9, sink, at + 2, limit - 17, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.source_code_info'));
   if (v10 !== undefined) {
     $checkList(v10, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency');
     if (at + v10.length * 11 > limit - 13) $noRoom(sink, at);
-    else for (let i = 0; i < v10.length; i++) { bytes[at] = 80; at = $writeInt32(bytes, at + 1, v10[i]!, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency'); }
+    else for (let i = 0; i < v10.length; i++) { at = $writeInt32Field(bytes, at, 80, v10[i]!, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency'); }
   }
-  const v11 = m.weakDependency;
   if (v11 !== undefined) {
     $checkList(v11, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency');
     if (at + v11.length * 11 > limit - 13) $noRoom(sink, at);
-    else for (let i = 0; i < v11.length; i++) { bytes[at] = 88; at = $writeInt32(bytes, at + 1, v11[i]!, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency'); }
+    else for (let i = 0; i < v11.length; i++) { at = $writeInt32Field(bytes, at, 88, v11[i]!, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency'); }
   }
-  const v12 = m.syntax;
-  if (v12 !== undefined) {
-    bytes[at] = 98; at = $writeString(sink, at + 1, v12, limit - 12, 'rdma_rpc.codegen.FileDescriptorProto.syntax');
-  }
-  const v14 = m.edition;
-  if (v14 !== undefined) {
-    bytes[at] = 112; at = $writeInt32(bytes, at + 1, v14, 'rdma_rpc.codegen.FileDescriptorProto.edition');
-  }
-  const v15 = m.optionDependency;
-  if (v15 !== undefined) {
-    at = $writeStrings(sink, at, 122, v15, limit - 1, 'rdma_rpc.codegen.FileDescriptorProto.option_dependency');
-  }
+  if (v12 !== undefined) at = $writeStringField(sink, at, 98, v12, limit - 12, 'rdma_rpc.codegen.FileDescriptorProto.syntax');
+  if (v14 !== undefined) at = $writeInt32Field(bytes, at, 112, v14, 'rdma_rpc.codegen.FileDescriptorProto.edition');
+  if (v15 !== undefined) at = $writeStrings(sink, at, 122, v15, limit - 1, 'rdma_rpc.codegen.FileDescriptorProto.option_dependency');
   return at;
 }
 
@@ -254,7 +241,7 @@ function $decodeFrom_FileDescriptorProto(source: $.Source, at: number, end: numb
   return m;
 }
 
-export const FileDescriptorProto: $.MessageType<FileDescriptorProto, FileDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.FileDescriptorProto', $create_FileDescriptorProto, $bound_FileDescriptorProto, $encodeTo_FileDescriptorProto, $decodeFrom_FileDescriptorProto, () => $.fieldEntries('name:string:optional package:string:optional dependency:string:repeated message_type:*:repeated enum_type:*:repeated service:*:repeated extension:*:repeated options:bytes:optional source_code_info:* public_dependency:int32:repeated weak_dependency:int32:repeated syntax:string:optional edition:int32:optional option_dependency:string:repeated', [DescriptorProto, EnumDescriptorProto, ServiceDescriptorProto, FieldDescriptorProto, SourceCodeInfo]));
+export const FileDescriptorProto: $.MessageType<FileDescriptorProto, FileDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.FileDescriptorProto', $create_FileDescriptorProto, $bound_FileDescriptorProto, $encodeTo_FileDescriptorProto, $decodeFrom_FileDescriptorProto, 'name:string:optional package:string:optional dependency:string:repeated message_type:*:repeated enum_type:*:repeated service:*:repeated extension:*:repeated options:bytes:optional source_code_info:* public_dependency:int32:repeated weak_dependency:int32:repeated syntax:string:optional edition:int32:optional option_dependency:string:repeated', () => [DescriptorProto, EnumDescriptorProto, ServiceDescriptorProto, FieldDescriptorProto, SourceCodeInfo]);
 
 export interface DescriptorProto {
   name?: string | undefined;
@@ -334,12 +321,21 @@ function $bound_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, depth = 0,
 function $encodeTo_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto'): number {
   $checkMessage(m, depth, field);
   if (at + 56 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.name;
-  if (v1 !== undefined) {
-    bytes[at] = 10; at = $writeString(sink, at + 1, v1, limit - 55, 'rdma_rpc.codegen.DescriptorProto.name');
-  }
-  const v2 = m.field;
+  const { bytes } = sink;
+  const {
+    name: v1,
+    field: v2,
+    nestedType: v3,
+    enumType: v4,
+    extensionRange: v5,
+    extension: v6,
+    options: v7,
+    oneofDecl: v8,
+    reservedRange: v9,
+    reservedName: v10,
+    visibility: v11,
+  } = m;
+  if (v1 !== undefined) at = $writeStringField(sink, at, 10, v1, limit - 55, 'rdma_rpc.codegen.DescriptorProto.name');
   if (v2 !== undefined) {
     $checkList(v2, 'rdma_rpc.codegen.DescriptorProto.field');
     for (let i = 0, wide = 0; i < v2.length && !sink.full; i++) {
@@ -348,7 +344,6 @@ function $encodeTo_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, at: num
       wide = bytes[start]! >> 7;
     }
   }
-  const v3 = m.nestedType;
   if (v3 !== undefined) {
     $checkList(v3, 'rdma_rpc.codegen.DescriptorProto.nested_type');
     for (let i = 0, wide = 0; i < v3.length && !sink.full; i++) {
@@ -357,7 +352,6 @@ function $encodeTo_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, at: num
       wide = bytes[start]! >> 7;
     }
   }
-  const v4 = m.enumType;
   if (v4 !== undefined) {
     $checkList(v4, 'rdma_rpc.codegen.DescriptorProto.enum_type');
     for (let i = 0, wide = 0; i < v4.length && !sink.full; i++) {
@@ -366,7 +360,6 @@ function $encodeTo_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, at: num
       wide = bytes[start]! >> 7;
     }
   }
-  const v5 = m.extensionRange;
   if (v5 !== undefined) {
     $checkList(v5, 'rdma_rpc.codegen.DescriptorProto.extension_range');
     for (let i = 0, wide = 0; i < v5.length && !sink.full; i++) {
@@ -375,7 +368,6 @@ function $encodeTo_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, at: num
       wide = bytes[start]! >> 7;
     }
   }
-  const v6 = m.extension;
   if (v6 !== undefined) {
     $checkList(v6, 'rdma_rpc.codegen.DescriptorProto.extension');
     for (let i = 0, wide = 0; i < v6.length && !sink.full; i++) {
@@ -384,11 +376,7 @@ function $encodeTo_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, at: num
       wide = bytes[start]! >> 7;
     }
   }
-  const v7 = m.options;
-  if (v7 !== undefined) {
-    bytes[at] = 58; at = $writeBytes(sink, at + 1, v7, limit - 24, 'rdma_rpc.codegen.DescriptorProto.options');
-  }
-  const v8 = m.oneofDecl;
+  if (v7 !== undefined) at = $writeBytesField(sink, at, 58, v7, limit - 24, 'rdma_rpc.codegen.DescriptorProto.options');
   if (v8 !== undefined) {
     $checkList(v8, 'rdma_rpc.codegen.DescriptorProto.oneof_decl');
     for (let i = 0, wide = 0; i < v8.length && !sink.full; i++) {
@@ -397,7 +385,6 @@ function $encodeTo_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, at: num
       wide = bytes[start]! >> 7;
     }
   }
-  const v9 = m.reservedRange;
   if (v9 !== undefined) {
     $checkList(v9, 'rdma_rpc.codegen.DescriptorProto.reserved_range');
     for (let i = 0, wide = 0; i < v9.length && !sink.full; i++) {
@@ -406,14 +393,8 @@ function $encodeTo_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, at: num
       wide = bytes[start]! >> 7;
     }
   }
-  const v10 = m.reservedName;
-  if (v10 !== undefined) {
-    at = $writeStrings(sink, at, 82, v10, limit - 12, 'rdma_rpc.codegen.DescriptorProto.reserved_name');
-  }
-  const v11 = m.visibility;
-  if (v11 !== undefined) {
-    bytes[at] = 88; at = $writeInt32(bytes, at + 1, v11, 'rdma_rpc.codegen.DescriptorProto.visibility');
-  }
+  if (v10 !== undefined) at = $writeStrings(sink, at, 82, v10, limit - 12, 'rdma_rpc.codegen.DescriptorProto.reserved_name');
+  if (v11 !== undefined) at = $writeInt32Field(bytes, at, 88, v11, 'rdma_rpc.codegen.DescriptorProto.visibility');
   return at;
 }
 
@@ -455,7 +436,7 @@ function $decodeFrom_DescriptorProto(source: $.Source, at: number, end: number, 
   return m;
 }
 
-export const DescriptorProto: $.MessageType<DescriptorProto, DescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.DescriptorProto', $create_DescriptorProto, $bound_DescriptorProto, $encodeTo_DescriptorProto, $decodeFrom_DescriptorProto, () => $.fieldEntries('name:string:optional field:*:repeated nested_type:*:repeated enum_type:*:repeated extension_range:*:repeated extension:*:repeated options:bytes:optional oneof_decl:*:repeated reserved_range:*:repeated reserved_name:string:repeated visibility:int32:optional', [FieldDescriptorProto, DescriptorProto, EnumDescriptorProto, DescriptorProto_ExtensionRange, FieldDescriptorProto, OneofDescriptorProto, DescriptorProto_ReservedRange]));
+export const DescriptorProto: $.MessageType<DescriptorProto, DescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.DescriptorProto', $create_DescriptorProto, $bound_DescriptorProto, $encodeTo_DescriptorProto, $decodeFrom_DescriptorProto, 'name:string:optional field:*:repeated nested_type:*:repeated enum_type:*:repeated extension_range:*:repeated extension:*:repeated options:bytes:optional oneof_decl:*:repeated reserved_range:*:repeated reserved_name:string:repeated visibility:int32:optional', () => [FieldDescriptorProto, DescriptorProto, EnumDescriptorProto, DescriptorProto_ExtensionRange, FieldDescriptorProto, OneofDescriptorProto, DescriptorProto_ReservedRange]);
 
 export interface DescriptorProto_ExtensionRange {
   start?: number | undefined;
@@ -490,19 +471,11 @@ function $bound_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRange
 function $encodeTo_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRangeInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ExtensionRange'): number {
   $checkMessage(m, depth, field);
   if (at + 23 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.start;
-  if (v1 !== undefined) {
-    bytes[at] = 8; at = $writeInt32(bytes, at + 1, v1, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.start');
-  }
-  const v2 = m.end;
-  if (v2 !== undefined) {
-    bytes[at] = 16; at = $writeInt32(bytes, at + 1, v2, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.end');
-  }
-  const v3 = m.options;
-  if (v3 !== undefined) {
-    bytes[at] = 26; at = $writeBytes(sink, at + 1, v3, limit, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.options');
-  }
+  const { bytes } = sink;
+  const { start: v1, end: v2, options: v3 } = m;
+  if (v1 !== undefined) at = $writeInt32Field(bytes, at, 8, v1, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.start');
+  if (v2 !== undefined) at = $writeInt32Field(bytes, at, 16, v2, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.end');
+  if (v3 !== undefined) at = $writeBytesField(sink, at, 26, v3, limit, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.options');
   return at;
 }
 
@@ -528,7 +501,7 @@ function $decodeFrom_DescriptorProto_ExtensionRange(source: $.Source, at: number
   return m;
 }
 
-export const DescriptorProto_ExtensionRange: $.MessageType<DescriptorProto_ExtensionRange, DescriptorProto_ExtensionRangeInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.DescriptorProto.ExtensionRange', $create_DescriptorProto_ExtensionRange, $bound_DescriptorProto_ExtensionRange, $encodeTo_DescriptorProto_ExtensionRange, $decodeFrom_DescriptorProto_ExtensionRange, () => $.fieldEntries('start:int32:optional end:int32:optional options:bytes:optional'));
+export const DescriptorProto_ExtensionRange: $.MessageType<DescriptorProto_ExtensionRange, DescriptorProto_ExtensionRangeInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.DescriptorProto.ExtensionRange', $create_DescriptorProto_ExtensionRange, $bound_DescriptorProto_ExtensionRange, $encodeTo_DescriptorProto_ExtensionRange, $decodeFrom_DescriptorProto_ExtensionRange, 'start:int32:optional end:int32:optional options:bytes:optional');
 
 export interface DescriptorProto_ReservedRange {
   start?: number | undefined;
@@ -560,15 +533,10 @@ function $bound_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeIn
 function $encodeTo_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ReservedRange'): number {
   $checkMessage(m, depth, field);
   if (at + 22 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.start;
-  if (v1 !== undefined) {
-    bytes[at] = 8; at = $writeInt32(bytes, at + 1, v1, 'rdma_rpc.codegen.DescriptorProto.ReservedRange.start');
-  }
-  const v2 = m.end;
-  if (v2 !== undefined) {
-    bytes[at] = 16; at = $writeInt32(bytes, at + 1, v2, 'rdma_rpc.codegen.DescriptorProto.ReservedRange.end');
-  }
+  const { bytes } = sink;
+  const { start: v1, end: v2 } = m;
+  if (v1 !== undefined) at = $writeInt32Field(bytes, at, 8, v1, 'rdma_rpc.codegen.DescriptorProto.ReservedRange.start');
+  if (v2 !== undefined) at = $writeInt32Field(bytes, at, 16, v2, 'rdma_rpc.codegen.DescriptorProto.ReservedRange.end');
   return at;
 }
 
@@ -592,7 +560,7 @@ function $decodeFrom_DescriptorProto_ReservedRange(source: $.Source, at: number,
   return m;
 }
 
-export const DescriptorProto_ReservedRange: $.MessageType<DescriptorProto_ReservedRange, DescriptorProto_ReservedRangeInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.DescriptorProto.ReservedRange', $create_DescriptorProto_ReservedRange, $bound_DescriptorProto_ReservedRange, $encodeTo_DescriptorProto_ReservedRange, $decodeFrom_DescriptorProto_ReservedRange, () => $.fieldEntries('start:int32:optional end:int32:optional'));
+export const DescriptorProto_ReservedRange: $.MessageType<DescriptorProto_ReservedRange, DescriptorProto_ReservedRangeInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.DescriptorProto.ReservedRange', $create_DescriptorProto_ReservedRange, $bound_DescriptorProto_ReservedRange, $encodeTo_DescriptorProto_ReservedRange, $decodeFrom_DescriptorProto_ReservedRange, 'start:int32:optional end:int32:optional');
 
 export interface FieldDescriptorProto {
   name?: string | undefined;
@@ -658,50 +626,33 @@ function $bound_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $.Sink, 
 function $encodeTo_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.FieldDescriptorProto'): number {
   $checkMessage(m, depth, field);
   if (at + 53 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.name;
-  if (v1 !== undefined) {
-    bytes[at] = 10; at = $writeString(sink, at + 1, v1, limit - 52, 'rdma_rpc.codegen.FieldDescriptorProto.name');
-  }
-  const v2 = m.extendee;
-  if (v2 !== undefined) {
-    bytes[at] = 18; at = $writeString(sink, at + 1, v2, limit - 51, 'rdma_rpc.codegen.FieldDescriptorProto.extendee');
-  }
-  const v3 = m.number;
-  if (v3 !== undefined) {
-    bytes[at] = 24; at = $writeInt32(bytes, at + 1, v3, 'rdma_rpc.codegen.FieldDescriptorProto.number');
-  }
-  const v4 = m.label;
-  if (v4 !== undefined) {
-    bytes[at] = 32; at = $writeInt32(bytes, at + 1, v4, 'rdma_rpc.codegen.FieldDescriptorProto.label');
-  }
-  const v5 = m.type;
-  if (v5 !== undefined) {
-    bytes[at] = 40; at = $writeInt32(bytes, at + 1, v5, 'rdma_rpc.codegen.FieldDescriptorProto.type');
-  }
-  const v6 = m.typeName;
-  if (v6 !== undefined) {
-    bytes[at] = 50; at = $writeString(sink, at + 1, v6, limit - 17, 'rdma_rpc.codegen.FieldDescriptorProto.type_name');
-  }
-  const v7 = m.defaultValue;
-  if (v7 !== undefined) {
-    bytes[at] = 58; at = $writeString(sink, at + 1, v7, limit - 16, 'rdma_rpc.codegen.FieldDescriptorProto.default_value');
-  }
-  const v8 = m.options;
-  if (v8 !== undefined) {
-    bytes[at] = 66; at = $writeBytes(sink, at + 1, v8, limit - 15, 'rdma_rpc.codegen.FieldDescriptorProto.options');
-  }
-  const v9 = m.oneofIndex;
-  if (v9 !== undefined) {
-    bytes[at] = 72; at = $writeInt32(bytes, at + 1, v9, 'rdma_rpc.codegen.FieldDescriptorProto.oneof_index');
-  }
-  const v10 = m.jsonName;
-  if (v10 !== undefined) {
-    bytes[at] = 82; at = $writeString(sink, at + 1, v10, limit - 3, 'rdma_rpc.codegen.FieldDescriptorProto.json_name');
-  }
-  const v17 = m.proto3Optional;
+  const { bytes } = sink;
+  const {
+    name: v1,
+    extendee: v2,
+    number: v3,
+    label: v4,
+    type: v5,
+    typeName: v6,
+    defaultValue: v7,
+    options: v8,
+    oneofIndex: v9,
+    jsonName: v10,
+    proto3Optional: v17,
+  } = m;
+  if (v1 !== undefined) at = $writeStringField(sink, at, 10, v1, limit - 52, 'rdma_rpc.codegen.FieldDescriptorProto.name');
+  if (v2 !== undefined) at = $writeStringField(sink, at, 18, v2, limit - 51, 'rdma_rpc.codegen.FieldDescriptorProto.extendee');
+  if (v3 !== undefined) at = $writeInt32Field(bytes, at, 24, v3, 'rdma_rpc.codegen.FieldDescriptorProto.number');
+  if (v4 !== undefined) at = $writeInt32Field(bytes, at, 32, v4, 'rdma_rpc.codegen.FieldDescriptorProto.label');
+  if (v5 !== undefined) at = $writeInt32Field(bytes, at, 40, v5, 'rdma_rpc.codegen.FieldDescriptorProto.type');
+  if (v6 !== undefined) at = $writeStringField(sink, at, 50, v6, limit - 17, 'rdma_rpc.codegen.FieldDescriptorProto.type_name');
+  if (v7 !== undefined) at = $writeStringField(sink, at, 58, v7, limit - 16, 'rdma_rpc.codegen.FieldDescriptorProto.default_value');
+  if (v8 !== undefined) at = $writeBytesField(sink, at, 66, v8, limit - 15, 'rdma_rpc.codegen.FieldDescriptorProto.options');
+  if (v9 !== undefined) at = $writeInt32Field(bytes, at, 72, v9, 'rdma_rpc.codegen.FieldDescriptorProto.oneof_index');
+  if (v10 !== undefined) at = $writeStringField(sink, at, 82, v10, limit - 3, 'rdma_rpc.codegen.FieldDescriptorProto.json_name');
   if (v17 !== undefined) {
-    bytes[at] = 136; bytes[at + 1] = 1; at = $writeBool(bytes, at + 2, v17, 'rdma_rpc.codegen.FieldDescriptorProto.proto3_optional');
+    bytes[at] = 136;
+    at = $writeBoolField(bytes, at + 1, 1, v17, 'rdma_rpc.codegen.FieldDescriptorProto.proto3_optional');
   }
   return at;
 }
@@ -744,7 +695,7 @@ function $decodeFrom_FieldDescriptorProto(source: $.Source, at: number, end: num
   return m;
 }
 
-export const FieldDescriptorProto: $.MessageType<FieldDescriptorProto, FieldDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.FieldDescriptorProto', $create_FieldDescriptorProto, $bound_FieldDescriptorProto, $encodeTo_FieldDescriptorProto, $decodeFrom_FieldDescriptorProto, () => $.fieldEntries('name:string:optional extendee:string:optional number:int32:optional label:int32:optional type:int32:optional type_name:string:optional default_value:string:optional options:bytes:optional oneof_index:int32:optional json_name:string:optional proto3_optional:bool:optional'));
+export const FieldDescriptorProto: $.MessageType<FieldDescriptorProto, FieldDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.FieldDescriptorProto', $create_FieldDescriptorProto, $bound_FieldDescriptorProto, $encodeTo_FieldDescriptorProto, $decodeFrom_FieldDescriptorProto, 'name:string:optional extendee:string:optional number:int32:optional label:int32:optional type:int32:optional type_name:string:optional default_value:string:optional options:bytes:optional oneof_index:int32:optional json_name:string:optional proto3_optional:bool:optional');
 
 export interface OneofDescriptorProto {
   name?: string | undefined;
@@ -775,15 +726,9 @@ function $bound_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $.Sink, 
 function $encodeTo_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.OneofDescriptorProto'): number {
   $checkMessage(m, depth, field);
   if (at + 2 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.name;
-  if (v1 !== undefined) {
-    bytes[at] = 10; at = $writeString(sink, at + 1, v1, limit - 1, 'rdma_rpc.codegen.OneofDescriptorProto.name');
-  }
-  const v2 = m.options;
-  if (v2 !== undefined) {
-    bytes[at] = 18; at = $writeBytes(sink, at + 1, v2, limit, 'rdma_rpc.codegen.OneofDescriptorProto.options');
-  }
+  const { name: v1, options: v2 } = m;
+  if (v1 !== undefined) at = $writeStringField(sink, at, 10, v1, limit - 1, 'rdma_rpc.codegen.OneofDescriptorProto.name');
+  if (v2 !== undefined) at = $writeBytesField(sink, at, 18, v2, limit, 'rdma_rpc.codegen.OneofDescriptorProto.options');
   return at;
 }
 
@@ -807,7 +752,7 @@ function $decodeFrom_OneofDescriptorProto(source: $.Source, at: number, end: num
   return m;
 }
 
-export const OneofDescriptorProto: $.MessageType<OneofDescriptorProto, OneofDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.OneofDescriptorProto', $create_OneofDescriptorProto, $bound_OneofDescriptorProto, $encodeTo_OneofDescriptorProto, $decodeFrom_OneofDescriptorProto, () => $.fieldEntries('name:string:optional options:bytes:optional'));
+export const OneofDescriptorProto: $.MessageType<OneofDescriptorProto, OneofDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.OneofDescriptorProto', $create_OneofDescriptorProto, $bound_OneofDescriptorProto, $encodeTo_OneofDescriptorProto, $decodeFrom_OneofDescriptorProto, 'name:string:optional options:bytes:optional');
 
 export interface EnumDescriptorProto {
   name?: string | undefined;
@@ -857,12 +802,9 @@ function $bound_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $.Sink, de
 function $encodeTo_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumDescriptorProto'): number {
   $checkMessage(m, depth, field);
   if (at + 26 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.name;
-  if (v1 !== undefined) {
-    bytes[at] = 10; at = $writeString(sink, at + 1, v1, limit - 25, 'rdma_rpc.codegen.EnumDescriptorProto.name');
-  }
-  const v2 = m.value;
+  const { bytes } = sink;
+  const { name: v1, value: v2, options: v3, reservedRange: v4, reservedName: v5, visibility: v6 } = m;
+  if (v1 !== undefined) at = $writeStringField(sink, at, 10, v1, limit - 25, 'rdma_rpc.codegen.EnumDescriptorProto.name');
   if (v2 !== undefined) {
     $checkList(v2, 'rdma_rpc.codegen.EnumDescriptorProto.value');
     for (let i = 0, wide = 0; i < v2.length && !sink.full; i++) {
@@ -871,11 +813,7 @@ function $encodeTo_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $.Sink,
       wide = bytes[start]! >> 7;
     }
   }
-  const v3 = m.options;
-  if (v3 !== undefined) {
-    bytes[at] = 26; at = $writeBytes(sink, at + 1, v3, limit - 18, 'rdma_rpc.codegen.EnumDescriptorProto.options');
-  }
-  const v4 = m.reservedRange;
+  if (v3 !== undefined) at = $writeBytesField(sink, at, 26, v3, limit - 18, 'rdma_rpc.codegen.EnumDescriptorProto.options');
   if (v4 !== undefined) {
     $checkList(v4, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_range');
     for (let i = 0, wide = 0; i < v4.length && !sink.full; i++) {
@@ -884,14 +822,8 @@ function $encodeTo_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $.Sink,
       wide = bytes[start]! >> 7;
     }
   }
-  const v5 = m.reservedName;
-  if (v5 !== undefined) {
-    at = $writeStrings(sink, at, 42, v5, limit - 12, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_name');
-  }
-  const v6 = m.visibility;
-  if (v6 !== undefined) {
-    bytes[at] = 48; at = $writeInt32(bytes, at + 1, v6, 'rdma_rpc.codegen.EnumDescriptorProto.visibility');
-  }
+  if (v5 !== undefined) at = $writeStrings(sink, at, 42, v5, limit - 12, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_name');
+  if (v6 !== undefined) at = $writeInt32Field(bytes, at, 48, v6, 'rdma_rpc.codegen.EnumDescriptorProto.visibility');
   return at;
 }
 
@@ -923,7 +855,7 @@ function $decodeFrom_EnumDescriptorProto(source: $.Source, at: number, end: numb
   return m;
 }
 
-export const EnumDescriptorProto: $.MessageType<EnumDescriptorProto, EnumDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.EnumDescriptorProto', $create_EnumDescriptorProto, $bound_EnumDescriptorProto, $encodeTo_EnumDescriptorProto, $decodeFrom_EnumDescriptorProto, () => $.fieldEntries('name:string:optional value:*:repeated options:bytes:optional reserved_range:*:repeated reserved_name:string:repeated visibility:int32:optional', [EnumValueDescriptorProto, EnumDescriptorProto_EnumReservedRange]));
+export const EnumDescriptorProto: $.MessageType<EnumDescriptorProto, EnumDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.EnumDescriptorProto', $create_EnumDescriptorProto, $bound_EnumDescriptorProto, $encodeTo_EnumDescriptorProto, $decodeFrom_EnumDescriptorProto, 'name:string:optional value:*:repeated options:bytes:optional reserved_range:*:repeated reserved_name:string:repeated visibility:int32:optional', () => [EnumValueDescriptorProto, EnumDescriptorProto_EnumReservedRange]);
 
 export interface EnumDescriptorProto_EnumReservedRange {
   start?: number | undefined;
@@ -955,15 +887,10 @@ function $bound_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_Enu
 function $encodeTo_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_EnumReservedRangeInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange'): number {
   $checkMessage(m, depth, field);
   if (at + 22 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.start;
-  if (v1 !== undefined) {
-    bytes[at] = 8; at = $writeInt32(bytes, at + 1, v1, 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange.start');
-  }
-  const v2 = m.end;
-  if (v2 !== undefined) {
-    bytes[at] = 16; at = $writeInt32(bytes, at + 1, v2, 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange.end');
-  }
+  const { bytes } = sink;
+  const { start: v1, end: v2 } = m;
+  if (v1 !== undefined) at = $writeInt32Field(bytes, at, 8, v1, 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange.start');
+  if (v2 !== undefined) at = $writeInt32Field(bytes, at, 16, v2, 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange.end');
   return at;
 }
 
@@ -987,7 +914,7 @@ function $decodeFrom_EnumDescriptorProto_EnumReservedRange(source: $.Source, at:
   return m;
 }
 
-export const EnumDescriptorProto_EnumReservedRange: $.MessageType<EnumDescriptorProto_EnumReservedRange, EnumDescriptorProto_EnumReservedRangeInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange', $create_EnumDescriptorProto_EnumReservedRange, $bound_EnumDescriptorProto_EnumReservedRange, $encodeTo_EnumDescriptorProto_EnumReservedRange, $decodeFrom_EnumDescriptorProto_EnumReservedRange, () => $.fieldEntries('start:int32:optional end:int32:optional'));
+export const EnumDescriptorProto_EnumReservedRange: $.MessageType<EnumDescriptorProto_EnumReservedRange, EnumDescriptorProto_EnumReservedRangeInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange', $create_EnumDescriptorProto_EnumReservedRange, $bound_EnumDescriptorProto_EnumReservedRange, $encodeTo_EnumDescriptorProto_EnumReservedRange, $decodeFrom_EnumDescriptorProto_EnumReservedRange, 'start:int32:optional end:int32:optional');
 
 export interface EnumValueDescriptorProto {
   name?: string | undefined;
@@ -1021,19 +948,11 @@ function $bound_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: 
 function $encodeTo_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumValueDescriptorProto'): number {
   $checkMessage(m, depth, field);
   if (at + 13 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.name;
-  if (v1 !== undefined) {
-    bytes[at] = 10; at = $writeString(sink, at + 1, v1, limit - 12, 'rdma_rpc.codegen.EnumValueDescriptorProto.name');
-  }
-  const v2 = m.number;
-  if (v2 !== undefined) {
-    bytes[at] = 16; at = $writeInt32(bytes, at + 1, v2, 'rdma_rpc.codegen.EnumValueDescriptorProto.number');
-  }
-  const v3 = m.options;
-  if (v3 !== undefined) {
-    bytes[at] = 26; at = $writeBytes(sink, at + 1, v3, limit, 'rdma_rpc.codegen.EnumValueDescriptorProto.options');
-  }
+  const { bytes } = sink;
+  const { name: v1, number: v2, options: v3 } = m;
+  if (v1 !== undefined) at = $writeStringField(sink, at, 10, v1, limit - 12, 'rdma_rpc.codegen.EnumValueDescriptorProto.name');
+  if (v2 !== undefined) at = $writeInt32Field(bytes, at, 16, v2, 'rdma_rpc.codegen.EnumValueDescriptorProto.number');
+  if (v3 !== undefined) at = $writeBytesField(sink, at, 26, v3, limit, 'rdma_rpc.codegen.EnumValueDescriptorProto.options');
   return at;
 }
 
@@ -1059,7 +978,7 @@ function $decodeFrom_EnumValueDescriptorProto(source: $.Source, at: number, end:
   return m;
 }
 
-export const EnumValueDescriptorProto: $.MessageType<EnumValueDescriptorProto, EnumValueDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.EnumValueDescriptorProto', $create_EnumValueDescriptorProto, $bound_EnumValueDescriptorProto, $encodeTo_EnumValueDescriptorProto, $decodeFrom_EnumValueDescriptorProto, () => $.fieldEntries('name:string:optional number:int32:optional options:bytes:optional'));
+export const EnumValueDescriptorProto: $.MessageType<EnumValueDescriptorProto, EnumValueDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.EnumValueDescriptorProto', $create_EnumValueDescriptorProto, $bound_EnumValueDescriptorProto, $encodeTo_EnumValueDescriptorProto, $decodeFrom_EnumValueDescriptorProto, 'name:string:optional number:int32:optional options:bytes:optional');
 
 export interface ServiceDescriptorProto {
   name?: string | undefined;
@@ -1096,12 +1015,9 @@ function $bound_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $.Si
 function $encodeTo_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.ServiceDescriptorProto'): number {
   $checkMessage(m, depth, field);
   if (at + 8 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.name;
-  if (v1 !== undefined) {
-    bytes[at] = 10; at = $writeString(sink, at + 1, v1, limit - 7, 'rdma_rpc.codegen.ServiceDescriptorProto.name');
-  }
-  const v2 = m.method;
+  const { bytes } = sink;
+  const { name: v1, method: v2, options: v3 } = m;
+  if (v1 !== undefined) at = $writeStringField(sink, at, 10, v1, limit - 7, 'rdma_rpc.codegen.ServiceDescriptorProto.name');
   if (v2 !== undefined) {
     $checkList(v2, 'rdma_rpc.codegen.ServiceDescriptorProto.method');
     for (let i = 0, wide = 0; i < v2.length && !sink.full; i++) {
@@ -1110,10 +1026,7 @@ function $encodeTo_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $
       wide = bytes[start]! >> 7;
     }
   }
-  const v3 = m.options;
-  if (v3 !== undefined) {
-    bytes[at] = 26; at = $writeBytes(sink, at + 1, v3, limit, 'rdma_rpc.codegen.ServiceDescriptorProto.options');
-  }
+  if (v3 !== undefined) at = $writeBytesField(sink, at, 26, v3, limit, 'rdma_rpc.codegen.ServiceDescriptorProto.options');
   return at;
 }
 
@@ -1139,7 +1052,7 @@ function $decodeFrom_ServiceDescriptorProto(source: $.Source, at: number, end: n
   return m;
 }
 
-export const ServiceDescriptorProto: $.MessageType<ServiceDescriptorProto, ServiceDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.ServiceDescriptorProto', $create_ServiceDescriptorProto, $bound_ServiceDescriptorProto, $encodeTo_ServiceDescriptorProto, $decodeFrom_ServiceDescriptorProto, () => $.fieldEntries('name:string:optional method:*:repeated options:bytes:optional', [MethodDescriptorProto]));
+export const ServiceDescriptorProto: $.MessageType<ServiceDescriptorProto, ServiceDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.ServiceDescriptorProto', $create_ServiceDescriptorProto, $bound_ServiceDescriptorProto, $encodeTo_ServiceDescriptorProto, $decodeFrom_ServiceDescriptorProto, 'name:string:optional method:*:repeated options:bytes:optional', () => [MethodDescriptorProto]);
 
 export interface MethodDescriptorProto {
   name?: string | undefined;
@@ -1184,31 +1097,14 @@ function $bound_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $.Sink
 function $encodeTo_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.MethodDescriptorProto'): number {
   $checkMessage(m, depth, field);
   if (at + 8 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.name;
-  if (v1 !== undefined) {
-    bytes[at] = 10; at = $writeString(sink, at + 1, v1, limit - 7, 'rdma_rpc.codegen.MethodDescriptorProto.name');
-  }
-  const v2 = m.inputType;
-  if (v2 !== undefined) {
-    bytes[at] = 18; at = $writeString(sink, at + 1, v2, limit - 6, 'rdma_rpc.codegen.MethodDescriptorProto.input_type');
-  }
-  const v3 = m.outputType;
-  if (v3 !== undefined) {
-    bytes[at] = 26; at = $writeString(sink, at + 1, v3, limit - 5, 'rdma_rpc.codegen.MethodDescriptorProto.output_type');
-  }
-  const v4 = m.options;
-  if (v4 !== undefined) {
-    bytes[at] = 34; at = $writeBytes(sink, at + 1, v4, limit - 4, 'rdma_rpc.codegen.MethodDescriptorProto.options');
-  }
-  const v5 = m.clientStreaming;
-  if (v5 !== undefined) {
-    bytes[at] = 40; at = $writeBool(bytes, at + 1, v5, 'rdma_rpc.codegen.MethodDescriptorProto.client_streaming');
-  }
-  const v6 = m.serverStreaming;
-  if (v6 !== undefined) {
-    bytes[at] = 48; at = $writeBool(bytes, at + 1, v6, 'rdma_rpc.codegen.MethodDescriptorProto.server_streaming');
-  }
+  const { bytes } = sink;
+  const { name: v1, inputType: v2, outputType: v3, options: v4, clientStreaming: v5, serverStreaming: v6 } = m;
+  if (v1 !== undefined) at = $writeStringField(sink, at, 10, v1, limit - 7, 'rdma_rpc.codegen.MethodDescriptorProto.name');
+  if (v2 !== undefined) at = $writeStringField(sink, at, 18, v2, limit - 6, 'rdma_rpc.codegen.MethodDescriptorProto.input_type');
+  if (v3 !== undefined) at = $writeStringField(sink, at, 26, v3, limit - 5, 'rdma_rpc.codegen.MethodDescriptorProto.output_type');
+  if (v4 !== undefined) at = $writeBytesField(sink, at, 34, v4, limit - 4, 'rdma_rpc.codegen.MethodDescriptorProto.options');
+  if (v5 !== undefined) at = $writeBoolField(bytes, at, 40, v5, 'rdma_rpc.codegen.MethodDescriptorProto.client_streaming');
+  if (v6 !== undefined) at = $writeBoolField(bytes, at, 48, v6, 'rdma_rpc.codegen.MethodDescriptorProto.server_streaming');
   return at;
 }
 
@@ -1240,7 +1136,7 @@ function $decodeFrom_MethodDescriptorProto(source: $.Source, at: number, end: nu
   return m;
 }
 
-export const MethodDescriptorProto: $.MessageType<MethodDescriptorProto, MethodDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.MethodDescriptorProto', $create_MethodDescriptorProto, $bound_MethodDescriptorProto, $encodeTo_MethodDescriptorProto, $decodeFrom_MethodDescriptorProto, () => $.fieldEntries('name:string:optional input_type:string:optional output_type:string:optional options:bytes:optional client_streaming:bool:optional server_streaming:bool:optional'));
+export const MethodDescriptorProto: $.MessageType<MethodDescriptorProto, MethodDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.MethodDescriptorProto', $create_MethodDescriptorProto, $bound_MethodDescriptorProto, $encodeTo_MethodDescriptorProto, $decodeFrom_MethodDescriptorProto, 'name:string:optional input_type:string:optional output_type:string:optional options:bytes:optional client_streaming:bool:optional server_streaming:bool:optional');
 
 export interface SourceCodeInfo {
   location: SourceCodeInfo_Location[];
@@ -1269,8 +1165,8 @@ function $bound_SourceCodeInfo(m: SourceCodeInfoInit, sink: $.Sink, depth = 0, f
 function $encodeTo_SourceCodeInfo(m: SourceCodeInfoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo'): number {
   $checkMessage(m, depth, field);
   if (at + 6 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.location;
+  const { bytes } = sink;
+  const { location: v1 } = m;
   if (v1 !== undefined) {
     $checkList(v1, 'rdma_rpc.codegen.SourceCodeInfo.location');
     for (let i = 0, wide = 0; i < v1.length && !sink.full; i++) {
@@ -1300,7 +1196,7 @@ function $decodeFrom_SourceCodeInfo(source: $.Source, at: number, end: number, d
   return m;
 }
 
-export const SourceCodeInfo: $.MessageType<SourceCodeInfo, SourceCodeInfoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.SourceCodeInfo', $create_SourceCodeInfo, $bound_SourceCodeInfo, $encodeTo_SourceCodeInfo, $decodeFrom_SourceCodeInfo, () => $.fieldEntries('location:*:repeated', [SourceCodeInfo_Location]));
+export const SourceCodeInfo: $.MessageType<SourceCodeInfo, SourceCodeInfoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.SourceCodeInfo', $create_SourceCodeInfo, $bound_SourceCodeInfo, $encodeTo_SourceCodeInfo, $decodeFrom_SourceCodeInfo, 'location:*:repeated', () => [SourceCodeInfo_Location]);
 
 export interface SourceCodeInfo_Location {
   path: number[];
@@ -1341,29 +1237,22 @@ function $bound_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, _sink: $
 function $encodeTo_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo.Location'): number {
   $checkMessage(m, depth, field);
   if (at + 4 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.path;
+  const { bytes } = sink;
+  const { path: v1, span: v2, leadingComments: v3, trailingComments: v4 } = m;
   if (v1 !== undefined) {
     $checkList(v1, 'rdma_rpc.codegen.SourceCodeInfo.Location.path');
     if (v1.length !== 0) {
       bytes[at] = 10; at = $writePackedInt32(sink, at + 1, v1, limit - 3, 'rdma_rpc.codegen.SourceCodeInfo.Location.path');
     }
   }
-  const v2 = m.span;
   if (v2 !== undefined) {
     $checkList(v2, 'rdma_rpc.codegen.SourceCodeInfo.Location.span');
     if (v2.length !== 0) {
       bytes[at] = 18; at = $writePackedInt32(sink, at + 1, v2, limit - 2, 'rdma_rpc.codegen.SourceCodeInfo.Location.span');
     }
   }
-  const v3 = m.leadingComments;
-  if (v3 !== undefined) {
-    bytes[at] = 26; at = $writeString(sink, at + 1, v3, limit - 1, 'rdma_rpc.codegen.SourceCodeInfo.Location.leading_comments');
-  }
-  const v4 = m.trailingComments;
-  if (v4 !== undefined) {
-    bytes[at] = 34; at = $writeString(sink, at + 1, v4, limit, 'rdma_rpc.codegen.SourceCodeInfo.Location.trailing_comments');
-  }
+  if (v3 !== undefined) at = $writeStringField(sink, at, 26, v3, limit - 1, 'rdma_rpc.codegen.SourceCodeInfo.Location.leading_comments');
+  if (v4 !== undefined) at = $writeStringField(sink, at, 34, v4, limit, 'rdma_rpc.codegen.SourceCodeInfo.Location.trailing_comments');
   return at;
 }
 
@@ -1393,7 +1282,7 @@ function $decodeFrom_SourceCodeInfo_Location(source: $.Source, at: number, end: 
   return m;
 }
 
-export const SourceCodeInfo_Location: $.MessageType<SourceCodeInfo_Location, SourceCodeInfo_LocationInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.SourceCodeInfo.Location', $create_SourceCodeInfo_Location, $bound_SourceCodeInfo_Location, $encodeTo_SourceCodeInfo_Location, $decodeFrom_SourceCodeInfo_Location, () => $.fieldEntries('path:int32:repeated span:int32:repeated leading_comments:string:optional trailing_comments:string:optional'));
+export const SourceCodeInfo_Location: $.MessageType<SourceCodeInfo_Location, SourceCodeInfo_LocationInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.SourceCodeInfo.Location', $create_SourceCodeInfo_Location, $bound_SourceCodeInfo_Location, $encodeTo_SourceCodeInfo_Location, $decodeFrom_SourceCodeInfo_Location, 'path:int32:repeated span:int32:repeated leading_comments:string:optional trailing_comments:string:optional');
 
 export interface CodeGeneratorRequest {
   fileToGenerate: string[];
@@ -1430,16 +1319,10 @@ function $bound_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $.Sink, 
 function $encodeTo_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorRequest'): number {
   $checkMessage(m, depth, field);
   if (at + 8 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.fileToGenerate;
-  if (v1 !== undefined) {
-    at = $writeStrings(sink, at, 10, v1, limit - 8, 'rdma_rpc.codegen.CodeGeneratorRequest.file_to_generate');
-  }
-  const v2 = m.parameter;
-  if (v2 !== undefined) {
-    bytes[at] = 18; at = $writeString(sink, at + 1, v2, limit - 6, 'rdma_rpc.codegen.CodeGeneratorRequest.parameter');
-  }
-  const v15 = m.protoFile;
+  const { bytes } = sink;
+  const { fileToGenerate: v1, parameter: v2, protoFile: v15 } = m;
+  if (v1 !== undefined) at = $writeStrings(sink, at, 10, v1, limit - 8, 'rdma_rpc.codegen.CodeGeneratorRequest.file_to_generate');
+  if (v2 !== undefined) at = $writeStringField(sink, at, 18, v2, limit - 6, 'rdma_rpc.codegen.CodeGeneratorRequest.parameter');
   if (v15 !== undefined) {
     $checkList(v15, 'rdma_rpc.codegen.CodeGeneratorRequest.proto_file');
     for (let i = 0, wide = 0; i < v15.length && !sink.full; i++) {
@@ -1473,7 +1356,7 @@ function $decodeFrom_CodeGeneratorRequest(source: $.Source, at: number, end: num
   return m;
 }
 
-export const CodeGeneratorRequest: $.MessageType<CodeGeneratorRequest, CodeGeneratorRequestInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.CodeGeneratorRequest', $create_CodeGeneratorRequest, $bound_CodeGeneratorRequest, $encodeTo_CodeGeneratorRequest, $decodeFrom_CodeGeneratorRequest, () => $.fieldEntries('file_to_generate:string:repeated parameter:string:optional proto_file:*:repeated', [FileDescriptorProto]));
+export const CodeGeneratorRequest: $.MessageType<CodeGeneratorRequest, CodeGeneratorRequestInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.CodeGeneratorRequest', $create_CodeGeneratorRequest, $bound_CodeGeneratorRequest, $encodeTo_CodeGeneratorRequest, $decodeFrom_CodeGeneratorRequest, 'file_to_generate:string:repeated parameter:string:optional proto_file:*:repeated', () => [FileDescriptorProto]);
 
 export interface CodeGeneratorResponse {
   error?: string | undefined;
@@ -1515,24 +1398,12 @@ function $bound_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $.Sink
 function $encodeTo_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse'): number {
   $checkMessage(m, depth, field);
   if (at + 40 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.error;
-  if (v1 !== undefined) {
-    bytes[at] = 10; at = $writeString(sink, at + 1, v1, limit - 39, 'rdma_rpc.codegen.CodeGeneratorResponse.error');
-  }
-  const v2 = m.supportedFeatures;
-  if (v2 !== undefined) {
-    bytes[at] = 16; at = $writeUint64(bytes, at + 1, v2, 'rdma_rpc.codegen.CodeGeneratorResponse.supported_features');
-  }
-  const v3 = m.minimumEdition;
-  if (v3 !== undefined) {
-    bytes[at] = 24; at = $writeInt32(bytes, at + 1, v3, 'rdma_rpc.codegen.CodeGeneratorResponse.minimum_edition');
-  }
-  const v4 = m.maximumEdition;
-  if (v4 !== undefined) {
-    bytes[at] = 32; at = $writeInt32(bytes, at + 1, v4, 'rdma_rpc.codegen.CodeGeneratorResponse.maximum_edition');
-  }
-  const v15 = m.file;
+  const { bytes } = sink;
+  const { error: v1, supportedFeatures: v2, minimumEdition: v3, maximumEdition: v4, file: v15 } = m;
+  if (v1 !== undefined) at = $writeStringField(sink, at, 10, v1, limit - 39, 'rdma_rpc.codegen.CodeGeneratorResponse.error');
+  if (v2 !== undefined) at = $writeUint64Field(bytes, at, 16, v2, 'rdma_rpc.codegen.CodeGeneratorResponse.supported_features');
+  if (v3 !== undefined) at = $writeInt32Field(bytes, at, 24, v3, 'rdma_rpc.codegen.CodeGeneratorResponse.minimum_edition');
+  if (v4 !== undefined) at = $writeInt32Field(bytes, at, 32, v4, 'rdma_rpc.codegen.CodeGeneratorResponse.maximum_edition');
   if (v15 !== undefined) {
     $checkList(v15, 'rdma_rpc.codegen.CodeGeneratorResponse.file');
     for (let i = 0, wide = 0; i < v15.length && !sink.full; i++) {
@@ -1570,7 +1441,7 @@ function $decodeFrom_CodeGeneratorResponse(source: $.Source, at: number, end: nu
   return m;
 }
 
-export const CodeGeneratorResponse: $.MessageType<CodeGeneratorResponse, CodeGeneratorResponseInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.CodeGeneratorResponse', $create_CodeGeneratorResponse, $bound_CodeGeneratorResponse, $encodeTo_CodeGeneratorResponse, $decodeFrom_CodeGeneratorResponse, () => $.fieldEntries('error:string:optional supported_features:uint64:optional minimum_edition:int32:optional maximum_edition:int32:optional file:*:repeated', [CodeGeneratorResponse_File]));
+export const CodeGeneratorResponse: $.MessageType<CodeGeneratorResponse, CodeGeneratorResponseInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.CodeGeneratorResponse', $create_CodeGeneratorResponse, $bound_CodeGeneratorResponse, $encodeTo_CodeGeneratorResponse, $decodeFrom_CodeGeneratorResponse, 'error:string:optional supported_features:uint64:optional minimum_edition:int32:optional maximum_edition:int32:optional file:*:repeated', () => [CodeGeneratorResponse_File]);
 
 export interface CodeGeneratorResponse_File {
   name?: string | undefined;
@@ -1601,15 +1472,9 @@ function $bound_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, _s
 function $encodeTo_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse.File'): number {
   $checkMessage(m, depth, field);
   if (at + 2 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.name;
-  if (v1 !== undefined) {
-    bytes[at] = 10; at = $writeString(sink, at + 1, v1, limit - 1, 'rdma_rpc.codegen.CodeGeneratorResponse.File.name');
-  }
-  const v15 = m.content;
-  if (v15 !== undefined) {
-    bytes[at] = 122; at = $writeString(sink, at + 1, v15, limit, 'rdma_rpc.codegen.CodeGeneratorResponse.File.content');
-  }
+  const { name: v1, content: v15 } = m;
+  if (v1 !== undefined) at = $writeStringField(sink, at, 10, v1, limit - 1, 'rdma_rpc.codegen.CodeGeneratorResponse.File.name');
+  if (v15 !== undefined) at = $writeStringField(sink, at, 122, v15, limit, 'rdma_rpc.codegen.CodeGeneratorResponse.File.content');
   return at;
 }
 
@@ -1633,4 +1498,4 @@ function $decodeFrom_CodeGeneratorResponse_File(source: $.Source, at: number, en
   return m;
 }
 
-export const CodeGeneratorResponse_File: $.MessageType<CodeGeneratorResponse_File, CodeGeneratorResponse_FileInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.CodeGeneratorResponse.File', $create_CodeGeneratorResponse_File, $bound_CodeGeneratorResponse_File, $encodeTo_CodeGeneratorResponse_File, $decodeFrom_CodeGeneratorResponse_File, () => $.fieldEntries('name:string:optional content:string:optional'));
+export const CodeGeneratorResponse_File: $.MessageType<CodeGeneratorResponse_File, CodeGeneratorResponse_FileInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.CodeGeneratorResponse.File', $create_CodeGeneratorResponse_File, $bound_CodeGeneratorResponse_File, $encodeTo_CodeGeneratorResponse_File, $decodeFrom_CodeGeneratorResponse_File, 'name:string:optional content:string:optional');

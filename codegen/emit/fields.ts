@@ -35,10 +35,10 @@ function entry(field: Field, more: string[], scope: Scope): string {
   return cells.join(':').replace(/:+$/, '');
 }
 
+/** The last arguments of `$.generatedType`. */
 export function emitFields(message: Message, scope: Scope): string {
-  if (message.fields.length === 0) return '[]';
   const more: string[] = [];
   const words = message.fields.map((field) => entry(field, more, scope));
-  const types = more.length === 0 ? '' : `, [${more.join(', ')}]`;
-  return `$.fieldEntries(${quote(words.join(' '))}${types})`;
+  const types = more.length === 0 ? '' : `, () => [${more.join(', ')}]`;
+  return `${quote(words.join(' '))}${types}`;
 }

@@ -16,5 +16,5 @@ export function emitFunctions(message: Message, scope: Scope): Statement[] {
 /** Arguments of `$.generatedType`. */
 export function codecOf(message: Message, typeName: string, scope: Scope): string {
   const functions = parts.map((part: Part) => scope.call(message, part));
-  return `${quote(typeName)}, ${functions.join(', ')}, () => ${emitFields(message, scope)}`;
+  return `${quote(typeName)}, ${functions.join(', ')}, ${emitFields(message, scope)}`;
 }

@@ -25,16 +25,17 @@ export function mapKeyType(field: Field): 'string' | 'number' {
 
 export function fieldType(field: Field, scope: Scope, side: Side): string {
   const value = valueType(field, scope, side);
-  const readonly = side === 'init' ? 'readonly ' : '';
-  if (field.presence === 'repeated') return `${readonly}${value}[]`;
-  if (field.presence === 'map') return `{ ${readonly}[key: ${mapKeyType(field)}]: ${value} }`;
+  if (field.presence === 'repeated') return `${side === 'init' ? 'readonly ' : ''}${value}[]`;
+  if (field.presence === 'map') {
+    // An index signature of its own would be three more things to a compiler.
+    const record = `Record<${mapKeyType(field)}, ${value}>`;
+    return side === 'init' ? `Readonly<${record}>` : record;
+  }
   return value;
 }
 
 function oneofType(oneof: Oneof, scope: Scope, side: Side): string {
-  const cases = oneof.fields.map(
-    (field) => `{ readonly case: ${quote(field.key)}; readonly value: ${valueType(field, scope, side)} }`,
-  );
+  const cases = oneof.fields.map((field) => `$.Case<${quote(field.key)}, ${valueType(field, scope, side)}>`);
   return [...cases, '$.Unset'].join(' | ');
 }
 

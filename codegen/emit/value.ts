@@ -16,7 +16,7 @@ export const withLocals = (code: string, scope: Scope): string =>
 /** Where room ends that has to leave `free` bytes behind it. */
 export const limitOf = (free: number): string => (free === 0 ? 'limit' : `limit - ${free}`);
 
-/** Expression that writes a value at `at + skip`, leaves `free` bytes behind it and is the new end. */
+/** Expression that writes a value, with `tag` in front of it if given, at `at + skip`, leaves `free` bytes behind it and is the new end. */
 export function writeValue(
   field: Field,
   value: string,
@@ -24,32 +24,36 @@ export function writeValue(
   free: number,
   scope: Scope,
   name = quote(field.fullName),
+  tag?: number,
 ): string {
   const { type } = field;
-  const place = skip === 0 ? 'at' : `at + ${skip}`;
+  const offset = skip === 0 ? 'at' : `at + ${skip}`;
+  const place = tag === undefined ? offset : `${offset}, ${tag}`;
+  const kind = tag === undefined ? '' : 'Field';
   if (type.kind === 'message') {
+    const start = `at + ${skip + (tag === undefined ? 1 : 2)}`;
+    const content = nested(field, value, start, limitOf(free + widening), scope, name);
     // Arguments are evaluated from left to right: `sink.held` is read before the message is written.
-    const content = nested(field, value, `at + ${skip + 1}`, limitOf(free + widening), scope, name);
     return scope.mayHaveHoles(type)
-      ? `$.closeLength(sink, ${place}, sink.held, ${content})`
-      : `$.closeSolid(bytes, ${place}, ${content})`;
+      ? `$.closeLength${kind}(sink, ${place}, sink.held, ${content})`
+      : `$.closeSolid${kind}(bytes, ${place}, ${content})`;
   }
   const form = formOf(type);
   switch (form?.primitive) {
     case 'String':
-      return `$.writeString(sink, ${place}, ${value}, ${limitOf(free)}, ${name})`;
+      return `$.writeString${kind}(sink, ${place}, ${value}, ${limitOf(free)}, ${name})`;
     case 'Bytes':
       if (field.bulkThreshold !== undefined)
-        return `$.writeBulk(sink, ${place}, ${value}, ${limitOf(free)}, ${name}, ${field.bulkThreshold})`;
-      return `$.writeBytes(sink, ${place}, ${value}, ${limitOf(free)}, ${name})`;
+        return `$.writeBulk${kind}(sink, ${place}, ${value}, ${limitOf(free)}, ${name}, ${field.bulkThreshold})`;
+      return `$.writeBytes${kind}(sink, ${place}, ${value}, ${limitOf(free)}, ${name})`;
     case 'Float':
     case 'Double':
-      return `$.write${form.primitive}(sink, ${place}, ${value}, ${name})`;
+      return `$.write${form.primitive}${kind}(sink, ${place}, ${value}, ${name})`;
     default:
       if (form !== undefined && isPlainNumber(type, form)) {
-        return `$.write${form.primitive}Number(bytes, ${place}, ${value}, ${name})`;
+        return `$.write${form.primitive}Number${kind}(bytes, ${place}, ${value}, ${name})`;
       }
-      return `$.write${form?.primitive}(bytes, ${place}, ${asBigint(field, value, name)}, ${name})`;
+      return `$.write${form?.primitive}${kind}(bytes, ${place}, ${asBigint(field, value, name)}, ${name})`;
   }
 }
 

@@ -51,6 +51,7 @@ export type FieldEntry = readonly [
  * word, its cells between colons. `*` stands for the next of `more`, a type that is not a scalar; a fifth cell for what does not follow from the name.
  */
 export function fieldEntries(text: string, more: readonly unknown[] = []): readonly FieldEntry[] {
+  if (text === '') return [];
   let next = 0;
   return text.split(' ').map((word) => {
     const [name, type, presence, of, apart] = word.split(':');

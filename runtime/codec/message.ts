@@ -2,6 +2,7 @@
  * Completes a generated message: the convenience forms `encode` and `decode`, which bring their own memory, and small things that
  * generated code shares. Called once per message when a generated module is loaded.
  */
+import { fieldEntries } from './fields.ts';
 import { encodeMeasured } from './measured.ts';
 import { Sink } from './sink.ts';
 import { Source } from './source.ts';
@@ -19,6 +20,12 @@ const nothing = new Uint8Array(0);
 
 /** The default of `bytes` fields. */
 export const noBytes: Uint8Array = nothing;
+
+/** What a oneof holds when its field `K` is set. */
+export interface Case<K extends string, V> {
+  readonly case: K;
+  readonly value: V;
+}
 
 /** What a oneof holds when none of its fields is set. */
 export interface Unset {
@@ -100,14 +107,19 @@ export function messageType<T, Init>(core: Core<T, Init>): MessageType<T, Init> 
   };
 }
 
-/** The same for generated code, by position: names of properties are what a compiler would read once more for every message. */
+/**
+ * The same for generated code, by position: names of properties are what a compiler would read once more for every message. `fields` and `more` are the
+ * arguments of `fieldEntries`; the second is asked for when it is needed, since it has messages that are declared later.
+ */
 export function generatedType<T, Init>(
   typeName: string,
   create: Core<T, Init>['create'],
   bound: Core<T, Init>['bound'],
   encodeTo: Core<T, Init>['encodeTo'],
   decodeFrom: Core<T, Init>['decodeFrom'],
-  fields: Core<T, Init>['fields'],
+  fields: string | Core<T, Init>['fields'],
+  more?: () => readonly unknown[],
 ): MessageType<T, Init> {
-  return messageType({ typeName, create, bound, encodeTo, decodeFrom, fields });
+  const entries = typeof fields === 'string' ? () => fieldEntries(fields, more?.()) : fields;
+  return messageType({ typeName, create, bound, encodeTo, decodeFrom, fields: entries });
 }

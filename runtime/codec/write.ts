@@ -48,7 +48,7 @@ function writeWide(bytes: Uint8Array, at: number, rest: number): number {
   return at + 5;
 }
 
-function writeVarint64(bytes: Uint8Array, at: number, lo: number, hi: number): number {
+export function writeVarint64(bytes: Uint8Array, at: number, lo: number, hi: number): number {
   if (hi === 0) return writeVarint(bytes, at, lo);
   bytes[at] = lo | 128;
   bytes[at + 1] = (lo >>> 7) | 128;
@@ -203,7 +203,7 @@ export function writeStrings(
   return at;
 }
 
-function writeLongString(sink: Sink, at: number, text: string, limit: number, field: string): number {
+export function writeLongString(sink: Sink, at: number, text: string, limit: number, field: string): number {
   checkString(text, field);
   if (at + stringRoom(text) > limit) return noRoom(sink, at);
   const { bytes } = sink;
@@ -258,7 +258,7 @@ export function closeSolid(bytes: Uint8Array, at: number, end: number, wide = 0)
   return end;
 }
 
-function closeWide(sink: Sink, at: number, held: number, end: number, wide: number): number {
+export function closeWide(sink: Sink, at: number, held: number, end: number, wide: number): number {
   const start = at + 1 + wide;
   const length = end - start + sink.held - held;
   const shift = varintSize(length) - 1 - wide;

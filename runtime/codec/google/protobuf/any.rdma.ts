@@ -19,8 +19,8 @@ const $readMessage = $.readMessage;
 const $readString = $.readString;
 const $readTag = $.readTag;
 const $skipField = $.skipField;
-const $writeBytes = $.writeBytes;
-const $writeString = $.writeString;
+const $writeBytesField = $.writeBytesField;
+const $writeStringField = $.writeStringField;
 
 /** A message of any type, together with the name of that type. */
 export interface Any {
@@ -56,15 +56,9 @@ function $bound_Any(m: AnyInit, sink: $.Sink, depth = 0, field = 'google.protobu
 function $encodeTo_Any(m: AnyInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Any'): number {
   $checkMessage(m, depth, field);
   if (at + 2 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.typeUrl;
-  if (v1 !== undefined && v1 !== '') {
-    bytes[at] = 10; at = $writeString(sink, at + 1, v1, limit - 1, 'google.protobuf.Any.type_url');
-  }
-  const v2 = m.value;
-  if (v2 !== undefined && $.hasBytes(v2, 'google.protobuf.Any.value')) {
-    bytes[at] = 18; at = $writeBytes(sink, at + 1, v2, limit, 'google.protobuf.Any.value');
-  }
+  const { typeUrl: v1 = '', value: v2 } = m;
+  if (v1 !== '') at = $writeStringField(sink, at, 10, v1, limit - 1, 'google.protobuf.Any.type_url');
+  if (v2 !== undefined && $.hasBytes(v2, 'google.protobuf.Any.value')) at = $writeBytesField(sink, at, 18, v2, limit, 'google.protobuf.Any.value');
   return at;
 }
 
@@ -88,4 +82,4 @@ function $decodeFrom_Any(source: $.Source, at: number, end: number, depth = 0, i
   return m;
 }
 
-export const Any: $.MessageType<Any, AnyInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Any', $create_Any, $bound_Any, $encodeTo_Any, $decodeFrom_Any, () => $.fieldEntries('type_url:string value:bytes'));
+export const Any: $.MessageType<Any, AnyInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Any', $create_Any, $bound_Any, $encodeTo_Any, $decodeFrom_Any, 'type_url:string value:bytes');

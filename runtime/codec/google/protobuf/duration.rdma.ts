@@ -17,8 +17,8 @@ const $readInt64 = $.readInt64;
 const $readMessage = $.readMessage;
 const $readTag = $.readTag;
 const $skipField = $.skipField;
-const $writeInt32 = $.writeInt32;
-const $writeInt64 = $.writeInt64;
+const $writeInt32Field = $.writeInt32Field;
+const $writeInt64Field = $.writeInt64Field;
 
 /** A span of time. Both parts have the same sign. */
 export interface Duration {
@@ -53,15 +53,10 @@ function $bound_Duration(m: DurationInit, _sink: $.Sink, depth = 0, field = 'goo
 function $encodeTo_Duration(m: DurationInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Duration'): number {
   $checkMessage(m, depth, field);
   if (at + 22 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.seconds;
-  if (v1 !== undefined && v1 !== 0n) {
-    bytes[at] = 8; at = $writeInt64(bytes, at + 1, v1, 'google.protobuf.Duration.seconds');
-  }
-  const v2 = m.nanos;
-  if (v2 !== undefined && v2 !== 0) {
-    bytes[at] = 16; at = $writeInt32(bytes, at + 1, v2, 'google.protobuf.Duration.nanos');
-  }
+  const { bytes } = sink;
+  const { seconds: v1, nanos: v2 = 0 } = m;
+  if (v1 !== undefined && v1 !== 0n) at = $writeInt64Field(bytes, at, 8, v1, 'google.protobuf.Duration.seconds');
+  if (v2 !== 0) at = $writeInt32Field(bytes, at, 16, v2, 'google.protobuf.Duration.nanos');
   return at;
 }
 
@@ -85,4 +80,4 @@ function $decodeFrom_Duration(source: $.Source, at: number, end: number, depth =
   return m;
 }
 
-export const Duration: $.MessageType<Duration, DurationInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Duration', $create_Duration, $bound_Duration, $encodeTo_Duration, $decodeFrom_Duration, () => $.fieldEntries('seconds:int64 nanos:int32'));
+export const Duration: $.MessageType<Duration, DurationInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Duration', $create_Duration, $bound_Duration, $encodeTo_Duration, $decodeFrom_Duration, 'seconds:int64 nanos:int32');

@@ -57,4 +57,4 @@ function $decodeFrom_Empty(source: $.Source, at: number, end: number, depth = 0,
   return m;
 }
 
-export const Empty: $.MessageType<Empty, EmptyInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Empty', $create_Empty, $bound_Empty, $encodeTo_Empty, $decodeFrom_Empty, () => []);
+export const Empty: $.MessageType<Empty, EmptyInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Empty', $create_Empty, $bound_Empty, $encodeTo_Empty, $decodeFrom_Empty, '');

@@ -47,10 +47,8 @@ function $bound_FieldMask(m: FieldMaskInit, _sink: $.Sink, depth = 0, field = 'g
 function $encodeTo_FieldMask(m: FieldMaskInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.FieldMask'): number {
   $checkMessage(m, depth, field);
   if (at + 1 > limit) return $noRoom(sink, at);
-  const v1 = m.paths;
-  if (v1 !== undefined) {
-    at = $writeStrings(sink, at, 10, v1, limit - 1, 'google.protobuf.FieldMask.paths');
-  }
+  const { paths: v1 } = m;
+  if (v1 !== undefined) at = $writeStrings(sink, at, 10, v1, limit - 1, 'google.protobuf.FieldMask.paths');
   return at;
 }
 
@@ -72,4 +70,4 @@ function $decodeFrom_FieldMask(source: $.Source, at: number, end: number, depth 
   return m;
 }
 
-export const FieldMask: $.MessageType<FieldMask, FieldMaskInit> = /* @__PURE__ */ $.generatedType('google.protobuf.FieldMask', $create_FieldMask, $bound_FieldMask, $encodeTo_FieldMask, $decodeFrom_FieldMask, () => $.fieldEntries('paths:string:repeated'));
+export const FieldMask: $.MessageType<FieldMask, FieldMaskInit> = /* @__PURE__ */ $.generatedType('google.protobuf.FieldMask', $create_FieldMask, $bound_FieldMask, $encodeTo_FieldMask, $decodeFrom_FieldMask, 'paths:string:repeated');

@@ -16,6 +16,7 @@ const $checkMap = $.checkMap;
 const $checkMessage = $.checkMessage;
 const $checkOneof = $.checkOneof;
 const $closeSolid = $.closeSolid;
+const $closeSolidField = $.closeSolidField;
 const $mapKeys = $.mapKeys;
 const $noRoom = $.noRoom;
 const $readBool = $.readBool;
@@ -28,10 +29,11 @@ const $readString = $.readString;
 const $readTag = $.readTag;
 const $skipField = $.skipField;
 const $unknownCase = $.unknownCase;
-const $writeBool = $.writeBool;
-const $writeDouble = $.writeDouble;
-const $writeEnum = $.writeEnum;
+const $writeBoolField = $.writeBoolField;
+const $writeDoubleField = $.writeDoubleField;
+const $writeEnumField = $.writeEnumField;
 const $writeString = $.writeString;
+const $writeStringField = $.writeStringField;
 
 function $encodeEntry_string_Value(sink: $.Sink, at: number, tag: number, limit: number, field: string, depth: number, key: string, value: ValueInit): number {
   const bytes = sink.bytes;
@@ -43,7 +45,7 @@ function $encodeEntry_string_Value(sink: $.Sink, at: number, tag: number, limit:
   return at;
 }
 
-function $encodeMap_string_Value(sink: $.Sink, at: number, tag: number, limit: number, field: string, depth: number, map: { readonly [key: string]: ValueInit }): number {
+function $encodeMap_string_Value(sink: $.Sink, at: number, tag: number, limit: number, field: string, depth: number, map: Readonly<Record<string, ValueInit>>): number {
   if ($checkMap(map, field)) {
     for (const key in map) { if (sink.full) break; at = $encodeEntry_string_Value(sink, at, tag, limit, field, depth, key, map[key]!); }
   } else {
@@ -53,7 +55,7 @@ function $encodeMap_string_Value(sink: $.Sink, at: number, tag: number, limit: n
   return at;
 }
 
-function $decodeEntry_string_Value(source: $.Source, at: number, end: number, depth: number, map: { [key: string]: Value }): void {
+function $decodeEntry_string_Value(source: $.Source, at: number, end: number, depth: number, map: Record<string, Value>): void {
   const stop = $readLength(source, at, end);
   let key: string = '';
   let value: Value | undefined;
@@ -85,12 +87,12 @@ export const NullValueNames: { readonly [value: number]: string | undefined } = 
 
 /** A JSON object. */
 export interface Struct {
-  fields: { [key: string]: Value };
+  fields: Record<string, Value>;
 }
 
 /** What Struct.encode and create take: every field may be left out. */
 export interface StructInit {
-  fields?: { readonly [key: string]: ValueInit } | undefined;
+  fields?: Readonly<Record<string, ValueInit>> | undefined;
 }
 
 function $create_Struct(init: StructInit = {}): Struct {
@@ -110,10 +112,8 @@ function $bound_Struct(m: StructInit, sink: $.Sink, depth = 0, field = 'google.p
 function $encodeTo_Struct(m: StructInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Struct'): number {
   $checkMessage(m, depth, field);
   if (at + 13 > limit) return $noRoom(sink, at);
-  const v1 = m.fields;
-  if (v1 !== undefined) {
-    at = $encodeMap_string_Value(sink, at, 10, limit - 17, 'google.protobuf.Struct.fields', depth, v1);
-  }
+  const { fields: v1 } = m;
+  if (v1 !== undefined) at = $encodeMap_string_Value(sink, at, 10, limit - 17, 'google.protobuf.Struct.fields', depth, v1);
   return at;
 }
 
@@ -135,16 +135,16 @@ function $decodeFrom_Struct(source: $.Source, at: number, end: number, depth = 0
   return m;
 }
 
-export const Struct: $.MessageType<Struct, StructInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Struct', $create_Struct, $bound_Struct, $encodeTo_Struct, $decodeFrom_Struct, () => $.fieldEntries('fields:*:map:string', [Value]));
+export const Struct: $.MessageType<Struct, StructInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Struct', $create_Struct, $bound_Struct, $encodeTo_Struct, $decodeFrom_Struct, 'fields:*:map:string', () => [Value]);
 
 /** Any JSON value. */
 export interface Value {
-  kind: { readonly case: 'nullValue'; readonly value: NullValue } | { readonly case: 'numberValue'; readonly value: number } | { readonly case: 'stringValue'; readonly value: string } | { readonly case: 'boolValue'; readonly value: boolean } | { readonly case: 'structValue'; readonly value: Struct } | { readonly case: 'listValue'; readonly value: ListValue } | $.Unset;
+  kind: $.Case<'nullValue', NullValue> | $.Case<'numberValue', number> | $.Case<'stringValue', string> | $.Case<'boolValue', boolean> | $.Case<'structValue', Struct> | $.Case<'listValue', ListValue> | $.Unset;
 }
 
 /** What Value.encode and create take: every field may be left out. */
 export interface ValueInit {
-  kind?: { readonly case: 'nullValue'; readonly value: NullValue } | { readonly case: 'numberValue'; readonly value: number } | { readonly case: 'stringValue'; readonly value: string } | { readonly case: 'boolValue'; readonly value: boolean } | { readonly case: 'structValue'; readonly value: StructInit } | { readonly case: 'listValue'; readonly value: ListValueInit } | $.Unset | undefined;
+  kind?: $.Case<'nullValue', NullValue> | $.Case<'numberValue', number> | $.Case<'stringValue', string> | $.Case<'boolValue', boolean> | $.Case<'structValue', StructInit> | $.Case<'listValue', ListValueInit> | $.Unset | undefined;
 }
 
 function $create_Value(init: ValueInit = {}): Value {
@@ -168,18 +168,18 @@ function $bound_Value(m: ValueInit, sink: $.Sink, depth = 0, field = 'google.pro
 function $encodeTo_Value(m: ValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Value'): number {
   $checkMessage(m, depth, field);
   if (at + 11 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const o0 = m.kind;
+  const { bytes } = sink;
+  const { kind: o0 } = m;
   if (o0 !== undefined) {
     $checkOneof(o0, 'google.protobuf.Value.kind');
     switch (o0.case) {
       case undefined: break;
-      case 'nullValue': bytes[at] = 8; at = $writeEnum(bytes, at + 1, o0.value, 'google.protobuf.Value.null_value'); break;
-      case 'numberValue': bytes[at] = 17; at = $writeDouble(sink, at + 1, o0.value, 'google.protobuf.Value.number_value'); break;
-      case 'stringValue': bytes[at] = 26; at = $writeString(sink, at + 1, o0.value, limit, 'google.protobuf.Value.string_value'); break;
-      case 'boolValue': bytes[at] = 32; at = $writeBool(bytes, at + 1, o0.value, 'google.protobuf.Value.bool_value'); break;
-      case 'structValue': bytes[at] = 42; at = $closeSolid(bytes, at + 1, $encodeTo_Struct(o0.value, sink, at + 2, limit - 4, depth + 1, 'google.protobuf.Value.struct_value')); break;
-      case 'listValue': bytes[at] = 50; at = $closeSolid(bytes, at + 1, $encodeTo_ListValue(o0.value, sink, at + 2, limit - 4, depth + 1, 'google.protobuf.Value.list_value')); break;
+      case 'nullValue': at = $writeEnumField(bytes, at, 8, o0.value, 'google.protobuf.Value.null_value'); break;
+      case 'numberValue': at = $writeDoubleField(sink, at, 17, o0.value, 'google.protobuf.Value.number_value'); break;
+      case 'stringValue': at = $writeStringField(sink, at, 26, o0.value, limit, 'google.protobuf.Value.string_value'); break;
+      case 'boolValue': at = $writeBoolField(bytes, at, 32, o0.value, 'google.protobuf.Value.bool_value'); break;
+      case 'structValue': at = $closeSolidField(bytes, at, 42, $encodeTo_Struct(o0.value, sink, at + 2, limit - 4, depth + 1, 'google.protobuf.Value.struct_value')); break;
+      case 'listValue': at = $closeSolidField(bytes, at, 50, $encodeTo_ListValue(o0.value, sink, at + 2, limit - 4, depth + 1, 'google.protobuf.Value.list_value')); break;
       default: $unknownCase('google.protobuf.Value.kind', o0);
     }
   }
@@ -209,7 +209,7 @@ function $decodeFrom_Value(source: $.Source, at: number, end: number, depth = 0,
   return m;
 }
 
-export const Value: $.MessageType<Value, ValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Value', $create_Value, $bound_Value, $encodeTo_Value, $decodeFrom_Value, () => $.fieldEntries('null_value:*:oneof:kind number_value:double:oneof:kind string_value:string:oneof:kind bool_value:bool:oneof:kind struct_value:*:oneof:kind list_value:*:oneof:kind', [NullValue, Struct, ListValue]));
+export const Value: $.MessageType<Value, ValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Value', $create_Value, $bound_Value, $encodeTo_Value, $decodeFrom_Value, 'null_value:*:oneof:kind number_value:double:oneof:kind string_value:string:oneof:kind bool_value:bool:oneof:kind struct_value:*:oneof:kind list_value:*:oneof:kind', () => [NullValue, Struct, ListValue]);
 
 /** A JSON array. */
 export interface ListValue {
@@ -239,8 +239,8 @@ function $bound_ListValue(m: ListValueInit, sink: $.Sink, depth = 0, field = 'go
 function $encodeTo_ListValue(m: ListValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.ListValue'): number {
   $checkMessage(m, depth, field);
   if (at + 6 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.values;
+  const { bytes } = sink;
+  const { values: v1 } = m;
   if (v1 !== undefined) {
     $checkList(v1, 'google.protobuf.ListValue.values');
     for (let i = 0, wide = 0; i < v1.length && !sink.full; i++) {
@@ -270,4 +270,4 @@ function $decodeFrom_ListValue(source: $.Source, at: number, end: number, depth 
   return m;
 }
 
-export const ListValue: $.MessageType<ListValue, ListValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.ListValue', $create_ListValue, $bound_ListValue, $encodeTo_ListValue, $decodeFrom_ListValue, () => $.fieldEntries('values:*:repeated', [Value]));
+export const ListValue: $.MessageType<ListValue, ListValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.ListValue', $create_ListValue, $bound_ListValue, $encodeTo_ListValue, $decodeFrom_ListValue, 'values:*:repeated', () => [Value]);

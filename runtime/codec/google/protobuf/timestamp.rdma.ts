@@ -17,8 +17,8 @@ const $readInt64 = $.readInt64;
 const $readMessage = $.readMessage;
 const $readTag = $.readTag;
 const $skipField = $.skipField;
-const $writeInt32 = $.writeInt32;
-const $writeInt64 = $.writeInt64;
+const $writeInt32Field = $.writeInt32Field;
+const $writeInt64Field = $.writeInt64Field;
 
 /** A point in time, counted from 1970-01-01T00:00:00Z without leap seconds. */
 export interface Timestamp {
@@ -53,15 +53,10 @@ function $bound_Timestamp(m: TimestampInit, _sink: $.Sink, depth = 0, field = 'g
 function $encodeTo_Timestamp(m: TimestampInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Timestamp'): number {
   $checkMessage(m, depth, field);
   if (at + 22 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.seconds;
-  if (v1 !== undefined && v1 !== 0n) {
-    bytes[at] = 8; at = $writeInt64(bytes, at + 1, v1, 'google.protobuf.Timestamp.seconds');
-  }
-  const v2 = m.nanos;
-  if (v2 !== undefined && v2 !== 0) {
-    bytes[at] = 16; at = $writeInt32(bytes, at + 1, v2, 'google.protobuf.Timestamp.nanos');
-  }
+  const { bytes } = sink;
+  const { seconds: v1, nanos: v2 = 0 } = m;
+  if (v1 !== undefined && v1 !== 0n) at = $writeInt64Field(bytes, at, 8, v1, 'google.protobuf.Timestamp.seconds');
+  if (v2 !== 0) at = $writeInt32Field(bytes, at, 16, v2, 'google.protobuf.Timestamp.nanos');
   return at;
 }
 
@@ -85,4 +80,4 @@ function $decodeFrom_Timestamp(source: $.Source, at: number, end: number, depth 
   return m;
 }
 
-export const Timestamp: $.MessageType<Timestamp, TimestampInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Timestamp', $create_Timestamp, $bound_Timestamp, $encodeTo_Timestamp, $decodeFrom_Timestamp, () => $.fieldEntries('seconds:int64 nanos:int32'));
+export const Timestamp: $.MessageType<Timestamp, TimestampInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Timestamp', $create_Timestamp, $bound_Timestamp, $encodeTo_Timestamp, $decodeFrom_Timestamp, 'seconds:int64 nanos:int32');

@@ -26,15 +26,15 @@ const $readTag = $.readTag;
 const $readUint32 = $.readUint32;
 const $readUint64 = $.readUint64;
 const $skipField = $.skipField;
-const $writeBool = $.writeBool;
-const $writeBytes = $.writeBytes;
-const $writeDouble = $.writeDouble;
-const $writeFloat = $.writeFloat;
-const $writeInt32 = $.writeInt32;
-const $writeInt64 = $.writeInt64;
-const $writeString = $.writeString;
-const $writeUint32 = $.writeUint32;
-const $writeUint64 = $.writeUint64;
+const $writeBoolField = $.writeBoolField;
+const $writeBytesField = $.writeBytesField;
+const $writeDoubleField = $.writeDoubleField;
+const $writeFloatField = $.writeFloatField;
+const $writeInt32Field = $.writeInt32Field;
+const $writeInt64Field = $.writeInt64Field;
+const $writeStringField = $.writeStringField;
+const $writeUint32Field = $.writeUint32Field;
+const $writeUint64Field = $.writeUint64Field;
 
 /** A `double` that can be absent. */
 export interface DoubleValue {
@@ -62,11 +62,8 @@ function $bound_DoubleValue(m: DoubleValueInit, _sink: $.Sink, depth = 0, field 
 function $encodeTo_DoubleValue(m: DoubleValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.DoubleValue'): number {
   $checkMessage(m, depth, field);
   if (at + 9 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.value;
-  if (v1 !== undefined && (v1 !== 0 || 1 / v1 < 0)) {
-    bytes[at] = 9; at = $writeDouble(sink, at + 1, v1, 'google.protobuf.DoubleValue.value');
-  }
+  const { value: v1 } = m;
+  if (v1 !== undefined && (v1 !== 0 || 1 / v1 < 0)) at = $writeDoubleField(sink, at, 9, v1, 'google.protobuf.DoubleValue.value');
   return at;
 }
 
@@ -88,7 +85,7 @@ function $decodeFrom_DoubleValue(source: $.Source, at: number, end: number, dept
   return m;
 }
 
-export const DoubleValue: $.MessageType<DoubleValue, DoubleValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.DoubleValue', $create_DoubleValue, $bound_DoubleValue, $encodeTo_DoubleValue, $decodeFrom_DoubleValue, () => $.fieldEntries('value:double'));
+export const DoubleValue: $.MessageType<DoubleValue, DoubleValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.DoubleValue', $create_DoubleValue, $bound_DoubleValue, $encodeTo_DoubleValue, $decodeFrom_DoubleValue, 'value:double');
 
 /** A `float` that can be absent. */
 export interface FloatValue {
@@ -116,11 +113,8 @@ function $bound_FloatValue(m: FloatValueInit, _sink: $.Sink, depth = 0, field = 
 function $encodeTo_FloatValue(m: FloatValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.FloatValue'): number {
   $checkMessage(m, depth, field);
   if (at + 5 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.value;
-  if (v1 !== undefined && (v1 !== 0 || 1 / v1 < 0)) {
-    bytes[at] = 13; at = $writeFloat(sink, at + 1, v1, 'google.protobuf.FloatValue.value');
-  }
+  const { value: v1 } = m;
+  if (v1 !== undefined && (v1 !== 0 || 1 / v1 < 0)) at = $writeFloatField(sink, at, 13, v1, 'google.protobuf.FloatValue.value');
   return at;
 }
 
@@ -142,7 +136,7 @@ function $decodeFrom_FloatValue(source: $.Source, at: number, end: number, depth
   return m;
 }
 
-export const FloatValue: $.MessageType<FloatValue, FloatValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.FloatValue', $create_FloatValue, $bound_FloatValue, $encodeTo_FloatValue, $decodeFrom_FloatValue, () => $.fieldEntries('value:float'));
+export const FloatValue: $.MessageType<FloatValue, FloatValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.FloatValue', $create_FloatValue, $bound_FloatValue, $encodeTo_FloatValue, $decodeFrom_FloatValue, 'value:float');
 
 /** A `int64` that can be absent. */
 export interface Int64Value {
@@ -170,11 +164,9 @@ function $bound_Int64Value(m: Int64ValueInit, _sink: $.Sink, depth = 0, field = 
 function $encodeTo_Int64Value(m: Int64ValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Int64Value'): number {
   $checkMessage(m, depth, field);
   if (at + 11 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.value;
-  if (v1 !== undefined && v1 !== 0n) {
-    bytes[at] = 8; at = $writeInt64(bytes, at + 1, v1, 'google.protobuf.Int64Value.value');
-  }
+  const { bytes } = sink;
+  const { value: v1 } = m;
+  if (v1 !== undefined && v1 !== 0n) at = $writeInt64Field(bytes, at, 8, v1, 'google.protobuf.Int64Value.value');
   return at;
 }
 
@@ -196,7 +188,7 @@ function $decodeFrom_Int64Value(source: $.Source, at: number, end: number, depth
   return m;
 }
 
-export const Int64Value: $.MessageType<Int64Value, Int64ValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Int64Value', $create_Int64Value, $bound_Int64Value, $encodeTo_Int64Value, $decodeFrom_Int64Value, () => $.fieldEntries('value:int64'));
+export const Int64Value: $.MessageType<Int64Value, Int64ValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Int64Value', $create_Int64Value, $bound_Int64Value, $encodeTo_Int64Value, $decodeFrom_Int64Value, 'value:int64');
 
 /** A `uint64` that can be absent. */
 export interface UInt64Value {
@@ -224,11 +216,9 @@ function $bound_UInt64Value(m: UInt64ValueInit, _sink: $.Sink, depth = 0, field 
 function $encodeTo_UInt64Value(m: UInt64ValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.UInt64Value'): number {
   $checkMessage(m, depth, field);
   if (at + 11 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.value;
-  if (v1 !== undefined && v1 !== 0n) {
-    bytes[at] = 8; at = $writeUint64(bytes, at + 1, v1, 'google.protobuf.UInt64Value.value');
-  }
+  const { bytes } = sink;
+  const { value: v1 } = m;
+  if (v1 !== undefined && v1 !== 0n) at = $writeUint64Field(bytes, at, 8, v1, 'google.protobuf.UInt64Value.value');
   return at;
 }
 
@@ -250,7 +240,7 @@ function $decodeFrom_UInt64Value(source: $.Source, at: number, end: number, dept
   return m;
 }
 
-export const UInt64Value: $.MessageType<UInt64Value, UInt64ValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.UInt64Value', $create_UInt64Value, $bound_UInt64Value, $encodeTo_UInt64Value, $decodeFrom_UInt64Value, () => $.fieldEntries('value:uint64'));
+export const UInt64Value: $.MessageType<UInt64Value, UInt64ValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.UInt64Value', $create_UInt64Value, $bound_UInt64Value, $encodeTo_UInt64Value, $decodeFrom_UInt64Value, 'value:uint64');
 
 /** A `int32` that can be absent. */
 export interface Int32Value {
@@ -278,11 +268,9 @@ function $bound_Int32Value(m: Int32ValueInit, _sink: $.Sink, depth = 0, field = 
 function $encodeTo_Int32Value(m: Int32ValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Int32Value'): number {
   $checkMessage(m, depth, field);
   if (at + 11 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.value;
-  if (v1 !== undefined && v1 !== 0) {
-    bytes[at] = 8; at = $writeInt32(bytes, at + 1, v1, 'google.protobuf.Int32Value.value');
-  }
+  const { bytes } = sink;
+  const { value: v1 = 0 } = m;
+  if (v1 !== 0) at = $writeInt32Field(bytes, at, 8, v1, 'google.protobuf.Int32Value.value');
   return at;
 }
 
@@ -304,7 +292,7 @@ function $decodeFrom_Int32Value(source: $.Source, at: number, end: number, depth
   return m;
 }
 
-export const Int32Value: $.MessageType<Int32Value, Int32ValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Int32Value', $create_Int32Value, $bound_Int32Value, $encodeTo_Int32Value, $decodeFrom_Int32Value, () => $.fieldEntries('value:int32'));
+export const Int32Value: $.MessageType<Int32Value, Int32ValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Int32Value', $create_Int32Value, $bound_Int32Value, $encodeTo_Int32Value, $decodeFrom_Int32Value, 'value:int32');
 
 /** A `uint32` that can be absent. */
 export interface UInt32Value {
@@ -332,11 +320,9 @@ function $bound_UInt32Value(m: UInt32ValueInit, _sink: $.Sink, depth = 0, field 
 function $encodeTo_UInt32Value(m: UInt32ValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.UInt32Value'): number {
   $checkMessage(m, depth, field);
   if (at + 6 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.value;
-  if (v1 !== undefined && v1 !== 0) {
-    bytes[at] = 8; at = $writeUint32(bytes, at + 1, v1, 'google.protobuf.UInt32Value.value');
-  }
+  const { bytes } = sink;
+  const { value: v1 = 0 } = m;
+  if (v1 !== 0) at = $writeUint32Field(bytes, at, 8, v1, 'google.protobuf.UInt32Value.value');
   return at;
 }
 
@@ -358,7 +344,7 @@ function $decodeFrom_UInt32Value(source: $.Source, at: number, end: number, dept
   return m;
 }
 
-export const UInt32Value: $.MessageType<UInt32Value, UInt32ValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.UInt32Value', $create_UInt32Value, $bound_UInt32Value, $encodeTo_UInt32Value, $decodeFrom_UInt32Value, () => $.fieldEntries('value:uint32'));
+export const UInt32Value: $.MessageType<UInt32Value, UInt32ValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.UInt32Value', $create_UInt32Value, $bound_UInt32Value, $encodeTo_UInt32Value, $decodeFrom_UInt32Value, 'value:uint32');
 
 /** A `bool` that can be absent. */
 export interface BoolValue {
@@ -386,11 +372,9 @@ function $bound_BoolValue(m: BoolValueInit, _sink: $.Sink, depth = 0, field = 'g
 function $encodeTo_BoolValue(m: BoolValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.BoolValue'): number {
   $checkMessage(m, depth, field);
   if (at + 2 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.value;
-  if (v1 !== undefined && v1 !== false) {
-    bytes[at] = 8; at = $writeBool(bytes, at + 1, v1, 'google.protobuf.BoolValue.value');
-  }
+  const { bytes } = sink;
+  const { value: v1 = false } = m;
+  if (v1 !== false) at = $writeBoolField(bytes, at, 8, v1, 'google.protobuf.BoolValue.value');
   return at;
 }
 
@@ -412,7 +396,7 @@ function $decodeFrom_BoolValue(source: $.Source, at: number, end: number, depth 
   return m;
 }
 
-export const BoolValue: $.MessageType<BoolValue, BoolValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.BoolValue', $create_BoolValue, $bound_BoolValue, $encodeTo_BoolValue, $decodeFrom_BoolValue, () => $.fieldEntries('value:bool'));
+export const BoolValue: $.MessageType<BoolValue, BoolValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.BoolValue', $create_BoolValue, $bound_BoolValue, $encodeTo_BoolValue, $decodeFrom_BoolValue, 'value:bool');
 
 /** A `string` that can be absent. */
 export interface StringValue {
@@ -440,11 +424,8 @@ function $bound_StringValue(m: StringValueInit, _sink: $.Sink, depth = 0, field 
 function $encodeTo_StringValue(m: StringValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.StringValue'): number {
   $checkMessage(m, depth, field);
   if (at + 1 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.value;
-  if (v1 !== undefined && v1 !== '') {
-    bytes[at] = 10; at = $writeString(sink, at + 1, v1, limit, 'google.protobuf.StringValue.value');
-  }
+  const { value: v1 = '' } = m;
+  if (v1 !== '') at = $writeStringField(sink, at, 10, v1, limit, 'google.protobuf.StringValue.value');
   return at;
 }
 
@@ -466,7 +447,7 @@ function $decodeFrom_StringValue(source: $.Source, at: number, end: number, dept
   return m;
 }
 
-export const StringValue: $.MessageType<StringValue, StringValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.StringValue', $create_StringValue, $bound_StringValue, $encodeTo_StringValue, $decodeFrom_StringValue, () => $.fieldEntries('value:string'));
+export const StringValue: $.MessageType<StringValue, StringValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.StringValue', $create_StringValue, $bound_StringValue, $encodeTo_StringValue, $decodeFrom_StringValue, 'value:string');
 
 /** A `bytes` that can be absent. */
 export interface BytesValue {
@@ -494,11 +475,8 @@ function $bound_BytesValue(m: BytesValueInit, sink: $.Sink, depth = 0, field = '
 function $encodeTo_BytesValue(m: BytesValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.BytesValue'): number {
   $checkMessage(m, depth, field);
   if (at + 1 > limit) return $noRoom(sink, at);
-  const bytes = sink.bytes;
-  const v1 = m.value;
-  if (v1 !== undefined && $.hasBytes(v1, 'google.protobuf.BytesValue.value')) {
-    bytes[at] = 10; at = $writeBytes(sink, at + 1, v1, limit, 'google.protobuf.BytesValue.value');
-  }
+  const { value: v1 } = m;
+  if (v1 !== undefined && $.hasBytes(v1, 'google.protobuf.BytesValue.value')) at = $writeBytesField(sink, at, 10, v1, limit, 'google.protobuf.BytesValue.value');
   return at;
 }
 
@@ -520,4 +498,4 @@ function $decodeFrom_BytesValue(source: $.Source, at: number, end: number, depth
   return m;
 }
 
-export const BytesValue: $.MessageType<BytesValue, BytesValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.BytesValue', $create_BytesValue, $bound_BytesValue, $encodeTo_BytesValue, $decodeFrom_BytesValue, () => $.fieldEntries('value:bytes'));
+export const BytesValue: $.MessageType<BytesValue, BytesValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.BytesValue', $create_BytesValue, $bound_BytesValue, $encodeTo_BytesValue, $decodeFrom_BytesValue, 'value:bytes');
