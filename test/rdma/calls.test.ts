@@ -11,19 +11,17 @@ import {
   reach,
   same,
   serverDevice,
-  startServer,
+  sharedServer,
   until,
 } from './pair.ts';
 
 afterEach(endAll);
+const server = sharedServer();
 
-async function open(options: FabricOptions = {}, env: NodeJS.ProcessEnv = {}): Promise<Reached> {
-  const server = await startServer(undefined, { env });
-  return reach(server.address, over(clientDevice, options));
-}
+const open = (options: FabricOptions = {}): Reached => reach(server().address, over(clientDevice, options));
 
 test('the session tells what it runs on', async () => {
-  const { channel, client } = await open();
+  const { channel, client } = open();
   await channel.ready();
   expect(channel.session).toMatchObject({ fabric: 'verbs', device: clientDevice, port: 1, callsInFlight: 0 });
   expect(['window', 'staging']).toContain(channel.session?.security);
@@ -32,7 +30,7 @@ test('the session tells what it runs on', async () => {
 
 describe('messages', () => {
   test('of all sizes arrive whole, both ways', async () => {
-    const { client } = await open();
+    const { client } = open();
     for (const bytes of [0, 1, 30, 100, 500, 4000, 8100, 8200, 16_400, 100_000, 1_000_000, 3_000_000]) {
       const payload = pattern(bytes, bytes);
       const answer = await client.echo({ payload, number: bytes });
@@ -48,7 +46,7 @@ describe('messages', () => {
   });
 
   test('many at once, mixed, come to those who asked', async () => {
-    const { client } = await open();
+    const { client } = open();
     const sizes = [10, 3000, 20_000, 200_000];
     const calls = Array.from({ length: 200 }, async (_, i) => {
       const payload = pattern(sizes[i % 40 === 0 ? i % 4 : i % 2]!, i);
@@ -61,7 +59,7 @@ describe('messages', () => {
   });
 
   test('out of a registered buffer, out of a lease, and out of shared memory of the host', async () => {
-    const { client, channel } = await open();
+    const { client, channel } = open();
     await channel.ready();
     const own = pattern(300_000, 1);
     registerBuffer(own, channel);
@@ -77,7 +75,7 @@ describe('messages', () => {
   });
 
   test('into a lease', async () => {
-    const { client, channel } = await open();
+    const { client, channel } = open();
     await channel.ready();
     const lease = allocBuffer(400_000, channel);
     const answer = await client.fetch({ number: 300_000 }, { into: lease });
@@ -87,7 +85,7 @@ describe('messages', () => {
   });
 
   test('with metadata, there and back', async () => {
-    const { client } = await open();
+    const { client } = open();
     let back: string | undefined;
     const metadata = { colour: 'blue' };
     const onTrailer = (trailer: { get(key: string): unknown }) => {
@@ -100,7 +98,7 @@ describe('messages', () => {
 
 describe('errors of a handler', () => {
   test('come with their code, also when the request was large', async () => {
-    const { client } = await open();
+    const { client } = open();
     for (const payload of [pattern(10, 1), pattern(100_000, 1)]) {
       const error = await caught(client.behave({ text: 'not found', payload }));
       expect(error).toMatchObject({ code: Status.NOT_FOUND, sent: 'yes' });
@@ -112,7 +110,7 @@ describe.each([0, 200_000])('a call with %i bytes that is given up', (bytes) => 
   const payload = pattern(bytes, 3);
 
   test('at its deadline, or by its signal: the handler learns it, and the session goes on', async () => {
-    const { client } = await open();
+    const { client } = open();
     await client.echo({});
     const late = await caught(client.behave({ text: 'hang', payload }, { timeoutMs: 300 }));
     expect(late).toMatchObject({ code: Status.DEADLINE_EXCEEDED });
@@ -125,7 +123,7 @@ describe.each([0, 200_000])('a call with %i bytes that is given up', (bytes) => 
   });
 
   test('leaves nothing registered for it, and its buffer alone', async () => {
-    const { client } = await open();
+    const { client } = open();
     await client.echo({});
     const mine = payload.slice();
     for (let i = 0; i < 10; ++i)
@@ -138,9 +136,8 @@ describe.each([0, 200_000])('a call with %i bytes that is given up', (bytes) => 
 
 describe('isolation', () => {
   test('each session has a context of its own, which ends with it', async () => {
-    const server = await startServer();
     const options = over(clientDevice, { isolation: 'session' });
-    const pairs = Array.from({ length: 3 }, () => reach(server.address, options));
+    const pairs = Array.from({ length: 3 }, () => reach(server().address, options));
     const payload = pattern(100_000, 2);
     for (const { client } of pairs) {
       const answer = await client.echo({ payload });
@@ -149,12 +146,14 @@ describe('isolation', () => {
     }
     expect(stats('verbs').queuePairs).toBe(3);
     for (const { channel } of pairs) await channel.close();
-    await until(() => Object.values(stats('verbs')).every((value) => value === 0));
+    await until(
+      () => stats('verbs'),
+      (counts) => Object.values(counts).every((count) => count === 0),
+    );
   });
 });
 
 test('both ends may be on one device', async () => {
-  const server = await startServer();
-  const { client } = reach(server.address, over(serverDevice));
+  const { client } = reach(server().address, over(serverDevice));
   expect((await client.echo({ payload: pattern(100_000, 1), number: 1 })).number).toBe(1);
 });

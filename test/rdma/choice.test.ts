@@ -4,7 +4,16 @@ import { fileURLToPath } from 'node:url';
 import { createServer, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import { loadNative } from '../../runtime/native.ts';
-import { caught, clientDevice, endAll, over, reach, serverDevice, startServer } from './pair.ts';
+import {
+  caught,
+  clientDevice,
+  endAll,
+  over,
+  reach,
+  serverDevice,
+  sharedServer,
+  startServer,
+} from './pair.ts';
 
 afterEach(endAll);
 
@@ -40,6 +49,8 @@ describe('auto', () => {
 });
 
 describe('what cannot be had is named', () => {
+  const there = sharedServer();
+
   test.each([
     ['device', { device: 'nobodys0' }, /nobodys0/],
     ['port', { device: serverDevice, port: 7 }, /port/],
@@ -48,8 +59,7 @@ describe('what cannot be had is named', () => {
     const server = createServer({ fabric: 'verbs', verbs });
     await expect(server.listen('127.0.0.1:0')).rejects.toThrow(message);
     await server.shutdown();
-    const there = await startServer();
-    const { channel } = reach(there.address, { fabric: 'verbs', verbs });
+    const { channel } = reach(there().address, { fabric: 'verbs', verbs });
     const error = await caught(channel.ready());
     expect(error).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no', message });
   });

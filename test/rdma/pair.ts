@@ -3,6 +3,8 @@
  * with RDMA_RPC_TEST_DEVICES (`rxe0,rxe1`; a single one is both ends).
  */
 import type { ForkOptions } from 'node:child_process';
+import { setTimeout as timeout } from 'node:timers/promises';
+import { inspect } from 'node:util';
 import {
   type Channel,
   type ChannelOptions,
@@ -11,7 +13,9 @@ import {
   createClient,
   type FabricOptions,
   type RpcError,
+  stats,
 } from 'rdma-rpc';
+import { afterAll, beforeAll, type TestContext } from 'vitest';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { ServerProcess } from '../runtime/process/processes.ts';
 
@@ -25,25 +29,64 @@ export function over(device: string, more: FabricOptions = {}): FabricOptions {
   return { fabric: 'verbs', ...more, verbs: { device, retryCount: 4, ...more.verbs } };
 }
 
-const open: { end(): Promise<unknown> }[] = [];
+/** How long a call or a wait may take that has no limit of its own: less than a test may, so that it is named when it is stuck. */
+const STUCK_MS = 60_000;
+const CONNECT_MS = 45_000;
 
-/** For `afterEach`. */
-export async function endAll(): Promise<void> {
+const open: { end(): Promise<unknown> }[] = [];
+const servers = new Set<ServerProcess>();
+
+/** For `afterEach`: ends what the test has begun. Prints what both ends have counted when it failed. */
+export async function endAll({ task }: TestContext): Promise<void> {
+  if (task.result?.state === 'fail') await tellCounts();
   for (const each of open.splice(0).reverse()) await each.end();
 }
 
-export async function startServer(address?: string, how: ForkOptions = {}): Promise<ServerProcess> {
-  const env = {
-    ...process.env,
-    RDMA_RPC_FABRIC: 'verbs',
-    RDMA_RPC_DEVICE: serverDevice,
-    ...how.env,
-  };
+const notZero = (counts: object): object =>
+  Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0));
+
+async function tellCounts(): Promise<void> {
+  console.log('client:', notZero(stats('verbs')));
+  for (const server of servers) {
+    const report = isRunning(server) ? server.report() : Promise.reject(new Error('it has ended'));
+    const limit = timeout(5000, undefined, { ref: false }).then(() => Promise.reject(new Error('no answer')));
+    const counts = await Promise.race([report, limit]).then(
+      ({ stats, ...more }) => ({ ...more, ...notZero(stats) }),
+      (error: Error) => error.message,
+    );
+    console.log(`server ${server.address}:`, counts);
+  }
+}
+
+const isRunning = ({ child }: ServerProcess): boolean => child.exitCode === null && child.signalCode === null;
+
+async function launch(address: string | undefined, how: ForkOptions): Promise<ServerProcess> {
+  const env = { ...process.env, RDMA_RPC_FABRIC: 'verbs', RDMA_RPC_DEVICE: serverDevice, ...how.env };
   const server = await ServerProcess.start(address, {}, { ...how, env });
-  const { child } = server;
-  const running = (): boolean => child.exitCode === null && child.signalCode === null;
-  open.push({ end: async () => running() && server.kill() });
+  servers.add(server);
   return server;
+}
+
+async function end(server: ServerProcess): Promise<void> {
+  servers.delete(server);
+  if (isRunning(server)) await server.kill();
+}
+
+/** A server for one test. */
+export async function startServer(address?: string, how: ForkOptions = {}): Promise<ServerProcess> {
+  const server = await launch(address, how);
+  open.push({ end: () => end(server) });
+  return server;
+}
+
+/** A server for all tests of a file or a `describe`, which leave it as it was: to start one takes seconds in a guest. */
+export function sharedServer(): () => ServerProcess {
+  let server: ServerProcess | undefined;
+  beforeAll(async () => {
+    server = await launch(undefined, {});
+  });
+  afterAll(() => server && end(server));
+  return () => server!;
 }
 
 export interface Reached {
@@ -51,8 +94,13 @@ export interface Reached {
   readonly client: ClientOf<typeof EchoDefinition>;
 }
 
+/** Options of a channel whose calls end when they are stuck. */
+export function patient(options: ChannelOptions): ChannelOptions {
+  return { connectTimeoutMs: CONNECT_MS, timeoutMs: STUCK_MS, ...options };
+}
+
 export function reach(address: string, options: ChannelOptions = over(clientDevice)): Reached {
-  const channel = createChannel(address, { connectTimeoutMs: 60_000, ...options });
+  const channel = createChannel(address, patient(options));
   open.push({ end: () => channel.close() });
   return { channel, client: createClient(EchoDefinition, channel) };
 }
@@ -66,9 +114,17 @@ export function caught(promise: Promise<unknown>): Promise<RpcError> {
 }
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-/** The test's own limit ends it otherwise. */
-export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await turn();
+
+/** Looks until `good` says yes. When that takes too long, it throws what was seen last. */
+export async function until<T>(look: () => T | Promise<T>, good: (seen: T) => boolean): Promise<void> {
+  const end = performance.now() + STUCK_MS;
+  let seen = await look();
+  while (!good(seen)) {
+    if (performance.now() > end)
+      throw new Error(`not within ${STUCK_MS} ms: ${good}; last seen: ${inspect(seen)}`);
+    await turn();
+    seen = await look();
+  }
 }
 
 export function pattern(bytes: number, seed: number): Uint8Array {

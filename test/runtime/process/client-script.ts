@@ -3,7 +3,8 @@ import { createChannel, createClient, type RpcError } from 'rdma-rpc';
 import { EchoDefinition } from '../gen/echo.rdma.ts';
 
 const [, , ending, address = ''] = process.argv;
-const channel = createChannel(address);
+// A call that is stuck ends the process with 1 before its test is out of time.
+const channel = createChannel(address, { timeoutMs: 60_000 });
 const client = createClient(EchoDefinition, channel);
 
 /** Calls of every kind that will not be answered. */
