@@ -1,7 +1,8 @@
 /** What the benchmark of the codec must show, as ratios within one run. Used by the report. */
 import type { Verdict } from '../goals.ts';
 import type { Bundle } from './bundle.ts';
-import { asCalls, type Direction, type Speed } from './speed.ts';
+import { asCalls, type Direction } from './candidates.ts';
+import type { Speed } from './speed.ts';
 import { stringsDominate } from './values.ts';
 
 const protobufjs = 'protobufjs static';

@@ -5,12 +5,12 @@ import { InvalidArgumentError, program } from 'commander';
 import { writePart } from '../results.ts';
 import { measureBundles } from './bundle.ts';
 import { measureGenerator } from './generator.ts';
-import { protobufEs, protobufjsStatic } from './peers.ts';
 import { reportOf } from './report.ts';
-import { measureSpeed } from './speed.ts';
+import { measureSpeed, type Plan } from './speed.ts';
 
-const roundMs = 40;
-const quickRoundMs = 5;
+/** What `npm run bench:codec` does, but for the number of rounds. */
+const usual = { processes: 3, slices: 5, sliceMs: 8 };
+const quick: Plan = { processes: 1, rounds: 1, slices: 1, sliceMs: 5 };
 
 function roundsOf(text: string): number {
   const rounds = Number(text);
@@ -21,20 +21,19 @@ function roundsOf(text: string): number {
 program
   .name('npm run bench:codec --')
   .description(
-    'Measures the codec beside protobufjs and protobuf-es: one process, interleaved rounds, medians.',
+    'Measures the codec beside protobufjs and protobuf-es: a process each, turns of some milliseconds, medians.',
   )
   .option('--markdown <file>', 'write the results into this file, and keep the other parts of it')
   .option('--only <name>', 'messages whose name begins so, for example: nested', '')
-  .option('--rounds <n>', 'interleaved rounds', roundsOf, 7)
+  .option('--rounds <n>', 'rounds in each of three processes', roundsOf, 5)
   .option('--quick', 'one short round: shows that everything runs, measures little', false)
   .parse();
 const options = program.opts<{ markdown?: string; only: string; rounds: number; quick: boolean }>();
 
-const rounds = options.quick ? 1 : options.rounds;
-const peers = [await protobufjsStatic(), protobufEs()];
-const speeds = measureSpeed(peers, rounds, options.quick ? quickRoundMs : roundMs, options.only);
+const plan: Plan = options.quick ? quick : { ...usual, rounds: options.rounds };
+const speeds = await measureSpeed(plan, options.only);
 const bundles = options.only === '' ? await measureBundles() : [];
 const generations = options.only === '' ? measureGenerator(options.quick ? 1 : 3) : [];
-const report = reportOf(speeds, bundles, generations, rounds);
+const report = reportOf(speeds, bundles, generations, plan);
 console.log(report);
 if (options.markdown !== undefined) writePart(options.markdown, 'codec', report);

@@ -1,6 +1,6 @@
 /**
  * The codecs that ours is compared with: protobufjs as static code (made here by its own command) and protobuf-es (from the same schema's
- * descriptor, which is all that its generated code holds). Called by speed.ts and bundle.ts.
+ * descriptor, which is all that its generated code holds). Called by candidates.ts, speed.ts and bundle.ts.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -38,7 +38,9 @@ interface StaticMessage {
   decode(bytes: Uint8Array): unknown;
 }
 
-/** The static module that protobufjs's command makes, as a file. */
+const staticFile = join(packageRoot, 'build', 'bench-codec', 'codec.mjs');
+
+/** Has protobufjs's command make the static module, and returns its file. */
 export async function staticModule(): Promise<string> {
   const require = createRequire(join(packageRoot, 'package.json'));
   const { main } = require('protobufjs-cli/pbjs') as {
@@ -49,14 +51,14 @@ export async function staticModule(): Promise<string> {
       error ? reject(error) : resolve(output),
     );
   });
-  const file = join(packageRoot, 'build', 'bench-codec', 'codec.mjs');
-  mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(file, text);
-  return file;
+  mkdirSync(dirname(staticFile), { recursive: true });
+  writeFileSync(staticFile, text);
+  return staticFile;
 }
 
+/** The module must have been made. */
 export async function protobufjsStatic(): Promise<Peer> {
-  const module = (await import(pathToFileURL(await staticModule()).href)) as { default: object };
+  const module = (await import(pathToFileURL(staticFile).href)) as { default: object };
   return {
     name: 'protobufjs static',
     codec(typeName) {

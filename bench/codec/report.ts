@@ -3,9 +3,10 @@ import { cpus } from 'node:os';
 import { figure, goalLines, table } from '../report.ts';
 import { codecHeading } from '../results.ts';
 import type { Bundle } from './bundle.ts';
+import { asCalls, standalone } from './candidates.ts';
 import { type Generation, generatorTable, judgeGenerator } from './generator.ts';
 import { judge, median, timesFaster } from './goals.ts';
-import { asCalls, type Speed, standalone } from './speed.ts';
+import type { Plan, Speed } from './speed.ts';
 import { stringsDominate } from './values.ts';
 
 const head = ['message', 'codec', 'encode ns', 'ratio', 'decode ns', 'ratio'];
@@ -30,14 +31,14 @@ export function reportOf(
   speeds: readonly Speed[],
   bundles: readonly Bundle[],
   generations: readonly Generation[],
-  rounds: number,
+  { processes, rounds }: Plan,
 ): string {
   const machine = cpus();
   const day = new Date().toISOString().slice(0, 10);
   const host = `Node ${process.versions.node}, ${machine.length} CPUs (${machine[0]?.model})`;
   const parts = [
     codecHeading,
-    `${day}, ${host}; medians of ${rounds} interleaved rounds of CPU time, and of the ratios within each. Made by \`npm run bench:codec\`.`,
+    `${day}, ${host}; medians of ${processes * rounds} rounds of CPU time, ${rounds} in each of ${processes} processes per codec, and of the ratios within each. Made by \`npm run bench:codec\`.`,
     goalLines([...judge(speeds, bundles), ...(generations.length === 0 ? [] : judgeGenerator(generations))]),
     `\`${asCalls}\` writes into memory that is there already, leaves \`bytes\` of 16 KiB or more where they are and decodes those of 4 KiB or more as views, as calls do; \`${standalone}\`, with its \`decode()\`, allocates, and copies \`bytes\` both ways. A ratio is the time of that codec divided by that of \`${asCalls}\`. protobufjs and protobuf-es decode \`bytes\` as views.`,
     table([head, ...speeds.map((speed) => cells(speed, speeds))]),

@@ -1,14 +1,14 @@
 /**
- * Nanoseconds per message of our codec and of the two that TypeScript people use: rounds interleaved, every result checked for equality first.
- * Called by main.ts.
+ * Nanoseconds per message of our codec and of the two that TypeScript people use. Each codec has a process of its own (contender.ts), so that none collects
+ * the garbage or meets the inline caches of another, and they take turns of some milliseconds. Called by main.ts.
  */
-import { type MessageType, Sink, Source } from 'rdma-rpc/codec';
-import { gatherBytes, leaseBytes } from '../../runtime/limits.ts';
-import type { Peer } from './peers.ts';
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { codecs, directions } from './candidates.ts';
+import type { Cost, Slice } from './contender.ts';
+import { staticModule } from './peers.ts';
 import { type Case, cases } from './values.ts';
-
-export const directions = ['encode', 'decode'] as const;
-export type Direction = (typeof directions)[number];
 
 export interface Speed {
   readonly case: Case;
@@ -19,99 +19,76 @@ export interface Speed {
   readonly decode: number[];
 }
 
-/**
- * As calls do it: into memory that is there already; what does not fit a slot once more, as bulk, with large `bytes` left where they are. Decoded as views.
- * What the goals are about.
- */
-export const asCalls = 'rdma-rpc, in a call';
-/** The convenience forms, which bring their own memory and copy `bytes` both ways. */
-export const standalone = 'rdma-rpc, encode()';
-
-interface Candidate {
-  readonly name: string;
-  readonly encode: () => unknown;
-  readonly decode: () => unknown;
+export interface Plan {
+  /** The optimiser makes other code of the same source in each process. The rounds are those of several. */
+  readonly processes: number;
+  /** Rounds in each of them. */
+  readonly rounds: number;
+  /** Turns of each codec in a round: what slows the machine for some milliseconds slows all of them. */
+  readonly slices: number;
+  readonly sliceMs: number;
 }
 
-/** Kept where the optimiser cannot see that nobody reads it. */
-const kept: { value: unknown } = { value: undefined };
+async function start(codec: string): Promise<ChildProcess> {
+  const child = fork(fileURLToPath(new URL('./contender.js', import.meta.url)), [codec]);
+  child.on('exit', (code) => {
+    if (code !== 0) throw new Error(`the process of ${codec} ended: ${code}`);
+  });
+  await once(child, 'message');
+  return child;
+}
 
-/** CPU time of this process, garbage collection included: on a shared machine it moves far less than the clock. */
-function nanoseconds(run: () => unknown, roundMs: number): number {
-  let calls = 0;
-  const start = process.cpuUsage();
-  for (;;) {
-    for (let i = 0; i < 200; i++) kept.value = run();
-    calls += 200;
-    const { user, system } = process.cpuUsage(start);
-    if (user + system >= roundMs * 1000) return ((user + system) * 1000) / calls;
+async function costOf(child: ChildProcess, slice: Slice): Promise<Cost> {
+  child.send(slice);
+  const [cost] = (await once(child, 'message')) as [Cost];
+  return cost;
+}
+
+/** Nanoseconds per message of each codec. Costs of slices are added up: a garbage collection counts for whoever made the garbage. */
+async function roundOf(children: readonly ChildProcess[], slice: Slice, slices: number): Promise<number[]> {
+  const totals = children.map(() => ({ calls: 0, microseconds: 0 }));
+  for (let turn = 0; turn < slices; turn++) {
+    for (const [i, child] of children.entries()) {
+      const { calls, microseconds } = await costOf(child, { ...slice, first: slice.first && turn === 0 });
+      const total = totals[i]!;
+      total.calls += calls;
+      total.microseconds += microseconds;
+    }
   }
+  return totals.map(({ calls, microseconds }) => (microseconds * 1000) / calls);
 }
 
-function ours(type: MessageType<unknown, unknown>, message: unknown): Candidate[] {
-  const sink = new Sink();
-  const bulk = new Sink();
-  const source = new Source();
-  const slot = new Uint8Array(16 * 1024);
-  const encoded = type.encode(message);
-  const received = new Uint8Array(128 * 1024);
-  received.set(encoded);
-  bulk.gatherBytes = gatherBytes;
-  source.leaseBytes = leaseBytes;
-  source.reset(received);
-  return [
-    {
-      name: asCalls,
-      encode: () => {
-        sink.reset(slot);
-        const end = type.encodeTo(message, sink, 0, slot.length);
-        if (!sink.full) return end;
-        bulk.reset(slot);
-        if (type.bound(message, bulk) > slot.length)
-          throw new Error('the memory of the benchmark is too small');
-        return type.encodeTo(message, bulk, 0);
-      },
-      decode: () => type.decodeFrom(source, 0, encoded.length),
-    },
-    { name: standalone, encode: () => type.encode(message), decode: () => type.decode(encoded) },
-  ];
-}
-
-/** Throws unless the peer reads what we write and writes what we can read. */
-function peerCandidate(peer: Peer, { name, type, message }: Case): Candidate {
-  const codec = peer.codec(type.typeName);
-  const encoded = type.encode(message);
-  // The peers' readers are fastest on what they were made for: Buffers for protobufjs.
-  const input = peer.name === 'protobufjs static' ? Buffer.from(encoded) : encoded;
-  const value = codec.create(message);
-  for (const each of [value, codec.decode(input)]) {
-    const reread = type.encode(type.decode(codec.encode(each)));
-    if (Buffer.compare(reread, encoded) !== 0) throw new Error(`${name}: ${peer.name} and rdma-rpc differ`);
-  }
-  return { name: peer.name, encode: () => codec.encode(value), decode: () => codec.decode(input) };
-}
-
-export function measureSpeed(peers: readonly Peer[], rounds: number, roundMs: number, only: string): Speed[] {
-  return cases
-    .filter(({ name }) => name.startsWith(only))
-    .flatMap((each) => {
-      const candidates = [
-        ...ours(each.type, each.message),
-        ...peers.map((peer) => peerCandidate(peer, each)),
-      ];
+export async function measureSpeed(plan: Plan, only: string): Promise<Speed[]> {
+  const chosen = cases.filter(({ name }) => name.startsWith(only));
+  const speeds = chosen.map((each) =>
+    codecs.map((peer): Speed => {
       const encodedBytes = each.type.encode(each.message).length;
-      const speeds = candidates.map(
-        ({ name }): Speed => ({ case: each, encodedBytes, peer: name, encode: [], decode: [] }),
-      );
-      // Round 0 warms up.
-      for (let round = 0; round <= rounds; round++) {
-        candidates.forEach((candidate, i) => {
-          for (const direction of directions) {
-            const figure = nanoseconds(candidate[direction], roundMs);
-            if (round > 0) speeds[i]?.[direction].push(figure);
-          }
-        });
+      return { case: each, encodedBytes, peer, encode: [], decode: [] };
+    }),
+  );
+  await staticModule();
+  for (let process = 0; process < plan.processes; process++) {
+    const children: ChildProcess[] = [];
+    for (const codec of codecs) children.push(await start(codec));
+    for (const [row, each] of chosen.entries()) {
+      for (const direction of directions) {
+        // Round 0 warms up.
+        for (let round = 0; round <= plan.rounds; round++) {
+          const slice = {
+            message: cases.indexOf(each),
+            direction,
+            milliseconds: plan.sliceMs,
+            first: round === 0,
+          };
+          const figures = await roundOf(children, slice, plan.slices);
+          if (round === 0) continue;
+          speeds[row]?.forEach((speed, i) => {
+            speed[direction].push(figures[i]!);
+          });
+        }
       }
-      return speeds;
-    });
+    }
+    for (const child of children) child.disconnect();
+  }
+  return speeds.flat();
 }

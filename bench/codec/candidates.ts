@@ -1,0 +1,81 @@
+/** What is measured: each codec on each message, after a check that the codecs agree. Used by contender.ts, one codec to a process. */
+import { type MessageType, Sink, Source } from 'rdma-rpc/codec';
+import { gatherBytes, leaseBytes } from '../../runtime/limits.ts';
+import { type Peer, protobufEs, protobufjsStatic } from './peers.ts';
+import type { Case } from './values.ts';
+
+/**
+ * As calls do it: into memory that is there already; what does not fit a slot once more, as bulk, with large `bytes` left where they are. Decoded as views.
+ * What the goals are about.
+ */
+export const asCalls = 'rdma-rpc, in a call';
+/** The convenience forms, which bring their own memory and copy `bytes` both ways. */
+export const standalone = 'rdma-rpc, encode()';
+
+/** In the order of the table. */
+export const codecs = [asCalls, standalone, 'protobufjs static', 'protobuf-es'] as const;
+export type CodecName = (typeof codecs)[number];
+
+export const directions = ['encode', 'decode'] as const;
+export type Direction = (typeof directions)[number];
+
+export type Candidate = Readonly<Record<Direction, () => unknown>>;
+
+type AnyType = MessageType<unknown, unknown>;
+
+function asACall(type: AnyType, message: unknown, encoded: Uint8Array): Candidate {
+  const sink = new Sink();
+  const bulk = new Sink();
+  const source = new Source();
+  const slot = new Uint8Array(16 * 1024);
+  const received = new Uint8Array(128 * 1024);
+  received.set(encoded);
+  bulk.gatherBytes = gatherBytes;
+  source.leaseBytes = leaseBytes;
+  source.reset(received);
+  return {
+    encode: () => {
+      sink.reset(slot);
+      const end = type.encodeTo(message, sink, 0, slot.length);
+      if (!sink.full) return end;
+      bulk.reset(slot);
+      if (type.bound(message, bulk) > slot.length)
+        throw new Error('the memory of the benchmark is too small');
+      return type.encodeTo(message, bulk, 0);
+    },
+    decode: () => type.decodeFrom(source, 0, encoded.length),
+  };
+}
+
+/** Throws unless the peer reads what we write and writes what we can read. */
+function peerCandidate(peer: Peer, { name, type, message }: Case, encoded: Uint8Array): Candidate {
+  const codec = peer.codec(type.typeName);
+  // The peers' readers are fastest on what they were made for: Buffers for protobufjs.
+  const input = peer.name === 'protobufjs static' ? Buffer.from(encoded) : encoded;
+  const value = codec.create(message);
+  for (const each of [value, codec.decode(input)]) {
+    const reread = type.encode(type.decode(codec.encode(each)));
+    if (Buffer.compare(reread, encoded) !== 0) throw new Error(`${name}: ${peer.name} and rdma-rpc differ`);
+  }
+  return { encode: () => codec.encode(value), decode: () => codec.decode(input) };
+}
+
+/** Makes the candidates of one codec. */
+export async function candidateMaker(codec: CodecName): Promise<(of: Case) => Candidate> {
+  const peer =
+    codec === 'protobufjs static'
+      ? await protobufjsStatic()
+      : codec === 'protobuf-es'
+        ? protobufEs()
+        : undefined;
+  return (of) => {
+    const type = of.type;
+    const encoded = type.encode(of.message);
+    if (peer !== undefined) return peerCandidate(peer, of, encoded);
+    // Decoded messages are written, too, as in a server: their maps have another shape than those of literals.
+    if (Buffer.compare(type.encode(type.decode(encoded)), encoded) !== 0)
+      throw new Error(`${of.name}: what was decoded is not encoded as before`);
+    if (codec === asCalls) return asACall(type, of.message, encoded);
+    return { encode: () => type.encode(of.message), decode: () => type.decode(encoded) };
+  };
+}
