@@ -16,7 +16,7 @@ import { root, run } from './command.mjs';
 import { install, missing } from './debian.mjs';
 import { buildDirectory, buildVerbsTests } from './native-tests.mjs';
 import { whyNotDevices } from './rdma-devices.mjs';
-import { nativeSuite, nodeSuite } from './rdma-suites.mjs';
+import { bundle, nativeSuite, nodeSuite } from './rdma-suites.mjs';
 import { boot, whyNoGuest } from './rdma-vm.mjs';
 import { merge, toRepeat } from './repeat.mjs';
 import { NOT_RUN, reason, record, summarize } from './results.mjs';
@@ -115,7 +115,9 @@ async function suites() {
   const directory = buildDirectory(options.sanitize);
   const native = programs.map((program) => nativeSuite(program, directory, options.filter));
   const node = nodeSuite(options.filter);
-  return options.sanitize === '' && node.name.includes(options.only) ? [...native, node] : native;
+  if (options.sanitize !== '' || !node.name.includes(options.only)) return native;
+  await bundle();
+  return [...native, node];
 }
 
 async function whyNone() {

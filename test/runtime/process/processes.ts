@@ -1,13 +1,17 @@
 /** Starts and talks to the processes of the tests: compiled files in dist, since a child process cannot run TypeScript. */
 import { type ChildProcess, type ForkOptions, fork } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { RuntimeOptions } from 'rdma-rpc';
 import type { Command, Report } from './echo-server.ts';
 
+/** Where compiled files are: in a guest a folder with fewer and larger ones than dist has (scripts/rdma-suites.mjs). */
+const dist = process.env['RDMA_RPC_TEST_DIST'] ?? fileURLToPath(new URL('../../../dist', import.meta.url));
+
 /** Path of a compiled test file. Throws with the command that makes it. */
 export function compiled(name: string, folder = 'runtime/process'): string {
-  const path = fileURLToPath(new URL(`../../../dist/test/${folder}/${name}.js`, import.meta.url));
+  const path = join(dist, 'test', folder, `${name}.js`);
   if (!existsSync(path)) throw new Error(`${path} is missing: run npm run build`);
   return path;
 }
