@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "fabric/verbs/blind_spot.h"
 #include "fabric/verbs/completion_queue.h"
 #include "fabric/verbs/queue_pair.h"
 
@@ -44,6 +45,7 @@ std::unique_ptr<Device> Device::make(ContextPtr context, const VerbsOptions& opt
   }
   *why = probe(device->pd_.get(), &device->probed_);
   if (!why->empty()) return nullptr;
+  if (device->quirks().blind_spot) device->blind_spot_ = cover_blind_spot(device->context_.get());
   device->probed_.capabilities.port = port.number;
   device->probed_.capabilities.max_msg_bytes = port.max_msg_bytes;
   device->port_.address.reads = device->probed_.reads_served;
@@ -147,7 +149,7 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
     reason = "no more than " + std::to_string(kPlacesMax) + " queue pairs on one device";
   Address address;
   if (reason.empty()) reason = make_address(options.active, &address);
-  const std::uint32_t sends = QueuePair::device_sends(options.send_wr_max, can);
+  const std::uint32_t sends = QueuePair::device_sends(options, *this);
   errno = 0;  // some drivers refuse without a word: an older error would be told
   CompletionQueue::Bank* bank = reason.empty() ? queue.take_room(sends + options.recv_wr_max) : nullptr;
   QpPtr qp;

@@ -77,6 +77,7 @@ class Device final : public fabric::Device {
   Port port_;
   ContextPtr context_;
   PdPtr pd_;
+  CqPtr blind_spot_;  ///< null: there is none
   Probed probed_;
   DeviceCounters counters_;
   WindowTable windows_;

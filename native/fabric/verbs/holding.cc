@@ -56,14 +56,14 @@ void QueuePair::hold(const SendWr& wr) {
 /// Nothing would tell that a packet without a signal is acknowledged: an empty WRITE behind it does.
 void QueuePair::ask_for_last_packet() {
   last_packet_ = sends_.push_internal({.opcode = Opcode::rdma_write, .internal = true});
-  post_empty_write(last_packet_);
+  post_empty_write(last_packet_, IBV_SEND_SIGNALED);
 }
 
-void QueuePair::post_empty_write(std::uint32_t number) {
+void QueuePair::post_empty_write(std::uint32_t number, unsigned flags) {
   ibv_send_wr wr{};
   wr.wr_id = id_of(number);
   wr.opcode = IBV_WR_RDMA_WRITE;
-  wr.send_flags = IBV_SEND_SIGNALED;
+  wr.send_flags = flags;
   ibv_send_wr* bad = nullptr;
   if (const int error = ibv_post_send(qp_.get(), &wr, &bad); error != 0) fail(why_not_posted(error));
 }

@@ -80,6 +80,7 @@ std::string probe(ibv_pd* pd, Probed* probed) {
   if (iwarp) can.short_read_max = kSoftIwarpShortBytes;
   if (soft_iwarp) probed->quirks.short_entry_max = kSoftIwarpShortBytes;
   probed->quirks.entry_needed = probed->quirks.reads_complete_late = soft_iwarp;
+  probed->quirks.blind_spot = soft_iwarp;
   const bool soft_roce = attr.vendor_id == kSoftRoceVendor;
   probed->quirks.kernel_flags = probed->quirks.binds_run_again = probed->quirks.writes_shift = soft_roce;
   probed->quirks.oversleeps = soft_roce;

@@ -30,6 +30,8 @@ struct Quirks {
   /// the wrong place where they cross a page (Linux: siw_try_1seg()). Sends what READs ask for in that way,
   /// too: Capabilities::short_read_max. More than one entry goes another way.
   std::uint32_t short_entry_max = 0;
+  /// Some queue in each context is refused (soft-iWARP): see blind_spot.h.
+  bool blind_spot = false;
 };
 
 struct Probed {

@@ -23,6 +23,7 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Bank&
       place_(device.enter(*this)),
       sends_(options.send_wr_max),
       receives_(options.recv_wr_max),
+      device_sends_(device_sends(options, device)),
       sges_(std::size_t{kChain} * device.capabilities().max_sge) {
   qp_num_ = qp_->qp_num;
   address_.qp_num = qp_num_;
@@ -37,7 +38,7 @@ QueuePair::~QueuePair() {
   device_.windows().free_those_on(*this);
   device_.leave(place_);
   cq_.forget(*this);
-  cq_.give_back(bank_, device_sends(sends_.capacity(), device_.capabilities()) + receives_.capacity());
+  cq_.give_back(bank_, device_sends_ + receives_.capacity());
   --device_.counts().queue_pairs;
   if (connection_ != nullptr)
     connection_->close(device_.with_its_needs(cq_.channel(), bank_.cq, std::move(qp_)));
@@ -96,37 +97,6 @@ void QueuePair::not_carried_out() {
 
 void QueuePair::data_came() {
   if (connection_ != nullptr) connection_->data_came();
-}
-
-bool QueuePair::look_after_requests() {
-  if (state_ != QpState::rts || !sends_.device_has_some()) return false;
-  if (sends_.head() != oldest_) {
-    oldest_ = sends_.head();
-    waits_s_ = 0;
-  }
-  ++waits_s_;
-  // Of requests without a signal nobody knows.
-  if (held_.empty() && !sends_.newest_tells() && has_room_for_internal()) ask_for_last_packet();
-  const VerbsOptions& options = device_.options();
-  const std::uint32_t limit = Watchdog::limit_s(options.ack_timeout, options.retry_count);
-  if (device_.quirks().oversleeps) ring_again(limit);
-  if (waits_s_ > limit && sends_.newest_tells())
-    fail(device_.capabilities().name + " has not carried out a request for " + std::to_string(limit) +
-         " s; that is more than all of its retries take (options ackTimeout and retryCount)");
-  return true;
-}
-
-/// The oldest request has not moved for a second or more: the device may have to be told again that there is
-/// something to do. Not behind a long WRITE (see holding.cc) before all retries are over.
-void QueuePair::ring_again(std::uint32_t limit_s) {
-  constexpr std::uint32_t kPatienceS = 1;
-  if (waits_s_ <= (sends_.device_has(last_long_write_) ? limit_s / 2 : kPatienceS)) return;
-  if (static_cast<std::int32_t>(sends_.head() - behind_ring_) > 0) rings_ = 0;
-  if (rings_ == kRingsMax || !has_room_for_internal()) return;
-  // When it completes, so has what is before it.
-  post_empty_write(sends_.newest());
-  behind_ring_ = sends_.newest() + 1;
-  ++rings_;
 }
 
 void QueuePair::to_error() {

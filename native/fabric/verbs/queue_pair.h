@@ -1,6 +1,6 @@
 // A reliable connection. Requests that are malformed are posted as ones that fail in their turn; those posted
-// after a failure end without the device. Life and connection are in queue_pair.cc, posting in posting.cc. On
-// the device's thread.
+// after a failure end without the device. Life and connection are in queue_pair.cc, posting in posting.cc,
+// what the watchdog does in forgotten.cc. On the device's thread.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +16,8 @@ namespace rdma_rpc::fabric::verbs {
 
 class QueuePair final : public fabric::QueuePair {
  public:
-  /// Requests of ask_for_last_packet() and of ring_again(), beside those of the user.
-  static constexpr std::uint32_t kAsksMax = 2, kRingsMax = 2, kInternalMax = kAsksMax + kRingsMax;
   /// How long a send queue the device is asked for: there is room for our own requests where it can have it.
-  /// On iWARP it is never asked for.
-  static std::uint32_t device_sends(std::uint32_t sends, const Capabilities& can) {
-    return can.active_side_sends_first ? sends : std::min(sends + kInternalMax, can.max_qp_wr);
-  }
+  static std::uint32_t device_sends(const QpOptions& options, const Device& device);
 
   /// Has taken room for both queues in `bank`.
   QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Bank& bank, const QpOptions& options,
@@ -85,8 +80,11 @@ class QueuePair final : public fabric::QueuePair {
   static bool is_packet(Opcode opcode) { return opcode != Opcode::bind_mw && opcode != Opcode::local_inv; }
 
   bool device_holds_up() const;
+  /// Our own requests beside those of the user: of ask_for_last_packet(), ring_again() and nudge().
+  static constexpr std::uint32_t kAsksMax = 2, kRingsMax = 2, kNudgesMax = 5;
+  static std::uint32_t internal_sends(bool active, const Device& device);
   bool has_room_for_internal() const {
-    return device_sends(sends_.capacity(), device_.capabilities()) == sends_.capacity() + kInternalMax;
+    return device_sends_ == sends_.capacity() + internal_sends(address_.active != 0, device_);
   }
   bool move_to_init();
   /// Posts the first of these with one doorbell. Returns how many.
@@ -117,8 +115,12 @@ class QueuePair final : public fabric::QueuePair {
   void hold(const SendWr& wr);
   void release_held();
   void ask_for_last_packet();
-  void post_empty_write(std::uint32_t number);
+  void post_empty_write(std::uint32_t number, unsigned flags);
+
+  // forgotten.cc
   void ring_again(std::uint32_t limit_s);
+  bool may_be_unheard();
+  void nudge();
 
   Device& device_;
   CompletionQueue& cq_;
@@ -131,6 +133,7 @@ class QueuePair final : public fabric::QueuePair {
   bool lost_completions_ = false;
   std::uint32_t place_;
   WorkQueue sends_, receives_;
+  std::uint32_t device_sends_;
   std::array<ibv_send_wr, kChain + 1> send_chain_{};  ///< the last one is only pointed to
   std::array<ibv_recv_wr, kChain> recv_chain_{};
   std::vector<ibv_sge> sges_;
@@ -145,6 +148,7 @@ class QueuePair final : public fabric::QueuePair {
   std::uint32_t oldest_ = 0, waits_s_ = 0;  ///< the request that is the oldest one, and since when
   /// Of ring_again(): not known to be complete, and the number that the device got next after the last one.
   std::uint32_t rings_ = 0, behind_ring_ = 0;
+  std::uint32_t unheard_s_ = 0;  ///< since it has posted something, as far as it had to look
 };
 
 }  // namespace rdma_rpc::fabric::verbs

@@ -6,6 +6,9 @@
 // wait_psn, need_req_skb), so it may miss what it waits for, and then sleeps until the next doorbell; no
 // timer runs. When the oldest request has not moved from one look to the next, it is rung again
 // (Quirks::oversleeps).
+//
+// On iWARP the peer may have forgotten what has arrived, so a side that has not heard from it is looked after
+// too. Both in forgotten.cc.
 #pragma once
 
 #include <cstdint>

@@ -23,9 +23,6 @@ ReportMessage report_of(PeerProcess& client, Side& server) {
 }
 
 TEST_F(ManySessions, HalfOfThemKilledTheOthersGoOn) {
-  if (guest_link() == "siw")
-    GTEST_SKIP()
-        << "not run: soft-iWARP makes this server 37 queue pairs and no more; the cause is not known";
   Ledger strangers;
   expect_strangers(strangers);
   Side server(strangers, open_device(kServerEnd), small_context());

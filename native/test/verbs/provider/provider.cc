@@ -54,6 +54,8 @@ Script::Missed copy_of(const ibv_send_wr& wr) {
 
 int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
   const PostSend post = real_posts.at(qp->context);
+  if (current != nullptr && wr->opcode == IBV_WR_RDMA_WRITE && wr->num_sge == 0)
+    current->empty_writes[qp].push_back(current->seconds);
   if (current == nullptr || current->dozes != qp) return post(qp, wr, bad);
   if (current->missed.empty() && current->doorbells_before-- == 0) {
     ++current->doorbells_missed;
@@ -148,7 +150,10 @@ IN_FRONT void ibv_ack_async_event(ibv_async_event* event) {
 IN_FRONT int timerfd_settime(int fd, int flags, const itimerspec* when, itimerspec* before) noexcept {
   itimerspec given = *when;
   const bool second = flags == 0 && when->it_value.tv_sec == 1 && when->it_value.tv_nsec == 0;
-  if (second && current != nullptr) given.it_value = {0, current->second_ns};
+  if (second && current != nullptr) {
+    given.it_value = {0, current->second_ns};
+    ++current->seconds;
+  }
   static const auto set = real<decltype(&::timerfd_settime)>("libc.so.6", "timerfd_settime");
   return set(fd, flags, &given, before);
 }

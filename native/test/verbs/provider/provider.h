@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <unordered_map>
 #include <vector>
 
 namespace rdma_rpc::session::test {
@@ -37,8 +38,11 @@ struct Script {
   };
   std::deque<Missed> missed;
   std::uint32_t doorbells_missed = 0;
-  /// How long the watchdog's second is; less than one.
+  /// How long the watchdog's second is; less than one. And how many of them have begun.
   long second_ns = 999'999'999;
+  std::uint32_t seconds = 0;
+  /// In which of them an empty WRITE was posted to this queue pair, each time.
+  std::unordered_map<const ibv_qp*, std::vector<std::uint32_t>> empty_writes;
   /// All queue pairs that were made since the script began, in order, and the device of each completion
   /// queue.
   std::vector<ibv_qp*> queue_pairs;

@@ -212,6 +212,87 @@ TEST_F(Watchdog, RingsAgainWhenTheDeviceHasNotHeard) {
   EXPECT_EQ(ends.finish(), Violations{});
 }
 
+/// Both ends are on one device, so that there is one watchdog, whose looks are counted.
+class WatchdogOfOneDevice : public Watchdog {
+ protected:
+  Ends ends_{client_, client_};
+
+  ~WatchdogOfOneDevice() override {
+    // (Each side's books would be those of both.)
+    ends_.finish();
+  }
+
+  /// In which looks at the client's or the server's requests an empty WRITE was posted, while nothing
+  /// completes.
+  std::vector<std::uint32_t> looks_with_a_ring(const CallSpec& spec, bool at_server) {
+    Script& script = provider_.script();
+    const Link link = ends_.connect();
+    const ibv_qp* qp = script.queue_pairs[script.queue_pairs.size() - (at_server ? 1 : 2)];
+    const std::uint64_t id = ends_.start(link, spec);
+    if (at_server) ends_.until([&] { return ends_.server.unanswered() != 0; }, "the request");
+    script.mute = qp->context;
+    const std::uint32_t before = script.seconds;
+    if (at_server) ends_.server.answer();
+    script.second_ns = kSecondNs / 20;
+    sleep_until_down(at_server ? ends_.server : ends_.client, at_server ? link.server : link.client);
+    script.second_ns = kSecondNs;
+    script.mute = nullptr;
+    close(at_server ? ends_.client : ends_.server, at_server ? link.client : link.server);
+    ends_.until([&] { return ends_.call(id).ended(); }, "the end of the call");
+    std::vector<std::uint32_t> looks = script.empty_writes[qp];
+    for (std::uint32_t& look : looks) look -= before;
+    return looks;
+  }
+};
+
+TEST_F(WatchdogOfOneDevice, RingsTwiceAtMostAndLaterBehindALongWrite) {
+  if (guest_link() != "rxe") GTEST_SKIP() << "not run: only soft-RoCE misses a doorbell";
+  constexpr std::uint32_t kHalfOfTheLimit = 8;
+  // The first asks for a packet without a signal.
+  const auto behind_short = looks_with_a_ring({}, false);
+  ASSERT_EQ(behind_short.size(), 3u) << testing::PrintToString(behind_short);
+  EXPECT_LT(behind_short.back(), kHalfOfTheLimit);
+  const CallSpec long_write{.response_bytes = 50'000, .given_sink = 60'000, .answer = Answer::later};
+  const auto behind_long = looks_with_a_ring(long_write, true);
+  ASSERT_EQ(behind_long.size(), 2u) << testing::PrintToString(behind_long);
+  EXPECT_GE(behind_long.front(), kHalfOfTheLimit);
+}
+
+TEST_F(Watchdog, NudgesAPeerThatMayHaveForgottenTheFirstMessage) {
+  if (guest_link() != "siw") GTEST_SKIP() << "not run: only soft-iWARP forgets a first message";
+  Script& script = provider_.script();
+  for (const CallSpec& spec : mixed_calls()) {
+    Ends ends(client_, server_);
+    const Link link = ends.connect();
+    script.dozes = client_qp(script.doorbells_missed);
+    script.doorbells_before = 0;
+    const std::uint32_t before = script.doorbells_missed;
+    EXPECT_TRUE(ends.complete(link, spec).answered()) << ends.why_down(link);
+    EXPECT_EQ(script.doorbells_missed, before + 1);
+    EXPECT_EQ(ends.finish(), Violations{});
+  }
+}
+
+TEST_F(WatchdogOfOneDevice, NudgesASilentPeerFiveTimesAndOneThatSpokeNoMore) {
+  if (guest_link() != "siw") GTEST_SKIP() << "not run: only soft-iWARP forgets a first message";
+  Script& script = provider_.script();
+  const Link silent = ends_.connect(), speaks = ends_.connect();
+  ends_.expect_works(speaks);
+  const std::size_t nudged = script.empty_writes[client_qp(1)].size();
+  const std::uint64_t id = ends_.start(silent, {.answer = Answer::later});
+  // After the fifth, too: with each request the watchdog has something to look after.
+  constexpr std::uint32_t kLooks = 24;
+  const std::uint32_t from = script.seconds;
+  while (script.seconds - from < kLooks && !HasFailure()) ends_.complete(speaks, {});
+  const std::vector<std::uint32_t> nudges = script.empty_writes[client_qp(0)];
+  ASSERT_EQ(nudges.size(), 5u) << testing::PrintToString(nudges);
+  for (std::uint32_t i = 1; i < nudges.size(); ++i) EXPECT_EQ(nudges[i] - nudges[0], (1u << i) - 1);
+  EXPECT_EQ(script.empty_writes[client_qp(1)].size(), nudged);
+  ends_.server.answer();
+  ends_.until([&] { return ends_.call(id).ended(); }, "the answer");
+  EXPECT_TRUE(ends_.call(id).answered()) << ends_.client.why_down(silent.client);
+}
+
 TEST_F(Watchdog, LetsASessionBeThatWaitsForNothing) {
   Ends ends(client_, server_);
   const Link link = ends.connect();

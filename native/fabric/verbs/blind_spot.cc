@@ -1,0 +1,30 @@
+// See blind_spot.h.
+#include "fabric/verbs/blind_spot.h"
+
+#include <vector>
+
+namespace rdma_rpc::fabric::verbs {
+namespace {
+
+/// Entries of completion queues of 129 pages, of one, and of three. (Which they are only makes it quicker.)
+constexpr int kMost = 16384, kOnePage = 1, kSomePages = 256;
+constexpr std::size_t kTriesMax = 200;
+
+CqPtr make(ibv_context* context, int entries) {
+  return CqPtr(ibv_create_cq(context, entries, nullptr, nullptr, 0));
+}
+
+}  // namespace
+
+CqPtr cover_blind_spot(ibv_context* context) {
+  std::vector<CqPtr> up_to_it;
+  up_to_it.push_back(make(context, kMost));
+  while (up_to_it.back() != nullptr && up_to_it.size() < kTriesMax)
+    up_to_it.push_back(make(context, kOnePage));
+  if (up_to_it.back() != nullptr || up_to_it.size() < 2) return nullptr;
+  // In the place of the last one that there was, a longer one.
+  up_to_it.resize(up_to_it.size() - 2);
+  return make(context, kSomePages);
+}
+
+}  // namespace rdma_rpc::fabric::verbs
