@@ -9,6 +9,9 @@ import * as $ from '../../runtime/codec/primitives.ts';
 /** Descriptor of descriptor.proto, for reflection. */
 export const file_descriptor_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'ChBkZXNjcmlwdG9yLnByb3RvEhByZG1hX3JwYy5jb2RlZ2VuIoUGChNGaWxlRGVzY3JpcHRvclByb3RvEhcKBG5hbWUYASABKAlIAFIEbmFtZYgBARIdCgdwYWNrYWdlGAIgASgJSAFSB3BhY2thZ2WIAQESHgoKZGVwZW5kZW5jeRgDIAMoCVIKZGVwZW5kZW5jeRJECgxtZXNzYWdlX3R5cGUYBCADKAsyIS5yZG1hX3JwYy5jb2RlZ2VuLkRlc2NyaXB0b3JQcm90b1ILbWVzc2FnZVR5cGUSQgoJZW51bV90eXBlGAUgAygLMiUucmRtYV9ycGMuY29kZWdlbi5FbnVtRGVzY3JpcHRvclByb3RvUghlbnVtVHlwZRJCCgdzZXJ2aWNlGAYgAygLMigucmRtYV9ycGMuY29kZWdlbi5TZXJ2aWNlRGVzY3JpcHRvclByb3RvUgdzZXJ2aWNlEkQKCWV4dGVuc2lvbhgHIAMoCzImLnJkbWFfcnBjLmNvZGVnZW4uRmllbGREZXNjcmlwdG9yUHJvdG9SCWV4dGVuc2lvbhIdCgdvcHRpb25zGAggASgMSAJSB29wdGlvbnOIAQESTwoQc291cmNlX2NvZGVfaW5mbxgJIAEoCzIgLnJkbWFfcnBjLmNvZGVnZW4uU291cmNlQ29kZUluZm9IA1IOc291cmNlQ29kZUluZm+IAQESLwoRcHVibGljX2RlcGVuZGVuY3kYCiADKAVCAhAAUhBwdWJsaWNEZXBlbmRlbmN5EisKD3dlYWtfZGVwZW5kZW5jeRgLIAMoBUICEABSDndlYWtEZXBlbmRlbmN5EhsKBnN5bnRheBgMIAEoCUgEUgZzeW50YXiIAQESHQoHZWRpdGlvbhgOIAEoBUgFUgdlZGl0aW9uiAEBEisKEW9wdGlvbl9kZXBlbmRlbmN5GA8gAygJUhBvcHRpb25EZXBlbmRlbmN5QgcKBV9uYW1lQgoKCF9wYWNrYWdlQgoKCF9vcHRpb25zQhMKEV9zb3VyY2VfY29kZV9pbmZvQgkKB19zeW50YXhCCgoIX2VkaXRpb24ikwcKD0Rlc2NyaXB0b3JQcm90bxIXCgRuYW1lGAEgASgJSABSBG5hbWWIAQESPAoFZmllbGQYAiADKAsyJi5yZG1hX3JwYy5jb2RlZ2VuLkZpZWxkRGVzY3JpcHRvclByb3RvUgVmaWVsZBJCCgtuZXN0ZWRfdHlwZRgDIAMoCzIhLnJkbWFfcnBjLmNvZGVnZW4uRGVzY3JpcHRvclByb3RvUgpuZXN0ZWRUeXBlEkIKCWVudW1fdHlwZRgEIAMoCzIlLnJkbWFfcnBjLmNvZGVnZW4uRW51bURlc2NyaXB0b3JQcm90b1IIZW51bVR5cGUSWQoPZXh0ZW5zaW9uX3JhbmdlGAUgAygLMjAucmRtYV9ycGMuY29kZWdlbi5EZXNjcmlwdG9yUHJvdG8uRXh0ZW5zaW9uUmFuZ2VSDmV4dGVuc2lvblJhbmdlEkQKCWV4dGVuc2lvbhgGIAMoCzImLnJkbWFfcnBjLmNvZGVnZW4uRmllbGREZXNjcmlwdG9yUHJvdG9SCWV4dGVuc2lvbhIdCgdvcHRpb25zGAcgASgMSAFSB29wdGlvbnOIAQESRQoKb25lb2ZfZGVjbBgIIAMoCzImLnJkbWFfcnBjLmNvZGVnZW4uT25lb2ZEZXNjcmlwdG9yUHJvdG9SCW9uZW9mRGVjbBJWCg5yZXNlcnZlZF9yYW5nZRgJIAMoCzIvLnJkbWFfcnBjLmNvZGVnZW4uRGVzY3JpcHRvclByb3RvLlJlc2VydmVkUmFuZ2VSDXJlc2VydmVkUmFuZ2USIwoNcmVzZXJ2ZWRfbmFtZRgKIAMoCVIMcmVzZXJ2ZWROYW1lEiMKCnZpc2liaWxpdHkYCyABKAVIAlIKdmlzaWJpbGl0eYgBARp/Cg5FeHRlbnNpb25SYW5nZRIZCgVzdGFydBgBIAEoBUgAUgVzdGFydIgBARIVCgNlbmQYAiABKAVIAVIDZW5kiAEBEh0KB29wdGlvbnMYAyABKAxIAlIHb3B0aW9uc4gBAUIICgZfc3RhcnRCBgoEX2VuZEIKCghfb3B0aW9ucxpTCg1SZXNlcnZlZFJhbmdlEhkKBXN0YXJ0GAEgASgFSABSBXN0YXJ0iAEBEhUKA2VuZBgCIAEoBUgBUgNlbmSIAQFCCAoGX3N0YXJ0QgYKBF9lbmRCBwoFX25hbWVCCgoIX29wdGlvbnNCDQoLX3Zpc2liaWxpdHkilAQKFEZpZWxkRGVzY3JpcHRvclByb3RvEhcKBG5hbWUYASABKAlIAFIEbmFtZYgBARIfCghleHRlbmRlZRgCIAEoCUgBUghleHRlbmRlZYgBARIbCgZudW1iZXIYAyABKAVIAlIGbnVtYmVyiAEBEhkKBWxhYmVsGAQgASgFSANSBWxhYmVsiAEBEhcKBHR5cGUYBSABKAVIBFIEdHlwZYgBARIgCgl0eXBlX25hbWUYBiABKAlIBVIIdHlwZU5hbWWIAQESKAoNZGVmYXVsdF92YWx1ZRgHIAEoCUgGUgxkZWZhdWx0VmFsdWWIAQESHQoHb3B0aW9ucxgIIAEoDEgHUgdvcHRpb25ziAEBEiQKC29uZW9mX2luZGV4GAkgASgFSAhSCm9uZW9mSW5kZXiIAQESIAoJanNvbl9uYW1lGAogASgJSAlSCGpzb25OYW1liAEBEiwKD3Byb3RvM19vcHRpb25hbBgRIAEoCEgKUg5wcm90bzNPcHRpb25hbIgBAUIHCgVfbmFtZUILCglfZXh0ZW5kZWVCCQoHX251bWJlckIICgZfbGFiZWxCBwoFX3R5cGVCDAoKX3R5cGVfbmFtZUIQCg5fZGVmYXVsdF92YWx1ZUIKCghfb3B0aW9uc0IOCgxfb25lb2ZfaW5kZXhCDAoKX2pzb25fbmFtZUISChBfcHJvdG8zX29wdGlvbmFsImMKFE9uZW9mRGVzY3JpcHRvclByb3RvEhcKBG5hbWUYASABKAlIAFIEbmFtZYgBARIdCgdvcHRpb25zGAIgASgMSAFSB29wdGlvbnOIAQFCBwoFX25hbWVCCgoIX29wdGlvbnMitgMKE0VudW1EZXNjcmlwdG9yUHJvdG8SFwoEbmFtZRgBIAEoCUgAUgRuYW1liAEBEkAKBXZhbHVlGAIgAygLMioucmRtYV9ycGMuY29kZWdlbi5FbnVtVmFsdWVEZXNjcmlwdG9yUHJvdG9SBXZhbHVlEh0KB29wdGlvbnMYAyABKAxIAVIHb3B0aW9uc4gBARJeCg5yZXNlcnZlZF9yYW5nZRgEIAMoCzI3LnJkbWFfcnBjLmNvZGVnZW4uRW51bURlc2NyaXB0b3JQcm90by5FbnVtUmVzZXJ2ZWRSYW5nZVINcmVzZXJ2ZWRSYW5nZRIjCg1yZXNlcnZlZF9uYW1lGAUgAygJUgxyZXNlcnZlZE5hbWUSIwoKdmlzaWJpbGl0eRgGIAEoBUgCUgp2aXNpYmlsaXR5iAEBGlcKEUVudW1SZXNlcnZlZFJhbmdlEhkKBXN0YXJ0GAEgASgFSABSBXN0YXJ0iAEBEhUKA2VuZBgCIAEoBUgBUgNlbmSIAQFCCAoGX3N0YXJ0QgYKBF9lbmRCBwoFX25hbWVCCgoIX29wdGlvbnNCDQoLX3Zpc2liaWxpdHkijwEKGEVudW1WYWx1ZURlc2NyaXB0b3JQcm90bxIXCgRuYW1lGAEgASgJSABSBG5hbWWIAQESGwoGbnVtYmVyGAIgASgFSAFSBm51bWJlcogBARIdCgdvcHRpb25zGAMgASgMSAJSB29wdGlvbnOIAQFCBwoFX25hbWVCCQoHX251bWJlckIKCghfb3B0aW9ucyKmAQoWU2VydmljZURlc2NyaXB0b3JQcm90bxIXCgRuYW1lGAEgASgJSABSBG5hbWWIAQESPwoGbWV0aG9kGAIgAygLMicucmRtYV9ycGMuY29kZWdlbi5NZXRob2REZXNjcmlwdG9yUHJvdG9SBm1ldGhvZBIdCgdvcHRpb25zGAMgASgMSAFSB29wdGlvbnOIAQFCBwoFX25hbWVCCgoIX29wdGlvbnMi1wIKFU1ldGhvZERlc2NyaXB0b3JQcm90bxIXCgRuYW1lGAEgASgJSABSBG5hbWWIAQESIgoKaW5wdXRfdHlwZRgCIAEoCUgBUglpbnB1dFR5cGWIAQESJAoLb3V0cHV0X3R5cGUYAyABKAlIAlIKb3V0cHV0VHlwZYgBARIdCgdvcHRpb25zGAQgASgMSANSB29wdGlvbnOIAQESLgoQY2xpZW50X3N0cmVhbWluZxgFIAEoCEgEUg9jbGllbnRTdHJlYW1pbmeIAQESLgoQc2VydmVyX3N0cmVhbWluZxgGIAEoCEgFUg9zZXJ2ZXJTdHJlYW1pbmeIAQFCBwoFX25hbWVCDQoLX2lucHV0X3R5cGVCDgoMX291dHB1dF90eXBlQgoKCF9vcHRpb25zQhMKEV9jbGllbnRfc3RyZWFtaW5nQhMKEV9zZXJ2ZXJfc3RyZWFtaW5nIpkCCg5Tb3VyY2VDb2RlSW5mbxJFCghsb2NhdGlvbhgBIAMoCzIpLnJkbWFfcnBjLmNvZGVnZW4uU291cmNlQ29kZUluZm8uTG9jYXRpb25SCGxvY2F0aW9uGr8BCghMb2NhdGlvbhISCgRwYXRoGAEgAygFUgRwYXRoEhIKBHNwYW4YAiADKAVSBHNwYW4SLgoQbGVhZGluZ19jb21tZW50cxgDIAEoCUgAUg9sZWFkaW5nQ29tbWVudHOIAQESMAoRdHJhaWxpbmdfY29tbWVudHMYBCABKAlIAVIQdHJhaWxpbmdDb21tZW50c4gBAUITChFfbGVhZGluZ19jb21tZW50c0IUChJfdHJhaWxpbmdfY29tbWVudHMitwEKFENvZGVHZW5lcmF0b3JSZXF1ZXN0EigKEGZpbGVfdG9fZ2VuZXJhdGUYASADKAlSDmZpbGVUb0dlbmVyYXRlEiEKCXBhcmFtZXRlchgCIAEoCUgAUglwYXJhbWV0ZXKIAQESRAoKcHJvdG9fZmlsZRgPIAMoCzIlLnJkbWFfcnBjLmNvZGVnZW4uRmlsZURlc2NyaXB0b3JQcm90b1IJcHJvdG9GaWxlQgwKCl9wYXJhbWV0ZXIiogMKFUNvZGVHZW5lcmF0b3JSZXNwb25zZRIZCgVlcnJvchgBIAEoCUgAUgVlcnJvcogBARIyChJzdXBwb3J0ZWRfZmVhdHVyZXMYAiABKARIAVIRc3VwcG9ydGVkRmVhdHVyZXOIAQESLAoPbWluaW11bV9lZGl0aW9uGAMgASgFSAJSDm1pbmltdW1FZGl0aW9uiAEBEiwKD21heGltdW1fZWRpdGlvbhgEIAEoBUgDUg5tYXhpbXVtRWRpdGlvbogBARJACgRmaWxlGA8gAygLMiwucmRtYV9ycGMuY29kZWdlbi5Db2RlR2VuZXJhdG9yUmVzcG9uc2UuRmlsZVIEZmlsZRpTCgRGaWxlEhcKBG5hbWUYASABKAlIAFIEbmFtZYgBARIdCgdjb250ZW50GA8gASgJSAFSB2NvbnRlbnSIAQFCBwoFX25hbWVCCgoIX2NvbnRlbnRCCAoGX2Vycm9yQhUKE19zdXBwb3J0ZWRfZmVhdHVyZXNCEgoQX21pbmltdW1fZWRpdGlvbkISChBfbWF4aW11bV9lZGl0aW9uYgZwcm90bzM=');
 
+type $Sink = $.Sink;
+type $Source = $.Source;
+
 const $boundBytesField = $.boundBytesField;
 const $boundList = $.boundList;
 const $boundStringField = $.boundStringField;
@@ -23,8 +26,8 @@ const $readBool = $.readBool;
 const $readBytes = $.readBytes;
 const $readEnd = $.readEnd;
 const $readInt32 = $.readInt32;
-const $readLength = $.readLength;
 const $readMessage = $.readMessage;
+const $readStart = $.readStart;
 const $readString = $.readString;
 const $readTag = $.readTag;
 const $readUint64 = $.readUint64;
@@ -95,7 +98,7 @@ function $create_FileDescriptorProto(init: FileDescriptorProtoInit = {}): FileDe
   };
 }
 
-function $bound_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.FileDescriptorProto'): number {
+function $bound_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.FileDescriptorProto'): number {
   $checkMessage(m, depth, field);
   let n = 47;
   n += $boundStringField(m.name, 'rdma_rpc.codegen.FileDescriptorProto.name');
@@ -114,7 +117,7 @@ function $bound_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink, de
   n += $boundList(v7, 6, 'rdma_rpc.codegen.FileDescriptorProto.extension');
   if (v7 !== undefined) for (let i = 0; i < v7.length; i++) n += $bound_FieldDescriptorProto(v7[i]!, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.extension');
   n += $boundBytesField(m.options, sink, 'rdma_rpc.codegen.FileDescriptorProto.options');
-  if (m.sourceCodeInfo !== undefined) n += $bound_SourceCodeInfo(m.sourceCodeInfo, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.source_code_info');
+  n += m.sourceCodeInfo === undefined ? 0 : $bound_SourceCodeInfo(m.sourceCodeInfo, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.source_code_info');
   n += $boundList(m.publicDependency, 11, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency');
   n += $boundList(m.weakDependency, 11, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency');
   n += $boundStringField(m.syntax, 'rdma_rpc.codegen.FileDescriptorProto.syntax');
@@ -122,7 +125,7 @@ function $bound_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink, de
   return n;
 }
 
-function $encodeTo_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.FileDescriptorProto'): number {
+function $encodeTo_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.FileDescriptorProto'): number {
   $checkMessage(m, depth, field);
   if (at + 47 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
@@ -195,7 +198,7 @@ function $encodeTo_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $.Sink,
   return at;
 }
 
-function $decodeFrom_FileDescriptorProto(source: $.Source, at: number, end: number, depth = 0, into?: FileDescriptorProto): FileDescriptorProto {
+function $decodeFrom_FileDescriptorProto(source: $Source, at: number, end: number, depth = 0, into?: FileDescriptorProto): FileDescriptorProto {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.FileDescriptorProto');
   const m: FileDescriptorProto = into ?? {
     name: undefined,
@@ -220,12 +223,12 @@ function $decodeFrom_FileDescriptorProto(source: $.Source, at: number, end: numb
       case 10: m.name = $readString(source, at, end); break;
       case 18: m.package = $readString(source, at, end); break;
       case 26: m.dependency.push($readString(source, at, end)); break;
-      case 34: { const stop = $readLength(source, at, end); m.messageType.push($decodeFrom_DescriptorProto(source, source.at, stop, depth + 1)); break; }
-      case 42: { const stop = $readLength(source, at, end); m.enumType.push($decodeFrom_EnumDescriptorProto(source, source.at, stop, depth + 1)); break; }
-      case 50: { const stop = $readLength(source, at, end); m.service.push($decodeFrom_ServiceDescriptorProto(source, source.at, stop, depth + 1)); break; }
-      case 58: { const stop = $readLength(source, at, end); m.extension.push($decodeFrom_FieldDescriptorProto(source, source.at, stop, depth + 1)); break; }
+      case 34: m.messageType.push($decodeFrom_DescriptorProto(source, $readStart(source, at, end), source.stop, depth + 1)); break;
+      case 42: m.enumType.push($decodeFrom_EnumDescriptorProto(source, $readStart(source, at, end), source.stop, depth + 1)); break;
+      case 50: m.service.push($decodeFrom_ServiceDescriptorProto(source, $readStart(source, at, end), source.stop, depth + 1)); break;
+      case 58: m.extension.push($decodeFrom_FieldDescriptorProto(source, $readStart(source, at, end), source.stop, depth + 1)); break;
       case 66: m.options = $readBytes(source, at, end); break;
-      case 74: { const stop = $readLength(source, at, end); m.sourceCodeInfo = $decodeFrom_SourceCodeInfo(source, source.at, stop, depth + 1, m.sourceCodeInfo); break; }
+      case 74: m.sourceCodeInfo = $decodeFrom_SourceCodeInfo(source, $readStart(source, at, end), source.stop, depth + 1, m.sourceCodeInfo); break;
       case 80: m.publicDependency.push($readInt32(source, at, end)); break;
       case 82: $.readPackedInt32(source, at, end, m.publicDependency); break;
       case 88: m.weakDependency.push($readInt32(source, at, end)); break;
@@ -288,7 +291,7 @@ function $create_DescriptorProto(init: DescriptorProtoInit = {}): DescriptorProt
   };
 }
 
-function $bound_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto'): number {
+function $bound_DescriptorProto(m: DescriptorProtoInit, sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto'): number {
   $checkMessage(m, depth, field);
   let n = 56;
   n += $boundStringField(m.name, 'rdma_rpc.codegen.DescriptorProto.name');
@@ -318,7 +321,7 @@ function $bound_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, depth = 0,
   return n;
 }
 
-function $encodeTo_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto'): number {
+function $encodeTo_DescriptorProto(m: DescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto'): number {
   $checkMessage(m, depth, field);
   if (at + 56 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
@@ -398,7 +401,7 @@ function $encodeTo_DescriptorProto(m: DescriptorProtoInit, sink: $.Sink, at: num
   return at;
 }
 
-function $decodeFrom_DescriptorProto(source: $.Source, at: number, end: number, depth = 0, into?: DescriptorProto): DescriptorProto {
+function $decodeFrom_DescriptorProto(source: $Source, at: number, end: number, depth = 0, into?: DescriptorProto): DescriptorProto {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.DescriptorProto');
   const m: DescriptorProto = into ?? {
     name: undefined,
@@ -418,14 +421,14 @@ function $decodeFrom_DescriptorProto(source: $.Source, at: number, end: number, 
     at = source.at;
     switch (tag) {
       case 10: m.name = $readString(source, at, end); break;
-      case 18: { const stop = $readLength(source, at, end); m.field.push($decodeFrom_FieldDescriptorProto(source, source.at, stop, depth + 1)); break; }
-      case 26: { const stop = $readLength(source, at, end); m.nestedType.push($decodeFrom_DescriptorProto(source, source.at, stop, depth + 1)); break; }
-      case 34: { const stop = $readLength(source, at, end); m.enumType.push($decodeFrom_EnumDescriptorProto(source, source.at, stop, depth + 1)); break; }
-      case 42: { const stop = $readLength(source, at, end); m.extensionRange.push($decodeFrom_DescriptorProto_ExtensionRange(source, source.at, stop, depth + 1)); break; }
-      case 50: { const stop = $readLength(source, at, end); m.extension.push($decodeFrom_FieldDescriptorProto(source, source.at, stop, depth + 1)); break; }
+      case 18: m.field.push($decodeFrom_FieldDescriptorProto(source, $readStart(source, at, end), source.stop, depth + 1)); break;
+      case 26: m.nestedType.push($decodeFrom_DescriptorProto(source, $readStart(source, at, end), source.stop, depth + 1)); break;
+      case 34: m.enumType.push($decodeFrom_EnumDescriptorProto(source, $readStart(source, at, end), source.stop, depth + 1)); break;
+      case 42: m.extensionRange.push($decodeFrom_DescriptorProto_ExtensionRange(source, $readStart(source, at, end), source.stop, depth + 1)); break;
+      case 50: m.extension.push($decodeFrom_FieldDescriptorProto(source, $readStart(source, at, end), source.stop, depth + 1)); break;
       case 58: m.options = $readBytes(source, at, end); break;
-      case 66: { const stop = $readLength(source, at, end); m.oneofDecl.push($decodeFrom_OneofDescriptorProto(source, source.at, stop, depth + 1)); break; }
-      case 74: { const stop = $readLength(source, at, end); m.reservedRange.push($decodeFrom_DescriptorProto_ReservedRange(source, source.at, stop, depth + 1)); break; }
+      case 66: m.oneofDecl.push($decodeFrom_OneofDescriptorProto(source, $readStart(source, at, end), source.stop, depth + 1)); break;
+      case 74: m.reservedRange.push($decodeFrom_DescriptorProto_ReservedRange(source, $readStart(source, at, end), source.stop, depth + 1)); break;
       case 82: m.reservedName.push($readString(source, at, end)); break;
       case 88: m.visibility = $readInt32(source, at, end); break;
       default: $skipField(source, tag, at, end, depth);
@@ -461,14 +464,13 @@ function $create_DescriptorProto_ExtensionRange(init: DescriptorProto_ExtensionR
   };
 }
 
-function $bound_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRangeInit, sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ExtensionRange'): number {
+function $bound_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRangeInit, sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ExtensionRange'): number {
   $checkMessage(m, depth, field);
-  let n = 23;
-  n += $boundBytesField(m.options, sink, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.options');
-  return n;
+  return 23 +
+    $boundBytesField(m.options, sink, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.options');
 }
 
-function $encodeTo_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRangeInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ExtensionRange'): number {
+function $encodeTo_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRangeInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ExtensionRange'): number {
   $checkMessage(m, depth, field);
   if (at + 23 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
@@ -479,7 +481,7 @@ function $encodeTo_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRa
   return at;
 }
 
-function $decodeFrom_DescriptorProto_ExtensionRange(source: $.Source, at: number, end: number, depth = 0, into?: DescriptorProto_ExtensionRange): DescriptorProto_ExtensionRange {
+function $decodeFrom_DescriptorProto_ExtensionRange(source: $Source, at: number, end: number, depth = 0, into?: DescriptorProto_ExtensionRange): DescriptorProto_ExtensionRange {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange');
   const m: DescriptorProto_ExtensionRange = into ?? {
     start: undefined,
@@ -523,14 +525,12 @@ function $create_DescriptorProto_ReservedRange(init: DescriptorProto_ReservedRan
   };
 }
 
-function $bound_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeInit, _sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ReservedRange'): number {
+function $bound_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeInit, _sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ReservedRange'): number {
   $checkMessage(m, depth, field);
-  let n = 22;
-  
-  return n;
+  return 22;
 }
 
-function $encodeTo_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ReservedRange'): number {
+function $encodeTo_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ReservedRange'): number {
   $checkMessage(m, depth, field);
   if (at + 22 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
@@ -540,7 +540,7 @@ function $encodeTo_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRang
   return at;
 }
 
-function $decodeFrom_DescriptorProto_ReservedRange(source: $.Source, at: number, end: number, depth = 0, into?: DescriptorProto_ReservedRange): DescriptorProto_ReservedRange {
+function $decodeFrom_DescriptorProto_ReservedRange(source: $Source, at: number, end: number, depth = 0, into?: DescriptorProto_ReservedRange): DescriptorProto_ReservedRange {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.DescriptorProto.ReservedRange');
   const m: DescriptorProto_ReservedRange = into ?? {
     start: undefined,
@@ -611,19 +611,18 @@ function $create_FieldDescriptorProto(init: FieldDescriptorProtoInit = {}): Fiel
   };
 }
 
-function $bound_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.FieldDescriptorProto'): number {
+function $bound_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.FieldDescriptorProto'): number {
   $checkMessage(m, depth, field);
-  let n = 53;
-  n += $boundStringField(m.name, 'rdma_rpc.codegen.FieldDescriptorProto.name');
-  n += $boundStringField(m.extendee, 'rdma_rpc.codegen.FieldDescriptorProto.extendee');
-  n += $boundStringField(m.typeName, 'rdma_rpc.codegen.FieldDescriptorProto.type_name');
-  n += $boundStringField(m.defaultValue, 'rdma_rpc.codegen.FieldDescriptorProto.default_value');
-  n += $boundBytesField(m.options, sink, 'rdma_rpc.codegen.FieldDescriptorProto.options');
-  n += $boundStringField(m.jsonName, 'rdma_rpc.codegen.FieldDescriptorProto.json_name');
-  return n;
+  return 53 +
+    $boundStringField(m.name, 'rdma_rpc.codegen.FieldDescriptorProto.name') +
+    $boundStringField(m.extendee, 'rdma_rpc.codegen.FieldDescriptorProto.extendee') +
+    $boundStringField(m.typeName, 'rdma_rpc.codegen.FieldDescriptorProto.type_name') +
+    $boundStringField(m.defaultValue, 'rdma_rpc.codegen.FieldDescriptorProto.default_value') +
+    $boundBytesField(m.options, sink, 'rdma_rpc.codegen.FieldDescriptorProto.options') +
+    $boundStringField(m.jsonName, 'rdma_rpc.codegen.FieldDescriptorProto.json_name');
 }
 
-function $encodeTo_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.FieldDescriptorProto'): number {
+function $encodeTo_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.FieldDescriptorProto'): number {
   $checkMessage(m, depth, field);
   if (at + 53 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
@@ -657,7 +656,7 @@ function $encodeTo_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $.Sin
   return at;
 }
 
-function $decodeFrom_FieldDescriptorProto(source: $.Source, at: number, end: number, depth = 0, into?: FieldDescriptorProto): FieldDescriptorProto {
+function $decodeFrom_FieldDescriptorProto(source: $Source, at: number, end: number, depth = 0, into?: FieldDescriptorProto): FieldDescriptorProto {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.FieldDescriptorProto');
   const m: FieldDescriptorProto = into ?? {
     name: undefined,
@@ -715,15 +714,14 @@ function $create_OneofDescriptorProto(init: OneofDescriptorProtoInit = {}): Oneo
   };
 }
 
-function $bound_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.OneofDescriptorProto'): number {
+function $bound_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.OneofDescriptorProto'): number {
   $checkMessage(m, depth, field);
-  let n = 2;
-  n += $boundStringField(m.name, 'rdma_rpc.codegen.OneofDescriptorProto.name');
-  n += $boundBytesField(m.options, sink, 'rdma_rpc.codegen.OneofDescriptorProto.options');
-  return n;
+  return 2 +
+    $boundStringField(m.name, 'rdma_rpc.codegen.OneofDescriptorProto.name') +
+    $boundBytesField(m.options, sink, 'rdma_rpc.codegen.OneofDescriptorProto.options');
 }
 
-function $encodeTo_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.OneofDescriptorProto'): number {
+function $encodeTo_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.OneofDescriptorProto'): number {
   $checkMessage(m, depth, field);
   if (at + 2 > limit) return $noRoom(sink, at);
   const { name: v1, options: v2 } = m;
@@ -732,7 +730,7 @@ function $encodeTo_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $.Sin
   return at;
 }
 
-function $decodeFrom_OneofDescriptorProto(source: $.Source, at: number, end: number, depth = 0, into?: OneofDescriptorProto): OneofDescriptorProto {
+function $decodeFrom_OneofDescriptorProto(source: $Source, at: number, end: number, depth = 0, into?: OneofDescriptorProto): OneofDescriptorProto {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.OneofDescriptorProto');
   const m: OneofDescriptorProto = into ?? {
     name: undefined,
@@ -784,7 +782,7 @@ function $create_EnumDescriptorProto(init: EnumDescriptorProtoInit = {}): EnumDe
   };
 }
 
-function $bound_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.EnumDescriptorProto'): number {
+function $bound_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.EnumDescriptorProto'): number {
   $checkMessage(m, depth, field);
   let n = 26;
   n += $boundStringField(m.name, 'rdma_rpc.codegen.EnumDescriptorProto.name');
@@ -799,7 +797,7 @@ function $bound_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $.Sink, de
   return n;
 }
 
-function $encodeTo_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumDescriptorProto'): number {
+function $encodeTo_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumDescriptorProto'): number {
   $checkMessage(m, depth, field);
   if (at + 26 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
@@ -827,7 +825,7 @@ function $encodeTo_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $.Sink,
   return at;
 }
 
-function $decodeFrom_EnumDescriptorProto(source: $.Source, at: number, end: number, depth = 0, into?: EnumDescriptorProto): EnumDescriptorProto {
+function $decodeFrom_EnumDescriptorProto(source: $Source, at: number, end: number, depth = 0, into?: EnumDescriptorProto): EnumDescriptorProto {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.EnumDescriptorProto');
   const m: EnumDescriptorProto = into ?? {
     name: undefined,
@@ -842,9 +840,9 @@ function $decodeFrom_EnumDescriptorProto(source: $.Source, at: number, end: numb
     at = source.at;
     switch (tag) {
       case 10: m.name = $readString(source, at, end); break;
-      case 18: { const stop = $readLength(source, at, end); m.value.push($decodeFrom_EnumValueDescriptorProto(source, source.at, stop, depth + 1)); break; }
+      case 18: m.value.push($decodeFrom_EnumValueDescriptorProto(source, $readStart(source, at, end), source.stop, depth + 1)); break;
       case 26: m.options = $readBytes(source, at, end); break;
-      case 34: { const stop = $readLength(source, at, end); m.reservedRange.push($decodeFrom_EnumDescriptorProto_EnumReservedRange(source, source.at, stop, depth + 1)); break; }
+      case 34: m.reservedRange.push($decodeFrom_EnumDescriptorProto_EnumReservedRange(source, $readStart(source, at, end), source.stop, depth + 1)); break;
       case 42: m.reservedName.push($readString(source, at, end)); break;
       case 48: m.visibility = $readInt32(source, at, end); break;
       default: $skipField(source, tag, at, end, depth);
@@ -877,14 +875,12 @@ function $create_EnumDescriptorProto_EnumReservedRange(init: EnumDescriptorProto
   };
 }
 
-function $bound_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_EnumReservedRangeInit, _sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange'): number {
+function $bound_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_EnumReservedRangeInit, _sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange'): number {
   $checkMessage(m, depth, field);
-  let n = 22;
-  
-  return n;
+  return 22;
 }
 
-function $encodeTo_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_EnumReservedRangeInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange'): number {
+function $encodeTo_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_EnumReservedRangeInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange'): number {
   $checkMessage(m, depth, field);
   if (at + 22 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
@@ -894,7 +890,7 @@ function $encodeTo_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_
   return at;
 }
 
-function $decodeFrom_EnumDescriptorProto_EnumReservedRange(source: $.Source, at: number, end: number, depth = 0, into?: EnumDescriptorProto_EnumReservedRange): EnumDescriptorProto_EnumReservedRange {
+function $decodeFrom_EnumDescriptorProto_EnumReservedRange(source: $Source, at: number, end: number, depth = 0, into?: EnumDescriptorProto_EnumReservedRange): EnumDescriptorProto_EnumReservedRange {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange');
   const m: EnumDescriptorProto_EnumReservedRange = into ?? {
     start: undefined,
@@ -937,15 +933,14 @@ function $create_EnumValueDescriptorProto(init: EnumValueDescriptorProtoInit = {
   };
 }
 
-function $bound_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.EnumValueDescriptorProto'): number {
+function $bound_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.EnumValueDescriptorProto'): number {
   $checkMessage(m, depth, field);
-  let n = 13;
-  n += $boundStringField(m.name, 'rdma_rpc.codegen.EnumValueDescriptorProto.name');
-  n += $boundBytesField(m.options, sink, 'rdma_rpc.codegen.EnumValueDescriptorProto.options');
-  return n;
+  return 13 +
+    $boundStringField(m.name, 'rdma_rpc.codegen.EnumValueDescriptorProto.name') +
+    $boundBytesField(m.options, sink, 'rdma_rpc.codegen.EnumValueDescriptorProto.options');
 }
 
-function $encodeTo_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumValueDescriptorProto'): number {
+function $encodeTo_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumValueDescriptorProto'): number {
   $checkMessage(m, depth, field);
   if (at + 13 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
@@ -956,7 +951,7 @@ function $encodeTo_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sin
   return at;
 }
 
-function $decodeFrom_EnumValueDescriptorProto(source: $.Source, at: number, end: number, depth = 0, into?: EnumValueDescriptorProto): EnumValueDescriptorProto {
+function $decodeFrom_EnumValueDescriptorProto(source: $Source, at: number, end: number, depth = 0, into?: EnumValueDescriptorProto): EnumValueDescriptorProto {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.EnumValueDescriptorProto');
   const m: EnumValueDescriptorProto = into ?? {
     name: undefined,
@@ -1001,7 +996,7 @@ function $create_ServiceDescriptorProto(init: ServiceDescriptorProtoInit = {}): 
   };
 }
 
-function $bound_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.ServiceDescriptorProto'): number {
+function $bound_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.ServiceDescriptorProto'): number {
   $checkMessage(m, depth, field);
   let n = 8;
   n += $boundStringField(m.name, 'rdma_rpc.codegen.ServiceDescriptorProto.name');
@@ -1012,7 +1007,7 @@ function $bound_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $.Si
   return n;
 }
 
-function $encodeTo_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.ServiceDescriptorProto'): number {
+function $encodeTo_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.ServiceDescriptorProto'): number {
   $checkMessage(m, depth, field);
   if (at + 8 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
@@ -1030,7 +1025,7 @@ function $encodeTo_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $
   return at;
 }
 
-function $decodeFrom_ServiceDescriptorProto(source: $.Source, at: number, end: number, depth = 0, into?: ServiceDescriptorProto): ServiceDescriptorProto {
+function $decodeFrom_ServiceDescriptorProto(source: $Source, at: number, end: number, depth = 0, into?: ServiceDescriptorProto): ServiceDescriptorProto {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.ServiceDescriptorProto');
   const m: ServiceDescriptorProto = into ?? {
     name: undefined,
@@ -1042,7 +1037,7 @@ function $decodeFrom_ServiceDescriptorProto(source: $.Source, at: number, end: n
     at = source.at;
     switch (tag) {
       case 10: m.name = $readString(source, at, end); break;
-      case 18: { const stop = $readLength(source, at, end); m.method.push($decodeFrom_MethodDescriptorProto(source, source.at, stop, depth + 1)); break; }
+      case 18: m.method.push($decodeFrom_MethodDescriptorProto(source, $readStart(source, at, end), source.stop, depth + 1)); break;
       case 26: m.options = $readBytes(source, at, end); break;
       default: $skipField(source, tag, at, end, depth);
     }
@@ -1084,17 +1079,16 @@ function $create_MethodDescriptorProto(init: MethodDescriptorProtoInit = {}): Me
   };
 }
 
-function $bound_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.MethodDescriptorProto'): number {
+function $bound_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.MethodDescriptorProto'): number {
   $checkMessage(m, depth, field);
-  let n = 8;
-  n += $boundStringField(m.name, 'rdma_rpc.codegen.MethodDescriptorProto.name');
-  n += $boundStringField(m.inputType, 'rdma_rpc.codegen.MethodDescriptorProto.input_type');
-  n += $boundStringField(m.outputType, 'rdma_rpc.codegen.MethodDescriptorProto.output_type');
-  n += $boundBytesField(m.options, sink, 'rdma_rpc.codegen.MethodDescriptorProto.options');
-  return n;
+  return 8 +
+    $boundStringField(m.name, 'rdma_rpc.codegen.MethodDescriptorProto.name') +
+    $boundStringField(m.inputType, 'rdma_rpc.codegen.MethodDescriptorProto.input_type') +
+    $boundStringField(m.outputType, 'rdma_rpc.codegen.MethodDescriptorProto.output_type') +
+    $boundBytesField(m.options, sink, 'rdma_rpc.codegen.MethodDescriptorProto.options');
 }
 
-function $encodeTo_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.MethodDescriptorProto'): number {
+function $encodeTo_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.MethodDescriptorProto'): number {
   $checkMessage(m, depth, field);
   if (at + 8 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
@@ -1108,7 +1102,7 @@ function $encodeTo_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $.S
   return at;
 }
 
-function $decodeFrom_MethodDescriptorProto(source: $.Source, at: number, end: number, depth = 0, into?: MethodDescriptorProto): MethodDescriptorProto {
+function $decodeFrom_MethodDescriptorProto(source: $Source, at: number, end: number, depth = 0, into?: MethodDescriptorProto): MethodDescriptorProto {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.MethodDescriptorProto');
   const m: MethodDescriptorProto = into ?? {
     name: undefined,
@@ -1153,7 +1147,7 @@ function $create_SourceCodeInfo(init: SourceCodeInfoInit = {}): SourceCodeInfo {
   };
 }
 
-function $bound_SourceCodeInfo(m: SourceCodeInfoInit, sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo'): number {
+function $bound_SourceCodeInfo(m: SourceCodeInfoInit, sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo'): number {
   $checkMessage(m, depth, field);
   let n = 6;
   const v1 = m.location;
@@ -1162,7 +1156,7 @@ function $bound_SourceCodeInfo(m: SourceCodeInfoInit, sink: $.Sink, depth = 0, f
   return n;
 }
 
-function $encodeTo_SourceCodeInfo(m: SourceCodeInfoInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo'): number {
+function $encodeTo_SourceCodeInfo(m: SourceCodeInfoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo'): number {
   $checkMessage(m, depth, field);
   if (at + 6 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
@@ -1178,7 +1172,7 @@ function $encodeTo_SourceCodeInfo(m: SourceCodeInfoInit, sink: $.Sink, at: numbe
   return at;
 }
 
-function $decodeFrom_SourceCodeInfo(source: $.Source, at: number, end: number, depth = 0, into?: SourceCodeInfo): SourceCodeInfo {
+function $decodeFrom_SourceCodeInfo(source: $Source, at: number, end: number, depth = 0, into?: SourceCodeInfo): SourceCodeInfo {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.SourceCodeInfo');
   const m: SourceCodeInfo = into ?? {
     location: [],
@@ -1187,7 +1181,7 @@ function $decodeFrom_SourceCodeInfo(source: $.Source, at: number, end: number, d
     const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 10: { const stop = $readLength(source, at, end); m.location.push($decodeFrom_SourceCodeInfo_Location(source, source.at, stop, depth + 1)); break; }
+      case 10: m.location.push($decodeFrom_SourceCodeInfo_Location(source, $readStart(source, at, end), source.stop, depth + 1)); break;
       default: $skipField(source, tag, at, end, depth);
     }
     at = source.at;
@@ -1224,17 +1218,16 @@ function $create_SourceCodeInfo_Location(init: SourceCodeInfo_LocationInit = {})
   };
 }
 
-function $bound_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, _sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo.Location'): number {
+function $bound_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, _sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo.Location'): number {
   $checkMessage(m, depth, field);
-  let n = 4;
-  n += $boundList(m.path, 10, 'rdma_rpc.codegen.SourceCodeInfo.Location.path');
-  n += $boundList(m.span, 10, 'rdma_rpc.codegen.SourceCodeInfo.Location.span');
-  n += $boundStringField(m.leadingComments, 'rdma_rpc.codegen.SourceCodeInfo.Location.leading_comments');
-  n += $boundStringField(m.trailingComments, 'rdma_rpc.codegen.SourceCodeInfo.Location.trailing_comments');
-  return n;
+  return 4 +
+    $boundList(m.path, 10, 'rdma_rpc.codegen.SourceCodeInfo.Location.path') +
+    $boundList(m.span, 10, 'rdma_rpc.codegen.SourceCodeInfo.Location.span') +
+    $boundStringField(m.leadingComments, 'rdma_rpc.codegen.SourceCodeInfo.Location.leading_comments') +
+    $boundStringField(m.trailingComments, 'rdma_rpc.codegen.SourceCodeInfo.Location.trailing_comments');
 }
 
-function $encodeTo_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo.Location'): number {
+function $encodeTo_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo.Location'): number {
   $checkMessage(m, depth, field);
   if (at + 4 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
@@ -1256,7 +1249,7 @@ function $encodeTo_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, sink:
   return at;
 }
 
-function $decodeFrom_SourceCodeInfo_Location(source: $.Source, at: number, end: number, depth = 0, into?: SourceCodeInfo_Location): SourceCodeInfo_Location {
+function $decodeFrom_SourceCodeInfo_Location(source: $Source, at: number, end: number, depth = 0, into?: SourceCodeInfo_Location): SourceCodeInfo_Location {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.SourceCodeInfo.Location');
   const m: SourceCodeInfo_Location = into ?? {
     path: [],
@@ -1305,7 +1298,7 @@ function $create_CodeGeneratorRequest(init: CodeGeneratorRequestInit = {}): Code
   };
 }
 
-function $bound_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorRequest'): number {
+function $bound_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorRequest'): number {
   $checkMessage(m, depth, field);
   let n = 8;
   n += $boundStrings(m.fileToGenerate, 1, 'rdma_rpc.codegen.CodeGeneratorRequest.file_to_generate');
@@ -1316,7 +1309,7 @@ function $bound_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $.Sink, 
   return n;
 }
 
-function $encodeTo_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorRequest'): number {
+function $encodeTo_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorRequest'): number {
   $checkMessage(m, depth, field);
   if (at + 8 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
@@ -1334,7 +1327,7 @@ function $encodeTo_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $.Sin
   return at;
 }
 
-function $decodeFrom_CodeGeneratorRequest(source: $.Source, at: number, end: number, depth = 0, into?: CodeGeneratorRequest): CodeGeneratorRequest {
+function $decodeFrom_CodeGeneratorRequest(source: $Source, at: number, end: number, depth = 0, into?: CodeGeneratorRequest): CodeGeneratorRequest {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.CodeGeneratorRequest');
   const m: CodeGeneratorRequest = into ?? {
     fileToGenerate: [],
@@ -1347,7 +1340,7 @@ function $decodeFrom_CodeGeneratorRequest(source: $.Source, at: number, end: num
     switch (tag) {
       case 10: m.fileToGenerate.push($readString(source, at, end)); break;
       case 18: m.parameter = $readString(source, at, end); break;
-      case 122: { const stop = $readLength(source, at, end); m.protoFile.push($decodeFrom_FileDescriptorProto(source, source.at, stop, depth + 1)); break; }
+      case 122: m.protoFile.push($decodeFrom_FileDescriptorProto(source, $readStart(source, at, end), source.stop, depth + 1)); break;
       default: $skipField(source, tag, at, end, depth);
     }
     at = source.at;
@@ -1385,7 +1378,7 @@ function $create_CodeGeneratorResponse(init: CodeGeneratorResponseInit = {}): Co
   };
 }
 
-function $bound_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse'): number {
+function $bound_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse'): number {
   $checkMessage(m, depth, field);
   let n = 40;
   n += $boundStringField(m.error, 'rdma_rpc.codegen.CodeGeneratorResponse.error');
@@ -1395,7 +1388,7 @@ function $bound_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $.Sink
   return n;
 }
 
-function $encodeTo_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse'): number {
+function $encodeTo_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse'): number {
   $checkMessage(m, depth, field);
   if (at + 40 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
@@ -1415,7 +1408,7 @@ function $encodeTo_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $.S
   return at;
 }
 
-function $decodeFrom_CodeGeneratorResponse(source: $.Source, at: number, end: number, depth = 0, into?: CodeGeneratorResponse): CodeGeneratorResponse {
+function $decodeFrom_CodeGeneratorResponse(source: $Source, at: number, end: number, depth = 0, into?: CodeGeneratorResponse): CodeGeneratorResponse {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.CodeGeneratorResponse');
   const m: CodeGeneratorResponse = into ?? {
     error: undefined,
@@ -1432,7 +1425,7 @@ function $decodeFrom_CodeGeneratorResponse(source: $.Source, at: number, end: nu
       case 16: m.supportedFeatures = $readUint64(source, at, end); break;
       case 24: m.minimumEdition = $readInt32(source, at, end); break;
       case 32: m.maximumEdition = $readInt32(source, at, end); break;
-      case 122: { const stop = $readLength(source, at, end); m.file.push($decodeFrom_CodeGeneratorResponse_File(source, source.at, stop, depth + 1)); break; }
+      case 122: m.file.push($decodeFrom_CodeGeneratorResponse_File(source, $readStart(source, at, end), source.stop, depth + 1)); break;
       default: $skipField(source, tag, at, end, depth);
     }
     at = source.at;
@@ -1461,15 +1454,14 @@ function $create_CodeGeneratorResponse_File(init: CodeGeneratorResponse_FileInit
   };
 }
 
-function $bound_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, _sink: $.Sink, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse.File'): number {
+function $bound_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, _sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse.File'): number {
   $checkMessage(m, depth, field);
-  let n = 2;
-  n += $boundStringField(m.name, 'rdma_rpc.codegen.CodeGeneratorResponse.File.name');
-  n += $boundStringField(m.content, 'rdma_rpc.codegen.CodeGeneratorResponse.File.content');
-  return n;
+  return 2 +
+    $boundStringField(m.name, 'rdma_rpc.codegen.CodeGeneratorResponse.File.name') +
+    $boundStringField(m.content, 'rdma_rpc.codegen.CodeGeneratorResponse.File.content');
 }
 
-function $encodeTo_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse.File'): number {
+function $encodeTo_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse.File'): number {
   $checkMessage(m, depth, field);
   if (at + 2 > limit) return $noRoom(sink, at);
   const { name: v1, content: v15 } = m;
@@ -1478,7 +1470,7 @@ function $encodeTo_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit,
   return at;
 }
 
-function $decodeFrom_CodeGeneratorResponse_File(source: $.Source, at: number, end: number, depth = 0, into?: CodeGeneratorResponse_File): CodeGeneratorResponse_File {
+function $decodeFrom_CodeGeneratorResponse_File(source: $Source, at: number, end: number, depth = 0, into?: CodeGeneratorResponse_File): CodeGeneratorResponse_File {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.CodeGeneratorResponse.File');
   const m: CodeGeneratorResponse_File = into ?? {
     name: undefined,

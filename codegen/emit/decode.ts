@@ -25,16 +25,16 @@ export function initialOf(field: Field, scope: Scope): string {
   }
 }
 
-/** Expression that reads a message whose content begins at `source.at` and ends at `stop`, which is then `source.at`. */
-function decodeMessage(type: Message, into: string, scope: Scope): string {
-  return `${scope.call(type, 'decodeFrom')}(source, source.at, stop, depth + 1${into === '' ? '' : `, ${into}`})`;
+/** Expression that reads a message: between two tags, of which the second is passed over afterwards, or behind a length. Arguments are evaluated from left to right. */
+function decodeMessage(field: Field, type: Message, into: string, scope: Scope): string {
+  const extent = field.delimited ? 'at, stop' : `${scope.local('readStart')}(source, at, end), source.stop`;
+  return `${scope.call(type, 'decodeFrom')}(source, ${extent}, depth + 1${into === '' ? '' : `, ${into}`})`;
 }
 
-/** Statements around the one that reads a message. */
-function aroundMessage(field: Field, statement: string, scope: Scope): string {
-  if (!field.delimited)
-    return `{ const stop = ${scope.local('readLength')}(source, at, end); ${statement} break; }`;
-  return `{ const stop = $.readGroup(source, ${field.number}, at, end, depth + 1); const behind = source.at; source.at = at; ${statement} source.at = behind; break; }`;
+/** A case that reads a message with that statement. */
+function messageCase(field: Field, statement: string): string {
+  if (!field.delimited) return `${statement} break;`;
+  return `{ const stop = $.readGroup(source, ${field.number}, at, end, depth + 1); const behind = source.at; ${statement} source.at = behind; break; }`;
 }
 
 function singular(field: Field, scope: Scope): string {
@@ -46,12 +46,12 @@ function singular(field: Field, scope: Scope): string {
   // Several occurrences of a message are merged.
   const into =
     oneof === undefined ? target : `${target}.case === ${quote(field.key)} ? ${target}.value : undefined`;
-  return aroundMessage(field, `${target} = ${wrap(decodeMessage(type, into, scope))};`, scope);
+  return messageCase(field, `${target} = ${wrap(decodeMessage(field, type, into, scope))};`);
 }
 
 function repeated(field: Field, scope: Scope): string {
   if (field.type.kind !== 'message') return `m.${field.key}.push(${read(field, 'end', scope)}); break;`;
-  return aroundMessage(field, `m.${field.key}.push(${decodeMessage(field.type, '', scope)});`, scope);
+  return messageCase(field, `m.${field.key}.push(${decodeMessage(field, field.type, '', scope)});`);
 }
 
 /** The packed form of a repeated field. */
@@ -110,7 +110,7 @@ export function emitDecode(message: Message, scope: Scope): string {
       : [],
   );
   const parameters: Parameter[] = [
-    ['source', '$.Source'],
+    ['source', scope.alias('Source')],
     ['at', 'number'],
     ['end', 'number'],
     ['depth', 'number', '0'],

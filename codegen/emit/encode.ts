@@ -202,7 +202,7 @@ export function emitEncode(message: Message, scope: Scope): string {
   const bytes = /(?<!\.)\bbytes(\[|,)/.test(body) ? '  const { bytes } = sink;\n' : '';
   const parameters: Parameter[] = [
     ['m', message.init],
-    ['sink', '$.Sink'],
+    ['sink', scope.alias('Sink')],
     ['at', 'number'],
     ['limit', 'number', 'sink.bytes.length'],
     ['depth', 'number', '0'],

@@ -41,6 +41,7 @@ export class Scope {
   private readonly options: EmitOptions;
   private readonly imported = new Map<File, string>();
   private readonly locals = new Set<string>();
+  private readonly types = new Set<string>();
   private readonly shared = new Map<string, string>();
   private holed: ReadonlySet<Message> | undefined;
 
@@ -81,6 +82,12 @@ export class Scope {
   local(primitive: string): string {
     this.locals.add(primitive);
     return `$${primitive}`;
+  }
+
+  /** A type of the runtime that every message names, through an alias of the file: a compiler reads a name once where it reads `$.Sink` three times. */
+  alias(type: 'Sink' | 'Source'): string {
+    this.types.add(type);
+    return `$${type}`;
   }
 
   /** A function that the file's messages have in common, with everything in it but its name and head: its name. It stands once in the file. */
@@ -155,10 +162,11 @@ export class Scope {
     return lines;
   }
 
-  /** What `local` and `share` have promised, to be asked for when all messages have been emitted. */
+  /** What `alias`, `local` and `share` have promised, to be asked for when all messages have been emitted. */
   common(): string {
+    const types = [...this.types].sort().map((name) => `type $${name} = $.${name};`);
     const consts = [...this.locals].sort().map((name) => `const $${name} = $.${name};`);
-    return [consts.join('\n'), ...this.shared.values()].join('\n\n');
+    return [this.erasable(types.join('\n')), consts.join('\n'), ...this.shared.values()].join('\n\n');
   }
 }
 

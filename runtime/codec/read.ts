@@ -111,6 +111,12 @@ export function readLength(source: Source, at: number, end: number): number {
   return source.at + length;
 }
 
+/** A length prefix: where the content starts. It ends at `source.stop`, until the next one is read so. */
+export function readStart(source: Source, at: number, end: number): number {
+  source.stop = readLength(source, at, end);
+  return source.at;
+}
+
 export function readInt32(source: Source, at: number, end: number): number {
   const byte = source.bytes[at] as number;
   if (byte < 128) {

@@ -9,6 +9,9 @@ import * as $ from '../../primitives.ts';
 /** Descriptor of google/protobuf/any.proto, for reflection. */
 export const file_google_protobuf_any_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Chlnb29nbGUvcHJvdG9idWYvYW55LnByb3RvEg9nb29nbGUucHJvdG9idWYiNgoDQW55EhkKCHR5cGVfdXJsGAEgASgJUgd0eXBlVXJsEhQKBXZhbHVlGAIgASgMUgV2YWx1ZWIGcHJvdG8z');
 
+type $Sink = $.Sink;
+type $Source = $.Source;
+
 const $boundBytesField = $.boundBytesField;
 const $boundStringField = $.boundStringField;
 const $checkMessage = $.checkMessage;
@@ -45,15 +48,14 @@ function $create_Any(init: AnyInit = {}): Any {
   };
 }
 
-function $bound_Any(m: AnyInit, sink: $.Sink, depth = 0, field = 'google.protobuf.Any'): number {
+function $bound_Any(m: AnyInit, sink: $Sink, depth = 0, field = 'google.protobuf.Any'): number {
   $checkMessage(m, depth, field);
-  let n = 2;
-  n += $boundStringField(m.typeUrl, 'google.protobuf.Any.type_url');
-  n += $boundBytesField(m.value, sink, 'google.protobuf.Any.value');
-  return n;
+  return 2 +
+    $boundStringField(m.typeUrl, 'google.protobuf.Any.type_url') +
+    $boundBytesField(m.value, sink, 'google.protobuf.Any.value');
 }
 
-function $encodeTo_Any(m: AnyInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Any'): number {
+function $encodeTo_Any(m: AnyInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Any'): number {
   $checkMessage(m, depth, field);
   if (at + 2 > limit) return $noRoom(sink, at);
   const { typeUrl: v1 = '', value: v2 } = m;
@@ -62,7 +64,7 @@ function $encodeTo_Any(m: AnyInit, sink: $.Sink, at: number, limit = sink.bytes.
   return at;
 }
 
-function $decodeFrom_Any(source: $.Source, at: number, end: number, depth = 0, into?: Any): Any {
+function $decodeFrom_Any(source: $Source, at: number, end: number, depth = 0, into?: Any): Any {
   $readMessage(source, at, depth, 'google.protobuf.Any');
   const m: Any = into ?? {
     typeUrl: '',

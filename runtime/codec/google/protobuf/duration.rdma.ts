@@ -9,6 +9,9 @@ import * as $ from '../../primitives.ts';
 /** Descriptor of google/protobuf/duration.proto, for reflection. */
 export const file_google_protobuf_duration_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Ch5nb29nbGUvcHJvdG9idWYvZHVyYXRpb24ucHJvdG8SD2dvb2dsZS5wcm90b2J1ZiI6CghEdXJhdGlvbhIYCgdzZWNvbmRzGAEgASgDUgdzZWNvbmRzEhQKBW5hbm9zGAIgASgFUgVuYW5vc2IGcHJvdG8z');
 
+type $Sink = $.Sink;
+type $Source = $.Source;
+
 const $checkMessage = $.checkMessage;
 const $noRoom = $.noRoom;
 const $readEnd = $.readEnd;
@@ -43,14 +46,12 @@ function $create_Duration(init: DurationInit = {}): Duration {
   };
 }
 
-function $bound_Duration(m: DurationInit, _sink: $.Sink, depth = 0, field = 'google.protobuf.Duration'): number {
+function $bound_Duration(m: DurationInit, _sink: $Sink, depth = 0, field = 'google.protobuf.Duration'): number {
   $checkMessage(m, depth, field);
-  let n = 22;
-  
-  return n;
+  return 22;
 }
 
-function $encodeTo_Duration(m: DurationInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Duration'): number {
+function $encodeTo_Duration(m: DurationInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Duration'): number {
   $checkMessage(m, depth, field);
   if (at + 22 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
@@ -60,7 +61,7 @@ function $encodeTo_Duration(m: DurationInit, sink: $.Sink, at: number, limit = s
   return at;
 }
 
-function $decodeFrom_Duration(source: $.Source, at: number, end: number, depth = 0, into?: Duration): Duration {
+function $decodeFrom_Duration(source: $Source, at: number, end: number, depth = 0, into?: Duration): Duration {
   $readMessage(source, at, depth, 'google.protobuf.Duration');
   const m: Duration = into ?? {
     seconds: 0n,

@@ -9,6 +9,9 @@ import * as $ from '../../primitives.ts';
 /** Descriptor of google/protobuf/empty.proto, for reflection. */
 export const file_google_protobuf_empty_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Chtnb29nbGUvcHJvdG9idWYvZW1wdHkucHJvdG8SD2dvb2dsZS5wcm90b2J1ZiIHCgVFbXB0eWIGcHJvdG8z');
 
+type $Sink = $.Sink;
+type $Source = $.Source;
+
 const $checkMessage = $.checkMessage;
 const $noRoom = $.noRoom;
 const $readEnd = $.readEnd;
@@ -28,21 +31,19 @@ function $create_Empty(_init: EmptyInit = {}): Empty {
   return {};
 }
 
-function $bound_Empty(m: EmptyInit, _sink: $.Sink, depth = 0, field = 'google.protobuf.Empty'): number {
+function $bound_Empty(m: EmptyInit, _sink: $Sink, depth = 0, field = 'google.protobuf.Empty'): number {
   $checkMessage(m, depth, field);
-  let n = 0;
-  
-  return n;
+  return 0;
 }
 
-function $encodeTo_Empty(m: EmptyInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Empty'): number {
+function $encodeTo_Empty(m: EmptyInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Empty'): number {
   $checkMessage(m, depth, field);
   if (at > limit) return $noRoom(sink, at);
   
   return at;
 }
 
-function $decodeFrom_Empty(source: $.Source, at: number, end: number, depth = 0, into?: Empty): Empty {
+function $decodeFrom_Empty(source: $Source, at: number, end: number, depth = 0, into?: Empty): Empty {
   $readMessage(source, at, depth, 'google.protobuf.Empty');
   const m: Empty = into ?? {};
   while (at < end) {

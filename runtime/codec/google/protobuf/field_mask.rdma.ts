@@ -9,6 +9,9 @@ import * as $ from '../../primitives.ts';
 /** Descriptor of google/protobuf/field_mask.proto, for reflection. */
 export const file_google_protobuf_field_mask_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'CiBnb29nbGUvcHJvdG9idWYvZmllbGRfbWFzay5wcm90bxIPZ29vZ2xlLnByb3RvYnVmIiEKCUZpZWxkTWFzaxIUCgVwYXRocxgBIAMoCVIFcGF0aHNiBnByb3RvMw==');
 
+type $Sink = $.Sink;
+type $Source = $.Source;
+
 const $boundStrings = $.boundStrings;
 const $checkMessage = $.checkMessage;
 const $noRoom = $.noRoom;
@@ -37,14 +40,13 @@ function $create_FieldMask(init: FieldMaskInit = {}): FieldMask {
   };
 }
 
-function $bound_FieldMask(m: FieldMaskInit, _sink: $.Sink, depth = 0, field = 'google.protobuf.FieldMask'): number {
+function $bound_FieldMask(m: FieldMaskInit, _sink: $Sink, depth = 0, field = 'google.protobuf.FieldMask'): number {
   $checkMessage(m, depth, field);
-  let n = 1;
-  n += $boundStrings(m.paths, 1, 'google.protobuf.FieldMask.paths');
-  return n;
+  return 1 +
+    $boundStrings(m.paths, 1, 'google.protobuf.FieldMask.paths');
 }
 
-function $encodeTo_FieldMask(m: FieldMaskInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.FieldMask'): number {
+function $encodeTo_FieldMask(m: FieldMaskInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.FieldMask'): number {
   $checkMessage(m, depth, field);
   if (at + 1 > limit) return $noRoom(sink, at);
   const { paths: v1 } = m;
@@ -52,7 +54,7 @@ function $encodeTo_FieldMask(m: FieldMaskInit, sink: $.Sink, at: number, limit =
   return at;
 }
 
-function $decodeFrom_FieldMask(source: $.Source, at: number, end: number, depth = 0, into?: FieldMask): FieldMask {
+function $decodeFrom_FieldMask(source: $Source, at: number, end: number, depth = 0, into?: FieldMask): FieldMask {
   $readMessage(source, at, depth, 'google.protobuf.FieldMask');
   const m: FieldMask = into ?? {
     paths: [],

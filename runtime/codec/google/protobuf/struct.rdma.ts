@@ -9,6 +9,9 @@ import * as $ from '../../primitives.ts';
 /** Descriptor of google/protobuf/struct.proto, for reflection. */
 export const file_google_protobuf_struct_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Chxnb29nbGUvcHJvdG9idWYvc3RydWN0LnByb3RvEg9nb29nbGUucHJvdG9idWYimAEKBlN0cnVjdBI7CgZmaWVsZHMYASADKAsyIy5nb29nbGUucHJvdG9idWYuU3RydWN0LkZpZWxkc0VudHJ5UgZmaWVsZHMaUQoLRmllbGRzRW50cnkSEAoDa2V5GAEgASgJUgNrZXkSLAoFdmFsdWUYAiABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWVSBXZhbHVlOgI4ASKyAgoFVmFsdWUSOwoKbnVsbF92YWx1ZRgBIAEoDjIaLmdvb2dsZS5wcm90b2J1Zi5OdWxsVmFsdWVIAFIJbnVsbFZhbHVlEiMKDG51bWJlcl92YWx1ZRgCIAEoAUgAUgtudW1iZXJWYWx1ZRIjCgxzdHJpbmdfdmFsdWUYAyABKAlIAFILc3RyaW5nVmFsdWUSHwoKYm9vbF92YWx1ZRgEIAEoCEgAUglib29sVmFsdWUSPAoMc3RydWN0X3ZhbHVlGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEgAUgtzdHJ1Y3RWYWx1ZRI7CgpsaXN0X3ZhbHVlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLkxpc3RWYWx1ZUgAUglsaXN0VmFsdWVCBgoEa2luZCI7CglMaXN0VmFsdWUSLgoGdmFsdWVzGAEgAygLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlUgZ2YWx1ZXMqGwoJTnVsbFZhbHVlEg4KCk5VTExfVkFMVUUQAGIGcHJvdG8z');
 
+type $Sink = $.Sink;
+type $Source = $.Source;
+
 const $boundList = $.boundList;
 const $boundString = $.boundString;
 const $checkList = $.checkList;
@@ -25,6 +28,7 @@ const $readEnd = $.readEnd;
 const $readInt32 = $.readInt32;
 const $readLength = $.readLength;
 const $readMessage = $.readMessage;
+const $readStart = $.readStart;
 const $readString = $.readString;
 const $readTag = $.readTag;
 const $skipField = $.skipField;
@@ -101,7 +105,7 @@ function $create_Struct(init: StructInit = {}): Struct {
   };
 }
 
-function $bound_Struct(m: StructInit, sink: $.Sink, depth = 0, field = 'google.protobuf.Struct'): number {
+function $bound_Struct(m: StructInit, sink: $Sink, depth = 0, field = 'google.protobuf.Struct'): number {
   $checkMessage(m, depth, field);
   let n = 13;
   const v1 = m.fields;
@@ -109,7 +113,7 @@ function $bound_Struct(m: StructInit, sink: $.Sink, depth = 0, field = 'google.p
   return n;
 }
 
-function $encodeTo_Struct(m: StructInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Struct'): number {
+function $encodeTo_Struct(m: StructInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Struct'): number {
   $checkMessage(m, depth, field);
   if (at + 13 > limit) return $noRoom(sink, at);
   const { fields: v1 } = m;
@@ -117,7 +121,7 @@ function $encodeTo_Struct(m: StructInit, sink: $.Sink, at: number, limit = sink.
   return at;
 }
 
-function $decodeFrom_Struct(source: $.Source, at: number, end: number, depth = 0, into?: Struct): Struct {
+function $decodeFrom_Struct(source: $Source, at: number, end: number, depth = 0, into?: Struct): Struct {
   $readMessage(source, at, depth, 'google.protobuf.Struct');
   const m: Struct = into ?? {
     fields: $.newMap(),
@@ -153,19 +157,18 @@ function $create_Value(init: ValueInit = {}): Value {
   };
 }
 
-function $bound_Value(m: ValueInit, sink: $.Sink, depth = 0, field = 'google.protobuf.Value'): number {
+function $bound_Value(m: ValueInit, sink: $Sink, depth = 0, field = 'google.protobuf.Value'): number {
   $checkMessage(m, depth, field);
   let n = 11;
-  const o0 = m.kind;
-  switch (o0?.case) {
-    case 'stringValue': n += $boundString(o0.value, 'google.protobuf.Value.string_value'); break;
-    case 'structValue': n += $bound_Struct(o0.value, sink, depth + 1, 'google.protobuf.Value.struct_value'); break;
-    case 'listValue': n += $bound_ListValue(o0.value, sink, depth + 1, 'google.protobuf.Value.list_value'); break;
+  switch (m.kind?.case) {
+    case 'stringValue': n += $boundString(m.kind.value, 'google.protobuf.Value.string_value'); break;
+    case 'structValue': n += $bound_Struct(m.kind.value, sink, depth + 1, 'google.protobuf.Value.struct_value'); break;
+    case 'listValue': n += $bound_ListValue(m.kind.value, sink, depth + 1, 'google.protobuf.Value.list_value'); break;
   }
   return n;
 }
 
-function $encodeTo_Value(m: ValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Value'): number {
+function $encodeTo_Value(m: ValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Value'): number {
   $checkMessage(m, depth, field);
   if (at + 11 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
@@ -186,7 +189,7 @@ function $encodeTo_Value(m: ValueInit, sink: $.Sink, at: number, limit = sink.by
   return at;
 }
 
-function $decodeFrom_Value(source: $.Source, at: number, end: number, depth = 0, into?: Value): Value {
+function $decodeFrom_Value(source: $Source, at: number, end: number, depth = 0, into?: Value): Value {
   $readMessage(source, at, depth, 'google.protobuf.Value');
   const m: Value = into ?? {
     kind: $.unset,
@@ -199,8 +202,8 @@ function $decodeFrom_Value(source: $.Source, at: number, end: number, depth = 0,
       case 17: m.kind = { case: 'numberValue', value: $readDouble(source, at, end) }; break;
       case 26: m.kind = { case: 'stringValue', value: $readString(source, at, end) }; break;
       case 32: m.kind = { case: 'boolValue', value: $readBool(source, at, end) }; break;
-      case 42: { const stop = $readLength(source, at, end); m.kind = { case: 'structValue', value: $decodeFrom_Struct(source, source.at, stop, depth + 1, m.kind.case === 'structValue' ? m.kind.value : undefined) }; break; }
-      case 50: { const stop = $readLength(source, at, end); m.kind = { case: 'listValue', value: $decodeFrom_ListValue(source, source.at, stop, depth + 1, m.kind.case === 'listValue' ? m.kind.value : undefined) }; break; }
+      case 42: m.kind = { case: 'structValue', value: $decodeFrom_Struct(source, $readStart(source, at, end), source.stop, depth + 1, m.kind.case === 'structValue' ? m.kind.value : undefined) }; break;
+      case 50: m.kind = { case: 'listValue', value: $decodeFrom_ListValue(source, $readStart(source, at, end), source.stop, depth + 1, m.kind.case === 'listValue' ? m.kind.value : undefined) }; break;
       default: $skipField(source, tag, at, end, depth);
     }
     at = source.at;
@@ -227,7 +230,7 @@ function $create_ListValue(init: ListValueInit = {}): ListValue {
   };
 }
 
-function $bound_ListValue(m: ListValueInit, sink: $.Sink, depth = 0, field = 'google.protobuf.ListValue'): number {
+function $bound_ListValue(m: ListValueInit, sink: $Sink, depth = 0, field = 'google.protobuf.ListValue'): number {
   $checkMessage(m, depth, field);
   let n = 6;
   const v1 = m.values;
@@ -236,7 +239,7 @@ function $bound_ListValue(m: ListValueInit, sink: $.Sink, depth = 0, field = 'go
   return n;
 }
 
-function $encodeTo_ListValue(m: ListValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.ListValue'): number {
+function $encodeTo_ListValue(m: ListValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.ListValue'): number {
   $checkMessage(m, depth, field);
   if (at + 6 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
@@ -252,7 +255,7 @@ function $encodeTo_ListValue(m: ListValueInit, sink: $.Sink, at: number, limit =
   return at;
 }
 
-function $decodeFrom_ListValue(source: $.Source, at: number, end: number, depth = 0, into?: ListValue): ListValue {
+function $decodeFrom_ListValue(source: $Source, at: number, end: number, depth = 0, into?: ListValue): ListValue {
   $readMessage(source, at, depth, 'google.protobuf.ListValue');
   const m: ListValue = into ?? {
     values: [],
@@ -261,7 +264,7 @@ function $decodeFrom_ListValue(source: $.Source, at: number, end: number, depth 
     const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 10: { const stop = $readLength(source, at, end); m.values.push($decodeFrom_Value(source, source.at, stop, depth + 1)); break; }
+      case 10: m.values.push($decodeFrom_Value(source, $readStart(source, at, end), source.stop, depth + 1)); break;
       default: $skipField(source, tag, at, end, depth);
     }
     at = source.at;

@@ -9,6 +9,9 @@ import * as $ from '../../primitives.ts';
 /** Descriptor of google/protobuf/timestamp.proto, for reflection. */
 export const file_google_protobuf_timestamp_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Ch9nb29nbGUvcHJvdG9idWYvdGltZXN0YW1wLnByb3RvEg9nb29nbGUucHJvdG9idWYiOwoJVGltZXN0YW1wEhgKB3NlY29uZHMYASABKANSB3NlY29uZHMSFAoFbmFub3MYAiABKAVSBW5hbm9zYgZwcm90bzM=');
 
+type $Sink = $.Sink;
+type $Source = $.Source;
+
 const $checkMessage = $.checkMessage;
 const $noRoom = $.noRoom;
 const $readEnd = $.readEnd;
@@ -43,14 +46,12 @@ function $create_Timestamp(init: TimestampInit = {}): Timestamp {
   };
 }
 
-function $bound_Timestamp(m: TimestampInit, _sink: $.Sink, depth = 0, field = 'google.protobuf.Timestamp'): number {
+function $bound_Timestamp(m: TimestampInit, _sink: $Sink, depth = 0, field = 'google.protobuf.Timestamp'): number {
   $checkMessage(m, depth, field);
-  let n = 22;
-  
-  return n;
+  return 22;
 }
 
-function $encodeTo_Timestamp(m: TimestampInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Timestamp'): number {
+function $encodeTo_Timestamp(m: TimestampInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Timestamp'): number {
   $checkMessage(m, depth, field);
   if (at + 22 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
@@ -60,7 +61,7 @@ function $encodeTo_Timestamp(m: TimestampInit, sink: $.Sink, at: number, limit =
   return at;
 }
 
-function $decodeFrom_Timestamp(source: $.Source, at: number, end: number, depth = 0, into?: Timestamp): Timestamp {
+function $decodeFrom_Timestamp(source: $Source, at: number, end: number, depth = 0, into?: Timestamp): Timestamp {
   $readMessage(source, at, depth, 'google.protobuf.Timestamp');
   const m: Timestamp = into ?? {
     seconds: 0n,

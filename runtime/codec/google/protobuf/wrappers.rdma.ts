@@ -9,6 +9,9 @@ import * as $ from '../../primitives.ts';
 /** Descriptor of google/protobuf/wrappers.proto, for reflection. */
 export const file_google_protobuf_wrappers_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Ch5nb29nbGUvcHJvdG9idWYvd3JhcHBlcnMucHJvdG8SD2dvb2dsZS5wcm90b2J1ZiIjCgtEb3VibGVWYWx1ZRIUCgV2YWx1ZRgBIAEoAVIFdmFsdWUiIgoKRmxvYXRWYWx1ZRIUCgV2YWx1ZRgBIAEoAlIFdmFsdWUiIgoKSW50NjRWYWx1ZRIUCgV2YWx1ZRgBIAEoA1IFdmFsdWUiIwoLVUludDY0VmFsdWUSFAoFdmFsdWUYASABKARSBXZhbHVlIiIKCkludDMyVmFsdWUSFAoFdmFsdWUYASABKAVSBXZhbHVlIiMKC1VJbnQzMlZhbHVlEhQKBXZhbHVlGAEgASgNUgV2YWx1ZSIhCglCb29sVmFsdWUSFAoFdmFsdWUYASABKAhSBXZhbHVlIiMKC1N0cmluZ1ZhbHVlEhQKBXZhbHVlGAEgASgJUgV2YWx1ZSIiCgpCeXRlc1ZhbHVlEhQKBXZhbHVlGAEgASgMUgV2YWx1ZWIGcHJvdG8z');
 
+type $Sink = $.Sink;
+type $Source = $.Source;
+
 const $boundBytesField = $.boundBytesField;
 const $boundStringField = $.boundStringField;
 const $checkMessage = $.checkMessage;
@@ -52,14 +55,12 @@ function $create_DoubleValue(init: DoubleValueInit = {}): DoubleValue {
   };
 }
 
-function $bound_DoubleValue(m: DoubleValueInit, _sink: $.Sink, depth = 0, field = 'google.protobuf.DoubleValue'): number {
+function $bound_DoubleValue(m: DoubleValueInit, _sink: $Sink, depth = 0, field = 'google.protobuf.DoubleValue'): number {
   $checkMessage(m, depth, field);
-  let n = 9;
-  
-  return n;
+  return 9;
 }
 
-function $encodeTo_DoubleValue(m: DoubleValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.DoubleValue'): number {
+function $encodeTo_DoubleValue(m: DoubleValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.DoubleValue'): number {
   $checkMessage(m, depth, field);
   if (at + 9 > limit) return $noRoom(sink, at);
   const { value: v1 } = m;
@@ -67,7 +68,7 @@ function $encodeTo_DoubleValue(m: DoubleValueInit, sink: $.Sink, at: number, lim
   return at;
 }
 
-function $decodeFrom_DoubleValue(source: $.Source, at: number, end: number, depth = 0, into?: DoubleValue): DoubleValue {
+function $decodeFrom_DoubleValue(source: $Source, at: number, end: number, depth = 0, into?: DoubleValue): DoubleValue {
   $readMessage(source, at, depth, 'google.protobuf.DoubleValue');
   const m: DoubleValue = into ?? {
     value: 0,
@@ -103,14 +104,12 @@ function $create_FloatValue(init: FloatValueInit = {}): FloatValue {
   };
 }
 
-function $bound_FloatValue(m: FloatValueInit, _sink: $.Sink, depth = 0, field = 'google.protobuf.FloatValue'): number {
+function $bound_FloatValue(m: FloatValueInit, _sink: $Sink, depth = 0, field = 'google.protobuf.FloatValue'): number {
   $checkMessage(m, depth, field);
-  let n = 5;
-  
-  return n;
+  return 5;
 }
 
-function $encodeTo_FloatValue(m: FloatValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.FloatValue'): number {
+function $encodeTo_FloatValue(m: FloatValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.FloatValue'): number {
   $checkMessage(m, depth, field);
   if (at + 5 > limit) return $noRoom(sink, at);
   const { value: v1 } = m;
@@ -118,7 +117,7 @@ function $encodeTo_FloatValue(m: FloatValueInit, sink: $.Sink, at: number, limit
   return at;
 }
 
-function $decodeFrom_FloatValue(source: $.Source, at: number, end: number, depth = 0, into?: FloatValue): FloatValue {
+function $decodeFrom_FloatValue(source: $Source, at: number, end: number, depth = 0, into?: FloatValue): FloatValue {
   $readMessage(source, at, depth, 'google.protobuf.FloatValue');
   const m: FloatValue = into ?? {
     value: 0,
@@ -154,14 +153,12 @@ function $create_Int64Value(init: Int64ValueInit = {}): Int64Value {
   };
 }
 
-function $bound_Int64Value(m: Int64ValueInit, _sink: $.Sink, depth = 0, field = 'google.protobuf.Int64Value'): number {
+function $bound_Int64Value(m: Int64ValueInit, _sink: $Sink, depth = 0, field = 'google.protobuf.Int64Value'): number {
   $checkMessage(m, depth, field);
-  let n = 11;
-  
-  return n;
+  return 11;
 }
 
-function $encodeTo_Int64Value(m: Int64ValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Int64Value'): number {
+function $encodeTo_Int64Value(m: Int64ValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Int64Value'): number {
   $checkMessage(m, depth, field);
   if (at + 11 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
@@ -170,7 +167,7 @@ function $encodeTo_Int64Value(m: Int64ValueInit, sink: $.Sink, at: number, limit
   return at;
 }
 
-function $decodeFrom_Int64Value(source: $.Source, at: number, end: number, depth = 0, into?: Int64Value): Int64Value {
+function $decodeFrom_Int64Value(source: $Source, at: number, end: number, depth = 0, into?: Int64Value): Int64Value {
   $readMessage(source, at, depth, 'google.protobuf.Int64Value');
   const m: Int64Value = into ?? {
     value: 0n,
@@ -206,14 +203,12 @@ function $create_UInt64Value(init: UInt64ValueInit = {}): UInt64Value {
   };
 }
 
-function $bound_UInt64Value(m: UInt64ValueInit, _sink: $.Sink, depth = 0, field = 'google.protobuf.UInt64Value'): number {
+function $bound_UInt64Value(m: UInt64ValueInit, _sink: $Sink, depth = 0, field = 'google.protobuf.UInt64Value'): number {
   $checkMessage(m, depth, field);
-  let n = 11;
-  
-  return n;
+  return 11;
 }
 
-function $encodeTo_UInt64Value(m: UInt64ValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.UInt64Value'): number {
+function $encodeTo_UInt64Value(m: UInt64ValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.UInt64Value'): number {
   $checkMessage(m, depth, field);
   if (at + 11 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
@@ -222,7 +217,7 @@ function $encodeTo_UInt64Value(m: UInt64ValueInit, sink: $.Sink, at: number, lim
   return at;
 }
 
-function $decodeFrom_UInt64Value(source: $.Source, at: number, end: number, depth = 0, into?: UInt64Value): UInt64Value {
+function $decodeFrom_UInt64Value(source: $Source, at: number, end: number, depth = 0, into?: UInt64Value): UInt64Value {
   $readMessage(source, at, depth, 'google.protobuf.UInt64Value');
   const m: UInt64Value = into ?? {
     value: 0n,
@@ -258,14 +253,12 @@ function $create_Int32Value(init: Int32ValueInit = {}): Int32Value {
   };
 }
 
-function $bound_Int32Value(m: Int32ValueInit, _sink: $.Sink, depth = 0, field = 'google.protobuf.Int32Value'): number {
+function $bound_Int32Value(m: Int32ValueInit, _sink: $Sink, depth = 0, field = 'google.protobuf.Int32Value'): number {
   $checkMessage(m, depth, field);
-  let n = 11;
-  
-  return n;
+  return 11;
 }
 
-function $encodeTo_Int32Value(m: Int32ValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Int32Value'): number {
+function $encodeTo_Int32Value(m: Int32ValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Int32Value'): number {
   $checkMessage(m, depth, field);
   if (at + 11 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
@@ -274,7 +267,7 @@ function $encodeTo_Int32Value(m: Int32ValueInit, sink: $.Sink, at: number, limit
   return at;
 }
 
-function $decodeFrom_Int32Value(source: $.Source, at: number, end: number, depth = 0, into?: Int32Value): Int32Value {
+function $decodeFrom_Int32Value(source: $Source, at: number, end: number, depth = 0, into?: Int32Value): Int32Value {
   $readMessage(source, at, depth, 'google.protobuf.Int32Value');
   const m: Int32Value = into ?? {
     value: 0,
@@ -310,14 +303,12 @@ function $create_UInt32Value(init: UInt32ValueInit = {}): UInt32Value {
   };
 }
 
-function $bound_UInt32Value(m: UInt32ValueInit, _sink: $.Sink, depth = 0, field = 'google.protobuf.UInt32Value'): number {
+function $bound_UInt32Value(m: UInt32ValueInit, _sink: $Sink, depth = 0, field = 'google.protobuf.UInt32Value'): number {
   $checkMessage(m, depth, field);
-  let n = 6;
-  
-  return n;
+  return 6;
 }
 
-function $encodeTo_UInt32Value(m: UInt32ValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.UInt32Value'): number {
+function $encodeTo_UInt32Value(m: UInt32ValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.UInt32Value'): number {
   $checkMessage(m, depth, field);
   if (at + 6 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
@@ -326,7 +317,7 @@ function $encodeTo_UInt32Value(m: UInt32ValueInit, sink: $.Sink, at: number, lim
   return at;
 }
 
-function $decodeFrom_UInt32Value(source: $.Source, at: number, end: number, depth = 0, into?: UInt32Value): UInt32Value {
+function $decodeFrom_UInt32Value(source: $Source, at: number, end: number, depth = 0, into?: UInt32Value): UInt32Value {
   $readMessage(source, at, depth, 'google.protobuf.UInt32Value');
   const m: UInt32Value = into ?? {
     value: 0,
@@ -362,14 +353,12 @@ function $create_BoolValue(init: BoolValueInit = {}): BoolValue {
   };
 }
 
-function $bound_BoolValue(m: BoolValueInit, _sink: $.Sink, depth = 0, field = 'google.protobuf.BoolValue'): number {
+function $bound_BoolValue(m: BoolValueInit, _sink: $Sink, depth = 0, field = 'google.protobuf.BoolValue'): number {
   $checkMessage(m, depth, field);
-  let n = 2;
-  
-  return n;
+  return 2;
 }
 
-function $encodeTo_BoolValue(m: BoolValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.BoolValue'): number {
+function $encodeTo_BoolValue(m: BoolValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.BoolValue'): number {
   $checkMessage(m, depth, field);
   if (at + 2 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
@@ -378,7 +367,7 @@ function $encodeTo_BoolValue(m: BoolValueInit, sink: $.Sink, at: number, limit =
   return at;
 }
 
-function $decodeFrom_BoolValue(source: $.Source, at: number, end: number, depth = 0, into?: BoolValue): BoolValue {
+function $decodeFrom_BoolValue(source: $Source, at: number, end: number, depth = 0, into?: BoolValue): BoolValue {
   $readMessage(source, at, depth, 'google.protobuf.BoolValue');
   const m: BoolValue = into ?? {
     value: false,
@@ -414,14 +403,13 @@ function $create_StringValue(init: StringValueInit = {}): StringValue {
   };
 }
 
-function $bound_StringValue(m: StringValueInit, _sink: $.Sink, depth = 0, field = 'google.protobuf.StringValue'): number {
+function $bound_StringValue(m: StringValueInit, _sink: $Sink, depth = 0, field = 'google.protobuf.StringValue'): number {
   $checkMessage(m, depth, field);
-  let n = 1;
-  n += $boundStringField(m.value, 'google.protobuf.StringValue.value');
-  return n;
+  return 1 +
+    $boundStringField(m.value, 'google.protobuf.StringValue.value');
 }
 
-function $encodeTo_StringValue(m: StringValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.StringValue'): number {
+function $encodeTo_StringValue(m: StringValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.StringValue'): number {
   $checkMessage(m, depth, field);
   if (at + 1 > limit) return $noRoom(sink, at);
   const { value: v1 = '' } = m;
@@ -429,7 +417,7 @@ function $encodeTo_StringValue(m: StringValueInit, sink: $.Sink, at: number, lim
   return at;
 }
 
-function $decodeFrom_StringValue(source: $.Source, at: number, end: number, depth = 0, into?: StringValue): StringValue {
+function $decodeFrom_StringValue(source: $Source, at: number, end: number, depth = 0, into?: StringValue): StringValue {
   $readMessage(source, at, depth, 'google.protobuf.StringValue');
   const m: StringValue = into ?? {
     value: '',
@@ -465,14 +453,13 @@ function $create_BytesValue(init: BytesValueInit = {}): BytesValue {
   };
 }
 
-function $bound_BytesValue(m: BytesValueInit, sink: $.Sink, depth = 0, field = 'google.protobuf.BytesValue'): number {
+function $bound_BytesValue(m: BytesValueInit, sink: $Sink, depth = 0, field = 'google.protobuf.BytesValue'): number {
   $checkMessage(m, depth, field);
-  let n = 1;
-  n += $boundBytesField(m.value, sink, 'google.protobuf.BytesValue.value');
-  return n;
+  return 1 +
+    $boundBytesField(m.value, sink, 'google.protobuf.BytesValue.value');
 }
 
-function $encodeTo_BytesValue(m: BytesValueInit, sink: $.Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.BytesValue'): number {
+function $encodeTo_BytesValue(m: BytesValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.BytesValue'): number {
   $checkMessage(m, depth, field);
   if (at + 1 > limit) return $noRoom(sink, at);
   const { value: v1 } = m;
@@ -480,7 +467,7 @@ function $encodeTo_BytesValue(m: BytesValueInit, sink: $.Sink, at: number, limit
   return at;
 }
 
-function $decodeFrom_BytesValue(source: $.Source, at: number, end: number, depth = 0, into?: BytesValue): BytesValue {
+function $decodeFrom_BytesValue(source: $Source, at: number, end: number, depth = 0, into?: BytesValue): BytesValue {
   $readMessage(source, at, depth, 'google.protobuf.BytesValue');
   const m: BytesValue = into ?? {
     value: $.noBytes,
