@@ -30,7 +30,7 @@ export function record(
   return result;
 }
 
-function lines({ suite, passed, failed, whyNot, failures, failedOnce, note }) {
+function lines({ suite, passed, failed, whyNot, failures, failedOnce = [], note }) {
   const counts = `${suite}: ${passed} passed, ${failed} failed${note === '' ? '' : ` (${note})`}`;
   const each = (what, list) => list.map((line) => `${suite}: ${what}: ${line}`);
   const once = each('failed once, passed in a fresh guest', failedOnce);
