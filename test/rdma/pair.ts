@@ -121,7 +121,9 @@ export async function until<T>(look: () => T | Promise<T>, good: (seen: T) => bo
   let seen = await look();
   while (!good(seen)) {
     if (performance.now() > end)
-      throw new Error(`not within ${STUCK_MS} ms: ${good}; last seen: ${inspect(seen)}`);
+      throw new Error(
+        `not within ${STUCK_MS} ms: ${good}; last seen: ${inspect(seen, { breakLength: Infinity })}`,
+      );
     await turn();
     seen = await look();
   }
