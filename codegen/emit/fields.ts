@@ -18,7 +18,7 @@ function presence({ presence, type }: Field): string {
   return presence === usual ? '' : presence;
 }
 
-/** A word of the text that `$.fieldEntries` reads; what is no text goes into `more`. */
+/** A word of the text that the runtime's `fieldEntries` reads; what is no text goes into `more`. */
 function entry(field: Field, more: string[], scope: Scope): string {
   const { name, type, oneof, mapKey } = field;
   if (type.kind !== 'scalar') more.push(scope.type(type));

@@ -109,7 +109,8 @@ export function messageType<T, Init>(core: Core<T, Init>): MessageType<T, Init> 
 
 /**
  * The same for generated code, by position: names of properties are what a compiler would read once more for every message. `fields` and `more` are the
- * arguments of `fieldEntries`; the second is asked for when it is needed, since it has messages that are declared later.
+ * arguments of `fieldEntries`; the second is asked for when it is needed, since it has messages that are declared later. Code that has not been generated
+ * anew gives a function.
  */
 export function generatedType<T, Init>(
   typeName: string,
