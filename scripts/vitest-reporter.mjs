@@ -1,6 +1,6 @@
 /**
  * A reporter of vitest, loaded by it: writes what a run came to where --outputFile says, for vitest-report.mjs. Vitest's own JSON has
- * only the stack of an error, which is a placeholder when a test ran out of time, and not the errors that came outside of any test.
+ * only the stack of an error, which does not say that a test ran out of time, and not the errors that came outside of any test.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, relative } from 'node:path';
