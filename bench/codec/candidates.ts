@@ -1,5 +1,6 @@
 /** What is measured: each codec on each message, after a check that the codecs agree. Used by contender.ts, one codec to a process. */
 import { type MessageType, Sink, Source } from 'rdma-rpc/codec';
+import { loopCharsMax, readUtf8, writeShort, writeUtf8 } from '../../runtime/codec/text.ts';
 import { gatherBytes, leaseBytes } from '../../runtime/limits.ts';
 import { type Peer, protobufEs, protobufjsStatic } from './peers.ts';
 import type { Case } from './values.ts';
@@ -12,8 +13,14 @@ export const asCalls = 'rdma-rpc, in a call';
 /** The convenience forms, which bring their own memory and copy `bytes` both ways. */
 export const standalone = 'rdma-rpc, encode()';
 
+/**
+ * No codec but a bound for one: the strings of a list one behind the other, by the functions that the codec uses, without tags, lengths, checks or a look
+ * at the room; read back from places that are known.
+ */
+export const charactersAlone = 'characters alone';
+
 /** In the order of the table. */
-export const codecs = [asCalls, standalone, 'protobufjs static', 'protobuf-es'] as const;
+export const codecs = [asCalls, standalone, 'protobufjs static', 'protobuf-es', charactersAlone] as const;
 export type CodecName = (typeof codecs)[number];
 
 export const directions = ['encode', 'decode'] as const;
@@ -47,6 +54,44 @@ function asACall(type: AnyType, message: unknown, encoded: Uint8Array): Candidat
   };
 }
 
+/** The strings of a message that holds nothing else. */
+function stringsOf(message: object): readonly string[] | undefined {
+  const [values, ...more] = Object.values(message) as unknown[];
+  const only = more.length === 0 && Array.isArray(values) && values.every((each) => typeof each === 'string');
+  return only ? values : undefined;
+}
+
+/** Whether the codec can do something with the message. */
+export function applies(codec: CodecName, { message }: Case): boolean {
+  return codec !== charactersAlone || stringsOf(message) !== undefined;
+}
+
+function characters(texts: readonly string[]): Candidate {
+  const bytes = new Uint8Array(16 * 1024);
+  const source = new Source();
+  source.reset(bytes);
+  const write = (at: number, text: string) =>
+    text.length > loopCharsMax ? writeUtf8(bytes, at, text) : writeShort(bytes, at, text);
+  const ends: number[] = [];
+  for (const text of texts) ends.push(write(ends.at(-1) ?? 0, text));
+  return {
+    encode: () => {
+      let at = 0;
+      for (let i = 0; i < texts.length; i++) at = write(at, texts[i]!);
+      return at;
+    },
+    decode: () => {
+      const read: string[] = [];
+      let at = 0;
+      for (let i = 0; i < ends.length; i++) {
+        read.push(readUtf8(source, at, ends[i]!));
+        at = ends[i]!;
+      }
+      return read;
+    },
+  };
+}
+
 /** Throws unless the peer reads what we write and writes what we can read. */
 function peerCandidate(peer: Peer, { name, type, message }: Case, encoded: Uint8Array): Candidate {
   const codec = peer.codec(type.typeName);
@@ -75,6 +120,7 @@ export async function candidateMaker(codec: CodecName): Promise<(of: Case) => Ca
     // Decoded messages are written, too, as in a server: their maps have another shape than those of literals.
     if (Buffer.compare(type.encode(type.decode(encoded)), encoded) !== 0)
       throw new Error(`${of.name}: what was decoded is not encoded as before`);
+    if (codec === charactersAlone) return characters(stringsOf(of.message) ?? []);
     if (codec === asCalls) return asACall(type, of.message, encoded);
     return { encode: () => type.encode(of.message), decode: () => type.decode(encoded) };
   };

@@ -5,7 +5,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { codecs, directions } from './candidates.ts';
+import { applies, codecs, directions } from './candidates.ts';
 import type { Cost, Slice } from './contender.ts';
 import { staticModule } from './peers.ts';
 import { type Case, cases } from './values.ts';
@@ -61,16 +61,19 @@ async function roundOf(children: readonly ChildProcess[], slice: Slice, slices: 
 export async function measureSpeed(plan: Plan, only: string): Promise<Speed[]> {
   const chosen = cases.filter(({ name }) => name.startsWith(only));
   const speeds = chosen.map((each) =>
-    codecs.map((peer): Speed => {
-      const encodedBytes = each.type.encode(each.message).length;
-      return { case: each, encodedBytes, peer, encode: [], decode: [] };
-    }),
+    codecs
+      .filter((codec) => applies(codec, each))
+      .map((peer): Speed => {
+        const encodedBytes = each.type.encode(each.message).length;
+        return { case: each, encodedBytes, peer, encode: [], decode: [] };
+      }),
   );
   await staticModule();
   for (let process = 0; process < plan.processes; process++) {
     const children: ChildProcess[] = [];
     for (const codec of codecs) children.push(await start(codec));
     for (const [row, each] of chosen.entries()) {
+      const taking = children.filter((_, i) => applies(codecs[i]!, each));
       for (const direction of directions) {
         // Round 0 warms up.
         for (let round = 0; round <= plan.rounds; round++) {
@@ -80,7 +83,7 @@ export async function measureSpeed(plan: Plan, only: string): Promise<Speed[]> {
             milliseconds: plan.sliceMs,
             first: round === 0,
           };
-          const figures = await roundOf(children, slice, plan.slices);
+          const figures = await roundOf(taking, slice, plan.slices);
           if (round === 0) continue;
           speeds[row]?.forEach((speed, i) => {
             speed[direction].push(figures[i]!);
