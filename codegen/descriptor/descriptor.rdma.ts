@@ -12,15 +12,14 @@ export const file_descriptor_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDes
 type $Sink = $.Sink;
 type $Source = $.Source;
 
-const $boundBytesField = $.boundBytesField;
-const $boundList = $.boundList;
-const $boundStringField = $.boundStringField;
-const $boundStrings = $.boundStrings;
 const $checkList = $.checkList;
 const $checkMessage = $.checkMessage;
 const $closeLength = $.closeLength;
 const $closeSolid = $.closeSolid;
 const $closeSolidField = $.closeSolidField;
+const $copyList = $.copyList;
+const $generatedType = $.generatedType;
+const $itemsOf = $.itemsOf;
 const $noRoom = $.noRoom;
 const $readBool = $.readBool;
 const $readBytes = $.readBytes;
@@ -31,13 +30,18 @@ const $readStart = $.readStart;
 const $readString = $.readString;
 const $readTag = $.readTag;
 const $readUint64 = $.readUint64;
+const $sizeBytes = $.sizeBytes;
+const $sizeList = $.sizeList;
+const $sizeString = $.sizeString;
+const $sizeStrings = $.sizeStrings;
+const $sizeless = $.sizeless;
 const $skipField = $.skipField;
 const $writeBoolField = $.writeBoolField;
 const $writeBytesField = $.writeBytesField;
 const $writeInt32Field = $.writeInt32Field;
 const $writePackedInt32 = $.writePackedInt32;
 const $writeStringField = $.writeStringField;
-const $writeStrings = $.writeStrings;
+const $writeStringsField = $.writeStringsField;
 const $writeUint64Field = $.writeUint64Field;
 
 export interface FileDescriptorProto {
@@ -79,49 +83,56 @@ export interface FileDescriptorProtoInit {
   optionDependency?: readonly string[] | undefined;
 }
 
-function $create_FileDescriptorProto(init: FileDescriptorProtoInit = {}): FileDescriptorProto {
+function $create_FileDescriptorProto({
+  name,
+  package: v2$,
+  dependency,
+  messageType,
+  enumType,
+  service,
+  extension,
+  options,
+  sourceCodeInfo,
+  publicDependency,
+  weakDependency,
+  syntax,
+  edition,
+  optionDependency,
+}: FileDescriptorProtoInit = {}): FileDescriptorProto {
   return {
-    name: init.name,
-    package: init.package,
-    dependency: $.copyList(init.dependency),
-    messageType: init.messageType === undefined ? [] : init.messageType.map((value) => $create_DescriptorProto(value)),
-    enumType: init.enumType === undefined ? [] : init.enumType.map((value) => $create_EnumDescriptorProto(value)),
-    service: init.service === undefined ? [] : init.service.map((value) => $create_ServiceDescriptorProto(value)),
-    extension: init.extension === undefined ? [] : init.extension.map((value) => $create_FieldDescriptorProto(value)),
-    options: init.options,
-    sourceCodeInfo: init.sourceCodeInfo === undefined ? undefined : $create_SourceCodeInfo(init.sourceCodeInfo),
-    publicDependency: $.copyList(init.publicDependency),
-    weakDependency: $.copyList(init.weakDependency),
-    syntax: init.syntax,
-    edition: init.edition,
-    optionDependency: $.copyList(init.optionDependency),
+    name,
+    package: v2$,
+    dependency: $copyList(dependency),
+    messageType: messageType === undefined ? [] : messageType.map((value) => $create_DescriptorProto(value)),
+    enumType: enumType === undefined ? [] : enumType.map((value) => $create_EnumDescriptorProto(value)),
+    service: service === undefined ? [] : service.map((value) => $create_ServiceDescriptorProto(value)),
+    extension: extension === undefined ? [] : extension.map((value) => $create_FieldDescriptorProto(value)),
+    options,
+    sourceCodeInfo: sourceCodeInfo && $create_SourceCodeInfo(sourceCodeInfo),
+    publicDependency: $copyList(publicDependency),
+    weakDependency: $copyList(weakDependency),
+    syntax,
+    edition,
+    optionDependency: $copyList(optionDependency),
   };
 }
 
-function $bound_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.FileDescriptorProto'): number {
-  $checkMessage(m, depth, field);
+function $bound_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   let n = 47;
-  n += $boundStringField(m.name, 'rdma_rpc.codegen.FileDescriptorProto.name');
-  n += $boundStringField(m.package, 'rdma_rpc.codegen.FileDescriptorProto.package');
-  n += $boundStrings(m.dependency, 1, 'rdma_rpc.codegen.FileDescriptorProto.dependency');
-  const v4 = m.messageType;
-  n += $boundList(v4, 6, 'rdma_rpc.codegen.FileDescriptorProto.message_type');
-  if (v4 !== undefined) for (let i = 0; i < v4.length; i++) n += $bound_DescriptorProto(v4[i]!, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.message_type');
-  const v5 = m.enumType;
-  n += $boundList(v5, 6, 'rdma_rpc.codegen.FileDescriptorProto.enum_type');
-  if (v5 !== undefined) for (let i = 0; i < v5.length; i++) n += $bound_EnumDescriptorProto(v5[i]!, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.enum_type');
-  const v6 = m.service;
-  n += $boundList(v6, 6, 'rdma_rpc.codegen.FileDescriptorProto.service');
-  if (v6 !== undefined) for (let i = 0; i < v6.length; i++) n += $bound_ServiceDescriptorProto(v6[i]!, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.service');
-  const v7 = m.extension;
-  n += $boundList(v7, 6, 'rdma_rpc.codegen.FileDescriptorProto.extension');
-  if (v7 !== undefined) for (let i = 0; i < v7.length; i++) n += $bound_FieldDescriptorProto(v7[i]!, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.extension');
-  n += $boundBytesField(m.options, sink, 'rdma_rpc.codegen.FileDescriptorProto.options');
-  n += m.sourceCodeInfo === undefined ? 0 : $bound_SourceCodeInfo(m.sourceCodeInfo, sink, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.source_code_info');
-  n += $boundList(m.publicDependency, 11, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency');
-  n += $boundList(m.weakDependency, 11, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency');
-  n += $boundStringField(m.syntax, 'rdma_rpc.codegen.FileDescriptorProto.syntax');
-  n += $boundStrings(m.optionDependency, 1, 'rdma_rpc.codegen.FileDescriptorProto.option_dependency');
+  n += $sizeString(m.name);
+  n += $sizeString(m.package);
+  n += $sizeStrings(m.dependency, 1);
+  for (const each of $itemsOf(m.messageType)) n += 6 + $bound_DescriptorProto(each, sink, depth + 1);
+  for (const each of $itemsOf(m.enumType)) n += 6 + $bound_EnumDescriptorProto(each, sink, depth + 1);
+  for (const each of $itemsOf(m.service)) n += 6 + $bound_ServiceDescriptorProto(each, sink, depth + 1);
+  for (const each of $itemsOf(m.extension)) n += 6 + $bound_FieldDescriptorProto(each, sink, depth + 1);
+  n += $sizeBytes(m.options, sink);
+  n += $bound_SourceCodeInfo(m.sourceCodeInfo!, sink, depth + 1);
+  n += $sizeList(m.publicDependency, 11);
+  n += $sizeList(m.weakDependency, 11);
+  n += $sizeString(m.syntax);
+  n += $sizeStrings(m.optionDependency, 1);
   return n;
 }
 
@@ -130,92 +141,91 @@ function $encodeTo_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $Sink, 
   if (at + 47 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
   const {
-    name: v1,
-    package: v2,
-    dependency: v3,
-    messageType: v4,
-    enumType: v5,
-    service: v6,
-    extension: v7,
-    options: v8,
-    sourceCodeInfo: v9,
-    publicDependency: v10,
-    weakDependency: v11,
-    syntax: v12,
-    edition: v14,
-    optionDependency: v15,
+    name,
+    package: v2$,
+    dependency,
+    messageType,
+    enumType,
+    service,
+    extension,
+    options,
+    sourceCodeInfo,
+    publicDependency,
+    weakDependency,
+    syntax,
+    edition,
+    optionDependency,
   } = m;
-  if (v1 !== undefined) at = $writeStringField(sink, at, 10, v1, limit - 46, 'rdma_rpc.codegen.FileDescriptorProto.name');
-  if (v2 !== undefined) at = $writeStringField(sink, at, 18, v2, limit - 45, 'rdma_rpc.codegen.FileDescriptorProto.package');
-  if (v3 !== undefined) at = $writeStrings(sink, at, 26, v3, limit - 45, 'rdma_rpc.codegen.FileDescriptorProto.dependency');
-  if (v4 !== undefined) {
-    $checkList(v4, 'rdma_rpc.codegen.FileDescriptorProto.message_type');
-    for (let i = 0, wide = 0; i < v4.length && !sink.full; i++) {
+  if (name !== undefined) at = $writeStringField(sink, at, 10, name, limit - 46, 'rdma_rpc.codegen.FileDescriptorProto.name');
+  if (v2$ !== undefined) at = $writeStringField(sink, at, 18, v2$, limit - 45, 'rdma_rpc.codegen.FileDescriptorProto.package');
+  at = $writeStringsField(sink, at, 26, dependency, limit - 45, 'rdma_rpc.codegen.FileDescriptorProto.dependency');
+  if (messageType !== undefined) {
+    $checkList(messageType, 'rdma_rpc.codegen.FileDescriptorProto.message_type');
+    for (let i = 0, wide = 0; i < messageType.length && !sink.full; i++) {
       bytes[at] = 34; const start = at + 1;
-      at = $closeLength(sink, start, sink.held, $encodeTo_DescriptorProto(v4[i]!, sink, start + 1 + wide, limit - 48 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.message_type'), wide);
+      at = $closeLength(sink, start, sink.held, $encodeTo_DescriptorProto(messageType[i]!, sink, start + 1 + wide, limit - 48 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.message_type'), wide);
       wide = bytes[start]! >> 7;
     }
   }
-  if (v5 !== undefined) {
-    $checkList(v5, 'rdma_rpc.codegen.FileDescriptorProto.enum_type');
-    for (let i = 0, wide = 0; i < v5.length && !sink.full; i++) {
+  if (enumType !== undefined) {
+    $checkList(enumType, 'rdma_rpc.codegen.FileDescriptorProto.enum_type');
+    for (let i = 0, wide = 0; i < enumType.length && !sink.full; i++) {
       bytes[at] = 42; const start = at + 1;
-      at = $closeLength(sink, start, sink.held, $encodeTo_EnumDescriptorProto(v5[i]!, sink, start + 1 + wide, limit - 42 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.enum_type'), wide);
+      at = $closeLength(sink, start, sink.held, $encodeTo_EnumDescriptorProto(enumType[i]!, sink, start + 1 + wide, limit - 42 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.enum_type'), wide);
       wide = bytes[start]! >> 7;
     }
   }
-  if (v6 !== undefined) {
-    $checkList(v6, 'rdma_rpc.codegen.FileDescriptorProto.service');
-    for (let i = 0, wide = 0; i < v6.length && !sink.full; i++) {
+  if (service !== undefined) {
+    $checkList(service, 'rdma_rpc.codegen.FileDescriptorProto.service');
+    for (let i = 0, wide = 0; i < service.length && !sink.full; i++) {
       bytes[at] = 50; const start = at + 1;
-      at = $closeLength(sink, start, sink.held, $encodeTo_ServiceDescriptorProto(v6[i]!, sink, start + 1 + wide, limit - 36 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.service'), wide);
+      at = $closeLength(sink, start, sink.held, $encodeTo_ServiceDescriptorProto(service[i]!, sink, start + 1 + wide, limit - 36 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.service'), wide);
       wide = bytes[start]! >> 7;
     }
   }
-  if (v7 !== undefined) {
-    $checkList(v7, 'rdma_rpc.codegen.FileDescriptorProto.extension');
-    for (let i = 0, wide = 0; i < v7.length && !sink.full; i++) {
+  if (extension !== undefined) {
+    $checkList(extension, 'rdma_rpc.codegen.FileDescriptorProto.extension');
+    for (let i = 0, wide = 0; i < extension.length && !sink.full; i++) {
       bytes[at] = 58; const start = at + 1;
-      at = $closeLength(sink, start, sink.held, $encodeTo_FieldDescriptorProto(v7[i]!, sink, start + 1 + wide, limit - 30 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.extension'), wide);
+      at = $closeLength(sink, start, sink.held, $encodeTo_FieldDescriptorProto(extension[i]!, sink, start + 1 + wide, limit - 30 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.extension'), wide);
       wide = bytes[start]! >> 7;
     }
   }
-  if (v8 !== undefined) at = $writeBytesField(sink, at, 66, v8, limit - 19, 'rdma_rpc.codegen.FileDescriptorProto.options');
-  if (v9 !== undefined) at = $closeSolidField(bytes, at, 74, $encodeTo_SourceCodeInfo(v9, sink, at + 2, limit - 17, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.source_code_info'));
-  if (v10 !== undefined) {
-    $checkList(v10, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency');
-    if (at + v10.length * 11 > limit - 13) $noRoom(sink, at);
-    else for (let i = 0; i < v10.length; i++) { at = $writeInt32Field(bytes, at, 80, v10[i]!, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency'); }
+  if (options !== undefined) at = $writeBytesField(sink, at, 66, options, limit - 19, 'rdma_rpc.codegen.FileDescriptorProto.options');
+  if (sourceCodeInfo !== undefined) at = $closeSolidField(bytes, at, 74, $encodeTo_SourceCodeInfo(sourceCodeInfo, sink, at + 2, limit - 17, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.source_code_info'));
+  if (publicDependency !== undefined) {
+    $checkList(publicDependency, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency');
+    if (at + publicDependency.length * 11 > limit - 13) $noRoom(sink, at);
+    else for (let i = 0; i < publicDependency.length; i++) { at = $writeInt32Field(bytes, at, 80, publicDependency[i]!, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency'); }
   }
-  if (v11 !== undefined) {
-    $checkList(v11, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency');
-    if (at + v11.length * 11 > limit - 13) $noRoom(sink, at);
-    else for (let i = 0; i < v11.length; i++) { at = $writeInt32Field(bytes, at, 88, v11[i]!, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency'); }
+  if (weakDependency !== undefined) {
+    $checkList(weakDependency, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency');
+    if (at + weakDependency.length * 11 > limit - 13) $noRoom(sink, at);
+    else for (let i = 0; i < weakDependency.length; i++) { at = $writeInt32Field(bytes, at, 88, weakDependency[i]!, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency'); }
   }
-  if (v12 !== undefined) at = $writeStringField(sink, at, 98, v12, limit - 12, 'rdma_rpc.codegen.FileDescriptorProto.syntax');
-  if (v14 !== undefined) at = $writeInt32Field(bytes, at, 112, v14, 'rdma_rpc.codegen.FileDescriptorProto.edition');
-  if (v15 !== undefined) at = $writeStrings(sink, at, 122, v15, limit - 1, 'rdma_rpc.codegen.FileDescriptorProto.option_dependency');
+  if (syntax !== undefined) at = $writeStringField(sink, at, 98, syntax, limit - 12, 'rdma_rpc.codegen.FileDescriptorProto.syntax');
+  if (edition !== undefined) at = $writeInt32Field(bytes, at, 112, edition, 'rdma_rpc.codegen.FileDescriptorProto.edition');
+  at = $writeStringsField(sink, at, 122, optionDependency, limit - 1, 'rdma_rpc.codegen.FileDescriptorProto.option_dependency');
   return at;
 }
 
-function $decodeFrom_FileDescriptorProto(source: $Source, at: number, end: number, depth = 0, into?: FileDescriptorProto): FileDescriptorProto {
+function $decodeFrom_FileDescriptorProto(source: $Source, at: number, end: number, depth = 0, m: FileDescriptorProto = {
+  name: undefined,
+  package: undefined,
+  dependency: [],
+  messageType: [],
+  enumType: [],
+  service: [],
+  extension: [],
+  options: undefined,
+  sourceCodeInfo: undefined,
+  publicDependency: [],
+  weakDependency: [],
+  syntax: undefined,
+  edition: undefined,
+  optionDependency: [],
+}): FileDescriptorProto {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.FileDescriptorProto');
-  const m: FileDescriptorProto = into ?? {
-    name: undefined,
-    package: undefined,
-    dependency: [],
-    messageType: [],
-    enumType: [],
-    service: [],
-    extension: [],
-    options: undefined,
-    sourceCodeInfo: undefined,
-    publicDependency: [],
-    weakDependency: [],
-    syntax: undefined,
-    edition: undefined,
-    optionDependency: [],
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -244,7 +254,7 @@ function $decodeFrom_FileDescriptorProto(source: $Source, at: number, end: numbe
   return m;
 }
 
-export const FileDescriptorProto: $.MessageType<FileDescriptorProto, FileDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.FileDescriptorProto', $create_FileDescriptorProto, $bound_FileDescriptorProto, $encodeTo_FileDescriptorProto, $decodeFrom_FileDescriptorProto, 'name:string:optional package:string:optional dependency:string:repeated message_type:*:repeated enum_type:*:repeated service:*:repeated extension:*:repeated options:bytes:optional source_code_info:* public_dependency:int32:repeated weak_dependency:int32:repeated syntax:string:optional edition:int32:optional option_dependency:string:repeated', () => [DescriptorProto, EnumDescriptorProto, ServiceDescriptorProto, FieldDescriptorProto, SourceCodeInfo]);
+export const FileDescriptorProto: $.MessageType<FileDescriptorProto, FileDescriptorProtoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.FileDescriptorProto', $create_FileDescriptorProto, $bound_FileDescriptorProto, $encodeTo_FileDescriptorProto, $decodeFrom_FileDescriptorProto, 'name:string:optional package:string:optional dependency:string:repeated message_type:*:repeated enum_type:*:repeated service:*:repeated extension:*:repeated options:bytes:optional source_code_info:* public_dependency:int32:repeated weak_dependency:int32:repeated syntax:string:optional edition:int32:optional option_dependency:string:repeated', () => [DescriptorProto, EnumDescriptorProto, ServiceDescriptorProto, FieldDescriptorProto, SourceCodeInfo]);
 
 export interface DescriptorProto {
   name?: string | undefined;
@@ -275,49 +285,47 @@ export interface DescriptorProtoInit {
   visibility?: number | undefined;
 }
 
-function $create_DescriptorProto(init: DescriptorProtoInit = {}): DescriptorProto {
+function $create_DescriptorProto({
+  name,
+  field,
+  nestedType,
+  enumType,
+  extensionRange,
+  extension,
+  options,
+  oneofDecl,
+  reservedRange,
+  reservedName,
+  visibility,
+}: DescriptorProtoInit = {}): DescriptorProto {
   return {
-    name: init.name,
-    field: init.field === undefined ? [] : init.field.map((value) => $create_FieldDescriptorProto(value)),
-    nestedType: init.nestedType === undefined ? [] : init.nestedType.map((value) => $create_DescriptorProto(value)),
-    enumType: init.enumType === undefined ? [] : init.enumType.map((value) => $create_EnumDescriptorProto(value)),
-    extensionRange: init.extensionRange === undefined ? [] : init.extensionRange.map((value) => $create_DescriptorProto_ExtensionRange(value)),
-    extension: init.extension === undefined ? [] : init.extension.map((value) => $create_FieldDescriptorProto(value)),
-    options: init.options,
-    oneofDecl: init.oneofDecl === undefined ? [] : init.oneofDecl.map((value) => $create_OneofDescriptorProto(value)),
-    reservedRange: init.reservedRange === undefined ? [] : init.reservedRange.map((value) => $create_DescriptorProto_ReservedRange(value)),
-    reservedName: $.copyList(init.reservedName),
-    visibility: init.visibility,
+    name,
+    field: field === undefined ? [] : field.map((value) => $create_FieldDescriptorProto(value)),
+    nestedType: nestedType === undefined ? [] : nestedType.map((value) => $create_DescriptorProto(value)),
+    enumType: enumType === undefined ? [] : enumType.map((value) => $create_EnumDescriptorProto(value)),
+    extensionRange: extensionRange === undefined ? [] : extensionRange.map((value) => $create_DescriptorProto_ExtensionRange(value)),
+    extension: extension === undefined ? [] : extension.map((value) => $create_FieldDescriptorProto(value)),
+    options,
+    oneofDecl: oneofDecl === undefined ? [] : oneofDecl.map((value) => $create_OneofDescriptorProto(value)),
+    reservedRange: reservedRange === undefined ? [] : reservedRange.map((value) => $create_DescriptorProto_ReservedRange(value)),
+    reservedName: $copyList(reservedName),
+    visibility,
   };
 }
 
-function $bound_DescriptorProto(m: DescriptorProtoInit, sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto'): number {
-  $checkMessage(m, depth, field);
+function $bound_DescriptorProto(m: DescriptorProtoInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   let n = 56;
-  n += $boundStringField(m.name, 'rdma_rpc.codegen.DescriptorProto.name');
-  const v2 = m.field;
-  n += $boundList(v2, 6, 'rdma_rpc.codegen.DescriptorProto.field');
-  if (v2 !== undefined) for (let i = 0; i < v2.length; i++) n += $bound_FieldDescriptorProto(v2[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.field');
-  const v3 = m.nestedType;
-  n += $boundList(v3, 6, 'rdma_rpc.codegen.DescriptorProto.nested_type');
-  if (v3 !== undefined) for (let i = 0; i < v3.length; i++) n += $bound_DescriptorProto(v3[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.nested_type');
-  const v4 = m.enumType;
-  n += $boundList(v4, 6, 'rdma_rpc.codegen.DescriptorProto.enum_type');
-  if (v4 !== undefined) for (let i = 0; i < v4.length; i++) n += $bound_EnumDescriptorProto(v4[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.enum_type');
-  const v5 = m.extensionRange;
-  n += $boundList(v5, 6, 'rdma_rpc.codegen.DescriptorProto.extension_range');
-  if (v5 !== undefined) for (let i = 0; i < v5.length; i++) n += $bound_DescriptorProto_ExtensionRange(v5[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.extension_range');
-  const v6 = m.extension;
-  n += $boundList(v6, 6, 'rdma_rpc.codegen.DescriptorProto.extension');
-  if (v6 !== undefined) for (let i = 0; i < v6.length; i++) n += $bound_FieldDescriptorProto(v6[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.extension');
-  n += $boundBytesField(m.options, sink, 'rdma_rpc.codegen.DescriptorProto.options');
-  const v8 = m.oneofDecl;
-  n += $boundList(v8, 6, 'rdma_rpc.codegen.DescriptorProto.oneof_decl');
-  if (v8 !== undefined) for (let i = 0; i < v8.length; i++) n += $bound_OneofDescriptorProto(v8[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.oneof_decl');
-  const v9 = m.reservedRange;
-  n += $boundList(v9, 6, 'rdma_rpc.codegen.DescriptorProto.reserved_range');
-  if (v9 !== undefined) for (let i = 0; i < v9.length; i++) n += $bound_DescriptorProto_ReservedRange(v9[i]!, sink, depth + 1, 'rdma_rpc.codegen.DescriptorProto.reserved_range');
-  n += $boundStrings(m.reservedName, 1, 'rdma_rpc.codegen.DescriptorProto.reserved_name');
+  n += $sizeString(m.name);
+  for (const each of $itemsOf(m.field)) n += 6 + $bound_FieldDescriptorProto(each, sink, depth + 1);
+  for (const each of $itemsOf(m.nestedType)) n += 6 + $bound_DescriptorProto(each, sink, depth + 1);
+  for (const each of $itemsOf(m.enumType)) n += 6 + $bound_EnumDescriptorProto(each, sink, depth + 1);
+  for (const each of $itemsOf(m.extensionRange)) n += 6 + $bound_DescriptorProto_ExtensionRange(each, sink, depth + 1);
+  for (const each of $itemsOf(m.extension)) n += 6 + $bound_FieldDescriptorProto(each, sink, depth + 1);
+  n += $sizeBytes(m.options, sink);
+  for (const each of $itemsOf(m.oneofDecl)) n += 6 + $bound_OneofDescriptorProto(each, sink, depth + 1);
+  for (const each of $itemsOf(m.reservedRange)) n += 6 + $bound_DescriptorProto_ReservedRange(each, sink, depth + 1);
+  n += $sizeStrings(m.reservedName, 1);
   return n;
 }
 
@@ -326,96 +334,95 @@ function $encodeTo_DescriptorProto(m: DescriptorProtoInit, sink: $Sink, at: numb
   if (at + 56 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
   const {
-    name: v1,
-    field: v2,
-    nestedType: v3,
-    enumType: v4,
-    extensionRange: v5,
-    extension: v6,
-    options: v7,
-    oneofDecl: v8,
-    reservedRange: v9,
-    reservedName: v10,
-    visibility: v11,
+    name,
+    field: v2$,
+    nestedType,
+    enumType,
+    extensionRange,
+    extension,
+    options,
+    oneofDecl,
+    reservedRange,
+    reservedName,
+    visibility,
   } = m;
-  if (v1 !== undefined) at = $writeStringField(sink, at, 10, v1, limit - 55, 'rdma_rpc.codegen.DescriptorProto.name');
-  if (v2 !== undefined) {
-    $checkList(v2, 'rdma_rpc.codegen.DescriptorProto.field');
-    for (let i = 0, wide = 0; i < v2.length && !sink.full; i++) {
+  if (name !== undefined) at = $writeStringField(sink, at, 10, name, limit - 55, 'rdma_rpc.codegen.DescriptorProto.name');
+  if (v2$ !== undefined) {
+    $checkList(v2$, 'rdma_rpc.codegen.DescriptorProto.field');
+    for (let i = 0, wide = 0; i < v2$.length && !sink.full; i++) {
       bytes[at] = 18; const start = at + 1;
-      at = $closeLength(sink, start, sink.held, $encodeTo_FieldDescriptorProto(v2[i]!, sink, start + 1 + wide, limit - 59 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.field'), wide);
+      at = $closeLength(sink, start, sink.held, $encodeTo_FieldDescriptorProto(v2$[i]!, sink, start + 1 + wide, limit - 59 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.field'), wide);
       wide = bytes[start]! >> 7;
     }
   }
-  if (v3 !== undefined) {
-    $checkList(v3, 'rdma_rpc.codegen.DescriptorProto.nested_type');
-    for (let i = 0, wide = 0; i < v3.length && !sink.full; i++) {
+  if (nestedType !== undefined) {
+    $checkList(nestedType, 'rdma_rpc.codegen.DescriptorProto.nested_type');
+    for (let i = 0, wide = 0; i < nestedType.length && !sink.full; i++) {
       bytes[at] = 26; const start = at + 1;
-      at = $closeLength(sink, start, sink.held, $encodeTo_DescriptorProto(v3[i]!, sink, start + 1 + wide, limit - 53 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.nested_type'), wide);
+      at = $closeLength(sink, start, sink.held, $encodeTo_DescriptorProto(nestedType[i]!, sink, start + 1 + wide, limit - 53 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.nested_type'), wide);
       wide = bytes[start]! >> 7;
     }
   }
-  if (v4 !== undefined) {
-    $checkList(v4, 'rdma_rpc.codegen.DescriptorProto.enum_type');
-    for (let i = 0, wide = 0; i < v4.length && !sink.full; i++) {
+  if (enumType !== undefined) {
+    $checkList(enumType, 'rdma_rpc.codegen.DescriptorProto.enum_type');
+    for (let i = 0, wide = 0; i < enumType.length && !sink.full; i++) {
       bytes[at] = 34; const start = at + 1;
-      at = $closeLength(sink, start, sink.held, $encodeTo_EnumDescriptorProto(v4[i]!, sink, start + 1 + wide, limit - 47 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.enum_type'), wide);
+      at = $closeLength(sink, start, sink.held, $encodeTo_EnumDescriptorProto(enumType[i]!, sink, start + 1 + wide, limit - 47 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.enum_type'), wide);
       wide = bytes[start]! >> 7;
     }
   }
-  if (v5 !== undefined) {
-    $checkList(v5, 'rdma_rpc.codegen.DescriptorProto.extension_range');
-    for (let i = 0, wide = 0; i < v5.length && !sink.full; i++) {
+  if (extensionRange !== undefined) {
+    $checkList(extensionRange, 'rdma_rpc.codegen.DescriptorProto.extension_range');
+    for (let i = 0, wide = 0; i < extensionRange.length && !sink.full; i++) {
       bytes[at] = 42; const start = at + 1;
-      at = $closeLength(sink, start, sink.held, $encodeTo_DescriptorProto_ExtensionRange(v5[i]!, sink, start + 1 + wide, limit - 41 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.extension_range'), wide);
+      at = $closeLength(sink, start, sink.held, $encodeTo_DescriptorProto_ExtensionRange(extensionRange[i]!, sink, start + 1 + wide, limit - 41 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.extension_range'), wide);
       wide = bytes[start]! >> 7;
     }
   }
-  if (v6 !== undefined) {
-    $checkList(v6, 'rdma_rpc.codegen.DescriptorProto.extension');
-    for (let i = 0, wide = 0; i < v6.length && !sink.full; i++) {
+  if (extension !== undefined) {
+    $checkList(extension, 'rdma_rpc.codegen.DescriptorProto.extension');
+    for (let i = 0, wide = 0; i < extension.length && !sink.full; i++) {
       bytes[at] = 50; const start = at + 1;
-      at = $closeLength(sink, start, sink.held, $encodeTo_FieldDescriptorProto(v6[i]!, sink, start + 1 + wide, limit - 35 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.extension'), wide);
+      at = $closeLength(sink, start, sink.held, $encodeTo_FieldDescriptorProto(extension[i]!, sink, start + 1 + wide, limit - 35 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.extension'), wide);
       wide = bytes[start]! >> 7;
     }
   }
-  if (v7 !== undefined) at = $writeBytesField(sink, at, 58, v7, limit - 24, 'rdma_rpc.codegen.DescriptorProto.options');
-  if (v8 !== undefined) {
-    $checkList(v8, 'rdma_rpc.codegen.DescriptorProto.oneof_decl');
-    for (let i = 0, wide = 0; i < v8.length && !sink.full; i++) {
+  if (options !== undefined) at = $writeBytesField(sink, at, 58, options, limit - 24, 'rdma_rpc.codegen.DescriptorProto.options');
+  if (oneofDecl !== undefined) {
+    $checkList(oneofDecl, 'rdma_rpc.codegen.DescriptorProto.oneof_decl');
+    for (let i = 0, wide = 0; i < oneofDecl.length && !sink.full; i++) {
       bytes[at] = 66; const start = at + 1;
-      at = $closeLength(sink, start, sink.held, $encodeTo_OneofDescriptorProto(v8[i]!, sink, start + 1 + wide, limit - 28 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.oneof_decl'), wide);
+      at = $closeLength(sink, start, sink.held, $encodeTo_OneofDescriptorProto(oneofDecl[i]!, sink, start + 1 + wide, limit - 28 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.oneof_decl'), wide);
       wide = bytes[start]! >> 7;
     }
   }
-  if (v9 !== undefined) {
-    $checkList(v9, 'rdma_rpc.codegen.DescriptorProto.reserved_range');
-    for (let i = 0, wide = 0; i < v9.length && !sink.full; i++) {
+  if (reservedRange !== undefined) {
+    $checkList(reservedRange, 'rdma_rpc.codegen.DescriptorProto.reserved_range');
+    for (let i = 0, wide = 0; i < reservedRange.length && !sink.full; i++) {
       bytes[at] = 74; const start = at + 1;
-      at = $closeSolid(bytes, start, $encodeTo_DescriptorProto_ReservedRange(v9[i]!, sink, start + 1 + wide, limit - 22 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.reserved_range'), wide);
+      at = $closeSolid(bytes, start, $encodeTo_DescriptorProto_ReservedRange(reservedRange[i]!, sink, start + 1 + wide, limit - 22 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.reserved_range'), wide);
       wide = bytes[start]! >> 7;
     }
   }
-  if (v10 !== undefined) at = $writeStrings(sink, at, 82, v10, limit - 12, 'rdma_rpc.codegen.DescriptorProto.reserved_name');
-  if (v11 !== undefined) at = $writeInt32Field(bytes, at, 88, v11, 'rdma_rpc.codegen.DescriptorProto.visibility');
+  at = $writeStringsField(sink, at, 82, reservedName, limit - 12, 'rdma_rpc.codegen.DescriptorProto.reserved_name');
+  if (visibility !== undefined) at = $writeInt32Field(bytes, at, 88, visibility, 'rdma_rpc.codegen.DescriptorProto.visibility');
   return at;
 }
 
-function $decodeFrom_DescriptorProto(source: $Source, at: number, end: number, depth = 0, into?: DescriptorProto): DescriptorProto {
+function $decodeFrom_DescriptorProto(source: $Source, at: number, end: number, depth = 0, m: DescriptorProto = {
+  name: undefined,
+  field: [],
+  nestedType: [],
+  enumType: [],
+  extensionRange: [],
+  extension: [],
+  options: undefined,
+  oneofDecl: [],
+  reservedRange: [],
+  reservedName: [],
+  visibility: undefined,
+}): DescriptorProto {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.DescriptorProto');
-  const m: DescriptorProto = into ?? {
-    name: undefined,
-    field: [],
-    nestedType: [],
-    enumType: [],
-    extensionRange: [],
-    extension: [],
-    options: undefined,
-    oneofDecl: [],
-    reservedRange: [],
-    reservedName: [],
-    visibility: undefined,
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -439,7 +446,7 @@ function $decodeFrom_DescriptorProto(source: $Source, at: number, end: number, d
   return m;
 }
 
-export const DescriptorProto: $.MessageType<DescriptorProto, DescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.DescriptorProto', $create_DescriptorProto, $bound_DescriptorProto, $encodeTo_DescriptorProto, $decodeFrom_DescriptorProto, 'name:string:optional field:*:repeated nested_type:*:repeated enum_type:*:repeated extension_range:*:repeated extension:*:repeated options:bytes:optional oneof_decl:*:repeated reserved_range:*:repeated reserved_name:string:repeated visibility:int32:optional', () => [FieldDescriptorProto, DescriptorProto, EnumDescriptorProto, DescriptorProto_ExtensionRange, FieldDescriptorProto, OneofDescriptorProto, DescriptorProto_ReservedRange]);
+export const DescriptorProto: $.MessageType<DescriptorProto, DescriptorProtoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.DescriptorProto', $create_DescriptorProto, $bound_DescriptorProto, $encodeTo_DescriptorProto, $decodeFrom_DescriptorProto, 'name:string:optional field:*:repeated nested_type:*:repeated enum_type:*:repeated extension_range:*:repeated extension:*:repeated options:bytes:optional oneof_decl:*:repeated reserved_range:*:repeated reserved_name:string:repeated visibility:int32:optional', () => [FieldDescriptorProto, DescriptorProto, EnumDescriptorProto, DescriptorProto_ExtensionRange, FieldDescriptorProto, OneofDescriptorProto, DescriptorProto_ReservedRange]);
 
 export interface DescriptorProto_ExtensionRange {
   start?: number | undefined;
@@ -456,38 +463,33 @@ export interface DescriptorProto_ExtensionRangeInit {
   options?: Uint8Array | undefined;
 }
 
-function $create_DescriptorProto_ExtensionRange(init: DescriptorProto_ExtensionRangeInit = {}): DescriptorProto_ExtensionRange {
-  return {
-    start: init.start,
-    end: init.end,
-    options: init.options,
-  };
+function $create_DescriptorProto_ExtensionRange({
+  start, end, options,
+}: DescriptorProto_ExtensionRangeInit = {}): DescriptorProto_ExtensionRange {
+  return { start, end, options };
 }
 
-function $bound_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRangeInit, sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ExtensionRange'): number {
-  $checkMessage(m, depth, field);
+function $bound_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRangeInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   return 23 +
-    $boundBytesField(m.options, sink, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.options');
+    $sizeBytes(m.options, sink);
 }
 
 function $encodeTo_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRangeInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ExtensionRange'): number {
   $checkMessage(m, depth, field);
   if (at + 23 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
-  const { start: v1, end: v2, options: v3 } = m;
-  if (v1 !== undefined) at = $writeInt32Field(bytes, at, 8, v1, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.start');
-  if (v2 !== undefined) at = $writeInt32Field(bytes, at, 16, v2, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.end');
-  if (v3 !== undefined) at = $writeBytesField(sink, at, 26, v3, limit, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.options');
+  const { start: v1$, end, options } = m;
+  if (v1$ !== undefined) at = $writeInt32Field(bytes, at, 8, v1$, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.start');
+  if (end !== undefined) at = $writeInt32Field(bytes, at, 16, end, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.end');
+  if (options !== undefined) at = $writeBytesField(sink, at, 26, options, limit, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.options');
   return at;
 }
 
-function $decodeFrom_DescriptorProto_ExtensionRange(source: $Source, at: number, end: number, depth = 0, into?: DescriptorProto_ExtensionRange): DescriptorProto_ExtensionRange {
+function $decodeFrom_DescriptorProto_ExtensionRange(source: $Source, at: number, end: number, depth = 0, m: DescriptorProto_ExtensionRange = {
+  start: undefined, end: undefined, options: undefined,
+}): DescriptorProto_ExtensionRange {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange');
-  const m: DescriptorProto_ExtensionRange = into ?? {
-    start: undefined,
-    end: undefined,
-    options: undefined,
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -503,7 +505,7 @@ function $decodeFrom_DescriptorProto_ExtensionRange(source: $Source, at: number,
   return m;
 }
 
-export const DescriptorProto_ExtensionRange: $.MessageType<DescriptorProto_ExtensionRange, DescriptorProto_ExtensionRangeInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.DescriptorProto.ExtensionRange', $create_DescriptorProto_ExtensionRange, $bound_DescriptorProto_ExtensionRange, $encodeTo_DescriptorProto_ExtensionRange, $decodeFrom_DescriptorProto_ExtensionRange, 'start:int32:optional end:int32:optional options:bytes:optional');
+export const DescriptorProto_ExtensionRange: $.MessageType<DescriptorProto_ExtensionRange, DescriptorProto_ExtensionRangeInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.DescriptorProto.ExtensionRange', $create_DescriptorProto_ExtensionRange, $bound_DescriptorProto_ExtensionRange, $encodeTo_DescriptorProto_ExtensionRange, $decodeFrom_DescriptorProto_ExtensionRange, 'start:int32:optional end:int32:optional options:bytes:optional');
 
 export interface DescriptorProto_ReservedRange {
   start?: number | undefined;
@@ -518,15 +520,14 @@ export interface DescriptorProto_ReservedRangeInit {
   end?: number | undefined;
 }
 
-function $create_DescriptorProto_ReservedRange(init: DescriptorProto_ReservedRangeInit = {}): DescriptorProto_ReservedRange {
-  return {
-    start: init.start,
-    end: init.end,
-  };
+function $create_DescriptorProto_ReservedRange({
+  start, end,
+}: DescriptorProto_ReservedRangeInit = {}): DescriptorProto_ReservedRange {
+  return { start, end };
 }
 
-function $bound_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeInit, _sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ReservedRange'): number {
-  $checkMessage(m, depth, field);
+function $bound_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   return 22;
 }
 
@@ -534,18 +535,16 @@ function $encodeTo_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRang
   $checkMessage(m, depth, field);
   if (at + 22 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
-  const { start: v1, end: v2 } = m;
-  if (v1 !== undefined) at = $writeInt32Field(bytes, at, 8, v1, 'rdma_rpc.codegen.DescriptorProto.ReservedRange.start');
-  if (v2 !== undefined) at = $writeInt32Field(bytes, at, 16, v2, 'rdma_rpc.codegen.DescriptorProto.ReservedRange.end');
+  const { start: v1$, end } = m;
+  if (v1$ !== undefined) at = $writeInt32Field(bytes, at, 8, v1$, 'rdma_rpc.codegen.DescriptorProto.ReservedRange.start');
+  if (end !== undefined) at = $writeInt32Field(bytes, at, 16, end, 'rdma_rpc.codegen.DescriptorProto.ReservedRange.end');
   return at;
 }
 
-function $decodeFrom_DescriptorProto_ReservedRange(source: $Source, at: number, end: number, depth = 0, into?: DescriptorProto_ReservedRange): DescriptorProto_ReservedRange {
+function $decodeFrom_DescriptorProto_ReservedRange(source: $Source, at: number, end: number, depth = 0, m: DescriptorProto_ReservedRange = {
+  start: undefined, end: undefined,
+}): DescriptorProto_ReservedRange {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.DescriptorProto.ReservedRange');
-  const m: DescriptorProto_ReservedRange = into ?? {
-    start: undefined,
-    end: undefined,
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -560,7 +559,7 @@ function $decodeFrom_DescriptorProto_ReservedRange(source: $Source, at: number, 
   return m;
 }
 
-export const DescriptorProto_ReservedRange: $.MessageType<DescriptorProto_ReservedRange, DescriptorProto_ReservedRangeInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.DescriptorProto.ReservedRange', $create_DescriptorProto_ReservedRange, $bound_DescriptorProto_ReservedRange, $encodeTo_DescriptorProto_ReservedRange, $decodeFrom_DescriptorProto_ReservedRange, 'start:int32:optional end:int32:optional');
+export const DescriptorProto_ReservedRange: $.MessageType<DescriptorProto_ReservedRange, DescriptorProto_ReservedRangeInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.DescriptorProto.ReservedRange', $create_DescriptorProto_ReservedRange, $bound_DescriptorProto_ReservedRange, $encodeTo_DescriptorProto_ReservedRange, $decodeFrom_DescriptorProto_ReservedRange, 'start:int32:optional end:int32:optional');
 
 export interface FieldDescriptorProto {
   name?: string | undefined;
@@ -595,31 +594,33 @@ export interface FieldDescriptorProtoInit {
   proto3Optional?: boolean | undefined;
 }
 
-function $create_FieldDescriptorProto(init: FieldDescriptorProtoInit = {}): FieldDescriptorProto {
+function $create_FieldDescriptorProto({
+  name, extendee, number: v3$, label, type: v5$, typeName, defaultValue, options, oneofIndex, jsonName, proto3Optional,
+}: FieldDescriptorProtoInit = {}): FieldDescriptorProto {
   return {
-    name: init.name,
-    extendee: init.extendee,
-    number: init.number,
-    label: init.label,
-    type: init.type,
-    typeName: init.typeName,
-    defaultValue: init.defaultValue,
-    options: init.options,
-    oneofIndex: init.oneofIndex,
-    jsonName: init.jsonName,
-    proto3Optional: init.proto3Optional,
+    name,
+    extendee,
+    number: v3$,
+    label,
+    type: v5$,
+    typeName,
+    defaultValue,
+    options,
+    oneofIndex,
+    jsonName,
+    proto3Optional,
   };
 }
 
-function $bound_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.FieldDescriptorProto'): number {
-  $checkMessage(m, depth, field);
+function $bound_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   return 53 +
-    $boundStringField(m.name, 'rdma_rpc.codegen.FieldDescriptorProto.name') +
-    $boundStringField(m.extendee, 'rdma_rpc.codegen.FieldDescriptorProto.extendee') +
-    $boundStringField(m.typeName, 'rdma_rpc.codegen.FieldDescriptorProto.type_name') +
-    $boundStringField(m.defaultValue, 'rdma_rpc.codegen.FieldDescriptorProto.default_value') +
-    $boundBytesField(m.options, sink, 'rdma_rpc.codegen.FieldDescriptorProto.options') +
-    $boundStringField(m.jsonName, 'rdma_rpc.codegen.FieldDescriptorProto.json_name');
+    $sizeString(m.name) +
+    $sizeString(m.extendee) +
+    $sizeString(m.typeName) +
+    $sizeString(m.defaultValue) +
+    $sizeBytes(m.options, sink) +
+    $sizeString(m.jsonName);
 }
 
 function $encodeTo_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.FieldDescriptorProto'): number {
@@ -627,50 +628,49 @@ function $encodeTo_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $Sink
   if (at + 53 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
   const {
-    name: v1,
-    extendee: v2,
-    number: v3,
-    label: v4,
-    type: v5,
-    typeName: v6,
-    defaultValue: v7,
-    options: v8,
-    oneofIndex: v9,
-    jsonName: v10,
-    proto3Optional: v17,
+    name,
+    extendee,
+    number: v3$,
+    label,
+    type: v5$,
+    typeName,
+    defaultValue,
+    options,
+    oneofIndex,
+    jsonName,
+    proto3Optional,
   } = m;
-  if (v1 !== undefined) at = $writeStringField(sink, at, 10, v1, limit - 52, 'rdma_rpc.codegen.FieldDescriptorProto.name');
-  if (v2 !== undefined) at = $writeStringField(sink, at, 18, v2, limit - 51, 'rdma_rpc.codegen.FieldDescriptorProto.extendee');
-  if (v3 !== undefined) at = $writeInt32Field(bytes, at, 24, v3, 'rdma_rpc.codegen.FieldDescriptorProto.number');
-  if (v4 !== undefined) at = $writeInt32Field(bytes, at, 32, v4, 'rdma_rpc.codegen.FieldDescriptorProto.label');
-  if (v5 !== undefined) at = $writeInt32Field(bytes, at, 40, v5, 'rdma_rpc.codegen.FieldDescriptorProto.type');
-  if (v6 !== undefined) at = $writeStringField(sink, at, 50, v6, limit - 17, 'rdma_rpc.codegen.FieldDescriptorProto.type_name');
-  if (v7 !== undefined) at = $writeStringField(sink, at, 58, v7, limit - 16, 'rdma_rpc.codegen.FieldDescriptorProto.default_value');
-  if (v8 !== undefined) at = $writeBytesField(sink, at, 66, v8, limit - 15, 'rdma_rpc.codegen.FieldDescriptorProto.options');
-  if (v9 !== undefined) at = $writeInt32Field(bytes, at, 72, v9, 'rdma_rpc.codegen.FieldDescriptorProto.oneof_index');
-  if (v10 !== undefined) at = $writeStringField(sink, at, 82, v10, limit - 3, 'rdma_rpc.codegen.FieldDescriptorProto.json_name');
-  if (v17 !== undefined) {
+  if (name !== undefined) at = $writeStringField(sink, at, 10, name, limit - 52, 'rdma_rpc.codegen.FieldDescriptorProto.name');
+  if (extendee !== undefined) at = $writeStringField(sink, at, 18, extendee, limit - 51, 'rdma_rpc.codegen.FieldDescriptorProto.extendee');
+  if (v3$ !== undefined) at = $writeInt32Field(bytes, at, 24, v3$, 'rdma_rpc.codegen.FieldDescriptorProto.number');
+  if (label !== undefined) at = $writeInt32Field(bytes, at, 32, label, 'rdma_rpc.codegen.FieldDescriptorProto.label');
+  if (v5$ !== undefined) at = $writeInt32Field(bytes, at, 40, v5$, 'rdma_rpc.codegen.FieldDescriptorProto.type');
+  if (typeName !== undefined) at = $writeStringField(sink, at, 50, typeName, limit - 17, 'rdma_rpc.codegen.FieldDescriptorProto.type_name');
+  if (defaultValue !== undefined) at = $writeStringField(sink, at, 58, defaultValue, limit - 16, 'rdma_rpc.codegen.FieldDescriptorProto.default_value');
+  if (options !== undefined) at = $writeBytesField(sink, at, 66, options, limit - 15, 'rdma_rpc.codegen.FieldDescriptorProto.options');
+  if (oneofIndex !== undefined) at = $writeInt32Field(bytes, at, 72, oneofIndex, 'rdma_rpc.codegen.FieldDescriptorProto.oneof_index');
+  if (jsonName !== undefined) at = $writeStringField(sink, at, 82, jsonName, limit - 3, 'rdma_rpc.codegen.FieldDescriptorProto.json_name');
+  if (proto3Optional !== undefined) {
     bytes[at] = 136;
-    at = $writeBoolField(bytes, at + 1, 1, v17, 'rdma_rpc.codegen.FieldDescriptorProto.proto3_optional');
+    at = $writeBoolField(bytes, at + 1, 1, proto3Optional, 'rdma_rpc.codegen.FieldDescriptorProto.proto3_optional');
   }
   return at;
 }
 
-function $decodeFrom_FieldDescriptorProto(source: $Source, at: number, end: number, depth = 0, into?: FieldDescriptorProto): FieldDescriptorProto {
+function $decodeFrom_FieldDescriptorProto(source: $Source, at: number, end: number, depth = 0, m: FieldDescriptorProto = {
+  name: undefined,
+  extendee: undefined,
+  number: undefined,
+  label: undefined,
+  type: undefined,
+  typeName: undefined,
+  defaultValue: undefined,
+  options: undefined,
+  oneofIndex: undefined,
+  jsonName: undefined,
+  proto3Optional: undefined,
+}): FieldDescriptorProto {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.FieldDescriptorProto');
-  const m: FieldDescriptorProto = into ?? {
-    name: undefined,
-    extendee: undefined,
-    number: undefined,
-    label: undefined,
-    type: undefined,
-    typeName: undefined,
-    defaultValue: undefined,
-    options: undefined,
-    oneofIndex: undefined,
-    jsonName: undefined,
-    proto3Optional: undefined,
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -694,7 +694,7 @@ function $decodeFrom_FieldDescriptorProto(source: $Source, at: number, end: numb
   return m;
 }
 
-export const FieldDescriptorProto: $.MessageType<FieldDescriptorProto, FieldDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.FieldDescriptorProto', $create_FieldDescriptorProto, $bound_FieldDescriptorProto, $encodeTo_FieldDescriptorProto, $decodeFrom_FieldDescriptorProto, 'name:string:optional extendee:string:optional number:int32:optional label:int32:optional type:int32:optional type_name:string:optional default_value:string:optional options:bytes:optional oneof_index:int32:optional json_name:string:optional proto3_optional:bool:optional');
+export const FieldDescriptorProto: $.MessageType<FieldDescriptorProto, FieldDescriptorProtoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.FieldDescriptorProto', $create_FieldDescriptorProto, $bound_FieldDescriptorProto, $encodeTo_FieldDescriptorProto, $decodeFrom_FieldDescriptorProto, 'name:string:optional extendee:string:optional number:int32:optional label:int32:optional type:int32:optional type_name:string:optional default_value:string:optional options:bytes:optional oneof_index:int32:optional json_name:string:optional proto3_optional:bool:optional');
 
 export interface OneofDescriptorProto {
   name?: string | undefined;
@@ -707,35 +707,30 @@ export interface OneofDescriptorProtoInit {
   options?: Uint8Array | undefined;
 }
 
-function $create_OneofDescriptorProto(init: OneofDescriptorProtoInit = {}): OneofDescriptorProto {
-  return {
-    name: init.name,
-    options: init.options,
-  };
+function $create_OneofDescriptorProto({ name, options }: OneofDescriptorProtoInit = {}): OneofDescriptorProto {
+  return { name, options };
 }
 
-function $bound_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.OneofDescriptorProto'): number {
-  $checkMessage(m, depth, field);
+function $bound_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   return 2 +
-    $boundStringField(m.name, 'rdma_rpc.codegen.OneofDescriptorProto.name') +
-    $boundBytesField(m.options, sink, 'rdma_rpc.codegen.OneofDescriptorProto.options');
+    $sizeString(m.name) +
+    $sizeBytes(m.options, sink);
 }
 
 function $encodeTo_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.OneofDescriptorProto'): number {
   $checkMessage(m, depth, field);
   if (at + 2 > limit) return $noRoom(sink, at);
-  const { name: v1, options: v2 } = m;
-  if (v1 !== undefined) at = $writeStringField(sink, at, 10, v1, limit - 1, 'rdma_rpc.codegen.OneofDescriptorProto.name');
-  if (v2 !== undefined) at = $writeBytesField(sink, at, 18, v2, limit, 'rdma_rpc.codegen.OneofDescriptorProto.options');
+  const { name, options } = m;
+  if (name !== undefined) at = $writeStringField(sink, at, 10, name, limit - 1, 'rdma_rpc.codegen.OneofDescriptorProto.name');
+  if (options !== undefined) at = $writeBytesField(sink, at, 18, options, limit, 'rdma_rpc.codegen.OneofDescriptorProto.options');
   return at;
 }
 
-function $decodeFrom_OneofDescriptorProto(source: $Source, at: number, end: number, depth = 0, into?: OneofDescriptorProto): OneofDescriptorProto {
+function $decodeFrom_OneofDescriptorProto(source: $Source, at: number, end: number, depth = 0, m: OneofDescriptorProto = {
+  name: undefined, options: undefined,
+}): OneofDescriptorProto {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.OneofDescriptorProto');
-  const m: OneofDescriptorProto = into ?? {
-    name: undefined,
-    options: undefined,
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -750,7 +745,7 @@ function $decodeFrom_OneofDescriptorProto(source: $Source, at: number, end: numb
   return m;
 }
 
-export const OneofDescriptorProto: $.MessageType<OneofDescriptorProto, OneofDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.OneofDescriptorProto', $create_OneofDescriptorProto, $bound_OneofDescriptorProto, $encodeTo_OneofDescriptorProto, $decodeFrom_OneofDescriptorProto, 'name:string:optional options:bytes:optional');
+export const OneofDescriptorProto: $.MessageType<OneofDescriptorProto, OneofDescriptorProtoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.OneofDescriptorProto', $create_OneofDescriptorProto, $bound_OneofDescriptorProto, $encodeTo_OneofDescriptorProto, $decodeFrom_OneofDescriptorProto, 'name:string:optional options:bytes:optional');
 
 export interface EnumDescriptorProto {
   name?: string | undefined;
@@ -771,29 +766,27 @@ export interface EnumDescriptorProtoInit {
   visibility?: number | undefined;
 }
 
-function $create_EnumDescriptorProto(init: EnumDescriptorProtoInit = {}): EnumDescriptorProto {
+function $create_EnumDescriptorProto({
+  name, value, options, reservedRange, reservedName, visibility,
+}: EnumDescriptorProtoInit = {}): EnumDescriptorProto {
   return {
-    name: init.name,
-    value: init.value === undefined ? [] : init.value.map((value) => $create_EnumValueDescriptorProto(value)),
-    options: init.options,
-    reservedRange: init.reservedRange === undefined ? [] : init.reservedRange.map((value) => $create_EnumDescriptorProto_EnumReservedRange(value)),
-    reservedName: $.copyList(init.reservedName),
-    visibility: init.visibility,
+    name,
+    value: value === undefined ? [] : value.map((value) => $create_EnumValueDescriptorProto(value)),
+    options,
+    reservedRange: reservedRange === undefined ? [] : reservedRange.map((value) => $create_EnumDescriptorProto_EnumReservedRange(value)),
+    reservedName: $copyList(reservedName),
+    visibility,
   };
 }
 
-function $bound_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.EnumDescriptorProto'): number {
-  $checkMessage(m, depth, field);
+function $bound_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   let n = 26;
-  n += $boundStringField(m.name, 'rdma_rpc.codegen.EnumDescriptorProto.name');
-  const v2 = m.value;
-  n += $boundList(v2, 6, 'rdma_rpc.codegen.EnumDescriptorProto.value');
-  if (v2 !== undefined) for (let i = 0; i < v2.length; i++) n += $bound_EnumValueDescriptorProto(v2[i]!, sink, depth + 1, 'rdma_rpc.codegen.EnumDescriptorProto.value');
-  n += $boundBytesField(m.options, sink, 'rdma_rpc.codegen.EnumDescriptorProto.options');
-  const v4 = m.reservedRange;
-  n += $boundList(v4, 6, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_range');
-  if (v4 !== undefined) for (let i = 0; i < v4.length; i++) n += $bound_EnumDescriptorProto_EnumReservedRange(v4[i]!, sink, depth + 1, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_range');
-  n += $boundStrings(m.reservedName, 1, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_name');
+  n += $sizeString(m.name);
+  for (const each of $itemsOf(m.value)) n += 6 + $bound_EnumValueDescriptorProto(each, sink, depth + 1);
+  n += $sizeBytes(m.options, sink);
+  for (const each of $itemsOf(m.reservedRange)) n += 6 + $bound_EnumDescriptorProto_EnumReservedRange(each, sink, depth + 1);
+  n += $sizeStrings(m.reservedName, 1);
   return n;
 }
 
@@ -801,40 +794,34 @@ function $encodeTo_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $Sink, 
   $checkMessage(m, depth, field);
   if (at + 26 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
-  const { name: v1, value: v2, options: v3, reservedRange: v4, reservedName: v5, visibility: v6 } = m;
-  if (v1 !== undefined) at = $writeStringField(sink, at, 10, v1, limit - 25, 'rdma_rpc.codegen.EnumDescriptorProto.name');
-  if (v2 !== undefined) {
-    $checkList(v2, 'rdma_rpc.codegen.EnumDescriptorProto.value');
-    for (let i = 0, wide = 0; i < v2.length && !sink.full; i++) {
+  const { name, value, options, reservedRange, reservedName, visibility } = m;
+  if (name !== undefined) at = $writeStringField(sink, at, 10, name, limit - 25, 'rdma_rpc.codegen.EnumDescriptorProto.name');
+  if (value !== undefined) {
+    $checkList(value, 'rdma_rpc.codegen.EnumDescriptorProto.value');
+    for (let i = 0, wide = 0; i < value.length && !sink.full; i++) {
       bytes[at] = 18; const start = at + 1;
-      at = $closeLength(sink, start, sink.held, $encodeTo_EnumValueDescriptorProto(v2[i]!, sink, start + 1 + wide, limit - 29 + wide, depth + 1, 'rdma_rpc.codegen.EnumDescriptorProto.value'), wide);
+      at = $closeLength(sink, start, sink.held, $encodeTo_EnumValueDescriptorProto(value[i]!, sink, start + 1 + wide, limit - 29 + wide, depth + 1, 'rdma_rpc.codegen.EnumDescriptorProto.value'), wide);
       wide = bytes[start]! >> 7;
     }
   }
-  if (v3 !== undefined) at = $writeBytesField(sink, at, 26, v3, limit - 18, 'rdma_rpc.codegen.EnumDescriptorProto.options');
-  if (v4 !== undefined) {
-    $checkList(v4, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_range');
-    for (let i = 0, wide = 0; i < v4.length && !sink.full; i++) {
+  if (options !== undefined) at = $writeBytesField(sink, at, 26, options, limit - 18, 'rdma_rpc.codegen.EnumDescriptorProto.options');
+  if (reservedRange !== undefined) {
+    $checkList(reservedRange, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_range');
+    for (let i = 0, wide = 0; i < reservedRange.length && !sink.full; i++) {
       bytes[at] = 34; const start = at + 1;
-      at = $closeSolid(bytes, start, $encodeTo_EnumDescriptorProto_EnumReservedRange(v4[i]!, sink, start + 1 + wide, limit - 22 + wide, depth + 1, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_range'), wide);
+      at = $closeSolid(bytes, start, $encodeTo_EnumDescriptorProto_EnumReservedRange(reservedRange[i]!, sink, start + 1 + wide, limit - 22 + wide, depth + 1, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_range'), wide);
       wide = bytes[start]! >> 7;
     }
   }
-  if (v5 !== undefined) at = $writeStrings(sink, at, 42, v5, limit - 12, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_name');
-  if (v6 !== undefined) at = $writeInt32Field(bytes, at, 48, v6, 'rdma_rpc.codegen.EnumDescriptorProto.visibility');
+  at = $writeStringsField(sink, at, 42, reservedName, limit - 12, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_name');
+  if (visibility !== undefined) at = $writeInt32Field(bytes, at, 48, visibility, 'rdma_rpc.codegen.EnumDescriptorProto.visibility');
   return at;
 }
 
-function $decodeFrom_EnumDescriptorProto(source: $Source, at: number, end: number, depth = 0, into?: EnumDescriptorProto): EnumDescriptorProto {
+function $decodeFrom_EnumDescriptorProto(source: $Source, at: number, end: number, depth = 0, m: EnumDescriptorProto = {
+  name: undefined, value: [], options: undefined, reservedRange: [], reservedName: [], visibility: undefined,
+}): EnumDescriptorProto {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.EnumDescriptorProto');
-  const m: EnumDescriptorProto = into ?? {
-    name: undefined,
-    value: [],
-    options: undefined,
-    reservedRange: [],
-    reservedName: [],
-    visibility: undefined,
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -853,7 +840,7 @@ function $decodeFrom_EnumDescriptorProto(source: $Source, at: number, end: numbe
   return m;
 }
 
-export const EnumDescriptorProto: $.MessageType<EnumDescriptorProto, EnumDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.EnumDescriptorProto', $create_EnumDescriptorProto, $bound_EnumDescriptorProto, $encodeTo_EnumDescriptorProto, $decodeFrom_EnumDescriptorProto, 'name:string:optional value:*:repeated options:bytes:optional reserved_range:*:repeated reserved_name:string:repeated visibility:int32:optional', () => [EnumValueDescriptorProto, EnumDescriptorProto_EnumReservedRange]);
+export const EnumDescriptorProto: $.MessageType<EnumDescriptorProto, EnumDescriptorProtoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.EnumDescriptorProto', $create_EnumDescriptorProto, $bound_EnumDescriptorProto, $encodeTo_EnumDescriptorProto, $decodeFrom_EnumDescriptorProto, 'name:string:optional value:*:repeated options:bytes:optional reserved_range:*:repeated reserved_name:string:repeated visibility:int32:optional', () => [EnumValueDescriptorProto, EnumDescriptorProto_EnumReservedRange]);
 
 export interface EnumDescriptorProto_EnumReservedRange {
   start?: number | undefined;
@@ -868,15 +855,14 @@ export interface EnumDescriptorProto_EnumReservedRangeInit {
   end?: number | undefined;
 }
 
-function $create_EnumDescriptorProto_EnumReservedRange(init: EnumDescriptorProto_EnumReservedRangeInit = {}): EnumDescriptorProto_EnumReservedRange {
-  return {
-    start: init.start,
-    end: init.end,
-  };
+function $create_EnumDescriptorProto_EnumReservedRange({
+  start, end,
+}: EnumDescriptorProto_EnumReservedRangeInit = {}): EnumDescriptorProto_EnumReservedRange {
+  return { start, end };
 }
 
-function $bound_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_EnumReservedRangeInit, _sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange'): number {
-  $checkMessage(m, depth, field);
+function $bound_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_EnumReservedRangeInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   return 22;
 }
 
@@ -884,18 +870,16 @@ function $encodeTo_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_
   $checkMessage(m, depth, field);
   if (at + 22 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
-  const { start: v1, end: v2 } = m;
-  if (v1 !== undefined) at = $writeInt32Field(bytes, at, 8, v1, 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange.start');
-  if (v2 !== undefined) at = $writeInt32Field(bytes, at, 16, v2, 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange.end');
+  const { start: v1$, end } = m;
+  if (v1$ !== undefined) at = $writeInt32Field(bytes, at, 8, v1$, 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange.start');
+  if (end !== undefined) at = $writeInt32Field(bytes, at, 16, end, 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange.end');
   return at;
 }
 
-function $decodeFrom_EnumDescriptorProto_EnumReservedRange(source: $Source, at: number, end: number, depth = 0, into?: EnumDescriptorProto_EnumReservedRange): EnumDescriptorProto_EnumReservedRange {
+function $decodeFrom_EnumDescriptorProto_EnumReservedRange(source: $Source, at: number, end: number, depth = 0, m: EnumDescriptorProto_EnumReservedRange = {
+  start: undefined, end: undefined,
+}): EnumDescriptorProto_EnumReservedRange {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange');
-  const m: EnumDescriptorProto_EnumReservedRange = into ?? {
-    start: undefined,
-    end: undefined,
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -910,7 +894,7 @@ function $decodeFrom_EnumDescriptorProto_EnumReservedRange(source: $Source, at: 
   return m;
 }
 
-export const EnumDescriptorProto_EnumReservedRange: $.MessageType<EnumDescriptorProto_EnumReservedRange, EnumDescriptorProto_EnumReservedRangeInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange', $create_EnumDescriptorProto_EnumReservedRange, $bound_EnumDescriptorProto_EnumReservedRange, $encodeTo_EnumDescriptorProto_EnumReservedRange, $decodeFrom_EnumDescriptorProto_EnumReservedRange, 'start:int32:optional end:int32:optional');
+export const EnumDescriptorProto_EnumReservedRange: $.MessageType<EnumDescriptorProto_EnumReservedRange, EnumDescriptorProto_EnumReservedRangeInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange', $create_EnumDescriptorProto_EnumReservedRange, $bound_EnumDescriptorProto_EnumReservedRange, $encodeTo_EnumDescriptorProto_EnumReservedRange, $decodeFrom_EnumDescriptorProto_EnumReservedRange, 'start:int32:optional end:int32:optional');
 
 export interface EnumValueDescriptorProto {
   name?: string | undefined;
@@ -925,39 +909,34 @@ export interface EnumValueDescriptorProtoInit {
   options?: Uint8Array | undefined;
 }
 
-function $create_EnumValueDescriptorProto(init: EnumValueDescriptorProtoInit = {}): EnumValueDescriptorProto {
-  return {
-    name: init.name,
-    number: init.number,
-    options: init.options,
-  };
+function $create_EnumValueDescriptorProto({
+  name, number: v2$, options,
+}: EnumValueDescriptorProtoInit = {}): EnumValueDescriptorProto {
+  return { name, number: v2$, options };
 }
 
-function $bound_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.EnumValueDescriptorProto'): number {
-  $checkMessage(m, depth, field);
+function $bound_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   return 13 +
-    $boundStringField(m.name, 'rdma_rpc.codegen.EnumValueDescriptorProto.name') +
-    $boundBytesField(m.options, sink, 'rdma_rpc.codegen.EnumValueDescriptorProto.options');
+    $sizeString(m.name) +
+    $sizeBytes(m.options, sink);
 }
 
 function $encodeTo_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumValueDescriptorProto'): number {
   $checkMessage(m, depth, field);
   if (at + 13 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
-  const { name: v1, number: v2, options: v3 } = m;
-  if (v1 !== undefined) at = $writeStringField(sink, at, 10, v1, limit - 12, 'rdma_rpc.codegen.EnumValueDescriptorProto.name');
-  if (v2 !== undefined) at = $writeInt32Field(bytes, at, 16, v2, 'rdma_rpc.codegen.EnumValueDescriptorProto.number');
-  if (v3 !== undefined) at = $writeBytesField(sink, at, 26, v3, limit, 'rdma_rpc.codegen.EnumValueDescriptorProto.options');
+  const { name, number: v2$, options } = m;
+  if (name !== undefined) at = $writeStringField(sink, at, 10, name, limit - 12, 'rdma_rpc.codegen.EnumValueDescriptorProto.name');
+  if (v2$ !== undefined) at = $writeInt32Field(bytes, at, 16, v2$, 'rdma_rpc.codegen.EnumValueDescriptorProto.number');
+  if (options !== undefined) at = $writeBytesField(sink, at, 26, options, limit, 'rdma_rpc.codegen.EnumValueDescriptorProto.options');
   return at;
 }
 
-function $decodeFrom_EnumValueDescriptorProto(source: $Source, at: number, end: number, depth = 0, into?: EnumValueDescriptorProto): EnumValueDescriptorProto {
+function $decodeFrom_EnumValueDescriptorProto(source: $Source, at: number, end: number, depth = 0, m: EnumValueDescriptorProto = {
+  name: undefined, number: undefined, options: undefined,
+}): EnumValueDescriptorProto {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.EnumValueDescriptorProto');
-  const m: EnumValueDescriptorProto = into ?? {
-    name: undefined,
-    number: undefined,
-    options: undefined,
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -973,7 +952,7 @@ function $decodeFrom_EnumValueDescriptorProto(source: $Source, at: number, end: 
   return m;
 }
 
-export const EnumValueDescriptorProto: $.MessageType<EnumValueDescriptorProto, EnumValueDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.EnumValueDescriptorProto', $create_EnumValueDescriptorProto, $bound_EnumValueDescriptorProto, $encodeTo_EnumValueDescriptorProto, $decodeFrom_EnumValueDescriptorProto, 'name:string:optional number:int32:optional options:bytes:optional');
+export const EnumValueDescriptorProto: $.MessageType<EnumValueDescriptorProto, EnumValueDescriptorProtoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.EnumValueDescriptorProto', $create_EnumValueDescriptorProto, $bound_EnumValueDescriptorProto, $encodeTo_EnumValueDescriptorProto, $decodeFrom_EnumValueDescriptorProto, 'name:string:optional number:int32:optional options:bytes:optional');
 
 export interface ServiceDescriptorProto {
   name?: string | undefined;
@@ -988,22 +967,20 @@ export interface ServiceDescriptorProtoInit {
   options?: Uint8Array | undefined;
 }
 
-function $create_ServiceDescriptorProto(init: ServiceDescriptorProtoInit = {}): ServiceDescriptorProto {
+function $create_ServiceDescriptorProto({
+  name, method, options,
+}: ServiceDescriptorProtoInit = {}): ServiceDescriptorProto {
   return {
-    name: init.name,
-    method: init.method === undefined ? [] : init.method.map((value) => $create_MethodDescriptorProto(value)),
-    options: init.options,
+    name, method: method === undefined ? [] : method.map((value) => $create_MethodDescriptorProto(value)), options,
   };
 }
 
-function $bound_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.ServiceDescriptorProto'): number {
-  $checkMessage(m, depth, field);
+function $bound_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   let n = 8;
-  n += $boundStringField(m.name, 'rdma_rpc.codegen.ServiceDescriptorProto.name');
-  const v2 = m.method;
-  n += $boundList(v2, 6, 'rdma_rpc.codegen.ServiceDescriptorProto.method');
-  if (v2 !== undefined) for (let i = 0; i < v2.length; i++) n += $bound_MethodDescriptorProto(v2[i]!, sink, depth + 1, 'rdma_rpc.codegen.ServiceDescriptorProto.method');
-  n += $boundBytesField(m.options, sink, 'rdma_rpc.codegen.ServiceDescriptorProto.options');
+  n += $sizeString(m.name);
+  for (const each of $itemsOf(m.method)) n += 6 + $bound_MethodDescriptorProto(each, sink, depth + 1);
+  n += $sizeBytes(m.options, sink);
   return n;
 }
 
@@ -1011,27 +988,24 @@ function $encodeTo_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $
   $checkMessage(m, depth, field);
   if (at + 8 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
-  const { name: v1, method: v2, options: v3 } = m;
-  if (v1 !== undefined) at = $writeStringField(sink, at, 10, v1, limit - 7, 'rdma_rpc.codegen.ServiceDescriptorProto.name');
-  if (v2 !== undefined) {
-    $checkList(v2, 'rdma_rpc.codegen.ServiceDescriptorProto.method');
-    for (let i = 0, wide = 0; i < v2.length && !sink.full; i++) {
+  const { name, method, options } = m;
+  if (name !== undefined) at = $writeStringField(sink, at, 10, name, limit - 7, 'rdma_rpc.codegen.ServiceDescriptorProto.name');
+  if (method !== undefined) {
+    $checkList(method, 'rdma_rpc.codegen.ServiceDescriptorProto.method');
+    for (let i = 0, wide = 0; i < method.length && !sink.full; i++) {
       bytes[at] = 18; const start = at + 1;
-      at = $closeLength(sink, start, sink.held, $encodeTo_MethodDescriptorProto(v2[i]!, sink, start + 1 + wide, limit - 11 + wide, depth + 1, 'rdma_rpc.codegen.ServiceDescriptorProto.method'), wide);
+      at = $closeLength(sink, start, sink.held, $encodeTo_MethodDescriptorProto(method[i]!, sink, start + 1 + wide, limit - 11 + wide, depth + 1, 'rdma_rpc.codegen.ServiceDescriptorProto.method'), wide);
       wide = bytes[start]! >> 7;
     }
   }
-  if (v3 !== undefined) at = $writeBytesField(sink, at, 26, v3, limit, 'rdma_rpc.codegen.ServiceDescriptorProto.options');
+  if (options !== undefined) at = $writeBytesField(sink, at, 26, options, limit, 'rdma_rpc.codegen.ServiceDescriptorProto.options');
   return at;
 }
 
-function $decodeFrom_ServiceDescriptorProto(source: $Source, at: number, end: number, depth = 0, into?: ServiceDescriptorProto): ServiceDescriptorProto {
+function $decodeFrom_ServiceDescriptorProto(source: $Source, at: number, end: number, depth = 0, m: ServiceDescriptorProto = {
+  name: undefined, method: [], options: undefined,
+}): ServiceDescriptorProto {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.ServiceDescriptorProto');
-  const m: ServiceDescriptorProto = into ?? {
-    name: undefined,
-    method: [],
-    options: undefined,
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -1047,7 +1021,7 @@ function $decodeFrom_ServiceDescriptorProto(source: $Source, at: number, end: nu
   return m;
 }
 
-export const ServiceDescriptorProto: $.MessageType<ServiceDescriptorProto, ServiceDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.ServiceDescriptorProto', $create_ServiceDescriptorProto, $bound_ServiceDescriptorProto, $encodeTo_ServiceDescriptorProto, $decodeFrom_ServiceDescriptorProto, 'name:string:optional method:*:repeated options:bytes:optional', () => [MethodDescriptorProto]);
+export const ServiceDescriptorProto: $.MessageType<ServiceDescriptorProto, ServiceDescriptorProtoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.ServiceDescriptorProto', $create_ServiceDescriptorProto, $bound_ServiceDescriptorProto, $encodeTo_ServiceDescriptorProto, $decodeFrom_ServiceDescriptorProto, 'name:string:optional method:*:repeated options:bytes:optional', () => [MethodDescriptorProto]);
 
 export interface MethodDescriptorProto {
   name?: string | undefined;
@@ -1068,50 +1042,44 @@ export interface MethodDescriptorProtoInit {
   serverStreaming?: boolean | undefined;
 }
 
-function $create_MethodDescriptorProto(init: MethodDescriptorProtoInit = {}): MethodDescriptorProto {
-  return {
-    name: init.name,
-    inputType: init.inputType,
-    outputType: init.outputType,
-    options: init.options,
-    clientStreaming: init.clientStreaming,
-    serverStreaming: init.serverStreaming,
-  };
+function $create_MethodDescriptorProto({
+  name, inputType, outputType, options, clientStreaming, serverStreaming,
+}: MethodDescriptorProtoInit = {}): MethodDescriptorProto {
+  return { name, inputType, outputType, options, clientStreaming, serverStreaming };
 }
 
-function $bound_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.MethodDescriptorProto'): number {
-  $checkMessage(m, depth, field);
+function $bound_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   return 8 +
-    $boundStringField(m.name, 'rdma_rpc.codegen.MethodDescriptorProto.name') +
-    $boundStringField(m.inputType, 'rdma_rpc.codegen.MethodDescriptorProto.input_type') +
-    $boundStringField(m.outputType, 'rdma_rpc.codegen.MethodDescriptorProto.output_type') +
-    $boundBytesField(m.options, sink, 'rdma_rpc.codegen.MethodDescriptorProto.options');
+    $sizeString(m.name) +
+    $sizeString(m.inputType) +
+    $sizeString(m.outputType) +
+    $sizeBytes(m.options, sink);
 }
 
 function $encodeTo_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.MethodDescriptorProto'): number {
   $checkMessage(m, depth, field);
   if (at + 8 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
-  const { name: v1, inputType: v2, outputType: v3, options: v4, clientStreaming: v5, serverStreaming: v6 } = m;
-  if (v1 !== undefined) at = $writeStringField(sink, at, 10, v1, limit - 7, 'rdma_rpc.codegen.MethodDescriptorProto.name');
-  if (v2 !== undefined) at = $writeStringField(sink, at, 18, v2, limit - 6, 'rdma_rpc.codegen.MethodDescriptorProto.input_type');
-  if (v3 !== undefined) at = $writeStringField(sink, at, 26, v3, limit - 5, 'rdma_rpc.codegen.MethodDescriptorProto.output_type');
-  if (v4 !== undefined) at = $writeBytesField(sink, at, 34, v4, limit - 4, 'rdma_rpc.codegen.MethodDescriptorProto.options');
-  if (v5 !== undefined) at = $writeBoolField(bytes, at, 40, v5, 'rdma_rpc.codegen.MethodDescriptorProto.client_streaming');
-  if (v6 !== undefined) at = $writeBoolField(bytes, at, 48, v6, 'rdma_rpc.codegen.MethodDescriptorProto.server_streaming');
+  const { name, inputType, outputType, options, clientStreaming, serverStreaming } = m;
+  if (name !== undefined) at = $writeStringField(sink, at, 10, name, limit - 7, 'rdma_rpc.codegen.MethodDescriptorProto.name');
+  if (inputType !== undefined) at = $writeStringField(sink, at, 18, inputType, limit - 6, 'rdma_rpc.codegen.MethodDescriptorProto.input_type');
+  if (outputType !== undefined) at = $writeStringField(sink, at, 26, outputType, limit - 5, 'rdma_rpc.codegen.MethodDescriptorProto.output_type');
+  if (options !== undefined) at = $writeBytesField(sink, at, 34, options, limit - 4, 'rdma_rpc.codegen.MethodDescriptorProto.options');
+  if (clientStreaming !== undefined) at = $writeBoolField(bytes, at, 40, clientStreaming, 'rdma_rpc.codegen.MethodDescriptorProto.client_streaming');
+  if (serverStreaming !== undefined) at = $writeBoolField(bytes, at, 48, serverStreaming, 'rdma_rpc.codegen.MethodDescriptorProto.server_streaming');
   return at;
 }
 
-function $decodeFrom_MethodDescriptorProto(source: $Source, at: number, end: number, depth = 0, into?: MethodDescriptorProto): MethodDescriptorProto {
+function $decodeFrom_MethodDescriptorProto(source: $Source, at: number, end: number, depth = 0, m: MethodDescriptorProto = {
+  name: undefined,
+  inputType: undefined,
+  outputType: undefined,
+  options: undefined,
+  clientStreaming: undefined,
+  serverStreaming: undefined,
+}): MethodDescriptorProto {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.MethodDescriptorProto');
-  const m: MethodDescriptorProto = into ?? {
-    name: undefined,
-    inputType: undefined,
-    outputType: undefined,
-    options: undefined,
-    clientStreaming: undefined,
-    serverStreaming: undefined,
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -1130,7 +1098,7 @@ function $decodeFrom_MethodDescriptorProto(source: $Source, at: number, end: num
   return m;
 }
 
-export const MethodDescriptorProto: $.MessageType<MethodDescriptorProto, MethodDescriptorProtoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.MethodDescriptorProto', $create_MethodDescriptorProto, $bound_MethodDescriptorProto, $encodeTo_MethodDescriptorProto, $decodeFrom_MethodDescriptorProto, 'name:string:optional input_type:string:optional output_type:string:optional options:bytes:optional client_streaming:bool:optional server_streaming:bool:optional');
+export const MethodDescriptorProto: $.MessageType<MethodDescriptorProto, MethodDescriptorProtoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.MethodDescriptorProto', $create_MethodDescriptorProto, $bound_MethodDescriptorProto, $encodeTo_MethodDescriptorProto, $decodeFrom_MethodDescriptorProto, 'name:string:optional input_type:string:optional output_type:string:optional options:bytes:optional client_streaming:bool:optional server_streaming:bool:optional');
 
 export interface SourceCodeInfo {
   location: SourceCodeInfo_Location[];
@@ -1141,18 +1109,14 @@ export interface SourceCodeInfoInit {
   location?: readonly SourceCodeInfo_LocationInit[] | undefined;
 }
 
-function $create_SourceCodeInfo(init: SourceCodeInfoInit = {}): SourceCodeInfo {
-  return {
-    location: init.location === undefined ? [] : init.location.map((value) => $create_SourceCodeInfo_Location(value)),
-  };
+function $create_SourceCodeInfo({ location }: SourceCodeInfoInit = {}): SourceCodeInfo {
+  return { location: location === undefined ? [] : location.map((value) => $create_SourceCodeInfo_Location(value)) };
 }
 
-function $bound_SourceCodeInfo(m: SourceCodeInfoInit, sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo'): number {
-  $checkMessage(m, depth, field);
+function $bound_SourceCodeInfo(m: SourceCodeInfoInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   let n = 6;
-  const v1 = m.location;
-  n += $boundList(v1, 6, 'rdma_rpc.codegen.SourceCodeInfo.location');
-  if (v1 !== undefined) for (let i = 0; i < v1.length; i++) n += $bound_SourceCodeInfo_Location(v1[i]!, sink, depth + 1, 'rdma_rpc.codegen.SourceCodeInfo.location');
+  for (const each of $itemsOf(m.location)) n += 6 + $bound_SourceCodeInfo_Location(each, sink, depth + 1);
   return n;
 }
 
@@ -1160,23 +1124,22 @@ function $encodeTo_SourceCodeInfo(m: SourceCodeInfoInit, sink: $Sink, at: number
   $checkMessage(m, depth, field);
   if (at + 6 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
-  const { location: v1 } = m;
-  if (v1 !== undefined) {
-    $checkList(v1, 'rdma_rpc.codegen.SourceCodeInfo.location');
-    for (let i = 0, wide = 0; i < v1.length && !sink.full; i++) {
+  const { location } = m;
+  if (location !== undefined) {
+    $checkList(location, 'rdma_rpc.codegen.SourceCodeInfo.location');
+    for (let i = 0, wide = 0; i < location.length && !sink.full; i++) {
       bytes[at] = 10; const start = at + 1;
-      at = $closeSolid(bytes, start, $encodeTo_SourceCodeInfo_Location(v1[i]!, sink, start + 1 + wide, limit - 10 + wide, depth + 1, 'rdma_rpc.codegen.SourceCodeInfo.location'), wide);
+      at = $closeSolid(bytes, start, $encodeTo_SourceCodeInfo_Location(location[i]!, sink, start + 1 + wide, limit - 10 + wide, depth + 1, 'rdma_rpc.codegen.SourceCodeInfo.location'), wide);
       wide = bytes[start]! >> 7;
     }
   }
   return at;
 }
 
-function $decodeFrom_SourceCodeInfo(source: $Source, at: number, end: number, depth = 0, into?: SourceCodeInfo): SourceCodeInfo {
+function $decodeFrom_SourceCodeInfo(source: $Source, at: number, end: number, depth = 0, m: SourceCodeInfo = {
+  location: [],
+}): SourceCodeInfo {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.SourceCodeInfo');
-  const m: SourceCodeInfo = into ?? {
-    location: [],
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -1190,7 +1153,7 @@ function $decodeFrom_SourceCodeInfo(source: $Source, at: number, end: number, de
   return m;
 }
 
-export const SourceCodeInfo: $.MessageType<SourceCodeInfo, SourceCodeInfoInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.SourceCodeInfo', $create_SourceCodeInfo, $bound_SourceCodeInfo, $encodeTo_SourceCodeInfo, $decodeFrom_SourceCodeInfo, 'location:*:repeated', () => [SourceCodeInfo_Location]);
+export const SourceCodeInfo: $.MessageType<SourceCodeInfo, SourceCodeInfoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.SourceCodeInfo', $create_SourceCodeInfo, $bound_SourceCodeInfo, $encodeTo_SourceCodeInfo, $decodeFrom_SourceCodeInfo, 'location:*:repeated', () => [SourceCodeInfo_Location]);
 
 export interface SourceCodeInfo_Location {
   path: number[];
@@ -1209,54 +1172,47 @@ export interface SourceCodeInfo_LocationInit {
   trailingComments?: string | undefined;
 }
 
-function $create_SourceCodeInfo_Location(init: SourceCodeInfo_LocationInit = {}): SourceCodeInfo_Location {
-  return {
-    path: $.copyList(init.path),
-    span: $.copyList(init.span),
-    leadingComments: init.leadingComments,
-    trailingComments: init.trailingComments,
-  };
+function $create_SourceCodeInfo_Location({
+  path, span, leadingComments, trailingComments,
+}: SourceCodeInfo_LocationInit = {}): SourceCodeInfo_Location {
+  return { path: $copyList(path), span: $copyList(span), leadingComments, trailingComments };
 }
 
-function $bound_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, _sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo.Location'): number {
-  $checkMessage(m, depth, field);
+function $bound_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   return 4 +
-    $boundList(m.path, 10, 'rdma_rpc.codegen.SourceCodeInfo.Location.path') +
-    $boundList(m.span, 10, 'rdma_rpc.codegen.SourceCodeInfo.Location.span') +
-    $boundStringField(m.leadingComments, 'rdma_rpc.codegen.SourceCodeInfo.Location.leading_comments') +
-    $boundStringField(m.trailingComments, 'rdma_rpc.codegen.SourceCodeInfo.Location.trailing_comments');
+    $sizeList(m.path, 10) +
+    $sizeList(m.span, 10) +
+    $sizeString(m.leadingComments) +
+    $sizeString(m.trailingComments);
 }
 
 function $encodeTo_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo.Location'): number {
   $checkMessage(m, depth, field);
   if (at + 4 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
-  const { path: v1, span: v2, leadingComments: v3, trailingComments: v4 } = m;
-  if (v1 !== undefined) {
-    $checkList(v1, 'rdma_rpc.codegen.SourceCodeInfo.Location.path');
-    if (v1.length !== 0) {
-      bytes[at] = 10; at = $writePackedInt32(sink, at + 1, v1, limit - 3, 'rdma_rpc.codegen.SourceCodeInfo.Location.path');
+  const { path, span, leadingComments, trailingComments } = m;
+  if (path !== undefined) {
+    $checkList(path, 'rdma_rpc.codegen.SourceCodeInfo.Location.path');
+    if (path.length !== 0) {
+      bytes[at] = 10; at = $writePackedInt32(sink, at + 1, path, limit - 3, 'rdma_rpc.codegen.SourceCodeInfo.Location.path');
     }
   }
-  if (v2 !== undefined) {
-    $checkList(v2, 'rdma_rpc.codegen.SourceCodeInfo.Location.span');
-    if (v2.length !== 0) {
-      bytes[at] = 18; at = $writePackedInt32(sink, at + 1, v2, limit - 2, 'rdma_rpc.codegen.SourceCodeInfo.Location.span');
+  if (span !== undefined) {
+    $checkList(span, 'rdma_rpc.codegen.SourceCodeInfo.Location.span');
+    if (span.length !== 0) {
+      bytes[at] = 18; at = $writePackedInt32(sink, at + 1, span, limit - 2, 'rdma_rpc.codegen.SourceCodeInfo.Location.span');
     }
   }
-  if (v3 !== undefined) at = $writeStringField(sink, at, 26, v3, limit - 1, 'rdma_rpc.codegen.SourceCodeInfo.Location.leading_comments');
-  if (v4 !== undefined) at = $writeStringField(sink, at, 34, v4, limit, 'rdma_rpc.codegen.SourceCodeInfo.Location.trailing_comments');
+  if (leadingComments !== undefined) at = $writeStringField(sink, at, 26, leadingComments, limit - 1, 'rdma_rpc.codegen.SourceCodeInfo.Location.leading_comments');
+  if (trailingComments !== undefined) at = $writeStringField(sink, at, 34, trailingComments, limit, 'rdma_rpc.codegen.SourceCodeInfo.Location.trailing_comments');
   return at;
 }
 
-function $decodeFrom_SourceCodeInfo_Location(source: $Source, at: number, end: number, depth = 0, into?: SourceCodeInfo_Location): SourceCodeInfo_Location {
+function $decodeFrom_SourceCodeInfo_Location(source: $Source, at: number, end: number, depth = 0, m: SourceCodeInfo_Location = {
+  path: [], span: [], leadingComments: undefined, trailingComments: undefined,
+}): SourceCodeInfo_Location {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.SourceCodeInfo.Location');
-  const m: SourceCodeInfo_Location = into ?? {
-    path: [],
-    span: [],
-    leadingComments: undefined,
-    trailingComments: undefined,
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -1275,7 +1231,7 @@ function $decodeFrom_SourceCodeInfo_Location(source: $Source, at: number, end: n
   return m;
 }
 
-export const SourceCodeInfo_Location: $.MessageType<SourceCodeInfo_Location, SourceCodeInfo_LocationInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.SourceCodeInfo.Location', $create_SourceCodeInfo_Location, $bound_SourceCodeInfo_Location, $encodeTo_SourceCodeInfo_Location, $decodeFrom_SourceCodeInfo_Location, 'path:int32:repeated span:int32:repeated leading_comments:string:optional trailing_comments:string:optional');
+export const SourceCodeInfo_Location: $.MessageType<SourceCodeInfo_Location, SourceCodeInfo_LocationInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.SourceCodeInfo.Location', $create_SourceCodeInfo_Location, $bound_SourceCodeInfo_Location, $encodeTo_SourceCodeInfo_Location, $decodeFrom_SourceCodeInfo_Location, 'path:int32:repeated span:int32:repeated leading_comments:string:optional trailing_comments:string:optional');
 
 export interface CodeGeneratorRequest {
   fileToGenerate: string[];
@@ -1290,22 +1246,22 @@ export interface CodeGeneratorRequestInit {
   protoFile?: readonly FileDescriptorProtoInit[] | undefined;
 }
 
-function $create_CodeGeneratorRequest(init: CodeGeneratorRequestInit = {}): CodeGeneratorRequest {
+function $create_CodeGeneratorRequest({
+  fileToGenerate, parameter, protoFile,
+}: CodeGeneratorRequestInit = {}): CodeGeneratorRequest {
   return {
-    fileToGenerate: $.copyList(init.fileToGenerate),
-    parameter: init.parameter,
-    protoFile: init.protoFile === undefined ? [] : init.protoFile.map((value) => $create_FileDescriptorProto(value)),
+    fileToGenerate: $copyList(fileToGenerate),
+    parameter,
+    protoFile: protoFile === undefined ? [] : protoFile.map((value) => $create_FileDescriptorProto(value)),
   };
 }
 
-function $bound_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorRequest'): number {
-  $checkMessage(m, depth, field);
+function $bound_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   let n = 8;
-  n += $boundStrings(m.fileToGenerate, 1, 'rdma_rpc.codegen.CodeGeneratorRequest.file_to_generate');
-  n += $boundStringField(m.parameter, 'rdma_rpc.codegen.CodeGeneratorRequest.parameter');
-  const v15 = m.protoFile;
-  n += $boundList(v15, 6, 'rdma_rpc.codegen.CodeGeneratorRequest.proto_file');
-  if (v15 !== undefined) for (let i = 0; i < v15.length; i++) n += $bound_FileDescriptorProto(v15[i]!, sink, depth + 1, 'rdma_rpc.codegen.CodeGeneratorRequest.proto_file');
+  n += $sizeStrings(m.fileToGenerate, 1);
+  n += $sizeString(m.parameter);
+  for (const each of $itemsOf(m.protoFile)) n += 6 + $bound_FileDescriptorProto(each, sink, depth + 1);
   return n;
 }
 
@@ -1313,27 +1269,24 @@ function $encodeTo_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $Sink
   $checkMessage(m, depth, field);
   if (at + 8 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
-  const { fileToGenerate: v1, parameter: v2, protoFile: v15 } = m;
-  if (v1 !== undefined) at = $writeStrings(sink, at, 10, v1, limit - 8, 'rdma_rpc.codegen.CodeGeneratorRequest.file_to_generate');
-  if (v2 !== undefined) at = $writeStringField(sink, at, 18, v2, limit - 6, 'rdma_rpc.codegen.CodeGeneratorRequest.parameter');
-  if (v15 !== undefined) {
-    $checkList(v15, 'rdma_rpc.codegen.CodeGeneratorRequest.proto_file');
-    for (let i = 0, wide = 0; i < v15.length && !sink.full; i++) {
+  const { fileToGenerate, parameter, protoFile } = m;
+  at = $writeStringsField(sink, at, 10, fileToGenerate, limit - 8, 'rdma_rpc.codegen.CodeGeneratorRequest.file_to_generate');
+  if (parameter !== undefined) at = $writeStringField(sink, at, 18, parameter, limit - 6, 'rdma_rpc.codegen.CodeGeneratorRequest.parameter');
+  if (protoFile !== undefined) {
+    $checkList(protoFile, 'rdma_rpc.codegen.CodeGeneratorRequest.proto_file');
+    for (let i = 0, wide = 0; i < protoFile.length && !sink.full; i++) {
       bytes[at] = 122; const start = at + 1;
-      at = $closeLength(sink, start, sink.held, $encodeTo_FileDescriptorProto(v15[i]!, sink, start + 1 + wide, limit - 10 + wide, depth + 1, 'rdma_rpc.codegen.CodeGeneratorRequest.proto_file'), wide);
+      at = $closeLength(sink, start, sink.held, $encodeTo_FileDescriptorProto(protoFile[i]!, sink, start + 1 + wide, limit - 10 + wide, depth + 1, 'rdma_rpc.codegen.CodeGeneratorRequest.proto_file'), wide);
       wide = bytes[start]! >> 7;
     }
   }
   return at;
 }
 
-function $decodeFrom_CodeGeneratorRequest(source: $Source, at: number, end: number, depth = 0, into?: CodeGeneratorRequest): CodeGeneratorRequest {
+function $decodeFrom_CodeGeneratorRequest(source: $Source, at: number, end: number, depth = 0, m: CodeGeneratorRequest = {
+  fileToGenerate: [], parameter: undefined, protoFile: [],
+}): CodeGeneratorRequest {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.CodeGeneratorRequest');
-  const m: CodeGeneratorRequest = into ?? {
-    fileToGenerate: [],
-    parameter: undefined,
-    protoFile: [],
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -1349,7 +1302,7 @@ function $decodeFrom_CodeGeneratorRequest(source: $Source, at: number, end: numb
   return m;
 }
 
-export const CodeGeneratorRequest: $.MessageType<CodeGeneratorRequest, CodeGeneratorRequestInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.CodeGeneratorRequest', $create_CodeGeneratorRequest, $bound_CodeGeneratorRequest, $encodeTo_CodeGeneratorRequest, $decodeFrom_CodeGeneratorRequest, 'file_to_generate:string:repeated parameter:string:optional proto_file:*:repeated', () => [FileDescriptorProto]);
+export const CodeGeneratorRequest: $.MessageType<CodeGeneratorRequest, CodeGeneratorRequestInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.CodeGeneratorRequest', $create_CodeGeneratorRequest, $bound_CodeGeneratorRequest, $encodeTo_CodeGeneratorRequest, $decodeFrom_CodeGeneratorRequest, 'file_to_generate:string:repeated parameter:string:optional proto_file:*:repeated', () => [FileDescriptorProto]);
 
 export interface CodeGeneratorResponse {
   error?: string | undefined;
@@ -1368,23 +1321,23 @@ export interface CodeGeneratorResponseInit {
   file?: readonly CodeGeneratorResponse_FileInit[] | undefined;
 }
 
-function $create_CodeGeneratorResponse(init: CodeGeneratorResponseInit = {}): CodeGeneratorResponse {
+function $create_CodeGeneratorResponse({
+  error, supportedFeatures, minimumEdition, maximumEdition, file,
+}: CodeGeneratorResponseInit = {}): CodeGeneratorResponse {
   return {
-    error: init.error,
-    supportedFeatures: init.supportedFeatures,
-    minimumEdition: init.minimumEdition,
-    maximumEdition: init.maximumEdition,
-    file: init.file === undefined ? [] : init.file.map((value) => $create_CodeGeneratorResponse_File(value)),
+    error,
+    supportedFeatures,
+    minimumEdition,
+    maximumEdition,
+    file: file === undefined ? [] : file.map((value) => $create_CodeGeneratorResponse_File(value)),
   };
 }
 
-function $bound_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse'): number {
-  $checkMessage(m, depth, field);
+function $bound_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   let n = 40;
-  n += $boundStringField(m.error, 'rdma_rpc.codegen.CodeGeneratorResponse.error');
-  const v15 = m.file;
-  n += $boundList(v15, 6, 'rdma_rpc.codegen.CodeGeneratorResponse.file');
-  if (v15 !== undefined) for (let i = 0; i < v15.length; i++) n += $bound_CodeGeneratorResponse_File(v15[i]!, sink, depth + 1, 'rdma_rpc.codegen.CodeGeneratorResponse.file');
+  n += $sizeString(m.error);
+  for (const each of $itemsOf(m.file)) n += 6 + $bound_CodeGeneratorResponse_File(each, sink, depth + 1);
   return n;
 }
 
@@ -1392,31 +1345,26 @@ function $encodeTo_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $Si
   $checkMessage(m, depth, field);
   if (at + 40 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
-  const { error: v1, supportedFeatures: v2, minimumEdition: v3, maximumEdition: v4, file: v15 } = m;
-  if (v1 !== undefined) at = $writeStringField(sink, at, 10, v1, limit - 39, 'rdma_rpc.codegen.CodeGeneratorResponse.error');
-  if (v2 !== undefined) at = $writeUint64Field(bytes, at, 16, v2, 'rdma_rpc.codegen.CodeGeneratorResponse.supported_features');
-  if (v3 !== undefined) at = $writeInt32Field(bytes, at, 24, v3, 'rdma_rpc.codegen.CodeGeneratorResponse.minimum_edition');
-  if (v4 !== undefined) at = $writeInt32Field(bytes, at, 32, v4, 'rdma_rpc.codegen.CodeGeneratorResponse.maximum_edition');
-  if (v15 !== undefined) {
-    $checkList(v15, 'rdma_rpc.codegen.CodeGeneratorResponse.file');
-    for (let i = 0, wide = 0; i < v15.length && !sink.full; i++) {
+  const { error, supportedFeatures, minimumEdition, maximumEdition, file } = m;
+  if (error !== undefined) at = $writeStringField(sink, at, 10, error, limit - 39, 'rdma_rpc.codegen.CodeGeneratorResponse.error');
+  if (supportedFeatures !== undefined) at = $writeUint64Field(bytes, at, 16, supportedFeatures, 'rdma_rpc.codegen.CodeGeneratorResponse.supported_features');
+  if (minimumEdition !== undefined) at = $writeInt32Field(bytes, at, 24, minimumEdition, 'rdma_rpc.codegen.CodeGeneratorResponse.minimum_edition');
+  if (maximumEdition !== undefined) at = $writeInt32Field(bytes, at, 32, maximumEdition, 'rdma_rpc.codegen.CodeGeneratorResponse.maximum_edition');
+  if (file !== undefined) {
+    $checkList(file, 'rdma_rpc.codegen.CodeGeneratorResponse.file');
+    for (let i = 0, wide = 0; i < file.length && !sink.full; i++) {
       bytes[at] = 122; const start = at + 1;
-      at = $closeSolid(bytes, start, $encodeTo_CodeGeneratorResponse_File(v15[i]!, sink, start + 1 + wide, limit - 10 + wide, depth + 1, 'rdma_rpc.codegen.CodeGeneratorResponse.file'), wide);
+      at = $closeSolid(bytes, start, $encodeTo_CodeGeneratorResponse_File(file[i]!, sink, start + 1 + wide, limit - 10 + wide, depth + 1, 'rdma_rpc.codegen.CodeGeneratorResponse.file'), wide);
       wide = bytes[start]! >> 7;
     }
   }
   return at;
 }
 
-function $decodeFrom_CodeGeneratorResponse(source: $Source, at: number, end: number, depth = 0, into?: CodeGeneratorResponse): CodeGeneratorResponse {
+function $decodeFrom_CodeGeneratorResponse(source: $Source, at: number, end: number, depth = 0, m: CodeGeneratorResponse = {
+  error: undefined, supportedFeatures: undefined, minimumEdition: undefined, maximumEdition: undefined, file: [],
+}): CodeGeneratorResponse {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.CodeGeneratorResponse');
-  const m: CodeGeneratorResponse = into ?? {
-    error: undefined,
-    supportedFeatures: undefined,
-    minimumEdition: undefined,
-    maximumEdition: undefined,
-    file: [],
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -1434,7 +1382,7 @@ function $decodeFrom_CodeGeneratorResponse(source: $Source, at: number, end: num
   return m;
 }
 
-export const CodeGeneratorResponse: $.MessageType<CodeGeneratorResponse, CodeGeneratorResponseInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.CodeGeneratorResponse', $create_CodeGeneratorResponse, $bound_CodeGeneratorResponse, $encodeTo_CodeGeneratorResponse, $decodeFrom_CodeGeneratorResponse, 'error:string:optional supported_features:uint64:optional minimum_edition:int32:optional maximum_edition:int32:optional file:*:repeated', () => [CodeGeneratorResponse_File]);
+export const CodeGeneratorResponse: $.MessageType<CodeGeneratorResponse, CodeGeneratorResponseInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.CodeGeneratorResponse', $create_CodeGeneratorResponse, $bound_CodeGeneratorResponse, $encodeTo_CodeGeneratorResponse, $decodeFrom_CodeGeneratorResponse, 'error:string:optional supported_features:uint64:optional minimum_edition:int32:optional maximum_edition:int32:optional file:*:repeated', () => [CodeGeneratorResponse_File]);
 
 export interface CodeGeneratorResponse_File {
   name?: string | undefined;
@@ -1447,35 +1395,32 @@ export interface CodeGeneratorResponse_FileInit {
   content?: string | undefined;
 }
 
-function $create_CodeGeneratorResponse_File(init: CodeGeneratorResponse_FileInit = {}): CodeGeneratorResponse_File {
-  return {
-    name: init.name,
-    content: init.content,
-  };
+function $create_CodeGeneratorResponse_File({
+  name, content,
+}: CodeGeneratorResponse_FileInit = {}): CodeGeneratorResponse_File {
+  return { name, content };
 }
 
-function $bound_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, _sink: $Sink, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse.File'): number {
-  $checkMessage(m, depth, field);
+function $bound_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   return 2 +
-    $boundStringField(m.name, 'rdma_rpc.codegen.CodeGeneratorResponse.File.name') +
-    $boundStringField(m.content, 'rdma_rpc.codegen.CodeGeneratorResponse.File.content');
+    $sizeString(m.name) +
+    $sizeString(m.content);
 }
 
 function $encodeTo_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse.File'): number {
   $checkMessage(m, depth, field);
   if (at + 2 > limit) return $noRoom(sink, at);
-  const { name: v1, content: v15 } = m;
-  if (v1 !== undefined) at = $writeStringField(sink, at, 10, v1, limit - 1, 'rdma_rpc.codegen.CodeGeneratorResponse.File.name');
-  if (v15 !== undefined) at = $writeStringField(sink, at, 122, v15, limit, 'rdma_rpc.codegen.CodeGeneratorResponse.File.content');
+  const { name, content } = m;
+  if (name !== undefined) at = $writeStringField(sink, at, 10, name, limit - 1, 'rdma_rpc.codegen.CodeGeneratorResponse.File.name');
+  if (content !== undefined) at = $writeStringField(sink, at, 122, content, limit, 'rdma_rpc.codegen.CodeGeneratorResponse.File.content');
   return at;
 }
 
-function $decodeFrom_CodeGeneratorResponse_File(source: $Source, at: number, end: number, depth = 0, into?: CodeGeneratorResponse_File): CodeGeneratorResponse_File {
+function $decodeFrom_CodeGeneratorResponse_File(source: $Source, at: number, end: number, depth = 0, m: CodeGeneratorResponse_File = {
+  name: undefined, content: undefined,
+}): CodeGeneratorResponse_File {
   $readMessage(source, at, depth, 'rdma_rpc.codegen.CodeGeneratorResponse.File');
-  const m: CodeGeneratorResponse_File = into ?? {
-    name: undefined,
-    content: undefined,
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -1490,4 +1435,4 @@ function $decodeFrom_CodeGeneratorResponse_File(source: $Source, at: number, end
   return m;
 }
 
-export const CodeGeneratorResponse_File: $.MessageType<CodeGeneratorResponse_File, CodeGeneratorResponse_FileInit> = /* @__PURE__ */ $.generatedType('rdma_rpc.codegen.CodeGeneratorResponse.File', $create_CodeGeneratorResponse_File, $bound_CodeGeneratorResponse_File, $encodeTo_CodeGeneratorResponse_File, $decodeFrom_CodeGeneratorResponse_File, 'name:string:optional content:string:optional');
+export const CodeGeneratorResponse_File: $.MessageType<CodeGeneratorResponse_File, CodeGeneratorResponse_FileInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.CodeGeneratorResponse.File', $create_CodeGeneratorResponse_File, $bound_CodeGeneratorResponse_File, $encodeTo_CodeGeneratorResponse_File, $decodeFrom_CodeGeneratorResponse_File, 'name:string:optional content:string:optional');

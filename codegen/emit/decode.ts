@@ -2,7 +2,8 @@
  * The generated `decodeFrom` function: one switch over whole tags, and the literal that gives every message of the type the same shape. Whatever reads or
  * passes over a field leaves the position behind it in `source.at`.
  */
-import type { Field, Message, Oneof } from '../model/model.ts';
+import type { Field, Message } from '../model/model.ts';
+import { braced, entry, propertiesOf } from './binding.ts';
 import { decodeMap } from './map.ts';
 import { packedPrimitive, quote, tagOf, wireTypeOf } from './scalar.ts';
 import type { Parameter, Scope } from './scope.ts';
@@ -14,7 +15,7 @@ export function initialOf(field: Field, scope: Scope): string {
     case 'repeated':
       return '[]';
     case 'map':
-      return '$.newMap()';
+      return `${scope.local('newMap')}()`;
     case 'optional':
       return 'undefined';
     case 'required':
@@ -41,7 +42,7 @@ function singular(field: Field, scope: Scope): string {
   const { type, oneof } = field;
   const target = `m.${oneof === undefined ? field.key : oneof.key}`;
   const wrap = (value: string) =>
-    oneof === undefined ? value : `{ case: ${quote(field.key)}, value: ${value} }`;
+    oneof === undefined ? value : `${scope.local('choice')}(${quote(field.key)}, ${value})`;
   if (type.kind !== 'message') return `${target} = ${wrap(read(field, 'end', scope))}; break;`;
   // Several occurrences of a message are merged.
   const into =
@@ -77,30 +78,10 @@ function cases(field: Field, scope: Scope): string[] {
   return result;
 }
 
-/** Keys and values of the literal, in the order of the interface. */
-export function literal(
-  message: Message,
-  value: (field: Field) => string,
-  oneofValue: (oneof: Oneof) => string,
-): string {
-  const done = new Set<Oneof>();
-  const entries: string[] = [];
-  for (const field of message.fields) {
-    if (field.oneof === undefined) entries.push(`${field.key}: ${value(field)}`);
-    else if (!done.has(field.oneof)) {
-      done.add(field.oneof);
-      entries.push(`${field.oneof.key}: ${oneofValue(field.oneof)}`);
-    }
-  }
-  return entries.length === 0 ? '{}' : `{\n    ${entries.join(',\n    ')},\n  }`;
-}
-
 export function emitDecode(message: Message, scope: Scope): string {
   const type = message.identifier;
-  const initial = literal(
-    message,
-    (field) => initialOf(field, scope),
-    () => '$.unset',
+  const initial = propertiesOf(message).map(({ key, field, oneof }) =>
+    entry(key, oneof === undefined ? initialOf(field, scope) : scope.local('unset')),
   );
   const start = message.keepsUnknown ? '\n    const start = at;' : '';
   const keep = message.keepsUnknown ? ' $.keepUnknown(m, source, start, source.at);' : '';
@@ -114,13 +95,12 @@ export function emitDecode(message: Message, scope: Scope): string {
     ['at', 'number'],
     ['end', 'number'],
     ['depth', 'number', '0'],
-    ['into?', type],
+    ['m', type, braced(initial, Number.POSITIVE_INFINITY, '')],
   ];
   const readTag = scope.local('readTag');
   const skip = `default: ${scope.local('skipField')}(source, tag, at, end, depth);${keep}`;
   return `${scope.head(message, 'decodeFrom', parameters, type)}
   ${scope.local('readMessage')}(source, at, depth, ${quote(message.fullName)});
-  const m${scope.erasable(`: ${type}`)} = into ?? ${initial};
   while (at < end) {${start}
     const tag = ${readTag}(source, at, end);
     at = source.at;

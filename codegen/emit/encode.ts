@@ -1,8 +1,9 @@
 /**
- * The generated `encodeTo` function: straight-line code with literal tags, fields by number. Room for what no value changes is looked for once; each value of
+ * The generated `encodeTo` function: straight-line code with literal tags. Room for what no value changes is looked for once; each value of
  * a length of its own looks whether it fits in front of what must come behind it (room.ts).
  */
 import type { Field, Message, Oneof } from '../model/model.ts';
+import { binding, braced, variableOf } from './binding.ts';
 import { encodeMap } from './map.ts';
 import { fieldRoom, lengthBytes, listed, roomOf, runRoom, tagSize, widening } from './room.ts';
 import { fieldRuns } from './runs.ts';
@@ -82,11 +83,16 @@ function messages(field: Field, value: string, free: number, scope: Scope): stri
     }`;
 }
 
+/** A list that one primitive writes. */
+function hasShortStrings(field: Field): boolean {
+  return formOf(field.type)?.primitive === 'String' && tagSize(field) === 1;
+}
+
 function repeated(field: Field, value: string, free: number, scope: Scope): string[] {
   const behind = limitOf(free + fieldRoom(field));
-  if (formOf(field.type)?.primitive === 'String' && tagSize(field) === 1)
+  if (hasShortStrings(field))
     return [
-      `at = $.writeStrings(sink, at, ${tagOf(field, 2)}, ${value}, ${behind}, ${quote(field.fullName)});`,
+      `at = $.writeStringsField(sink, at, ${tagOf(field, 2)}, ${value}, ${behind}, ${quote(field.fullName)});`,
     ];
   const check = `$.checkList(${value}, ${quote(field.fullName)});`;
   const each = loop(field, `${value}.length`);
@@ -117,26 +123,18 @@ function repeated(field: Field, value: string, free: number, scope: Scope): stri
   ];
 }
 
-/** A oneof whose fields are neighbours, as they nearly always are. */
+/** A oneof whose fields are neighbours, as they nearly always are. None of them comes first: V8 then compares names with names only. */
 function wholeOneof({ fullName }: Oneof, local: string, cases: readonly string[]): string {
-  const name = quote(fullName);
-  return `if (${local} !== undefined) {
-    $.checkOneof(${local}, ${name});
-    switch (${local}.case) {
-      case undefined: break;
-      ${cases.join('\n      ')}
-      default: $.unknownCase(${name}, ${local});
-    }
+  return `switch (${local}?.case) {
+    case undefined: default: $.noCase(${local}, ${quote(fullName)}); break;
+    ${cases.join('\n    ')}
   }`;
 }
 
 /** The value of any other one, checked where the first of its fields comes. */
-function checkOneof({ fullName, fields }: Oneof, local: string): string[] {
+function checkOneof({ fullName, fields }: Oneof, local: string): string {
   const cases = fields.map((field) => `case ${quote(field.key)}:`).join(' ');
-  return [
-    `if (${local} !== undefined) $.checkOneof(${local}, ${quote(fullName)});`,
-    `switch (${local}?.case) { case undefined: ${cases} break; default: $.unknownCase(${quote(fullName)}, ${local}); }`,
-  ];
+  return `switch (${local}?.case) { case undefined: default: $.noCase(${local}, ${quote(fullName)}); break; ${cases} }`;
 }
 
 /** Statements that write a field outside of oneofs. */
@@ -153,12 +151,19 @@ function when(condition: string, statements: readonly string[]): string {
   return `if (${condition}) {\n    ${statements.join('\n    ')}\n  }`;
 }
 
+/** Whether what writes the field looks itself whether it is there: lists and maps mostly are, so nothing is called for nothing. */
+function takesAbsent(field: Field): boolean {
+  return field.presence === 'map' || (field.presence === 'repeated' && hasShortStrings(field));
+}
+
 /** All values in one statement, which a compiler reads faster than one for each; V8 looks once what `m` is. */
 function take(values: readonly string[]): string {
   if (values.length === 0) return '';
-  const line = `  const { ${values.join(', ')} } = m;\n`;
-  return line.length <= 120 ? line : `  const {\n    ${values.join(',\n    ')},\n  } = m;\n`;
+  return `  const ${braced(values, '  const  = m;'.length, '  ')} = m;\n`;
 }
+
+/** Variables of the function, and those inside of its statements. */
+const own: ReadonlySet<string> = new Set('m sink at limit depth field bytes i start wide'.split(' '));
 
 export function emitEncode(message: Message, scope: Scope): string {
   const runs = fieldRuns(message);
@@ -171,10 +176,10 @@ export function emitEncode(message: Message, scope: Scope): string {
     const { oneof } = run;
     if (oneof !== undefined) {
       free -= runRoom(run);
-      const local = `o${message.oneofs.indexOf(oneof)}`;
+      const local = variableOf(oneof.key, `o${message.oneofs.indexOf(oneof)}$`, own);
       const isFirst = !declared.has(oneof);
       declared.add(oneof);
-      if (isFirst) values.push(`${oneof.key}: ${local}`);
+      if (isFirst) values.push(binding(oneof.key, local, undefined));
       const cases = run.fields.map((field) => {
         const write = tagged(field, `${local}.value`, free, scope);
         return `case ${quote(field.key)}: ${write.join(' ')} break;`;
@@ -183,18 +188,18 @@ export function emitEncode(message: Message, scope: Scope): string {
         lines.push(wholeOneof(oneof, local, cases));
         continue;
       }
-      if (isFirst) lines.push(...checkOneof(oneof, local));
+      if (isFirst) lines.push(checkOneof(oneof, local));
       lines.push(`switch (${local}?.case) {\n    ${cases.join('\n    ')}\n  }`);
       continue;
     }
     for (const field of run.fields) {
       free -= fieldRoom(field);
-      const local = `v${field.number}`;
-      const zero = unsent(field);
-      values.push(`${field.key}: ${local}${zero === undefined ? '' : ` = ${zero}`}`);
+      const local = variableOf(field.key, `v${field.number}$`, own);
+      values.push(binding(field.key, local, unsent(field)));
       if (field.presence === 'required')
         lines.push(`if (${local} === undefined) $.missing(${quote(field.fullName)});`);
-      lines.push(when(isSet(field, local), write(field, local, free, scope)));
+      const statements = write(field, local, free, scope);
+      lines.push(takesAbsent(field) ? statements.join(' ') : when(isSet(field, local), statements));
     }
   }
   if (message.keepsUnknown) lines.push('at = $.writeUnknown(sink, at, m, limit);');

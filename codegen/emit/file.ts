@@ -17,7 +17,7 @@ function messageConst(message: Message, scope: Scope): Statement {
       doc: '',
       name: message.identifier,
       type: `$.MessageType<${message.identifier}, ${message.init}>`,
-      value: `/* @__PURE__ */ $.generatedType(${codecOf(message, message.fullName, scope)})`,
+      value: `/* @__PURE__ */ ${scope.local('generatedType')}(${codecOf(message, message.fullName, scope)})`,
     },
     scope,
   );

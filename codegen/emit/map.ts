@@ -75,7 +75,7 @@ function shareEntry(field: Field, name: string, common: readonly Parameter[], sc
   return scope.share(`encodeEntry_${name}`, parameters, 'number', withLocals(body, scope));
 }
 
-/** Expression that writes the map and is the new end. */
+/** Statement that writes the map, if there is one. */
 export function encodeMap(field: Field, value: string, free: number, scope: Scope): string {
   const name = `${typesOf(field, scope)}${hasShortTag(field) ? '' : '_longTag'}`;
   const nests = field.type.kind === 'message';
@@ -113,8 +113,9 @@ export function encodeMap(field: Field, value: string, free: number, scope: Scop
   }
   return at;`;
   }
-  const parameters: Parameter[] = [...common, ['map', fieldType(field, scope, 'init')]];
-  const encode = scope.share(`encodeMap_${name}`, parameters, 'number', withLocals(body, scope));
+  const parameters: Parameter[] = [...common, ['map', `${fieldType(field, scope, 'init')} | undefined`]];
+  const whole = `  if (map === undefined) return at;\n${withLocals(body, scope)}`;
+  const encode = scope.share(`encodeMap_${name}`, parameters, 'number', whole);
   const behind = listed(field) > 0 ? free : free + widening + element(field);
   const depth = nests ? 'depth, ' : '';
   return `at = ${encode}(sink, at, ${tagOf(field, 2)}, ${limitOf(behind)}, ${quote(field.fullName)}, ${depth}${value});`;

@@ -129,8 +129,8 @@ export class Scope {
   /** The head of any function. */
   function(name: string, parameters: readonly Parameter[], result: string): string {
     const list = parameters.map(([name, kind, initial]) => {
-      // Its default says what type it has.
-      if (initial !== undefined && initial !== '{}') return `${name} = ${initial}`;
+      // Its default says what type it has, unless that is a literal with braces.
+      if (initial !== undefined && !initial.startsWith('{')) return `${name} = ${initial}`;
       const typed = this.erases ? name.replace('?', '') : `${name}: ${kind}`;
       return initial === undefined ? typed : `${typed} = ${initial}`;
     });

@@ -14,6 +14,11 @@ const taken = new Set(
   Promise Uint8Array`.split(/\s+/),
 );
 
+/** Whether a property's name can be that of a variable. Capitals begin the names of types and of globals, which variables are not to hide. */
+export function isVariable(key: string): boolean {
+  return /^[a-z_]\w*$/.test(key) && !taken.has(key);
+}
+
 /** Properties that every object inherits: an absent field of that name would not look absent. */
 const inherited = new Set(Object.getOwnPropertyNames(Object.prototype));
 

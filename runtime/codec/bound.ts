@@ -1,6 +1,5 @@
 /**
- * Primitives of the generated `bound` functions: upper bounds of what the writers will need. Called by generated code only, for messages that are
- * too large for the memory that is at hand.
+ * Upper bounds of what the writers will need, and the primitives for them that `bound` functions of older generators call; those of today call size.ts.
  */
 import { checkBytes, checkList, checkString } from './check.ts';
 import { mapKeys } from './maps.ts';

@@ -7,13 +7,13 @@ import type { Sink } from './sink.ts';
 import { writeBytes } from './write.ts';
 
 /** The sink's own threshold, replaced for one value; returns what it was. */
-function enter(sink: Sink, threshold: number): number {
+export function enter(sink: Sink, threshold: number): number {
   const usual = sink.gatherBytes;
   if (usual !== Number.POSITIVE_INFINITY) sink.gatherBytes = threshold;
   return usual;
 }
 
-function note(sink: Sink, value: Uint8Array, threshold: number): void {
+export function note(sink: Sink, value: Uint8Array, threshold: number): void {
   if (sink.gatherBytes === Number.POSITIVE_INFINITY && value.length >= threshold && value.length !== 0)
     sink.planned++;
 }

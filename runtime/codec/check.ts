@@ -40,6 +40,13 @@ export function checkOneof(value: object, field: string): void {
     mismatch(field, value, 'an object with `case` and `value`');
 }
 
+/** A oneof of which none of its fields is the case: it is absent, or says so, or is refused. */
+export function noCase(value: { readonly case?: unknown } | undefined, field: string): void {
+  if (value === undefined) return;
+  checkOneof(value, field);
+  if (value.case !== undefined) unknownCase(field, value);
+}
+
 export function unknownCase(field: string, value: unknown): never {
   mismatch(field, value, 'the name of one of its fields as `case`');
 }

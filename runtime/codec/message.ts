@@ -34,6 +34,11 @@ export interface Unset {
 }
 export const unset: Unset = Object.freeze({ case: undefined, value: undefined });
 
+/** A oneof with that field set. */
+export function choice<K extends string, V>(key: K, value: V): Case<K, V> {
+  return { case: key, value };
+}
+
 /** An empty map. It has no prototype: a key `__proto__` is a key like any other. */
 export function newMap<M extends object>(): M {
   return Object.create(null) as M;

@@ -9,7 +9,7 @@ export {
   boundStringField,
   boundStrings,
 } from './bound.ts';
-export * from './bulk-field.ts';
+export { boundBulk, writeBulk } from './bulk-field.ts';
 export * from './check.ts';
 export { type Extendable, type Extension, extension } from './extension.ts';
 export { type FieldEntry, fieldEntries } from './fields.ts';
@@ -22,6 +22,7 @@ export * from './packed.ts';
 export * from './proto2.ts';
 export * from './read.ts';
 export { noRoom, type Sink } from './sink.ts';
+export * from './size.ts';
 export type { Source } from './source.ts';
 export type { MessageType, MethodDefinition, MethodOptions, ServiceDefinition } from './types.ts';
 export { boundUnknown, keepUnknown, type UnknownFields, writeUnknown } from './unknown.ts';

@@ -19,6 +19,8 @@ export class Sink {
   gathered = 0;
   /** Holes that `bound` has planned; in a sink that leaves nothing out, values whose field says that they should be. */
   planned = 0;
+  /** `bound` has found messages nested more deeply than they may be; what it returns then means nothing. */
+  tooDeep = false;
   /** Holes recorded by `encodeTo`: `holeAt[0 .. holes)` ascending, each with its value in `holeValue`. */
   holes = 0;
   /** Total length of the recorded holes' values. */
@@ -44,6 +46,7 @@ export class Sink {
     }
     this.gathered = 0;
     this.planned = 0;
+    this.tooDeep = false;
     this.held = 0;
     // Drops the references: a sink lives as long as its channel, the values should not.
     for (let i = 0; i < this.holes; i++) this.holeValue[i] = nothing;

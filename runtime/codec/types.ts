@@ -19,8 +19,8 @@ export interface MessageType<T, Init = T> {
   /**
    * An upper bound, in bytes, of what `encodeTo` will write into the sink's memory: what it has so much room for fits. `bytes` values of at least
    * `sink.gatherBytes` are not part of it; their lengths are added to `sink.gathered` (at most `holesMax` of them, the rest counts as memory).
-   * Cheap: only long strings are measured, for others 3 × length stands in. Throws CodecError for strings, `bytes`, lists, maps and messages that are
-   * something else, and for nesting over 100. `sink.reset()` comes before it; `depth` and `field` (for errors) are for
+   * Cheap: only long strings are measured, for others 3 × length stands in. Need not refuse what is no such message: the result then means nothing, and
+   * `encodeTo` is what throws. `sink.reset()` comes before it; `depth` and `field` (for errors) are for
    * generated code.
    */
   bound(message: Init, sink: Sink, depth?: number, field?: string): number;

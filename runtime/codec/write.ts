@@ -203,6 +203,19 @@ export function writeStrings(
   return at;
 }
 
+/** The same for a list that may be absent. */
+export function writeStringsField(
+  sink: Sink,
+  at: number,
+  tag: number,
+  list: readonly string[] | undefined,
+  limit: number,
+  field: string,
+): number {
+  return list === undefined ? at : putStrings(sink, at, tag, list, limit, field);
+}
+const putStrings = writeStrings;
+
 export function writeLongString(sink: Sink, at: number, text: string, limit: number, field: string): number {
   checkString(text, field);
   if (at + stringRoom(text) > limit) return noRoom(sink, at);

@@ -1,6 +1,7 @@
 /** What the encoder refuses, and that the error names the field. */
-import { CodecError, type MessageType } from 'rdma-rpc/codec';
+import { CodecError, type MessageType, Sink } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
+import { encodeMeasured } from '../../runtime/codec/measured.ts';
 import { JsTypes, Maps, Oneofs, Packed, Scalars, type ScalarsInit, Tree } from './gen/everything.rdma.ts';
 
 const wrong: [string, unknown, unknown, string, RegExp][] = [
@@ -130,11 +131,25 @@ const wrong: [string, unknown, unknown, string, RegExp][] = [
   ['an unsafe number for jstype number', JsTypes, { asNumber: 2 ** 53 }, 'JsTypes.as_number', /2\^53 - 1/],
 ];
 
+/** What the encoder throws; of a message that has been measured, too, which refuses nothing itself. */
+function refusals(type: MessageType<unknown, unknown>, message: unknown): unknown[] {
+  const sink = new Sink();
+  const room = type.bound(message, sink);
+  expect(room).toBeGreaterThanOrEqual(0);
+  expect(room).toBeLessThan(16_384);
+  sink.reset(new Uint8Array(room));
+  return [() => type.encode(message), () => encodeMeasured(type, message, sink, 0)].map((encode) => {
+    try {
+      encode();
+    } catch (error) {
+      return error;
+    }
+    return undefined;
+  });
+}
+
 test.each(wrong)('%s', (_what, type, message, path, reason) => {
-  try {
-    (type as MessageType<unknown, unknown>).encode(message);
-    expect.unreachable();
-  } catch (error) {
+  for (const error of refusals(type as MessageType<unknown, unknown>, message)) {
     expect(error).toBeInstanceOf(CodecError);
     const { path: at, offset, message: text } = error as CodecError;
     expect(at).toBe(`corpus.everything.${path}`);
@@ -143,16 +158,52 @@ test.each(wrong)('%s', (_what, type, message, path, reason) => {
   }
 });
 
-test('an object that contains itself', () => {
-  const tree: { next?: unknown } = {};
-  tree.next = tree;
-  expect(() => (Tree as MessageType<unknown, unknown>).encode(tree)).toThrow(/more than 100 deep/);
+describe('nesting without an end', () => {
+  const tree = Tree as MessageType<unknown, unknown>;
+  const self = (make: (self: object) => object): object => {
+    const message = {};
+    return Object.assign(message, make(message));
+  };
+
+  test.each([
+    ['in a field', self((next) => ({ next })), 'Tree.next'],
+    ['in a list, twice', self((each) => ({ children: [each, each] })), 'Tree.children'],
+    ['in a map, twice', self((each) => ({ named: { a: each, b: each } })), 'Tree.named'],
+    ['in a list and behind it', self((each) => ({ children: [each, each], next: each })), ''],
+  ])('of a message that contains itself: %s', (_what, message, path) => {
+    for (const error of refusals(tree, message)) {
+      expect(error).toBeInstanceOf(CodecError);
+      expect((error as CodecError).message).toMatch(/more than 100 deep/);
+      expect((error as CodecError).path).toContain(`corpus.everything.${path}`);
+    }
+  });
+
+  test('of a message that is too large for the memory at hand, and of the next one nothing is left', () => {
+    const message = self((each) => ({ label: 'x'.repeat(100_000), children: [each, each] }));
+    expect(() => tree.encode(message)).toThrow(/more than 100 deep/);
+    expect(Tree.decode(Tree.encode({ label: 'y'.repeat(100_000), next: {} })).next).toBeDefined();
+  });
+});
+
+test('what is wrong behind a value that is too large for the memory at hand', () => {
+  for (const wrongPart of [{ next: null }, { children: 5 }, { children: [{ label: 5 }] }, { named: [] }]) {
+    const message = { label: 'x'.repeat(100_000), ...wrongPart };
+    expect(() => (Tree as MessageType<unknown, unknown>).encode(message)).toThrow(CodecError);
+  }
 });
 
 test('exactly what decoding refuses: nesting over 100', () => {
   const nest = (depth: number): object => (depth === 0 ? {} : { next: nest(depth - 1) });
   expect(Tree.decode(Tree.encode(nest(100))).next).toBeDefined();
   expect(() => Tree.encode(nest(101))).toThrow(CodecError);
+});
+
+test('create takes null as it is, as encode does', () => {
+  for (const key of ['fInt32', 'fString', 'fMessage']) {
+    const message = (Scalars as MessageType<object, unknown>).create({ [key]: null });
+    expect(message).toHaveProperty(key, null);
+    expect(() => (Scalars as MessageType<unknown, unknown>).encode(message)).toThrow(/got null/);
+  }
 });
 
 describe('accepted', () => {

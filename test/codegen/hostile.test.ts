@@ -23,11 +23,15 @@ type Module = Readonly<Record<string, unknown>>;
 let made = 0;
 
 /** The module that comes out of `files[main]`, loaded. */
-async function load(main: string, files: Readonly<Record<string, string>>): Promise<Module> {
+async function load(
+  main: string,
+  files: Readonly<Record<string, string>>,
+  options: { readonly unknownFields?: 'keep' } = {},
+): Promise<Module> {
   const directory = workspace(files);
   const out = join(place, String(++made));
   const paths = Object.keys(files).map((path) => join(directory, path));
-  await generate({ files: paths, include: [directory], out });
+  await generate({ files: paths, include: [directory], out, ...options });
   return (await import(join(out, main.replace(/\.proto$/, '.rdma.ts')))) as Module;
 }
 const messageOf = (module: Module, name: string) => module[name] as MessageType<Record<string, unknown>>;
@@ -171,6 +175,58 @@ describe('what comes out can be loaded, and means what was put in', () => {
     const type = messageOf(module, 'A');
     expect(type.typeName).toBe('a.constructor.prototype.then.A');
     expect(type.decode(type.encode({ b: { x: 3 } }))).toEqual({ b: { x: 3 } });
+  });
+});
+
+describe('fields become variables of generated functions by names that mean nothing else there', () => {
+  const names =
+    `abstract arguments as async await break case class const default delete enum eval export extends false function get if import in instanceof
+    interface let module new null of package private return static super switch this throw true try typeof undefined var void while with yield
+    m sink at limit depth field bytes i start wide init value each key keys map held stop behind tag source end n o1 v1 v2
+    Infinity NaN Number Object Uint8Array __proto__ constructor hasOwnProperty toString _ _1 x2`.split(/\s+/);
+  /** Field `i` of each kind, and a value of it. */
+  const kinds: readonly [type: string, value: (i: number) => unknown][] = [
+    ['int32', (i) => i],
+    ['string', (i) => `text ${i}`],
+    ['repeated string', (i) => ['', `${i}`]],
+    ['map<string, string>', (i) => ({ a: `${i}` })],
+    ['Other', (i) => ({ x: i })],
+    ['repeated Other', (i) => [{ x: i }, { x: 0 }]],
+    ['repeated int64', (i) => [BigInt(-i)]],
+    ['optional bytes', (i) => Uint8Array.of(i)],
+    ['double', (i) => i / 2],
+  ];
+  const cases = kinds.flatMap((_, shift) =>
+    ([undefined, 'keep'] as const).map((unknownFields) => [shift, unknownFields] as const),
+  );
+
+  test.each(cases)('kinds from %i, unknown fields: %s', async (shift, unknownFields) => {
+    const kindOf = (i: number) => kinds[(i + shift) % kinds.length]!;
+    const fields = names.map((name, i) => `${kindOf(i)[0]} ${name} = ${i + 1};`);
+    const body = `message A {\n${fields.join('\n')}\n}\nmessage Other { int32 x = 1; }\n`;
+    const oneofs = names.map(
+      (name, i) => `message O${i} { oneof ${name} { string a = 1; int32 ${name}2 = 2; Other b = 3; } }`,
+    );
+    const source = { 'a.proto': proto3(body + oneofs.join('\n')) };
+    const module = await load('a.proto', source, unknownFields === undefined ? {} : { unknownFields });
+    const type = messageOf(module, 'A');
+    const keys = Object.keys(type.create()).filter((key) => key !== '$unknownFields');
+    expect(keys).toHaveLength(names.length);
+    const message = Object.fromEntries(keys.map((key, i) => [key, kindOf(i)[1](i)]));
+    expect(type.decode(type.encode(message))).toEqual(message);
+    expect(type.create(message)).toEqual(message);
+    expect(type.encode(type.create(message))).toEqual(type.encode(message));
+    for (const i of names.keys()) {
+      const choice = messageOf(module, `O${i}`);
+      const [key = ''] = Object.keys(choice.create());
+      for (const value of [
+        { case: 'a', value: 'x' },
+        { case: 'b', value: { x: 5 } },
+      ]) {
+        expect(choice.decode(choice.encode({ [key]: value }))).toEqual({ [key]: value });
+        expect(choice.create({ [key]: value })).toEqual({ [key]: value });
+      }
+    }
   });
 });
 

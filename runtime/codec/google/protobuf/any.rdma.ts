@@ -12,15 +12,17 @@ export const file_google_protobuf_any_proto: $.FileDescriptor = /* @__PURE__ */ 
 type $Sink = $.Sink;
 type $Source = $.Source;
 
-const $boundBytesField = $.boundBytesField;
-const $boundStringField = $.boundStringField;
 const $checkMessage = $.checkMessage;
+const $generatedType = $.generatedType;
 const $noRoom = $.noRoom;
 const $readBytes = $.readBytes;
 const $readEnd = $.readEnd;
 const $readMessage = $.readMessage;
 const $readString = $.readString;
 const $readTag = $.readTag;
+const $sizeBytes = $.sizeBytes;
+const $sizeString = $.sizeString;
+const $sizeless = $.sizeless;
 const $skipField = $.skipField;
 const $writeBytesField = $.writeBytesField;
 const $writeStringField = $.writeStringField;
@@ -41,35 +43,30 @@ export interface AnyInit {
   value?: Uint8Array | undefined;
 }
 
-function $create_Any(init: AnyInit = {}): Any {
-  return {
-    typeUrl: init.typeUrl ?? '',
-    value: init.value ?? $.noBytes,
-  };
+function $create_Any({ typeUrl = '', value = $.noBytes }: AnyInit = {}): Any {
+  return { typeUrl, value };
 }
 
-function $bound_Any(m: AnyInit, sink: $Sink, depth = 0, field = 'google.protobuf.Any'): number {
-  $checkMessage(m, depth, field);
+function $bound_Any(m: AnyInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   return 2 +
-    $boundStringField(m.typeUrl, 'google.protobuf.Any.type_url') +
-    $boundBytesField(m.value, sink, 'google.protobuf.Any.value');
+    $sizeString(m.typeUrl) +
+    $sizeBytes(m.value, sink);
 }
 
 function $encodeTo_Any(m: AnyInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Any'): number {
   $checkMessage(m, depth, field);
   if (at + 2 > limit) return $noRoom(sink, at);
-  const { typeUrl: v1 = '', value: v2 } = m;
-  if (v1 !== '') at = $writeStringField(sink, at, 10, v1, limit - 1, 'google.protobuf.Any.type_url');
-  if (v2 !== undefined && $.hasBytes(v2, 'google.protobuf.Any.value')) at = $writeBytesField(sink, at, 18, v2, limit, 'google.protobuf.Any.value');
+  const { typeUrl = '', value } = m;
+  if (typeUrl !== '') at = $writeStringField(sink, at, 10, typeUrl, limit - 1, 'google.protobuf.Any.type_url');
+  if (value !== undefined && $.hasBytes(value, 'google.protobuf.Any.value')) at = $writeBytesField(sink, at, 18, value, limit, 'google.protobuf.Any.value');
   return at;
 }
 
-function $decodeFrom_Any(source: $Source, at: number, end: number, depth = 0, into?: Any): Any {
+function $decodeFrom_Any(source: $Source, at: number, end: number, depth = 0, m: Any = {
+  typeUrl: '', value: $.noBytes,
+}): Any {
   $readMessage(source, at, depth, 'google.protobuf.Any');
-  const m: Any = into ?? {
-    typeUrl: '',
-    value: $.noBytes,
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -84,4 +81,4 @@ function $decodeFrom_Any(source: $Source, at: number, end: number, depth = 0, in
   return m;
 }
 
-export const Any: $.MessageType<Any, AnyInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Any', $create_Any, $bound_Any, $encodeTo_Any, $decodeFrom_Any, 'type_url:string value:bytes');
+export const Any: $.MessageType<Any, AnyInit> = /* @__PURE__ */ $generatedType('google.protobuf.Any', $create_Any, $bound_Any, $encodeTo_Any, $decodeFrom_Any, 'type_url:string value:bytes');

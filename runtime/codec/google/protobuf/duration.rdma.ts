@@ -13,12 +13,14 @@ type $Sink = $.Sink;
 type $Source = $.Source;
 
 const $checkMessage = $.checkMessage;
+const $generatedType = $.generatedType;
 const $noRoom = $.noRoom;
 const $readEnd = $.readEnd;
 const $readInt32 = $.readInt32;
 const $readInt64 = $.readInt64;
 const $readMessage = $.readMessage;
 const $readTag = $.readTag;
+const $sizeless = $.sizeless;
 const $skipField = $.skipField;
 const $writeInt32Field = $.writeInt32Field;
 const $writeInt64Field = $.writeInt64Field;
@@ -39,15 +41,12 @@ export interface DurationInit {
   nanos?: number | undefined;
 }
 
-function $create_Duration(init: DurationInit = {}): Duration {
-  return {
-    seconds: init.seconds ?? 0n,
-    nanos: init.nanos ?? 0,
-  };
+function $create_Duration({ seconds = 0n, nanos = 0 }: DurationInit = {}): Duration {
+  return { seconds, nanos };
 }
 
-function $bound_Duration(m: DurationInit, _sink: $Sink, depth = 0, field = 'google.protobuf.Duration'): number {
-  $checkMessage(m, depth, field);
+function $bound_Duration(m: DurationInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   return 22;
 }
 
@@ -55,18 +54,16 @@ function $encodeTo_Duration(m: DurationInit, sink: $Sink, at: number, limit = si
   $checkMessage(m, depth, field);
   if (at + 22 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
-  const { seconds: v1, nanos: v2 = 0 } = m;
-  if (v1 !== undefined && v1 !== 0n) at = $writeInt64Field(bytes, at, 8, v1, 'google.protobuf.Duration.seconds');
-  if (v2 !== 0) at = $writeInt32Field(bytes, at, 16, v2, 'google.protobuf.Duration.nanos');
+  const { seconds, nanos = 0 } = m;
+  if (seconds !== undefined && seconds !== 0n) at = $writeInt64Field(bytes, at, 8, seconds, 'google.protobuf.Duration.seconds');
+  if (nanos !== 0) at = $writeInt32Field(bytes, at, 16, nanos, 'google.protobuf.Duration.nanos');
   return at;
 }
 
-function $decodeFrom_Duration(source: $Source, at: number, end: number, depth = 0, into?: Duration): Duration {
+function $decodeFrom_Duration(source: $Source, at: number, end: number, depth = 0, m: Duration = {
+  seconds: 0n, nanos: 0,
+}): Duration {
   $readMessage(source, at, depth, 'google.protobuf.Duration');
-  const m: Duration = into ?? {
-    seconds: 0n,
-    nanos: 0,
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -81,4 +78,4 @@ function $decodeFrom_Duration(source: $Source, at: number, end: number, depth = 
   return m;
 }
 
-export const Duration: $.MessageType<Duration, DurationInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Duration', $create_Duration, $bound_Duration, $encodeTo_Duration, $decodeFrom_Duration, 'seconds:int64 nanos:int32');
+export const Duration: $.MessageType<Duration, DurationInit> = /* @__PURE__ */ $generatedType('google.protobuf.Duration', $create_Duration, $bound_Duration, $encodeTo_Duration, $decodeFrom_Duration, 'seconds:int64 nanos:int32');

@@ -13,10 +13,12 @@ type $Sink = $.Sink;
 type $Source = $.Source;
 
 const $checkMessage = $.checkMessage;
+const $generatedType = $.generatedType;
 const $noRoom = $.noRoom;
 const $readEnd = $.readEnd;
 const $readMessage = $.readMessage;
 const $readTag = $.readTag;
+const $sizeless = $.sizeless;
 const $skipField = $.skipField;
 
 /** Nothing: for methods without a request or a response of their own. */
@@ -31,8 +33,8 @@ function $create_Empty(_init: EmptyInit = {}): Empty {
   return {};
 }
 
-function $bound_Empty(m: EmptyInit, _sink: $Sink, depth = 0, field = 'google.protobuf.Empty'): number {
-  $checkMessage(m, depth, field);
+function $bound_Empty(m: EmptyInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   return 0;
 }
 
@@ -43,9 +45,8 @@ function $encodeTo_Empty(m: EmptyInit, sink: $Sink, at: number, limit = sink.byt
   return at;
 }
 
-function $decodeFrom_Empty(source: $Source, at: number, end: number, depth = 0, into?: Empty): Empty {
+function $decodeFrom_Empty(source: $Source, at: number, end: number, depth = 0, m: Empty = {}): Empty {
   $readMessage(source, at, depth, 'google.protobuf.Empty');
-  const m: Empty = into ?? {};
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -58,4 +59,4 @@ function $decodeFrom_Empty(source: $Source, at: number, end: number, depth = 0, 
   return m;
 }
 
-export const Empty: $.MessageType<Empty, EmptyInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Empty', $create_Empty, $bound_Empty, $encodeTo_Empty, $decodeFrom_Empty, '');
+export const Empty: $.MessageType<Empty, EmptyInit> = /* @__PURE__ */ $generatedType('google.protobuf.Empty', $create_Empty, $bound_Empty, $encodeTo_Empty, $decodeFrom_Empty, '');

@@ -12,15 +12,18 @@ export const file_google_protobuf_field_mask_proto: $.FileDescriptor = /* @__PUR
 type $Sink = $.Sink;
 type $Source = $.Source;
 
-const $boundStrings = $.boundStrings;
 const $checkMessage = $.checkMessage;
+const $copyList = $.copyList;
+const $generatedType = $.generatedType;
 const $noRoom = $.noRoom;
 const $readEnd = $.readEnd;
 const $readMessage = $.readMessage;
 const $readString = $.readString;
 const $readTag = $.readTag;
+const $sizeStrings = $.sizeStrings;
+const $sizeless = $.sizeless;
 const $skipField = $.skipField;
-const $writeStrings = $.writeStrings;
+const $writeStringsField = $.writeStringsField;
 
 /** Names the fields of a message that an operation is about. */
 export interface FieldMask {
@@ -34,31 +37,28 @@ export interface FieldMaskInit {
   paths?: readonly string[] | undefined;
 }
 
-function $create_FieldMask(init: FieldMaskInit = {}): FieldMask {
-  return {
-    paths: $.copyList(init.paths),
-  };
+function $create_FieldMask({ paths }: FieldMaskInit = {}): FieldMask {
+  return { paths: $copyList(paths) };
 }
 
-function $bound_FieldMask(m: FieldMaskInit, _sink: $Sink, depth = 0, field = 'google.protobuf.FieldMask'): number {
-  $checkMessage(m, depth, field);
+function $bound_FieldMask(m: FieldMaskInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   return 1 +
-    $boundStrings(m.paths, 1, 'google.protobuf.FieldMask.paths');
+    $sizeStrings(m.paths, 1);
 }
 
 function $encodeTo_FieldMask(m: FieldMaskInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.FieldMask'): number {
   $checkMessage(m, depth, field);
   if (at + 1 > limit) return $noRoom(sink, at);
-  const { paths: v1 } = m;
-  if (v1 !== undefined) at = $writeStrings(sink, at, 10, v1, limit - 1, 'google.protobuf.FieldMask.paths');
+  const { paths } = m;
+  at = $writeStringsField(sink, at, 10, paths, limit - 1, 'google.protobuf.FieldMask.paths');
   return at;
 }
 
-function $decodeFrom_FieldMask(source: $Source, at: number, end: number, depth = 0, into?: FieldMask): FieldMask {
+function $decodeFrom_FieldMask(source: $Source, at: number, end: number, depth = 0, m: FieldMask = {
+  paths: [],
+}): FieldMask {
   $readMessage(source, at, depth, 'google.protobuf.FieldMask');
-  const m: FieldMask = into ?? {
-    paths: [],
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -72,4 +72,4 @@ function $decodeFrom_FieldMask(source: $Source, at: number, end: number, depth =
   return m;
 }
 
-export const FieldMask: $.MessageType<FieldMask, FieldMaskInit> = /* @__PURE__ */ $.generatedType('google.protobuf.FieldMask', $create_FieldMask, $bound_FieldMask, $encodeTo_FieldMask, $decodeFrom_FieldMask, 'paths:string:repeated');
+export const FieldMask: $.MessageType<FieldMask, FieldMaskInit> = /* @__PURE__ */ $generatedType('google.protobuf.FieldMask', $create_FieldMask, $bound_FieldMask, $encodeTo_FieldMask, $decodeFrom_FieldMask, 'paths:string:repeated');

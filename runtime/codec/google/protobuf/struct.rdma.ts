@@ -12,15 +12,18 @@ export const file_google_protobuf_struct_proto: $.FileDescriptor = /* @__PURE__ 
 type $Sink = $.Sink;
 type $Source = $.Source;
 
-const $boundList = $.boundList;
-const $boundString = $.boundString;
 const $checkList = $.checkList;
 const $checkMap = $.checkMap;
 const $checkMessage = $.checkMessage;
-const $checkOneof = $.checkOneof;
+const $choice = $.choice;
 const $closeSolid = $.closeSolid;
 const $closeSolidField = $.closeSolidField;
+const $copyMap = $.copyMap;
+const $generatedType = $.generatedType;
+const $itemsOf = $.itemsOf;
 const $mapKeys = $.mapKeys;
+const $newMap = $.newMap;
+const $noCase = $.noCase;
 const $noRoom = $.noRoom;
 const $readBool = $.readBool;
 const $readDouble = $.readDouble;
@@ -31,8 +34,12 @@ const $readMessage = $.readMessage;
 const $readStart = $.readStart;
 const $readString = $.readString;
 const $readTag = $.readTag;
+const $sizeKeys = $.sizeKeys;
+const $sizeString = $.sizeString;
+const $sizeless = $.sizeless;
 const $skipField = $.skipField;
-const $unknownCase = $.unknownCase;
+const $unset = $.unset;
+const $valuesOf = $.valuesOf;
 const $writeBoolField = $.writeBoolField;
 const $writeDoubleField = $.writeDoubleField;
 const $writeEnumField = $.writeEnumField;
@@ -49,7 +56,8 @@ function $encodeEntry_string_Value(sink: $.Sink, at: number, tag: number, limit:
   return at;
 }
 
-function $encodeMap_string_Value(sink: $.Sink, at: number, tag: number, limit: number, field: string, depth: number, map: Readonly<Record<string, ValueInit>>): number {
+function $encodeMap_string_Value(sink: $.Sink, at: number, tag: number, limit: number, field: string, depth: number, map: Readonly<Record<string, ValueInit>> | undefined): number {
+  if (map === undefined) return at;
   if ($checkMap(map, field)) {
     for (const key in map) { if (sink.full) break; at = $encodeEntry_string_Value(sink, at, tag, limit, field, depth, key, map[key]!); }
   } else {
@@ -99,33 +107,30 @@ export interface StructInit {
   fields?: Readonly<Record<string, ValueInit>> | undefined;
 }
 
-function $create_Struct(init: StructInit = {}): Struct {
-  return {
-    fields: $.copyMap(init.fields, $create_Value),
-  };
+function $create_Struct({ fields }: StructInit = {}): Struct {
+  return { fields: $copyMap(fields, $create_Value) };
 }
 
-function $bound_Struct(m: StructInit, sink: $Sink, depth = 0, field = 'google.protobuf.Struct'): number {
-  $checkMessage(m, depth, field);
+function $bound_Struct(m: StructInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   let n = 13;
-  const v1 = m.fields;
-  if (v1 !== undefined) for (const key of $.mapKeys(v1, 'google.protobuf.Struct.fields')) n += 13 + $boundString(key, 'google.protobuf.Struct.fields') + $bound_Value(v1[key]!, sink, depth + 1, 'google.protobuf.Struct.fields');
+  n += $sizeKeys(m.fields, 13);
+  for (const each of $valuesOf(m.fields)) n += $bound_Value(each, sink, depth + 1);
   return n;
 }
 
 function $encodeTo_Struct(m: StructInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Struct'): number {
   $checkMessage(m, depth, field);
   if (at + 13 > limit) return $noRoom(sink, at);
-  const { fields: v1 } = m;
-  if (v1 !== undefined) at = $encodeMap_string_Value(sink, at, 10, limit - 17, 'google.protobuf.Struct.fields', depth, v1);
+  const { fields } = m;
+  at = $encodeMap_string_Value(sink, at, 10, limit - 17, 'google.protobuf.Struct.fields', depth, fields);
   return at;
 }
 
-function $decodeFrom_Struct(source: $Source, at: number, end: number, depth = 0, into?: Struct): Struct {
+function $decodeFrom_Struct(source: $Source, at: number, end: number, depth = 0, m: Struct = {
+  fields: $newMap(),
+}): Struct {
   $readMessage(source, at, depth, 'google.protobuf.Struct');
-  const m: Struct = into ?? {
-    fields: $.newMap(),
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -139,7 +144,7 @@ function $decodeFrom_Struct(source: $Source, at: number, end: number, depth = 0,
   return m;
 }
 
-export const Struct: $.MessageType<Struct, StructInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Struct', $create_Struct, $bound_Struct, $encodeTo_Struct, $decodeFrom_Struct, 'fields:*:map:string', () => [Value]);
+export const Struct: $.MessageType<Struct, StructInit> = /* @__PURE__ */ $generatedType('google.protobuf.Struct', $create_Struct, $bound_Struct, $encodeTo_Struct, $decodeFrom_Struct, 'fields:*:map:string', () => [Value]);
 
 /** Any JSON value. */
 export interface Value {
@@ -151,19 +156,19 @@ export interface ValueInit {
   kind?: $.Case<'nullValue', NullValue> | $.Case<'numberValue', number> | $.Case<'stringValue', string> | $.Case<'boolValue', boolean> | $.Case<'structValue', StructInit> | $.Case<'listValue', ListValueInit> | $.Unset | undefined;
 }
 
-function $create_Value(init: ValueInit = {}): Value {
+function $create_Value({ kind = $unset }: ValueInit = {}): Value {
   return {
-    kind: init.kind?.case === 'structValue' ? { case: 'structValue', value: $create_Struct(init.kind.value) } : init.kind?.case === 'listValue' ? { case: 'listValue', value: $create_ListValue(init.kind.value) } : init.kind ?? $.unset,
+    kind: kind.case === 'structValue' ? $choice('structValue', $create_Struct(kind.value)) : kind.case === 'listValue' ? $choice('listValue', $create_ListValue(kind.value)) : kind,
   };
 }
 
-function $bound_Value(m: ValueInit, sink: $Sink, depth = 0, field = 'google.protobuf.Value'): number {
-  $checkMessage(m, depth, field);
+function $bound_Value(m: ValueInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   let n = 11;
   switch (m.kind?.case) {
-    case 'stringValue': n += $boundString(m.kind.value, 'google.protobuf.Value.string_value'); break;
-    case 'structValue': n += $bound_Struct(m.kind.value, sink, depth + 1, 'google.protobuf.Value.struct_value'); break;
-    case 'listValue': n += $bound_ListValue(m.kind.value, sink, depth + 1, 'google.protobuf.Value.list_value'); break;
+    case 'stringValue': n += $sizeString(m.kind.value); break;
+    case 'structValue': n += $bound_Struct(m.kind.value!, sink, depth + 1); break;
+    case 'listValue': n += $bound_ListValue(m.kind.value!, sink, depth + 1); break;
   }
   return n;
 }
@@ -172,38 +177,33 @@ function $encodeTo_Value(m: ValueInit, sink: $Sink, at: number, limit = sink.byt
   $checkMessage(m, depth, field);
   if (at + 11 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
-  const { kind: o0 } = m;
-  if (o0 !== undefined) {
-    $checkOneof(o0, 'google.protobuf.Value.kind');
-    switch (o0.case) {
-      case undefined: break;
-      case 'nullValue': at = $writeEnumField(bytes, at, 8, o0.value, 'google.protobuf.Value.null_value'); break;
-      case 'numberValue': at = $writeDoubleField(sink, at, 17, o0.value, 'google.protobuf.Value.number_value'); break;
-      case 'stringValue': at = $writeStringField(sink, at, 26, o0.value, limit, 'google.protobuf.Value.string_value'); break;
-      case 'boolValue': at = $writeBoolField(bytes, at, 32, o0.value, 'google.protobuf.Value.bool_value'); break;
-      case 'structValue': at = $closeSolidField(bytes, at, 42, $encodeTo_Struct(o0.value, sink, at + 2, limit - 4, depth + 1, 'google.protobuf.Value.struct_value')); break;
-      case 'listValue': at = $closeSolidField(bytes, at, 50, $encodeTo_ListValue(o0.value, sink, at + 2, limit - 4, depth + 1, 'google.protobuf.Value.list_value')); break;
-      default: $unknownCase('google.protobuf.Value.kind', o0);
-    }
+  const { kind } = m;
+  switch (kind?.case) {
+    case undefined: default: $noCase(kind, 'google.protobuf.Value.kind'); break;
+    case 'nullValue': at = $writeEnumField(bytes, at, 8, kind.value, 'google.protobuf.Value.null_value'); break;
+    case 'numberValue': at = $writeDoubleField(sink, at, 17, kind.value, 'google.protobuf.Value.number_value'); break;
+    case 'stringValue': at = $writeStringField(sink, at, 26, kind.value, limit, 'google.protobuf.Value.string_value'); break;
+    case 'boolValue': at = $writeBoolField(bytes, at, 32, kind.value, 'google.protobuf.Value.bool_value'); break;
+    case 'structValue': at = $closeSolidField(bytes, at, 42, $encodeTo_Struct(kind.value, sink, at + 2, limit - 4, depth + 1, 'google.protobuf.Value.struct_value')); break;
+    case 'listValue': at = $closeSolidField(bytes, at, 50, $encodeTo_ListValue(kind.value, sink, at + 2, limit - 4, depth + 1, 'google.protobuf.Value.list_value')); break;
   }
   return at;
 }
 
-function $decodeFrom_Value(source: $Source, at: number, end: number, depth = 0, into?: Value): Value {
+function $decodeFrom_Value(source: $Source, at: number, end: number, depth = 0, m: Value = {
+  kind: $unset,
+}): Value {
   $readMessage(source, at, depth, 'google.protobuf.Value');
-  const m: Value = into ?? {
-    kind: $.unset,
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
     switch (tag) {
-      case 8: m.kind = { case: 'nullValue', value: $readInt32(source, at, end) }; break;
-      case 17: m.kind = { case: 'numberValue', value: $readDouble(source, at, end) }; break;
-      case 26: m.kind = { case: 'stringValue', value: $readString(source, at, end) }; break;
-      case 32: m.kind = { case: 'boolValue', value: $readBool(source, at, end) }; break;
-      case 42: m.kind = { case: 'structValue', value: $decodeFrom_Struct(source, $readStart(source, at, end), source.stop, depth + 1, m.kind.case === 'structValue' ? m.kind.value : undefined) }; break;
-      case 50: m.kind = { case: 'listValue', value: $decodeFrom_ListValue(source, $readStart(source, at, end), source.stop, depth + 1, m.kind.case === 'listValue' ? m.kind.value : undefined) }; break;
+      case 8: m.kind = $choice('nullValue', $readInt32(source, at, end)); break;
+      case 17: m.kind = $choice('numberValue', $readDouble(source, at, end)); break;
+      case 26: m.kind = $choice('stringValue', $readString(source, at, end)); break;
+      case 32: m.kind = $choice('boolValue', $readBool(source, at, end)); break;
+      case 42: m.kind = $choice('structValue', $decodeFrom_Struct(source, $readStart(source, at, end), source.stop, depth + 1, m.kind.case === 'structValue' ? m.kind.value : undefined)); break;
+      case 50: m.kind = $choice('listValue', $decodeFrom_ListValue(source, $readStart(source, at, end), source.stop, depth + 1, m.kind.case === 'listValue' ? m.kind.value : undefined)); break;
       default: $skipField(source, tag, at, end, depth);
     }
     at = source.at;
@@ -212,7 +212,7 @@ function $decodeFrom_Value(source: $Source, at: number, end: number, depth = 0, 
   return m;
 }
 
-export const Value: $.MessageType<Value, ValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Value', $create_Value, $bound_Value, $encodeTo_Value, $decodeFrom_Value, 'null_value:*:oneof:kind number_value:double:oneof:kind string_value:string:oneof:kind bool_value:bool:oneof:kind struct_value:*:oneof:kind list_value:*:oneof:kind', () => [NullValue, Struct, ListValue]);
+export const Value: $.MessageType<Value, ValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.Value', $create_Value, $bound_Value, $encodeTo_Value, $decodeFrom_Value, 'null_value:*:oneof:kind number_value:double:oneof:kind string_value:string:oneof:kind bool_value:bool:oneof:kind struct_value:*:oneof:kind list_value:*:oneof:kind', () => [NullValue, Struct, ListValue]);
 
 /** A JSON array. */
 export interface ListValue {
@@ -224,18 +224,14 @@ export interface ListValueInit {
   values?: readonly ValueInit[] | undefined;
 }
 
-function $create_ListValue(init: ListValueInit = {}): ListValue {
-  return {
-    values: init.values === undefined ? [] : init.values.map((value) => $create_Value(value)),
-  };
+function $create_ListValue({ values }: ListValueInit = {}): ListValue {
+  return { values: values === undefined ? [] : values.map((value) => $create_Value(value)) };
 }
 
-function $bound_ListValue(m: ListValueInit, sink: $Sink, depth = 0, field = 'google.protobuf.ListValue'): number {
-  $checkMessage(m, depth, field);
+function $bound_ListValue(m: ListValueInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   let n = 6;
-  const v1 = m.values;
-  n += $boundList(v1, 6, 'google.protobuf.ListValue.values');
-  if (v1 !== undefined) for (let i = 0; i < v1.length; i++) n += $bound_Value(v1[i]!, sink, depth + 1, 'google.protobuf.ListValue.values');
+  for (const each of $itemsOf(m.values)) n += 6 + $bound_Value(each, sink, depth + 1);
   return n;
 }
 
@@ -243,23 +239,22 @@ function $encodeTo_ListValue(m: ListValueInit, sink: $Sink, at: number, limit = 
   $checkMessage(m, depth, field);
   if (at + 6 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
-  const { values: v1 } = m;
-  if (v1 !== undefined) {
-    $checkList(v1, 'google.protobuf.ListValue.values');
-    for (let i = 0, wide = 0; i < v1.length && !sink.full; i++) {
+  const { values } = m;
+  if (values !== undefined) {
+    $checkList(values, 'google.protobuf.ListValue.values');
+    for (let i = 0, wide = 0; i < values.length && !sink.full; i++) {
       bytes[at] = 10; const start = at + 1;
-      at = $closeSolid(bytes, start, $encodeTo_Value(v1[i]!, sink, start + 1 + wide, limit - 10 + wide, depth + 1, 'google.protobuf.ListValue.values'), wide);
+      at = $closeSolid(bytes, start, $encodeTo_Value(values[i]!, sink, start + 1 + wide, limit - 10 + wide, depth + 1, 'google.protobuf.ListValue.values'), wide);
       wide = bytes[start]! >> 7;
     }
   }
   return at;
 }
 
-function $decodeFrom_ListValue(source: $Source, at: number, end: number, depth = 0, into?: ListValue): ListValue {
+function $decodeFrom_ListValue(source: $Source, at: number, end: number, depth = 0, m: ListValue = {
+  values: [],
+}): ListValue {
   $readMessage(source, at, depth, 'google.protobuf.ListValue');
-  const m: ListValue = into ?? {
-    values: [],
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -273,4 +268,4 @@ function $decodeFrom_ListValue(source: $Source, at: number, end: number, depth =
   return m;
 }
 
-export const ListValue: $.MessageType<ListValue, ListValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.ListValue', $create_ListValue, $bound_ListValue, $encodeTo_ListValue, $decodeFrom_ListValue, 'values:*:repeated', () => [Value]);
+export const ListValue: $.MessageType<ListValue, ListValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.ListValue', $create_ListValue, $bound_ListValue, $encodeTo_ListValue, $decodeFrom_ListValue, 'values:*:repeated', () => [Value]);

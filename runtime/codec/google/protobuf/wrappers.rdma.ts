@@ -12,9 +12,8 @@ export const file_google_protobuf_wrappers_proto: $.FileDescriptor = /* @__PURE_
 type $Sink = $.Sink;
 type $Source = $.Source;
 
-const $boundBytesField = $.boundBytesField;
-const $boundStringField = $.boundStringField;
 const $checkMessage = $.checkMessage;
+const $generatedType = $.generatedType;
 const $noRoom = $.noRoom;
 const $readBool = $.readBool;
 const $readBytes = $.readBytes;
@@ -28,6 +27,9 @@ const $readString = $.readString;
 const $readTag = $.readTag;
 const $readUint32 = $.readUint32;
 const $readUint64 = $.readUint64;
+const $sizeBytes = $.sizeBytes;
+const $sizeString = $.sizeString;
+const $sizeless = $.sizeless;
 const $skipField = $.skipField;
 const $writeBoolField = $.writeBoolField;
 const $writeBytesField = $.writeBytesField;
@@ -49,30 +51,27 @@ export interface DoubleValueInit {
   value?: number | undefined;
 }
 
-function $create_DoubleValue(init: DoubleValueInit = {}): DoubleValue {
-  return {
-    value: init.value ?? 0,
-  };
+function $create_DoubleValue({ value = 0 }: DoubleValueInit = {}): DoubleValue {
+  return { value };
 }
 
-function $bound_DoubleValue(m: DoubleValueInit, _sink: $Sink, depth = 0, field = 'google.protobuf.DoubleValue'): number {
-  $checkMessage(m, depth, field);
+function $bound_DoubleValue(m: DoubleValueInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   return 9;
 }
 
 function $encodeTo_DoubleValue(m: DoubleValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.DoubleValue'): number {
   $checkMessage(m, depth, field);
   if (at + 9 > limit) return $noRoom(sink, at);
-  const { value: v1 } = m;
-  if (v1 !== undefined && (v1 !== 0 || 1 / v1 < 0)) at = $writeDoubleField(sink, at, 9, v1, 'google.protobuf.DoubleValue.value');
+  const { value } = m;
+  if (value !== undefined && (value !== 0 || 1 / value < 0)) at = $writeDoubleField(sink, at, 9, value, 'google.protobuf.DoubleValue.value');
   return at;
 }
 
-function $decodeFrom_DoubleValue(source: $Source, at: number, end: number, depth = 0, into?: DoubleValue): DoubleValue {
+function $decodeFrom_DoubleValue(source: $Source, at: number, end: number, depth = 0, m: DoubleValue = {
+  value: 0,
+}): DoubleValue {
   $readMessage(source, at, depth, 'google.protobuf.DoubleValue');
-  const m: DoubleValue = into ?? {
-    value: 0,
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -86,7 +85,7 @@ function $decodeFrom_DoubleValue(source: $Source, at: number, end: number, depth
   return m;
 }
 
-export const DoubleValue: $.MessageType<DoubleValue, DoubleValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.DoubleValue', $create_DoubleValue, $bound_DoubleValue, $encodeTo_DoubleValue, $decodeFrom_DoubleValue, 'value:double');
+export const DoubleValue: $.MessageType<DoubleValue, DoubleValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.DoubleValue', $create_DoubleValue, $bound_DoubleValue, $encodeTo_DoubleValue, $decodeFrom_DoubleValue, 'value:double');
 
 /** A `float` that can be absent. */
 export interface FloatValue {
@@ -98,30 +97,27 @@ export interface FloatValueInit {
   value?: number | undefined;
 }
 
-function $create_FloatValue(init: FloatValueInit = {}): FloatValue {
-  return {
-    value: init.value ?? 0,
-  };
+function $create_FloatValue({ value = 0 }: FloatValueInit = {}): FloatValue {
+  return { value };
 }
 
-function $bound_FloatValue(m: FloatValueInit, _sink: $Sink, depth = 0, field = 'google.protobuf.FloatValue'): number {
-  $checkMessage(m, depth, field);
+function $bound_FloatValue(m: FloatValueInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   return 5;
 }
 
 function $encodeTo_FloatValue(m: FloatValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.FloatValue'): number {
   $checkMessage(m, depth, field);
   if (at + 5 > limit) return $noRoom(sink, at);
-  const { value: v1 } = m;
-  if (v1 !== undefined && (v1 !== 0 || 1 / v1 < 0)) at = $writeFloatField(sink, at, 13, v1, 'google.protobuf.FloatValue.value');
+  const { value } = m;
+  if (value !== undefined && (value !== 0 || 1 / value < 0)) at = $writeFloatField(sink, at, 13, value, 'google.protobuf.FloatValue.value');
   return at;
 }
 
-function $decodeFrom_FloatValue(source: $Source, at: number, end: number, depth = 0, into?: FloatValue): FloatValue {
+function $decodeFrom_FloatValue(source: $Source, at: number, end: number, depth = 0, m: FloatValue = {
+  value: 0,
+}): FloatValue {
   $readMessage(source, at, depth, 'google.protobuf.FloatValue');
-  const m: FloatValue = into ?? {
-    value: 0,
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -135,7 +131,7 @@ function $decodeFrom_FloatValue(source: $Source, at: number, end: number, depth 
   return m;
 }
 
-export const FloatValue: $.MessageType<FloatValue, FloatValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.FloatValue', $create_FloatValue, $bound_FloatValue, $encodeTo_FloatValue, $decodeFrom_FloatValue, 'value:float');
+export const FloatValue: $.MessageType<FloatValue, FloatValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.FloatValue', $create_FloatValue, $bound_FloatValue, $encodeTo_FloatValue, $decodeFrom_FloatValue, 'value:float');
 
 /** A `int64` that can be absent. */
 export interface Int64Value {
@@ -147,14 +143,12 @@ export interface Int64ValueInit {
   value?: bigint | undefined;
 }
 
-function $create_Int64Value(init: Int64ValueInit = {}): Int64Value {
-  return {
-    value: init.value ?? 0n,
-  };
+function $create_Int64Value({ value = 0n }: Int64ValueInit = {}): Int64Value {
+  return { value };
 }
 
-function $bound_Int64Value(m: Int64ValueInit, _sink: $Sink, depth = 0, field = 'google.protobuf.Int64Value'): number {
-  $checkMessage(m, depth, field);
+function $bound_Int64Value(m: Int64ValueInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   return 11;
 }
 
@@ -162,16 +156,15 @@ function $encodeTo_Int64Value(m: Int64ValueInit, sink: $Sink, at: number, limit 
   $checkMessage(m, depth, field);
   if (at + 11 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
-  const { value: v1 } = m;
-  if (v1 !== undefined && v1 !== 0n) at = $writeInt64Field(bytes, at, 8, v1, 'google.protobuf.Int64Value.value');
+  const { value } = m;
+  if (value !== undefined && value !== 0n) at = $writeInt64Field(bytes, at, 8, value, 'google.protobuf.Int64Value.value');
   return at;
 }
 
-function $decodeFrom_Int64Value(source: $Source, at: number, end: number, depth = 0, into?: Int64Value): Int64Value {
+function $decodeFrom_Int64Value(source: $Source, at: number, end: number, depth = 0, m: Int64Value = {
+  value: 0n,
+}): Int64Value {
   $readMessage(source, at, depth, 'google.protobuf.Int64Value');
-  const m: Int64Value = into ?? {
-    value: 0n,
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -185,7 +178,7 @@ function $decodeFrom_Int64Value(source: $Source, at: number, end: number, depth 
   return m;
 }
 
-export const Int64Value: $.MessageType<Int64Value, Int64ValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Int64Value', $create_Int64Value, $bound_Int64Value, $encodeTo_Int64Value, $decodeFrom_Int64Value, 'value:int64');
+export const Int64Value: $.MessageType<Int64Value, Int64ValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.Int64Value', $create_Int64Value, $bound_Int64Value, $encodeTo_Int64Value, $decodeFrom_Int64Value, 'value:int64');
 
 /** A `uint64` that can be absent. */
 export interface UInt64Value {
@@ -197,14 +190,12 @@ export interface UInt64ValueInit {
   value?: bigint | undefined;
 }
 
-function $create_UInt64Value(init: UInt64ValueInit = {}): UInt64Value {
-  return {
-    value: init.value ?? 0n,
-  };
+function $create_UInt64Value({ value = 0n }: UInt64ValueInit = {}): UInt64Value {
+  return { value };
 }
 
-function $bound_UInt64Value(m: UInt64ValueInit, _sink: $Sink, depth = 0, field = 'google.protobuf.UInt64Value'): number {
-  $checkMessage(m, depth, field);
+function $bound_UInt64Value(m: UInt64ValueInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   return 11;
 }
 
@@ -212,16 +203,15 @@ function $encodeTo_UInt64Value(m: UInt64ValueInit, sink: $Sink, at: number, limi
   $checkMessage(m, depth, field);
   if (at + 11 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
-  const { value: v1 } = m;
-  if (v1 !== undefined && v1 !== 0n) at = $writeUint64Field(bytes, at, 8, v1, 'google.protobuf.UInt64Value.value');
+  const { value } = m;
+  if (value !== undefined && value !== 0n) at = $writeUint64Field(bytes, at, 8, value, 'google.protobuf.UInt64Value.value');
   return at;
 }
 
-function $decodeFrom_UInt64Value(source: $Source, at: number, end: number, depth = 0, into?: UInt64Value): UInt64Value {
+function $decodeFrom_UInt64Value(source: $Source, at: number, end: number, depth = 0, m: UInt64Value = {
+  value: 0n,
+}): UInt64Value {
   $readMessage(source, at, depth, 'google.protobuf.UInt64Value');
-  const m: UInt64Value = into ?? {
-    value: 0n,
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -235,7 +225,7 @@ function $decodeFrom_UInt64Value(source: $Source, at: number, end: number, depth
   return m;
 }
 
-export const UInt64Value: $.MessageType<UInt64Value, UInt64ValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.UInt64Value', $create_UInt64Value, $bound_UInt64Value, $encodeTo_UInt64Value, $decodeFrom_UInt64Value, 'value:uint64');
+export const UInt64Value: $.MessageType<UInt64Value, UInt64ValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.UInt64Value', $create_UInt64Value, $bound_UInt64Value, $encodeTo_UInt64Value, $decodeFrom_UInt64Value, 'value:uint64');
 
 /** A `int32` that can be absent. */
 export interface Int32Value {
@@ -247,14 +237,12 @@ export interface Int32ValueInit {
   value?: number | undefined;
 }
 
-function $create_Int32Value(init: Int32ValueInit = {}): Int32Value {
-  return {
-    value: init.value ?? 0,
-  };
+function $create_Int32Value({ value = 0 }: Int32ValueInit = {}): Int32Value {
+  return { value };
 }
 
-function $bound_Int32Value(m: Int32ValueInit, _sink: $Sink, depth = 0, field = 'google.protobuf.Int32Value'): number {
-  $checkMessage(m, depth, field);
+function $bound_Int32Value(m: Int32ValueInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   return 11;
 }
 
@@ -262,16 +250,15 @@ function $encodeTo_Int32Value(m: Int32ValueInit, sink: $Sink, at: number, limit 
   $checkMessage(m, depth, field);
   if (at + 11 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
-  const { value: v1 = 0 } = m;
-  if (v1 !== 0) at = $writeInt32Field(bytes, at, 8, v1, 'google.protobuf.Int32Value.value');
+  const { value = 0 } = m;
+  if (value !== 0) at = $writeInt32Field(bytes, at, 8, value, 'google.protobuf.Int32Value.value');
   return at;
 }
 
-function $decodeFrom_Int32Value(source: $Source, at: number, end: number, depth = 0, into?: Int32Value): Int32Value {
+function $decodeFrom_Int32Value(source: $Source, at: number, end: number, depth = 0, m: Int32Value = {
+  value: 0,
+}): Int32Value {
   $readMessage(source, at, depth, 'google.protobuf.Int32Value');
-  const m: Int32Value = into ?? {
-    value: 0,
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -285,7 +272,7 @@ function $decodeFrom_Int32Value(source: $Source, at: number, end: number, depth 
   return m;
 }
 
-export const Int32Value: $.MessageType<Int32Value, Int32ValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.Int32Value', $create_Int32Value, $bound_Int32Value, $encodeTo_Int32Value, $decodeFrom_Int32Value, 'value:int32');
+export const Int32Value: $.MessageType<Int32Value, Int32ValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.Int32Value', $create_Int32Value, $bound_Int32Value, $encodeTo_Int32Value, $decodeFrom_Int32Value, 'value:int32');
 
 /** A `uint32` that can be absent. */
 export interface UInt32Value {
@@ -297,14 +284,12 @@ export interface UInt32ValueInit {
   value?: number | undefined;
 }
 
-function $create_UInt32Value(init: UInt32ValueInit = {}): UInt32Value {
-  return {
-    value: init.value ?? 0,
-  };
+function $create_UInt32Value({ value = 0 }: UInt32ValueInit = {}): UInt32Value {
+  return { value };
 }
 
-function $bound_UInt32Value(m: UInt32ValueInit, _sink: $Sink, depth = 0, field = 'google.protobuf.UInt32Value'): number {
-  $checkMessage(m, depth, field);
+function $bound_UInt32Value(m: UInt32ValueInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   return 6;
 }
 
@@ -312,16 +297,15 @@ function $encodeTo_UInt32Value(m: UInt32ValueInit, sink: $Sink, at: number, limi
   $checkMessage(m, depth, field);
   if (at + 6 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
-  const { value: v1 = 0 } = m;
-  if (v1 !== 0) at = $writeUint32Field(bytes, at, 8, v1, 'google.protobuf.UInt32Value.value');
+  const { value = 0 } = m;
+  if (value !== 0) at = $writeUint32Field(bytes, at, 8, value, 'google.protobuf.UInt32Value.value');
   return at;
 }
 
-function $decodeFrom_UInt32Value(source: $Source, at: number, end: number, depth = 0, into?: UInt32Value): UInt32Value {
+function $decodeFrom_UInt32Value(source: $Source, at: number, end: number, depth = 0, m: UInt32Value = {
+  value: 0,
+}): UInt32Value {
   $readMessage(source, at, depth, 'google.protobuf.UInt32Value');
-  const m: UInt32Value = into ?? {
-    value: 0,
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -335,7 +319,7 @@ function $decodeFrom_UInt32Value(source: $Source, at: number, end: number, depth
   return m;
 }
 
-export const UInt32Value: $.MessageType<UInt32Value, UInt32ValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.UInt32Value', $create_UInt32Value, $bound_UInt32Value, $encodeTo_UInt32Value, $decodeFrom_UInt32Value, 'value:uint32');
+export const UInt32Value: $.MessageType<UInt32Value, UInt32ValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.UInt32Value', $create_UInt32Value, $bound_UInt32Value, $encodeTo_UInt32Value, $decodeFrom_UInt32Value, 'value:uint32');
 
 /** A `bool` that can be absent. */
 export interface BoolValue {
@@ -347,14 +331,12 @@ export interface BoolValueInit {
   value?: boolean | undefined;
 }
 
-function $create_BoolValue(init: BoolValueInit = {}): BoolValue {
-  return {
-    value: init.value ?? false,
-  };
+function $create_BoolValue({ value = false }: BoolValueInit = {}): BoolValue {
+  return { value };
 }
 
-function $bound_BoolValue(m: BoolValueInit, _sink: $Sink, depth = 0, field = 'google.protobuf.BoolValue'): number {
-  $checkMessage(m, depth, field);
+function $bound_BoolValue(m: BoolValueInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   return 2;
 }
 
@@ -362,16 +344,15 @@ function $encodeTo_BoolValue(m: BoolValueInit, sink: $Sink, at: number, limit = 
   $checkMessage(m, depth, field);
   if (at + 2 > limit) return $noRoom(sink, at);
   const { bytes } = sink;
-  const { value: v1 = false } = m;
-  if (v1 !== false) at = $writeBoolField(bytes, at, 8, v1, 'google.protobuf.BoolValue.value');
+  const { value = false } = m;
+  if (value !== false) at = $writeBoolField(bytes, at, 8, value, 'google.protobuf.BoolValue.value');
   return at;
 }
 
-function $decodeFrom_BoolValue(source: $Source, at: number, end: number, depth = 0, into?: BoolValue): BoolValue {
+function $decodeFrom_BoolValue(source: $Source, at: number, end: number, depth = 0, m: BoolValue = {
+  value: false,
+}): BoolValue {
   $readMessage(source, at, depth, 'google.protobuf.BoolValue');
-  const m: BoolValue = into ?? {
-    value: false,
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -385,7 +366,7 @@ function $decodeFrom_BoolValue(source: $Source, at: number, end: number, depth =
   return m;
 }
 
-export const BoolValue: $.MessageType<BoolValue, BoolValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.BoolValue', $create_BoolValue, $bound_BoolValue, $encodeTo_BoolValue, $decodeFrom_BoolValue, 'value:bool');
+export const BoolValue: $.MessageType<BoolValue, BoolValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.BoolValue', $create_BoolValue, $bound_BoolValue, $encodeTo_BoolValue, $decodeFrom_BoolValue, 'value:bool');
 
 /** A `string` that can be absent. */
 export interface StringValue {
@@ -397,31 +378,28 @@ export interface StringValueInit {
   value?: string | undefined;
 }
 
-function $create_StringValue(init: StringValueInit = {}): StringValue {
-  return {
-    value: init.value ?? '',
-  };
+function $create_StringValue({ value = '' }: StringValueInit = {}): StringValue {
+  return { value };
 }
 
-function $bound_StringValue(m: StringValueInit, _sink: $Sink, depth = 0, field = 'google.protobuf.StringValue'): number {
-  $checkMessage(m, depth, field);
+function $bound_StringValue(m: StringValueInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   return 1 +
-    $boundStringField(m.value, 'google.protobuf.StringValue.value');
+    $sizeString(m.value);
 }
 
 function $encodeTo_StringValue(m: StringValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.StringValue'): number {
   $checkMessage(m, depth, field);
   if (at + 1 > limit) return $noRoom(sink, at);
-  const { value: v1 = '' } = m;
-  if (v1 !== '') at = $writeStringField(sink, at, 10, v1, limit, 'google.protobuf.StringValue.value');
+  const { value = '' } = m;
+  if (value !== '') at = $writeStringField(sink, at, 10, value, limit, 'google.protobuf.StringValue.value');
   return at;
 }
 
-function $decodeFrom_StringValue(source: $Source, at: number, end: number, depth = 0, into?: StringValue): StringValue {
+function $decodeFrom_StringValue(source: $Source, at: number, end: number, depth = 0, m: StringValue = {
+  value: '',
+}): StringValue {
   $readMessage(source, at, depth, 'google.protobuf.StringValue');
-  const m: StringValue = into ?? {
-    value: '',
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -435,7 +413,7 @@ function $decodeFrom_StringValue(source: $Source, at: number, end: number, depth
   return m;
 }
 
-export const StringValue: $.MessageType<StringValue, StringValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.StringValue', $create_StringValue, $bound_StringValue, $encodeTo_StringValue, $decodeFrom_StringValue, 'value:string');
+export const StringValue: $.MessageType<StringValue, StringValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.StringValue', $create_StringValue, $bound_StringValue, $encodeTo_StringValue, $decodeFrom_StringValue, 'value:string');
 
 /** A `bytes` that can be absent. */
 export interface BytesValue {
@@ -447,31 +425,28 @@ export interface BytesValueInit {
   value?: Uint8Array | undefined;
 }
 
-function $create_BytesValue(init: BytesValueInit = {}): BytesValue {
-  return {
-    value: init.value ?? $.noBytes,
-  };
+function $create_BytesValue({ value = $.noBytes }: BytesValueInit = {}): BytesValue {
+  return { value };
 }
 
-function $bound_BytesValue(m: BytesValueInit, sink: $Sink, depth = 0, field = 'google.protobuf.BytesValue'): number {
-  $checkMessage(m, depth, field);
+function $bound_BytesValue(m: BytesValueInit, sink: $Sink, depth = 0): number {
+  if ($sizeless(m, sink, depth)) return 0;
   return 1 +
-    $boundBytesField(m.value, sink, 'google.protobuf.BytesValue.value');
+    $sizeBytes(m.value, sink);
 }
 
 function $encodeTo_BytesValue(m: BytesValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.BytesValue'): number {
   $checkMessage(m, depth, field);
   if (at + 1 > limit) return $noRoom(sink, at);
-  const { value: v1 } = m;
-  if (v1 !== undefined && $.hasBytes(v1, 'google.protobuf.BytesValue.value')) at = $writeBytesField(sink, at, 10, v1, limit, 'google.protobuf.BytesValue.value');
+  const { value } = m;
+  if (value !== undefined && $.hasBytes(value, 'google.protobuf.BytesValue.value')) at = $writeBytesField(sink, at, 10, value, limit, 'google.protobuf.BytesValue.value');
   return at;
 }
 
-function $decodeFrom_BytesValue(source: $Source, at: number, end: number, depth = 0, into?: BytesValue): BytesValue {
+function $decodeFrom_BytesValue(source: $Source, at: number, end: number, depth = 0, m: BytesValue = {
+  value: $.noBytes,
+}): BytesValue {
   $readMessage(source, at, depth, 'google.protobuf.BytesValue');
-  const m: BytesValue = into ?? {
-    value: $.noBytes,
-  };
   while (at < end) {
     const tag = $readTag(source, at, end);
     at = source.at;
@@ -485,4 +460,4 @@ function $decodeFrom_BytesValue(source: $Source, at: number, end: number, depth 
   return m;
 }
 
-export const BytesValue: $.MessageType<BytesValue, BytesValueInit> = /* @__PURE__ */ $.generatedType('google.protobuf.BytesValue', $create_BytesValue, $bound_BytesValue, $encodeTo_BytesValue, $decodeFrom_BytesValue, 'value:bytes');
+export const BytesValue: $.MessageType<BytesValue, BytesValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.BytesValue', $create_BytesValue, $bound_BytesValue, $encodeTo_BytesValue, $decodeFrom_BytesValue, 'value:bytes');
