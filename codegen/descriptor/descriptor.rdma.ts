@@ -9,33 +9,34 @@ import * as $ from '../../runtime/codec/primitives.ts';
 /** Descriptor of descriptor.proto, for reflection. */
 export const file_descriptor_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'ChBkZXNjcmlwdG9yLnByb3RvEhByZG1hX3JwYy5jb2RlZ2VuIoUGChNGaWxlRGVzY3JpcHRvclByb3RvEhcKBG5hbWUYASABKAlIAFIEbmFtZYgBARIdCgdwYWNrYWdlGAIgASgJSAFSB3BhY2thZ2WIAQESHgoKZGVwZW5kZW5jeRgDIAMoCVIKZGVwZW5kZW5jeRJECgxtZXNzYWdlX3R5cGUYBCADKAsyIS5yZG1hX3JwYy5jb2RlZ2VuLkRlc2NyaXB0b3JQcm90b1ILbWVzc2FnZVR5cGUSQgoJZW51bV90eXBlGAUgAygLMiUucmRtYV9ycGMuY29kZWdlbi5FbnVtRGVzY3JpcHRvclByb3RvUghlbnVtVHlwZRJCCgdzZXJ2aWNlGAYgAygLMigucmRtYV9ycGMuY29kZWdlbi5TZXJ2aWNlRGVzY3JpcHRvclByb3RvUgdzZXJ2aWNlEkQKCWV4dGVuc2lvbhgHIAMoCzImLnJkbWFfcnBjLmNvZGVnZW4uRmllbGREZXNjcmlwdG9yUHJvdG9SCWV4dGVuc2lvbhIdCgdvcHRpb25zGAggASgMSAJSB29wdGlvbnOIAQESTwoQc291cmNlX2NvZGVfaW5mbxgJIAEoCzIgLnJkbWFfcnBjLmNvZGVnZW4uU291cmNlQ29kZUluZm9IA1IOc291cmNlQ29kZUluZm+IAQESLwoRcHVibGljX2RlcGVuZGVuY3kYCiADKAVCAhAAUhBwdWJsaWNEZXBlbmRlbmN5EisKD3dlYWtfZGVwZW5kZW5jeRgLIAMoBUICEABSDndlYWtEZXBlbmRlbmN5EhsKBnN5bnRheBgMIAEoCUgEUgZzeW50YXiIAQESHQoHZWRpdGlvbhgOIAEoBUgFUgdlZGl0aW9uiAEBEisKEW9wdGlvbl9kZXBlbmRlbmN5GA8gAygJUhBvcHRpb25EZXBlbmRlbmN5QgcKBV9uYW1lQgoKCF9wYWNrYWdlQgoKCF9vcHRpb25zQhMKEV9zb3VyY2VfY29kZV9pbmZvQgkKB19zeW50YXhCCgoIX2VkaXRpb24ikwcKD0Rlc2NyaXB0b3JQcm90bxIXCgRuYW1lGAEgASgJSABSBG5hbWWIAQESPAoFZmllbGQYAiADKAsyJi5yZG1hX3JwYy5jb2RlZ2VuLkZpZWxkRGVzY3JpcHRvclByb3RvUgVmaWVsZBJCCgtuZXN0ZWRfdHlwZRgDIAMoCzIhLnJkbWFfcnBjLmNvZGVnZW4uRGVzY3JpcHRvclByb3RvUgpuZXN0ZWRUeXBlEkIKCWVudW1fdHlwZRgEIAMoCzIlLnJkbWFfcnBjLmNvZGVnZW4uRW51bURlc2NyaXB0b3JQcm90b1IIZW51bVR5cGUSWQoPZXh0ZW5zaW9uX3JhbmdlGAUgAygLMjAucmRtYV9ycGMuY29kZWdlbi5EZXNjcmlwdG9yUHJvdG8uRXh0ZW5zaW9uUmFuZ2VSDmV4dGVuc2lvblJhbmdlEkQKCWV4dGVuc2lvbhgGIAMoCzImLnJkbWFfcnBjLmNvZGVnZW4uRmllbGREZXNjcmlwdG9yUHJvdG9SCWV4dGVuc2lvbhIdCgdvcHRpb25zGAcgASgMSAFSB29wdGlvbnOIAQESRQoKb25lb2ZfZGVjbBgIIAMoCzImLnJkbWFfcnBjLmNvZGVnZW4uT25lb2ZEZXNjcmlwdG9yUHJvdG9SCW9uZW9mRGVjbBJWCg5yZXNlcnZlZF9yYW5nZRgJIAMoCzIvLnJkbWFfcnBjLmNvZGVnZW4uRGVzY3JpcHRvclByb3RvLlJlc2VydmVkUmFuZ2VSDXJlc2VydmVkUmFuZ2USIwoNcmVzZXJ2ZWRfbmFtZRgKIAMoCVIMcmVzZXJ2ZWROYW1lEiMKCnZpc2liaWxpdHkYCyABKAVIAlIKdmlzaWJpbGl0eYgBARp/Cg5FeHRlbnNpb25SYW5nZRIZCgVzdGFydBgBIAEoBUgAUgVzdGFydIgBARIVCgNlbmQYAiABKAVIAVIDZW5kiAEBEh0KB29wdGlvbnMYAyABKAxIAlIHb3B0aW9uc4gBAUIICgZfc3RhcnRCBgoEX2VuZEIKCghfb3B0aW9ucxpTCg1SZXNlcnZlZFJhbmdlEhkKBXN0YXJ0GAEgASgFSABSBXN0YXJ0iAEBEhUKA2VuZBgCIAEoBUgBUgNlbmSIAQFCCAoGX3N0YXJ0QgYKBF9lbmRCBwoFX25hbWVCCgoIX29wdGlvbnNCDQoLX3Zpc2liaWxpdHkilAQKFEZpZWxkRGVzY3JpcHRvclByb3RvEhcKBG5hbWUYASABKAlIAFIEbmFtZYgBARIfCghleHRlbmRlZRgCIAEoCUgBUghleHRlbmRlZYgBARIbCgZudW1iZXIYAyABKAVIAlIGbnVtYmVyiAEBEhkKBWxhYmVsGAQgASgFSANSBWxhYmVsiAEBEhcKBHR5cGUYBSABKAVIBFIEdHlwZYgBARIgCgl0eXBlX25hbWUYBiABKAlIBVIIdHlwZU5hbWWIAQESKAoNZGVmYXVsdF92YWx1ZRgHIAEoCUgGUgxkZWZhdWx0VmFsdWWIAQESHQoHb3B0aW9ucxgIIAEoDEgHUgdvcHRpb25ziAEBEiQKC29uZW9mX2luZGV4GAkgASgFSAhSCm9uZW9mSW5kZXiIAQESIAoJanNvbl9uYW1lGAogASgJSAlSCGpzb25OYW1liAEBEiwKD3Byb3RvM19vcHRpb25hbBgRIAEoCEgKUg5wcm90bzNPcHRpb25hbIgBAUIHCgVfbmFtZUILCglfZXh0ZW5kZWVCCQoHX251bWJlckIICgZfbGFiZWxCBwoFX3R5cGVCDAoKX3R5cGVfbmFtZUIQCg5fZGVmYXVsdF92YWx1ZUIKCghfb3B0aW9uc0IOCgxfb25lb2ZfaW5kZXhCDAoKX2pzb25fbmFtZUISChBfcHJvdG8zX29wdGlvbmFsImMKFE9uZW9mRGVzY3JpcHRvclByb3RvEhcKBG5hbWUYASABKAlIAFIEbmFtZYgBARIdCgdvcHRpb25zGAIgASgMSAFSB29wdGlvbnOIAQFCBwoFX25hbWVCCgoIX29wdGlvbnMitgMKE0VudW1EZXNjcmlwdG9yUHJvdG8SFwoEbmFtZRgBIAEoCUgAUgRuYW1liAEBEkAKBXZhbHVlGAIgAygLMioucmRtYV9ycGMuY29kZWdlbi5FbnVtVmFsdWVEZXNjcmlwdG9yUHJvdG9SBXZhbHVlEh0KB29wdGlvbnMYAyABKAxIAVIHb3B0aW9uc4gBARJeCg5yZXNlcnZlZF9yYW5nZRgEIAMoCzI3LnJkbWFfcnBjLmNvZGVnZW4uRW51bURlc2NyaXB0b3JQcm90by5FbnVtUmVzZXJ2ZWRSYW5nZVINcmVzZXJ2ZWRSYW5nZRIjCg1yZXNlcnZlZF9uYW1lGAUgAygJUgxyZXNlcnZlZE5hbWUSIwoKdmlzaWJpbGl0eRgGIAEoBUgCUgp2aXNpYmlsaXR5iAEBGlcKEUVudW1SZXNlcnZlZFJhbmdlEhkKBXN0YXJ0GAEgASgFSABSBXN0YXJ0iAEBEhUKA2VuZBgCIAEoBUgBUgNlbmSIAQFCCAoGX3N0YXJ0QgYKBF9lbmRCBwoFX25hbWVCCgoIX29wdGlvbnNCDQoLX3Zpc2liaWxpdHkijwEKGEVudW1WYWx1ZURlc2NyaXB0b3JQcm90bxIXCgRuYW1lGAEgASgJSABSBG5hbWWIAQESGwoGbnVtYmVyGAIgASgFSAFSBm51bWJlcogBARIdCgdvcHRpb25zGAMgASgMSAJSB29wdGlvbnOIAQFCBwoFX25hbWVCCQoHX251bWJlckIKCghfb3B0aW9ucyKmAQoWU2VydmljZURlc2NyaXB0b3JQcm90bxIXCgRuYW1lGAEgASgJSABSBG5hbWWIAQESPwoGbWV0aG9kGAIgAygLMicucmRtYV9ycGMuY29kZWdlbi5NZXRob2REZXNjcmlwdG9yUHJvdG9SBm1ldGhvZBIdCgdvcHRpb25zGAMgASgMSAFSB29wdGlvbnOIAQFCBwoFX25hbWVCCgoIX29wdGlvbnMi1wIKFU1ldGhvZERlc2NyaXB0b3JQcm90bxIXCgRuYW1lGAEgASgJSABSBG5hbWWIAQESIgoKaW5wdXRfdHlwZRgCIAEoCUgBUglpbnB1dFR5cGWIAQESJAoLb3V0cHV0X3R5cGUYAyABKAlIAlIKb3V0cHV0VHlwZYgBARIdCgdvcHRpb25zGAQgASgMSANSB29wdGlvbnOIAQESLgoQY2xpZW50X3N0cmVhbWluZxgFIAEoCEgEUg9jbGllbnRTdHJlYW1pbmeIAQESLgoQc2VydmVyX3N0cmVhbWluZxgGIAEoCEgFUg9zZXJ2ZXJTdHJlYW1pbmeIAQFCBwoFX25hbWVCDQoLX2lucHV0X3R5cGVCDgoMX291dHB1dF90eXBlQgoKCF9vcHRpb25zQhMKEV9jbGllbnRfc3RyZWFtaW5nQhMKEV9zZXJ2ZXJfc3RyZWFtaW5nIpkCCg5Tb3VyY2VDb2RlSW5mbxJFCghsb2NhdGlvbhgBIAMoCzIpLnJkbWFfcnBjLmNvZGVnZW4uU291cmNlQ29kZUluZm8uTG9jYXRpb25SCGxvY2F0aW9uGr8BCghMb2NhdGlvbhISCgRwYXRoGAEgAygFUgRwYXRoEhIKBHNwYW4YAiADKAVSBHNwYW4SLgoQbGVhZGluZ19jb21tZW50cxgDIAEoCUgAUg9sZWFkaW5nQ29tbWVudHOIAQESMAoRdHJhaWxpbmdfY29tbWVudHMYBCABKAlIAVIQdHJhaWxpbmdDb21tZW50c4gBAUITChFfbGVhZGluZ19jb21tZW50c0IUChJfdHJhaWxpbmdfY29tbWVudHMitwEKFENvZGVHZW5lcmF0b3JSZXF1ZXN0EigKEGZpbGVfdG9fZ2VuZXJhdGUYASADKAlSDmZpbGVUb0dlbmVyYXRlEiEKCXBhcmFtZXRlchgCIAEoCUgAUglwYXJhbWV0ZXKIAQESRAoKcHJvdG9fZmlsZRgPIAMoCzIlLnJkbWFfcnBjLmNvZGVnZW4uRmlsZURlc2NyaXB0b3JQcm90b1IJcHJvdG9GaWxlQgwKCl9wYXJhbWV0ZXIiogMKFUNvZGVHZW5lcmF0b3JSZXNwb25zZRIZCgVlcnJvchgBIAEoCUgAUgVlcnJvcogBARIyChJzdXBwb3J0ZWRfZmVhdHVyZXMYAiABKARIAVIRc3VwcG9ydGVkRmVhdHVyZXOIAQESLAoPbWluaW11bV9lZGl0aW9uGAMgASgFSAJSDm1pbmltdW1FZGl0aW9uiAEBEiwKD21heGltdW1fZWRpdGlvbhgEIAEoBUgDUg5tYXhpbXVtRWRpdGlvbogBARJACgRmaWxlGA8gAygLMiwucmRtYV9ycGMuY29kZWdlbi5Db2RlR2VuZXJhdG9yUmVzcG9uc2UuRmlsZVIEZmlsZRpTCgRGaWxlEhcKBG5hbWUYASABKAlIAFIEbmFtZYgBARIdCgdjb250ZW50GA8gASgJSAFSB2NvbnRlbnSIAQFCBwoFX25hbWVCCgoIX2NvbnRlbnRCCAoGX2Vycm9yQhUKE19zdXBwb3J0ZWRfZmVhdHVyZXNCEgoQX21pbmltdW1fZWRpdGlvbkISChBfbWF4aW11bV9lZGl0aW9uYgZwcm90bzM=');
 
+type $MessageType<T, Init> = $.MessageType<T, Init>;
 type $Sink = $.Sink;
 type $Source = $.Source;
 
 const $checkList = $.checkList;
-const $checkMessage = $.checkMessage;
 const $closeLength = $.closeLength;
 const $closeSolid = $.closeSolid;
 const $closeSolidField = $.closeSolidField;
 const $copyList = $.copyList;
+const $enterMessage = $.enterMessage;
 const $generatedType = $.generatedType;
 const $itemsOf = $.itemsOf;
+const $leaveMessage = $.leaveMessage;
+const $nextTag = $.nextTag;
+const $noEntry = $.noEntry;
 const $noRoom = $.noRoom;
 const $readBool = $.readBool;
 const $readBytes = $.readBytes;
-const $readEnd = $.readEnd;
 const $readInt32 = $.readInt32;
-const $readMessage = $.readMessage;
 const $readStart = $.readStart;
 const $readString = $.readString;
-const $readTag = $.readTag;
 const $readUint64 = $.readUint64;
 const $sizeBytes = $.sizeBytes;
 const $sizeList = $.sizeList;
 const $sizeString = $.sizeString;
 const $sizeStrings = $.sizeStrings;
 const $sizeless = $.sizeless;
-const $skipField = $.skipField;
+const $skipUnknown = $.skipUnknown;
 const $writeBoolField = $.writeBoolField;
 const $writeBytesField = $.writeBytesField;
 const $writeInt32Field = $.writeInt32Field;
@@ -137,8 +138,7 @@ function $bound_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $Sink, dep
 }
 
 function $encodeTo_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.FileDescriptorProto'): number {
-  $checkMessage(m, depth, field);
-  if (at + 47 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 47, limit, depth, field)) return at;
   const { bytes } = sink;
   const {
     name,
@@ -225,11 +225,10 @@ function $decodeFrom_FileDescriptorProto(source: $Source, at: number, end: numbe
   edition: undefined,
   optionDependency: [],
 }): FileDescriptorProto {
-  $readMessage(source, at, depth, 'rdma_rpc.codegen.FileDescriptorProto');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'rdma_rpc.codegen.FileDescriptorProto');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 10: m.name = $readString(source, at, end); break;
       case 18: m.package = $readString(source, at, end); break;
       case 26: m.dependency.push($readString(source, at, end)); break;
@@ -246,15 +245,14 @@ function $decodeFrom_FileDescriptorProto(source: $Source, at: number, end: numbe
       case 98: m.syntax = $readString(source, at, end); break;
       case 112: m.edition = $readInt32(source, at, end); break;
       case 122: m.optionDependency.push($readString(source, at, end)); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const FileDescriptorProto: $.MessageType<FileDescriptorProto, FileDescriptorProtoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.FileDescriptorProto', $create_FileDescriptorProto, $bound_FileDescriptorProto, $encodeTo_FileDescriptorProto, $decodeFrom_FileDescriptorProto, 'name:string:optional package:string:optional dependency:string:repeated message_type:*:repeated enum_type:*:repeated service:*:repeated extension:*:repeated options:bytes:optional source_code_info:* public_dependency:int32:repeated weak_dependency:int32:repeated syntax:string:optional edition:int32:optional option_dependency:string:repeated', () => [DescriptorProto, EnumDescriptorProto, ServiceDescriptorProto, FieldDescriptorProto, SourceCodeInfo]);
+export const FileDescriptorProto: $MessageType<FileDescriptorProto, FileDescriptorProtoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.FileDescriptorProto', $create_FileDescriptorProto, $bound_FileDescriptorProto, $encodeTo_FileDescriptorProto, $decodeFrom_FileDescriptorProto, 'name:string:optional package:string:optional dependency:string:repeated message_type:*:repeated enum_type:*:repeated service:*:repeated extension:*:repeated options:bytes:optional source_code_info:* public_dependency:int32:repeated weak_dependency:int32:repeated syntax:string:optional edition:int32:optional option_dependency:string:repeated', () => [DescriptorProto, EnumDescriptorProto, ServiceDescriptorProto, FieldDescriptorProto, SourceCodeInfo]);
 
 export interface DescriptorProto {
   name?: string | undefined;
@@ -330,8 +328,7 @@ function $bound_DescriptorProto(m: DescriptorProtoInit, sink: $Sink, depth = 0):
 }
 
 function $encodeTo_DescriptorProto(m: DescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto'): number {
-  $checkMessage(m, depth, field);
-  if (at + 56 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 56, limit, depth, field)) return at;
   const { bytes } = sink;
   const {
     name,
@@ -422,11 +419,10 @@ function $decodeFrom_DescriptorProto(source: $Source, at: number, end: number, d
   reservedName: [],
   visibility: undefined,
 }): DescriptorProto {
-  $readMessage(source, at, depth, 'rdma_rpc.codegen.DescriptorProto');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'rdma_rpc.codegen.DescriptorProto');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 10: m.name = $readString(source, at, end); break;
       case 18: m.field.push($decodeFrom_FieldDescriptorProto(source, $readStart(source, at, end), source.stop, depth + 1)); break;
       case 26: m.nestedType.push($decodeFrom_DescriptorProto(source, $readStart(source, at, end), source.stop, depth + 1)); break;
@@ -438,15 +434,14 @@ function $decodeFrom_DescriptorProto(source: $Source, at: number, end: number, d
       case 74: m.reservedRange.push($decodeFrom_DescriptorProto_ReservedRange(source, $readStart(source, at, end), source.stop, depth + 1)); break;
       case 82: m.reservedName.push($readString(source, at, end)); break;
       case 88: m.visibility = $readInt32(source, at, end); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const DescriptorProto: $.MessageType<DescriptorProto, DescriptorProtoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.DescriptorProto', $create_DescriptorProto, $bound_DescriptorProto, $encodeTo_DescriptorProto, $decodeFrom_DescriptorProto, 'name:string:optional field:*:repeated nested_type:*:repeated enum_type:*:repeated extension_range:*:repeated extension:*:repeated options:bytes:optional oneof_decl:*:repeated reserved_range:*:repeated reserved_name:string:repeated visibility:int32:optional', () => [FieldDescriptorProto, DescriptorProto, EnumDescriptorProto, DescriptorProto_ExtensionRange, FieldDescriptorProto, OneofDescriptorProto, DescriptorProto_ReservedRange]);
+export const DescriptorProto: $MessageType<DescriptorProto, DescriptorProtoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.DescriptorProto', $create_DescriptorProto, $bound_DescriptorProto, $encodeTo_DescriptorProto, $decodeFrom_DescriptorProto, 'name:string:optional field:*:repeated nested_type:*:repeated enum_type:*:repeated extension_range:*:repeated extension:*:repeated options:bytes:optional oneof_decl:*:repeated reserved_range:*:repeated reserved_name:string:repeated visibility:int32:optional', () => [FieldDescriptorProto, DescriptorProto, EnumDescriptorProto, DescriptorProto_ExtensionRange, FieldDescriptorProto, OneofDescriptorProto, DescriptorProto_ReservedRange]);
 
 export interface DescriptorProto_ExtensionRange {
   start?: number | undefined;
@@ -476,8 +471,7 @@ function $bound_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRange
 }
 
 function $encodeTo_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRangeInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ExtensionRange'): number {
-  $checkMessage(m, depth, field);
-  if (at + 23 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 23, limit, depth, field)) return at;
   const { bytes } = sink;
   const { start: v1$, end, options } = m;
   if (v1$ !== undefined) at = $writeInt32Field(bytes, at, 8, v1$, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.start');
@@ -489,23 +483,21 @@ function $encodeTo_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRa
 function $decodeFrom_DescriptorProto_ExtensionRange(source: $Source, at: number, end: number, depth = 0, m: DescriptorProto_ExtensionRange = {
   start: undefined, end: undefined, options: undefined,
 }): DescriptorProto_ExtensionRange {
-  $readMessage(source, at, depth, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 8: m.start = $readInt32(source, at, end); break;
       case 16: m.end = $readInt32(source, at, end); break;
       case 26: m.options = $readBytes(source, at, end); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const DescriptorProto_ExtensionRange: $.MessageType<DescriptorProto_ExtensionRange, DescriptorProto_ExtensionRangeInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.DescriptorProto.ExtensionRange', $create_DescriptorProto_ExtensionRange, $bound_DescriptorProto_ExtensionRange, $encodeTo_DescriptorProto_ExtensionRange, $decodeFrom_DescriptorProto_ExtensionRange, 'start:int32:optional end:int32:optional options:bytes:optional');
+export const DescriptorProto_ExtensionRange: $MessageType<DescriptorProto_ExtensionRange, DescriptorProto_ExtensionRangeInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.DescriptorProto.ExtensionRange', $create_DescriptorProto_ExtensionRange, $bound_DescriptorProto_ExtensionRange, $encodeTo_DescriptorProto_ExtensionRange, $decodeFrom_DescriptorProto_ExtensionRange, 'start:int32:optional end:int32:optional options:bytes:optional');
 
 export interface DescriptorProto_ReservedRange {
   start?: number | undefined;
@@ -532,8 +524,7 @@ function $bound_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeIn
 }
 
 function $encodeTo_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ReservedRange'): number {
-  $checkMessage(m, depth, field);
-  if (at + 22 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 22, limit, depth, field)) return at;
   const { bytes } = sink;
   const { start: v1$, end } = m;
   if (v1$ !== undefined) at = $writeInt32Field(bytes, at, 8, v1$, 'rdma_rpc.codegen.DescriptorProto.ReservedRange.start');
@@ -544,22 +535,20 @@ function $encodeTo_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRang
 function $decodeFrom_DescriptorProto_ReservedRange(source: $Source, at: number, end: number, depth = 0, m: DescriptorProto_ReservedRange = {
   start: undefined, end: undefined,
 }): DescriptorProto_ReservedRange {
-  $readMessage(source, at, depth, 'rdma_rpc.codegen.DescriptorProto.ReservedRange');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'rdma_rpc.codegen.DescriptorProto.ReservedRange');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 8: m.start = $readInt32(source, at, end); break;
       case 16: m.end = $readInt32(source, at, end); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const DescriptorProto_ReservedRange: $.MessageType<DescriptorProto_ReservedRange, DescriptorProto_ReservedRangeInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.DescriptorProto.ReservedRange', $create_DescriptorProto_ReservedRange, $bound_DescriptorProto_ReservedRange, $encodeTo_DescriptorProto_ReservedRange, $decodeFrom_DescriptorProto_ReservedRange, 'start:int32:optional end:int32:optional');
+export const DescriptorProto_ReservedRange: $MessageType<DescriptorProto_ReservedRange, DescriptorProto_ReservedRangeInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.DescriptorProto.ReservedRange', $create_DescriptorProto_ReservedRange, $bound_DescriptorProto_ReservedRange, $encodeTo_DescriptorProto_ReservedRange, $decodeFrom_DescriptorProto_ReservedRange, 'start:int32:optional end:int32:optional');
 
 export interface FieldDescriptorProto {
   name?: string | undefined;
@@ -624,8 +613,7 @@ function $bound_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $Sink, d
 }
 
 function $encodeTo_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.FieldDescriptorProto'): number {
-  $checkMessage(m, depth, field);
-  if (at + 53 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 53, limit, depth, field)) return at;
   const { bytes } = sink;
   const {
     name,
@@ -670,11 +658,10 @@ function $decodeFrom_FieldDescriptorProto(source: $Source, at: number, end: numb
   jsonName: undefined,
   proto3Optional: undefined,
 }): FieldDescriptorProto {
-  $readMessage(source, at, depth, 'rdma_rpc.codegen.FieldDescriptorProto');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'rdma_rpc.codegen.FieldDescriptorProto');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 10: m.name = $readString(source, at, end); break;
       case 18: m.extendee = $readString(source, at, end); break;
       case 24: m.number = $readInt32(source, at, end); break;
@@ -686,15 +673,14 @@ function $decodeFrom_FieldDescriptorProto(source: $Source, at: number, end: numb
       case 72: m.oneofIndex = $readInt32(source, at, end); break;
       case 82: m.jsonName = $readString(source, at, end); break;
       case 136: m.proto3Optional = $readBool(source, at, end); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const FieldDescriptorProto: $.MessageType<FieldDescriptorProto, FieldDescriptorProtoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.FieldDescriptorProto', $create_FieldDescriptorProto, $bound_FieldDescriptorProto, $encodeTo_FieldDescriptorProto, $decodeFrom_FieldDescriptorProto, 'name:string:optional extendee:string:optional number:int32:optional label:int32:optional type:int32:optional type_name:string:optional default_value:string:optional options:bytes:optional oneof_index:int32:optional json_name:string:optional proto3_optional:bool:optional');
+export const FieldDescriptorProto: $MessageType<FieldDescriptorProto, FieldDescriptorProtoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.FieldDescriptorProto', $create_FieldDescriptorProto, $bound_FieldDescriptorProto, $encodeTo_FieldDescriptorProto, $decodeFrom_FieldDescriptorProto, 'name:string:optional extendee:string:optional number:int32:optional label:int32:optional type:int32:optional type_name:string:optional default_value:string:optional options:bytes:optional oneof_index:int32:optional json_name:string:optional proto3_optional:bool:optional');
 
 export interface OneofDescriptorProto {
   name?: string | undefined;
@@ -719,8 +705,7 @@ function $bound_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $Sink, d
 }
 
 function $encodeTo_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.OneofDescriptorProto'): number {
-  $checkMessage(m, depth, field);
-  if (at + 2 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 2, limit, depth, field)) return at;
   const { name, options } = m;
   if (name !== undefined) at = $writeStringField(sink, at, 10, name, limit - 1, 'rdma_rpc.codegen.OneofDescriptorProto.name');
   if (options !== undefined) at = $writeBytesField(sink, at, 18, options, limit, 'rdma_rpc.codegen.OneofDescriptorProto.options');
@@ -730,22 +715,20 @@ function $encodeTo_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $Sink
 function $decodeFrom_OneofDescriptorProto(source: $Source, at: number, end: number, depth = 0, m: OneofDescriptorProto = {
   name: undefined, options: undefined,
 }): OneofDescriptorProto {
-  $readMessage(source, at, depth, 'rdma_rpc.codegen.OneofDescriptorProto');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'rdma_rpc.codegen.OneofDescriptorProto');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 10: m.name = $readString(source, at, end); break;
       case 18: m.options = $readBytes(source, at, end); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const OneofDescriptorProto: $.MessageType<OneofDescriptorProto, OneofDescriptorProtoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.OneofDescriptorProto', $create_OneofDescriptorProto, $bound_OneofDescriptorProto, $encodeTo_OneofDescriptorProto, $decodeFrom_OneofDescriptorProto, 'name:string:optional options:bytes:optional');
+export const OneofDescriptorProto: $MessageType<OneofDescriptorProto, OneofDescriptorProtoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.OneofDescriptorProto', $create_OneofDescriptorProto, $bound_OneofDescriptorProto, $encodeTo_OneofDescriptorProto, $decodeFrom_OneofDescriptorProto, 'name:string:optional options:bytes:optional');
 
 export interface EnumDescriptorProto {
   name?: string | undefined;
@@ -791,8 +774,7 @@ function $bound_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $Sink, dep
 }
 
 function $encodeTo_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumDescriptorProto'): number {
-  $checkMessage(m, depth, field);
-  if (at + 26 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 26, limit, depth, field)) return at;
   const { bytes } = sink;
   const { name, value, options, reservedRange, reservedName, visibility } = m;
   if (name !== undefined) at = $writeStringField(sink, at, 10, name, limit - 25, 'rdma_rpc.codegen.EnumDescriptorProto.name');
@@ -821,26 +803,24 @@ function $encodeTo_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $Sink, 
 function $decodeFrom_EnumDescriptorProto(source: $Source, at: number, end: number, depth = 0, m: EnumDescriptorProto = {
   name: undefined, value: [], options: undefined, reservedRange: [], reservedName: [], visibility: undefined,
 }): EnumDescriptorProto {
-  $readMessage(source, at, depth, 'rdma_rpc.codegen.EnumDescriptorProto');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'rdma_rpc.codegen.EnumDescriptorProto');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 10: m.name = $readString(source, at, end); break;
       case 18: m.value.push($decodeFrom_EnumValueDescriptorProto(source, $readStart(source, at, end), source.stop, depth + 1)); break;
       case 26: m.options = $readBytes(source, at, end); break;
       case 34: m.reservedRange.push($decodeFrom_EnumDescriptorProto_EnumReservedRange(source, $readStart(source, at, end), source.stop, depth + 1)); break;
       case 42: m.reservedName.push($readString(source, at, end)); break;
       case 48: m.visibility = $readInt32(source, at, end); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const EnumDescriptorProto: $.MessageType<EnumDescriptorProto, EnumDescriptorProtoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.EnumDescriptorProto', $create_EnumDescriptorProto, $bound_EnumDescriptorProto, $encodeTo_EnumDescriptorProto, $decodeFrom_EnumDescriptorProto, 'name:string:optional value:*:repeated options:bytes:optional reserved_range:*:repeated reserved_name:string:repeated visibility:int32:optional', () => [EnumValueDescriptorProto, EnumDescriptorProto_EnumReservedRange]);
+export const EnumDescriptorProto: $MessageType<EnumDescriptorProto, EnumDescriptorProtoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.EnumDescriptorProto', $create_EnumDescriptorProto, $bound_EnumDescriptorProto, $encodeTo_EnumDescriptorProto, $decodeFrom_EnumDescriptorProto, 'name:string:optional value:*:repeated options:bytes:optional reserved_range:*:repeated reserved_name:string:repeated visibility:int32:optional', () => [EnumValueDescriptorProto, EnumDescriptorProto_EnumReservedRange]);
 
 export interface EnumDescriptorProto_EnumReservedRange {
   start?: number | undefined;
@@ -867,8 +847,7 @@ function $bound_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_Enu
 }
 
 function $encodeTo_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_EnumReservedRangeInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange'): number {
-  $checkMessage(m, depth, field);
-  if (at + 22 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 22, limit, depth, field)) return at;
   const { bytes } = sink;
   const { start: v1$, end } = m;
   if (v1$ !== undefined) at = $writeInt32Field(bytes, at, 8, v1$, 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange.start');
@@ -879,22 +858,20 @@ function $encodeTo_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_
 function $decodeFrom_EnumDescriptorProto_EnumReservedRange(source: $Source, at: number, end: number, depth = 0, m: EnumDescriptorProto_EnumReservedRange = {
   start: undefined, end: undefined,
 }): EnumDescriptorProto_EnumReservedRange {
-  $readMessage(source, at, depth, 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 8: m.start = $readInt32(source, at, end); break;
       case 16: m.end = $readInt32(source, at, end); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const EnumDescriptorProto_EnumReservedRange: $.MessageType<EnumDescriptorProto_EnumReservedRange, EnumDescriptorProto_EnumReservedRangeInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange', $create_EnumDescriptorProto_EnumReservedRange, $bound_EnumDescriptorProto_EnumReservedRange, $encodeTo_EnumDescriptorProto_EnumReservedRange, $decodeFrom_EnumDescriptorProto_EnumReservedRange, 'start:int32:optional end:int32:optional');
+export const EnumDescriptorProto_EnumReservedRange: $MessageType<EnumDescriptorProto_EnumReservedRange, EnumDescriptorProto_EnumReservedRangeInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange', $create_EnumDescriptorProto_EnumReservedRange, $bound_EnumDescriptorProto_EnumReservedRange, $encodeTo_EnumDescriptorProto_EnumReservedRange, $decodeFrom_EnumDescriptorProto_EnumReservedRange, 'start:int32:optional end:int32:optional');
 
 export interface EnumValueDescriptorProto {
   name?: string | undefined;
@@ -923,8 +900,7 @@ function $bound_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: 
 }
 
 function $encodeTo_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumValueDescriptorProto'): number {
-  $checkMessage(m, depth, field);
-  if (at + 13 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 13, limit, depth, field)) return at;
   const { bytes } = sink;
   const { name, number: v2$, options } = m;
   if (name !== undefined) at = $writeStringField(sink, at, 10, name, limit - 12, 'rdma_rpc.codegen.EnumValueDescriptorProto.name');
@@ -936,23 +912,21 @@ function $encodeTo_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sin
 function $decodeFrom_EnumValueDescriptorProto(source: $Source, at: number, end: number, depth = 0, m: EnumValueDescriptorProto = {
   name: undefined, number: undefined, options: undefined,
 }): EnumValueDescriptorProto {
-  $readMessage(source, at, depth, 'rdma_rpc.codegen.EnumValueDescriptorProto');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'rdma_rpc.codegen.EnumValueDescriptorProto');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 10: m.name = $readString(source, at, end); break;
       case 16: m.number = $readInt32(source, at, end); break;
       case 26: m.options = $readBytes(source, at, end); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const EnumValueDescriptorProto: $.MessageType<EnumValueDescriptorProto, EnumValueDescriptorProtoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.EnumValueDescriptorProto', $create_EnumValueDescriptorProto, $bound_EnumValueDescriptorProto, $encodeTo_EnumValueDescriptorProto, $decodeFrom_EnumValueDescriptorProto, 'name:string:optional number:int32:optional options:bytes:optional');
+export const EnumValueDescriptorProto: $MessageType<EnumValueDescriptorProto, EnumValueDescriptorProtoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.EnumValueDescriptorProto', $create_EnumValueDescriptorProto, $bound_EnumValueDescriptorProto, $encodeTo_EnumValueDescriptorProto, $decodeFrom_EnumValueDescriptorProto, 'name:string:optional number:int32:optional options:bytes:optional');
 
 export interface ServiceDescriptorProto {
   name?: string | undefined;
@@ -985,8 +959,7 @@ function $bound_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $Sin
 }
 
 function $encodeTo_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.ServiceDescriptorProto'): number {
-  $checkMessage(m, depth, field);
-  if (at + 8 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 8, limit, depth, field)) return at;
   const { bytes } = sink;
   const { name, method, options } = m;
   if (name !== undefined) at = $writeStringField(sink, at, 10, name, limit - 7, 'rdma_rpc.codegen.ServiceDescriptorProto.name');
@@ -1005,23 +978,21 @@ function $encodeTo_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $
 function $decodeFrom_ServiceDescriptorProto(source: $Source, at: number, end: number, depth = 0, m: ServiceDescriptorProto = {
   name: undefined, method: [], options: undefined,
 }): ServiceDescriptorProto {
-  $readMessage(source, at, depth, 'rdma_rpc.codegen.ServiceDescriptorProto');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'rdma_rpc.codegen.ServiceDescriptorProto');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 10: m.name = $readString(source, at, end); break;
       case 18: m.method.push($decodeFrom_MethodDescriptorProto(source, $readStart(source, at, end), source.stop, depth + 1)); break;
       case 26: m.options = $readBytes(source, at, end); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const ServiceDescriptorProto: $.MessageType<ServiceDescriptorProto, ServiceDescriptorProtoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.ServiceDescriptorProto', $create_ServiceDescriptorProto, $bound_ServiceDescriptorProto, $encodeTo_ServiceDescriptorProto, $decodeFrom_ServiceDescriptorProto, 'name:string:optional method:*:repeated options:bytes:optional', () => [MethodDescriptorProto]);
+export const ServiceDescriptorProto: $MessageType<ServiceDescriptorProto, ServiceDescriptorProtoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.ServiceDescriptorProto', $create_ServiceDescriptorProto, $bound_ServiceDescriptorProto, $encodeTo_ServiceDescriptorProto, $decodeFrom_ServiceDescriptorProto, 'name:string:optional method:*:repeated options:bytes:optional', () => [MethodDescriptorProto]);
 
 export interface MethodDescriptorProto {
   name?: string | undefined;
@@ -1058,8 +1029,7 @@ function $bound_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $Sink,
 }
 
 function $encodeTo_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.MethodDescriptorProto'): number {
-  $checkMessage(m, depth, field);
-  if (at + 8 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 8, limit, depth, field)) return at;
   const { bytes } = sink;
   const { name, inputType, outputType, options, clientStreaming, serverStreaming } = m;
   if (name !== undefined) at = $writeStringField(sink, at, 10, name, limit - 7, 'rdma_rpc.codegen.MethodDescriptorProto.name');
@@ -1079,26 +1049,24 @@ function $decodeFrom_MethodDescriptorProto(source: $Source, at: number, end: num
   clientStreaming: undefined,
   serverStreaming: undefined,
 }): MethodDescriptorProto {
-  $readMessage(source, at, depth, 'rdma_rpc.codegen.MethodDescriptorProto');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'rdma_rpc.codegen.MethodDescriptorProto');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 10: m.name = $readString(source, at, end); break;
       case 18: m.inputType = $readString(source, at, end); break;
       case 26: m.outputType = $readString(source, at, end); break;
       case 34: m.options = $readBytes(source, at, end); break;
       case 40: m.clientStreaming = $readBool(source, at, end); break;
       case 48: m.serverStreaming = $readBool(source, at, end); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const MethodDescriptorProto: $.MessageType<MethodDescriptorProto, MethodDescriptorProtoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.MethodDescriptorProto', $create_MethodDescriptorProto, $bound_MethodDescriptorProto, $encodeTo_MethodDescriptorProto, $decodeFrom_MethodDescriptorProto, 'name:string:optional input_type:string:optional output_type:string:optional options:bytes:optional client_streaming:bool:optional server_streaming:bool:optional');
+export const MethodDescriptorProto: $MessageType<MethodDescriptorProto, MethodDescriptorProtoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.MethodDescriptorProto', $create_MethodDescriptorProto, $bound_MethodDescriptorProto, $encodeTo_MethodDescriptorProto, $decodeFrom_MethodDescriptorProto, 'name:string:optional input_type:string:optional output_type:string:optional options:bytes:optional client_streaming:bool:optional server_streaming:bool:optional');
 
 export interface SourceCodeInfo {
   location: SourceCodeInfo_Location[];
@@ -1121,8 +1089,7 @@ function $bound_SourceCodeInfo(m: SourceCodeInfoInit, sink: $Sink, depth = 0): n
 }
 
 function $encodeTo_SourceCodeInfo(m: SourceCodeInfoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo'): number {
-  $checkMessage(m, depth, field);
-  if (at + 6 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 6, limit, depth, field)) return at;
   const { bytes } = sink;
   const { location } = m;
   if (location !== undefined) {
@@ -1139,21 +1106,19 @@ function $encodeTo_SourceCodeInfo(m: SourceCodeInfoInit, sink: $Sink, at: number
 function $decodeFrom_SourceCodeInfo(source: $Source, at: number, end: number, depth = 0, m: SourceCodeInfo = {
   location: [],
 }): SourceCodeInfo {
-  $readMessage(source, at, depth, 'rdma_rpc.codegen.SourceCodeInfo');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'rdma_rpc.codegen.SourceCodeInfo');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 10: m.location.push($decodeFrom_SourceCodeInfo_Location(source, $readStart(source, at, end), source.stop, depth + 1)); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const SourceCodeInfo: $.MessageType<SourceCodeInfo, SourceCodeInfoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.SourceCodeInfo', $create_SourceCodeInfo, $bound_SourceCodeInfo, $encodeTo_SourceCodeInfo, $decodeFrom_SourceCodeInfo, 'location:*:repeated', () => [SourceCodeInfo_Location]);
+export const SourceCodeInfo: $MessageType<SourceCodeInfo, SourceCodeInfoInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.SourceCodeInfo', $create_SourceCodeInfo, $bound_SourceCodeInfo, $encodeTo_SourceCodeInfo, $decodeFrom_SourceCodeInfo, 'location:*:repeated', () => [SourceCodeInfo_Location]);
 
 export interface SourceCodeInfo_Location {
   path: number[];
@@ -1188,8 +1153,7 @@ function $bound_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, sink: $S
 }
 
 function $encodeTo_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo.Location'): number {
-  $checkMessage(m, depth, field);
-  if (at + 4 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 4, limit, depth, field)) return at;
   const { bytes } = sink;
   const { path, span, leadingComments, trailingComments } = m;
   if (path !== undefined) {
@@ -1212,26 +1176,24 @@ function $encodeTo_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, sink:
 function $decodeFrom_SourceCodeInfo_Location(source: $Source, at: number, end: number, depth = 0, m: SourceCodeInfo_Location = {
   path: [], span: [], leadingComments: undefined, trailingComments: undefined,
 }): SourceCodeInfo_Location {
-  $readMessage(source, at, depth, 'rdma_rpc.codegen.SourceCodeInfo.Location');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'rdma_rpc.codegen.SourceCodeInfo.Location');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 8: m.path.push($readInt32(source, at, end)); break;
       case 10: $.readPackedInt32(source, at, end, m.path); break;
       case 16: m.span.push($readInt32(source, at, end)); break;
       case 18: $.readPackedInt32(source, at, end, m.span); break;
       case 26: m.leadingComments = $readString(source, at, end); break;
       case 34: m.trailingComments = $readString(source, at, end); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const SourceCodeInfo_Location: $.MessageType<SourceCodeInfo_Location, SourceCodeInfo_LocationInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.SourceCodeInfo.Location', $create_SourceCodeInfo_Location, $bound_SourceCodeInfo_Location, $encodeTo_SourceCodeInfo_Location, $decodeFrom_SourceCodeInfo_Location, 'path:int32:repeated span:int32:repeated leading_comments:string:optional trailing_comments:string:optional');
+export const SourceCodeInfo_Location: $MessageType<SourceCodeInfo_Location, SourceCodeInfo_LocationInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.SourceCodeInfo.Location', $create_SourceCodeInfo_Location, $bound_SourceCodeInfo_Location, $encodeTo_SourceCodeInfo_Location, $decodeFrom_SourceCodeInfo_Location, 'path:int32:repeated span:int32:repeated leading_comments:string:optional trailing_comments:string:optional');
 
 export interface CodeGeneratorRequest {
   fileToGenerate: string[];
@@ -1266,8 +1228,7 @@ function $bound_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $Sink, d
 }
 
 function $encodeTo_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorRequest'): number {
-  $checkMessage(m, depth, field);
-  if (at + 8 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 8, limit, depth, field)) return at;
   const { bytes } = sink;
   const { fileToGenerate, parameter, protoFile } = m;
   at = $writeStringsField(sink, at, 10, fileToGenerate, limit - 8, 'rdma_rpc.codegen.CodeGeneratorRequest.file_to_generate');
@@ -1286,23 +1247,21 @@ function $encodeTo_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $Sink
 function $decodeFrom_CodeGeneratorRequest(source: $Source, at: number, end: number, depth = 0, m: CodeGeneratorRequest = {
   fileToGenerate: [], parameter: undefined, protoFile: [],
 }): CodeGeneratorRequest {
-  $readMessage(source, at, depth, 'rdma_rpc.codegen.CodeGeneratorRequest');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'rdma_rpc.codegen.CodeGeneratorRequest');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 10: m.fileToGenerate.push($readString(source, at, end)); break;
       case 18: m.parameter = $readString(source, at, end); break;
       case 122: m.protoFile.push($decodeFrom_FileDescriptorProto(source, $readStart(source, at, end), source.stop, depth + 1)); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const CodeGeneratorRequest: $.MessageType<CodeGeneratorRequest, CodeGeneratorRequestInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.CodeGeneratorRequest', $create_CodeGeneratorRequest, $bound_CodeGeneratorRequest, $encodeTo_CodeGeneratorRequest, $decodeFrom_CodeGeneratorRequest, 'file_to_generate:string:repeated parameter:string:optional proto_file:*:repeated', () => [FileDescriptorProto]);
+export const CodeGeneratorRequest: $MessageType<CodeGeneratorRequest, CodeGeneratorRequestInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.CodeGeneratorRequest', $create_CodeGeneratorRequest, $bound_CodeGeneratorRequest, $encodeTo_CodeGeneratorRequest, $decodeFrom_CodeGeneratorRequest, 'file_to_generate:string:repeated parameter:string:optional proto_file:*:repeated', () => [FileDescriptorProto]);
 
 export interface CodeGeneratorResponse {
   error?: string | undefined;
@@ -1342,8 +1301,7 @@ function $bound_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $Sink,
 }
 
 function $encodeTo_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse'): number {
-  $checkMessage(m, depth, field);
-  if (at + 40 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 40, limit, depth, field)) return at;
   const { bytes } = sink;
   const { error, supportedFeatures, minimumEdition, maximumEdition, file } = m;
   if (error !== undefined) at = $writeStringField(sink, at, 10, error, limit - 39, 'rdma_rpc.codegen.CodeGeneratorResponse.error');
@@ -1364,25 +1322,23 @@ function $encodeTo_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $Si
 function $decodeFrom_CodeGeneratorResponse(source: $Source, at: number, end: number, depth = 0, m: CodeGeneratorResponse = {
   error: undefined, supportedFeatures: undefined, minimumEdition: undefined, maximumEdition: undefined, file: [],
 }): CodeGeneratorResponse {
-  $readMessage(source, at, depth, 'rdma_rpc.codegen.CodeGeneratorResponse');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'rdma_rpc.codegen.CodeGeneratorResponse');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 10: m.error = $readString(source, at, end); break;
       case 16: m.supportedFeatures = $readUint64(source, at, end); break;
       case 24: m.minimumEdition = $readInt32(source, at, end); break;
       case 32: m.maximumEdition = $readInt32(source, at, end); break;
       case 122: m.file.push($decodeFrom_CodeGeneratorResponse_File(source, $readStart(source, at, end), source.stop, depth + 1)); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const CodeGeneratorResponse: $.MessageType<CodeGeneratorResponse, CodeGeneratorResponseInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.CodeGeneratorResponse', $create_CodeGeneratorResponse, $bound_CodeGeneratorResponse, $encodeTo_CodeGeneratorResponse, $decodeFrom_CodeGeneratorResponse, 'error:string:optional supported_features:uint64:optional minimum_edition:int32:optional maximum_edition:int32:optional file:*:repeated', () => [CodeGeneratorResponse_File]);
+export const CodeGeneratorResponse: $MessageType<CodeGeneratorResponse, CodeGeneratorResponseInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.CodeGeneratorResponse', $create_CodeGeneratorResponse, $bound_CodeGeneratorResponse, $encodeTo_CodeGeneratorResponse, $decodeFrom_CodeGeneratorResponse, 'error:string:optional supported_features:uint64:optional minimum_edition:int32:optional maximum_edition:int32:optional file:*:repeated', () => [CodeGeneratorResponse_File]);
 
 export interface CodeGeneratorResponse_File {
   name?: string | undefined;
@@ -1409,8 +1365,7 @@ function $bound_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, si
 }
 
 function $encodeTo_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse.File'): number {
-  $checkMessage(m, depth, field);
-  if (at + 2 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 2, limit, depth, field)) return at;
   const { name, content } = m;
   if (name !== undefined) at = $writeStringField(sink, at, 10, name, limit - 1, 'rdma_rpc.codegen.CodeGeneratorResponse.File.name');
   if (content !== undefined) at = $writeStringField(sink, at, 122, content, limit, 'rdma_rpc.codegen.CodeGeneratorResponse.File.content');
@@ -1420,19 +1375,17 @@ function $encodeTo_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit,
 function $decodeFrom_CodeGeneratorResponse_File(source: $Source, at: number, end: number, depth = 0, m: CodeGeneratorResponse_File = {
   name: undefined, content: undefined,
 }): CodeGeneratorResponse_File {
-  $readMessage(source, at, depth, 'rdma_rpc.codegen.CodeGeneratorResponse.File');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'rdma_rpc.codegen.CodeGeneratorResponse.File');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 10: m.name = $readString(source, at, end); break;
       case 122: m.content = $readString(source, at, end); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const CodeGeneratorResponse_File: $.MessageType<CodeGeneratorResponse_File, CodeGeneratorResponse_FileInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.CodeGeneratorResponse.File', $create_CodeGeneratorResponse_File, $bound_CodeGeneratorResponse_File, $encodeTo_CodeGeneratorResponse_File, $decodeFrom_CodeGeneratorResponse_File, 'name:string:optional content:string:optional');
+export const CodeGeneratorResponse_File: $MessageType<CodeGeneratorResponse_File, CodeGeneratorResponse_FileInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.CodeGeneratorResponse.File', $create_CodeGeneratorResponse_File, $bound_CodeGeneratorResponse_File, $encodeTo_CodeGeneratorResponse_File, $decodeFrom_CodeGeneratorResponse_File, 'name:string:optional content:string:optional');

@@ -71,10 +71,10 @@ function run(field: Field, scope: Scope): string {
 function cases(field: Field, scope: Scope): string[] {
   const wireType = field.presence === 'map' ? 2 : field.delimited ? 3 : wireTypeOf(field.type);
   const emit = field.presence === 'map' ? decodeMap : field.presence === 'repeated' ? repeated : singular;
-  const result = [`case ${tagOf(field, wireType)}: ${emit(field, scope)}`];
+  const result = [`case ${tagOf(field, wireType) | 0}: ${emit(field, scope)}`];
   // Numbers come packed or one by one, whatever the .proto says.
   if (field.presence === 'repeated' && field.type.kind !== 'message' && wireType !== 2)
-    result.push(`case ${tagOf(field, 2)}: ${run(field, scope)}`);
+    result.push(`case ${tagOf(field, 2) | 0}: ${run(field, scope)}`);
   return result;
 }
 
@@ -83,7 +83,7 @@ export function emitDecode(message: Message, scope: Scope): string {
   const initial = propertiesOf(message).map(({ key, field, oneof }) =>
     entry(key, oneof === undefined ? initialOf(field, scope) : scope.local('unset')),
   );
-  const start = message.keepsUnknown ? '\n    const start = at;' : '';
+  const start = message.keepsUnknown ? '\n    const start = source.at;' : '';
   const keep = message.keepsUnknown ? ' $.keepUnknown(m, source, start, source.at);' : '';
   const missing = message.fields.flatMap((field) =>
     field.presence === 'required'
@@ -97,19 +97,16 @@ export function emitDecode(message: Message, scope: Scope): string {
     ['depth', 'number', '0'],
     ['m', type, braced(initial, Number.POSITIVE_INFINITY, '')],
   ];
-  const readTag = scope.local('readTag');
-  const skip = `default: ${scope.local('skipField')}(source, tag, at, end, depth);${keep}`;
+  const skip = `default: ${scope.local('skipUnknown')}(source, at, end, depth);${keep}`;
   return `${scope.head(message, 'decodeFrom', parameters, type)}
-  ${scope.local('readMessage')}(source, at, depth, ${quote(message.fullName)});
-  while (at < end) {${start}
-    const tag = ${readTag}(source, at, end);
-    at = source.at;
-    switch (tag) {
+  ${scope.local('enterMessage')}(source, at, depth, ${quote(message.fullName)});
+  while (source.at < end) {${start}
+    at = ${scope.local('nextTag')}(source, end);
+    switch (source.tag) {
       ${[...message.fields.flatMap((field) => cases(field, scope)), skip].join('\n      ')}
     }
-    at = source.at;
   }
-  ${scope.local('readEnd')}(source, at, end);
+  ${scope.local('leaveMessage')}(source, end);
 ${missing.join('')}  return m;
 }`;
 }

@@ -214,8 +214,7 @@ export function emitEncode(message: Message, scope: Scope): string {
     ['field', 'string', quote(message.fullName)],
   ];
   return `${scope.head(message, 'encodeTo', parameters, 'number')}
-  ${scope.local('checkMessage')}(m, depth, field);
-  if (at${room === 0 ? '' : ` + ${room}`} > limit) return ${scope.local('noRoom')}(sink, at);
+  if (${scope.local('noEntry')}(m, sink, at${room === 0 ? '' : ` + ${room}`}, limit, depth, field)) return at;
 ${bytes}${take(values)}  ${body}
   return at;
 }`;

@@ -16,7 +16,7 @@ function messageConst(message: Message, scope: Scope): Statement {
     {
       doc: '',
       name: message.identifier,
-      type: `$.MessageType<${message.identifier}, ${message.init}>`,
+      type: `${scope.alias('MessageType')}<${message.identifier}, ${message.init}>`,
       value: `/* @__PURE__ */ ${scope.local('generatedType')}(${codecOf(message, message.fullName, scope)})`,
     },
     scope,

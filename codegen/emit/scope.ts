@@ -36,12 +36,26 @@ export type Part = (typeof parts)[number];
 /** Of a function: name (with `?`: may be left out), type, default. */
 export type Parameter = readonly [name: string, type: string, initial?: string];
 
+/** Types of the runtime that have an alias, with their parameters, and the arguments from these. */
+const aliases = {
+  Case: ['<K extends string, V>', '<K, V>'],
+  MessageType: ['<T, Init>', '<T, Init>'],
+  Sink: ['', ''],
+  Source: ['', ''],
+  Unset: ['', ''],
+} as const;
+
+function aliasOf(name: keyof typeof aliases): string {
+  const [parameters, args] = aliases[name];
+  return `type $${name}${parameters} = $.${name}${args};`;
+}
+
 export class Scope {
   readonly file: File;
   private readonly options: EmitOptions;
   private readonly imported = new Map<File, string>();
   private readonly locals = new Set<string>();
-  private readonly types = new Set<string>();
+  private readonly types = new Set<keyof typeof aliases>();
   private readonly shared = new Map<string, string>();
   private holed: ReadonlySet<Message> | undefined;
 
@@ -84,8 +98,12 @@ export class Scope {
     return `$${primitive}`;
   }
 
-  /** A type of the runtime that every message names, through an alias of the file: a compiler reads a name once where it reads `$.Sink` three times. */
-  alias(type: 'Sink' | 'Source'): string {
+  /**
+   * A type of the runtime that every message names, through an alias of the file: a compiler reads a name once where it reads `$.Sink` three times. In
+   * declarations, which are apart where the code is JavaScript, there is none.
+   */
+  alias(type: keyof typeof aliases): string {
+    if (this.erases) return `$.${type}`;
     this.types.add(type);
     return `$${type}`;
   }
@@ -164,7 +182,7 @@ export class Scope {
 
   /** What `alias`, `local` and `share` have promised, to be asked for when all messages have been emitted. */
   common(): string {
-    const types = [...this.types].sort().map((name) => `type $${name} = $.${name};`);
+    const types = [...this.types].sort().map(aliasOf);
     const consts = [...this.locals].sort().map((name) => `const $${name} = $.${name};`);
     return [this.erasable(types.join('\n')), consts.join('\n'), ...this.shared.values()].join('\n\n');
   }

@@ -35,8 +35,10 @@ export function fieldType(field: Field, scope: Scope, side: Side): string {
 }
 
 function oneofType(oneof: Oneof, scope: Scope, side: Side): string {
-  const cases = oneof.fields.map((field) => `$.Case<${quote(field.key)}, ${valueType(field, scope, side)}>`);
-  return [...cases, '$.Unset'].join(' | ');
+  const cases = oneof.fields.map(
+    (field) => `${scope.alias('Case')}<${quote(field.key)}, ${valueType(field, scope, side)}>`,
+  );
+  return [...cases, scope.alias('Unset')].join(' | ');
 }
 
 interface Property extends Documented {

@@ -8,7 +8,7 @@ import { formOf, isPlainNumber, quote } from './scalar.ts';
 import type { Scope } from './scope.ts';
 
 /** Primitives that are called for every field or element. */
-const perField = /\$\.((?:write|close|check|map|numberKey|noRoom|noCase)\w*)(?=\()/g;
+const perField = /\$\.((?:write|close|check|map|numberKey|noRoom|noCase|hasBytes)\w*)(?=\()/g;
 
 export const withLocals = (code: string, scope: Scope): string =>
   code.replace(perField, (_, primitive: string) => scope.local(primitive));

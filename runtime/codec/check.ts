@@ -4,6 +4,7 @@
  */
 import { CodecError, mismatch } from './error.ts';
 import { nestingMax } from './limits.ts';
+import type { Sink } from './sink.ts';
 
 /** Of this module and not of another: V8 asks every time whether an import has its value yet. */
 const depthMax = nestingMax;
@@ -16,6 +17,24 @@ export function checkMessage(message: object, depth: number, name: string): void
     throw new CodecError(name, `messages are nested more than ${nestingMax} deep (a cycle?)`);
   }
 }
+
+/** The same for an encoder: whether there is too little room for what any message of the type needs at least, which ends at `least`. */
+export function noEntry(
+  message: object,
+  sink: Sink,
+  least: number,
+  limit: number,
+  depth: number,
+  name: string,
+): boolean {
+  if (typeof message !== 'object' || message === null || Array.isArray(message) || depth > depthMax)
+    refuseMessage(message, depth, name);
+  if (least <= limit) return false;
+  sink.full = true;
+  return true;
+}
+
+const refuseMessage = checkMessage;
 
 export function checkString(text: string, field: string): void {
   if (typeof text !== 'string') mismatch(field, text, 'a string');

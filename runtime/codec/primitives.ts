@@ -26,5 +26,6 @@ export * from './size.ts';
 export type { Source } from './source.ts';
 export type { MessageType, MethodDefinition, MethodOptions, ServiceDefinition } from './types.ts';
 export { boundUnknown, keepUnknown, type UnknownFields, writeUnknown } from './unknown.ts';
+export * from './walk.ts';
 export * from './write.ts';
 export * from './write-field.ts';

@@ -16,6 +16,8 @@ export class Source {
   leases = 0;
   /** Position behind what a primitive has just read: its second result. */
   at = 0;
+  /** Of the field that is being read: number and wire type, as an int32. Set by `nextTag`. */
+  tag = 0;
   /** Where the content ends of which `readStart` has just read the length: its second result. */
   stop = 0;
   /** The map with number keys that was last found to have gaps. */

@@ -73,6 +73,7 @@ describe('accepted', () => {
       '3a 02 1805 10 01 3a 02 2006',
       { choice: { case: 'message', value: { fInt32: 0, fUint32: 6 } } },
     ],
+    ['an unknown varint of the largest number', Scalars, 'f8ffffff0f 05 18 05', { fInt32: 5 }],
     ['an unknown varint', Scalars, '9206 00 b006 8001 18 05', { fInt32: 5 }],
     [
       'an unknown field of every kind',
@@ -140,6 +141,13 @@ describe('refused', () => {
     ['a length of 2^32 - 1', Scalars, '72 ffffffff0f', 1, /length of 4294967295 runs past/],
     ['half a double', Scalars, '09 00000000', 1, /fixed-width/],
     ['half a fixed32', Scalars, '35 0000', 1, /fixed-width/],
+    [
+      'an unknown wire type of the largest number',
+      Scalars,
+      'feffffff0f 00',
+      5,
+      /wire type 6 of field 536870911/,
+    ],
     ['half an unknown fixed64', Scalars, 'b106 0000', 2, /fixed-width/],
     ['an unknown field longer than the message', Scalars, 'b206 05 00', 2, /length of 5 runs past/],
     ['a message longer than the one around it', Tree, '22 03 22 02 00 00', 3, /length of 2 runs past/],

@@ -144,8 +144,10 @@ describe('files', () => {
         .split('\n')
         .filter((line) => /^\S/.test(line) && !/^(\/\/|\/\*| \*|\}|\]\)|\);)/.test(line));
       for (const line of statements)
-        expect(line).toMatch(/^(import |export |(const|type) \$\w+ = \$\.\w+;$|function \$|\}\);)/);
-      for (const call of text.matchAll(/= (\/\* @__PURE__ \*\/ )?\$\.messageType\(/g))
+        expect(line).toMatch(
+          /^(import |export |const \$\w+ = \$\.\w+;$|type \$\w+(<[^=]*>)? = \$\.\w+(<[^=]*>)?;$|function \$|\}\);)/,
+        );
+      for (const call of text.matchAll(/= (\/\* @__PURE__ \*\/ )?\$\.?generatedType\(/g))
         expect(call[1]).toBeDefined();
       expect(text).not.toMatch(/^\s*(export )?(declare )?(enum|namespace|abstract class|class) /m);
     }

@@ -9,21 +9,22 @@ import * as $ from '../../primitives.ts';
 /** Descriptor of google/protobuf/any.proto, for reflection. */
 export const file_google_protobuf_any_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Chlnb29nbGUvcHJvdG9idWYvYW55LnByb3RvEg9nb29nbGUucHJvdG9idWYiNgoDQW55EhkKCHR5cGVfdXJsGAEgASgJUgd0eXBlVXJsEhQKBXZhbHVlGAIgASgMUgV2YWx1ZWIGcHJvdG8z');
 
+type $MessageType<T, Init> = $.MessageType<T, Init>;
 type $Sink = $.Sink;
 type $Source = $.Source;
 
-const $checkMessage = $.checkMessage;
+const $enterMessage = $.enterMessage;
 const $generatedType = $.generatedType;
-const $noRoom = $.noRoom;
+const $hasBytes = $.hasBytes;
+const $leaveMessage = $.leaveMessage;
+const $nextTag = $.nextTag;
+const $noEntry = $.noEntry;
 const $readBytes = $.readBytes;
-const $readEnd = $.readEnd;
-const $readMessage = $.readMessage;
 const $readString = $.readString;
-const $readTag = $.readTag;
 const $sizeBytes = $.sizeBytes;
 const $sizeString = $.sizeString;
 const $sizeless = $.sizeless;
-const $skipField = $.skipField;
+const $skipUnknown = $.skipUnknown;
 const $writeBytesField = $.writeBytesField;
 const $writeStringField = $.writeStringField;
 
@@ -55,30 +56,27 @@ function $bound_Any(m: AnyInit, sink: $Sink, depth = 0): number {
 }
 
 function $encodeTo_Any(m: AnyInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Any'): number {
-  $checkMessage(m, depth, field);
-  if (at + 2 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 2, limit, depth, field)) return at;
   const { typeUrl = '', value } = m;
   if (typeUrl !== '') at = $writeStringField(sink, at, 10, typeUrl, limit - 1, 'google.protobuf.Any.type_url');
-  if (value !== undefined && $.hasBytes(value, 'google.protobuf.Any.value')) at = $writeBytesField(sink, at, 18, value, limit, 'google.protobuf.Any.value');
+  if (value !== undefined && $hasBytes(value, 'google.protobuf.Any.value')) at = $writeBytesField(sink, at, 18, value, limit, 'google.protobuf.Any.value');
   return at;
 }
 
 function $decodeFrom_Any(source: $Source, at: number, end: number, depth = 0, m: Any = {
   typeUrl: '', value: $.noBytes,
 }): Any {
-  $readMessage(source, at, depth, 'google.protobuf.Any');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'google.protobuf.Any');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 10: m.typeUrl = $readString(source, at, end); break;
       case 18: m.value = $readBytes(source, at, end); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const Any: $.MessageType<Any, AnyInit> = /* @__PURE__ */ $generatedType('google.protobuf.Any', $create_Any, $bound_Any, $encodeTo_Any, $decodeFrom_Any, 'type_url:string value:bytes');
+export const Any: $MessageType<Any, AnyInit> = /* @__PURE__ */ $generatedType('google.protobuf.Any', $create_Any, $bound_Any, $encodeTo_Any, $decodeFrom_Any, 'type_url:string value:bytes');

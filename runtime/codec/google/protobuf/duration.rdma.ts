@@ -9,19 +9,19 @@ import * as $ from '../../primitives.ts';
 /** Descriptor of google/protobuf/duration.proto, for reflection. */
 export const file_google_protobuf_duration_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Ch5nb29nbGUvcHJvdG9idWYvZHVyYXRpb24ucHJvdG8SD2dvb2dsZS5wcm90b2J1ZiI6CghEdXJhdGlvbhIYCgdzZWNvbmRzGAEgASgDUgdzZWNvbmRzEhQKBW5hbm9zGAIgASgFUgVuYW5vc2IGcHJvdG8z');
 
+type $MessageType<T, Init> = $.MessageType<T, Init>;
 type $Sink = $.Sink;
 type $Source = $.Source;
 
-const $checkMessage = $.checkMessage;
+const $enterMessage = $.enterMessage;
 const $generatedType = $.generatedType;
-const $noRoom = $.noRoom;
-const $readEnd = $.readEnd;
+const $leaveMessage = $.leaveMessage;
+const $nextTag = $.nextTag;
+const $noEntry = $.noEntry;
 const $readInt32 = $.readInt32;
 const $readInt64 = $.readInt64;
-const $readMessage = $.readMessage;
-const $readTag = $.readTag;
 const $sizeless = $.sizeless;
-const $skipField = $.skipField;
+const $skipUnknown = $.skipUnknown;
 const $writeInt32Field = $.writeInt32Field;
 const $writeInt64Field = $.writeInt64Field;
 
@@ -51,8 +51,7 @@ function $bound_Duration(m: DurationInit, sink: $Sink, depth = 0): number {
 }
 
 function $encodeTo_Duration(m: DurationInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Duration'): number {
-  $checkMessage(m, depth, field);
-  if (at + 22 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 22, limit, depth, field)) return at;
   const { bytes } = sink;
   const { seconds, nanos = 0 } = m;
   if (seconds !== undefined && seconds !== 0n) at = $writeInt64Field(bytes, at, 8, seconds, 'google.protobuf.Duration.seconds');
@@ -63,19 +62,17 @@ function $encodeTo_Duration(m: DurationInit, sink: $Sink, at: number, limit = si
 function $decodeFrom_Duration(source: $Source, at: number, end: number, depth = 0, m: Duration = {
   seconds: 0n, nanos: 0,
 }): Duration {
-  $readMessage(source, at, depth, 'google.protobuf.Duration');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'google.protobuf.Duration');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 8: m.seconds = $readInt64(source, at, end); break;
       case 16: m.nanos = $readInt32(source, at, end); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const Duration: $.MessageType<Duration, DurationInit> = /* @__PURE__ */ $generatedType('google.protobuf.Duration', $create_Duration, $bound_Duration, $encodeTo_Duration, $decodeFrom_Duration, 'seconds:int64 nanos:int32');
+export const Duration: $MessageType<Duration, DurationInit> = /* @__PURE__ */ $generatedType('google.protobuf.Duration', $create_Duration, $bound_Duration, $encodeTo_Duration, $decodeFrom_Duration, 'seconds:int64 nanos:int32');

@@ -9,17 +9,17 @@ import * as $ from '../../primitives.ts';
 /** Descriptor of google/protobuf/empty.proto, for reflection. */
 export const file_google_protobuf_empty_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Chtnb29nbGUvcHJvdG9idWYvZW1wdHkucHJvdG8SD2dvb2dsZS5wcm90b2J1ZiIHCgVFbXB0eWIGcHJvdG8z');
 
+type $MessageType<T, Init> = $.MessageType<T, Init>;
 type $Sink = $.Sink;
 type $Source = $.Source;
 
-const $checkMessage = $.checkMessage;
+const $enterMessage = $.enterMessage;
 const $generatedType = $.generatedType;
-const $noRoom = $.noRoom;
-const $readEnd = $.readEnd;
-const $readMessage = $.readMessage;
-const $readTag = $.readTag;
+const $leaveMessage = $.leaveMessage;
+const $nextTag = $.nextTag;
+const $noEntry = $.noEntry;
 const $sizeless = $.sizeless;
-const $skipField = $.skipField;
+const $skipUnknown = $.skipUnknown;
 
 /** Nothing: for methods without a request or a response of their own. */
 export interface Empty {
@@ -39,24 +39,21 @@ function $bound_Empty(m: EmptyInit, sink: $Sink, depth = 0): number {
 }
 
 function $encodeTo_Empty(m: EmptyInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Empty'): number {
-  $checkMessage(m, depth, field);
-  if (at > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at, limit, depth, field)) return at;
   
   return at;
 }
 
 function $decodeFrom_Empty(source: $Source, at: number, end: number, depth = 0, m: Empty = {}): Empty {
-  $readMessage(source, at, depth, 'google.protobuf.Empty');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
-      default: $skipField(source, tag, at, end, depth);
+  $enterMessage(source, at, depth, 'google.protobuf.Empty');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const Empty: $.MessageType<Empty, EmptyInit> = /* @__PURE__ */ $generatedType('google.protobuf.Empty', $create_Empty, $bound_Empty, $encodeTo_Empty, $decodeFrom_Empty, '');
+export const Empty: $MessageType<Empty, EmptyInit> = /* @__PURE__ */ $generatedType('google.protobuf.Empty', $create_Empty, $bound_Empty, $encodeTo_Empty, $decodeFrom_Empty, '');

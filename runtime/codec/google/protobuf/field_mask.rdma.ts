@@ -9,20 +9,20 @@ import * as $ from '../../primitives.ts';
 /** Descriptor of google/protobuf/field_mask.proto, for reflection. */
 export const file_google_protobuf_field_mask_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'CiBnb29nbGUvcHJvdG9idWYvZmllbGRfbWFzay5wcm90bxIPZ29vZ2xlLnByb3RvYnVmIiEKCUZpZWxkTWFzaxIUCgVwYXRocxgBIAMoCVIFcGF0aHNiBnByb3RvMw==');
 
+type $MessageType<T, Init> = $.MessageType<T, Init>;
 type $Sink = $.Sink;
 type $Source = $.Source;
 
-const $checkMessage = $.checkMessage;
 const $copyList = $.copyList;
+const $enterMessage = $.enterMessage;
 const $generatedType = $.generatedType;
-const $noRoom = $.noRoom;
-const $readEnd = $.readEnd;
-const $readMessage = $.readMessage;
+const $leaveMessage = $.leaveMessage;
+const $nextTag = $.nextTag;
+const $noEntry = $.noEntry;
 const $readString = $.readString;
-const $readTag = $.readTag;
 const $sizeStrings = $.sizeStrings;
 const $sizeless = $.sizeless;
-const $skipField = $.skipField;
+const $skipUnknown = $.skipUnknown;
 const $writeStringsField = $.writeStringsField;
 
 /** Names the fields of a message that an operation is about. */
@@ -48,8 +48,7 @@ function $bound_FieldMask(m: FieldMaskInit, sink: $Sink, depth = 0): number {
 }
 
 function $encodeTo_FieldMask(m: FieldMaskInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.FieldMask'): number {
-  $checkMessage(m, depth, field);
-  if (at + 1 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 1, limit, depth, field)) return at;
   const { paths } = m;
   at = $writeStringsField(sink, at, 10, paths, limit - 1, 'google.protobuf.FieldMask.paths');
   return at;
@@ -58,18 +57,16 @@ function $encodeTo_FieldMask(m: FieldMaskInit, sink: $Sink, at: number, limit = 
 function $decodeFrom_FieldMask(source: $Source, at: number, end: number, depth = 0, m: FieldMask = {
   paths: [],
 }): FieldMask {
-  $readMessage(source, at, depth, 'google.protobuf.FieldMask');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'google.protobuf.FieldMask');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 10: m.paths.push($readString(source, at, end)); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const FieldMask: $.MessageType<FieldMask, FieldMaskInit> = /* @__PURE__ */ $generatedType('google.protobuf.FieldMask', $create_FieldMask, $bound_FieldMask, $encodeTo_FieldMask, $decodeFrom_FieldMask, 'paths:string:repeated');
+export const FieldMask: $MessageType<FieldMask, FieldMaskInit> = /* @__PURE__ */ $generatedType('google.protobuf.FieldMask', $create_FieldMask, $bound_FieldMask, $encodeTo_FieldMask, $decodeFrom_FieldMask, 'paths:string:repeated');

@@ -9,28 +9,32 @@ import * as $ from '../../primitives.ts';
 /** Descriptor of google/protobuf/struct.proto, for reflection. */
 export const file_google_protobuf_struct_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Chxnb29nbGUvcHJvdG9idWYvc3RydWN0LnByb3RvEg9nb29nbGUucHJvdG9idWYimAEKBlN0cnVjdBI7CgZmaWVsZHMYASADKAsyIy5nb29nbGUucHJvdG9idWYuU3RydWN0LkZpZWxkc0VudHJ5UgZmaWVsZHMaUQoLRmllbGRzRW50cnkSEAoDa2V5GAEgASgJUgNrZXkSLAoFdmFsdWUYAiABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWVSBXZhbHVlOgI4ASKyAgoFVmFsdWUSOwoKbnVsbF92YWx1ZRgBIAEoDjIaLmdvb2dsZS5wcm90b2J1Zi5OdWxsVmFsdWVIAFIJbnVsbFZhbHVlEiMKDG51bWJlcl92YWx1ZRgCIAEoAUgAUgtudW1iZXJWYWx1ZRIjCgxzdHJpbmdfdmFsdWUYAyABKAlIAFILc3RyaW5nVmFsdWUSHwoKYm9vbF92YWx1ZRgEIAEoCEgAUglib29sVmFsdWUSPAoMc3RydWN0X3ZhbHVlGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEgAUgtzdHJ1Y3RWYWx1ZRI7CgpsaXN0X3ZhbHVlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLkxpc3RWYWx1ZUgAUglsaXN0VmFsdWVCBgoEa2luZCI7CglMaXN0VmFsdWUSLgoGdmFsdWVzGAEgAygLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlUgZ2YWx1ZXMqGwoJTnVsbFZhbHVlEg4KCk5VTExfVkFMVUUQAGIGcHJvdG8z');
 
+type $Case<K extends string, V> = $.Case<K, V>;
+type $MessageType<T, Init> = $.MessageType<T, Init>;
 type $Sink = $.Sink;
 type $Source = $.Source;
+type $Unset = $.Unset;
 
 const $checkList = $.checkList;
 const $checkMap = $.checkMap;
-const $checkMessage = $.checkMessage;
 const $choice = $.choice;
 const $closeSolid = $.closeSolid;
 const $closeSolidField = $.closeSolidField;
 const $copyMap = $.copyMap;
+const $enterMessage = $.enterMessage;
 const $generatedType = $.generatedType;
 const $itemsOf = $.itemsOf;
+const $leaveMessage = $.leaveMessage;
 const $mapKeys = $.mapKeys;
 const $newMap = $.newMap;
+const $nextTag = $.nextTag;
 const $noCase = $.noCase;
-const $noRoom = $.noRoom;
+const $noEntry = $.noEntry;
 const $readBool = $.readBool;
 const $readDouble = $.readDouble;
 const $readEnd = $.readEnd;
 const $readInt32 = $.readInt32;
 const $readLength = $.readLength;
-const $readMessage = $.readMessage;
 const $readStart = $.readStart;
 const $readString = $.readString;
 const $readTag = $.readTag;
@@ -38,6 +42,7 @@ const $sizeKeys = $.sizeKeys;
 const $sizeString = $.sizeString;
 const $sizeless = $.sizeless;
 const $skipField = $.skipField;
+const $skipUnknown = $.skipUnknown;
 const $unset = $.unset;
 const $valuesOf = $.valuesOf;
 const $writeBoolField = $.writeBoolField;
@@ -120,8 +125,7 @@ function $bound_Struct(m: StructInit, sink: $Sink, depth = 0): number {
 }
 
 function $encodeTo_Struct(m: StructInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Struct'): number {
-  $checkMessage(m, depth, field);
-  if (at + 13 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 13, limit, depth, field)) return at;
   const { fields } = m;
   at = $encodeMap_string_Value(sink, at, 10, limit - 17, 'google.protobuf.Struct.fields', depth, fields);
   return at;
@@ -130,30 +134,28 @@ function $encodeTo_Struct(m: StructInit, sink: $Sink, at: number, limit = sink.b
 function $decodeFrom_Struct(source: $Source, at: number, end: number, depth = 0, m: Struct = {
   fields: $newMap(),
 }): Struct {
-  $readMessage(source, at, depth, 'google.protobuf.Struct');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'google.protobuf.Struct');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 10: $decodeEntry_string_Value(source, at, end, depth, m.fields); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const Struct: $.MessageType<Struct, StructInit> = /* @__PURE__ */ $generatedType('google.protobuf.Struct', $create_Struct, $bound_Struct, $encodeTo_Struct, $decodeFrom_Struct, 'fields:*:map:string', () => [Value]);
+export const Struct: $MessageType<Struct, StructInit> = /* @__PURE__ */ $generatedType('google.protobuf.Struct', $create_Struct, $bound_Struct, $encodeTo_Struct, $decodeFrom_Struct, 'fields:*:map:string', () => [Value]);
 
 /** Any JSON value. */
 export interface Value {
-  kind: $.Case<'nullValue', NullValue> | $.Case<'numberValue', number> | $.Case<'stringValue', string> | $.Case<'boolValue', boolean> | $.Case<'structValue', Struct> | $.Case<'listValue', ListValue> | $.Unset;
+  kind: $Case<'nullValue', NullValue> | $Case<'numberValue', number> | $Case<'stringValue', string> | $Case<'boolValue', boolean> | $Case<'structValue', Struct> | $Case<'listValue', ListValue> | $Unset;
 }
 
 /** What Value.encode and create take: every field may be left out. */
 export interface ValueInit {
-  kind?: $.Case<'nullValue', NullValue> | $.Case<'numberValue', number> | $.Case<'stringValue', string> | $.Case<'boolValue', boolean> | $.Case<'structValue', StructInit> | $.Case<'listValue', ListValueInit> | $.Unset | undefined;
+  kind?: $Case<'nullValue', NullValue> | $Case<'numberValue', number> | $Case<'stringValue', string> | $Case<'boolValue', boolean> | $Case<'structValue', StructInit> | $Case<'listValue', ListValueInit> | $Unset | undefined;
 }
 
 function $create_Value({ kind = $unset }: ValueInit = {}): Value {
@@ -174,8 +176,7 @@ function $bound_Value(m: ValueInit, sink: $Sink, depth = 0): number {
 }
 
 function $encodeTo_Value(m: ValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Value'): number {
-  $checkMessage(m, depth, field);
-  if (at + 11 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 11, limit, depth, field)) return at;
   const { bytes } = sink;
   const { kind } = m;
   switch (kind?.case) {
@@ -193,26 +194,24 @@ function $encodeTo_Value(m: ValueInit, sink: $Sink, at: number, limit = sink.byt
 function $decodeFrom_Value(source: $Source, at: number, end: number, depth = 0, m: Value = {
   kind: $unset,
 }): Value {
-  $readMessage(source, at, depth, 'google.protobuf.Value');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'google.protobuf.Value');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 8: m.kind = $choice('nullValue', $readInt32(source, at, end)); break;
       case 17: m.kind = $choice('numberValue', $readDouble(source, at, end)); break;
       case 26: m.kind = $choice('stringValue', $readString(source, at, end)); break;
       case 32: m.kind = $choice('boolValue', $readBool(source, at, end)); break;
       case 42: m.kind = $choice('structValue', $decodeFrom_Struct(source, $readStart(source, at, end), source.stop, depth + 1, m.kind.case === 'structValue' ? m.kind.value : undefined)); break;
       case 50: m.kind = $choice('listValue', $decodeFrom_ListValue(source, $readStart(source, at, end), source.stop, depth + 1, m.kind.case === 'listValue' ? m.kind.value : undefined)); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const Value: $.MessageType<Value, ValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.Value', $create_Value, $bound_Value, $encodeTo_Value, $decodeFrom_Value, 'null_value:*:oneof:kind number_value:double:oneof:kind string_value:string:oneof:kind bool_value:bool:oneof:kind struct_value:*:oneof:kind list_value:*:oneof:kind', () => [NullValue, Struct, ListValue]);
+export const Value: $MessageType<Value, ValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.Value', $create_Value, $bound_Value, $encodeTo_Value, $decodeFrom_Value, 'null_value:*:oneof:kind number_value:double:oneof:kind string_value:string:oneof:kind bool_value:bool:oneof:kind struct_value:*:oneof:kind list_value:*:oneof:kind', () => [NullValue, Struct, ListValue]);
 
 /** A JSON array. */
 export interface ListValue {
@@ -236,8 +235,7 @@ function $bound_ListValue(m: ListValueInit, sink: $Sink, depth = 0): number {
 }
 
 function $encodeTo_ListValue(m: ListValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.ListValue'): number {
-  $checkMessage(m, depth, field);
-  if (at + 6 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 6, limit, depth, field)) return at;
   const { bytes } = sink;
   const { values } = m;
   if (values !== undefined) {
@@ -254,18 +252,16 @@ function $encodeTo_ListValue(m: ListValueInit, sink: $Sink, at: number, limit = 
 function $decodeFrom_ListValue(source: $Source, at: number, end: number, depth = 0, m: ListValue = {
   values: [],
 }): ListValue {
-  $readMessage(source, at, depth, 'google.protobuf.ListValue');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'google.protobuf.ListValue');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 10: m.values.push($decodeFrom_Value(source, $readStart(source, at, end), source.stop, depth + 1)); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const ListValue: $.MessageType<ListValue, ListValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.ListValue', $create_ListValue, $bound_ListValue, $encodeTo_ListValue, $decodeFrom_ListValue, 'values:*:repeated', () => [Value]);
+export const ListValue: $MessageType<ListValue, ListValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.ListValue', $create_ListValue, $bound_ListValue, $encodeTo_ListValue, $decodeFrom_ListValue, 'values:*:repeated', () => [Value]);

@@ -9,19 +9,19 @@ import * as $ from '../../primitives.ts';
 /** Descriptor of google/protobuf/timestamp.proto, for reflection. */
 export const file_google_protobuf_timestamp_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Ch9nb29nbGUvcHJvdG9idWYvdGltZXN0YW1wLnByb3RvEg9nb29nbGUucHJvdG9idWYiOwoJVGltZXN0YW1wEhgKB3NlY29uZHMYASABKANSB3NlY29uZHMSFAoFbmFub3MYAiABKAVSBW5hbm9zYgZwcm90bzM=');
 
+type $MessageType<T, Init> = $.MessageType<T, Init>;
 type $Sink = $.Sink;
 type $Source = $.Source;
 
-const $checkMessage = $.checkMessage;
+const $enterMessage = $.enterMessage;
 const $generatedType = $.generatedType;
-const $noRoom = $.noRoom;
-const $readEnd = $.readEnd;
+const $leaveMessage = $.leaveMessage;
+const $nextTag = $.nextTag;
+const $noEntry = $.noEntry;
 const $readInt32 = $.readInt32;
 const $readInt64 = $.readInt64;
-const $readMessage = $.readMessage;
-const $readTag = $.readTag;
 const $sizeless = $.sizeless;
-const $skipField = $.skipField;
+const $skipUnknown = $.skipUnknown;
 const $writeInt32Field = $.writeInt32Field;
 const $writeInt64Field = $.writeInt64Field;
 
@@ -51,8 +51,7 @@ function $bound_Timestamp(m: TimestampInit, sink: $Sink, depth = 0): number {
 }
 
 function $encodeTo_Timestamp(m: TimestampInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Timestamp'): number {
-  $checkMessage(m, depth, field);
-  if (at + 22 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 22, limit, depth, field)) return at;
   const { bytes } = sink;
   const { seconds, nanos = 0 } = m;
   if (seconds !== undefined && seconds !== 0n) at = $writeInt64Field(bytes, at, 8, seconds, 'google.protobuf.Timestamp.seconds');
@@ -63,19 +62,17 @@ function $encodeTo_Timestamp(m: TimestampInit, sink: $Sink, at: number, limit = 
 function $decodeFrom_Timestamp(source: $Source, at: number, end: number, depth = 0, m: Timestamp = {
   seconds: 0n, nanos: 0,
 }): Timestamp {
-  $readMessage(source, at, depth, 'google.protobuf.Timestamp');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'google.protobuf.Timestamp');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 8: m.seconds = $readInt64(source, at, end); break;
       case 16: m.nanos = $readInt32(source, at, end); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const Timestamp: $.MessageType<Timestamp, TimestampInit> = /* @__PURE__ */ $generatedType('google.protobuf.Timestamp', $create_Timestamp, $bound_Timestamp, $encodeTo_Timestamp, $decodeFrom_Timestamp, 'seconds:int64 nanos:int32');
+export const Timestamp: $MessageType<Timestamp, TimestampInit> = /* @__PURE__ */ $generatedType('google.protobuf.Timestamp', $create_Timestamp, $bound_Timestamp, $encodeTo_Timestamp, $decodeFrom_Timestamp, 'seconds:int64 nanos:int32');

@@ -9,28 +9,29 @@ import * as $ from '../../primitives.ts';
 /** Descriptor of google/protobuf/wrappers.proto, for reflection. */
 export const file_google_protobuf_wrappers_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Ch5nb29nbGUvcHJvdG9idWYvd3JhcHBlcnMucHJvdG8SD2dvb2dsZS5wcm90b2J1ZiIjCgtEb3VibGVWYWx1ZRIUCgV2YWx1ZRgBIAEoAVIFdmFsdWUiIgoKRmxvYXRWYWx1ZRIUCgV2YWx1ZRgBIAEoAlIFdmFsdWUiIgoKSW50NjRWYWx1ZRIUCgV2YWx1ZRgBIAEoA1IFdmFsdWUiIwoLVUludDY0VmFsdWUSFAoFdmFsdWUYASABKARSBXZhbHVlIiIKCkludDMyVmFsdWUSFAoFdmFsdWUYASABKAVSBXZhbHVlIiMKC1VJbnQzMlZhbHVlEhQKBXZhbHVlGAEgASgNUgV2YWx1ZSIhCglCb29sVmFsdWUSFAoFdmFsdWUYASABKAhSBXZhbHVlIiMKC1N0cmluZ1ZhbHVlEhQKBXZhbHVlGAEgASgJUgV2YWx1ZSIiCgpCeXRlc1ZhbHVlEhQKBXZhbHVlGAEgASgMUgV2YWx1ZWIGcHJvdG8z');
 
+type $MessageType<T, Init> = $.MessageType<T, Init>;
 type $Sink = $.Sink;
 type $Source = $.Source;
 
-const $checkMessage = $.checkMessage;
+const $enterMessage = $.enterMessage;
 const $generatedType = $.generatedType;
-const $noRoom = $.noRoom;
+const $hasBytes = $.hasBytes;
+const $leaveMessage = $.leaveMessage;
+const $nextTag = $.nextTag;
+const $noEntry = $.noEntry;
 const $readBool = $.readBool;
 const $readBytes = $.readBytes;
 const $readDouble = $.readDouble;
-const $readEnd = $.readEnd;
 const $readFloat = $.readFloat;
 const $readInt32 = $.readInt32;
 const $readInt64 = $.readInt64;
-const $readMessage = $.readMessage;
 const $readString = $.readString;
-const $readTag = $.readTag;
 const $readUint32 = $.readUint32;
 const $readUint64 = $.readUint64;
 const $sizeBytes = $.sizeBytes;
 const $sizeString = $.sizeString;
 const $sizeless = $.sizeless;
-const $skipField = $.skipField;
+const $skipUnknown = $.skipUnknown;
 const $writeBoolField = $.writeBoolField;
 const $writeBytesField = $.writeBytesField;
 const $writeDoubleField = $.writeDoubleField;
@@ -61,8 +62,7 @@ function $bound_DoubleValue(m: DoubleValueInit, sink: $Sink, depth = 0): number 
 }
 
 function $encodeTo_DoubleValue(m: DoubleValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.DoubleValue'): number {
-  $checkMessage(m, depth, field);
-  if (at + 9 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 9, limit, depth, field)) return at;
   const { value } = m;
   if (value !== undefined && (value !== 0 || 1 / value < 0)) at = $writeDoubleField(sink, at, 9, value, 'google.protobuf.DoubleValue.value');
   return at;
@@ -71,21 +71,19 @@ function $encodeTo_DoubleValue(m: DoubleValueInit, sink: $Sink, at: number, limi
 function $decodeFrom_DoubleValue(source: $Source, at: number, end: number, depth = 0, m: DoubleValue = {
   value: 0,
 }): DoubleValue {
-  $readMessage(source, at, depth, 'google.protobuf.DoubleValue');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'google.protobuf.DoubleValue');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 9: m.value = $readDouble(source, at, end); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const DoubleValue: $.MessageType<DoubleValue, DoubleValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.DoubleValue', $create_DoubleValue, $bound_DoubleValue, $encodeTo_DoubleValue, $decodeFrom_DoubleValue, 'value:double');
+export const DoubleValue: $MessageType<DoubleValue, DoubleValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.DoubleValue', $create_DoubleValue, $bound_DoubleValue, $encodeTo_DoubleValue, $decodeFrom_DoubleValue, 'value:double');
 
 /** A `float` that can be absent. */
 export interface FloatValue {
@@ -107,8 +105,7 @@ function $bound_FloatValue(m: FloatValueInit, sink: $Sink, depth = 0): number {
 }
 
 function $encodeTo_FloatValue(m: FloatValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.FloatValue'): number {
-  $checkMessage(m, depth, field);
-  if (at + 5 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 5, limit, depth, field)) return at;
   const { value } = m;
   if (value !== undefined && (value !== 0 || 1 / value < 0)) at = $writeFloatField(sink, at, 13, value, 'google.protobuf.FloatValue.value');
   return at;
@@ -117,21 +114,19 @@ function $encodeTo_FloatValue(m: FloatValueInit, sink: $Sink, at: number, limit 
 function $decodeFrom_FloatValue(source: $Source, at: number, end: number, depth = 0, m: FloatValue = {
   value: 0,
 }): FloatValue {
-  $readMessage(source, at, depth, 'google.protobuf.FloatValue');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'google.protobuf.FloatValue');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 13: m.value = $readFloat(source, at, end); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const FloatValue: $.MessageType<FloatValue, FloatValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.FloatValue', $create_FloatValue, $bound_FloatValue, $encodeTo_FloatValue, $decodeFrom_FloatValue, 'value:float');
+export const FloatValue: $MessageType<FloatValue, FloatValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.FloatValue', $create_FloatValue, $bound_FloatValue, $encodeTo_FloatValue, $decodeFrom_FloatValue, 'value:float');
 
 /** A `int64` that can be absent. */
 export interface Int64Value {
@@ -153,8 +148,7 @@ function $bound_Int64Value(m: Int64ValueInit, sink: $Sink, depth = 0): number {
 }
 
 function $encodeTo_Int64Value(m: Int64ValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Int64Value'): number {
-  $checkMessage(m, depth, field);
-  if (at + 11 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 11, limit, depth, field)) return at;
   const { bytes } = sink;
   const { value } = m;
   if (value !== undefined && value !== 0n) at = $writeInt64Field(bytes, at, 8, value, 'google.protobuf.Int64Value.value');
@@ -164,21 +158,19 @@ function $encodeTo_Int64Value(m: Int64ValueInit, sink: $Sink, at: number, limit 
 function $decodeFrom_Int64Value(source: $Source, at: number, end: number, depth = 0, m: Int64Value = {
   value: 0n,
 }): Int64Value {
-  $readMessage(source, at, depth, 'google.protobuf.Int64Value');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'google.protobuf.Int64Value');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 8: m.value = $readInt64(source, at, end); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const Int64Value: $.MessageType<Int64Value, Int64ValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.Int64Value', $create_Int64Value, $bound_Int64Value, $encodeTo_Int64Value, $decodeFrom_Int64Value, 'value:int64');
+export const Int64Value: $MessageType<Int64Value, Int64ValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.Int64Value', $create_Int64Value, $bound_Int64Value, $encodeTo_Int64Value, $decodeFrom_Int64Value, 'value:int64');
 
 /** A `uint64` that can be absent. */
 export interface UInt64Value {
@@ -200,8 +192,7 @@ function $bound_UInt64Value(m: UInt64ValueInit, sink: $Sink, depth = 0): number 
 }
 
 function $encodeTo_UInt64Value(m: UInt64ValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.UInt64Value'): number {
-  $checkMessage(m, depth, field);
-  if (at + 11 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 11, limit, depth, field)) return at;
   const { bytes } = sink;
   const { value } = m;
   if (value !== undefined && value !== 0n) at = $writeUint64Field(bytes, at, 8, value, 'google.protobuf.UInt64Value.value');
@@ -211,21 +202,19 @@ function $encodeTo_UInt64Value(m: UInt64ValueInit, sink: $Sink, at: number, limi
 function $decodeFrom_UInt64Value(source: $Source, at: number, end: number, depth = 0, m: UInt64Value = {
   value: 0n,
 }): UInt64Value {
-  $readMessage(source, at, depth, 'google.protobuf.UInt64Value');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'google.protobuf.UInt64Value');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 8: m.value = $readUint64(source, at, end); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const UInt64Value: $.MessageType<UInt64Value, UInt64ValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.UInt64Value', $create_UInt64Value, $bound_UInt64Value, $encodeTo_UInt64Value, $decodeFrom_UInt64Value, 'value:uint64');
+export const UInt64Value: $MessageType<UInt64Value, UInt64ValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.UInt64Value', $create_UInt64Value, $bound_UInt64Value, $encodeTo_UInt64Value, $decodeFrom_UInt64Value, 'value:uint64');
 
 /** A `int32` that can be absent. */
 export interface Int32Value {
@@ -247,8 +236,7 @@ function $bound_Int32Value(m: Int32ValueInit, sink: $Sink, depth = 0): number {
 }
 
 function $encodeTo_Int32Value(m: Int32ValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Int32Value'): number {
-  $checkMessage(m, depth, field);
-  if (at + 11 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 11, limit, depth, field)) return at;
   const { bytes } = sink;
   const { value = 0 } = m;
   if (value !== 0) at = $writeInt32Field(bytes, at, 8, value, 'google.protobuf.Int32Value.value');
@@ -258,21 +246,19 @@ function $encodeTo_Int32Value(m: Int32ValueInit, sink: $Sink, at: number, limit 
 function $decodeFrom_Int32Value(source: $Source, at: number, end: number, depth = 0, m: Int32Value = {
   value: 0,
 }): Int32Value {
-  $readMessage(source, at, depth, 'google.protobuf.Int32Value');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'google.protobuf.Int32Value');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 8: m.value = $readInt32(source, at, end); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const Int32Value: $.MessageType<Int32Value, Int32ValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.Int32Value', $create_Int32Value, $bound_Int32Value, $encodeTo_Int32Value, $decodeFrom_Int32Value, 'value:int32');
+export const Int32Value: $MessageType<Int32Value, Int32ValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.Int32Value', $create_Int32Value, $bound_Int32Value, $encodeTo_Int32Value, $decodeFrom_Int32Value, 'value:int32');
 
 /** A `uint32` that can be absent. */
 export interface UInt32Value {
@@ -294,8 +280,7 @@ function $bound_UInt32Value(m: UInt32ValueInit, sink: $Sink, depth = 0): number 
 }
 
 function $encodeTo_UInt32Value(m: UInt32ValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.UInt32Value'): number {
-  $checkMessage(m, depth, field);
-  if (at + 6 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 6, limit, depth, field)) return at;
   const { bytes } = sink;
   const { value = 0 } = m;
   if (value !== 0) at = $writeUint32Field(bytes, at, 8, value, 'google.protobuf.UInt32Value.value');
@@ -305,21 +290,19 @@ function $encodeTo_UInt32Value(m: UInt32ValueInit, sink: $Sink, at: number, limi
 function $decodeFrom_UInt32Value(source: $Source, at: number, end: number, depth = 0, m: UInt32Value = {
   value: 0,
 }): UInt32Value {
-  $readMessage(source, at, depth, 'google.protobuf.UInt32Value');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'google.protobuf.UInt32Value');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 8: m.value = $readUint32(source, at, end); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const UInt32Value: $.MessageType<UInt32Value, UInt32ValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.UInt32Value', $create_UInt32Value, $bound_UInt32Value, $encodeTo_UInt32Value, $decodeFrom_UInt32Value, 'value:uint32');
+export const UInt32Value: $MessageType<UInt32Value, UInt32ValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.UInt32Value', $create_UInt32Value, $bound_UInt32Value, $encodeTo_UInt32Value, $decodeFrom_UInt32Value, 'value:uint32');
 
 /** A `bool` that can be absent. */
 export interface BoolValue {
@@ -341,8 +324,7 @@ function $bound_BoolValue(m: BoolValueInit, sink: $Sink, depth = 0): number {
 }
 
 function $encodeTo_BoolValue(m: BoolValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.BoolValue'): number {
-  $checkMessage(m, depth, field);
-  if (at + 2 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 2, limit, depth, field)) return at;
   const { bytes } = sink;
   const { value = false } = m;
   if (value !== false) at = $writeBoolField(bytes, at, 8, value, 'google.protobuf.BoolValue.value');
@@ -352,21 +334,19 @@ function $encodeTo_BoolValue(m: BoolValueInit, sink: $Sink, at: number, limit = 
 function $decodeFrom_BoolValue(source: $Source, at: number, end: number, depth = 0, m: BoolValue = {
   value: false,
 }): BoolValue {
-  $readMessage(source, at, depth, 'google.protobuf.BoolValue');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'google.protobuf.BoolValue');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 8: m.value = $readBool(source, at, end); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const BoolValue: $.MessageType<BoolValue, BoolValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.BoolValue', $create_BoolValue, $bound_BoolValue, $encodeTo_BoolValue, $decodeFrom_BoolValue, 'value:bool');
+export const BoolValue: $MessageType<BoolValue, BoolValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.BoolValue', $create_BoolValue, $bound_BoolValue, $encodeTo_BoolValue, $decodeFrom_BoolValue, 'value:bool');
 
 /** A `string` that can be absent. */
 export interface StringValue {
@@ -389,8 +369,7 @@ function $bound_StringValue(m: StringValueInit, sink: $Sink, depth = 0): number 
 }
 
 function $encodeTo_StringValue(m: StringValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.StringValue'): number {
-  $checkMessage(m, depth, field);
-  if (at + 1 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 1, limit, depth, field)) return at;
   const { value = '' } = m;
   if (value !== '') at = $writeStringField(sink, at, 10, value, limit, 'google.protobuf.StringValue.value');
   return at;
@@ -399,21 +378,19 @@ function $encodeTo_StringValue(m: StringValueInit, sink: $Sink, at: number, limi
 function $decodeFrom_StringValue(source: $Source, at: number, end: number, depth = 0, m: StringValue = {
   value: '',
 }): StringValue {
-  $readMessage(source, at, depth, 'google.protobuf.StringValue');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'google.protobuf.StringValue');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 10: m.value = $readString(source, at, end); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const StringValue: $.MessageType<StringValue, StringValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.StringValue', $create_StringValue, $bound_StringValue, $encodeTo_StringValue, $decodeFrom_StringValue, 'value:string');
+export const StringValue: $MessageType<StringValue, StringValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.StringValue', $create_StringValue, $bound_StringValue, $encodeTo_StringValue, $decodeFrom_StringValue, 'value:string');
 
 /** A `bytes` that can be absent. */
 export interface BytesValue {
@@ -436,28 +413,25 @@ function $bound_BytesValue(m: BytesValueInit, sink: $Sink, depth = 0): number {
 }
 
 function $encodeTo_BytesValue(m: BytesValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.BytesValue'): number {
-  $checkMessage(m, depth, field);
-  if (at + 1 > limit) return $noRoom(sink, at);
+  if ($noEntry(m, sink, at + 1, limit, depth, field)) return at;
   const { value } = m;
-  if (value !== undefined && $.hasBytes(value, 'google.protobuf.BytesValue.value')) at = $writeBytesField(sink, at, 10, value, limit, 'google.protobuf.BytesValue.value');
+  if (value !== undefined && $hasBytes(value, 'google.protobuf.BytesValue.value')) at = $writeBytesField(sink, at, 10, value, limit, 'google.protobuf.BytesValue.value');
   return at;
 }
 
 function $decodeFrom_BytesValue(source: $Source, at: number, end: number, depth = 0, m: BytesValue = {
   value: $.noBytes,
 }): BytesValue {
-  $readMessage(source, at, depth, 'google.protobuf.BytesValue');
-  while (at < end) {
-    const tag = $readTag(source, at, end);
-    at = source.at;
-    switch (tag) {
+  $enterMessage(source, at, depth, 'google.protobuf.BytesValue');
+  while (source.at < end) {
+    at = $nextTag(source, end);
+    switch (source.tag) {
       case 10: m.value = $readBytes(source, at, end); break;
-      default: $skipField(source, tag, at, end, depth);
+      default: $skipUnknown(source, at, end, depth);
     }
-    at = source.at;
   }
-  $readEnd(source, at, end);
+  $leaveMessage(source, end);
   return m;
 }
 
-export const BytesValue: $.MessageType<BytesValue, BytesValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.BytesValue', $create_BytesValue, $bound_BytesValue, $encodeTo_BytesValue, $decodeFrom_BytesValue, 'value:bytes');
+export const BytesValue: $MessageType<BytesValue, BytesValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.BytesValue', $create_BytesValue, $bound_BytesValue, $encodeTo_BytesValue, $decodeFrom_BytesValue, 'value:bytes');
