@@ -239,9 +239,9 @@ function $decodeFrom_FileDescriptorProto(source: $Source, at: number, end: numbe
       case 66: m.options = $readBytes(source, at, end); break;
       case 74: m.sourceCodeInfo = $decodeFrom_SourceCodeInfo(source, $readStart(source, at, end), source.stop, depth + 1, m.sourceCodeInfo); break;
       case 80: m.publicDependency.push($readInt32(source, at, end)); break;
-      case 82: $.readPackedInt32(source, at, end, m.publicDependency); break;
+      case 82: m.publicDependency = $.readRunInt32(source, at, end, m.publicDependency); break;
       case 88: m.weakDependency.push($readInt32(source, at, end)); break;
-      case 90: $.readPackedInt32(source, at, end, m.weakDependency); break;
+      case 90: m.weakDependency = $.readRunInt32(source, at, end, m.weakDependency); break;
       case 98: m.syntax = $readString(source, at, end); break;
       case 112: m.edition = $readInt32(source, at, end); break;
       case 122: m.optionDependency.push($readString(source, at, end)); break;
@@ -1181,9 +1181,9 @@ function $decodeFrom_SourceCodeInfo_Location(source: $Source, at: number, end: n
     at = $nextTag(source, end);
     switch (source.tag) {
       case 8: m.path.push($readInt32(source, at, end)); break;
-      case 10: $.readPackedInt32(source, at, end, m.path); break;
+      case 10: m.path = $.readRunInt32(source, at, end, m.path); break;
       case 16: m.span.push($readInt32(source, at, end)); break;
-      case 18: $.readPackedInt32(source, at, end, m.span); break;
+      case 18: m.span = $.readRunInt32(source, at, end, m.span); break;
       case 26: m.leadingComments = $readString(source, at, end); break;
       case 34: m.trailingComments = $readString(source, at, end); break;
       default: $skipUnknown(source, at, end, depth);

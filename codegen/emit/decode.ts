@@ -58,7 +58,8 @@ function repeated(field: Field, scope: Scope): string {
 /** The packed form of a repeated field. */
 function run(field: Field, scope: Scope): string {
   const primitive = packedPrimitive(field);
-  if (primitive !== undefined) return `$.readPacked${primitive}(source, at, end, m.${field.key}); break;`;
+  if (primitive !== undefined)
+    return `m.${field.key} = $.readRun${primitive}(source, at, end, m.${field.key}); break;`;
   return `{
         const stop = ${scope.local('readLength')}(source, at, end);
         for (at = source.at; at < stop; at = source.at) m.${field.key}.push(${read(field, 'stop', scope)});

@@ -68,12 +68,13 @@ export function isPlainNumber(type: FieldType, form: ScalarForm): boolean {
   );
 }
 
-const packedPrimitives: ReadonlySet<string> = new Set(['Int32', 'Uint32', 'Sint32', 'Float', 'Double']);
-
-/** Suffix of `readPackedXxx` and `writePackedXxx`, for types that have them. */
-export function packedPrimitive(field: Field): string | undefined {
-  const primitive = field.type.kind === 'enum' ? 'Int32' : (formOf(field.type)?.primitive ?? '');
-  return packedPrimitives.has(primitive) ? primitive : undefined;
+/** Suffix of `readRunXxx` and `writePackedXxx`, for lists that have them: numbers and booleans, but not bigints that are to be strings or numbers. */
+export function packedPrimitive({ type }: Field): string | undefined {
+  if (type.kind === 'enum') return 'Int32';
+  const form = formOf(type);
+  if (form === undefined || form.size === 0) return undefined;
+  const converted = type.kind === 'scalar' && form.type === 'bigint' && type.jstype !== 'bigint';
+  return converted ? undefined : form.primitive;
 }
 
 export function wireTypeOf(type: FieldType): number {

@@ -8,8 +8,16 @@ import { mismatch } from './error.ts';
 const signed = new BigInt64Array(1);
 const unsigned = new BigUint64Array(signed.buffer);
 const halves = new Int32Array(signed.buffer);
-const low = endianness() === 'LE' ? 0 : 1;
+/** Where the low half lies. */
+export const lowIndex = endianness() === 'LE' ? 0 : 1;
+const low = lowIndex;
 const high = 1 - low;
+
+/** The same for many values. Halves written here are best read as bigints in a second pass: a read of eight bytes has to wait for writes of four. */
+export const manyValues = 128;
+export const manySigned = new BigInt64Array(manyValues);
+export const manyUnsigned = new BigUint64Array(manySigned.buffer);
+export const manyHalves = new Int32Array(manySigned.buffer);
 
 /** Low half of the value last given to a split function, as int32. */
 export function lowHalf(): number {

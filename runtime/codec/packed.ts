@@ -1,23 +1,60 @@
 /**
- * Runs of numbers in one piece: a length and the values, without tags. One loop for each type: V8 keeps everything in registers there, which it cannot
- * where a generated function has a dozen of loops. Called by generated code for packed fields; the types that are missing here are written one by one.
+ * Writers of packed fields: a length and the values, without tags. One loop for each type: V8 keeps everything in registers there, which it cannot where a
+ * generated function has a dozen of loops. Called by generated code only, on the thread of the call, with lists that are not empty.
  */
 import { lengthBytes } from './bound.ts';
-import { need, readEnd, readLength, wide } from './read.ts';
+import { mismatch } from './error.ts';
+import { lowIndex, manyHalves, manySigned, manyUnsigned, splitSigned, splitUnsigned } from './int64.ts';
+import { readRunDouble, readRunFloat, readRunInt32, readRunSint32, readRunUint32 } from './runs.ts';
 import { noRoom, type Sink } from './sink.ts';
 import type { Source } from './source.ts';
 import {
   putLength,
   varintSize,
-  writeDouble,
-  writeFloat,
-  writeInt32,
-  writeSint32,
-  writeUint32,
+  writeBool,
+  writeFixed32,
+  writeFixed64,
+  writeSfixed32,
+  writeSfixed64,
   writeVarint,
+  writeVarint64,
 } from './write.ts';
 
-// The room for the length is a guess: one byte per value.
+/** Of this module and not of another: V8 asks every time whether an import has its value yet, and whether it is the function that it was. */
+const prefixMax = lengthBytes;
+const low = lowIndex;
+const high = 1 - low;
+const signed = manySigned;
+const unsigned = manyUnsigned;
+const halves = manyHalves;
+const put = writeVarint;
+const put64 = writeVarint64;
+const sizeOf = varintSize;
+const putBool = writeBool;
+const putFixed32 = writeFixed32;
+const putSfixed32 = writeSfixed32;
+const putFixed64 = writeFixed64;
+const putSfixed64 = writeSfixed64;
+
+// Values of a list tend to be of one size: the room for the length is as if all were like the last one. Where that turns out wrong the values are moved.
+
+/** The size of the last value. Whether it is a number at all is asked later. */
+function lastSize(list: readonly number[], zigzag: boolean): number {
+  const last = list[list.length - 1];
+  if (typeof last !== 'number') return 1;
+  if (zigzag) return sizeOf(((last << 1) ^ (last >> 31)) >>> 0);
+  return last < 0 ? 10 : sizeOf(last);
+}
+
+/** The same for 64 bits, to a byte or two. */
+function lastSize64(list: readonly bigint[], zigzag: boolean): number {
+  const last = list[list.length - 1];
+  if (typeof last !== 'bigint') return 1;
+  signed[0] = last;
+  const hi = halves[high] as number;
+  const sign = zigzag ? hi >> 31 : 0;
+  return hi === sign ? sizeOf(((halves[low] as number) ^ sign) >>> 0) : 4 + sizeOf((hi ^ sign) >>> 0);
+}
 
 export function writePackedInt32(
   sink: Sink,
@@ -26,11 +63,17 @@ export function writePackedInt32(
   limit: number,
   field: string,
 ): number {
-  if (at + lengthBytes + 10 * list.length > limit) return noRoom(sink, at);
+  if (at + prefixMax + 10 * list.length > limit) return noRoom(sink, at);
   const { bytes } = sink;
-  const start = at + varintSize(list.length);
+  const start = at + sizeOf(list.length * lastSize(list, false));
   let end = start;
-  for (let i = 0; i < list.length; i++) end = writeInt32(bytes, end, list[i]!, field);
+  for (let i = 0; i < list.length; i++) {
+    const value = list[i] as number;
+    if (typeof value !== 'number' || value !== (value | 0))
+      mismatch(field, value, 'a whole number from -2^31 to 2^31 - 1');
+    // A negative int32 is sign-extended to 64 bits.
+    end = value < 0 ? put64(bytes, end, value, -1) : put(bytes, end, value);
+  }
   return putLength(bytes, at, start, end);
 }
 
@@ -41,11 +84,16 @@ export function writePackedUint32(
   limit: number,
   field: string,
 ): number {
-  if (at + lengthBytes + 5 * list.length > limit) return noRoom(sink, at);
+  if (at + prefixMax + 5 * list.length > limit) return noRoom(sink, at);
   const { bytes } = sink;
-  const start = at + varintSize(list.length);
+  const start = at + sizeOf(list.length * lastSize(list, false));
   let end = start;
-  for (let i = 0; i < list.length; i++) end = writeUint32(bytes, end, list[i]!, field);
+  for (let i = 0; i < list.length; i++) {
+    const value = list[i] as number;
+    if (typeof value !== 'number' || value !== value >>> 0)
+      mismatch(field, value, 'a whole number from 0 to 2^32 - 1');
+    end = put(bytes, end, value);
+  }
   return putLength(bytes, at, start, end);
 }
 
@@ -56,12 +104,162 @@ export function writePackedSint32(
   limit: number,
   field: string,
 ): number {
-  if (at + lengthBytes + 5 * list.length > limit) return noRoom(sink, at);
+  if (at + prefixMax + 5 * list.length > limit) return noRoom(sink, at);
   const { bytes } = sink;
-  const start = at + varintSize(list.length);
+  const start = at + sizeOf(list.length * lastSize(list, true));
   let end = start;
-  for (let i = 0; i < list.length; i++) end = writeSint32(bytes, end, list[i]!, field);
+  for (let i = 0; i < list.length; i++) {
+    const value = list[i] as number;
+    if (typeof value !== 'number' || value !== (value | 0))
+      mismatch(field, value, 'a whole number from -2^31 to 2^31 - 1');
+    end = put(bytes, end, (value << 1) ^ (value >> 31));
+  }
   return putLength(bytes, at, start, end);
+}
+
+export function writePackedInt64(
+  sink: Sink,
+  at: number,
+  list: readonly bigint[],
+  limit: number,
+  field: string,
+): number {
+  if (at + prefixMax + 10 * list.length > limit) return noRoom(sink, at);
+  const { bytes } = sink;
+  const start = at + sizeOf(list.length * lastSize64(list, false));
+  let end = start;
+  for (let i = 0; i < list.length; i++) {
+    const value = list[i] as bigint;
+    if (typeof value !== 'bigint' || BigInt.asIntN(64, value) !== value) splitSigned(value, field);
+    signed[0] = value;
+    const lo = halves[low] as number;
+    const hi = halves[high] as number;
+    end = put64(bytes, end, lo, hi);
+  }
+  return putLength(bytes, at, start, end);
+}
+
+export function writePackedUint64(
+  sink: Sink,
+  at: number,
+  list: readonly bigint[],
+  limit: number,
+  field: string,
+): number {
+  if (at + prefixMax + 10 * list.length > limit) return noRoom(sink, at);
+  const { bytes } = sink;
+  const start = at + sizeOf(list.length * lastSize64(list, false));
+  let end = start;
+  for (let i = 0; i < list.length; i++) {
+    const value = list[i] as bigint;
+    if (typeof value !== 'bigint' || BigInt.asUintN(64, value) !== value) splitUnsigned(value, field);
+    unsigned[0] = value;
+    const lo = halves[low] as number;
+    const hi = halves[high] as number;
+    end = put64(bytes, end, lo, hi);
+  }
+  return putLength(bytes, at, start, end);
+}
+
+export function writePackedSint64(
+  sink: Sink,
+  at: number,
+  list: readonly bigint[],
+  limit: number,
+  field: string,
+): number {
+  if (at + prefixMax + 10 * list.length > limit) return noRoom(sink, at);
+  const { bytes } = sink;
+  const start = at + sizeOf(list.length * lastSize64(list, true));
+  let end = start;
+  for (let i = 0; i < list.length; i++) {
+    const value = list[i] as bigint;
+    if (typeof value !== 'bigint' || BigInt.asIntN(64, value) !== value) splitSigned(value, field);
+    signed[0] = value;
+    const lo = halves[low] as number;
+    const hi = halves[high] as number;
+    const sign = hi >> 31;
+    end = put64(bytes, end, (lo << 1) ^ sign, ((hi << 1) | (lo >>> 31)) ^ sign);
+  }
+  return putLength(bytes, at, start, end);
+}
+
+export function writePackedBool(
+  sink: Sink,
+  at: number,
+  list: readonly boolean[],
+  limit: number,
+  field: string,
+): number {
+  if (at + prefixMax + list.length > limit) return noRoom(sink, at);
+  const { bytes } = sink;
+  at = put(bytes, at, list.length);
+  for (let i = 0; i < list.length; i++) at = putBool(bytes, at, list[i] as boolean, field);
+  return at;
+}
+
+export function writePackedFixed32(
+  sink: Sink,
+  at: number,
+  list: readonly number[],
+  limit: number,
+  field: string,
+): number {
+  if (at + prefixMax + 4 * list.length > limit) return noRoom(sink, at);
+  const { bytes } = sink;
+  at = put(bytes, at, 4 * list.length);
+  for (let i = 0; i < list.length; i++) {
+    const value = list[i] as number;
+    if (typeof value !== 'number') mismatch(field, value, 'a whole number from 0 to 2^32 - 1');
+    at = putFixed32(bytes, at, value, field);
+  }
+  return at;
+}
+
+export function writePackedSfixed32(
+  sink: Sink,
+  at: number,
+  list: readonly number[],
+  limit: number,
+  field: string,
+): number {
+  if (at + prefixMax + 4 * list.length > limit) return noRoom(sink, at);
+  const { bytes } = sink;
+  at = put(bytes, at, 4 * list.length);
+  for (let i = 0; i < list.length; i++) {
+    const value = list[i] as number;
+    if (typeof value !== 'number') mismatch(field, value, 'a whole number from -2^31 to 2^31 - 1');
+    at = putSfixed32(bytes, at, value, field);
+  }
+  return at;
+}
+
+export function writePackedFixed64(
+  sink: Sink,
+  at: number,
+  list: readonly bigint[],
+  limit: number,
+  field: string,
+): number {
+  if (at + prefixMax + 8 * list.length > limit) return noRoom(sink, at);
+  const { bytes } = sink;
+  at = put(bytes, at, 8 * list.length);
+  for (let i = 0; i < list.length; i++) at = putFixed64(bytes, at, list[i] as bigint, field);
+  return at;
+}
+
+export function writePackedSfixed64(
+  sink: Sink,
+  at: number,
+  list: readonly bigint[],
+  limit: number,
+  field: string,
+): number {
+  if (at + prefixMax + 8 * list.length > limit) return noRoom(sink, at);
+  const { bytes } = sink;
+  at = put(bytes, at, 8 * list.length);
+  for (let i = 0; i < list.length; i++) at = putSfixed64(bytes, at, list[i] as bigint, field);
+  return at;
 }
 
 export function writePackedFloat(
@@ -71,9 +269,15 @@ export function writePackedFloat(
   limit: number,
   field: string,
 ): number {
-  if (at + lengthBytes + 4 * list.length > limit) return noRoom(sink, at);
-  at = writeVarint(sink.bytes, at, 4 * list.length);
-  for (let i = 0; i < list.length; i++) at = writeFloat(sink, at, list[i]!, field);
+  if (at + prefixMax + 4 * list.length > limit) return noRoom(sink, at);
+  const { view } = sink;
+  at = put(sink.bytes, at, 4 * list.length);
+  for (let i = 0; i < list.length; i++) {
+    const value = list[i] as number;
+    if (typeof value !== 'number') mismatch(field, value, 'a number');
+    view.setFloat32(at, value, true);
+    at += 4;
+  }
   return at;
 }
 
@@ -84,82 +288,40 @@ export function writePackedDouble(
   limit: number,
   field: string,
 ): number {
-  if (at + lengthBytes + 8 * list.length > limit) return noRoom(sink, at);
-  at = writeVarint(sink.bytes, at, 8 * list.length);
-  for (let i = 0; i < list.length; i++) at = writeDouble(sink, at, list[i]!, field);
+  if (at + prefixMax + 8 * list.length > limit) return noRoom(sink, at);
+  const { view } = sink;
+  at = put(sink.bytes, at, 8 * list.length);
+  for (let i = 0; i < list.length; i++) {
+    const value = list[i] as number;
+    if (typeof value !== 'number') mismatch(field, value, 'a number');
+    view.setFloat64(at, value, true);
+    at += 8;
+  }
   return at;
 }
 
-/** int32, and enums. Leaves the position behind the run in `source.at`, as all of these do. */
+// Readers that code calls which an older generator made: those of runs.ts, for a list that must stay the one that it is.
+
+function append(into: number[], values: readonly number[]): void {
+  for (let i = 0; i < values.length; i++) into.push(values[i] as number);
+}
+
 export function readPackedInt32(source: Source, at: number, end: number, into: number[]): void {
-  const stop = readLength(source, at, end);
-  const { bytes } = source;
-  at = source.at;
-  while (at < stop) {
-    const byte = bytes[at] as number;
-    if (byte < 128) {
-      into.push(byte);
-      at++;
-    } else {
-      into.push(wide(source, at, stop));
-      at = source.at;
-    }
-  }
-  readEnd(source, at, stop);
-  source.at = at;
+  append(into, readRunInt32(source, at, end, []));
 }
 
 export function readPackedUint32(source: Source, at: number, end: number, into: number[]): void {
-  const stop = readLength(source, at, end);
-  const { bytes } = source;
-  at = source.at;
-  while (at < stop) {
-    const byte = bytes[at] as number;
-    if (byte < 128) {
-      into.push(byte);
-      at++;
-    } else {
-      into.push(wide(source, at, stop) >>> 0);
-      at = source.at;
-    }
-  }
-  readEnd(source, at, stop);
-  source.at = at;
+  append(into, readRunUint32(source, at, end, []));
 }
 
 export function readPackedSint32(source: Source, at: number, end: number, into: number[]): void {
-  const stop = readLength(source, at, end);
-  const { bytes } = source;
-  at = source.at;
-  while (at < stop) {
-    let value = bytes[at] as number;
-    if (value < 128) at++;
-    else {
-      value = wide(source, at, stop);
-      at = source.at;
-    }
-    into.push((value >>> 1) ^ -(value & 1));
-  }
-  readEnd(source, at, stop);
-  source.at = at;
+  append(into, readRunSint32(source, at, end, []));
 }
 
 export function readPackedFloat(source: Source, at: number, end: number, into: number[]): void {
-  const stop = readLength(source, at, end);
-  const { view } = source;
-  for (at = source.at; at < stop; at += 4) {
-    need(source, at, stop, 4);
-    into.push(view.getFloat32(at, true));
-  }
-  source.at = stop;
+  append(into, readRunFloat(source, at, end, []));
 }
 
 export function readPackedDouble(source: Source, at: number, end: number, into: number[]): void {
-  const stop = readLength(source, at, end);
-  const { view } = source;
-  for (at = source.at; at < stop; at += 8) {
-    need(source, at, stop, 8);
-    into.push(view.getFloat64(at, true));
-  }
-  source.at = stop;
+  append(into, readRunDouble(source, at, end, []));
 }

@@ -21,6 +21,7 @@ export { Method } from './method.ts';
 export * from './packed.ts';
 export * from './proto2.ts';
 export * from './read.ts';
+export * from './runs.ts';
 export { noRoom, type Sink } from './sink.ts';
 export * from './size.ts';
 export type { Source } from './source.ts';

@@ -36,6 +36,11 @@ export function wide(source: Source, at: number, end: number): number {
   return lo;
 }
 
+/** High half of what `wide` has just read, as int32. */
+export function wideHigh(): number {
+  return high;
+}
+
 /** From the fifth byte on, which lies across both halves. */
 function wider(source: Source, at: number, lo: number): number {
   const bytes = source.bytes;
