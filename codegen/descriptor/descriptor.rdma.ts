@@ -137,7 +137,7 @@ function $bound_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $Sink, dep
   return n;
 }
 
-function $encodeTo_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.FileDescriptorProto'): number {
+function $encodeTo_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.FileDescriptorProto') {
   if ($noEntry(m, sink, at + 47, limit, depth, field)) return at;
   const { bytes } = sink;
   const {
@@ -224,7 +224,7 @@ function $decodeFrom_FileDescriptorProto(source: $Source, at: number, end: numbe
   syntax: undefined,
   edition: undefined,
   optionDependency: [],
-}): FileDescriptorProto {
+}) {
   $enterMessage(source, at, depth, 'rdma_rpc.codegen.FileDescriptorProto');
   while (source.at < end) {
     at = $nextTag(source, end);
@@ -327,7 +327,7 @@ function $bound_DescriptorProto(m: DescriptorProtoInit, sink: $Sink, depth = 0):
   return n;
 }
 
-function $encodeTo_DescriptorProto(m: DescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto'): number {
+function $encodeTo_DescriptorProto(m: DescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto') {
   if ($noEntry(m, sink, at + 56, limit, depth, field)) return at;
   const { bytes } = sink;
   const {
@@ -418,7 +418,7 @@ function $decodeFrom_DescriptorProto(source: $Source, at: number, end: number, d
   reservedRange: [],
   reservedName: [],
   visibility: undefined,
-}): DescriptorProto {
+}) {
   $enterMessage(source, at, depth, 'rdma_rpc.codegen.DescriptorProto');
   while (source.at < end) {
     at = $nextTag(source, end);
@@ -470,7 +470,7 @@ function $bound_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRange
     $sizeBytes(m.options, sink);
 }
 
-function $encodeTo_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRangeInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ExtensionRange'): number {
+function $encodeTo_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRangeInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ExtensionRange') {
   if ($noEntry(m, sink, at + 23, limit, depth, field)) return at;
   const { bytes } = sink;
   const { start: v1$, end, options } = m;
@@ -482,7 +482,7 @@ function $encodeTo_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRa
 
 function $decodeFrom_DescriptorProto_ExtensionRange(source: $Source, at: number, end: number, depth = 0, m: DescriptorProto_ExtensionRange = {
   start: undefined, end: undefined, options: undefined,
-}): DescriptorProto_ExtensionRange {
+}) {
   $enterMessage(source, at, depth, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange');
   while (source.at < end) {
     at = $nextTag(source, end);
@@ -523,7 +523,7 @@ function $bound_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeIn
   return 22;
 }
 
-function $encodeTo_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ReservedRange'): number {
+function $encodeTo_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ReservedRange') {
   if ($noEntry(m, sink, at + 22, limit, depth, field)) return at;
   const { bytes } = sink;
   const { start: v1$, end } = m;
@@ -534,7 +534,7 @@ function $encodeTo_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRang
 
 function $decodeFrom_DescriptorProto_ReservedRange(source: $Source, at: number, end: number, depth = 0, m: DescriptorProto_ReservedRange = {
   start: undefined, end: undefined,
-}): DescriptorProto_ReservedRange {
+}) {
   $enterMessage(source, at, depth, 'rdma_rpc.codegen.DescriptorProto.ReservedRange');
   while (source.at < end) {
     at = $nextTag(source, end);
@@ -612,7 +612,7 @@ function $bound_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $Sink, d
     $sizeString(m.jsonName);
 }
 
-function $encodeTo_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.FieldDescriptorProto'): number {
+function $encodeTo_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.FieldDescriptorProto') {
   if ($noEntry(m, sink, at + 53, limit, depth, field)) return at;
   const { bytes } = sink;
   const {
@@ -657,7 +657,7 @@ function $decodeFrom_FieldDescriptorProto(source: $Source, at: number, end: numb
   oneofIndex: undefined,
   jsonName: undefined,
   proto3Optional: undefined,
-}): FieldDescriptorProto {
+}) {
   $enterMessage(source, at, depth, 'rdma_rpc.codegen.FieldDescriptorProto');
   while (source.at < end) {
     at = $nextTag(source, end);
@@ -704,7 +704,7 @@ function $bound_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $Sink, d
     $sizeBytes(m.options, sink);
 }
 
-function $encodeTo_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.OneofDescriptorProto'): number {
+function $encodeTo_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.OneofDescriptorProto') {
   if ($noEntry(m, sink, at + 2, limit, depth, field)) return at;
   const { name, options } = m;
   if (name !== undefined) at = $writeStringField(sink, at, 10, name, limit - 1, 'rdma_rpc.codegen.OneofDescriptorProto.name');
@@ -714,7 +714,7 @@ function $encodeTo_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $Sink
 
 function $decodeFrom_OneofDescriptorProto(source: $Source, at: number, end: number, depth = 0, m: OneofDescriptorProto = {
   name: undefined, options: undefined,
-}): OneofDescriptorProto {
+}) {
   $enterMessage(source, at, depth, 'rdma_rpc.codegen.OneofDescriptorProto');
   while (source.at < end) {
     at = $nextTag(source, end);
@@ -773,7 +773,7 @@ function $bound_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $Sink, dep
   return n;
 }
 
-function $encodeTo_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumDescriptorProto'): number {
+function $encodeTo_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumDescriptorProto') {
   if ($noEntry(m, sink, at + 26, limit, depth, field)) return at;
   const { bytes } = sink;
   const { name, value, options, reservedRange, reservedName, visibility } = m;
@@ -802,7 +802,7 @@ function $encodeTo_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $Sink, 
 
 function $decodeFrom_EnumDescriptorProto(source: $Source, at: number, end: number, depth = 0, m: EnumDescriptorProto = {
   name: undefined, value: [], options: undefined, reservedRange: [], reservedName: [], visibility: undefined,
-}): EnumDescriptorProto {
+}) {
   $enterMessage(source, at, depth, 'rdma_rpc.codegen.EnumDescriptorProto');
   while (source.at < end) {
     at = $nextTag(source, end);
@@ -846,7 +846,7 @@ function $bound_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_Enu
   return 22;
 }
 
-function $encodeTo_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_EnumReservedRangeInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange'): number {
+function $encodeTo_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_EnumReservedRangeInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange') {
   if ($noEntry(m, sink, at + 22, limit, depth, field)) return at;
   const { bytes } = sink;
   const { start: v1$, end } = m;
@@ -857,7 +857,7 @@ function $encodeTo_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_
 
 function $decodeFrom_EnumDescriptorProto_EnumReservedRange(source: $Source, at: number, end: number, depth = 0, m: EnumDescriptorProto_EnumReservedRange = {
   start: undefined, end: undefined,
-}): EnumDescriptorProto_EnumReservedRange {
+}) {
   $enterMessage(source, at, depth, 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange');
   while (source.at < end) {
     at = $nextTag(source, end);
@@ -899,7 +899,7 @@ function $bound_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: 
     $sizeBytes(m.options, sink);
 }
 
-function $encodeTo_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumValueDescriptorProto'): number {
+function $encodeTo_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumValueDescriptorProto') {
   if ($noEntry(m, sink, at + 13, limit, depth, field)) return at;
   const { bytes } = sink;
   const { name, number: v2$, options } = m;
@@ -911,7 +911,7 @@ function $encodeTo_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sin
 
 function $decodeFrom_EnumValueDescriptorProto(source: $Source, at: number, end: number, depth = 0, m: EnumValueDescriptorProto = {
   name: undefined, number: undefined, options: undefined,
-}): EnumValueDescriptorProto {
+}) {
   $enterMessage(source, at, depth, 'rdma_rpc.codegen.EnumValueDescriptorProto');
   while (source.at < end) {
     at = $nextTag(source, end);
@@ -958,7 +958,7 @@ function $bound_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $Sin
   return n;
 }
 
-function $encodeTo_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.ServiceDescriptorProto'): number {
+function $encodeTo_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.ServiceDescriptorProto') {
   if ($noEntry(m, sink, at + 8, limit, depth, field)) return at;
   const { bytes } = sink;
   const { name, method, options } = m;
@@ -977,7 +977,7 @@ function $encodeTo_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $
 
 function $decodeFrom_ServiceDescriptorProto(source: $Source, at: number, end: number, depth = 0, m: ServiceDescriptorProto = {
   name: undefined, method: [], options: undefined,
-}): ServiceDescriptorProto {
+}) {
   $enterMessage(source, at, depth, 'rdma_rpc.codegen.ServiceDescriptorProto');
   while (source.at < end) {
     at = $nextTag(source, end);
@@ -1028,7 +1028,7 @@ function $bound_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $Sink,
     $sizeBytes(m.options, sink);
 }
 
-function $encodeTo_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.MethodDescriptorProto'): number {
+function $encodeTo_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.MethodDescriptorProto') {
   if ($noEntry(m, sink, at + 8, limit, depth, field)) return at;
   const { bytes } = sink;
   const { name, inputType, outputType, options, clientStreaming, serverStreaming } = m;
@@ -1048,7 +1048,7 @@ function $decodeFrom_MethodDescriptorProto(source: $Source, at: number, end: num
   options: undefined,
   clientStreaming: undefined,
   serverStreaming: undefined,
-}): MethodDescriptorProto {
+}) {
   $enterMessage(source, at, depth, 'rdma_rpc.codegen.MethodDescriptorProto');
   while (source.at < end) {
     at = $nextTag(source, end);
@@ -1088,7 +1088,7 @@ function $bound_SourceCodeInfo(m: SourceCodeInfoInit, sink: $Sink, depth = 0): n
   return n;
 }
 
-function $encodeTo_SourceCodeInfo(m: SourceCodeInfoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo'): number {
+function $encodeTo_SourceCodeInfo(m: SourceCodeInfoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo') {
   if ($noEntry(m, sink, at + 6, limit, depth, field)) return at;
   const { bytes } = sink;
   const { location } = m;
@@ -1105,7 +1105,7 @@ function $encodeTo_SourceCodeInfo(m: SourceCodeInfoInit, sink: $Sink, at: number
 
 function $decodeFrom_SourceCodeInfo(source: $Source, at: number, end: number, depth = 0, m: SourceCodeInfo = {
   location: [],
-}): SourceCodeInfo {
+}) {
   $enterMessage(source, at, depth, 'rdma_rpc.codegen.SourceCodeInfo');
   while (source.at < end) {
     at = $nextTag(source, end);
@@ -1152,7 +1152,7 @@ function $bound_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, sink: $S
     $sizeString(m.trailingComments);
 }
 
-function $encodeTo_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo.Location'): number {
+function $encodeTo_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo.Location') {
   if ($noEntry(m, sink, at + 4, limit, depth, field)) return at;
   const { bytes } = sink;
   const { path, span, leadingComments, trailingComments } = m;
@@ -1175,7 +1175,7 @@ function $encodeTo_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, sink:
 
 function $decodeFrom_SourceCodeInfo_Location(source: $Source, at: number, end: number, depth = 0, m: SourceCodeInfo_Location = {
   path: [], span: [], leadingComments: undefined, trailingComments: undefined,
-}): SourceCodeInfo_Location {
+}) {
   $enterMessage(source, at, depth, 'rdma_rpc.codegen.SourceCodeInfo.Location');
   while (source.at < end) {
     at = $nextTag(source, end);
@@ -1227,7 +1227,7 @@ function $bound_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $Sink, d
   return n;
 }
 
-function $encodeTo_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorRequest'): number {
+function $encodeTo_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorRequest') {
   if ($noEntry(m, sink, at + 8, limit, depth, field)) return at;
   const { bytes } = sink;
   const { fileToGenerate, parameter, protoFile } = m;
@@ -1246,7 +1246,7 @@ function $encodeTo_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $Sink
 
 function $decodeFrom_CodeGeneratorRequest(source: $Source, at: number, end: number, depth = 0, m: CodeGeneratorRequest = {
   fileToGenerate: [], parameter: undefined, protoFile: [],
-}): CodeGeneratorRequest {
+}) {
   $enterMessage(source, at, depth, 'rdma_rpc.codegen.CodeGeneratorRequest');
   while (source.at < end) {
     at = $nextTag(source, end);
@@ -1300,7 +1300,7 @@ function $bound_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $Sink,
   return n;
 }
 
-function $encodeTo_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse'): number {
+function $encodeTo_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse') {
   if ($noEntry(m, sink, at + 40, limit, depth, field)) return at;
   const { bytes } = sink;
   const { error, supportedFeatures, minimumEdition, maximumEdition, file } = m;
@@ -1321,7 +1321,7 @@ function $encodeTo_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $Si
 
 function $decodeFrom_CodeGeneratorResponse(source: $Source, at: number, end: number, depth = 0, m: CodeGeneratorResponse = {
   error: undefined, supportedFeatures: undefined, minimumEdition: undefined, maximumEdition: undefined, file: [],
-}): CodeGeneratorResponse {
+}) {
   $enterMessage(source, at, depth, 'rdma_rpc.codegen.CodeGeneratorResponse');
   while (source.at < end) {
     at = $nextTag(source, end);
@@ -1364,7 +1364,7 @@ function $bound_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, si
     $sizeString(m.content);
 }
 
-function $encodeTo_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse.File'): number {
+function $encodeTo_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse.File') {
   if ($noEntry(m, sink, at + 2, limit, depth, field)) return at;
   const { name, content } = m;
   if (name !== undefined) at = $writeStringField(sink, at, 10, name, limit - 1, 'rdma_rpc.codegen.CodeGeneratorResponse.File.name');
@@ -1374,7 +1374,7 @@ function $encodeTo_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit,
 
 function $decodeFrom_CodeGeneratorResponse_File(source: $Source, at: number, end: number, depth = 0, m: CodeGeneratorResponse_File = {
   name: undefined, content: undefined,
-}): CodeGeneratorResponse_File {
+}) {
   $enterMessage(source, at, depth, 'rdma_rpc.codegen.CodeGeneratorResponse.File');
   while (source.at < end) {
     at = $nextTag(source, end);

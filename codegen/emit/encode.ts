@@ -213,7 +213,7 @@ export function emitEncode(message: Message, scope: Scope): string {
     ['depth', 'number', '0'],
     ['field', 'string', quote(message.fullName)],
   ];
-  return `${scope.head(message, 'encodeTo', parameters, 'number')}
+  return `${scope.head(message, 'encodeTo', parameters)}
   if (${scope.local('noEntry')}(m, sink, at${room === 0 ? '' : ` + ${room}`}, limit, depth, field)) return at;
 ${bytes}${take(values)}  ${body}
   return at;

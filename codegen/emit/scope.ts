@@ -139,20 +139,20 @@ export class Scope {
     return `${value}${this.erasable('!')}`;
   }
 
-  /** The head of one of a message's functions, with its brace. */
-  head(type: Message, what: Part, parameters: readonly Parameter[], result: string): string {
+  /** The head of one of a message's functions, with its brace. `result` is the type of what it returns, unless a compiler finds that without looking at the rest. */
+  head(type: Message, what: Part, parameters: readonly Parameter[], result?: string): string {
     return this.function(this.call(type, what), parameters, result);
   }
 
   /** The head of any function. */
-  function(name: string, parameters: readonly Parameter[], result: string): string {
+  function(name: string, parameters: readonly Parameter[], result?: string): string {
     const list = parameters.map(([name, kind, initial]) => {
       // Its default says what type it has, unless that is a literal with braces.
       if (initial !== undefined && !initial.startsWith('{')) return `${name} = ${initial}`;
       const typed = this.erases ? name.replace('?', '') : `${name}: ${kind}`;
       return initial === undefined ? typed : `${typed} = ${initial}`;
     });
-    return `function ${name}(${list.join(', ')})${this.erasable(`: ${result}`)} {`;
+    return `function ${name}(${list.join(', ')})${result === undefined ? '' : this.erasable(`: ${result}`)} {`;
   }
 
   /** The const with the descriptor of an imported file. */

@@ -55,7 +55,7 @@ function $bound_Any(m: AnyInit, sink: $Sink, depth = 0): number {
     $sizeBytes(m.value, sink);
 }
 
-function $encodeTo_Any(m: AnyInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Any'): number {
+function $encodeTo_Any(m: AnyInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Any') {
   if ($noEntry(m, sink, at + 2, limit, depth, field)) return at;
   const { typeUrl = '', value } = m;
   if (typeUrl !== '') at = $writeStringField(sink, at, 10, typeUrl, limit - 1, 'google.protobuf.Any.type_url');
@@ -65,7 +65,7 @@ function $encodeTo_Any(m: AnyInit, sink: $Sink, at: number, limit = sink.bytes.l
 
 function $decodeFrom_Any(source: $Source, at: number, end: number, depth = 0, m: Any = {
   typeUrl: '', value: $.noBytes,
-}): Any {
+}) {
   $enterMessage(source, at, depth, 'google.protobuf.Any');
   while (source.at < end) {
     at = $nextTag(source, end);

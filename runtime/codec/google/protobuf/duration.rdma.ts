@@ -50,7 +50,7 @@ function $bound_Duration(m: DurationInit, sink: $Sink, depth = 0): number {
   return 22;
 }
 
-function $encodeTo_Duration(m: DurationInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Duration'): number {
+function $encodeTo_Duration(m: DurationInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Duration') {
   if ($noEntry(m, sink, at + 22, limit, depth, field)) return at;
   const { bytes } = sink;
   const { seconds, nanos = 0 } = m;
@@ -61,7 +61,7 @@ function $encodeTo_Duration(m: DurationInit, sink: $Sink, at: number, limit = si
 
 function $decodeFrom_Duration(source: $Source, at: number, end: number, depth = 0, m: Duration = {
   seconds: 0n, nanos: 0,
-}): Duration {
+}) {
   $enterMessage(source, at, depth, 'google.protobuf.Duration');
   while (source.at < end) {
     at = $nextTag(source, end);

@@ -38,13 +38,13 @@ function $bound_Empty(m: EmptyInit, sink: $Sink, depth = 0): number {
   return 0;
 }
 
-function $encodeTo_Empty(m: EmptyInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Empty'): number {
+function $encodeTo_Empty(m: EmptyInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Empty') {
   if ($noEntry(m, sink, at, limit, depth, field)) return at;
   
   return at;
 }
 
-function $decodeFrom_Empty(source: $Source, at: number, end: number, depth = 0, m: Empty = {}): Empty {
+function $decodeFrom_Empty(source: $Source, at: number, end: number, depth = 0, m: Empty = {}) {
   $enterMessage(source, at, depth, 'google.protobuf.Empty');
   while (source.at < end) {
     at = $nextTag(source, end);

@@ -47,7 +47,7 @@ function $bound_FieldMask(m: FieldMaskInit, sink: $Sink, depth = 0): number {
     $sizeStrings(m.paths, 1);
 }
 
-function $encodeTo_FieldMask(m: FieldMaskInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.FieldMask'): number {
+function $encodeTo_FieldMask(m: FieldMaskInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.FieldMask') {
   if ($noEntry(m, sink, at + 1, limit, depth, field)) return at;
   const { paths } = m;
   at = $writeStringsField(sink, at, 10, paths, limit - 1, 'google.protobuf.FieldMask.paths');
@@ -56,7 +56,7 @@ function $encodeTo_FieldMask(m: FieldMaskInit, sink: $Sink, at: number, limit = 
 
 function $decodeFrom_FieldMask(source: $Source, at: number, end: number, depth = 0, m: FieldMask = {
   paths: [],
-}): FieldMask {
+}) {
   $enterMessage(source, at, depth, 'google.protobuf.FieldMask');
   while (source.at < end) {
     at = $nextTag(source, end);

@@ -124,7 +124,7 @@ function $bound_Struct(m: StructInit, sink: $Sink, depth = 0): number {
   return n;
 }
 
-function $encodeTo_Struct(m: StructInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Struct'): number {
+function $encodeTo_Struct(m: StructInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Struct') {
   if ($noEntry(m, sink, at + 13, limit, depth, field)) return at;
   const { fields } = m;
   at = $encodeMap_string_Value(sink, at, 10, limit - 17, 'google.protobuf.Struct.fields', depth, fields);
@@ -133,7 +133,7 @@ function $encodeTo_Struct(m: StructInit, sink: $Sink, at: number, limit = sink.b
 
 function $decodeFrom_Struct(source: $Source, at: number, end: number, depth = 0, m: Struct = {
   fields: $newMap(),
-}): Struct {
+}) {
   $enterMessage(source, at, depth, 'google.protobuf.Struct');
   while (source.at < end) {
     at = $nextTag(source, end);
@@ -175,7 +175,7 @@ function $bound_Value(m: ValueInit, sink: $Sink, depth = 0): number {
   return n;
 }
 
-function $encodeTo_Value(m: ValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Value'): number {
+function $encodeTo_Value(m: ValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Value') {
   if ($noEntry(m, sink, at + 11, limit, depth, field)) return at;
   const { bytes } = sink;
   const { kind } = m;
@@ -193,7 +193,7 @@ function $encodeTo_Value(m: ValueInit, sink: $Sink, at: number, limit = sink.byt
 
 function $decodeFrom_Value(source: $Source, at: number, end: number, depth = 0, m: Value = {
   kind: $unset,
-}): Value {
+}) {
   $enterMessage(source, at, depth, 'google.protobuf.Value');
   while (source.at < end) {
     at = $nextTag(source, end);
@@ -234,7 +234,7 @@ function $bound_ListValue(m: ListValueInit, sink: $Sink, depth = 0): number {
   return n;
 }
 
-function $encodeTo_ListValue(m: ListValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.ListValue'): number {
+function $encodeTo_ListValue(m: ListValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.ListValue') {
   if ($noEntry(m, sink, at + 6, limit, depth, field)) return at;
   const { bytes } = sink;
   const { values } = m;
@@ -251,7 +251,7 @@ function $encodeTo_ListValue(m: ListValueInit, sink: $Sink, at: number, limit = 
 
 function $decodeFrom_ListValue(source: $Source, at: number, end: number, depth = 0, m: ListValue = {
   values: [],
-}): ListValue {
+}) {
   $enterMessage(source, at, depth, 'google.protobuf.ListValue');
   while (source.at < end) {
     at = $nextTag(source, end);

@@ -50,7 +50,7 @@ function $bound_Timestamp(m: TimestampInit, sink: $Sink, depth = 0): number {
   return 22;
 }
 
-function $encodeTo_Timestamp(m: TimestampInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Timestamp'): number {
+function $encodeTo_Timestamp(m: TimestampInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Timestamp') {
   if ($noEntry(m, sink, at + 22, limit, depth, field)) return at;
   const { bytes } = sink;
   const { seconds, nanos = 0 } = m;
@@ -61,7 +61,7 @@ function $encodeTo_Timestamp(m: TimestampInit, sink: $Sink, at: number, limit = 
 
 function $decodeFrom_Timestamp(source: $Source, at: number, end: number, depth = 0, m: Timestamp = {
   seconds: 0n, nanos: 0,
-}): Timestamp {
+}) {
   $enterMessage(source, at, depth, 'google.protobuf.Timestamp');
   while (source.at < end) {
     at = $nextTag(source, end);

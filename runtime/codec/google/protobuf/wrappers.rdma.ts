@@ -61,7 +61,7 @@ function $bound_DoubleValue(m: DoubleValueInit, sink: $Sink, depth = 0): number 
   return 9;
 }
 
-function $encodeTo_DoubleValue(m: DoubleValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.DoubleValue'): number {
+function $encodeTo_DoubleValue(m: DoubleValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.DoubleValue') {
   if ($noEntry(m, sink, at + 9, limit, depth, field)) return at;
   const { value } = m;
   if (value !== undefined && (value !== 0 || 1 / value < 0)) at = $writeDoubleField(sink, at, 9, value, 'google.protobuf.DoubleValue.value');
@@ -70,7 +70,7 @@ function $encodeTo_DoubleValue(m: DoubleValueInit, sink: $Sink, at: number, limi
 
 function $decodeFrom_DoubleValue(source: $Source, at: number, end: number, depth = 0, m: DoubleValue = {
   value: 0,
-}): DoubleValue {
+}) {
   $enterMessage(source, at, depth, 'google.protobuf.DoubleValue');
   while (source.at < end) {
     at = $nextTag(source, end);
@@ -104,7 +104,7 @@ function $bound_FloatValue(m: FloatValueInit, sink: $Sink, depth = 0): number {
   return 5;
 }
 
-function $encodeTo_FloatValue(m: FloatValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.FloatValue'): number {
+function $encodeTo_FloatValue(m: FloatValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.FloatValue') {
   if ($noEntry(m, sink, at + 5, limit, depth, field)) return at;
   const { value } = m;
   if (value !== undefined && (value !== 0 || 1 / value < 0)) at = $writeFloatField(sink, at, 13, value, 'google.protobuf.FloatValue.value');
@@ -113,7 +113,7 @@ function $encodeTo_FloatValue(m: FloatValueInit, sink: $Sink, at: number, limit 
 
 function $decodeFrom_FloatValue(source: $Source, at: number, end: number, depth = 0, m: FloatValue = {
   value: 0,
-}): FloatValue {
+}) {
   $enterMessage(source, at, depth, 'google.protobuf.FloatValue');
   while (source.at < end) {
     at = $nextTag(source, end);
@@ -147,7 +147,7 @@ function $bound_Int64Value(m: Int64ValueInit, sink: $Sink, depth = 0): number {
   return 11;
 }
 
-function $encodeTo_Int64Value(m: Int64ValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Int64Value'): number {
+function $encodeTo_Int64Value(m: Int64ValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Int64Value') {
   if ($noEntry(m, sink, at + 11, limit, depth, field)) return at;
   const { bytes } = sink;
   const { value } = m;
@@ -157,7 +157,7 @@ function $encodeTo_Int64Value(m: Int64ValueInit, sink: $Sink, at: number, limit 
 
 function $decodeFrom_Int64Value(source: $Source, at: number, end: number, depth = 0, m: Int64Value = {
   value: 0n,
-}): Int64Value {
+}) {
   $enterMessage(source, at, depth, 'google.protobuf.Int64Value');
   while (source.at < end) {
     at = $nextTag(source, end);
@@ -191,7 +191,7 @@ function $bound_UInt64Value(m: UInt64ValueInit, sink: $Sink, depth = 0): number 
   return 11;
 }
 
-function $encodeTo_UInt64Value(m: UInt64ValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.UInt64Value'): number {
+function $encodeTo_UInt64Value(m: UInt64ValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.UInt64Value') {
   if ($noEntry(m, sink, at + 11, limit, depth, field)) return at;
   const { bytes } = sink;
   const { value } = m;
@@ -201,7 +201,7 @@ function $encodeTo_UInt64Value(m: UInt64ValueInit, sink: $Sink, at: number, limi
 
 function $decodeFrom_UInt64Value(source: $Source, at: number, end: number, depth = 0, m: UInt64Value = {
   value: 0n,
-}): UInt64Value {
+}) {
   $enterMessage(source, at, depth, 'google.protobuf.UInt64Value');
   while (source.at < end) {
     at = $nextTag(source, end);
@@ -235,7 +235,7 @@ function $bound_Int32Value(m: Int32ValueInit, sink: $Sink, depth = 0): number {
   return 11;
 }
 
-function $encodeTo_Int32Value(m: Int32ValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Int32Value'): number {
+function $encodeTo_Int32Value(m: Int32ValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Int32Value') {
   if ($noEntry(m, sink, at + 11, limit, depth, field)) return at;
   const { bytes } = sink;
   const { value = 0 } = m;
@@ -245,7 +245,7 @@ function $encodeTo_Int32Value(m: Int32ValueInit, sink: $Sink, at: number, limit 
 
 function $decodeFrom_Int32Value(source: $Source, at: number, end: number, depth = 0, m: Int32Value = {
   value: 0,
-}): Int32Value {
+}) {
   $enterMessage(source, at, depth, 'google.protobuf.Int32Value');
   while (source.at < end) {
     at = $nextTag(source, end);
@@ -279,7 +279,7 @@ function $bound_UInt32Value(m: UInt32ValueInit, sink: $Sink, depth = 0): number 
   return 6;
 }
 
-function $encodeTo_UInt32Value(m: UInt32ValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.UInt32Value'): number {
+function $encodeTo_UInt32Value(m: UInt32ValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.UInt32Value') {
   if ($noEntry(m, sink, at + 6, limit, depth, field)) return at;
   const { bytes } = sink;
   const { value = 0 } = m;
@@ -289,7 +289,7 @@ function $encodeTo_UInt32Value(m: UInt32ValueInit, sink: $Sink, at: number, limi
 
 function $decodeFrom_UInt32Value(source: $Source, at: number, end: number, depth = 0, m: UInt32Value = {
   value: 0,
-}): UInt32Value {
+}) {
   $enterMessage(source, at, depth, 'google.protobuf.UInt32Value');
   while (source.at < end) {
     at = $nextTag(source, end);
@@ -323,7 +323,7 @@ function $bound_BoolValue(m: BoolValueInit, sink: $Sink, depth = 0): number {
   return 2;
 }
 
-function $encodeTo_BoolValue(m: BoolValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.BoolValue'): number {
+function $encodeTo_BoolValue(m: BoolValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.BoolValue') {
   if ($noEntry(m, sink, at + 2, limit, depth, field)) return at;
   const { bytes } = sink;
   const { value = false } = m;
@@ -333,7 +333,7 @@ function $encodeTo_BoolValue(m: BoolValueInit, sink: $Sink, at: number, limit = 
 
 function $decodeFrom_BoolValue(source: $Source, at: number, end: number, depth = 0, m: BoolValue = {
   value: false,
-}): BoolValue {
+}) {
   $enterMessage(source, at, depth, 'google.protobuf.BoolValue');
   while (source.at < end) {
     at = $nextTag(source, end);
@@ -368,7 +368,7 @@ function $bound_StringValue(m: StringValueInit, sink: $Sink, depth = 0): number 
     $sizeString(m.value);
 }
 
-function $encodeTo_StringValue(m: StringValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.StringValue'): number {
+function $encodeTo_StringValue(m: StringValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.StringValue') {
   if ($noEntry(m, sink, at + 1, limit, depth, field)) return at;
   const { value = '' } = m;
   if (value !== '') at = $writeStringField(sink, at, 10, value, limit, 'google.protobuf.StringValue.value');
@@ -377,7 +377,7 @@ function $encodeTo_StringValue(m: StringValueInit, sink: $Sink, at: number, limi
 
 function $decodeFrom_StringValue(source: $Source, at: number, end: number, depth = 0, m: StringValue = {
   value: '',
-}): StringValue {
+}) {
   $enterMessage(source, at, depth, 'google.protobuf.StringValue');
   while (source.at < end) {
     at = $nextTag(source, end);
@@ -412,7 +412,7 @@ function $bound_BytesValue(m: BytesValueInit, sink: $Sink, depth = 0): number {
     $sizeBytes(m.value, sink);
 }
 
-function $encodeTo_BytesValue(m: BytesValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.BytesValue'): number {
+function $encodeTo_BytesValue(m: BytesValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.BytesValue') {
   if ($noEntry(m, sink, at + 1, limit, depth, field)) return at;
   const { value } = m;
   if (value !== undefined && $hasBytes(value, 'google.protobuf.BytesValue.value')) at = $writeBytesField(sink, at, 10, value, limit, 'google.protobuf.BytesValue.value');
@@ -421,7 +421,7 @@ function $encodeTo_BytesValue(m: BytesValueInit, sink: $Sink, at: number, limit 
 
 function $decodeFrom_BytesValue(source: $Source, at: number, end: number, depth = 0, m: BytesValue = {
   value: $.noBytes,
-}): BytesValue {
+}) {
   $enterMessage(source, at, depth, 'google.protobuf.BytesValue');
   while (source.at < end) {
     at = $nextTag(source, end);
