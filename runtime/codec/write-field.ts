@@ -45,11 +45,12 @@ export function writeInt32Field(
   field: string,
 ): number {
   bytes[at] = tag;
-  if (value === (value & 127)) {
+  if (typeof value === 'number' && value === (value & 127)) {
     bytes[at + 1] = value;
     return at + 2;
   }
-  if (value !== (value | 0)) mismatch(field, value, 'a whole number from -2^31 to 2^31 - 1');
+  if (typeof value !== 'number' || value !== (value | 0))
+    mismatch(field, value, 'a whole number from -2^31 to 2^31 - 1');
   // A negative int32 is sign-extended to 64 bits.
   return value < 0 ? putVarint64(bytes, at + 1, value, -1) : putVarint(bytes, at + 1, value);
 }
@@ -62,11 +63,12 @@ export function writeUint32Field(
   field: string,
 ): number {
   bytes[at] = tag;
-  if (value === (value & 127)) {
+  if (typeof value === 'number' && value === (value & 127)) {
     bytes[at + 1] = value;
     return at + 2;
   }
-  if (value !== value >>> 0) mismatch(field, value, 'a whole number from 0 to 2^32 - 1');
+  if (typeof value !== 'number' || value !== value >>> 0)
+    mismatch(field, value, 'a whole number from 0 to 2^32 - 1');
   return putVarint(bytes, at + 1, value);
 }
 
@@ -77,7 +79,8 @@ export function writeSint32Field(
   value: number,
   field: string,
 ): number {
-  if (value !== (value | 0)) mismatch(field, value, 'a whole number from -2^31 to 2^31 - 1');
+  if (typeof value !== 'number' || value !== (value | 0))
+    mismatch(field, value, 'a whole number from -2^31 to 2^31 - 1');
   bytes[at] = tag;
   return putVarint(bytes, at + 1, (value << 1) ^ (value >> 31));
 }
@@ -89,7 +92,8 @@ export function writeEnumField(
   value: number,
   field: string,
 ): number {
-  if (value !== (value | 0)) mismatch(field, value, 'an enum value (a whole number from -2^31 to 2^31 - 1)');
+  if (typeof value !== 'number' || value !== (value | 0))
+    mismatch(field, value, 'an enum value (a whole number from -2^31 to 2^31 - 1)');
   bytes[at] = tag;
   return value < 0 ? putVarint64(bytes, at + 1, value, -1) : putVarint(bytes, at + 1, value);
 }

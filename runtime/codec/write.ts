@@ -1,6 +1,7 @@
 /**
  * Primitives of generated encoders. Each writes at `at` and returns the end. Those that take a `limit` look for room first; for the others, which
  * need a few bytes at most, generated code has kept it free. Those that take a `field` (its full name) refuse values of the wrong kind.
+ * Whether something is a number at all is asked first: an operator that meets a bigint, a symbol or `valueOf` throws an error that is not ours.
  * Called by generated code only, on the thread of the call.
  */
 import { lengthBytes, stringRoom } from './bound.ts';
@@ -65,31 +66,35 @@ export function writeVarint64(bytes: Uint8Array, at: number, lo: number, hi: num
 }
 
 export function writeInt32(bytes: Uint8Array, at: number, value: number, field: string): number {
-  if (value === (value & 127)) {
+  if (typeof value === 'number' && value === (value & 127)) {
     bytes[at] = value;
     return at + 1;
   }
-  if (value !== (value | 0)) mismatch(field, value, 'a whole number from -2^31 to 2^31 - 1');
+  if (typeof value !== 'number' || value !== (value | 0))
+    mismatch(field, value, 'a whole number from -2^31 to 2^31 - 1');
   // A negative int32 is sign-extended to 64 bits.
   return value < 0 ? writeVarint64(bytes, at, value, -1) : writeVarint(bytes, at, value);
 }
 
 export function writeUint32(bytes: Uint8Array, at: number, value: number, field: string): number {
-  if (value === (value & 127)) {
+  if (typeof value === 'number' && value === (value & 127)) {
     bytes[at] = value;
     return at + 1;
   }
-  if (value !== value >>> 0) mismatch(field, value, 'a whole number from 0 to 2^32 - 1');
+  if (typeof value !== 'number' || value !== value >>> 0)
+    mismatch(field, value, 'a whole number from 0 to 2^32 - 1');
   return writeVarint(bytes, at, value);
 }
 
 export function writeSint32(bytes: Uint8Array, at: number, value: number, field: string): number {
-  if (value !== (value | 0)) mismatch(field, value, 'a whole number from -2^31 to 2^31 - 1');
+  if (typeof value !== 'number' || value !== (value | 0))
+    mismatch(field, value, 'a whole number from -2^31 to 2^31 - 1');
   return writeVarint(bytes, at, (value << 1) ^ (value >> 31));
 }
 
 export function writeEnum(bytes: Uint8Array, at: number, value: number, field: string): number {
-  if (value !== (value | 0)) mismatch(field, value, 'an enum value (a whole number from -2^31 to 2^31 - 1)');
+  if (typeof value !== 'number' || value !== (value | 0))
+    mismatch(field, value, 'an enum value (a whole number from -2^31 to 2^31 - 1)');
   return value < 0 ? writeVarint64(bytes, at, value, -1) : writeVarint(bytes, at, value);
 }
 
@@ -111,12 +116,12 @@ export function writeUint64(bytes: Uint8Array, at: number, value: bigint, field:
 
 /** An int64 given as a number (`jstype = JS_NUMBER`); no bigint is made for what 32 bits hold. */
 export function writeInt64Number(bytes: Uint8Array, at: number, value: number, field: string): number {
-  if (value === value >>> 0) return writeVarint(bytes, at, value);
+  if (typeof value === 'number' && value === value >>> 0) return writeVarint(bytes, at, value);
   return writeInt64(bytes, at, bigintOfNumber(value, field), field);
 }
 
 export function writeUint64Number(bytes: Uint8Array, at: number, value: number, field: string): number {
-  if (value === value >>> 0) return writeVarint(bytes, at, value);
+  if (typeof value === 'number' && value === value >>> 0) return writeVarint(bytes, at, value);
   return writeUint64(bytes, at, bigintOfNumber(value, field), field);
 }
 
@@ -135,12 +140,14 @@ function writeHalf(bytes: Uint8Array, at: number, value: number): number {
 }
 
 export function writeFixed32(bytes: Uint8Array, at: number, value: number, field: string): number {
-  if (value !== value >>> 0) mismatch(field, value, 'a whole number from 0 to 2^32 - 1');
+  if (typeof value !== 'number' || value !== value >>> 0)
+    mismatch(field, value, 'a whole number from 0 to 2^32 - 1');
   return writeHalf(bytes, at, value);
 }
 
 export function writeSfixed32(bytes: Uint8Array, at: number, value: number, field: string): number {
-  if (value !== (value | 0)) mismatch(field, value, 'a whole number from -2^31 to 2^31 - 1');
+  if (typeof value !== 'number' || value !== (value | 0))
+    mismatch(field, value, 'a whole number from -2^31 to 2^31 - 1');
   return writeHalf(bytes, at, value);
 }
 

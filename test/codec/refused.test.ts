@@ -2,7 +2,17 @@
 import { CodecError, type MessageType, Sink } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
 import { encodeMeasured } from '../../runtime/codec/measured.ts';
-import { JsTypes, Maps, Oneofs, Packed, Scalars, type ScalarsInit, Tree } from './gen/everything.rdma.ts';
+import {
+  JsTypes,
+  Maps,
+  Oneofs,
+  Optionals,
+  Packed,
+  Scalars,
+  type ScalarsInit,
+  Tree,
+  Unpacked,
+} from './gen/everything.rdma.ts';
 
 const wrong: [string, unknown, unknown, string, RegExp][] = [
   ['a string as int32', Scalars, { fInt32: '5' }, 'Scalars.f_int32', /whole number .* got string "5"/],
@@ -157,6 +167,55 @@ test.each(wrong)('%s', (_what, type, message, path, reason) => {
     expect(text).toMatch(reason);
   }
 });
+
+/** Of each kind that JavaScript has, some that throw an error of their own when they are taken for a number. */
+const kinds: readonly [string, unknown][] = [
+  ['a bigint', 5n],
+  ['a bigint of 0', 0n],
+  ['a number', 5],
+  ['a fraction', -0.5],
+  ['a string', '5'],
+  ['a boolean', true],
+  ['null', null],
+  ['a symbol', Symbol('5')],
+  ['a function', () => 5],
+  ['an object', {}],
+  [
+    'an object that is no number',
+    {
+      valueOf() {
+        throw new Error('asked for its value');
+      },
+    },
+  ],
+  ['an object without a prototype', Object.create(null)],
+  ['a list', [5]],
+  ['a date', new Date(5)],
+];
+
+/** A message with that value in one place. */
+const places: readonly [string, MessageType<unknown, unknown>, (key: string, value: unknown) => object][] = [
+  ['a field', Scalars as MessageType<unknown, unknown>, (key, value) => ({ [key]: value })],
+  ['a field with presence', Optionals as MessageType<unknown, unknown>, (key, value) => ({ [key]: value })],
+  ['a packed list', Packed as MessageType<unknown, unknown>, (key, value) => ({ [key]: [value] })],
+  ['a list', Unpacked as MessageType<unknown, unknown>, (key, value) => ({ [key]: [value] })],
+  ['a map', Maps as MessageType<unknown, unknown>, (key, value) => ({ [key]: { 1: value } })],
+  ['a field with a jstype', JsTypes as MessageType<unknown, unknown>, (key, value) => ({ [key]: value })],
+  ['a list with a jstype', JsTypes as MessageType<unknown, unknown>, (key, value) => ({ [key]: [value] })],
+];
+
+describe.each(places)(
+  'any value in %s is written or refused with an error of ours',
+  (_place, type, message) => {
+    const keys = Object.keys(type.create() as object);
+    test.each(kinds)('%s', (_kind, value) => {
+      expect(keys.length).toBeGreaterThan(5);
+      for (const key of keys)
+        for (const error of refusals(type, message(key, value)))
+          if (error !== undefined) expect(error, key).toBeInstanceOf(CodecError);
+    });
+  },
+);
 
 describe('nesting without an end', () => {
   const tree = Tree as MessageType<unknown, unknown>;
