@@ -1,4 +1,5 @@
 /** Map fields: number keys with and without gaps, and the many kinds of objects that maps can be. */
+import fc from 'fast-check';
 import { CodecError } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
 import { Maps } from './gen/everything.rdma.ts';
@@ -51,6 +52,25 @@ describe('number keys', () => {
       CodecError,
     );
   });
+});
+
+test('of many keys each is a number written as a number is, or all are refused', () => {
+  const right = ['0', '1', '7', '100', '1000', '2147483647', '2147483648', '4294967294', '4294967295'];
+  const wrongWays = ['1e2', '1e3', '10e2', '0x64', ' 1', '7.', '07', '-0', '', '4294967295.0', '1.5', 'x'];
+  const keys = fc.uniqueArray(
+    fc.oneof(
+      { weight: 12, arbitrary: fc.constantFrom(...right) },
+      { weight: 1, arbitrary: fc.constantFrom(...wrongWays) },
+    ),
+    { maxLength: 8 },
+  );
+  const property = fc.property(keys, (each) => {
+    const byUint32 = Object.fromEntries(each.map((key, i) => [key, new Uint8Array([i])]));
+    if (each.some((key) => wrongWays.includes(key)))
+      expect(() => Maps.encode({ byUint32 })).toThrow(/by_uint32: expected a whole number as key/);
+    else expect(Maps.decode(Maps.encode({ byUint32 })).byUint32).toEqual(byUint32);
+  });
+  fc.assert(property, { seed: 20_261_122, numRuns: 2000 });
 });
 
 describe('string keys', () => {
