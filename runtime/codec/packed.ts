@@ -208,11 +208,7 @@ export function writePackedFixed32(
   if (at + prefixMax + 4 * list.length > limit) return noRoom(sink, at);
   const { bytes } = sink;
   at = put(bytes, at, 4 * list.length);
-  for (let i = 0; i < list.length; i++) {
-    const value = list[i] as number;
-    if (typeof value !== 'number') mismatch(field, value, 'a whole number from 0 to 2^32 - 1');
-    at = putFixed32(bytes, at, value, field);
-  }
+  for (let i = 0; i < list.length; i++) at = putFixed32(bytes, at, list[i] as number, field);
   return at;
 }
 
@@ -226,11 +222,7 @@ export function writePackedSfixed32(
   if (at + prefixMax + 4 * list.length > limit) return noRoom(sink, at);
   const { bytes } = sink;
   at = put(bytes, at, 4 * list.length);
-  for (let i = 0; i < list.length; i++) {
-    const value = list[i] as number;
-    if (typeof value !== 'number') mismatch(field, value, 'a whole number from -2^31 to 2^31 - 1');
-    at = putSfixed32(bytes, at, value, field);
-  }
+  for (let i = 0; i < list.length; i++) at = putSfixed32(bytes, at, list[i] as number, field);
   return at;
 }
 
