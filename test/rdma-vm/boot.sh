@@ -12,6 +12,7 @@
 # cannot be had here; 124 the command ran out of time; 125 the guest could not run it.
 # When it fails, the end of the guest's kernel log follows on stderr.
 # Cache: RDMA_RPC_VM_CACHE. More arguments: RDMA_RPC_VM_QEMU for QEMU, RDMA_RPC_VM_APPEND for the kernel. RDMA_RPC_VM_ACCEL=tcg: no KVM.
+# Without it a /dev/kvm is taken for one only where the processor can do it: what a virtual host without has is software that knows few instructions.
 set -euo pipefail
 usage() { sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 125; }
 die() { echo "rdma-vm: $*" >&2; exit 125; }
@@ -61,17 +62,22 @@ for n in "${!shares[@]}"; do disk "share$n" "${shares[n]}" ''; done
 exec 3> >(exec cat); out=$! # QEMU opens these by name, which it can a pipe but not every kind of stdout
 exec 4> >(exec cat >&2 3>&-); err=$!
 read -ra more <<<"${RDMA_RPC_VM_QEMU:-}"
-ulimit -c 0; vm='' status=0
-trap 'kill $vm; wait $vm; exit 143' TERM INT HUP
+ulimit -c 0; vm='' watcher='' status=0
+trap 'kill $vm $watcher; wait $vm; exit 143' TERM INT HUP
+accels=${RDMA_RPC_VM_ACCEL:-tcg}
+[ -n "${RDMA_RPC_VM_ACCEL:-}" ] || [ ! -w /dev/kvm ] || ! grep -qwE 'vmx|svm' /proc/cpuinfo || accels='kvm tcg'
+# QEMU keeps a guest that KVM could not go on with, for somebody to look at it.
+watch() { while sleep 1; do ! grep -q '^KVM internal error' "$ctl/qemu" || kill "$1"; done; }
 # Many a virtual host has a /dev/kvm that opens and then fails, so the guest itself is the trial of it.
-for accel in ${RDMA_RPC_VM_ACCEL:-kvm tcg}; do
-  [ "$accel" = tcg ] || [ -w "/dev/$accel" ] || continue
+for accel in $accels; do
   status=0; : >"$ctl/console"
   # The kernel computes soft-RoCE's checksum of 79 bytes and more with PCLMULQDQ where there is one. QEMU emulates it so slowly that a
   # packet of 80 bytes takes 2 us more than one of 78. Without, it uses tables for all.
   cpu=max; [ "$accel" != tcg ] || cpu=max,-pclmulqdq
   timeout -k 5 "$limit" "${qemu[@]}" -cpu "$cpu" -accel "${accel/tcg/tcg,thread=multi}" "${more[@]}" </dev/null >"$ctl/qemu" 2>&1 & vm=$!
+  watch "$vm" >/dev/null 2>&1 3>&- 4>&- & watcher=$!
   wait "$vm" 2>/dev/null || status=$?
+  kill "$watcher"
   if [ -e "$ctl/started" ] || [ "$status" = 124 ]; then break; fi
 done
 exec 3>&- 4>&-; wait "$out" "$err" || true
