@@ -63,11 +63,11 @@ exec 3> >(exec cat); out=$! # QEMU opens these by name, which it can a pipe but 
 exec 4> >(exec cat >&2 3>&-); err=$!
 read -ra more <<<"${RDMA_RPC_VM_QEMU:-}"
 ulimit -c 0; vm='' watcher='' status=0
-trap 'kill $vm $watcher; wait $vm; exit 143' TERM INT HUP
+trap 'kill $vm $watcher || true; wait $vm; exit 143' TERM INT HUP
 accels=${RDMA_RPC_VM_ACCEL:-tcg}
 [ -n "${RDMA_RPC_VM_ACCEL:-}" ] || [ ! -w /dev/kvm ] || ! grep -qwE 'vmx|svm' /proc/cpuinfo || accels='kvm tcg'
 # QEMU keeps a guest that KVM could not go on with, for somebody to look at it.
-watch() { while sleep 1; do ! grep -q '^KVM internal error' "$ctl/qemu" || kill "$1"; done; }
+watch() { while sleep 1; do ! grep -q '^KVM internal error' "$ctl/qemu" || kill "$1" || true; done; }
 # Many a virtual host has a /dev/kvm that opens and then fails, so the guest itself is the trial of it.
 for accel in $accels; do
   status=0; : >"$ctl/console"
@@ -77,7 +77,7 @@ for accel in $accels; do
   timeout -k 5 "$limit" "${qemu[@]}" -cpu "$cpu" -accel "${accel/tcg/tcg,thread=multi}" "${more[@]}" </dev/null >"$ctl/qemu" 2>&1 & vm=$!
   watch "$vm" >/dev/null 2>&1 3>&- 4>&- & watcher=$!
   wait "$vm" 2>/dev/null || status=$?
-  kill "$watcher"
+  kill "$watcher" || true
   if [ -e "$ctl/started" ] || [ "$status" = 124 ]; then break; fi
 done
 exec 3>&- 4>&-; wait "$out" "$err" || true
