@@ -11,12 +11,16 @@ export default defineConfig({
       { find: /^rdma-rpc$/, replacement: source('runtime/index.ts') },
       { find: /^rdma-rpc\/codec$/, replacement: source('runtime/codec/index.ts') },
       { find: /^rdma-rpc\/json$/, replacement: source('runtime/codec/json/index.ts') },
+      { find: /^rdma-rpc\/text$/, replacement: source('runtime/codec/textformat/index.ts') },
       { find: /^rdma-rpc\/details$/, replacement: source('runtime/details/index.ts') },
       { find: /^rdma-rpc\/otel$/, replacement: source('runtime/otel/index.ts') },
       { find: /^rdma-rpc\/prometheus$/, replacement: source('runtime/prometheus/index.ts') },
       { find: /^rdma-rpc\/codegen$/, replacement: source('codegen/index.ts') },
       { find: /^rdma-rpc\/msgpack$/, replacement: source('runtime/msgpack/index.ts') },
+      { find: /^rdma-rpc\/tensor$/, replacement: source('runtime/tensor/index.ts') },
       { find: /^rdma-rpc\/grpc$/, replacement: source('runtime/grpc/index.ts') },
+      { find: /^rdma-rpc\/grpc-client$/, replacement: source('runtime/grpc/client.ts') },
+      { find: /^rdma-rpc\/validate$/, replacement: source('runtime/validate/index.ts') },
       { find: /^rdma-rpc\/connect$/, replacement: source('runtime/connect/index.ts') },
       { find: /^rdma-rpc\/health$/, replacement: source('runtime/services/health.ts') },
       { find: /^rdma-rpc\/reverse$/, replacement: source('runtime/reverse/index.ts') },
@@ -25,7 +29,8 @@ export default defineConfig({
   },
   test: {
     include: ['test/**/*.test.ts'],
-    exclude: [...configDefaults.exclude, 'test/rdma/**'], // needs devices: npm run test:rdma
+    // They need devices, or minutes: npm run test:rdma, npm run test:quickstart.
+    exclude: [...configDefaults.exclude, 'test/rdma/**', 'test/quickstart/**'],
     pool: 'forks',
     maxWorkers: 2,
     // For what hangs. Seeded properties take a second on an idle machine and thirty on one that has ten times the work it can do.

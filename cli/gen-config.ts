@@ -11,6 +11,7 @@ export interface GenConfig {
   readonly target?: 'ts' | 'js';
   readonly importExtension?: 'ts' | 'js';
   readonly unknownFields?: 'keep' | 'drop';
+  readonly int64?: 'bigint' | 'string' | 'number';
 }
 
 /** How each key must look, and how people are told. */
@@ -21,6 +22,10 @@ const keys: Readonly<Record<keyof GenConfig, readonly [string, (value: unknown) 
   target: ['"ts" or "js"', (value) => value === 'ts' || value === 'js'],
   importExtension: ['"ts" or "js"', (value) => value === 'ts' || value === 'js'],
   unknownFields: ['"keep" or "drop"', (value) => value === 'keep' || value === 'drop'],
+  int64: [
+    '"bigint", "string" or "number"',
+    (value) => value === 'bigint' || value === 'string' || value === 'number',
+  ],
 };
 
 function isTexts(value: unknown): boolean {

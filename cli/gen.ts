@@ -7,6 +7,7 @@ import { GenerateError } from '../codegen/diagnostic.ts';
 import { conflict } from '../codegen/emit/target.ts';
 import type { Generated, GenerateOptions } from '../codegen/index.ts';
 import { findConfig, type GenConfig } from './gen-config.ts';
+import { moduleNote } from './module-note.ts';
 import { printDiagnostics } from './print.ts';
 
 interface GenFlags {
@@ -15,6 +16,7 @@ interface GenFlags {
   readonly target?: 'ts' | 'js';
   readonly importExtension?: 'ts' | 'js';
   readonly unknownFields?: 'keep' | 'drop';
+  readonly int64?: 'bigint' | 'string' | 'number';
   readonly check?: true;
   readonly watch?: true;
 }
@@ -52,6 +54,12 @@ export function addGenCommand(program: Command): void {
         'drop',
       ]),
     )
+    .addOption(
+      new Option(
+        '--int64 <type>',
+        'what 64-bit integers are in TypeScript where jstype does not say it',
+      ).choices(['bigint', 'string', 'number']),
+    )
     .option('--check', 'write nothing; fail when the output is not up to date')
     .option('--watch', 'generate again whenever a .proto changes')
     .action(runGen);
@@ -76,7 +84,7 @@ function findFiles(patterns: readonly string[]): string[] {
 
 /** `--check`: what would be written is a reason to fail. */
 function checked(generated: Generated, { out = '' }: GenerateOptions): Generated | undefined {
-  if (generated.written.length === 0) {
+  if (generated.written.length + generated.stale.length === 0) {
     console.log(
       `${generated.outputs.length} file${generated.outputs.length === 1 ? '' : 's'} in ${out} up to date`,
     );
@@ -84,7 +92,9 @@ function checked(generated: Generated, { out = '' }: GenerateOptions): Generated
   }
   for (const file of generated.written)
     console.error(pc.red(`${relative(process.cwd(), file)}: not up to date`));
-  console.error('run rdma-rpc gen without --check');
+  for (const file of generated.stale)
+    console.error(pc.red(`${relative(process.cwd(), file)}: nothing generates it any more; remove it`));
+  if (generated.written.length > 0) console.error('run rdma-rpc gen without --check');
   return undefined;
 }
 
@@ -112,9 +122,14 @@ async function generateOnce(options: GenerateOptions): Promise<Generated | undef
     printDiagnostics(generated.warnings);
     if (options.check === true) return checked(generated, options);
     const count = `${generated.outputs.length} file${generated.outputs.length === 1 ? '' : 's'}`;
+    for (const file of generated.stale)
+      console.error(pc.yellow(`${relative(process.cwd(), file)}: nothing generates it any more; remove it`));
     console.log(
       `${count} generated in ${options.out} (${generated.written.length} changed, ${Math.round(performance.now() - start)} ms)`,
     );
+    // Not again while nothing changes: it may be meant so.
+    const note = generated.written.length === 0 ? '' : moduleNote(options.out ?? '', options.target ?? 'ts');
+    if (note !== '') console.error(note);
     return generated;
   } catch (error) {
     if (!(error instanceof GenerateError)) throw error;
@@ -131,6 +146,7 @@ async function runGen(patterns: string[], flags: GenFlags): Promise<void> {
     const target = flags.target ?? config.target;
     const importExtension = flags.importExtension ?? config.importExtension;
     const unknownFields = flags.unknownFields ?? config.unknownFields;
+    const int64 = flags.int64 ?? config.int64;
     const wrong = conflict({ target, importExtension });
     if (wrong !== '') throw new CommanderError(2, 'rdma-rpc.conflict', wrong);
     if (out === undefined)
@@ -143,6 +159,7 @@ async function runGen(patterns: string[], flags: GenFlags): Promise<void> {
       ...(target && { target }),
       ...(importExtension && { importExtension }),
       ...(unknownFields && { unknownFields }),
+      ...(int64 && { int64 }),
     };
   };
   let first: GenerateOptions;

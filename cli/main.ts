@@ -3,6 +3,7 @@
  * `rdma-rpc`, the command. Exit codes: 0 it worked, 1 the input is wrong, 2 the command line is.
  */
 import { Command, CommanderError } from 'commander';
+import { addBuildAddonCommand } from './build-addon.ts';
 import { addDevicesCommand } from './devices.ts';
 import { addGenCommand } from './gen.ts';
 import { addScaffoldCommand } from './scaffold.ts';
@@ -20,6 +21,7 @@ const program = new Command('rdma-rpc')
 addGenCommand(program);
 addScaffoldCommand(program);
 addDevicesCommand(program);
+addBuildAddonCommand(program);
 addHealthCommand(program);
 addListCommand(program);
 addDescribeCommand(program);

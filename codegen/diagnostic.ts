@@ -32,13 +32,24 @@ export function formatDiagnostic(diagnostic: Diagnostic): string {
     : `${file}:${line}:${column}: ${severity}: ${message}`;
 }
 
-/** The line that is meant with a caret below, or nothing when there is none. */
+/** Characters of a line around the caret, of a word in a message, and of a piece of source: input may be one line of megabytes. */
+const lineMax = 120;
+const wordMax = 80;
+/** Diagnostics of one file: who has more has one cause for most of them. */
+const perFile = 100;
+
+/** The line that is meant with a caret below, or nothing when there is none. Of a long line what is around the caret. */
 export function quoteSource({ sourceLine, column, text }: Diagnostic): string {
   if (sourceLine === undefined) return '';
-  const room = Math.max(1, Math.min(text.length, sourceLine.length - column + 1));
+  const place = Math.min(column - 1, sourceLine.length);
+  const start = sourceLine.length <= lineMax ? 0 : Math.max(0, place - lineMax / 2);
+  const end = Math.min(sourceLine.length, start + lineMax);
+  const before = start > 0 ? '…' : '';
+  const shown = `${before}${sourceLine.slice(start, end)}${end < sourceLine.length ? '…' : ''}`;
+  const room = Math.max(1, Math.min(text.length, end - place));
   // Tabs stay tabs, so that the caret is where the terminal puts the text.
-  const indent = sourceLine.slice(0, column - 1).replace(/[^\t]/g, ' ');
-  return `  ${sourceLine}\n  ${indent}${'^'.repeat(room)}`;
+  const indent = shown.slice(0, before.length + place - start).replace(/[^\t]/g, ' ');
+  return `  ${shown}\n  ${indent}${'^'.repeat(room)}`;
 }
 
 /** Collects what is said about one file. */
@@ -47,23 +58,43 @@ export class Reporter {
   readonly file: string;
   private readonly lines: readonly string[];
   private readonly diagnostics: Diagnostic[];
+  private count = 0;
   /** An error has been reported. */
   failed = false;
 
   /** `source` is the file's text; without it no lines are quoted. */
   constructor(file: string, source: string, diagnostics: Diagnostic[]) {
     this.file = file;
-    this.lines = source === '' ? [] : source.split('\n');
+    this.lines = source === '' ? [] : source.replace(/^\uFEFF/, '').split('\n');
     this.diagnostics = diagnostics;
   }
 
   report(place: Place, message: string, severity: Diagnostic['severity'] = 'error'): void {
-    const { line, column, text } = place;
+    const { line, column } = place;
+    const first = severity === 'error' && !this.failed;
     if (severity === 'error') this.failed = true;
+    this.count++;
+    // An error is never lost behind warnings.
+    if (this.count > perFile && !first) {
+      if (this.count === perFile + 1)
+        this.add({ line: 0, column: 0, text: '' }, 'and more, which are not shown', severity);
+      return;
+    }
     const sourceLine = this.lines[line - 1]?.replace(/\r$/, '');
-    this.diagnostics.push({ severity, file: this.file, line, column, text, message, sourceLine });
+    this.add(
+      { line, column, text: cut(place.text) },
+      message.split(' ').map(cut).join(' '),
+      severity,
+      sourceLine,
+    );
+  }
+
+  private add(place: Place, message: string, severity: Diagnostic['severity'], sourceLine?: string): void {
+    this.diagnostics.push({ severity, file: this.file, ...place, message, sourceLine });
   }
 }
+
+const cut = (text: string): string => (text.length <= wordMax ? text : `${text.slice(0, wordMax - 1)}…`);
 
 /** The input has errors and nothing has been written. `diagnostics` has all that were found, warnings included. */
 export class GenerateError extends Error {
@@ -79,6 +110,7 @@ export class GenerateError extends Error {
 /** `; did you mean X?` for the candidate most like a name that is unknown; empty when none is like it. */
 export function suggestion(unknown: string, candidates: Iterable<string>): string {
   let best = '';
+  if (unknown.length > wordMax) return best;
   // A third of the letters may be wrong, and two that have changed places.
   let least = Math.max(Math.floor(unknown.length / 3), unknown.length < 4 ? 1 : 2) + 1;
   // Something has to be left of the name.

@@ -3,12 +3,14 @@
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import type { Diagnostic } from './diagnostic.ts';
+import { type Diagnostic, GenerateError } from './diagnostic.ts';
 import type { Output } from './emit/file.ts';
 import { emitSchema } from './emit/schema.ts';
 import { conflict } from './emit/target.ts';
 import { loadFiles } from './load.ts';
 import type { Scaffolded, ScaffoldOptions } from './scaffold/index.ts';
+import { display } from './source/files.ts';
+import { staleFiles } from './stale.ts';
 
 export { type Diagnostic, formatDiagnostic, GenerateError } from './diagnostic.ts';
 export type { Output } from './emit/file.ts';
@@ -42,12 +44,22 @@ export interface GenerateOptions {
    * `drop`; messages with extension ranges keep them always.
    */
   readonly unknownFields?: 'keep' | 'drop';
+  /**
+   * What 64-bit integers are in TypeScript, where `jstype` of a field does not say it. As `number`, one beyond ±(2^53 - 1) is an error in both directions. Default
+   * `bigint`. Well-known types are in the runtime, and always have bigints.
+   */
+  readonly int64?: 'bigint' | 'string' | 'number';
 }
 
 export interface Generated {
   readonly outputs: readonly Output[];
   /** Those whose text has changed, absolute, also when `check` kept them from being written. The others are left alone, so that watchers and builds stay calm. */
   readonly written: readonly string[];
+  /**
+   * Files in the output directory that a generator made and this run would not, absolute: their .proto is in none of the include directories any more, or they are of the
+   * other target. Nothing removes them; with `check` they are a reason to fail.
+   */
+  readonly stale: readonly string[];
   /** Every .proto that was read, absolute. */
   readonly sources: readonly string[];
   readonly warnings: readonly Diagnostic[];
@@ -58,11 +70,16 @@ export async function generate(options: GenerateOptions): Promise<Generated> {
   const wrong = conflict(options);
   if (wrong !== '') throw new TypeError(wrong);
   const apart = options.emitWellKnownTypes !== true;
-  const { schema, paths, files, diagnostics } = loadFiles(options.files, options.include ?? [], apart);
+  const { schema, paths, directories, files, diagnostics } = loadFiles(
+    options.files,
+    options.include ?? [],
+    apart,
+  );
   const outputs = emitSchema(schema, new Set(paths), diagnostics, { ...options, runtimeApart: apart });
   const written =
     options.out === undefined ? [] : writeChanged(resolve(options.out), outputs, options.check === true);
-  return { outputs, written, sources: files, warnings: diagnostics };
+  const stale = options.out === undefined ? [] : staleFiles(resolve(options.out), outputs, directories);
+  return { outputs, written, stale, sources: files, warnings: diagnostics };
 }
 
 function writeChanged(directory: string, outputs: readonly Output[], check: boolean): string[] {
@@ -71,11 +88,29 @@ function writeChanged(directory: string, outputs: readonly Output[], check: bool
     const file = join(directory, path);
     if (existsSync(file) && readFileSync(file, 'utf8') === text) continue;
     written.push(file);
-    if (check) continue;
-    mkdirSync(dirname(file), { recursive: true });
-    writeFileSync(file, text);
   }
+  if (check) return written;
+  const texts = new Map(outputs.map(({ path, text }) => [join(directory, path), text]));
+  // All directories first: what cannot be written is then found before anything is.
+  for (const each of new Set(written.map((file) => dirname(file))))
+    orRefuse(each, () => mkdirSync(each, { recursive: true }));
+  for (const file of written) orRefuse(file, () => writeFileSync(file, texts.get(file) ?? ''));
   return written;
+}
+
+/** A place that cannot be written to is wrong input like any other. */
+function orRefuse(file: string, write: () => void): void {
+  try {
+    write();
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const why =
+      code === 'EEXIST' || code === 'ENOTDIR' ? 'a part of this path is a file, not a directory' : message;
+    const place = { line: 0, column: 0, text: '' };
+    throw new GenerateError([
+      { severity: 'error', file: display(file), ...place, message: `cannot be written: ${why}` },
+    ]);
+  }
 }
 
 /** Completes a file of handlers. Throws GenerateError with everything that is wrong with the input. */

@@ -6,7 +6,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join, relative, resolve, sep } from 'node:path';
 import { type Diagnostic, Reporter } from './diagnostic.ts';
 import { Linker } from './link/link.ts';
+import { addExtensions } from './link/linked.ts';
 import { Schema, type SchemaFile } from './link/schema.ts';
+import { sortOptions } from './options/sort.ts';
 import {
   bundledDirectory,
   deepestDirectory,
@@ -16,6 +18,7 @@ import {
   inside,
   isInRuntime,
 } from './source/files.ts';
+import { packagedFile, packageWith } from './source/packaged.ts';
 import { parseFile } from './source/parse.ts';
 import type { ParsedFile } from './source/parsed.ts';
 
@@ -25,9 +28,22 @@ export interface Loaded {
   readonly paths: readonly string[];
   /** Import paths of those asked for alone. */
   readonly named: readonly string[];
+  /** Include directories, absolute. */
+  readonly directories: readonly string[];
   /** Everything that was read, absolute: what a watcher has to look at. */
   readonly files: readonly string[];
   readonly diagnostics: Diagnostic[];
+}
+
+/** A file that has been read while what it imports has not. */
+interface Open {
+  readonly path: string;
+  readonly parsed: ParsedFile;
+  readonly reporter: Reporter;
+  /** The import that comes next. */
+  next: number;
+  /** The file that imports it. */
+  readonly before: Open | undefined;
 }
 
 class Loader {
@@ -35,7 +51,8 @@ class Loader {
   private readonly runtimeApart: boolean;
   private readonly met = new Set<string>();
   private readonly asked = new Set<string>();
-  private readonly parsed = new Map<string, { file: SchemaFile; parsed: ParsedFile }>();
+  /** `parsed` is missing for what came as a descriptor. */
+  private readonly parsed = new Map<string, { file: SchemaFile; parsed: ParsedFile | undefined }>();
   readonly diagnostics: Diagnostic[] = [];
   readonly files: string[] = [];
 
@@ -62,10 +79,36 @@ class Loader {
     }
     const path = relative(directory, file).split(sep).join('/');
     this.asked.add(path);
-    if (!(this.runtimeApart && isInRuntime(path)) && !this.met.has(path)) this.load(path, file, []);
+    if (!(this.runtimeApart && isInRuntime(path)) && !this.met.has(path)) this.load(path, file);
   }
 
-  load(path: string, file: string, chain: readonly string[]): void {
+  /**
+   * A file and all that it imports. By a list of what is open instead of by calls of its own: chains of imports may be longer than the stack is deep. `open` is
+   * also what tells that files import each other.
+   */
+  load(path: string, file: string): void {
+    const open = new Map<string, Open>();
+    const begin = (path: string, file: string, before: Open | undefined): Open | undefined => {
+      const reading = this.read(path, file);
+      if (reading === undefined) return before;
+      const inner = { path, ...reading, next: 0, before };
+      open.set(path, inner);
+      return inner;
+    };
+    for (let last = begin(path, file, undefined); last !== undefined; ) {
+      const entry = last.parsed.imports[last.next++];
+      if (entry === undefined) {
+        this.close(last);
+        open.delete(last.path);
+        last = last.before;
+        continue;
+      }
+      const found = this.follow(last.reporter, entry, open);
+      if (found !== undefined) last = begin(entry.path, found, last);
+    }
+  }
+
+  private read(path: string, file: string): Pick<Open, 'parsed' | 'reporter'> | undefined {
     this.met.add(path);
     this.files.push(file);
     let text: string;
@@ -73,49 +116,69 @@ class Loader {
       text = readFileSync(file, 'utf8');
     } catch (error) {
       this.complain(file, `cannot be read: ${(error as Error).message}`);
-      return;
+      return undefined;
     }
     const reporter = new Reporter(display(file), text, this.diagnostics);
-    const parsed = parseFile(path, text, reporter);
-    for (const entry of parsed.imports) this.follow(reporter, entry, [...chain, path]);
-    // After its imports: every file comes after what it needs. A file whose imports are not all there would only add complaints
-    // about types that are not its fault.
+    return { parsed: parseFile(path, text, reporter), reporter };
+  }
+
+  /** After its imports: every file comes after what it needs. A file whose imports are not all there would only add complaints about types that are not its fault. */
+  private close({ path, parsed, reporter }: Open): void {
     if (parsed.broken || !parsed.imports.every((entry) => this.parsed.has(entry.path))) return;
     const { descriptor, locations } = parsed;
     this.parsed.set(path, { file: { path, descriptor, locations, reporter }, parsed });
   }
 
+  /** Where an import is that has not been met yet; undefined for all others. */
   private follow(
     reporter: Reporter,
     { path, token }: ParsedFile['imports'][number],
-    chain: readonly string[],
-  ): void {
-    if (chain.includes(path))
-      reporter.report(token, `files import each other in a circle: ${[...chain, path].join(' → ')}`);
-    if (this.met.has(path)) return;
+    open: ReadonlyMap<string, Open>,
+  ): string | undefined {
+    if (open.has(path))
+      reporter.report(token, `files import each other in a circle: ${[...open.keys(), path].join(' → ')}`);
+    if (this.met.has(path)) return undefined;
     const found = findImport(path, this.directories, this.runtimeApart);
-    if (found !== undefined) {
-      this.load(path, found, chain);
-      return;
-    }
+    if (found !== undefined) return found;
+    if (this.loadPackaged(path)) return undefined;
     const where = this.directories.map((directory) => display(directory) || '.').join(', ');
+    const package_ = packageWith(path);
+    const also = package_ === undefined ? '' : `, or install ${package_}, which has it`;
     reporter.report(
       token,
-      `import ${token.text} was not found in ${where}; name its include directory with -I`,
+      `import ${token.text} was not found in ${where}; name its include directory with -I${also}`,
     );
+    return undefined;
+  }
+
+  /** A file that a package of npm has as a descriptor, with what it imports. False: none has it. */
+  private loadPackaged(path: string): boolean {
+    const descriptor = packagedFile(path, this.directories);
+    if (descriptor === undefined) return false;
+    this.met.add(path);
+    for (const each of descriptor.dependency)
+      if (!this.met.has(each)) this.load(each, join(bundledDirectory(), each));
+    const reporter = new Reporter(path, '', this.diagnostics);
+    this.parsed.set(path, { file: { path, descriptor, locations: new Map(), reporter }, parsed: undefined });
+    return true;
   }
 
   link(): Loaded {
     // Options are declared there, whether anybody imports it or not; who imports it seldom wants it generated.
     const asked = [...this.parsed.keys()].filter((path) => path !== descriptorPath || this.asked.has(path));
-    if (!this.met.has(descriptorPath))
-      this.load(descriptorPath, join(bundledDirectory(), descriptorPath), []);
+    if (!this.met.has(descriptorPath)) this.load(descriptorPath, join(bundledDirectory(), descriptorPath));
     const schema = new Schema();
     const linker = new Linker(schema);
     for (const { file } of this.parsed.values()) schema.add(file);
-    for (const { file, parsed } of this.parsed.values()) linker.resolve(file, parsed);
+    for (const { file, parsed } of this.parsed.values()) {
+      if (parsed === undefined) addExtensions(schema, file);
+      else linker.resolve(file, parsed);
+    }
     linker.finish();
-    return { schema, paths: asked, named: [...this.asked], files: this.files, diagnostics: this.diagnostics };
+    for (const { file, parsed } of this.parsed.values())
+      if (parsed === undefined) sortOptions(schema, file.descriptor);
+    const { directories, files, diagnostics } = this;
+    return { schema, paths: asked, named: [...this.asked], directories, files, diagnostics };
   }
 }
 

@@ -5,18 +5,18 @@
 import {
   CodeGeneratorRequest,
   CodeGeneratorResponse,
-  type DescriptorProto,
   type FileDescriptorProto,
 } from './descriptor/descriptor.rdma.ts';
 import { editions } from './descriptor/types.ts';
 import { type Diagnostic, formatDiagnostic, GenerateError, Reporter } from './diagnostic.ts';
 import { emitSchema } from './emit/schema.ts';
 import { conflict } from './emit/target.ts';
-import { addExtension } from './link/link.ts';
-import { join, Schema, type SchemaFile } from './link/schema.ts';
+import { addExtensions } from './link/linked.ts';
+import { Schema, type SchemaFile } from './link/schema.ts';
 import { loadFiles } from './load.ts';
+import type { Int64 } from './model/model.ts';
 import { sortOptions } from './options/sort.ts';
-import { bundledDirectory, descriptorPath } from './source/files.ts';
+import { bundledDirectory, descriptorPath, isCompilers } from './source/files.ts';
 import type { Location } from './source/parsed.ts';
 
 /** CodeGeneratorResponse.Feature: proto3 optional, editions. */
@@ -29,7 +29,15 @@ export interface PluginResult {
   readonly warnings: readonly Diagnostic[];
 }
 
-type Options = { target?: 'ts' | 'js'; importExtension?: 'ts' | 'js'; unknownFields?: 'keep' | 'drop' };
+type Options = {
+  target?: 'ts' | 'js';
+  importExtension?: 'ts' | 'js';
+  unknownFields?: 'keep' | 'drop';
+  int64?: Int64;
+};
+
+const parameters =
+  'target=ts|js, import_extension=ts|js, unknown_fields=keep|drop and int64=bigint|string|number';
 
 /** `target=js,unknown_fields=keep`; what is wrong with it as text. */
 function parseParameter(parameter: string): Options | string {
@@ -41,7 +49,9 @@ function parseParameter(parameter: string): Options | string {
       options.importExtension = value;
     else if (name === 'unknown_fields' && (value === 'keep' || value === 'drop'))
       options.unknownFields = value;
-    else return `${part}: there are target=ts|js, import_extension=ts|js and unknown_fields=keep|drop`;
+    else if (name === 'int64' && (value === 'bigint' || value === 'string' || value === 'number'))
+      options.int64 = value;
+    else return `${part}: there are ${parameters}`;
   }
   return conflict(options) || options;
 }
@@ -54,21 +64,6 @@ function locationsOf({ sourceCodeInfo }: FileDescriptorProto): Map<string, Locat
     locations.set(path.join(','), { token, leading: leadingComments, trailing: trailingComments });
   }
   return locations;
-}
-
-function addExtensions(schema: Schema, file: SchemaFile): void {
-  const add = (scope: string, name: string | undefined): void => {
-    const declared = schema.get(join(scope, name));
-    if (declared?.kind === 'extension') addExtension(schema, declared, file);
-  };
-  const visit = (scope: string, message: DescriptorProto): void => {
-    const inside = join(scope, message.name);
-    for (const { name } of message.extension) add(inside, name);
-    for (const nested of message.nestedType) visit(inside, nested);
-  };
-  const { package: scope = '', extension, messageType } = file.descriptor;
-  for (const { name } of extension) add(scope, name);
-  for (const message of messageType) visit(scope, message);
 }
 
 /** A compiler keeps to maximum_edition; others may not. */
@@ -100,9 +95,9 @@ function schemaOf(request: CodeGeneratorRequest, diagnostics: Diagnostic[]): Sch
   for (const file of files) schema.add(file);
   for (const file of files) addExtensions(schema, file);
   const wanted = new Set(request.fileToGenerate);
-  // descriptor.proto is generated unasked where its messages are used.
+  // Compilers' own files are generated unasked where their messages are used.
   for (const file of files)
-    if (wanted.has(file.path) || file.path === descriptorPath) sortOptions(schema, file.descriptor);
+    if (wanted.has(file.path) || isCompilers(file.path)) sortOptions(schema, file.descriptor);
   return schema;
 }
 

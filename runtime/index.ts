@@ -16,6 +16,8 @@ export type {
   HandlersOf,
   Messages,
   MethodDefaults,
+  PortableClientOf,
+  PortableOptions,
   StreamOptions,
 } from './api/types.ts';
 export { type ContextKey, ContextValues, createContextKey } from './call/context-values.ts';

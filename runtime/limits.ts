@@ -21,7 +21,7 @@ export const queuedCalls = { default: 4096, min: 0, max: 1_000_000 } as const;
 export const streamParts = 8;
 /** Bytes of large messages of a stream on their way or unread, per direction; one message may always go. A slow reader holds no more of the arena than this. */
 export const streamBytes = 8 * MiB;
-/** Parts of a stream that was given up: the server answers them when it learns of that. If it does not for so long, they are taken back by force. */
+/** Parts of a stream that was given up: the server answers them when it learns of that. If it does not for so long, they are given up one by one, and held until it does. */
 export const partLingerMs = 5_000;
 /** Calls of a server to one client that wait for their answers, and that run at the client. */
 export const reverseCalls = 256;
@@ -153,6 +153,9 @@ export const pieceBytes = 16;
 /** A `bytes` field of at least this size in a bulk message is a view of leased memory; a smaller one is a copy, so that it does not hold the whole block. */
 export const leaseBytes = 4 * KiB;
 
+/** What a buffer of allocBuffer() has besides the bytes asked for: for what is around a payload that a response brings, its other fields, table and gaps (docs/WIRE.md §2.4). */
+export const aroundBytes = 4 * KiB;
+
 /** Submissions staged before they are published: peers overlap best when they get 8 to 32 at a time. */
 export const flushEvery = 16;
 /** Resolution of deadlines, and slots of their wheel (a power of two): one turn of the wheel is four seconds. */
@@ -162,3 +165,15 @@ export const wheelSlots = 2048;
 export const deadlinesMax = 1 << 22;
 /** How often a channel looks whether it still has calls in flight that must keep the process alive. */
 export const keepAliveCheckMs = 200;
+
+/** Responses of each method that are looked at for properties which are no fields. */
+export const checkedResponses = 100;
+/**
+ * Kinds of errors of a method's handler that are shown with their stacks, before the next sum; further ones
+ * are counted.
+ */
+export const handlerErrorKinds = 4;
+/** How often those that were only counted are summed up. */
+export const handlerErrorSumMs = 60_000;
+/** Characters of such an error that are shown. */
+export const handlerErrorText = 8192;

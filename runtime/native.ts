@@ -9,10 +9,12 @@
  * native/session/boundary.h mirrors the constants of this file; test/native/boundary.test.ts compares the two.
  */
 
-import { existsSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { addonPath } from './addon-path.ts';
+import { contextNeeds } from './js-runtime.ts';
+import { glibcVersion, whyNoAddon } from './native-remedy.ts';
+import type { VerbsReport } from './verbs-report.ts';
+
+export type { VerbsCapabilities, VerbsDevice, VerbsGid, VerbsPort, VerbsReport } from './verbs-report.ts';
 
 /** Int32 words of one submission. A slot holds `slotPayloadOffset` spare bytes, then `metadata | message`. */
 export const Sub = {
@@ -37,6 +39,9 @@ export const Sub = {
 export const SubOp = { request: 1, response: 2, part: 3 } as const;
 /** Bit of a response's `method` word: the handler did not run. */
 export const notRun = 0x100;
+/** Bits of a bulk submission: its pieces are an image (docs/WIRE.md §2.4); the response goes into its sink or nowhere. */
+export const submitImage = 1;
+export const submitSinkOnly = 2;
 
 /** Int32 words of one event. */
 export const Ev = {
@@ -45,15 +50,15 @@ export const Ev = {
   session: 1,
   /** REQUEST, CANCELLED: opaque call handle for the response. SETTLED, FAILED: the call slot that the request was submitted with. SENT: the token. */
   call: 2,
-  /** REQUEST: method id. SETTLED: status from the peer. FAILED: status made here. CANCELLED: status (1 or 4). SESSION_DOWN: unused. */
+  /** REQUEST: method id. SETTLED: status from the peer. FAILED: bits of Held. CANCELLED: status (1 or 4). SESSION_DOWN: unused. */
   method: 3,
   /** Where the bytes are: 0 none; > 0 arena block of that number (one reference now belongs to JS); -1 the session's receive slab. */
   region: 4,
-  /** Byte offset of `metadata | message` in the region; with an arena block, only the message is there and metadata is in the receive slab at `metadataOffset`. */
+  /** Byte offset of `metadata | message` in the region. With an arena block, only the message is there, from its start, and metadata at `metadataOffset` of the slab; then 1 for an image, else 0. */
   offset: 5,
   metadataBytes: 6,
   messageBytes: 7,
-  /** REQUEST: time left in microseconds, 0 none. FAILED: a Reason. */
+  /** REQUEST: time left in microseconds, 0 none. FAILED: a Reason. SETTLED: what the server needed when `submitSinkOnly` refused it, else 0. */
   timeoutUs: 8,
   metadataOffset: 9,
   /** SETTLED, FAILED: 0 no, 1 maybe, 2 yes: whether the handler can have run. REQUEST: 1 for a part of a stream, else 0. */
@@ -66,7 +71,7 @@ export const EvKind = {
   request: 1,
   /** Client: the call's response is here, no memory of the call is exposed any more. Bytes as above. */
   settled: 2,
-  /** Client: the call ended without the peer's answer (session lost, refused here, cancelled). Nothing is exposed any more. */
+  /** Client: the call ended without the peer's answer (session lost, refused here, cancelled). Nothing is exposed any more, unless it is held (Held). */
   failed: 3,
   /** Server: the client gave the call up; respond or not, the answer is dropped. */
   cancelled: 4,
@@ -85,7 +90,18 @@ export const EvKind = {
    * and its metadata is there as in a REQUEST. Client: `call` is the call slot of the request that it answers.
    */
   partWaits: 10,
+  /** Client: the peer has let go of a call that FAILED with Held.slot. The call slot is free. SENT has come before. */
+  released: 11,
 } as const;
+/** What a given-up call still has while the peer has not answered its cancel: `method` word of a FAILED event. */
+export const Held = {
+  /** Its call slot, until RELEASED. */
+  slot: 1,
+  /** The block that was given for the answer: the peer may still write to it, so it must be taken from the application. */
+  sink: 2,
+} as const;
+/** In `keys` of `submitBulk`: the piece lies in an arena block that the application has, too. */
+export const leasedMemory = -1;
 /** What an arena block is for: memory/arena.h says how much of the arena each may have. */
 export const Use = {
   /** A message of a stream on its way out. */
@@ -138,55 +154,14 @@ export interface VerbsOptions {
   retryCount?: number;
 }
 
-export interface VerbsGid {
-  index: number;
-  gid: string;
-  type: string;
-  interface: string;
-}
-export interface VerbsPort {
-  number: number;
-  state: string;
-  linkLayer: string;
-  activeMtu: number;
-  lid: number;
-  gids: VerbsGid[];
-}
-/** What a device can do, found out by trying where that is possible. */
-export interface VerbsCapabilities {
-  maxInline: number;
-  maxSge: number;
-  maxSgeRead: number;
-  maxQpWr: number;
-  maxRdAtomic: number;
-  maxMsgBytes: number;
-  windows: boolean;
-  immediate: boolean;
-  onDemand: boolean;
-  dmabuf: boolean;
-}
-export interface VerbsDevice {
-  name: string;
-  transport: string;
-  /** Empty: it can be used. */
-  whyNot: string;
-  capabilities: VerbsCapabilities;
-  ports: VerbsPort[];
-}
-export interface VerbsReport {
-  /** Why there is no device at all; empty when there are some. */
-  whyNone: string;
-  /** Why rdma_cm cannot be used; empty when it can. */
-  whyNoCm: string;
-  /** RLIMIT_MEMLOCK: `unlimited` or a number of bytes. */
-  memlock: string;
-  devices: VerbsDevice[];
-}
-
 export interface NativeOptions {
   fabric: 'shm' | 'verbs' | 'sim';
   verbs?: VerbsOptions;
   polling: Polling;
+  /** What wakes the JS thread: its own event loop, or a thread that waits, where there is no libuv. Default `libuv`. */
+  loop?: 'libuv' | 'thread';
+  /** Who tells that a block's ArrayBuffer was collected: its memory, or the object. Default `memory`. */
+  collected?: 'memory' | 'object';
   /** Message bytes a send slot or receive slot holds at most, metadata included (eager limit). */
   slotBytes: number;
   /** Send slots of this context. */
@@ -248,6 +223,8 @@ export interface NativeStats {
   creditFrames: number;
   protocolErrors: number;
   lateResponses: number;
+  callsHeld: number;
+  callsHeldNow: number;
   mrHits: number;
   mrMisses: number;
   mrEvictions: number;
@@ -304,10 +281,10 @@ export interface NativeContext {
    * A refusal (negative Reason) leaves slot and call with JS; no event follows.
    *
    * A request or response that does not fit a slot (or that carries a buffer for the answer). `pieces`, in order, make
-   * up the message; each lies in an arena block or in the ArrayBuffer whose identity is keys[i] (0: arena). Metadata is in `slot`,
+   * up the message; each lies in an arena block or in the ArrayBuffer whose identity is keys[i] (0: arena, `leasedMemory`: arena memory of the application). Metadata is in `slot`,
    * at most slotBytes - 512 bytes; without metadata `slot` is -1.
-   * `sink`: arena block to receive the response in, 0 none (the caller's reference stays with the caller). `use`: of a block that the pieces must be copied into. Returns a token > 0 that a SENT event
-   * will carry when the pieces are no longer in use (before or with the call's own end), or a negative Reason when refused.
+   * `sink`: arena block to receive the response in, 0 none (the caller's reference stays with the caller). `use`: of a block that the pieces must be copied into. `flags`: submitImage, submitSinkOnly. Returns a token > 0 that a SENT event
+   * will carry when the pieces are no longer in use (before or with the call's own end, of a held one its RELEASED), or a negative Reason when refused.
    */
   submitBulk(
     op: number,
@@ -321,11 +298,12 @@ export interface NativeContext {
     keys: readonly number[],
     sink: number,
     use: number,
+    flags: number,
   ): number;
 
   /**
    * Client: gives a call up (reason: Reason.cancelled or Reason.deadline). Its FAILED or SETTLED event follows: within the next batch for a call that
-   * exposed no memory, otherwise when the peer or an invalidation has made sure that nothing can touch it, at most `settleGraceMs` later.
+   * exposed no memory, otherwise when the peer has let go of it or after kSettleGraceNs (10 ms), and then its call slot and memory are held until RELEASED.
    */
   cancel(session: number, call: number, reason: number): void;
 
@@ -337,6 +315,8 @@ export interface NativeContext {
   /** The block's memory. The same ArrayBuffer every time while the block lives. Collected: the block is released. */
   blockBuffer(block: number): ArrayBuffer;
   releaseBlock(block: number): void;
+  /** The same, and detaches the block's ArrayBuffer: the application must not see what is written there from now on. */
+  takeBlock(block: number): void;
   /** The block that this ArrayBuffer belongs to, 0 none. */
   blockOf(buffer: ArrayBuffer): number;
   /** Registers a buffer now, so that its first call need not. Empty string or why it was refused. */
@@ -347,7 +327,7 @@ export interface NativeContext {
   expectResponse(method: number, bytes: number): void;
 
   stats(): NativeStats;
-  /** Batches of events go to this function: it must not throw. */
+  /** Batches of events go to this function, which must not throw. */
   onEvents(callback: (count: number) => void): void;
   /** A stepped simulation carries out its next event, in the order of the seed; what comes of it is delivered in the next turn of the event loop. False: there is none, and its clock, by which sessions go, has moved on by 5 ms. */
   stepSim(): boolean;
@@ -358,37 +338,34 @@ export interface NativeContext {
 export interface NativeModule {
   createContext(options: NativeOptions): NativeContext;
   verbsDevices(): VerbsReport;
+  /** Empty, or why this JS runtime cannot be used, and what to do. */
+  readonly whyUnusable: string;
+  /** Where the memory of a buffer begins. A double holds it: addresses have 48 bits, or 57. */
+  address(buffer: ArrayBuffer): number;
   /** The constants as the addon was compiled with, for the test that compares them. */
   boundary(): Record<string, Record<string, number>>;
 }
 
-const here = dirname(fileURLToPath(import.meta.url));
-
-function packageRoot(): string {
-  for (let dir = here; ; dir = dirname(dir)) {
-    if (existsSync(join(dir, 'package.json'))) return dir;
-    if (dir === dirname(dir)) throw new Error(`rdma-rpc: no package.json above ${here}`);
-  }
-}
-
 let loaded: NativeModule | undefined;
 
-/** Loads the addon: a local build first, then the prebuilt binary of the package. Throws with both paths when neither is there. */
+/** Loads the addon. Throws, in one sentence, when there is none or when this JS runtime cannot use it. */
 export function loadNative(): NativeModule {
   if (loaded !== undefined) return loaded;
-  const root = packageRoot();
-  const places = [
-    process.env['RDMA_RPC_ADDON'],
-    join(root, 'build', 'Release', 'rdma_rpc.node'),
-    join(root, 'prebuilds', `${process.platform}-${process.arch}`, 'rdma_rpc.node'),
-  ].filter((path): path is string => path !== undefined && path !== '');
-  const found = places.find((path) => existsSync(path));
-  if (found === undefined) {
-    throw new Error(
-      `rdma-rpc: no native addon for ${process.platform}-${process.arch} (looked at ${places.join(', ')}). ` +
-        'Build it with: npx cmake-js compile',
-    );
+  const needs = contextNeeds();
+  // Not by require(): bundlers look for that, and webpack makes nothing of it.
+  const module = { exports: {} };
+  const path = addonPath();
+  try {
+    process.dlopen(module, path);
+  } catch (cause) {
+    const what = `the native addon does not load (${(cause as Error).message})`;
+    throw new Error(whyNoAddon(what, { glibc: glibcVersion() }), { cause });
   }
-  loaded = createRequire(import.meta.url)(found) as NativeModule;
+  const addon = module.exports as NativeModule;
+  if (typeof addon.whyUnusable !== 'string') {
+    throw new Error(`rdma-rpc: ${path} is of another version of rdma-rpc; copy or build it again`);
+  }
+  if (addon.whyUnusable !== '') throw new Error(`rdma-rpc: ${addon.whyUnusable}`);
+  loaded = { ...addon, createContext: (options) => addon.createContext({ ...needs, ...options }) };
   return loaded;
 }

@@ -20,6 +20,7 @@ export const Flag = {
   notRun: 16,
   lasting: 32,
   part: 64,
+  image: 128,
 } as const;
 
 /** Memory of the client that the server may reach through `key`: a sink to write, or a piece to read. */
@@ -46,6 +47,8 @@ export interface Frame {
   lasting: boolean;
   /** Part of a stream: `metadata` begins with a part header. */
   part: boolean;
+  /** The message is an image: each piece begins at its place (docs/WIRE.md §2.4). */
+  image: boolean;
   sink: Exposed | undefined;
   metadata: Uint8Array;
   pieces: readonly Exposed[];
@@ -70,7 +73,8 @@ export function buildFrame(given: Partial<Frame> & { type: number }): Uint8Array
     (written ? Flag.written : 0) |
     (given.notRun === true ? Flag.notRun : 0) |
     (given.lasting === true ? Flag.lasting : 0) |
-    (given.part === true ? Flag.part : 0);
+    (given.part === true ? Flag.part : 0) |
+    (given.image === true ? Flag.image : 0);
   const bytes = new Uint8Array(
     headerBytes + 16 + 8 + 8 + pieces.length * 16 + 8 + metadata.length + message.length,
   );
@@ -120,6 +124,7 @@ export function parseFrame(bytes: Uint8Array): Frame | string {
     notRun: (flags & Flag.notRun) !== 0,
     lasting: (flags & Flag.lasting) !== 0,
     part: (flags & Flag.part) !== 0,
+    image: (flags & Flag.image) !== 0,
     sink: undefined,
     metadata: new Uint8Array(),
     pieces: [],
@@ -135,13 +140,19 @@ function checkHeader(frame: Frame, flags: number, length: number): string | unde
   const bare = length === headerBytes && flags === 0;
   switch (frame.type) {
     case FrameType.request:
-      if ((flags & ~(Flag.sink | Flag.metadata | Flag.pieces | Flag.lasting | Flag.part)) !== 0) {
+      if (
+        (flags & ~(Flag.sink | Flag.metadata | Flag.pieces | Flag.lasting | Flag.part | Flag.image)) !==
+        0
+      ) {
         return 'request with unknown flags';
       }
+      if (frame.image && (flags & Flag.pieces) === 0) return 'image without its pieces';
       if (frame.lasting && (flags & (Flag.sink | Flag.pieces)) === 0) return 'lasting keys without a key';
       return method === 0 ? 'request without a method' : undefined;
     case FrameType.response:
-      if ((flags & ~(Flag.metadata | Flag.written | Flag.notRun)) !== 0) return 'response with unknown flags';
+      if ((flags & ~(Flag.metadata | Flag.written | Flag.notRun | Flag.image)) !== 0)
+        return 'response with unknown flags';
+      if (frame.image && (flags & Flag.written) === 0) return 'image that was not written';
       if (method > 16) return 'response with an unknown status';
       return timeoutUs !== 0 ? 'reserved bits of a response are set' : undefined;
     case FrameType.cancel:

@@ -15,12 +15,11 @@ import { readVitest, reporting } from './vitest-report.mjs';
 const FOLDERS = ['test/native', 'test/runtime'];
 const TEST_LIMIT_MS = 120_000;
 const LIBRARIES = { address: 'libasan.so', undefined: 'libubsan.so', thread: 'libtsan.so' };
-const cmakeJs = ['node', 'node_modules/cmake-js/bin/cmake-js'];
 
 async function build(directory, sanitize) {
-  const options = ['-O', directory, `--CDRDMA_RPC_SANITIZE=${sanitize}`];
-  await configure(directory, [...cmakeJs, 'configure', ...options]);
-  await run([...cmakeJs, 'build', ...options, '-p', '2']);
+  const options = ['-DRDMA_RPC_ADDON=ON', `-DRDMA_RPC_SANITIZE=${sanitize}`];
+  await configure(directory, ['cmake', '-S', '.', '-B', directory, ...options]);
+  await run(['cmake', '--build', directory, '--parallel', '2']);
 }
 
 async function test(directory, sanitize) {

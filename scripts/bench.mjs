@@ -4,6 +4,7 @@
  */
 import { spawnSync } from 'node:child_process';
 import { installPeers, succeeded } from './bench-peers.mjs';
+import { configure } from './cmake.mjs';
 import { root, run } from './command.mjs';
 import { step } from './step.mjs';
 
@@ -14,8 +15,10 @@ const limit = step({
   title: 'the limit (CMake)',
   inputs: ['bench/limit'],
   outputs: ['build/limit/Release/limit.node'],
-  action: () =>
-    run(['node', 'node_modules/cmake-js/bin/cmake-js', 'compile', '-d', 'bench/limit', '-O', 'build/limit']),
+  action: async () => {
+    await configure('build/limit', ['cmake', '-S', 'bench/limit', '-B', 'build/limit']);
+    await run(['cmake', '--build', 'build/limit']);
+  },
 });
 if (!(await succeeded(limit))) console.error('! its rows will be missing');
 

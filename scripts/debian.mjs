@@ -16,6 +16,12 @@ const uvPlaces = [
   '/usr/include',
 ];
 
+/** Where protoc looks for its own .proto files: beside its folder, wherever it was installed. */
+const protocIncludes = () => [
+  '/usr/include',
+  ...(which('protoc') === undefined ? [] : [join(dirname(dirname(which('protoc'))), 'include')]),
+];
+
 /** What is needed, how to see that it is there, and the package that brings it. */
 const NEEDS = {
   build: [
@@ -30,8 +36,14 @@ const NEEDS = {
       present: () => ['/usr', '/usr/local'].some((prefix) => existsSync(`${prefix}/include/gtest/gtest.h`)),
     },
   ],
-  // Tests compare our output with protoc's.
-  protoc: [{ debian: 'protobuf-compiler', present: () => which('protoc') !== undefined }],
+  // Tests compare our output with protoc's. It is of little use without its own .proto files, which Debian only recommends beside it.
+  protoc: [
+    { debian: 'protobuf-compiler', present: () => which('protoc') !== undefined },
+    {
+      debian: 'libprotobuf-dev',
+      present: () => protocIncludes().some((place) => existsSync(join(place, 'google/protobuf/any.proto'))),
+    },
+  ],
   verbs: [
     { debian: 'libibverbs-dev', present: () => existsSync('/usr/include/infiniband/verbs.h') },
     { debian: 'librdmacm-dev', present: () => existsSync('/usr/include/rdma/rdma_cma.h') },
@@ -55,8 +67,34 @@ const NEEDS = {
     { debian: 'perftest', present: () => which('ib_send_lat') !== undefined },
     { debian: 'ibverbs-utils', present: () => which('ibv_rc_pingpong') !== undefined },
   ],
+  // Binaries for the package, linked with an older Debian: scripts/prebuilds.mjs.
+  sysroot: [{ debian: 'mmdebstrap', present: () => which('mmdebstrap') !== undefined }],
+  'portable x64': [
+    {
+      debian: process.arch === 'x64' ? 'g++' : 'crossbuild-essential-amd64',
+      present: () => which('x86_64-linux-gnu-g++') !== undefined,
+    },
+  ],
+  'portable arm64': [
+    {
+      debian: process.arch === 'arm64' ? 'g++' : 'crossbuild-essential-arm64',
+      present: () => which('aarch64-linux-gnu-g++') !== undefined,
+    },
+  ],
+  emulator: [
+    { debian: 'qemu-user-static', present: () => which('qemu-aarch64-static') !== undefined },
+    { debian: 'googletest', present: () => existsSync('/usr/src/googletest/googletest/CMakeLists.txt') },
+  ],
+  bare: [{ debian: 'mmdebstrap', present: () => which('mmdebstrap') !== undefined }],
   format: [{ debian: 'clang-format', present: () => which('clang-format') !== undefined }],
 };
+
+/** What `npm test` uses; set-up installs it. */
+export const FOR_TESTS = ['build', 'verbs', 'tests', 'protoc'];
+
+/** All packages of `purposes`, keys of NEEDS. */
+export const packagesOf = (purposes) =>
+  purposes.flatMap((purpose) => NEEDS[purpose].map((need) => need.debian));
 
 /** Packages of `purpose`, a key of NEEDS, that are not there. */
 export function missing(purpose) {

@@ -9,7 +9,7 @@ import { formatDiagnostic, GenerateError, generate } from '../dist/codegen/index
 import { root } from './command.mjs';
 
 try {
-  for (const { files, include, out } of JSON.parse(
+  for (const { files, include, out, ...options } of JSON.parse(
     readFileSync(join(root, 'scripts/gen-targets.json'), 'utf8'),
   )) {
     const found = globSync(files, { cwd: root, absolute: true }).sort();
@@ -17,6 +17,7 @@ try {
       files: found,
       include: [join(root, include)],
       out: join(root, out),
+      ...options,
     });
     console.log(`${out}: ${outputs.length} files`);
   }

@@ -1,17 +1,57 @@
-/** Before `npm pack`: everything is built, and the binaries for this platform lie where the package ships them. */
+/**
+ * Before `npm pack`: everything is built, and the binaries lie where the package ships them. What RDMA_RPC_PREBUILDS says decides which:
+ *
+ *   local    this machine's own build, as it is: quick, needs nothing more, and loads where glibc is as new as here. What `npm pack` makes.
+ *   all      those for x64 and arm64, linked with an older Debian so that they load with glibc 2.28. What `npm publish` makes, a release, and
+ *            `npm run test:portable`. Fails where the compilers or mmdebstrap are missing: a package must not lack half of it unnoticed.
+ */
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, rmSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './command.mjs';
+import { ARCHITECTURES, buildPrebuilt, copyLocal, PRODUCTS, prebuilt, whyNot } from './prebuilds.mjs';
+import { neededVersions, tooMuch } from './symbols.mjs';
+
+function fail(why) {
+  console.error(`prepack: ${why}`);
+  process.exit(1);
+}
+
+/** The binaries of an earlier, fuller package go: what is packed must not depend on what was. */
+function packLocal() {
+  for (const arch of ARCHITECTURES) {
+    rmSync(join(root, 'build', '.stamps', `portable-${arch}`), { force: true });
+    if (arch !== process.arch) rmSync(join(root, prebuilt(arch)), { recursive: true, force: true });
+  }
+  copyLocal();
+  const versions = neededVersions(join(root, prebuilt(process.arch), 'rdma_rpc.node'));
+  const glibc = versions.get('GLIBC')?.at(-1) ?? '?';
+  console.error(
+    `! a package for this machine: its own build for linux-${process.arch}, which needs glibc ${glibc}. Elsewhere run \`npx rdma-rpc build-addon\` ` +
+      'in it, or make the package for linux-x64 and linux-arm64: RDMA_RPC_PREBUILDS=all npm pack',
+  );
+}
+
+async function packAll() {
+  for (const arch of ARCHITECTURES) {
+    const why = whyNot(arch);
+    if (why !== '') fail(`no binary for linux-${arch}: ${why}. \`npm run test:portable\` installs them`);
+  }
+  for (const arch of ARCHITECTURES) await buildPrebuilt(arch);
+  // Also when somebody else has packed this folder meanwhile, for this machine only.
+  for (const arch of ARCHITECTURES) {
+    for (const file of PRODUCTS.map((name) => join(root, prebuilt(arch), name))) {
+      const much = existsSync(file) ? tooMuch(file) : ['to be built'];
+      if (much.length > 0) fail(`${file} needs ${much.join('; ')}`);
+    }
+  }
+}
 
 // npm takes what prepack prints on stdout for its own (pack --json): all goes to stderr.
+console.log = console.error;
+process.stdout.write = process.stderr.write.bind(process.stderr);
+const wanted = process.env.RDMA_RPC_PREBUILDS ?? (process.env.npm_command === 'publish' ? 'all' : 'local');
+if (!['local', 'all'].includes(wanted)) fail(`RDMA_RPC_PREBUILDS is '${wanted}', not local or all`);
 const setup = spawnSync(process.execPath, ['scripts/setup.mjs'], { cwd: root, stdio: ['ignore', 2, 2] });
 if (setup.status !== 0) process.exit(1);
-const built = join(root, 'build/Release');
-const target = join(root, 'prebuilds', `${process.platform}-${process.arch}`);
-mkdirSync(target, { recursive: true });
-copyFileSync(join(built, 'rdma_rpc.node'), join(target, 'rdma_rpc.node'));
-// Only where the headers of libibverbs are: without it the package has no RDMA devices and says so.
-const plugin = 'rdma_rpc_verbs.so';
-rmSync(join(target, plugin), { force: true });
-if (existsSync(join(built, plugin))) copyFileSync(join(built, plugin), join(target, plugin));
+await (wanted === 'all' ? packAll() : packLocal());

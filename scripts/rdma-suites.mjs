@@ -59,6 +59,7 @@ export async function bundle() {
     entryPoints: [
       ...['dist/runtime/index.js', 'dist/runtime/codec/index.js', 'dist/test/interop/server.js'],
       ...['echo-server', 'client-script'].map((name) => `dist/test/runtime/process/${name}.js`),
+      'dist/test/slow/load.js',
     ],
     outbase: 'dist',
     outdir: BUNDLED,

@@ -15,8 +15,8 @@ import { step } from './step.mjs';
 const NODE_MIN = [20, 17];
 const ADDON = 'build/Release/rdma_rpc.node';
 const PLUGIN = 'build/Release/rdma_rpc_verbs.so';
+const VENDOR = 'dist/vendor/msgpackr.js';
 const PREBUILT = `prebuilds/${process.platform}-${process.arch}/rdma_rpc.node`;
-const cmakeJs = ['node', 'node_modules/cmake-js/bin/cmake-js'];
 const tsc = ['node', 'node_modules/typescript/bin/tsc'];
 
 function checkNode() {
@@ -49,8 +49,8 @@ async function buildAddon() {
         for (const path of [PLUGIN, 'build/addon'])
           rmSync(join(root, path), { recursive: true, force: true });
       }
-      await configure('build/addon', [...cmakeJs, 'configure', '-O', 'build/addon']);
-      await run([...cmakeJs, 'build', '-O', 'build/addon', '-p', '2']);
+      await configure('build/addon', ['cmake', '-S', '.', '-B', 'build/addon', '-DRDMA_RPC_ADDON=ON']);
+      await run(['cmake', '--build', 'build/addon', '--parallel', '2']);
     },
   });
 }
@@ -86,19 +86,31 @@ function generate() {
   });
 }
 
+/** What is not compiled but copied into the package: libraries of others, with their licences. */
+function vendor() {
+  return step({
+    name: 'vendor',
+    title: 'libraries inside of the package',
+    inputs: ['scripts/vendor.mjs', 'package-lock.json'],
+    outputs: [VENDOR],
+    action: () => run(['node', 'scripts/vendor.mjs']),
+  });
+}
+
 /** Removes compiled files whose source has gone: they would still be imported, tested or packed. */
 function prune(dir = 'dist') {
   for (const entry of readdirSync(join(root, dir), { withFileTypes: true })) {
     const path = join(dir, entry.name);
     if (entry.isDirectory()) prune(path);
     const source = path.replace(/^dist\//, '').replace(/(\.d\.ts|\.js)(\.map)?$/, '.ts');
+    if (source.startsWith('vendor/')) continue;
     if (source.endsWith('.ts') && !existsSync(join(root, source))) rmSync(join(root, path));
   }
 }
 
 async function setup(args) {
   checkNode();
-  const did = [await installNpmPackages(), await buildAddon()];
+  const did = [await installNpmPackages(), await vendor(), await buildAddon()];
   // The generator first: tests and examples import what it makes.
   did.push(
     await compile(

@@ -29,7 +29,9 @@ export function readVitest(path, error) {
   return {
     passed,
     failed: unseen ? 1 : failures.length,
-    whyNot: skipped === 0 ? [] : [`${skipped} tests, marked above`],
+    whyNot: Object.entries(skipped).map(
+      ([reason, count]) => `${count} tests${reason === '' ? ', marked above' : `: ${reason}`}`,
+    ),
     failures,
     failedTests,
     ended: true,

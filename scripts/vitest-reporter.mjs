@@ -23,11 +23,11 @@ function failureOf(file, test) {
   return { file, names: namesOf(test), why: why(test.result().errors?.[0] ?? {}) };
 }
 
-/** What `--outputFile` is to hold. `modules` and `errors` are vitest's, of onTestRunEnd. */
+/** What `--outputFile` is to hold; `skipped` counts tests by the reason that they gave, '' for none. `modules` and `errors` are vitest's, of onTestRunEnd. */
 export function summary(modules, errors) {
   const report = {
     passed: 0,
-    skipped: 0,
+    skipped: {},
     failed: [],
     broken: errors.map((error) => `no test: ${why(error)}`),
   };
@@ -41,7 +41,10 @@ export function summary(modules, errors) {
       const { state } = test.result();
       if (state === 'passed') report.passed += 1;
       else if (state === 'failed') report.failed.push(failureOf(file, test));
-      else report.skipped += 1;
+      else {
+        const reason = test.result().note ?? '';
+        report.skipped[reason] = (report.skipped[reason] ?? 0) + 1;
+      }
     }
   }
   return report;

@@ -139,6 +139,8 @@ void Pump::before_poll() {
       adaptive_ && !peer_here() && (quiet_since_ns_ == 0 || now_ns() - quiet_since_ns_ <= kSpinNs);
   if (!stay_awake) {
     mine_.sleeping.store(1, std::memory_order_seq_cst);
+    // Before the look at the ring, as the peer publishes before it looks at `sleeping`.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
     if (available() == 0) {
       uv_idle_stop(&idle_);
       return;

@@ -3,6 +3,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import pc from 'picocolors';
 import type { Channel } from '../../runtime/api/channel.ts';
 import { RpcError } from '../../runtime/call/rpc-error.ts';
+import { messageBytes } from '../../runtime/limits.ts';
 
 export interface ConnectionFlags {
   readonly timeout: number;
@@ -36,7 +37,13 @@ export async function withServer(
   const { createChannel } = await import('../../runtime/api/channel.ts');
   let channel: Channel;
   try {
-    channel = createChannel(address, { connectTimeoutMs: timeout, timeoutMs: timeout, log: () => undefined });
+    channel = createChannel(address, {
+      connectTimeoutMs: timeout,
+      timeoutMs: timeout,
+      // There is no flag for it, so nothing may fail for it.
+      maxMessageBytes: messageBytes.max,
+      log: () => undefined,
+    });
   } catch (error) {
     console.error(pc.red(`error: ${(error as Error).message}`));
     process.exitCode = 2;

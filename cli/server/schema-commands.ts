@@ -14,16 +14,18 @@ export function addListCommand(program: Command): void {
       .argument('[service]', 'full name of a service'),
   ).action((address: string, service: string | undefined, flags: ConnectionFlags) =>
     withServer(address, flags, async (channel) => {
-      const { filesOf, serviceNames } = await import('./remote-schema.ts');
+      const { serviceNames } = await import('./remote-schema.ts');
+      const { filesIfAny, methodsOf, suggestionOrList } = await import('./suggest.ts');
       if (service === undefined) {
         for (const name of await serviceNames(channel)) console.log(printable(name));
         return 0;
       }
-      const [file] = await filesOf(channel, service);
-      const scope = file?.package === undefined || file.package === '' ? '' : `${file.package}.`;
-      const found = file?.service.find(({ name }) => `${scope}${name}` === service);
-      if (found === undefined) throw new Error(`${service} is no service`);
-      for (const { name } of found.method) console.log(printable(`${service}/${name}`));
+      const methods = methodsOf((await filesIfAny(channel, service)) ?? [], service);
+      if (methods === undefined) {
+        const meant = suggestionOrList(service, await serviceNames(channel));
+        throw new Error(`${service} is no service${meant}`);
+      }
+      for (const name of methods) console.log(printable(`${service}/${name}`));
       return 0;
     }),
   );
@@ -40,9 +42,14 @@ export function addDescribeCommand(program: Command): void {
       .argument('<name>', 'full name, such as greeter.v1.Greeter or greeter.v1.Greeter/SayHello'),
   ).action((address: string, name: string, flags: ConnectionFlags) =>
     withServer(address, flags, async (channel) => {
-      const { filesOf } = await import('./remote-schema.ts');
       const { declarationText } = await import('./proto-text.ts');
-      const [file] = await filesOf(channel, symbolOf(name));
+      const { declaredNames, filesIfAny, suggestionOrList } = await import('./suggest.ts');
+      const files = await filesIfAny(channel, symbolOf(name));
+      if (files === undefined) {
+        const meant = suggestionOrList(symbolOf(name), await declaredNames(channel));
+        throw new Error(`the server declares no ${name}${meant}`);
+      }
+      const [file] = files;
       const text = file && declarationText(file, symbolOf(name));
       if (text === undefined)
         throw new Error(`${name} is declared in ${file?.name}, in no way that can be shown`);

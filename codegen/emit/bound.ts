@@ -94,7 +94,7 @@ export function emitBound(message: Message, scope: Scope): string {
     ['sink', scope.alias('Sink')],
     ['depth', 'number', '0'],
   ];
-  return `${scope.head(message, 'bound', parameters, 'number')}
+  return `${scope.headOf(message, 'bound', parameters, 'number')}
   if (${scope.local('sizeless')}(m, sink, depth)) return 0;
   ${add(roomOf(runs), parts)}
 }`;

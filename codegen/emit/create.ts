@@ -65,7 +65,7 @@ export function emitCreate(message: Message, scope: Scope): string {
   // As of TypeScript: both targets have the same lines.
   const types = 'function (:  = {}):  {'.length + parameter.length + type.length;
   const init = braced(pattern, types + scope.call(message, 'create').length, '');
-  const head = scope.head(
+  const head = scope.headOf(
     message,
     'create',
     [[pattern.length === 0 ? '_init' : init, parameter, '{}']],

@@ -99,7 +99,7 @@ export function emitDecode(message: Message, scope: Scope): string {
     ['m', type, braced(initial, Number.POSITIVE_INFINITY, '')],
   ];
   const skip = `default: ${scope.local('skipUnknown')}(source, at, end, depth);${keep}`;
-  return `${scope.head(message, 'decodeFrom', parameters)}
+  return `${scope.headOf(message, 'decodeFrom', parameters)}
   ${scope.local('enterMessage')}(source, at, depth, ${quote(message.fullName)});
   while (source.at < end) {${start}
     at = ${scope.local('nextTag')}(source, end);

@@ -1,20 +1,27 @@
-/** The const with the descriptor of the file. Text, so that loading the module costs nothing; wrapped in nothing, since one line is one line. */
+/**
+ * The const with the descriptor of the file, and its text, which stands at the end of the file: people who read the file begin at the top. Functions may be used above of where they are. Text, so
+ * that loading the module costs nothing; wrapped in nothing, since one line is one line.
+ */
 import type { File } from '../model/model.ts';
 import { inComment } from './comment.ts';
 import { quote } from './scalar.ts';
 import type { Scope } from './scope.ts';
-import { exportedConst, type Statement } from './statement.ts';
+import { exportedConst, internal, type Statement } from './statement.ts';
 
 export function emitDescriptor(file: File, scope: Scope): Statement {
   const dependencies = file.dependencies.map((each) => scope.descriptor(each)).join(', ');
-  const base64 = Buffer.from(file.bytes).toString('base64');
   return exportedConst(
     {
       doc: `/** Descriptor of ${inComment(file.path)}, for reflection. */\n`,
       name: file.descriptor,
       type: '$.FileDescriptor',
-      value: `/* @__PURE__ */ $.fileDescriptor(() => [${dependencies}], ${quote(base64)})`,
+      value: `/* @__PURE__ */ $.fileDescriptor(() => [${dependencies}], $descriptor)`,
     },
     scope,
   );
+}
+
+export function emitDescriptorText(file: File, scope: Scope): Statement {
+  const base64 = Buffer.from(file.bytes).toString('base64');
+  return internal(`${scope.function('$descriptor', [], 'string')}\n  return ${quote(base64)};\n}`);
 }

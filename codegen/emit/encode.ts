@@ -56,6 +56,8 @@ function isSet(field: Field, value: string): string {
   if (field.presence !== 'implicit' || field.type.kind === 'message') return present;
   switch (formOf(field.type)?.type) {
     case 'Uint8Array':
+      if (field.array !== undefined)
+        return `${present} && $.hasArray(${value}, $.arrays.${field.array}, ${quote(field.fullName)})`;
       return `${present} && $.hasBytes(${value}, ${quote(field.fullName)})`;
     case 'bigint':
       return `${present} && ${value} !== 0n`;
@@ -213,7 +215,7 @@ export function emitEncode(message: Message, scope: Scope): string {
     ['depth', 'number', '0'],
     ['field', 'string', quote(message.fullName)],
   ];
-  return `${scope.head(message, 'encodeTo', parameters)}
+  return `${scope.headOf(message, 'encodeTo', parameters)}
   if (${scope.local('noEntry')}(m, sink, at${room === 0 ? '' : ` + ${room}`}, limit, depth, field)) return at;
 ${bytes}${take(values)}  ${body}
   return at;

@@ -4,12 +4,26 @@ import type { Field, Message } from '../model/model.ts';
 import { quote } from './scalar.ts';
 import type { Scope } from './scope.ts';
 
+/** Whether a field is what proto2 calls a group: named like its message, which is declared beside it. Text format calls it by the message's name. */
+function isGroup({ name, fullName, type, delimited }: Field): boolean {
+  if (!delimited || type.kind !== 'message') return false;
+  const at = type.fullName.lastIndexOf('.') + 1;
+  return (
+    type.fullName.slice(at).toLowerCase() === name &&
+    type.fullName.slice(0, at) === fullName.slice(0, fullName.length - name.length)
+  );
+}
+
 /** What does not follow from the field's name. */
-function apart({ name, key, jsonName, type }: Field): string | undefined {
+function apart(field: Field): string | undefined {
+  const { name, key, jsonName, type, array } = field;
   const entries: string[] = [];
   if (key !== keyOf(name)) entries.push(`key: ${quote(key)}`);
   if (jsonName !== jsonNameOf(name)) entries.push(`jsonName: ${quote(jsonName)}`);
   if (type.kind === 'scalar' && type.jstype !== 'bigint') entries.push(`jstype: ${quote(type.jstype)}`);
+  if (type.kind === 'enum' && type.closed) entries.push('closed: true');
+  if (isGroup(field)) entries.push('group: true');
+  if (array !== undefined) entries.push(`array: ${quote(array)}`);
   return entries.length === 0 ? undefined : `{ ${entries.join(', ')} }`;
 }
 
@@ -39,6 +53,7 @@ function entry(field: Field, more: string[], scope: Scope): string {
 export function emitFields(message: Message, scope: Scope): string {
   const more: string[] = [];
   const words = message.fields.map((field) => entry(field, more, scope));
-  const types = more.length === 0 ? '' : `, () => [${more.join(', ')}]`;
-  return `${quote(words.join(' '))}${types}`;
+  const reserved = message.reserved.length === 0 ? '' : `, ${quote(message.reserved.join(' '))}`;
+  const types = more.length > 0 ? `, () => [${more.join(', ')}]` : reserved === '' ? '' : ', undefined';
+  return `${quote(words.join(' '))}${types}${reserved}`;
 }

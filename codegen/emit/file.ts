@@ -2,7 +2,7 @@
 import type { File, Message } from '../model/model.ts';
 import { inComment } from './comment.ts';
 import { emitCustom, emitDefaults } from './custom.ts';
-import { emitDescriptor } from './descriptor.ts';
+import { emitDescriptor, emitDescriptorText } from './descriptor.ts';
 import { emitEnum } from './enum.ts';
 import { emitExtension } from './extension.ts';
 import { codecOf, emitFunctions } from './functions.ts';
@@ -50,10 +50,12 @@ export function emitFile(file: File, version: string, options: EmitOptions): Out
   ];
   const statements = [
     emitDescriptor(file, scope),
-    internal(scope.common()),
+    internal(scope.head()),
     ...file.enums.flatMap((type) => emitEnum(type, scope)),
     ...messages,
     ...file.services.flatMap((service) => emitService(service, scope)),
+    internal(scope.common()),
+    emitDescriptorText(file, scope),
   ];
   const output = (extension: 'ts' | 'js' | 'd.ts', body: string): Output => {
     const header = [

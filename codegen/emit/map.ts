@@ -13,8 +13,13 @@ const keyForm = (field: Field) => scalarForm(field.mapKey ?? 'string');
 
 /** What tells apart maps that need functions of their own; equal names of different types are the scope's affair. */
 function typesOf(field: Field, scope: Scope): string {
-  const { type, mapKey, utf8 } = field;
-  const value = type.kind === 'scalar' ? type.scalar : scope.type(type).replace('.', '$');
+  const { type, mapKey, utf8, array } = field;
+  const value =
+    array !== undefined
+      ? `${array}Array`
+      : type.kind === 'scalar'
+        ? type.scalar
+        : scope.type(type).replace('.', '$');
   return `${mapKey}_${value}${utf8 ? '' : '$loose'}`;
 }
 

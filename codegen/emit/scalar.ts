@@ -59,7 +59,7 @@ export function formOf(type: FieldType): ScalarForm | undefined {
   return type.kind === 'message' ? undefined : type.kind === 'enum' ? enumForm : forms[type.scalar];
 }
 
-/** A 64-bit varint with `jstype = JS_NUMBER`: it has primitives that make no bigint for small values. */
+/** A 64-bit varint that is a number: it has primitives that make no bigint for small values. */
 export function isPlainNumber(type: FieldType, form: ScalarForm): boolean {
   return (
     type.kind === 'scalar' &&

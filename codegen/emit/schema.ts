@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { type Diagnostic, GenerateError } from '../diagnostic.ts';
 import { placeOf, type Schema } from '../link/schema.ts';
 import { buildModel } from '../model/build.ts';
-import type { File } from '../model/model.ts';
-import { bundledDirectory, descriptorPath } from '../source/files.ts';
+import type { File, Int64 } from '../model/model.ts';
+import { bundledDirectory, descriptorPath, isCompilers } from '../source/files.ts';
 import { emitFile, type Output } from './file.ts';
 import { outputPath } from './scope.ts';
 import type { Target } from './target.ts';
@@ -16,6 +16,7 @@ export interface SchemaOutputOptions {
   readonly codecModule?: string | undefined;
   readonly runtimeApart: boolean;
   readonly unknownFields?: 'keep' | 'drop' | undefined;
+  readonly int64?: Int64 | undefined;
 }
 
 function version(): string {
@@ -38,6 +39,17 @@ function checkPaths(schema: Schema, files: readonly File[]): void {
   }
 }
 
+/** Those asked for, and of the files that no one else generates those that they refer to. The descriptor of descriptor.proto is in the runtime. */
+function emittedFiles(files: readonly File[], paths: ReadonlySet<string>): File[] {
+  const wanted = new Set(files.filter(({ path }) => paths.has(path)));
+  // Those that are added are looked at, too.
+  for (const { uses, dependencies } of wanted) {
+    const needed = [...uses, ...dependencies.filter(({ path }) => path !== descriptorPath)];
+    for (const each of needed) if (isCompilers(each.path)) wanted.add(each);
+  }
+  return files.filter((file) => wanted.has(file) && !file.bundled);
+}
+
 /** Output for the files with these paths. `diagnostics` has what the schema's files have reported, and goes on being added to. */
 export function emitSchema(
   schema: Schema,
@@ -48,21 +60,19 @@ export function emitSchema(
   const refuse = (): void => {
     if (diagnostics.some(({ severity }) => severity === 'error')) throw new GenerateError(diagnostics);
   };
-  refuse();
   const {
     target = 'ts',
     importExtension = target,
     codecModule = 'rdma-rpc/codec',
     runtimeApart,
     unknownFields = 'drop',
+    int64,
   } = options;
-  const files = buildModel(schema, { runtimeApart, unknownFields });
-  refuse();
-  const now = version();
-  const emitted = files.filter(
-    (file) => !file.bundled && (paths.has(file.path) || (file.used && file.path === descriptorPath)),
-  );
+  // Also when something is wrong already: it finds what else is.
+  const files = buildModel(schema, { runtimeApart, unknownFields, int64 });
+  const emitted = emittedFiles(files, paths);
   checkPaths(schema, emitted);
   refuse();
+  const now = version();
   return emitted.flatMap((file) => emitFile(file, now, { target, importExtension, codecModule }));
 }

@@ -50,6 +50,8 @@ function aliasOf(name: keyof typeof aliases): string {
   return `type $${name}${parameters} = $.${name}${args};`;
 }
 
+const eager = (name: string): boolean => name === 'generatedType';
+
 export class Scope {
   readonly file: File;
   private readonly options: EmitOptions;
@@ -140,7 +142,7 @@ export class Scope {
   }
 
   /** The head of one of a message's functions, with its brace. `result` is the type of what it returns, unless a compiler finds that without looking at the rest. */
-  head(type: Message, what: Part, parameters: readonly Parameter[], result?: string): string {
+  headOf(type: Message, what: Part, parameters: readonly Parameter[], result?: string): string {
     return this.function(this.call(type, what), parameters, result);
   }
 
@@ -180,11 +182,24 @@ export class Scope {
     return lines;
   }
 
-  /** What `alias`, `local` and `share` have promised, to be asked for when all messages have been emitted. */
+  /** Aliases that are called while the module is loaded, which has to find them there. */
+  head(): string {
+    return this.aliases(eager);
+  }
+
+  private aliases(wanted: (name: string) => boolean): string {
+    return [...this.locals]
+      .filter(wanted)
+      .sort()
+      .map((name) => `const $${name} = $.${name};`)
+      .join('\n');
+  }
+
+  /** What `alias`, `local` and `share` have promised, to be asked for when all messages have been emitted. At the end: it is for functions, and nobody reads it. */
   common(): string {
     const types = [...this.types].sort().map(aliasOf);
-    const consts = [...this.locals].sort().map((name) => `const $${name} = $.${name};`);
-    return [this.erasable(types.join('\n')), consts.join('\n'), ...this.shared.values()].join('\n\n');
+    const consts = this.aliases((name) => !eager(name));
+    return [this.erasable(types.join('\n')), consts, ...this.shared.values()].join('\n\n');
   }
 }
 

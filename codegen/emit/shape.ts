@@ -13,6 +13,7 @@ export function valueType(field: Field, scope: Scope, side: Side): string {
   const { type } = field;
   if (type.kind === 'message') return side === 'init' ? scope.init(type) : scope.type(type);
   if (type.kind === 'enum') return scope.type(type);
+  if (field.array !== undefined) return `${field.array}Array`;
   const plain = formOf(type)?.type ?? 'never';
   return plain === 'bigint' ? type.jstype : plain;
 }

@@ -43,6 +43,7 @@ export function writeValue(
     case 'String':
       return `$.writeString${kind}(sink, ${place}, ${value}, ${limitOf(free)}, ${name})`;
     case 'Bytes':
+      if (field.array !== undefined) value = `$.octets(${value}, $.arrays.${field.array}, ${name})`;
       if (field.bulkThreshold !== undefined)
         return `$.writeBulk${kind}(sink, ${place}, ${value}, ${limitOf(free)}, ${name}, ${field.bulkThreshold})`;
       return `$.writeBytes${kind}(sink, ${place}, ${value}, ${limitOf(free)}, ${name})`;
@@ -79,6 +80,7 @@ export function nested(
 /** Source text of the default of a value. */
 export function zeroOf(field: Field, scope: Scope): string {
   const { type } = field;
+  if (field.array !== undefined) return `$.noArrays.${field.array}`;
   if (type.kind === 'message') return `${scope.call(type, 'create')}()`;
   if (type.kind === 'scalar' && formOf(type)?.type === 'bigint') {
     return type.jstype === 'bigint' ? '0n' : type.jstype === 'string' ? "'0'" : '0';
@@ -89,13 +91,16 @@ export function zeroOf(field: Field, scope: Scope): string {
 /** Expression that reads a value at `at`; the position behind it is `source.at`. */
 export function read(field: Field, end: string, scope: Scope): string {
   const { type } = field;
-  const from = (primitive: string) => `${scope.local(`read${primitive}`)}(source, at, ${end})`;
+  const from = (primitive: string, more = '') =>
+    `${scope.local(`read${primitive}`)}(source, at, ${end}${more})`;
+  if (field.array !== undefined) return `$.readArray(source, at, ${end}, $.arrays.${field.array})`;
   const form = formOf(type);
   if (type.kind === 'scalar' && type.scalar === 'string' && !field.utf8) return from('LooseString');
   if (form === undefined || type.kind === 'enum') return from('Int32');
-  if (isPlainNumber(type, form)) return from(`${form.primitive}Number`);
+  const name = quote(field.fullName);
+  if (isPlainNumber(type, form)) return from(`${form.primitive}Number`, `, ${name}`);
   const value = from(form.primitive);
   if (type.kind !== 'scalar' || form.type !== 'bigint') return value;
   if (type.jstype === 'string') return `String(${value})`;
-  return type.jstype === 'number' ? `$.numberOfBigint(source, ${value})` : value;
+  return type.jstype === 'number' ? `$.numberOfBigint(source, ${value}, ${name})` : value;
 }

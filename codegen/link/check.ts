@@ -1,12 +1,19 @@
-/** The rules of the language that need names to be resolved: numbers, ranges, enums, extensions. Called by the linker for each parsed file; protoc has checked its own. */
-import type {
-  DescriptorProto,
-  EnumDescriptorProto,
-  FieldDescriptorProto,
-} from '../descriptor/descriptor.rdma.ts';
-import { fieldNumberMax, labels, typeName } from '../descriptor/types.ts';
-import { decodeOptions, OptionTree } from '../options/tree.ts';
-import { join, placeOf, type Schema, type SchemaFile } from './schema.ts';
+/** The rules of the language that need names to be resolved: numbers, ranges, features, extensions. Called by the linker for each parsed file; protoc has checked its own. */
+import type { DescriptorProto, FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
+import { fieldNumberMax } from '../descriptor/types.ts';
+import { decodeOptions } from '../options/tree.ts';
+import { checkEnum } from './check-enum.ts';
+import { fieldFaults } from './check-field.ts';
+import { jsonConflicts } from './check-json.ts';
+import { checkRanges, checkReservedNames, type NumberRange } from './check-ranges.ts';
+import { FeatureScope, jsonBestEffort, visibilities } from './features.ts';
+import { placeOf, type Schema, type SchemaFile } from './schema.ts';
+import { whyLocal } from './visibility.ts';
+
+/** MessageOptions.message_set_wire_format and its deprecated_legacy_json_field_conflicts. */
+const messageSetField = 1;
+const legacyJsonField = 11;
+const exported = 2;
 
 class Checker {
   private readonly schema: Schema;
@@ -18,25 +25,71 @@ class Checker {
   }
 
   run(): void {
-    const { descriptor } = this.file;
-    const scope = descriptor.package ?? '';
+    const { schema, file } = this;
+    const { descriptor } = file;
+    const features = FeatureScope.ofFile(schema, file);
     descriptor.messageType.forEach((message, i) => {
-      this.message(message, `4,${i}`, join(scope, message.name));
+      this.message(message, `4,${i}`, features, true);
     });
     descriptor.enumType.forEach((type, i) => {
-      this.enum(type, `5,${i}`);
+      this.enum(type, `5,${i}`, features);
     });
     descriptor.extension.forEach((field, i) => {
-      this.extension(field, `7,${i}`);
+      this.extension(field, `7,${i}`, features);
+    });
+    descriptor.service.forEach(({ method }, i) => {
+      method.forEach(({ inputType, outputType }, j) => {
+        this.use(inputType, `6,${i},2,${j}`, 2);
+        this.use(outputType, `6,${i},2,${j}`, 3);
+      });
     });
   }
 
-  private report(path: string, part: number, message: string): void {
-    this.file.reporter.report(placeOf(this.file, path, part), message);
+  private readonly report = (
+    path: string,
+    part: number | undefined,
+    message: string,
+    severity?: 'warning',
+  ): void => {
+    this.file.reporter.report(placeOf(this.file, path, part), message, severity);
+  };
+
+  /** A type of another file that this one may not use. */
+  private use(typeName: string | undefined, path: string, part: number): void {
+    const found = this.schema.get(typeName ?? '');
+    if (found === undefined || found.file === this.file) return;
+    if (found.kind !== 'message' && found.kind !== 'enum') return;
+    const why = whyLocal(found, FeatureScope.ofFile(this.schema, found.file));
+    if (why !== undefined)
+      this.report(path, part, `${found.fullName} is not visible outside of ${found.file.path}: ${why}`);
   }
 
-  private message(message: DescriptorProto, path: string, fullName: string): void {
+  private enum(
+    type: Parameters<typeof checkEnum>[2],
+    path: string,
+    outer: FeatureScope,
+    exportable = true,
+  ): void {
+    this.nested(type.visibility, path, outer, exportable);
+    checkEnum(this.schema, this.file, type, path, outer.inside('EnumOptions', type.options), this.report);
+  }
+
+  /** STRICT has nothing inside of messages that others may use, but for enums in messages that are nothing else. */
+  private nested(
+    visibility: number | undefined,
+    path: string,
+    features: FeatureScope,
+    exportable: boolean,
+  ): void {
+    if (visibility !== exported || exportable || features.get('visibility') !== visibilities.strict) return;
+    this.report(path, 1, 'nothing in a message is for export where default_symbol_visibility is STRICT');
+  }
+
+  private message(message: DescriptorProto, path: string, outer: FeatureScope, exportable: boolean): void {
     const { syntax } = this.file.descriptor;
+    const features = outer.inside('MessageOptions', message.options);
+    const options = decodeOptions(this.schema, 'MessageOptions', message.options);
+    this.nested(message.visibility, path, features, exportable);
     const numbers = new Map<number, string>();
     message.field.forEach((field, i) => {
       const fieldPath = `${path},2,${i}`;
@@ -51,8 +104,13 @@ class Checker {
         this.report(fieldPath, 1, `the name ${name} is reserved in message ${message.name}`);
       if (message.extensionRange.some(({ start = 0, end = 0 }) => number >= start && number < end))
         this.report(fieldPath, 3, `the number ${number} lies in a range that is left to extensions`);
-      this.options(field, fieldPath);
+      this.field(field, fieldPath, features);
     });
+    this.ranges(message, path);
+    const lenient = features.get('jsonFormat') === jsonBestEffort || options?.flag(legacyJsonField) === true;
+    for (const { field, message: fault, severity } of jsonConflicts(message, lenient))
+      this.report(`${path},2,${field}`, 1, fault, severity === 'warning' ? severity : undefined);
+    if (options?.flag(messageSetField) === true) this.messageSet(message, path);
     if (syntax === 'proto3' && message.extensionRange.length > 0)
       this.report(`${path},5,0`, 1, 'proto3 has no extension ranges');
     message.extensionRange.forEach(({ start = 0, end = 0 }, i) => {
@@ -65,14 +123,40 @@ class Checker {
     });
     if (message.options?.[0] === 0x38) this.mapEntry(message, path);
     message.nestedType.forEach((nested, i) => {
-      this.message(nested, `${path},3,${i}`, join(fullName, nested.name));
+      this.message(nested, `${path},3,${i}`, features, false);
     });
+    const onlyEnums = message.reservedRange.some(
+      ({ start = 0, end = 0 }) => start <= 1 && end > fieldNumberMax,
+    );
     message.enumType.forEach((type, i) => {
-      this.enum(type, `${path},4,${i}`);
+      this.enum(type, `${path},4,${i}`, features, onlyEnums);
     });
     message.extension.forEach((field, i) => {
-      this.extension(field, `${path},6,${i}`);
+      this.extension(field, `${path},6,${i}`, features);
     });
+  }
+
+  private ranges(message: DescriptorProto, path: string): void {
+    const report = (at: string, fault: string) => this.report(at, undefined, fault);
+    const rangesOf = (what: NumberRange['what'], number: number): NumberRange[] =>
+      (number === 5 ? message.extensionRange : message.reservedRange).map(({ start = 0, end = 0 }, i) => {
+        return { start, end: end - 1, what, path: `${path},${number},${i}` };
+      });
+    const reserved = rangesOf('reserved range', 9);
+    for (const { start, end, path: at } of reserved)
+      if (start < 1 || end > fieldNumberMax)
+        report(at, `${start} to ${end} is no range of field numbers (1 to ${fieldNumberMax})`);
+    checkRanges([...reserved, ...rangesOf('extension range', 5)], report);
+    checkReservedNames(message.reservedName, `${path},10`, report);
+  }
+
+  private messageSet({ field, extensionRange, name }: DescriptorProto, path: string): void {
+    if (this.file.descriptor.syntax === 'proto3')
+      this.report(path, 1, 'proto3 has no message_set_wire_format');
+    else if (field.length > 0)
+      this.report(`${path},2,0`, 1, `the message set ${name} has fields: only extensions may`);
+    else if (extensionRange.length === 0)
+      this.report(path, 1, `the message set ${name} leaves no range to extensions`);
   }
 
   /** The default of a value that is left out is the enum's first. */
@@ -89,21 +173,18 @@ class Checker {
       this.report(path, 3, 'field numbers 19000 to 19999 belong to protobuf itself');
   }
 
-  private options(field: FieldDescriptorProto, path: string): void {
-    const options = decodeOptions(this.schema, 'FieldOptions', field.options);
-    const type = typeName(field.type) ?? '';
-    const packable = !['string', 'bytes', 'message', 'group'].includes(type);
-    if (options?.values.get(2)?.list[0] === true && (field.label !== labels.repeated || !packable))
-      this.report(path, 1, 'only repeated numbers can be packed');
-    if ((options?.values.get(6)?.list[0] ?? 0n) !== 0n && !type.endsWith('64'))
-      this.report(path, 1, 'jstype is for 64-bit integers only');
+  private field(field: FieldDescriptorProto, path: string, outer: FeatureScope): void {
+    const features = outer.inside('FieldOptions', field.options);
+    for (const fault of fieldFaults(this.schema, this.file, field, features)) this.report(path, 1, fault);
+    if (field.typeName !== undefined) this.use(field.typeName, path, 6);
   }
 
-  private extension(field: FieldDescriptorProto, path: string): void {
+  private extension(field: FieldDescriptorProto, path: string, outer: FeatureScope): void {
     const extendee = this.schema.messageOf(field.extendee ?? '');
     const { number = 0 } = field;
     if (extendee === undefined) return;
-    this.options(field, path);
+    this.field(field, path, outer);
+    this.use(field.extendee, path, 2);
     if (this.file.descriptor.syntax === 'proto3' && !/^google\.protobuf\.\w+Options$/.test(extendee.fullName))
       this.report(
         path,
@@ -114,48 +195,6 @@ class Checker {
       !extendee.descriptor.extensionRange.some(({ start = 0, end = 0 }) => number >= start && number < end)
     )
       this.report(path, 3, `${extendee.fullName} leaves no range with ${number} to extensions`);
-  }
-
-  private enum(type: EnumDescriptorProto, path: string): void {
-    const options = decodeOptions(this.schema, 'EnumOptions', type.options);
-    const alias = options?.values.get(2)?.list[0] === true;
-    const numbers = new Map<number, string>();
-    if (type.value.length === 0) this.report(path, 1, `enum ${type.name} has no values`);
-    type.value.forEach(({ name = '', number = 0 }, i) => {
-      const valuePath = `${path},2,${i}`;
-      if (i === 0 && number !== 0 && this.isOpen(options))
-        this.report(
-          valuePath,
-          2,
-          `the first value of enum ${type.name} must be 0${this.file.descriptor.syntax === 'proto3' ? ' in proto3' : ', or its enum_type CLOSED'}`,
-        );
-      if (number !== (number | 0)) this.report(valuePath, 2, `enum value ${number} does not fit 32 bits`);
-      const other = numbers.get(number);
-      if (other !== undefined && !alias)
-        this.report(
-          valuePath,
-          2,
-          `the number ${number} is used by ${other} already; option allow_alias = true allows it`,
-        );
-      numbers.set(number, name);
-      if (type.reservedRange.some(({ start = 0, end = 0 }) => number >= start && number <= end))
-        this.report(valuePath, 2, `the number ${number} is reserved in enum ${type.name}`);
-      if (type.reservedName.includes(name))
-        this.report(valuePath, 1, `the name ${name} is reserved in enum ${type.name}`);
-    });
-  }
-
-  /** enum_type is field 2 of FeatureSet, OPEN is 1. */
-  private isOpen(options: OptionTree | undefined): boolean {
-    const { syntax, options: bytes } = this.file.descriptor;
-    if (syntax !== 'editions') return syntax === 'proto3';
-    const own = options?.values.get(7)?.list[0];
-    const whole = decodeOptions(this.schema, 'FileOptions', bytes)?.values.get(50)?.list[0];
-    for (const features of [own, whole]) {
-      const type = features instanceof OptionTree ? features.values.get(2)?.list[0] : undefined;
-      if (type !== undefined) return type === 1n;
-    }
-    return true;
   }
 }
 

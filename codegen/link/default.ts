@@ -23,7 +23,9 @@ export function defaultText(
   if (syntax === 'proto3') return refuse('proto3 has no default values');
   if (field.label === labels.repeated) return refuse('a repeated field has no default value');
   switch (type) {
+    // Its name is nothing, which has been reported.
     case undefined:
+      return undefined;
     case 'message':
     case 'group':
       return refuse('a message has no default value');

@@ -43,17 +43,16 @@ export class Linker {
     });
   }
 
-  /** Then options, which make use of them, and the checks. */
+  /** Then options, which make use of them, and the checks. Also of files in which something is wrong already: who mends one thing wants to know of the next. */
   finish(): void {
     for (const { file, parsed } of this.linked) {
-      if (file.reporter.failed) continue;
       for (const pending of parsed.pending) interpretOptions(this.schema, file, pending);
       for (const [field, value] of parsed.defaults) {
         const text = defaultText(this.schema, file, field, value);
         if (text !== undefined) field.defaultValue = text;
       }
     }
-    for (const { file } of this.linked) if (!file.reporter.failed) checkFile(this.schema, file);
+    for (const { file } of this.linked) checkFile(this.schema, file);
   }
 
   private message(file: SchemaFile, message: DescriptorProto, path: string, scope: string): void {

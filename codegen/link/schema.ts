@@ -10,8 +10,10 @@ import type {
   FileDescriptorProto,
   ServiceDescriptorProto,
 } from '../descriptor/descriptor.rdma.ts';
+import { isScalarName } from '../descriptor/types.ts';
 import { type Place, type Reporter, suggestion } from '../diagnostic.ts';
 import type { Location, Locations } from '../source/parsed.ts';
+import { FeatureScope } from './features.ts';
 
 export interface SchemaFile {
   readonly path: string;
@@ -163,14 +165,26 @@ export class Schema {
     return this.names.get(fullName.startsWith('.') ? fullName.slice(1) : fullName);
   }
 
+  /** Features of an enum, with those of what it is in. */
+  featuresOf({ file, fullName, descriptor }: DeclaredKind<'enum'>): FeatureScope {
+    const outer: DescriptorProto[] = [];
+    for (let at = fullName.lastIndexOf('.'); at > 0; at = fullName.lastIndexOf('.', at - 1)) {
+      const found = this.messageOf(fullName.slice(0, at));
+      if (found !== undefined) outer.unshift(found.descriptor);
+    }
+    let features = FeatureScope.ofFile(this, file);
+    for (const { options } of outer) features = features.inside('MessageOptions', options);
+    return features.inside('EnumOptions', descriptor.options);
+  }
+
   messageOf(fullName: string): DeclaredKind<'message'> | undefined {
     const found = this.get(fullName);
     return found?.kind === 'message' ? found : undefined;
   }
 
   /**
-   * What `name` means inside `scope` (a full name, or a package) of `file`: one of `kinds`, or undefined after a report at `place`. `lenient`: a name that is
-   * nothing and like nothing is a warning.
+   * What `name` means inside `scope` (a full name, or a package) of `file`: one of `kinds`, or undefined after a report at `place`. `hint`: what
+   * to do about a name that is nothing and like nothing.
    */
   resolve<K extends Declared['kind']>(
     file: SchemaFile,
@@ -179,15 +193,29 @@ export class Schema {
     kinds: readonly K[],
     place: Place,
     what: string,
-    lenient = false,
+    hint = '',
   ): DeclaredKind<K> | undefined {
     let hidden: Declared | undefined;
     let other: Declared | undefined;
+    const visible = this.visibleFrom(file);
+    const first = name.split('.', 1)[0] ?? '';
     for (const candidate of candidates(name, scope)) {
+      // The innermost scope that knows the first part of a name is the one that has to know all of it.
       const found = this.names.get(candidate);
-      if (found === undefined) continue;
-      if (!(kinds as readonly string[]).includes(found.kind)) other ??= found;
-      else if (this.visibleFrom(file).has(found.file)) return found as DeclaredKind<K>;
+      if (found === undefined) {
+        const start = this.names.get(candidate.slice(0, candidate.length - name.length + first.length));
+        if (candidate === name || first === '' || start === undefined || !isScope(start, visible)) continue;
+        file.reporter.report(
+          place,
+          `${name} means ${candidate} here, which is not declared; .${name} begins at the outermost scope`,
+        );
+        return undefined;
+      }
+      if (!(kinds as readonly string[]).includes(found.kind)) {
+        other ??= found;
+        // A method has the names that its types could have.
+        if (found.kind === 'method') break;
+      } else if (visible.has(found.file)) return found as DeclaredKind<K>;
       else hidden ??= found;
     }
     if (hidden !== undefined)
@@ -196,16 +224,10 @@ export class Schema {
         `${what} ${name} is declared in ${hidden.file.path}, which this file does not import`,
       );
     else if (other !== undefined) {
-      const article = /^[aeo]/.test(other.kind) ? 'an' : 'a';
-      file.reporter.report(
-        place,
-        `${name} is ${article} ${other.kind}, not ${kinds.map((kind) => `${/^[aeo]/.test(kind) ? 'an' : 'a'} ${kind}`).join(' or ')}`,
-      );
-    } else {
-      const hint = this.suggest(file, name, kinds);
-      if (lenient && hint === '') file.reporter.report(place, `unknown ${what} ${name}: left out`, 'warning');
-      else file.reporter.report(place, `unknown ${what} ${name}${hint}`);
-    }
+      file.reporter.report(place, `${name} is ${listed([other.kind])}, not ${listed(kinds)}`);
+    } else if (isScalarName(name))
+      file.reporter.report(place, `${name} is a scalar type, not ${listed(kinds)}: wrap it in a message`);
+    else file.reporter.report(place, `unknown ${what} ${name}${this.suggest(file, name, kinds) || hint}`);
     return undefined;
   }
 
@@ -230,23 +252,30 @@ export class Schema {
     if (files === undefined) {
       const found = new Set([file]);
       files = found;
-      const follow = (from: SchemaFile, all: boolean): void => {
-        const { dependency, publicDependency, optionDependency } = from.descriptor;
-        const paths = all
-          ? [...dependency, ...optionDependency]
-          : publicDependency.map((i) => dependency[i] ?? '');
-        for (const path of paths) {
-          const next = this.files.get(path);
-          if (next === undefined || found.has(next)) continue;
-          found.add(next);
-          follow(next, false);
-        }
-      };
-      follow(file, true);
+      const own = [...file.descriptor.dependency, ...file.descriptor.optionDependency];
+      // A list of what is still to be looked at: chains of public imports may be longer than the stack is deep.
+      for (const paths = own; paths.length > 0; ) {
+        const next = this.files.get(paths.pop() ?? '');
+        if (next === undefined || found.has(next)) continue;
+        found.add(next);
+        const { dependency, publicDependency } = next.descriptor;
+        for (const i of publicDependency) paths.push(dependency[i] ?? '');
+      }
       this.visible.set(file, files);
     }
     return files;
   }
+}
+
+/** `a message or an enum` */
+const listed = (kinds: readonly string[]): string =>
+  kinds.map((kind) => `${/^[aeo]/.test(kind) ? 'an' : 'a'} ${kind}`).join(' or ');
+
+/** Whether names can be looked up inside of what `declared` names, as far as these files know it. */
+function isScope({ kind, fullName, file }: Declared, visible: ReadonlySet<SchemaFile>): boolean {
+  if (kind === 'message' || kind === 'enum' || kind === 'service') return visible.has(file);
+  if (kind !== 'package') return false;
+  return [...visible].some(({ descriptor: { package: name = '' } }) => `${name}.`.startsWith(`${fullName}.`));
 }
 
 function* candidates(name: string, scope: string): Generator<string> {

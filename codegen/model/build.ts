@@ -7,13 +7,14 @@ import {
   type EnumDescriptorProto,
   FileDescriptorProto,
 } from '../descriptor/descriptor.rdma.ts';
+import { closed } from '../link/features.ts';
 import { join, type Schema, type SchemaFile } from '../link/schema.ts';
 import { isInRuntime } from '../source/files.ts';
 import { Building } from './building.ts';
 import { ExtensionBuilder } from './extensions.ts';
 import { type Features, syntaxFeatures, withFeatures } from './features.ts';
 import { FieldBuilder, isMapEntry } from './fields.ts';
-import type { Enum, File, Message } from './model.ts';
+import type { Enum, File, Int64, Message } from './model.ts';
 import { descriptorName, Identifiers } from './names.ts';
 import { customOptions } from './options.ts';
 import { ServiceBuilder } from './services.ts';
@@ -22,6 +23,8 @@ export interface ModelOptions {
   /** Well-known types are part of the runtime. */
   readonly runtimeApart: boolean;
   readonly unknownFields: 'keep' | 'drop';
+  /** Default `bigint`. */
+  readonly int64?: Int64 | undefined;
 }
 
 /** A message or enum as declared, with the names of what it is in. */
@@ -38,7 +41,7 @@ class ModelBuilder {
   private readonly later: (() => void)[] = [];
 
   constructor(schema: Schema, options: ModelOptions) {
-    this.building = new Building(schema);
+    this.building = new Building(schema, options.int64 ?? 'bigint');
     this.options = options;
     this.services = new ServiceBuilder(this.building);
     this.extensions = new ExtensionBuilder(this.building);
@@ -63,9 +66,12 @@ class ModelBuilder {
       path: source.path,
       package: descriptor.package ?? '',
       bundled: this.options.runtimeApart && isInRuntime(source.path),
-      used: false,
+      uses: new Set(),
       descriptor: descriptorName(source.path),
-      bytes: FileDescriptorProto.encode({ ...descriptor, sourceCodeInfo: undefined }),
+      // Only when it is asked for: of a file with errors there may be none.
+      get bytes() {
+        return FileDescriptorProto.encode({ ...descriptor, sourceCodeInfo: undefined });
+      },
       dependencies: descriptor.dependency.flatMap(byPath),
       publicImports: descriptor.publicDependency.flatMap((i) => byPath(descriptor.dependency[i] ?? '')),
       messages: [],
@@ -73,7 +79,7 @@ class ModelBuilder {
       services: [],
       extensions: [],
     };
-    for (const each of file.publicImports) each.used = true;
+    for (const each of file.publicImports) file.uses.add(each);
     building.files.set(source, file);
     const features = withFeatures(
       syntaxFeatures(descriptor.syntax),
@@ -157,6 +163,7 @@ class ModelBuilder {
       fields: [],
       oneofs: [],
       keepsUnknown: descriptor.extensionRange.length > 0 || this.options.unknownFields === 'keep',
+      reserved: descriptor.reservedName,
       custom: customOptions(building.schema, options),
       options: '',
       defaults: '',
@@ -186,6 +193,9 @@ class ModelBuilder {
     common: Pick<Enum, 'file' | 'fullName' | 'identifier' | 'names'>,
   ): Enum {
     const { building } = this;
+    const declared = building.schema.get(common.fullName);
+    const isClosed =
+      declared?.kind === 'enum' && building.schema.featuresOf(declared).get('enumType') === closed;
     const options = building.options('EnumOptions', descriptor.options);
     const values = descriptor.value.map(({ name = '', number = 0, options: bytes }, i) => ({
       name,
@@ -197,11 +207,17 @@ class ModelBuilder {
         building.options('EnumValueOptions', bytes),
       ),
     }));
-    return { kind: 'enum', ...common, values, ...building.documented(source, path, 'EnumOptions', options) };
+    return {
+      kind: 'enum',
+      ...common,
+      closed: isClosed,
+      values,
+      ...building.documented(source, path, 'EnumOptions', options),
+    };
   }
 }
 
-/** All files of the schema, imported ones first. `used` and `bundled` say for which there is output. */
+/** All files of the schema, imported ones first. `uses` and `bundled` say for which there is output. */
 export function buildModel(schema: Schema, options: ModelOptions): File[] {
   return new ModelBuilder(schema, options).run();
 }

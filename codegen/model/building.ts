@@ -2,7 +2,7 @@
 import { type DeclaredKind, placeOf, type Schema, type SchemaFile } from '../link/schema.ts';
 import { decodeOptions, type OptionTree } from '../options/tree.ts';
 import { commentOf } from './comment.ts';
-import type { Documented, Enum, File, Message } from './model.ts';
+import type { Documented, Enum, File, Int64, Message } from './model.ts';
 
 /** Field number of `deprecated` in the options of each kind of element. */
 const deprecatedField: Readonly<Record<string, number>> = {
@@ -16,12 +16,15 @@ const deprecatedField: Readonly<Record<string, number>> = {
 
 export class Building {
   readonly schema: Schema;
+  /** What 64-bit fields are whose `jstype` does not say it. */
+  readonly int64: Int64;
   /** Messages and enums by full name. */
   readonly types = new Map<string, Message | Enum>();
   readonly files = new Map<SchemaFile, File>();
 
-  constructor(schema: Schema) {
+  constructor(schema: Schema, int64: Int64) {
     this.schema = schema;
+    this.int64 = int64;
   }
 
   options(type: string, bytes: Uint8Array | undefined): OptionTree | undefined {
@@ -44,7 +47,7 @@ export class Building {
   /** By the name that a linked descriptor has: with a leading dot. Uses of a file are noted, since some are emitted only when used. */
   type(from: SchemaFile, name: string | undefined): Message | Enum | undefined {
     const type = this.types.get((name ?? '').slice(1));
-    if (type !== undefined && type.file.path !== from.path) type.file.used = true;
+    if (type !== undefined && type.file.path !== from.path) this.files.get(from)?.uses.add(type.file);
     return type;
   }
 

@@ -10,6 +10,13 @@ const numbers: Readonly<Record<string, string>> = {
   nan: 'Number.NaN',
 };
 
+/** Why TypeScript cannot have the default; empty when it can. */
+export function defaultProblem({ defaultValue }: FieldDescriptorProto, type: FieldType): string {
+  if (defaultValue === undefined || type.kind !== 'scalar' || type.jstype !== 'number') return '';
+  if (!type.scalar.endsWith('64') || Number.isSafeInteger(Number(defaultValue))) return '';
+  return `default ${defaultValue} does not fit a number: give the field jstype = JS_STRING`;
+}
+
 /** Source text of the default that the field's descriptor has; undefined without one. */
 export function defaultLiteral({ defaultValue }: FieldDescriptorProto, type: FieldType): string | undefined {
   if (defaultValue === undefined || type.kind === 'message') return undefined;

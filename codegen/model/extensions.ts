@@ -10,7 +10,7 @@ import { FieldBuilder } from './fields.ts';
 import type { Extension, File, Message } from './model.ts';
 import type { Identifiers } from './names.ts';
 
-const optionMessages = /^\.google\.protobuf\.\w+Options$/;
+const optionMessages = /^\.google\.protobuf\.(?:\w+Options|FeatureSet)$/;
 
 export class ExtensionBuilder {
   private readonly building: Building;
@@ -87,6 +87,7 @@ export class ExtensionBuilder {
       fields: [{ ...field, presence }],
       oneofs: [],
       keepsUnknown: false,
+      reserved: [],
       custom: undefined,
       options: '',
       defaults: '',

@@ -4,11 +4,11 @@ import { isScalarName, labels, typeName } from '../descriptor/types.ts';
 import type { SchemaFile } from '../link/schema.ts';
 import type { OptionTree } from '../options/tree.ts';
 import type { Building } from './building.ts';
-import { defaultLiteral } from './default.ts';
+import { defaultLiteral, defaultProblem } from './default.ts';
 import { type Features, withFeatures } from './features.ts';
 import type { Field, FieldType, Message, Oneof } from './model.ts';
-import { propertyName } from './names.ts';
-import { bulkThreshold, customOptions } from './options.ts';
+import { keysFor, propertyName } from './names.ts';
+import { bulkThreshold, customOptions, typedArray } from './options.ts';
 
 /** MessageOptions.map_entry. */
 const mapEntryField = 7;
@@ -17,18 +17,14 @@ export function isMapEntry(building: Building, message: DescriptorProto): boolea
   return building.options('MessageOptions', message.options)?.flag(mapEntryField) === true;
 }
 
-/** Properties of one object, in which no two may get the same name. */
-class Keys {
-  private readonly names = new Map<string, string>();
-
-  choose(building: Building, file: SchemaFile, path: string, name: string): string {
-    const key = propertyName(name);
-    const clash = this.names.get(key);
-    if (clash !== undefined)
-      building.report(file, path, 1, `${clash} and ${name} both become ${key} in TypeScript`);
-    this.names.set(key, name);
-    return key;
-  }
+/** JSON has a field for each name: of fields with the same one, which only old syntaxes allow, all but one go by their names in the .proto. */
+function distinctJsonNames(fields: readonly Field[]): Field[] {
+  const owners = new Map<string, Field>();
+  for (const field of fields)
+    if (field.name === field.jsonName || !owners.has(field.jsonName)) owners.set(field.jsonName, field);
+  return fields.map((field) =>
+    owners.get(field.jsonName) === field ? field : { ...field, jsonName: field.name },
+  );
 }
 
 export class FieldBuilder {
@@ -42,41 +38,48 @@ export class FieldBuilder {
 
   /** Fills in the fields and oneofs of `message`. */
   build(descriptor: DescriptorProto, path: string, message: Message, features: Features): void {
-    const { building, file } = this;
-    const keys = new Keys();
     const oneofs = this.oneofs(descriptor, path, message.fullName);
     const named = new Set<Oneof>();
-    const inOneof = new Map<Oneof, Keys>();
-    const numbered = descriptor.field.map((field, i) => ({ field, path: `${path},2,${i}` }));
-    for (const { field, path: fieldPath } of numbered.sort(
-      (a, b) => (a.field.number ?? 0) - (b.field.number ?? 0),
-    )) {
-      const chosen =
-        field.proto3Optional === true || field.oneofIndex === undefined
-          ? undefined
-          : oneofs[field.oneofIndex];
-      let among = keys;
-      if (chosen !== undefined) {
-        const { oneof, path: oneofPath, name } = chosen;
-        if (!named.has(oneof)) {
-          named.add(oneof);
-          keys.choose(building, file, oneofPath, name);
-          message.oneofs.push(oneof);
-          inOneof.set(oneof, new Keys());
-        }
-        among = inOneof.get(oneof) ?? keys;
+    const numbered = descriptor.field
+      .map((field, i) => {
+        const oneof = field.proto3Optional === true ? undefined : oneofs[field.oneofIndex ?? -1];
+        return { field, path: `${path},2,${i}`, oneof };
+      })
+      .sort((a, b) => (a.field.number ?? 0) - (b.field.number ?? 0));
+    const nameOf = ({ field: { name = '' }, oneof }: (typeof numbered)[number]) => oneof?.name ?? name;
+    const keys = keysFor([...new Set(numbered.map(nameOf))], propertyName);
+    const cases = new Map(
+      oneofs.map((oneof) => {
+        const inside = numbered.filter((each) => each.oneof === oneof);
+        return [
+          oneof,
+          keysFor(
+            inside.map(({ field: { name = '' } }) => name),
+            propertyName,
+          ),
+        ] as const;
+      }),
+    );
+    const fields: Field[] = [];
+    for (const each of numbered) {
+      const { field, oneof, path: fieldPath } = each;
+      const key = keys.get(nameOf(each)) ?? '';
+      const group = oneof?.oneof;
+      if (group !== undefined && !named.has(group)) {
+        named.add(group);
+        group.key = key;
+        message.oneofs.push(group);
       }
-      const key = among.choose(building, file, fieldPath, field.name ?? '');
       const result = this.field(field, fieldPath, {
-        key,
+        key: oneof === undefined ? key : (cases.get(oneof)?.get(field.name ?? '') ?? ''),
         parent: message.fullName,
-        oneof: chosen?.oneof,
+        oneof: group,
         features,
       });
-      if (result === undefined) continue;
-      message.fields.push(result);
-      chosen?.oneof.fields.push(result);
+      if (result !== undefined) fields.push(result);
     }
+    message.fields.push(...distinctJsonNames(fields));
+    for (const field of message.fields) field.oneof?.fields.push(field);
   }
 
   private oneofs(descriptor: DescriptorProto, path: string, parent: string) {
@@ -88,7 +91,7 @@ export class FieldBuilder {
         'OneofOptions',
         this.building.options('OneofOptions', options),
       );
-      const oneof: Oneof = { key: propertyName(name), fullName: `${parent}.${name}`, fields: [], ...about };
+      const oneof: Oneof = { key: '', fullName: `${parent}.${name}`, fields: [], ...about };
       return { oneof, path: oneofPath, name };
     });
   }
@@ -108,6 +111,13 @@ export class FieldBuilder {
     const { name = '', number = 0, label } = descriptor;
     const options = building.options('FieldOptions', descriptor.options);
     const features = withFeatures(outer, 'FieldOptions', options);
+    const array = (type: FieldType | undefined) =>
+      typedArray(
+        options,
+        type?.kind === 'scalar' && type.scalar === 'bytes',
+        descriptor.defaultValue !== undefined,
+        (message) => building.report(file, path, 1, message),
+      );
     const common = {
       name,
       key,
@@ -129,6 +139,7 @@ export class FieldBuilder {
       return {
         ...common,
         type,
+        array: array(type),
         presence: 'map',
         packed: false,
         delimited: false,
@@ -139,12 +150,15 @@ export class FieldBuilder {
     }
     const type = this.type(descriptor, options);
     if (type === undefined) return undefined;
+    const why = defaultProblem(descriptor, type);
+    if (why !== '') building.report(file, path, 7, why);
     const repeated = label === labels.repeated;
     const packable =
       type.kind === 'enum' || (type.kind === 'scalar' && type.scalar !== 'string' && type.scalar !== 'bytes');
     return {
       ...common,
       type,
+      array: array(type),
       presence: repeated
         ? 'repeated'
         : oneof !== undefined
@@ -165,7 +179,7 @@ export class FieldBuilder {
     return {
       kind: 'scalar',
       scalar: name,
-      jstype: wanted === 1 ? 'string' : wanted === 2 ? 'number' : 'bigint',
+      jstype: wanted === 1 ? 'string' : wanted === 2 ? 'number' : this.building.int64,
     };
   }
 }

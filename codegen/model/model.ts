@@ -3,6 +3,18 @@
  * Built by build.ts, read by everything in emit/.
  */
 
+/** A class of typed arrays, without `Array`. */
+export type ArrayName =
+  | 'Int8'
+  | 'Int16'
+  | 'Uint16'
+  | 'Int32'
+  | 'Uint32'
+  | 'BigInt64'
+  | 'BigUint64'
+  | 'Float32'
+  | 'Float64';
+
 export type Scalar =
   | 'double'
   | 'float'
@@ -26,8 +38,8 @@ export interface File {
   readonly package: string;
   /** Part of the runtime package; nothing is emitted for it. */
   readonly bundled: boolean;
-  /** Somebody refers to what it declares. */
-  used: boolean;
+  /** Other files whose types it refers to, or hands on. */
+  readonly uses: Set<File>;
   /** In the order of the import statements. */
   readonly dependencies: readonly File[];
   readonly publicImports: readonly File[];
@@ -61,6 +73,8 @@ export interface Message extends Documented {
   readonly oneofs: Oneof[];
   /** Fields that this version does not know are kept: on request, and where there are extension ranges. */
   readonly keepsUnknown: boolean;
+  /** Names that no field may have. */
+  readonly reserved: readonly string[];
   readonly custom: Plain | undefined;
   /** The const with custom options of it and its fields; empty when there are none. */
   options: string;
@@ -75,11 +89,16 @@ export interface Enum extends Documented {
   readonly identifier: string;
   /** The const with the names by number. */
   readonly names: string;
+  /** Other numbers are no values of it, for text format. */
+  readonly closed: boolean;
   readonly values: readonly (Documented & { readonly name: string; readonly number: number })[];
 }
 
+/** How a 64-bit integer is held in TypeScript. */
+export type Int64 = 'bigint' | 'string' | 'number';
+
 export type FieldType =
-  | { readonly kind: 'scalar'; readonly scalar: Scalar; readonly jstype: 'bigint' | 'string' | 'number' }
+  | { readonly kind: 'scalar'; readonly scalar: Scalar; readonly jstype: Int64 }
   | Message
   | Enum;
 
@@ -103,6 +122,8 @@ export interface Field extends Documented {
   readonly utf8: boolean;
   /** Source text of an explicit default. */
   readonly default: string | undefined;
+  /** Of a `bytes` field: the typed array that its property is (`Float32` for a Float32Array); undefined: a Uint8Array. */
+  readonly array: ArrayName | undefined;
   /** Bytes from which on a value is transferred from where it is, if the .proto says so. */
   readonly bulkThreshold: number | undefined;
   readonly custom: Plain | undefined;
@@ -111,7 +132,8 @@ export interface Field extends Documented {
 }
 
 export interface Oneof extends Documented {
-  readonly key: string;
+  /** Property in TypeScript, chosen with those of the message's fields. */
+  key: string;
   readonly fullName: string;
   /** By field number. */
   readonly fields: Field[];

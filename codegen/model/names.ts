@@ -5,13 +5,16 @@
 
 import { keyOf } from '../../runtime/codec/fields.ts';
 
-/** Words that cannot name a const or an interface, and the globals that generated code itself uses. */
+/** Words that cannot name a const or an interface, and the globals that generated code itself uses (test/codegen/globals.test.ts looks there for them). */
 const taken = new Set(
   `abstract any arguments as asserts async await bigint boolean break case catch class const constructor continue debugger declare default
   delete do else enum eval export extends false finally for function if implements import in infer instanceof interface is keyof let module
   namespace never new null number object of package private protected public readonly require return satisfies set static string super
   switch symbol this throw true try type typeof undefined unique unknown var void while with yield
-  Promise Uint8Array`.split(/\s+/),
+  AsyncIterable Number Partial Promise Readonly Record String Uint8Array
+  Int8Array Int16Array Uint16Array Int32Array Uint32Array BigInt64Array BigUint64Array Float32Array Float64Array`.split(
+    /\s+/,
+  ),
 );
 
 /** Whether a property's name can be that of a variable. Capitals begin the names of types and of globals, which variables are not to hide. */
@@ -32,6 +35,27 @@ export function propertyName(name: string): string {
 export function methodName(name: string): string {
   const key = propertyName(name);
   return key === 'then' ? 'then$' : key;
+}
+
+/**
+ * Keys of one object by the names that they stand for, no two the same. Of names that meet, the one that is written so in the .proto keeps the key, else the first;
+ * each other gets its own name with a `$`, so that what it is called depends on nothing but itself.
+ */
+export function keysFor(
+  names: readonly string[],
+  keyFor: (name: string) => string,
+): ReadonlyMap<string, string> {
+  const owners = new Map<string, string>();
+  for (const name of names) {
+    const key = keyFor(name);
+    if (keyOf(name) === name || !owners.has(key)) owners.set(key, name);
+  }
+  return new Map(
+    names.map((name) => {
+      const key = keyFor(name);
+      return [name, owners.get(key) === name ? key : `${name}$`];
+    }),
+  );
 }
 
 /** The const with the descriptor of a file. */

@@ -5,7 +5,7 @@
 import { labels, typeName } from '../descriptor/types.ts';
 import type { Schema } from '../link/schema.ts';
 import { type OptionField, OptionTree, type TreeValue } from '../options/tree.ts';
-import type { MethodOptions, Plain } from './model.ts';
+import type { ArrayName, MethodOptions, Plain } from './model.ts';
 
 /** Numbers of the extensions in proto/rdma_rpc/options.proto. */
 const ours = {
@@ -14,6 +14,7 @@ const ours = {
   expectedResponseBytes: 51722,
   preferredCodec: 51723,
   defaultCodec: 51724,
+  typedArray: 51725,
 } as const;
 
 const isOurs = ({ extension }: OptionField): boolean => extension?.startsWith('rdma_rpc.') === true;
@@ -27,6 +28,37 @@ function own(options: OptionTree | undefined, number: number): TreeValue | undef
 export function bulkThreshold(options: OptionTree | undefined): number | undefined {
   const value = own(options, ours.bulkThreshold);
   return value === undefined ? undefined : Number(value);
+}
+
+const arrayNames: readonly (ArrayName | undefined)[] = [
+  undefined,
+  'Int8',
+  'Uint16',
+  'Int16',
+  'Uint32',
+  'Int32',
+  'BigUint64',
+  'BigInt64',
+  'Float32',
+  'Float64',
+];
+
+/** `report` gets what is wrong with it. */
+export function typedArray(
+  options: OptionTree | undefined,
+  isBytes: boolean,
+  hasDefault: boolean,
+  report: (message: string) => void,
+): ArrayName | undefined {
+  const value = own(options, ours.typedArray);
+  if (value === undefined) return undefined;
+  const name = arrayNames[Number(value)];
+  if (!isBytes) report('(rdma_rpc.typed_array) is for fields of bytes');
+  else if (hasDefault && name !== undefined) report('(rdma_rpc.typed_array) is for fields without a default');
+  else if (Number(value) >= arrayNames.length)
+    report(`rdma_rpc.TypedArray ${value} is not known to this version`);
+  else return name;
+  return undefined;
 }
 
 const codecs = new Map([

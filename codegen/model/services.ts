@@ -6,7 +6,7 @@ import { join, type SchemaFile } from '../link/schema.ts';
 import type { OptionTree } from '../options/tree.ts';
 import type { Building } from './building.ts';
 import type { Method, Service } from './model.ts';
-import { type Identifiers, methodName } from './names.ts';
+import { type Identifiers, keysFor, methodName } from './names.ts';
 import { customOptions, methodOptions } from './options.ts';
 
 export class ServiceBuilder {
@@ -54,15 +54,14 @@ export class ServiceBuilder {
     serviceOptions: OptionTree | undefined,
   ): Method[] {
     const { building } = this;
-    const keys = new Map<string, string>();
+    const keys = keysFor(
+      service.method.map(({ name = '' }) => name),
+      methodName,
+    );
     return service.method.flatMap((method, i) => {
       const place = `${servicePath},2,${i}`;
       const { name = '' } = method;
-      const key = methodName(name);
-      const clash = keys.get(key);
-      if (clash !== undefined)
-        building.report(file, place, 1, `methods ${clash} and ${name} both become ${key} in TypeScript`);
-      keys.set(key, name);
+      const key = keys.get(name) ?? '';
       const request = building.message(file, method.inputType);
       const response = building.message(file, method.outputType);
       if (request === undefined || response === undefined) return [];
@@ -92,7 +91,7 @@ export class ServiceBuilder {
   /** `id`, if no other method has it. */
   private id(file: SchemaFile, place: string, path: string, id: number): number {
     const other = this.ids.get(id);
-    if (other !== undefined)
+    if (other !== undefined && other !== path)
       this.building.report(file, place, 1, `${path} and ${other} have the same method id ${id}: rename one`);
     this.ids.set(id, path);
     return id;

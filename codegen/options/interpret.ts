@@ -30,6 +30,10 @@ class Interpreter {
     this.type = type;
   }
 
+  private get isEdition(): boolean {
+    return this.file.descriptor.syntax === 'editions';
+  }
+
   private report(place: Where, message: string): undefined {
     this.file.reporter.report(place, message);
     return undefined;
@@ -71,7 +75,8 @@ class Interpreter {
   ): OptionField | undefined {
     const { message } = tree;
     if (extension) {
-      const found = this.schema.resolve(this.file, name, this.scope, ['extension'], place, what, true);
+      const hint = ': import the file that declares it';
+      const found = this.schema.resolve(this.file, name, this.scope, ['extension'], place, what, hint);
       if (found === undefined) return undefined;
       if (found.descriptor.extendee !== `.${message.fullName}`)
         return this.report(
@@ -89,6 +94,11 @@ class Interpreter {
         descriptor.name === name ||
         (typeName(descriptor.type) === 'group' && descriptor.typeName?.endsWith(`.${name}`)),
     );
+    if (name === 'features' && message.fullName === `google.protobuf.${this.type}` && !this.isEdition)
+      return this.report(
+        place,
+        `features are for editions; this file is ${this.file.descriptor.syntax ?? 'proto2'}`,
+      );
     if (found !== undefined && message.fullName === 'google.protobuf.FeatureSet') {
       const allowed = misplacedFeature(name, this.type);
       if (allowed !== undefined) return this.report(place, `feature ${name} is for ${allowed} only`);
@@ -99,13 +109,7 @@ class Interpreter {
     )
       return found;
     const names = fields.map(({ descriptor }) => descriptor.name ?? '');
-    const hint = suggestion(name, names);
-    const text = `${message.fullName} has no ${what} ${name}`;
-    // Custom options change nothing in the output but themselves, and not every collection has all that it uses.
-    if (hint !== '' || message.fullName.startsWith('google.protobuf.'))
-      return this.report(place, text + hint);
-    this.file.reporter.report(place, `${text}: left out`, 'warning');
-    return undefined;
+    return this.report(place, `${message.fullName} has no ${what} ${name}${suggestion(name, names)}`);
   }
 
   private assign(tree: OptionTree, field: OptionField, value: OptionValue, name: string): void {
@@ -147,6 +151,8 @@ class Interpreter {
         const known = found.descriptor.value.find(
           (each) => value.kind === 'name' && each.name === value.text,
         );
+        if (this.type === 'FileOptions' && known?.name === 'LEGACY_REQUIRED' && name === 'field_presence')
+          return this.report(value.token, 'a file cannot make all of its fields LEGACY_REQUIRED');
         if (known !== undefined) return BigInt(known.number ?? 0);
         const names = found.descriptor.value.map((each) => each.name ?? '');
         // What exists at all, where that is short.
@@ -219,5 +225,6 @@ export function interpretOptions(schema: Schema, file: SchemaFile, pending: Pend
   if (pending.holder.options !== undefined) tree.decode(pending.holder.options);
   const interpreter = new Interpreter(schema, file, pending);
   for (const statement of pending.statements) interpreter.statement(tree, statement);
-  if (!file.reporter.failed) pending.holder.options = tree.encode();
+  // Without what is wrong: the checks that come next are to find what else there is.
+  pending.holder.options = tree.encode();
 }

@@ -29,8 +29,11 @@ export function fieldsOf(schema: Schema, message: DeclaredKind<'message'>): Read
     fields = new Map();
     for (const descriptor of message.descriptor.field)
       fields.set(descriptor.number ?? 0, { descriptor, extension: undefined });
-    for (const { descriptor, fullName } of schema.extensions.get(message.fullName) ?? [])
-      fields.set(descriptor.number ?? 0, { descriptor, extension: fullName });
+    for (const { descriptor, fullName } of schema.extensions.get(message.fullName) ?? []) {
+      const { number = 0 } = descriptor;
+      // Of two with the same number, which the linker reports, the first has it: what another file does takes no meaning from a good one.
+      if (!fields.has(number)) fields.set(number, { descriptor, extension: fullName });
+    }
     cache.set(message.fullName, fields);
   }
   return fields;
@@ -99,7 +102,7 @@ export class OptionTree {
     return Number(this.get(number) ?? 0);
   }
 
-  /** Adds what `bytes` have; singular values replace, singular messages merge. */
+  /** Adds what `bytes` have; singular values replace, singular messages merge. What is not of its field's type is kept as unknown: the bytes may come from a file with other ideas of a number. */
   decode(bytes: Uint8Array): void {
     const fields = fieldsOf(this.schema, this.message);
     const reader = new ByteReader(bytes);
@@ -108,14 +111,36 @@ export class OptionTree {
       const { number, wireType } = reader.tag();
       const field = fields.get(number);
       const wanted = field === undefined ? undefined : wireTypeOf(field);
-      if (field !== undefined && wireType === wanted) this.put(field, reader, wireType, number);
-      else if (field !== undefined && wireType === 2 && wanted !== 3 && isRepeated(field)) {
+      const content = reader.at;
+      reader.skip(wireType, number);
+      const end = reader.at;
+      const inner = new ByteReader(bytes.subarray(content, end));
+      if (field === undefined || !this.take(field, inner, wireType, wanted, number))
+        this.unknown.push(bytes.slice(start, end));
+    }
+  }
+
+  /** False, and nothing taken, when the value is none of the field's. */
+  private take(
+    field: OptionField,
+    reader: ByteReader,
+    wireType: WireType,
+    wanted: WireType | undefined,
+    number: number,
+  ): boolean {
+    const before = this.values.get(field.descriptor.number ?? 0)?.list.slice();
+    try {
+      if (wireType === wanted) this.put(field, reader, wireType, number);
+      else if (wireType === 2 && wanted !== 3 && isRepeated(field)) {
         const packed = new ByteReader(reader.delimited());
         while (packed.at < packed.bytes.length) this.list(field).push(this.scalar(field, packed));
-      } else {
-        reader.skip(wireType, number);
-        this.unknown.push(bytes.slice(start, reader.at));
-      }
+      } else return false;
+      return true;
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      if (before === undefined) this.values.delete(number);
+      else this.list(field).splice(0, Number.POSITIVE_INFINITY, ...before);
+      return false;
     }
   }
 

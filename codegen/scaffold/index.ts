@@ -25,7 +25,6 @@ export interface ScaffoldOptions {
 export function scaffold(options: ScaffoldOptions): readonly Scaffolded[] {
   const { schema, named, diagnostics } = loadFiles(options.files, options.include ?? [], true);
   const failed = () => diagnostics.some(({ severity }) => severity === 'error');
-  if (failed()) throw new GenerateError(diagnostics);
   const files = buildModel(schema, { runtimeApart: true, unknownFields: 'drop' });
   if (failed()) throw new GenerateError(diagnostics);
   const ours = files.filter(({ path }) => named.includes(path));

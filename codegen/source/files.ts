@@ -25,6 +25,14 @@ export function isInRuntime(path: string): boolean {
 /** Where options are declared. Found like any other file, else the one of this package. */
 export const descriptorPath = 'google/protobuf/descriptor.proto';
 
+/** Files that compilers have in themselves: whoever imports them brings none of their own, and nobody is asked to generate them. They are generated beside what needs them. */
+export function isCompilers(path: string): boolean {
+  return compilers.test(path);
+}
+
+const compilers =
+  /^google\/protobuf\/(?:api|type|source_context|descriptor|compiler\/plugin|(?:cpp|go|java)_features)\.proto$/;
+
 /** The deepest directory that has all files in it: the include directory when none is given. */
 export function deepestDirectory(files: readonly string[]): string {
   let deepest = dirname(files[0] ?? resolve('x'));

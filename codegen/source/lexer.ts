@@ -22,8 +22,9 @@ export interface Token {
 
 const blank = /[ \t\r\v\f]*/y;
 const name = /[A-Za-z_]\w*/y;
-const number = /(?:\d|\.\d)(?:[eE][+-]|[\w.])*/y;
-const text = /"(?:\\[^\n]|[^"\\\n])*"|'(?:\\[^\n]|[^'\\\n])*'/y;
+const numberStart = /\d|\.\d/y;
+const numberPart = /[\w.]+/y;
+const sign = /[+-]/y;
 const lineComment = /\/\/([^\n]*\n?)/y;
 const blockComment = /\/\*([\s\S]*?)\*\//y;
 const integer = /^(?:0[xX][\da-fA-F]+|0[0-7]*|[1-9]\d*)$/;
@@ -62,19 +63,46 @@ class Lexer {
     return true;
   }
 
+  /** Digits, points, letters, and the sign of an exponent. Piece by piece: a regular expression with a choice in a loop runs out of stack on millions of digits. */
+  private number(): string | undefined {
+    const start = this.at;
+    if (this.take(numberStart) === undefined) return undefined;
+    do this.take(numberPart);
+    while (/[eE]/.test(this.source[this.at - 1] ?? '') && this.take(sign) !== undefined);
+    return this.source.slice(start, this.at);
+  }
+
+  /** A string with its quotes, if it ends on its line. By hand for the same reason: strings may be of many megabytes. */
+  private quoted(): string | undefined {
+    const { source, at: start } = this;
+    const quote = source[start];
+    if (quote !== '"' && quote !== "'") return undefined;
+    for (let at = start + 1; at < source.length; at++) {
+      const char = source[at];
+      if (char === '\n') return undefined;
+      if (char === '\\' && source[at + 1] !== '\n') at++;
+      else if (char === '\\') return undefined;
+      else if (char === quote) {
+        this.at = at + 1;
+        return source.slice(start, this.at);
+      }
+    }
+    return undefined;
+  }
+
   private token(): Token {
     const { at: offset, line } = this;
     const common = { offset, line, column: offset - this.lineStart + 1 };
     if (offset >= this.source.length) return { kind: 'end', text: '', ...common };
     const plain = this.take(name);
     if (plain !== undefined) return { kind: 'name', text: plain, ...common };
-    const digits = this.take(number);
+    const digits = this.number();
     if (digits !== undefined) {
       if (integer.test(digits)) return { kind: 'int', text: digits, ...common };
       if (decimal.test(digits)) return { kind: 'float', text: digits, ...common };
       return { kind: 'bad', text: digits, ...common, reason: `${digits} is neither a number nor a name` };
     }
-    const quoted = this.take(text);
+    const quoted = this.quoted();
     if (quoted !== undefined) return { kind: 'string', text: quoted, ...common };
     const char = String.fromCodePoint(this.source.codePointAt(offset) ?? 0);
     this.at += char.length;
@@ -83,7 +111,7 @@ class Lexer {
       return { kind: 'bad', text: char, ...common, reason: 'this string has no end on its line' };
     }
     if (char === '/' && this.source[this.at] === '*') {
-      this.at = this.source.length;
+      this.take(/[\s\S]*/y);
       return { kind: 'bad', text: '/*', ...common, reason: 'this comment has no end' };
     }
     if (/[;{}()[\]<>=,.:+/-]/.test(char)) return { kind: 'symbol', text: char, ...common };

@@ -1,4 +1,4 @@
-/** String literals of .proto files: what their escapes stand for. Bytes, since an escapes can make any byte. */
+/** String literals of .proto files: what their escapes stand for. Bytes, since an escape can make any byte. */
 
 const simple: Readonly<Record<string, number>> = {
   a: 7,
@@ -17,11 +17,13 @@ const simple: Readonly<Record<string, number>> = {
 /** The bytes of what is between the quotes, or what is wrong with it. */
 export function stringBytes(text: string): Buffer | string {
   if (!text.includes('\\')) return Buffer.from(text, 'utf8');
-  const parts: Buffer[] = [];
+  // No escape stands for more bytes than it has characters.
+  const result = Buffer.allocUnsafe(Buffer.byteLength(text, 'utf8'));
   const escapes = /\\(?:([0-7]{1,3})|[xX]([\da-fA-F]{1,2})|u([\da-fA-F]{4})|U([\da-fA-F]{8})|(.))/gsu;
   let from = 0;
+  let at = 0;
   for (const match of text.matchAll(escapes)) {
-    parts.push(Buffer.from(text.slice(from, match.index), 'utf8'));
+    if (from < match.index) at += result.write(text.slice(from, match.index), at, 'utf8');
     from = match.index + match[0].length;
     const [whole, octal, hex, short, long, letter] = match;
     const byte =
@@ -33,19 +35,19 @@ export function stringBytes(text: string): Buffer | string {
     const point = short ?? long;
     if (byte !== undefined) {
       if (byte > 255) return `${whole} is more than a byte`;
-      parts.push(Buffer.of(byte));
+      result[at++] = byte;
     } else if (point !== undefined) {
       const code = Number.parseInt(point, 16);
       if (code > 0x10ffff) return `${whole} is no character`;
-      parts.push(Buffer.from(String.fromCodePoint(code), 'utf8'));
+      at += result.write(String.fromCodePoint(code), at, 'utf8');
     } else {
       const plain = simple[letter ?? ''];
       if (plain === undefined) return `there is no escape ${whole}`;
-      parts.push(Buffer.of(plain));
+      result[at++] = plain;
     }
   }
-  parts.push(Buffer.from(text.slice(from), 'utf8'));
-  return Buffer.concat(parts);
+  at += result.write(text.slice(from), at, 'utf8');
+  return result.subarray(0, at);
 }
 
 /** The escapes that protoc writes for `bytes` in a descriptor's `default_value`. */

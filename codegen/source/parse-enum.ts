@@ -27,7 +27,7 @@ export function parseEnum(
   state.block(() => {
     if (stream.is('option') && !stream.is('=', 1)) options.push(parseOptionStatement(stream));
     else if (stream.is('reserved') && !stream.is('=', 1))
-      parseReserved(state, type, `${path},4`, { max: 2 ** 31 - 1, open: 0 });
+      parseReserved(state, type, `${path},4`, `${path},5`, { max: 2 ** 31 - 1, open: 0 });
     else enumValue();
   });
   state.options('EnumOptions', type, scope, options);

@@ -110,7 +110,7 @@ export class MessageParser {
           options.push(parseOptionStatement(stream));
           return;
         case 'reserved':
-          return parseReserved(state, message, `${path},9`, { max: fieldNumberMax, open: 1 });
+          return parseReserved(state, message, `${path},9`, `${path},10`, { max: fieldNumberMax, open: 1 });
         case 'extensions':
           return this.extensionRanges(message, path, scope);
         case 'oneof':

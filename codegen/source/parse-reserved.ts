@@ -6,11 +6,12 @@ interface Reserving {
   readonly reservedName: string[];
 }
 
-/** `open` is 1 where a range's end is the first number outside (messages), 0 where it is the last inside (enums). */
+/** `path` is that of the ranges, `namesPath` that of the names. `open` is 1 where a range's end is the first number outside (messages), 0 where it is the last inside (enums). */
 export function parseReserved(
   state: ParseState,
   into: Reserving,
   path: string,
+  namesPath: string,
   { max, open }: { max: number; open: 0 | 1 },
 ): void {
   const { stream } = state;
@@ -25,11 +26,13 @@ export function parseReserved(
           ? 'reserved names are written in quotes before edition 2023'
           : 'reserved names are written without quotes since edition 2023',
       );
-    do
+    do {
+      const token = stream.peek();
+      state.place(`${namesPath},${into.reservedName.length}`, token);
       into.reservedName.push(
         names ? stream.name('a name').text : stream.string('a name in quotes').bytes.toString(),
       );
-    while (stream.accept(','));
+    } while (stream.accept(','));
   } else {
     do {
       const { token, value: start } = stream.integer('a number or a name');

@@ -2,12 +2,12 @@
  * The cache's client: `node dist/examples/kv/client.js <address> [scale]` runs the load against a server and prints what it found. Started by demo.ts, or
  * by hand in a second terminal. Exits with 1 when any answer was wrong.
  */
-import { createChannel, createClient, stats } from 'rdma-rpc';
+import { configure, createChannel, createClient, stats } from 'rdma-rpc';
 import { KvDefinition } from './gen/kv.rdma.ts';
 import { runLoad, sizeClasses } from './load.ts';
 import { showProgress } from './progress.ts';
 import { callTable, summary, travelTable } from './report.ts';
-import { messageMax } from './sizes.ts';
+import { arenaBytes, messageMax } from './sizes.ts';
 import { travelRows } from './transport.ts';
 
 const [address, scale = '1'] = process.argv.slice(2);
@@ -16,6 +16,7 @@ if (address === undefined) {
   process.exit(2);
 }
 
+configure({ arenaBytes });
 const channel = createChannel(address, { maxMessageBytes: messageMax });
 const kv = createClient(KvDefinition, channel);
 const report = await runLoad(kv, sizeClasses(Number(scale)), showProgress);

@@ -1,6 +1,13 @@
-# The Node-API addon: native/binding around rdma_rpc_core. Included by CMakeLists.txt when cmake-js configures, which gives
-# CMAKE_JS_INC (node-api-headers and node-addon-api). The product is rdma_rpc.node in
-# RDMA_RPC_ADDON_OUTPUT.
+# The Node-API addon: native/binding around rdma_rpc_core. Included by CMakeLists.txt with RDMA_RPC_ADDON. The product is
+# rdma_rpc.node in RDMA_RPC_ADDON_OUTPUT.
+
+# Two packages that are nothing but headers, found as Node finds them from here: in node_modules of a clone, or beside the installed package.
+execute_process(COMMAND node -p "[require('node-api-headers').include_dir, require('node-addon-api').include_dir].map((path) => require('path').resolve(path)).join(';')"
+                WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}
+                OUTPUT_VARIABLE napi_include OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_VARIABLE napi_error RESULT_VARIABLE napi_missing)
+if(NOT napi_missing EQUAL 0)
+  message(FATAL_ERROR "The packages node-api-headers and node-addon-api were not found from ${CMAKE_SOURCE_DIR}: ${napi_error}")
+endif()
 
 # Neither of the two header packages has uv.h; it comes with the Node that is installed. libuv keeps its ABI within major 1.
 execute_process(COMMAND node -p "require('path').resolve(require('fs').realpathSync(process.execPath), '../../include/node')"
@@ -18,7 +25,7 @@ target_link_libraries(rdma_rpc PRIVATE rdma_rpc_core)
 # The binary that the package ships must load where libstdc++ is older than here.
 target_link_options(rdma_rpc PRIVATE -static-libstdc++ -static-libgcc)
 # SYSTEM: their headers are not written for -Wconversion.
-target_include_directories(rdma_rpc SYSTEM PRIVATE ${CMAKE_JS_INC} ${RDMA_RPC_UV_INCLUDE})
+target_include_directories(rdma_rpc SYSTEM PRIVATE ${napi_include} ${RDMA_RPC_UV_INCLUDE})
 # The last one: a worker thread that is being terminated refuses exceptions too, and that must not end the process.
 target_compile_definitions(rdma_rpc PRIVATE NAPI_VERSION=9 NODE_ADDON_API_DISABLE_CPP_EXCEPTIONS
                                             NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS)

@@ -5,8 +5,8 @@
 
 namespace rdma_rpc::binding {
 
-BlockBuffers::BlockBuffers(Napi::Env env, memory::Arena& arena)
-    : env_(env), arena_(arena), self_(std::make_shared<BlockBuffers*>(this)) {}
+BlockBuffers::BlockBuffers(Napi::Env env, memory::Arena& arena, Collected collected)
+    : env_(env), arena_(arena), told_(collected), self_(std::make_shared<BlockBuffers*>(this)) {}
 
 BlockBuffers::~BlockBuffers() { close(); }
 
@@ -27,13 +27,17 @@ Napi::Value BlockBuffers::buffer(memory::BlockId block) {
     napi_delete_reference(env_, std::exchange(entry.buffer, nullptr));
   }
   const memory::Block& memory = arena_.at(block);
-  auto* link = new Link{self_, block};
-  if (napi_create_external_arraybuffer(env_, memory.data, memory.capacity, &BlockBuffers::finalize, link,
+  auto* link = new Link{self_, block, ++serial_};
+  const bool of_memory = told_ == Collected::memory;
+  if (napi_create_external_arraybuffer(env_, memory.data, memory.capacity,
+                                       of_memory ? &BlockBuffers::finalize : nullptr, link,
                                        &value) != napi_ok) {
     delete link;
     return Napi::Value();
   }
+  if (!of_memory) napi_add_finalizer(env_, value, nullptr, &BlockBuffers::finalize, link, nullptr);
   napi_create_reference(env_, value, 0, &entry.buffer);
+  entry.serial = serial_;
   entry.weak = true;
   return Napi::Value(env_, value);
 }
@@ -55,12 +59,21 @@ void BlockBuffers::release(memory::BlockId block) {
 
 void BlockBuffers::finalize(napi_env, void*, void* hint) {
   const std::unique_ptr<Link> link(static_cast<Link*>(hint));
-  if (const auto owner = link->owner.lock()) (*owner)->collected(link->block);
+  if (const auto owner = link->owner.lock()) (*owner)->collected(*link);
 }
 
-void BlockBuffers::collected(memory::BlockId block) {
+void BlockBuffers::take(memory::BlockId block) {
   const auto found = entries_.find(block);
-  if (found == entries_.end()) return;
+  if (found == entries_.end() || found->second.js_references == 0) return;
+  detach(found->second);
+  found->second.serial = 0;  // its finalizer has nothing to give back
+  --found->second.js_references;
+  arena_.release(block);
+}
+
+void BlockBuffers::collected(const Link& link) {
+  const auto found = entries_.find(link.block);
+  if (found == entries_.end() || found->second.serial != link.serial) return;
   Entry& entry = found->second;
   napi_value value = nullptr;
   if (entry.buffer != nullptr) napi_get_reference_value(env_, entry.buffer, &value);
@@ -68,7 +81,7 @@ void BlockBuffers::collected(memory::BlockId block) {
   if (entry.buffer != nullptr) napi_delete_reference(env_, entry.buffer);
   const std::uint32_t references = entry.js_references;
   entries_.erase(found);
-  for (std::uint32_t i = 0; i < references; ++i) arena_.release(block);
+  for (std::uint32_t i = 0; i < references; ++i) arena_.release(link.block);
   if (references != 0 && on_collected_) on_collected_();
 }
 
@@ -86,6 +99,13 @@ void BlockBuffers::retire(memory::BlockId block) {
   if (found == entries_.end()) return;
   detach(found->second);
   entries_.erase(found);
+}
+
+void BlockBuffers::forget() {
+  for (auto& [block, entry] : entries_) {
+    if (entry.buffer != nullptr) napi_delete_reference(env_, std::exchange(entry.buffer, nullptr));
+  }
+  close();
 }
 
 void BlockBuffers::close() {

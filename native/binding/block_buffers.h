@@ -14,21 +14,29 @@
 
 namespace rdma_rpc::binding {
 
+/// Who tells that a buffer was collected: its memory, which also knows of buffers that were transferred to
+/// another thread, or, since Deno tells nothing of that, the object.
+enum class Collected { memory, object };
+
 class BlockBuffers {
  public:
-  BlockBuffers(Napi::Env env, memory::Arena& arena);
+  BlockBuffers(Napi::Env env, memory::Arena& arena, Collected collected);
   ~BlockBuffers();
 
   /// JS got one more reference to the block: by allocBlock, or in an event.
   void lent(memory::BlockId block) { ++entry(block).js_references; }
   /// JS gives one back. Numbers that it does not hold are ignored.
   void release(memory::BlockId block);
+  /// Gives one back like release(), and detaches the buffer: no view of it shows what becomes of the memory.
+  void take(memory::BlockId block);
   /// The memory of a block that JS holds; empty value otherwise.
   Napi::Value buffer(memory::BlockId block);
   /// Detaches the buffer: its memory goes back to the system.
   void retire(memory::BlockId block);
   /// The context closes: detaches all.
   void close();
+  /// The thread ends: lets go of all as they are, since nobody can look into them any more.
+  void forget();
   /// Called after a collected buffer has released its block.
   void on_collected(std::function<void()> callback) { on_collected_ = std::move(callback); }
 
@@ -36,23 +44,27 @@ class BlockBuffers {
   struct Entry {
     std::uint32_t js_references = 0;
     napi_ref buffer = nullptr;
+    std::uint64_t serial = 0;  ///< of the buffer
     bool weak = false;
   };
   /// What a finalizer needs: it may run long after this object is gone.
   struct Link {
     std::weak_ptr<BlockBuffers*> owner;
     memory::BlockId block;
+    std::uint64_t serial;
   };
 
   Entry& entry(memory::BlockId block) { return entries_[block]; }
-  void collected(memory::BlockId block);
+  void collected(const Link& link);
   void detach(Entry& entry);
   static void finalize(napi_env env, void* data, void* hint);
 
   Napi::Env env_;
   memory::Arena& arena_;
+  const Collected told_;
   std::shared_ptr<BlockBuffers*> self_;
   std::unordered_map<memory::BlockId, Entry> entries_;
+  std::uint64_t serial_ = 0;
   std::function<void()> on_collected_;
 };
 

@@ -55,7 +55,8 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                    {"slotsFree", static_cast<int>(EvKind::slots_free)},
                    {"evicted", static_cast<int>(EvKind::evicted)},
                    {"sessionUp", static_cast<int>(EvKind::session_up)},
-                   {"partWaits", static_cast<int>(EvKind::part_waits)}});
+                   {"partWaits", static_cast<int>(EvKind::part_waits)},
+                   {"released", static_cast<int>(EvKind::released)}});
   using memory::Use;
   group("Use", {{"part", static_cast<int>(Use::part)},
                 {"request", static_cast<int>(Use::request)},
@@ -72,7 +73,11 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                 {"inCallback", ctl::in_callback},
                 {"wantSlots", ctl::want_slots},
                 {"words", ctl::words}});
-  group("Flags", {{"notRun", boundary::kNotRun}});
+  group("Held", {{"slot", boundary::held_slot}, {"sink", boundary::held_sink}});
+  group("Flags", {{"notRun", boundary::kNotRun},
+                  {"image", static_cast<int>(boundary::kImage)},
+                  {"sinkOnly", static_cast<int>(boundary::kSinkOnly)},
+                  {"leasedMemory", boundary::kLeasedMemory}});
   return result;
 }
 

@@ -43,16 +43,23 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
   if (device == nullptr) return nullptr;
   auto context = session::Context::open(std::move(device), options.context, error);
   if (context == nullptr) return nullptr;
-  uv_loop_t* loop = nullptr;
-  if (napi_get_uv_event_loop(env, &loop) != napi_ok) {
-    *error = "this environment has no event loop";
-    return nullptr;
-  }
   auto* engine = new Engine(env);
   engine->context_ = std::move(context);
+  engine->loop_ = options.loop;
   engine->staging_bytes_ = options.staging_bytes;
   engine->stepped_ = std::move(stepped);
-  engine->blocks_ = std::make_unique<BlockBuffers>(env, engine->context_->arena());
+  engine->pump_ = std::make_unique<Pump>(
+      *engine->context_, options.polling, [engine](std::uint32_t count) { return engine->deliver(count); },
+      [env] {
+        std::int64_t now = 0;
+        napi_adjust_external_memory(env, kCollectNowBytes, &now);
+        napi_adjust_external_memory(env, -kCollectNowBytes, &now);
+      });
+  if (!engine->pump_->open(options.loop, env, error)) {
+    delete engine;
+    return nullptr;
+  }
+  engine->blocks_ = std::make_unique<BlockBuffers>(env, engine->context_->arena(), options.collected);
   engine->context_->arena().on_retire([engine](memory::BlockId block) { engine->blocks_->retire(block); });
   engine->context_->on_session_gone([engine](std::uint32_t session) {
     const auto slab = engine->receive_slabs_.find(session);
@@ -62,26 +69,18 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
   });
   engine->resource_ = Napi::Persistent(Napi::Object::New(env));
   napi_async_init(env, engine->resource_.Value(), Napi::String::New(env, "rdma-rpc"), &engine->async_);
-  engine->pump_ = std::make_unique<Pump>(
-      loop, *engine->context_, options.polling,
-      [engine](std::uint32_t count) { return engine->deliver(count); },
-      [env] {
-        std::int64_t now = 0;
-        napi_adjust_external_memory(env, kCollectNowBytes, &now);
-        napi_adjust_external_memory(env, -kCollectNowBytes, &now);
-      });
   if (engine->stepped_ != nullptr) {
     engine->pump_->set_clock([world = engine->stepped_] { return world->now_ns(); });
   }
   engine->blocks_->on_collected([engine] { engine->pump_->kick(); });
-  // performance.now() of this thread, as a distance from the clock that libuv and we read.
+  // performance.now() of this thread, as a distance from the clock that we read.
   const auto performance = env.Global().Get("performance").As<Napi::Object>();
   const double now_ms = performance.Get("now").As<Napi::Function>().Call(performance, {}).As<Napi::Number>();
-  engine->clock_origin_ns_ = uv_hrtime() - static_cast<std::uint64_t>(now_ms * 1e6);
+  engine->clock_origin_ns_ = monotonic_ns() - static_cast<std::uint64_t>(now_ms * 1e6);
   engine->clock_[0] = now_ms;
   napi_add_async_cleanup_hook(
-      env, [](napi_async_cleanup_hook_handle, void* data) { static_cast<Engine*>(data)->close(); }, engine,
-      &engine->cleanup_);
+      env, [](napi_async_cleanup_hook_handle, void* data) { static_cast<Engine*>(data)->thread_ends(); },
+      engine, &engine->cleanup_);
   return engine;
 }
 
@@ -95,7 +94,7 @@ bool Engine::step() {
 
 bool Engine::deliver(std::uint32_t count) {
   const Napi::HandleScope scope(env_);
-  clock_[0] = static_cast<double>(uv_hrtime() - clock_origin_ns_) / 1e6;
+  clock_[0] = static_cast<double>(monotonic_ns() - clock_origin_ns_) / 1e6;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::int32_t region = context_->events()[i * ev::words + ev::region];
     if (region > 0) blocks_->lent(static_cast<memory::BlockId>(region));
@@ -103,9 +102,10 @@ bool Engine::deliver(std::uint32_t count) {
   if (callback_.IsEmpty()) return true;
   const napi_env env = env_;
   napi_value argument = nullptr;
+  napi_value result = nullptr;  // nobody's, but Deno writes it without looking whether it is wanted
   napi_create_uint32(env, count, &argument);
   const napi_status status =
-      napi_make_callback(env, async_, resource_.Value(), callback_.Value(), 1, &argument, nullptr);
+      napi_make_callback(env, async_, resource_.Value(), callback_.Value(), 1, &argument, &result);
   if (status == napi_ok) return true;
   bool pending = false;
   napi_is_exception_pending(env, &pending);
@@ -151,21 +151,36 @@ Napi::Value Engine::clock() {
   return Napi::Float64Array::New(env_, 1, buffer, 0);
 }
 
+/// No JS comes after this that could look into a buffer, and Deno has no handle scope here and opens none:
+/// there, nothing may be asked for that makes a handle.
+void Engine::thread_ends() {
+  if (closed_ || loop_ == LoopKind::libuv) return close();
+  for (auto& array : shared_arrays_) array.Reset();
+  send_slab_.Reset();
+  for (auto& [number, slab] : receive_slabs_) slab.Reset();
+  blocks_->forget();
+  end();
+}
+
 void Engine::close() {
   if (closed_) return;
-  closed_ = true;
-  if (owner_ != nullptr) *owner_ = nullptr;
   const Napi::HandleScope scope(env_);
   for (auto& array : shared_arrays_) detach(array);
   detach(send_slab_);
   for (auto& [number, slab] : receive_slabs_) detach(slab);
   blocks_->close();
+  napi_async_destroy(env_, std::exchange(async_, nullptr));
+  end();
+}
+
+void Engine::end() {
+  closed_ = true;
+  if (owner_ != nullptr) *owner_ = nullptr;
   context_->arena().on_retire(nullptr);
   context_->on_session_gone(nullptr);
   callback_.Reset();
-  napi_async_destroy(env_, std::exchange(async_, nullptr));
   resource_.Reset();
-  // The poll handle's descriptor belongs to the device: stopped before that closes it.
+  // The descriptor that it watches belongs to the device: let go of before that closes it.
   pump_->close([this] {
     napi_remove_async_cleanup_hook(cleanup_);
     delete this;

@@ -1,5 +1,5 @@
 // Everything native behind one NativeContext object: device, context, pump and the buffers that JS has of
-// their memory. Its own class because it must outlive that object: libuv lets go of its handles only a loop
+// their memory. Its own class because it must outlive that object: the event loop lets go of it only an
 // iteration after close(). On the JS thread. Deletes itself.
 #pragma once
 
@@ -21,6 +21,8 @@ namespace rdma_rpc::binding {
 struct EngineOptions {
   std::string fabric;
   Polling polling = Polling::adaptive;
+  LoopKind loop = LoopKind::libuv;
+  Collected collected = Collected::memory;
   std::uint64_t seed = 1;
   bool stepped = false;  ///< sim: nothing happens but in step()
   fabric::VerbsOptions verbs;
@@ -56,10 +58,13 @@ class Engine {
   explicit Engine(Napi::Env env) : env_(env) {}
   ~Engine() = default;
   bool deliver(std::uint32_t count);
+  void thread_ends();
+  void end();
   Napi::Value share(void* data, std::size_t bytes, Napi::Reference<Napi::ArrayBuffer>& kept);
   static void detach(Napi::Reference<Napi::ArrayBuffer>& buffer);
 
   Napi::Env env_;
+  LoopKind loop_ = LoopKind::libuv;
   std::size_t staging_bytes_ = 0;
   std::unique_ptr<session::Context> context_;
   std::unique_ptr<BlockBuffers> blocks_;

@@ -49,6 +49,12 @@ EngineOptions read_options(const Napi::Object& given) {
   options.polling = polling == "busy"    ? Polling::busy
                     : polling == "event" ? Polling::event
                                          : Polling::adaptive;
+  const auto is = [&given](const char* name, const char* value) {
+    const Napi::Value found = given.Get(name);
+    return found.IsString() && found.As<Napi::String>().Utf8Value() == value;
+  };
+  if (is("loop", "thread")) options.loop = LoopKind::thread;
+  if (is("collected", "object")) options.collected = Collected::object;
   options.context.slot_bytes = u32(given, "slotBytes");
   options.context.send_slots = u32(given, "sendSlots");
   options.context.arena.budget_bytes = u64(given, "arenaBytes");

@@ -8,6 +8,7 @@
 #include "binding/boundary_constants.h"
 #include "binding/engine.h"
 #include "binding/engine_options.h"
+#include "binding/requirements.h"
 #include "binding/verbs_report.h"
 
 namespace rdma_rpc::binding {
@@ -39,7 +40,8 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
                            InstanceMethod<&NativeContext::want>("want"),
                            InstanceMethod<&NativeContext::alloc_block>("allocBlock"),
                            InstanceMethod<&NativeContext::block_buffer>("blockBuffer"),
-                           InstanceMethod<&NativeContext::release_block>("releaseBlock"),
+                           InstanceMethod<&NativeContext::give_block<&BlockBuffers::release>>("releaseBlock"),
+                           InstanceMethod<&NativeContext::give_block<&BlockBuffers::take>>("takeBlock"),
                            InstanceMethod<&NativeContext::block_of>("blockOf"),
                            InstanceMethod<&NativeContext::register_buffer>("registerBuffer"),
                            InstanceMethod<&NativeContext::drop_buffer>("dropBuffer"),
@@ -216,9 +218,10 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     return buffer;
   }
 
-  void release_block(const Napi::CallbackInfo& info) {
+  template <void (BlockBuffers::*give)(memory::BlockId)>
+  void give_block(const Napi::CallbackInfo& info) {
     if (engine_ == nullptr) return;
-    engine_->blocks().release(info[0].As<Napi::Number>().Uint32Value());
+    (engine_->blocks().*give)(info[0].As<Napi::Number>().Uint32Value());
     if (engine_->context().memory_waiters() != 0) engine_->pump().kick();
   }
 
@@ -235,8 +238,8 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     auto buffer = info[1].As<Napi::ArrayBuffer>();
     std::string why;
     memory::MrCache& cache = engine->context().mr_cache();
-    if (cache.acquire(key, buffer.Data(), buffer.ByteLength(), uv_hrtime(), &why) != nullptr) {
-      cache.unpin(key, uv_hrtime());
+    if (cache.acquire(key, buffer.Data(), buffer.ByteLength(), monotonic_ns(), &why) != nullptr) {
+      cache.unpin(key, monotonic_ns());
       engine->pump().kick();  // starts the timer that lets idle registrations go
     }
     return Napi::String::New(info.Env(), why);
@@ -285,12 +288,12 @@ Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
   submission.metadata_bytes = number(5);
   submission.timeout_us = number(6);
   const auto pieces = info[7].As<Napi::Array>();
-  const auto keys = info[8].As<Napi::Array>();
   submission.sink = number(9);
   submission.use = static_cast<memory::Use>(number(10));
-  const std::uint32_t count = pieces.Length();
-  submission.pieces.reserve(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
+  submission.image = (number(11) & boundary::kImage) != 0;
+  submission.sink_only = (number(11) & boundary::kSinkOnly) != 0;
+  submission.pieces.reserve(pieces.Length());
+  for (std::uint32_t i = 0, count = pieces.Length(); i < count; ++i) {
     // Bare Node-API: a thread that is being terminated reads no elements, and node-addon-api would end the
     // process over the error that it cannot make then.
     napi_value value = nullptr, key = nullptr, buffer = nullptr;
@@ -299,7 +302,7 @@ Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
     void* data = nullptr;
     std::int64_t number_of_buffer = 0;
     if (napi_get_element(info.Env(), pieces, i, &value) != napi_ok ||
-        napi_get_element(info.Env(), keys, i, &key) != napi_ok ||
+        napi_get_element(info.Env(), info[8], i, &key) != napi_ok ||
         napi_get_value_int64(info.Env(), key, &number_of_buffer) != napi_ok) {
       return Napi::Number::New(info.Env(), -static_cast<int>(boundary::Reason::session_lost));
     }
@@ -308,9 +311,9 @@ Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
       Napi::TypeError::New(info.Env(), "rdma-rpc: a piece is no Uint8Array").ThrowAsJavaScriptException();
       return {};
     }
-    GivenPiece piece{static_cast<std::byte*>(data), bytes, static_cast<std::uint64_t>(number_of_buffer),
-                     nullptr, 0};
-    if (piece.key != 0) {
+    GivenPiece piece{static_cast<std::byte*>(data), bytes, 0, number_of_buffer != 0, nullptr, 0};
+    if (number_of_buffer > 0) {
+      piece.key = static_cast<std::uint64_t>(number_of_buffer);
       void* buffer_data = nullptr;
       napi_get_arraybuffer_info(info.Env(), buffer, &buffer_data, &piece.buffer_bytes);
       piece.buffer_data = static_cast<std::byte*>(buffer_data);
@@ -353,6 +356,8 @@ Napi::Value NativeContext::stats(const Napi::CallbackInfo& info) {
       {"creditFrames", stats.credit_frames},
       {"protocolErrors", stats.protocol_errors},
       {"lateResponses", stats.late_responses},
+      {"callsHeld", stats.calls_held},
+      {"callsHeldNow", stats.held_now},
       {"mrHits", mr.hits},
       {"mrMisses", mr.misses},
       {"mrEvictions", mr.evictions + mr.expired},
@@ -383,6 +388,7 @@ void define_module(Napi::Env env, Napi::Object exports) {
               Napi::Function::New(env, [constructor](const Napi::CallbackInfo& info) -> Napi::Value {
                 return constructor->New({info[0]});
               }));
+  exports.Set("whyUnusable", Napi::String::New(env, why_unusable(env)));
   exports.Set("verbsDevices", Napi::Function::New(env, [](const Napi::CallbackInfo& info) -> Napi::Value {
                 return verbs_report(info.Env());
               }));

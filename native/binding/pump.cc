@@ -13,34 +13,29 @@ constexpr std::uint64_t kSpinAfterTrafficNs = 50'000;
 constexpr std::uint64_t kSpinPerTurnNs = 5'000;
 /// A clock costs more than a poll that finds nothing.
 constexpr std::uint32_t kPollsPerClock = 8;
-/// Then libuv gets a chance to serve sockets and timers.
+/// Then the event loop gets a chance to serve sockets and timers.
 constexpr std::uint64_t kTurnNs = 100'000;
 /// For what no completion announces: the patience of cancelled calls and calls that wait for memory, ...
 constexpr std::uint64_t kTickMs = 5;
+/// ... the patience with a peer that does not let go of such a call, ...
+constexpr std::uint64_t kHoldTickMs = session::kHoldLookNs / 1'000'000;
 /// ... and registrations that have been idle for long.
 constexpr std::uint64_t kSlowTickMs = 1000;
 
 }  // namespace
 
-Pump::Pump(uv_loop_t* loop, session::Context& context, Polling polling,
-           std::function<bool(std::uint32_t)> deliver, std::function<void()> on_memory_short)
+Pump::Pump(session::Context& context, Polling polling, std::function<bool(std::uint32_t)> deliver,
+           std::function<void()> on_memory_short)
     : context_(&context),
       polling_(polling),
       deliver_(std::move(deliver)),
-      on_memory_short_(std::move(on_memory_short)) {
-  uv_idle_init(loop, &idle_);
-  uv_poll_init(loop, &poll_, context.cq().fd());
-  uv_timer_init(loop, &timer_);
-  idle_.data = poll_.data = timer_.data = this;
-  uv_poll_start(&poll_, UV_READABLE, [](uv_poll_t* handle, int, int) {
-    Pump* pump = static_cast<Pump*>(handle->data);
-    pump->wake();
-    pump->turn();
-  });
-  // Only sockets and calls of the application keep a process alive, never this.
-  uv_unref(reinterpret_cast<uv_handle_t*>(&idle_));
-  uv_unref(reinterpret_cast<uv_handle_t*>(&poll_));
-  uv_unref(reinterpret_cast<uv_handle_t*>(&timer_));
+      on_memory_short_(std::move(on_memory_short)) {}
+
+bool Pump::open(LoopKind kind, napi_env env, std::string* error) {
+  loop_ = open_event_loop(kind, env, context_->cq().fd(), *this, error);
+  if (loop_ == nullptr) return false;
+  one_batch_a_turn_ = loop_->promises_wait_for_turn();
+  return true;
 }
 
 void Pump::kick() {
@@ -48,14 +43,19 @@ void Pump::kick() {
   context_->touch();
   if (spinning_) return;
   wake();
-  last_traffic_ns_ = uv_hrtime();
+  last_traffic_ns_ = monotonic_ns();
 }
 
 void Pump::wake() {
   if (spinning_) return;
   spinning_ = true;
   context_->cq().acknowledge();
-  uv_idle_start(&idle_, [](uv_idle_t* handle) { static_cast<Pump*>(handle->data)->turn(); });
+  loop_->spin();
+}
+
+void Pump::readable() {
+  wake();
+  turn();
 }
 
 void Pump::sleep() {
@@ -65,16 +65,16 @@ void Pump::sleep() {
   if (!context_->cq().arm()) return;
   ++counters_.sleeps;
   spinning_ = false;
-  uv_idle_stop(&idle_);
+  loop_->rest();
   const bool soon = context_->wants_timer() || context_->memory_waiters() != 0;
-  if (!soon && context_->mr_cache().counters().entries == 0) return;
-  uv_timer_start(
-      &timer_, [](uv_timer_t* handle) { static_cast<Pump*>(handle->data)->tick(); },
-      soon ? kTickMs : kSlowTickMs, 0);
+  const bool holds = context_->wants_slow_timer();
+  if (!soon && !holds && context_->mr_cache().counters().entries == 0) return;
+  const std::uint64_t slow_ms = holds ? kHoldTickMs : kSlowTickMs;
+  loop_->tick_after(soon ? kTickMs : slow_ms);
 }
 
 void Pump::tick() {
-  context_->mr_cache().expire(uv_hrtime());
+  context_->mr_cache().expire(monotonic_ns());
   if (context_->memory_waiters() != 0) on_memory_short_();
   wake();
   turn();
@@ -82,9 +82,7 @@ void Pump::tick() {
 
 void Pump::stop() {
   spinning_ = true;  // nothing can wake it any more
-  uv_idle_stop(&idle_);
-  uv_poll_stop(&poll_);
-  uv_timer_stop(&timer_);
+  loop_->stop();
 }
 
 /// One batch. True when there was one, or when there is more to do at once.
@@ -112,19 +110,20 @@ bool Pump::work_and_spin() {
   const bool spins = polling_ != Polling::event;
   bool traffic = false;
   std::uint32_t polls = 0;
-  std::uint64_t now = uv_hrtime();
+  std::uint64_t now = monotonic_ns();
   const std::uint64_t turn_ends = now + kTurnNs;
   std::uint64_t spin_ends = now + kSpinPerTurnNs;
   while (now < turn_ends) {
     if (work(now)) {
       traffic = true;
-      now = uv_hrtime();
+      now = monotonic_ns();
       spin_ends = now + kSpinPerTurnNs;
+      if (one_batch_a_turn_) break;
       continue;
     }
     if (context_ == nullptr || !spins) break;
     if (++polls % kPollsPerClock != 0) continue;
-    now = uv_hrtime();
+    now = monotonic_ns();
     if (now >= spin_ends || context_->cq().peer_shares_cpu()) break;
   }
   return traffic;
@@ -137,7 +136,7 @@ void Pump::turn() {
   const bool traffic = work_and_spin();
   in_turn_ = false;
   if (context_ == nullptr || polling_ == Polling::busy) return;
-  const std::uint64_t now = uv_hrtime();
+  const std::uint64_t now = monotonic_ns();
   if (traffic) last_traffic_ns_ = now;
   // While the peer waits for this CPU, going to sleep is the fastest way to its answer.
   const bool sleeps = polling_ == Polling::event || context_->cq().peer_shares_cpu();
@@ -147,16 +146,8 @@ void Pump::turn() {
 void Pump::close(std::function<void()> then) {
   if (context_ == nullptr) return;
   context_ = nullptr;
-  then_ = std::move(then);
-  stop();
-  const uv_close_cb done = [](uv_handle_t* handle) { static_cast<Pump*>(handle->data)->closed(); };
-  uv_close(reinterpret_cast<uv_handle_t*>(&idle_), done);
-  uv_close(reinterpret_cast<uv_handle_t*>(&poll_), done);
-  uv_close(reinterpret_cast<uv_handle_t*>(&timer_), done);
-}
-
-void Pump::closed() {
-  if (--open_handles_ == 0 && then_) then_();
+  spinning_ = true;
+  loop_->close(std::move(then));
 }
 
 }  // namespace rdma_rpc::binding

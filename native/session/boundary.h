@@ -12,6 +12,8 @@ enum : int { op, session, call, method, slot, metadata_bytes, message_bytes, tim
 enum class SubOp : std::int32_t { request = 1, response = 2, part = 3 };
 /// Bit of a response's `method` word: the handler did not run.
 inline constexpr std::int32_t kNotRun = 1 << 8;
+/// Bits of a bulk submission: its pieces make up an image; the response goes into its sink or nowhere.
+inline constexpr std::uint32_t kImage = 1, kSinkOnly = 2;
 
 namespace ev {
 enum : int {
@@ -40,7 +42,8 @@ enum class EvKind : std::int32_t {
   slots_free,
   evicted,
   session_up,
-  part_waits
+  part_waits,
+  released
 };
 enum class Reason : std::int32_t {
   session_lost = 1,
@@ -51,6 +54,10 @@ enum class Reason : std::int32_t {
   registration
 };
 enum class Sent : std::int32_t { no = 0, maybe = 1, yes = 2 };
+/// The key of a piece that lies in arena memory which the application has, too.
+inline constexpr int kLeasedMemory = -1;
+/// Bits of a FAILED event's `method` word.
+enum Held : std::int32_t { held_slot = 1, held_sink = 2 };
 
 namespace ctl {
 enum : int { staged, free_slots, in_callback, want_slots, words = 16 };

@@ -17,7 +17,7 @@ enum class ClientState : std::uint8_t {
   idle,      ///< free, or never used
   given_up,  ///< free; its last call was cancelled, so one late response may still come
   active,    ///< request submitted
-  leaving,   ///< cancelled with memory exposed: waits for the peer's last word
+  leaving,   ///< cancelled with memory exposed: held until the peer's last word
   revoking,  ///< result known: waits for its windows to be invalid
 };
 
@@ -27,21 +27,31 @@ struct ClientBulk {
   std::vector<std::unique_ptr<fabric::MemoryWindow>> windows;  ///< of the pieces, then of the sink
   std::uint32_t token = 0;                                     ///< for the SENT event, 0: none
   memory::BlockId sink = memory::kNoBlock;                     ///< one reference held
+  bool sink_given = false;                                     ///< `sink` is the application's
   std::uint32_t sink_capacity = 0;                             ///< of the sink that the peer has now, 0: none
-  std::uint32_t sink_asked = 0;  ///< bytes that the peer has asked for; it may do so once
-  bool exposed = false;          ///< the peer has a key to memory of this call
+  std::uint32_t sink_asked = 0;   ///< bytes that the peer has asked for; it may do so once
+  bool exposed = false;           ///< the peer has a key to memory of this call
+  bool image = false;             ///< the request is one
+  bool sink_only = false;         ///< the caller's sink or none
+  std::uint32_t beyond_sink = 0;  ///< what the peer asked for when that was too small
   /// Ranges of the session's staging memory that the peer has instead of the call's own memory.
   memory::BlockId staged_request = memory::kNoBlock, staged_sink = memory::kNoBlock;
-  bool late_may_come = false;  ///< the call is given up: a response to it is late, not wrong
-  std::size_t issued = 0;      ///< of `windows`: invalidations posted
-  std::uint32_t revoking = 0;  ///< of those: not completed
+  bool lends_request = false;   ///< the peer has a key to memory that the application may change
+  bool lends_sink = false;      ///< the peer has a key to write to memory of the application
+  bool reserve = false;         ///< a credit is left for its CANCEL
+  bool cancel_arrived = false;  ///< leaving: the CANCEL lies in the peer's receive queue
+  bool told = false;  ///< leaving, revoking: JS has its FAILED; slot and memory follow with RELEASED
+  std::uint64_t hold_since_ns = 0;  ///< on the awake clock: when it was cancelled
+  bool late_may_come = false;       ///< the call is given up: a response to it is late, not wrong
+  std::size_t issued = 0;           ///< of `windows`: invalidations posted
+  std::uint32_t revoking = 0;       ///< of those: not completed
   // the request frame, while it waits for room to bind (deferred)
   std::uint32_t slot = 0, metadata_bytes = 0, message_bytes = 0, timeout_us = 0;
   bool deferred = false;
   bool held_back = false;          ///< part: its sink waits until the application wants the answer
   std::int32_t held_receive = -1;  ///< receive slot of the response, not yet handed to JS
   boundary::Event result;          ///< what JS gets when nothing is exposed any more
-  std::uint64_t give_up_ns = 0;    ///< when patience ends (leaving, revoking after a cancel)
+  std::uint64_t give_up_ns = 0;    ///< on the awake clock: when patience ends (leaving, revoking), 0: none
 };
 
 struct ClientCall {
@@ -67,10 +77,11 @@ struct ServerBulk {
   // the request
   std::vector<wire::Piece> remote;
   memory::BlockId block = memory::kNoBlock;  ///< READ sink, one reference held until JS takes it
-  std::uint32_t total = 0;
-  std::int32_t held_receive = -1;   ///< receive slot with the request's metadata
-  std::vector<std::byte> metadata;  ///< that, while the request waits for memory
-  bool held_back = false;           ///< part: waits until the application wants it
+  std::uint32_t total = 0;                   ///< bytes that the message takes at the receiver, gaps included
+  bool image = false;                        ///< each piece begins at its place
+  std::int32_t held_receive = -1;            ///< receive slot with the request's metadata
+  std::vector<std::byte> metadata;           ///< that, while the request waits for memory
+  bool held_back = false;                    ///< part: waits until the application wants it
   boundary::Event request;
   std::uint32_t reads_outstanding = 0;
   const char* refusal = "";  ///< why the request is refused when its READs are over
@@ -80,7 +91,8 @@ struct ServerBulk {
   std::int32_t slot = -1;  ///< send slot with the response's metadata, -1: already sent
   std::uint32_t status = 0, metadata_bytes = 0;
   // progress of whichever transfer is under way
-  std::uint32_t piece = 0, piece_offset = 0, moved = 0;
+  std::uint32_t piece = 0, piece_offset = 0;
+  std::uint32_t moved = 0;  ///< where the next byte goes
 };
 
 struct ServerCall {

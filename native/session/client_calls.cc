@@ -40,8 +40,7 @@ void Session::submit_request(const std::int32_t* words, bool part) {
   const auto metadata_bytes = static_cast<std::uint32_t>(words[sub::metadata_bytes]);
   const auto message_bytes = static_cast<std::uint32_t>(words[sub::message_bytes]);
   const auto timeout_us = static_cast<std::uint32_t>(words[sub::timeout_us]);
-  const bool held = staging_ != nullptr && staging_->is_quarantined(slot);
-  if (held || shared_.predictor.expected(call.method) > shared_.slot_bytes) {
+  if (shared_.predictor.expected(call.method) > shared_.slot_bytes) {
     call.bulk = std::make_unique<ClientBulk>();
     choose_sink(call, memory::kNoBlock);
     call.bulk->slot = send_slot;
@@ -67,10 +66,19 @@ std::int32_t Session::submit_bulk_request(const BulkSubmission& submission) {
   auto bulk = std::make_unique<ClientBulk>();
   Reason reason;
   if (!collect_pieces(submission, bulk->pieces, reason)) return -static_cast<std::int32_t>(reason);
+  const bool lends = staging_ == nullptr && std::any_of(bulk->pieces.begin(), bulk->pieces.end(),
+                                                        [](const Piece& piece) { return piece.lent; });
+  bulk->reserve = lends && send_->reserve_cancel();
+  // Without a credit for its CANCEL, a caller that gives up could not be told until the server returns one:
+  // of a stopped server, in minutes. So the session sends a copy, whose caller waits for nothing. When the
+  // arena has no room for that, to send at all comes first.
+  if (lends && !bulk->reserve) copy_pieces(submission, bulk->pieces);
   bulk->token = shared_.take_token();
   bulk->slot = submission.slot;
   bulk->metadata_bytes = submission.metadata_bytes;
   bulk->timeout_us = submission.timeout_us;
+  bulk->image = submission.image;
+  bulk->sink_only = submission.sink_only;
   const auto token = static_cast<std::int32_t>(bulk->token);
   ClientCall& call = begin_call(submission.call, submission.method, submission.op == boundary::SubOp::part);
   call.bulk = std::move(bulk);
@@ -113,6 +121,7 @@ bool Session::start_bulk_request(std::uint32_t slot) {
     // Windows ran out half way: what is bound must be revoked before the call may end.
     if (!key) return end_unsent(Reason::registration);
     wire_pieces[i] = {piece.addr, piece.length, *key};
+    if (piece.lent) bulk.lends_request = true;
     head.total += piece.length;
   }
   bulk.deferred = false;
@@ -124,6 +133,7 @@ bool Session::start_bulk_request(std::uint32_t slot) {
     // The pieces do not fit the headroom of a slot: the metadata makes place for them, and they become part
     // of the payload.
     header.flags |= wire::has_pieces;
+    if (bulk.image) header.flags |= wire::image;
     std::byte* payload = shared_.slots.payload(bulk.slot);
     const std::uint32_t pieces_bytes =
         static_cast<std::uint32_t>(sizeof head + head.count * sizeof(wire::Piece));
@@ -151,15 +161,11 @@ void Session::start_deferred() {
       break;
     }
   }
-  for (std::size_t i = 0; i < deferred_.size();) {
-    const std::uint32_t slot = deferred_[i];
-    if (staging_ != nullptr && staging_->is_quarantined(slot)) {
-      ++i;  // the server may still be at work for the call before it; others need not wait for that
-      continue;
-    }
-    deferred_.erase(deferred_.begin() + static_cast<std::ptrdiff_t>(i));
+  while (!deferred_.empty()) {
+    const std::uint32_t slot = deferred_.front();
+    deferred_.erase(deferred_.begin());
     if (start_bulk_request(slot)) continue;
-    deferred_.insert(deferred_.begin() + static_cast<std::ptrdiff_t>(i), slot);
+    deferred_.insert(deferred_.begin(), slot);
     return;
   }
 }
@@ -178,7 +184,6 @@ bool Session::late_response(ClientCall& call, std::uint32_t generation) {
   }
   --late_expected_;
   ++shared_.stats.late_responses;
-  if (staging_ != nullptr) staging_->answered(wire::call_word(slot_of(call), generation));
   return true;
 }
 
@@ -231,12 +236,12 @@ void Session::on_response(const wire::Frame& frame, std::uint32_t receive_slot,
       return protocol_error("response written beyond its sink");
     }
     // Copied before anybody looks at it: the peer can still change what lies in the staging memory.
-    if (bulk.staged_sink != memory::kNoBlock) {
+    if (bulk.staged_sink != memory::kNoBlock && !bulk.told) {
       std::memcpy(shared_.arena.at(bulk.sink).data, staging_->at(bulk.staged_sink).data, frame.total);
     }
     event.word[ev::region] = static_cast<std::int32_t>(bulk.sink);
-    event.word[ev::offset] = 0;
-    bulk.sink = memory::kNoBlock;  // its reference goes to JS with the event
+    event.word[ev::offset] = (header.flags & wire::image) != 0 ? 1 : 0;
+    if (!bulk.told) bulk.sink = memory::kNoBlock;  // its reference goes to JS with the event
   }
   if (invalidated_rkey != 0) {
     const auto window = std::find_if(bulk.windows.begin(), bulk.windows.end(),
@@ -246,6 +251,14 @@ void Session::on_response(const wire::Frame& frame, std::uint32_t receive_slot,
       return protocol_error("response invalidated a key that is not its call's");
     shared_.windows.give_back(std::move(*window));
     bulk.windows.erase(window);
+  }
+  if (bulk.told) {  // nobody waits for it: it only says that the peer has let go
+    ++shared_.stats.late_responses;
+    if (event.word[ev::reserved] != 0) recycle(receive_slot);
+    return revoke_then(slot, released_event(slot));
+  }
+  if (event.word[ev::kind] == static_cast<std::int32_t>(EvKind::settled)) {  // a FAILED has its reason there
+    event.word[ev::timeout_us] = static_cast<std::int32_t>(bulk.beyond_sink);
   }
   shared_.predictor.learn(call.method, in_sink ? frame.total : frame.message_bytes, in_sink);
   revoke_then(slot, event);

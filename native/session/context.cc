@@ -115,10 +115,14 @@ void Context::emit_evicted(std::uint64_t key) {
   events_->emit(event);
 }
 
-void Context::set_time(std::uint64_t now_ns) { shared_->now_ns = now_ns; }
+void Context::set_time(std::uint64_t now_ns) {
+  shared_->now_ns = now_ns;
+  if (now_ns <= turn_ns_) return;  // a turn may go by a time that was read before JS ran
+  shared_->awake_ns += std::min(now_ns - std::exchange(turn_ns_, now_ns), kAwakeStepNs);
+}
 
 std::uint32_t Context::progress(std::uint64_t now_ns) {
-  shared_->now_ns = now_ns;
+  set_time(now_ns);
   // First, so that a call on a session which is about to end fails before its SESSION_DOWN.
   if (control_[ctl::staged] != 0) {
     unfinished_ = true;
@@ -133,7 +137,16 @@ std::uint32_t Context::progress(std::uint64_t now_ns) {
   // only what is in it may refer to a receive slot.
   // A session that has just connected says so first.
   const std::size_t room = events_->room() / (shared_->connecting != 0 ? 3 : 2);
-  const std::size_t count = room == 0 ? 0 : cq_->poll({completions_.data(), room});
+  const std::size_t count = room == 0 ? 0 : poll(room);
+  if (!shared_->fetched.empty()) deliver_fetched(count < room);
+  if (shared_->connecting != 0) check_connecting();
+  if (impatient_) check_patience();
+  if (holds_) check_held();
+  return events_->count();
+}
+
+std::size_t Context::poll(std::size_t most) {
+  const std::size_t count = cq_->poll({completions_.data(), most});
   if (count != 0) unfinished_ = true;
   for (std::size_t i = 0; i < count; ++i) {
     const fabric::Wc& wc = completions_[i];
@@ -145,13 +158,38 @@ std::uint32_t Context::progress(std::uint64_t now_ns) {
       session->on_send(wc);
     }
   }
-  if (shared_->connecting != 0) check_connecting();
-  if (impatient_) check_patience();
-  return events_->count();
+  return count;
 }
 
-/// After the poll: who was asleep for long finds the answer there, and takes nothing by force. (Soft-RoCE
-/// crashes when a window is invalidated that the answer has ended.)
+/// JS may have been busy for long, and its answers are staged: a CANCEL of one lies in the queue, perhaps,
+/// and then its bytes need not be moved. What comes of this look waits for the next turn.
+void Context::look() {
+  for (std::uint32_t i = 0; i < kLooksMax && poll(completions_.size()) == completions_.size(); ++i) {
+  }
+}
+
+/// A request goes to its handler only when nothing is left in the queue that had come before its last READ
+/// was over: a caller whose call has ended may write to the buffers of the request, and the CANCEL of that
+/// call was here before (WIRE §5). Completions of READs and frames come in no fixed order.
+void Context::deliver_fetched(bool queue_was_empty) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < shared_->fetched.size(); ++i) {
+    const Shared::Fetched fetched = shared_->fetched[i];
+    Session* session = find(fetched.session);
+    if (session != nullptr && !session->deliver(fetched, queue_was_empty)) shared_->fetched[kept++] = fetched;
+  }
+  shared_->fetched.resize(kept);
+  unfinished_ = true;
+}
+
+void Context::check_held() {
+  if (shared_->now_ns - held_ns_ < kHoldLookNs) return;
+  held_ns_ = shared_->now_ns;
+  for (Place& place : places_) {
+    if (place.session != nullptr) place.session->check_held();
+  }
+}
+
 void Context::check_patience() {
   unfinished_ = true;
   impatient_ = false;
@@ -189,16 +227,23 @@ void Context::retire_events() {
 }
 
 bool Context::finish_turn() {
-  in_callback_ = false;
+  const bool was_in_js = std::exchange(in_callback_, false);
   control_[ctl::in_callback] = 0;
   if (events_->count() != 0) retire_events();
   events_->clear_and_unlock();
   consume_submissions();
-  bool more = false;
+  if (was_in_js && std::any_of(places_.begin(), places_.end(), [](const Place& place) {
+        return place.session != nullptr && place.session->moves();
+      })) {
+    look();
+  }
+  bool more = !shared_->fetched.empty();
+  holds_ = false;
   for (Place& place : places_) {
     if (place.session == nullptr) continue;
     if (place.session->finish_turn()) more = true;
     if (place.session->impatient()) impatient_ = true;
+    if (place.session->holds()) holds_ = true;
   }
   if (control_[ctl::want_slots] != 0 && slots_->free() != 0) {
     control_[ctl::want_slots] = 0;

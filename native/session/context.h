@@ -68,6 +68,8 @@ class Context {
   bool has_events() const { return !events_->empty(); }
   /// True while somebody must call progress() every few milliseconds although no completion comes.
   bool wants_timer() const { return impatient_; }
+  /// True while somebody must call it every kHoldLookNs.
+  bool wants_slow_timer() const { return holds_; }
 
   /// Responses of this method will have about so many bytes: its next request brings memory for them.
   void expect_response(std::uint32_t method, std::uint32_t bytes) { predictor_.expect(method, bytes); }
@@ -96,6 +98,10 @@ class Context {
   void retry_memory();
   void check_connecting();
   void check_patience();
+  void check_held();
+  std::size_t poll(std::size_t most);
+  void look();
+  void deliver_fetched(bool queue_was_empty);
 
   // Destroyed from the bottom up: sessions before what they use, everything before the device.
   std::shared_ptr<fabric::Device> device_;
@@ -121,7 +127,9 @@ class Context {
   std::vector<Place> places_;
   std::uint32_t session_count_ = 0;
   std::uint64_t looked_ns_ = 0;  ///< when those that wait for memory were last looked at
-  bool impatient_ = false, in_callback_ = false, unfinished_ = false;
+  std::uint64_t turn_ns_ = 0;    ///< when the time was last given
+  std::uint64_t held_ns_ = 0;    ///< when check_held() has looked last
+  bool impatient_ = false, holds_ = false, in_callback_ = false, unfinished_ = false;
 };
 
 }  // namespace rdma_rpc::session

@@ -41,31 +41,24 @@ std::optional<std::uint32_t> Session::expose(ClientBulk& bulk, const fabric::Mem
 /// Staging rung: copies the pieces of the request to where the peer may read them. False: no room now.
 bool Session::stage_request(ClientBulk& bulk) {
   if (staging_ == nullptr || bulk.pieces.empty() || bulk.staged_request != memory::kNoBlock) return true;
-  std::uint32_t total = 0;
-  for (const Piece& piece : bulk.pieces) total += piece.length;
+  constexpr auto kBytes = [](const Piece& piece) { return piece.length; };
+  const auto total = static_cast<std::uint32_t>(extent_of(bulk.pieces, bulk.image, kBytes));
   bulk.staged_request = staging_->take(total);
   if (bulk.staged_request == memory::kNoBlock) return false;
   const memory::Block& block = staging_->at(bulk.staged_request);
-  std::byte* to = block.data;
-  for (const Piece& piece : bulk.pieces) {
-    std::memcpy(to, reinterpret_cast<const std::byte*>(piece.addr), piece.length);
-    to += piece.length;
-  }
+  lay_out(block.data, bulk.pieces, bulk.image, kBytes,
+          [](const Piece& piece) { return reinterpret_cast<const std::byte*>(piece.addr); });
   release_pieces(bulk.pieces);
-  bulk.pieces.push_back({reinterpret_cast<std::uint64_t>(block.data), total, block.region});
+  bulk.pieces.push_back(
+      {reinterpret_cast<std::uint64_t>(block.data), total, block.region, memory::kNoBlock, 0, false});
   return true;
 }
 
-/// The call's staging memory can be used again, or (the peer may still use it) waits for its late answer.
+/// The call's staging memory can be used again: the peer has no business with it any more.
 void Session::release_staged(ClientCall& call) {
   ClientBulk& bulk = *call.bulk;
   for (memory::BlockId* block : {&bulk.staged_request, &bulk.staged_sink}) {
-    if (*block == memory::kNoBlock) continue;
-    if (bulk.late_may_come) {
-      staging_->quarantine(wire::call_word(slot_of(call), call.generation), *block);
-    } else {
-      staging_->give_back(*block);
-    }
+    if (*block != memory::kNoBlock) staging_->give_back(*block);
     *block = memory::kNoBlock;
   }
 }
@@ -77,8 +70,12 @@ void Session::choose_sink(ClientCall& call, memory::BlockId given) {
   if (given != memory::kNoBlock && shared_.arena.live(given)) {
     shared_.arena.retain(given);
     bulk.sink = given;
+    bulk.sink_given = true;
   } else if (const std::uint32_t expected = shared_.predictor.expected(call.method);
-             expected > shared_.slot_bytes && expected <= options_.max_message_bytes) {
+             expected > shared_.slot_bytes && expected <= wire::image_bytes_max(options_.max_message_bytes) &&
+             shared_.arena.counters().bytes_leased + expected <= shared_.arena.largest() / 2) {
+    // Only a guess: were a method's answers of 64 MiB expected of all its calls, nothing would be left for
+    // what is needed for sure, such as copies of requests. Those that get no sink here are asked later.
     bulk.sink = shared_.arena.alloc(expected, call.part ? memory::Use::ahead : memory::Use::sink);
     if (bulk.sink != memory::kNoBlock) ++shared_.stats.sinks_predicted;
   }
@@ -87,8 +84,8 @@ void Session::choose_sink(ClientCall& call, memory::BlockId given) {
 /// Lets the peer write to the call's sink, or to staging memory for it. None: no window, no room.
 std::optional<wire::Sink> Session::expose_sink(ClientBulk& bulk) {
   const memory::Block* block = &shared_.arena.at(bulk.sink);
-  auto capacity =
-      static_cast<std::uint32_t>(std::min<std::size_t>(block->capacity, options_.max_message_bytes));
+  auto capacity = static_cast<std::uint32_t>(std::min<std::uint64_t>(
+      {block->capacity, wire::image_bytes_max(options_.max_message_bytes), UINT32_MAX}));
   if (staging_ != nullptr) {
     if (bulk.sink_asked != 0) {
       capacity = bulk.sink_asked;
@@ -103,6 +100,7 @@ std::optional<wire::Sink> Session::expose_sink(ClientBulk& bulk) {
   const auto key = expose(bulk, *block->region, addr, capacity, fabric::access_remote_write);
   if (!key) return std::nullopt;
   bulk.sink_capacity = capacity;
+  if (bulk.sink_given && staging_ == nullptr) bulk.lends_sink = true;
   return wire::Sink{addr, capacity, *key};
 }
 
@@ -128,13 +126,19 @@ void Session::on_sink_request(const wire::Header& header) {
   }
   const std::size_t largest =
       std::min(shared_.arena.largest(), staging_ != nullptr ? staging_->largest() : SIZE_MAX);
-  if (header.method > options_.max_message_bytes || header.method > largest) {
+  const bool too_small = bulk.sink_only && (bulk.sink == memory::kNoBlock ||
+                                            shared_.arena.at(bulk.sink).capacity < header.method);
+  if (too_small) bulk.beyond_sink = header.method;
+  if (header.method > wire::image_bytes_max(options_.max_message_bytes) || header.method > largest ||
+      too_small) {
     return control(wire::FrameType::sink, header.call, 0);
   }
   const bool offered = std::exchange(bulk.sink_capacity, 0) != 0;  // from now on only the new sink counts
   if (bulk.sink != memory::kNoBlock && (offered || shared_.arena.at(bulk.sink).capacity < header.method)) {
-    bulk.pieces.push_back({0, 0, nullptr, bulk.sink, 0});  // too small: stays bound until the call ends
+    bulk.pieces.push_back(
+        {0, 0, nullptr, bulk.sink, 0, false});  // too small: stays bound until the call ends
     bulk.sink = memory::kNoBlock;
+    bulk.sink_given = false;
   }
   if (call.part && bulk.sink == memory::kNoBlock) {
     if (!has_waiters()) bulk.sink = shared_.arena.alloc(bulk.sink_asked, memory::Use::ahead);

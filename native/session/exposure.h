@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <vector>
 
 #include "fabric/fabric.h"
 #include "memory/arena.h"
+#include "session/wire.h"
 
 namespace rdma_rpc::session {
 
@@ -49,6 +51,32 @@ struct Piece {
   const fabric::MemoryRegion* region = nullptr;
   memory::BlockId block = memory::kNoBlock;  ///< one reference held
   std::uint64_t mr_key = 0;                  ///< pinned in the MR cache, 0: not
+  bool lent = false;                         ///< the application has it too, and may change it
 };
+
+/// Bytes that the pieces take at the receiver: one behind the other, or each at its place in an image.
+template <class Pieces>
+std::uint64_t extent_of(const Pieces& pieces, bool image, auto bytes_of) {
+  std::uint64_t extent = 0;
+  for (const auto& piece : pieces) {
+    if (bytes_of(piece) == 0) continue;
+    extent = (image ? wire::image_place(extent) : extent) + bytes_of(piece);
+  }
+  return extent;
+}
+
+/// Puts pieces into `to` as they are to lie at the receiver. Gaps become 0: the peer can see them.
+template <class Pieces>
+void lay_out(std::byte* to, const Pieces& pieces, bool image, auto bytes_of, auto data_of) {
+  std::uint64_t at = 0;
+  for (const auto& piece : pieces) {
+    const std::uint64_t bytes = bytes_of(piece);
+    if (bytes == 0) continue;
+    const std::uint64_t place = image ? wire::image_place(at) : at;
+    std::memset(to + at, 0, place - at);
+    std::memcpy(to + place, data_of(piece), bytes);
+    at = place + bytes;
+  }
+}
 
 }  // namespace rdma_rpc::session

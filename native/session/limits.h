@@ -50,19 +50,29 @@ inline constexpr std::uint32_t kSgeMax = 16;
 
 /// Events handed to JS at once. Larger batches make the two processes take turns instead of overlapping.
 inline constexpr std::uint32_t kEventsMax = 32;
+/// Polls for CANCELs before bulk data is moved that JS has answered with.
+inline constexpr std::uint32_t kLooksMax = 8;
 /// Submissions that JS may stage before it must flush.
 inline constexpr std::uint32_t kSubmissionsMax = 64;
 
-/// How long a cancelled call with exposed memory waits for the peer's last word before its windows are
-/// revoked by force.
-inline constexpr std::uint64_t kSettleGraceNs = 50'000'000;
-/// How long that may take before the queue pair goes to ERR. A NIC needs microseconds; soft-RoCE waits until
-/// all that was sent before is acknowledged, and one lost packet is sent again after 67 ms.
-inline constexpr std::uint64_t kRevokeLimitNs = 1'000'000'000;
+/// How long a cancelled call with exposed memory waits for the peer's last word, which says whether the
+/// handler ran, and then for its windows to be invalid, before its caller is told all the same. (Soft-RoCE
+/// invalidates when all that was sent before is acknowledged, and sends a lost packet again after 67 ms.)
+inline constexpr std::uint64_t kSettleGraceNs = 10'000'000;
+/// How long it is then held: call slot, keys and memory. A peer whose thread is blocked or stopped for less
+/// is only slow; one that never answers costs its session.
+inline constexpr std::uint64_t kHoldLimitNs = 120'000'000'000;
+/// How often somebody looks for that.
+inline constexpr std::uint64_t kHoldLookNs = 100'000'000;
 
-/// How long frames may wait for credits without the peer returning one. Waiting frames hold send slots, which
-/// all sessions of the context share; a peer whose thread is blocked for less than this is only slow.
-inline constexpr std::uint64_t kNoCreditNs = 30'000'000'000;
+/// How long frames may wait for credits without the peer returning one: a peer whose thread is blocked or
+/// stopped for less than this is only slow.
+inline constexpr std::uint64_t kNoCreditNs = 120'000'000'000;
+/// The same while no send slot is free: waiting frames hold them, and all sessions of the context share them.
+inline constexpr std::uint64_t kNoCreditShortNs = 30'000'000'000;
+/// These limits are counted on a clock that only runs while this thread does: of the time between two turns
+/// no more than this counts. Who was stopped for a minute finds the answers first.
+inline constexpr std::uint64_t kAwakeStepNs = 100'000'000;
 
 /// An arena is made of at least so many chunks.
 inline constexpr std::size_t kArenaChunksMin = 64;

@@ -1,22 +1,33 @@
 // The memory of a bulk message: blocks of the arena and registered buffers held while it is in use, or one
 // copy when that cannot be. Both halves of a session use it, see session.h.
+#include <algorithm>
+
 #include "session/session.h"
 
 namespace rdma_rpc::session {
 
 using boundary::Reason;
 
+namespace {
+constexpr auto kGivenBytes = [](const GivenPiece& given) { return given.bytes; };
+constexpr auto kGivenData = [](const GivenPiece& given) { return given.data; };
+}  // namespace
+
 bool Session::collect_pieces(const BulkSubmission& submission, std::vector<Piece>& pieces, Reason& reason) {
   // The staging memory gets a copy when its turn has come; until then the pieces only must stay there.
   const bool staged = options_.client && staging_ != nullptr;
-  std::uint64_t total = 0;
-  bool copy = submission.pieces.size() > kPiecesMax && !staged;
+  const std::uint64_t total = extent_of(submission.pieces, submission.image, kGivenBytes);
+  // The list of a request's pieces shares the slot with the metadata; one always fits (send_slots.h).
+  const std::size_t spare = shared_.slot_bytes - std::min(submission.metadata_bytes, shared_.slot_bytes);
+  const std::size_t listed = options_.client ? 1 + spare / sizeof(wire::Piece) : kPiecesMax;
+  bool copy = submission.pieces.size() > std::min<std::size_t>(kPiecesMax, listed) && !staged;
   for (const GivenPiece& given : submission.pieces) {
-    total += given.bytes;
     // Registering what the fabric cannot expose would fail at the peer; a copy in the arena always works.
     if (given.key != 0 && options_.client && !staged && !capabilities_.exposes_any_memory) copy = true;
   }
-  if (total > options_.peer_max_message_bytes) {
+  const std::uint64_t allowed = submission.image ? wire::image_bytes_max(options_.peer_max_message_bytes)
+                                                 : options_.peer_max_message_bytes;
+  if (total > std::min<std::uint64_t>(allowed, UINT32_MAX)) {
     reason = Reason::too_large;
     return false;
   }
@@ -27,8 +38,12 @@ bool Session::collect_pieces(const BulkSubmission& submission, std::vector<Piece
   for (const GivenPiece& given : submission.pieces) {
     if (copy) break;
     if (given.bytes == 0) continue;
-    Piece piece{reinterpret_cast<std::uint64_t>(given.data), static_cast<std::uint32_t>(given.bytes), nullptr,
-                memory::kNoBlock, 0};
+    Piece piece{reinterpret_cast<std::uint64_t>(given.data),
+                static_cast<std::uint32_t>(given.bytes),
+                nullptr,
+                memory::kNoBlock,
+                0,
+                given.lent};
     piece.block = shared_.arena.find(given.data, given.bytes);
     if (piece.block != memory::kNoBlock) {
       shared_.arena.retain(piece.block);
@@ -52,19 +67,23 @@ bool Session::collect_pieces(const BulkSubmission& submission, std::vector<Piece
   return false;
 }
 
-bool Session::stage(const BulkSubmission& submission, std::uint64_t total, std::vector<Piece>& pieces) {
-  if (total == 0) return true;
-  const memory::BlockId block = shared_.arena.alloc(total, submission.use);
+bool Session::stage(const BulkSubmission& submission, std::uint64_t extent, std::vector<Piece>& pieces) {
+  if (extent == 0) return true;
+  const memory::BlockId block = shared_.arena.alloc(extent, submission.use);
   if (block == memory::kNoBlock) return false;
   const memory::Block& memory = shared_.arena.at(block);
-  std::byte* to = memory.data;
-  for (const GivenPiece& given : submission.pieces) {
-    if (given.bytes != 0) std::memcpy(to, given.data, given.bytes);
-    to += given.bytes;
-  }
-  pieces.push_back({reinterpret_cast<std::uint64_t>(memory.data), static_cast<std::uint32_t>(total),
-                    memory.region, block, 0});
+  lay_out(memory.data, submission.pieces, submission.image, kGivenBytes, kGivenData);
+  pieces.push_back({reinterpret_cast<std::uint64_t>(memory.data), static_cast<std::uint32_t>(extent),
+                    memory.region, block, 0, false});
   return true;
+}
+
+/// Instead of what it would lend. Where there is no room, everything stays as it is.
+void Session::copy_pieces(const BulkSubmission& submission, std::vector<Piece>& pieces) {
+  std::vector<Piece> copy;
+  if (!stage(submission, extent_of(submission.pieces, submission.image, kGivenBytes), copy)) return;
+  release_pieces(pieces);
+  pieces = std::move(copy);
 }
 
 void Session::release_pieces(std::vector<Piece>& pieces) {

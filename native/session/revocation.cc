@@ -1,7 +1,11 @@
 // How a call of the client half ends: its windows are invalidated, then its last event goes out; and how it
-// ends early, when the caller gives it up. Nothing here may emit the last event of a call while the peer can
-// touch its memory. Staging memory is not the call's: it may outlive it, in quarantine. See session.h.
+// ends early, when the caller gives it up. Invalidating under a READ or WRITE would cost the session and with
+// it every other call, so such a call is held until the peer has answered: its caller is told at once, its
+// call slot and memory follow with RELEASED. Nothing here may emit the last event of a call while the peer
+// can write to memory of the application, nor while a handler could still get what the application writes
+// there from now on (docs/ARCHITECTURE.md, "Held until the peer lets go"). See session.h.
 #include <algorithm>
+#include <utility>
 
 #include "session/session.h"
 
@@ -17,7 +21,6 @@ void Session::revoke_then(std::uint32_t slot, const Event& result) {
   ClientCall& call = client_calls_[slot];
   call.state = ClientState::revoking;
   call.bulk->result = result;
-  if (call.bulk->give_up_ns != 0) call.bulk->give_up_ns = shared_.now_ns + kRevokeLimitNs;
   issue_revokes(slot);
 }
 
@@ -41,7 +44,7 @@ void Session::on_revoked(std::uint32_t slot) {
 
 void Session::settle(std::uint32_t slot, bool windows_intact) {
   ClientCall& call = client_calls_[slot];
-  const Event result = call.bulk->result;
+  const Event result = call.bulk->told ? released_event(slot) : call.bulk->result;
   call.state = call.bulk->late_may_come ? ClientState::given_up : ClientState::idle;
   // A late answer may still name one of these windows. What is bound anew must not be what it ends, and
   // soft-RoCE crashes on a window that is bound no more: a freed one it refuses.
@@ -57,6 +60,11 @@ void Session::settle(std::uint32_t slot, bool windows_intact) {
 void Session::end_client_bulk(ClientCall& call, bool windows_intact) {
   ClientBulk& bulk = *call.bulk;
   if (bulk.give_up_ns != 0) --impatient_;
+  if (bulk.reserve) send_->give_up_reserve();
+  if (bulk.told) {
+    --held_;
+    --shared_.stats.held_now;
+  }
   for (auto& window : bulk.windows) {
     // A window of a queue pair in ERR may not be bindable again: it is freed, not kept.
     if (windows_intact) shared_.windows.give_back(std::move(window));
@@ -79,9 +87,24 @@ Event Session::failed_event(std::uint32_t slot, Reason reason, Sent sent) const 
   return event;
 }
 
+Event Session::released_event(std::uint32_t slot) const {
+  Event event;
+  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::released);
+  event.word[ev::session] = static_cast<std::int32_t>(number_);
+  event.word[ev::call] = static_cast<std::int32_t>(slot);
+  return event;
+}
+
 void Session::cancel(std::uint32_t slot, Reason reason) {
   if (!open() || slot >= options_.call_slots) return;
   ClientCall& call = client_calls_[slot];
+  if (call.state == ClientState::revoking && call.bulk->give_up_ns == 0 && !call.bulk->told) {
+    // The answer is here, and the device takes its time over the windows.
+    call.reason = reason;
+    call.bulk->hold_since_ns = shared_.awake_ns;
+    call.bulk->give_up_ns = shared_.awake_ns + kSettleGraceNs;
+    ++impatient_;
+  }
   if (call.state != ClientState::active) return;
   const std::uint32_t word = wire::call_word(slot, call.generation);
   bool unsent = send_->withdraw(word);
@@ -90,7 +113,12 @@ void Session::cancel(std::uint32_t slot, Reason reason) {
     shared_.slots.give_back(call.bulk->slot);
     unsent = true;
   }
-  if (!unsent) control(wire::FrameType::cancel, word, reason == Reason::deadline ? 4 : 1);
+  const bool exposed = call.bulk != nullptr && call.bulk->exposed && !unsent;
+  if (call.bulk != nullptr && std::exchange(call.bulk->reserve, false)) send_->give_up_reserve();
+  if (!unsent) {
+    control(wire::FrameType::cancel, word, reason == Reason::deadline ? 4 : 1, nullptr,
+            exposed ? SendQueue::Done{Then::cancel_arrived, word} : SendQueue::Done{});
+  }
   if (!open()) return;
   const Event event = failed_event(slot, reason, unsent ? Sent::no : Sent::maybe);
   if (call.bulk == nullptr) {
@@ -98,15 +126,14 @@ void Session::cancel(std::uint32_t slot, Reason reason) {
     if (!unsent) ++late_expected_;
     --calls_in_flight_;
     shared_.events.emit(event);
-  } else if (unsent || !call.bulk->exposed) {
+  } else if (!exposed) {
     if (!unsent) give_up(call);
     revoke_then(slot, event);
   } else {
-    // Invalidating now could hit a READ or WRITE in flight, which would cost the whole session: ask first,
-    // force later.
     call.state = ClientState::leaving;
     call.reason = reason;
-    call.bulk->give_up_ns = shared_.now_ns + kSettleGraceNs;
+    call.bulk->hold_since_ns = shared_.awake_ns;
+    call.bulk->give_up_ns = shared_.awake_ns + kSettleGraceNs;
     ++impatient_;
 #ifdef RDMA_RPC_CANARY
     shared_.events.emit(event);
@@ -120,35 +147,65 @@ void Session::give_up(ClientCall& call) {
   call.bulk->late_may_come = true;
 }
 
+/// The SEND has completed. What the peer READs from now on it finds behind the CANCEL in its queue.
+void Session::on_cancel_arrived(std::uint32_t word) {
+  ClientCall& call = client_calls_[wire::call_slot(word)];
+  if (call.generation != wire::call_generation(word) || call.state != ClientState::leaving) return;
+  call.bulk->cancel_arrived = true;
+}
+
+/// The caller learns that its call has ended; everything of it stays as it is until the peer has answered and
+/// no window is valid any more.
+void Session::tell(std::uint32_t slot) {
+  ClientCall& call = client_calls_[slot];
+  ClientBulk& bulk = *call.bulk;
+  Sent sent = Sent::maybe;
+  if (call.state == ClientState::revoking) {  // an answer that comes too late, but says whether a handler ran
+    const Event& result = bulk.result;
+    sent = static_cast<Sent>(result.word[ev::sent]);
+    if (result.word[ev::reserved] != 0) recycle(static_cast<std::uint32_t>(result.word[ev::reserved] - 1));
+    if (result.word[ev::region] > 0) bulk.sink = static_cast<memory::BlockId>(result.word[ev::region]);
+  }
+  bulk.told = true;
+  bulk.give_up_ns = 0;
+  --impatient_;
+  ++held_;
+  ++shared_.stats.calls_held;
+  ++shared_.stats.held_now;
+  Event event = failed_event(slot, call.reason, sent);
+  event.word[ev::method] = boundary::held_slot | (bulk.lends_sink ? boundary::held_sink : 0);
+  shared_.events.emit(event);
+}
+
 bool Session::check_patience() {
   if (!open()) return false;
-  if (stalled_since_ns_ == kSinceNow) stalled_since_ns_ = std::max<std::uint64_t>(shared_.now_ns, 1);
-  if (stalled_since_ns_ != 0 && shared_.now_ns >= stalled_since_ns_ + kNoCreditNs) {
-    fail("the peer has returned no credits for " + std::to_string(kNoCreditNs / 1'000'000'000) + " s");
+  const std::uint64_t no_credit_ns = shared_.slots.free() == 0 ? kNoCreditShortNs : kNoCreditNs;
+  if (stalled_since_ns_ != 0 && shared_.awake_ns >= stalled_since_ns_ + no_credit_ns) {
+    fail("the peer has returned no credits for " + std::to_string(no_credit_ns / 1'000'000'000) + " s");
     return false;
   }
   if (impatient_ == 0) return impatient();
   for (std::uint32_t slot = 0; slot < options_.call_slots; ++slot) {
     ClientCall& call = client_calls_[slot];
-    if (call.bulk == nullptr || call.bulk->give_up_ns == 0 || call.bulk->give_up_ns > shared_.now_ns)
+    if (call.bulk == nullptr || call.bulk->give_up_ns == 0 || call.bulk->give_up_ns > shared_.awake_ns)
       continue;
-    if (call.state == ClientState::leaving && shared_.exposure == Exposure::shared) {
-      fail(
-          "a cancelled call got no answer within the grace: only the end of the session makes its memory "
-          "safe");
-      return false;
-    }
-    if (call.state == ClientState::leaving) {
-      give_up(call);
-      revoke_then(slot, failed_event(slot, call.reason, Sent::maybe));
-    } else if (call.state == ClientState::revoking) {
-      fail("the device has not invalidated a window for " + std::to_string(kRevokeLimitNs / 1'000'000) +
-           " ms");
-      return false;
-    }
+    // Until the CANCEL has arrived, what the application writes to its buffers could still reach a handler.
+    const bool answered = call.state == ClientState::revoking;
+    if (answered || call.bulk->cancel_arrived || !call.bulk->lends_request) tell(slot);
   }
   post_now();
   return impatient();
+}
+
+void Session::check_held() {
+  if (!open() || held_ == 0) return;
+  for (const ClientCall& call : client_calls_) {
+    if (call.bulk == nullptr || !call.bulk->told) continue;
+    if (shared_.awake_ns - call.bulk->hold_since_ns < kHoldLimitNs) continue;
+    return fail("the peer has not let go of a call that was given up " +
+                std::to_string(kHoldLimitNs / 1'000'000'000) +
+                " s ago: only the end of the session makes its memory safe");
+  }
 }
 
 }  // namespace rdma_rpc::session

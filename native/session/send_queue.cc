@@ -21,13 +21,16 @@ SendQueue::SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabili
       credits_(credits),
       credits_max_(credits),
       owed_threshold_(credits / 2),
+      // The peer returns credits when it owes half of all: what waits above that would wait for ever.
+      reserved_max_(std::min(credits / 4, credits / 2 - std::min(credits / 2, kControlCredits + 1))),
       peer_credits_(credits),
       sequence_(sequence),
       retired_(sequence),
       records_(depth),
       waiting_(std::size_t{call_slots} * 2 + 16),
       // A call has at most a cancel, a sink and a sink request in the line at once.
-      waiting_control_(std::size_t{call_slots} * 3 + 16) {}
+      waiting_control_(std::size_t{call_slots} * 3 + 16),
+      waiting_cancels_(call_slots) {}
 
 SendWr& SendQueue::prepare(Opcode opcode, Record record, bool signaled, const std::byte* frame) {
   const std::size_t index = prepared_++;
@@ -89,7 +92,7 @@ void SendQueue::prepare_control(const Control& control) {
   header.credits = pay_credits();
   --credits_;
   ++stats_.inline_sends;
-  SendWr& wr = prepare(Opcode::send, {}, false, nullptr);
+  SendWr& wr = prepare(Opcode::send, {-1, control.done}, control.done.then != Then::nothing, nullptr);
   const std::size_t index = static_cast<std::size_t>(&wr - wrs_.data());
   std::byte* bytes = controls_[index].data();
   std::memcpy(bytes, &header, sizeof header);
@@ -101,7 +104,7 @@ void SendQueue::prepare_control(const Control& control) {
 }
 
 bool SendQueue::send(const Outgoing& frame) {
-  if (waiting_.empty() && waiting_control_.empty() && may_send(kControlCredits)) {
+  if (!waiting() && may_send(kControlCredits + reserved_)) {
     prepare_frame(frame);
   } else if (!waiting_.push(frame)) {
     slots_.give_back(frame.slot);
@@ -110,13 +113,15 @@ bool SendQueue::send(const Outgoing& frame) {
   return true;
 }
 
-bool SendQueue::send_control(const wire::Header& header, const wire::Sink* sink) {
-  const Control control{header, sink != nullptr ? *sink : wire::Sink{}, sink != nullptr};
-  if (waiting_control_.empty() && may_send(kCreditFrameCredits)) {
+bool SendQueue::send_control(const wire::Header& header, const wire::Sink* sink, Done done) {
+  const Control control{header, sink != nullptr ? *sink : wire::Sink{}, sink != nullptr, done};
+  const bool first = done.then != Then::nothing;
+  BoundedQueue<Control>& line = first ? waiting_cancels_ : waiting_control_;
+  if (line.empty() && may_send(kCreditFrameCredits + (first ? 0 : reserved_))) {
     prepare_control(control);
     return true;
   }
-  return waiting_control_.push(control);
+  return line.push(control);
 }
 
 void SendQueue::bind(fabric::MemoryWindow& window, const fabric::MemoryRegion& region, std::uint64_t addr,
@@ -149,18 +154,22 @@ void SendQueue::write(std::span<const Sge> from, std::uint64_t remote_addr, std:
 }
 
 void SendQueue::move_up() {
-  for (; !waiting_control_.empty() && may_send(kCreditFrameCredits); waiting_control_.pop()) {
+  for (; !waiting_cancels_.empty() && may_send(kCreditFrameCredits); waiting_cancels_.pop()) {
+    prepare_control(waiting_cancels_.front());
+  }
+  for (; !waiting_control_.empty() && may_send(kCreditFrameCredits + reserved_); waiting_control_.pop()) {
     prepare_control(waiting_control_.front());
   }
   if (!waiting_control_.empty()) return;
-  for (; !waiting_.empty() && may_send(kControlCredits); waiting_.pop()) prepare_frame(waiting_.front());
+  for (; !waiting_.empty() && may_send(kControlCredits + reserved_); waiting_.pop())
+    prepare_frame(waiting_.front());
 }
 
 bool SendQueue::post() {
-  if (!waiting_.empty() || !waiting_control_.empty()) move_up();
+  if (waiting()) move_up();
   if (credits_due() && may_send(0)) {
     prepare_control(
-        {wire::Header{static_cast<std::uint8_t>(wire::FrameType::credit), 0, 0, 0, 0, 0}, {}, false});
+        {wire::Header{static_cast<std::uint8_t>(wire::FrameType::credit), 0, 0, 0, 0, 0}, {}, false, {}});
     ++stats_.credit_frames;
   }
   if (prepared_ != 0) post_prepared();

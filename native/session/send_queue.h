@@ -24,11 +24,12 @@ namespace rdma_rpc::session {
 /// What to do when a work request has completed.
 enum class Then : std::uint8_t {
   nothing,
-  free_slot,   ///< ref: send slot
-  bulk_sent,   ///< ref: call slot of the server call whose response (and WRITEs before it) is out
-  chunk_read,  ///< ref: call slot of the server call that this READ belongs to
-  revoked,     ///< ref: call slot of the client call whose windows are being invalidated
-  drained,     ///< the last request before the queue pair may be destroyed
+  free_slot,       ///< ref: send slot
+  bulk_sent,       ///< ref: call slot of the server call whose response (and WRITEs before it) is out
+  chunk_read,      ///< ref: call slot of the server call that this READ belongs to
+  cancel_arrived,  ///< ref: call word of the client call whose CANCEL lies in the peer's receive queue
+  revoked,         ///< ref: call slot of the client call whose windows are being invalidated
+  drained,         ///< the last request before the queue pair may be destroyed
 };
 
 class SendQueue {
@@ -61,9 +62,10 @@ class SendQueue {
   /// done with it. False: the line is full, which the calls in flight of a peer that returns credits never
   /// bring about.
   bool send(const Outgoing& frame);
-  /// Sends a control frame; it overtakes waiting data frames, never other control frames. False: the line is
-  /// full (a protocol error).
-  bool send_control(const wire::Header& header, const wire::Sink* sink);
+  /// Sends a control frame; it overtakes waiting data frames, never other control frames, except that a
+  /// CANCEL with a `done` (whose reserve is given up by now) waits for none. False: the line is full (a
+  /// protocol error).
+  bool send_control(const wire::Header& header, const wire::Sink* sink, Done done);
 
   /// From now on it may post: the queue pair is connected. Until then there is no room.
   void open() { open_ = true; }
@@ -104,8 +106,16 @@ class SendQueue {
     return credits_ <= credits_max_;
   }
   std::uint32_t credits() const { return credits_; }
+  /// Leaves a credit for the CANCEL of one call more, which then never waits for the peer to take other
+  /// frames. False: there are as many already as can be had without the two sides waiting for each other.
+  bool reserve_cancel() {
+    if (reserved_ >= reserved_max_) return false;
+    ++reserved_;
+    return true;
+  }
+  void give_up_reserve() { --reserved_; }
   /// Frames wait, for credits or for room.
-  bool waiting() const { return !waiting_.empty() || !waiting_control_.empty(); }
+  bool waiting() const { return !waiting_.empty() || !waiting_control_.empty() || !waiting_cancels_.empty(); }
 
   /// All requests up to `sequence` have completed: calls `f(Done)` for each that asked for something.
   template <class F>
@@ -136,6 +146,7 @@ class SendQueue {
       slots_.give_back(waiting_.front().slot);
     }
     while (!waiting_control_.empty()) waiting_control_.pop();
+    while (!waiting_cancels_.empty()) waiting_cancels_.pop();
     post_beacon();
   }
 
@@ -148,6 +159,7 @@ class SendQueue {
     wire::Header header;
     wire::Sink sink;
     bool has_sink;
+    Done done;
   };
 
   template <class F>
@@ -179,6 +191,7 @@ class SendQueue {
 
   std::uint32_t credits_, credits_max_;
   std::uint32_t owed_ = 0, owed_threshold_;
+  std::uint32_t reserved_ = 0, reserved_max_;
   std::uint32_t peer_credits_;        ///< the peer's, those on their way to it included
   std::uint32_t sequence_, retired_;  ///< counts of requests prepared and completed
   std::uint32_t unsignaled_ = 0;
@@ -192,7 +205,7 @@ class SendQueue {
   std::array<std::array<std::byte, sizeof(wire::Header) + sizeof(wire::Sink)>, kPostBatch> controls_;
 
   BoundedQueue<Outgoing> waiting_;
-  BoundedQueue<Control> waiting_control_;
+  BoundedQueue<Control> waiting_control_, waiting_cancels_;
 };
 
 }  // namespace rdma_rpc::session

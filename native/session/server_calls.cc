@@ -68,7 +68,7 @@ void Session::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, cons
                               std::uint32_t receive_slot) {
   ServerCall& call = server_calls_[slot];
   ServerBulk& bulk = *call.bulk;
-  bulk.total = frame.total;
+  bulk.image = (frame.header.flags & wire::image) != 0;
   bulk.held_receive = static_cast<std::int32_t>(receive_slot);
   std::uint64_t sum = 0;
   for (std::uint32_t i = 0; i < frame.piece_count; ++i) {
@@ -79,8 +79,13 @@ void Session::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, cons
     sum += bulk.remote.back().length;
   }
   if (sum != frame.total) return protocol_error("pieces do not add up to the total");
+  const std::uint64_t extent =
+      extent_of(bulk.remote, bulk.image, [](const wire::Piece& piece) { return piece.length; });
+  bulk.total = static_cast<std::uint32_t>(std::min<std::uint64_t>(extent, UINT32_MAX));
   if (call.invalidates && call.invalidate_rkey == 0) call.invalidate_rkey = bulk.remote[0].rkey;
-  if (bulk.total > options_.max_message_bytes) return refuse_size(slot, bulk.total);
+  const std::uint64_t allowed =
+      bulk.image ? wire::image_bytes_max(options_.max_message_bytes) : options_.max_message_bytes;
+  if (extent > std::min<std::uint64_t>(allowed, UINT32_MAX)) return refuse_size(slot, bulk.total);
   if (bulk.total > shared_.arena.largest()) {
     return refuse(slot, kResourceExhausted, false,
                   "request of " + std::to_string(bulk.total) + " bytes exceeds the server's arenaBytes (" +
@@ -106,7 +111,22 @@ void Session::on_chunk_read(std::uint32_t slot) {
   if (staging_ != nullptr) land();
   ServerCall& call = server_calls_[slot];
   ServerBulk& bulk = *call.bulk;
-  if (--bulk.reads_outstanding == 0 && (bulk.moved == bulk.total || call.cancelled)) deliver_fetched(slot);
+  if (--bulk.reads_outstanding != 0) return;
+  if (call.cancelled) return deliver_fetched(slot);
+  if (bulk.moved == bulk.total)
+    shared_.fetched.push_back({number_, wire::call_word(slot, call.generation), received_});
+}
+
+bool Session::deliver(const Shared::Fetched& fetched, bool queue_was_empty) {
+  if (!open()) return true;
+  const std::uint32_t slot = wire::call_slot(fetched.call);
+  const ServerCall& call = server_calls_[slot];
+  if (call.state != ServerState::fetching || call.generation != wire::call_generation(fetched.call))
+    return true;
+  // Frames come in order, and no more of them can have lain there than there are receives.
+  if (!queue_was_empty && received_ - fetched.received < receive_depth_) return false;
+  deliver_fetched(slot);
+  return true;
 }
 
 void Session::deliver_fetched(std::uint32_t slot) {
@@ -122,7 +142,7 @@ void Session::deliver_fetched(std::uint32_t slot) {
         static_cast<std::int32_t>(call.timeout_us - static_cast<std::uint32_t>(waited_us));
   }
   event.word[ev::region] = static_cast<std::int32_t>(bulk.block);
-  event.word[ev::offset] = 0;
+  event.word[ev::offset] = bulk.image ? 1 : 0;
   event.word[ev::message_bytes] = static_cast<std::int32_t>(bulk.total);
   call.state = ServerState::running;
   call.bulk.reset();  // block and receive slot now belong to the event
@@ -136,8 +156,9 @@ void Session::on_cancel(const wire::Header& header) {
   if (call.generation != wire::call_generation(header.call)) return;
   switch (call.state) {
     case ServerState::idle:
-    case ServerState::writing:
       return;
+    case ServerState::writing:
+      return stop_writing(slot, header.method);
     case ServerState::waiting:
       forget_waiters(header.call);
       return refuse(slot, header.method, false, "");
@@ -159,6 +180,24 @@ void Session::on_cancel(const wire::Header& header) {
       return refuse(slot, header.method, true, "");
     }
   }
+}
+
+/// No more WRITEs. Those on their way go on, and so does the memory that they are made from; the answer comes
+/// behind them.
+void Session::stop_writing(std::uint32_t slot, std::uint32_t status) {
+  ServerCall& call = server_calls_[slot];
+  if (call.bulk->moved == 0) return refuse(slot, status, true, "");
+  for (std::size_t i = 0; i < transfers_.size(); ++i) {
+    if (transfers_.at(i) == slot) transfers_.erase(i--);
+  }
+  const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response),
+                            0,
+                            0,
+                            wire::call_word(slot, call.generation),
+                            status,
+                            0};
+  const auto send_slot = static_cast<std::uint32_t>(std::exchange(call.bulk->slot, -1));
+  send_message(send_slot, header, nullptr, 0, 0, 0, {Then::bulk_sent, keep_until_sent(call)});
 }
 
 // --- responses out
@@ -208,7 +247,9 @@ std::int32_t Session::submit_bulk_response(const BulkSubmission& submission) {
   auto bulk = std::make_unique<ServerBulk>();
   Reason reason;
   if (!collect_pieces(submission, bulk->pieces, reason)) return -static_cast<std::int32_t>(reason);
-  for (const Piece& piece : bulk->pieces) bulk->total += piece.length;
+  bulk->image = submission.image;
+  bulk->total = static_cast<std::uint32_t>(
+      extent_of(bulk->pieces, bulk->image, [](const Piece& piece) { return piece.length; }));
   if (bulk->total == 0) {  // nothing to write: the frame is all there is
     emit_sent(token);
     const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response),
@@ -267,20 +308,27 @@ void Session::send_written_response(std::uint32_t slot) {
   std::memmove(payload + sizeof written, payload, bulk.metadata_bytes);
   std::memcpy(payload, &written, sizeof written);
   const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response),
-                            wire::written,
+                            static_cast<std::uint8_t>(wire::written | (bulk.image ? wire::image : 0)),
                             0,
                             wire::call_word(slot, call.generation),
                             bulk.status,
                             0};
-  std::uint32_t index = 0;
-  while (index < finishing_.size() && finishing_[index] != nullptr) ++index;
-  if (index == finishing_.size()) finishing_.emplace_back();
   const std::uint32_t metadata_bytes = bulk.metadata_bytes;
-  finishing_[index] = std::move(call.bulk);
-  call.state = ServerState::idle;
+  const std::uint32_t index = keep_until_sent(call);
   send_message(send_slot, header, nullptr, metadata_bytes,
                static_cast<std::uint32_t>(sizeof written) + metadata_bytes, call.invalidate_rkey,
                {Then::bulk_sent, index});
+}
+
+/// The call is over; what its WRITEs are made from stays until the frame behind them has completed, with this
+/// index.
+std::uint32_t Session::keep_until_sent(ServerCall& call) {
+  std::uint32_t index = 0;
+  while (index < finishing_.size() && finishing_[index] != nullptr) ++index;
+  if (index == finishing_.size()) finishing_.emplace_back();
+  finishing_[index] = std::move(call.bulk);
+  call.state = ServerState::idle;
+  return index;
 }
 
 void Session::on_bulk_sent(std::uint32_t index) {
@@ -311,16 +359,15 @@ void Session::refuse(std::uint32_t slot, std::uint32_t status, bool ran, const s
                             0};
   const std::int32_t send_slot = shared_.slots.take();
   if (send_slot < 0) {  // all slots are with JS: the status alone, the client invalidates by itself
-    if (!send_->send_control(header, nullptr))
+    if (!send_->send_control(header, nullptr, {}))
       protocol_error("control frames pile up: the peer returns no credits");
     return;
   }
   const std::uint32_t bytes = static_cast<std::uint32_t>(std::min(text.size(), kErrorTextMax));
   std::memcpy(shared_.slots.payload(static_cast<std::uint32_t>(send_slot)), text.data(), bytes);
-  // A client that waited long for the answer to its cancel has invalidated its keys itself: naming one would
-  // break the queue pair.
-  send_message(static_cast<std::uint32_t>(send_slot), header, nullptr, 0, bytes,
-               cancel ? 0 : call.invalidate_rkey, {});
+  // It names no key: the client's patience may be over at the same moment, and naming one that it has made
+  // invalid would break the queue pair.
+  send_message(static_cast<std::uint32_t>(send_slot), header, nullptr, 0, bytes, 0, {});
 }
 
 /// The client knows the limit and should not have sent it.

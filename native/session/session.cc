@@ -210,6 +210,9 @@ void Session::on_done(SendQueue::Done done) {
     case Then::chunk_read:
       on_chunk_read(done.ref);
       break;
+    case Then::cancel_arrived:
+      on_cancel_arrived(done.ref);
+      break;
     case Then::revoked:
       on_revoked(done.ref);
       break;
@@ -221,6 +224,7 @@ void Session::on_done(SendQueue::Done done) {
 void Session::on_receive(const fabric::Wc& wc) {
   check_connected();
   --receives_posted_;
+  ++received_;
   const std::uint32_t slot = static_cast<std::uint32_t>(wc.wr_id);
   if (wc.status != fabric::WcStatus::success) {
     if (state_ != SessionState::draining) fail(why_failed("receive failed: ", wc.status));
@@ -284,7 +288,7 @@ void Session::post_now() {
   if (!send_->waiting()) {
     stalled_since_ns_ = 0;
   } else if (stalled_since_ns_ == 0) {
-    stalled_since_ns_ = std::max<std::uint64_t>(shared_.now_ns, 1);
+    stalled_since_ns_ = std::max<std::uint64_t>(shared_.awake_ns, 1);
   }
 }
 
@@ -322,12 +326,12 @@ bool Session::finish_turn() {
 
 // --- frames out
 
-void Session::control(wire::FrameType type, std::uint32_t call, std::uint32_t method,
-                      const wire::Sink* sink) {
+void Session::control(wire::FrameType type, std::uint32_t call, std::uint32_t method, const wire::Sink* sink,
+                      SendQueue::Done done) {
   std::uint8_t flags = sink != nullptr ? wire::has_sink : 0;
   if (sink != nullptr && shared_.exposure != Exposure::window) flags |= wire::lasting;
   const wire::Header header{static_cast<std::uint8_t>(type), flags, 0, call, method, 0};
-  if (!send_->send_control(header, sink)) {
+  if (!send_->send_control(header, sink, done)) {
     protocol_error("control frames pile up: the peer returns no credits");
   }
 }

@@ -50,6 +50,8 @@ struct Shared {
   std::uint32_t slot_bytes;
   std::uint32_t counters_start;
   std::uint64_t now_ns = 0;
+  /// Runs only while this thread does (kAwakeStepNs): for limits of what a peer may take.
+  std::uint64_t awake_ns = 0;
   std::uint32_t tokens = counters_start;
   /// Of a bulk submission: positive as an Int32, since refusals are negative.
   std::uint32_t take_token() { return tokens = tokens % 0x7fffffff + 1; }
@@ -63,6 +65,11 @@ struct Shared {
   BoundedQueue<Waiter> memory_waiters{kMemoryWaitersMax};
   std::uint64_t waited_ns = 0;   ///< time in which there were waiters and the thread could serve them
   std::uint32_t connecting = 0;  ///< sessions in that state
+  /// Requests whose READs are over, on their way to JS. `received`: frames of the session until then.
+  struct Fetched {
+    std::uint32_t session, call, received;
+  };
+  std::vector<Fetched> fetched{};
 };
 
 struct SessionOptions {
@@ -82,6 +89,7 @@ struct GivenPiece {
   std::byte* data = nullptr;
   std::size_t bytes = 0;
   std::uint64_t key = 0;
+  bool lent = true;  ///< the application has it too: false for blocks that JS has encoded a message into
   std::byte* buffer_data = nullptr;
   std::size_t buffer_bytes = 0;
 };
@@ -92,6 +100,9 @@ struct BulkSubmission {
   std::vector<GivenPiece> pieces;
   memory::BlockId sink = memory::kNoBlock;
   memory::Use use = memory::Use::request;  ///< of a block that they are copied into
+  /// The pieces make up an image: each begins at its own place, see wire::image_place().
+  bool image = false;
+  bool sink_only = false;  ///< request: what does not fit `sink` is refused, no other memory is granted
 };
 
 enum class SessionState : std::uint8_t { init, connecting, ready, draining, down };
@@ -133,16 +144,21 @@ class Session {
   bool finish_turn();
   /// Posts what JS has submitted, without touching receives (JS may be reading them).
   void post() {
-    if (!open()) return;
-    const bool stalled = stalled_since_ns_ != 0;
-    post_now();
-    // The clock may be that of a turn before a long sleep: the next turn knows better.
-    if (!stalled && stalled_since_ns_ != 0) stalled_since_ns_ = kSinceNow;
+    if (open()) post_now();
   }
   bool impatient() const { return impatient_ != 0 || stalled_since_ns_ != 0; }
   /// Patience with cancelled calls, and with a peer that returns no credits. Returns true while any call
   /// needs this timer.
   bool check_patience();
+  /// Calls are held that their callers have given up, see check_held().
+  bool holds() const { return held_ != 0; }
+  /// Ends the session when the peer has not let go of one for too long.
+  void check_held();
+  /// Bulk data is to be moved with the next finish_turn().
+  bool moves() const { return !transfers_.empty(); }
+  /// Hands a request over whose READs are over. False: a CANCEL may still lie in the completion queue that
+  /// was there before the READs were (see Context::deliver_fetched).
+  bool deliver(const Shared::Fetched& fetched, bool queue_was_empty);
   /// Arena memory came free for the call (see Shared::memory_waiters). False: still none.
   bool retry_memory(const Shared::Waiter& waiter);
   /// It has waited too long: the call ends, the session goes on.
@@ -180,11 +196,12 @@ class Session {
                     std::uint32_t metadata_bytes, std::uint32_t payload_bytes, std::uint32_t invalidate_rkey,
                     SendQueue::Done done);
   bool collect_pieces(const BulkSubmission& submission, std::vector<Piece>& pieces, boundary::Reason& reason);
-  bool stage(const BulkSubmission& submission, std::uint64_t total, std::vector<Piece>& pieces);
+  bool stage(const BulkSubmission& submission, std::uint64_t extent, std::vector<Piece>& pieces);
+  void copy_pieces(const BulkSubmission& submission, std::vector<Piece>& pieces);
   void release_pieces(std::vector<Piece>& pieces);
   void emit_sent(std::uint32_t& token);
   void control(wire::FrameType type, std::uint32_t call, std::uint32_t method,
-               const wire::Sink* sink = nullptr);
+               const wire::Sink* sink = nullptr, SendQueue::Done done = SendQueue::Done());
 
   // client_calls.cc
   void submit_request(const std::int32_t* words, bool part);
@@ -193,6 +210,7 @@ class Session {
   bool start_bulk_request(std::uint32_t slot);
   void defer(std::uint32_t slot);
   void start_deferred();
+  void on_cancel_arrived(std::uint32_t call);
   void on_response(const wire::Frame& frame, std::uint32_t receive_slot, std::uint32_t invalidated_rkey);
   bool late_response(ClientCall& call, std::uint32_t generation);
   std::uint32_t slot_of(const ClientCall& call) const {
@@ -219,7 +237,9 @@ class Session {
   void settle(std::uint32_t slot, bool windows_intact);
   boundary::Event failed_event(std::uint32_t slot, boundary::Reason reason, boundary::Sent sent) const;
   void end_client_bulk(ClientCall& call, bool windows_intact);
+  boundary::Event released_event(std::uint32_t slot) const;
   void give_up(ClientCall& call);
+  void tell(std::uint32_t slot);
 
   // server_calls.cc
   void submit_response(const std::int32_t* words);
@@ -235,6 +255,8 @@ class Session {
   void land();
   void deliver_fetched(std::uint32_t slot);
   void on_cancel(const wire::Header& header);
+  void stop_writing(std::uint32_t slot, std::uint32_t status);
+  std::uint32_t keep_until_sent(ServerCall& call);
   void on_sink(const wire::Frame& frame);
   void on_bulk_sent(std::uint32_t index);
   void send_written_response(std::uint32_t slot);
@@ -245,6 +267,7 @@ class Session {
   bool move_transfers();
   bool move_read(std::uint32_t slot, std::uint32_t& budget);
   bool move_write(std::uint32_t slot, std::uint32_t& budget);
+  static void next_piece(ServerBulk& bulk);
   std::uint32_t chunk_bytes() const;
 
   Shared& shared_;
@@ -272,10 +295,11 @@ class Session {
   std::vector<ServerCall> server_calls_;
   std::uint32_t calls_in_flight_ = 0;
   std::uint32_t late_expected_ = 0;  ///< responses that cancelled calls may still get
-  /// Of stalled_since_ns_: the next turn will say when that was.
-  static constexpr std::uint64_t kSinceNow = UINT64_MAX;
-  std::uint64_t stalled_since_ns_ = 0;         ///< frames wait since then, and no credit has come
+  /// On the awake clock, 0 none: frames wait since then, and no credit has come.
+  std::uint64_t stalled_since_ns_ = 0;
   std::uint32_t impatient_ = 0;                ///< calls that check_patience() looks at
+  std::uint32_t held_ = 0;                     ///< calls that check_held() looks at
+  std::uint32_t received_ = 0;                 ///< frames, counting on
   std::vector<std::uint32_t> deferred_;        ///< call slots of bulk requests that wait for room, in order
   std::vector<std::uint32_t> deferred_sinks_;  ///< call words; their sinks wait for staging memory, in order
   std::vector<std::uint32_t> revoke_backlog_;  ///< call slots with invalidations that wait for room

@@ -3,7 +3,8 @@
 // client exposes is copied in, what comes is copied out. On iWARP the server's READs land in it too, since
 // they need memory that the peer may write. Owned by Session, on the context's thread.
 //
-// Grows as it is needed, and a range is used again only when the peer can have no more business with it.
+// Grows as it is needed, and a range is used again only when the peer can have no more business with it: a
+// call that its caller has given up is held, and its ranges with it, until the peer has answered.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,6 @@
 
 #include "memory/arena.h"
 #include "session/limits.h"
-#include "session/wire.h"
 
 namespace rdma_rpc::session {
 
@@ -32,30 +32,8 @@ class Staging {
   bool empty() const { return arena_.counters().blocks_leased == 0; }
   std::size_t largest() const { return arena_.largest(); }
 
-  /// The call has ended without the peer's answer, so the peer may still use the range: kept until
-  /// answered(call), or for ever.
-  void quarantine(std::uint32_t call, memory::BlockId block) { quarantined_.push_back({call, block}); }
-  void answered(std::uint32_t call) {
-    std::erase_if(quarantined_, [&](const Quarantined& each) {
-      if (each.call == call) arena_.release(each.block);
-      return each.call == call;
-    });
-  }
-  /// The peer may still be at work for an earlier call of this call slot.
-  bool is_quarantined(std::uint32_t slot) const {
-    for (const Quarantined& each : quarantined_) {
-      if (wire::call_slot(each.call) == slot) return true;
-    }
-    return false;
-  }
-
  private:
-  struct Quarantined {
-    std::uint32_t call;
-    memory::BlockId block;
-  };
   memory::Arena arena_;
-  std::vector<Quarantined> quarantined_;
 };
 
 }  // namespace rdma_rpc::session

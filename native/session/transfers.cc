@@ -65,13 +65,19 @@ bool Session::move_read(std::uint32_t slot, std::uint32_t& budget) {
     ++bulk.reads_outstanding;
     bulk.moved += bytes;
     bulk.piece_offset += bytes;
-    if (bulk.piece_offset == piece.length) {
-      ++bulk.piece;
-      bulk.piece_offset = 0;
-    }
+    if (bulk.piece_offset == piece.length) next_piece(bulk);
     budget -= std::min(budget, bytes);
   }
   return true;
+}
+
+/// A piece has been moved: the next one goes behind it, or to its place in an image.
+void Session::next_piece(ServerBulk& bulk) {
+  ++bulk.piece;
+  bulk.piece_offset = 0;
+  if (bulk.image && bulk.moved != bulk.total) {
+    bulk.moved = static_cast<std::uint32_t>(wire::image_place(bulk.moved));
+  }
 }
 
 /// The oldest READ into staging memory has completed: its bytes go where the request is put together. (A
@@ -95,19 +101,19 @@ bool Session::move_write(std::uint32_t slot, std::uint32_t& budget) {
     fabric::Sge sges[kSgeMax];
     std::size_t count = 0;
     std::uint32_t bytes = 0;
-    while (count < sge_max && bytes < chunk && bulk.piece < bulk.pieces.size()) {
+    const std::uint64_t to = call.sink.addr + bulk.moved, start = bulk.moved;
+    // As many pieces as lie one behind the other there.
+    while (count < sge_max && bytes < chunk && bulk.piece < bulk.pieces.size() &&
+           bulk.moved == start + bytes) {
       const Piece& piece = bulk.pieces[bulk.piece];
       const std::uint32_t take = std::min(piece.length - bulk.piece_offset, chunk - bytes);
       sges[count++] = {piece.addr + bulk.piece_offset, take, piece.region->lkey()};
       bytes += take;
+      bulk.moved += take;
       bulk.piece_offset += take;
-      if (bulk.piece_offset == piece.length) {
-        ++bulk.piece;
-        bulk.piece_offset = 0;
-      }
+      if (bulk.piece_offset == piece.length) next_piece(bulk);
     }
-    send_->write({sges, count}, call.sink.addr + bulk.moved, call.sink.rkey);
-    bulk.moved += bytes;
+    send_->write({sges, count}, to, call.sink.rkey);
     budget -= std::min(budget, bytes);
   }
   send_written_response(slot);

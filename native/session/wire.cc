@@ -77,9 +77,10 @@ const char* parse(const std::byte* data, std::uint32_t bytes, Frame& frame) {
   const std::uint8_t flags = header.flags;
   switch (static_cast<FrameType>(header.type)) {
     case FrameType::request:
-      if ((flags & ~(has_sink | has_metadata | has_pieces | lasting | part)) != 0) {
+      if ((flags & ~(has_sink | has_metadata | has_pieces | lasting | part | image)) != 0) {
         return "request with unknown flags";
       }
+      if ((flags & image) != 0 && (flags & has_pieces) == 0) return "image without its pieces";
       if ((flags & lasting) != 0 && (flags & (has_sink | has_pieces)) == 0)
         return "lasting keys without a key";
       if (header.method == 0) return "request without a method";
@@ -87,7 +88,8 @@ const char* parse(const std::byte* data, std::uint32_t bytes, Frame& frame) {
       if ((flags & part) != 0 && frame.metadata_bytes < kPartHeaderBytes) return "part without its header";
       return nullptr;
     case FrameType::response:
-      if ((flags & ~(has_metadata | written | not_run)) != 0) return "response with unknown flags";
+      if ((flags & ~(has_metadata | written | not_run | image)) != 0) return "response with unknown flags";
+      if ((flags & image) != 0 && (flags & written) == 0) return "image that was not written";
       if (header.method > 16) return "response with an unknown status";
       if (header.timeout_us != 0) return "reserved bits of a response are set";
       if (const char* why = parse_message(data, bytes, frame)) return why;

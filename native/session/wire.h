@@ -32,7 +32,18 @@ enum Flag : std::uint8_t {
   not_run = 16,      ///< response: the handler did not run
   lasting = 32,      ///< request, sink: the keys are no windows, so the answer must not invalidate one
   part = 64,         ///< request: part of a stream; its metadata begins with a part header
+  image = 128,       ///< request with pieces, response that is written: the message is an image (WIRE §2.4)
 };
+
+/// Where a piece of an image begins at the receiver: at the next multiple of this from the image's start.
+inline constexpr std::uint32_t kImageAlignment = 64;
+constexpr std::uint64_t image_place(std::uint64_t at) {
+  return (at + kImageAlignment - 1) & ~std::uint64_t{kImageAlignment - 1};
+}
+/// The longest image of a message that may have `message_bytes`: its table and its gaps have so much room.
+constexpr std::uint64_t image_bytes_max(std::uint64_t message_bytes) {
+  return message_bytes + message_bytes / 8 + 4096;
+}
 
 /// WIRE §2. Every frame begins with it.
 struct Header {
@@ -94,7 +105,7 @@ struct Frame {
   Sink sink;
   std::uint32_t metadata_bytes, metadata_offset;
   std::uint32_t message_bytes, message_offset;  ///< in the frame; 0 bytes when pieces or written
-  std::uint32_t total;                          ///< pieces, written
+  std::uint32_t total;                          ///< pieces: their sum; written: bytes of the sink
   std::uint32_t piece_count, piece_offset;
 };
 

@@ -1,6 +1,18 @@
 # The native test programs. One per layer of native/, to which every *_test.cc in native/test/<layer>/ belongs; then those that
 # need RDMA devices. What several programs have in common is compiled once, as an object library.
-find_package(GTest REQUIRED)
+if(CMAKE_CROSSCOMPILING)
+  # Debian has the library for each architecture, but its sources for all.
+  set(googletest /usr/src/googletest/googletest)
+  foreach(part gtest gtest_main)
+    add_library(${part} STATIC EXCLUDE_FROM_ALL ${googletest}/src/$<IF:$<STREQUAL:${part},gtest>,gtest-all,gtest_main>.cc)
+    target_include_directories(${part} SYSTEM PUBLIC ${googletest}/include PRIVATE ${googletest})
+    add_library(GTest::${part} ALIAS ${part})
+  endforeach()
+  target_link_libraries(gtest PUBLIC Threads::Threads)
+  target_link_libraries(gtest_main PUBLIC gtest)
+else()
+  find_package(GTest REQUIRED)
+endif()
 include(GoogleTest)
 
 # Tests are compiled for a short build: -Og after the build type's -O3. What they test keeps its own flags.

@@ -17,11 +17,12 @@ export function callTimeoutMs(options: CallOptions, defaultMs: number): number {
 
 /** Throws what the call is to be rejected with: CANCELLED for a signal that has fired already, a TypeError or RangeError for a bad value. */
 export function callExtras(path: string, options: CallOptions): CallExtras | undefined {
-  const { signal, metadata, into, onHeader, onTrailer, context, waitForReady } = options;
+  const { signal, metadata, into, intoOverflow, onHeader, onTrailer, context, waitForReady } = options;
   if (
     signal === undefined &&
     metadata === undefined &&
     into === undefined &&
+    intoOverflow === undefined &&
     onHeader === undefined &&
     onTrailer === undefined &&
     context === undefined &&
@@ -36,6 +37,9 @@ export function callExtras(path: string, options: CallOptions): CallExtras | und
   if (into !== undefined && !(into instanceof BlockLease && !into.released)) {
     throw new TypeError(`${path}: into: give a lease of allocBuffer() that has not been released`);
   }
+  if (intoOverflow !== undefined && intoOverflow !== 'error' && intoOverflow !== 'lease') {
+    throw new TypeError(`${path}: intoOverflow is 'error' or 'lease'`);
+  }
   if (waitForReady !== undefined && typeof waitForReady !== 'boolean') {
     throw new TypeError(`${path}: waitForReady is true or false`);
   }
@@ -44,5 +48,5 @@ export function callExtras(path: string, options: CallOptions): CallExtras | und
     const given = metadata instanceof Metadata ? metadata : new Metadata(metadata);
     if (given.size > 0) bytes = encodeMetadata(given);
   }
-  return new CallExtras({ signal, parent, into, onHeader, onTrailer, waitForReady }, bytes);
+  return new CallExtras({ signal, parent, into, intoOverflow, onHeader, onTrailer, waitForReady }, bytes);
 }

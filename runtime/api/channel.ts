@@ -8,6 +8,7 @@ import type { ClientMethod } from '../call/client-method.ts';
 import { type FabricName, peekContext } from '../call/contexts.ts';
 import { closeTurn, turnNow } from '../call/deadlines.ts';
 import type { FabricContext } from '../call/fabric-context.ts';
+import { failCall, refuseCall, refusedCall } from '../call/failing.ts';
 import { failure, queueFull, unavailable } from '../call/failure.ts';
 import type { Interceptor } from '../call/interceptor.ts';
 import { RpcError } from '../call/rpc-error.ts';
@@ -65,7 +66,7 @@ export class Channel
   /** @internal */
   readonly settings: CheckedChannelOptions;
   /** @internal */
-  readonly waiting: WaitingCalls = new WaitingCalls();
+  readonly waiting: WaitingCalls = new WaitingCalls(() => this.#whyWaiting());
 
   readonly #onClosed: Route['onClosed'];
   /** @internal */
@@ -124,7 +125,13 @@ export class Channel
     if (this.#connections.current !== undefined) return;
     const ready = this.#readyWaiters.wait(this.address, timeoutMs, signal, () => this.#connections.lastError);
     this.#connections.seek(timeoutMs === undefined);
-    await ready;
+    try {
+      await ready;
+    } catch (error) {
+      // One of its own, with a stack that ends at who waits: several may wait for the same.
+      const { code, rawMessage, cause } = RpcError.from(error);
+      throw new RpcError(code, rawMessage, { sent: 'no', cause: cause ?? error });
+    }
   }
 
   /** Ends all connections. Calls in flight and waiting ones fail with UNAVAILABLE. Resolves when nothing of them is left. */
@@ -176,13 +183,13 @@ export class Channel
         timeoutMs = callTimeoutMs(options, timeoutMs);
         extras = callExtras(method.path, options);
       } catch (error) {
-        return Promise.reject(error);
+        return refusedCall(error);
       }
     }
     let deadlineMs = 0;
     if (timeoutMs >= 0) {
       if (timeoutMs === 0)
-        return Promise.reject(failure(Reason.deadline, method.path, 'no', 'no time was left'));
+        return refusedCall(failure(Reason.deadline, method.path, 'no', 'no time was left'));
       deadlineMs = turnNow() + timeoutMs;
     }
     if (!this.#keepAlive.running) this.#wake();
@@ -278,9 +285,19 @@ export class Channel
     return true;
   }
 
+  /** Calls that the server has not let go of can take all call slots: that must not look like a queue that is too short. */
+  #whyWaiting(): string {
+    const held = this.#connections.ready.reduce((sum, { session }) => sum + session.held, 0);
+    if (held === 0) return '';
+    const calls = held === 1 ? '1 call slot is' : `${held} call slots are`;
+    return `${calls} held by calls that were given up and that the server has not let go of`;
+  }
+
   /** On the first connection that has room. */
-  #startSomewhere({ method, request, deadlineMs, extras, resolve, reject }: Unsent): boolean {
+  #startSomewhere({ method, request, deadlineMs, extras, resolve }: Unsent): boolean {
     const connections = this.#connections;
+    // Mostly it is an event that has made room, and nobody's call.
+    const reject: Reject = (error) => failCall(resolve, error);
     for (let tries = connections.ready.length; tries > 0; --tries) {
       const { current } = connections;
       if (current === undefined) return false;
@@ -304,13 +321,14 @@ export class Channel
     closeTurn();
     const call = new WaitingCall(this.waiting, method, request, deadlineMs, extras, resolve, reject);
     if (this.#closed !== undefined) {
-      reject(unavailable(`${method.path}: the channel is closed`));
+      refuseCall(reject, () => unavailable(`${method.path}: the channel is closed`));
     } else if (this.waiting.size === 0 && this.#startSomewhere(call)) {
       // Another connection had room.
     } else if (this.#state === 'failing' && !call.patient) {
-      reject(this.#unconnected(method.path));
+      refuseCall(reject, () => this.#unconnected(method.path));
     } else if (this.waiting.size >= this.settings.queueMax) {
-      reject(queueFull(method.path, this.settings.queueMax));
+      const why = this.waiting.why();
+      refuseCall(reject, () => queueFull(method.path, this.settings.queueMax, why));
     } else {
       this.waiting.push(call);
       if (this.#connections.current === undefined) this.#connections.seek(false);

@@ -3,7 +3,7 @@ import { Metadata, type MetadataInit } from '../call/metadata.ts';
 import type { MethodDefinition } from '../codec/types.ts';
 import type { ClientMethodFunction } from './intercepted-call.ts';
 import { checkedTimeMs, checkNames } from './options.ts';
-import { hedgingPolicy, retryPolicy } from './repeat.ts';
+import { hedgingPolicy, notIdempotent, retryPolicy } from './repeat.ts';
 import type { CallOptions, MethodDefaults } from './types.ts';
 
 export type Defaults = Readonly<Record<string, MethodDefaults | undefined>>;
@@ -17,6 +17,7 @@ const names: readonly (keyof MethodDefaults)[] = [
   'onTrailer',
   'retry',
   'hedging',
+  'idempotent',
 ];
 
 /** What holds for a method: its own entry goes before that of all, option by option. `others`: those that each call is given, if there are any. */
@@ -25,25 +26,73 @@ export function defaultsOf(
   defaults: Defaults,
   name: string,
   method: MethodDefinition,
-): Pick<MethodDefaults, 'timeoutMs' | 'waitForReady'> & { others: CallOptions | undefined } {
+): Pick<MethodDefaults, 'timeoutMs' | 'waitForReady' | 'idempotent'> & { others: CallOptions | undefined } {
   for (const key of ['*', name]) {
     const given = defaults[key];
     if (given === undefined) continue;
     checkNames(`${what}: defaults of ${key}`, given, names);
-    const { timeoutMs, waitForReady, metadata, retry, hedging } = given;
+    const { timeoutMs, waitForReady, metadata, retry, hedging, idempotent } = given;
     if (timeoutMs !== undefined) checkedTimeMs(`${what}: timeoutMs of ${key}`, timeoutMs);
     if (waitForReady !== undefined && typeof waitForReady !== 'boolean')
       throw new TypeError(`${what}: waitForReady of ${key} is true or false`);
+    if (idempotent !== undefined && typeof idempotent !== 'boolean')
+      throw new TypeError(`${what}: idempotent of ${key} is true or false`);
     if (metadata !== undefined) new Metadata(metadata);
     retryPolicy(`${what}: ${key}`, retry);
     hedgingPolicy(`${what}: ${key}`, hedging);
+    if (retry && hedging) throw new TypeError(`${what}: ${key}: give either retry or hedging`);
   }
-  const { timeoutMs, waitForReady, interceptors: _, ...others } = merged(defaults['*'], defaults[name]);
-  // Those of all methods are meant for those that they fit.
+  const {
+    timeoutMs,
+    waitForReady,
+    idempotent,
+    interceptors: _,
+    ...others
+  } = merged<MethodDefaults>(defaults['*'], defaults[name]);
   const stream = method.requestStream || method.responseStream;
+  const twice = idempotent ?? method.options.idempotencyLevel !== undefined;
+  checkFits(`${what}: ${name}`, defaults[name], stream, twice, idempotent);
+  // Those of all methods are meant for those that they fit.
   if (stream) delete others.retry;
-  if (stream || method.options.idempotencyLevel === undefined) delete others.hedging;
-  return { timeoutMs, waitForReady, others: Object.keys(others).length > 0 ? others : undefined };
+  if (stream || !twice) delete others.hedging;
+  // A method has chosen between the two ways.
+  if (defaults[name]?.retry) delete others.hedging;
+  if (defaults[name]?.hedging) delete others.retry;
+  return { timeoutMs, waitForReady, idempotent, others: Object.keys(others).length > 0 ? others : undefined };
+}
+
+/**
+ * What is given for one method by its name is meant for it. Said now, rather than by a call in the night that
+ * was not made again.
+ */
+function checkFits(
+  where: string,
+  given: MethodDefaults | undefined,
+  stream: boolean,
+  twice: boolean,
+  idempotent: boolean | undefined,
+): void {
+  for (const option of ['retry', 'hedging'] as const) {
+    if (!given?.[option]) continue;
+    if (stream) throw new TypeError(`${where}: a stream takes no \`${option}\``);
+    // `idempotent: false` says that what has not run is all that is to be made again.
+    if (!twice && (option === 'hedging' || idempotent === undefined)) throw notIdempotent(where, option);
+  }
+}
+
+/** Hedging for all methods must fit one of them at least. */
+export function checkHedgingFits(
+  what: string,
+  defaults: Defaults,
+  methods: Iterable<[string, MethodDefinition]>,
+): void {
+  if (!defaults['*']?.hedging) return;
+  for (const [name, { requestStream, responseStream, options }] of methods) {
+    const idempotent = defaults[name]?.idempotent ?? defaults['*'].idempotent;
+    const twice = idempotent ?? options.idempotencyLevel !== undefined;
+    if (twice && !requestStream && !responseStream) return;
+  }
+  throw notIdempotent(`${what}: *: it fits none of the methods`, 'hedging');
 }
 
 /** The function with options that each call gets unless it has its own. */

@@ -4,7 +4,7 @@ import { checkedInterceptors, type Interceptor } from '../call/interceptor.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
 import { callFunction } from './call-function.ts';
 import { Channel } from './channel.ts';
-import { type Defaults, defaultsOf, withDefaults } from './client-defaults.ts';
+import { checkHedgingFits, type Defaults, defaultsOf, withDefaults } from './client-defaults.ts';
 import { checkNames } from './options.ts';
 import type { ClientDefaults, ClientOf } from './types.ts';
 
@@ -28,10 +28,16 @@ export function createClient<D extends ServiceDefinition>(
   const what = `createClient ${definition.fullName}`;
   if (!(channel instanceof Channel)) throw new TypeError(`${what}: the second argument must be a channel`);
   checkNames(what, defaults, ['*', ...Object.keys(definition.methods)]);
+  checkHedgingFits(what, defaults as Defaults, Object.entries(definition.methods));
   const client: Record<string, unknown> = {};
   for (const [name, method] of Object.entries(definition.methods)) {
-    const { timeoutMs, waitForReady, others } = defaultsOf(what, defaults as Defaults, name, method);
-    const target = clientMethod(method, timeoutMs ?? channel.defaultTimeoutMs, waitForReady);
+    const { timeoutMs, waitForReady, idempotent, others } = defaultsOf(
+      what,
+      defaults as Defaults,
+      name,
+      method,
+    );
+    const target = clientMethod(method, timeoutMs ?? channel.defaultTimeoutMs, waitForReady, idempotent);
     const interceptors = interceptorsOf(what, defaults as Defaults, name, channel);
     const call = callFunction(channel, definition, method, target, interceptors);
     client[name] = others === undefined ? call : withDefaults(call, others);

@@ -3,6 +3,7 @@
  * Made by `createClient` for methods that have some.
  */
 import { ContextValues } from '../call/context-values.ts';
+import { refusedCall } from '../call/failing.ts';
 import {
   asyncIterable,
   checkedResponse,
@@ -125,7 +126,12 @@ export function interceptedCall(
   });
 
   function respond(given: unknown, options: CallOptions, call: CallState): Promise<RpcResponse> {
-    const timeoutMs = callTimeoutMs(options, defaultTimeoutMs);
+    let timeoutMs: number;
+    try {
+      timeoutMs = callTimeoutMs(options, defaultTimeoutMs);
+    } catch (error) {
+      return refusedCall(error);
+    }
     const messages = () => (method.requestStream ? asyncIterable(given as Iterables) : iterableOfOne(given));
     const request: Stateful = {
       side: 'client',

@@ -3,6 +3,7 @@
  * NODE_DEBUG=rdma-rpc. None is written per call.
  */
 import { debuglog } from 'node:util';
+import { processWarning, type Warn } from '../call/warnings.ts';
 import { logLinesPerSecond, logPeersMax } from '../limits.ts';
 
 export type Log = (line: string) => void;
@@ -43,5 +44,19 @@ export function fabricLog(log: Log | undefined): (line: string, skipped: boolean
   return (line, skipped) => {
     if (skipped) warn(line);
     else debug('%s', line);
+  };
+}
+
+/**
+ * Warnings about handlers, for an application that has a log. One that throws ends neither the call nor the
+ * process.
+ */
+export function logged(log: Log): Warn {
+  return (text, detail) => {
+    try {
+      log(detail === undefined ? text : `${text}\n${detail}`);
+    } catch {
+      processWarning(text, detail);
+    }
   };
 }

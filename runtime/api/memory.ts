@@ -29,5 +29,9 @@ export function registerBuffer(buffer: ArrayBuffer | Uint8Array, channel?: Chann
   const memory = buffer instanceof Uint8Array ? buffer.buffer : buffer;
   if (!(memory instanceof ArrayBuffer))
     throw new TypeError('registerBuffer: takes an ArrayBuffer or a view of one');
+  if ((memory as { resizable?: boolean }).resizable === true)
+    throw new TypeError(
+      'registerBuffer: this memory can be resized, so it is copied in each call; take one of fixed size',
+    );
   contextOf(channel).registerBuffer(memory);
 }

@@ -1,5 +1,6 @@
 /** Checks the options that users give: every name known, every value in range, defaults filled in. Used when a server, channel or context is made. */
 
+import { nearest } from '../call/nearest.ts';
 import { callSlots, slotsPerStream } from '../limits.ts';
 
 export interface Range {
@@ -24,26 +25,6 @@ export type OptionRule =
   /** An object with options of its own. */
   | { readonly kind: 'options'; readonly rules: OptionRules };
 export type OptionRules = Readonly<Record<string, OptionRule>>;
-
-/** Edits that turn one word into the other. Words are short. */
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
-  for (let i = 1; i <= a.length; ++i) {
-    const above = row;
-    row = [i];
-    for (let j = 1; j <= b.length; ++j) {
-      const replace = above[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
-      row[j] = Math.min(replace, above[j]! + 1, row[j - 1]! + 1);
-    }
-  }
-  return row[b.length]!;
-}
-
-export function nearest(word: string, known: readonly string[]): string {
-  const lower = word.slice(0, 64).toLowerCase();
-  const scored = known.map((name) => ({ name, score: distance(lower, name.toLowerCase()) }));
-  return scored.sort((a, b) => a.score - b.score)[0]?.name ?? '';
-}
 
 /** Finite and not negative; 0 means that no time is left. */
 export function checkedTimeMs(where: string, value: unknown): number {

@@ -4,6 +4,7 @@
  */
 
 import type { ClientMethod } from '../call/client-method.ts';
+import { refusedCall } from '../call/failing.ts';
 import type { Metadata } from '../call/metadata.ts';
 import { RpcError } from '../call/rpc-error.ts';
 import { Status } from '../call/status.ts';
@@ -67,6 +68,17 @@ export function hedgingPolicy(
   return { ...hedgingDefaults, ...given };
 }
 
+/** `option` was asked for of a method that may not be called twice, as far as anybody has said. */
+export function notIdempotent(where: string, option: 'retry' | 'hedging'): TypeError {
+  const remedy =
+    'if so, put `option idempotency_level = IDEMPOTENT;` into the method in its .proto, or `idempotent: true` beside it in createClient';
+  const text =
+    option === 'hedging'
+      ? `hedging runs the handler more than once, and nothing says that this does no harm; ${remedy}`
+      : `\`retry\` makes the call again although its handler may have run, and nothing says that this does no harm; ${remedy}; with \`idempotent: false\` only calls whose handler has not run are made again`;
+  return new TypeError(`${where}: ${text}`);
+}
+
 /** Header and trailer of the attempt that counts reach the caller, those of others do not. */
 class Told {
   #header: Metadata | undefined;
@@ -96,6 +108,24 @@ function anyOf(signals: readonly (AbortSignal | undefined)[]): AbortSignal | und
   return given.length > 1 ? AbortSignal.any(given) : given[0];
 }
 
+/**
+ * Which of the two a call wants; neither when `retry: false` takes back a default. Throws a TypeError or
+ * RangeError for options that do not fit.
+ */
+function policiesOf(
+  method: ClientMethod,
+  options: CallOptions,
+): { retry: RetryPolicy | undefined; hedging: HedgingPolicy | undefined; timeoutMs: number } {
+  const retry = retryPolicy(method.path, options.retry);
+  const hedging = hedgingPolicy(method.path, options.hedging);
+  if (hedging !== undefined && !method.idempotent) throw notIdempotent(method.path, 'hedging');
+  if (retry !== undefined && hedging !== undefined)
+    throw new TypeError(`${method.path}: give either retry or hedging`);
+  if (hedging !== undefined && options.into !== undefined)
+    throw new TypeError(`${method.path}: several attempts cannot share \`into\``);
+  return { retry, hedging, timeoutMs: callTimeoutMs(options, method.timeoutMs) };
+}
+
 /** Starts such a call. Rejects with a TypeError or RangeError for options that do not fit. */
 export async function repeated(
   channel: Attempts,
@@ -103,17 +133,15 @@ export async function repeated(
   request: unknown,
   options: CallOptions,
 ): Promise<unknown> {
-  const retry = retryPolicy(method.path, options.retry);
-  const hedging = hedgingPolicy(method.path, options.hedging);
-  if (hedging !== undefined && !method.idempotent)
-    throw new TypeError(`${method.path}: hedging is for methods with an idempotency_level`);
+  let policies: ReturnType<typeof policiesOf>;
+  try {
+    policies = policiesOf(method, options);
+  } catch (error) {
+    return refusedCall(error);
+  }
+  const { retry, hedging, timeoutMs } = policies;
   if (retry === undefined && hedging === undefined) return channel.attempt(method, request, options);
-  if (retry !== undefined && hedging !== undefined)
-    throw new TypeError(`${method.path}: give either retry or hedging`);
-  if (hedging !== undefined && options.into !== undefined)
-    throw new TypeError(`${method.path}: several attempts cannot share \`into\``);
 
-  const timeoutMs = callTimeoutMs(options, method.timeoutMs);
   const endMs = timeoutMs < 0 ? Number.POSITIVE_INFINITY : performance.now() + timeoutMs;
   let told: Told | undefined;
   const call: Repeatable = {

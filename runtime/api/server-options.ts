@@ -1,5 +1,5 @@
 /** The options of createServer: what each means, its default and its range. */
-import type { OnHandlerError } from '../call/responder.ts';
+import type { OnHandlerError } from '../call/warnings.ts';
 import * as limits from '../limits.ts';
 import { type CheckedFabricOptions, type FabricOptions, fabricRules } from './fabric-options.ts';
 import type { Log } from './log.ts';

@@ -13,6 +13,7 @@ import { RpcError } from '../call/rpc-error.ts';
 import { ServerSession, type ServerSessionListener } from '../call/server-session.ts';
 import { Status } from '../call/status.ts';
 import { TimeLimits } from '../call/time-limits.ts';
+import { HandlerErrors, processWarning } from '../call/warnings.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
 import { acceptOver } from '../control/accept.ts';
 import { ownAddress, peerAddress } from '../control/address.ts';
@@ -24,7 +25,7 @@ import { choiceOf, type LocalSide, type Prepared } from '../control/session-setu
 import * as limits from '../limits.ts';
 import { ServerStreams } from '../stream/server-streams.ts';
 import { type FabricPlan, fabricPlan, offers } from './fabric-options.ts';
-import { fabricLog, LimitedLog, type Log } from './log.ts';
+import { fabricLog, LimitedLog, type Log, logged } from './log.ts';
 import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames } from './options.ts';
 import { PeerCounts } from './peer-counts.ts';
 import { ServerConnection } from './server-connection.ts';
@@ -46,6 +47,7 @@ export class Server implements ServerSessionListener {
   readonly #options: ResolvedServerOptions;
   readonly #plan: FabricPlan;
   readonly #handlers: Handlers;
+  readonly #errors: HandlerErrors;
   readonly #interceptors: Interceptor[] = [];
   readonly #load: Load;
   readonly #handshakes: Handshakes;
@@ -65,7 +67,9 @@ export class Server implements ServerSessionListener {
     checkCallSlots('createServer', this.#options);
     this.#plan = fabricPlan(options, this.#options, fabrics);
     const { handlersMax, sessionsPerPeerMax, log, defaultTimeoutMs, maxTimeoutMs } = this.#options;
-    this.#handlers = new Handlers(new TimeLimits(defaultTimeoutMs, maxTimeoutMs));
+    const warn = log === undefined ? processWarning : logged(log);
+    this.#errors = new HandlerErrors(this.#options.onHandlerError, warn);
+    this.#handlers = new Handlers(new TimeLimits(defaultTimeoutMs, maxTimeoutMs), warn);
     this.#load = new Load(handlersMax);
     this.#peers = new PeerCounts(sessionsPerPeerMax);
     this.#log = log === undefined ? undefined : new LimitedLog(log);
@@ -205,7 +209,7 @@ export class Server implements ServerSessionListener {
 
   /** @internal */
   onHandlerError(error: unknown, method: string): void {
-    safely(() => this.#options.onHandlerError?.(error, method));
+    this.#errors.report(error, method);
   }
 
   /** @internal */
@@ -285,6 +289,7 @@ export class Server implements ServerSessionListener {
     for (const { session } of [...this.#sessions.values()])
       this.onSessionDown(session, 'the server was shut down');
     for (const context of this.#contexts.splice(0)) releaseContext(context);
+    this.#errors.sum();
     // Contexts that nobody uses any more are closed by then.
     await setImmediate();
   }

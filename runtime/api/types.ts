@@ -39,12 +39,20 @@ export interface CallOptions {
   retry?: RetryOptions | false | undefined;
   /** Makes the call several times and takes the first answer; for methods with an idempotency level. */
   hedging?: HedgingOptions | false | undefined;
-  /** Memory for a large response: its `bytes` fields are then views of this lease. One that does not fit in it comes with a lease of its own. */
+  /**
+   * Memory for the response: its `bytes` fields are then views of this lease, on 64 bytes each, however large they are.
+   * When the call is given up and the server does not let go of the memory, the lease is lost: `released` is true.
+   */
   into?: Lease | undefined;
+  /**
+   * What becomes of a response that does not fit `into`. `error` (default): the call fails with RESOURCE_EXHAUSTED, which says how much memory it takes; its
+   * handler has run. `lease`: the response comes with a lease of its own, and `leaseOf(response)` is another one than `into`.
+   */
+  intoOverflow?: 'error' | 'lease' | undefined;
 }
 
 /** What a stream may be given: as for calls, but no memory for the response; and it is made once. */
-export type StreamOptions = Omit<CallOptions, 'into' | 'retry' | 'hedging'>;
+export type StreamOptions = Omit<CallOptions, 'into' | 'intoOverflow' | 'retry' | 'hedging'>;
 
 /** What streaming methods take: generators and arrays, for example. */
 export type Messages<T> = AsyncIterable<T> | Iterable<T>;
@@ -90,13 +98,43 @@ export type ClientOf<D extends ServiceDefinition> = {
   readonly [K in keyof D['methods']]: ClientFunction<D['methods'][K]>;
 };
 
+/** What the calls of every client understand. */
+export interface PortableOptions {
+  signal?: AbortSignal;
+}
+
+type PortableFunction<M> =
+  M extends MethodDefinition<infer _Req, infer ReqInit, infer Res, infer _ResInit>
+    ? M extends Kind<false, false>
+      ? (request: ReqInit, options?: PortableOptions) => Promise<M extends OneWay ? unknown : Res>
+      : M extends Kind<false, true>
+        ? (request: ReqInit, options?: PortableOptions) => AsyncIterable<Res>
+        : M extends Kind<true, false>
+          ? (requests: AsyncIterable<ReqInit>, options?: PortableOptions) => Promise<Res>
+          : (requests: AsyncIterable<ReqInit>, options?: PortableOptions) => AsyncIterable<Res>
+    : never;
+
+/**
+ * A client of the service, whoever has made it: those of this package, of nice-grpc and of connect-es can be assigned to it. For code that runs over any of them;
+ * what it may use is what all of them have.
+ */
+export type PortableClientOf<D extends ServiceDefinition> = {
+  readonly [K in keyof D['methods']]: PortableFunction<D['methods'][K]>;
+};
+
 /** The handlers of a service: a function per method that returns the response or a promise of it, or, for a stream of responses, an iterable (a generator). */
 export type HandlersOf<D extends ServiceDefinition> = {
   [K in keyof D['methods']]: HandlerFunction<D['methods'][K]>;
 };
 
 /** Options that a client can have for its calls. */
-export interface MethodDefaults extends Omit<CallOptions, 'signal' | 'context' | 'into' | 'values'> {
+export interface MethodDefaults
+  extends Omit<CallOptions, 'signal' | 'context' | 'into' | 'intoOverflow' | 'values'> {
+  /**
+   * Whether calling it twice does no harm, so that hedging is allowed and every retry. Default: what
+   * `idempotency_level` in the .proto says. `false` with `retry`: only what has not run is made again.
+   */
+  readonly idempotent?: boolean | undefined;
   /** Around each call, the first outermost: those of the channel, then those of `*`, then those of the method. */
   readonly interceptors?: readonly Interceptor[] | undefined;
 }

@@ -3,24 +3,38 @@
  * until native code says that they are sent. One per context, used by its Outgoing.
  */
 import { isSharedArrayBuffer } from 'node:util/types';
+import { CodecError } from '../codec/error.ts';
 import { encodeMeasured } from '../codec/measured.ts';
 import { Sink } from '../codec/sink.ts';
 import type { MessageType } from '../codec/types.ts';
-import { gatherBytes } from '../limits.ts';
-import { type NativeContext, Reason, Use } from '../native.ts';
+import { gatherBytes, leaseBytes } from '../limits.ts';
+import { leasedMemory, type NativeContext, Reason, Use } from '../native.ts';
 import { bufferKey } from './buffer-keys.ts';
+import { type ImagePlan, layOut, planImage } from './image-layout.ts';
 
 const nothing = new Uint8Array(0);
 
+/**
+ * Whether a device can be given this memory. What threads share has no identity to register it by. What can be resized may
+ * lose its pages under the peer's READ, and that would end the connection, with the calls of others on it.
+ */
+function staysInPlace(buffer: ArrayBufferLike): boolean {
+  return !isSharedArrayBuffer(buffer) && (buffer as { resizable?: boolean }).resizable !== true;
+}
+
 export class BulkMessage {
-  /** In order, they are the encoding. */
+  /** In order, they are the encoding, or an image of it. */
   readonly pieces: Uint8Array[] = [];
-  /** For each piece, the identity of its buffer, 0 for the arena. */
+  /** For each piece, the identity of its buffer, 0 for the arena, `leasedMemory` for the application's share of it. */
   readonly keys: number[] = [];
   /** Arena blocks with one reference of ours each. */
   readonly blocks: number[] = [];
   /** Those of `keys` that were not known before. */
   readonly newKeys: number[] = [];
+  /** The pieces are an image (docs/WIRE.md §2.4). */
+  image = false;
+  /** Of the message. */
+  bytes = 0;
 }
 
 export class BulkMessages {
@@ -49,19 +63,26 @@ export class BulkMessages {
     maxBytes: number,
     piecesMax: number,
     use: number,
+    images: boolean,
   ): BulkMessage | number {
     this.#use = use;
-    const bulk = this.#encode(type, message, maxBytes, gatherBytes);
+    const alignBytes = images ? leaseBytes : Number.POSITIVE_INFINITY;
+    const bulk = this.#encode(type, message, maxBytes, gatherBytes, alignBytes);
     if (typeof bulk === 'number' || bulk.pieces.length <= piecesMax) return bulk;
     // More large values than its descriptor list may hold: all of it is copied into one piece.
     this.discard(bulk);
-    return this.#encode(type, message, maxBytes, Number.POSITIVE_INFINITY);
+    return this.#encode(type, message, maxBytes, Number.POSITIVE_INFINITY, alignBytes);
+  }
+
+  /** The same in one piece, without gaps: for what turns out to fit a slot. */
+  encodePlain<Init>(type: MessageType<unknown, Init>, message: Init, maxBytes: number): BulkMessage | number {
+    return this.#encode(type, message, maxBytes, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY);
   }
 
   /** Keeps what is being sent until `sent(token)`. */
   keep(token: number, bulk: BulkMessage): void {
     this.#sending.set(token, bulk);
-    this.submittedBytes = bulk.pieces.reduce((sum, piece) => sum + piece.byteLength, 0);
+    this.submittedBytes = bulk.bytes;
   }
 
   /** Whether memory will come back by itself, with a SENT event. */
@@ -104,21 +125,38 @@ export class BulkMessages {
     message: Init,
     maxBytes: number,
     gatherFrom: number,
+    alignFrom: number,
   ): BulkMessage | number {
     const sink = this.#sink;
     const bulk = new BulkMessage();
     let fault = -Reason.noMemory;
     try {
-      sink.gatherBytes = gatherFrom;
+      sink.plan(gatherFrom, alignFrom);
       sink.reset(nothing);
       const room = type.bound(message, sink);
       fault = this.#fault(sink.gathered, maxBytes);
-      const memory = fault === 0 ? this.#alloc(room, bulk) : undefined;
+      const planned = alignFrom === Number.POSITIVE_INFINITY ? 0 : sink.planned;
+      const plan = planImage(planned, room + sink.gathered, room, sink.copied, maxBytes);
+      if (plan === undefined && planned !== 0) {
+        // So many small values, each with a gap, would take more than the peer has to take.
+        return this.#encode(type, message, maxBytes, gatherFrom, Number.POSITIVE_INFINITY);
+      }
+      const memory = fault === 0 ? this.#alloc(plan?.roomBytes ?? room, bulk) : undefined;
       if (memory !== undefined) {
         sink.reset(memory);
-        const end = encodeMeasured(type, message, sink, 0);
-        fault = this.#fault(end + sink.held, maxBytes);
-        if (fault === 0 && this.#collect(bulk, memory, end)) return bulk;
+        const start = plan?.tableBytes ?? 0;
+        const end = encodeMeasured(type, message, sink, start);
+        bulk.bytes = end - start + sink.held;
+        fault = this.#fault(bulk.bytes, maxBytes);
+        if (fault === 0 && sink.holes > planned && plan !== undefined)
+          throw new CodecError(type.typeName, 'it grew while it was being encoded');
+        if (
+          fault === 0 &&
+          (plan === undefined
+            ? this.#collect(bulk, memory, end)
+            : this.#collectImage(bulk, plan, memory, end))
+        )
+          return bulk;
       }
       this.discard(bulk);
       return fault === 0 ? -Reason.noMemory : fault;
@@ -144,8 +182,7 @@ export class BulkMessages {
       const at = sink.holeAt[i]!;
       if (at > from) this.#add(bulk, memory.subarray(from, at), 0);
       const value = sink.holeValue[i]!;
-      if (isSharedArrayBuffer(value.buffer)) {
-        // Memory shared between threads has no identity to register it by.
+      if (!staysInPlace(value.buffer)) {
         const copy = this.#alloc(value.byteLength, bulk);
         if (copy === undefined) return false;
         copy.set(value);
@@ -159,13 +196,33 @@ export class BulkMessages {
     return true;
   }
 
+  /** The same for an image: values that are copied go into the memory, each to its place, and what lies behind them moves on. False: no memory. */
+  #collectImage(bulk: BulkMessage, plan: ImagePlan, memory: Uint8Array, end: number): boolean {
+    const sink = this.#sink;
+    const layout = layOut(sink, plan, memory, end);
+    bulk.image = true;
+    for (const { from, to, value } of layout) {
+      if (to > from) this.#add(bulk, memory.subarray(from, to), 0);
+      if (value === undefined) continue;
+      if (!staysInPlace(value.buffer)) {
+        const copy = this.#alloc(value.byteLength, bulk);
+        if (copy === undefined) return false;
+        copy.set(value);
+        this.#add(bulk, copy.subarray(0, value.byteLength), 0);
+      } else {
+        this.#add(bulk, value, this.#keyOf(value.buffer as ArrayBuffer, bulk));
+      }
+    }
+    return true;
+  }
+
   #add(bulk: BulkMessage, piece: Uint8Array, key: number): void {
     bulk.pieces.push(piece);
     bulk.keys.push(key);
   }
 
   #keyOf(buffer: ArrayBuffer, bulk: BulkMessage): number {
-    if (this.#native.blockOf(buffer) !== 0) return 0;
+    if (this.#native.blockOf(buffer) !== 0) return leasedMemory;
     const key = bufferKey(buffer);
     if (!this.#registered.has(key)) {
       this.#registered.set(key, buffer);

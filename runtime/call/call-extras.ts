@@ -20,6 +20,7 @@ export interface CallWishes {
   /** Of the call that this one is made for. */
   readonly parent?: AbortSignal | undefined;
   readonly into?: BlockLease | undefined;
+  readonly intoOverflow?: 'error' | 'lease' | undefined;
   readonly onHeader?: ((header: Metadata) => void) | undefined;
   readonly onTrailer?: ((trailer: Metadata) => void) | undefined;
   readonly waitForReady?: boolean | undefined;
@@ -31,6 +32,8 @@ export class CallExtras implements Abortable {
   /** Wire form. */
   readonly metadata: Uint8Array | undefined;
   readonly into: BlockLease | undefined;
+  /** A response that does not fit `into` may have other memory. */
+  readonly mayOverflow: boolean;
   readonly onHeader: ((header: Metadata) => void) | undefined;
   readonly onTrailer: ((trailer: Metadata) => void) | undefined;
   /** Waits for a connection, however many attempts that takes. Undefined: as its method does. */
@@ -47,6 +50,7 @@ export class CallExtras implements Abortable {
     this.parent = wishes.parent;
     this.metadata = metadata;
     this.into = wishes.into;
+    this.mayOverflow = wishes.intoOverflow === 'lease';
     this.onHeader = wishes.onHeader;
     this.onTrailer = wishes.onTrailer;
     this.waitForReady = wishes.waitForReady;

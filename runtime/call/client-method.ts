@@ -14,7 +14,7 @@ export interface ClientMethod {
   readonly timeoutMs: number;
   /** Calls wait for a connection, however many attempts that takes. */
   readonly waitForReady: boolean;
-  /** The definition says that calling it twice does no harm. */
+  /** The definition, or the client, says that calling it twice does no harm. */
   readonly idempotent: boolean;
   /** What the definition says of the size of responses, 0 nothing. */
   readonly expectedResponseBytes: number;
@@ -24,6 +24,7 @@ export function clientMethod(
   definition: MethodDefinition,
   timeoutMs: number,
   waitForReady = false,
+  idempotent: boolean = definition.options.idempotencyLevel !== undefined,
 ): ClientMethod {
   const oneWay =
     definition.options.oneWay === true && !definition.requestStream && !definition.responseStream;
@@ -37,7 +38,7 @@ export function clientMethod(
     responseStream: definition.responseStream,
     timeoutMs,
     waitForReady,
-    idempotent: definition.options.idempotencyLevel !== undefined,
+    idempotent,
     expectedResponseBytes: definition.options.expectedResponseBytes ?? 0,
   };
 }

@@ -3,13 +3,14 @@
  * object made for it is its promise. Each row is filled by `start` and emptied by exactly one SETTLED or FAILED event.
  * Owned by a channel, on its JS thread.
  */
-import { Ev, Reason, SubOp } from '../native.ts';
+import { Ev, Held, Reason, SubOp } from '../native.ts';
 import { AnswerTally } from './answer-tally.ts';
 import type { CallExtras, CallPlace } from './call-extras.ts';
 import type { ClientMethod } from './client-method.ts';
 import { deadlines, timeLeftUs } from './deadlines.ts';
 import type { FabricContext, SessionOwner } from './fabric-context.ts';
-import { failure, sentName, tooLarge, unavailable } from './failure.ts';
+import { failCall, refuseCall } from './failing.ts';
+import { failure, leaseLost, responseFault, sentName, tooLarge, unavailable } from './failure.ts';
 import { Incoming } from './incoming.ts';
 import { noSlot, type Target } from './outgoing.ts';
 import { RpcError } from './rpc-error.ts';
@@ -40,6 +41,7 @@ export interface PartEvents {
   onSettled(at: number, call: number): void;
   onFailed(at: number, call: number): void;
   onPartWaits(call: number): void;
+  onReleased(call: number): void;
   onDown(reason: string): void;
 }
 
@@ -47,6 +49,8 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
   readonly target: Target;
   /** Calls in flight. */
   inFlight = 0;
+  /** Call slots of calls that have been given up, and that the server has not let go of. */
+  held = 0;
   /** Calls made so far, streams included. */
   calls = 0;
   /** Its streams, if it has any. */
@@ -131,12 +135,14 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
         request,
         extras?.metadata,
         sink,
+        0,
+        sink !== 0 && extras?.mayOverflow === false,
       );
     } catch (cause) {
       const why = cause instanceof Error ? cause.message : String(cause);
       const text = `${method.path}: the request cannot be sent: ${why}`;
       extras?.unwatch();
-      reject(new RpcError(Status.INTERNAL, text, { sent: 'no', cause }));
+      refuseCall(reject, () => new RpcError(Status.INTERNAL, text, { sent: 'no', cause }));
       return true;
     }
     if (result < 0) {
@@ -146,7 +152,8 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
         this.#listener.onSessionLost();
         if (this.#listener.takeBack({ method, request, deadlineMs, extras, resolve, reject })) return true;
       }
-      reject(this.#refusal(method, -result));
+      const refusal = this.#refusal(method, -result);
+      refuseCall(reject, () => refusal);
       return true;
     }
     --this.#freeCount;
@@ -195,10 +202,9 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
   onSettled(at: number): void {
     const call = this.#events[at + Ev.call]!;
     const resolve = this.#resolve[call];
-    const reject = this.#reject[call];
     const method = this.#method[call];
     const extras = this.#extras[call];
-    if (resolve === undefined || reject === undefined || method === undefined) {
+    if (resolve === undefined || method === undefined) {
       if (call >= this.#reject.length && this.parts !== undefined) this.parts.onSettled(at, call);
       else this.#incoming.discard(at);
       return;
@@ -211,9 +217,10 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     this.tally.count(status);
     if (refused) this.#listener.onTurnedAway();
     if (status !== Status.OK) {
-      if (confirms) reject(this.#confirmed(at, method, status, extras));
+      if (confirms) failCall(resolve, this.#confirmed(at, method, status, extras));
       else if (unsent !== undefined && this.#listener.takeBack(unsent)) this.#incoming.discard(at);
-      else reject(this.#statusError(at, status, extras));
+      else if (this.#beyondInto(at, status)) failCall(resolve, this.#intoError(at, method, extras));
+      else failCall(resolve, this.#statusError(at, status, extras));
     } else {
       let response: unknown;
       let fault: RpcError | undefined;
@@ -221,10 +228,10 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
         response = this.#incoming.message(at, method.responseType, extras?.into);
         if (extras?.listens) this.#tell(at, extras);
       } catch (cause) {
-        fault = this.#responseFault(method, cause);
+        fault = responseFault(method.path, cause);
       }
       if (fault === undefined) resolve(response);
-      else reject(fault);
+      else failCall(resolve, fault);
     }
     this.#listener.onCallDone();
   }
@@ -235,25 +242,40 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
 
   onFailed(at: number): void {
     const call = this.#events[at + Ev.call]!;
-    const reject = this.#reject[call];
+    const resolve = this.#resolve[call];
     const method = this.#method[call];
     const extras = this.#extras[call];
-    if (reject === undefined || method === undefined) {
+    if (resolve === undefined || method === undefined) {
       if (call >= this.#reject.length) this.parts?.onFailed(at, call);
       return;
     }
     const reason = this.#events[at + Ev.timeoutUs]!;
     const sent = sentName(this.#events[at + Ev.sent]!);
+    const held = this.#events[at + Ev.method]!;
     const unsent = reason === Reason.sessionLost && sent === 'no' ? this.#unsent(call) : undefined;
-    this.#free(call);
+    if ((held & Held.sink) !== 0) extras?.into?.lose();
+    this.#free(call, (held & Held.slot) !== 0);
     if (reason === Reason.deadline && sent !== 'no') this.tally.count(Status.DEADLINE_EXCEEDED);
     if (reason === Reason.sessionLost) {
       this.#listener.onSessionLost();
       if (unsent !== undefined && this.#listener.takeBack(unsent)) return;
-      reject(failure(reason, method.path, sent, this.#context.native.sessionError(this.target.session)));
+      const why = this.#context.native.sessionError(this.target.session);
+      failCall(resolve, failure(reason, method.path, sent, why));
     } else {
-      reject(failure(reason, method.path, sent, '', extras?.cause));
+      const lost = (held & Held.sink) !== 0 ? leaseLost : '';
+      failCall(resolve, failure(reason, method.path, sent, lost, extras?.cause));
     }
+    this.#listener.onCallDone();
+  }
+
+  onReleased(at: number): void {
+    const call = this.#events[at + Ev.call]!;
+    if (call >= this.#reject.length) {
+      this.parts?.onReleased(call);
+      return;
+    }
+    --this.held;
+    this.#freeCalls[this.#freeCount++] = call;
     this.#listener.onCallDone();
   }
 
@@ -263,15 +285,15 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     this.#timer = noTimer;
     // Native code has failed every call that it knew when it made this batch. One that was begun since is staged, and is not sent any more.
     // Should another be left all the same, its caller must not wait for ever.
-    for (const [call, reject] of this.#reject.entries()) {
-      if (reject === undefined) continue;
+    for (const [call, resolve] of this.#resolve.entries()) {
+      if (resolve === undefined) continue;
       const path = this.#method[call]?.path ?? '';
       const staged = this.#batch[call] === this.#context.batch;
       const unsent = staged ? this.#unsent(call) : undefined;
       this.#free(call);
       this.#listener.onSessionLost();
       if (unsent !== undefined && this.#listener.takeBack(unsent)) continue;
-      reject(failure(Reason.sessionLost, path, staged ? 'no' : 'maybe', reason));
+      failCall(resolve, failure(Reason.sessionLost, path, staged ? 'no' : 'maybe', reason));
     }
     this.parts?.onDown(reason);
     this.#listener.onSessionDown(this, reason);
@@ -310,7 +332,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     this.#context.native.cancel(this.target.session, call, reason);
   }
 
-  #free(call: number): void {
+  #free(call: number, held = false): void {
     this.#deadlineMs[call] = 0;
     const extras = this.#extras[call];
     if (extras !== undefined) {
@@ -321,7 +343,8 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     this.#request[call] = undefined;
     this.#resolve[call] = undefined;
     this.#reject[call] = undefined;
-    this.#freeCalls[this.#freeCount++] = call;
+    if (held) ++this.held;
+    else this.#freeCalls[this.#freeCount++] = call;
     --this.inFlight;
   }
 
@@ -352,12 +375,18 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     return failure(reason, method.path, sentName(this.#events[at + Ev.sent]!), '', extras?.cause);
   }
 
-  #responseFault(method: ClientMethod, cause: unknown): RpcError {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    return new RpcError(Status.INTERNAL, `${method.path}: the response cannot be used: ${why}`, {
-      sent: 'yes',
-      cause,
-    });
+  /** The server could have answered, but `into` was all the memory that there was for it. */
+  #beyondInto(at: number, status: number): boolean {
+    return status === Status.RESOURCE_EXHAUSTED && this.#events[at + Ev.timeoutUs] !== 0;
+  }
+
+  #intoError(at: number, method: ClientMethod, extras: CallExtras | undefined): RpcError {
+    this.#incoming.discard(at);
+    const needed = this.#events[at + Ev.timeoutUs]! >>> 0;
+    const text =
+      `${method.path}: the response takes ${needed} bytes of memory and \`into\` has ${extras?.into?.capacity ?? 0}; ` +
+      `give a lease of allocBuffer(${needed}), or intoOverflow: 'lease' for one of its own`;
+    return new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent: 'yes' });
   }
 
   #refusal(method: ClientMethod, reason: number): RpcError {

@@ -129,6 +129,8 @@ const zero: NativeStats = {
   creditFrames: 0,
   protocolErrors: 0,
   lateResponses: 0,
+  callsHeld: 0,
+  callsHeldNow: 0,
   mrHits: 0,
   mrMisses: 0,
   mrEvictions: 0,

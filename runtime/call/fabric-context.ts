@@ -2,7 +2,7 @@
  * One JS thread's use of one fabric: the native context, the sessions on it, the submission path, and the dispatch of event
  * batches to their sessions. Made when first needed (contexts.ts), used by channels and servers, on its JS thread.
  */
-import { arenaBytes } from '../limits.ts';
+import { arenaBytes, aroundBytes } from '../limits.ts';
 import {
   Ctl,
   Ev,
@@ -30,6 +30,7 @@ export interface SessionOwner {
   onFailed(at: number): void;
   onCancelled(at: number): void;
   onPartWaits(at: number): void;
+  onReleased(at: number): void;
   /** The last event. The session's number is free from now on. */
   onDown(reason: string): void;
 }
@@ -138,7 +139,7 @@ export class FabricContext {
   }
 
   allocBuffer(bytes: number): Lease {
-    const block = this.native.allocBlock(bytes, Use.application);
+    const block = this.native.allocBlock(bytes + aroundBytes, Use.application);
     if (block === 0) {
       throw new RpcError(
         Status.RESOURCE_EXHAUSTED,
@@ -210,6 +211,9 @@ export class FabricContext {
         break;
       case EvKind.partWaits:
         this.#owner(session)?.onPartWaits(at);
+        break;
+      case EvKind.released:
+        this.#owner(session)?.onReleased(at);
         break;
       case EvKind.sent:
         this.outgoing.bulk.sent(events[at + Ev.call]!);

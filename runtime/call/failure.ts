@@ -44,6 +44,15 @@ export function failure(reason: number, method: string, sent: Sent, detail = '',
   return new RpcError(code, `${method}: ${text}${detail === '' ? '' : ` (${detail})`}`, { sent, cause });
 }
 
+/** Of a call whose `into` the server may still write to. */
+export const leaseLost = 'the server may still write to `into`: the lease is released';
+
+export function responseFault(method: string, cause: unknown): RpcError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  const text = `${method}: the response cannot be used: ${why}`;
+  return new RpcError(Status.INTERNAL, text, { sent: 'yes', cause });
+}
+
 export function tooLarge(
   method: string,
   bytes: number,
@@ -55,8 +64,9 @@ export function tooLarge(
   return new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent });
 }
 
-export function queueFull(method: string, queueMax: number): RpcError {
-  const text = `${method}: ${queueMax} calls wait already; make fewer at once, or raise queueMax of the channel`;
+/** `why`: what they wait for, if it is known. */
+export function queueFull(method: string, queueMax: number, why = ''): RpcError {
+  const text = `${method}: ${queueMax} calls wait already${why === '' ? '' : ` (${why})`}; make fewer at once, or raise queueMax of the channel`;
   return new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent: 'no' });
 }
 

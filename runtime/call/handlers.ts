@@ -4,8 +4,10 @@ import type { MessageType, MethodDefinition, MethodForm, ServiceDefinition } fro
 import { interceptedHandler } from './intercepted-handler.ts';
 import type { Interceptor } from './interceptor.ts';
 import { noMessage } from './plain-types.ts';
+import { ResponseCheck } from './response-check.ts';
 import type { HandlerContext } from './server-call.ts';
 import { TimeLimits } from './time-limits.ts';
+import { processWarning, type Warn } from './warnings.ts';
 
 export type AnyHandler = (request: unknown, context: HandlerContext) => unknown;
 
@@ -18,6 +20,7 @@ export interface ServerMethod {
   readonly self: object;
   /** It is answered before the handler runs. */
   readonly oneWay: boolean;
+  readonly check: ResponseCheck;
 }
 
 /** A method with a stream on either side. */
@@ -27,6 +30,10 @@ export interface StreamMethod extends ServerMethod {
   /** The stream itself as a call: the answer that ends it has no message. */
   readonly open: ServerMethod;
 }
+
+/** Of the answer that ends a stream, which has no message. */
+const noCheck = new ResponseCheck('', noMessage, () => undefined);
+noCheck.left = 0;
 
 const codecNames = { PROTOBUF: 'protobuf', MSGPACK: 'MessagePack' } as const;
 
@@ -44,9 +51,12 @@ export class Handlers {
   readonly #methods = new Map<number, ServerMethod>();
   readonly #streams = new Map<number, StreamMethod>();
 
-  /** `limits`: how long calls may take. */
-  constructor(limits: TimeLimits = new TimeLimits(undefined, undefined)) {
+  readonly #warn: Warn;
+
+  /** `limits`: how long calls may take. `warn` is told of mistakes in responses. */
+  constructor(limits: TimeLimits = new TimeLimits(undefined, undefined), warn: Warn = processWarning) {
     this.limits = limits;
+    this.#warn = warn;
   }
 
   /** Adds the methods of `service` that `handlers` has; the others answer UNIMPLEMENTED. All or nothing: throws before it adds any. */
@@ -108,9 +118,10 @@ export class Handlers {
       handler,
       self,
       oneWay: method.options.oneWay === true,
+      check: new ResponseCheck(fullName, output, this.#warn),
     };
     if (requestStream || responseStream) {
-      const open = { ...unary, responseType: noMessage, oneWay: false };
+      const open = { ...unary, responseType: noMessage, oneWay: false, check: noCheck };
       this.#streams.set(id | 0, { ...unary, requestStream, responseStream, open });
     } else {
       this.#methods.set(id | 0, unary);

@@ -2,12 +2,15 @@
  * Takes a message out of the place that an event names: the session's receive slab, where everything is copied out since it is
  * valid during the callback only, or an arena block, of which large `bytes` fields become views. Owned by a session.
  */
+import { CodecError } from '../codec/error.ts';
+import { Image } from '../codec/image.ts';
 import { Source } from '../codec/source.ts';
 import type { MessageType } from '../codec/types.ts';
 import { leaseBytes } from '../limits.ts';
 import { Ev, type NativeContext } from '../native.ts';
 import { BlockLease, setLease } from './lease.ts';
 import { decodeResponseMetadata, metadataFault, type ResponseMetadata } from './metadata-wire.ts';
+import { copyValue } from './value-memory.ts';
 
 const nothing = new Uint8Array(0);
 
@@ -21,17 +24,29 @@ export class Incoming {
     this.#native = native;
     this.#events = native.events;
     this.#slab.reset(new Uint8Array(native.receiveSlab(session)));
+    this.#slab.copyOut = copyValue;
     this.#block.leaseBytes = leaseBytes;
+    this.#block.copyOut = copyValue;
   }
 
-  /** The message of the event at `at`. Throws CodecError. `into`: the lease that it may have been written into. */
+  /** The message of the event at `at`. Throws CodecError. `into`: the lease that it has been written into, or else is copied into. */
   message<T>(at: number, type: MessageType<T, never>, into: BlockLease | undefined): T {
     const events = this.#events;
     const region = events[at + Ev.region]!;
     const bytes = events[at + Ev.messageBytes]!;
-    if (region > 0) return this.#leased(region, events[at + Ev.offset]!, bytes, type, into);
+    if (region > 0) return this.#leased(region, events[at + Ev.offset] === 1, bytes, type, into);
     const start = events[at + Ev.offset]! + events[at + Ev.metadataBytes]!;
-    return type.decodeFrom(this.#slab, start, start + bytes);
+    const slab = this.#slab;
+    if (into === undefined || into.released) return type.decodeFrom(slab, start, start + bytes);
+    try {
+      const place = into.fill();
+      slab.copyOut = place;
+      const message = type.decodeFrom(slab, start, start + bytes);
+      if (into.filled) setLease(message as object, into);
+      return message;
+    } finally {
+      slab.copyOut = copyValue;
+    }
   }
 
   /** The text of an error response. */
@@ -75,7 +90,7 @@ export class Incoming {
 
   #leased<T>(
     block: number,
-    at: number,
+    isImage: boolean,
     bytes: number,
     type: MessageType<T, never>,
     into: BlockLease | undefined,
@@ -83,17 +98,23 @@ export class Incoming {
     const native = this.#native;
     const source = this.#block;
     const buffer = native.blockBuffer(block);
-    source.reset(new Uint8Array(buffer));
+    const memory = new Uint8Array(buffer, 0, bytes);
+    source.reset(memory);
     let leased = false;
     try {
-      const message = type.decodeFrom(source, at, at + bytes);
+      const image = isImage ? Image.of(memory) : undefined;
+      if (typeof image === 'string') throw new CodecError(type.typeName, image, 0);
+      if (image !== undefined) source.open(image);
+      const end = image?.bytes ?? bytes;
+      const message = type.decodeFrom(source, 0, end);
+      source.close(end);
       leased = source.leases > 0;
       if (leased && into?.block === block && !into.released) {
         // The caller's lease holds the block already, so the reference that came with the event is one too many.
         leased = false;
         setLease(message as object, into);
       } else if (leased) {
-        setLease(message as object, new BlockLease(native, block, buffer, at, bytes));
+        setLease(message as object, new BlockLease(native, block, buffer, 0, bytes));
       }
       return message;
     } finally {

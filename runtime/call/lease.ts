@@ -4,12 +4,14 @@
  *
  * The rule: after `release()` the memory belongs to someone else. Views of it still exist, and show another's data.
  */
+import { imagePlace } from '../codec/image.ts';
+import type { CopyOut } from '../codec/source.ts';
 import type { NativeContext } from '../native.ts';
 
 export interface Lease {
   /** The memory. Do not touch it after `release()`. */
   readonly bytes: Uint8Array;
-  /** Whether `release()` has been called. */
+  /** Whether `release()` has been called, or the lease was lost as `into` of a call (see the guide, "Deadlines and cancelling"). */
   readonly released: boolean;
   /** Gives the memory back. Calls after the first do nothing. What is never released returns when it is collected. */
   release(): void;
@@ -24,6 +26,7 @@ export class BlockLease implements Lease {
   readonly #length: number;
   #bytes: Uint8Array | undefined;
   #released = false;
+  #used = 0;
 
   constructor(native: NativeContext, block: number, buffer: ArrayBuffer, offset: number, length: number) {
     this.native = native;
@@ -42,10 +45,40 @@ export class BlockLease implements Lease {
     return this.#released;
   }
 
+  /** For a response that came small: its `bytes` values are copied into this memory, one behind the other, each on 64 bytes. */
+  fill(): CopyOut {
+    this.#used = 0;
+    return (from, start, end) => {
+      const bytes = end - start;
+      if (bytes === 0 || this.#used + bytes > this.#buffer.byteLength) return from.slice(start, end);
+      const value = new Uint8Array(this.#buffer, this.#used, bytes);
+      value.set(from.subarray(start, end));
+      this.#used = imagePlace(this.#used + bytes);
+      return value;
+    };
+  }
+
+  /** Whether that has put anything into it. */
+  get filled(): boolean {
+    return this.#used !== 0;
+  }
+
+  /** What it can take in all. */
+  get capacity(): number {
+    return this.#buffer.byteLength;
+  }
+
   release(): void {
     if (this.#released) return;
     this.#released = true;
     this.native.releaseBlock(this.block);
+  }
+
+  /** A server that does not answer may still write to the memory: the application loses it, and its views become empty. */
+  lose(): void {
+    if (this.#released) return;
+    this.#released = true;
+    this.native.takeBlock(this.block);
   }
 
   [Symbol.dispose](): void {

@@ -100,6 +100,17 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
     return this.#entries.length < before;
   }
 
+  /** For logs: lists of values by key, bytes in base64. */
+  toJSON(): { [key: string]: string[] } {
+    // Without a prototype: `constructor` and `__proto__` are keys like any other.
+    const json = Object.create(null) as { [key: string]: string[] };
+    for (const [key, value] of this.#entries) {
+      json[key] ??= [];
+      json[key].push(typeof value === 'string' ? value : Buffer.from(value).toString('base64'));
+    }
+    return json;
+  }
+
   *entries(): IterableIterator<[string, MetadataValue]> {
     for (const [key, value] of this.#entries) yield [key, value];
   }

@@ -5,7 +5,7 @@
 import { Sink } from '../codec/sink.ts';
 import type { MessageType } from '../codec/types.ts';
 import { flushEvery, pieceBytes, piecesMax } from '../limits.ts';
-import { Ctl, type NativeContext, Reason, Sub, SubOp, Use } from '../native.ts';
+import { Ctl, type NativeContext, Reason, Sub, SubOp, submitImage, submitSinkOnly, Use } from '../native.ts';
 import { BulkMessages } from './bulk.ts';
 import { closeTurn } from './deadlines.ts';
 
@@ -16,6 +16,8 @@ export interface Target {
   readonly eagerBytes: number;
   /** Largest message that the peer accepts. */
   readonly maxMessageBytes: number;
+  /** The peer takes messages as images (docs/WIRE.md §2.4). */
+  readonly images?: boolean;
 }
 
 /** Returned by `submit` when every send slot is in use: wait for `slotsFree`. Other negative results are a Reason, negated. */
@@ -60,7 +62,7 @@ export class Outgoing {
 
   /**
    * Sends `message`. 0: staged; above 0: bulk, the token of its SENT event; `noSlot`; otherwise a Reason, negated. What the message's
-   * encoder throws comes out, and nothing has then been sent. `sink`: arena block for the response, 0 none. `use`: of memory for a message that fits no slot,
+   * encoder throws comes out, and nothing has then been sent. `sink`: arena block for the response, 0 none; `sinkOnly`: what does not fit it is refused. `use`: of memory for a message that fits no slot,
    * 0 for what `op` says.
    */
   submit<Init>(
@@ -74,12 +76,25 @@ export class Outgoing {
     metadata: Uint8Array | undefined,
     sink: number,
     use = 0,
+    sinkOnly = false,
   ): number {
     const control = this.#control;
     if (control[Ctl.freeSlots] === 0 && !this.#reclaim()) return noSlot;
     const metadataBytes = metadata === undefined ? 0 : metadata.byteLength;
     if (sink !== 0 || metadataBytes > target.eagerBytes) {
-      return this.#submitBulk(op, target, call, method, timeoutUs, type, message, metadata, sink, use);
+      return this.#submitBulk(
+        op,
+        target,
+        call,
+        method,
+        timeoutUs,
+        type,
+        message,
+        metadata,
+        sink,
+        use,
+        sinkOnly,
+      );
     }
     const slab = this.#slab;
     slab.reset(this.#memory);
@@ -91,7 +106,19 @@ export class Outgoing {
     const messageBytes = type.encodeTo(message, slab, at, from + target.eagerBytes) - at;
     // What a field's annotation wants apart goes as bulk although it might fit.
     if (slab.full || slab.planned !== 0) {
-      return this.#submitBulk(op, target, call, method, timeoutUs, type, message, metadata, sink, use);
+      return this.#submitBulk(
+        op,
+        target,
+        call,
+        method,
+        timeoutUs,
+        type,
+        message,
+        metadata,
+        sink,
+        use,
+        sinkOnly,
+      );
     }
     if (messageBytes > target.maxMessageBytes) return this.#refuse(messageBytes);
     if (metadata !== undefined) this.#memory.set(metadata, from);
@@ -193,6 +220,7 @@ export class Outgoing {
     given: Uint8Array | undefined,
     sink: number,
     givenUse: number,
+    sinkOnly: boolean,
   ): number {
     const metadata = given ?? nothing;
     const use = givenUse !== 0 ? givenUse : op === SubOp.response ? Use.response : Use.request;
@@ -204,7 +232,24 @@ export class Outgoing {
     }
     // The list of pieces shares the slot with the metadata; one piece always fits.
     const pieceCount = Math.min(piecesMax, 1 + Math.floor(spareBytes / pieceBytes));
-    const bulk = this.bulk.encode(type, message, target.maxMessageBytes, pieceCount, use);
+    let bulk = this.bulk.encode(
+      type,
+      message,
+      target.maxMessageBytes,
+      pieceCount,
+      use,
+      target.images === true,
+    );
+    if (
+      typeof bulk !== 'number' &&
+      bulk.image &&
+      sink === 0 &&
+      bulk.pieces.length === 1 &&
+      bulk.bytes <= spareBytes
+    ) {
+      this.bulk.discard(bulk);
+      bulk = this.bulk.encodePlain(type, message, target.maxMessageBytes);
+    }
     if (typeof bulk === 'number') return bulk;
     const { pieces, keys } = bulk;
     // Parts of a stream go in the order in which they were submitted: the first must not come before the stream's opening, which may be staged.
@@ -234,6 +279,7 @@ export class Outgoing {
       keys,
       sink,
       use,
+      (bulk.image ? submitImage : 0) | (sinkOnly ? submitSinkOnly : 0),
     );
     if (token < 0) {
       if (slot !== -1) this.#pushSlot(slot);

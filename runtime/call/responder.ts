@@ -8,13 +8,11 @@ import type { FabricContext, SlotWaiter } from './fabric-context.ts';
 import { Metadata } from './metadata.ts';
 import { encodeResponseMetadata } from './metadata-wire.ts';
 import { noSlot, type Target } from './outgoing.ts';
-import { RpcError } from './rpc-error.ts';
+import { abortCode, RpcError } from './rpc-error.ts';
 import { ServerCall } from './server-call.ts';
 import { Status } from './status.ts';
 import { detailsKey, encodeDetails } from './status-details.ts';
-
-/** Told about a handler's error that is no RpcError, or a response that cannot be encoded. The caller only learns INTERNAL. */
-export type OnHandlerError = (error: unknown, method: string) => void;
+import type { OnHandlerError } from './warnings.ts';
 
 interface ErrorAnswer {
   readonly handle: number;
@@ -64,6 +62,8 @@ export class Responder implements SlotWaiter {
   answer(call: ServerCall, response: unknown): void {
     call.finish();
     if (this.down || call.accepted) return;
+    const { check } = call.definition;
+    if (check.left > 0) check.look(response);
     let result: number;
     try {
       result = this.#context.outgoing.submit(
@@ -98,9 +98,8 @@ export class Responder implements SlotWaiter {
   /** Answers with what a handler threw. */
   fail(call: ServerCall, error: unknown): void {
     call.finish();
+    this.report(call, error);
     const known = error instanceof RpcError ? error : undefined;
-    // Nobody else hears of what a one-way method throws.
-    if (known === undefined || call.accepted) this.#onHandlerError(error, call.method);
     if (this.down || call.accepted) return;
     this.#send({
       handle: call.handle,
@@ -108,6 +107,16 @@ export class Responder implements SlotWaiter {
       text: known?.rawMessage ?? `${call.method}: the handler failed`,
       metadata: this.#errorMetadata(call, known),
     });
+  }
+
+  /**
+   * Tells the application of what a handler threw, unless that is how it wants to answer, or what follows
+   * from the end of the call: its signal has fired, and the handler heard it.
+   */
+  report(call: ServerCall, error: unknown): void {
+    const meant = call.aborted !== undefined && abortCode(error) !== undefined;
+    // Nobody else hears of what a one-way method throws.
+    if (error instanceof RpcError ? call.accepted : !meant) this.#onHandlerError(error, call.method);
   }
 
   /** Answers a request whose handler has not been and will not be run. */

@@ -1,6 +1,6 @@
 /** The one error class of both sides: thrown to callers, and thrown by handlers to answer with a status. */
 import type { MessageType } from '../codec/types.ts';
-import { Metadata } from './metadata.ts';
+import { Metadata, type MetadataInit } from './metadata.ts';
 import { errorCode, Status, type StatusCode, type StatusName, statusName } from './status.ts';
 import { type ErrorDetail, type ErrorDetailInit, errorDetail } from './status-details.ts';
 
@@ -10,8 +10,8 @@ export type Sent = 'no' | 'maybe' | 'yes';
 export interface RpcErrorOptions {
   /** Messages that say more, as a program needs it: `{ type: BadRequest, value: {...} }`. Those of google.rpc are in `rdma-rpc/details`. */
   details?: readonly ErrorDetailInit[] | undefined;
-  /** From or for the peer. Default: empty. */
-  metadata?: Metadata | undefined;
+  /** From or for the peer, as calls take it. Default: empty. */
+  metadata?: MetadataInit | undefined;
   /** Stays on this side. */
   cause?: unknown;
   /** Default `maybe`. Errors made by this library say what they know. */
@@ -24,6 +24,26 @@ const abortCodes: Readonly<Record<string, StatusCode>> = {
   AbortError: Status.CANCELLED,
   TimeoutError: Status.DEADLINE_EXCEEDED,
 };
+
+/** Causes of causes that are looked at: they may go in a circle. */
+const causesMax = 16;
+
+/**
+ * The code of what an abort throws, undefined for anything else. Node's functions throw an AbortError with
+ * the signal's reason as its cause, so that is asked: an RpcError among the causes, as the signals of
+ * handlers have, says it best, then a TimeoutError.
+ */
+export function abortCode(error: unknown): StatusCode | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const code = abortCodes[error.name];
+  let cause: unknown = error;
+  for (let i = 0; code !== undefined && i < causesMax && cause instanceof Error; ++i) {
+    if (cause instanceof RpcError) return cause.code;
+    if (abortCodes[cause.name] === Status.DEADLINE_EXCEEDED) return Status.DEADLINE_EXCEEDED;
+    cause = cause.cause;
+  }
+  return code;
+}
 
 export class RpcError extends Error {
   readonly code: StatusCode;
@@ -47,7 +67,8 @@ export class RpcError extends Error {
     this.code = known;
     this.codeName = statusName(known);
     this.rawMessage = message;
-    this.metadata = options.metadata ?? new Metadata();
+    const { metadata } = options;
+    this.metadata = metadata instanceof Metadata ? metadata : new Metadata(metadata ?? undefined);
     this.details = options.details?.map(errorDetail) ?? none;
     this.sent = options.sent ?? 'maybe';
   }
@@ -66,11 +87,29 @@ export class RpcError extends Error {
     return found;
   }
 
-  /** An RpcError stays as it is, an AbortError becomes CANCELLED, a TimeoutError (of `AbortSignal.timeout`) DEADLINE_EXCEEDED, anything else `code` (UNKNOWN) with its text and the original as cause. */
+  /** For logs: what JSON.stringify makes of it. Stack and cause stay here; details are base64. */
+  toJSON(): object {
+    const { name, codeName, code, rawMessage, sent, metadata, details } = this;
+    return {
+      name,
+      codeName,
+      code,
+      message: rawMessage,
+      sent,
+      metadata: metadata.toJSON(),
+      details: details.map(({ type, value }) => ({ type, value: Buffer.from(value).toString('base64') })),
+    };
+  }
+
+  /**
+   * An RpcError stays as it is, a TimeoutError (of `AbortSignal.timeout`) becomes DEADLINE_EXCEEDED, an
+   * AbortError what its causes say, else CANCELLED, anything else `code` (UNKNOWN) with its text and the
+   * original as cause.
+   */
   static from(reason: unknown, code: StatusCode = Status.UNKNOWN): RpcError {
     if (reason instanceof RpcError) return reason;
     if (reason instanceof Error) {
-      return new RpcError(abortCodes[reason.name] ?? code, reason.message, { cause: reason });
+      return new RpcError(abortCode(reason) ?? code, reason.message, { cause: reason });
     }
     return new RpcError(code, String(reason), { cause: reason });
   }

@@ -207,6 +207,11 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     this.#arm();
   }
 
+  /** Why nobody waits any more, undefined while somebody does. */
+  get aborted(): RpcError | undefined {
+    return this.#asked?.aborted;
+  }
+
   /** Tells the handler that nobody waits any more. Only the first reason counts. */
   abort(reason: RpcError): void {
     const more = this.#more;

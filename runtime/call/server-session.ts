@@ -217,6 +217,8 @@ export class ServerSession implements SessionOwner {
   }
 
   /** Events of calls that this side has made; a server makes none. */
+  onReleased(): void {}
+
   onSettled(at: number): void {
     this.#incoming.discard(at);
   }
@@ -277,7 +279,8 @@ export class ServerSession implements SessionOwner {
       response = await result;
     } catch (error) {
       this.#unlink(call);
-      if (!call.late) this.#responder.fail(call, error);
+      if (call.late) this.#responder.report(call, error);
+      else this.#responder.fail(call, error);
       return;
     }
     this.#unlink(call);

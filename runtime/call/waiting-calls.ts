@@ -7,6 +7,7 @@ import { Reason } from '../native.ts';
 import type { CallExtras, CallPlace } from './call-extras.ts';
 import type { ClientMethod } from './client-method.ts';
 import { deadlines } from './deadlines.ts';
+import { failCall } from './failing.ts';
 import { failure } from './failure.ts';
 import type { DeadlineOwner } from './timer-wheel.ts';
 
@@ -51,7 +52,9 @@ export class WaitingCall implements DeadlineOwner, CallPlace {
 
   onDeadline(): void {
     this.timer = -1;
-    this.queue.fail(this, failure(Reason.deadline, this.method.path, 'no', 'while waiting to be sent'));
+    const why = this.queue.why();
+    const detail = why === '' ? 'while waiting to be sent' : `while waiting to be sent: ${why}`;
+    this.queue.fail(this, failure(Reason.deadline, this.method.path, 'no', detail));
   }
 
   cancelCall(_token: number, reason: number): void {
@@ -61,8 +64,14 @@ export class WaitingCall implements DeadlineOwner, CallPlace {
 
 export class WaitingCalls {
   size = 0;
+  /** What they wait for, if it is worth a word. */
+  readonly why: () => string;
   #head: WaitingCall | undefined;
   #tail: WaitingCall | undefined;
+
+  constructor(why: () => string = () => '') {
+    this.why = why;
+  }
 
   get head(): WaitingCall | undefined {
     return this.#head;
@@ -93,7 +102,7 @@ export class WaitingCalls {
   fail(call: WaitingCall, error: Error): void {
     this.remove(call);
     call.extras?.unwatch();
-    call.reject(error);
+    failCall(call.resolve, error);
   }
 
   /** Rejects every call with what `errorFor` makes for its method. */

@@ -2,6 +2,7 @@
  * Makes a call several times, each a while after the one before, and takes the first answer; the others are cancelled. Used by repeat.ts for
  * calls that ask for it.
  */
+import { failCall } from '../call/failing.ts';
 import { leaseOf } from '../call/lease.ts';
 import { RpcError } from '../call/rpc-error.ts';
 import { Status, type StatusCode } from '../call/status.ts';
@@ -26,7 +27,7 @@ export async function hedged(call: Repeatable, policy: HedgingPolicy, budget: Re
   let timer: NodeJS.Timeout | undefined;
   let begun = 0;
   let over = false;
-  const { promise, resolve, reject } = settler();
+  const { promise, resolve } = settler();
 
   const end = (settle: () => void): void => {
     over = true;
@@ -42,7 +43,7 @@ export async function hedged(call: Repeatable, policy: HedgingPolicy, budget: Re
   const failed = (error: unknown): void => {
     const known = error instanceof RpcError && mayRepeat(call, policy.codes, error) ? error : undefined;
     if (known === undefined) {
-      end(() => reject(error));
+      end(() => failCall(resolve, error));
       return;
     }
     budget.failed();
@@ -52,7 +53,7 @@ export async function hedged(call: Repeatable, policy: HedgingPolicy, budget: Re
       clearTimeout(timer);
       timer = undefined;
     } else later(asked ?? 0);
-    if (running.size === 0 && timer === undefined) end(() => reject(error));
+    if (running.size === 0 && timer === undefined) end(() => failCall(resolve, error));
   };
   const begin = (): void => {
     timer = undefined;
@@ -80,16 +81,10 @@ export async function hedged(call: Repeatable, policy: HedgingPolicy, budget: Re
   return promise.finally(() => Promise.all(running));
 }
 
-function settler(): {
-  promise: Promise<unknown>;
-  resolve: (value: unknown) => void;
-  reject: (error: unknown) => void;
-} {
+function settler(): { promise: Promise<unknown>; resolve: (value: unknown) => void } {
   let resolve!: (value: unknown) => void;
-  let reject!: (error: unknown) => void;
-  const promise = new Promise<unknown>((yes, no) => {
-    resolve = yes;
-    reject = no;
+  const promise = new Promise<unknown>((settle) => {
+    resolve = settle;
   });
-  return { promise, resolve, reject };
+  return { promise, resolve };
 }

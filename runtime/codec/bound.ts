@@ -27,6 +27,7 @@ export function boundBytes(value: Uint8Array, sink: Sink, field: string): number
   if (length >= sink.gatherBytes && length !== 0 && sink.planned < holesMax) {
     sink.planned++;
     sink.gathered += length;
+    if (length < sink.apartBytes) sink.copied += length;
     return lengthBytes;
   }
   return lengthBytes + length;

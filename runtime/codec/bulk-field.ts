@@ -9,19 +9,33 @@ import { writeBytes } from './write.ts';
 /** The sink's own threshold, replaced for one value; returns what it was. */
 export function enter(sink: Sink, threshold: number): number {
   const usual = sink.gatherBytes;
-  if (usual !== Number.POSITIVE_INFINITY) sink.gatherBytes = threshold;
+  if (usual !== Number.POSITIVE_INFINITY) {
+    usualApart = sink.apartBytes;
+    sink.gatherBytes = Math.min(threshold, sink.alignBytes);
+    // A sink that copies everything goes on doing so: there is no room for the list of what would lie elsewhere.
+    if (usualApart !== Number.POSITIVE_INFINITY) sink.apartBytes = threshold;
+  }
   return usual;
 }
 
-export function note(sink: Sink, value: Uint8Array, threshold: number): void {
-  if (sink.gatherBytes === Number.POSITIVE_INFINITY && value.length >= threshold && value.length !== 0)
-    sink.planned++;
+let usualApart = 0;
+
+/** Back to what `enter` has returned. */
+export function leave(sink: Sink, usual: number): void {
+  if (usual === Number.POSITIVE_INFINITY) return;
+  sink.gatherBytes = usual;
+  sink.apartBytes = usualApart;
+}
+
+export function note(sink: Sink, value: ArrayBufferView, threshold: number): void {
+  const length = value.byteLength;
+  if (sink.gatherBytes === Number.POSITIVE_INFINITY && length >= threshold && length !== 0) sink.planned++;
 }
 
 export function boundBulk(value: Uint8Array, sink: Sink, field: string, threshold: number): number {
   const usual = enter(sink, threshold);
   const bound = boundBytes(value, sink, field);
-  sink.gatherBytes = usual;
+  leave(sink, usual);
   note(sink, value, threshold);
   return bound;
 }
@@ -36,7 +50,7 @@ export function writeBulk(
 ): number {
   const usual = enter(sink, threshold);
   const end = writeBytes(sink, at, value, limit, field);
-  sink.gatherBytes = usual;
+  leave(sink, usual);
   note(sink, value, threshold);
   return end;
 }

@@ -41,7 +41,14 @@ export function checkString(text: string, field: string): void {
 }
 
 export function checkBytes(value: Uint8Array, field: string): void {
-  if (!ArrayBuffer.isView(value) || value.BYTES_PER_ELEMENT !== 1) mismatch(field, value, 'a Uint8Array');
+  if (!ArrayBuffer.isView(value) || value.BYTES_PER_ELEMENT !== 1) refuseBytes(value, field);
+}
+
+function refuseBytes(value: unknown, field: string): never {
+  const wanted = ArrayBuffer.isView(value)
+    ? 'a Uint8Array, as bytesOf() of rdma-rpc/tensor makes of it'
+    : 'a Uint8Array';
+  mismatch(field, value, wanted);
 }
 
 /** Whether a `bytes` field without presence is worth sending. */

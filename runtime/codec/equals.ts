@@ -1,5 +1,6 @@
 /** Whether two messages say the same. For applications and tests, not used by calls. */
 import { type Field, fieldsOf, fieldValue, zeroOf } from './fields.ts';
+import { bytesOf } from './typed-array.ts';
 import type { MessageType } from './types.ts';
 import { unknownOf } from './unknown.ts';
 
@@ -39,7 +40,8 @@ function sameField(field: Field, a: object, b: object): boolean {
 
 function sameValue(field: Field, a: unknown, b: unknown): boolean {
   if (field.message !== undefined) return sameMessage(field.message, a as object, b as object);
-  if (field.scalar === 'bytes') return sameBytes(a as Uint8Array, b as Uint8Array);
+  if (field.scalar === 'bytes')
+    return sameBytes(bytesOf(a as ArrayBufferView), bytesOf(b as ArrayBufferView));
   return a === b || (Number.isNaN(a) && Number.isNaN(b));
 }
 

@@ -35,6 +35,7 @@ function describe(value: unknown): string {
     case 'boolean':
       return `boolean ${value}`;
     case 'object':
+      if (ArrayBuffer.isView(value)) return `one of ${value.constructor.name}`;
       return value === null ? 'null' : Array.isArray(value) ? 'an array' : 'an object';
     default:
       return typeof value;

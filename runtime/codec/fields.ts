@@ -2,6 +2,7 @@
  * What the fields of a message are, for everything that works on messages of any type: JSON, equality, clone, merge. Generated code lists them
  * in a short form that costs nothing until it is asked for; here it becomes the long one, once per type. Not used by calls.
  */
+import { type ArrayName, noArrays } from './typed-array.ts';
 import { isMessageType, type MessageType } from './types.ts';
 
 export type Scalar =
@@ -43,6 +44,9 @@ export type FieldEntry = readonly [
     readonly key?: string;
     readonly jsonName?: string;
     readonly jstype?: 'string' | 'number';
+    readonly group?: true;
+    readonly closed?: true;
+    readonly array?: ArrayName;
   },
 ];
 
@@ -78,7 +82,13 @@ export interface Field {
   readonly message: MessageType<object> | undefined;
   /** How 64-bit numbers are held. */
   readonly jstype: 'bigint' | 'string' | 'number';
+  /** The typed array that a `bytes` field is declared as. */
+  readonly array: ArrayName | undefined;
   readonly mapKey: Scalar | undefined;
+  /** An enum whose other numbers are no values, for text format. */
+  readonly closed: boolean;
+  /** In text format it goes by the name of its message. */
+  readonly group: boolean;
   /** Property of the oneof that the field is in. */
   readonly oneof: string | undefined;
 }
@@ -106,6 +116,9 @@ function expand([name, type, presence, of, apart = {}]: FieldEntry): Field {
     enum: scalar === undefined && message === undefined ? (type as EnumObject) : undefined,
     message: message as MessageType<object> | undefined,
     jstype: apart.jstype ?? 'bigint',
+    closed: apart.closed === true,
+    group: apart.group === true,
+    array: apart.array,
     mapKey: presence === 'map' ? (of as Scalar) : undefined,
     oneof: presence === 'oneof' ? of : undefined,
   };
@@ -141,7 +154,7 @@ export function zeroOf(field: Field): unknown {
     case 'bool':
       return false;
     case 'bytes':
-      return new Uint8Array(0);
+      return field.array === undefined ? new Uint8Array(0) : noArrays[field.array];
     case 'int64':
     case 'uint64':
     case 'sint64':
@@ -162,7 +175,7 @@ export function isMap(value: unknown): value is { readonly [key: string]: unknow
 export function isUnset(field: Field, value: unknown): boolean {
   switch (field.presence) {
     case 'implicit':
-      return value instanceof Uint8Array ? value.length === 0 : Object.is(value, zeroOf(field));
+      return ArrayBuffer.isView(value) ? value.byteLength === 0 : Object.is(value, zeroOf(field));
     case 'repeated':
       return Array.isArray(value) && value.length === 0;
     case 'map':

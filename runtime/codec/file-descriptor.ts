@@ -14,10 +14,10 @@ export interface FileDescriptor {
 
 class LazyFileDescriptor implements FileDescriptor {
   private readonly imported: () => readonly FileDescriptor[];
-  private readonly base64: string;
+  private readonly base64: string | (() => string);
   private decoded: Uint8Array | undefined;
 
-  constructor(imported: () => readonly FileDescriptor[], base64: string) {
+  constructor(imported: () => readonly FileDescriptor[], base64: string | (() => string)) {
     this.imported = imported;
     this.base64 = base64;
   }
@@ -40,15 +40,21 @@ class LazyFileDescriptor implements FileDescriptor {
   }
 
   get bytes(): Uint8Array {
-    this.decoded ??= Uint8Array.from(atob(this.base64), (char) => char.charCodeAt(0));
+    const { base64 } = this;
+    this.decoded ??= Uint8Array.from(atob(typeof base64 === 'string' ? base64 : base64()), (char) =>
+      char.charCodeAt(0),
+    );
     return this.decoded;
   }
 }
 
-/** Called once per generated file. `dependencies` is a function, so that it costs nothing when the module is loaded. */
+/**
+ * Called once per generated file. `dependencies` is a function, so that it costs nothing when the module is loaded, and so is the text, which stands further down; code that has
+ * not been generated anew gives the text.
+ */
 export function fileDescriptor(
   dependencies: () => readonly FileDescriptor[],
-  base64: string,
+  base64: string | (() => string),
 ): FileDescriptor {
   return new LazyFileDescriptor(dependencies, base64);
 }

@@ -1,5 +1,5 @@
 /**
- * 64-bit fields that the .proto asks to have as strings (`jstype = JS_STRING`) or numbers (`JS_NUMBER`): to and from bigint.
+ * 64-bit fields that are strings or numbers, since the .proto (`jstype`) or the generator's option `int64` says so: to and from bigint.
  * Called by generated code around the bigint readers and writers.
  */
 import { mismatch } from './error.ts';
@@ -19,9 +19,11 @@ export function bigintOfNumber(value: number, field: string): bigint {
 }
 
 /** Refuses what a number cannot hold exactly rather than rounding it. */
-export function numberOfBigint(source: Source, value: bigint): number {
+export function numberOfBigint(source: Source, value: bigint, field: string): number {
   const number = Number(value);
-  if (!Number.isSafeInteger(number))
-    source.fail(source.at, `${value} does not fit a number (jstype = JS_NUMBER)`);
+  if (!Number.isSafeInteger(number)) {
+    const remedy = 'have it generated as bigint or string (int64, jstype)';
+    source.fail(source.at, `${field}: ${value} does not fit a number: ${remedy}`);
+  }
   return number;
 }

@@ -3,6 +3,7 @@ import { CodecError } from './error.ts';
 import { type Field, fieldsOf, fieldValue, isUnset } from './fields.ts';
 import { nestingMax } from './limits.ts';
 import { newMap } from './message.ts';
+import { type ArrayClass, arrayOver, arrays, bytesOf } from './typed-array.ts';
 import type { MessageType } from './types.ts';
 import { setUnknown, unknownOf } from './unknown.ts';
 
@@ -41,12 +42,17 @@ function mergeInto(type: MessageType<object>, target: object, source: object, de
   }
 }
 
-function copyOf(field: Field, value: unknown, depth: number): unknown {
+/** A value of a field, an element or a map's value, that shares nothing with it. */
+export function copyOf(field: Field, value: unknown, depth: number): unknown {
   if (field.message !== undefined) return copied(field.message, value as object, depth + 1);
-  return field.scalar === 'bytes' ? Uint8Array.prototype.slice.call(value) : value;
+  if (field.scalar !== 'bytes') return value;
+  if (field.array !== undefined)
+    return arrayOver(arrays[field.array] as ArrayClass, bytesOf(value as ArrayBufferView).slice());
+  return Uint8Array.prototype.slice.call(value);
 }
 
-function mergeField(field: Field, target: Mutable, value: unknown, depth: number): void {
+/** What `value` of a field does to a message: lists are appended, maps and messages merged, the rest replaced. */
+export function mergeField(field: Field, target: Mutable, value: unknown, depth: number): void {
   const before = fieldValue(target, field);
   switch (field.presence) {
     case 'repeated': {

@@ -85,7 +85,7 @@ function encodeLarge<T, Init>(message: Init, core: Core<T, Init>): Uint8Array {
 }
 
 export function messageType<T, Init>(core: Core<T, Init>): MessageType<T, Init> {
-  const { typeName, create, bound, encodeTo, decodeFrom, fields } = core;
+  const { typeName, create, bound, encodeTo, decodeFrom, fields, reserved } = core;
   return {
     typeName,
     create,
@@ -93,6 +93,7 @@ export function messageType<T, Init>(core: Core<T, Init>): MessageType<T, Init> 
     encodeTo,
     decodeFrom,
     fields,
+    reserved,
     encode(message: Init): Uint8Array {
       sink.reset(scratch);
       const end = encodeTo(message, sink, 0, scratchBytes);
@@ -125,7 +126,8 @@ export function generatedType<T, Init>(
   decodeFrom: Core<T, Init>['decodeFrom'],
   fields: string | Core<T, Init>['fields'],
   more?: () => readonly unknown[],
+  reserved?: string,
 ): MessageType<T, Init> {
   const entries = typeof fields === 'string' ? () => fieldEntries(fields, more?.()) : fields;
-  return messageType({ typeName, create, bound, encodeTo, decodeFrom, fields: entries });
+  return messageType({ typeName, create, bound, encodeTo, decodeFrom, fields: entries, reserved });
 }

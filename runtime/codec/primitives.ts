@@ -25,6 +25,14 @@ export * from './runs.ts';
 export { noRoom, type Sink } from './sink.ts';
 export * from './size.ts';
 export type { Source } from './source.ts';
+export {
+  type ArrayClass,
+  arrays,
+  hasArray,
+  noArrays,
+  octets,
+  readArray,
+} from './typed-array.ts';
 export type { MessageType, MethodDefinition, MethodOptions, ServiceDefinition } from './types.ts';
 export { boundUnknown, keepUnknown, type UnknownFields, writeUnknown } from './unknown.ts';
 export * from './walk.ts';

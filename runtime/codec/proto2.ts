@@ -18,6 +18,7 @@ export function missingField(source: Source, end: number, field: string): never 
 
 /** A group whose start tag has been read: where its content ends. `source.at` is left behind its end tag. */
 export function readGroup(source: Source, number: number, at: number, end: number, depth: number): number {
+  const content = at;
   while (at < end) {
     const start = at;
     const tag = readTag(source, at, end);
@@ -25,6 +26,7 @@ export function readGroup(source: Source, number: number, at: number, end: numbe
     if ((tag & 7) === 4) {
       if (tag >>> 3 !== number)
         source.fail(start, `the group of field ${number} is closed by field ${tag >>> 3}`);
+      source.back(content);
       return start;
     }
     at = skipField(source, tag, at, end, depth);

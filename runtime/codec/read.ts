@@ -167,25 +167,25 @@ export function readUint64(source: Source, at: number, end: number): bigint {
   return joinUnsigned(wide(source, at, end), high);
 }
 
-/** An int64 as a number (`jstype = JS_NUMBER`); no bigint is made for what 32 bits hold. */
-export function readInt64Number(source: Source, at: number, end: number): number {
+/** An int64 as a number; no bigint is made for what 32 bits hold. `field` is for the error of one that no number holds. */
+export function readInt64Number(source: Source, at: number, end: number, field: string): number {
   const byte = source.bytes[at] as number;
   if (byte < 128) {
     source.at = at + 1;
     return byte;
   }
   const lo = wide(source, at, end);
-  return high === 0 ? lo >>> 0 : numberOfBigint(source, joinSigned(lo, high));
+  return high === 0 ? lo >>> 0 : numberOfBigint(source, joinSigned(lo, high), field);
 }
 
-export function readUint64Number(source: Source, at: number, end: number): number {
+export function readUint64Number(source: Source, at: number, end: number, field: string): number {
   const byte = source.bytes[at] as number;
   if (byte < 128) {
     source.at = at + 1;
     return byte;
   }
   const lo = wide(source, at, end);
-  return high === 0 ? lo >>> 0 : numberOfBigint(source, joinUnsigned(lo, high));
+  return high === 0 ? lo >>> 0 : numberOfBigint(source, joinUnsigned(lo, high), field);
 }
 
 export function readSint64(source: Source, at: number, end: number): bigint {
@@ -240,9 +240,7 @@ export function readBytes(source: Source, at: number, end: number): Uint8Array {
   const stop = readLength(source, at, end);
   const start = source.at;
   source.at = stop;
-  if (stop - start < source.leaseBytes) return source.bytes.slice(start, stop);
-  source.leases++;
-  return source.bytes.subarray(start, stop);
+  return source.value(start, stop);
 }
 
 /** Passes over a field that the message does not know, or knows with another wire type. Returns the position behind it, which is also `source.at`. */
@@ -257,7 +255,9 @@ export function skipField(source: Source, tag: number, at: number, end: number, 
       need(source, at, end, 8);
       break;
     case 2:
-      source.at = readLength(source, at, end);
+      at = readLength(source, at, end);
+      if (at >= source.gapAt) source.cross(source.at, at);
+      source.at = at;
       break;
     case 3:
       skipGroup(source, number, at, end, depth + 1);

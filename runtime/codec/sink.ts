@@ -4,8 +4,10 @@
  * except one DataView per memory when a message has floats.
  */
 
-/** `bytes` values that one encoding leaves out at most; further ones are copied. A bulk descriptor lists two pieces per hole. */
-export const holesMax = 30;
+/** `bytes` values that one encoding leaves out at most; further ones are copied. Two pieces of an image for each, and their lengths. */
+export const holesMax = 32_767;
+/** Of these have memory from the start. */
+const holesUsual = 30;
 
 const nothing = new Uint8Array(0);
 
@@ -15,6 +17,12 @@ export class Sink {
   private floats: DataView | undefined;
   /** `bytes` values of at least this length are left out of the memory. Infinity (the default): everything is copied. */
   gatherBytes = Number.POSITIVE_INFINITY;
+  /** `bytes` values of at least this length begin on 64 bytes at the receiver, whatever their field says. At most `gatherBytes`, or Infinity. */
+  alignBytes = Number.POSITIVE_INFINITY;
+  /** Of the values that are left out, those below this length are left out for their place only, and will be copied there. */
+  apartBytes = 0;
+  /** Total length of such values that `bound` has planned. */
+  copied = 0;
   /** Total length of the values that `bound` has planned to leave out. */
   gathered = 0;
   /** Holes that `bound` has planned; in a sink that leaves nothing out, values whose field says that they should be. */
@@ -26,8 +34,10 @@ export class Sink {
   /** Total length of the recorded holes' values. */
   held = 0;
   /** Position in the memory where the value belongs: in front of the byte at that position. */
-  readonly holeAt: number[] = new Array<number>(holesMax).fill(0);
-  readonly holeValue: Uint8Array[] = new Array<Uint8Array>(holesMax).fill(nothing);
+  readonly holeAt: number[] = new Array<number>(holesUsual).fill(0);
+  /** Whether it is left out for its place only. */
+  readonly holeCopied: boolean[] = new Array<boolean>(holesUsual).fill(false);
+  readonly holeValue: Uint8Array[] = new Array<Uint8Array>(holesUsual).fill(nothing);
 
   /** `encodeTo` has come to something for which there was no room. What it has written then means nothing. */
   full = false;
@@ -38,6 +48,13 @@ export class Sink {
     return this.floats;
   }
 
+  /** Which values are left out: those of `gatherBytes` to be sent from where they are, those of `alignBytes` to begin on 64 bytes. */
+  plan(gatherBytes: number, alignBytes: number): void {
+    this.gatherBytes = Math.min(gatherBytes, alignBytes);
+    this.alignBytes = alignBytes;
+    this.apartBytes = gatherBytes;
+  }
+
   /** Points at `memory` and forgets the last message. `gatherBytes` stays as it is. */
   reset(memory: Uint8Array): void {
     if (this.bytes !== memory) {
@@ -45,6 +62,7 @@ export class Sink {
       this.floats = undefined;
     }
     this.gathered = 0;
+    this.copied = 0;
     this.planned = 0;
     this.tooDeep = false;
     this.held = 0;
@@ -58,6 +76,7 @@ export class Sink {
   hole(at: number, value: Uint8Array): void {
     this.holeAt[this.holes] = at;
     this.holeValue[this.holes] = value;
+    this.holeCopied[this.holes] = value.length < this.apartBytes;
     this.holes++;
     this.held += value.length;
   }

@@ -4,7 +4,7 @@
  * generated code only, for messages that are too large for the memory that is at hand.
  */
 import { lengthBytes, stringRoom } from './bound.ts';
-import { enter, note } from './bulk-field.ts';
+import { enter, leave, note } from './bulk-field.ts';
 import { nestingMax } from './limits.ts';
 import { holesMax, type Sink } from './sink.ts';
 
@@ -25,11 +25,13 @@ export function sizeString(text: unknown): number {
 }
 
 export function sizeBytes(value: unknown, sink: Sink): number {
-  if (!ArrayBuffer.isView(value) || (value as Uint8Array).BYTES_PER_ELEMENT !== 1) return 0;
-  const { length } = value as Uint8Array;
+  // Of a typed array, too: the encoder refuses one where it is none of the field's.
+  if (!ArrayBuffer.isView(value)) return 0;
+  const length = value.byteLength;
   if (length >= sink.gatherBytes && length !== 0 && sink.planned < holesMax) {
     sink.planned++;
     sink.gathered += length;
+    if (length < sink.apartBytes) sink.copied += length;
     return lengthBytes;
   }
   return lengthBytes + length;
@@ -39,8 +41,8 @@ export function sizeBytes(value: unknown, sink: Sink): number {
 export function sizeBulk(value: unknown, sink: Sink, threshold: number): number {
   const usual = enter(sink, threshold);
   const size = sizeBytes(value, sink);
-  sink.gatherBytes = usual;
-  if (size !== 0) note(sink, value as Uint8Array, threshold);
+  leave(sink, usual);
+  if (size !== 0) note(sink, value as ArrayBufferView, threshold);
   return size;
 }
 

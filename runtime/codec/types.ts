@@ -39,6 +39,8 @@ export interface MessageType<T, Init = T> {
   decodeFrom(source: Source, at: number, end: number, depth?: number, into?: T): T;
   /** The fields, in the short form of generated code. For JSON, equality and the like; `fieldsOf` gives them at length. */
   fields(): readonly FieldEntry[];
+  /** Names that the .proto reserves, with spaces between them: text format passes over them. */
+  readonly reserved?: string | undefined;
   /** The encoding in memory of its own. */
   encode(message: Init): Uint8Array;
   /** Decodes `bytes`; `bytes` fields are copies. */

@@ -25,7 +25,7 @@ export function setUnknown(message: object, fields: Uint8Array): void {
 export function keepUnknown(message: UnknownFields, source: Source, start: number, end: number): void {
   const kept = message.$unknownFields;
   if (kept === undefined) {
-    message.$unknownFields = source.bytes.slice(start, end);
+    message.$unknownFields = source.slice(start, end);
     return;
   }
   const length = kept.length + end - start;
@@ -34,7 +34,7 @@ export function keepUnknown(message: UnknownFields, source: Source, start: numbe
     memory = new Uint8Array(2 * length);
     memory.set(kept);
   }
-  memory.set(source.bytes.subarray(start, end), kept.length);
+  memory.set(source.part(start, end), kept.length);
   message.$unknownFields = memory.subarray(0, length);
 }
 

@@ -47,7 +47,9 @@ function make(desc: DescMessage): MessageType<Message, object> {
     decodeFrom: (source, at, end) => {
       try {
         // Its `bytes` fields may be views of what it is given, and that memory is used again.
-        return fromBinary(desc, source.bytes.slice(at, end));
+        const bytes = source.slice(at, end);
+        source.cross(at, end);
+        return fromBinary(desc, bytes);
       } catch (error) {
         throw new CodecError(typeName, error instanceof Error ? error.message : String(error), 0);
       }

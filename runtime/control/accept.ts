@@ -4,7 +4,7 @@
  */
 import type { FabricName } from '../call/contexts.ts';
 import { FabricReasons } from './fabric-reasons.ts';
-import { controlText, type FabricReason, type Frame, feature, type Hello, version } from './frames.ts';
+import { controlText, type FabricReason, type Frame, type Hello, ownFeatures, version } from './frames.ts';
 import { hostIdentity, whyNotOneHost } from './host.ts';
 import type { Link } from './link.ts';
 import {
@@ -71,7 +71,7 @@ export async function acceptOver(link: Link, side: LocalSide, peer: string, atta
   link.send({
     type: 'welcome',
     version,
-    features: feature.ping | feature.leave,
+    features: ownFeatures,
     limits: agreed,
     fabrics,
     without: withoutFor(side, reasons),
@@ -88,7 +88,7 @@ export async function acceptOver(link: Link, side: LocalSide, peer: string, atta
     if (fabric === undefined) throw new Error('the client chose a fabric that was not offered');
     let prepared: Prepared;
     try {
-      prepared = prepareSession(side, fabric, hello.limits, agreed);
+      prepared = prepareSession(side, fabric, hello.limits, agreed, hello.features);
     } catch (error) {
       skip(fabric, message(error));
       continue;

@@ -15,6 +15,7 @@ import {
   type FrameType,
   feature,
   magic,
+  ownFeatures,
   type Refusal,
   version,
   type Welcome,
@@ -62,7 +63,7 @@ export async function connectOver(link: Link, side: LocalSide, server: string): 
     type: 'hello',
     magic,
     version,
-    features: feature.ping | feature.leave,
+    features: ownFeatures,
     limits: localLimits(side),
     fabrics: side.fabrics.map((name) => ({ name, host: hostIdentity() })),
     identity: side.identity,
@@ -103,7 +104,7 @@ async function tryFabric(
 ): Promise<Connection | string> {
   let prepared: Prepared;
   try {
-    prepared = prepareSession(side, fabric, welcome.limits, welcome.limits);
+    prepared = prepareSession(side, fabric, welcome.limits, welcome.limits, welcome.features);
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }

@@ -15,7 +15,16 @@ import {
 export const magic = 'rdma-rpc';
 export const version = 1;
 /** Bits of `features`: what a side can do beyond the first version. */
-export const feature = { /** Answers pings. */ ping: 1, /** Answers goaways. */ leave: 2 } as const;
+export const feature = {
+  /** Answers pings. */
+  ping: 1,
+  /** Answers goaways. */
+  leave: 2,
+  /** Takes messages as images. */
+  images: 4,
+} as const;
+/** What this side can do. */
+export const ownFeatures = feature.ping | feature.leave | feature.images;
 
 export interface PeerLimits {
   readonly inflightMax: number;

@@ -3,7 +3,7 @@
  * handshake frames are awaited one by one; afterwards each goes to `onFrame`. Used by both handshakes.
  */
 import type { Duplex } from 'node:stream';
-import { Packr, Unpackr } from 'msgpackr';
+import { Packr, Unpackr } from '#msgpackr';
 import { closeTimeoutMs, controlFrameBytes } from '../limits.ts';
 import { checkFrame, controlText, type Frame } from './frames.ts';
 

@@ -11,7 +11,7 @@ import type { FabricContext } from '../call/fabric-context.ts';
 import type { Target } from '../call/outgoing.ts';
 import { slotsPerStream } from '../limits.ts';
 import type { VerbsOptions } from '../native.ts';
-import type { FabricReason, PeerLimits } from './frames.ts';
+import { type FabricReason, feature, type PeerLimits } from './frames.ts';
 
 export interface LocalSide {
   readonly role: 'client' | 'server';
@@ -54,12 +54,13 @@ export interface Prepared {
   readonly streamsMax: number;
 }
 
-/** Throws when the fabric cannot be had or a limit is reached; nothing is left behind then. `agreed`: the limits of the welcome. */
+/** Throws when the fabric cannot be had or a limit is reached; nothing is left behind then. `agreed`: the limits of the welcome; `features`: what the peer can do. */
 export function prepareSession(
   side: LocalSide,
   fabric: FabricName,
   peer: PeerLimits,
   agreed: PeerLimits,
+  features: number,
 ): Prepared {
   const { inflightMax, streamsMax = 0 } = agreed;
   const callSlots = inflightMax + slotsPerStream * streamsMax;
@@ -74,7 +75,8 @@ export function prepareSession(
       peerMaxMessageBytes: peer.maxMessageBytes,
     });
     const eagerBytes = Math.min(contextOptions().slotBytes, peer.slotBytes);
-    const target = { session, eagerBytes, maxMessageBytes: peer.maxMessageBytes };
+    const images = (features & feature.images) !== 0;
+    const target = { session, eagerBytes, maxMessageBytes: peer.maxMessageBytes, images };
     return { context, target, inflightMax, streamsMax };
   } catch (error) {
     releaseContext(context);

@@ -27,7 +27,7 @@ export interface GrpcFailure {
 }
 
 /** What HTTP/2 carries as text. grpc-js throws for anything else, where nobody catches it. */
-const printable = /^[ -~]*$/;
+export const printable = /^[ -~]*$/;
 
 function checkCarried(method: string, what: string, metadata: Metadata): void {
   for (const [key, value] of metadata) {

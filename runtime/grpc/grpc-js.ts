@@ -74,7 +74,7 @@ function statusOf(
   context: GrpcContext,
   error: unknown,
 ): GrpcJsStatus {
-  handler.report(error);
+  handler.report(error, context.cancelled !== undefined);
   const { code, details, trailer } = context.fail(error);
   return { code, details, metadata: toGrpcJs(call, trailer) };
 }
@@ -91,12 +91,14 @@ function roomIn(call: GrpcJsStream): Promise<void> {
 }
 
 async function write(
+  handler: GrpcHandler,
   call: GrpcJsStream,
   context: GrpcContext,
   messages: AsyncIterable<unknown> | Iterable<unknown>,
 ): Promise<void> {
   for await (const message of messages) {
     context.sendHeader();
+    handler.look(message);
     if (context.cancelled === undefined && !call.write(message)) await roomIn(call);
     // Leaving the loop ends the handler's generator.
     if (context.cancelled !== undefined) throw context.cancelled;
@@ -126,7 +128,7 @@ function adapted(handler: GrpcHandler): (call: GrpcJsStream, callback: Callback)
   async function streamed(call: GrpcJsStream): Promise<void> {
     const context = contextOf(handler, call);
     try {
-      await write(call, context, handler.stream(requestOf(call, context), context));
+      await write(handler, call, context, handler.stream(requestOf(call, context), context));
       call.end(toGrpcJs(call, context.finish()));
     } catch (error) {
       call.emit('error', statusOf(handler, call, context, error));

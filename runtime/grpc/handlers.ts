@@ -1,8 +1,10 @@
 /** The handlers of a service as both adapters run them: bound, complete, with what the user wants to hear of errors. */
 import type { HandlersOf } from '../api/types.ts';
-import { RpcError } from '../call/rpc-error.ts';
+import { ResponseCheck } from '../call/response-check.ts';
+import { abortCode, RpcError } from '../call/rpc-error.ts';
 import type { HandlerContext } from '../call/server-call.ts';
 import { Status } from '../call/status.ts';
+import { HandlerErrors, processWarning } from '../call/warnings.ts';
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
 
 export interface GrpcHandlerOptions {
@@ -16,12 +18,14 @@ type AnyHandler = (request: unknown, context: HandlerContext) => unknown;
 export class GrpcHandler {
   readonly method: MethodDefinition;
   readonly #handler: AnyHandler;
-  readonly #onHandlerError: GrpcHandlerOptions['onHandlerError'];
+  readonly #errors: HandlerErrors;
+  readonly #check: ResponseCheck;
 
-  constructor(method: MethodDefinition, handler: AnyHandler, options: GrpcHandlerOptions) {
+  constructor(method: MethodDefinition, handler: AnyHandler, errors: HandlerErrors) {
     this.method = method;
     this.#handler = handler;
-    this.#onHandlerError = options.onHandlerError;
+    this.#errors = errors;
+    this.#check = new ResponseCheck(method.fullName, method.output, processWarning);
   }
 
   /** The single response. A one-way method's answer does not wait for its handler. */
@@ -31,12 +35,18 @@ export class GrpcHandler {
       if (response === undefined || response === null) {
         throw new TypeError(`${this.method.fullName}: the handler gave no response`);
       }
+      this.look(response);
       return response;
     }
     Promise.resolve()
       .then(() => this.#handler(request, context))
-      .catch((error: unknown) => this.#tell(error));
+      .catch((error: unknown) => this.#errors.report(error, this.method.fullName));
     return {};
+  }
+
+  /** A response, before it is encoded: see ResponseCheck. */
+  look(response: unknown): void {
+    if (this.#check.left > 0) this.#check.look(response);
   }
 
   /** The stream of responses. */
@@ -44,17 +54,13 @@ export class GrpcHandler {
     return this.#handler(request, context) as AsyncIterable<unknown> | Iterable<unknown>;
   }
 
-  /** A call has failed with `error`. */
-  report(error: unknown): void {
-    if (!(error instanceof RpcError)) this.#tell(error);
-  }
-
-  #tell(error: unknown): void {
-    try {
-      this.#onHandlerError?.(error, this.method.fullName);
-    } catch {
-      // Whoever reports errors badly must not end the calls.
-    }
+  /**
+   * A call has failed with `error`; `over`: since nobody waits for it any more, which an AbortError only
+   * repeats.
+   */
+  report(error: unknown, over: boolean): void {
+    if (error instanceof RpcError || (over && abortCode(error) !== undefined)) return;
+    this.#errors.report(error, this.method.fullName);
   }
 }
 
@@ -64,6 +70,7 @@ export function grpcHandlers<D extends ServiceDefinition>(
   handlers: Partial<HandlersOf<D>>,
   options: GrpcHandlerOptions,
 ): [string, GrpcHandler][] {
+  const errors = new HandlerErrors(options.onHandlerError);
   return Object.entries(definition.methods).map(([name, method]) => {
     const given = (handlers as Record<string, unknown>)[name];
     if (given === undefined || given === null) {
@@ -71,11 +78,11 @@ export function grpcHandlers<D extends ServiceDefinition>(
       const missing = (): never => {
         throw new RpcError(Status.UNIMPLEMENTED, text);
       };
-      return [name, new GrpcHandler({ ...method, options: {} }, missing, options)];
+      return [name, new GrpcHandler({ ...method, options: {} }, missing, errors)];
     }
     if (typeof given !== 'function') {
       throw new TypeError(`${definition.fullName}: handler ${name} is a ${typeof given}, not a function`);
     }
-    return [name, new GrpcHandler(method, given.bind(handlers) as AnyHandler, options)];
+    return [name, new GrpcHandler(method, given.bind(handlers) as AnyHandler, errors)];
   });
 }

@@ -80,7 +80,7 @@ function single(handler: GrpcHandler) {
       copyTo(theirs.trailer, context.finish());
       return response;
     } catch (error) {
-      handler.report(error);
+      handler.report(error, context.cancelled !== undefined);
       throw serverError(context.fail(error), theirs, error);
     }
   };
@@ -95,11 +95,12 @@ function streamed(handler: GrpcHandler) {
     try {
       for await (const message of handler.stream(requestOf(handler, request, context), context)) {
         context.sendHeader();
+        handler.look(message);
         yield message;
       }
       copyTo(theirs.trailer, context.finish());
     } catch (error) {
-      handler.report(error);
+      handler.report(error, context.cancelled !== undefined);
       throw serverError(context.fail(error), theirs, error);
     }
   };

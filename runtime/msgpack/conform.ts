@@ -11,6 +11,7 @@ import { bigintOfNumber, bigintOfString } from '../codec/jstype.ts';
 import { boolKey, mapKeys, numberKey } from '../codec/maps.ts';
 import { newMap } from '../codec/message.ts';
 import { missing } from '../codec/proto2.ts';
+import { arrayFromBytes, arrays, octets } from '../codec/typed-array.ts';
 import type { MessageType } from '../codec/types.ts';
 import { setUnknown, unknownOf } from '../codec/unknown.ts';
 
@@ -19,7 +20,7 @@ type Plain = { [key: string]: unknown };
 /** Whose value it is. A peer may be newer: what it has that the message does not know is passed over. */
 export type Origin = 'own' | 'peer';
 
-function scalar(field: Field, value: unknown, path: string): unknown {
+function scalar(field: Field, value: unknown, origin: Origin, path: string): unknown {
   switch (field.scalar) {
     case undefined:
       return whole(value as number, 'int32', path);
@@ -27,6 +28,11 @@ function scalar(field: Field, value: unknown, path: string): unknown {
       checkString(value as string, path);
       return value;
     case 'bytes':
+      if (field.array !== undefined) {
+        if (origin === 'own') return octets(value as ArrayBufferView, arrays[field.array], path);
+        checkBytes(value as Uint8Array, path);
+        return arrayFromBytes(field.array, value as Uint8Array, path);
+      }
       checkBytes(value as Uint8Array, path);
       return value;
     case 'bool':
@@ -52,7 +58,7 @@ function scalar(field: Field, value: unknown, path: string): unknown {
 }
 
 function single(field: Field, value: unknown, origin: Origin, path: string, depth: number): unknown {
-  if (field.message === undefined) return scalar(field, value, path);
+  if (field.message === undefined) return scalar(field, value, origin, path);
   return conform(field.message, value, origin, path, depth + 1);
 }
 

@@ -104,6 +104,7 @@ export class Measure {
     if (value.byteLength < sink.gatherBytes || sink.planned >= holesMax) return headBytes + value.byteLength;
     ++sink.planned;
     sink.gathered += value.byteLength;
+    if (value.byteLength < sink.apartBytes) sink.copied += value.byteLength;
     for (const key of this.#path) this.#listBytes += typeof key === 'string' ? stringBytes(key) : headBytes;
     this.#listBytes += 4 * headBytes;
     return 1;

@@ -5,7 +5,7 @@
  * On the wire a message is one MessagePack value. One with large binaries is 0xc1 (which begins no value), the length of what follows as u32 in
  * little-endian, the value [message with nil in their places, [[path, length], ...]], and then the binaries.
  */
-import { Packr, Unpackr } from 'msgpackr';
+import { Packr, Unpackr } from '#msgpackr';
 import { CodecError } from '../codec/error.ts';
 import { messageType } from '../codec/message.ts';
 import { noRoom, type Sink } from '../codec/sink.ts';
@@ -77,9 +77,7 @@ function decodeLifted(typeName: string, source: Source, at: number, end: number)
     if (!Number.isInteger(length) || (length as number) < 0 || (length as number) > end - from)
       return refuse('a binary that is not there');
     const stop = from + (length as number);
-    const leased = stop - from >= source.leaseBytes;
-    value = putBack(typeName, value, path, leased ? bytes.subarray(from, stop) : bytes.slice(from, stop));
-    if (leased) ++source.leases;
+    value = putBack(typeName, value, path, source.value(from, stop));
     from = stop;
   }
   return from === end ? value : refuse('bytes behind the value');

@@ -7,6 +7,7 @@ import type { CallOptions } from '../api/types.ts';
 import type { CallExtras, CallPlace } from '../call/call-extras.ts';
 import type { ClientMethod } from '../call/client-method.ts';
 import { deadlines, turnNow } from '../call/deadlines.ts';
+import { failCall, refusedCall } from '../call/failing.ts';
 import { failure, unavailable } from '../call/failure.ts';
 import { decodeResponseMetadata, metadataFault } from '../call/metadata-wire.ts';
 import { RpcError } from '../call/rpc-error.ts';
@@ -22,7 +23,6 @@ interface Pending {
   readonly method: ClientMethod;
   readonly extras: CallExtras | undefined;
   readonly resolve: (response: unknown) => void;
-  readonly reject: (error: unknown) => void;
   /** -1: none. */
   timer: number;
 }
@@ -51,28 +51,36 @@ export class Peer implements CallPlace, DeadlineOwner {
 
   /** @internal */
   call(method: ClientMethod, request: unknown, options: CallOptions = {}): Promise<unknown> {
-    return new Promise((resolve, reject) => {
-      const { path } = method;
-      const timeoutMs = callTimeoutMs(options, method.timeoutMs);
-      const extras = callExtras(path, options);
-      if (options.into !== undefined) throw new TypeError(`${path}: a call to a client takes no \`into\``);
-      if (timeoutMs === 0) throw failure(Reason.deadline, path, 'no', 'no time was left');
-      if (this.#gone !== '') throw unavailable(`${path}: ${this.#gone}`);
-      if (this.#pending.size >= reverseCalls) {
-        const text = `${path}: ${reverseCalls} calls to this client wait for their answers`;
-        throw new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent: 'no' });
-      }
-      const message = this.#encode(method, request);
-      const number = this.#nextNumber();
-      this.calls.push({
-        number,
-        method: method.id,
-        timeoutUs: timeoutMs < 0 ? 0n : BigInt(Math.max(1, Math.floor(timeoutMs * 1000))),
-        metadata: extras?.metadata ?? nothing,
-        message,
-      });
-      const timer = timeoutMs < 0 ? -1 : deadlines.add(turnNow() + timeoutMs, this, number);
-      this.#pending.set(number, { method, extras, resolve, reject, timer });
+    try {
+      return this.#start(method, request, options);
+    } catch (error) {
+      return refusedCall(error);
+    }
+  }
+
+  #start(method: ClientMethod, request: unknown, options: CallOptions): Promise<unknown> {
+    const { path } = method;
+    const timeoutMs = callTimeoutMs(options, method.timeoutMs);
+    const extras = callExtras(path, options);
+    if (options.into !== undefined) throw new TypeError(`${path}: a call to a client takes no \`into\``);
+    if (timeoutMs === 0) throw failure(Reason.deadline, path, 'no', 'no time was left');
+    if (this.#gone !== '') throw unavailable(`${path}: ${this.#gone}`);
+    if (this.#pending.size >= reverseCalls) {
+      const text = `${path}: ${reverseCalls} calls to this client wait for their answers`;
+      throw new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent: 'no' });
+    }
+    const message = this.#encode(method, request);
+    const number = this.#nextNumber();
+    this.calls.push({
+      number,
+      method: method.id,
+      timeoutUs: timeoutMs < 0 ? 0n : BigInt(Math.max(1, Math.floor(timeoutMs * 1000))),
+      metadata: extras?.metadata ?? nothing,
+      message,
+    });
+    const timer = timeoutMs < 0 ? -1 : deadlines.add(turnNow() + timeoutMs, this, number);
+    return new Promise((resolve) => {
+      this.#pending.set(number, { method, extras, resolve, timer });
       extras?.watch(this, number);
     });
   }
@@ -82,7 +90,7 @@ export class Peer implements CallPlace, DeadlineOwner {
     const pending = this.#take(answer.number);
     // Given up meanwhile, or never made.
     if (pending === undefined) return;
-    const { method, extras, resolve, reject } = pending;
+    const { method, extras, resolve } = pending;
     // A copy: that of the answer may lie in memory which is given back now.
     const metadata = answer.metadata.slice();
     try {
@@ -98,12 +106,12 @@ export class Peer implements CallPlace, DeadlineOwner {
       resolve(method.responseType.decode(answer.message));
     } catch (cause) {
       if (cause instanceof RpcError) {
-        reject(cause);
+        failCall(resolve, cause);
         return;
       }
       const why = cause instanceof Error ? cause.message : String(cause);
       const text = `${method.path}: the response cannot be used: ${why}`;
-      reject(new RpcError(Status.INTERNAL, text, { sent: 'yes', cause }));
+      failCall(resolve, new RpcError(Status.INTERNAL, text, { sent: 'yes', cause }));
     }
   }
 
@@ -115,7 +123,7 @@ export class Peer implements CallPlace, DeadlineOwner {
       number,
       cancel: reason === Reason.deadline ? Status.DEADLINE_EXCEEDED : Status.CANCELLED,
     });
-    pending.reject(failure(reason, pending.method.path, 'maybe', '', pending.extras?.cause));
+    failCall(pending.resolve, failure(reason, pending.method.path, 'maybe', '', pending.extras?.cause));
   }
 
   /** @internal */
@@ -137,7 +145,8 @@ export class Peer implements CallPlace, DeadlineOwner {
     this.calls.end();
     for (const number of [...this.#pending.keys()]) {
       const pending = this.#take(number);
-      pending?.reject(unavailable(`${pending.method.path}: ${why}`, 'maybe'));
+      if (pending !== undefined)
+        failCall(pending.resolve, unavailable(`${pending.method.path}: ${why}`, 'maybe'));
     }
   }
 

@@ -10,10 +10,10 @@ import { Handlers, type ServerMethod } from '../call/handlers.ts';
 import { checkedInterceptors, type Interceptor } from '../call/interceptor.ts';
 import { leaseOf } from '../call/lease.ts';
 import { encodeResponseMetadata, metadataFault } from '../call/metadata-wire.ts';
-import type { OnHandlerError } from '../call/responder.ts';
-import { RpcError } from '../call/rpc-error.ts';
+import { abortCode, RpcError } from '../call/rpc-error.ts';
 import { ServerCall } from '../call/server-call.ts';
 import { Status } from '../call/status.ts';
+import { HandlerErrors, type OnHandlerError } from '../call/warnings.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
 import { reverseCalls, reverseRetryMs } from '../limits.ts';
 import { type AnswerInit, type Call, ReverseDefinition } from './gen/reverse.rdma.ts';
@@ -45,7 +45,7 @@ class Serving {
 export class ReverseServer {
   readonly #client: ClientOf<typeof ReverseDefinition>;
   readonly #handlers = new Handlers();
-  readonly #onHandlerError: OnHandlerError | undefined;
+  readonly #errors: HandlerErrors;
   readonly #interceptors: readonly Interceptor[];
   readonly #peer: string;
   readonly #stop = new AbortController();
@@ -60,7 +60,7 @@ export class ReverseServer {
     checkNames('serveReverse', options, ['onHandlerError', 'interceptors']);
     this.#interceptors = checkedInterceptors('serveReverse', options.interceptors);
     this.#client = createClient(ReverseDefinition, channel);
-    this.#onHandlerError = options.onHandlerError;
+    this.#errors = new HandlerErrors(options.onHandlerError);
     this.#peer = channel.address;
     this.ready = new Promise((resolve, reject) => {
       this.#ready = resolve;
@@ -188,12 +188,14 @@ export class ReverseServer {
     try {
       if (method.oneWay) serving.answers.push({ number });
       const response = await method.handler.call(method.self, request, call);
+      if (method.check.left > 0 && !method.oneWay) method.check.look(response);
       const metadata = encodeResponseMetadata(call.givenHeader, call.givenTrailer) ?? nothing;
       const message = method.oneWay ? nothing : method.responseType.encode(response);
       answer = { number, metadata, message };
     } catch (error) {
       const known = error instanceof RpcError ? error : undefined;
-      if (known === undefined || method.oneWay) this.#report(error, call.method);
+      const meant = call.aborted !== undefined && abortCode(error) !== undefined;
+      if (known === undefined ? !meant : method.oneWay) this.#errors.report(error, call.method);
       const text = known?.rawMessage ?? `${call.method}: the handler failed`;
       answer = {
         number,
@@ -215,14 +217,6 @@ export class ReverseServer {
     } catch {
       // Too large: the status matters more.
       return nothing;
-    }
-  }
-
-  #report(error: unknown, method: string): void {
-    try {
-      this.#onHandlerError?.(error, method);
-    } catch (fault) {
-      process.emitWarning(fault instanceof Error ? fault : String(fault), 'RdmaRpcWarning');
     }
   }
 }

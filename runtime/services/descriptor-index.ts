@@ -9,7 +9,13 @@ export class DescriptorIndex {
   readonly #extensions = new Map<string, Map<number, FileDescriptor>>();
 
   constructor(files: Iterable<FileDescriptor>) {
-    for (const file of files) this.#add(file);
+    // A list of what is still to come: chains of imports may be longer than the stack is deep.
+    for (const open = [...files]; open.length > 0; ) {
+      const file = open.pop();
+      if (file === undefined || this.#files.has(file.name)) continue;
+      this.#add(file);
+      for (const imported of file.dependencies) open.push(imported);
+    }
   }
 
   file(name: string): FileDescriptor | undefined {
@@ -32,10 +38,7 @@ export class DescriptorIndex {
   }
 
   #add(file: FileDescriptor): void {
-    const { name } = file;
-    if (this.#files.has(name)) return;
-    this.#files.set(name, file);
-    for (const imported of file.dependencies) this.#add(imported);
+    this.#files.set(file.name, file);
     const proto = FileNames.decode(file.bytes);
     const scope = proto.package === '' ? '' : `${proto.package}.`;
     for (const message of proto.messageType) this.#addMessage(scope, message, file);

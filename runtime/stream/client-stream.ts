@@ -8,6 +8,7 @@ import { deadlines, turnNow } from '../call/deadlines.ts';
 import { failure, reasonOf, sentName } from '../call/failure.ts';
 import { RpcError } from '../call/rpc-error.ts';
 import { Status } from '../call/status.ts';
+import { takeDetails } from '../call/status-details.ts';
 import type { DeadlineOwner } from '../call/timer-wheel.ts';
 import { partLingerMs } from '../limits.ts';
 import { Ev, Reason } from '../native.ts';
@@ -221,6 +222,8 @@ export class ClientStream implements ReaderOwner, CallPlace, DeadlineOwner {
     const metadata = whole.responseMetadata(at);
     if (status === Status.OK) whole.discard(at);
     else this.#outcome.error ??= statusError(this.#streams!, at, status, false);
+    // They are in the error now; `onTrailer` gets the rest, as that of a unary call does.
+    if (status !== Status.OK) takeDetails(metadata?.trailer);
     this.#outcome.settle(metadata);
     this.#outcome.giveUp(sent);
     this.#requests?.stop();

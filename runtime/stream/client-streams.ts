@@ -8,7 +8,7 @@ import { noSlot, type Target } from '../call/outgoing.ts';
 import { Sink } from '../codec/sink.ts';
 import type { MessageType } from '../codec/types.ts';
 import { slotsPerStream } from '../limits.ts';
-import { Ev, Reason, SubOp } from '../native.ts';
+import { Ev, Held, Reason, SubOp } from '../native.ts';
 import type { ClientStream } from './client-stream.ts';
 import { IncomingParts } from './incoming-parts.ts';
 import { PartKind, partHeader, pullMethod, pushMethod } from './part-header.ts';
@@ -149,7 +149,12 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     const push = kind === PartKind.push;
     const first = (push ? stream.pushes : stream.pulls) === 0;
     if (!first && this.#spare === 0) return notNow;
-    const call = this.#freeParts.at(-1)!;
+    const call = this.#freeParts.at(-1);
+    if (call === undefined) {
+      // Those of parts that were given up, and that the server has not let go of.
+      this.#starved.add(stream);
+      return notNow;
+    }
     const { outgoing } = this.context;
     const result = outgoing.submit(
       SubOp.part,
@@ -186,7 +191,7 @@ export class ClientStreams implements PartEvents, SlotWaiter {
 
   /**
    * Tells the server that a stream is given up, and takes the application's memory back. Everything else that is on its way is answered by the server when it
-   * learns of that; `all`: it has not, so that is given up, too. To take memory back from a server that is slow may cost the session.
+   * learns of that; `all`: it has not, so that is given up, too.
    */
   cancel(stream: ClientStream, reason: number, all: boolean): void {
     const { native, outgoing } = this.context;
@@ -233,7 +238,7 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     const row = call - this.#base;
     const stream = this.#stream[row];
     if (stream === undefined) return;
-    const kind = this.#free(row, stream);
+    const kind = this.#free(row, stream, (this.#events[at + Ev.method]! & Held.slot) !== 0);
     const reason = this.#events[at + Ev.timeoutUs]!;
     const sent = this.#events[at + Ev.sent]!;
     const lost = reason === Reason.sessionLost;
@@ -248,9 +253,14 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     this.context.native.want(this.target.session, call);
   }
 
-  /** It never will. It is exposed nowhere, so nothing is taken back by force. */
+  /** It never will. It is exposed nowhere, so nothing is held. */
   refuse(call: number): void {
     this.context.native.cancel(this.target.session, call, Reason.cancelled);
+  }
+
+  onReleased(call: number): void {
+    this.#freeParts.push(call);
+    this.onSlotsFree();
   }
 
   onPartWaits(call: number): void {
@@ -285,12 +295,12 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     this.context.awaitSlots(this);
   }
 
-  /** Frees a row; the slot of a stream itself stays its own until it leaves. */
-  #free(row: number, stream: ClientStream): number {
+  /** Frees a row; the slot of a stream itself stays its own until it leaves, that of a `held` part comes back with RELEASED. */
+  #free(row: number, stream: ClientStream, held = false): number {
     const kind = this.#kind[row]!;
     this.#stream[row] = undefined;
     if (kind === PartKind.open) return kind;
-    this.#freeParts.push(this.#base + row);
+    if (!held) this.#freeParts.push(this.#base + row);
     let left: number;
     if (kind === PartKind.push) {
       left = --stream.pushes;

@@ -4,6 +4,7 @@
  */
 import { Incoming } from '../call/incoming.ts';
 import { decodeResponseMetadata, metadataFault, type ResponseMetadata } from '../call/metadata-wire.ts';
+import { copyValue } from '../call/value-memory.ts';
 import { CodecError } from '../codec/error.ts';
 import { Source } from '../codec/source.ts';
 import type { MessageType } from '../codec/types.ts';
@@ -24,6 +25,7 @@ export class IncomingParts {
   constructor(native: NativeContext, session: number) {
     this.#events = native.events;
     this.#slab.reset(new Uint8Array(native.receiveSlab(session)));
+    this.#slab.copyOut = copyValue;
     this.whole = new Incoming(native, session);
   }
 

@@ -9,6 +9,10 @@ export interface ProducerOwner {
   onSourceError(error: unknown): void;
   /** A message could not be encoded. */
   onMessageFault(error: unknown): void;
+  /** What the iterable has thrown since it was stopped. */
+  onLateError?(error: unknown): void;
+  /** A message is about to be written. */
+  onMessage?(message: unknown): void;
 }
 
 type AnyIterator = Iterator<unknown> | AsyncIterator<unknown>;
@@ -23,8 +27,6 @@ function iteratorOf(iterable: unknown): { iterator: AnyIterator; sync: boolean }
   if (typeof sync === 'function') return { iterator: sync.call(iterable), sync: true };
   return undefined;
 }
-
-const ignore = (): void => undefined;
 
 export class Producer {
   readonly #owner: ProducerOwner;
@@ -66,9 +68,10 @@ export class Producer {
     this.#iterator = undefined;
     try {
       const left: unknown = iterator.return?.();
-      if (!this.#sync) return Promise.resolve(left).catch(ignore);
-    } catch {
+      if (!this.#sync) return Promise.resolve(left).catch(this.#onLateError);
+    } catch (error) {
       // The stream has ended already, with a reason that matters more.
+      this.#onLateError(error);
     }
     return undefined;
   }
@@ -110,6 +113,8 @@ export class Producer {
 
   readonly #onError = (error: unknown): void => this.#failed(error);
 
+  readonly #onLateError = (error: unknown): void => this.#owner.onLateError?.(error);
+
   /** Whether the next one may be taken now. */
   #give(result: IteratorResult<unknown>): boolean {
     if (result.done === true) {
@@ -118,6 +123,7 @@ export class Producer {
       return false;
     }
     try {
+      this.#owner.onMessage?.(result.value);
       return this.#writer.write(result.value) && this.#iterator !== undefined;
     } catch (error) {
       this.stop();
@@ -127,7 +133,10 @@ export class Producer {
   }
 
   #failed(error: unknown): void {
-    if (this.#iterator === undefined) return;
+    if (this.#iterator === undefined) {
+      this.#onLateError(error);
+      return;
+    }
     this.#iterator = undefined;
     this.#owner.onSourceError(error);
   }

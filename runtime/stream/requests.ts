@@ -3,6 +3,7 @@
  * stream when it is opened.
  */
 import type { ClientMethod } from '../call/client-method.ts';
+import { keepStack } from '../call/failing.ts';
 import { Reason } from '../native.ts';
 import { refusal, requestFault } from './client-faults.ts';
 import type { ClientStream } from './client-stream.ts';
@@ -86,6 +87,7 @@ export class Requests implements PartPort, ProducerOwner {
 
   /** The application's own error, which it gets back as it is. */
   onSourceError(error: unknown): void {
+    keepStack(error);
     this.#stream.giveUp(
       Reason.cancelled,
       error ?? new Error(`${this.#stream.method.path}: the requests failed`),

@@ -268,10 +268,23 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
 
   /** The handler has thrown. What it gave before still goes out. */
   onSourceError(error: unknown): void {
-    if (this.#over) return;
+    if (this.#over) {
+      this.onLateError(error);
+      return;
+    }
     this.#failed = true;
     this.#error = error;
     this.#writer.end();
+  }
+
+  /** What it throws behind the end of the stream nobody is answered with. */
+  onLateError(error: unknown): void {
+    this.#streams.session.responder.report(this.call, error);
+  }
+
+  onMessage(message: unknown): void {
+    const { check } = this.#method;
+    if (check.left > 0) check.look(message);
   }
 
   // --- the handler
@@ -295,6 +308,7 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
       this.#producer.start(result, `${this.call.method}: what the handler returned`);
       return;
     }
+    this.onMessage(result);
     try {
       this.#writer.write(result);
     } catch (error) {

@@ -2,6 +2,7 @@
  * One direction of a stream, receiving: puts parts in order and hands their messages to the application, as an async iterator that is written by
  * hand, since its `next()` is the hot path. Both ends of a stream have one; it knows neither of them. On the JS thread of its session.
  */
+import { failCall, inNextTurn } from '../call/failing.ts';
 import { leaseOf } from '../call/lease.ts';
 import { streamParts } from '../limits.ts';
 
@@ -28,10 +29,8 @@ export interface ReaderOwner {
   onEnd(): unknown;
 }
 
-interface Waiting {
-  readonly resolve: (result: IteratorResult<unknown>) => void;
-  readonly reject: (error: unknown) => void;
-}
+/** Settles what `next()` has given. */
+type Waiting = (result: IteratorResult<unknown> | Promise<never>) => void;
 
 const noMessages: readonly unknown[] = [];
 const done: IteratorResult<unknown> = Object.freeze({ value: undefined, done: true });
@@ -98,7 +97,7 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
     if (!this.#ended) {
       this.#ended = true;
       this.leave();
-      for (const { resolve } of this.#waiting.splice(0)) resolve(done);
+      for (const settle of this.#waiting.splice(0)) settle(done);
       await this.#owner.onLeft();
     }
     return done;
@@ -229,8 +228,8 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
       this.#started = true;
       this.#owner.onFirstRead();
     }
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ resolve, reject });
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
       if (this.#over) this.#serve();
       else this.#want();
     });
@@ -244,21 +243,26 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
     for (let first = this.#waiting[0]; first !== undefined; first = this.#waiting[0]) {
       if (this.#available()) {
         this.#waiting.shift();
-        first.resolve(this.#take());
+        first(this.#take());
       } else if (this.#ended) {
         this.#waiting.shift();
-        first.resolve(done);
+        first(done);
       } else if (this.#over) {
         this.#ended = true;
         this.#waiting.shift();
         const error = this.#owner.onEnd();
-        if (error === undefined) first.resolve(done);
-        else first.reject(error);
+        if (error === undefined) first(done);
+        else this.#fail(first, error);
       } else {
         this.#want();
         return;
       }
     }
+  }
+
+  /** Not at once: a loop of streams that cannot be opened must leave time for timers. */
+  #fail(waiting: Waiting, error: unknown): void {
+    inNextTurn(() => failCall(waiting, error));
   }
 
   /** The application waits for the next part: if it was announced, it is time. */

@@ -5,6 +5,7 @@ import { Server } from '../../runtime/api/server.ts';
 import { pushback } from '../../runtime/channel/retry.ts';
 import { RetryBudget } from '../../runtime/channel/retry-budget.ts';
 import { EchoDefinition, type EchoMessage, type EchoMessageInit } from '../runtime/gen/echo.rdma.ts';
+import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { Bed, caught, turn, until } from './bed.ts';
 
 let bed: Bed;
@@ -294,6 +295,75 @@ describe('defaults of a client', () => {
   ])('%s: refused when the client is made', (_, defaults, text) => {
     const channel = bed.channel(['a:1']);
     expect(() => createClient(definition, channel, { behave: defaults as never })).toThrow(text);
+  });
+
+  const hedging = { delayMs: 60_000 };
+  test.each<[string, object, RegExp]>([
+    [
+      'retry of a method that may not run twice',
+      { echo: { retry: quick } },
+      /createClient test\.echo\.Echo: echo: `retry` makes .*idempotency_level = IDEMPOTENT.*`idempotent: true`.*`idempotent: false`/,
+    ],
+    [
+      'hedging of one',
+      { echo: { hedging } },
+      /createClient test\.echo\.Echo: echo: hedging runs .*idempotency_level = IDEMPOTENT.*`idempotent: true`/,
+    ],
+    ['hedging of one, whoever says so', { echo: { hedging, idempotent: false } }, /echo: hedging runs/],
+    [
+      'hedging of one that its client takes back',
+      { behave: { hedging, idempotent: false } },
+      /behave: hedging/,
+    ],
+    ['both ways at once', { behave: { hedging, retry: quick } }, /behave: give either retry or hedging/],
+    ['no truth value', { echo: { idempotent: 1 } }, /idempotent of echo is true or false/],
+  ])('%s: refused when the client is made', (_, defaults, text) => {
+    expect(() => createClient(definition, bed.channel(['a:1']), defaults as never)).toThrow(text);
+    expect(() => createClient(definition, bed.channel(['a:1']), defaults as never)).toThrow(TypeError);
+  });
+
+  test('hedging for all methods is refused where it fits none', () => {
+    const channel = bed.channel(['a:1']);
+    expect(() => createClient(EchoDefinition, channel, { '*': { hedging } })).toThrow(
+      /\*: it fits none of the methods: hedging/,
+    );
+    createClient(definition, channel, { '*': { hedging } });
+    createClient(EchoDefinition, channel, { '*': { hedging }, echo: { idempotent: true } });
+  });
+
+  test('streams have neither', () => {
+    const channel = bed.channel(['a:1']);
+    for (const option of [{ retry: quick }, { hedging }])
+      expect(() => createClient(StreamsDefinition, channel, { count: option as never })).toThrow(
+        /count: a stream takes no `(retry|hedging)`/,
+      );
+  });
+
+  test('idempotent: true stands for the idempotency level that a .proto lacks', async () => {
+    const { client, seen } = scripted((_, _context, call) => (call < 3 ? fail() : { number: call }), {
+      echo: { idempotent: true, retry: quick },
+    });
+    expect((await client.echo({})).number).toBe(3);
+    expect(seen.calls).toBe(3);
+    expect((await client.echo({}, { hedging })).number).toBe(4);
+  });
+
+  test('idempotent: false allows retries of what has not run, and no others', async () => {
+    const { client, seen } = scripted(() => fail(), {
+      '*': { idempotent: false },
+      echo: { retry: quick },
+    });
+    await caught(client.echo({}));
+    expect(seen.calls).toBe(1);
+  });
+
+  test('the way of a method goes before the other one of all', async () => {
+    const { client, seen } = scripted(() => fail(), {
+      '*': { hedging: { delayMs: 60_000, attempts: 5 } },
+      behave: { retry: quick },
+    });
+    await caught(client.behave({}));
+    expect(seen.calls).toBe(3);
   });
 
   test.each<[string, CallOptions, RegExp]>([

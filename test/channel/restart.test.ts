@@ -1,12 +1,20 @@
 /** Servers as processes of their own that end, hang and come back while a client goes on calling: every call ends, and the channel finds the way back. */
 import { rmSync } from 'node:fs';
 import { createServer as listenOnly, type Socket } from 'node:net';
-import { type Channel, createChannel, createClient, type RpcError, Status } from 'rdma-rpc';
-import { afterEach, expect, test } from 'vitest';
+import {
+  type CallOptions,
+  type Channel,
+  createChannel,
+  createClient,
+  type RpcError,
+  type Sent,
+  Status,
+} from 'rdma-rpc';
+import { afterEach, describe, expect, test } from 'vitest';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
-import { ServerProcess } from '../runtime/process/processes.ts';
+import { exited, ServerProcess } from '../runtime/process/processes.ts';
 import { socketPath } from '../runtime/world.ts';
-import { caught } from './bed.ts';
+import { caught, turn } from './bed.ts';
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
@@ -53,6 +61,77 @@ test('a server that is killed and started again, five times: calls wait for it a
     await next.kill();
   }
 });
+
+/** How a server leaves, and whether calls on their way to it may be lost. */
+const ways: [string, (server: ServerProcess) => Promise<unknown>, lost: boolean][] = [
+  ['shut down, with a grace', (server) => server.shutdown(), false],
+  [
+    'shut down without a grace',
+    (server) => {
+      const exit = exited(server.child);
+      server.child.disconnect();
+      return exit;
+    },
+    true,
+  ],
+  ['killed', (server) => server.kill(), true],
+];
+
+describe.each(ways)(
+  'under a steady load a server is %s, and started again at its address',
+  (_, leave, lost) => {
+    const callers = 8;
+
+    /**
+     * Calls without a pause while the server goes and comes. Gives how they failed, by `sent`; every one
+     * ends.
+     */
+    async function restarted(options: CallOptions): Promise<Record<Sent, number>> {
+      const first = await start('127.0.0.1:0');
+      const { client, channel } = open(first.address, { backoffMs: 5, backoffMaxMs: 50 });
+      const failed: Record<Sent, number> = { no: 0, maybe: 0, yes: 0 };
+      let successes = 0;
+      let stop = false;
+      const load = Array.from({ length: callers }, async () => {
+        while (!stop) {
+          await client.echo({ number: 1 }, options).then(
+            () => ++successes,
+            (error: RpcError) => {
+              expect(error.code, error.message).toBe(Status.UNAVAILABLE);
+              ++failed[error.sent];
+            },
+          );
+        }
+      });
+      const more = async (): Promise<void> => {
+        const before = successes;
+        while (successes < before + 100) await turn();
+      };
+      await more();
+      await leave(first);
+      // Until the channel has found out that nobody is there.
+      while (channel.state !== 'failing') await turn();
+      await start(first.address);
+      await more();
+      stop = true;
+      await Promise.all(load);
+      return failed;
+    }
+
+    test('by default calls fail at once while nobody is there, all unsent but those that were on their way', async () => {
+      const failed = await restarted({});
+      expect(failed.no).toBeGreaterThan(0);
+      expect(failed.maybe).toBeLessThanOrEqual(lost ? callers : 0);
+      expect(failed.yes).toBe(0);
+    });
+
+    test('with waitForReady none fails but those that were on their way', async () => {
+      const { maybe, ...others } = await restarted({ waitForReady: true, timeoutMs: 60_000 });
+      expect(others).toEqual({ no: 0, yes: 0 });
+      expect(maybe).toBeLessThanOrEqual(lost ? callers : 0);
+    });
+  },
+);
 
 test('something that accepts and never answers costs one attempt; the channel finds the server that comes after it', async () => {
   const sockets: Socket[] = [];

@@ -5,7 +5,7 @@ import { EvKind, Reason } from '../../runtime/native.ts';
 import { ClientBed, extras, text } from '../runtime/client-bed.ts';
 
 const sent = { no: 0, maybe: 1, yes: 2 } as const;
-const failed = { kind: EvKind.failed, call: 0, method: Status.UNAVAILABLE };
+const failed = { kind: EvKind.failed, call: 0 };
 const settled = { kind: EvKind.settled, call: 0 };
 
 describe('a call', () => {

@@ -2,13 +2,15 @@
 import { execFile } from 'node:child_process';
 import { createServer as createNetServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import { createServer, type Server } from 'rdma-rpc';
+import { createServer, type HandlerContext, Metadata, RpcError, type Server, Status } from 'rdma-rpc';
+import { BadRequest, detail } from 'rdma-rpc/details';
 import { type Health, healthOf } from 'rdma-rpc/health';
 import { addReflection } from 'rdma-rpc/reflection';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { printable } from '../../cli/server/connection.ts';
 import { number$ as number, Proto2Definition } from '../codegen/gen/proto2.rdma.ts';
-import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+import { EchoDefinition, EchoMessage } from '../runtime/gen/echo.rdma.ts';
+import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
@@ -163,7 +165,18 @@ describe('with reflection', () => {
   });
 
   test.each<[string, string[], number, RegExp]>([
-    ['a field that is not there', ['test.echo.Echo/Echo', '{"txt":1}'], 1, /there is no field "txt"/],
+    [
+      'a misspelt field',
+      ['test.echo.Echo/Echo', '{"txt":1}'],
+      1,
+      /^error: test\.echo\.EchoMessage: there is no field "txt"; did you mean text\?\n$/,
+    ],
+    [
+      'a field that is not there',
+      ['test.echo.Echo/Echo', '{"frobnicate":1}'],
+      1,
+      /there is no field "frobnicate"; there is text, payload.*\n$/,
+    ],
     ['what is no JSON', ['test.echo.Echo/Echo', '{'], 1, /the request is not JSON/],
     ['a line that is no JSON', ['test.echo.Echo/Echo', '{}\n{'], 1, /line 2 of the request is not JSON/],
     ['two requests', ['test.echo.Echo/Echo', '{}\n{}'], 1, /takes one request/],
@@ -173,8 +186,36 @@ describe('with reflection', () => {
       1,
       /UNIMPLEMENTED: test.echo.Echo\/Missing/,
     ],
-    ['a method that is not there', ['test.echo.Echo/Nope'], 1, /NOT_FOUND/],
-    ['a service', ['test.echo.Echo'], 1, /is no method; give Service\/Method/],
+    [
+      'a misspelt method',
+      ['test.echo.Echo/Ehco'],
+      1,
+      /^error: test\.echo\.Echo has no method Ehco; did you mean Echo\?\n$/,
+    ],
+    [
+      'a method that is not there',
+      ['test.echo.Echo/Frobnicate'],
+      1,
+      /has no method Frobnicate; there is .*Echo/,
+    ],
+    [
+      'a misspelt service',
+      ['test.ehco.Echo/Echo'],
+      1,
+      /^error: the server has no service test\.ehco\.Echo; did you mean test\.echo\.Echo\?\n$/,
+    ],
+    ['a service without its package', ['Echo/Echo'], 1, /no service Echo; did you mean test\.echo\.Echo\?/],
+    ['one that is misspelt too', ['Heatlh/Check'], 1, /did you mean grpc\.health\.v1\.Health\?/],
+    [
+      'a service',
+      ['test.echo.Echo'],
+      1,
+      /is a service; give Service\/Method; there is test\.echo\.Echo\/Echo/,
+    ],
+    ['a method with a dot', ['test.echo.Echo.Echo'], 1, /did you mean test\.echo\.Echo\/Echo\?/],
+    ['no method at all', ['frobnicate'], 1, /give Service\/Method; there is grpc\.health\.v1\.Health\/…/],
+    ['a misspelt flag', ['test.echo.Echo/Echo', '--timeot', '5'], 2, /Did you mean --timeout\?/],
+
     ['metadata without a key', ['test.echo.Echo/Echo', '{}', '-m', '=1'], 2, /Give key=value/],
   ])('rdma-rpc call with %s', async (_, args, code, errors) => {
     expect(await run('call', address, ...args)).toMatchObject({
@@ -183,12 +224,117 @@ describe('with reflection', () => {
     });
   });
 
+  describe('beside the messages, on stderr', () => {
+    let answer: (context: HandlerContext) => unknown;
+    beforeEach(async () => {
+      await server.shutdown({ graceMs: 0 });
+      server = createServer().add(EchoDefinition, {
+        echo: (_, context) => answer(context) as never,
+      });
+      server.add(StreamsDefinition, {
+        async *count(_, context) {
+          context.header.set('kind', 'stream');
+          yield { number: 1 };
+          answer(context);
+        },
+      });
+      addReflection(server);
+      address = await server.listen('127.0.0.1:0');
+    });
+    const bytes = Uint8Array.of(1, 2, 250);
+
+    test('header and trailer', async () => {
+      answer = ({ header, trailer }) => {
+        header.set('request-id', '7');
+        header.set('token-bin', bytes);
+        trailer.set('took-ms', '3');
+        return { text: 'hi' };
+      };
+      expect(await run('call', address, 'test.echo.Echo/Echo')).toEqual({
+        code: 0,
+        out: '{\n  "text": "hi"\n}\n',
+        errors: 'header request-id: 7\nheader token-bin: AQL6\ntrailer took-ms: 3\n',
+      });
+    });
+
+    test('the details of an error, and its trailer once', async () => {
+      answer = ({ trailer }) => {
+        trailer.set('from', 'here');
+        throw new RpcError(Status.INVALID_ARGUMENT, 'who?', {
+          details: [
+            detail(BadRequest, { fieldViolations: [{ field: 'text', description: 'is empty' }] }),
+            { type: EchoMessage, value: { text: 'of the server' } },
+            { type: 'acme.Unknown', value: bytes },
+            { type: 'google.rpc.RetryInfo', value: bytes },
+          ],
+        });
+      };
+      expect(await run('call', address, 'test.echo.Echo/Echo')).toEqual({
+        code: 1,
+        out: '',
+        errors: [
+          'trailer from: here',
+          'error: INVALID_ARGUMENT: who?',
+          '  google.rpc.BadRequest {"fieldViolations":[{"field":"text","description":"is empty"}]}',
+          '  test.echo.EchoMessage {"text":"of the server"}',
+          '  acme.Unknown 3 bytes: AQL6',
+          '  google.rpc.RetryInfo 3 bytes: AQL6',
+          '',
+        ].join('\n'),
+      });
+    });
+
+    test('metadata under a -bin key is base64, as it is shown', async () => {
+      answer = ({ metadata, trailer }) => {
+        trailer.set('back-bin', metadata.get('token-bin') as Uint8Array);
+        return {};
+      };
+      expect(await run('call', address, 'test.echo.Echo/Echo', '-m', 'Token-bin=AQL6')).toMatchObject({
+        errors: 'trailer back-bin: AQL6\n',
+        code: 0,
+      });
+      expect(await run('call', address, 'test.echo.Echo/Echo', '-m', 'token-bin=AQL!')).toMatchObject({
+        errors: expect.stringMatching(/A key in -bin takes base64/),
+        code: 2,
+      });
+    });
+
+    test('the details of an error of a stream once, as JSON', async () => {
+      answer = () => {
+        throw new RpcError(Status.ABORTED, 'enough', { details: [{ type: 'acme.Unknown', value: bytes }] });
+      };
+      expect(await run('call', address, 'test.stream.Streams/Count', '{}')).toMatchObject({
+        errors: 'header kind: stream\nerror: ABORTED: enough\n  acme.Unknown 3 bytes: AQL6\n',
+      });
+    });
+
+    test('the same of a stream, its messages before the error', async () => {
+      answer = () => {
+        throw new RpcError(Status.ABORTED, 'enough', { metadata: new Metadata({ left: '2' }) });
+      };
+      expect(await run('call', address, 'test.stream.Streams/Count', '{}')).toEqual({
+        code: 1,
+        out: '{"number":1}\n',
+        errors: 'header kind: stream\ntrailer left: 2\nerror: ABORTED: enough\n',
+      });
+    });
+  });
+
   test('a name that is not there', async () => {
     expect(await run('describe', address, 'no.Such')).toMatchObject({
       code: 1,
-      errors: 'error: NOT_FOUND: the server says: there is no symbol no.Such\n',
+      errors: expect.stringMatching(/^error: the server declares no no\.Such; there is grpc\.health/),
     });
+    expect((await run('describe', address, 'test.echo.EchoMesage')).errors).toBe(
+      'error: the server declares no test.echo.EchoMesage; did you mean test.echo.EchoMessage?\n',
+    );
+    expect((await run('describe', address, 'test.echo.Echo/Ehco')).errors).toMatch(
+      /did you mean test\.echo\.Echo\.Echo\?/,
+    );
     expect((await run('list', address, 'test.echo.EchoMessage')).errors).toMatch(/is no service/);
+    expect((await run('list', address, 'test.echo.Ecko')).errors).toBe(
+      'error: test.echo.Ecko is no service; did you mean test.echo.Echo?\n',
+    );
   });
 });
 

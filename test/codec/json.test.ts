@@ -1,6 +1,6 @@
 /** The JSON mapping's options, its text forms and its errors. What is valid and what is not: conformance/; random messages: protobuf-es.test.ts. */
 import { CodecError, createRegistry, packAny, StringValue } from 'rdma-rpc/codec';
-import { fromJson, fromJsonString, type JsonValue, toJson, toJsonString } from 'rdma-rpc/json';
+import { fromJson, fromJsonString, type JsonValue, jsonReplacer, toJson, toJsonString } from 'rdma-rpc/json';
 import { describe, expect, test } from 'vitest';
 import { AllTypes, type AllTypesInit } from './gen/conformance.rdma.ts';
 import { JsTypes, Maps, Oneofs, Optionals, Scalars, Tree } from './gen/everything.rdma.ts';
@@ -147,5 +147,40 @@ describe('errors name the field', () => {
     expect(toJson(AllTypes, { optionalAny: any }, { registry })).toEqual({
       optionalAny: { '@type': any.typeUrl, value: 'x' },
     });
+  });
+});
+
+describe('JSON.stringify with jsonReplacer', () => {
+  const message = AllTypes.create({
+    optionalInt64: -(2n ** 63n),
+    repeatedInt64: [1n, 2n],
+    optionalBytes: new Uint8Array([1, 2, 255]),
+    oneofField: { case: 'oneofUint64', value: 5n },
+    mapInt64Int64: { 7: 8n },
+  });
+
+  test('without it a message with a 64-bit number is refused', () => {
+    expect(() => JSON.stringify(message)).toThrow(/BigInt/);
+  });
+
+  test('64-bit numbers and bytes are written as toJson writes them', () => {
+    const plain = JSON.parse(JSON.stringify({ at: 'log', message }, jsonReplacer));
+    const exact = toJson(AllTypes, message) as Record<string, unknown>;
+    for (const name of ['optionalInt64', 'repeatedInt64', 'optionalBytes', 'mapInt64Int64'])
+      expect(plain.message[name], name).toEqual(exact[name]);
+    expect(plain.message.oneofField).toEqual({ case: 'oneofUint64', value: exact.oneofUint64 });
+  });
+
+  test('Buffers and views of larger memory are what they show, and other values are left alone', () => {
+    const memory = new Uint8Array([9, 1, 2, 255, 9]);
+    const values = [Buffer.from([1, 2, 255]), memory.subarray(1, 4), 'AQL/', null, { a: [1.5, true] }];
+    expect(JSON.parse(JSON.stringify(values, jsonReplacer))).toEqual([
+      'AQL/',
+      'AQL/',
+      'AQL/',
+      null,
+      { a: [1.5, true] },
+    ]);
+    expect(JSON.stringify(7n, jsonReplacer)).toBe('"7"');
   });
 });

@@ -49,6 +49,49 @@ describe('rdma-rpc gen', () => {
     expect(run(directory, ...gen, '--check').code).toBe(0);
   });
 
+  test('64-bit integers as the flag or package.json says', () => {
+    const directory = workspace({
+      'a.proto': proto3('message A { int64 x = 1; }'),
+      'package.json': JSON.stringify({ 'rdma-rpc': { files: ['a.proto'], out: 'out', int64: 'string' } }),
+    });
+    const read = () => readFileSync(join(directory, 'out/a.rdma.ts'), 'utf8');
+    expect(run(directory, 'gen')).toMatchObject({ code: 0, stderr: '' });
+    expect(read()).toContain('  x: string;');
+    expect(run(directory, 'gen', '--int64', 'number').code).toBe(0);
+    expect(read()).toContain('  x: number;');
+    const wrong = run(directory, 'gen', '--int64', 'long');
+    expect(wrong).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('Allowed choices are bigint, string, number'),
+    });
+    writeFileSync(join(directory, 'package.json'), '{ "rdma-rpc": { "int64": "long" } }');
+    const { code, stderr } = run(directory, 'gen');
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: expect.stringContaining('"rdma-rpc".int64 must be "bigint", "string" or "number"'),
+    });
+  });
+
+  test.each([
+    [
+      'commonjs',
+      ['--target', 'js'],
+      /^note: package\.json says "type": "commonjs", and .* `npm pkg set type=module`/,
+    ],
+    ['commonjs', [], /^note: package\.json says "type": "commonjs": .* compiled to CommonJS/],
+    ['module', ['--target', 'js'], /^$/],
+  ])('in a package of "type": "%s", %j: what Node makes of the output is said once', (type, flags, note) => {
+    const directory = workspace({
+      'a.proto': proto3('message A {}'),
+      'package.json': JSON.stringify({ type }),
+    });
+    const gen = ['gen', 'a.proto', '-o', 'src/gen', ...flags];
+    const { code, stderr } = run(directory, ...gen);
+    expect(code).toBe(0);
+    expect(stderr.trimEnd()).toMatch(note);
+    expect(run(directory, ...gen)).toMatchObject({ code: 0, stderr: '' });
+  });
+
   test('1 when the input is wrong, with place and text, and nothing written', () => {
     const directory = workspace({ 'a.proto': proto3('message A { Missing x = 1; }') });
     const { code, stdout, stderr } = run(directory, 'gen', 'a.proto', '-o', 'out');

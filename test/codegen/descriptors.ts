@@ -1,16 +1,11 @@
 /** Descriptors for comparison: what protoc makes of .proto files, and a form in which two descriptors of the same file are equal. */
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FileDescriptorProto } from '../../codegen/descriptor/descriptor.rdma.ts';
 import type { Schema } from '../../codegen/link/schema.ts';
 import { decodeOptions } from '../../codegen/options/tree.ts';
-
-const found = spawnSync('protoc', ['--version'], { encoding: 'utf8' });
-
-/** Why comparisons with protoc do not run; empty when they do. */
-export const noProtoc = found.status === 0 ? '' : 'protoc is missing (Debian package protobuf-compiler)';
 
 /** Descriptors of the files and all that they import, by import path. Throws with what protoc says. */
 export function protocDescriptors(

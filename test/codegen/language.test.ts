@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import protobuf from 'protobufjs';
 import { describe, expect, test } from 'vitest';
 import { CodecError } from '../../runtime/codec/index.ts';
-import { noProtoc } from './descriptors.ts';
+import { needs } from '../needs.ts';
 import { Features } from './gen/edition.rdma.ts';
 import {
   Everything,
@@ -123,7 +123,9 @@ describe('groups', () => {
   });
 });
 
-describe.skipIf(noProtoc !== '')('protoc understands', () => {
+describe('protoc understands', () => {
+  needs('protoc');
+
   test('what is encoded, and the other way round', () => {
     const text = protoc('decode', 'lang.proto2.Everything', Everything.encode(full)).toString();
     expect(text.replace(/\s+/g, ' ').trim()).toBe(
@@ -151,8 +153,6 @@ describe.skipIf(noProtoc !== '')('protoc understands', () => {
     expect(Extendable_inside.get(back)).toBe('i');
   });
 });
-
-test.runIf(noProtoc !== '')(`not run: comparison with protoc: ${noProtoc}`, () => {});
 
 describe('extensions', () => {
   test('are absent, set, replaced, cleared', () => {

@@ -1,5 +1,5 @@
 /** Which .proto files the corpus has: groups of files that import each other, each with its include directories. */
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { globSync } from 'tinyglobby';
 
@@ -20,11 +20,29 @@ const compiled = new Set([
   'watcher',
 ]);
 
+/**
+ * The package's files of Envoy use an option of protoc-gen-validate that its own validate.proto is too old for. Returns a folder with
+ * that file as its later releases have it.
+ */
+function newerValidate(modules, old) {
+  const folder = join(modules, '../newer-validate');
+  const path = join(folder, 'validate');
+  if (!existsSync(join(old, 'validate/validate.proto'))) return folder;
+  mkdirSync(path, { recursive: true });
+  const text = readFileSync(join(old, 'validate/validate.proto'), 'utf8');
+  const rule = 'optional bool strict = 25 [default = true];';
+  writeFileSync(join(path, 'validate.proto'), text.replace(rule, `${rule} optional bool ignore_empty = 26;`));
+  return folder;
+}
+
 /** `modules`: the folder with the installed packages. A group whose folder is missing is left out. */
 export function groups(modules) {
   const google = join(modules, 'google-proto-files');
   const xds = join(modules, '@grpc/grpc-js-xds/deps');
-  const envoy = ['envoy-api', 'xds', 'googleapis', 'protoc-gen-validate'].map((name) => join(xds, name));
+  const envoy = [
+    ...['envoy-api', 'xds', 'googleapis'].map((name) => join(xds, name)),
+    newerValidate(modules, join(xds, 'protoc-gen-validate')),
+  ];
   const parts = readdirSync(join(google, 'google')).map((part) => ({
     name: `google-${part}`,
     include: [google],

@@ -1,8 +1,9 @@
-/** The project's own files, as the house tests see them: what git tracks or would track. */
-import { execFileSync } from 'node:child_process';
+/** The project's own files, as the house tests see them: what git tracks or would track, also where there is no git. */
+import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { globSync } from 'tinyglobby';
 
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -10,11 +11,29 @@ const BINARY = /\.(bin|png|node|gz|tgz)$/;
 
 /** Paths relative to the root. */
 export function projectFiles(): string[] {
-  const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
-    cwd: root,
-    encoding: 'utf8',
-  });
-  return listed.split('\n').filter((path) => path !== '' && !BINARY.test(path) && isFile(path));
+  return (listedByGit() ?? notIgnored()).filter((path) => !BINARY.test(path) && isFile(path));
+}
+
+/** Undefined for sources that came as a tarball, where git is missing, and where it refuses a checkout that is another user's. */
+export function listedByGit(): string[] | undefined {
+  // Git would take a repository around an unpacked tarball for ours.
+  if (!exists('.git')) return undefined;
+  const flags = ['ls-files', '-z', '--cached', '--others', '--exclude-standard'];
+  const { status, stdout } = spawnSync('git', flags, { cwd: root, encoding: 'utf8' });
+  return status === 0 ? stdout.split('\0').filter((path) => path !== '') : undefined;
+}
+
+/** All files but those that .gitignore names. */
+export function notIgnored(): string[] {
+  const ignore = read('.gitignore').trim().split('\n').map(globOf);
+  return globSync('**', { cwd: root, dot: true, ignore: ['.git', ...ignore] });
+}
+
+/** A line of .gitignore as a glob; only the forms that ours has. */
+function globOf(line: string): string {
+  if (/^(#|!|$)|\*\*/.test(line)) throw new Error(`.gitignore: '${line}' is of a form that is not read here`);
+  const path = line.endsWith('/') ? `${line}**` : line;
+  return path.startsWith('/') ? path.slice(1) : `**/${path}`;
 }
 
 export function isFile(path: string): boolean {

@@ -96,10 +96,10 @@ describe('a value comes back as it went', () => {
     expect(back.first.buffer).toBe(bytes.buffer);
   });
 
-  test('more large binaries than a message may have pieces: the rest is copied', () => {
+  test('any number of large binaries', () => {
     const value = Array.from({ length: 40 }, (_, i) => new Uint8Array(50).fill(i));
     const { bytes, holes } = gathered(value, 50);
-    expect(holes).toBe(30);
+    expect(holes).toBe(40);
     expect(type.decode(bytes)).toEqual(value);
   });
 

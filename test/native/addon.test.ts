@@ -29,9 +29,14 @@ async function until(done: () => boolean): Promise<void> {
   while (!done()) await turn();
 }
 
-describe.each(['sim', 'shm'] as const)('calls on %s', (fabric) => {
+describe.each([
+  ['sim', 'libuv'],
+  ['shm', 'libuv'],
+  ['sim', 'thread'],
+  ['shm', 'thread'],
+] as const)('calls on %s, woken by %s', (fabric, loop) => {
   test.each([0, 1, 200, 1024, 1025, 9000, 1_500_000])('echo %i bytes', async (bytes) => {
-    const pair = loopback(fabric);
+    const pair = loopback(fabric, { loop });
     const end = await pair.start(pattern(bytes)).end;
     expect(end.kind).toBe(EvKind.settled);
     expect(Buffer.compare(end.message, pattern(bytes))).toBe(0);
@@ -39,7 +44,7 @@ describe.each(['sim', 'shm'] as const)('calls on %s', (fabric) => {
   });
 
   test('many in flight, then none left behind', async () => {
-    const pair = loopback(fabric);
+    const pair = loopback(fabric, { loop });
     for (let round = 0; round < 50; round += 1) {
       const ends = Array.from({ length: 16 }, (_, i) => pair.start(pattern(i % 4 === 3 ? 3000 : 20)).end);
       for (const end of await Promise.all(ends)) expect(end.kind).toBe(EvKind.settled);
@@ -50,7 +55,7 @@ describe.each(['sim', 'shm'] as const)('calls on %s', (fabric) => {
   });
 
   test('a cancelled call ends, whatever it had exposed', async () => {
-    const pair = loopback(fabric);
+    const pair = loopback(fabric, { loop });
     pair.onRequest = (request) => {
       if (request.region > 0) pair.native.releaseBlock(request.region);
     };
@@ -64,7 +69,7 @@ describe.each(['sim', 'shm'] as const)('calls on %s', (fabric) => {
   });
 
   test('closing a session fails its calls, then tells that it is down', async () => {
-    const pair = loopback(fabric);
+    const pair = loopback(fabric, { loop });
     pair.onRequest = () => undefined;
     const ends = [8, 3000].map((bytes) => pair.start(pattern(bytes)).end);
     await turn();
@@ -187,9 +192,9 @@ describe('the end of a context', () => {
     native.close();
   });
 
-  test('a hundred contexts come and go', async () => {
+  test.each(['libuv', 'thread'] as const)('a hundred contexts come and go, woken by %s', async (loop) => {
     for (let i = 0; i < 100; i += 1) {
-      const pair = new Loopback('sim');
+      const pair = new Loopback('sim', { loop });
       const ends = [pair.start(pattern(8)).end, pair.start(pattern(3000)).end];
       if (i % 2 === 0) await Promise.all(ends);
       pair.native.close();
@@ -197,35 +202,40 @@ describe('the end of a context', () => {
     await turn();
   });
 
-  test.each([
-    ['callback-throws', 'caught: thrown in the events callback'],
-    ['exit-with-calls-in-flight', ''],
-    ['exit-with-calls-in-flight-shm', ''],
-    ['end-without-close', ''],
-    ['close-in-callback', 'closed in the callback'],
-  ])('of a process: %s', (name, output) => {
-    const done = spawnSync(process.execPath, [programs, name], { encoding: 'utf8', timeout: 20_000 });
-    expect({
-      status: done.status,
-      signal: done.signal,
-      output: done.stdout.trim(),
-      errors: done.stderr,
-    }).toEqual({
-      status: 0,
-      signal: null,
-      output,
-      errors: '',
-    });
-  });
+  describe.each(['libuv', 'thread'])('woken by %s', (loop) => {
+    const env = { ...process.env, RDMA_RPC_TEST_LOOP: loop };
 
-  test('of a thread, terminated in the middle of its calls, two hundred times', {
-    timeout: 120_000,
-  }, async () => {
-    for (let i = 0; i < 200; i += 1) {
-      const worker = new Worker(programs, { workerData: 'calls-for-ever' });
-      // Some before they have begun, most while calls are going on.
-      if (i % 8 !== 0) await new Promise((resolve) => worker.once('message', resolve));
-      await worker.terminate();
-    }
+    test.each([
+      ['callback-throws', 'caught: thrown in the events callback'],
+      ['exit-with-calls-in-flight', ''],
+      ['exit-with-calls-in-flight-shm', ''],
+      ['end-without-close', ''],
+      ['close-in-callback', 'closed in the callback'],
+      ['calls-now-and-then', 'slept and woke'],
+    ])('of a process: %s', (name, output) => {
+      const done = spawnSync(process.execPath, [programs, name], { encoding: 'utf8', timeout: 20_000, env });
+      expect({
+        status: done.status,
+        signal: done.signal,
+        output: done.stdout.trim(),
+        errors: done.stderr,
+      }).toEqual({
+        status: 0,
+        signal: null,
+        output,
+        errors: '',
+      });
+    });
+
+    test('of a thread, terminated in the middle of its calls, two hundred times', {
+      timeout: 120_000,
+    }, async () => {
+      for (let i = 0; i < 200; i += 1) {
+        const worker = new Worker(programs, { workerData: 'calls-for-ever', env });
+        // Some before they have begun, most while calls are going on.
+        if (i % 8 !== 0) await new Promise((resolve) => worker.once('message', resolve));
+        await worker.terminate();
+      }
+    });
   });
 });

@@ -1,7 +1,22 @@
 /** The constants of runtime/native.ts and native/session/boundary.h, as the addon was compiled with them. */
 import { expect, test } from 'vitest';
-import { Ctl, Ev, EvKind, loadNative, notRun, Reason, Sub, SubOp, Use } from '../../runtime/native.ts';
+import {
+  Ctl,
+  Ev,
+  EvKind,
+  Held,
+  leasedMemory,
+  loadNative,
+  notRun,
+  Reason,
+  Sub,
+  SubOp,
+  submitImage,
+  submitSinkOnly,
+  Use,
+} from '../../runtime/native.ts';
 
 test('both sides of the boundary have the same constants', () => {
-  expect(loadNative().boundary()).toEqual({ Sub, SubOp, Ev, EvKind, Reason, Ctl, Use, Flags: { notRun } });
+  const Flags = { notRun, image: submitImage, sinkOnly: submitSinkOnly, leasedMemory };
+  expect(loadNative().boundary()).toEqual({ Sub, SubOp, Ev, EvKind, Reason, Ctl, Use, Held, Flags });
 });

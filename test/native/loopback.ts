@@ -39,6 +39,8 @@ const defaults: NativeOptions = {
   mrCacheBytes: 4 << 20,
   mrCacheEntries: 64,
   mrCacheIdleMs: 10_000,
+  // For the programs that tests start: as on a JS runtime without libuv.
+  ...(process.env['RDMA_RPC_TEST_LOOP'] === 'thread' ? { loop: 'thread' as const } : {}),
 };
 const session: SessionOptions = {
   role: 'client',
@@ -122,7 +124,7 @@ export class Loopback {
     const piece = new Uint8Array(this.native.blockBuffer(block), 0, message.length);
     piece.set(message);
     const slot = this.#takeSlot();
-    const token = this.native.submitBulk(op, to, call, method, slot, 0, 0, [piece], [0], 0, Use.request);
+    const token = this.native.submitBulk(op, to, call, method, slot, 0, 0, [piece], [0], 0, Use.request, 0);
     if (token < 0) throw new Error(`refused: ${token}`);
     this.#blocks.set(token, [block]);
     this.native.flush();

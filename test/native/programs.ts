@@ -1,15 +1,17 @@
 /**
- * What the tests of this folder run outside of vitest, as processes and as worker threads: `node programs.js NAME`, or a Worker with
- * `workerData: NAME`. Reads dist, so setup must have run.
+ * What the tests of this folder and of test/runtimes run outside of vitest, as processes and as worker threads: `node programs.js NAME`, or
+ * a Worker with `workerData: NAME`. Reads dist, so setup must have run.
  */
-import { isMainThread, parentPort, workerData } from 'node:worker_threads';
+import { once } from 'node:events';
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
+import { Use } from '../../runtime/native.ts';
 import { Loopback } from './loopback.ts';
 
 const large = new Uint8Array(200_000).fill(7);
 /** Handles of the addon keep no process alive. */
 const stayAlive = () => setInterval(() => undefined, 1000);
 
-const programs: Record<string, () => void> = {
+const programs: Record<string, () => void | Promise<void>> = {
   /** A callback that throws: the error must come out as an uncaught exception. */
   'callback-throws': () => {
     stayAlive();
@@ -61,7 +63,45 @@ const programs: Record<string, () => void> = {
     void again(large);
     void loopback.start(new Uint8Array(8)).end.then(() => parentPort?.postMessage('running'));
   },
+  'threads-terminated': async () => {
+    for (let i = 0; i < 24; i += 1) {
+      const worker = new Worker(new URL(import.meta.url), { workerData: 'calls-for-ever' });
+      if (i % 8 !== 0) await once(worker, 'message');
+      await worker.terminate();
+    }
+    console.log('terminated');
+  },
+  /** Needs --expose-gc where the JS runtime has no function for it. */
+  'leases-collected': async () => {
+    const { native } = new Loopback('sim');
+    const { Bun, gc } = globalThis as { Bun?: { gc(now: boolean): void }; gc?: () => void };
+    (() => {
+      for (let i = 0; i < 20; i += 1) native.blockBuffer(native.allocBlock(5000, Use.application));
+    })();
+    while (native.stats().arenaLeasedBlocks > 0) {
+      if (Bun === undefined) gc?.();
+      else Bun.gc(true);
+      await new Promise<void>((resolve) => setImmediate(resolve));
+    }
+    native.close();
+    console.log('collected');
+  },
+  /** Each call finds the JS thread asleep: it must be woken. */
+  'calls-now-and-then': async () => {
+    const alive = stayAlive();
+    const loopback = new Loopback('shm');
+    let sleeps = 0;
+    for (let i = 0; i < 20; i += 1) {
+      while (loopback.native.stats().sleeps === sleeps)
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      ({ sleeps } = loopback.native.stats());
+      await loopback.start(i % 2 === 0 ? large : new Uint8Array(8)).end;
+    }
+    console.log('slept and woke');
+    loopback.native.close();
+    clearInterval(alive);
+  },
 };
 
 const name = isMainThread ? process.argv[2] : (workerData as string);
-programs[name ?? '']?.();
+await programs[name ?? '']?.();

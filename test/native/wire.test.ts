@@ -44,6 +44,7 @@ function frameOf(fields: readonly string[]): Frame {
     sink: exposedOf(field.get('sink'))[0],
     metadata: bytesOf(field.get('metadata')),
     pieces: exposedOf(field.get('pieces')),
+    image: (number('flags') & 128) !== 0,
     total: number('total'),
     message: bytesOf(field.get('message')),
   };

@@ -17,13 +17,19 @@ import {
   stats,
 } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { AnnotatedDefinition, type Blobs, type BlobsInit, Blobs as BlobsType } from './gen/annotated.rdma.ts';
+import { AnnotatedDefinition, type BlobsInit, Blobs as BlobsType } from './gen/annotated.rdma.ts';
 
 const filled = (bytes: number): Uint8Array => new Uint8Array(bytes).map((_, i) => i * 7 + bytes);
 /** toEqual takes seconds for large ones. */
 const same = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0;
-/** Of a message as the generated code writes it. */
-const size = (blobs: BlobsInit): number => BlobsType.encode(blobs).length;
+/** What is moved of a message with one large value and a few other bytes: the table and those in 64 bytes each, and the value. */
+const imageBytes = (blobs: unknown): number =>
+  128 + Math.max(...[...valuesIn(blobs)].map((value) => value.length));
+function* valuesIn(value: unknown): Generator<Uint8Array> {
+  if (value instanceof Uint8Array) yield value;
+  else if (typeof value === 'object' && value !== null)
+    for (const each of Object.values(value)) yield* valuesIn(each);
+}
 
 describe.each(['in process', 'shm'] as const)('%s', (way) => {
   let channel: Channel;
@@ -109,8 +115,22 @@ describe.each(['in process', 'shm'] as const)('%s', (way) => {
       expect(result).toEqual(BlobsType.decode(BlobsType.encode(blobs)));
       expect(reads > 0).toBe(apart);
       // The answer, which has the same value in the same field, as well.
-      expect([readBytes, writeBytes]).toEqual(apart ? [size(blobs), size(blobs)] : [0, 0]);
+      expect([readBytes, writeBytes]).toEqual(apart ? [imageBytes(blobs), imageBytes(blobs)] : [0, 0]);
     });
+
+    test.each([14, 20, 40])(
+      '%i values with a threshold beside as much metadata as a slot holds',
+      async (count) => {
+        const many = Array.from({ length: count }, (_, i) => filled(2000 + i));
+        for (const spare of [8, 24, 40, 200, 440]) {
+          const metadata = { filler: 'x'.repeat(8192 - 3 - 'filler'.length - spare) };
+          const beside = [1, 2, 3].map((i) => client.echo({ usual: filled(i) }));
+          const reply = await client.echo({ many }, { metadata });
+          expect(reply.many.every((value, i) => same(value, many[i]!))).toBe(true);
+          expect((await Promise.all(beside)).map(({ usual }) => usual.length)).toEqual([1, 2, 3]);
+        }
+      },
+    );
 
     test('a value that has come by READ lies in memory of the device, when it is one that is not copied', async () => {
       await client.echo({ early: filled(5000) });
@@ -123,7 +143,7 @@ describe.each(['in process', 'shm'] as const)('%s', (way) => {
       const usual = await counted(() => client.echo({ usual: filled(20_000) }));
       const late = await counted(() => client.echo({ late: filled(20_000) }));
       for (const { result, readBytes } of [usual, late]) {
-        expect(readBytes).toBe(size(result as Blobs));
+        expect(readBytes).toBe(imageBytes(result));
       }
       // Two pieces, one of which is the application's memory, against one piece of the arena's.
       expect(usual.memory).toBeGreaterThan(0);

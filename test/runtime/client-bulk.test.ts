@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { BlockLease, leaseOf } from '../../runtime/call/lease.ts';
 import { encodeMetadata } from '../../runtime/call/metadata-wire.ts';
 import { Metadata, Status } from '../../runtime/index.ts';
-import { EvKind, Reason } from '../../runtime/native.ts';
+import { EvKind, leasedMemory, Reason } from '../../runtime/native.ts';
 import { type BedOptions, ClientBed, extras, text } from './client-bed.ts';
 import { EchoMessage } from './gen/echo.rdma.ts';
 
@@ -45,7 +45,7 @@ describe('large messages', () => {
   test('memory of the arena needs no key', () => {
     const block = native.allocBlock(50_000);
     call({ payload: new Uint8Array(native.blockBuffer(block)) });
-    expect(native.submitted[0]!.keys).toEqual([0, 0]);
+    expect(native.submitted[0]!.keys).toEqual([0, leasedMemory]);
   });
 
   test('memory shared between threads is copied', () => {
@@ -53,6 +53,18 @@ describe('large messages', () => {
     call({ payload: shared });
     expect(native.submitted[0]!.keys).toEqual([0, 0]);
     expect(EchoMessage.decode(native.submitted[0]!.message).payload.every((byte) => byte === 3)).toBe(true);
+  });
+
+  test('a value in memory that can be resized is copied, so that it may shrink under the call', () => {
+    // TypeScript's library of ES2023 does not know the option yet.
+    type Resizing = ArrayBuffer & { resize(bytes: number): void };
+    const Resizable = ArrayBuffer as unknown as new (bytes: number, options?: object) => Resizing;
+    const memory = new Resizable(50_000, { maxByteLength: 60_000 });
+    call({ payload: new Uint8Array(memory).fill(3) });
+    memory.resize(0);
+    expect(native.submitted[0]!.keys).toEqual([0, 0]);
+    const { payload } = EchoMessage.decode(native.submitted[0]!.message);
+    expect([payload.length, payload.every((byte) => byte === 3)]).toEqual([50_000, true]);
   });
 
   test('more values than a descriptor list holds are copied into one piece', () => {
@@ -120,6 +132,58 @@ describe('large messages', () => {
     native.releaseBlock(block);
     expect(leaseOf(await promise)).toBeUndefined();
     expect(native.blocks.size).toBe(0);
+  });
+
+  describe('a response that is an image', () => {
+    /** Table and parts, each on 64 bytes. */
+    const imageOf = (...parts: Uint8Array[]): Uint8Array => {
+      const table = new Uint8Array(Uint32Array.of(parts.length, ...parts.map((part) => part.length)).buffer);
+      return [table, ...parts].reduce((image, part) => {
+        const at = Math.ceil(image.length / 64) * 64;
+        const longer = new Uint8Array(at + part.length).fill(0xee);
+        longer.set(image);
+        longer.set(part, at);
+        return longer;
+      }, new Uint8Array(0));
+    };
+    const payload = new Uint8Array(5000).fill(7);
+    const whole = EchoMessage.encode({ payload, number: 9 });
+    const head = whole.length - payload.length - 2;
+    const answer = async (image: Uint8Array) => {
+      const promise = call({})!;
+      const block = native.allocBlock(image.length);
+      native.deliver({ kind: EvKind.settled, call: 0, message: image, block, image: true });
+      native.releaseBlock(block);
+      return { result: await promise.catch((error: unknown) => error), block };
+    };
+
+    test('its large value is a view, on 64 bytes', async () => {
+      const { result, block } = await answer(
+        imageOf(whole.subarray(0, head), payload, whole.subarray(head + payload.length)),
+      );
+      const message = result as EchoMessage;
+      expect([
+        message.payload.buffer === native.blockBuffer(block),
+        message.payload.byteOffset,
+        message.number,
+      ]).toEqual([true, 128, 9]);
+      expect(Buffer.compare(message.payload, payload)).toBe(0);
+    });
+
+    test.each<[string, Uint8Array, RegExp]>([
+      ['that has no table', new Uint8Array(2), /an image without its table/],
+      ['whose table is longer than it', new Uint8Array(Uint32Array.of(1000).buffer), /ends in its table/],
+      ['whose parts are longer than it', new Uint8Array(Uint32Array.of(1, 1000).buffer), /ends in a piece/],
+      [
+        'that is cut elsewhere',
+        imageOf(whole.subarray(0, 1), whole.subarray(1)),
+        /the response cannot be used/,
+      ],
+    ])('one %s is an error of its call, and gives its block back', async (_what, image, why) => {
+      const { result } = await answer(image);
+      expect(result).toMatchObject({ code: Status.INTERNAL, message: expect.stringMatching(why) });
+      expect(native.blocks.size).toBe(0);
+    });
   });
 
   test('a response that does not decode gives its block back', async () => {

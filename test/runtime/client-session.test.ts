@@ -1,9 +1,10 @@
 /** The client's call table against a scripted native side: every order of events, each call settles exactly once. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { deadlines } from '../../runtime/call/deadlines.ts';
+import { BlockLease } from '../../runtime/call/lease.ts';
 import { encodeMetadata } from '../../runtime/call/metadata-wire.ts';
 import { Metadata, type RpcError, Status } from '../../runtime/index.ts';
-import { EvKind, Reason, SubOp } from '../../runtime/native.ts';
+import { EvKind, Held, Reason, SubOp } from '../../runtime/native.ts';
 import { type BedOptions, ClientBed, echo, extras, text } from './client-bed.ts';
 import { EchoMessage } from './gen/echo.rdma.ts';
 
@@ -53,7 +54,7 @@ describe('a call', () => {
     const promises = [0, 1, 2, 3].map((i) => call({ number: i })!);
     native.deliver(
       { kind: EvKind.settled, call: 2, message: text('two') },
-      { kind: EvKind.failed, call: 1, timeoutUs: Reason.sessionLost, method: Status.UNAVAILABLE, sent: 1 },
+      { kind: EvKind.failed, call: 1, timeoutUs: Reason.sessionLost, sent: 1 },
       { kind: EvKind.settled, call: 0, message: text('zero') },
     );
     native.deliver({ kind: EvKind.settled, call: 3, message: text('three') });
@@ -196,7 +197,7 @@ describe('giving up', () => {
     controller.abort();
     expect(native.cancels).toEqual([{ session: 0, call: 0, reason: Reason.cancelled }]);
     expect(bed.settled).toEqual([0]);
-    native.deliver({ kind: EvKind.failed, call: 0, method: 1, timeoutUs: Reason.cancelled, sent: 1 });
+    native.deliver({ kind: EvKind.failed, call: 0, timeoutUs: Reason.cancelled, sent: 1 });
     await expect(promise).rejects.toMatchObject({
       code: Status.CANCELLED,
       sent: 'maybe',
@@ -242,16 +243,66 @@ describe('giving up', () => {
     expect(native.cancels).toEqual([{ session: 0, call: 0, reason: Reason.deadline }]);
     controller.abort();
     expect(native.cancels).toHaveLength(1);
-    native.deliver({ kind: EvKind.failed, call: 0, method: 4, timeoutUs: Reason.deadline, sent: 1 });
+    native.deliver({ kind: EvKind.failed, call: 0, timeoutUs: Reason.deadline, sent: 1 });
     await expect(promise).rejects.toMatchObject({ code: Status.DEADLINE_EXCEEDED, sent: 'maybe' });
   });
+});
+
+describe('a call that is held after its end', () => {
+  const held = { kind: EvKind.failed, call: 0, timeoutUs: Reason.deadline, sent: 1, method: Held.slot };
+
+  test('settles at once, and its call slot comes back when the server has let go', async () => {
+    open({ inflightMax: 1 });
+    const promise = call({})!;
+    native.deliver(held);
+    await expect(promise).rejects.toMatchObject({ code: Status.DEADLINE_EXCEEDED, sent: 'maybe' });
+    expect([session.inFlight, session.held, session.full]).toEqual([0, 1, true]);
+    expect(call({})).toBeUndefined();
+    native.deliver({ kind: EvKind.released, call: 0 });
+    expect([session.inFlight, session.held, session.full]).toEqual([0, 0, false]);
+    const next = call({})!;
+    native.deliver({ kind: EvKind.settled, call: 0, message: text('next') });
+    expect((await next).text).toBe('next');
+    expect(bed.allSettledOnce).toBe(true);
+  });
+
+  test('tells those who wait that there is a slot again', () => {
+    call({});
+    native.deliver(held);
+    const { done } = bed;
+    native.deliver({ kind: EvKind.released, call: 0 });
+    expect(bed.done).toBe(done + 1);
+  });
+
+  test('does not settle again with its session', async () => {
+    const promise = call({})!;
+    native.deliver(held);
+    await expect(promise).rejects.toMatchObject({ code: Status.DEADLINE_EXCEEDED });
+    native.deliver({ kind: EvKind.released, call: 0 }, { kind: EvKind.sessionDown });
+    expect(bed.allSettledOnce).toBe(true);
+    expect(session.held).toBe(0);
+  });
+
+  test.each([Held.slot, Held.slot | Held.sink])(
+    'loses its lease only when the server may write to it: %i',
+    async (what) => {
+      const block = native.allocBlock(100_000, 0);
+      const into = new BlockLease(native, block, native.blockBuffer(block), 0, 100_000);
+      const promise = call({}, { extras: extras({ into }) })!;
+      native.deliver({ ...held, method: what });
+      const lost = what !== Held.slot;
+      await expect(promise).rejects.toThrow(lost ? 'the lease is released' : 'the deadline passed');
+      expect(into.released).toBe(lost);
+      expect(native.taken).toEqual(lost ? [block] : []);
+    },
+  );
 });
 
 describe('the end of the session', () => {
   test('comes after its calls have failed', async () => {
     const promises = [call({})!, call({})!];
     native.sessionErrorText = 'peer closed';
-    const broken = { kind: EvKind.failed, timeoutUs: Reason.sessionLost, method: 14 };
+    const broken = { kind: EvKind.failed, timeoutUs: Reason.sessionLost };
     native.deliver(
       { ...broken, call: 0, sent: 0 },
       { ...broken, call: 1, sent: 1 },

@@ -7,6 +7,8 @@ export interface EchoLog {
   started: number;
   /** Signals that fired in `hang`, with their codes. */
   aborted: number[];
+  /** Requests of `check` whose bytes were not all the same, or written after the end of the call (test/slow). */
+  torn?: number;
 }
 
 type Behaviour = (
@@ -24,6 +26,19 @@ const behaviours: Readonly<Record<string, Behaviour>> = {
         reject(context.signal.reason);
       }),
     ),
+  /** The thread does nothing else for `number` ms: a garbage collection, a JSON.parse. */
+  busy: ({ number }) => {
+    for (const end = performance.now() + number; performance.now() < end; );
+    return { number };
+  },
+  check: async (request, _, log) => {
+    const [first = 0] = request.payload;
+    if (first === 0xa5 || request.payload.some((byte) => byte !== first)) log.torn = (log.torn ?? 0) + 1;
+    const { length } = request.payload;
+    leaseOf(request)?.release();
+    await new Promise((resolve) => setTimeout(resolve, request.number));
+    return { payload: new Uint8Array(length).fill(first) };
+  },
   throw: () => {
     throw new Error('a secret');
   },

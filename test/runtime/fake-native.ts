@@ -36,6 +36,7 @@ export interface FakeEvent {
   message?: Uint8Array;
   /** Arena block to hand the message over in. */
   block?: number;
+  image?: boolean;
   timeoutUs?: number;
   sent?: number;
 }
@@ -248,6 +249,13 @@ export class FakeNative implements NativeContext {
     return this.blocks.get(block)!.buffer;
   }
 
+  readonly taken: number[] = [];
+
+  takeBlock(block: number): void {
+    this.taken.push(block);
+    this.releaseBlock(block);
+  }
+
   releaseBlock(block: number): void {
     const known = this.blocks.get(block);
     if (known === undefined) throw new Error(`block ${block} released once too often`);
@@ -315,6 +323,7 @@ export class FakeNative implements NativeContext {
       ++known.references;
       new Uint8Array(known.buffer).set(message);
       words[at + Ev.region] = event.block;
+      words[at + Ev.offset] = event.image === true ? 1 : 0;
       words[at + Ev.metadataOffset] = slot;
     } else {
       slab.set(message, slot + metadata.byteLength);

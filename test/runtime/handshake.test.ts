@@ -14,7 +14,7 @@ import {
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { Server } from '../../runtime/api/server.ts';
 import { connectOver } from '../../runtime/control/connect.ts';
-import { type Frame, magic, version } from '../../runtime/control/frames.ts';
+import { type Frame, magic, ownFeatures, version } from '../../runtime/control/frames.ts';
 import { hostIdentity } from '../../runtime/control/host.ts';
 import { encodeFrame, Link } from '../../runtime/control/link.ts';
 import { discardSession, type LocalSide, prepareSession } from '../../runtime/control/session-setup.ts';
@@ -144,7 +144,7 @@ describe('a client that', () => {
       limits: { inflightMax: 4 },
       fabrics: ['sim'],
     });
-    const own = prepareSession(side, 'sim', limits, limits);
+    const own = prepareSession(side, 'sim', limits, limits, ownFeatures);
     const address = own.context.native.sessionAddress(own.target.session);
     link.send({ type: 'attach', fabric: 'sim', address });
     expect(await link.receive()).toMatchObject({ type: 'attached' });
@@ -160,7 +160,7 @@ describe('a client that', () => {
     const link = dial();
     link.send(hello());
     await link.receive();
-    const own = prepareSession(side, 'sim', limits, limits);
+    const own = prepareSession(side, 'sim', limits, limits, ownFeatures);
     const address = own.context.native.sessionAddress(own.target.session);
     link.send({ type: 'attach', fabric: 'sim', address });
     await link.receive();

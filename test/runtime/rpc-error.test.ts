@@ -1,7 +1,8 @@
 /** Status codes and the error class. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { errorCode, statusName } from '../../runtime/call/status.ts';
-import { Metadata, RpcError, Status } from '../../runtime/index.ts';
+import { Metadata, type MetadataInit, RpcError, Status } from '../../runtime/index.ts';
 
 test('codes have the numbers of gRPC', () => {
   expect(Object.values(Status)).toEqual(Array.from({ length: 17 }, (_, i) => i));
@@ -12,6 +13,24 @@ test('codes have the numbers of gRPC', () => {
 test.each([0, 17, -1, 1.5, Number.NaN])('%d is no error code of a peer: UNKNOWN', (code) => {
   expect(errorCode(code)).toBe(Status.UNKNOWN);
 });
+
+/** As Node's functions make it. */
+function abortError(cause: unknown): Error {
+  const error = new Error('The operation was aborted', { cause });
+  error.name = 'AbortError';
+  return error;
+}
+const abortSignalTimeout = (): Error => new DOMException('late', 'TimeoutError');
+function circular(): Error {
+  const error = abortError(undefined);
+  error.cause = error;
+  return error;
+}
+function chain(length: number): Error {
+  let error = abortError(undefined);
+  for (let i = 0; i < length; ++i) error = abortError(error);
+  return error;
+}
 
 describe('RpcError', () => {
   test('says its code name, keeps the bare text, metadata and cause', () => {
@@ -33,6 +52,18 @@ describe('RpcError', () => {
     expect(error.cause).toBe(cause);
   });
 
+  test('takes metadata as calls do', () => {
+    const metadata = new Metadata({ a: '1' });
+    const given = (init: MetadataInit) => new RpcError(Status.ABORTED, '', { metadata: init }).metadata;
+    expect(given(metadata)).toBe(metadata);
+    expect([given({ a: '1' }), given([['A', '1']])]).toEqual([metadata, metadata]);
+    expect([...given({ a: ['1', '2'] })]).toEqual([
+      ['a', '1'],
+      ['a', '2'],
+    ]);
+    expect(() => given({ 'a-bin': 'text' })).toThrow(/a-bin: a -bin key takes a Uint8Array/);
+  });
+
   test('has sent: maybe and empty metadata by default', () => {
     const error = new RpcError(Status.ABORTED, '');
     expect(error.sent).toBe('maybe');
@@ -50,6 +81,55 @@ describe('RpcError', () => {
     expect(RpcError.from('text', Status.INTERNAL)).toMatchObject({
       code: Status.INTERNAL,
       rawMessage: 'text',
+    });
+  });
+
+  test.each<[string, () => unknown, number]>([
+    ['that of a deadline', () => abortError(new RpcError(Status.DEADLINE_EXCEEDED, 'late')), 4],
+    ['that of a handler whose caller is gone', () => abortError(new RpcError(Status.CANCELLED, 'gone')), 1],
+    ['a timeout', () => abortError(new DOMException('late', 'TimeoutError')), 4],
+    ['an abort of an abort, for a timeout', () => abortError(abortError(abortSignalTimeout())), 4],
+    ['nothing', () => abortError(undefined), 1],
+    ['a text', () => abortError('I changed my mind'), 1],
+    ['itself', () => circular(), 1],
+    ['a thousand causes', () => chain(1000), 1],
+  ])('from() asks for the cause of an AbortError: %s', (_, make, code) => {
+    const error = make();
+    expect(RpcError.from(error)).toMatchObject({ code, cause: error });
+  });
+
+  test('from() does not take the cause of any other error for what it is', () => {
+    const wrapped = new Error('no profile', { cause: new RpcError(Status.NOT_FOUND, 'no such user') });
+    expect(RpcError.from(wrapped)).toMatchObject({ code: Status.UNKNOWN, rawMessage: 'no profile' });
+  });
+
+  test('a handler whose time is up says what its caller says', async () => {
+    const signal = AbortSignal.timeout(1);
+    const error: unknown = await sleep(60_000, undefined, { signal }).catch((thrown: unknown) => thrown);
+    expect((error as Error).name).toBe('AbortError');
+    expect(RpcError.from(error).code).toBe(Status.DEADLINE_EXCEEDED);
+  });
+
+  test('JSON.stringify gives what a log needs, metadata and details too', () => {
+    const metadata = new Metadata([
+      ['constructor', 'a'],
+      ['k', 'v'],
+      ['k', 'w'],
+      ['b-bin', new Uint8Array([1, 2, 255])],
+    ]);
+    const details = [{ type: 'a.B', value: new Uint8Array([1]) }];
+    const cause = new Error('mine');
+    const error = new RpcError(Status.NOT_FOUND, 'gone', { metadata, details, sent: 'yes', cause });
+    expect(JSON.parse(JSON.stringify({ error }))).toEqual({
+      error: {
+        name: 'RpcError',
+        codeName: 'NOT_FOUND',
+        code: 5,
+        message: 'gone',
+        sent: 'yes',
+        metadata: { constructor: ['a'], k: ['v', 'w'], 'b-bin': ['AQL/'] },
+        details: [{ type: 'a.B', value: 'AQ==' }],
+      },
     });
   });
 

@@ -127,7 +127,11 @@ describe('vitest', () => {
     ],
     ['late', "test('t', () => { Promise.reject(Error('too late')); })", 'no test: too late'],
   ];
-  const passing = "test('a', () => {}); test.skip('b', () => {}); test.todo('c')";
+  const passing = `test('a', () => {}); test.skip('b', () => {}); test.todo('c');
+    describe('d', () => {
+      beforeEach(({ skip }) => skip(true, 'no protoc'));
+      test.each([1, 2])('%d', () => {});
+    });`;
   let folder = '';
   let result: ReturnType<typeof readVitest>;
 
@@ -135,7 +139,7 @@ describe('vitest', () => {
     mkdirSync(join(root, 'build'), { recursive: true });
     folder = mkdtempSync(join(root, 'build', 'reports-test-')); // from where vitest can be imported
     const path = (name: string) => join(folder, name);
-    const names = 'afterEach, beforeAll, describe, expect, test';
+    const names = 'afterEach, beforeAll, beforeEach, describe, expect, test';
     for (const [name, text] of [...failing, ...noTest, ['passing', passing]])
       writeFileSync(path(`${name}.test.js`), `import { ${names} } from 'vitest';\n${text}`);
     writeFileSync(path('config.js'), 'export default {};');
@@ -155,7 +159,7 @@ describe('vitest', () => {
     expect(result).toMatchObject({ passed: 2, failed, ended: true, note: '' });
     expect(result.failures).toHaveLength(failed);
     expect(result.failedTests).toHaveLength(failing.length);
-    expect(result.whyNot).toEqual(['3 tests, marked above']);
+    expect(result.whyNot.sort()).toEqual(['2 tests: no protoc', '3 tests, marked above']);
   });
 
   test.each(failing)('names a test that failed and the first line of why: %s', (file, _, line) => {

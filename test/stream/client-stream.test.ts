@@ -7,7 +7,7 @@ import { ClientSession } from '../../runtime/call/client-session.ts';
 import { deadlines } from '../../runtime/call/deadlines.ts';
 import { FabricContext } from '../../runtime/call/fabric-context.ts';
 import { partLingerMs } from '../../runtime/limits.ts';
-import { EvKind, Reason, SubOp } from '../../runtime/native.ts';
+import { EvKind, Held, Reason, SubOp } from '../../runtime/native.ts';
 import { ClientStreams } from '../../runtime/stream/client-streams.ts';
 import {
   PartFlag,
@@ -257,6 +257,32 @@ describe('what fails on its way', () => {
     expect(done).toBe(0);
     native.deliver(ends(a!.slot), ends(b!.slot));
     expect([done, streams.size]).toEqual([1, 0]);
+  });
+
+  test('slots of parts that are held come back later, and streams wait for them', async () => {
+    setUp({ streamsMax: 1 });
+    const responses = start('count', {});
+    const first = responses.next();
+    const [open, a, b] = await sent();
+    const left = responses.return?.();
+    const ends = (slot: number, method = 0) => ({
+      kind: EvKind.failed,
+      call: slot,
+      method,
+      timeoutUs: Reason.cancelled,
+      sent: 1,
+    });
+    native.deliver(ends(open!.slot));
+    await Promise.all([first, left]);
+    deadlines.run(performance.now() + partLingerMs + 100);
+    native.deliver(ends(a!.slot, Held.slot), ends(b!.slot, Held.slot));
+    expect(done).toBe(1);
+    void start('count', {}).next();
+    const next = await sent();
+    expect(next.map(({ kind }) => kind)).toEqual([PartKind.open, PartKind.pull]);
+    native.deliver({ kind: EvKind.released, call: a!.slot });
+    const more = await sent();
+    expect(more.map(({ slot, kind }) => [slot, kind])).toEqual([[a!.slot, PartKind.pull]]);
   });
 
   test('a session that is lost fails every stream, and forgets none', async () => {

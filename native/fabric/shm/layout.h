@@ -13,9 +13,9 @@
 
 #include <array>
 #include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace rdma_rpc::fabric::shm {
 
@@ -114,6 +114,19 @@ struct CellHeader {
                         ///< length instead
 };
 static_assert(sizeof(CellHeader) == 8);
+
+// Not std::bit_cast: the libstdc++ that the package's binaries are built with has none
+// (native/portable.cmake).
+inline std::uint64_t pack(const CellHeader& header) {
+  std::uint64_t word;
+  std::memcpy(&word, &header, sizeof word);
+  return word;
+}
+inline CellHeader unpack(std::uint64_t word) {
+  CellHeader header;
+  std::memcpy(&header, &word, sizeof header);
+  return header;
+}
 
 /// Data of the first cell: [key or immediate, 4 bytes, unless kind is send] [length, 4 bytes, if placed]
 /// [message data]. Each further cell has its own sequence (never looked at) in front, so that the bytes there

@@ -1,4 +1,4 @@
-// Reads /proc/<pid>/stat; see process.h.
+// Reads /proc/<pid>/task/<pid>/stat; see process.h.
 #include "fabric/shm/process.h"
 
 #include <fcntl.h>
@@ -18,8 +18,10 @@ struct Stat {
 };
 
 std::optional<Stat> read_stat(std::uint32_t pid) {
-  char path[32];
-  std::snprintf(path, sizeof path, "/proc/%" PRIu32 "/stat", pid);
+  // Of its first thread, which began with it: an emulator (qemu-user) answers /proc/<own pid>/stat itself,
+  // with a start time that no other process sees.
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%" PRIu32 "/task/%" PRIu32 "/stat", pid, pid);
   const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return std::nullopt;
   char text[1024];

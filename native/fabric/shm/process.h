@@ -8,7 +8,7 @@ namespace rdma_rpc::fabric::shm {
 
 struct ProcessIdentity {
   std::uint32_t pid = 0;
-  std::uint64_t start_ticks = 0;  ///< clock ticks after boot, from /proc/<pid>/stat
+  std::uint64_t start_ticks = 0;  ///< clock ticks after boot, from /proc/<pid>/task/<pid>/stat
 };
 
 ProcessIdentity this_process();

@@ -1,7 +1,6 @@
 // post_recv and poll: what the peer wrote into our ring becomes completions. Every cell is untrusted: its
 // header is read once, as one word, and checked before anything follows from it. See queue_pair.h.
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "fabric/shm/queue_pair.h"
@@ -77,7 +76,7 @@ std::size_t QueuePair::poll_receives(std::span<Wc> out) {
         peer_->state.load(std::memory_order_acquire) == static_cast<std::uint32_t>(SharedState::fault);
     while (count < out.size()) {
       const Cell& cell = own_cells_[cells_consumed_ & cell_mask_];
-      const auto header = std::bit_cast<CellHeader>(cell.header.load(std::memory_order_acquire));
+      const CellHeader header = unpack(cell.header.load(std::memory_order_acquire));
       if (header.sequence != cells_consumed_ + 1) {
         if (fault) enter_error(SharedState::error);
         ring_closed_ = state_ == QpState::err;
@@ -179,7 +178,7 @@ bool QueuePair::idle() const {
   if (state_ == QpState::err) return received_ == posted_;
   if (peer_ == nullptr) return true;
   const Cell& cell = own_cells_[cells_consumed_ & cell_mask_];
-  const auto header = std::bit_cast<CellHeader>(cell.header.load(std::memory_order_seq_cst));
+  const CellHeader header = unpack(cell.header.load(std::memory_order_seq_cst));
   return header.sequence != cells_consumed_ + 1 &&
          peer_->state.load(std::memory_order_seq_cst) != static_cast<std::uint32_t>(SharedState::fault);
 }

@@ -1,6 +1,5 @@
 // post_send: each request is carried out before the next is looked at. The hot path is send() → publish():
 // one cell written, no shared line read unless the known receives of the peer have run out. See queue_pair.h.
-#include <bit>
 #include <cstring>
 
 #include "fabric/shm/queue_pair.h"
@@ -213,7 +212,7 @@ void QueuePair::publish(CellKind kind, std::uint32_t word, const std::byte* data
     to = next + sizeof sequence;
     room = kNextCellBytes;
   }
-  first.header.store(std::bit_cast<std::uint64_t>(header), std::memory_order_release);
+  first.header.store(pack(header), std::memory_order_release);
 }
 
 void QueuePair::publish_placed(CellKind kind, std::uint32_t word, std::uint32_t bytes) {
@@ -226,7 +225,7 @@ void QueuePair::publish_placed(CellKind kind, std::uint32_t word, std::uint32_t 
   std::memcpy(to, &bytes, sizeof bytes);
   const CellHeader header{cells_sent_ + 1, 0, kind, 1};
   ++cells_sent_;
-  cell.header.store(std::bit_cast<std::uint64_t>(header), std::memory_order_release);
+  cell.header.store(pack(header), std::memory_order_release);
 }
 
 WcStatus QueuePair::bind(const SendWr& wr) {

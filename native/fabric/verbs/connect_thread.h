@@ -38,7 +38,8 @@ class ConnectThread {
   /// Null when there can be no further thread.
   static std::shared_ptr<ConnectThread> start(Call call, std::shared_ptr<WakeUp> wake_up);
 
-  /// Of the call; nothing while it still runs after `wait`.
+  /// Of the call; nothing while it still runs after `wait`, or when the wake-up was rung for something else
+  /// meanwhile.
   std::optional<int> result(std::chrono::milliseconds wait = {});
   /// The attempt is over and everything is the caller's.
   void release();
@@ -59,7 +60,6 @@ class ConnectThread {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<int> result_;
-  bool awaited_ = false;  ///< result() sees it come, and nobody has to be woken
   bool over_ = false;
   Remains remains_;
   std::shared_ptr<WakeUp> wake_up_;

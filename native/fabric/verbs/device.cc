@@ -10,6 +10,7 @@
 
 #include "fabric/verbs/blind_spot.h"
 #include "fabric/verbs/completion_queue.h"
+#include "fabric/verbs/optional.h"
 #include "fabric/verbs/queue_pair.h"
 
 namespace rdma_rpc::fabric::verbs {
@@ -114,7 +115,7 @@ std::unique_ptr<MemoryRegion> Device::reg_dmabuf_mr(int fd, std::uint64_t offset
                                                     std::uint64_t iova, std::uint32_t access,
                                                     std::string* error) {
   if (!capabilities().dmabuf) return fabric::Device::reg_dmabuf_mr(fd, offset, length, iova, access, error);
-  MrPtr mr(ibv_reg_dmabuf_mr(pd_.get(), offset, length, iova, fd, static_cast<int>(access)));
+  MrPtr mr(verbs::reg_dmabuf_mr(pd_.get(), offset, length, iova, fd, static_cast<int>(access)));
   if (mr == nullptr) {
     if (error != nullptr) *error = why_not_registered(errno, length, capabilities().name) + " (a dmabuf)";
     return nullptr;

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "fabric/verbs/optional.h"
+
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
@@ -17,7 +19,7 @@ bool holds_something(const char* folder) {
 }  // namespace
 
 DeviceList::DeviceList() {
-  if (ibv_is_fork_initialized() == IBV_FORK_DISABLED) ibv_fork_init();
+  allow_forks();
   list_ = ibv_get_device_list(&count_);
   if (list_ == nullptr) count_ = 0;
 }

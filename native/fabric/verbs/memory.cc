@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "fabric/verbs/optional.h"
 #include "fabric/verbs/windows.h"
 
 namespace rdma_rpc::fabric::verbs {
@@ -23,7 +24,7 @@ std::unique_ptr<Memory> Memory::map(std::size_t bytes, DeviceCounters& counters)
   std::size_t mapped = bytes;
   void* data = nullptr;
   // Where the library still guards against fork() page by page it cannot register huge pages.
-  if (bytes >= kHugePage && ibv_is_fork_initialized() != IBV_FORK_ENABLED) {
+  if (bytes >= kHugePage && !guards_pages()) {
     mapped = (bytes + kHugePage - 1) / kHugePage * kHugePage;
     // Refused at once unless the administrator has set huge pages aside; the kernel reserves them here, so
     // that a later touch cannot fail.

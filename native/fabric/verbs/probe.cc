@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "fabric/verbs/memory.h"
+#include "fabric/verbs/optional.h"
 
 namespace rdma_rpc::fabric::verbs {
 namespace {
@@ -39,7 +40,7 @@ bool probe_on_demand(ibv_context* context) {
 /// A driver that can take a dmabuf looks at the descriptor and finds it bad; one that cannot says so.
 bool probe_dmabuf(ibv_pd* pd) {
   errno = 0;
-  const MrPtr mr(ibv_reg_dmabuf_mr(pd, 0, 4096, 0, -1, IBV_ACCESS_LOCAL_WRITE));
+  const MrPtr mr(reg_dmabuf_mr(pd, 0, 4096, 0, -1, IBV_ACCESS_LOCAL_WRITE));
   return mr == nullptr && errno == EBADF;
 }
 

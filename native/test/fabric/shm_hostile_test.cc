@@ -21,7 +21,7 @@ void scribble_ring(const RawSegment& ring, std::uint32_t next, Chance& chance) {
   shm::Cell& cell = ring.cell(next);
   const std::uint64_t data = chance.figure();
   std::memcpy(cell.data, &data, sizeof data);
-  cell.header.store(std::bit_cast<std::uint64_t>(header));
+  cell.header.store(shm::pack(header));
 }
 
 void scribble_words(const RawSegment& segment, Chance& chance) {
@@ -205,7 +205,7 @@ TEST(ShmHostile, AProcessThatWritesAllTheTimeCannotBreakTheReader) {
         const std::uint64_t data = chance.figure();
         std::memcpy(cells[number].data, &data, sizeof data);
         std::memcpy(cells[number].data + 4, &data, 4);
-        cells[number].header.store(std::bit_cast<std::uint64_t>(header), std::memory_order_relaxed);
+        cells[number].header.store(shm::pack(header), std::memory_order_relaxed);
       }
     }
   });

@@ -54,7 +54,7 @@ TEST(ShmHostile, ABadCellEndsTheQueuePairAndNothingElse) {
     std::memset(pair.victim.slab->data(), 0x77, pair.victim.slab->size());
     const RawSegment ring(*pair.victim.qp);
     std::memcpy(ring.cell(0).data, row.data, sizeof row.data);
-    ring.cell(0).header.store(std::bit_cast<std::uint64_t>(row.header));
+    ring.cell(0).header.store(shm::pack(row.header));
     const Wc wc = pair.victim.next();
     EXPECT_EQ(wc.wr_id, 1000u);
     EXPECT_EQ(wc.status, row.status) << to_string(wc.status);
@@ -71,8 +71,7 @@ TEST(ShmHostile, AMessageMoreThanThereAreReceivesIsRefused) {
   Raided pair;
   const RawSegment ring(*pair.victim.qp);
   for (std::uint32_t i = 0; i <= ShmEnd::kReceives; ++i) {
-    ring.cell(i).header.store(
-        std::bit_cast<std::uint64_t>(shm::CellHeader{shm::kFirstNumber + i + 1, 8, shm::CellKind::send, 0}));
+    ring.cell(i).header.store(shm::pack({shm::kFirstNumber + i + 1, 8, shm::CellKind::send, 0}));
   }
   for (std::uint32_t i = 0; i < ShmEnd::kReceives; ++i) {
     EXPECT_EQ(pair.victim.next().wr_id, 1000 + i);

@@ -37,6 +37,9 @@ TEST(VerbsLoader, AFileThatIsNoPlugInIsNamedWithThePackagesThatItNeeds) {
 TEST(VerbsLoader, ALibraryWithoutTheEntryIsOfAnotherVersion) {
   Dl_info libc{};
   ASSERT_NE(::dladdr(reinterpret_cast<const void*>(&::getenv), &libc), 0);
+  if (::access(libc.dli_fname, R_OK) != 0) {
+    GTEST_SKIP() << "not run: an emulator has the libraries elsewhere than it says";
+  }
   const std::string why = why_no_entry(libc.dli_fname);
   EXPECT_TRUE(has(why, "is of another version")) << why;
 }

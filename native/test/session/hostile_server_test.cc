@@ -78,6 +78,18 @@ const Trick kServerTricks[] = {
        s.peer.send(FrameBytes(header(FrameType::response, request.frame.header.call, 0, wire::written))
                        .add(wire::Written{5, 0}));
      }},
+    {"ImageThatWasNotWritten", "image that was not written",
+     [](Scene& s) {
+       const auto request = s.request({.given_sink = 4096});
+       s.peer.send(FrameBytes(header(FrameType::response, request.frame.header.call, 0, wire::image)).pad(9));
+     }},
+    {"ImageBeyondTheSink", "beyond its sink",
+     [](Scene& s) {
+       const auto request = s.request({.given_sink = 4096});
+       s.peer.send(
+           FrameBytes(header(FrameType::response, request.frame.header.call, 0, wire::written | wire::image))
+               .add(wire::Written{request.frame.sink.length + 1, 0}));
+     }},
     {"WrittenBeyondTheSink", "beyond its sink",
      [](Scene& s) {
        const auto request = s.request({.given_sink = 4096});

@@ -61,6 +61,9 @@ std::vector<std::string> Ledger::violations(bool final) {
     if (final && call.token > 0 && call.sent_events != 1) {
       all.push_back(name + std::to_string(call.sent_events) + " SENT events");
     }
+    if (final && call.released_events != (call.held != 0 ? 1 : 0)) {
+      all.push_back(name + std::to_string(call.released_events) + " RELEASED events");
+    }
     if (call.began > 1) all.push_back(name + "ran " + std::to_string(call.began) + " times");
     if (call.ended() && call.sent == Sent::no && call.began != 0)
       all.push_back(name + "sent: no, but it ran");

@@ -6,7 +6,9 @@
 //  - sent: no  ⇒ the handler never ran; an answer ⇒ it ran once; otherwise at most once;
 //  - the bytes that arrive are the bytes that were sent;
 //  - after the last event no byte of the call's memory changes: it is filled with a pattern and looked at
-//  again at the end.
+//  again at the end. A handler that gets that pattern has got bytes that its caller wrote after the end;
+//  - a call that is held (Held) gets exactly one RELEASED, its SENT before that, and its own sink is taken
+//  away until then.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +43,9 @@ struct CallSpec {
   Answer answer = Answer::now;
   std::uint32_t method = 7;
   std::uint32_t timeout_us = 0;
-  bool part = false;  ///< submitted as part of a stream
+  bool part = false;       ///< submitted as part of a stream
+  bool image = false;      ///< what goes as bulk goes as an image, request and response
+  bool sink_only = false;  ///< what does not fit `given_sink` is refused
   /// Of each piece in a buffer of the application, request and response: so many bytes, its last, lie on
   /// another page than those before them. 0: wherever.
   std::uint8_t beyond_page = 0;
@@ -53,7 +57,8 @@ struct Descriptor {
   std::uint32_t request_bytes, response_bytes;
   std::uint32_t response_pieces, status;
   std::uint8_t response_in_arena, response_bulk, later, beyond_page;
-  std::uint8_t reserved[4];
+  std::uint8_t image;
+  std::uint8_t reserved[3];
 };
 static_assert(sizeof(Descriptor) == 32);
 
@@ -66,16 +71,19 @@ struct Watched {
 struct CallRecord {
   CallSpec spec;
   std::uint32_t session = 0, slot = 0;
-  int last_events = 0, began = 0, sent_events = 0;
+  int last_events = 0, began = 0, sent_events = 0, released_events = 0;
+  std::int32_t held = 0;  ///< boundary::Held of its last event
   std::int32_t token = 0;
   boundary::EvKind kind{};
   boundary::Reason reason{};
   boundary::Sent sent{};
   std::uint32_t status = 0;
   std::size_t answer_bytes = 0;
+  std::uint32_t beyond_sink = 0;  ///< what the answer took when the given sink was too small for it
   memory::BlockId answer_block = memory::kNoBlock, given_block = memory::kNoBlock;
   std::vector<Watched> memory;  ///< of the request and the given sink
   bool ended() const { return last_events != 0; }
+  bool holds() const { return held != 0 && released_events == 0; }
   bool answered() const { return ended() && kind == boundary::EvKind::settled; }
 };
 

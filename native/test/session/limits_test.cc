@@ -167,6 +167,35 @@ TEST(ArenaMemory, IsNotAllTakenByTheSinksThatPartsAreExpectedToNeed) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
+/// One call of the method had a large answer: that all of them get memory for such a one must leave room for
+/// what a call needs for sure, here a request that is copied.
+TEST(ArenaMemory, IsNotAllTakenByTheSinksThatCallsAreExpectedToNeed) {
+  PairOptions options = immediate();
+  options.inflight_max = 16;
+  Pair pair(options);
+  EXPECT_TRUE(pair.complete({.response_bytes = 1 << 20}).answered());
+  pair.client.release_blocks();
+  std::vector<std::uint64_t> ids;
+  for (int i = 0; i < 12; ++i) {
+    ids.push_back(pair.start({.response_bytes = 1 << 20, .answer = Answer::later}));
+  }
+  pair.run();
+  memory::Arena& arena = pair.client.context->arena();
+  EXPECT_GT(pair.client.context->stats().sinks_predicted, 0u);
+  EXPECT_LE(arena.counters().bytes_leased, arena.largest() / 2);
+  const memory::BlockId request = arena.alloc(3 << 20, memory::Use::request);
+  EXPECT_NE(request, memory::kNoBlock);
+  arena.release(request);
+  while (pair.server.answer()) {
+  }
+  for (const std::uint64_t id : ids) {
+    pair.run();
+    EXPECT_TRUE(pair.call(id).answered());
+    pair.client.release_blocks();
+  }
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
 TEST(MessageLimit, BelowTheSlotSizeIsKeptByTheReceiverToo) {
   PairOptions options;
   options.max_message_bytes = 500;

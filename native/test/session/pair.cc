@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
@@ -83,6 +84,19 @@ bool Pair::step() {
 
 void Pair::run() {
   if (!run_world(world, {&client, &server})) ledger.violation("the sessions never come to rest");
+}
+
+void let_pass(fabric::SimWorld& world, std::vector<Side*> awake, std::uint64_t ns) {
+  // As the pump does: a tick every few milliseconds at first, then as often as held calls want one.
+  for (std::uint64_t passed = 0; passed < ns;) {
+    const std::uint64_t step = std::min(ns - passed, passed < kHoldLookNs ? kTickNs : kHoldLookNs);
+    world.advance(step);
+    passed += step;
+    for (int turns = 0; turns < 4; ++turns) {
+      world.step();
+      for (Side* side : awake) side->turn(world.now_ns());
+    }
+  }
 }
 
 bool run_world(fabric::SimWorld& world, std::vector<Side*> sides, const std::function<void()>& between) {

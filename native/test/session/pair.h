@@ -83,6 +83,8 @@ class Pair {
 /// Opens a client session on `client`, a server session on `server`, and connects them.
 void connect(Side& client, std::uint32_t& client_session, Side& server, std::uint32_t& server_session,
              const PairOptions& options);
+/// So much time in which these sides are awake, and others are not.
+void let_pass(fabric::SimWorld& world, std::vector<Side*> awake, std::uint64_t ns);
 /// Drives any number of sides of one world until nothing is left to happen. False: that does not come.
 bool run_world(fabric::SimWorld& world, std::vector<Side*> sides, const std::function<void()>& between = {});
 

@@ -104,7 +104,9 @@ class Life {
             .answer = any(2) == 0 ? Answer::later : Answer::now,
             .method = 1 + static_cast<std::uint32_t>(any(3)),
             .timeout_us = any(4) == 0 ? 1 + static_cast<std::uint32_t>(any(40'000)) : 0,
-            .part = any(3) == 0};
+            .part = any(3) == 0,
+            .image = any(2) == 0,
+            .sink_only = any(3) == 0};
   }
 
   std::mt19937_64 random_;

@@ -116,6 +116,7 @@ std::uint64_t Side::start(std::uint32_t session, const CallSpec& spec) {
                               spec.response_bulk,
                               spec.answer == Answer::later,
                               spec.beyond_page,
+                              spec.image,
                               {}};
   std::byte* payload = context->slots().payload(static_cast<std::uint32_t>(slot));
   std::memcpy(payload, &descriptor, sizeof descriptor);
@@ -144,7 +145,9 @@ std::uint64_t Side::start(std::uint32_t session, const CallSpec& spec) {
       call.memory.push_back({context->arena().at(call.given_block).data, spec.given_sink});
     }
     submission.sink = call.given_block;
+    submission.sink_only = spec.sink_only;
   }
+  submission.image = spec.image;
   Session* to = context->find(session);
   call.token = to == nullptr ? -static_cast<std::int32_t>(Reason::session_lost)
                              : to->submit_bulk(std::move(submission));
@@ -215,6 +218,7 @@ bool Side::respond(const Pending& request) {
   Reply reply;
   submission.pieces = make_pieces(what.response_bytes, what.response_pieces, what.response_in_arena != 0,
                                   what.beyond_page, answer_of(what.id), reply.blocks, nullptr);
+  submission.image = what.image != 0;
   const std::int32_t token = to->submit_bulk(std::move(submission));
   if (token > 0) {
     replies_[u32(token)] = std::move(reply);

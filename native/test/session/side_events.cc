@@ -22,15 +22,39 @@ constexpr std::size_t kKeptMax = 4;
 std::span<const std::byte> Side::message_of(const std::int32_t* words) {
   const std::int32_t region = words[ev::region];
   const std::byte* base = nullptr;
-  std::size_t offset = u32(words[ev::offset]);
+  std::size_t offset = 0;
   if (region == boundary::kReceiveSlab) {
     base = session(u32(words[ev::session])).receive_slab();
-    offset += u32(words[ev::metadata_bytes]);
+    offset = u32(words[ev::offset]) + u32(words[ev::metadata_bytes]);
   } else if (region > 0) {
     base = context->arena().at(u32(region)).data;
   }
   return {base + offset, u32(words[ev::message_bytes])};
 }
+
+namespace {
+/// The message of an image of `count` pieces, each of which has to begin on 64 bytes of memory that does.
+/// Pieces are cut as by make_pieces(). Empty: they do not, or it has another length.
+std::vector<std::byte> message_in(std::span<const std::byte> image, std::size_t bytes, std::size_t count) {
+  std::vector<std::byte> message;
+  if (reinterpret_cast<std::uintptr_t>(image.data()) % wire::kImageAlignment != 0) return message;
+  std::uint64_t at = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t length = bytes * (i + 1) / count - bytes * i / count;
+    if (length == 0) continue;
+    const std::uint64_t place = wire::image_place(at);
+    if (place + length > image.size()) return {};
+    message.insert(message.end(), image.begin() + static_cast<std::ptrdiff_t>(place),
+                   image.begin() + static_cast<std::ptrdiff_t>(place + length));
+    at = place + length;
+  }
+  return at == image.size() ? message : std::vector<std::byte>{};
+}
+
+bool is_image(const std::int32_t* words) {
+  return words[boundary::ev::region] > 0 && words[boundary::ev::offset] == 1;
+}
+}  // namespace
 
 void Side::on_event(const std::int32_t* words) {
   const std::uint32_t number = u32(words[ev::session]), call = u32(words[ev::call]);
@@ -50,7 +74,7 @@ void Side::on_event(const std::int32_t* words) {
     case EvKind::sent:
       if (const auto request = tokens_.find(call); request != tokens_.end()) {
         CallRecord& record = ledger.at(request->second);
-        if (record.ended()) ledger.violation("SENT after the last event of its call");
+        if (record.ended() && !record.holds()) ledger.violation("SENT after the last event of its call");
         ++record.sent_events;
         tokens_.erase(request);
       } else if (const auto reply = replies_.find(call); reply != replies_.end()) {
@@ -77,6 +101,8 @@ void Side::on_event(const std::int32_t* words) {
       return;
     case EvKind::part_waits:
       return hold_back(number, call);
+    case EvKind::released:
+      return on_released(words);
     case EvKind::evicted:
       return;
   }
@@ -85,7 +111,8 @@ void Side::on_event(const std::int32_t* words) {
 
 void Side::on_request(const std::int32_t* words) {
   Pending request{u32(words[ev::session]), u32(words[ev::call]), {}};
-  const auto message = message_of(words);
+  auto message = message_of(words);
+  std::vector<std::byte> gathered;
   if (u32(words[ev::metadata_bytes]) != sizeof request.descriptor) {
     request.descriptor = {};  // a stranger's (a scripted peer's): echoed by size alone
     request.descriptor.response_bytes = static_cast<std::uint32_t>(message.size());
@@ -100,6 +127,13 @@ void Side::on_request(const std::int32_t* words) {
     } else {
       ++ledger.at(id).began;
       if ((words[ev::sent] == 1) != ledger.at(id).spec.part) ledger.violation("part flag lost or made up");
+      const CallSpec& spec = ledger.at(id).spec;
+      if (is_image(words)) {
+        gathered = message_in(message, spec.request_bytes, spec.request_pieces);
+        message = gathered;
+      } else if (spec.image && words[ev::region] > 0) {
+        ledger.violation("image that came as something else");
+      }
       if (message.size() != request.descriptor.request_bytes || !is_pattern(message, id)) {
         ledger.violation("request " + std::to_string(id) + " arrived with other bytes");
       }
@@ -118,17 +152,24 @@ void Side::on_last_event(const std::int32_t* words) {
   const std::uint32_t slot = u32(words[ev::call]);
   const std::uint64_t id = slot < slots.size() ? slots[slot] : 0;
   if (id == 0) return ledger.violation("last event of a call that is not in flight");
-  slots[slot] = 0;
   CallRecord& call = ledger.at(id);
   ++call.last_events;
   call.kind = static_cast<EvKind>(words[ev::kind]);
   call.sent = static_cast<Sent>(words[ev::sent]);
-  if (call.token > 0 && call.sent_events == 0) ledger.violation("last event before SENT");
+  if (call.kind == EvKind::failed) call.held = words[ev::method];
+  if (call.held == 0) slots[slot] = 0;
+  if (call.token > 0 && call.sent_events == 0 && call.held == 0) ledger.violation("last event before SENT");
   if (call.kind == EvKind::failed) {
     call.reason = static_cast<Reason>(words[ev::timeout_us]);
   } else {
     call.status = u32(words[ev::method]);
-    const auto message = message_of(words);
+    auto message = message_of(words);
+    std::vector<std::byte> gathered;
+    if (is_image(words)) {
+      gathered = message_in(message, call.spec.response_bytes, call.spec.response_pieces);
+      message = gathered;
+    }
+    call.beyond_sink = u32(words[ev::timeout_us]);
     call.answer_bytes = message.size();
     // What the session's own refusals carry is text, and they have no metadata.
     const bool ours = words[ev::metadata_bytes] != 0;
@@ -146,10 +187,37 @@ void Side::on_last_event(const std::int32_t* words) {
       }
     }
   }
-  for (const Watched& memory : call.memory) ledger.watch(memory);
-  if (const auto blocks = call_blocks_.find(id); blocks != call_blocks_.end()) {
-    kept_.insert(kept_.end(), blocks->second.begin(), blocks->second.end());
-    call_blocks_.erase(blocks);
+  take_back(id, true, (call.held & boundary::held_sink) == 0);
+}
+
+void Side::on_released(const std::int32_t* words) {
+  auto& slots = in_flight_[u32(words[ev::session])];
+  const std::uint32_t slot = u32(words[ev::call]);
+  const std::uint64_t id = slot < slots.size() ? slots[slot] : 0;
+  if (id == 0 || !ledger.at(id).holds()) return ledger.violation("RELEASED for a call that is not held");
+  slots[slot] = 0;
+  CallRecord& call = ledger.at(id);
+  ++call.released_events;
+  if (call.token > 0 && call.sent_events == 0) ledger.violation("RELEASED before SENT");
+  if ((call.held & boundary::held_sink) != 0) take_back(id, false, true);
+}
+
+/// The application has this memory of a call again, and uses it.
+void Side::take_back(std::uint64_t id, bool request, bool sink) {
+  const CallRecord& call = ledger.at(id);
+  const bool given = call.given_block != memory::kNoBlock;
+  const std::byte* const given_data = given ? context->arena().at(call.given_block).data : nullptr;
+  for (const Watched& memory : call.memory) {
+    if (memory.data == given_data ? sink : request) ledger.watch(memory);
+  }
+  if (const auto found = call_blocks_.find(id); found != call_blocks_.end()) {
+    auto& blocks = found->second;
+    std::erase_if(blocks, [&](memory::BlockId block) {
+      const bool back = given && block == call.given_block ? sink : request;
+      if (back) kept_.push_back(block);
+      return back;
+    });
+    if (blocks.empty()) call_blocks_.erase(found);
   }
   while (release_answers && kept_.size() > kKeptMax) {
     ledger.unwatch(context->arena().at(kept_.front()).data);

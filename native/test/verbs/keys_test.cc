@@ -60,9 +60,13 @@ void answer(Exposed& exposed) {
   EXPECT_EQ(exposed.raw.peer().outcome(), WcStatus::success);
 }
 
+/// Gives the call up. The peer has its keys until it confirms that, and no longer.
 void cancel(Exposed& exposed) {
   exposed.ends.client.cancel(exposed.raw.id(), Reason::deadline);
   exposed.ends.until([&] { return exposed.ends.call(exposed.raw.id()).ended(); }, "the end of the call");
+  exposed.raw.peer().respond(exposed.call, 4);
+  exposed.ends.until([&] { return !exposed.ends.call(exposed.raw.id()).holds(); }, "its keys are back");
+  EXPECT_EQ(exposed.raw.peer().outcome(), WcStatus::success);
 }
 
 class KeysOfAClient : public VerbsFaults, public testing::WithParamInterface<Trick> {};

@@ -112,10 +112,10 @@ TEST_P(ServerEnds, StoppedAndResumed) {
   const ReportMessage report = server_->ask(Order::report, {&client_});
   EXPECT_EQ(report.violations, 0u) << report.violation();
   drive_to_rest({&client_});
-  if (!client_.is_down(session_)) {
-    const std::uint64_t after = client_.start(session_, {.request_bytes = 5000, .response_bytes = 5000});
-    wait([&] { return ledger_.at(after).ended(); }, "a call after the pause");
-  }
+  EXPECT_FALSE(client_.is_down(session_)) << client_.why_down(session_);
+  const std::uint64_t after = client_.start(session_, {.request_bytes = 5000, .response_bytes = 5000});
+  wait([&] { return ledger_.at(after).ended(); }, "a call after the pause");
+  EXPECT_TRUE(ledger_.at(after).answered()) << client_.why_down(session_);
   server_->quit({&client_});
   go_on();
 }

@@ -1,6 +1,6 @@
 // Memory of a call that its caller has given up. A server that was busy meanwhile does its work later; what
-// it READs and WRITEs then may cost it the session, but no byte of that memory. The ledger fills it with a
-// pattern when the call ends and looks again after the server has certainly come to rest.
+// it READs and WRITEs then costs neither the session nor a byte of that memory. The ledger fills it with a
+// pattern when the caller is told and looks again after the server has certainly come to rest.
 #include <gtest/gtest.h>
 
 #include "verbs/census.h"
@@ -42,8 +42,9 @@ class LateServer : public VerbsFaults, public testing::WithParamInterface<Shape>
     drive_to_rest({&ends_.client, &ends_.server});
   }
   void expect_the_next_call_works() {
-    const bool lost = ends_.client.is_down(link_.client) || ends_.server.is_down(link_.server);
-    ends_.expect_works(lost ? ends_.connect() : link_);
+    EXPECT_EQ(ends_.client.why_down(link_.client), "");
+    EXPECT_EQ(ends_.server.why_down(link_.server), "");
+    ends_.expect_works(link_);
     EXPECT_EQ(ends_.finish(), Violations{});
   }
 

@@ -15,8 +15,10 @@ const nothing = new Uint8Array(0);
 function find(registry: Registry | undefined, typeUrl: string, path: string): MessageType<object> {
   const name = anyTypeName({ typeUrl });
   const type = typeUrl.includes('/') ? registry?.find(name) : undefined;
-  if (type === undefined)
-    throw new CodecError(path, `type ${JSON.stringify(typeUrl)} is not in the registry (option registry)`);
+  if (type === undefined) {
+    const hint = registry === undefined ? ' (option registry)' : '';
+    throw new CodecError(path, `type ${JSON.stringify(typeUrl)} is not in the registry${hint}`);
+  }
   return type;
 }
 

@@ -12,6 +12,7 @@ import { writeMessage } from './write.ts';
 
 export type { JsonObject, JsonValue } from '../wkt/struct.ts';
 export type { JsonReadOptions, JsonWriteOptions } from './options.ts';
+export { jsonReplacer } from './replacer.ts';
 
 /** The message as what JSON.stringify takes. 64-bit numbers are strings, `bytes` are base64. Throws CodecError for what does not fit its field. */
 export function toJson<T, Init>(

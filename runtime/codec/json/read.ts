@@ -3,12 +3,13 @@ import { CodecError, mismatch } from '../error.ts';
 import { type Field, fieldsOf } from '../fields.ts';
 import { nestingMax } from '../limits.ts';
 import { newMap } from '../message.ts';
+import { arrayFromBytes } from '../typed-array.ts';
 import type { MessageType } from '../types.ts';
 import type { JsonObject, JsonValue } from '../wkt/struct.ts';
 import { readExtension } from './extensions.ts';
 import { requireObject } from './object.ts';
 import type { JsonReadOptions } from './options.ts';
-import { enumFromJson, mapKeyFromJson, scalarFromJson } from './scalar.ts';
+import { bytesFromJson, enumFromJson, mapKeyFromJson, scalarFromJson } from './scalar.ts';
 import { wellKnown } from './well-known.ts';
 import { isNullValue } from './write.ts';
 
@@ -46,6 +47,7 @@ function single(
   depth: number,
 ): unknown {
   if (field.message !== undefined) return readMessage(field.message, json, options, path, depth + 1);
+  if (field.array !== undefined) return arrayFromBytes(field.array, bytesFromJson(json, path), path);
   if (field.scalar !== undefined) return scalarFromJson(field.scalar, json, field.jstype, path);
   const known = field.enum ?? {};
   if (json === null && isNullValue(known)) return 0;
@@ -95,6 +97,19 @@ export function readValue(
   return read(field, json, options, path, depth);
 }
 
+/** A member that is no field. Of a class of its own for tools that have other options than programs do. */
+export class UnknownMember extends CodecError {
+  readonly member: string;
+  /** What there is. */
+  readonly fields: readonly Field[];
+
+  constructor(path: string, member: string, fields: readonly Field[]) {
+    super(path, `there is no field ${JSON.stringify(member)} (ignoreUnknownFields would pass over it)`);
+    this.member = member;
+    this.fields = fields;
+  }
+}
+
 /** The fields of a message, without regard to what well-known types look like. */
 export function readFields(
   type: MessageType<object>,
@@ -115,10 +130,7 @@ export function readFields(
       )
         continue;
       if (options.ignoreUnknownFields === true) continue;
-      throw new CodecError(
-        path,
-        `there is no field ${JSON.stringify(name)} (ignoreUnknownFields would pass over it)`,
-      );
+      throw new UnknownMember(path, name, fieldsOf(type));
     }
     const inside = `${path}.${field.name}`;
     if (seen.has(field)) throw new CodecError(inside, 'the field is there twice, under both of its names');

@@ -2,13 +2,12 @@
 import { CodecError, mismatch } from '../error.ts';
 import type { Duration } from '../google/protobuf/duration.rdma.ts';
 import type { Timestamp } from '../google/protobuf/timestamp.rdma.ts';
-
-/** 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z. */
-const secondsMin = -62_135_596_800n;
-const secondsMax = 253_402_300_799n;
-const nanosMax = 999_999_999;
-/** Ten thousand years. */
-const durationSecondsMax = 315_576_000_000n;
+import {
+  durationSecondsMax,
+  nanosMax,
+  timestampSecondsMax as secondsMax,
+  timestampSecondsMin as secondsMin,
+} from '../wkt/seconds.ts';
 
 const rfc3339 = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:Z|([+-])(\d\d):(\d\d))$/;
 const span = /^(-?)(\d{1,12})(?:\.(\d{1,9}))?s$/;

@@ -2,6 +2,7 @@
 import { CodecError, mismatch } from '../error.ts';
 import { type Field, fieldsOf, fieldValue, isMap, isUnset, zeroOf } from '../fields.ts';
 import { nestingMax } from '../limits.ts';
+import { arrays, octets } from '../typed-array.ts';
 import type { MessageType } from '../types.ts';
 import type { JsonValue } from '../wkt/struct.ts';
 import { writeExtensions } from './extensions.ts';
@@ -19,6 +20,8 @@ function single(
   depth: number,
 ): JsonValue {
   if (field.message !== undefined) return writeMessage(field.message, value, options, path, depth + 1);
+  if (field.array !== undefined)
+    return scalarToJson('bytes', octets(value as ArrayBufferView, arrays[field.array], path), path);
   if (field.scalar !== undefined) return scalarToJson(field.scalar, value, path);
   const names = field.enum ?? {};
   if (isNullValue(names)) return null;

@@ -1,25 +1,26 @@
-/** Durations as milliseconds and as nanoseconds. For applications; the codec itself never converts. */
+/** Durations as milliseconds and as nanoseconds. For applications; the codec itself never converts. Both ways throw RangeError for what no Duration can be. */
 import type { Duration } from '../google/protobuf/duration.rdma.ts';
-import { joinNanos, second, splitMs } from './seconds.ts';
+import { checkedDuration, joinNanos, second, splitMs } from './seconds.ts';
 
-/** Throws RangeError for NaN and infinities. */
+/** Throws RangeError for NaN, infinities and more than 10,000 years. */
 export function durationFromMs(ms: number): Duration {
   const { seconds, nanos } = splitMs(Math.abs(ms));
   // Both parts have the sign of the span. `0 -` instead of a minus: no -0.
-  return ms < 0 ? { seconds: -seconds, nanos: 0 - nanos } : { seconds, nanos };
+  return checkedDuration(ms < 0 ? { seconds: -seconds, nanos: 0 - nanos } : { seconds, nanos });
 }
 
 /** Milliseconds with a fraction. */
 export function durationToMs(duration: Duration): number {
-  return Number(duration.seconds) * 1000 + duration.nanos / 1e6;
+  const { seconds, nanos } = checkedDuration(duration);
+  return Number(seconds) * 1000 + nanos / 1e6;
 }
 
 /** Exact. */
 export function durationFromNanos(nanos: bigint): Duration {
-  return { seconds: nanos / second, nanos: Number(nanos % second) };
+  return checkedDuration({ seconds: nanos / second, nanos: Number(nanos % second) });
 }
 
 /** Exact. */
 export function durationToNanos(duration: Duration): bigint {
-  return joinNanos(duration);
+  return joinNanos(checkedDuration(duration));
 }

@@ -2,6 +2,7 @@
 export { createRegistry, isAny, packAny, type Registry, type Unpacked, unpackAny } from './any.ts';
 export { durationFromMs, durationFromNanos, durationToMs, durationToNanos } from './duration.ts';
 export { fieldMaskFor } from './field-mask.ts';
+export { checkFieldMask, type MaskMergeOptions, mergeByMask, pruneByMask } from './masked.ts';
 export {
   type JsonObject,
   type JsonValue,
@@ -12,6 +13,15 @@ export {
   valueFromJson,
   valueToJson,
 } from './struct.ts';
+export {
+  type DurationLike,
+  durationFromTemporal,
+  durationToTemporal,
+  type InstantLike,
+  type TemporalLike,
+  timestampFromTemporal,
+  timestampToTemporal,
+} from './temporal.ts';
 export {
   timestampFromDate,
   timestampFromMs,

@@ -1,7 +1,14 @@
-/** Seconds and nanoseconds, which Timestamp and Duration are made of, and what JavaScript has for them. Called by timestamp.ts and duration.ts. */
+/** Seconds and nanoseconds, which Timestamp and Duration are made of, their ranges, and what JavaScript has for them. Called by timestamp.ts and duration.ts. */
 
 /** Nanoseconds of a second. */
 export const second = 1_000_000_000n;
+
+/** Seconds of a Timestamp, by google/protobuf/timestamp.proto: 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z. */
+export const timestampSecondsMin = -62_135_596_800n;
+export const timestampSecondsMax = 253_402_300_799n;
+/** Seconds of a Duration to either side, by google/protobuf/duration.proto: 10,000 years. */
+export const durationSecondsMax = 315_576_000_000n;
+export const nanosMax = 999_999_999;
 
 export interface Parts {
   readonly seconds: bigint;
@@ -20,4 +27,35 @@ export function splitMs(ms: number): Parts {
 /** Exact. */
 export function joinNanos({ seconds, nanos }: Parts): bigint {
   return seconds * second + BigInt(nanos);
+}
+
+function checkNanos(type: string, { nanos }: Parts, least: number): void {
+  if (!Number.isInteger(nanos) || nanos < least || nanos > nanosMax)
+    throw new RangeError(`${type}.nanos: ${nanos} is no whole number from ${least} to ${nanosMax}`);
+}
+
+/** Gives the timestamp back. Throws RangeError for one that protobuf does not have. */
+export function checkedTimestamp<T extends Parts>(timestamp: T): T {
+  const { seconds } = timestamp;
+  if (seconds < timestampSecondsMin || seconds > timestampSecondsMax)
+    throw new RangeError(
+      `google.protobuf.Timestamp.seconds: ${seconds} is not within the years 1 to 9999 (${timestampSecondsMin} to ${timestampSecondsMax})`,
+    );
+  checkNanos('google.protobuf.Timestamp', timestamp, 0);
+  return timestamp;
+}
+
+/** Gives the duration back. Throws RangeError for one that protobuf does not have. */
+export function checkedDuration<T extends Parts>(duration: T): T {
+  const { seconds, nanos } = duration;
+  if (seconds < -durationSecondsMax || seconds > durationSecondsMax)
+    throw new RangeError(
+      `google.protobuf.Duration.seconds: ${seconds} is longer than 10,000 years (±${durationSecondsMax})`,
+    );
+  checkNanos('google.protobuf.Duration', duration, -nanosMax);
+  if ((seconds > 0n && nanos < 0) || (seconds < 0n && nanos > 0))
+    throw new RangeError(
+      `google.protobuf.Duration: seconds (${seconds}) and nanos (${nanos}) have different signs`,
+    );
+  return duration;
 }

@@ -1,5 +1,7 @@
 /** A server process of the tests: listens on argv[2], with the runtime options in argv[3], sends its address, and does what it is told by message. */
 import { configure, createServer, type RuntimeOptions, stats } from 'rdma-rpc';
+import { StreamsDefinition } from '../../stream/gen/stream.rdma.ts';
+import { newLog, streamHandlers } from '../../stream/streams-service.ts';
 import { type EchoLog, echoHandlers } from '../echo-service.ts';
 import { EchoDefinition } from '../gen/echo.rdma.ts';
 
@@ -13,7 +15,9 @@ export interface Report {
 
 configure(JSON.parse(process.argv[3] ?? '{}') as RuntimeOptions);
 const log: EchoLog = { started: 0, aborted: [] };
-const server = createServer().add(EchoDefinition, echoHandlers(log));
+const server = createServer()
+  .add(EchoDefinition, echoHandlers(log))
+  .add(StreamsDefinition, streamHandlers(newLog()));
 
 function report(what: Report): void {
   process.send?.(what);

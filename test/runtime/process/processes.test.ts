@@ -3,6 +3,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import {
+  allocBuffer,
   type Channel,
   createChannel,
   createClient,
@@ -13,7 +14,7 @@ import {
   Status,
   stats,
 } from 'rdma-rpc';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { EchoDefinition } from '../gen/echo.rdma.ts';
 import { socketPath } from '../world.ts';
 import { compiled, exited, nextMessage, ServerProcess } from './processes.ts';
@@ -116,19 +117,68 @@ describe('two processes', () => {
     expect((await client.echo({ number: 1 })).number).toBe(1);
   });
 
-  test('a large call to a stopped server ends at its deadline too, at the price of the connection at most', async () => {
+  test('a large call to a stopped server ends at its deadline too, and nothing else does', async () => {
     const server = await start();
-    const { client } = clientOf(server);
+    const { client, channel } = clientOf(server);
     await client.echo({});
+    const states: string[] = [];
+    channel.on('state', (state) => states.push(state));
+    const other = client.echo({ number: 2 });
     server.child.kill('SIGSTOP');
     const payload = new Uint8Array(1 << 20);
     expect(await caught(client.echo({ payload }, { timeoutMs: 50 }))).toMatchObject({
       code: Status.DEADLINE_EXCEEDED,
     });
     server.child.kill('SIGCONT');
-    // Memory that was taken back by force may cost the connection when the server's late answer comes; the next call then makes another.
-    const number = (): Promise<number> => client.echo({ number: 1 }).then((answer) => answer.number);
-    expect(await number().catch(number)).toBe(1);
+    expect((await client.echo({ number: 1 })).number).toBe(1);
+    expect((await other).number).toBe(2);
+    expect(states).toEqual([]);
+    await vi.waitFor(() => expect(stats('shm').callsHeldNow).toBe(0));
+  });
+});
+
+describe('memory of the application, in a call to a stopped server', () => {
+  test('a lease that the server may still write to is lost with its call, and comes back to the arena', async () => {
+    const server = await start();
+    const { client, channel } = clientOf(server);
+    await client.echo({});
+    const { arenaLeasedBlocks } = stats('shm');
+    const into = allocBuffer(100_000, channel);
+    const view = into.bytes;
+    server.child.kill('SIGSTOP');
+    const error = await caught(client.fetch({ number: 50_000 }, { into, timeoutMs: 50 }));
+    expect(error.message).toContain('the lease is released');
+    expect([into.released, view.length, stats('shm').callsHeldNow]).toEqual([true, 0, 1]);
+    // The lease's block, and that of the request.
+    expect(stats('shm').arenaLeasedBlocks).toBe(arenaLeasedBlocks + 2);
+    server.child.kill('SIGCONT');
+    const next = allocBuffer(100_000, channel);
+    await client.fetch({ number: 50_000 }, { into: next });
+    expect([next.released, next.bytes[49_999]]).toEqual([false, 50_000 & 0xff]);
+    next.release();
+    await vi.waitFor(() => {
+      const { callsHeldNow, arenaLeasedBlocks: leased } = stats('shm');
+      expect([callsHeldNow, leased]).toEqual([0, arenaLeasedBlocks]);
+    });
+  });
+
+  test('what is written to the buffer of a request after its call has settled reaches no handler', async () => {
+    const server = await start();
+    const { client } = clientOf(server);
+    await client.echo({});
+    for (let round = 0; round < 5; ++round) {
+      server.child.kill('SIGSTOP');
+      const payloads = Array.from({ length: 20 }, (_, i) => new Uint8Array(300_000).fill(i + 1));
+      const calls = payloads.map((payload) =>
+        caught(client.behave({ text: 'check', payload }, { timeoutMs: 20 })).finally(() =>
+          payload.fill(0xa5),
+        ),
+      );
+      for (const error of await Promise.all(calls)) expect(error.code).toBe(Status.DEADLINE_EXCEEDED);
+      server.child.kill('SIGCONT');
+      await client.echo({});
+    }
+    expect((await server.report()).log.torn ?? 0).toBe(0);
   });
 });
 

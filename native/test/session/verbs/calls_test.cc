@@ -114,7 +114,7 @@ const CallSpec kToGiveUp[] = {
 };
 
 TEST_P(VerbsSession, OutlivesCallsGivenUpAfterEachStep) {
-  Link link = pair.connect();
+  const Link link = pair.connect();
   for (const CallSpec& spec : kToGiveUp) {
     for (int steps = 0; steps < 12; ++steps) {
       SCOPED_TRACE(std::to_string(spec.request_bytes) + " bytes, after " + std::to_string(steps) + " steps");
@@ -127,11 +127,6 @@ TEST_P(VerbsSession, OutlivesCallsGivenUpAfterEachStep) {
         EXPECT_EQ(pair.call(id).reason, steps % 2 == 0 ? Reason::cancelled : Reason::deadline);
       }
       while (pair.server.answer()) {
-      }
-      // Shared keys cannot be taken back: where the peer does not answer in time, the session had to end.
-      if (GetParam() == Exposure::shared && pair.client.is_down(link.client)) {
-        EXPECT_NE(pair.client.why_down(link.client).find("no answer within the grace"), std::string::npos);
-        link = pair.connect();
       }
       ASSERT_TRUE(pair.complete(link, {}).answered()) << pair.why_down(link);
     }

@@ -7,26 +7,9 @@
 import * as $ from '../../primitives.ts';
 
 /** Descriptor of google/protobuf/any.proto, for reflection. */
-export const file_google_protobuf_any_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Chlnb29nbGUvcHJvdG9idWYvYW55LnByb3RvEg9nb29nbGUucHJvdG9idWYiNgoDQW55EhkKCHR5cGVfdXJsGAEgASgJUgd0eXBlVXJsEhQKBXZhbHVlGAIgASgMUgV2YWx1ZWIGcHJvdG8z');
+export const file_google_protobuf_any_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], $descriptor);
 
-type $MessageType<T, Init> = $.MessageType<T, Init>;
-type $Sink = $.Sink;
-type $Source = $.Source;
-
-const $enterMessage = $.enterMessage;
 const $generatedType = $.generatedType;
-const $hasBytes = $.hasBytes;
-const $leaveMessage = $.leaveMessage;
-const $nextTag = $.nextTag;
-const $noEntry = $.noEntry;
-const $readBytes = $.readBytes;
-const $readString = $.readString;
-const $sizeBytes = $.sizeBytes;
-const $sizeString = $.sizeString;
-const $sizeless = $.sizeless;
-const $skipUnknown = $.skipUnknown;
-const $writeBytesField = $.writeBytesField;
-const $writeStringField = $.writeStringField;
 
 /** A message of any type, together with the name of that type. */
 export interface Any {
@@ -80,3 +63,25 @@ function $decodeFrom_Any(source: $Source, at: number, end: number, depth = 0, m:
 }
 
 export const Any: $MessageType<Any, AnyInit> = /* @__PURE__ */ $generatedType('google.protobuf.Any', $create_Any, $bound_Any, $encodeTo_Any, $decodeFrom_Any, 'type_url:string value:bytes');
+
+type $MessageType<T, Init> = $.MessageType<T, Init>;
+type $Sink = $.Sink;
+type $Source = $.Source;
+
+const $enterMessage = $.enterMessage;
+const $hasBytes = $.hasBytes;
+const $leaveMessage = $.leaveMessage;
+const $nextTag = $.nextTag;
+const $noEntry = $.noEntry;
+const $readBytes = $.readBytes;
+const $readString = $.readString;
+const $sizeBytes = $.sizeBytes;
+const $sizeString = $.sizeString;
+const $sizeless = $.sizeless;
+const $skipUnknown = $.skipUnknown;
+const $writeBytesField = $.writeBytesField;
+const $writeStringField = $.writeStringField;
+
+function $descriptor(): string {
+  return 'Chlnb29nbGUvcHJvdG9idWYvYW55LnByb3RvEg9nb29nbGUucHJvdG9idWYiNgoDQW55EhkKCHR5cGVfdXJsGAEgASgJUgd0eXBlVXJsEhQKBXZhbHVlGAIgASgMUgV2YWx1ZWIGcHJvdG8z';
+}

@@ -7,23 +7,9 @@
 import * as $ from '../../primitives.ts';
 
 /** Descriptor of google/protobuf/duration.proto, for reflection. */
-export const file_google_protobuf_duration_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Ch5nb29nbGUvcHJvdG9idWYvZHVyYXRpb24ucHJvdG8SD2dvb2dsZS5wcm90b2J1ZiI6CghEdXJhdGlvbhIYCgdzZWNvbmRzGAEgASgDUgdzZWNvbmRzEhQKBW5hbm9zGAIgASgFUgVuYW5vc2IGcHJvdG8z');
+export const file_google_protobuf_duration_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], $descriptor);
 
-type $MessageType<T, Init> = $.MessageType<T, Init>;
-type $Sink = $.Sink;
-type $Source = $.Source;
-
-const $enterMessage = $.enterMessage;
 const $generatedType = $.generatedType;
-const $leaveMessage = $.leaveMessage;
-const $nextTag = $.nextTag;
-const $noEntry = $.noEntry;
-const $readInt32 = $.readInt32;
-const $readInt64 = $.readInt64;
-const $sizeless = $.sizeless;
-const $skipUnknown = $.skipUnknown;
-const $writeInt32Field = $.writeInt32Field;
-const $writeInt64Field = $.writeInt64Field;
 
 /** A span of time. Both parts have the same sign. */
 export interface Duration {
@@ -76,3 +62,22 @@ function $decodeFrom_Duration(source: $Source, at: number, end: number, depth = 
 }
 
 export const Duration: $MessageType<Duration, DurationInit> = /* @__PURE__ */ $generatedType('google.protobuf.Duration', $create_Duration, $bound_Duration, $encodeTo_Duration, $decodeFrom_Duration, 'seconds:int64 nanos:int32');
+
+type $MessageType<T, Init> = $.MessageType<T, Init>;
+type $Sink = $.Sink;
+type $Source = $.Source;
+
+const $enterMessage = $.enterMessage;
+const $leaveMessage = $.leaveMessage;
+const $nextTag = $.nextTag;
+const $noEntry = $.noEntry;
+const $readInt32 = $.readInt32;
+const $readInt64 = $.readInt64;
+const $sizeless = $.sizeless;
+const $skipUnknown = $.skipUnknown;
+const $writeInt32Field = $.writeInt32Field;
+const $writeInt64Field = $.writeInt64Field;
+
+function $descriptor(): string {
+  return 'Ch5nb29nbGUvcHJvdG9idWYvZHVyYXRpb24ucHJvdG8SD2dvb2dsZS5wcm90b2J1ZiI6CghEdXJhdGlvbhIYCgdzZWNvbmRzGAEgASgDUgdzZWNvbmRzEhQKBW5hbm9zGAIgASgFUgVuYW5vc2IGcHJvdG8z';
+}

@@ -7,19 +7,9 @@
 import * as $ from '../../primitives.ts';
 
 /** Descriptor of google/protobuf/empty.proto, for reflection. */
-export const file_google_protobuf_empty_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Chtnb29nbGUvcHJvdG9idWYvZW1wdHkucHJvdG8SD2dvb2dsZS5wcm90b2J1ZiIHCgVFbXB0eWIGcHJvdG8z');
+export const file_google_protobuf_empty_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], $descriptor);
 
-type $MessageType<T, Init> = $.MessageType<T, Init>;
-type $Sink = $.Sink;
-type $Source = $.Source;
-
-const $enterMessage = $.enterMessage;
 const $generatedType = $.generatedType;
-const $leaveMessage = $.leaveMessage;
-const $nextTag = $.nextTag;
-const $noEntry = $.noEntry;
-const $sizeless = $.sizeless;
-const $skipUnknown = $.skipUnknown;
 
 /** Nothing: for methods without a request or a response of their own. */
 export interface Empty {
@@ -57,3 +47,18 @@ function $decodeFrom_Empty(source: $Source, at: number, end: number, depth = 0, 
 }
 
 export const Empty: $MessageType<Empty, EmptyInit> = /* @__PURE__ */ $generatedType('google.protobuf.Empty', $create_Empty, $bound_Empty, $encodeTo_Empty, $decodeFrom_Empty, '');
+
+type $MessageType<T, Init> = $.MessageType<T, Init>;
+type $Sink = $.Sink;
+type $Source = $.Source;
+
+const $enterMessage = $.enterMessage;
+const $leaveMessage = $.leaveMessage;
+const $nextTag = $.nextTag;
+const $noEntry = $.noEntry;
+const $sizeless = $.sizeless;
+const $skipUnknown = $.skipUnknown;
+
+function $descriptor(): string {
+  return 'Chtnb29nbGUvcHJvdG9idWYvZW1wdHkucHJvdG8SD2dvb2dsZS5wcm90b2J1ZiIHCgVFbXB0eWIGcHJvdG8z';
+}

@@ -7,23 +7,9 @@
 import * as $ from '../../primitives.ts';
 
 /** Descriptor of google/protobuf/field_mask.proto, for reflection. */
-export const file_google_protobuf_field_mask_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'CiBnb29nbGUvcHJvdG9idWYvZmllbGRfbWFzay5wcm90bxIPZ29vZ2xlLnByb3RvYnVmIiEKCUZpZWxkTWFzaxIUCgVwYXRocxgBIAMoCVIFcGF0aHNiBnByb3RvMw==');
+export const file_google_protobuf_field_mask_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], $descriptor);
 
-type $MessageType<T, Init> = $.MessageType<T, Init>;
-type $Sink = $.Sink;
-type $Source = $.Source;
-
-const $copyList = $.copyList;
-const $enterMessage = $.enterMessage;
 const $generatedType = $.generatedType;
-const $leaveMessage = $.leaveMessage;
-const $nextTag = $.nextTag;
-const $noEntry = $.noEntry;
-const $readString = $.readString;
-const $sizeStrings = $.sizeStrings;
-const $sizeless = $.sizeless;
-const $skipUnknown = $.skipUnknown;
-const $writeStringsField = $.writeStringsField;
 
 /** Names the fields of a message that an operation is about. */
 export interface FieldMask {
@@ -70,3 +56,22 @@ function $decodeFrom_FieldMask(source: $Source, at: number, end: number, depth =
 }
 
 export const FieldMask: $MessageType<FieldMask, FieldMaskInit> = /* @__PURE__ */ $generatedType('google.protobuf.FieldMask', $create_FieldMask, $bound_FieldMask, $encodeTo_FieldMask, $decodeFrom_FieldMask, 'paths:string:repeated');
+
+type $MessageType<T, Init> = $.MessageType<T, Init>;
+type $Sink = $.Sink;
+type $Source = $.Source;
+
+const $copyList = $.copyList;
+const $enterMessage = $.enterMessage;
+const $leaveMessage = $.leaveMessage;
+const $nextTag = $.nextTag;
+const $noEntry = $.noEntry;
+const $readString = $.readString;
+const $sizeStrings = $.sizeStrings;
+const $sizeless = $.sizeless;
+const $skipUnknown = $.skipUnknown;
+const $writeStringsField = $.writeStringsField;
+
+function $descriptor(): string {
+  return 'CiBnb29nbGUvcHJvdG9idWYvZmllbGRfbWFzay5wcm90bxIPZ29vZ2xlLnByb3RvYnVmIiEKCUZpZWxkTWFzaxIUCgVwYXRocxgBIAMoCVIFcGF0aHNiBnByb3RvMw==';
+}

@@ -7,87 +7,9 @@
 import * as $ from '../../primitives.ts';
 
 /** Descriptor of google/protobuf/struct.proto, for reflection. */
-export const file_google_protobuf_struct_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Chxnb29nbGUvcHJvdG9idWYvc3RydWN0LnByb3RvEg9nb29nbGUucHJvdG9idWYimAEKBlN0cnVjdBI7CgZmaWVsZHMYASADKAsyIy5nb29nbGUucHJvdG9idWYuU3RydWN0LkZpZWxkc0VudHJ5UgZmaWVsZHMaUQoLRmllbGRzRW50cnkSEAoDa2V5GAEgASgJUgNrZXkSLAoFdmFsdWUYAiABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWVSBXZhbHVlOgI4ASKyAgoFVmFsdWUSOwoKbnVsbF92YWx1ZRgBIAEoDjIaLmdvb2dsZS5wcm90b2J1Zi5OdWxsVmFsdWVIAFIJbnVsbFZhbHVlEiMKDG51bWJlcl92YWx1ZRgCIAEoAUgAUgtudW1iZXJWYWx1ZRIjCgxzdHJpbmdfdmFsdWUYAyABKAlIAFILc3RyaW5nVmFsdWUSHwoKYm9vbF92YWx1ZRgEIAEoCEgAUglib29sVmFsdWUSPAoMc3RydWN0X3ZhbHVlGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEgAUgtzdHJ1Y3RWYWx1ZRI7CgpsaXN0X3ZhbHVlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLkxpc3RWYWx1ZUgAUglsaXN0VmFsdWVCBgoEa2luZCI7CglMaXN0VmFsdWUSLgoGdmFsdWVzGAEgAygLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlUgZ2YWx1ZXMqGwoJTnVsbFZhbHVlEg4KCk5VTExfVkFMVUUQAGIGcHJvdG8z');
+export const file_google_protobuf_struct_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], $descriptor);
 
-type $Case<K extends string, V> = $.Case<K, V>;
-type $MessageType<T, Init> = $.MessageType<T, Init>;
-type $Sink = $.Sink;
-type $Source = $.Source;
-type $Unset = $.Unset;
-
-const $checkList = $.checkList;
-const $checkMap = $.checkMap;
-const $choice = $.choice;
-const $closeSolid = $.closeSolid;
-const $closeSolidField = $.closeSolidField;
-const $copyMap = $.copyMap;
-const $enterMessage = $.enterMessage;
 const $generatedType = $.generatedType;
-const $itemsOf = $.itemsOf;
-const $leaveMessage = $.leaveMessage;
-const $mapKeys = $.mapKeys;
-const $newMap = $.newMap;
-const $nextTag = $.nextTag;
-const $noCase = $.noCase;
-const $noEntry = $.noEntry;
-const $readBool = $.readBool;
-const $readDouble = $.readDouble;
-const $readEnd = $.readEnd;
-const $readInt32 = $.readInt32;
-const $readLength = $.readLength;
-const $readStart = $.readStart;
-const $readString = $.readString;
-const $readTag = $.readTag;
-const $sizeKeys = $.sizeKeys;
-const $sizeString = $.sizeString;
-const $sizeless = $.sizeless;
-const $skipField = $.skipField;
-const $skipUnknown = $.skipUnknown;
-const $unset = $.unset;
-const $valuesOf = $.valuesOf;
-const $writeBoolField = $.writeBoolField;
-const $writeDoubleField = $.writeDoubleField;
-const $writeEnumField = $.writeEnumField;
-const $writeString = $.writeString;
-const $writeStringField = $.writeStringField;
-
-function $encodeEntry_string_Value(sink: $.Sink, at: number, tag: number, limit: number, field: string, depth: number, key: string, value: ValueInit): number {
-  const bytes = sink.bytes;
-  bytes[at] = tag; const start = at + 1;
-  at = start + 1;
-  bytes[at] = 10; at = $writeString(sink, at + 1, key, limit - 6, field);
-  bytes[at] = 18; at = $closeSolid(bytes, at + 1, $encodeTo_Value(value, sink, at + 2, limit - 4, depth + 1, field));
-  at = $closeSolid(bytes, start, at);
-  return at;
-}
-
-function $encodeMap_string_Value(sink: $.Sink, at: number, tag: number, limit: number, field: string, depth: number, map: Readonly<Record<string, ValueInit>> | undefined): number {
-  if (map === undefined) return at;
-  if ($checkMap(map, field)) {
-    for (const key in map) { if (sink.full) break; at = $encodeEntry_string_Value(sink, at, tag, limit, field, depth, key, map[key]!); }
-  } else {
-    const keys = $mapKeys(map, field);
-    for (let i = 0; i < keys.length && !sink.full; i++) { const key = keys[i]!; at = $encodeEntry_string_Value(sink, at, tag, limit, field, depth, key, map[key]!); }
-  }
-  return at;
-}
-
-function $decodeEntry_string_Value(source: $.Source, at: number, end: number, depth: number, map: Record<string, Value>): void {
-  const stop = $readLength(source, at, end);
-  let key: string = '';
-  let value: Value | undefined;
-  at = source.at;
-  while (at < stop) {
-    const tag = $readTag(source, at, stop);
-    at = source.at;
-    if (tag === 10) key = $readString(source, at, stop);
-    else if (tag === 18) { const inner = $readLength(source, at, stop); value = $decodeFrom_Value(source, source.at, inner, depth + 1, value); }
-    else $skipField(source, tag, at, stop, depth);
-    at = source.at;
-  }
-  $readEnd(source, at, stop);
-  map[key] = value ?? $create_Value();
-}
 
 /** The null of JSON. */
 export const NullValue = {
@@ -265,3 +187,86 @@ function $decodeFrom_ListValue(source: $Source, at: number, end: number, depth =
 }
 
 export const ListValue: $MessageType<ListValue, ListValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.ListValue', $create_ListValue, $bound_ListValue, $encodeTo_ListValue, $decodeFrom_ListValue, 'values:*:repeated', () => [Value]);
+
+type $Case<K extends string, V> = $.Case<K, V>;
+type $MessageType<T, Init> = $.MessageType<T, Init>;
+type $Sink = $.Sink;
+type $Source = $.Source;
+type $Unset = $.Unset;
+
+const $checkList = $.checkList;
+const $checkMap = $.checkMap;
+const $choice = $.choice;
+const $closeSolid = $.closeSolid;
+const $closeSolidField = $.closeSolidField;
+const $copyMap = $.copyMap;
+const $enterMessage = $.enterMessage;
+const $itemsOf = $.itemsOf;
+const $leaveMessage = $.leaveMessage;
+const $mapKeys = $.mapKeys;
+const $newMap = $.newMap;
+const $nextTag = $.nextTag;
+const $noCase = $.noCase;
+const $noEntry = $.noEntry;
+const $readBool = $.readBool;
+const $readDouble = $.readDouble;
+const $readEnd = $.readEnd;
+const $readInt32 = $.readInt32;
+const $readLength = $.readLength;
+const $readStart = $.readStart;
+const $readString = $.readString;
+const $readTag = $.readTag;
+const $sizeKeys = $.sizeKeys;
+const $sizeString = $.sizeString;
+const $sizeless = $.sizeless;
+const $skipField = $.skipField;
+const $skipUnknown = $.skipUnknown;
+const $unset = $.unset;
+const $valuesOf = $.valuesOf;
+const $writeBoolField = $.writeBoolField;
+const $writeDoubleField = $.writeDoubleField;
+const $writeEnumField = $.writeEnumField;
+const $writeString = $.writeString;
+const $writeStringField = $.writeStringField;
+
+function $encodeEntry_string_Value(sink: $.Sink, at: number, tag: number, limit: number, field: string, depth: number, key: string, value: ValueInit): number {
+  const bytes = sink.bytes;
+  bytes[at] = tag; const start = at + 1;
+  at = start + 1;
+  bytes[at] = 10; at = $writeString(sink, at + 1, key, limit - 6, field);
+  bytes[at] = 18; at = $closeSolid(bytes, at + 1, $encodeTo_Value(value, sink, at + 2, limit - 4, depth + 1, field));
+  at = $closeSolid(bytes, start, at);
+  return at;
+}
+
+function $encodeMap_string_Value(sink: $.Sink, at: number, tag: number, limit: number, field: string, depth: number, map: Readonly<Record<string, ValueInit>> | undefined): number {
+  if (map === undefined) return at;
+  if ($checkMap(map, field)) {
+    for (const key in map) { if (sink.full) break; at = $encodeEntry_string_Value(sink, at, tag, limit, field, depth, key, map[key]!); }
+  } else {
+    const keys = $mapKeys(map, field);
+    for (let i = 0; i < keys.length && !sink.full; i++) { const key = keys[i]!; at = $encodeEntry_string_Value(sink, at, tag, limit, field, depth, key, map[key]!); }
+  }
+  return at;
+}
+
+function $decodeEntry_string_Value(source: $.Source, at: number, end: number, depth: number, map: Record<string, Value>): void {
+  const stop = $readLength(source, at, end);
+  let key: string = '';
+  let value: Value | undefined;
+  at = source.at;
+  while (at < stop) {
+    const tag = $readTag(source, at, stop);
+    at = source.at;
+    if (tag === 10) key = $readString(source, at, stop);
+    else if (tag === 18) { const inner = $readLength(source, at, stop); value = $decodeFrom_Value(source, source.at, inner, depth + 1, value); }
+    else $skipField(source, tag, at, stop, depth);
+    at = source.at;
+  }
+  $readEnd(source, at, stop);
+  map[key] = value ?? $create_Value();
+}
+
+function $descriptor(): string {
+  return 'Chxnb29nbGUvcHJvdG9idWYvc3RydWN0LnByb3RvEg9nb29nbGUucHJvdG9idWYimAEKBlN0cnVjdBI7CgZmaWVsZHMYASADKAsyIy5nb29nbGUucHJvdG9idWYuU3RydWN0LkZpZWxkc0VudHJ5UgZmaWVsZHMaUQoLRmllbGRzRW50cnkSEAoDa2V5GAEgASgJUgNrZXkSLAoFdmFsdWUYAiABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWVSBXZhbHVlOgI4ASKyAgoFVmFsdWUSOwoKbnVsbF92YWx1ZRgBIAEoDjIaLmdvb2dsZS5wcm90b2J1Zi5OdWxsVmFsdWVIAFIJbnVsbFZhbHVlEiMKDG51bWJlcl92YWx1ZRgCIAEoAUgAUgtudW1iZXJWYWx1ZRIjCgxzdHJpbmdfdmFsdWUYAyABKAlIAFILc3RyaW5nVmFsdWUSHwoKYm9vbF92YWx1ZRgEIAEoCEgAUglib29sVmFsdWUSPAoMc3RydWN0X3ZhbHVlGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEgAUgtzdHJ1Y3RWYWx1ZRI7CgpsaXN0X3ZhbHVlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLkxpc3RWYWx1ZUgAUglsaXN0VmFsdWVCBgoEa2luZCI7CglMaXN0VmFsdWUSLgoGdmFsdWVzGAEgAygLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlUgZ2YWx1ZXMqGwoJTnVsbFZhbHVlEg4KCk5VTExfVkFMVUUQAGIGcHJvdG8z';
+}

@@ -7,23 +7,9 @@
 import * as $ from '../../primitives.ts';
 
 /** Descriptor of google/protobuf/timestamp.proto, for reflection. */
-export const file_google_protobuf_timestamp_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Ch9nb29nbGUvcHJvdG9idWYvdGltZXN0YW1wLnByb3RvEg9nb29nbGUucHJvdG9idWYiOwoJVGltZXN0YW1wEhgKB3NlY29uZHMYASABKANSB3NlY29uZHMSFAoFbmFub3MYAiABKAVSBW5hbm9zYgZwcm90bzM=');
+export const file_google_protobuf_timestamp_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], $descriptor);
 
-type $MessageType<T, Init> = $.MessageType<T, Init>;
-type $Sink = $.Sink;
-type $Source = $.Source;
-
-const $enterMessage = $.enterMessage;
 const $generatedType = $.generatedType;
-const $leaveMessage = $.leaveMessage;
-const $nextTag = $.nextTag;
-const $noEntry = $.noEntry;
-const $readInt32 = $.readInt32;
-const $readInt64 = $.readInt64;
-const $sizeless = $.sizeless;
-const $skipUnknown = $.skipUnknown;
-const $writeInt32Field = $.writeInt32Field;
-const $writeInt64Field = $.writeInt64Field;
 
 /** A point in time, counted from 1970-01-01T00:00:00Z without leap seconds. */
 export interface Timestamp {
@@ -76,3 +62,22 @@ function $decodeFrom_Timestamp(source: $Source, at: number, end: number, depth =
 }
 
 export const Timestamp: $MessageType<Timestamp, TimestampInit> = /* @__PURE__ */ $generatedType('google.protobuf.Timestamp', $create_Timestamp, $bound_Timestamp, $encodeTo_Timestamp, $decodeFrom_Timestamp, 'seconds:int64 nanos:int32');
+
+type $MessageType<T, Init> = $.MessageType<T, Init>;
+type $Sink = $.Sink;
+type $Source = $.Source;
+
+const $enterMessage = $.enterMessage;
+const $leaveMessage = $.leaveMessage;
+const $nextTag = $.nextTag;
+const $noEntry = $.noEntry;
+const $readInt32 = $.readInt32;
+const $readInt64 = $.readInt64;
+const $sizeless = $.sizeless;
+const $skipUnknown = $.skipUnknown;
+const $writeInt32Field = $.writeInt32Field;
+const $writeInt64Field = $.writeInt64Field;
+
+function $descriptor(): string {
+  return 'Ch9nb29nbGUvcHJvdG9idWYvdGltZXN0YW1wLnByb3RvEg9nb29nbGUucHJvdG9idWYiOwoJVGltZXN0YW1wEhgKB3NlY29uZHMYASABKANSB3NlY29uZHMSFAoFbmFub3MYAiABKAVSBW5hbm9zYgZwcm90bzM=';
+}

@@ -7,40 +7,9 @@
 import * as $ from '../../primitives.ts';
 
 /** Descriptor of google/protobuf/wrappers.proto, for reflection. */
-export const file_google_protobuf_wrappers_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], 'Ch5nb29nbGUvcHJvdG9idWYvd3JhcHBlcnMucHJvdG8SD2dvb2dsZS5wcm90b2J1ZiIjCgtEb3VibGVWYWx1ZRIUCgV2YWx1ZRgBIAEoAVIFdmFsdWUiIgoKRmxvYXRWYWx1ZRIUCgV2YWx1ZRgBIAEoAlIFdmFsdWUiIgoKSW50NjRWYWx1ZRIUCgV2YWx1ZRgBIAEoA1IFdmFsdWUiIwoLVUludDY0VmFsdWUSFAoFdmFsdWUYASABKARSBXZhbHVlIiIKCkludDMyVmFsdWUSFAoFdmFsdWUYASABKAVSBXZhbHVlIiMKC1VJbnQzMlZhbHVlEhQKBXZhbHVlGAEgASgNUgV2YWx1ZSIhCglCb29sVmFsdWUSFAoFdmFsdWUYASABKAhSBXZhbHVlIiMKC1N0cmluZ1ZhbHVlEhQKBXZhbHVlGAEgASgJUgV2YWx1ZSIiCgpCeXRlc1ZhbHVlEhQKBXZhbHVlGAEgASgMUgV2YWx1ZWIGcHJvdG8z');
+export const file_google_protobuf_wrappers_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], $descriptor);
 
-type $MessageType<T, Init> = $.MessageType<T, Init>;
-type $Sink = $.Sink;
-type $Source = $.Source;
-
-const $enterMessage = $.enterMessage;
 const $generatedType = $.generatedType;
-const $hasBytes = $.hasBytes;
-const $leaveMessage = $.leaveMessage;
-const $nextTag = $.nextTag;
-const $noEntry = $.noEntry;
-const $readBool = $.readBool;
-const $readBytes = $.readBytes;
-const $readDouble = $.readDouble;
-const $readFloat = $.readFloat;
-const $readInt32 = $.readInt32;
-const $readInt64 = $.readInt64;
-const $readString = $.readString;
-const $readUint32 = $.readUint32;
-const $readUint64 = $.readUint64;
-const $sizeBytes = $.sizeBytes;
-const $sizeString = $.sizeString;
-const $sizeless = $.sizeless;
-const $skipUnknown = $.skipUnknown;
-const $writeBoolField = $.writeBoolField;
-const $writeBytesField = $.writeBytesField;
-const $writeDoubleField = $.writeDoubleField;
-const $writeFloatField = $.writeFloatField;
-const $writeInt32Field = $.writeInt32Field;
-const $writeInt64Field = $.writeInt64Field;
-const $writeStringField = $.writeStringField;
-const $writeUint32Field = $.writeUint32Field;
-const $writeUint64Field = $.writeUint64Field;
 
 /** A `double` that can be absent. */
 export interface DoubleValue {
@@ -435,3 +404,39 @@ function $decodeFrom_BytesValue(source: $Source, at: number, end: number, depth 
 }
 
 export const BytesValue: $MessageType<BytesValue, BytesValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.BytesValue', $create_BytesValue, $bound_BytesValue, $encodeTo_BytesValue, $decodeFrom_BytesValue, 'value:bytes');
+
+type $MessageType<T, Init> = $.MessageType<T, Init>;
+type $Sink = $.Sink;
+type $Source = $.Source;
+
+const $enterMessage = $.enterMessage;
+const $hasBytes = $.hasBytes;
+const $leaveMessage = $.leaveMessage;
+const $nextTag = $.nextTag;
+const $noEntry = $.noEntry;
+const $readBool = $.readBool;
+const $readBytes = $.readBytes;
+const $readDouble = $.readDouble;
+const $readFloat = $.readFloat;
+const $readInt32 = $.readInt32;
+const $readInt64 = $.readInt64;
+const $readString = $.readString;
+const $readUint32 = $.readUint32;
+const $readUint64 = $.readUint64;
+const $sizeBytes = $.sizeBytes;
+const $sizeString = $.sizeString;
+const $sizeless = $.sizeless;
+const $skipUnknown = $.skipUnknown;
+const $writeBoolField = $.writeBoolField;
+const $writeBytesField = $.writeBytesField;
+const $writeDoubleField = $.writeDoubleField;
+const $writeFloatField = $.writeFloatField;
+const $writeInt32Field = $.writeInt32Field;
+const $writeInt64Field = $.writeInt64Field;
+const $writeStringField = $.writeStringField;
+const $writeUint32Field = $.writeUint32Field;
+const $writeUint64Field = $.writeUint64Field;
+
+function $descriptor(): string {
+  return 'Ch5nb29nbGUvcHJvdG9idWYvd3JhcHBlcnMucHJvdG8SD2dvb2dsZS5wcm90b2J1ZiIjCgtEb3VibGVWYWx1ZRIUCgV2YWx1ZRgBIAEoAVIFdmFsdWUiIgoKRmxvYXRWYWx1ZRIUCgV2YWx1ZRgBIAEoAlIFdmFsdWUiIgoKSW50NjRWYWx1ZRIUCgV2YWx1ZRgBIAEoA1IFdmFsdWUiIwoLVUludDY0VmFsdWUSFAoFdmFsdWUYASABKARSBXZhbHVlIiIKCkludDMyVmFsdWUSFAoFdmFsdWUYASABKAVSBXZhbHVlIiMKC1VJbnQzMlZhbHVlEhQKBXZhbHVlGAEgASgNUgV2YWx1ZSIhCglCb29sVmFsdWUSFAoFdmFsdWUYASABKAhSBXZhbHVlIiMKC1N0cmluZ1ZhbHVlEhQKBXZhbHVlGAEgASgJUgV2YWx1ZSIiCgpCeXRlc1ZhbHVlEhQKBXZhbHVlGAEgASgMUgV2YWx1ZWIGcHJvdG8z';
+}

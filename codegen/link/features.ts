@@ -1,0 +1,90 @@
+/** Features of editions as the rules of the language ask for them: what an element has been given, else what its surroundings have. Used by the checks of a linked file. */
+import { decodeOptions, OptionTree } from '../options/tree.ts';
+import type { Schema, SchemaFile } from './schema.ts';
+
+/** Field numbers of google.protobuf.FeatureSet. */
+export const featureNumbers = {
+  presence: 1,
+  enumType: 2,
+  repeatedEncoding: 3,
+  utf8: 4,
+  messageEncoding: 5,
+  jsonFormat: 6,
+  visibility: 8,
+} as const;
+
+export type FeatureName = keyof typeof featureNumbers;
+
+export const presences = { explicit: 1, implicit: 2, required: 3 } as const;
+export const closed = 2;
+export const jsonBestEffort = 2;
+export const visibilities = { exportAll: 1, exportTopLevel: 2, localAll: 3, strict: 4 } as const;
+
+/** Field number of `features` in each kind of options. */
+const holders: Readonly<Record<string, number>> = {
+  FileOptions: 50,
+  MessageOptions: 12,
+  EnumOptions: 7,
+  FieldOptions: 21,
+};
+
+const edition2023: Partial<Record<FeatureName, number>> = {
+  presence: presences.explicit,
+  enumType: 1,
+  jsonFormat: 1,
+  visibility: visibilities.exportAll,
+};
+const defaults: Readonly<Record<string, Partial<Record<FeatureName, number>>>> = {
+  proto2: { ...edition2023, enumType: closed, jsonFormat: jsonBestEffort },
+  proto3: { ...edition2023, presence: presences.implicit },
+  editions: edition2023,
+};
+
+/** Edition 2024: from there on types that are in others are for their own file, unless something says otherwise. */
+const edition2024 = 1001;
+
+export class FeatureScope {
+  private readonly schema: Schema;
+  private readonly file: SchemaFile;
+  /** Those that were set, from the inside out. */
+  private readonly set: readonly OptionTree[];
+
+  constructor(schema: Schema, file: SchemaFile, set: readonly OptionTree[] = []) {
+    this.schema = schema;
+    this.file = file;
+    this.set = set;
+  }
+
+  static ofFile(schema: Schema, file: SchemaFile): FeatureScope {
+    return new FeatureScope(schema, file).inside('FileOptions', file.descriptor.options);
+  }
+
+  /** Of an element with these options. */
+  inside(type: string, options: Uint8Array | undefined): FeatureScope {
+    const tree = decodeOptions(this.schema, type, options)?.tree(holders[type] ?? 0);
+    return new FeatureScope(this.schema, this.file, tree === undefined ? this.set : [tree, ...this.set]);
+  }
+
+  get(name: FeatureName): number {
+    for (const tree of this.set) {
+      const value = tree.get(featureNumbers[name]);
+      if (value !== undefined && !(value instanceof OptionTree)) return Number(value);
+    }
+    const { syntax = 'proto2', edition = 0 } = this.file.descriptor;
+    if (name === 'visibility' && edition >= edition2024) return visibilities.exportTopLevel;
+    return defaults[syntax]?.[name] ?? 0;
+  }
+}
+
+/** What an element's own options set, by feature; undefined where they do not. */
+export function ownFeature(
+  schema: Schema,
+  type: string,
+  options: Uint8Array | undefined,
+  name: FeatureName,
+): number | undefined {
+  const value = decodeOptions(schema, type, options)
+    ?.tree(holders[type] ?? 0)
+    ?.get(featureNumbers[name]);
+  return value === undefined || value instanceof OptionTree ? undefined : Number(value);
+}

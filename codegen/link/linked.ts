@@ -1,0 +1,20 @@
+/** Files that come linked already, as descriptors: what a schema has to know of them besides their names. Called by the plugin and the loader. */
+import type { DescriptorProto } from '../descriptor/descriptor.rdma.ts';
+import { addExtension } from './link.ts';
+import { join, type Schema, type SchemaFile } from './schema.ts';
+
+/** The extensions that a file declares. When all files are in the schema. */
+export function addExtensions(schema: Schema, file: SchemaFile): void {
+  const add = (scope: string, name: string | undefined): void => {
+    const declared = schema.get(join(scope, name));
+    if (declared?.kind === 'extension') addExtension(schema, declared, file);
+  };
+  const visit = (scope: string, message: DescriptorProto): void => {
+    const inside = join(scope, message.name);
+    for (const { name } of message.extension) add(inside, name);
+    for (const nested of message.nestedType) visit(inside, nested);
+  };
+  const { package: scope = '', extension, messageType } = file.descriptor;
+  for (const { name } of extension) add(scope, name);
+  for (const message of messageType) visit(scope, message);
+}

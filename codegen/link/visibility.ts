@@ -1,0 +1,22 @@
+/** `local` and `export` of edition 2024: which types other files may use. Called by check.ts for each use of a type. */
+import { type FeatureScope, visibilities } from './features.ts';
+import type { DeclaredKind } from './schema.ts';
+
+const local = 1;
+
+/** Why a type is for its own file only; undefined when it is not. `features` are those of its file. */
+export function whyLocal(
+  { descriptor: { visibility = 0 }, path }: DeclaredKind<'message' | 'enum'>,
+  features: FeatureScope,
+): string | undefined {
+  if (visibility === local) return 'it is local';
+  if (visibility !== 0) return undefined;
+  const rule = features.get('visibility');
+  // A path is list and index, for each level.
+  const nested = path.split(',').length > 2;
+  if (rule === visibilities.exportTopLevel && nested)
+    return 'types inside of others are local there unless they say export';
+  return rule === visibilities.localAll || rule === visibilities.strict
+    ? 'types are local there unless they say export'
+    : undefined;
+}

@@ -1,0 +1,51 @@
+/** What the client does: a batch of images there and back, and a video of which each frame's brightness comes back. */
+import { allocBuffer, type Channel, createClient, leaseOf } from 'rdma-rpc';
+import { float32 } from 'rdma-rpc/tensor';
+import { VisionDefinition } from './gen/tensor.rdma.ts';
+import { isInPlace } from './service.ts';
+
+const [images, channels, rows, columns] = [8, 3, 64, 64] as const;
+const pixelBytes = 4 * images * channels * rows * columns;
+
+export interface Report {
+  /** The normalized pixels are a view of the memory that was there for them. */
+  readonly inPlace: boolean;
+  /** Of the first channel: what it was, and what it is. */
+  readonly mean: number;
+  readonly meanAfter: number;
+  readonly labels: readonly number[];
+  /** One for each frame. */
+  readonly brightness: readonly number[];
+}
+
+export async function callVision(channel: Channel): Promise<Report> {
+  const client = createClient(VisionDefinition, channel);
+  const shape = [images, channels, rows, columns];
+  // Registered memory, to be written like any other: the server READs the pixels out of it.
+  using frame = allocBuffer(pixelBytes, channel);
+  const pixels = float32(frame.bytes);
+  for (let i = 0; i < pixels.length; ++i) pixels[i] = i % 256;
+  const labels = Int32Array.from({ length: images }, (_, i) => i * i);
+
+  // Memory for the answer, which the server WRITEs into. Without `into` it comes with a lease of its own.
+  using room = allocBuffer(pixelBytes + 4 * images, channel);
+  const { batch, mean } = await client.normalize({ shape, pixels, labels }, { into: room });
+  if (batch === undefined) throw new Error('an answer without a batch');
+  const plane = batch.pixels.subarray(0, rows * columns);
+  const report = {
+    inPlace: isInPlace(batch.pixels, room),
+    mean: mean[0] ?? Number.NaN,
+    meanAfter: plane.reduce((sum, value) => sum + value, 0) / plane.length,
+    labels: [...batch.labels],
+  };
+
+  const brightness: number[] = [];
+  async function* video() {
+    for (let i = 0; i < 4; ++i) yield { shape, pixels: new Float32Array(pixels.length).fill(i) };
+  }
+  for await (const scores of client.brightness(video())) {
+    brightness.push(scores.values[0] ?? Number.NaN);
+    leaseOf(scores)?.release();
+  }
+  return { ...report, brightness };
+}

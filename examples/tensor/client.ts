@@ -1,0 +1,7 @@
+/** `node dist/examples/tensor/client.js [address]`, while the server runs. */
+import { createChannel } from 'rdma-rpc';
+import { callVision } from './calls.ts';
+
+const channel = createChannel(process.argv[2] ?? '127.0.0.1:50052');
+console.log(await callVision(channel));
+await channel.close();

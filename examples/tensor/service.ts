@@ -1,0 +1,72 @@
+/** The handlers. They work on the memory that the request has arrived in, and answer out of it: the server copies no pixel. */
+import { type Lease, leaseOf, RpcError, Status } from 'rdma-rpc';
+import type { Batch, VisionHandlers } from './gen/tensor.rdma.ts';
+
+/** Images, channels, and pixels of one channel of one image. */
+function sizes({ shape, pixels }: Batch): [images: number, channels: number, plane: number] {
+  const [images = 0, channels = 0, rows = 0, columns = 0] = shape;
+  if (shape.length !== 4 || images * channels * rows * columns !== pixels.length) {
+    throw new RpcError(
+      Status.INVALID_ARGUMENT,
+      `${pixels.length} pixels are no batch of ${shape.join(' x ')}`,
+    );
+  }
+  return [images, channels, rows * columns];
+}
+
+/** Whether an array is a view of what the lease holds, on 64 bytes: then nothing was copied on the way. */
+export function isInPlace(array: ArrayBufferView, lease: Lease | undefined): boolean {
+  return lease !== undefined && array.buffer === lease.bytes.buffer && array.byteOffset % 64 === 0;
+}
+
+/** `watch` is told whether the pixels of a request are in place. */
+export function visionHandlers(watch: (inPlace: boolean) => void): VisionHandlers {
+  return {
+    normalize(batch) {
+      const [images, channels, plane] = sizes(batch);
+      watch(isInPlace(batch.pixels, leaseOf(batch)));
+      const mean = new Float64Array(channels);
+      const deviation = new Float64Array(channels);
+      for (let channel = 0; channel < channels; ++channel) {
+        const planes = Array.from({ length: images }, (_, image) => {
+          const from = (image * channels + channel) * plane;
+          return batch.pixels.subarray(from, from + plane);
+        });
+        let sum = 0;
+        let squares = 0;
+        for (const pixels of planes) {
+          for (const value of pixels) {
+            sum += value;
+            squares += value * value;
+          }
+        }
+        const count = images * plane || 1;
+        const average = sum / count;
+        const spread = Math.sqrt(Math.max(squares / count - average * average, 0)) || 1;
+        for (const pixels of planes)
+          for (const [i, value] of pixels.entries()) pixels[i] = (value - average) / spread;
+        mean[channel] = average;
+        deviation[channel] = spread;
+      }
+      return { batch, mean, deviation };
+    },
+
+    async *brightness(batches) {
+      for await (const batch of batches) {
+        const [images, channels, plane] = sizes(batch);
+        const lease = leaseOf(batch);
+        watch(isInPlace(batch.pixels, lease));
+        const values = new Float32Array(images);
+        const size = channels * plane;
+        for (let image = 0; image < images; ++image) {
+          let sum = 0;
+          for (const value of batch.pixels.subarray(image * size, (image + 1) * size)) sum += value;
+          values[image] = sum / (size || 1);
+        }
+        // The frames are no longer needed: the memory is free for those to come.
+        lease?.release();
+        yield { values };
+      }
+    },
+  };
+}

@@ -1,0 +1,17 @@
+// The clock that the binding goes by: CLOCK_MONOTONIC, as libuv's uv_hrtime(), but there where libuv is not.
+// A read costs about 20 ns and makes no system call.
+#pragma once
+
+#include <time.h>
+
+#include <cstdint>
+
+namespace rdma_rpc::binding {
+
+inline std::uint64_t monotonic_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+}  // namespace rdma_rpc::binding

@@ -1,0 +1,13 @@
+// What this addon needs of the JS runtime beyond functions that are there: asked once, when it is loaded.
+#pragma once
+
+#include <napi.h>
+
+#include <string>
+
+namespace rdma_rpc::binding {
+
+/// Empty: all of it is there. Otherwise what is missing and what to do, for runtime/native.ts to throw.
+std::string why_unusable(Napi::Env env);
+
+}  // namespace rdma_rpc::binding

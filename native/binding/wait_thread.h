@@ -1,0 +1,63 @@
+// An event loop for JS runtimes without libuv (Bun, Deno): a thread waits for the completion queue's
+// descriptor and the timer, and calls the JS thread through a thread-safe function. While the pump spins its
+// turns come by setImmediate(), and the thread is not needed. Used by the pump, on the JS thread.
+//
+// The thread touches neither context nor device: it says which descriptor was ready and waits again. Each
+// descriptor is armed for one report (EPOLLONESHOT), so a completion queue that nobody has read yet does not
+// keep the thread busy, and rest() arms it with one system call and without waking the thread.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <memory>
+
+#include "binding/event_loop.h"
+
+namespace rdma_rpc::binding {
+
+class WaitThread final : public EventLoop {
+ public:
+  static std::unique_ptr<EventLoop> open(napi_env env, int fd, Listener& listener, std::string* error);
+  ~WaitThread() override;
+
+  void spin() override;
+  void rest() override;
+  void tick_after(std::uint64_t ms) override;
+  void stop() override;
+  void close(std::function<void()> then) override;
+  bool promises_wait_for_turn() const override { return true; }
+
+ private:
+  WaitThread(napi_env env, Listener& listener);
+  std::string define_callbacks();
+  std::string start(int fd);
+
+  void wait();
+  bool post();
+
+  void arrived();
+  void came_round();
+  void go_on();
+  void released();
+
+  const napi_env env_;
+  Listener& listener_;
+  std::function<void()> then_;
+  /// What a setImmediate() that comes late finds: null when this object has gone.
+  std::shared_ptr<WaitThread*> self_;
+
+  int fd_ = -1, epoll_ = -1, timer_ = -1, end_ = -1;
+  pthread_t thread_{};
+  napi_threadsafe_function function_ = nullptr;
+  napi_ref set_immediate_ = nullptr, turn_ = nullptr;
+  bool running_ = false;  ///< the thread is there
+  bool spinning_ = false, in_callback_ = false, immediate_ = false, stopped_ = false, released_ = false;
+
+  // Set by the thread, cleared by the JS thread.
+  std::atomic<bool> readable_ = false, ticked_ = false;
+  /// A call of `function_` is on its way: one is enough.
+  std::atomic<bool> posted_ = false;
+};
+
+}  // namespace rdma_rpc::binding

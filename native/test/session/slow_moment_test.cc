@@ -1,0 +1,371 @@
+// One side's thread is busy, or stopped, while calls of the other are given up. Whatever those calls exposed,
+// the session and its other calls go on; the callers are told at once; no handler gets bytes that were
+// written after that (the ledger overwrites them, see ledger.h), and a sink of the application is its own
+// again only when the peer has let go.
+#include <gtest/gtest.h>
+
+#include "session/pair.h"
+
+namespace rdma_rpc::session::test {
+namespace {
+
+using boundary::Reason;
+using boundary::Sent;
+using Violations = std::vector<std::string>;
+
+constexpr std::uint64_t kLongNs = 200'000'000;
+
+/// Longer than anybody's patience, with the server's thread blocked: its device goes on.
+void server_is_busy(Pair& pair, std::uint64_t ns = kLongNs) { let_pass(pair.world, {&pair.client}, ns); }
+
+void answer_all(Pair& pair) {
+  pair.run();
+  while (pair.server.answer()) {
+  }
+  pair.run();
+}
+
+struct Moment {
+  const char* name;
+  CallSpec spec;
+  void (*until)(Pair& pair);  ///< what happens before the server's thread is busy
+};
+void PrintTo(const Moment& moment, std::ostream* out) { *out << moment.name; }
+
+CallSpec later(CallSpec spec) {
+  spec.answer = Answer::later;
+  return spec;
+}
+
+/// The server has polled the request, and posted the READs of it.
+void reads_are_posted(Pair& pair) {
+  for (int i = 0; i < 3; ++i) {
+    pair.world.step();
+    pair.client.turn(pair.world.now_ns());
+  }
+  pair.server.turn(pair.world.now_ns());
+}
+void nothing(Pair&) {}
+void handler_runs(Pair& pair) { pair.run(); }
+void handler_has_answered(Pair& pair) {
+  pair.run();
+  pair.server.answer(pair.server.unanswered() - 1);
+}
+void answer_is_posted(Pair& pair) {
+  handler_has_answered(pair);
+  pair.server.turn(pair.world.now_ns());
+}
+/// Its SINK lies in the server's queue.
+void sink_is_here(Pair& pair) {
+  handler_has_answered(pair);
+  pair.server.flush();
+  let_pass(pair.world, {&pair.client}, 0);
+  for (int i = 0; i < 20; ++i) {
+    pair.world.step();
+    pair.client.turn(pair.world.now_ns());
+  }
+}
+
+class SlowServer : public testing::TestWithParam<Moment> {};
+
+TEST_P(SlowServer, CostsACallThatIsGivenUpNothingButItsAnswer) {
+  const CallSpec& given = GetParam().spec;
+  const std::uint64_t seeds = given.request_bytes + given.response_bytes < 100'000 ? 40 : 4;
+  for (const bool next : {false, true}) {
+    for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+      SCOPED_TRACE("seed " + std::to_string(seed) + (next ? ", and the next call" : ""));
+      Pair pair(seeded(seed));
+      const std::uint64_t other = pair.start({.answer = Answer::later});
+      pair.run();
+      const std::uint64_t id = pair.start(GetParam().spec);
+      pair.client.flush();
+      GetParam().until(pair);
+      pair.client.cancel(id, Reason::deadline);
+      server_is_busy(pair);
+      EXPECT_TRUE(pair.call(id).ended());
+      if (!pair.call(id).answered()) {
+        EXPECT_EQ(pair.call(id).reason, Reason::deadline);
+      }
+      const std::uint64_t after = next ? pair.start({.request_bytes = 5000}) : 0;
+      pair.client.flush();
+      server_is_busy(pair, 20'000'000);
+      answer_all(pair);
+      EXPECT_EQ(pair.server.why_down(pair.server_session), "");
+      EXPECT_EQ(pair.client.why_down(pair.client_session), "");
+      EXPECT_TRUE(pair.call(other).answered());
+      if (next) {
+        EXPECT_TRUE(pair.call(after).answered());
+      }
+      EXPECT_EQ(pair.client.context->stats().held_now, 0u);
+      for (int i = 0; i < 4; ++i) EXPECT_TRUE(pair.complete({.request_bytes = 3000}).answered());
+      EXPECT_EQ(pair.finish(), Violations{});
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    BusyWith, SlowServer,
+    testing::Values(
+        Moment{"ARequestItHasNotSeen", {.request_bytes = 5000}, nothing},
+        Moment{"ARequestInTheArena", {.request_bytes = 5000, .request_in_arena = true}, nothing},
+        Moment{"ARequestOfManyChunks", {.request_bytes = 1'500'000, .request_pieces = 3}, nothing},
+        Moment{"ReadsOnTheirWay", {.request_bytes = 5000, .timeout_us = 15'000}, reads_are_posted},
+        Moment{"AHandler", later({.request_bytes = 5000, .given_sink = 8192}), handler_runs},
+        Moment{"AnAnswerThatIsStaged", later({.response_bytes = 5000, .given_sink = 8192}),
+               handler_has_answered},
+        Moment{"ASmallAnswerThatIsStaged", later({.response_bytes = 10, .given_sink = 8192}),
+               handler_has_answered},
+        Moment{"WritesOnTheirWay", later({.response_bytes = 600'000, .given_sink = 600'000}),
+               answer_is_posted},
+        Moment{"WritesForManyTurns", later({.response_bytes = 4'000'000, .given_sink = 4'000'000}),
+               answer_is_posted},
+        Moment{"ASinkThatItAskedFor", later({.response_bytes = 5000}), sink_is_here}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+// --- CANCEL and what was staged
+
+TEST(Cancel, StopsACallThatIsWriting) {
+  Pair pair(immediate());
+  const std::uint64_t id = pair.start({.response_bytes = 5000, .given_sink = 8192, .answer = Answer::later});
+  pair.run();
+  pair.server.answer();  // outside of a turn: the next one polls before it moves a byte
+  pair.client.cancel(id);
+  pair.run();
+  EXPECT_TRUE(pair.call(id).answered());
+  EXPECT_EQ(pair.call(id).status, 1u);
+  EXPECT_EQ(pair.server.context->stats().bulk_writes, 0u);
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+TEST(Cancel, InTheQueueIsSeenBeforeWhatJsHasAnsweredIsMoved) {
+  Pair pair(immediate());
+  const std::uint64_t id = pair.start({.response_bytes = 5000, .given_sink = 8192, .answer = Answer::later});
+  pair.run();
+  pair.server.context->begin_callback();  // JS runs for long: the CANCEL comes meanwhile
+  pair.client.cancel(id);
+  pair.client.turn(pair.world.now_ns());
+  pair.server.answer();
+  pair.server.context->finish_turn();
+  pair.run();
+  EXPECT_EQ(pair.server.context->stats().bulk_writes, 0u);
+  EXPECT_EQ(pair.call(id).status, 1u);
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+TEST(Cancel, StopsALongAnswerHalfWay) {
+  constexpr std::size_t kBytes = 3 * kBulkBytesPerTurn;
+  PairOptions options = immediate();
+  options.max_message_bytes = kBytes;
+  options.staging_bytes = 2 * kBytes;
+  options.context.arena.budget_bytes = 8 * kBytes;
+  options.context.mr_cache.max_bytes = 8 * kBytes;
+  Pair pair(options);
+  const std::uint64_t id =
+      pair.start({.response_bytes = kBytes, .given_sink = kBytes, .answer = Answer::later});
+  pair.run();
+  pair.server.answer();
+  while (pair.server.context->stats().bulk_write_bytes == 0) pair.step();
+  pair.client.cancel(id);
+  pair.run();
+  EXPECT_EQ(pair.call(id).status, 1u);
+  EXPECT_GT(pair.server.context->stats().bulk_write_bytes, 0u);
+  EXPECT_LT(pair.server.context->stats().bulk_write_bytes, kBytes);
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+// --- held until the peer lets go
+
+TEST(Held, CallersAreToldAtOnceAndTheSlotFollows) {
+  Pair pair;
+  const std::uint64_t id = pair.start({.request_bytes = 2000, .answer = Answer::later});
+  pair.run();
+  pair.client.cancel(id, Reason::deadline);
+  server_is_busy(pair, kSettleGraceNs + 5'000'000);
+  EXPECT_TRUE(pair.call(id).ended());
+  EXPECT_EQ(pair.call(id).sent, Sent::maybe);
+  EXPECT_EQ(pair.call(id).held, boundary::held_slot);
+  EXPECT_EQ(pair.client.context->stats().calls_held, 1u);
+  EXPECT_EQ(pair.client.context->stats().held_now, 1u);
+  pair.run();
+  EXPECT_FALSE(pair.call(id).holds());
+  EXPECT_EQ(pair.client.context->stats().held_now, 0u);
+  EXPECT_EQ(pair.client.context->stats().late_responses, 1u);
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+TEST(Held, ASinkOfTheApplicationIsTakenAwayWhileThePeerMayWriteToIt) {
+  Pair pair;
+  const std::uint64_t id = pair.start({.response_bytes = 5000, .given_sink = 8192, .answer = Answer::later});
+  pair.run();
+  pair.client.cancel(id, Reason::deadline);
+  server_is_busy(pair);
+  EXPECT_TRUE(pair.call(id).ended());
+  // With staging memory the peer has no key to it.
+  EXPECT_EQ(pair.call(id).held, boundary::held_slot | (has_windows() ? boundary::held_sink : 0));
+  pair.run();
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+TEST(Held, NotWhenTheAnswerIsPromptAfterALongSleep) {
+  Pair pair(immediate());
+  const std::uint64_t id = pair.start({.request_bytes = 2000, .answer = Answer::later});
+  pair.run();
+  pair.world.advance(10'000'000'000);  // no turn has seen this time
+  pair.client.context->set_time(pair.world.now_ns());
+  pair.client.cancel(id, Reason::deadline);
+  pair.client.turn(pair.world.now_ns());
+  pair.run();
+  EXPECT_TRUE(pair.call(id).answered());
+  EXPECT_EQ(pair.client.context->stats().calls_held, 0u);
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+/// A lost packet, a busy kernel: the answer is here, and the windows are not invalid yet.
+TEST(Held, WhileTheDeviceIsSlowToInvalidate) {
+  RDMA_RPC_NEEDS_WINDOWS();
+  Pair pair;
+  const std::uint64_t id =
+      pair.start({.request_bytes = 5000, .request_pieces = 2, .given_sink = 6000, .answer = Answer::later});
+  pair.run();
+  pair.server.answer();
+  while (pair.world.counters().of(fabric::Opcode::send_with_inv) == 0) {
+    pair.server.turn(pair.world.now_ns());
+    pair.world.step();
+  }
+  pair.client.turn(pair.world.now_ns());  // posts the invalidations, which the device does not begin
+  pair.world.stop(*pair.client.device);
+  let_pass(pair.world, {&pair.client}, 50'000'000);
+  EXPECT_FALSE(pair.call(id).ended());
+  pair.client.cancel(id, Reason::deadline);
+  let_pass(pair.world, {&pair.client}, 50'000'000);
+  EXPECT_EQ(pair.call(id).reason, Reason::deadline);
+  EXPECT_EQ(pair.call(id).sent, Sent::yes);
+  EXPECT_TRUE(pair.call(id).holds());
+  pair.world.resume(*pair.client.device);
+  pair.run();
+  EXPECT_FALSE(pair.call(id).holds());
+  EXPECT_EQ(pair.client.why_down(pair.client_session), "");
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+TEST(Held, EndsWithTheSession) {
+  Pair pair;
+  const std::uint64_t id = pair.start({.request_bytes = 2000, .given_sink = 4096, .answer = Answer::later});
+  pair.run();
+  pair.client.cancel(id);
+  server_is_busy(pair);
+  EXPECT_TRUE(pair.call(id).holds());
+  pair.at_client().close("enough");
+  pair.run();
+  EXPECT_FALSE(pair.call(id).holds());
+  EXPECT_EQ(pair.client.context->stats().held_now, 0u);
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+TEST(Held, ForAMinuteCostsNothing) {
+  Pair pair;
+  const std::uint64_t other = pair.start({.answer = Answer::later});
+  const std::uint64_t id = pair.start({.request_bytes = 2000, .given_sink = 4096, .answer = Answer::later});
+  pair.run();
+  pair.client.cancel(id, Reason::deadline);
+  server_is_busy(pair, 60'000'000'000);
+  answer_all(pair);
+  EXPECT_TRUE(pair.call(other).answered());
+  EXPECT_EQ(pair.client.why_down(pair.client_session), "");
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+TEST(Held, ByAPeerThatNeverLetsGoEndsTheSessionAndNothingElse) {
+  Pair pair;
+  const std::uint64_t id = pair.start({.request_bytes = 2000, .given_sink = 4096, .answer = Answer::later});
+  const std::uint64_t other = pair.start({.answer = Answer::later});
+  pair.run();
+  pair.client.cancel(id, Reason::deadline);
+  server_is_busy(pair, kHoldLimitNs - 1'000'000'000);
+  EXPECT_EQ(pair.client.why_down(pair.client_session), "");
+  server_is_busy(pair, 3'000'000'000);
+  pair.run();
+  EXPECT_NE(pair.client.why_down(pair.client_session).find("has not let go of a call"), std::string::npos);
+  EXPECT_EQ(pair.call(other).reason, Reason::session_lost);
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+/// The client itself is stopped for longer than any limit: what came meanwhile is taken first.
+TEST(Held, DoesNotCountTimeInWhichTheClientWasStopped) {
+  Pair pair;
+  std::vector<std::uint64_t> ids;
+  for (int i = 0; i < 3; ++i) {
+    ids.push_back(pair.start({.request_bytes = 2000, .given_sink = 4096, .answer = Answer::later}));
+  }
+  pair.run();
+  for (const std::uint64_t id : ids) pair.client.cancel(id, Reason::deadline);
+  server_is_busy(pair);
+  pair.world.advance(2 * kHoldLimitNs);
+  pair.run();
+  EXPECT_EQ(pair.client.why_down(pair.client_session), "");
+  for (const std::uint64_t id : ids) EXPECT_FALSE(pair.call(id).holds());
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+/// A stopped server takes no frames. The CANCELs of calls that lend the application's memory still get there.
+TEST(Held, CallersDoNotWaitForCreditsThatOthersHaveUsedUp) {
+  PairOptions options = immediate();
+  options.inflight_max = 32;
+  options.call_slots = 200;
+  options.context.send_slots = 512;
+  Pair pair(options);
+  std::vector<std::uint64_t> large;
+  for (int i = 0; i < 8; ++i) large.push_back(pair.start({.request_bytes = 2000, .answer = Answer::later}));
+  pair.client.flush();
+  server_is_busy(pair, 1'000'000);
+  // Others come and are given up until nothing can be sent any more.
+  for (int i = 0; i < 100; ++i) {
+    const std::uint64_t id = pair.start({.answer = Answer::later, .part = true});
+    ASSERT_NE(id, 0u);
+    pair.client.flush();
+    pair.client.cancel(id);
+  }
+  server_is_busy(pair, 1'000'000);
+  for (const std::uint64_t id : large) pair.client.cancel(id, Reason::deadline);
+  server_is_busy(pair);
+  for (const std::uint64_t id : large) EXPECT_TRUE(pair.call(id).ended()) << id;
+  answer_all(pair);
+  EXPECT_EQ(pair.client.why_down(pair.client_session), "");
+  EXPECT_TRUE(pair.complete({.request_bytes = 2000}).answered());
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+/// Twice as many large calls as there are credits kept for CANCELs: the others are copies, which nobody waits
+/// for.
+TEST(Held, CallersDoNotWaitForACreditThatWasNotKeptForThem) {
+  PairOptions options = immediate();
+  options.inflight_max = 32;
+  Pair pair(options);
+  std::vector<std::uint64_t> large;
+  for (int i = 0; i < 24; ++i) large.push_back(pair.start({.request_bytes = 2000, .answer = Answer::later}));
+  pair.client.flush();
+  server_is_busy(pair, 1'000'000);
+  for (const std::uint64_t id : large) pair.client.cancel(id, Reason::deadline);
+  server_is_busy(pair);
+  for (const std::uint64_t id : large) EXPECT_TRUE(pair.call(id).ended()) << id;
+  answer_all(pair);
+  EXPECT_EQ(pair.client.why_down(pair.client_session), "");
+  EXPECT_TRUE(pair.complete({.request_bytes = 2000}).answered());
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+// --- refusals
+
+TEST(Refusals, NameNoKey) {
+  RDMA_RPC_NEEDS_WINDOWS();
+  Pair pair;
+  const CallRecord& call = pair.complete({.request_bytes = 5000, .timeout_us = 1});
+  EXPECT_EQ(call.status, 4u);
+  EXPECT_EQ(call.sent, Sent::no);
+  EXPECT_EQ(pair.world.counters().of(fabric::Opcode::send_with_inv), 0u);
+  EXPECT_EQ(pair.world.counters().of(fabric::Opcode::local_inv), 1u);
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+}  // namespace
+}  // namespace rdma_rpc::session::test

@@ -1,0 +1,127 @@
+/**
+ * Received messages in pieces (docs/WIRE.md §2.4): the memory begins with a table of their lengths, and each piece begins on 64 bytes, so that large
+ * `bytes` values can be used in place. Decoders know nothing of it: positions count as if the pieces lay one behind the other, and a Source changes what its
+ * `bytes` begin with whenever it comes to the next one. Used by Source, filled by runtime/call with what a peer has sent.
+ */
+import type { Source } from './source.ts';
+
+/** Where a piece begins: on the next multiple of this from the start of the memory. */
+export const imageAlignment = 64;
+
+/** The place of a piece that comes behind `at`. */
+export function imagePlace(at: number): number {
+  return Math.ceil(at / imageAlignment) * imageAlignment;
+}
+
+/** Bytes of a table of so many pieces, and its gap. */
+export function imageTableBytes(pieces: number): number {
+  return imagePlace(4 + 4 * pieces);
+}
+
+/** The longest image of a message that may have `messageBytes`. */
+export function imageBytesMax(messageBytes: number): number {
+  return messageBytes + Math.floor(messageBytes / 8) + 4096;
+}
+
+export class Image {
+  /** Of the message, without table and gaps. */
+  readonly bytes: number;
+  readonly #memory: Uint8Array;
+  /** Of the pieces. A copy: a peer that is trusted with memory may change what lies there. */
+  readonly #lengths: Uint32Array;
+  /** The piece that the source is in: its number, its first position, and its place in the memory. */
+  #piece = 0;
+  #first = 0;
+  #place: number;
+
+  private constructor(memory: Uint8Array, lengths: Uint32Array, bytes: number) {
+    this.#memory = memory;
+    this.#lengths = lengths;
+    this.bytes = bytes;
+    this.#place = imageTableBytes(lengths.length);
+  }
+
+  /** The image that `memory`, which begins on 64 bytes, holds to its end. A text: why it is none. */
+  static of(memory: Uint8Array): Image | string {
+    if (memory.length < 4) return 'an image without its table';
+    const view = new DataView(memory.buffer, memory.byteOffset, memory.byteLength);
+    const count = view.getUint32(0, true);
+    if (count === 0 || 4 + 4 * count > memory.length) return 'an image that ends in its table';
+    const lengths = new Uint32Array(count);
+    let bytes = 0;
+    let end = imageTableBytes(count);
+    for (let i = 0; i < count; i++) {
+      const length = view.getUint32(4 + 4 * i, true);
+      lengths[i] = length;
+      bytes += length;
+      if (length !== 0) end = imagePlace(end) + length;
+    }
+    return end <= memory.length || bytes === 0
+      ? new Image(memory, lengths, bytes)
+      : 'an image that ends in a piece';
+  }
+
+  /** Puts the source at the first piece. */
+  enter(source: Source): void {
+    this.#piece = 0;
+    this.#first = 0;
+    this.#place = imageTableBytes(this.#lengths.length);
+    this.moveTo(source, 0);
+  }
+
+  /** Moves on to the piece that position `at` is in; with `at` on a boundary, to the piece that begins there. */
+  moveTo(source: Source, at: number): void {
+    const lengths = this.#lengths;
+    while (this.#piece + 1 < lengths.length && at >= this.#first + (lengths[this.#piece] as number))
+      this.#step();
+    this.#show(source);
+  }
+
+  /**
+   * Back to the piece that position `at` is in: a group's end is looked for before the group is read. Step by step,
+   * not from the start: a peer may send many groups behind many pieces.
+   */
+  moveBack(source: Source, at: number): void {
+    if (at >= this.#first) return;
+    while (at < this.#first) {
+      const length = this.#lengths[--this.#piece] as number;
+      this.#first -= length;
+      this.#place -= imagePlace(length);
+    }
+    this.moveTo(source, at);
+  }
+
+  /** A copy of positions [start, end), in memory of its own, from whichever pieces they are in. */
+  copy(source: Source, start: number, end: number): Uint8Array {
+    const whole = new Uint8Array(end - start);
+    const here = this.#first;
+    this.moveBack(source, start);
+    for (let at = start; at < end; ) {
+      this.moveTo(source, at);
+      const stop = Math.min(end, this.#piece + 1 < this.#lengths.length ? source.gapAt : end);
+      whole.set(source.bytes.subarray(at, stop), at - start);
+      at = stop;
+    }
+    this.moveBack(source, here);
+    this.moveTo(source, here);
+    return whole;
+  }
+
+  #step(): void {
+    const length = this.#lengths[this.#piece++] as number;
+    this.#first += length;
+    this.#place = imagePlace(this.#place + length);
+  }
+
+  /** The source's memory begins where position 0 would lie if this piece were the only one. */
+  #show(source: Source): void {
+    const last = this.#piece + 1 === this.#lengths.length;
+    source.show(
+      this.#memory.subarray(this.#place - this.#first),
+      last ? noGap : this.#first + (this.#lengths[this.#piece] as number),
+    );
+  }
+}
+
+/** Of `Source.gapAt`: no other piece follows. A position beyond it is found to be none by looking again. */
+export const noGap = 0x7fff_ffff;

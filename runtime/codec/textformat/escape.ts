@@ -1,0 +1,76 @@
+/** Quoted text and bytes: what their escapes stand for, and back. Called by print.ts and parse.ts. */
+
+const named: Readonly<Record<number, string>> = {
+  10: '\\n',
+  13: '\\r',
+  9: '\\t',
+  34: '\\"',
+  39: "\\'",
+  92: '\\\\',
+};
+
+const octal = (byte: number): string => `\\${byte.toString(8).padStart(3, '0')}`;
+
+export function quoteBytes(bytes: Uint8Array): string {
+  let result = '"';
+  for (const byte of bytes)
+    result += named[byte] ?? (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : octal(byte));
+  return `${result}"`;
+}
+
+/** Text stays readable: only what is no character of a line is escaped. */
+export function quoteText(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what has to be written as escapes
+  const special = /[\x00-\x1f"'\\\x7f]/g;
+  return `"${text.replace(special, (char) => named[char.charCodeAt(0)] ?? octal(char.charCodeAt(0)))}"`;
+}
+
+const simple: Readonly<Record<string, number>> = {
+  a: 7,
+  b: 8,
+  f: 12,
+  n: 10,
+  r: 13,
+  t: 9,
+  v: 11,
+  '\\': 92,
+  "'": 39,
+  '"': 34,
+  '?': 63,
+};
+
+/** The bytes of what is between the quotes, or what is wrong with it. */
+export function bytesOfQuoted(text: string): Uint8Array | string {
+  if (!text.includes('\\')) return new TextEncoder().encode(text);
+  // No escape stands for more bytes than it has characters.
+  const result = Buffer.allocUnsafe(Buffer.byteLength(text));
+  let at = 0;
+  let from = 0;
+  const escapes = /\\(?:([0-7]{1,3})|[xX]([\da-fA-F]{1,2})|u([\da-fA-F]{4})|U([\da-fA-F]{8})|([\s\S]))/g;
+  for (const match of text.matchAll(escapes)) {
+    const [whole, octalDigits, hex, short, long, letter = ''] = match;
+    at += result.write(text.slice(from, match.index), at);
+    from = match.index + whole.length;
+    if (octalDigits !== undefined || hex !== undefined) {
+      const byte =
+        octalDigits === undefined ? Number.parseInt(hex ?? '', 16) : Number.parseInt(octalDigits, 8);
+      if (byte > 255) return `${whole} is more than a byte`;
+      result[at++] = byte;
+      continue;
+    }
+    const point = short ?? long;
+    if (point === undefined) {
+      const byte = simple[letter];
+      if (byte === undefined) return `there is no escape ${whole}`;
+      result[at++] = byte;
+      continue;
+    }
+    const code = Number.parseInt(point, 16);
+    // Also with the other half behind it: text format has \U for that.
+    if (code >= 0xd800 && code < 0xe000) return `${whole} is half of a character`;
+    if (code > 0x10ffff) return `${whole} is no character`;
+    at += result.write(String.fromCodePoint(code), at);
+  }
+  at += result.write(text.slice(from), at);
+  return new Uint8Array(result.subarray(0, at));
+}

@@ -1,0 +1,25 @@
+/** What fields are called in text format: groups go by the name of their message. Used by print.ts and parse.ts. */
+import { type Field, fieldsOf } from '../fields.ts';
+import type { MessageType } from '../types.ts';
+
+export function textName({ name, group, message }: Field): string {
+  return group && message !== undefined
+    ? message.typeName.slice(message.typeName.lastIndexOf('.') + 1)
+    : name;
+}
+
+const known = new WeakMap<MessageType<object>, ReadonlyMap<string, Field>>();
+
+/** The fields of a type as they may be written; a group under both of its names. */
+export function fieldsByTextName(type: MessageType<object>): ReadonlyMap<string, Field> {
+  let byName = known.get(type);
+  if (byName === undefined) {
+    const fields = fieldsOf(type);
+    byName = new Map([
+      ...fields.map((field) => [field.name, field] as const),
+      ...fields.map((field) => [textName(field), field] as const),
+    ]);
+    known.set(type, byName);
+  }
+  return byName;
+}

@@ -1,0 +1,112 @@
+/**
+ * Typed arrays over `bytes`, and back, without a copy: the elements are those of the host, which is little-endian wherever this runs, as tensors on the wire are.
+ * The functions of `rdma-rpc/tensor`, and what generated code calls for fields with the option rdma_rpc.typed_array, on the thread of the call.
+ */
+import { mismatch } from './error.ts';
+import { lowIndex } from './int64.ts';
+import { readBytes } from './read.ts';
+import type { Source } from './source.ts';
+
+/** The typed arrays that a field can be declared as. */
+export const arrays = {
+  Int8: Int8Array,
+  Int16: Int16Array,
+  Uint16: Uint16Array,
+  Int32: Int32Array,
+  Uint32: Uint32Array,
+  BigInt64: BigInt64Array,
+  BigUint64: BigUint64Array,
+  Float32: Float32Array,
+  Float64: Float64Array,
+} as const;
+export type ArrayName = keyof typeof arrays;
+
+/** One of them, or any other class of typed arrays. */
+export interface ArrayClass<A extends ArrayBufferView = ArrayBufferView> {
+  readonly name: string;
+  readonly BYTES_PER_ELEMENT: number;
+  new (buffer: ArrayBufferLike, byteOffset?: number, length?: number): A;
+}
+
+/** The default of fields that are declared so. */
+export const noArrays: { readonly [K in ArrayName]: InstanceType<(typeof arrays)[K]> } = {
+  Int8: new Int8Array(0),
+  Int16: new Int16Array(0),
+  Uint16: new Uint16Array(0),
+  Int32: new Int32Array(0),
+  Uint32: new Uint32Array(0),
+  BigInt64: new BigInt64Array(0),
+  BigUint64: new BigUint64Array(0),
+  Float32: new Float32Array(0),
+  Float64: new Float64Array(0),
+};
+
+/** An array of that class over the same memory. Throws a RangeError where length or place do not allow it. */
+export function arrayOver<A extends ArrayBufferView>(of: ArrayClass<A>, bytes: Uint8Array): A {
+  const size = of.BYTES_PER_ELEMENT;
+  // As the codec does, not by instanceof: test runners have classes of their own in each file's realm.
+  if (!ArrayBuffer.isView(bytes) || bytes.BYTES_PER_ELEMENT !== 1)
+    throw new TypeError(`${of.name}: takes the Uint8Array of a bytes field`);
+  const { byteLength, byteOffset } = bytes;
+  if (lowIndex !== 0 && size > 1)
+    throw new RangeError(`${of.name}: this host is big-endian, elements on the wire are little-endian`);
+  if (byteLength % size !== 0) {
+    throw new RangeError(
+      `${of.name}: ${byteLength} bytes are no whole number of elements of ${size}; does the sender mean another type?`,
+    );
+  }
+  if (byteOffset % size !== 0) {
+    throw new RangeError(
+      `${of.name}: the value begins at byte ${byteOffset} of its memory, which is no multiple of ${size}. ` +
+        'Received values of 64 bytes and more do not, unless the peer is of an older release. Give a copy: bytes.slice()',
+    );
+  }
+  return new of(bytes.buffer, byteOffset, byteLength / size);
+}
+
+/** The bytes of a typed array or DataView, over the same memory: what a `bytes` field takes. Throws a TypeError for all else. */
+export function bytesOf(array: ArrayBufferView): Uint8Array {
+  if (array instanceof Uint8Array) return array;
+  // Of an ArrayBuffer or a plain array the line below would make an empty value, and its data would be lost.
+  if (!ArrayBuffer.isView(array))
+    throw new TypeError(
+      'bytesOf: takes a typed array or a DataView; of an ArrayBuffer, give new Uint8Array(buffer)',
+    );
+  return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+}
+
+const withArticle = (name: string): string => `${name.startsWith('I') ? 'an' : 'a'} ${name}`;
+
+/** Encoding: the bytes of a field's value, which is to be of that class. */
+export function octets(array: ArrayBufferView, of: ArrayClass, field: string): Uint8Array {
+  if (!(array instanceof of)) mismatch(field, array, withArticle(of.name));
+  return bytesOf(array);
+}
+
+/** Whether such a field without presence is worth sending. */
+export function hasArray(array: ArrayBufferView, of: ArrayClass, field: string): boolean {
+  if (!(array instanceof of)) mismatch(field, array, withArticle(of.name));
+  return array.byteLength !== 0;
+}
+
+/** Decoding: a view of the memory where `bytes` would be one. What begins where no element can is copied. */
+export function readArray<A extends ArrayBufferView>(
+  source: Source,
+  at: number,
+  end: number,
+  of: ArrayClass<A>,
+): A {
+  const bytes = readBytes(source, at, end);
+  const size = of.BYTES_PER_ELEMENT;
+  if (bytes.length % size !== 0)
+    source.fail(at, `${bytes.length} bytes are no whole number of elements of a ${of.name}`);
+  return arrayOver(of, bytes.byteOffset % size === 0 ? bytes : bytes.slice());
+}
+
+/** For JSON and MessagePack: such an array of bytes that somebody else has made. Throws CodecError. */
+export function arrayFromBytes(name: ArrayName, bytes: Uint8Array, field: string): ArrayBufferView {
+  const of: ArrayClass = arrays[name];
+  const size = of.BYTES_PER_ELEMENT;
+  if (bytes.length % size !== 0) mismatch(field, bytes, `a whole number of elements of a ${of.name}`);
+  return arrayOver(of, bytes.byteOffset % size === 0 ? bytes : bytes.slice());
+}

@@ -1,0 +1,171 @@
+/**
+ * Field masks, applied: what of a message a mask lets through, and updates of no more than what it names; by the rules of field_mask.proto and of protobuf's
+ * FieldMaskUtil. For applications.
+ */
+import { CodecError } from '../error.ts';
+import { type Field, fieldsOf, fieldValue, zeroOf } from '../fields.ts';
+import { nestingMax } from '../limits.ts';
+import { copyOf, mergeField } from '../merge.ts';
+import { newMap } from '../message.ts';
+import type { MessageType } from '../types.ts';
+
+type Mutable = { [key: string]: unknown };
+type AnyType = MessageType<object>;
+interface MaskLike {
+  readonly paths?: readonly string[] | undefined;
+}
+
+export interface MaskMergeOptions {
+  /** A message that the mask ends at replaces the one before, instead of being merged into it. Default false. */
+  readonly replaceMessages?: boolean | undefined;
+  /** So do lists and maps, instead of being appended and merged. Default false. */
+  readonly replaceLists?: boolean | undefined;
+}
+
+/** A field of the mask: all of it, or what is inside. */
+interface Node {
+  readonly field: Field;
+  inside: Map<string, Node> | undefined;
+}
+
+function refuse(type: AnyType, path: string, why: string): never {
+  throw new CodecError(type.typeName, `the field mask has ${JSON.stringify(path.slice(0, 200))}, but ${why}`);
+}
+
+/** A path's first part and where it leads, one part after the other. A shorter path takes in the longer ones. */
+function addPath(type: AnyType, path: string, root: Map<string, Node>): void {
+  const parts = path.split('.');
+  if (parts.length > nestingMax) refuse(type, path, `messages are nested at most ${nestingMax} deep`);
+  let nodes: Map<string, Node> = root;
+  let message = type;
+  for (const [i, name] of parts.entries()) {
+    const field = fieldsOf(message).find((each) => each.name === name);
+    if (field === undefined) refuse(type, path, `${message.typeName} has no field ${JSON.stringify(name)}`);
+    let node = nodes.get(name);
+    if (node === undefined) {
+      node = { field, inside: new Map() };
+      nodes.set(name, node);
+    }
+    if (i === parts.length - 1) {
+      node.inside = undefined;
+      return;
+    }
+    const single = field.presence !== 'repeated' && field.presence !== 'map';
+    if (field.message === undefined || !single) {
+      const what = single ? 'no message' : field.presence === 'map' ? 'a map' : 'repeated';
+      refuse(type, path, `${message.typeName}.${name} is ${what}: only the last part may be`);
+    }
+    message = field.message;
+    // All of it is in the mask already: the rest of the path is still checked.
+    nodes = node.inside ?? new Map();
+  }
+}
+
+function treeOf(type: AnyType, { paths = [] }: MaskLike): Map<string, Node> {
+  const root = new Map<string, Node>();
+  for (const path of paths) addPath(type, path, root);
+  return root;
+}
+
+/**
+ * Refuses a mask with a path that messages of the type do not have: CodecError, with the path and the part of it that is wrong. Paths are names as in the .proto,
+ * joined with dots; only the last part may be repeated or a map. For masks that come from a peer; the functions below do it themselves.
+ */
+export function checkFieldMask<T, Init>(type: MessageType<T, Init>, mask: MaskLike): void {
+  treeOf(type as AnyType, mask);
+}
+
+function pruned(type: AnyType, message: object, nodes: Map<string, Node>): object {
+  const result = type.create() as Mutable;
+  for (const { field, inside } of nodes.values()) {
+    const value = fieldValue(message, field);
+    if (value === undefined) continue;
+    if (inside === undefined || field.message === undefined) mergeField(field, result, value, 0);
+    else put(field, result, pruned(field.message, value as object, inside));
+  }
+  return result;
+}
+
+function put(field: Field, message: Mutable, value: unknown): void {
+  if (field.oneof === undefined) message[field.key] = value;
+  else message[field.oneof] = { case: field.key, value };
+}
+
+/**
+ * A copy of `message` with what the mask names and nothing else, unknown fields neither. Without a mask all of it, with an empty one nothing. Throws CodecError
+ * for a path that the message does not have.
+ */
+export function pruneByMask<T, Init>(
+  type: MessageType<T, Init>,
+  message: Init,
+  mask: MaskLike | undefined,
+): T {
+  const any = type as AnyType;
+  if (mask !== undefined) return pruned(any, message as object, treeOf(any, mask)) as T;
+  return copyOf({ message: any } as Field, message, -1) as T;
+}
+
+function clear(field: Field, target: Mutable): void {
+  switch (field.presence) {
+    case 'repeated':
+      target[field.key] = [];
+      return;
+    case 'map':
+      target[field.key] = newMap();
+      return;
+    case 'oneof':
+      // Another case of it stays.
+      if (fieldValue(target, field) !== undefined) target[field.oneof as string] = { case: undefined };
+      return;
+    case 'optional':
+      target[field.key] = undefined;
+      return;
+    default:
+      target[field.key] = field.message === undefined ? zeroOf(field) : undefined;
+  }
+}
+
+function mergeNode(
+  { field, inside }: Node,
+  target: Mutable,
+  source: object,
+  options: MaskMergeOptions,
+): void {
+  const value = fieldValue(source, field);
+  if (inside !== undefined && field.message !== undefined) {
+    const before = fieldValue(target, field);
+    if (value === undefined && before === undefined) return;
+    const into = (before ?? field.message.create()) as Mutable;
+    for (const node of inside.values()) mergeNode(node, into, (value ?? {}) as object, options);
+    if (before === undefined) put(field, target, into);
+    return;
+  }
+  const list = field.presence === 'repeated' || field.presence === 'map';
+  const replace = list
+    ? options.replaceLists === true
+    : field.message === undefined || options.replaceMessages === true;
+  if (replace) clear(field, target);
+  if (value !== undefined) mergeField(field, target, value, 0);
+}
+
+/**
+ * Changes `target` to what `source` has in the fields that the mask names, and returns it. A scalar that `source` does not have is cleared; a message is merged, a
+ * list appended, a map merged, unless the options say to replace. Without a mask every field counts that `source` has. Nothing of `source` is shared afterwards.
+ * Throws CodecError for a path that the message does not have; `target` is then as it was.
+ */
+export function mergeByMask<T, Init>(
+  type: MessageType<T, Init>,
+  target: T,
+  source: Init,
+  mask: MaskLike | undefined,
+  options: MaskMergeOptions = {},
+): T {
+  const any = type as AnyType;
+  const all = (): Node[] =>
+    fieldsOf(any)
+      .filter((field) => fieldValue(source as object, field) !== undefined)
+      .map((field) => ({ field, inside: undefined }));
+  const nodes = mask === undefined ? all() : [...treeOf(any, mask).values()];
+  for (const node of nodes) mergeNode(node, target as Mutable, source as object, options);
+  return target;
+}

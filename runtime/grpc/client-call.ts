@@ -1,0 +1,216 @@
+/**
+ * One call over a client of grpc-js, of any kind: on the wire of gRPC they are all streams, of one message or many to each side. With the options and errors of
+ * this package. Used by client.ts.
+ */
+import type { Client, ClientDuplexStream, ServiceError, StatusObject } from '@grpc/grpc-js';
+import { callTimeoutMs } from '../api/call-options.ts';
+import type { CallOptions } from '../api/types.ts';
+import { failure, reasonOf } from '../call/failure.ts';
+import { asyncIterable } from '../call/interceptor.ts';
+import type { Metadata } from '../call/metadata.ts';
+import { RpcError } from '../call/rpc-error.ts';
+import { Status } from '../call/status.ts';
+import type { MethodDefinition } from '../codec/types.ts';
+import { requestFault, responseFault } from '../stream/client-faults.ts';
+import { errorOf, fromGrpc, toGrpc } from './client-metadata.ts';
+
+/** What is used of a client of grpc-js. */
+export type GrpcClient = Pick<Client, 'makeBidiStreamRequest' | 'getChannel'>;
+
+/** A method and what its client says of all of its calls. */
+export interface GrpcMethod {
+  readonly client: GrpcClient;
+  readonly definition: MethodDefinition;
+  /** In ms, -1 for none. */
+  readonly timeoutMs: number;
+  readonly waitForReady: boolean;
+}
+
+type Stream = ClientDuplexStream<Buffer, Buffer>;
+const same = (bytes: Buffer): Buffer => bytes;
+
+class GrpcClientCall {
+  readonly #method: MethodDefinition;
+  readonly #options: CallOptions;
+  readonly #stream: Stream;
+  /** Why it was given up on this side: what the caller gets. */
+  #gaveUp: { readonly error: unknown } | undefined;
+  #done = false;
+  #status: StatusObject | undefined;
+  #requests: AsyncIterator<unknown> | undefined;
+  /** Whoever waits for room. */
+  #wake: (() => void) | undefined;
+
+  constructor({ client, definition, timeoutMs, waitForReady }: GrpcMethod, options: CallOptions) {
+    const path = definition.fullName;
+    const limitMs = callTimeoutMs(options, timeoutMs);
+    for (const signal of [options.signal, options.context?.signal])
+      if (signal?.aborted === true) throw failure(reasonOf(signal.reason), path, 'no', '', signal.reason);
+    const metadata = toGrpc(path, options.metadata, options.waitForReady ?? waitForReady);
+    const deadline = limitMs < 0 ? Number.POSITIVE_INFINITY : Date.now() + limitMs;
+    this.#method = definition;
+    this.#options = options;
+    try {
+      this.#stream = client.makeBidiStreamRequest(`/${path}`, same, same, metadata, { deadline });
+    } catch (cause) {
+      // A client that has been closed throws an error of no kind, where a channel here says this.
+      const why = `${path}: grpc-js cannot make the call: ${(cause as Error).message}`;
+      throw new RpcError(Status.UNAVAILABLE, why, { sent: 'no', cause });
+    }
+    this.#stream.on('metadata', (header) => this.#tell(this.#options.onHeader, fromGrpc(header)));
+    this.#stream.on('status', (status) => {
+      this.#status = status;
+      this.#finish();
+    });
+    // Whoever reads gets it; without a listener it would end the process.
+    this.#stream.on('error', () => this.#finish());
+    this.#stream.on('drain', () => this.#wake?.());
+    for (const signal of [options.signal, options.context?.signal])
+      signal?.addEventListener('abort', this.#onAbort);
+  }
+
+  #onAbort = (): void => {
+    const reason = [this.#options.signal, this.#options.context?.signal].find(
+      (each) => each?.aborted,
+    )?.reason;
+    this.#giveUp(failure(reasonOf(reason), this.#method.fullName, 'maybe', '', reason));
+  };
+
+  #giveUp(error: unknown): void {
+    if (this.#done) return;
+    this.#gaveUp ??= { error };
+    this.#stream.cancel();
+  }
+
+  /** A callback that throws fails the call. */
+  #tell(callback: ((metadata: Metadata) => void) | undefined, metadata: Metadata): void {
+    if (callback === undefined || metadata.size === 0) return;
+    try {
+      callback(metadata);
+    } catch (error) {
+      // Also behind the end, where a trailer is told.
+      this.#gaveUp ??= { error: responseFault(this.#method.fullName, error) };
+      this.#stream.cancel();
+    }
+  }
+
+  /** Nothing more is sent; requests that nobody takes any more are told so. Done twice, it does nothing. */
+  #finish(): void {
+    if (this.#done) return;
+    this.#done = true;
+    for (const signal of [this.#options.signal, this.#options.context?.signal])
+      signal?.removeEventListener('abort', this.#onAbort);
+    this.#wake?.();
+    const requests = this.#requests;
+    this.#requests = undefined;
+    Promise.resolve()
+      .then(() => requests?.return?.())
+      .catch(() => undefined);
+  }
+
+  #encode(message: unknown): Buffer {
+    try {
+      const bytes = this.#method.input.encode(message);
+      return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    } catch (error) {
+      throw requestFault(this.#method.fullName, this.#method.requestStream ? 'maybe' : 'no', error);
+    }
+  }
+
+  /** Sends what the caller gives, no faster than the server takes it. What the caller's iterable throws comes back to him as it is. */
+  async send(given: unknown): Promise<void> {
+    try {
+      if (this.#method.requestStream) {
+        const iterable = asyncIterable(given as AsyncIterable<unknown>);
+        const requests = iterable[Symbol.asyncIterator]();
+        this.#requests = requests;
+        for (;;) {
+          const next = await requests.next();
+          if (next.done === true) this.#requests = undefined;
+          if (next.done === true || this.#done) break;
+          if (!this.#stream.write(this.#encode(next.value))) await this.#room();
+        }
+      } else this.#stream.write(this.#encode(given));
+      if (!this.#done) this.#stream.end();
+    } catch (error) {
+      this.#giveUp(error ?? new Error(`${this.#method.fullName}: the requests failed`));
+    }
+  }
+
+  #room(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = () => {
+        this.#wake = undefined;
+        resolve();
+      };
+      if (this.#done) this.#wake();
+    });
+  }
+
+  async *responses(): AsyncGenerator<unknown, void, undefined> {
+    const path = this.#method.fullName;
+    try {
+      for await (const bytes of this.#stream as AsyncIterable<Buffer>) {
+        if (this.#gaveUp !== undefined) break;
+        let message: unknown;
+        try {
+          message = this.#method.output.decode(bytes);
+        } catch (error) {
+          throw responseFault(path, error);
+        }
+        yield message;
+      }
+      if (this.#gaveUp !== undefined) throw this.#gaveUp.error;
+      this.#tell(this.#options.onTrailer, fromGrpc(this.#status?.metadata ?? this.#noMetadata(path)));
+      // Of a callback that has thrown.
+      const late = this.#gaveUp as { readonly error: unknown } | undefined;
+      if (late !== undefined) throw late.error;
+    } catch (error) {
+      if (this.#gaveUp !== undefined) throw this.#gaveUp.error;
+      if (!isServiceError(error)) throw error;
+      const result = errorOf(path, error);
+      this.#tell(this.#options.onTrailer, result.metadata);
+      throw result;
+    } finally {
+      this.#finish();
+      this.#stream.cancel();
+    }
+  }
+
+  #noMetadata(path: string): never {
+    throw responseFault(path, new Error('it ended without a status'));
+  }
+}
+
+function isServiceError(error: unknown): error is ServiceError {
+  return (
+    error instanceof Error && typeof (error as Partial<ServiceError>).code === 'number' && 'details' in error
+  );
+}
+
+/** Starts when it is first read, as a stream over a channel does; what is wrong with the options comes out then, too. */
+export async function* grpcResponses(
+  method: GrpcMethod,
+  request: unknown,
+  options: CallOptions,
+): AsyncGenerator<unknown, void, undefined> {
+  const call = new GrpcClientCall(method, options);
+  void call.send(request);
+  yield* call.responses();
+}
+
+/** The only response of a method that has one. */
+export async function grpcResponse(
+  method: GrpcMethod,
+  request: unknown,
+  options: CallOptions,
+): Promise<unknown> {
+  const responses: unknown[] = [];
+  for await (const response of grpcResponses(method, request, options)) {
+    responses.push(response);
+    if (responses.length > 1) break;
+  }
+  if (responses.length === 1) return method.definition.options.oneWay === true ? undefined : responses[0];
+  const count = responses.length === 0 ? 'no response' : 'more than one response';
+  throw responseFault(method.definition.fullName, new Error(`the server sent ${count}`));
+}

@@ -1,0 +1,61 @@
+/** Metadata and errors of calls over grpc-js, as ours and the other way round. Used by client-call.ts. */
+import { Metadata as GrpcMetadata, type ServiceError } from '@grpc/grpc-js';
+import { Metadata, type MetadataInit } from '../call/metadata.ts';
+import { RpcError } from '../call/rpc-error.ts';
+import { errorCode, Status } from '../call/status.ts';
+import { takeDetails } from '../call/status-details.ts';
+import { printable } from './context.ts';
+
+/** Headers of HTTP/2 and of gRPC itself, which are no metadata of an application. */
+const transport = /^(:|content-type$|date$|user-agent$|te$|grpc-(?!status-details-bin$))/;
+
+/** Throws a TypeError for text that gRPC cannot carry. */
+export function toGrpc(path: string, init: MetadataInit | undefined, waitForReady: boolean): GrpcMetadata {
+  const result = new GrpcMetadata({ waitForReady });
+  if (init === undefined) return result;
+  for (const [key, value] of init instanceof Metadata ? init : new Metadata(init)) {
+    if (typeof value !== 'string') {
+      result.add(key, Buffer.from(value.buffer, value.byteOffset, value.byteLength));
+    } else if (printable.test(value)) result.add(key, value);
+    else
+      throw new TypeError(
+        `${path}: metadata ${key}: gRPC carries printable ASCII; put other text under a -bin key`,
+      );
+  }
+  return result;
+}
+
+/** Leaves out what ours could not hold: a server of another kind may send more. */
+export function fromGrpc(received: GrpcMetadata): Metadata {
+  const result = new Metadata();
+  for (const key of Object.keys(received.getMap())) {
+    if (transport.test(key)) continue;
+    for (const value of received.get(key)) {
+      try {
+        result.append(key, value);
+      } catch {
+        return result;
+      }
+    }
+  }
+  return result;
+}
+
+/** Codes that grpc-js gives itself as well: whether a handler has run is not known then. */
+const ownCodes: ReadonlySet<number> = new Set([
+  Status.CANCELLED,
+  Status.UNKNOWN,
+  Status.DEADLINE_EXCEEDED,
+  Status.RESOURCE_EXHAUSTED,
+  Status.INTERNAL,
+  Status.UNAVAILABLE,
+]);
+
+export function errorOf(path: string, error: ServiceError): RpcError {
+  const code = errorCode(error.code);
+  const metadata = error.metadata === undefined ? new Metadata() : fromGrpc(error.metadata);
+  const details = takeDetails(metadata);
+  const own = ownCodes.has(code);
+  const text = code === Status.DEADLINE_EXCEEDED ? `${path}: the deadline passed` : error.details;
+  return new RpcError(code, text, { metadata, details, sent: own ? 'maybe' : 'yes', cause: error });
+}

@@ -1,0 +1,92 @@
+/**
+ * `rdma-rpc/grpc-client`: the generated client over gRPC, for where there is no RDMA server yet, or none any more. What is written against `createClient` runs with
+ * `createGrpcClient` as it is. Needs `@grpc/grpc-js`, an optional peer dependency, whose client it is given: addresses, TLS and connections are its affair.
+ */
+import { type Defaults, defaultsOf, withDefaults } from '../api/client-defaults.ts';
+import { type ClientMethodFunction, interceptedCall } from '../api/intercepted-call.ts';
+import { checkNames } from '../api/options.ts';
+import { type Attempts, repeated } from '../api/repeat.ts';
+import type { CallOptions, ClientDefaults, ClientOf } from '../api/types.ts';
+import { clientMethod } from '../call/client-method.ts';
+import { checkedInterceptors } from '../call/interceptor.ts';
+import { RetryBudget } from '../channel/retry-budget.ts';
+import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
+import { type GrpcClient, type GrpcMethod, grpcResponse, grpcResponses } from './client-call.ts';
+
+export type { GrpcClient } from './client-call.ts';
+
+/** What a stream does not take, over a channel either. */
+const notForStreams = ['into', 'retry', 'hedging'] as const;
+
+function streamed(method: GrpcMethod): ClientMethodFunction {
+  const { fullName, responseStream } = method.definition;
+  const refuse = (options: CallOptions): void => {
+    const unfit = notForStreams.find((name) => options[name] !== undefined);
+    if (unfit !== undefined) throw new TypeError(`${fullName}: a stream takes no \`${unfit}\``);
+  };
+  if (responseStream) {
+    return async function* (request, options = {}) {
+      refuse(options);
+      yield* grpcResponses(method, request, options);
+    };
+  }
+  return async (request, options = {}) => {
+    refuse(options);
+    return grpcResponse(method, request, options);
+  };
+}
+
+function unary(method: GrpcMethod, retryBudget: RetryBudget): ClientMethodFunction {
+  const channel: Attempts = {
+    retryBudget,
+    attempt: (_, request, options = {}) => grpcResponse(method, request, options),
+  };
+  const target = clientMethod(method.definition, method.timeoutMs, method.waitForReady);
+  return (request, options = {}) => repeated(channel, target, request, options);
+}
+
+function functionOf(method: GrpcMethod, budget: RetryBudget): ClientMethodFunction {
+  const { requestStream, responseStream } = method.definition;
+  return requestStream || responseStream ? streamed(method) : unary(method, budget);
+}
+
+/**
+ * A client of `definition` over a client of grpc-js, `new Client(address, credentials)`, which stays yours to close. The same interface as that of `createClient`,
+ * with the same options, defaults, interceptors and errors; `into` has no effect, since gRPC has memory of its own. Throws for unknown method or option names.
+ */
+export function createGrpcClient<D extends ServiceDefinition>(
+  definition: D,
+  client: GrpcClient,
+  defaults: ClientDefaults<D> = {},
+): ClientOf<D> {
+  const what = `createGrpcClient ${definition.fullName}`;
+  if (typeof (client as Partial<GrpcClient> | undefined)?.makeBidiStreamRequest !== 'function')
+    throw new TypeError(
+      `${what}: the second argument must be a client of grpc-js: new Client(address, credentials)`,
+    );
+  checkNames(what, defaults, ['*', ...Object.keys(definition.methods)]);
+  const budget = new RetryBudget();
+  const result: Record<string, unknown> = {};
+  for (const [name, method] of Object.entries(definition.methods) as [string, MethodDefinition][]) {
+    const {
+      timeoutMs = -1,
+      waitForReady = false,
+      others,
+    } = defaultsOf(what, defaults as Defaults, name, method);
+    const interceptors = ['*', name].flatMap((key) =>
+      checkedInterceptors(`${what}: interceptors of ${key}`, (defaults as Defaults)[key]?.interceptors),
+    );
+    let call = functionOf({ client, definition: method, timeoutMs, waitForReady }, budget);
+    if (interceptors.length > 0)
+      call = interceptedCall(
+        definition,
+        method,
+        timeoutMs,
+        interceptors,
+        client.getChannel().getTarget(),
+        call,
+      );
+    result[name] = others === undefined ? call : withDefaults(call, others);
+  }
+  return Object.freeze(result) as ClientOf<D>;
+}

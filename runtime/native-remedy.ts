@@ -1,0 +1,20 @@
+/** What is said where the addon does not load. Called by native.ts and addon-path.ts, once, when things have gone wrong. */
+
+/**
+ * Why there is no addon that loads, and what to do. `glibc` is the version that this process runs on, undefined where its C library is
+ * another one.
+ */
+export function whyNoAddon(what: string, { glibc }: { readonly glibc: string | undefined }): string {
+  const remedy =
+    glibc === undefined && process.platform === 'linux'
+      ? 'This Node runs on musl (Alpine Linux), and rdma-rpc needs glibc: use a system or an image with glibc, such as node:22-slim.'
+      : 'Build it here with: npx rdma-rpc build-addon';
+  return `rdma-rpc: ${what}. ${remedy}`;
+}
+
+/** Of the running process; takes some ms. Runtimes that are not Node may not tell. */
+export function glibcVersion(): string | undefined {
+  if (typeof process.report?.getReport !== 'function') return 'unknown';
+  const { header } = process.report.getReport() as { header?: { glibcVersionRuntime?: string } };
+  return header?.glibcVersionRuntime;
+}

@@ -1,0 +1,149 @@
+/**
+ * `rdma-rpc/validate`: messages are checked against the rules of protovalidate that their .proto gives them (`(buf.validate.field).string.email = true`), by an
+ * interceptor for servers and clients. Needs `@bufbuild/protovalidate` and `@bufbuild/protobuf`, which are optional peer dependencies: the rules are theirs.
+ */
+import { type DescMessage, type FileRegistry, fromBinary } from '@bufbuild/protobuf';
+import { createValidator, type Validator, type ValidatorOptions } from '@bufbuild/protovalidate';
+import { checkNames } from '../api/options.ts';
+import type { Interceptor, Next, RpcRequest, RpcResponse } from '../call/interceptor.ts';
+import { RpcError } from '../call/rpc-error.ts';
+import { Status, type StatusCode } from '../call/status.ts';
+import { CodecError } from '../codec/error.ts';
+import type { FileDescriptor } from '../codec/file-descriptor.ts';
+import type { MessageType, MethodDefinition, ServiceDefinition } from '../codec/types.ts';
+import { hasRules, registryOf } from './schema.ts';
+import { violationDetails, violationsText } from './violations.ts';
+
+export interface ValidationOptions {
+  /** Check requests. Default true. */
+  readonly requests?: boolean | undefined;
+  /** Check responses, too: on a server those of its handlers, on a client what it gets; one that breaks a rule is INTERNAL. Default false. */
+  readonly responses?: boolean | undefined;
+  /** Report the first broken rule only. Default false. */
+  readonly failFast?: boolean | undefined;
+  /** What else protovalidate's `createValidator` takes. Its registry is that of the service's files, with their predefined rules, unless one is given. */
+  readonly validator?: ValidatorOptions | undefined;
+}
+
+const names: readonly (keyof ValidationOptions)[] = ['requests', 'responses', 'failFast', 'validator'];
+
+/** Checks one message. Throws RpcError. */
+type Check = (message: unknown) => void;
+const nothing: Check = () => undefined;
+
+/** Validators of the files of services, which know their predefined rules. */
+class Validators {
+  readonly #options: ValidationOptions;
+  readonly #byFile = new WeakMap<FileDescriptor, { registry: FileRegistry; validator: Validator }>();
+
+  constructor(options: ValidationOptions) {
+    this.#options = options;
+  }
+
+  #of(file: FileDescriptor): { registry: FileRegistry; validator: Validator } {
+    let found = this.#byFile.get(file);
+    if (found === undefined) {
+      const { failFast = false, validator } = this.#options;
+      const registry = registryOf(file);
+      found = { registry, validator: createValidator({ registry, failFast, ...validator }) };
+      this.#byFile.set(file, found);
+    }
+    return found;
+  }
+
+  /** Services without a schema have no rules, nor have most messages. */
+  checkOf(
+    service: ServiceDefinition,
+    method: MethodDefinition,
+    type: MessageType<unknown, unknown>,
+    what: 'request' | 'response',
+  ): Check {
+    const { file } = service;
+    if (file === undefined) return nothing;
+    const { registry, validator } = this.#of(file);
+    const desc = registry.getMessage(type.typeName);
+    if (desc === undefined || !hasRules(desc)) return nothing;
+    const code = what === 'request' ? Status.INVALID_ARGUMENT : Status.INTERNAL;
+    return (message) => check(validator, desc, type, message, `${method.fullName}: the ${what}`, code);
+  }
+}
+
+function check(
+  validator: Validator,
+  desc: DescMessage,
+  type: MessageType<unknown, unknown>,
+  message: unknown,
+  what: string,
+  code: StatusCode,
+): void {
+  // The answer that nobody waits for.
+  if (message === undefined) return;
+  let bytes: Uint8Array;
+  try {
+    bytes = type.encode(message);
+  } catch (error) {
+    // No message of the type at all. Whoever sends it finds that out, and says it as ever.
+    if (error instanceof CodecError) return;
+    throw error;
+  }
+  const result = validator.validate(desc, fromBinary(desc, bytes));
+  if (result.kind === 'valid') return;
+  if (result.kind === 'error') {
+    const text = `${what} cannot be checked: a rule of ${type.typeName} is wrong: ${result.error.message}`;
+    throw new RpcError(Status.INTERNAL, text, { cause: result.error, sent: 'no' });
+  }
+  const { violations, error } = result;
+  throw new RpcError(code, `${what} breaks a rule: ${violationsText(violations)}`, {
+    details: violationDetails(violations),
+    cause: error,
+    sent: 'no',
+  });
+}
+
+async function* checked(messages: AsyncIterable<unknown>, one: Check): AsyncGenerator<unknown> {
+  for await (const message of messages) {
+    one(message);
+    yield message;
+  }
+}
+
+function checkedRequest(request: RpcRequest, one: Check): RpcRequest {
+  if (one === nothing) return request;
+  if (request.stream) return { ...request, message: checked(request.message, one) };
+  one(request.message);
+  return request;
+}
+
+function checkedResponse(response: RpcResponse, one: Check): RpcResponse {
+  if (one === nothing) return response;
+  if (response.stream) return { ...response, message: checked(response.message, one) };
+  one(response.message);
+  return response;
+}
+
+/**
+ * The interceptor: `createServer().use(validation())`, `createClient(…, { '*': { interceptors: [validation()] } })`. A request that breaks a rule is
+ * INVALID_ARGUMENT, and no handler sees it (of a stream: the handler's next read throws). The error has the rules that are broken as details, google.rpc.BadRequest
+ * and buf.validate.Violations. Messages with rules are encoded once more for it; those without cost nothing. Throws a TypeError for unknown options.
+ */
+export function validation(options: ValidationOptions = {}): Interceptor {
+  checkNames('validation', options, names);
+  const { requests = true, responses = false } = options;
+  const validators = new Validators(options);
+  const checks = new WeakMap<MethodDefinition, readonly [request: Check, response: Check]>();
+  const checksOf = ({ service, method }: RpcRequest): readonly [Check, Check] => {
+    let found = checks.get(method);
+    if (found === undefined) {
+      found = [
+        requests ? validators.checkOf(service, method, method.input, 'request') : nothing,
+        responses ? validators.checkOf(service, method, method.output, 'response') : nothing,
+      ];
+      checks.set(method, found);
+    }
+    return found;
+  };
+  return (next: Next) => async (request) => {
+    const [one, back] = checksOf(request);
+    return checkedResponse(await next(checkedRequest(request, one)), back);
+  };
+}

@@ -1,0 +1,62 @@
+/** What an error says of the rules that a message breaks: text, and details of both kinds that clients look for. Never more than metadata has room for. */
+import { toBinary } from '@bufbuild/protobuf';
+import { pathToString } from '@bufbuild/protobuf/reflect';
+import { type Violation, violationsToProto } from '@bufbuild/protovalidate';
+import type { ErrorDetail } from '../call/status-details.ts';
+import { BadRequest } from '../details/index.ts';
+
+/** Of each detail. Metadata has 8 KiB for all, and travels in a slot. */
+const detailBytesMax = 2048;
+const textMax = 400;
+const namedMax = 3;
+
+const cut = (text: string, length: number): string =>
+  text.length > length ? `${text.slice(0, length)}…` : text;
+
+const fieldOf = ({ field }: Violation): string => (field.length === 0 ? '' : pathToString(field));
+
+/** `name: must be at least 2 characters [string.min_len]`, for the first few. */
+export function violationsText(violations: readonly Violation[]): string {
+  const named = violations.slice(0, namedMax).map((violation) => {
+    const { message, ruleId } = violation;
+    const field = fieldOf(violation);
+    return cut(`${field === '' ? '' : `${field}: `}${message || 'the rule is broken'} [${ruleId}]`, textMax);
+  });
+  const rest = violations.length - named.length;
+  return `${named.join('; ')}${rest > 0 ? `; and ${rest} more` : ''}`;
+}
+
+/** The longest list of the first ones whose encoding is short enough. */
+function asManyAs(violations: readonly Violation[], encode: (some: Violation[]) => Uint8Array): Uint8Array {
+  for (let count = violations.length; ; count = Math.floor(count / 2)) {
+    const bytes = encode(violations.slice(0, count));
+    if (bytes.length <= detailBytesMax || count === 0) return bytes;
+  }
+}
+
+function ours(violations: Violation[]): Uint8Array {
+  const [message, schema] = violationsToProto(violations);
+  return toBinary(schema, message);
+}
+
+function google(violations: Violation[]): Uint8Array {
+  return BadRequest.encode({
+    fieldViolations: violations.map((violation) => ({
+      field: fieldOf(violation),
+      description: violation.message,
+      // By the rule of google.rpc: UPPER_SNAKE_CASE, at most 63 characters.
+      reason: violation.ruleId
+        .replace(/[^A-Za-z0-9]+/g, '_')
+        .toUpperCase()
+        .slice(0, 63),
+    })),
+  });
+}
+
+/** buf.validate.Violations, as other implementations of protovalidate send it, and google.rpc.BadRequest, which every client of gRPC knows. */
+export function violationDetails(violations: readonly Violation[]): ErrorDetail[] {
+  return [
+    { type: 'buf.validate.Violations', value: asManyAs(violations, ours) },
+    { type: BadRequest.typeName, value: asManyAs(violations, google) },
+  ];
+}

@@ -1,0 +1,45 @@
+/** What native code says of the RDMA devices of this machine, for `rdma-rpc devices` and the choice of a fabric. Part of the native boundary (native.ts). */
+export interface VerbsGid {
+  index: number;
+  gid: string;
+  type: string;
+  interface: string;
+}
+export interface VerbsPort {
+  number: number;
+  state: string;
+  linkLayer: string;
+  activeMtu: number;
+  lid: number;
+  gids: VerbsGid[];
+}
+/** What a device can do, found out by trying where that is possible. */
+export interface VerbsCapabilities {
+  maxInline: number;
+  maxSge: number;
+  maxSgeRead: number;
+  maxQpWr: number;
+  maxRdAtomic: number;
+  maxMsgBytes: number;
+  windows: boolean;
+  immediate: boolean;
+  onDemand: boolean;
+  dmabuf: boolean;
+}
+export interface VerbsDevice {
+  name: string;
+  transport: string;
+  /** Empty: it can be used. */
+  whyNot: string;
+  capabilities: VerbsCapabilities;
+  ports: VerbsPort[];
+}
+export interface VerbsReport {
+  /** Why there is no device at all; empty when there are some. */
+  whyNone: string;
+  /** Why rdma_cm cannot be used; empty when it can. */
+  whyNoCm: string;
+  /** RLIMIT_MEMLOCK: `unlimited` or a number of bytes. */
+  memlock: string;
+  devices: VerbsDevice[];
+}

@@ -1,0 +1,239 @@
+/**
+ * A machine that has never seen this project: Debian's minimum, git, Node and npm, in a root of its own. HEAD is cloned into it and commands run
+ * there, so that nothing which happens to be installed on this machine can stand in for a step that set-up lacks. Needs root, mounts
+ * and mmdebstrap; says "not run" and why where it cannot have them, and ends with 77.
+ *
+ *   node scripts/bare-machine.mjs [--user] [--packages] [COMMAND ...]
+ *
+ * Without COMMAND: those of the README, then the tests that read the tree without git, as from a tarball. --user: as somebody who is not root and
+ * has no sudo. --packages: with the Debian packages that set-up would install. What the commands leave in build/results is recorded here.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { root as project, run } from './command.mjs';
+import { FOR_TESTS, install, packagesOf } from './debian.mjs';
+import { NOT_RUN, record } from './results.mjs';
+import { progress } from './step.mjs';
+
+const INCLUDED = ['ca-certificates', 'git'];
+const USER = 'newcomer';
+const CACHE = join(project, 'build', 'bare-machine');
+const COMMAND_LIMIT_MS = 30 * 60_000;
+/** Also where temporary files are kept in memory: a root with its build takes 3 GB. */
+const ROOTS = '/var/tmp';
+const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+/** The way to the registries is this machine's, not the project's. */
+const PASSED_ON = ['http_proxy', 'https_proxy', 'no_proxy', 'HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'];
+const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
+/** Mounts are of a namespace of their own: they, and all processes, end with the command. */
+const NAMESPACE = ['unshare', '--mount', '--pid', '--fork', '--kill-child'];
+const ENTER = `cd "$0" && mount -t proc proc proc && mount --rbind /sys sys && mount --rbind /dev dev && exec chroot "$@"`;
+
+const WITHOUT_GIT = 'rm -rf .git "$(command -v git)" && npx --no-install vitest run test/house test/docs';
+
+class NotHere extends Error {}
+
+/** The commands that the README tells a newcomer to run in a clone. */
+function commandsOfReadme() {
+  const [, block] = /^## Try it\n[\s\S]*?^```sh\n([\s\S]*?)^```$/m.exec(
+    readFileSync(join(project, 'README.md'), 'utf8'),
+  );
+  return block
+    .split('\n')
+    .map((line) => line.replace(/#.*/, '').trim())
+    .filter((line) => line !== '');
+}
+
+/** Throws NotHere with the reason why this machine cannot hold another. */
+async function check() {
+  if (process.platform !== 'linux') throw new NotHere('it needs Linux');
+  if (process.getuid() !== 0) throw new NotHere('it needs root');
+  if (!existsSync(join(project, '.git'))) throw new NotHere('it clones HEAD, and this is no git checkout');
+  const lacking = await install('bare');
+  if (lacking !== '') throw new NotHere(lacking);
+  const probe = mkdtempSync(join(ROOTS, 'bare-machine-probe-'));
+  // Debian's files have several owners, which root of a namespace may not give them.
+  const { status: chown } = spawnSync('chown', ['1:1', probe], { stdio: 'ignore' });
+  for (const folder of ['proc', 'sys', 'dev']) mkdirSync(join(probe, folder));
+  const enter = ENTER.replace('exec chroot "$@"', 'true');
+  const { status, stderr, error } = spawnSync(
+    NAMESPACE[0],
+    [...NAMESPACE.slice(1), 'sh', '-c', enter, probe],
+    {
+      encoding: 'utf8',
+    },
+  );
+  rmSync(probe, { recursive: true });
+  if (chown !== 0) throw new NotHere('it needs a root who may give files to other users');
+  if (status !== 0)
+    throw new NotHere(`it needs mounts: ${(error?.message ?? stderr).trim().split('\n').at(-1)}`);
+}
+
+/** Debian's minimum as a tarball. Made once for each release and set of packages. */
+async function debianTarball() {
+  const release = Object.fromEntries(
+    [...readFileSync('/etc/os-release', 'utf8').matchAll(/^(\w+)="?(.*?)"?$/gm)].map((line) => line.slice(1)),
+  );
+  const ours = release.ID === 'debian';
+  const suite = ours ? release.VERSION_CODENAME : 'bookworm';
+  const tarball = join(CACHE, `${suite}-${process.arch}-${INCLUDED.join('-')}.tar`);
+  if (existsSync(tarball)) return tarball;
+  mkdirSync(CACHE, { recursive: true });
+  // How this machine's apt gets packages: proxies, checks of dates; and from where, if that is Debian.
+  const options = join(CACHE, 'apt.conf');
+  const dump = await run(['apt-config', 'dump', 'Acquire']);
+  writeFileSync(options, (dump.match(/^Acquire::(?!IndexTargets|cdrom).* ".+";$/gm) ?? []).join('\n'));
+  const places = ['/etc/apt/sources.list', '/etc/apt/sources.list.d/debian.sources'];
+  const mirrors = places.filter(
+    (path) => ours && existsSync(path) && /^(deb|Types)/m.test(readFileSync(path, 'utf8')),
+  );
+  const unfinished = `${tarball}.unfinished`;
+  const flags = [
+    '--quiet',
+    '--variant=minbase',
+    '--format=tar',
+    `--include=${INCLUDED.join(',')}`,
+    `--aptopt=${options}`,
+  ];
+  try {
+    await progress(`bare machine: Debian ${suite}, its minimum`, () =>
+      run(['mmdebstrap', ...flags, suite, unfinished, ...mirrors]),
+    );
+  } catch (error) {
+    throw new NotHere(`Debian's minimum cannot be made: ${error.message}`);
+  }
+  renameSync(unfinished, tarball);
+  return tarball;
+}
+
+/** Node, npm and Node's headers, as they are installed here. */
+function layNode(root) {
+  const prefix = dirname(dirname(process.execPath));
+  const put = (from, to) => cpSync(from, join(root, 'usr', to), { recursive: true, verbatimSymlinks: true });
+  put(process.execPath, 'bin/node');
+  put(join(prefix, 'lib/node_modules/npm'), 'lib/node_modules/npm');
+  const headers = join(prefix, 'include/node');
+  if (existsSync(headers)) put(headers, 'include/node');
+  for (const name of ['npm', 'npx'])
+    symlinkSync(`../lib/node_modules/npm/bin/${name}-cli.js`, join(root, 'usr/bin', name));
+}
+
+/** What this machine needs to reach the registries. */
+async function layNetwork(root, home) {
+  for (const path of ['/etc/resolv.conf', '/etc/hosts', CERTIFICATES])
+    if (existsSync(path)) cpSync(path, join(root, path), { dereference: true });
+  for (const [which, to] of [
+    ['userconfig', join(home, '.npmrc')],
+    ['globalconfig', '/usr/etc/npmrc'],
+  ]) {
+    const path = (await run(['npm', 'config', 'get', which])).trim().split('\n').at(-1);
+    if (existsSync(path)) cpSync(path, join(root, to));
+  }
+}
+
+/** Runs `command` in the machine, with its output shown. Resolves to its exit code or what else ended it. */
+function inside(root, { user, home, folder }, command) {
+  const passed = PASSED_ON.filter((name) => process.env[name] !== undefined).map(
+    (name) => `${name}=${process.env[name]}`,
+  );
+  const env = [
+    `HOME=${home}`,
+    `PATH=${PATH}`,
+    'CI=true',
+    'TERM=dumb',
+    'LANG=C.UTF-8',
+    `NODE_EXTRA_CA_CERTS=${CERTIFICATES}`,
+  ];
+  const shell = ['env', '-i', ...env, ...passed, 'bash', '-c', `cd ${folder} && ${command}`];
+  const chroot = [`--userspec=${user}:${user}`, root, ...shell];
+  const child = spawn(NAMESPACE[0], [...NAMESPACE.slice(1), 'sh', '-c', ENTER, root, ...chroot], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+    timeout: COMMAND_LIMIT_MS,
+  });
+  const stop = () => child.kill('SIGTERM');
+  process.on('SIGTERM', stop).on('SIGINT', stop);
+  return new Promise((resolve) => {
+    child.on('error', (error) => resolve(error.message));
+    child.on('close', (code, signal) => {
+      process.off('SIGTERM', stop).off('SIGINT', stop);
+      resolve(code ?? signal);
+    });
+  });
+}
+
+/** What `command` came to: the suites that it has recorded, or itself as one check. */
+function recordOf(root, { folder }, command, ended) {
+  const results = join(root, folder, 'build', 'results');
+  const files = existsSync(results) ? readdirSync(results) : [];
+  const suites = files.map((file) => JSON.parse(readFileSync(join(results, file), 'utf8')));
+  rmSync(results, { recursive: true, force: true });
+  const recorded = suites.map(({ suite, ...result }) => record(`bare machine: ${suite}`, result));
+  const explained = recorded.some(({ failed }) => failed > 0);
+  if (recorded.length === 0 || (ended !== 0 && !explained)) {
+    const outcome = ended === 0 ? { passed: 1 } : { failed: 1, note: `ended with ${ended}` };
+    // The name becomes that of a file.
+    recorded.push(record(`bare machine: ${command.slice(0, 150)}`, outcome));
+  }
+  return recorded;
+}
+
+async function main() {
+  const { values, positionals } = parseArgs({
+    options: { user: { type: 'boolean' }, packages: { type: 'boolean' } },
+    allowPositionals: true,
+  });
+  const commands = positionals.length > 0 ? positionals : [...commandsOfReadme(), WITHOUT_GIT];
+  await check();
+  const tarball = await debianTarball();
+  const root = mkdtempSync(join(ROOTS, 'bare-machine-'));
+  const asRoot = { user: 'root', home: '/root', folder: '/root' };
+  const home = values.user ? `/home/${USER}` : '/root';
+  const who = { user: values.user ? USER : 'root', home, folder: `${home}/project` };
+  process.on('exit', () => rmSync(root, { recursive: true, force: true }));
+  await run(['tar', '-xf', tarball, '-C', root]);
+  await run(['chmod', '755', root]);
+  layNode(root);
+  const runs = await inside(root, asRoot, 'npm --version >/dev/null');
+  if (runs !== 0)
+    throw new NotHere(`npm of this machine does not run on Debian's minimum (it ended with ${runs})`);
+  if (values.user) await inside(root, asRoot, `useradd --create-home --shell /bin/bash ${USER}`);
+  await layNetwork(root, home);
+  await run(['git', 'clone', '--quiet', '--no-local', project, join(root, who.folder)]);
+  if (values.user) await inside(root, asRoot, `chown -R ${USER}:${USER} ${home}`);
+  if (values.packages) {
+    const packages = packagesOf(FOR_TESTS).join(' ');
+    const ended = await inside(
+      root,
+      asRoot,
+      `apt-get update -q && apt-get install -q -y --no-install-recommends ${packages}`,
+    );
+    if (ended !== 0) throw new Error(`its packages could not be installed: ${ended}`);
+  }
+  const recorded = [];
+  for (const command of commands) {
+    console.log(`\n== bare machine${values.user ? `, as ${USER}` : ''}: ${command}`);
+    recorded.push(...recordOf(root, who, command, await inside(root, who, command)));
+  }
+  return recorded.every(({ failed }) => failed === 0) ? 0 : 1;
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  const outcome = error instanceof NotHere ? { whyNot: [error.message] } : { failed: 1, note: error.message };
+  record('bare machine', outcome);
+  process.exitCode = error instanceof NotHere ? NOT_RUN : 1;
+}

@@ -1,0 +1,82 @@
+/**
+ * The binaries that the package ships, prebuilds/linux-x64 and linux-arm64: linked with an older Debian (sysroot.mjs, native/portable.cmake), so that
+ * they load wherever Node 20 runs. Called by prepack.mjs and portable-tests.mjs; installs nothing.
+ */
+import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { configure } from './cmake.mjs';
+import { root, run } from './command.mjs';
+import { missing } from './debian.mjs';
+import { step } from './step.mjs';
+import { sysroot } from './sysroot.mjs';
+
+export const ARCHITECTURES = ['x64', 'arm64'];
+export const PRODUCTS = ['rdma_rpc.node', 'rdma_rpc_verbs.so'];
+const EMULATOR = { arm64: 'qemu-aarch64-static', x64: 'qemu-x86_64-static' };
+
+export const buildDirectory = (arch) => `build/portable-${arch}`;
+export const prebuilt = (arch) => join('prebuilds', `linux-${arch}`);
+
+/** Why the binaries for `arch` cannot be built here; '' when they can. */
+export function whyNot(arch) {
+  if (process.platform !== 'linux') return 'it needs Linux';
+  const lacking = [...missing('build'), ...missing('sysroot'), ...missing(`portable ${arch}`)];
+  return lacking.length === 0 ? '' : `missing Debian packages: ${[...new Set(lacking)].join(', ')}`;
+}
+
+/** In one step, since two tests may pack the package at once. */
+function replace(from, to) {
+  const unfinished = `${to}.${process.pid}`;
+  copyFileSync(from, unfinished);
+  renameSync(unfinished, to);
+}
+
+/** CMake's configuration; with `tests` that of the native tests, too, which `arch` of another processor runs in an emulator. */
+export async function configurePortable(arch, tests = false) {
+  const options = [
+    `-DCMAKE_TOOLCHAIN_FILE=${join(root, 'native/portable.cmake')}`,
+    '-DCMAKE_BUILD_TYPE=Release',
+    `-DRDMA_RPC_ARCH=${arch}`,
+    `-DRDMA_RPC_SYSROOT=${await sysroot(arch)}`,
+    `-DRDMA_RPC_EMULATOR=${tests && arch !== process.arch ? EMULATOR[arch] : ''}`,
+    `-DRDMA_RPC_TESTS=${tests ? 'ON' : 'OFF'}`,
+    '-DRDMA_RPC_ADDON=ON',
+  ];
+  const directory = buildDirectory(arch);
+  await configure(directory, ['cmake', '-S', '.', '-B', directory, ...options]);
+}
+
+/** Builds them where something has changed, and lays them where the package takes them from. */
+export async function buildPrebuilt(arch) {
+  const directory = buildDirectory(arch);
+  const target = join(root, prebuilt(arch));
+  const outputs = PRODUCTS.map((name) => join(prebuilt(arch), name));
+  await step({
+    name: `portable-${arch}`,
+    title: `addon for linux-${arch}`,
+    inputs: ['CMakeLists.txt', 'native', 'package-lock.json'],
+    ignore: ['native/test'],
+    outputs,
+    action: async () => {
+      await configurePortable(arch);
+      const targets = ['--target', 'rdma_rpc', 'rdma_rpc_verbs'];
+      await run(['cmake', '--build', directory, '--parallel', '2', ...targets]);
+      mkdirSync(target, { recursive: true });
+      for (const name of PRODUCTS) replace(join(root, directory, name), join(target, name));
+    },
+  });
+}
+
+/** What this machine has built for itself instead. It needs the glibc of this machine. */
+export function copyLocal() {
+  const target = join(root, prebuilt(process.arch));
+  const built = (name) => join(root, 'build/Release', name);
+  // Set-up runs without a compiler where there is a binary already, and that may be this one.
+  if (!existsSync(built(PRODUCTS[0]))) return;
+  mkdirSync(target, { recursive: true });
+  for (const name of PRODUCTS) {
+    // The plug-in is there only where the headers of libibverbs are: without it the package has no RDMA devices and says so.
+    if (existsSync(built(name))) replace(built(name), join(target, name));
+    else rmSync(join(target, name), { force: true });
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * The older Debian that the package's binaries are linked with and tried in: its C library, libstdc++, libibverbs and librdmacm with their headers,
+ * unpacked by mmdebstrap and never run or installed here. Debian 11 has glibc 2.31; symbols.mjs makes sure that nothing newer than 2.28 is used.
+ * Used by prebuilds.mjs and portable-tests.mjs. Kept in RDMA_RPC_SYSROOT_CACHE, else in the user's cache.
+ */
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { homedir } from 'node:os';
+import { dirname, join, relative } from 'node:path';
+import { run } from './command.mjs';
+import { progress } from './step.mjs';
+
+const SUITE = 'bullseye';
+const DEBIAN = { x64: 'amd64', arm64: 'arm64' };
+const PACKAGES = ['libc6-dev', 'libstdc++-10-dev', 'libibverbs-dev', 'librdmacm-dev', 'libuv1-dev'];
+
+const cache = () =>
+  process.env.RDMA_RPC_SYSROOT_CACHE ??
+  join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'rdma-rpc', 'sysroot');
+
+/** Where it is, whether it is there or not. */
+export const sysrootPath = (arch) => join(cache(), `${SUITE}-${arch}`);
+
+/** Links of the whole file system that it would be become links inside of this folder. */
+function keepLinksInside(root, folder = root) {
+  for (const entry of readdirSync(folder)) {
+    const path = join(folder, entry);
+    const about = lstatSync(path);
+    if (about.isDirectory()) keepLinksInside(root, path);
+    if (!about.isSymbolicLink() || !readlinkSync(path).startsWith('/')) continue;
+    const target = relative(dirname(path), join(root, readlinkSync(path)));
+    rmSync(path);
+    symlinkSync(target, path);
+  }
+}
+
+/** Makes it unless it is there. Resolves to its path; rejects when its packages cannot be had. */
+export async function sysroot(arch) {
+  const path = sysrootPath(arch);
+  if (existsSync(path)) return path;
+  mkdirSync(cache(), { recursive: true });
+  const work = mkdtempSync(join(cache(), 'unfinished-'));
+  try {
+    // How this machine's apt gets packages: proxies, checks of dates.
+    const dump = await run(['apt-config', 'dump', 'Acquire']);
+    const options = join(work, 'apt.conf');
+    writeFileSync(options, (dump.match(/^Acquire::(?!IndexTargets|cdrom).* ".+";$/gm) ?? []).join('\n'));
+    const unpack = ['--quiet', '--variant=extract', `--architectures=${DEBIAN[arch]}`, `--aptopt=${options}`];
+    await progress(`sysroot: Debian ${SUITE} for ${arch}`, () =>
+      run(['mmdebstrap', ...unpack, `--include=${PACKAGES.join(',')}`, SUITE, join(work, 'root')]),
+    );
+    keepLinksInside(join(work, 'root'));
+    if (!existsSync(path)) renameSync(join(work, 'root'), path);
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+  return path;
+}

@@ -1,0 +1,154 @@
+/** The generator's option `int64`: the same messages with bigints, strings and numbers are the same bytes and the same JSON. */
+import fc from 'fast-check';
+import { clone, createRegistry, equals } from 'rdma-rpc/codec';
+import { fromJson, type JsonValue, toJson } from 'rdma-rpc/json';
+import { describe, expect, expectTypeOf, test } from 'vitest';
+import type { GenerateError } from '../../codegen/diagnostic.ts';
+import { generate } from '../../codegen/index.ts';
+import { proto3, workspace } from '../codegen/workspace.ts';
+import type { AnyMessage, AnyType } from './corpus.ts';
+import * as asBigint from './gen/bigint/wide.rdma.ts';
+import * as asNumber from './gen/number/wide.rdma.ts';
+import * as asString from './gen/string/wide.rdma.ts';
+
+const seed = 20_261_122;
+type Convert = (value: bigint) => unknown;
+const modes: [string, AnyType, Convert, object][] = [
+  ['bigint', asBigint.Wide as unknown as AnyType, (value) => value, asBigint],
+  ['string', asString.Wide as unknown as AnyType, String, asString],
+  ['number', asNumber.Wide as unknown as AnyType, Number, asNumber],
+];
+
+interface Values {
+  readonly signed: bigint;
+  readonly unsigned: bigint;
+  readonly list: readonly bigint[];
+}
+
+/** One of each field. What has a `jstype` of its own, and the runtime's types, are alike in all modes. */
+const messageOf = ({ signed, unsigned, list }: Values, convert: Convert): AnyMessage => ({
+  signed: convert(signed),
+  unsigned: convert(unsigned),
+  zigzag: convert(signed),
+  fixed: convert(unsigned),
+  sfixed: convert(signed),
+  maybe: convert(signed),
+  standard: convert(signed),
+  needed: convert(signed),
+  packed: list.map(convert),
+  expanded: list.map((value) => convert(value < 0n ? -value : value)),
+  totals: Object.fromEntries(list.map((value, i) => [`k${i}`, convert(value)])),
+  byNumber: { [String(signed)]: convert(unsigned) },
+  choice: { case: 'one', value: convert(unsigned) },
+  wrapped: { value: signed },
+  at: { seconds: 5n, nanos: 0 },
+  text: String(signed),
+  plain: 7,
+  normal: convert(signed),
+  inner: { needed: convert(unsigned) },
+});
+
+const safe = BigInt(Number.MAX_SAFE_INTEGER);
+const values = fc.record({
+  signed: fc.oneof(fc.bigInt(-safe, safe), fc.bigInt(-200n, 200n)),
+  unsigned: fc.oneof(fc.bigInt(0n, safe), fc.bigInt(0n, 200n)),
+  list: fc.array(fc.bigInt(-safe, safe), { maxLength: 4 }),
+});
+
+test('bytes and JSON are the same in all modes, and come back as they were', () => {
+  fc.assert(
+    fc.property(values, (given) => {
+      const expected = asBigint.Wide.encode(messageOf(given, (value) => value) as never);
+      const json = toJson(asBigint.Wide, asBigint.Wide.decode(expected));
+      for (const [mode, type, convert] of modes) {
+        const message = messageOf(given, convert);
+        expect(type.encode(message), mode).toEqual(expected);
+        expect(type.decode(expected), mode).toMatchObject(message);
+        expect(toJson(type, message), mode).toEqual(json);
+        expect(fromJson(type, json as JsonValue), mode).toMatchObject(message);
+        expect(equals(type, clone(type, message as never), message), mode).toBe(true);
+      }
+    }),
+    { seed, numRuns: 200 },
+  );
+});
+
+describe.each(modes)('as %s', (_mode, type, convert, module) => {
+  test('zero is the default, and explicit ones are of the type', () => {
+    const zero = convert(0n);
+    const created = type.create({ needed: zero } as never) as AnyMessage;
+    expect(created).toMatchObject({ signed: zero, unsigned: zero, fixed: zero });
+    expect(type.encode({ signed: zero, unsigned: zero, needed: zero })).toHaveLength(2);
+    expect((module as typeof asBigint).WideDefaults).toMatchObject({ standard: convert(-42n) });
+  });
+
+  test('extensions have it too, in JSON as well', () => {
+    const { extra, extras } = module as unknown as typeof asBigint;
+    const message = type.create({ needed: convert(1n) } as never);
+    extra.set(message as never, convert(-5n) as never);
+    extras.set(message as never, [convert(1n), convert(300n)] as never);
+    expect(extra.get(type.decode(type.encode(message)) as never)).toBe(convert(-5n));
+    expect(extras.get(message as never)).toEqual([convert(1n), convert(300n)]);
+    const registry = createRegistry(module as never);
+    const json = toJson(type, message, { registry });
+    expect(json).toMatchObject({ '[t.wide.extra]': '-5', '[t.wide.extras]': ['1', '300'] });
+    expect(extra.get(fromJson(type, json, { registry }) as never)).toBe(convert(-5n));
+  });
+});
+
+test('the types say it', () => {
+  expectTypeOf<asNumber.Wide['signed']>().toEqualTypeOf<number>();
+  expectTypeOf<asString.Wide['packed']>().toEqualTypeOf<string[]>();
+  expectTypeOf<asNumber.Wide['totals']>().toEqualTypeOf<Record<string, number>>();
+  expectTypeOf<asNumber.Wide['text']>().toEqualTypeOf<string | undefined>();
+  expectTypeOf<asBigint.Wide['normal']>().toEqualTypeOf<bigint | undefined>();
+  expectTypeOf<asString.Wide['normal']>().toEqualTypeOf<string | undefined>();
+});
+
+describe('what a number cannot hold', () => {
+  const beyond = 2n ** 53n;
+  const fields: [string, AnyMessage][] = [
+    ['signed', { signed: beyond }],
+    ['zigzag', { zigzag: -beyond }],
+    ['fixed', { fixed: 2n ** 64n - 1n }],
+    ['packed', { packed: [1n, beyond] }],
+    ['expanded', { expanded: [beyond] }],
+    ['totals', { totals: { a: beyond } }],
+    ['by_number', { byNumber: { 1: beyond } }],
+    ['one', { choice: { case: 'one', value: beyond } }],
+  ];
+  test.each(fields)('that comes is an error which names the field: %s', (name, message) => {
+    const bytes = asBigint.Wide.encode({ needed: 0n, ...message } as never);
+    expect(() => asNumber.Wide.decode(bytes)).toThrow(
+      new RegExp(`t\\.wide\\.Wide\\.${name}: -?\\d+ does not fit a number: .*bigint or string`),
+    );
+  });
+
+  test.each([2 ** 53, 0.5, Number.NaN])('that is sent is an error: %s', (signed) => {
+    expect(() => asNumber.Wide.encode({ signed, needed: 0 })).toThrow(
+      /Wide\.signed: expected a whole number/,
+    );
+    expect(() => asNumber.Wide.encode({ signed: 1n as never, needed: 0 })).toThrow(/got bigint 1/);
+  });
+
+  test('and is a default is an error of the generator, with its place', async () => {
+    const text = 'syntax = "proto2";\nmessage A {\n  optional int64 x = 1 [default = 9007199254740993];\n}';
+    const directory = workspace({ 'a.proto': text });
+    const error: unknown = await generate({ files: [`${directory}/a.proto`], int64: 'number' }).catch(
+      (reason: unknown) => reason,
+    );
+    expect((error as GenerateError).diagnostics).toMatchObject([
+      { line: 3, message: expect.stringContaining('default 9007199254740993 does not fit a number') },
+    ]);
+  });
+});
+
+test('without the option: bigint, as ever', async () => {
+  const directory = workspace({ 'a.proto': proto3('message A { int64 x = 1; map<string, uint64> m = 2; }') });
+  const texts = async (int64?: 'bigint') => {
+    const options = int64 === undefined ? {} : { int64 };
+    return (await generate({ files: [`${directory}/a.proto`], ...options })).outputs.map(({ text }) => text);
+  };
+  expect(await texts()).toEqual(await texts('bigint'));
+  expect((await texts())[0]).toContain('x: bigint;');
+});

@@ -1,0 +1,110 @@
+/** What is printed about wrong input: of bounded size, with carets where they belong, and all of it at once. */
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { quoteSource } from '../../codegen/diagnostic.ts';
+import { GenerateError, generate } from '../../codegen/index.ts';
+import { diagnosticsOf, proto3, workspace } from './workspace.ts';
+
+async function refused(files: Readonly<Record<string, string>>, out?: string): Promise<GenerateError> {
+  const directory = workspace(files);
+  const paths = Object.keys(files)
+    .filter((path) => path.endsWith('.proto'))
+    .map((path) => join(directory, path));
+  const options = {
+    files: paths,
+    include: [directory],
+    ...(out !== undefined && { out: join(directory, out) }),
+  };
+  const error: unknown = await generate(options).then(
+    () => undefined,
+    (reason) => reason,
+  );
+  if (error instanceof GenerateError) return error;
+  throw error ?? new Error('it was accepted');
+}
+
+const printed = ({ diagnostics, message }: GenerateError): string =>
+  [message, ...diagnostics.map(quoteSource)].join('\n');
+
+describe('however large the file is, what is printed is not', () => {
+  test.each([
+    ['one line with ten thousand errors', 'Missing x = 1; '.repeat(10_000)],
+    ['ten thousand lines with one each', 'Missing x = 1;\n'.repeat(10_000)],
+    ['a name of a megabyte', `${'M'.repeat(1_000_000)} x = 1;`],
+    ['an error behind a megabyte', `/* ${' '.repeat(1_000_000)} */ Missing x = 1;`],
+    ['an error in front of a megabyte', `Missing x = 1; /* ${' '.repeat(1_000_000)} */`],
+  ])('%s', async (_what, fields) => {
+    const error = await refused({ 'a.proto': proto3(`message A { ${fields} }`) });
+    expect(error.diagnostics.length).toBeLessThanOrEqual(101);
+    expect(printed(error).length).toBeLessThan(60_000);
+  });
+
+  test('an error is shown, however many warnings come first', async () => {
+    const enums = Array.from(
+      { length: 200 },
+      (_, i) => `enum K${i} { K${i}_X = 0; X${i} = 1; K${i}_X${i} = 2; }`,
+    );
+    const error = await refused({
+      'a.proto': `syntax = "proto2";\n${enums.join('\n')}\nmessage A { reserved 5; reserved 5; }`,
+    });
+    expect(error.message).toContain('reserved range 5 overlaps reserved range 5');
+  });
+});
+
+describe('the caret is under what is meant', () => {
+  test.each([
+    ['in a short line', `syntax = "proto3"; message A { Missing x = 1; }`],
+    ['behind tabs', `\tsyntax = "proto3";\tmessage A {\t\tMissing x = 1; }`],
+    [
+      'in a long line',
+      `syntax = "proto3"; message A { ${'int32 y = 2; '.repeat(50)} Missing x = 1; ${'int32 z = 3; '.repeat(50)} }`,
+    ],
+    [
+      'at the end of a long line',
+      `syntax = "proto3"; message A { ${'int32 y = 2; '.repeat(50)} Missing x = 1;\n}`,
+    ],
+    ['behind a byte order mark', `\uFEFFsyntax = "proto3"; message A { Missing x = 1; }`],
+  ])('%s', async (_what, text) => {
+    const { diagnostics } = await refused({ 'a.proto': text });
+    const found = diagnostics.find(({ message }) => message.startsWith('unknown type'));
+    const [line = '', carets = ''] = quoteSource(found as never).split('\n');
+    expect(line.slice(carets.indexOf('^'), carets.lastIndexOf('^') + 1)).toBe('Missing');
+    expect(line.length).toBeLessThan(130);
+  });
+
+  test.each([
+    ['message A { /* abc\n\n\n', 'a.proto:6:1: error: expected }, but the file ends | '],
+    ['message A {\r\n  int32 x = 1', 'a.proto:4:14: error: expected ;, but the file ends | '],
+  ])('at the end of the file: %j', async (body, expected) => {
+    expect((await diagnosticsOf({ 'a.proto': proto3(body) })).at(-1)).toBe(expected);
+  });
+});
+
+test('errors of all phases at once', async () => {
+  const found = await diagnosticsOf({
+    'a.proto': `syntax = "proto3"; package t;
+message A { Missing x = 1; int32 y = 0; int32 z = 2 [default = 5]; int32 w = 3 [depricated = true]; }
+enum E { X = 1; }
+service S { rpc M562789(A) returns (A); rpc M779192(A) returns (A); }`,
+  });
+  expect(found.map((each) => each.split(' | ')[0]?.replace('a.proto:', ''))).toEqual([
+    '2:13: error: unknown type Missing',
+    '2:81: error: google.protobuf.FieldOptions has no option depricated; did you mean deprecated?',
+    '2:64: error: proto3 has no default values',
+    '2:38: error: field number 0 is not between 1 and 536870911',
+    '3:14: error: the first value of enum E must be 0 in proto3',
+    expect.stringMatching(/^4:45: error: t\.S\/M779192 and t\.S\/M562789 have the same method id/),
+  ]);
+});
+
+describe('a place that cannot be written to', () => {
+  const files = { 'a.proto': proto3('message A {}'), 'dir/b.proto': proto3('message B {}'), taken: '' };
+  test('below a file', async () => {
+    expect((await refused(files, 'taken/out')).message).toMatch(
+      /taken\/out: error: cannot be written: a part of this path is a file, not a directory$/m,
+    );
+  });
+  test('a file where a directory has to be', async () => {
+    expect((await refused({ ...files, 'out/dir': '' }, 'out')).message).toMatch(/cannot be written/);
+  });
+});

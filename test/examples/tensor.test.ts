@@ -1,0 +1,38 @@
+/** The example of image tensors: run in one process over both fabrics, and looked at by pointer. */
+import { expect, test } from 'vitest';
+import { callVision } from '../../examples/tensor/calls.ts';
+import { VisionDefinition } from '../../examples/tensor/gen/tensor.rdma.ts';
+import { visionHandlers } from '../../examples/tensor/service.ts';
+import { loadNative } from '../../runtime/native.ts';
+import { openPair, pairWays } from '../runtime/pair.ts';
+
+test.each(pairWays)(
+  'over %s: pixels arrive in place, there and back, and so do those of a stream',
+  async (way) => {
+    const seen: boolean[] = [];
+    const pointers: number[] = [];
+    const { address } = loadNative();
+    const handlers = visionHandlers((inPlace) => seen.push(inPlace));
+    const pair = await openPair(way, (server) =>
+      server.add(VisionDefinition, {
+        ...handlers,
+        normalize: (batch, context) => {
+          pointers.push(address(batch.pixels.buffer as ArrayBuffer) + batch.pixels.byteOffset);
+          return handlers.normalize(batch, context);
+        },
+      }),
+    );
+    try {
+      const report = await callVision(pair.channel);
+      expect(report.inPlace).toBe(true);
+      expect(report.mean).toBeCloseTo(127.5, 3);
+      expect(report.meanAfter).toBeCloseTo(0, 3);
+      expect(report.labels).toEqual([0, 1, 4, 9, 16, 25, 36, 49]);
+      expect(report.brightness).toEqual([0, 1, 2, 3]);
+      expect(seen).toEqual([true, true, true, true, true]);
+      expect(pointers.map((pointer) => pointer % 64)).toEqual([0]);
+    } finally {
+      await pair.close();
+    }
+  },
+);

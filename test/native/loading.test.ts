@@ -1,0 +1,69 @@
+/** What is said where the addon does not load, and that `rdma-rpc build-addon` says what it lacks. The build itself: scripts/portable-tests.mjs. */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { lacking } from '../../cli/build-addon.ts';
+import { whyNoAddon } from '../../runtime/native-remedy.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+test('with glibc the remedy is to build it; with musl that it cannot be had', () => {
+  expect(whyNoAddon('no native addon', { glibc: '2.17' })).toBe(
+    'rdma-rpc: no native addon. Build it here with: npx rdma-rpc build-addon',
+  );
+  expect(whyNoAddon('no native addon', { glibc: undefined })).toBe(
+    'rdma-rpc: no native addon. This Node runs on musl (Alpine Linux), and rdma-rpc needs glibc: ' +
+      'use a system or an image with glibc, such as node:22-slim.',
+  );
+});
+
+test('an addon that does not load is an error with its reason and the remedy', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-loading-'));
+  const addon = join(folder, 'rdma_rpc.node');
+  writeFileSync(addon, 'no shared object');
+  const script = `import { createChannel } from 'rdma-rpc'; import { loadNative } from '${root}dist/runtime/native.js'; loadNative();`;
+  const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+    cwd: root,
+    env: { ...process.env, RDMA_RPC_ADDON: addon },
+    encoding: 'utf8',
+  });
+  rmSync(folder, { recursive: true });
+  expect(status).toBe(1);
+  expect(stderr).toMatch(
+    /the native addon does not load \(.*file too short.*\)\. Build it here with: npx rdma-rpc build-addon/,
+  );
+});
+
+test('RDMA_RPC_ADDON may be a bare name in the working directory', () => {
+  const script = `import { addonPath } from '${root}dist/runtime/addon-path.js'; console.log(addonPath());`;
+  const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+    cwd: root,
+    env: { ...process.env, RDMA_RPC_ADDON: 'package.json' },
+    encoding: 'utf8',
+  });
+  expect(stdout).toBe(`${join(root, 'package.json')}\n`);
+});
+
+test.each([
+  { there: ['g++', 'cmake', 'make'], debian: [] },
+  { there: ['c++', 'cmake', 'ninja'], debian: [] },
+  { there: ['clang++', 'make'], debian: ['cmake'] },
+  { there: [], debian: ['g++', 'cmake', 'make'] },
+])('with $there, build-addon asks for $debian', ({ there, debian }) => {
+  expect(lacking((program) => (there as string[]).includes(program))).toEqual(debian);
+});
+
+test('build-addon without a compiler names the packages and ends with 1', () => {
+  const { status, stderr } = spawnSync(process.execPath, ['dist/cli/main.js', 'build-addon'], {
+    cwd: root,
+    env: { PATH: '/nothing' },
+    encoding: 'utf8',
+  });
+  expect(status).toBe(1);
+  expect(stderr).toContain(
+    'missing: g++, cmake, make. On Debian and Ubuntu: sudo apt-get install g++ cmake make',
+  );
+});

@@ -1,0 +1,126 @@
+/**
+ * What package managers say when the package is installed in an empty folder, with scripts allowed: there are none, nothing warns, and where it
+ * cannot run they refuse it. MessagePack, which is inside of the package, works.
+ */
+import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const PNPM = 'pnpm@10.34.8';
+const LIMIT_MS = 300_000;
+const work = mkdtempSync(join(tmpdir(), 'rdma-rpc-install-'));
+const quiet = ['--prefer-offline', '--no-audit', '--no-fund'];
+let tarball = '';
+
+interface Manager {
+  readonly name: string;
+  readonly install: readonly string[];
+  /** From the lock file that `install` has written, in another folder. */
+  readonly again: readonly string[];
+}
+// What a dependency's script is not allowed to do, pnpm 11 calls an error; 10, which still runs on Node 20, when it is told to.
+const pnpm = ['npm', 'exec', '--yes', `--package=${PNPM}`, '--', 'pnpm', '--config.strict-dep-builds=true'];
+const managers: readonly Manager[] = [
+  { name: 'npm', install: ['npm', 'install', ...quiet], again: ['npm', 'ci', ...quiet] },
+  { name: 'pnpm', install: [...pnpm, 'add'], again: [...pnpm, 'install', '--frozen-lockfile'] },
+];
+
+function run(cwd: string, command: readonly string[]): SpawnSyncReturns<string> {
+  // pnpm asks before it removes anything, unless it is in CI.
+  const env = { ...process.env, RDMA_RPC_PREBUILDS: 'local', CI: 'true' };
+  return spawnSync(command[0]!, command.slice(1), { cwd, env, encoding: 'utf8', timeout: LIMIT_MS });
+}
+
+function folder(name: string): string {
+  const path = join(work, name);
+  mkdirSync(path);
+  writeFileSync(join(path, 'package.json'), JSON.stringify({ name, private: true, type: 'module' }));
+  return path;
+}
+
+/** Packages under a folder that would run something when they are installed; `prepare` runs for the package's own developers only. */
+function withScripts(path: string): string[] {
+  const found: string[] = [];
+  for (const entry of readdirSync(path, { withFileTypes: true })) {
+    const below = join(path, entry.name);
+    if (entry.isDirectory()) found.push(...withScripts(below));
+    if (entry.name === 'binding.gyp') found.push(below);
+    if (entry.name !== 'package.json') continue;
+    const { scripts = {} } = JSON.parse(readFileSync(below, 'utf8')) as { scripts?: Record<string, string> };
+    if (['preinstall', 'install', 'postinstall'].some((name) => name in scripts)) found.push(below);
+  }
+  return found;
+}
+
+beforeAll(() => {
+  const packed = run(root, ['npm', 'pack', '--json', '--pack-destination', work]);
+  expect(packed.stderr).not.toMatch(/npm error/);
+  tarball = join(work, (JSON.parse(packed.stdout) as [{ filename: string }])[0].filename);
+}, LIMIT_MS);
+
+afterAll(() => rmSync(work, { recursive: true, force: true }));
+
+describe.each(managers)('$name', ({ name, install, again }) => {
+  const app = join(work, name);
+
+  test('installs it, runs no script and warns of none', { timeout: LIMIT_MS }, () => {
+    folder(name);
+    const done = run(app, [...install, tarball]);
+    const said = `${done.stdout}${done.stderr}`;
+    expect(done.status, said).toBe(0);
+    expect(said).not.toMatch(/script|gyp|deprecated/i);
+    expect(withScripts(join(app, 'node_modules'))).toEqual([]);
+  });
+
+  test('installs it from its lock file', { timeout: LIMIT_MS }, () => {
+    rmSync(join(app, 'node_modules'), { recursive: true, force: true });
+    const done = run(app, again);
+    expect(done.status, `${done.stdout}${done.stderr}`).toBe(0);
+  });
+
+  test('has a MessagePack that works, and its licence', () => {
+    const script = `import { createClient, createInProcessTransport } from 'rdma-rpc';
+      import { defineService, method } from 'rdma-rpc/msgpack';
+      const Sum = defineService({ name: 'test.Sum', methods: { add: method() } });
+      const add = ({ terms }) => ({ sum: terms.reduce((a, b) => a + b), text: 'größer' });
+      const channel = createInProcessTransport((server) => server.add(Sum, { add }));
+      console.log(JSON.stringify(await createClient(Sum, channel).add({ terms: [1, 2.5] })));
+      await channel.close();`;
+    const done = run(app, [process.execPath, '--input-type=module', '-e', script]);
+    expect(done.stdout, done.stderr).toBe('{"sum":3.5,"text":"größer"}\n');
+    const notices = readFileSync(join(app, 'node_modules/rdma-rpc/dist/vendor/NOTICES'), 'utf8');
+    for (const package_ of ['msgpackr', 'node-addon-api']) {
+      expect(notices).toContain(`${package_} ${versionOf(package_)} (MIT)`);
+    }
+    expect(notices.match(/Permission is hereby granted/g)).toHaveLength(2);
+  });
+});
+
+function versionOf(name: string): string {
+  const text = readFileSync(join(root, 'node_modules', name, 'package.json'), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}
+
+test.each([
+  { system: 'musl', flags: ['--os=linux', '--cpu=x64', '--libc=musl'] },
+  { system: 'another processor', flags: ['--os=linux', '--cpu=ia32', '--libc=glibc'] },
+  { system: 'another system', flags: ['--os=darwin', '--cpu=arm64'] },
+])('npm leaves it out on $system', { timeout: LIMIT_MS }, ({ system, flags }) => {
+  // For another system than its own npm looks at optional dependencies only; one that is not optional it refuses there (EBADPLATFORM).
+  const app = folder(`left-out-${system.replaceAll(' ', '-')}`);
+  const done = run(app, ['npm', 'install', ...quiet, ...flags, '--save-optional', tarball]);
+  expect(done.status, done.stderr).toBe(0);
+  expect(existsSync(join(app, 'node_modules/rdma-rpc'))).toBe(false);
+});

@@ -1,0 +1,147 @@
+/** A newcomer's folder, programs and terminals, for the tests of this folder. Everything is run by a shell, as the README has it. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { commandsOf, filesOf } from '../package/readme.ts';
+
+export const root: string = fileURLToPath(new URL('../..', import.meta.url));
+/** Where scripts/quickstart-tests.mjs has installed what test/quickstart/package.json names. */
+export const tools: string = join(
+  process.env['RDMA_RPC_QUICKSTART'] ?? join(root, 'build/quickstart'),
+  'node_modules',
+);
+const readme = readFileSync(join(root, 'README.md'), 'utf8');
+
+/** The README's files for the service, by name. */
+export const files: ReadonlyMap<string, string> = filesOf(readme);
+/** The commands of its five minutes, in order. */
+export const commands: readonly string[] = commandsOf(readme, 'Five minutes');
+/** The one among them that `pattern` fits. */
+export function commandWith(pattern: RegExp): string {
+  const found = commands.filter((command) => pattern.test(command));
+  if (found.length !== 1) throw new Error(`the README has ${found.length} commands like ${pattern}`);
+  return found[0]!;
+}
+
+/** Removed at the end of the run, with all processes that are left. */
+export const work: string = mkdtempSync(join(tmpdir(), 'rdma-rpc-quickstart-'));
+const running = new Set<ChildProcess>();
+
+export function leave(): void {
+  for (const child of running) end(child);
+  rmSync(work, { recursive: true, force: true });
+}
+
+/** A shell and what it has started. */
+function end(child: ChildProcess): void {
+  try {
+    process.kill(-child.pid!, 'SIGKILL');
+  } catch {} // it has gone already
+}
+
+export interface Terminal {
+  readonly cwd: string;
+  /** One of the tools' Nodes, such as `node-24`; this process's own without. */
+  readonly node?: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+function start(command: string, { cwd, node, env }: Terminal): ChildProcess {
+  const bin = node === undefined ? dirname(process.execPath) : join(tools, node, 'bin');
+  const child = spawn('sh', ['-c', command], {
+    cwd,
+    // A group of its own, so that nothing outlives it. Nothing of the npm or vitest around this.
+    detached: true,
+    env: {
+      ...outside(),
+      PATH: `${bin}${delimiter}${process.env['PATH']}`,
+      npm_config_prefer_offline: 'true',
+      ...env,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  running.add(child);
+  child.on('close', () => running.delete(child));
+  return child;
+}
+
+function outside(): NodeJS.ProcessEnv {
+  const ours = /^(npm_(?!config_(registry|cache|userconfig))|VITEST|NODE_ENV$|NODE_OPTIONS$|INIT_CWD$)/;
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !ours.test(name)));
+}
+
+export interface Ended {
+  readonly code: number | null;
+  readonly out: string;
+  readonly errors: string;
+}
+
+/** Runs a command to its end, whatever that is. */
+export function attempt(command: string, terminal: Terminal): Promise<Ended> {
+  const child = start(command, terminal);
+  let out = '';
+  let errors = '';
+  child.stdout!.on('data', (chunk) => (out += chunk));
+  child.stderr!.on('data', (chunk) => (errors += chunk));
+  return new Promise((resolve) => child.on('close', (code) => resolve({ code, out, errors })));
+}
+
+/** Runs a command that has to succeed. Resolves to what it printed. */
+export async function run(command: string, terminal: Terminal): Promise<string> {
+  const { code, out, errors } = await attempt(command, terminal);
+  if (code !== 0) throw new Error(`${command} ended with ${code}:\n${out}${errors}`);
+  return out;
+}
+
+/** Starts a server, runs a client when it listens, ends the server. Resolves to what the client printed. */
+export async function talk(server: string, client: string, terminal: Terminal): Promise<string> {
+  const child = start(server, terminal);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      let seen = '';
+      const look = (chunk: unknown) => {
+        seen += chunk;
+        if (/^listening on /m.test(seen)) resolve();
+      };
+      child.stdout!.on('data', look);
+      child.stderr!.on('data', look);
+      child.on('close', (code) => reject(new Error(`${server} ended with ${code}:\n${seen}`)));
+    });
+    return await run(client, terminal);
+  } finally {
+    end(child);
+  }
+}
+
+/** Whether somebody on this machine uses the README's port. */
+export function portTaken(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.on('connect', () => resolve(true)).on('error', () => resolve(false));
+    socket.on('close', () => socket.destroy());
+    socket.on('connect', () => socket.destroy());
+  });
+}
+
+let folders = 0;
+
+/** A folder with the README's files, package.json of `type`, and `modules` as its node_modules. */
+export function folder(type: 'module' | 'commonjs', modules: string, given = files): string {
+  const path = join(work, `folder-${++folders}`);
+  mkdirSync(path);
+  writeFileSync(join(path, 'package.json'), JSON.stringify({ name: 'greeter', private: true, type }));
+  for (const [name, content] of given) writeFileSync(join(path, name), content);
+  symlinkSync(modules, join(path, 'node_modules'));
+  return path;
+}
+
+/** The README's program for a CommonJS module, which has no await at its top. */
+export function inFunction(program: string): string {
+  const lines = program.split('\n');
+  const imports = lines.filter((line) => line.startsWith('import '));
+  const rest = lines.filter((line) => !line.startsWith('import '));
+  return [...imports, 'async function main(): Promise<void> {', ...rest, '}', 'void main();', ''].join('\n');
+}

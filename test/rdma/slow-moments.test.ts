@@ -1,0 +1,26 @@
+/** A slow moment of one side, between two RDMA devices: mixed traffic, half of it given up. As test/slow, at the pace of a guest. */
+import { afterEach, describe, test } from 'vitest';
+import { expectNobodyHurt, live } from '../slow/slow-moments.ts';
+import { clientDevice, endAll, over, patient, startServer } from './pair.ts';
+
+afterEach(endAll);
+
+const channel = patient(over(clientDevice));
+
+describe('a server whose thread is busy', () => {
+  test.each([60, 500])('for %d ms at a time', async (busyMs) => {
+    expectNobodyHurt(await live(await startServer(), { busyMs, ms: 10_000, bytes: 50_000, channel }));
+  });
+});
+
+describe('a process that is stopped', () => {
+  test.each([
+    ['server', 300],
+    ['server', 5000],
+    ['client', 300],
+    ['client', 5000],
+  ] as const)('the %s, for %d ms at a time', async (stops, stopMs) => {
+    const moment = { stops, stopMs, runMs: 1000, ms: 10_000, bytes: 50_000, channel };
+    expectNobodyHurt(await live(await startServer(), moment));
+  });
+});

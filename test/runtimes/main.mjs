@@ -1,0 +1,154 @@
+/**
+ * Other JS runtimes and other bundlers than those of `npm test`: Bun and Deno run the examples and the hard endings of the addon's tests, rollup
+ * and webpack bundle an application. `npm run test:runtimes`; installs what it needs into build/runtimes, and says "not run" about what
+ * cannot be had.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { globSync } from 'tinyglobby';
+import { root, run } from '../../scripts/command.mjs';
+import { record } from '../../scripts/results.mjs';
+import { bundlers, extension } from './bundlers.mjs';
+import { installIn, stage } from './stage.mjs';
+
+const LIMIT_MS = 60_000;
+const suite = 'other JS runtimes and bundlers';
+const cache = join(root, 'build/runtimes');
+const dist = (path) => join(root, 'dist', path);
+const work = mkdtempSync(join(tmpdir(), 'rdma-rpc-runtimes-'));
+const result = { passed: 0, failed: 0, whyNot: [], failures: [] };
+
+/** Empty, or why the packages are not there. */
+function install() {
+  mkdirSync(cache, { recursive: true });
+  copyFileSync(join(root, 'test/runtimes/package.json'), join(cache, 'package.json'));
+  const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-package-lock', '--prefer-offline'];
+  const options = { cwd: cache, encoding: 'utf8', timeout: 300_000 };
+  const { status, stderr } = spawnSync('npm', ['install', ...flags], options);
+  if (status === 0) return '';
+  return `npm could not install its packages: ${stderr.split('\n').find((line) => /error/.test(line)) ?? 'no reason given'}`;
+}
+
+/** The JS runtimes of the cache that start here; the others are noted as not run. */
+function runtimes() {
+  const found = { node: [process.execPath, '--expose-gc'] };
+  const places = { bun: '@oven/bun-linux-*/bin/bun', deno: '@deno/linux-*/deno' };
+  for (const [name, pattern] of Object.entries(places)) {
+    const paths = globSync(pattern, { cwd: join(cache, 'node_modules'), absolute: true });
+    const path = paths.find((one) => spawnSync(one, ['--version']).status === 0);
+    if (path === undefined) result.whyNot.push(`${name}: its package has no binary that starts here`);
+    else found[name] = name === 'deno' ? [path, 'run', '-A', '--v8-flags=--expose-gc'] : [path];
+  }
+  return found;
+}
+
+async function check(name, action) {
+  try {
+    await action();
+    ++result.passed;
+    console.log(`✓ ${name}`);
+  } catch (error) {
+    ++result.failed;
+    result.failures.push(`${name}: ${error.message.split('\n')[0]}`);
+    console.log(`✗ ${name}: ${error.message}\n${error.output ?? ''}`);
+  }
+}
+
+function expect(output, text) {
+  if (!output.includes(text))
+    throw new Error(`expected ${JSON.stringify(text)}, not ${JSON.stringify(output)}`);
+}
+
+/** hello: the server under one runtime, the client under another. */
+async function hello(server, client, address) {
+  const [program, ...args] = [...server, dist('examples/hello/server.js'), address];
+  const child = spawn(program, args, { cwd: root, stdio: ['ignore', 'pipe', 'inherit'], timeout: LIMIT_MS });
+  try {
+    for await (const line of createInterface(child.stdout)) {
+      expect(line, `listening on ${address}`);
+      break;
+    }
+    const answer = await run([...client, dist('examples/hello/client.js'), address], { limitMs: LIMIT_MS });
+    expect(answer, 'Hello, Ada!');
+  } finally {
+    child.kill('SIGKILL');
+  }
+}
+
+/** What the addon's tests run as a process of Node, by the text that it ends with. */
+const programs = {
+  'callback-throws': 'caught: thrown in the events callback',
+  'exit-with-calls-in-flight': '',
+  'exit-with-calls-in-flight-shm': '',
+  'end-without-close': '',
+  'close-in-callback': 'closed in the callback',
+  'calls-now-and-then': 'slept and woke',
+  'threads-terminated': 'terminated',
+  'leases-collected': 'collected',
+};
+const answers = 'Hello, Ada!\nHello from a worker, Grace!\n';
+
+async function tryRuntimes(found, app) {
+  const { node, ...others } = found;
+  for (const [name, command] of Object.entries(others)) {
+    const socket = (what) => `unix:${join(work, `${name}-${what}.sock`)}`;
+    await check(`hello: ${name} and ${name}`, () => hello(command, command, socket('both')));
+    await check(`hello: server ${name}, client Node`, () => hello(command, node, socket('server')));
+    await check(`hello: server Node, client ${name}`, () => hello(node, command, socket('client')));
+    await check(`kv: ${name}`, async () => {
+      const output = await run([...command, dist('examples/kv/demo.js'), '0.01'], { limitMs: LIMIT_MS });
+      expect(output, 'every value was the right one');
+    });
+    await check(`a thread and a worker: ${name}`, async () => {
+      expect(await run([...command, ...app], { limitMs: LIMIT_MS }), answers);
+    });
+    for (const [program, text] of Object.entries(programs)) {
+      await check(`${program}: ${name}`, async () => {
+        const output = await run([...command, dist('test/native/programs.js'), program], {
+          limitMs: LIMIT_MS,
+        });
+        expect(output, text);
+      });
+    }
+  }
+}
+
+async function tryBundlers(app) {
+  for (const [name, bundle] of Object.entries(await bundlers(cache, app))) {
+    for (const format of ['esm', 'cjs']) {
+      for (const external of [false, true]) {
+        await check(
+          `${name}, ${format}, the package ${external ? 'left out' : 'in the bundle'}`,
+          async () => {
+            const folder = join(work, name, format, external ? 'external' : 'in-one');
+            await bundle(folder, format, external);
+            if (external) {
+              installIn(folder);
+            } else {
+              copyFileSync(join(root, 'build/Release/rdma_rpc.node'), join(folder, 'rdma_rpc.node'));
+            }
+            const files = ['main', 'worker'].map((file) => join(folder, `${file}.${extension(format)}`));
+            expect(await run(['node', ...files], { limitMs: LIMIT_MS }), answers);
+          },
+        );
+      }
+    }
+  }
+}
+
+const why = install();
+if (why !== '') {
+  result.whyNot.push(why);
+} else if (!existsSync(dist('examples/hello/server.js'))) {
+  result.failures.push('dist is missing: run npm run setup');
+  ++result.failed;
+} else {
+  const app = stage(join(work, 'app'));
+  await tryRuntimes(runtimes(), app);
+  await tryBundlers(app);
+}
+rmSync(work, { recursive: true, force: true });
+process.exitCode = record(suite, result).failed === 0 ? 0 : 1;

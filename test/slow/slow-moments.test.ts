@@ -1,0 +1,34 @@
+/**
+ * One slow moment must not cost other calls: a server whose thread is busy, and SIGSTOP of either side, with thousands of calls that are given up
+ * meanwhile. Short ones; those of seconds are a suite of their own (npm run test:slow).
+ */
+import { afterEach, describe, expect, test } from 'vitest';
+import { ServerProcess } from '../runtime/process/processes.ts';
+import { expectNobodyHurt, live } from './slow-moments.ts';
+
+let server: ServerProcess | undefined;
+afterEach(async () => {
+  await server?.kill();
+  server = undefined;
+});
+
+describe('a server whose thread is busy', () => {
+  test.each([20, 100, 500])('for %d ms at a time', async (busyMs) => {
+    server = await ServerProcess.start();
+    const report = await live(server, { busyMs, ms: 4000 });
+    expectNobodyHurt(report);
+    expect(report.calls.callsHeld).toBeGreaterThan(0);
+  });
+});
+
+describe('a process that is stopped', () => {
+  test.each([
+    ['server', 100],
+    ['server', 1000],
+    ['client', 100],
+    ['client', 1000],
+  ] as const)('the %s, for %d ms at a time', async (stops, stopMs) => {
+    server = await ServerProcess.start();
+    expectNobodyHurt(await live(server, { stops, stopMs, runMs: 200, ms: 4000 }));
+  });
+});

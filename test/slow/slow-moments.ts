@@ -1,0 +1,62 @@
+/** A server process, a client process with mixed traffic, and what makes one of them slow meanwhile. Used by the suites of slow moments. */
+import { type ChildProcess, fork } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'vitest';
+import { compiled, exited, nextMessage, type ServerProcess } from '../runtime/process/processes.ts';
+import type { LoadOptions, LoadReport } from './load.ts';
+
+export interface Moment {
+  /** Who is stopped, for how long at a time and how long it runs in between. */
+  readonly stops?: 'server' | 'client';
+  readonly stopMs?: number;
+  readonly runMs?: number;
+  readonly busyMs?: number;
+  readonly ms: number;
+  readonly bytes?: number;
+  readonly channel?: LoadOptions['channel'];
+}
+
+async function stopNowAndThen(child: ChildProcess, { stopMs = 0, runMs = 0, ms }: Moment): Promise<void> {
+  const end = performance.now() + ms;
+  while (performance.now() < end) {
+    await sleep(runMs);
+    child.kill('SIGSTOP');
+    await sleep(stopMs);
+    child.kill('SIGCONT');
+  }
+}
+
+/** What the client has seen. The server's log is looked at, too: no handler may have got what was written after the end of its call. */
+export async function live(server: ServerProcess, moment: Moment): Promise<LoadReport> {
+  const options: LoadOptions = {
+    address: server.address,
+    channel: moment.channel ?? { fabric: ['shm'] },
+    ms: moment.ms + (moment.runMs ?? 0),
+    bytes: moment.bytes ?? 100_000,
+    hastyMs: 15,
+    busyMs: moment.busyMs ?? 0,
+  };
+  const client = fork(compiled('load', 'slow'), [JSON.stringify(options)]);
+  try {
+    await nextMessage(client);
+    const last = nextMessage<LoadReport>(client);
+    if (moment.stops !== undefined)
+      await stopNowAndThen(moment.stops === 'server' ? server.child : client, moment);
+    const report = await last;
+    await exited(client);
+    expect((await server.report()).log.torn ?? 0, 'requests that a handler got torn').toBe(0);
+    return report;
+  } finally {
+    client.kill('SIGKILL');
+    server.child.kill('SIGCONT');
+  }
+}
+
+/** Nothing lost, nothing stuck, nobody else hurt. */
+export function expectNobodyHurt(report: LoadReport): void {
+  expect(report.failed).toEqual({});
+  expect(report.lost).toBe(0);
+  expect(report.calls.protocolErrors).toBe(0);
+  expect(report.patient).toBeGreaterThan(0);
+  expect(report.ended['DEADLINE_EXCEEDED'] ?? 0).toBeGreaterThan(0);
+}

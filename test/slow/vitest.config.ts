@@ -1,0 +1,8 @@
+/** The suite that takes minutes because processes are stopped for long: npm run test:slow. */
+import { defineConfig } from 'vitest/config';
+import project from '../../vitest.config.ts';
+
+export default defineConfig({
+  ...project,
+  test: { ...project.test, include: ['test/slow/*.slow.ts'], exclude: [], testTimeout: 300_000 },
+});
