@@ -6,14 +6,14 @@ import { reason } from './results.mjs';
 
 const PLANNED = /^\[=+\] Running (\d+) tests? /m;
 const BEGIN = /^\[ RUN {6}\] (\S+)/;
-const END = /\[ +(OK|FAILED|SKIPPED) +\] .*\(\d+ ms\)$/;
+const END = /\[ +(OK|FAILED|SKIPPED) +\] .*\((\d+) ms\)$/;
 
 /**
  * `failures`: the names of the tests that failed; `notRun`: reason → how many tests gave it. A test that began and did not end has
- * failed; `note` names it. `ended`: all tests that were planned came to an end.
+ * failed; `note` names it. `ended`: all tests that were planned came to an end. `timed`: how long each took.
  */
 export function readGtest(output) {
-  const report = { passed: 0, failed: 0, failures: [], notRun: new Map(), note: '', ended: false };
+  const report = { passed: 0, failed: 0, failures: [], notRun: new Map(), note: '', ended: false, timed: [] };
   const skip = (why, count = 1) => report.notRun.set(why, (report.notRun.get(why) ?? 0) + count);
   const fail = (name) => {
     report.failed += 1;
@@ -23,7 +23,7 @@ export function readGtest(output) {
   let running = '';
   let text = '';
   for (const line of output.split('\n')) {
-    const end = END.exec(line)?.[1];
+    const [, end, ms] = END.exec(line) ?? [];
     text += `${line}\n`;
     if (end === undefined) {
       const begun = BEGIN.exec(line)?.[1];
@@ -33,6 +33,7 @@ export function readGtest(output) {
     if (end === 'OK') report.passed += 1;
     else if (end === 'FAILED') fail(running);
     else skip(reason(text));
+    report.timed.push({ name: running, ms: Number(ms) });
     ended += 1;
     running = '';
   }

@@ -18,7 +18,7 @@ export function readVitest(path, error) {
     const note = error || `vitest wrote no ${path}`;
     return { passed: 0, failed: 1, whyNot: [], failures: [], failedTests: [], ended: false, note };
   }
-  const { passed, skipped, failed, broken } = JSON.parse(readFileSync(path, 'utf8'));
+  const { passed, skipped, failed, broken, timed } = JSON.parse(readFileSync(path, 'utf8'));
   const failedTests = failed.map(({ file, names, why }) => {
     const key = [file, ...names].join(' > ');
     return { key, line: `${key}: ${why}`, file, names };
@@ -34,6 +34,7 @@ export function readVitest(path, error) {
     ),
     failures,
     failedTests,
+    timed,
     ended: true,
     note: unseen ? error : '',
   };

@@ -23,12 +23,13 @@ function failureOf(file, test) {
   return { file, names: namesOf(test), why: why(test.result().errors?.[0] ?? {}) };
 }
 
-/** What `--outputFile` is to hold; `skipped` counts tests by the reason that they gave, '' for none. `modules` and `errors` are vitest's, of onTestRunEnd. */
+/** What `--outputFile` is to hold; `skipped` counts tests by the reason that they gave, '' for none; `timed` is how long each that ran took. `modules` and `errors` are vitest's, of onTestRunEnd. */
 export function summary(modules, errors) {
   const report = {
     passed: 0,
     skipped: {},
     failed: [],
+    timed: [],
     broken: errors.map((error) => `no test: ${why(error)}`),
   };
   for (const module of modules) {
@@ -39,6 +40,9 @@ export function summary(modules, errors) {
     }
     for (const test of module.children.allTests()) {
       const { state } = test.result();
+      const { duration } = test.diagnostic() ?? {};
+      if (duration !== undefined)
+        report.timed.push({ name: [file, ...namesOf(test)].join(' > '), ms: Math.round(duration) });
       if (state === 'passed') report.passed += 1;
       else if (state === 'failed') report.failed.push(failureOf(file, test));
       else {

@@ -1,6 +1,6 @@
 /**
  * Google's conformance suite of protobuf: binary, JSON and text format, whatever the runner asks. `npm run test:conformance`. The runner comes from npm; where its C library is newer than the
- * machine's, Debian's next one is unpacked beside it and the runner started through that. What cannot be had is "not run" and why, exit code 0.
+ * machine's, Debian's next one is unpacked beside it and the runner started through that. What cannot be had is "not run" and why, exit code 77.
  */
 import { spawnSync } from 'node:child_process';
 import {
@@ -17,6 +17,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { globSync } from 'tinyglobby';
 import { generate } from '../../dist/codegen/index.js';
+import { NOT_RUN } from '../../scripts/results.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const cache = join(here, '../../build/conformance');
@@ -159,5 +160,6 @@ try {
   }
 } catch (error) {
   if (!(error instanceof NotRun)) throw error;
-  console.log(`not run: conformance: ${error.message}`);
+  console.log(`not run: ${error.message}`);
+  process.exitCode = NOT_RUN;
 }

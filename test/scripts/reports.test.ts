@@ -24,7 +24,11 @@ const { readVitest, reporting } = (await script('vitest-report.mjs')) as {
   readVitest: (
     path: string,
     error: string,
-  ) => Omit<Report, 'notRun'> & { whyNot: string[]; failedTests: { line: string }[] };
+  ) => Omit<Report, 'notRun'> & {
+    whyNot: string[];
+    failedTests: { line: string }[];
+    timed: { name: string }[];
+  };
   reporting: (path: string) => string[];
 };
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -46,6 +50,7 @@ test('CTest: a test that skipped itself is not run, with its reason', () => {
     failed: 1,
     failures: ['B'],
     notRun: new Map([['no "windows" & such', 2]]),
+    timed: ['A', 'B', 'C', 'D'].map((name) => ({ name, ms: 100 })),
   });
 });
 
@@ -70,6 +75,11 @@ describe('GoogleTest', () => {
       notRun: new Map([['no windows', 1]]),
       note: '',
       ended: true,
+      timed: [
+        { name: 'A.One/x', ms: 3 },
+        { name: 'A.Two', ms: 1 },
+        { name: 'A.Three', ms: 0 },
+      ],
     });
     expect(failuresOf(output)).toContain('A.Two is wrong');
     expect(failuresOf(output)).not.toMatch(/A\.(One|Three)/);
@@ -84,6 +94,7 @@ describe('GoogleTest', () => {
       notRun: new Map([['A.Two did not end', 3]]),
       note: 'A.Two did not end',
       ended: false,
+      timed: [{ name: 'A.One', ms: 3 }],
     });
     expect(failuresOf(output)).toContain('terminated');
   });
@@ -159,6 +170,7 @@ describe('vitest', () => {
     expect(result).toMatchObject({ passed: 2, failed, ended: true, note: '' });
     expect(result.failures).toHaveLength(failed);
     expect(result.failedTests).toHaveLength(failing.length);
+    expect(result.timed.some(({ name }) => name.endsWith('/passing.test.js > a'))).toBe(true);
     expect(result.whyNot.sort()).toEqual(['2 tests: no protoc', '3 tests, marked above']);
   });
 

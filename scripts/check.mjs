@@ -1,0 +1,61 @@
+/**
+ * What must hold before a change is kept, in two tiers. `npm run check`, for whoever makes a change; `.ci/run`, which is this with --all, for each
+ * change, from a fresh clone. Later steps run even when an earlier one failed; the last line is the sum.
+ *
+ *   node scripts/check.mjs [--all]
+ *
+ * It starts before npm has installed anything, so it uses nothing but Node.
+ */
+import { parseArgs } from 'node:util';
+import { clear, recorded, summarize } from './results.mjs';
+import { ahead, check, runStages, suite } from './stages.mjs';
+
+const SANITIZERS = 'address,undefined';
+
+const npm = (script) => ['npm', 'run', '--silent', script];
+const script = (name, ...flags) => ['node', `scripts/${name}.mjs`, ...flags];
+
+const SETUP = [[check('setup', ...script('setup', '--tests'))]];
+const SOURCES = [
+  check('lint and format', ...npm('lint')),
+  check('C++ format', ...script('clang-format')),
+  check('types, generated code included', 'npx', '--no-install', 'tsc', '-p', 'tsconfig.json', '--noEmit'),
+  check('shell scripts', ...script('shellcheck')),
+];
+const sanitized = (kind, ...flags) => script(kind, ...flags, `--sanitize=${SANITIZERS}`);
+const NATIVE_AHEAD = ahead('sanitized native tests: build', ...sanitized('native-tests', '--build'));
+const NATIVE_SANITIZED = [[suite('native tests, sanitized', ...sanitized('native-tests'))]];
+
+/** The tiers: lists of stages. Only steps that keep one core busy, and that no clock decides, share a stage. */
+const CONTRIBUTOR = [
+  SETUP,
+  [SOURCES, [NATIVE_AHEAD]],
+  [[suite('npm test', 'npm', 'test')]],
+  NATIVE_SANITIZED,
+];
+const ALL = [
+  SETUP,
+  // The README's commands, npm test among them, on a machine that has nothing: where that works they need not run on this one, too.
+  [[{ ...suite('bare machine', ...script('bare-machine')), otherwise: suite('npm test', 'npm', 'test') }]],
+  [[suite('long stops', ...npm('test:slow'))]],
+  [
+    [
+      ...SOURCES,
+      check('corpus of .proto files', ...npm('test:corpus')),
+      check('conformance suite of protobuf', ...npm('test:conformance')),
+    ],
+    [NATIVE_AHEAD, ahead('sanitized addon: build', ...sanitized('addon-tests', '--build'))],
+  ],
+  [[suite('quick start', ...script('quickstart-tests'))]],
+  NATIVE_SANITIZED,
+  [[suite('addon, sanitized', ...sanitized('addon-tests'))]],
+  [[suite('runtimes', ...npm('test:runtimes'))]],
+  [[suite('portable', ...npm('test:portable'))]],
+  [[suite('RDMA', ...npm('test:rdma'))]],
+  [[suite('RDMA, sanitized', ...script('rdma-tests', '--link', 'rxe', `--sanitize=${SANITIZERS}`))]],
+];
+
+const { all } = parseArgs({ options: { all: { type: 'boolean' } } }).values;
+clear();
+await runStages(all ? ALL : CONTRIBUTOR);
+process.exit(summarize(recorded()) ? 0 : 1);

@@ -1,0 +1,132 @@
+/** The steps of check.mjs: none is passed that did not run, none is forgotten that failed, and none stops another. */
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+
+const url = (name: string) => JSON.stringify(new URL(`../../scripts/${name}`, import.meta.url).href);
+const node = (text: string) => `'node', '--input-type=module', '-e', ${JSON.stringify(text)}`;
+const ends = (code: number, prints = '') =>
+  node(`console.log(${JSON.stringify(prints)}); process.exitCode = ${code}`);
+const records = (name: string, result: object, code = 0) =>
+  node(
+    `import { record } from ${url('results.mjs')}; record(${JSON.stringify(name)}, ${JSON.stringify(result)}); process.exitCode = ${code}`,
+  );
+
+let results = '';
+beforeEach(() => {
+  results = mkdtempSync(join(tmpdir(), 'rdma-rpc-stages-'));
+});
+afterEach(() => rmSync(results, { recursive: true }));
+
+/** Runs these stages, JavaScript text, and resolves to all that was printed, the summary from `sum:` on, and whether it was well. */
+function run(stages: string): Promise<{ printed: string; summary: string[]; well: boolean }> {
+  const program = `
+    import { recorded, summarize } from ${url('results.mjs')};
+    import { ahead, check, runStages, suite } from ${url('stages.mjs')};
+    await runStages(${stages});
+    console.log('sum:');
+    process.exitCode = summarize(recorded()) ? 0 : 1;`;
+  return new Promise((resolve) => {
+    const env = { ...process.env, RDMA_RPC_RESULTS: results };
+    execFile('node', ['--input-type=module', '-e', program], { env }, (error, printed) => {
+      const summary = printed.slice(printed.indexOf('sum:')).trim().split('\n').slice(1);
+      resolve({ printed, summary: summary.filter((line) => line !== ''), well: error === null });
+    });
+  });
+}
+
+test.each<[string, string, string[], boolean]>([
+  ['a check that passes counts as one', `[[[check('a', ${ends(0)})]]]`, ['a: 1 passed, 0 failed'], true],
+  [
+    'a check that could not run is not passed, and says why',
+    `[[[check('a', ${ends(77, 'not run: no network')}), check('b', ${ends(0)})]]]`,
+    ['a: 0 passed, 0 failed', 'b: 1 passed, 0 failed', 'a: not run: no network'],
+    true,
+  ],
+  [
+    'nothing but what could not run is no success',
+    `[[[check('a', ${ends(77, 'not run: no network')})]]]`,
+    ['a: not run: no network', '0 passed, 0 failed'],
+    false,
+  ],
+  [
+    'a step that fails stops no other, in its lane or beside it',
+    `[[[check('a', ${ends(1)}), check('b', ${ends(0)})], [check('c', ${ends(0)})]], [[check('d', ${ends(0)})]]]`,
+    ['b: 1 passed, 0 failed', 'c: 1 passed, 0 failed', 'd: 1 passed, 0 failed', '3 passed, 1 failed'],
+    false,
+  ],
+  [
+    'a suite that ends with an error and records nothing has failed',
+    `[[[suite('s', ${ends(3)}), check('b', ${ends(0)})]]]`,
+    ['1 passed, 1 failed'],
+    false,
+  ],
+  [
+    'a suite that has recorded its failures is not counted twice',
+    `[[[suite('s', ${records('s', { passed: 3, failed: 2, failures: ['x', 'y'] }, 1)})]]]`,
+    ['s: failed: x', 's: failed: y', '3 passed, 2 failed'],
+    false,
+  ],
+  [
+    'where a suite cannot run another takes its place',
+    `[[[{ ...suite('s', ${records('s', { whyNot: ['not root'] }, 77)}), otherwise: suite('t', ${records('t', { passed: 4 })}) }]]]`,
+    ['s: not run: not root', '4 passed, 0 failed'],
+    true,
+  ],
+  [
+    'what is only made ahead counts for nothing, whatever comes of it',
+    `[[[ahead('build', ${ends(1)})], [check('a', ${ends(0)})]]]`,
+    ['1 passed, 0 failed'],
+    true,
+  ],
+  [
+    'the last lines: the slowest ten tests, what did not run, what was repeated, what failed, the sum',
+    `[[[suite('s', ${records(
+      's',
+      {
+        passed: 12,
+        failed: 1,
+        failures: ['f'],
+        failedOnce: ['o'],
+        whyNot: ['2 tests: w'],
+        timed: Array.from({ length: 12 }, (_, i) => ({ name: `t${i}`, ms: 1000 * i })),
+      },
+      1,
+    )})]]]`,
+    [
+      's: 12 passed, 1 failed',
+      'the slowest tests:',
+      ...[11, 10, 9, 8, 7, 6, 5, 4, 3, 2].map((i) => `${i}.0 s: s: t${i}`),
+      's: not run: 2 tests: w',
+      's: failed once, passed in a fresh guest: o',
+      's: failed: f',
+      '12 passed, 1 failed',
+    ],
+    false,
+  ],
+])('%s', async (_, stages, expected, well) => {
+  const seen = await run(stages);
+  expect(seen.summary).toEqual(expect.arrayContaining(expected));
+  expect(seen.summary.filter((line) => expected.includes(line))).toEqual(expected);
+  expect(seen.well).toBe(well);
+});
+
+test('the output of lanes that run side by side is not mixed', async () => {
+  // Each says its second word when the other has said its first.
+  const speak = (mine: string, other: string) =>
+    node(
+      `import { existsSync, writeFileSync } from 'node:fs';
+       const file = (name) => process.env.RDMA_RPC_RESULTS + '-' + name;
+       console.log('${mine} begins');
+       writeFileSync(file('${mine}'), '');
+       while (!existsSync(file('${other}'))) await new Promise((next) => setImmediate(next));
+       console.log('${mine} ends');`,
+    );
+  const { printed } = await run(`[[[check('a', ${speak('x', 'y')})], [check('b', ${speak('y', 'x')})]]]`);
+  for (const name of ['x', 'y']) {
+    expect(printed).toContain(`${name} begins\n${name} ends\n`);
+    rmSync(`${results}-${name}`);
+  }
+});
