@@ -6,8 +6,8 @@ import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, rmSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Command } from 'commander';
-import pc from 'picocolors';
+import type { Command } from '#commander';
+import pc from '#picocolors';
 
 interface Need {
   /** Any of these programs. */

@@ -1,6 +1,6 @@
 /** `rdma-rpc devices`: the RDMA devices of this machine, what each can do, and what is missing where one cannot be used. */
-import type { Command } from 'commander';
-import pc from 'picocolors';
+import type { Command } from '#commander';
+import pc from '#picocolors';
 import {
   loadNative,
   type VerbsCapabilities,

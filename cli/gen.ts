@@ -1,8 +1,8 @@
 /** `rdma-rpc gen`: .proto files to TypeScript. Finds the files, calls generate(), prints what it says; `--watch` repeats that. */
 import { relative, resolve } from 'node:path';
-import { type Command, CommanderError, Option } from 'commander';
-import pc from 'picocolors';
-import { globSync } from 'tinyglobby';
+import { type Command, CommanderError, Option } from '#commander';
+import pc from '#picocolors';
+import { globSync } from '#tinyglobby';
 import { GenerateError } from '../codegen/diagnostic.ts';
 import { conflict } from '../codegen/emit/target.ts';
 import type { Generated, GenerateOptions } from '../codegen/index.ts';

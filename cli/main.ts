@@ -2,7 +2,7 @@
 /**
  * `rdma-rpc`, the command. Exit codes: 0 it worked, 1 the input is wrong, 2 the command line is.
  */
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError } from '#commander';
 import { addBuildAddonCommand } from './build-addon.ts';
 import { addDevicesCommand } from './devices.ts';
 import { addGenCommand } from './gen.ts';

@@ -1,5 +1,5 @@
 /** What the generator has to say, on the terminal: for gen and scaffold. */
-import pc from 'picocolors';
+import pc from '#picocolors';
 import { type Diagnostic, formatDiagnostic, quoteSource } from '../codegen/diagnostic.ts';
 
 export function printDiagnostics(diagnostics: readonly Diagnostic[]): void {

@@ -1,6 +1,6 @@
 /** `rdma-rpc scaffold`: a class with every method of a service, made or completed. */
-import type { Command } from 'commander';
-import pc from 'picocolors';
+import type { Command } from '#commander';
+import pc from '#picocolors';
 import { GenerateError } from '../codegen/diagnostic.ts';
 import type { Scaffolded } from '../codegen/scaffold/index.ts';
 import { printDiagnostics } from './print.ts';
@@ -32,7 +32,7 @@ function line({ service, className, added, others }: Scaffolded): string {
 
 async function runScaffold(files: string[], flags: ScaffoldFlags): Promise<void> {
   // Loaded here, so that other commands need not wait for a compiler.
-  const { scaffold } = await import('../codegen/index.ts');
+  const { MissingPackageError, scaffold } = await import('../codegen/index.ts');
   try {
     const classes = await scaffold({ files, out: flags.gen, ...flags });
     if (classes.length === 0) {
@@ -41,9 +41,13 @@ async function runScaffold(files: string[], flags: ScaffoldFlags): Promise<void>
     }
     for (const each of classes) console.log(line(each));
   } catch (error) {
+    process.exitCode = 1;
+    if (error instanceof MissingPackageError) {
+      console.error(pc.red(`error: ${error.message}`));
+      return;
+    }
     if (!(error instanceof GenerateError)) throw error;
     printDiagnostics(error.diagnostics);
     console.error('nothing was written');
-    process.exitCode = 1;
   }
 }

@@ -1,5 +1,5 @@
 /** Watches files and repeats a task when one changes, one run at a time. Ends at SIGINT or SIGTERM. */
-import { watch } from 'chokidar';
+import { watch } from '#chokidar';
 
 export interface WatchOptions {
   /** Files to begin with, absolute. */

@@ -16,6 +16,15 @@ export { type Diagnostic, formatDiagnostic, GenerateError } from './diagnostic.t
 export type { Output } from './emit/file.ts';
 export type { Scaffolded, ScaffoldOptions } from './scaffold/index.ts';
 
+/** What was asked for needs an optional peer that is not installed. */
+export class MissingPackageError extends Error {
+  override readonly name = 'MissingPackageError';
+
+  constructor(what: string, packageName: string) {
+    super(`${what} needs the package ${packageName}: npm install --save-dev ${packageName}`);
+  }
+}
+
 export interface GenerateOptions {
   /** .proto files, each inside one of the include directories. What they import is generated too. */
   readonly files: readonly string[];
@@ -113,8 +122,17 @@ function orRefuse(file: string, write: () => void): void {
   }
 }
 
-/** Completes a file of handlers. Throws GenerateError with everything that is wrong with the input. */
+/**
+ * Completes a file of handlers. Throws GenerateError with everything that is wrong with the input, and MissingPackageError where ts-morph, an optional
+ * peer of this package, is not installed.
+ */
 export async function scaffold(options: ScaffoldOptions): Promise<readonly Scaffolded[]> {
-  // Loaded here, so that who only generates need not wait for a compiler.
-  return (await import('./scaffold/index.ts')).scaffold(options);
+  // Loaded here, so that who only generates needs no compiler, and does not wait for one.
+  const { scaffold: complete } = await import('./scaffold/index.ts').catch((error: unknown) => {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw code === 'ERR_MODULE_NOT_FOUND' && message.includes("'ts-morph'")
+      ? new MissingPackageError('scaffold', 'ts-morph')
+      : error;
+  });
+  return complete(options);
 }

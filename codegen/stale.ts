@@ -1,7 +1,7 @@
 /** Generated files that nothing generates any more: what `--check` must not pass over. Called by generate(). */
 import { closeSync, existsSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
-import { globSync } from 'tinyglobby';
+import { globSync } from '#tinyglobby';
 import type { Output } from './emit/file.ts';
 import { outputPath } from './emit/scope.ts';
 import { findImport, isCompilers } from './source/files.ts';

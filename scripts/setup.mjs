@@ -16,6 +16,7 @@ const NODE_MIN = [20, 17];
 const ADDON = 'build/Release/rdma_rpc.node';
 const PLUGIN = 'build/Release/rdma_rpc_verbs.so';
 const VENDOR = 'dist/vendor/msgpackr.js';
+const HEADERS = 'dist/vendor/include/napi.h';
 const PREBUILT = `prebuilds/${process.platform}-${process.arch}/rdma_rpc.node`;
 const tsc = ['node', 'node_modules/typescript/bin/tsc'];
 
@@ -92,7 +93,7 @@ function vendor() {
     name: 'vendor',
     title: 'libraries inside of the package',
     inputs: ['scripts/vendor.mjs', 'package-lock.json'],
-    outputs: [VENDOR],
+    outputs: [VENDOR, HEADERS],
     action: () => run(['node', 'scripts/vendor.mjs']),
   });
 }

@@ -1,6 +1,6 @@
 /** What a call says beside its messages: header, trailer, and the details of an error. On stderr, so that stdout has nothing but messages. Used by `rdma-rpc call`. */
 import { Buffer } from 'node:buffer';
-import pc from 'picocolors';
+import pc from '#picocolors';
 import type { Metadata } from '../../runtime/call/metadata.ts';
 import type { RpcError } from '../../runtime/call/rpc-error.ts';
 import type { ErrorDetail } from '../../runtime/call/status-details.ts';

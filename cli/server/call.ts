@@ -1,6 +1,6 @@
 /** `rdma-rpc call`: one call of any kind, messages as JSON, without generated code: the server's own descriptors say what they look like. */
 import { text as readAll } from 'node:stream/consumers';
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError } from '#commander';
 import type { Metadata, MetadataValue } from '../../runtime/call/metadata.ts';
 import { RpcError } from '../../runtime/call/rpc-error.ts';
 import type { JsonValue } from '../../runtime/codec/json/index.ts';

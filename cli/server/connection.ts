@@ -1,6 +1,6 @@
 /** What the commands that talk to a server share: a channel for as long as the command takes, a time limit, and errors in words. */
-import { type Command, InvalidArgumentError } from 'commander';
-import pc from 'picocolors';
+import { type Command, InvalidArgumentError } from '#commander';
+import pc from '#picocolors';
 import type { Channel } from '../../runtime/api/channel.ts';
 import { RpcError } from '../../runtime/call/rpc-error.ts';
 import { messageBytes } from '../../runtime/limits.ts';

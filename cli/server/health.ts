@@ -1,5 +1,5 @@
 /** `rdma-rpc health`: what a server says of its health, for scripts and for probes that run a command. */
-import type { Command } from 'commander';
+import type { Command } from '#commander';
 import { type ConnectionFlags, withServer, withTimeout } from './connection.ts';
 
 export function addHealthCommand(program: Command): void {

@@ -1,5 +1,5 @@
 /** `rdma-rpc list` and `rdma-rpc describe`: what a server has, by reflection. */
-import type { Command } from 'commander';
+import type { Command } from '#commander';
 import { type ConnectionFlags, printable, withServer, withTimeout } from './connection.ts';
 
 /** `pkg.Service/Method` is how methods are written elsewhere. */

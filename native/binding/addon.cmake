@@ -1,12 +1,10 @@
 # The Node-API addon: native/binding around rdma_rpc_core. Included by CMakeLists.txt with RDMA_RPC_ADDON. The product is
 # rdma_rpc.node in RDMA_RPC_ADDON_OUTPUT.
 
-# Two packages that are nothing but headers, found as Node finds them from here: in node_modules of a clone, or beside the installed package.
-execute_process(COMMAND node -p "[require('node-api-headers').include_dir, require('node-addon-api').include_dir].map((path) => require('path').resolve(path)).join(';')"
-                WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}
-                OUTPUT_VARIABLE napi_include OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_VARIABLE napi_error RESULT_VARIABLE napi_missing)
-if(NOT napi_missing EQUAL 0)
-  message(FATAL_ERROR "The packages node-api-headers and node-addon-api were not found from ${CMAKE_SOURCE_DIR}: ${napi_error}")
+# The headers of node-addon-api and node-api-headers, which scripts/vendor.mjs copies there.
+set(napi_include "${CMAKE_SOURCE_DIR}/dist/vendor/include")
+if(NOT EXISTS "${napi_include}/napi.h")
+  message(FATAL_ERROR "${napi_include}/napi.h was not found. In a clone `npm run setup` puts it there.")
 endif()
 
 # Neither of the two header packages has uv.h; it comes with the Node that is installed. libuv keeps its ABI within major 1.

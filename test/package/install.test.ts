@@ -9,7 +9,9 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,6 +22,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const PNPM = 'pnpm@10.34.8';
 const LIMIT_MS = 300_000;
+const UNPACKED_BYTES_MAX = 5e6;
 const work = mkdtempSync(join(tmpdir(), 'rdma-rpc-install-'));
 const quiet = ['--prefer-offline', '--no-audit', '--no-fund'];
 let tarball = '';
@@ -90,6 +93,23 @@ describe.each(managers)('$name', ({ name, install, again }) => {
     expect(done.status, `${done.stdout}${done.stderr}`).toBe(0);
   });
 
+  test('brings nothing but itself, and little of that beside its binaries', () => {
+    const modules = join(app, 'node_modules');
+    const installed = readdirSync(modules).filter((entry) => !entry.startsWith('.'));
+    expect(installed).toEqual(['rdma-rpc']);
+    // pnpm has a link there.
+    expect(bytesIn(realpathSync(join(modules, 'rdma-rpc')), ['prebuilds'])).toBeLessThan(UNPACKED_BYTES_MAX);
+  });
+
+  test('asks for the package that only scaffold needs', () => {
+    writeFileSync(join(app, 'a.proto'), 'syntax = "proto3"; service S {}');
+    const command = join(app, 'node_modules/rdma-rpc/dist/cli/main.js');
+    const flags = ['scaffold', 'a.proto', '--gen', 'gen', '--into', 'a.ts'];
+    const done = run(app, [process.execPath, command, ...flags]);
+    expect(done.status).toBe(1);
+    expect(done.stderr).toContain('scaffold needs the package ts-morph: npm install --save-dev ts-morph');
+  });
+
   test('has a MessagePack that works, and its licence', () => {
     const script = `import { createClient, createInProcessTransport } from 'rdma-rpc';
       import { defineService, method } from 'rdma-rpc/msgpack';
@@ -101,12 +121,22 @@ describe.each(managers)('$name', ({ name, install, again }) => {
     const done = run(app, [process.execPath, '--input-type=module', '-e', script]);
     expect(done.stdout, done.stderr).toBe('{"sum":3.5,"text":"größer"}\n');
     const notices = readFileSync(join(app, 'node_modules/rdma-rpc/dist/vendor/NOTICES'), 'utf8');
-    for (const package_ of ['msgpackr', 'node-addon-api']) {
-      expect(notices).toContain(`${package_} ${versionOf(package_)} (MIT)`);
-    }
-    expect(notices.match(/Permission is hereby granted/g)).toHaveLength(2);
+    for (const name of ['msgpackr', 'commander', 'chokidar', 'tinyglobby', 'node-addon-api'])
+      expect(notices).toContain(`${name} ${versionOf(name)} (MIT)`);
+    expect(notices.match(/^----$/gm)).toHaveLength(
+      notices.match(/Copyright \(c\)|Copyright 20/g)!.length - 1,
+    );
   });
 });
+
+/** Of all files below `path`, but those in folders called `without`. */
+function bytesIn(path: string, without: readonly string[]): number {
+  return readdirSync(path, { withFileTypes: true }).reduce((sum, entry) => {
+    const below = join(path, entry.name);
+    if (!entry.isDirectory()) return sum + statSync(below).size;
+    return without.includes(entry.name) ? sum : sum + bytesIn(below, without);
+  }, 0);
+}
 
 function versionOf(name: string): string {
   const text = readFileSync(join(root, 'node_modules', name, 'package.json'), 'utf8');
