@@ -271,10 +271,10 @@ describe.each(pairWays)('%s', (way) => {
         controller.abort();
         return {};
       });
-      const call = bed.call({ signal: controller.signal });
-      // The answer of the server wins where it is waited for.
-      if (kind === 'large') expect(await call).toMatchObject({ number: 0 });
-      else await check(call, ['CANCELLED', 'maybe']);
+      const outcome = await bed.call({ signal: controller.signal }).then(() => 'the answer', RpcError.from);
+      // A large call waits a moment for the peer to let go of its memory, and the answer wins where it comes within that.
+      if (kind === 'large' && outcome === 'the answer') return;
+      expect(outcome).toMatchObject({ codeName: 'CANCELLED', sent: 'maybe' });
     });
 
     test('settled: cancelled, the server gone', async () => {
