@@ -52,7 +52,12 @@ std::string SidebandConnection::start(const Address& peer) {
       *this, Attempts::Clock::now() + std::chrono::milliseconds(device_.options().connect_timeout_ms));
   if (own.active != 0) return "";
   const std::optional<int> result = thread_->result(kPassiveWait);
-  return result ? finish(*result) : "";
+  if (!result) return "";
+  std::string why = finish(*result);
+  // The thread has rung: who falls asleep next would be woken for nothing. The bell is everybody's, so the
+  // others are looked at, too.
+  device_.attempts().progress();
+  return why;
 }
 
 void SidebandConnection::call_returned() {
