@@ -25,6 +25,10 @@ export const streamBytes = 8 * MiB;
 export const partLingerMs = 5_000;
 /** Calls of a server to one client that wait for their answers, and that run at the client. */
 export const reverseCalls = 256;
+/** Bytes of calls to one client that it has not begun to read, and of its answers that the server has not; one message may always wait. As much as the largest message by default. */
+export const reverseQueueBytes = 64 * MiB;
+/** A server that says for so long that another serves on this connection is believed. It may say so shortly after that one has ended. */
+export const reverseTakenMs = 5_000;
 /** From the end of the stream that a client serves by to its opening anew. The connection itself has a back-off of its own. */
 export const reverseRetryMs = 200;
 /** Largest message accepted. Generous, since a 4 MiB limit is the first error that gRPC users meet; lengths on the wire have 32 bits. */
@@ -74,6 +78,11 @@ export const workers = { default: undefined, min: 1, max: 256 } as const;
 export const workerStartTimeoutMs = 30_000;
 /** Pause before a worker that ended is started again: it doubles from one early end to the next. */
 export const workerRestartMs = { first: 100, max: 10_000 } as const;
+/** A worker that has not said within this time that its thread is free is passed over for a new connection, and asked last for the next ones. An idle thread answers within a millisecond. */
+export const workerAnswerMs = 200;
+/** How long a new connection waits for a worker that answers, and how many may. Less than `connectTimeoutMs`, so that clients hear the reason. */
+export const workerWaitMs = 4_000;
+export const workerWaiting = 1_024;
 /** Limits that a server has for calls. Longer ones than the wire can carry (32 bits of microseconds) would be none. */
 export const serverTimeoutMs = { default: undefined, min: 1, max: 4_294_967 } as const;
 /** Grace of `shutdown()`. */

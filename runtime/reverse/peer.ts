@@ -8,18 +8,21 @@ import type { CallExtras, CallPlace } from '../call/call-extras.ts';
 import type { ClientMethod } from '../call/client-method.ts';
 import { deadlines, turnNow } from '../call/deadlines.ts';
 import { failCall, refusedCall } from '../call/failing.ts';
-import { failure, unavailable } from '../call/failure.ts';
+import { failure, tooLarge, unavailable } from '../call/failure.ts';
 import { decodeResponseMetadata, metadataFault } from '../call/metadata-wire.ts';
 import { RpcError } from '../call/rpc-error.ts';
 import { errorCode, Status } from '../call/status.ts';
 import { takeDetails } from '../call/status-details.ts';
 import type { DeadlineOwner } from '../call/timer-wheel.ts';
-import { reverseCalls } from '../limits.ts';
+import { reverseCalls, reverseQueueBytes } from '../limits.ts';
 import { Reason } from '../native.ts';
+import { onRefused, type Refusable, type Refused } from '../stream/refused.ts';
 import type { Answer, CallInit } from './gen/reverse.rdma.ts';
 import { MessageQueue } from './message-queue.ts';
 
 interface Pending {
+  /** What is sent for it. */
+  readonly message: CallInit;
   readonly method: ClientMethod;
   readonly extras: CallExtras | undefined;
   readonly resolve: (response: unknown) => void;
@@ -34,7 +37,7 @@ export class Peer implements CallPlace, DeadlineOwner {
   /** Address and self-given name, as in the context of a handler. */
   readonly name: string;
   /** @internal What the client is sent. */
-  readonly calls: MessageQueue<CallInit> = new MessageQueue<CallInit>();
+  readonly calls: MessageQueue<CallInit & Refusable> = new MessageQueue();
   readonly #pending = new Map<number, Pending>();
   #number = 0;
   #gone = '';
@@ -69,18 +72,25 @@ export class Peer implements CallPlace, DeadlineOwner {
       const text = `${path}: ${reverseCalls} calls to this client wait for their answers`;
       throw new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent: 'no' });
     }
-    const message = this.#encode(method, request);
+    const encoded = this.#encode(method, request);
+    const waitingBytes = this.calls.bytes;
+    if (waitingBytes > 0 && waitingBytes + encoded.byteLength > reverseQueueBytes) {
+      const text = `${path}: ${waitingBytes} bytes of calls to this client wait for it to read them, and with this one there would be more than ${reverseQueueBytes}`;
+      throw new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent: 'no' });
+    }
     const number = this.#nextNumber();
-    this.calls.push({
+    const message: CallInit & Refusable = {
       number,
       method: method.id,
       timeoutUs: timeoutMs < 0 ? 0n : BigInt(Math.max(1, Math.floor(timeoutMs * 1000))),
       metadata: extras?.metadata ?? nothing,
-      message,
-    });
+      message: encoded,
+      [onRefused]: (why) => this.#onRefused(number, why),
+    };
+    this.calls.push(message);
     const timer = timeoutMs < 0 ? -1 : deadlines.add(turnNow() + timeoutMs, this, number);
     return new Promise((resolve) => {
-      this.#pending.set(number, { method, extras, resolve, timer });
+      this.#pending.set(number, { message, method, extras, resolve, timer });
       extras?.watch(this, number);
     });
   }
@@ -119,11 +129,25 @@ export class Peer implements CallPlace, DeadlineOwner {
   cancelCall(number: number, reason: number): void {
     const pending = this.#take(number);
     if (pending === undefined) return;
-    this.calls.push({
-      number,
-      cancel: reason === Reason.deadline ? Status.DEADLINE_EXCEEDED : Status.CANCELLED,
-    });
-    failCall(pending.resolve, failure(reason, pending.method.path, 'maybe', '', pending.extras?.cause));
+    // To a client that does not read, calls that were given up must not pile up.
+    const unsent = this.calls.remove(pending.message);
+    if (!unsent) {
+      const cancel = reason === Reason.deadline ? Status.DEADLINE_EXCEEDED : Status.CANCELLED;
+      this.calls.push({ number, cancel });
+    }
+    const { method, extras } = pending;
+    const sent = unsent ? 'no' : 'maybe';
+    failCall(pending.resolve, failure(reason, method.path, sent, '', extras?.cause));
+  }
+
+  /** The stream cannot carry the call: it is too large, or there is no memory for it. */
+  #onRefused(number: number, { reason, bytes, maxBytes }: Refused): void {
+    const pending = this.#take(number);
+    if (pending === undefined) return;
+    const { path } = pending.method;
+    const error =
+      reason === Reason.tooLarge ? tooLarge(path, bytes, maxBytes, 'client') : failure(reason, path, 'no');
+    failCall(pending.resolve, error);
   }
 
   /** @internal */

@@ -1,6 +1,8 @@
 /** The clients of a server that serve calls of it. `peersOf` adds the service that they connect to; on the server's JS thread. */
 import { EventEmitter } from 'node:events';
+import { inspect } from 'node:util';
 import { type ClientMethodFunction, interceptedCall } from '../api/intercepted-call.ts';
+import { warn } from '../api/log.ts';
 import { checkedTimeMs, checkNames } from '../api/options.ts';
 import type { Server } from '../api/server.ts';
 import type { ClientOf } from '../api/types.ts';
@@ -30,8 +32,21 @@ interface PeerEvents {
   gone: [Peer];
 }
 
+function shown(error: unknown): string {
+  try {
+    return inspect(error);
+  } catch {
+    return 'an error that cannot be shown';
+  }
+}
+
 export class Peers extends EventEmitter<PeerEvents> {
   readonly #peers = new Map<object, Peer>();
+
+  /** @internal peersOf() is the way to make them */
+  constructor() {
+    super({ captureRejections: true });
+  }
 
   /** Those that serve now. */
   get all(): readonly Peer[] {
@@ -86,13 +101,30 @@ export class Peers extends EventEmitter<PeerEvents> {
     void this.#read(peer, answers);
     try {
       yield { number: 0 };
-      this.emit('peer', peer);
+      this.#tell('peer', peer);
       yield* peer.calls;
     } finally {
       this.#peers.delete(context.session);
       peer.end('the client serves no more, or its connection is gone');
-      this.emit('gone', peer);
+      this.#tell('gone', peer);
     }
+  }
+
+  /** A listener that fails ends neither the stream nor the process. */
+  #tell(event: keyof PeerEvents, peer: Peer): void {
+    try {
+      this.emit(event, peer);
+    } catch (error) {
+      this.#onFault(error, event);
+    }
+  }
+
+  [Symbol.for('nodejs.rejection')](error: unknown, event: unknown): void {
+    this.#onFault(error, event);
+  }
+
+  #onFault(error: unknown, event: unknown): void {
+    warn(`peersOf: a listener of '${String(event)}' has failed: ${shown(error)}`);
   }
 
   async #read(peer: Peer, answers: AsyncIterable<Answer>): Promise<void> {

@@ -6,6 +6,7 @@ import type { Channel } from '../api/channel.ts';
 import { createClient } from '../api/client.ts';
 import { checkNames } from '../api/options.ts';
 import type { ClientOf, HandlersOf } from '../api/types.ts';
+import { failure, tooLarge } from '../call/failure.ts';
 import { Handlers, type ServerMethod } from '../call/handlers.ts';
 import { checkedInterceptors, type Interceptor } from '../call/interceptor.ts';
 import { leaseOf } from '../call/lease.ts';
@@ -15,7 +16,9 @@ import { ServerCall } from '../call/server-call.ts';
 import { Status } from '../call/status.ts';
 import { HandlerErrors, type OnHandlerError } from '../call/warnings.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
-import { reverseCalls, reverseRetryMs } from '../limits.ts';
+import { reverseCalls, reverseQueueBytes, reverseRetryMs, reverseTakenMs } from '../limits.ts';
+import { Reason } from '../native.ts';
+import { onRefused, type Refusable, type Refused } from '../stream/refused.ts';
 import { type AnswerInit, type Call, ReverseDefinition } from './gen/reverse.rdma.ts';
 import { MessageQueue } from './message-queue.ts';
 
@@ -30,7 +33,7 @@ const nothing = new Uint8Array(0);
 
 /** One stream: its handlers that run, and its answers. */
 class Serving {
-  readonly answers = new MessageQueue<AnswerInit>();
+  readonly answers = new MessageQueue<AnswerInit & Refusable>();
   readonly running = new Map<number, ServerCall>();
 
   /** The connection or the stream is over. */
@@ -42,7 +45,11 @@ class Serving {
   }
 }
 
+/** By channel, the one that serves on it. */
+const servers = new WeakMap<Channel, ReverseServer>();
+
 export class ReverseServer {
+  readonly #channel: Channel;
   readonly #client: ClientOf<typeof ReverseDefinition>;
   readonly #handlers = new Handlers();
   readonly #errors: HandlerErrors;
@@ -59,6 +66,7 @@ export class ReverseServer {
   constructor(channel: Channel, options: ReverseOptions) {
     checkNames('serveReverse', options, ['onHandlerError', 'interceptors']);
     this.#interceptors = checkedInterceptors('serveReverse', options.interceptors);
+    this.#channel = channel;
     this.#client = createClient(ReverseDefinition, channel);
     this.#errors = new HandlerErrors(options.onHandlerError);
     this.#peer = channel.address;
@@ -68,6 +76,14 @@ export class ReverseServer {
     });
     // Whoever does not ask need not hear of it as an unhandled rejection.
     this.ready.catch(() => undefined);
+    if (servers.has(channel)) {
+      const text =
+        'serveReverse: this channel serves already: add services to what the first call gave, or close that before';
+      this.#failed?.(new RpcError(Status.ALREADY_EXISTS, text, { sent: 'no' }));
+      this.#ended = Promise.resolve();
+      return;
+    }
+    servers.set(channel, this);
     this.#ended = this.#run();
   }
 
@@ -80,6 +96,7 @@ export class ReverseServer {
   /** Serves no more. Handlers that run are told by their signals. */
   close(): Promise<void> {
     this.#stop.abort();
+    this.#leave();
     this.#failed?.(new RpcError(Status.CANCELLED, 'serveReverse: closed', { sent: 'no' }));
     return this.#ended;
   }
@@ -88,22 +105,35 @@ export class ReverseServer {
     return this.close();
   }
 
+  /** Another may serve on the channel. */
+  #leave(): void {
+    if (servers.get(this.#channel) === this) servers.delete(this.#channel);
+  }
+
   async #run(): Promise<void> {
     const { signal } = this.#stop;
+    let takenSinceMs = Number.POSITIVE_INFINITY;
     while (!signal.aborted) {
       const serving = new Serving();
       try {
         const calls = this.#client.serve(serving.answers, { signal, waitForReady: true });
         for await (const call of calls) {
+          takenSinceMs = Number.POSITIVE_INFINITY;
           this.#onCall(serving, call);
           // What it held has been decoded, which copies.
           leaseOf(call)?.release();
           // A server that reads no answers gets no more of them.
-          if (serving.answers.size >= reverseCalls) await serving.answers.drained();
+          const { size, bytes } = serving.answers;
+          if (size >= reverseCalls || bytes >= reverseQueueBytes) await serving.answers.drained();
         }
       } catch (error) {
-        if (error instanceof RpcError && error.code === Status.UNIMPLEMENTED) {
+        const code = error instanceof RpcError ? error.code : undefined;
+        if (code === Status.ALREADY_EXISTS) takenSinceMs = Math.min(takenSinceMs, performance.now());
+        else takenSinceMs = Number.POSITIVE_INFINITY;
+        const taken = performance.now() - takenSinceMs > reverseTakenMs;
+        if (code === Status.UNIMPLEMENTED || taken || this.#channel.state === 'closed') {
           this.#failed?.(error);
+          this.#leave();
           return;
         }
       } finally {
@@ -182,6 +212,14 @@ export class ReverseServer {
     void this.#handle(serving, call, method, request);
   }
 
+  /** The stream cannot carry the answer: the caller learns why. */
+  #onRefused(serving: Serving, { number = 0 }: AnswerInit, path: string, why: Refused): void {
+    const { reason, bytes, maxBytes } = why;
+    const error =
+      reason === Reason.tooLarge ? tooLarge(path, bytes, maxBytes, 'server') : failure(reason, path, 'yes');
+    serving.answers.push({ number, status: error.code, text: error.rawMessage });
+  }
+
   async #handle(serving: Serving, call: ServerCall, method: ServerMethod, request: unknown): Promise<void> {
     const number = call.handle;
     let answer: AnswerInit;
@@ -208,7 +246,10 @@ export class ReverseServer {
     // Given up meanwhile: the number may be another call's by now.
     if (serving.running.get(number) !== call) return;
     serving.running.delete(number);
-    if (!method.oneWay) serving.answers.push(answer);
+    if (method.oneWay) return;
+    const given = answer;
+    const path = call.method;
+    serving.answers.push({ ...given, [onRefused]: (why) => this.#onRefused(serving, given, path, why) });
   }
 
   #errorMetadata(call: ServerCall, error: RpcError | undefined): Uint8Array {
@@ -223,7 +264,7 @@ export class ReverseServer {
 
 /**
  * Serves calls that the server of `channel` makes to this client, over the channel's connection, until `close()`. The server must have `peersOf(server)`. Like a server that
- * listens, it keeps the process alive.
+ * listens, it keeps the process alive. One serves on a channel: `ready` of a second rejects with ALREADY_EXISTS.
  */
 export function serveReverse(channel: Channel, options: ReverseOptions = {}): ReverseServer {
   return new ReverseServer(channel, options);

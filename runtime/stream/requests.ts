@@ -8,10 +8,10 @@ import { Reason } from '../native.ts';
 import { refusal, requestFault } from './client-faults.ts';
 import type { ClientStream } from './client-stream.ts';
 import { type ClientStreams, notNow } from './client-streams.ts';
-import { partHeaderBytes } from './part-header.ts';
 import { Producer, type ProducerOwner } from './producer.ts';
 import { Pushes, skipped } from './pushes.ts';
-import { type PartPort, StreamWriter } from './stream-writer.ts';
+import { tookBack } from './refused.ts';
+import { type PartPort, packedCapacity, refused, StreamWriter } from './stream-writer.ts';
 
 export class Requests implements PartPort, ProducerOwner {
   readonly #stream: ClientStream;
@@ -25,7 +25,7 @@ export class Requests implements PartPort, ProducerOwner {
     this.#stream = stream;
     this.#streams = streams;
     this.#pushes = new Pushes(stream);
-    this.#writer = new StreamWriter(requestType, streams.target.eagerBytes - partHeaderBytes, this);
+    this.#writer = new StreamWriter(requestType, packedCapacity(streams.target), this);
     this.#producer = new Producer(this, this.#writer);
   }
 
@@ -57,13 +57,16 @@ export class Requests implements PartPort, ProducerOwner {
     flags: number,
     type: ClientMethod['requestType'],
     message: unknown,
-  ): boolean {
+  ): boolean | typeof refused {
     const stream = this.#stream;
     if (!stream.sending) return false;
     const result = this.#pushes.send(this.#streams, sequence, count, flags, type, message);
     if (result === skipped) {
       this.#writer.skip();
     } else if (result < 0 && result !== notNow) {
+      const { context, target } = this.#streams;
+      const bytes = context.outgoing.bulk.refusedBytes;
+      if (tookBack(message, { reason: -result, bytes, maxBytes: target.maxMessageBytes })) return refused;
       // A handler that takes one message begins when it has it.
       const sent = stream.method.requestStream ? 'maybe' : 'no';
       stream.giveUp(Reason.cancelled, refusal(stream.method.path, this.#streams, -result, sent));

@@ -13,11 +13,12 @@ import type { DeadlineOwner } from '../call/timer-wheel.ts';
 import type { MessageType } from '../codec/types.ts';
 import { streamParts } from '../limits.ts';
 import { Reason, SubOp, Use } from '../native.ts';
-import { PartKind, partHeader, partHeaderBytes, withEntries } from './part-header.ts';
+import { PartKind, partHeader, withEntries } from './part-header.ts';
 import { Producer, type ProducerOwner } from './producer.ts';
+import { tookBack } from './refused.ts';
 import type { ServerStreams } from './server-streams.ts';
 import { type ReaderOwner, type ReceivedPart, StreamReader } from './stream-reader.ts';
-import { type PartPort, StreamWriter } from './stream-writer.ts';
+import { type PartPort, packedCapacity, refused, StreamWriter } from './stream-writer.ts';
 
 const noTimer = -1;
 const ignore = (): void => undefined;
@@ -63,7 +64,7 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
     this.#streams = streams;
     this.#method = method;
     this.#reader = new StreamReader(this, true);
-    const capacity = streams.session.target.eagerBytes - partHeaderBytes;
+    const capacity = packedCapacity(streams.session.target);
     this.#writer = new StreamWriter(method.responseType, capacity, this);
     this.#producer = new Producer(this, this.#writer);
   }
@@ -165,7 +166,7 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
     flags: number,
     type: MessageType<unknown, unknown>,
     message: unknown,
-  ): boolean {
+  ): boolean | typeof refused {
     const place = sequence % streamParts;
     const handle = this.#pulls[place];
     if (handle === undefined || this.#over) return false;
@@ -196,6 +197,8 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
       return false;
     }
     if (result < 0) {
+      const bytes = outgoing.bulk.refusedBytes;
+      if (tookBack(message, { reason: -result, bytes, maxBytes: target.maxMessageBytes })) return refused;
       const text = responder.refusalText(this.call, -result);
       this.#end(new RpcError(Status.RESOURCE_EXHAUSTED, text));
       return false;

@@ -3,18 +3,19 @@
  * credits. Both ends of a stream have one; it knows neither of them. On the JS thread of its session.
  */
 
+import type { Target } from '../call/outgoing.ts';
 import { packedBytes } from '../call/plain-types.ts';
 import { encodeMeasured } from '../codec/measured.ts';
 import { Sink } from '../codec/sink.ts';
 import type { MessageType } from '../codec/types.ts';
-import { PartFlag, packedLengthBytes } from './part-header.ts';
+import { PartFlag, packedLengthBytes, partHeaderBytes } from './part-header.ts';
 import { atTurnEnd } from './turn-end.ts';
 
 /** Who sends the parts. */
 export interface PartPort {
   /**
    * Sends part `sequence` if there is a credit for it; false: nothing has happened, `onCredit()` of the writer is called when that may have
-   * changed. Throws when the message cannot be sent at all.
+   * changed; `refused`: the message will never go, and the next one may. Throws when the message cannot be encoded.
    */
   sendPart(
     sequence: number,
@@ -22,7 +23,7 @@ export interface PartPort {
     flags: number,
     type: MessageType<unknown, unknown>,
     message: unknown,
-  ): boolean;
+  ): boolean | typeof refused;
   /** The first message comes, and may be preceded: `lead()`. */
   onFirstMessage?(): void;
   /** `write` returned false, and now there is room again. */
@@ -33,8 +34,16 @@ export interface PartPort {
   onWriteFault(error: unknown): void;
 }
 
+/** A message has taken it upon itself that it cannot be sent (refused.ts). */
+export const refused = 'refused';
+
 const nothing = new Uint8Array(0);
 const sink = new Sink();
+
+/** What a part of several messages may have: they count as one where the peer looks at sizes. */
+export function packedCapacity({ eagerBytes, maxMessageBytes }: Target): number {
+  return Math.min(eagerBytes - partHeaderBytes, maxMessageBytes);
+}
 
 export class StreamWriter {
   readonly #type: MessageType<unknown, unknown>;
@@ -154,9 +163,9 @@ export class StreamWriter {
 
   #putAlone(message: unknown): boolean {
     if (!this.#sendLead() || (this.#count !== 0 && !this.#send())) return false;
-    if (!this.#port.sendPart(this.#sequence, 1, 0, this.#type, message)) return false;
-    this.#sequence = (this.#sequence + 1) >>> 0;
-    return true;
+    const sent = this.#port.sendPart(this.#sequence, 1, 0, this.#type, message);
+    if (sent === true) this.#sequence = (this.#sequence + 1) >>> 0;
+    return sent !== false;
   }
 
   /** False: there is no credit for the part that must go first. */

@@ -21,6 +21,7 @@ export function listenInWorker(server: Server): void {
   server.open();
   port.on('message', (message: ToWorker) => {
     if (message.type === 'shutdown') void server.shutdown({ graceMs: message.graceMs });
+    else if (message.type === 'ask') port.postMessage({ type: 'here' } satisfies ToMain);
     else server.accept(new PortDuplex(message.port, message.from), message.peer);
   });
   // Whoever has asked for it.

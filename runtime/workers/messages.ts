@@ -9,11 +9,13 @@ export type ToWorker =
       readonly from: SocketAddresses;
       readonly peer: string;
     }
+  /** Is the thread free? */
+  | { readonly type: 'ask' }
   | { readonly type: 'shutdown'; readonly graceMs: number };
 
-/** `ready`: the worker takes connections; `stopping`: no more. When its server has been shut down it closes the port. */
+/** `ready`: the worker takes connections; `here`: it has been asked; `stopping`: no more. When its server has been shut down it closes the port. */
 export interface ToMain {
-  readonly type: 'ready' | 'stopping';
+  readonly type: 'ready' | 'here' | 'stopping';
 }
 
 /** Key in workerData. */

@@ -1,15 +1,14 @@
 /**
- * Several worker threads behind one address. The main thread listens and hands each connection to the worker with the fewest; handshake, queue
+ * Several worker threads behind one address. The main thread listens and hands each connection to the worker with the fewest of those that answer; handshake, queue
  * pair and calls are the worker's own. Used on the main thread, by serveWorkers().
  */
 import type { Socket } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { type Log, warn } from '../api/log.ts';
 import { checkedOptions, checkedTimeMs, checkNames, type OptionRules } from '../api/options.ts';
-import { Status } from '../call/status.ts';
-import { Link } from '../control/link.ts';
 import { Listener } from '../control/listener.ts';
 import * as limits from '../limits.ts';
+import { Unplaced } from './unplaced.ts';
 import { WorkerThread, type WorkerThreadOwner } from './worker-thread.ts';
 
 export interface WorkersOptions {
@@ -44,8 +43,8 @@ export class WorkerGroup implements WorkerThreadOwner {
   readonly #onError: ((error: Error) => void) | undefined;
   readonly #warn: Log = warn;
   readonly #listener: Listener;
+  readonly #unplaced: Unplaced;
   #address = '';
-  #next = 0;
   #shutdown: Promise<void> | undefined;
 
   /** @internal serveWorkers() is the way to make one */
@@ -60,6 +59,7 @@ export class WorkerGroup implements WorkerThreadOwner {
     this.workerData = workerData;
     this.#onError = onWorkerError;
     this.#threads = Array.from({ length: workers }, () => new WorkerThread(this));
+    this.#unplaced = new Unplaced(this.#threads);
     this.#listener = new Listener((socket) => this.#accept(socket));
   }
 
@@ -106,36 +106,37 @@ export class WorkerGroup implements WorkerThreadOwner {
 
   /** @internal */
   onWorkerError(error: Error): void {
-    if (this.#onError === undefined)
-      this.#warn(`serveWorkers: a worker ended and is started again: ${error.message}`);
-    else this.#onError(error);
+    const text = `serveWorkers: a worker ended and is started again: ${error.message}`;
+    try {
+      if (this.#onError === undefined) this.#warn(text);
+      else this.#onError(error);
+    } catch (fault) {
+      // It is called where nobody would catch it.
+      this.#warn(`${text}; and onWorkerError has failed: ${String(fault)}`);
+    }
+  }
+
+  /** @internal */
+  onHere(thread: WorkerThread): void {
+    this.#unplaced.here(thread);
+  }
+
+  /** @internal */
+  onChange(thread: WorkerThread): void {
+    this.#unplaced.changed(thread);
   }
 
   #accept(socket: Socket): void {
     const { remoteAddress, remotePort } = socket;
-    const peer = remoteAddress === undefined ? this.#address : `${remoteAddress}:${remotePort}`;
-    const thread = this.#freest();
-    if (thread !== undefined) {
-      thread.take(socket, peer);
-      return;
-    }
-    const message = 'no worker of this server is up; try again soon';
-    new Link(socket).close(message, { type: 'refusal', code: Status.UNAVAILABLE, message });
-  }
-
-  /** The one with the fewest connections; among equals, in turn. */
-  #freest(): WorkerThread | undefined {
-    let best: WorkerThread | undefined;
-    for (let i = 0; i < this.#threads.length; ++i) {
-      const thread = this.#threads[(this.#next + i) % this.#threads.length]!;
-      if (thread.up && (best === undefined || thread.connections < best.connections)) best = thread;
-    }
-    ++this.#next;
-    return best;
+    this.#unplaced.add(
+      socket,
+      remoteAddress === undefined ? this.#address : `${remoteAddress}:${remotePort}`,
+    );
   }
 
   async #end(graceMs: number): Promise<void> {
     this.#listener.close();
+    this.#unplaced.refuseAll('the server is shutting down');
     await Promise.all(this.#threads.map((thread) => thread.end(graceMs)));
   }
 }

@@ -7,19 +7,24 @@ import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import { closeTimeoutMs, workerRestartMs, workerStartTimeoutMs } from '../limits.ts';
 import { portKey, type ToMain, type ToWorker } from './messages.ts';
 import { PortDuplex } from './port-duplex.ts';
+import type { Place } from './unplaced.ts';
 
 export interface WorkerThreadOwner {
   readonly file: URL;
   readonly workerData: object | undefined;
-  /** A thread has ended without being told to. */
+  /** A thread has ended without being told to, or cannot be started. Does not throw. */
   onWorkerError(error: Error): void;
+  /** The thread has been asked, and has answered. */
+  onHere(thread: WorkerThread): void;
+  /** `up` is another. */
+  onChange(thread: WorkerThread): void;
 }
 
 function within(ms: number, promise: Promise<unknown>): Promise<unknown> {
   return Promise.race([promise, new Promise((resolve) => setTimeout(resolve, ms).unref())]);
 }
 
-export class WorkerThread {
+export class WorkerThread implements Place {
   /** Starts after the first. */
   restarts = 0;
   /** Connections now. */
@@ -28,7 +33,8 @@ export class WorkerThread {
   #worker: Worker | undefined;
   #port: MessagePort | undefined;
   #up = false;
-  #upSinceMs = 0;
+  /** Since this start; never, until it listens. */
+  #upSinceMs = Number.POSITIVE_INFINITY;
   #pauseMs = 0;
   #timer: NodeJS.Timeout | undefined;
   #ending = false;
@@ -50,10 +56,18 @@ export class WorkerThread {
   /** Resolves when the worker listens. Rejects with what ended it before. */
   start(): Promise<void> {
     const { port1, port2 } = new MessageChannel();
-    const worker = new Worker(this.#owner.file, {
-      workerData: { ...this.#owner.workerData, [portKey]: port2 },
-      transferList: [port2],
-    });
+    this.#upSinceMs = Number.POSITIVE_INFINITY;
+    let worker: Worker;
+    try {
+      worker = new Worker(this.#owner.file, {
+        workerData: { ...this.#owner.workerData, [portKey]: port2 },
+        transferList: [port2],
+      });
+    } catch (error) {
+      // Values that cannot be sent to a thread, or no memory for one.
+      port1.close();
+      return Promise.reject(error);
+    }
     this.#worker = worker;
     this.#port = port1;
     let failure: Error | undefined;
@@ -74,15 +88,19 @@ export class WorkerThread {
           else reject(error);
         });
       });
-      worker.once('error', (error) => {
-        failure = error instanceof Error ? error : new Error(String(error));
+      worker.on('error', (error) => {
+        failure ??= error instanceof Error ? error : new Error(String(error));
       });
       // Its server has been shut down; something of the application may keep the thread.
       port1.once('close', () => {
         if (!this.#ending) setTimeout(() => void worker.terminate(), closeTimeoutMs).unref();
       });
       port1.on('message', (message: ToMain) => {
-        this.#up = message.type === 'ready';
+        if (message.type === 'here') {
+          this.#owner.onHere(this);
+          return;
+        }
+        this.#setUp(message.type === 'ready');
         if (!this.#up) return;
         clearTimeout(patience);
         listened = true;
@@ -90,6 +108,11 @@ export class WorkerThread {
         resolve();
       });
     });
+  }
+
+  /** Asks whether the thread is free: `onHere` follows as soon as it is. */
+  ask(): void {
+    this.#port?.postMessage({ type: 'ask' } satisfies ToWorker);
   }
 
   /** Gives the thread a connection. */
@@ -127,9 +150,15 @@ export class WorkerThread {
   }
 
   #gone(port: MessagePort): void {
-    this.#up = false;
     this.#worker = undefined;
     port.close();
+    this.#setUp(false);
+  }
+
+  #setUp(up: boolean): void {
+    if (up === this.#up) return;
+    this.#up = up;
+    this.#owner.onChange(this);
   }
 
   #restart(error: Error): void {
@@ -140,7 +169,9 @@ export class WorkerThread {
       : Math.min(workerRestartMs.max, Math.max(workerRestartMs.first, 2 * this.#pauseMs));
     this.#timer = setTimeout(() => {
       ++this.restarts;
-      this.start().catch((again: Error) => this.#restart(again));
+      this.start().catch((again: Error) => {
+        if (!this.#ending) this.#restart(again);
+      });
     }, this.#pauseMs);
   }
 }

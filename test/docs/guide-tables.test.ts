@@ -105,6 +105,7 @@ test('fixed limits', () => {
     ['a peer that takes no further message', shown('Ms', nativeLimit('kNoCreditNs') / 1e6)],
     ['the same, while all `sendSlots` are taken', shown('Ms', nativeLimit('kNoCreditShortNs') / 1e6)],
     ['calls of a server to one client that wait for their answers', shown('', limits.reverseCalls)],
+    ['bytes of those that the client has not begun to read', shown('Bytes', limits.reverseQueueBytes)],
     ['addresses of a channel', shown('', limits.addressesMax)],
     ['the answer to a ping', shown('Ms', limits.verifyTimeoutMs)],
     ['an address left out because of bad answers', shown('Ms', limits.ejectMaxMs)],
@@ -112,6 +113,9 @@ test('fixed limits', () => {
     ['peer addresses with log lines of their own, a second', shown('', limits.logPeersMax)],
     ['from telling a client to go to turning its requests away', shown('Ms', limits.goawayNoticeMs)],
     ['from starting a worker to its listening', shown('Ms', limits.workerStartTimeoutMs)],
+    ['a worker that does not say that its thread is free', shown('Ms', limits.workerAnswerMs)],
+    ['a connection that no worker takes', shown('Ms', limits.workerWaitMs)],
+    ['connections that wait for a worker', shown('', limits.workerWaiting)],
     ['a peer that does not take the last bytes of its connection', shown('Ms', limits.closeTimeoutMs)],
   ];
   expect(tableOf(guide, 'limits').map((cells) => cells.slice(0, 2))).toEqual(expected);
@@ -129,6 +133,7 @@ test('numbers in the text', () => {
     `Up to ${shown('', nativeLimit('kMemoryWaitersMax'))} wait per thread`,
     `At most ${shown('Bytes', limits.errorTextBytes)} of it travels`,
     `| option \`workers\` | ${limits.workers.min} to ${limits.workers.max}.`,
+    `does not answer within ${limits.workerAnswerMs} ms is passed over`,
     `after ${shown('', limits.workerStartTimeoutMs)} ms without \`listenInWorker\``,
     `${limits.workerRestartMs.first} ms, which doubles to ${limits.workerRestartMs.max / 1000} s`,
   ]) {

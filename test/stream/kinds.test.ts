@@ -38,6 +38,12 @@ describe.each(ways)('%s', (way) => {
     expect(next).toBe(count);
   });
 
+  test('small messages may travel together although together they are larger than one may be', async () => {
+    const client = await open({ maxMessageBytes: 1024 }, { maxMessageBytes: 1024 });
+    const items = Array.from({ length: 100 }, (_, number) => ({ number, payload: new Uint8Array(500) }));
+    expect((await collect(client.echo(items))).map(({ number }) => number)).toEqual(items.map((_, i) => i));
+  });
+
   test('large and small messages mixed stay in order', async () => {
     const client = await open();
     const sizes = [0, 20_000, 10, 400_000, 8190, 1, 70_000];

@@ -24,6 +24,12 @@ const behaviours: Readonly<Record<string, () => Promise<object> | object>> = {
     while (Atomics.load(gate!, 1) === 0) await new Promise((resolve) => setImmediate(resolve));
     return { number: threadId };
   },
+  /** The whole thread, as a long computation does. */
+  block: () => {
+    Atomics.add(gate!, 0, 1);
+    Atomics.wait(gate!, 1, 0);
+    return { number: threadId };
+  },
   'shut down': () => {
     setImmediate(() => void server?.shutdown());
     // Keeps the thread alive for ever.

@@ -140,6 +140,114 @@ describe('a group of three workers', () => {
   });
 });
 
+describe('a worker that cannot be started again', () => {
+  test('is tried again and again, and the process goes on', async () => {
+    const errors: string[] = [];
+    // It can be copied to the first worker, not to the second.
+    const workerData: { secret?: () => void } = {};
+    const group = await start({
+      workers: 1,
+      workerData,
+      onWorkerError: ({ message }) => errors.push(message),
+    });
+    const { client } = reach(group);
+    workerData.secret = () => undefined;
+    await caught(client.behave({ text: 'crash' }));
+    await vi.waitFor(() => expect(errors.length).toBeGreaterThan(2), { timeout: 30_000 });
+    expect(errors[0]).toBe('as planned');
+    expect(new Set(errors.slice(1))).toEqual(new Set([expect.stringMatching(/could not be cloned/)]));
+    delete workerData.secret;
+    await vi.waitFor(() => expect(group.workers[0]).toMatchObject({ up: true }), { timeout: 60_000 });
+    expect((await client.echo({ number: 4 })).number).toBe(4);
+  });
+
+  test('pauses longer and longer, however long it has been up before', async () => {
+    const errors: string[] = [];
+    const workerData: { secret?: () => void } = {};
+    const group = await start({
+      workers: 1,
+      workerData,
+      onWorkerError: ({ message }) => errors.push(message),
+    });
+    const { client } = reach(group);
+    await client.echo({});
+    // It has been up for an hour.
+    const now = performance.now.bind(performance);
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 3_600_000);
+    const pauses: number[] = [];
+    const timeout = globalThis.setTimeout;
+    const timer = vi.spyOn(globalThis, 'setTimeout').mockImplementation(((then: () => void, ms: number) => {
+      if (errors.length > 0 && [0, 100, 200, 400].includes(ms)) pauses.push(ms);
+      return timeout(then, ms);
+    }) as typeof setTimeout);
+    workerData.secret = () => undefined;
+    await caught(client.behave({ text: 'crash' }, { timeoutMs: 86_400_000 }));
+    await vi.waitFor(() => expect(errors.length).toBeGreaterThan(3), { timeout: 60_000 });
+    clock.mockRestore();
+    timer.mockRestore();
+    expect(pauses.slice(0, 4)).toEqual([0, 100, 200, 400]);
+  });
+
+  test('nor does an onWorkerError that throws end the process', async () => {
+    const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+    const onWorkerError = vi.fn(() => {
+      throw new Error('a mistake');
+    });
+    const group = await start({ workers: 1, onWorkerError });
+    await caught(reach(group).client.behave({ text: 'crash' }));
+    await until(() => onWorkerError.mock.calls.length > 0 && group.workers.every(({ up }) => up));
+    expect(warned.mock.calls.map(([text]) => String(text))).toContainEqual(
+      expect.stringMatching(/as planned; and onWorkerError has failed: Error: a mistake/),
+    );
+    warned.mockRestore();
+  });
+});
+
+describe('a worker whose thread is busy', () => {
+  test('gets no new connections while others answer, although it has the fewest', async () => {
+    const gate = newGate();
+    const group = await start({ workerData: { gate } });
+    const first = [1, 2, 3, 4, 5, 6].map(() => reach(group));
+    const threads = await Promise.all(
+      first.map(async ({ client }) => (await client.behave({ text: 'thread' })).number),
+    );
+    const busy = threads[0]!;
+    void first[0]!.client.behave({ text: 'block' }).catch(() => undefined);
+    await until(() => Atomics.load(gate, 0) === 1);
+    try {
+      for (const [i, { channel }] of first.entries()) if (threads[i] === busy) await channel.close();
+      for (let i = 0; i < 6; ++i) {
+        const { client, channel } = reach(group);
+        expect((await client.behave({ text: 'thread' })).number).not.toBe(busy);
+        await channel.close();
+      }
+    } finally {
+      Atomics.store(gate, 1, 1);
+      Atomics.notify(gate, 1);
+    }
+    // It is free again, and is the one with the fewest.
+    const back = async (): Promise<void> => {
+      const { client, channel } = reach(group);
+      const { number } = await client.behave({ text: 'thread' });
+      await channel.close();
+      expect(number).toBe(busy);
+    };
+    await vi.waitFor(back, { timeout: 60_000 });
+  });
+
+  test('is waited for when there is no other', async () => {
+    const gate = newGate();
+    const group = await start({ workers: 1, workerData: { gate } });
+    const blocked = reach(group).client.behave({ text: 'block' });
+    await until(() => Atomics.load(gate, 0) === 1);
+    const ready = reach(group).channel.ready({ timeoutMs: 60_000 });
+    Atomics.store(gate, 1, 1);
+    Atomics.notify(gate, 1);
+    await ready;
+    expect((await blocked).number).toBeGreaterThan(0);
+  });
+});
+
 describe('serveWorkers rejects', () => {
   test.each<[string, Partial<WorkersOptions>, RegExp]>([
     ['when a worker throws before it listens', { workerData: { mode: 'throws' } }, /no database/],

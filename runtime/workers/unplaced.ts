@@ -1,0 +1,170 @@
+/**
+ * Connections that no worker has taken yet. Each is offered to the worker with the fewest, and given to whichever of those that were asked answers
+ * first: a thread that is busy with something long answers nothing, and must not collect connections meanwhile. Owned by a WorkerGroup, on the main thread.
+ */
+import type { Socket } from 'node:net';
+import { Status } from '../call/status.ts';
+import { Link } from '../control/link.ts';
+import { workerAnswerMs, workerWaiting, workerWaitMs } from '../limits.ts';
+
+/** A worker, as far as it matters here. */
+export interface Place {
+  /** Takes connections. */
+  readonly up: boolean;
+  readonly connections: number;
+  /** Asks whether its thread is free; `Unplaced.here` follows when it is. */
+  ask(): void;
+  take(socket: Socket, peer: string): void;
+}
+
+interface Waiting {
+  readonly socket: Socket;
+  readonly peer: string;
+  readonly asked: Set<Place>;
+  readonly onClose: () => void;
+  /** Until the next worker is asked. */
+  timer: NodeJS.Timeout | undefined;
+  readonly end: NodeJS.Timeout;
+}
+
+/** A worker that has been asked and has not answered. */
+interface Asked {
+  readonly waiting: Set<Waiting>;
+  /** Not for long: others are asked before it. */
+  silent: boolean;
+}
+
+export class Unplaced {
+  readonly #places: readonly Place[];
+  readonly #waiting = new Set<Waiting>();
+  readonly #asked = new Map<Place, Asked>();
+  #next = 0;
+
+  constructor(places: readonly Place[]) {
+    this.#places = places;
+  }
+
+  /** Connections that wait. */
+  get size(): number {
+    return this.#waiting.size;
+  }
+
+  add(socket: Socket, peer: string): void {
+    // One that is lost while it waits is no error of the process.
+    socket.on('error', () => undefined);
+    if (!this.#places.some(({ up }) => up)) {
+      refuse(socket, 'no worker of this server is up; try again soon');
+      return;
+    }
+    if (this.#waiting.size >= workerWaiting) {
+      refuse(socket, `${workerWaiting} connections wait for a worker that answers; try again later`);
+      return;
+    }
+    const late = `no worker of this server has answered within ${workerWaitMs} ms: all of them are busy`;
+    const one: Waiting = {
+      socket,
+      peer,
+      asked: new Set(),
+      onClose: () => this.#leave(one),
+      timer: undefined,
+      end: setTimeout(() => this.#refuse(one, late), workerWaitMs).unref(),
+    };
+    this.#waiting.add(one);
+    socket.once('close', one.onClose);
+    ++this.#next;
+    this.#askNext(one);
+  }
+
+  /** The worker has answered. It gets one connection at a time, so that those which wait are shared by all who answer. */
+  here(place: Place): void {
+    const asked = this.#asked.get(place);
+    this.#asked.delete(place);
+    if (asked === undefined) return;
+    const [first] = asked.waiting;
+    if (first === undefined) return;
+    this.#leave(first);
+    asked.waiting.delete(first);
+    place.take(first.socket, first.peer);
+    if (asked.waiting.size === 0) return;
+    this.#asked.set(place, { waiting: asked.waiting, silent: false });
+    place.ask();
+  }
+
+  /** The worker takes connections from now on, or none any more. */
+  changed(place: Place): void {
+    const asked = this.#asked.get(place);
+    this.#asked.delete(place);
+    for (const one of asked?.waiting ?? []) one.asked.delete(place);
+    for (const one of [...this.#waiting]) {
+      if (this.#places.some(({ up }) => up)) this.#askNext(one);
+      else this.#refuse(one, 'no worker of this server is up; try again soon');
+    }
+  }
+
+  /** None of them gets a worker any more. */
+  refuseAll(why: string): void {
+    for (const one of [...this.#waiting]) this.#refuse(one, why);
+  }
+
+  /** Asks the worker with the fewest connections, those that it has been asked for among them; if that one is silent, all. */
+  #askNext(one: Waiting): void {
+    clearTimeout(one.timer);
+    for (;;) {
+      const best = this.#best(one);
+      if (best === undefined) return;
+      const silent = this.#asked.get(best)?.silent === true;
+      this.#ask(best, one);
+      if (silent) continue;
+      one.timer = setTimeout(() => {
+        const asked = this.#asked.get(best);
+        if (asked?.waiting.has(one) === true) asked.silent = true;
+        this.#askNext(one);
+      }, workerAnswerMs).unref();
+      return;
+    }
+  }
+
+  #best(one: Waiting): Place | undefined {
+    let best: Place | undefined;
+    let bestLoad = Number.POSITIVE_INFINITY;
+    // Among equals, in turn.
+    for (let i = 0; i < this.#places.length; ++i) {
+      const place = this.#places[(this.#next + i) % this.#places.length]!;
+      if (!place.up || one.asked.has(place)) continue;
+      const asked = this.#asked.get(place);
+      const load = asked?.silent === true ? Number.MAX_VALUE : place.connections + (asked?.waiting.size ?? 0);
+      if (load >= bestLoad) continue;
+      best = place;
+      bestLoad = load;
+    }
+    return best;
+  }
+
+  #ask(place: Place, one: Waiting): void {
+    one.asked.add(place);
+    const asked = this.#asked.get(place);
+    if (asked !== undefined) {
+      asked.waiting.add(one);
+      return;
+    }
+    this.#asked.set(place, { waiting: new Set([one]), silent: false });
+    place.ask();
+  }
+
+  #refuse(one: Waiting, why: string): void {
+    this.#leave(one);
+    refuse(one.socket, why);
+  }
+
+  #leave(one: Waiting): void {
+    clearTimeout(one.timer);
+    clearTimeout(one.end);
+    one.socket.off('close', one.onClose);
+    this.#waiting.delete(one);
+    for (const place of one.asked) this.#asked.get(place)?.waiting.delete(one);
+  }
+}
+
+function refuse(socket: Socket, message: string): void {
+  new Link(socket).close(message, { type: 'refusal', code: Status.UNAVAILABLE, message });
+}

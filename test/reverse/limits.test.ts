@@ -1,0 +1,244 @@
+/** What one call to a client, one listener or one client may cost the others: nothing. */
+import {
+  type Channel,
+  type ChannelOptions,
+  createChannel,
+  createClient,
+  createServer,
+  type HandlerContext,
+  RpcError,
+  type Server,
+  type ServerOptions,
+  Status,
+} from 'rdma-rpc';
+import { type Peers, peersOf, type ReverseServer, serveReverse } from 'rdma-rpc/reverse';
+import { afterEach, expect, test, vi } from 'vitest';
+import { reverseCalls, reverseQueueBytes } from '../../runtime/limits.ts';
+import { ReverseDefinition } from '../../runtime/reverse/gen/reverse.rdma.ts';
+import { Peer } from '../../runtime/reverse/peer.ts';
+import { Peers as PeersOfAServer } from '../../runtime/reverse/peers.ts';
+import { type EchoLog, echoHandlers } from '../runtime/echo-service.ts';
+import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+import { socketPath } from '../runtime/world.ts';
+import { caught } from '../stream/stream-world.ts';
+
+let closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  vi.restoreAllMocks();
+  for (const close of closing.reverse()) await close();
+  closing = [];
+});
+
+interface World {
+  readonly server: Server;
+  readonly peers: Peers;
+  readonly channel: Channel;
+  readonly reverse: ReverseServer;
+  readonly log: EchoLog;
+}
+
+async function open(
+  options: { server?: ServerOptions; channel?: ChannelOptions; prepare?: (peers: Peers) => void } = {},
+): Promise<World> {
+  const log: EchoLog = { started: 0, aborted: [] };
+  const server = createServer(options.server);
+  const peers = peersOf(server);
+  options.prepare?.(peers);
+  closing.push(() => server.shutdown({ graceMs: 0 }));
+  const channel = createChannel(await server.listen(`unix:${socketPath()}`), options.channel);
+  closing.push(() => channel.close());
+  const reverse = serveReverse(channel).add(EchoDefinition, echoHandlers(log));
+  closing.push(() => reverse.close());
+  await reverse.ready;
+  return { server, peers, channel, reverse, log };
+}
+async function clientOf({ peers }: World) {
+  await vi.waitFor(() => expect(peers.all).toHaveLength(1));
+  return peers.client(EchoDefinition, peers.all[0]!);
+}
+
+test.each([
+  ['request', 2_000_000, 'client', 'no'],
+  ['response', 2_000_000, 'server', 'yes'],
+  ['request that would fit without what is around it', 999_990, 'client', 'no'],
+] as const)('a %s beyond maxMessageBytes ends its own call only', async (what, bytes, side, sent) => {
+  const limits = { maxMessageBytes: 1_000_000 };
+  const world = await open({ server: limits, channel: limits });
+  const gone = vi.fn();
+  world.peers.on('gone', gone);
+  const echo = await clientOf(world);
+  const controller = new AbortController();
+  const other = caught(() => echo.behave({ text: 'hang' }, { signal: controller.signal }));
+  await vi.waitFor(() => expect(world.log.started).toBe(1));
+  const large =
+    what === 'response' ? echo.fetch({ number: bytes }) : echo.echo({ payload: new Uint8Array(bytes) });
+  const error = await caught(() => large);
+  expect(error).toMatchObject({ code: Status.RESOURCE_EXHAUSTED, sent });
+  expect(error.message).toMatch(
+    new RegExp(
+      `Echo/\\w+: a message of \\d+ bytes, but the ${side} accepts 1000000; raise maxMessageBytes there`,
+    ),
+  );
+  expect(await echo.echo({ number: 5 })).toMatchObject({ number: 5 });
+  controller.abort();
+  expect((await other).code).toBe(Status.CANCELLED);
+  expect(gone).not.toHaveBeenCalled();
+});
+
+test('small limits of a message hold for each, not for many that travel together', async () => {
+  const limits = { maxMessageBytes: 1024 };
+  const world = await open({ server: limits, channel: limits });
+  const echo = await clientOf(world);
+  const calls = Array.from({ length: 100 }, (_, number) =>
+    echo.echo({ number, payload: new Uint8Array(500) }),
+  );
+  expect((await Promise.all(calls)).map(({ number }) => number)).toEqual(calls.map((_, i) => i));
+});
+
+/** A client that does not read: nobody takes what is sent to it. */
+function deafClient() {
+  const peer = new Peer('deaf');
+  return { peer, echo: new PeersOfAServer().client(EchoDefinition, peer) };
+}
+
+test('calls that were given up do not pile up for a client that does not read', async () => {
+  const { peer, echo } = deafClient();
+  for (let round = 0; round < 20; ++round) {
+    const controller = new AbortController();
+    const errors = Array.from({ length: reverseCalls }, () =>
+      caught(() => echo.echo({ payload: new Uint8Array(1000) }, { signal: controller.signal })),
+    );
+    expect(peer.calls.size).toBe(reverseCalls);
+    controller.abort();
+    // No handler can have seen them.
+    for (const error of await Promise.all(errors))
+      expect(error).toMatchObject({ code: Status.CANCELLED, sent: 'no' });
+  }
+  expect([peer.calls.size, peer.calls.bytes]).toEqual([0, 0]);
+});
+
+test('what it has begun to read is cancelled there', async () => {
+  const { peer, echo } = deafClient();
+  const controller = new AbortController();
+  const error = caught(() => echo.echo({}, { signal: controller.signal }));
+  const call = await peer.calls.next();
+  controller.abort();
+  expect((await error).sent).toBe('maybe');
+  expect((await peer.calls.next()).value).toEqual({ number: call.value.number, cancel: Status.CANCELLED });
+});
+
+test('the bytes that wait for a client have a limit, too; one large call may always wait', async () => {
+  const { peer, echo } = deafClient();
+  const payload = new Uint8Array(reverseQueueBytes / 2);
+  const first = caught(() => echo.echo({ payload: new Uint8Array(reverseQueueBytes + 1) }));
+  const refused = await caught(() => echo.echo({ payload }));
+  expect(refused).toMatchObject({ code: Status.RESOURCE_EXHAUSTED, sent: 'no' });
+  expect(refused.message).toMatch(/bytes of calls to this client wait for it to read them/);
+  await peer.calls.next();
+  const second = caught(() => echo.echo({ payload }));
+  expect(peer.calls.size).toBe(1);
+  peer.end('over');
+  for (const error of await Promise.all([first, second])) expect(error.code).toBe(Status.UNAVAILABLE);
+});
+
+test('a second serveReverse on a channel says so; when the first is closed, another may serve', async () => {
+  const world = await open();
+  const second = serveReverse(world.channel).add(EchoDefinition, {});
+  const error = await caught(() => second.ready);
+  expect(error).toMatchObject({ code: Status.ALREADY_EXISTS, sent: 'no' });
+  expect(error.message).toMatch(/this channel serves already: add services to what the first call gave/);
+  await second.close();
+  expect(await (await clientOf(world)).echo({ number: 3 })).toMatchObject({ number: 3 });
+  await world.reverse.close();
+  const third = serveReverse(world.channel).add(EchoDefinition, { echo: () => ({ number: 7 }) });
+  await third.ready;
+  expect(await (await clientOf(world)).echo({ number: 3 })).toMatchObject({ number: 7 });
+  await third.close();
+});
+
+test('a server that goes on saying that another serves is believed in the end', async () => {
+  let attempts = 0;
+  const now = performance.now.bind(performance);
+  vi.spyOn(performance, 'now').mockImplementation(() => now() + attempts * 3000);
+  const server = createServer().add(ReverseDefinition, {
+    // biome-ignore lint/correctness/useYield: it never has anything to say
+    serve: async function* () {
+      ++attempts;
+      throw new RpcError(Status.ALREADY_EXISTS, 'this connection serves already');
+    },
+  });
+  closing.push(() => server.shutdown({ graceMs: 0 }));
+  const channel = createChannel(await server.listen(`unix:${socketPath()}`));
+  closing.push(() => channel.close());
+  const serving = serveReverse(channel);
+  expect(await caught(() => serving.ready)).toMatchObject({ code: Status.ALREADY_EXISTS });
+  expect(attempts).toBeGreaterThan(1);
+});
+
+test('with its channel closed it serves no more, and says so', async () => {
+  const server = createServer();
+  peersOf(server);
+  const address = await server.listen(`unix:${socketPath()}`);
+  await server.shutdown({ graceMs: 0 });
+  const channel = createChannel(address);
+  const serving = serveReverse(channel);
+  await channel.close();
+  expect(await caught(() => serving.ready)).toMatchObject({ code: Status.UNAVAILABLE });
+  await serving.close();
+});
+
+test.each<[string, () => unknown]>([
+  [
+    'throws',
+    () => {
+      throw new Error('a mistake');
+    },
+  ],
+  ['rejects', () => Promise.reject(new Error('a mistake'))],
+])("a listener of 'peer' and 'gone' that %s costs no call", async (_, listener) => {
+  const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+  const came = vi.fn();
+  const world = await open({
+    prepare: (peers) => void peers.on('peer', came).on('peer', listener).on('gone', listener),
+  });
+  const echo = await clientOf(world);
+  expect(await echo.echo({ number: 5 })).toMatchObject({ number: 5 });
+  expect(came).toHaveBeenCalledTimes(1);
+  await world.reverse.close();
+  await vi.waitFor(() => expect(warned).toHaveBeenCalledTimes(2));
+  expect(warned.mock.calls.map(([text]) => String(text))).toEqual([
+    expect.stringMatching(/a listener of 'peer' has failed: Error: a mistake/),
+    expect.stringMatching(/a listener of 'gone' has failed: Error: a mistake/),
+  ]);
+});
+
+test('calls back and forth that need more calls than there may be end with their deadlines, and leave nothing', async () => {
+  const limits = { inflightMax: 4 };
+  let peers!: Peers;
+  const server = createServer(limits);
+  peers = peersOf(server);
+  server.add(EchoDefinition, {
+    echo: async ({ number }, context: HandlerContext) => {
+      if (number === 0) return {};
+      return peers.client(EchoDefinition, context).echo({ number: number - 1 }, { context });
+    },
+  });
+  closing.push(() => server.shutdown({ graceMs: 0 }));
+  const channel = createChannel(await server.listen(`unix:${socketPath()}`), limits);
+  closing.push(() => channel.close());
+  const client = createClient(EchoDefinition, channel);
+  const reverse = serveReverse(channel).add(EchoDefinition, {
+    echo: async ({ number }, context: HandlerContext) =>
+      number === 0 ? {} : client.echo({ number: number - 1 }, { context }),
+  });
+  closing.push(() => reverse.close());
+  await reverse.ready;
+  // Each needs three calls of the channel at once.
+  const calls = await Promise.allSettled(
+    Array.from({ length: 12 }, () => client.echo({ number: 5 }, { timeoutMs: 1000 })),
+  );
+  for (const call of calls)
+    if (call.status === 'rejected') expect(call.reason).toMatchObject({ code: Status.DEADLINE_EXCEEDED });
+  expect(await client.echo({ number: 5 })).toMatchObject({ number: 0 });
+  await vi.waitFor(() => expect(peers.all[0]!.calls.size).toBe(0));
+});
