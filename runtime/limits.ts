@@ -172,6 +172,10 @@ export const wheelTickMs = 2;
 export const wheelSlots = 2048;
 /** Deadlines that may run at once in a thread. */
 export const deadlinesMax = 1 << 22;
+/** Between two garbage collections that look for dropped streams of connect-es while others wait: the shortest, and the longest when they find nothing. */
+export const collectPauseMs = { first: 100, max: 30_000 } as const;
+/** Share of the time that they may take. */
+export const collectShare = 0.05;
 /** How often a channel looks whether it still has calls in flight that must keep the process alive. */
 export const keepAliveCheckMs = 200;
 

@@ -1,4 +1,5 @@
 /** Headers of connect-es and metadata of ours, and errors of one as errors of the other. Used by the transport. */
+import { Buffer } from 'node:buffer';
 import { Code, ConnectError, decodeBinaryHeader, encodeBinaryHeader } from '@connectrpc/connect';
 import { Metadata } from '../call/metadata.ts';
 import { RpcError } from '../call/rpc-error.ts';
@@ -13,9 +14,26 @@ export function toMetadata(header: Headers): Metadata | undefined {
   return metadata.size === 0 ? undefined : metadata;
 }
 
+/** What a header can hold. */
+const carried = /^[^\0\r\n\u0100-\uffff]*$/;
+
+/**
+ * Text for a header. What none can hold is percent-encoded, as gRPC does with texts of errors: a call's outcome must
+ * not be lost for it. `decodeURIComponent` gives the text again.
+ */
+function headerText(value: string): string {
+  if (carried.test(value)) return value;
+  let text = '';
+  for (const byte of Buffer.from(value)) {
+    const plain = byte >= 0x20 && byte < 0x7f && byte !== 0x25;
+    text += plain ? String.fromCharCode(byte) : `%${byte.toString(16).padStart(2, '0').toUpperCase()}`;
+  }
+  return text;
+}
+
 export function toHeaders(metadata: Metadata | undefined, headers: Headers = new Headers()): Headers {
   for (const [key, value] of metadata ?? [])
-    headers.append(key, typeof value === 'string' ? value : encodeBinaryHeader(value));
+    headers.append(key, typeof value === 'string' ? headerText(value) : encodeBinaryHeader(value));
   return headers;
 }
 

@@ -27,6 +27,7 @@ import { clientMethod } from '../call/client-method.ts';
 import type { Metadata } from '../call/metadata.ts';
 import { methodId } from '../codec/method-id.ts';
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
+import { endedWhenDropped, findDropped } from './abandoned.ts';
 import { typeOf } from './message-type.ts';
 import { toConnectError, toHeaders, toMetadata } from './metadata.ts';
 
@@ -96,7 +97,7 @@ class ChannelTransport implements Transport {
     const next: Next = async ({ message, header, signal }) => {
       const received = { header: new Headers(), trailer: new Headers() };
       const options = this.#options(timeoutMs, header, signal, received);
-      const messages = this.#messages(method, message as AsyncIterable<unknown>, options);
+      const messages = endedWhenDropped(this.#messages(method, message as AsyncIterable<unknown>, options));
       return {
         stream: true,
         service: method.parent,
@@ -118,6 +119,7 @@ class ChannelTransport implements Transport {
     try {
       const request = method.methodKind === 'server_streaming' ? await only(input) : input;
       const answer = this.#call(method)(request, options);
+      findDropped(this.#channel);
       if (method.methodKind === 'client_streaming') yield await answer;
       else yield* answer as AsyncIterable<unknown>;
     } catch (error) {

@@ -16,6 +16,7 @@ import { createConnectTransport } from 'rdma-rpc/connect';
 import { BadRequest } from 'rdma-rpc/details';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { FileDescriptor } from '../../runtime/codec/file-descriptor.ts';
+import { streams } from '../../runtime/limits.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 
 /** What protoc would have given to protobuf-es. */
@@ -48,6 +49,8 @@ interface Client {
 }
 
 const aborted: RpcError[] = [];
+/** No header of the web holds that. */
+const outlandish = '100 % ✓ ü\nßψ🙂';
 const untilAborted = (signal: AbortSignal) =>
   new Promise<void>((resolve) =>
     signal.addEventListener('abort', () => {
@@ -68,6 +71,13 @@ const handlers: Partial<HandlersOf<typeof StreamsDefinition>> = {
       throw new RpcError(Status.NOT_FOUND, 'no such thing', {
         details: [{ type: BadRequest, value: { fieldViolations: [{ field: 'text' }] } }],
       });
+    if (text.startsWith('text beyond Latin-1')) {
+      const where = text.slice(text.lastIndexOf(' ') + 1);
+      if (where === 'header') header.set('x-text', outlandish);
+      if (where === 'trailer') trailer.set('x-text', outlandish);
+      if (where === 'error')
+        throw new RpcError(Status.NOT_FOUND, 'no such thing', { metadata: { 'x-text': outlandish } });
+    }
     return { text, payload };
   },
   *count({ count }, { header, trailer }) {
@@ -132,6 +142,45 @@ describe.each(['in process', 'shm'])('%s', (way) => {
     const answer = await client.unary({ text: 'a', payload });
     expect(answer.text).toBe('a');
     expect(Buffer.compare(answer.payload, payload)).toBe(0);
+  });
+
+  test.each(['header', 'trailer', 'error'])(
+    'text beyond Latin-1 in the %s costs the call nothing',
+    async (where) => {
+      let headers: Headers | undefined;
+      const onHeader = (given: Headers): void => {
+        if (where === 'header') headers = given;
+      };
+      const onTrailer = (given: Headers): void => {
+        if (where === 'trailer') headers = given;
+      };
+      const call = client.unary({ text: `text beyond Latin-1 in the ${where}` }, { onHeader, onTrailer });
+      if (where === 'error') {
+        const error = await caught(call);
+        expect([error.code, error.rawMessage]).toEqual([Code.NotFound, 'no such thing']);
+        headers = error.metadata;
+      } else await call;
+      expect(decodeURIComponent(headers!.get('x-text')!)).toBe(outlandish);
+    },
+  );
+
+  test('a loop left by break, or by an error, gives its stream back', async () => {
+    for (let i = 0; i < streams.default + 10; ++i) {
+      const loop = (async () => {
+        for await (const message of client.count({ count: 1_000_000 })) {
+          if (i % 2 === 0) break;
+          throw new Error(`${message.number}`);
+        }
+      })();
+      await loop.catch(() => undefined);
+    }
+    // Nor are those ended that somebody still reads.
+    const kept = client.count({ count: 50 })[Symbol.asyncIterator]();
+    expect((await kept.next()).value?.number).toBe(0);
+    expect(await numbers(client.count({ count: 3 }))).toEqual([0, 1, 2]);
+    let last = 0;
+    for (let next = await kept.next(); next.done !== true; next = await kept.next()) last = next.value.number;
+    expect(last).toBe(49);
   });
 
   test('streams of all kinds', async () => {
