@@ -176,6 +176,10 @@ export const deadlinesMax = 1 << 22;
 export const collectPauseMs = { first: 100, max: 30_000 } as const;
 /** Share of the time that they may take. */
 export const collectShare = 0.05;
+/** Longest delay of a JavaScript timer; a longer one would fire at once. */
+export const timerMaxMs = 0x7fff_ffff;
+/** How long interceptors of a client have to pass on what became of a call whose time is up, before its caller waits no longer. */
+export const interceptorGraceMs = 100;
 /** How often a channel looks whether it still has calls in flight that must keep the process alive. */
 export const keepAliveCheckMs = 200;
 

@@ -4,13 +4,12 @@
  */
 import { ContextValues } from '../call/context-values.ts';
 import { refusedCall } from '../call/failing.ts';
+import { iterableOfOne, onlyMessage, RequestMessages } from '../call/intercepted-messages.ts';
 import {
-  asyncIterable,
+  checkedRequest,
   checkedResponse,
   compose,
   type Interceptor,
-  iterableOfOne,
-  onlyMessage,
   type RpcRequest,
   type RpcResponse,
 } from '../call/interceptor.ts';
@@ -18,17 +17,19 @@ import { Metadata } from '../call/metadata.ts';
 import { RpcError } from '../call/rpc-error.ts';
 import { Status } from '../call/status.ts';
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
+import { CallGuard, sentOf } from './call-guard.ts';
 import { callTimeoutMs } from './call-options.ts';
 import type { CallOptions } from './types.ts';
 
 /** A method as createClient makes it. */
 export type ClientMethodFunction = (message: unknown, options?: CallOptions) => unknown;
-type Iterables = AsyncIterable<unknown> | Iterable<unknown>;
 
 /** What a call keeps through all copies of its request. The caller hears of header and trailer once, as interceptors have left them. */
 const state = Symbol('call state');
 class CallState {
-  readonly startedMs = performance.now();
+  /** Below 0 for none. */
+  readonly timeoutMs: number;
+  readonly guard: CallGuard;
   /** Of the last attempt. */
   header: Metadata | undefined;
   readonly #options: CallOptions;
@@ -36,7 +37,9 @@ class CallState {
   #toldHeader = false;
   #toldTrailer = false;
 
-  constructor(options: CallOptions, path: string) {
+  constructor(options: CallOptions, path: string, timeoutMs: number) {
+    this.timeoutMs = timeoutMs;
+    this.guard = new CallGuard(path, timeoutMs, options);
     this.#options = options;
     this.#path = path;
   }
@@ -74,14 +77,32 @@ class CallState {
     }
   }
 }
+const ignore = (): void => undefined;
 type Stateful = RpcRequest & { readonly [state]?: CallState };
 
 /** Further attempts have no more time than the first. */
 function leftMs(request: Stateful): number | undefined {
   const { timeoutMs } = request;
-  const startedMs = request[state]?.startedMs;
+  const startedMs = request[state]?.guard.startedMs;
   if (timeoutMs === undefined || startedMs === undefined) return timeoutMs;
   return Math.max(0, timeoutMs - (performance.now() - startedMs));
+}
+
+/** Notes what becomes of a call of an interceptor. */
+async function told(result: unknown, call: CallState | undefined): Promise<unknown> {
+  try {
+    const message = await result;
+    call?.guard.leave('yes');
+    return message;
+  } catch (error) {
+    call?.guard.leave(sentOf(error));
+    throw error;
+  }
+}
+
+/** Nobody reads these any more. */
+async function leave(messages: AsyncIterator<unknown> | undefined): Promise<void> {
+  await messages?.return?.();
 }
 
 function fill(metadata: Metadata, received: Metadata): void {
@@ -101,7 +122,8 @@ export function interceptedCall(
   const noMessage = () =>
     new RpcError(Status.INTERNAL, `${method.fullName}: an interceptor took the message away`);
 
-  const chain = compose(interceptors, async (request: Stateful): Promise<RpcResponse> => {
+  const chain = compose(method.fullName, interceptors, async (request: Stateful): Promise<RpcResponse> => {
+    checkedRequest(method, request);
     const header = new Metadata();
     const trailer = new Metadata();
     const options: CallOptions = {
@@ -115,24 +137,21 @@ export function interceptedCall(
     };
     const call = request[state];
     if (call !== undefined) call.header = header;
+    call?.guard.enter(request.timeoutMs);
     if (!request.stream) {
-      const message = await invoke(request.message, options);
+      const message = await told(invoke(request.message, options), call);
       return { stream: false, service, method, message, header, trailer };
     }
     const argument = method.requestStream ? request.message : await onlyMessage(request.message, noMessage);
     const result = invoke(argument, options);
+    call?.guard.leave('maybe');
     const message = method.responseStream ? (result as AsyncIterable<unknown>) : iterableOfOne(result);
     return { stream: true, service, method, message, header, trailer };
   });
 
-  function respond(given: unknown, options: CallOptions, call: CallState): Promise<RpcResponse> {
-    let timeoutMs: number;
-    try {
-      timeoutMs = callTimeoutMs(options, defaultTimeoutMs);
-    } catch (error) {
-      return refusedCall(error);
-    }
-    const messages = () => (method.requestStream ? asyncIterable(given as Iterables) : iterableOfOne(given));
+  async function respond(given: unknown, options: CallOptions, call: CallState): Promise<RpcResponse> {
+    const messages = () =>
+      method.requestStream ? new RequestMessages(method.fullName, given) : iterableOfOne(given);
     const request: Stateful = {
       side: 'client',
       ...(stream ? { stream, message: messages() } : { stream, message: given }),
@@ -141,41 +160,69 @@ export function interceptedCall(
       peer,
       header: new Metadata(options.metadata),
       signal: options.signal,
-      timeoutMs: timeoutMs < 0 ? undefined : timeoutMs,
+      timeoutMs: call.timeoutMs < 0 ? undefined : call.timeoutMs,
       values: options.values ?? new ContextValues(options.context?.values),
       context: options.context,
       options,
       [state]: call,
     };
-    return chain(request).then((response) => checkedResponse(request, response));
+    return checkedResponse(request, await chain(request));
   }
 
+  const begin = (options: CallOptions) =>
+    new CallState(options, method.fullName, callTimeoutMs(options, defaultTimeoutMs));
+
   async function unary(given: unknown, options: CallOptions): Promise<unknown> {
-    const call = new CallState(options, method.fullName);
+    let call: CallState;
     try {
-      const response = await respond(given, options, call);
+      call = begin(options);
+    } catch (error) {
+      return refusedCall(error);
+    }
+    try {
+      const response = await call.guard.wait(respond(given, options, call));
       call.tellHeader(response.header);
       call.tellTrailer(response.trailer);
       return response.message;
     } catch (error) {
       call.tellOfFailure(error);
       throw error;
+    } finally {
+      call.guard.end();
     }
   }
 
   async function* streamed(given: unknown, options: CallOptions): AsyncGenerator<unknown> {
-    const call = new CallState(options, method.fullName);
+    let call: CallState;
     try {
-      const response = await respond(given, options, call);
-      for await (const message of response.message as AsyncIterable<unknown>) {
+      call = begin(options);
+    } catch (error) {
+      return refusedCall(error);
+    }
+    const { guard } = call;
+    let messages: AsyncIterator<unknown> | undefined;
+    try {
+      const response = await guard.wait(respond(given, options, call));
+      messages = (response.message as AsyncIterable<unknown>)[Symbol.asyncIterator]();
+      for (;;) {
+        const next = await guard.wait(messages.next());
         call.tellHeader(response.header);
-        yield message;
+        if (next.done === true) break;
+        yield next.value;
       }
-      call.tellHeader(response.header);
+      messages = undefined;
       call.tellTrailer(response.trailer);
     } catch (error) {
+      const left = leave(messages).catch(ignore);
+      messages = undefined;
+      // An interceptor that hangs may never let go of them.
+      if (!guard.late) await left;
       call.tellOfFailure(error);
       throw error;
+    } finally {
+      // Still there: the caller has left the loop.
+      if (messages !== undefined) await guard.wait(leave(messages));
+      guard.end();
     }
   }
 

@@ -4,21 +4,18 @@
  */
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
 import type { AnyHandler } from './handlers.ts';
+import { asyncIterable, iterableOfOne, onlyMessage, RequestMessages } from './intercepted-messages.ts';
 import {
-  asyncIterable,
+  checkedRequest,
   checkedResponse,
   compose,
   type Interceptor,
-  iterableOfOne,
-  onlyMessage,
   type RpcRequest,
   type RpcResponse,
 } from './interceptor.ts';
 import { RpcError } from './rpc-error.ts';
 import { ServerCall } from './server-call.ts';
 import { Status } from './status.ts';
-
-type Iterables = AsyncIterable<unknown> | Iterable<unknown>;
 
 export function interceptedHandler(
   service: ServiceDefinition,
@@ -31,7 +28,8 @@ export function interceptedHandler(
   const noMessage = () =>
     new RpcError(Status.INTERNAL, `${method.fullName}: an interceptor took the message away`);
 
-  const chain = compose(interceptors, async (request: RpcRequest): Promise<RpcResponse> => {
+  const chain = compose(method.fullName, interceptors, async (request: RpcRequest): Promise<RpcResponse> => {
+    checkedRequest(method, request);
     const call = request.context;
     if (!(call instanceof ServerCall)) {
       throw new TypeError(
@@ -46,12 +44,15 @@ export function interceptedHandler(
     }
     const argument = method.requestStream ? request.message : await onlyMessage(request.message, noMessage);
     const result = handler.call(self, argument, call);
-    const message = method.responseStream ? asyncIterable(result as Iterables) : iterableOfOne(result);
+    const message = method.responseStream
+      ? asyncIterable(await result, `${method.fullName}: what the handler returned`)
+      : iterableOfOne(result);
     return { stream: true, service, method, message, header, trailer };
   });
 
   async function respond(given: unknown, context: ServerCall): Promise<RpcResponse> {
-    const messages = () => (method.requestStream ? (given as AsyncIterable<unknown>) : iterableOfOne(given));
+    const messages = () =>
+      method.requestStream ? new RequestMessages(method.fullName, given) : iterableOfOne(given);
     const request: RpcRequest = {
       side: 'server',
       ...(stream ? { stream, message: messages() } : { stream, message: given }),

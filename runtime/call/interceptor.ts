@@ -4,6 +4,7 @@
  */
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
 import type { ContextValues } from './context-values.ts';
+import { RequestMessages } from './intercepted-messages.ts';
 import type { Metadata } from './metadata.ts';
 import type { HandlerContext } from './server-call.ts';
 
@@ -62,9 +63,16 @@ export type Next = (request: RpcRequest) => Promise<RpcResponse>;
  */
 export type Interceptor = (next: Next) => Next;
 
-/** The first interceptor is the outermost. */
-export function compose(interceptors: readonly Interceptor[], innermost: Next): Next {
-  return interceptors.reduceRight((next, interceptor) => interceptor(next), innermost);
+/** The first interceptor is the outermost. Throws a TypeError for one that makes no function of `next`. */
+export function compose(path: string, interceptors: readonly Interceptor[], innermost: Next): Next {
+  return interceptors.reduceRight((next, interceptor, i) => {
+    const made: unknown = interceptor(next);
+    if (typeof made === 'function') return made as Next;
+    const which = `interceptor ${i + 1} of ${interceptors.length}${interceptor.name === '' ? '' : ` (${interceptor.name})`}`;
+    throw new TypeError(
+      `${path}: ${which} returned ${typeof made}, not a function: write (next) => (request) => next(request)`,
+    );
+  }, innermost);
 }
 
 /** Throws a TypeError for what is no list of functions. */
@@ -76,39 +84,31 @@ export function checkedInterceptors(where: string, given: unknown): readonly Int
   return [...given];
 }
 
+/** Refuses what an interceptor has called `next` with when that is no request of the method. */
+export function checkedRequest(method: MethodDefinition, request: RpcRequest): void {
+  const stream = method.requestStream || method.responseStream;
+  if (typeof request !== 'object' || request === null || request.stream !== stream)
+    throw new TypeError(
+      `${method.fullName}: an interceptor gave next() no request of this method: give it a copy, { ...request }`,
+    );
+  if (request.stream) checkMessages(method, 'gave next()', request.message);
+  if (request.message instanceof RequestMessages) request.message.check();
+}
+
 /** Refuses what an interceptor has resolved with when that is no response of the method. */
 export function checkedResponse(request: RpcRequest, response: RpcResponse): RpcResponse {
-  if (typeof response === 'object' && response !== null && response.stream === request.stream)
-    return response;
+  const { method, stream } = request;
+  if (typeof response !== 'object' || response === null || response.stream !== stream)
+    throw new TypeError(
+      `${method.fullName}: an interceptor gave no response: return what next() resolved with, or a copy of it`,
+    );
+  if (response.stream) checkMessages(method, 'returned', response.message);
+  return response;
+}
+
+function checkMessages(method: MethodDefinition, did: string, messages: unknown): void {
+  if (typeof messages === 'object' && messages !== null && Symbol.asyncIterator in messages) return;
   throw new TypeError(
-    `${request.method.fullName}: an interceptor gave no response: return what next() resolved with, or a copy of it`,
+    `${method.fullName}: an interceptor ${did} messages that are no async iterable: write an async function*`,
   );
-}
-
-/** The single message of a stream, which is read to its end, so that everybody on the way sees it. Throws what `none` makes when there is none. */
-export async function onlyMessage(messages: AsyncIterable<unknown>, none: () => Error): Promise<unknown> {
-  let only: unknown = none;
-  for await (const message of messages) only = message;
-  if (only === none) throw none();
-  return only;
-}
-
-/** A message, or the promise of one, as an iterable. */
-export function iterableOfOne(message: unknown): AsyncIterable<unknown> {
-  // An interceptor may drop the iterable; nobody then hears of a rejection.
-  Promise.resolve(message).catch(() => undefined);
-  return one(message);
-}
-
-async function* one(message: unknown): AsyncGenerator<unknown> {
-  yield await message;
-}
-
-/** Any iterable as an asynchronous one. */
-export function asyncIterable(messages: AsyncIterable<unknown> | Iterable<unknown>): AsyncIterable<unknown> {
-  return Symbol.asyncIterator in messages ? messages : each(messages);
-}
-
-async function* each(messages: Iterable<unknown>): AsyncGenerator<unknown> {
-  yield* messages;
 }

@@ -6,7 +6,7 @@ import type { Client, ClientDuplexStream, ServiceError, StatusObject } from '@gr
 import { callTimeoutMs } from '../api/call-options.ts';
 import type { CallOptions } from '../api/types.ts';
 import { failure, reasonOf } from '../call/failure.ts';
-import { asyncIterable } from '../call/interceptor.ts';
+import { asyncIterable } from '../call/intercepted-messages.ts';
 import type { Metadata } from '../call/metadata.ts';
 import { RpcError } from '../call/rpc-error.ts';
 import { Status } from '../call/status.ts';
@@ -121,7 +121,7 @@ class GrpcClientCall {
   async send(given: unknown): Promise<void> {
     try {
       if (this.#method.requestStream) {
-        const iterable = asyncIterable(given as AsyncIterable<unknown>);
+        const iterable = asyncIterable(given, `${this.#method.fullName}: the requests`);
         const requests = iterable[Symbol.asyncIterator]();
         this.#requests = requests;
         for (;;) {

@@ -37,6 +37,24 @@ describe('mistakes are named', () => {
         ),
       /interceptors of echo/,
     ],
+    [
+      'no function made, client',
+      () =>
+        createClient(
+          EchoDefinition,
+          createInProcessTransport(() => {}),
+          { '*': { interceptors: [(next) => next, function forgot() {} as never] } },
+        ),
+      /^test.echo.Echo\/Echo: interceptor 2 of 2 \(forgot\) returned undefined, not a function: write \(next\) =>/,
+    ],
+    [
+      'no function made, server',
+      () =>
+        createServer()
+          .use((() => Promise.resolve()) as never)
+          .add(EchoDefinition, { echo: (request) => request }),
+      /^test.echo.Echo\/Echo: interceptor 1 of 1 returned object/,
+    ],
   ])('%s', (_, make, message) => {
     expect(make).toThrow(message);
   });
@@ -58,7 +76,17 @@ describe('mistakes are named', () => {
     ({ side, service, method, message, header }) =>
       next({ side, service, method, stream: false, message, header } as RpcRequest);
 
+  const no =
+    (request: unknown): Interceptor =>
+    (next) =>
+    () =>
+      next(request as RpcRequest);
+  const flipped: Interceptor = (next) => (request) => next({ ...request, stream: true } as RpcRequest);
+
   test.each([
+    ['no request, client', [no(undefined)], [], /gave next\(\) no request of this method/],
+    ['no request, server', [], [no(5)], /gave next\(\) no request of this method/],
+    ['a stream, client', [flipped], [], /gave next\(\) no request of this method/],
     ['no response, client', [silent], [], /gave no response/],
     ['no response, server', [], [silent], /gave no response/],
     ['a request of its own, server', [], [fresh], /give next\(\) a copy/],

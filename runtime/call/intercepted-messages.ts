@@ -1,0 +1,78 @@
+/**
+ * Messages as interceptors see them: iterables of what a caller, a handler or the network gives. `next` may be called several times with the same
+ * request, so one that can be read again is, and one that cannot says so instead of being empty the second time. Used on both sides.
+ */
+
+type Iterables = AsyncIterable<unknown> | Iterable<unknown>;
+
+function isIterable(messages: unknown): messages is Iterables {
+  return (
+    typeof messages === 'object' &&
+    messages !== null &&
+    (Symbol.asyncIterator in messages || Symbol.iterator in messages)
+  );
+}
+
+/** Any iterable as an asynchronous one. Throws a TypeError that begins with `what` for anything else. */
+export function asyncIterable(messages: unknown, what: string): AsyncIterable<unknown> {
+  if (!isIterable(messages)) throw new TypeError(`${what} is not iterable`);
+  return Symbol.asyncIterator in messages ? messages : each(messages);
+}
+
+async function* each(messages: Iterable<unknown>): AsyncGenerator<unknown> {
+  yield* messages;
+}
+
+/** A message, or the promise of one, as an iterable, which may be read any number of times. */
+export function iterableOfOne(message: unknown): AsyncIterable<unknown> {
+  // An interceptor may drop the iterable; nobody then hears of a rejection.
+  Promise.resolve(message).catch(() => undefined);
+  return { [Symbol.asyncIterator]: () => one(message) };
+}
+
+async function* one(message: unknown): AsyncGenerator<unknown> {
+  yield await message;
+}
+
+/** The single message of a stream, which is read to its end, so that everybody on the way sees it. Throws what `none` makes when there is none. */
+export async function onlyMessage(messages: AsyncIterable<unknown>, none: () => Error): Promise<unknown> {
+  let only: unknown = none;
+  for await (const message of messages) only = message;
+  if (only === none) throw none();
+  return only;
+}
+
+/**
+ * The requests of a call. An array, a set and the like can be read again. An asynchronous iterable is taken not to be: some of those
+ * (Node's streams) give nothing the second time, without a word.
+ */
+export class RequestMessages implements AsyncIterable<unknown> {
+  readonly #path: string;
+  readonly #given: Iterables;
+  #begun = false;
+
+  constructor(path: string, given: unknown) {
+    if (!isIterable(given)) throw new TypeError(`${path}: the requests are not iterable`);
+    this.#path = path;
+    this.#given = given;
+  }
+
+  /** Throws a TypeError when they have been read and cannot be once more. */
+  check(): void {
+    if (this.#begun)
+      throw new TypeError(
+        `${this.#path}: an interceptor called next() again, but the requests of this call can be read only once: give it others, next({ ...request, message })`,
+      );
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<unknown> {
+    this.check();
+    if (Symbol.asyncIterator in this.#given) {
+      this.#begun = true;
+      return this.#given[Symbol.asyncIterator]();
+    }
+    const iterator = this.#given[Symbol.iterator]();
+    this.#begun = iterator === (this.#given as unknown);
+    return each({ [Symbol.iterator]: () => iterator });
+  }
+}
