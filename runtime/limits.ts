@@ -144,6 +144,12 @@ export const errorTextBytes = 1 * KiB;
 export const slotBytes = { default: 8 * KiB, min: 1 * KiB, max: 64 * KiB } as const;
 /** Send slots of a thread's context, shared by its sessions: four sessions with full windows. */
 export const sendSlots = { default: 1024, min: 16, max: 65_536 } as const;
+/** Low bits of a session's number, which are its place among those alive. */
+export const sessionPlaces = 0xfff;
+/** A session gets another send slot while it holds no more than so many times what is free: with n sessions whose peers take nothing one in 1 + 3 n is left to the others. */
+export const slotShare = 3;
+/** How long a request waits for arena memory that it must be copied into, as native code does with what it reads. */
+export const memoryWaitMs = 10_000;
 /** Arena for large messages and leases, reserved as it is needed. */
 export const arenaBytes = { default: 256 * MiB, min: 4 * MiB, max: 1024 * GiB } as const;
 /** Application buffers kept registered between calls: bytes, count, and how long unused. */

@@ -92,6 +92,10 @@ export const EvKind = {
   partWaits: 10,
   /** Client: the peer has let go of a call that FAILED with Held.slot. The call slot is free. SENT has come before. */
   released: 11,
+  /** Arena memory has come free after JS asked by Ctl.wantMemory. */
+  memoryFree: 12,
+  /** Calls have waited for arena memory for some time. Once in a context's life. */
+  memoryShort: 13,
 } as const;
 /** What a given-up call still has while the peer has not answered its cancel: `method` word of a FAILED event. */
 export const Held = {
@@ -118,6 +122,8 @@ export const Reason = {
   noMemory: 4,
   tooLarge: 5,
   registration: 6,
+  /** Larger than the staging memory may ever be. */
+  staging: 7,
 } as const;
 
 /** Int32 words of `control`. */
@@ -130,7 +136,18 @@ export const Ctl = {
   inCallback: 2,
   /** JS sets it to 1 when it found no free slot: native then sends one slotsFree event. */
   wantSlots: 3,
+  /** JS sets it to 1 when it found no arena memory, and flushes: native then sends one memoryFree event. */
+  wantMemory: 4,
   words: 16,
+} as const;
+
+/** Int32 words of `sessionSlots`, for each place of a session. */
+export const Slots = {
+  /** Send slots that native code holds for the session. */
+  held: 0,
+  /** JS sets it to 1 when the session may have none: slotsFree then waits until it may. */
+  wanted: 1,
+  words: 2,
 } as const;
 
 export type Polling = 'adaptive' | 'busy' | 'event';
@@ -247,6 +264,10 @@ export interface NativeContext {
   readonly submissions: Int32Array;
   readonly events: Int32Array;
   readonly freeSlots: Int32Array;
+  /** Send slots by session: `Slots`, at the low 12 bits of its number. */
+  readonly sessionSlots: Int32Array;
+  /** Of the arena. No block is larger. */
+  readonly arenaBytes: number;
   /** [0]: monotonic time in ms (`performance.now()` clock) as of the current turn. */
   readonly clock: Float64Array;
   /** All send slots: slot i starts at i * slotStride, its payload at + slotPayloadOffset, room for slotBytes. */
@@ -304,14 +325,15 @@ export interface NativeContext {
   /**
    * Client: gives a call up (reason: Reason.cancelled or Reason.deadline). Its FAILED or SETTLED event follows: within the next batch for a call that
    * exposed no memory, otherwise when the peer has let go of it or after kSettleGraceNs (10 ms), and then its call slot and memory are held until RELEASED.
+   * Returns how many bytes of this side's arena the call was waiting for, for its response; 0: it was not.
    */
-  cancel(session: number, call: number, reason: number): void;
+  cancel(session: number, call: number, reason: number): number;
 
   /** The application waits for the message that a partWaits event told of. Nothing happens when its call is over. */
   want(session: number, call: number): void;
 
-  /** Arena block of at least that size, one reference; 0 when the budget, or the share of this use, has no room. */
-  allocBlock(bytes: number, use: number): number;
+  /** Arena block of at least that size, one reference; 0 when the budget, or the share of this use or session, has no room. Without a session it counts for nobody. */
+  allocBlock(bytes: number, use: number, session?: number): number;
   /** The block's memory. The same ArrayBuffer every time while the block lives. Collected: the block is released. */
   blockBuffer(block: number): ArrayBuffer;
   releaseBlock(block: number): void;
@@ -321,7 +343,8 @@ export interface NativeContext {
   blockOf(buffer: ArrayBuffer): number;
   /** Registers a buffer now, so that its first call need not. Empty string or why it was refused. */
   registerBuffer(key: number, buffer: ArrayBuffer): string;
-  dropBuffer(key: number): void;
+  /** Whether that buffer is registered: it must stay where it is until an `evicted` event, and only then. */
+  holdsBuffer(key: number): boolean;
 
   /** Responses of this method word will have about so many bytes: its next request brings memory for them. */
   expectResponse(method: number, bytes: number): void;

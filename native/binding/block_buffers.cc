@@ -1,6 +1,7 @@
 // See block_buffers.h.
 #include "binding/block_buffers.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace rdma_rpc::binding {
@@ -83,6 +84,12 @@ void BlockBuffers::collected(const Link& link) {
   entries_.erase(found);
   for (std::uint32_t i = 0; i < references; ++i) arena_.release(link.block);
   if (references != 0 && on_collected_) on_collected_();
+}
+
+bool BlockBuffers::collectable() const {
+  return std::any_of(entries_.begin(), entries_.end(), [](const auto& each) {
+    return each.second.js_references != 0 && each.second.weak && each.second.buffer != nullptr;
+  });
 }
 
 void BlockBuffers::detach(Entry& entry) {

@@ -37,6 +37,8 @@ class BlockBuffers {
   void close();
   /// The thread ends: lets go of all as they are, since nobody can look into them any more.
   void forget();
+  /// There is memory that would come back if its buffers were collected, as far as nobody looks at them.
+  bool collectable() const;
   /// Called after a collected buffer has released its block.
   void on_collected(std::function<void()> callback) { on_collected_ = std::move(callback); }
 

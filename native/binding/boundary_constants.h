@@ -56,7 +56,9 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                    {"evicted", static_cast<int>(EvKind::evicted)},
                    {"sessionUp", static_cast<int>(EvKind::session_up)},
                    {"partWaits", static_cast<int>(EvKind::part_waits)},
-                   {"released", static_cast<int>(EvKind::released)}});
+                   {"released", static_cast<int>(EvKind::released)},
+                   {"memoryFree", static_cast<int>(EvKind::memory_free)},
+                   {"memoryShort", static_cast<int>(EvKind::memory_short)}});
   using memory::Use;
   group("Use", {{"part", static_cast<int>(Use::part)},
                 {"request", static_cast<int>(Use::request)},
@@ -67,12 +69,17 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                    {"deadline", static_cast<int>(Reason::deadline)},
                    {"noMemory", static_cast<int>(Reason::no_memory)},
                    {"tooLarge", static_cast<int>(Reason::too_large)},
-                   {"registration", static_cast<int>(Reason::registration)}});
+                   {"registration", static_cast<int>(Reason::registration)},
+                   {"staging", static_cast<int>(Reason::staging)}});
   group("Ctl", {{"staged", ctl::staged},
                 {"freeSlots", ctl::free_slots},
                 {"inCallback", ctl::in_callback},
                 {"wantSlots", ctl::want_slots},
+                {"wantMemory", ctl::want_memory},
                 {"words", ctl::words}});
+  group("Slots", {{"held", boundary::slots::held},
+                  {"wanted", boundary::slots::wanted},
+                  {"words", boundary::slots::words}});
   group("Held", {{"slot", boundary::held_slot}, {"sink", boundary::held_sink}});
   group("Flags", {{"notRun", boundary::kNotRun},
                   {"image", static_cast<int>(boundary::kImage)},

@@ -50,7 +50,8 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
   engine->stepped_ = std::move(stepped);
   engine->pump_ = std::make_unique<Pump>(
       *engine->context_, options.polling, [engine](std::uint32_t count) { return engine->deliver(count); },
-      [env] {
+      [env, engine] {
+        if (!engine->blocks_->collectable()) return;
         std::int64_t now = 0;
         napi_adjust_external_memory(env, kCollectNowBytes, &now);
         napi_adjust_external_memory(env, -kCollectNowBytes, &now);

@@ -44,7 +44,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
                            InstanceMethod<&NativeContext::give_block<&BlockBuffers::take>>("takeBlock"),
                            InstanceMethod<&NativeContext::block_of>("blockOf"),
                            InstanceMethod<&NativeContext::register_buffer>("registerBuffer"),
-                           InstanceMethod<&NativeContext::drop_buffer>("dropBuffer"),
+                           InstanceMethod<&NativeContext::holds_buffer>("holdsBuffer"),
                            InstanceMethod<&NativeContext::expect_response>("expectResponse"),
                            InstanceMethod<&NativeContext::stats>("stats"),
                            InstanceMethod<&NativeContext::on_events>("onEvents"),
@@ -68,6 +68,8 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     self.Set("submissions", engine_->int32_array(context.submissions(), context.submission_words()));
     self.Set("events", engine_->int32_array(context.events(), context.event_words()));
     self.Set("freeSlots", engine_->int32_array(context.free_slots(), context.slots().count()));
+    self.Set("sessionSlots", engine_->int32_array(context.session_slots(), context.session_slots_words()));
+    self.Set("arenaBytes", static_cast<double>(context.arena().largest()));
     self.Set("clock", engine_->clock());
     self.Set("sendSlab", engine_->send_slab());
     self.Set("slotStride", context.slots().stride());
@@ -177,18 +179,20 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
 
   Napi::Value submit_bulk(const Napi::CallbackInfo& info);
 
-  void cancel(const Napi::CallbackInfo& info) {
-    if (engine_ == nullptr) return;
+  Napi::Value cancel(const Napi::CallbackInfo& info) {
+    if (engine_ == nullptr) return Napi::Number::New(info.Env(), 0);
     session::Session* found = engine_->context().find(info[0].As<Napi::Number>().Uint32Value());
-    if (found == nullptr) return;
+    if (found == nullptr) return Napi::Number::New(info.Env(), 0);
     // The grace that the peer gets to answer counts from now, not from when the loop went to sleep.
     engine_->context().set_time(engine_->pump().now_ns());
     // What is staged goes first: the call may be among it.
     engine_->context().flush();
-    found->cancel(info[1].As<Napi::Number>().Uint32Value(),
-                  static_cast<boundary::Reason>(info[2].As<Napi::Number>().Int32Value()));
+    const std::uint32_t call = info[1].As<Napi::Number>().Uint32Value();
+    const std::uint32_t awaited_bytes = found->awaited_bytes(call);
+    found->cancel(call, static_cast<boundary::Reason>(info[2].As<Napi::Number>().Int32Value()));
     engine_->context().flush();
     engine_->pump().kick();
+    return Napi::Number::New(info.Env(), awaited_bytes);
   }
 
   void want(const Napi::CallbackInfo& info) {
@@ -202,9 +206,12 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   Napi::Value alloc_block(const Napi::CallbackInfo& info) {
     Engine* engine = this->engine(info);
     if (engine == nullptr) return {};
-    const memory::BlockId block =
-        engine->context().arena().alloc(static_cast<std::size_t>(info[0].As<Napi::Number>().Int64Value()),
-                                        static_cast<memory::Use>(info[1].As<Napi::Number>().Uint32Value()));
+    const session::Session* session =
+        info.Length() > 2 ? engine->context().find(info[2].As<Napi::Number>().Uint32Value()) : nullptr;
+    const memory::BlockId block = engine->context().arena().alloc(
+        static_cast<std::size_t>(info[0].As<Napi::Number>().Int64Value()),
+        static_cast<memory::Use>(info[1].As<Napi::Number>().Uint32Value()),
+        session != nullptr ? session->owner() : memory::kNobody);
     if (block != memory::kNoBlock) engine->blocks().lent(block);
     return Napi::Number::New(info.Env(), block);
   }
@@ -222,7 +229,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   void give_block(const Napi::CallbackInfo& info) {
     if (engine_ == nullptr) return;
     (engine_->blocks().*give)(info[0].As<Napi::Number>().Uint32Value());
-    if (engine_->context().memory_waiters() != 0) engine_->pump().kick();
+    if (engine_->context().awaits_memory()) engine_->pump().kick();
   }
 
   Napi::Value block_of(const Napi::CallbackInfo& info) {
@@ -238,8 +245,9 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     auto buffer = info[1].As<Napi::ArrayBuffer>();
     std::string why;
     memory::MrCache& cache = engine->context().mr_cache();
-    if (cache.acquire(key, buffer.Data(), buffer.ByteLength(), monotonic_ns(), &why) != nullptr) {
-      cache.unpin(key, monotonic_ns());
+    const std::uint64_t now_ns = engine->pump().now_ns();
+    if (cache.acquire(key, buffer.Data(), buffer.ByteLength(), now_ns, &why) != nullptr) {
+      cache.unpin(key, now_ns);
       engine->pump().kick();  // starts the timer that lets idle registrations go
     }
     return Napi::String::New(info.Env(), why);
@@ -251,9 +259,9 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
                                        info[1].As<Napi::Number>().Uint32Value());
   }
 
-  void drop_buffer(const Napi::CallbackInfo& info) {
-    if (engine_ == nullptr) return;
-    engine_->context().mr_cache().drop(static_cast<std::uint64_t>(info[0].As<Napi::Number>().Int64Value()));
+  Napi::Value holds_buffer(const Napi::CallbackInfo& info) {
+    const auto key = static_cast<std::uint64_t>(info[0].As<Napi::Number>().Int64Value());
+    return Napi::Boolean::New(info.Env(), engine_ != nullptr && engine_->context().mr_cache().holds(key));
   }
 
   Napi::Value stats(const Napi::CallbackInfo& info);

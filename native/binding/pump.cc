@@ -66,7 +66,7 @@ void Pump::sleep() {
   ++counters_.sleeps;
   spinning_ = false;
   loop_->rest();
-  const bool soon = context_->wants_timer() || context_->memory_waiters() != 0;
+  const bool soon = context_->wants_timer() || context_->awaits_memory();
   const bool holds = context_->wants_slow_timer();
   if (!soon && !holds && context_->mr_cache().counters().entries == 0) return;
   const std::uint64_t slow_ms = holds ? kHoldTickMs : kSlowTickMs;
@@ -74,8 +74,6 @@ void Pump::sleep() {
 }
 
 void Pump::tick() {
-  context_->mr_cache().expire(monotonic_ns());
-  if (context_->memory_waiters() != 0) on_memory_short_();
   wake();
   turn();
 }
@@ -135,12 +133,26 @@ void Pump::turn() {
   ++counters_.turns;
   const bool traffic = work_and_spin();
   in_turn_ = false;
-  if (context_ == nullptr || polling_ == Polling::busy) return;
+  if (context_ == nullptr) return;
   const std::uint64_t now = monotonic_ns();
+  look_after(now);
+  if (polling_ == Polling::busy) return;
   if (traffic) last_traffic_ns_ = now;
   // While the peer waits for this CPU, going to sleep is the fastest way to its answer.
   const bool sleeps = polling_ == Polling::event || context_->cq().peer_shares_cpu();
   if (sleeps || now - last_traffic_ns_ >= kSpinAfterTrafficNs) sleep();
+}
+
+/// What is due every now and then, whatever comes meanwhile: each turn looks, since a timer would be put off
+/// by each sleep.
+void Pump::look_after(std::uint64_t now_ns) {
+  if (collections_.due(context_->awaits_memory(), now_ns)) {
+    on_memory_short_();
+    collections_.done(now_ns, monotonic_ns());
+  }
+  if (now_ns - looked_ns_ < kSlowTickMs * 1'000'000) return;
+  looked_ns_ = now_ns;
+  context_->mr_cache().expire(this->now_ns());
 }
 
 void Pump::close(std::function<void()> then) {

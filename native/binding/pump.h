@@ -9,6 +9,7 @@
 #include <string>
 
 #include "binding/clock.h"
+#include "binding/collections.h"
 #include "binding/event_loop.h"
 #include "session/context.h"
 
@@ -46,6 +47,7 @@ class Pump final : private EventLoop::Listener {
   void readable() override;
   void tick() override;
   void sleep();
+  void look_after(std::uint64_t now_ns);
   void wake();
   bool work(std::uint64_t now_ns);
   bool work_and_spin();
@@ -55,11 +57,13 @@ class Pump final : private EventLoop::Listener {
   const Polling polling_;
   std::function<bool(std::uint32_t)> deliver_;
   std::function<void()> on_memory_short_;
+  Collections collections_;
   std::function<std::uint64_t()> clock_;
   std::unique_ptr<EventLoop> loop_;
   bool one_batch_a_turn_ = false;
   bool spinning_ = false, in_turn_ = false;
   std::uint64_t last_traffic_ns_ = 0;
+  std::uint64_t looked_ns_ = 0;  ///< when look_after() has done something last
   PumpCounters counters_;
 };
 

@@ -28,7 +28,8 @@ std::size_t log2_floor(std::size_t value) { return static_cast<std::size_t>(std:
 
 }  // namespace
 
-Arena::Arena(fabric::Device& device, ArenaOptions options) : device_(device), options_(options), slots_(1) {
+Arena::Arena(fabric::Device& device, ArenaOptions options)
+    : device_(device), options_(options), slots_(1), owners_(1) {
   options_.budget_bytes = round_down(options_.budget_bytes, kPageBytes);
   options_.chunk_bytes = std::max(round_down(options_.chunk_bytes, kPageBytes), kPageBytes);
 }
@@ -50,13 +51,14 @@ std::size_t Arena::class_bytes(std::size_t size_class) const {
   return std::min((kSmallMax >> 2) * (5 + large % 4) << (large / 4), options_.budget_bytes);
 }
 
-BlockId Arena::alloc(std::size_t bytes, Use use) {
-  if (bytes <= options_.budget_bytes && options_.budget_bytes > 0 && within_share(bytes, use)) {
+BlockId Arena::alloc(std::size_t bytes, Use use, OwnerId owner) {
+  if (bytes <= options_.budget_bytes && options_.budget_bytes > 0 && within_share(bytes, use) &&
+      !beyond_share(bytes, use, owner)) {
     const std::size_t wanted = class_of(bytes);
-    if (free_[wanted] != 0 || grow(wanted)) return lease(wanted, use);
+    if (free_[wanted] != 0 || grow(wanted)) return lease(wanted, use, owner);
     // Nothing left to reserve, but a larger class may have a free block in a chunk that is otherwise in use.
     for (std::size_t larger = wanted + 1; larger < kClasses; ++larger) {
-      if (free_[larger] != 0) return lease(larger, use);
+      if (free_[larger] != 0) return lease(larger, use, owner);
     }
   }
   ++counters_.refused;
@@ -72,12 +74,44 @@ bool Arena::within_share(std::size_t bytes, Use use) const {
   return held <= options_.budget_bytes / 8 * kShareOfUse[index];
 }
 
-BlockId Arena::lease(std::size_t size_class, Use use) {
+OwnerId Arena::add_owner() {
+  OwnerId owner = 1;
+  const auto taken = [](const Owner& each) {
+    return each.present || std::any_of(each.held.begin(), each.held.end(), [](auto bytes) { return bytes != 0; });
+  };
+  while (owner < owners_.size() && taken(owners_[owner])) ++owner;
+  if (owner == owners_.size()) owners_.emplace_back();
+  owners_[owner].present = true;
+  ++owners_present_;
+  return owner;
+}
+
+void Arena::remove_owner(OwnerId owner) {
+  owners_[owner].present = false;
+  --owners_present_;
+}
+
+/// One block for each use it may always have, so that no step of its calls waits for ever for what later
+/// steps would give back.
+bool Arena::beyond_share(std::size_t bytes, Use use, OwnerId owner) const {
+  const auto index = static_cast<std::size_t>(use);
+  if (owner == kNobody || owners_present_ < 2 || owners_[owner].held[index] == 0) return false;
+  const std::size_t limit = options_.budget_bytes / 8 * kShareOfUse[index];
+  std::size_t own = bytes, all = 0;
+  for (std::size_t i = 0; i <= index; ++i) {
+    own += owners_[owner].held[i];
+    all += held_[i];
+  }
+  return own > kOwnerShare * (limit - std::min(limit, all));
+}
+
+BlockId Arena::lease(std::size_t size_class, Use use, OwnerId owner) {
   const std::uint32_t number = free_[size_class];
   Slot& slot = slots_[number];
   free_[size_class] = slot.next_free;
   slot.references = 1;
   slot.use = use;
+  slot.owner = owner;
   Chunk& chunk = *slot.chunk;
   if (chunk.leased++ == 0) idle_bytes_ -= chunk.bytes;
   ++counters_.allocs;
@@ -85,6 +119,7 @@ BlockId Arena::lease(std::size_t size_class, Use use) {
   ++counters_.blocks_leased;
   counters_.bytes_leased += slot.block.capacity;
   held_[static_cast<std::size_t>(use)] += slot.block.capacity;
+  owners_[owner].held[static_cast<std::size_t>(use)] += slot.block.capacity;
   return id_of(number);
 }
 
@@ -108,7 +143,9 @@ void Arena::release(BlockId id) {
   slot.next_free = std::exchange(free_[chunk.size_class], number);
   --counters_.blocks_leased;
   counters_.bytes_leased -= slot.block.capacity;
+  ++counters_.releases;
   held_[static_cast<std::size_t>(slot.use)] -= slot.block.capacity;
+  owners_[slot.owner].held[static_cast<std::size_t>(slot.use)] -= slot.block.capacity;
   if (--chunk.leased == 0) {
     idle_bytes_ += chunk.bytes;
     chunk.idle_since = ++idle_clock_;

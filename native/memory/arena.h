@@ -25,6 +25,10 @@ namespace rdma_rpc::memory {
 using BlockId = std::uint32_t;
 inline constexpr BlockId kNoBlock = 0;
 
+/// Whom a block counts for: a session, or nobody.
+using OwnerId = std::uint32_t;
+inline constexpr OwnerId kNobody = 0;
+
 /// What a block is for, in the order of a call's steps. Blocks of earlier steps are given back when later
 /// ones are done, so they must leave room for those: else calls wait for each other's memory for ever, all
 /// the more where client and server share an arena.
@@ -42,6 +46,11 @@ inline constexpr std::size_t kUses = 7;
 /// lone message of a later step, may be larger.
 inline constexpr std::array<std::size_t, kUses> kShareOfUse = {1, 2, 4, 6, 7, 8, 8};
 
+/// An owner that holds blocks for a use gets another one only as long as all that it holds for this use and
+/// those before is no more than so many times what is left: however much it wants, a part is left for the
+/// others, which with n such owners is one in 1 + n * kOwnerShare.
+inline constexpr std::size_t kOwnerShare = 3;
+
 struct ArenaOptions {
   std::size_t budget_bytes = std::size_t{256} << 20;  ///< chunks never add up to more
   std::size_t chunk_bytes = std::size_t{4} << 20;     ///< of the small classes
@@ -53,6 +62,7 @@ struct ArenaCounters {
   std::uint64_t bytes_reserved = 0;  ///< chunks
   std::uint64_t bytes_leased = 0;    ///< blocks with a reference
   std::uint64_t blocks_leased = 0;
+  std::uint64_t releases = 0;  ///< of last references
   std::uint64_t allocs = 0, reused = 0, refused = 0, trimmed_chunks = 0;
   std::uint64_t stale =
       0;  ///< retain or release of a block without a reference: a bug of the caller, otherwise harmless
@@ -69,9 +79,15 @@ class Arena {
   Arena(fabric::Device& device, ArenaOptions options);
   ~Arena();
 
-  /// A block with one reference, or kNoBlock when the budget (or the system, or the share of this use) has no
-  /// room: wait for a release, or refuse the call.
-  BlockId alloc(std::size_t bytes, Use use = Use::application);
+  /// A block with one reference, or kNoBlock when the budget (or the system, or the share of this use or
+  /// owner) has no room: wait for a release, or refuse the call.
+  BlockId alloc(std::size_t bytes, Use use = Use::application, OwnerId owner = kNobody);
+  /// Somebody who has a share: where there is only one, it is everything.
+  OwnerId add_owner();
+  /// It asks for nothing any more. What it holds counts for it until it is released.
+  void remove_owner(OwnerId owner);
+  /// Its share is what keeps this owner from a block of that size: others may be given one.
+  bool beyond_share(std::size_t bytes, Use use, OwnerId owner) const;
   void retain(BlockId id);
   /// Drops a reference; the last one makes the block free for reuse. Of a dead number: nothing happens, and
   /// it is counted.
@@ -103,6 +119,11 @@ class Arena {
     std::uint64_t idle_since = 0;  // idle_clock_ when `leased` fell to 0
   };
 
+  struct Owner {
+    std::array<std::size_t, kUses> held{};  // bytes leased, by use
+    bool present = false;
+  };
+
   struct Slot {
     Block block;
     Chunk* chunk = nullptr;  // null: the number is free
@@ -110,6 +131,7 @@ class Arena {
     std::uint32_t generation = 0;
     std::uint32_t next_free = 0;  // in the free list of its class; 0 ends it
     Use use = Use::application;   // of this lease
+    OwnerId owner = kNobody;      // of this lease
     bool warm = false;            // has been leased before
   };
 
@@ -121,7 +143,7 @@ class Arena {
   std::size_t class_bytes(std::size_t size_class) const;
   const Slot* leased_slot(BlockId id) const;
   bool within_share(std::size_t bytes, Use use) const;
-  BlockId lease(std::size_t size_class, Use use);
+  BlockId lease(std::size_t size_class, Use use, OwnerId owner);
   bool grow(std::size_t size_class);
   bool add_chunk(std::size_t size_class, std::size_t bytes);
   bool trim();
@@ -136,7 +158,9 @@ class Arena {
   std::deque<std::uint32_t> spare_slots_;       // oldest first, so that a generation lasts
   std::array<std::uint32_t, kClasses> free_{};  // last freed slot of each class, 0: none
   std::array<std::size_t, kUses> held_{};       // bytes leased, by use
-  std::size_t idle_bytes_ = 0;                  // of chunks without a lease
+  std::vector<Owner> owners_;                   // [kNobody] is never present
+  std::size_t owners_present_ = 0;
+  std::size_t idle_bytes_ = 0;  // of chunks without a lease
   std::uint64_t idle_clock_ = 0;
   ArenaCounters counters_;
 };

@@ -43,7 +43,9 @@ enum class EvKind : std::int32_t {
   evicted,
   session_up,
   part_waits,
-  released
+  released,
+  memory_free,
+  memory_short
 };
 enum class Reason : std::int32_t {
   session_lost = 1,
@@ -51,7 +53,8 @@ enum class Reason : std::int32_t {
   deadline,
   no_memory,
   too_large,
-  registration
+  registration,
+  staging
 };
 enum class Sent : std::int32_t { no = 0, maybe = 1, yes = 2 };
 /// The key of a piece that lies in arena memory which the application has, too.
@@ -60,7 +63,12 @@ inline constexpr int kLeasedMemory = -1;
 enum Held : std::int32_t { held_slot = 1, held_sink = 2 };
 
 namespace ctl {
-enum : int { staged, free_slots, in_callback, want_slots, words = 16 };
+enum : int { staged, free_slots, in_callback, want_slots, want_memory, words = 16 };
+}
+
+namespace slots {
+/// Of each session, by its place: send slots that native code holds for it, and whether JS waits for one.
+enum : int { held, wanted, words };
 }
 
 /// `region` of an event whose bytes lie in the session's receive slab.

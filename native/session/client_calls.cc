@@ -70,9 +70,14 @@ std::int32_t Session::submit_bulk_request(const BulkSubmission& submission) {
                                                         [](const Piece& piece) { return piece.lent; });
   bulk->reserve = lends && send_->reserve_cancel();
   // Without a credit for its CANCEL, a caller that gives up could not be told until the server returns one:
-  // of a stopped server, in minutes. So the session sends a copy, whose caller waits for nothing. When the
-  // arena has no room for that, to send at all comes first.
-  if (lends && !bulk->reserve) copy_pieces(submission, bulk->pieces);
+  // of a stopped server, in minutes. So the session sends a copy, whose caller waits for nothing, and where
+  // the arena has no room for it now, the request is sent later. Only what can never be copied is sent as it
+  // is, and so are parts of streams, which wait for no other but their own.
+  if (lends && !bulk->reserve && !copy_pieces(submission, bulk->pieces) &&
+      submission.op == boundary::SubOp::request) {
+    release_pieces(bulk->pieces);
+    return -static_cast<std::int32_t>(Reason::no_memory);
+  }
   bulk->token = shared_.take_token();
   bulk->slot = submission.slot;
   bulk->metadata_bytes = submission.metadata_bytes;

@@ -15,7 +15,8 @@ namespace {
 // A session number is a place and the count of sessions that have been there, so that a late answer of JS to
 // a dead session cannot reach the one that took its place. 31 bits, as both live in Int32 words.
 constexpr std::uint32_t kPlaceBits = 12;
-constexpr std::uint32_t kPlaces = 1u << kPlaceBits;
+constexpr std::uint32_t kPlaces = kSessionPlaces;
+static_assert(kPlaces == 1u << kPlaceBits);
 constexpr std::uint32_t kEpochMask = (1u << (31 - kPlaceBits)) - 1;
 constexpr std::uint32_t kCqEntries = 4096;
 constexpr std::uint64_t kReceiveBit = std::uint64_t{1} << 63;
@@ -64,9 +65,11 @@ std::unique_ptr<Context> Context::open(std::shared_ptr<fabric::Device> device, c
   context->submissions_.resize(std::size_t{kSubmissionsMax} * sub::words);
   context->event_words_.resize(std::size_t{kEventsMax} * ev::words);
   context->free_slots_.resize(options.send_slots);
+  context->session_slots_.resize(std::size_t{kSessionPlaces} * boundary::slots::words);
   context->slots_ =
       std::make_unique<SendSlots>(std::move(memory), std::move(region), options.send_slots, stride,
-                                  context->control_.data(), context->free_slots_.data());
+                                  context->control_.data(), context->free_slots_.data(),
+                                  context->session_slots_.data());
   context->events_ = std::make_unique<EventQueue>(context->event_words_.data());
   context->shared_.reset(new Shared{dev, *context->cq_, *context->arena_, *context->mr_cache_,
                                     *context->windows_, *context->slots_, *context->events_,
@@ -245,14 +248,42 @@ bool Context::finish_turn() {
     if (place.session->impatient()) impatient_ = true;
     if (place.session->holds()) holds_ = true;
   }
-  if (control_[ctl::want_slots] != 0 && slots_->free() != 0) {
-    control_[ctl::want_slots] = 0;
-    Event event;
-    event.word[ev::kind] = static_cast<std::int32_t>(EvKind::slots_free);
-    events_->emit(event);
-  }
+  if (control_[ctl::want_slots] != 0 && slots_->free() != 0) tell_slots_free();
+  if (control_[ctl::want_memory] != 0) tell_memory_free();
   unfinished_ = more || !events_->empty();
   return unfinished_;
+}
+
+/// To JS, when a session that waits for a slot may have one. Who waits without naming one may, too.
+void Context::tell_slots_free() {
+  bool named = false, any = false;
+  for (std::uint32_t place = 0; place < places_.size(); ++place) {
+    if (places_[place].session == nullptr || !slots_->wanted(place)) continue;
+    named = true;
+    any = any || slots_->within_share(place);
+  }
+  if (named && !any) return;
+  for (std::uint32_t place = 0; place < places_.size(); ++place) slots_->take_wanted(place);
+  control_[ctl::want_slots] = 0;
+  Event event;
+  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::slots_free);
+  events_->emit(event);
+}
+
+void Context::tell_memory_free() {
+  const std::uint64_t releases = arena_->counters().releases;
+  if (std::exchange(releases_, releases) == releases) return;
+  control_[ctl::want_memory] = 0;
+  Event event;
+  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::memory_free);
+  events_->emit(event);
+}
+
+void Context::tell_memory_short() {
+  if (std::exchange(told_short_, true)) return;
+  Event event;
+  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::memory_short);
+  events_->emit(event);
 }
 
 void Context::consume_submissions() {
@@ -288,15 +319,32 @@ void Context::retry_memory() {
   auto& waiters = shared_->memory_waiters;
   const std::uint64_t looked_ns = std::exchange(looked_ns_, shared_->now_ns);
   shared_->waited_ns += std::min(shared_->now_ns - looked_ns, kMemoryLookNs);
-  while (!waiters.empty()) {
-    const Shared::Waiter waiter = waiters.front();
+  passed_over_.clear();
+  const auto passed_over = [&](std::uint32_t session) {
+    return std::find(passed_over_.begin(), passed_over_.end(), session) != passed_over_.end();
+  };
+  for (std::size_t i = 0; i < waiters.size();) {
+    const Shared::Waiter waiter = waiters.at(i);
+    if (passed_over(waiter.session)) {
+      ++i;
+      continue;
+    }
     Session* session = find(waiter.session);
-    // In order: a large request at the front is not starved by small ones behind it.
     const bool still = session != nullptr && !session->retry_memory(waiter);
-    if (still && shared_->waited_ns - waiter.since_ns < kMemoryWaitNs) return;
+    const std::uint64_t waited_ns = shared_->waited_ns - waiter.since_ns;
+    if (still && waited_ns >= kMemoryShortNs) tell_memory_short();
+    if (still && waited_ns < kMemoryWaitNs) {
+      // In order: a large request at the front is not starved by small ones behind it. But what one session
+      // alone lacks holds up no other.
+      if (session->lacks_arena(waiter)) return;
+      passed_over_.push_back(waiter.session);
+      ++i;
+      continue;
+    }
     // A session that has broken meanwhile has taken its calls out of the line itself.
-    const Shared::Waiter* front = waiters.empty() ? nullptr : &waiters.front();
-    if (front != nullptr && front->session == waiter.session && front->call == waiter.call) waiters.pop();
+    const bool there = i < waiters.size() && waiters.at(i).session == waiter.session &&
+                       waiters.at(i).call == waiter.call;
+    if (there) waiters.erase(i);
     if (still) session->refuse_memory(waiter);
   }
 }

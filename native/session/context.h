@@ -43,6 +43,8 @@ class Context {
   std::int32_t* submissions() { return submissions_.data(); }
   std::int32_t* events() { return event_words_.data(); }
   std::int32_t* free_slots() { return free_slots_.data(); }
+  std::int32_t* session_slots() { return session_slots_.data(); }
+  std::size_t session_slots_words() const { return session_slots_.size(); }
   std::size_t control_words() const { return control_.size(); }
   std::size_t submission_words() const { return submissions_.size(); }
   std::size_t event_words() const { return event_words_.size(); }
@@ -90,12 +92,17 @@ class Context {
   memory::MrCache& mr_cache() { return *mr_cache_; }
   const Stats& stats() const { return stats_; }
   std::size_t memory_waiters() const { return shared_ ? shared_->memory_waiters.size() : 0; }
+  /// Calls wait for arena memory, here or in JS.
+  bool awaits_memory() const { return memory_waiters() != 0 || control_[boundary::ctl::want_memory] != 0; }
 
  private:
   Context() = default;
   void consume_submissions();
   void retire_events();
   void retry_memory();
+  void tell_memory_free();
+  void tell_slots_free();
+  void tell_memory_short();
   void check_connecting();
   void check_patience();
   void check_held();
@@ -109,7 +116,7 @@ class Context {
   std::unique_ptr<memory::Arena> arena_;
   std::unique_ptr<memory::MrCache> mr_cache_;
   std::unique_ptr<WindowPool> windows_;
-  std::vector<std::int32_t> control_, submissions_, event_words_, free_slots_;
+  std::vector<std::int32_t> control_, submissions_, event_words_, free_slots_, session_slots_;
   std::unique_ptr<SendSlots> slots_;
   std::unique_ptr<EventQueue> events_;
   ResponsePredictor predictor_;
@@ -129,6 +136,9 @@ class Context {
   std::uint64_t looked_ns_ = 0;  ///< when those that wait for memory were last looked at
   std::uint64_t turn_ns_ = 0;    ///< when the time was last given
   std::uint64_t held_ns_ = 0;    ///< when check_held() has looked last
+  std::uint64_t releases_ = 0;   ///< of the arena, when it was last looked for JS
+  std::vector<std::uint32_t> passed_over_;  ///< sessions, in one look at those that wait for memory
+  bool told_short_ = false;
   bool impatient_ = false, holds_ = false, in_callback_ = false, unfinished_ = false;
 };
 

@@ -76,7 +76,8 @@ void Session::choose_sink(ClientCall& call, memory::BlockId given) {
              shared_.arena.counters().bytes_leased + expected <= shared_.arena.largest() / 2) {
     // Only a guess: were a method's answers of 64 MiB expected of all its calls, nothing would be left for
     // what is needed for sure, such as copies of requests. Those that get no sink here are asked later.
-    bulk.sink = shared_.arena.alloc(expected, call.part ? memory::Use::ahead : memory::Use::sink);
+    bulk.sink = 
+        shared_.arena.alloc(expected, call.part ? memory::Use::ahead : memory::Use::sink, owner_);
     if (bulk.sink != memory::kNoBlock) ++shared_.stats.sinks_predicted;
   }
 }
@@ -141,7 +142,7 @@ void Session::on_sink_request(const wire::Header& header) {
     bulk.sink_given = false;
   }
   if (call.part && bulk.sink == memory::kNoBlock) {
-    if (!has_waiters()) bulk.sink = shared_.arena.alloc(bulk.sink_asked, memory::Use::ahead);
+    if (!has_waiters()) bulk.sink = shared_.arena.alloc(bulk.sink_asked, memory::Use::ahead, owner_);
     bulk.held_back = bulk.sink == memory::kNoBlock;
     if (bulk.held_back) return shared_.events.emit(part_waits(slot));
   }
@@ -153,7 +154,7 @@ bool Session::answer_sink_request(std::uint32_t slot) {
   ClientCall& call = client_calls_[slot];
   ClientBulk& bulk = *call.bulk;
   if (!send_->can_bind(1)) return false;
-  if (bulk.sink == memory::kNoBlock) bulk.sink = shared_.arena.alloc(bulk.sink_asked, memory::Use::sink);
+  if (bulk.sink == memory::kNoBlock) bulk.sink = shared_.arena.alloc(bulk.sink_asked, memory::Use::sink, owner_);
   if (bulk.sink == memory::kNoBlock) return false;
   const std::uint32_t word = wire::call_word(slot, call.generation);
   const auto sink = expose_sink(bulk);

@@ -10,6 +10,12 @@ namespace rdma_rpc::session {
 /// Call slots of a session, those of streams included: 12 bits of the call word on the wire name the slot.
 inline constexpr std::uint32_t kCallSlotsMax = 4096;
 
+/// Sessions of a context at once: the low 12 bits of a session's number are its place.
+inline constexpr std::uint32_t kSessionPlaces = 4096;
+/// A session gets another send slot as long as it holds no more than so many times what is free. So n
+/// sessions whose peers take nothing leave one slot in 1 + 3 n to the others.
+inline constexpr std::uint32_t kSlotShare = 3;
+
 /// Receives posted beyond the calls in flight, for cancels, sinks and credits.
 inline constexpr std::uint32_t kControlReceives = 16;
 /// Credits that requests and responses leave for control frames, so that a full window can still be
@@ -81,6 +87,8 @@ inline constexpr std::size_t kMemoryWaitersMax = 4096;
 /// How long one of them may wait at the head of the line. Longer than handlers keep large messages, shorter
 /// than most time limits of calls, so that the caller's error names the memory.
 inline constexpr std::uint64_t kMemoryWaitNs = 10'000'000'000;
+/// After how long the application is told, once, that calls wait.
+inline constexpr std::uint64_t kMemoryShortNs = 1'000'000'000;
 /// Of the time between two looks at the line no more than this counts: a thread that was busy or stopped
 /// could not give memory back.
 inline constexpr std::uint64_t kMemoryLookNs = 100'000'000;

@@ -32,7 +32,7 @@ bool Session::collect_pieces(const BulkSubmission& submission, std::vector<Piece
     return false;
   }
   if (staged && total > staging_->largest()) {
-    reason = Reason::no_memory;
+    reason = Reason::staging;
     return false;
   }
   for (const GivenPiece& given : submission.pieces) {
@@ -69,7 +69,7 @@ bool Session::collect_pieces(const BulkSubmission& submission, std::vector<Piece
 
 bool Session::stage(const BulkSubmission& submission, std::uint64_t extent, std::vector<Piece>& pieces) {
   if (extent == 0) return true;
-  const memory::BlockId block = shared_.arena.alloc(extent, submission.use);
+  const memory::BlockId block = shared_.arena.alloc(extent, submission.use, owner_);
   if (block == memory::kNoBlock) return false;
   const memory::Block& memory = shared_.arena.at(block);
   lay_out(memory.data, submission.pieces, submission.image, kGivenBytes, kGivenData);
@@ -78,12 +78,16 @@ bool Session::stage(const BulkSubmission& submission, std::uint64_t extent, std:
   return true;
 }
 
-/// Instead of what it would lend. Where there is no room, everything stays as it is.
-void Session::copy_pieces(const BulkSubmission& submission, std::vector<Piece>& pieces) {
+/// Instead of what it would lend, unless that is larger than the arena. False: there is no room now, and
+/// everything is as it was.
+bool Session::copy_pieces(const BulkSubmission& submission, std::vector<Piece>& pieces) {
+  const std::uint64_t extent = extent_of(submission.pieces, submission.image, kGivenBytes);
+  if (extent > shared_.arena.largest()) return true;
   std::vector<Piece> copy;
-  if (!stage(submission, extent_of(submission.pieces, submission.image, kGivenBytes), copy)) return;
+  if (!stage(submission, extent, copy)) return false;
   release_pieces(pieces);
   pieces = std::move(copy);
+  return true;
 }
 
 void Session::release_pieces(std::vector<Piece>& pieces) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "fabric/fabric.h"
@@ -16,15 +17,18 @@ namespace rdma_rpc::session {
 
 class SendSlots {
  public:
-  /// `control` and `free_stack` are the shared arrays; free_stack has room for `count` numbers.
+  /// `control`, `free_stack` and `by_session` are the shared arrays; free_stack has room for `count` numbers,
+  /// by_session for slots::words of each of kSessionPlaces.
   SendSlots(std::unique_ptr<fabric::HostMemory> memory, std::unique_ptr<fabric::MemoryRegion> region,
-            std::uint32_t count, std::uint32_t stride, std::int32_t* control, std::int32_t* free_stack)
+            std::uint32_t count, std::uint32_t stride, std::int32_t* control, std::int32_t* free_stack, std::int32_t* by_session)
       : memory_(std::move(memory)),
         region_(std::move(region)),
         count_(count),
         stride_(stride),
         control_(control),
-        free_stack_(free_stack) {
+        free_stack_(free_stack),
+        by_session_(by_session),
+        place_of_(count, kNoPlace) {
     // The lowest number ends on top of the stack: the same few slots are used again and again, and stay in
     // the cache.
     for (std::uint32_t i = 0; i < count; ++i) free_stack_[i] = static_cast<std::int32_t>(count - 1 - i);
@@ -48,6 +52,7 @@ class SendSlots {
 
   bool valid(std::int32_t slot) const { return slot >= 0 && static_cast<std::uint32_t>(slot) < count_; }
   void give_back(std::uint32_t slot) {
+    let_go(slot);
     free_stack_[control_[boundary::ctl::free_slots]++] = static_cast<std::int32_t>(slot);
   }
   /// A slot for a frame that native code makes itself, or -1.
@@ -55,14 +60,38 @@ class SendSlots {
     std::int32_t& top = control_[boundary::ctl::free_slots];
     return top == 0 ? -1 : free_stack_[--top];
   }
+  /// From now on until it is given back it counts for the session at that place.
+  void hold(std::uint32_t slot, std::uint32_t place) {
+    place_of_[slot] = static_cast<std::uint16_t>(place);
+    ++word(place, boundary::slots::held);
+  }
+  /// It is with JS again.
+  void let_go(std::uint32_t slot) {
+    const std::uint16_t place = std::exchange(place_of_[slot], kNoPlace);
+    if (place != kNoPlace) --word(place, boundary::slots::held);
+  }
+  /// A session whose frames cannot go, since its peer returns no credits, say, leaves slots to the others.
+  bool within_share(std::uint32_t place) {
+    return free() != 0 && static_cast<std::uint32_t>(word(place, boundary::slots::held)) <= kSlotShare * free();
+  }
+  /// JS has found none for that session. Cleared by this.
+  bool take_wanted(std::uint32_t place) { return std::exchange(word(place, boundary::slots::wanted), 0) != 0; }
+  bool wanted(std::uint32_t place) { return word(place, boundary::slots::wanted) != 0; }
   std::uint32_t free() const { return static_cast<std::uint32_t>(control_[boundary::ctl::free_slots]); }
 
  private:
+  static constexpr std::uint16_t kNoPlace = 0xffff;
+  std::int32_t& word(std::uint32_t place, int which) {
+    return by_session_[place * boundary::slots::words + static_cast<std::uint32_t>(which)];
+  }
+
   std::unique_ptr<fabric::HostMemory> memory_;
   std::unique_ptr<fabric::MemoryRegion> region_;
   std::uint32_t count_, stride_;
   std::int32_t* control_;
   std::int32_t* free_stack_;
+  std::int32_t* by_session_;
+  std::vector<std::uint16_t> place_of_;  ///< of slots that native code holds
 };
 
 }  // namespace rdma_rpc::session

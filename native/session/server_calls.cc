@@ -161,7 +161,7 @@ void Session::on_cancel(const wire::Header& header) {
       return stop_writing(slot, header.method);
     case ServerState::waiting:
       forget_waiters(header.call);
-      return refuse(slot, header.method, false, "");
+      return refuse(slot, header.method, false, header.method == kDeadlineExceeded ? why_waiting(slot) : "");
     case ServerState::fetching:
       call.cancelled = true;
       call.cancel_status = static_cast<std::uint8_t>(header.method);
@@ -287,7 +287,8 @@ void Session::on_sink(const wire::Frame& frame) {
   if ((frame.header.flags & wire::has_sink) == 0) {
     return refuse(slot, kResourceExhausted, true,
                   "the client has no memory for a response of " + std::to_string(call.bulk->total) +
-                      " bytes; raise its arenaBytes or maxMessageBytes");
+                      " bytes: its application keeps large messages or leases, which leaseOf(message)?.release() "
+                      "gives back; or raise its arenaBytes or maxMessageBytes");
   }
   if (frame.sink.length < call.bulk->total) return protocol_error("sink shorter than asked for");
   call.has_sink = call.exposed = true;
@@ -357,12 +358,13 @@ void Session::refuse(std::uint32_t slot, std::uint32_t status, bool ran, const s
                             wire::call_word(slot, call.generation),
                             status,
                             0};
-  const std::int32_t send_slot = shared_.slots.take();
-  if (send_slot < 0) {  // all slots are with JS: the status alone, the client invalidates by itself
+  const std::int32_t send_slot = shared_.slots.within_share(place()) ? shared_.slots.take() : -1;
+  if (send_slot < 0) {  // none is left for this session: the status alone, the client invalidates by itself
     if (!send_->send_control(header, nullptr, {}))
       protocol_error("control frames pile up: the peer returns no credits");
     return;
   }
+  shared_.slots.hold(static_cast<std::uint32_t>(send_slot), place());
   const std::uint32_t bytes = static_cast<std::uint32_t>(std::min(text.size(), kErrorTextMax));
   std::memcpy(shared_.slots.payload(static_cast<std::uint32_t>(send_slot)), text.data(), bytes);
   // It names no key: the client's patience may be over at the same moment, and naming one that it has made

@@ -26,6 +26,7 @@ Session::Session(Shared& shared, std::uint32_t number, const SessionOptions& opt
       number_(number),
       options_(with_defaults(options)),
       capabilities_(shared.device.capabilities()),
+      owner_(shared.arena.add_owner()),
       receive_depth_(options.inflight_max + kControlReceives),
       receive_stride_(SendSlots::stride_for(shared.slot_bytes)),
       client_calls_(options_.call_slots),
@@ -105,6 +106,7 @@ Session::~Session() {
   for (auto& response : finishing_) {
     if (response != nullptr) end_response(*response);
   }
+  shared_.arena.remove_owner(owner_);
 }
 
 // --- the end of a session
@@ -373,13 +375,17 @@ void Session::emit_sent(std::uint32_t& token) {
 
 void Session::submit(const std::int32_t* words) {
   const auto op = static_cast<boundary::SubOp>(words[boundary::sub::op]);
+  shared_.slots.hold(static_cast<std::uint32_t>(words[boundary::sub::slot]), place());
   if (op == boundary::SubOp::response) return submit_response(words);
   submit_request(words, op == boundary::SubOp::part);
 }
 
 std::int32_t Session::submit_bulk(BulkSubmission submission) {
-  return submission.op == boundary::SubOp::response ? submit_bulk_response(submission)
-                                                    : submit_bulk_request(submission);
+  shared_.slots.hold(submission.slot, place());
+  const std::int32_t token = submission.op == boundary::SubOp::response ? submit_bulk_response(submission)
+                                                                        : submit_bulk_request(submission);
+  if (token < 0) shared_.slots.let_go(submission.slot);
+  return token;
 }
 
 }  // namespace rdma_rpc::session

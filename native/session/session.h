@@ -161,6 +161,11 @@ class Session {
   bool deliver(const Shared::Fetched& fetched, bool queue_was_empty);
   /// Arena memory came free for the call (see Shared::memory_waiters). False: still none.
   bool retry_memory(const Shared::Waiter& waiter);
+  bool lacks_arena(const Shared::Waiter& waiter);
+  /// Bytes of arena memory that this call of the client half waits for, 0: none.
+  std::uint32_t awaited_bytes(std::uint32_t slot);
+  /// As which it holds memory of the arena.
+  memory::OwnerId owner() const { return owner_; }
   /// It has waited too long: the call ends, the session goes on.
   void refuse_memory(const Shared::Waiter& waiter);
 
@@ -197,7 +202,7 @@ class Session {
                     SendQueue::Done done);
   bool collect_pieces(const BulkSubmission& submission, std::vector<Piece>& pieces, boundary::Reason& reason);
   bool stage(const BulkSubmission& submission, std::uint64_t extent, std::vector<Piece>& pieces);
-  void copy_pieces(const BulkSubmission& submission, std::vector<Piece>& pieces);
+  bool copy_pieces(const BulkSubmission& submission, std::vector<Piece>& pieces);
   void release_pieces(std::vector<Piece>& pieces);
   void emit_sent(std::uint32_t& token);
   void control(wire::FrameType type, std::uint32_t call, std::uint32_t method,
@@ -213,6 +218,7 @@ class Session {
   void on_cancel_arrived(std::uint32_t call);
   void on_response(const wire::Frame& frame, std::uint32_t receive_slot, std::uint32_t invalidated_rkey);
   bool late_response(ClientCall& call, std::uint32_t generation);
+  std::uint32_t place() const { return number_ & (kSessionPlaces - 1); }
   std::uint32_t slot_of(const ClientCall& call) const {
     return static_cast<std::uint32_t>(&call - client_calls_.data());
   }
@@ -249,6 +255,7 @@ class Session {
                        std::uint32_t receive_slot);
   bool start_fetch(std::uint32_t slot, memory::Use use);
   void wait_to_fetch(std::uint32_t slot);
+  std::string why_waiting(std::uint32_t slot) const;
   void park(ServerBulk& bulk);
   void unpark(ServerBulk& bulk);
   void on_chunk_read(std::uint32_t slot);
@@ -276,6 +283,7 @@ class Session {
   const fabric::Capabilities& capabilities_;
   SessionState state_ = SessionState::init;
   std::string error_;
+  const memory::OwnerId owner_;
 
   // Destroyed from the bottom up: the queue pair goes before the memory that its receives lie in.
   std::unique_ptr<fabric::HostMemory> receive_memory_;

@@ -51,6 +51,15 @@ void Session::wait_to_fetch(std::uint32_t slot) {
   }
 }
 
+/// For a caller whose deadline has passed meanwhile.
+std::string Session::why_waiting(std::uint32_t slot) const {
+  const ServerBulk& bulk = *server_calls_[slot].bulk;
+  if (bulk.held_back) return "";
+  return "the deadline passed while a request of " + std::to_string(bulk.total) +
+         " bytes waited for memory of the server's arena: its handlers keep large messages, or leases of "
+         "them (release() gives one back); or raise the server's arenaBytes";
+}
+
 /// A request waits without its receive: those that wait could otherwise hold all that the peer has credits
 /// for, and nothing would come through any more.
 void Session::park(ServerBulk& bulk) {
@@ -76,7 +85,7 @@ bool Session::start_fetch(std::uint32_t slot, memory::Use use) {
   ServerBulk& bulk = *call.bulk;
   const bool parked = bulk.held_receive < 0;
   if (parked && parking_.empty()) return false;
-  bulk.block = shared_.arena.alloc(bulk.total, use);
+  bulk.block = shared_.arena.alloc(bulk.total, use, owner_);
   if (bulk.block == memory::kNoBlock) return false;
   if (parked) unpark(bulk);
   call.state = ServerState::fetching;
@@ -96,13 +105,39 @@ bool Session::retry_memory(const Shared::Waiter& waiter) {
          start_fetch(slot, memory::Use::fetch);
 }
 
+/// Asked when retry_memory() has found none: what it lacks is memory of the arena, which all wait for, and
+/// not something of this session alone (its share, a place for metadata, room to bind).
+bool Session::lacks_arena(const Shared::Waiter& waiter) {
+  const std::uint32_t slot = wire::call_slot(waiter.call);
+  if (waiter.client) {
+    const std::uint32_t bytes = client_calls_[slot].bulk->sink_asked;
+    return send_->can_bind(1) && !shared_.arena.beyond_share(bytes, memory::Use::sink, owner_);
+  }
+  const ServerBulk& bulk = *server_calls_[slot].bulk;
+  return (bulk.held_receive >= 0 || !parking_.empty()) &&
+         !shared_.arena.beyond_share(bulk.total, memory::Use::fetch, owner_);
+}
+
+std::uint32_t Session::awaited_bytes(std::uint32_t slot) {
+  if (!options_.client || slot >= options_.call_slots) return 0;
+  const ClientCall& call = client_calls_[slot];
+  if (call.state != ClientState::active || call.bulk == nullptr || call.bulk->sink_asked == 0) return 0;
+  const std::uint32_t word = wire::call_word(slot, call.generation);
+  auto& waiters = shared_.memory_waiters;
+  for (std::size_t i = 0; i < waiters.size(); ++i) {
+    if (waiters.at(i).session == number_ && waiters.at(i).call == word) return call.bulk->sink_asked;
+  }
+  return 0;
+}
+
 void Session::refuse_memory(const Shared::Waiter& waiter) {
   if (waiter.client) return control(wire::FrameType::sink, waiter.call, 0);
   const std::uint32_t slot = wire::call_slot(waiter.call);
   refuse(slot, kResourceExhausted, false,
          "no arena memory came free for a request of " + std::to_string(server_calls_[slot].bulk->total) +
              " bytes within " + std::to_string(kMemoryWaitNs / 1'000'000'000) +
-             " s; raise the server's arenaBytes, or release leases earlier");
+             " s: its handlers keep large messages, or leases of them (release() gives one back); or raise the "
+             "server's arenaBytes");
 }
 
 // --- large messages of streams

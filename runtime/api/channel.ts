@@ -22,6 +22,7 @@ import {
   type Route,
 } from '../channel/connections.ts';
 import type { EndpointState } from '../channel/endpoint.ts';
+import { MemoryLine } from '../channel/memory-line.ts';
 import { ReadyWaiters } from '../channel/ready-waiters.ts';
 import { type Resolver, targetOf } from '../channel/resolver.ts';
 import { RetryBudget } from '../channel/retry-budget.ts';
@@ -68,6 +69,7 @@ export class Channel
   /** @internal */
   readonly waiting: WaitingCalls = new WaitingCalls(() => this.#whyWaiting());
 
+  readonly #memoryLine = new MemoryLine((call) => this.#sendAgain(call));
   readonly #onClosed: Route['onClosed'];
   /** @internal */
   readonly retryBudget: RetryBudget = new RetryBudget();
@@ -248,7 +250,7 @@ export class Channel
 
   /** @internal Somebody waits for a connection, however long it takes. */
   get wanted(): boolean {
-    return this.waiting.size + this.streams.size + this.#readyWaiters.size > 0;
+    return this.waiting.size + this.#memoryLine.size + this.streams.size + this.#readyWaiters.size > 0;
   }
 
   /** @internal What this side offers in a handshake. */
@@ -265,6 +267,7 @@ export class Channel
     if (this.#connections.current !== undefined) {
       this.#readyWaiters.resolveAll();
       this.pump();
+      if (this.#memoryLine.size > 0) this.#memoryLine.onSlotsFree();
     } else if (state === 'failing') {
       const { lastError } = this.#connections;
       this.#readyWaiters.rejectImpatient(lastError ?? unavailable(`${this.address}: not connected`));
@@ -283,6 +286,22 @@ export class Channel
     this.waiting.push(new WaitingCall(this.waiting, method, request, deadlineMs, extras, resolve, reject));
     if (this.#connections.current === undefined) this.onChange(this.#connections.state);
     return true;
+  }
+
+  /** @internal */
+  awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean {
+    // One that is tried once more is among those.
+    if (this.#closed !== undefined || this.#memoryLine.size > this.settings.queueMax) return false;
+    this.#memoryLine.add(call, context, bytes);
+    return true;
+  }
+
+  /** It has waited for memory. Anything else that it must wait for it waits for like others. */
+  #sendAgain(call: Unsent): void {
+    if (this.#connections.current !== undefined && this.#startSomewhere(call)) return;
+    const { method, request, deadlineMs, extras, resolve, reject } = call;
+    this.waiting.push(new WaitingCall(this.waiting, method, request, deadlineMs, extras, resolve, reject));
+    if (this.#connections.current === undefined) this.#connections.seek(false);
   }
 
   /** Calls that the server has not let go of can take all call slots: that must not look like a queue that is too short. */
@@ -357,7 +376,7 @@ export class Channel
   }
 
   #busy(): boolean {
-    return this.waiting.size + this.streams.size > 0 || this.#connections.busy;
+    return this.waiting.size + this.#memoryLine.size + this.streams.size > 0 || this.#connections.busy;
   }
 
   async #end(): Promise<void> {
@@ -365,6 +384,7 @@ export class Channel
     this.#setState('closed');
     const ended = this.#connections.close(reason);
     this.waiting.failAll((method) => unavailable(`${method.path}: ${reason}`));
+    this.#memoryLine.failAll((method) => unavailable(`${method.path}: ${reason}`));
     this.streams.failAll((path) => unavailable(`${path}: ${reason}`));
     this.#readyWaiters.rejectAll(unavailable(`${this.address}: ${reason}`));
     await ended;

@@ -29,8 +29,6 @@ export class BulkMessage {
   readonly keys: number[] = [];
   /** Arena blocks with one reference of ours each. */
   readonly blocks: number[] = [];
-  /** Those of `keys` that were not known before. */
-  readonly newKeys: number[] = [];
   /** The pieces are an image (docs/WIRE.md §2.4). */
   image = false;
   /** Of the message. */
@@ -42,9 +40,13 @@ export class BulkMessages {
   refusedBytes = 0;
   /** Size of the message that was last submitted. */
   submittedBytes = 0;
+  /** What was last asked of the arena in vain. */
+  shortBytes = 0;
 
   /** Of blocks for the message that is being encoded. */
   #use: number = Use.application;
+  /** For which it is encoded. */
+  #session = 0;
   readonly #native: NativeContext;
   readonly #sink: Sink = new Sink();
   /** By token, until SENT: the application's buffers must not be collected while the fabric may read them. */
@@ -64,8 +66,10 @@ export class BulkMessages {
     piecesMax: number,
     use: number,
     images: boolean,
+    session: number,
   ): BulkMessage | number {
     this.#use = use;
+    this.#session = session;
     const alignBytes = images ? leaseBytes : Number.POSITIVE_INFINITY;
     const bulk = this.#encode(type, message, maxBytes, gatherBytes, alignBytes);
     if (typeof bulk === 'number' || bulk.pieces.length <= piecesMax) return bulk;
@@ -85,6 +89,23 @@ export class BulkMessages {
     this.submittedBytes = bulk.bytes;
   }
 
+  /**
+   * Submitted, or refused: native code has registered the buffers of a message or not (it may have copied them, or the call may be
+   * over), and keeps them registered or not. Only those that it keeps must stay.
+   */
+  submitted(bulk: BulkMessage, result: number): void {
+    if (result === -Reason.noMemory) this.shortBytes = bulk.bytes;
+    for (const [piece, key] of bulk.keys.entries()) {
+      if (key <= 0 || this.#registered.has(key) || !this.#native.holdsBuffer(key)) continue;
+      this.#registered.set(key, bulk.pieces[piece]!.buffer as ArrayBuffer);
+    }
+  }
+
+  /** Messages under way, and the keys of the buffers that stay because they are registered. For tests that count. */
+  get kept(): { readonly sending: number; readonly registered: readonly number[] } {
+    return { sending: this.#sending.size, registered: [...this.#registered.keys()] };
+  }
+
   /** Whether memory will come back by itself, with a SENT event. */
   get sending(): boolean {
     return this.#sending.size !== 0;
@@ -93,10 +114,6 @@ export class BulkMessages {
   /** Gives back what has not been submitted. */
   discard(bulk: BulkMessage): void {
     for (const block of bulk.blocks) this.#native.releaseBlock(block);
-    for (const key of bulk.newKeys) {
-      this.#native.dropBuffer(key);
-      this.#registered.delete(key);
-    }
   }
 
   /** The SENT event of `token`. */
@@ -115,9 +132,9 @@ export class BulkMessages {
     return why;
   }
 
-  /** The registration of this buffer is gone: it need no longer be kept. */
+  /** The registration of this buffer is gone, and it need no longer be kept, unless a call has brought it back since. */
   evicted(key: number): void {
-    this.#registered.delete(key);
+    if (!this.#native.holdsBuffer(key)) this.#registered.delete(key);
   }
 
   #encode<Init>(
@@ -188,7 +205,7 @@ export class BulkMessages {
         copy.set(value);
         this.#add(bulk, copy.subarray(0, value.byteLength), 0);
       } else {
-        this.#add(bulk, value, this.#keyOf(value.buffer as ArrayBuffer, bulk));
+        this.#add(bulk, value, this.#keyOf(value.buffer as ArrayBuffer));
       }
       from = at;
     }
@@ -210,7 +227,7 @@ export class BulkMessages {
         copy.set(value);
         this.#add(bulk, copy.subarray(0, value.byteLength), 0);
       } else {
-        this.#add(bulk, value, this.#keyOf(value.buffer as ArrayBuffer, bulk));
+        this.#add(bulk, value, this.#keyOf(value.buffer as ArrayBuffer));
       }
     }
     return true;
@@ -221,20 +238,17 @@ export class BulkMessages {
     bulk.keys.push(key);
   }
 
-  #keyOf(buffer: ArrayBuffer, bulk: BulkMessage): number {
-    if (this.#native.blockOf(buffer) !== 0) return leasedMemory;
-    const key = bufferKey(buffer);
-    if (!this.#registered.has(key)) {
-      this.#registered.set(key, buffer);
-      bulk.newKeys.push(key);
-    }
-    return key;
+  #keyOf(buffer: ArrayBuffer): number {
+    return this.#native.blockOf(buffer) !== 0 ? leasedMemory : bufferKey(buffer);
   }
 
   #alloc(bytes: number, bulk: BulkMessage): Uint8Array | undefined {
     if (bytes === 0) return nothing;
-    const block = this.#native.allocBlock(bytes, this.#use);
-    if (block === 0) return undefined;
+    const block = this.#native.allocBlock(bytes, this.#use, this.#session);
+    if (block === 0) {
+      this.shortBytes = bytes;
+      return undefined;
+    }
     bulk.blocks.push(block);
     return new Uint8Array(this.#native.blockBuffer(block));
   }

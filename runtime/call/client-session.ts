@@ -32,6 +32,8 @@ export interface ClientSessionListener {
   onStrikes(): void;
   /** The server takes no more calls on this session, though others that it has are under way. May come more than once. */
   onTurnedAway(): void;
+  /** The call's request found no room in the arena, and there may be some later: true when the listener sends it then, and so owns its promise. */
+  awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean;
   /** No handler has seen the call: true when the listener makes it once more, and so owns its promise. */
   takeBack(call: Unsent): boolean;
 }
@@ -79,6 +81,8 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
   #timer = noTimer;
   #timerMs = Infinity;
   readonly #givenUp: Uint8Array;
+  /** Of calls given up: bytes of the arena that they were waiting for. */
+  readonly #awaited: Uint32Array;
 
   constructor(context: FabricContext, target: Target, inflightMax: number, listener: ClientSessionListener) {
     this.target = target;
@@ -98,6 +102,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     this.#turn = new Int32Array(inflightMax);
     this.#batch = new Int32Array(inflightMax);
     this.#givenUp = new Uint8Array(inflightMax);
+    this.#awaited = new Uint32Array(inflightMax);
     context.attach(this);
     deadlines.listeners.add(this);
   }
@@ -147,6 +152,12 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     }
     if (result < 0) {
       if (result === noSlot) return false;
+      if (result === -Reason.noMemory) {
+        const { shortBytes } = this.#context.outgoing.bulk;
+        const call = { method, request, deadlineMs, extras, resolve, reject };
+        const mayCome = shortBytes <= this.#context.native.arenaBytes;
+        if (mayCome && this.#listener.awaitMemory(call, this.#context, shortBytes)) return true;
+      }
       extras?.unwatch();
       if (-result === Reason.sessionLost) {
         this.#listener.onSessionLost();
@@ -213,11 +224,12 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     const refused = status === Status.UNAVAILABLE && this.#events[at + Ev.sent] === 0;
     const unsent = refused ? this.#unsent(call) : undefined;
     const confirms = this.#givenUp[call] === 1 && this.#events[at + Ev.messageBytes] === 0;
+    const short = this.#whyShort(call);
     this.#free(call);
     this.tally.count(status);
     if (refused) this.#listener.onTurnedAway();
     if (status !== Status.OK) {
-      if (confirms) failCall(resolve, this.#confirmed(at, method, status, extras));
+      if (confirms) failCall(resolve, this.#confirmed(at, method, status, extras, short));
       else if (unsent !== undefined && this.#listener.takeBack(unsent)) this.#incoming.discard(at);
       else if (this.#beyondInto(at, status)) failCall(resolve, this.#intoError(at, method, extras));
       else failCall(resolve, this.#statusError(at, status, extras));
@@ -254,6 +266,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     const held = this.#events[at + Ev.method]!;
     const unsent = reason === Reason.sessionLost && sent === 'no' ? this.#unsent(call) : undefined;
     if ((held & Held.sink) !== 0) extras?.into?.lose();
+    const short = this.#whyShort(call);
     this.#free(call, (held & Held.slot) !== 0);
     if (reason === Reason.deadline && sent !== 'no') this.tally.count(Status.DEADLINE_EXCEEDED);
     if (reason === Reason.sessionLost) {
@@ -262,7 +275,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
       const why = this.#context.native.sessionError(this.target.session);
       failCall(resolve, failure(reason, method.path, sent, why));
     } else {
-      const lost = (held & Held.sink) !== 0 ? leaseLost : '';
+      const lost = (held & Held.sink) !== 0 ? leaseLost : short;
       failCall(resolve, failure(reason, method.path, sent, lost, extras?.cause));
     }
     this.#listener.onCallDone();
@@ -329,7 +342,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     this.#deadlineMs[call] = 0;
     // A call that is only staged is not known to native code yet.
     this.#context.outgoing.flush();
-    this.#context.native.cancel(this.target.session, call, reason);
+    this.#awaited[call] = this.#context.native.cancel(this.target.session, call, reason);
   }
 
   #free(call: number, held = false): void {
@@ -346,6 +359,14 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     if (held) ++this.held;
     else this.#freeCalls[this.#freeCount++] = call;
     --this.inFlight;
+  }
+
+  /** Before its row is emptied: what a call that was given up was waiting for, if it was memory. */
+  #whyShort(call: number): string {
+    const bytes = this.#givenUp[call] === 1 ? this.#awaited[call]! : 0;
+    if (bytes === 0) return '';
+    this.#context.warnShort();
+    return this.#context.whyShort(bytes);
   }
 
   #tell(at: number, extras: CallExtras): void {
@@ -369,10 +390,16 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
   }
 
   /** The server has let go of a large call that was given up here, and knows whether its handler has begun. */
-  #confirmed(at: number, method: ClientMethod, status: number, extras: CallExtras | undefined): RpcError {
+  #confirmed(
+    at: number,
+    method: ClientMethod,
+    status: number,
+    extras: CallExtras | undefined,
+    why: string,
+  ): RpcError {
     this.#incoming.discard(at);
     const reason = status === Status.DEADLINE_EXCEEDED ? Reason.deadline : Reason.cancelled;
-    return failure(reason, method.path, sentName(this.#events[at + Ev.sent]!), '', extras?.cause);
+    return failure(reason, method.path, sentName(this.#events[at + Ev.sent]!), why, extras?.cause);
   }
 
   /** The server could have answered, but `into` was all the memory that there was for it. */

@@ -2,7 +2,7 @@
  * One JS thread's use of one fabric: the native context, the sessions on it, the submission path, and the dispatch of event
  * batches to their sessions. Made when first needed (contexts.ts), used by channels and servers, on its JS thread.
  */
-import { arenaBytes, aroundBytes } from '../limits.ts';
+import { arenaBytes, aroundBytes, sessionPlaces } from '../limits.ts';
 import {
   Ctl,
   Ev,
@@ -18,9 +18,7 @@ import { BlockLease, type Lease } from './lease.ts';
 import { Outgoing, type Target } from './outgoing.ts';
 import { RpcError } from './rpc-error.ts';
 import { Status } from './status.ts';
-
-/** See NativeContext.createSession. */
-const sessionPlaces = 0xfff;
+import { processWarning } from './warnings.ts';
 
 /** A client or server session. `at` is where the event's words start. None of these may throw. */
 export interface SessionOwner {
@@ -67,6 +65,7 @@ export class FabricContext {
   #sessionCount = 0;
   /** Method words that native code has been told about: at most one for each annotated method of the program. */
   readonly #expecting = new Set<number>();
+  #warned = false;
 
   constructor(fabric: NativeOptions['fabric'], native: NativeContext) {
     this.fabric = fabric;
@@ -132,6 +131,47 @@ export class FabricContext {
     this.native.control[Ctl.wantSlots] = 1;
   }
 
+  /** Calls `waiter.onSlotsFree()` once when memory of the arena has come free. */
+  awaitArena(waiter: SlotWaiter): void {
+    this.#memoryWaiters.add(waiter);
+    this.native.control[Ctl.wantMemory] = 1;
+    this.native.flush();
+  }
+
+  /** What a call waits for that has found no room for so many bytes in the arena, and what to do. */
+  whyShort(bytes: number): string {
+    const { arenaLeasedBlocks, arenaLeasedBytes } = this.native.stats();
+    return (
+      `it waited for ${bytes} bytes of the arena, of whose ${this.native.arenaBytes} bytes (arenaBytes) ${arenaLeasedBlocks} leases and ` +
+      `messages on their way hold ${arenaLeasedBytes}; give large messages back with leaseOf(message)?.release() and leases of ` +
+      'allocBuffer() with release(), or raise arenaBytes in configure()'
+    );
+  }
+
+  /** Once: an application that keeps messages may not know that it does. */
+  warnShort(): void {
+    if (this.#warned) return;
+    this.#warned = true;
+    const { arenaLeasedBlocks, arenaLeasedBytes } = this.native.stats();
+    processWarning(
+      `calls wait for memory: ${arenaLeasedBlocks} leases and messages on their way hold ${arenaLeasedBytes} of the ` +
+        `${this.native.arenaBytes} bytes of this thread's arena (arenaBytes). Large messages hold their memory until leaseOf(message)?.release() ` +
+        'or until they are collected; release() them earlier, or raise arenaBytes in configure(). This is said once.',
+    );
+  }
+
+  /** Who and what is kept: all of it comes back when calls are over. For tests that count. */
+  get kept(): Readonly<Record<string, number>> {
+    const { sending, registered } = this.outgoing.bulk.kept;
+    return {
+      sending,
+      unheld: registered.filter((key) => !this.native.holdsBuffer(key)).length,
+      slotWaiters: this.#waiters.size,
+      memoryWaiters: this.#memoryWaiters.size,
+      unowned: this.#unowned.size,
+    };
+  }
+
   /** Calls `waiter.onSlotsFree()` once when a large message has been sent. False: none is under way, so that would be never. */
   awaitMemory(waiter: SlotWaiter): boolean {
     if (this.outgoing.bulk.sending) this.#memoryWaiters.add(waiter);
@@ -143,7 +183,7 @@ export class FabricContext {
     if (block === 0) {
       throw new RpcError(
         Status.RESOURCE_EXHAUSTED,
-        `allocBuffer: no room for ${bytes} bytes in the arena; release leases, or raise arenaBytes (default ${arenaBytes.default}) in configure()`,
+        `allocBuffer: no room for ${bytes} bytes in the arena; give leases back with release(), or raise arenaBytes (default ${arenaBytes.default}) in configure()`,
         { sent: 'no' },
       );
     }
@@ -227,6 +267,12 @@ export class FabricContext {
         break;
       case EvKind.slotsFree:
         this.#slotsFree();
+        break;
+      case EvKind.memoryFree:
+        this.#memoryFree();
+        break;
+      case EvKind.memoryShort:
+        this.warnShort();
         break;
       case EvKind.evicted:
         this.outgoing.bulk.evicted(keyFromWords(events[at + Ev.call]!, events[at + Ev.method]!));

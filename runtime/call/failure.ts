@@ -17,6 +17,7 @@ const codes: Readonly<Record<number, StatusCode>> = {
   [Reason.noMemory]: Status.RESOURCE_EXHAUSTED,
   [Reason.tooLarge]: Status.RESOURCE_EXHAUSTED,
   [Reason.registration]: Status.RESOURCE_EXHAUSTED,
+  [Reason.staging]: Status.RESOURCE_EXHAUSTED,
 };
 
 const texts: Readonly<Record<number, string>> = {
@@ -24,10 +25,12 @@ const texts: Readonly<Record<number, string>> = {
   [Reason.cancelled]: 'cancelled by the caller',
   [Reason.deadline]: 'the deadline passed',
   [Reason.noMemory]:
-    'the arena has no room: release leases earlier, or raise arenaBytes (stagingBytes where messages are copied) in configure() on the side that is full',
+    'the arena has no room: give leases back earlier with release(), or raise arenaBytes in configure() on the side that is full',
   [Reason.tooLarge]: 'the message is larger than maxMessageBytes of the side that receives it',
   [Reason.registration]:
     'the memory could not be registered: raise RLIMIT_MEMLOCK, or mrCacheBytes in configure()',
+  [Reason.staging]:
+    'the message is larger than stagingBytes, which messages are copied through where a device has no windows: raise it in configure()',
 };
 
 /** What a signal's reason says of a call: that its time is up, as the signal of a handler's context does, or that it was cancelled. */

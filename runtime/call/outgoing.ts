@@ -4,8 +4,18 @@
  */
 import { Sink } from '../codec/sink.ts';
 import type { MessageType } from '../codec/types.ts';
-import { flushEvery, pieceBytes, piecesMax } from '../limits.ts';
-import { Ctl, type NativeContext, Reason, Sub, SubOp, submitImage, submitSinkOnly, Use } from '../native.ts';
+import { flushEvery, pieceBytes, piecesMax, sessionPlaces, slotShare } from '../limits.ts';
+import {
+  Ctl,
+  type NativeContext,
+  Reason,
+  Slots,
+  Sub,
+  SubOp,
+  submitImage,
+  submitSinkOnly,
+  Use,
+} from '../native.ts';
 import { BulkMessages } from './bulk.ts';
 import { closeTurn } from './deadlines.ts';
 
@@ -33,6 +43,9 @@ export class Outgoing {
   readonly #control: Int32Array;
   readonly #submissions: Int32Array;
   readonly #freeSlots: Int32Array;
+  readonly #sessionSlots: Int32Array;
+  /** With more free ones no session can be beyond its share. */
+  readonly #scarceSlots: number;
   readonly #slotStride: number;
   readonly #slotPayloadOffset: number;
   readonly #memory: Uint8Array;
@@ -50,6 +63,8 @@ export class Outgoing {
     this.#control = native.control;
     this.#submissions = native.submissions;
     this.#freeSlots = native.freeSlots;
+    this.#sessionSlots = native.sessionSlots;
+    this.#scarceSlots = Math.floor(native.freeSlots.length / (1 + slotShare));
     this.#slotStride = native.slotStride;
     this.#slotPayloadOffset = native.slotPayloadOffset;
     this.#memory = new Uint8Array(native.sendSlab);
@@ -79,7 +94,7 @@ export class Outgoing {
     sinkOnly = false,
   ): number {
     const control = this.#control;
-    if (control[Ctl.freeSlots] === 0 && !this.#reclaim()) return noSlot;
+    if (control[Ctl.freeSlots]! <= this.#scarceSlots && !this.#mayTake(target.session)) return noSlot;
     const metadataBytes = metadata === undefined ? 0 : metadata.byteLength;
     if (sink !== 0 || metadataBytes > target.eagerBytes) {
       return this.#submitBulk(
@@ -138,7 +153,7 @@ export class Outgoing {
     metadata: Uint8Array | undefined,
   ): number {
     const control = this.#control;
-    if (control[Ctl.freeSlots] === 0 && !this.#reclaim()) return noSlot;
+    if (control[Ctl.freeSlots]! <= this.#scarceSlots && !this.#mayTake(target.session)) return noSlot;
     const slot = this.#popSlot();
     // The text matters more than the metadata.
     const fits = metadata !== undefined && metadata.byteLength + textBytesMax <= target.eagerBytes;
@@ -150,9 +165,14 @@ export class Outgoing {
     return 0;
   }
 
-  #reclaim(): boolean {
+  /** When slots are scarce: a session whose frames cannot go leaves some to the others (native/session/limits.h). */
+  #mayTake(session: number): boolean {
     this.flush();
-    return this.#control[Ctl.freeSlots] !== 0;
+    const free = this.#control[Ctl.freeSlots]!;
+    const at = (session & sessionPlaces) * Slots.words;
+    if (free !== 0 && this.#sessionSlots[at + Slots.held]! <= slotShare * free) return true;
+    this.#sessionSlots[at + Slots.wanted] = 1;
+    return false;
   }
 
   #popSlot(): number {
@@ -239,6 +259,7 @@ export class Outgoing {
       pieceCount,
       use,
       target.images === true,
+      target.session,
     );
     if (
       typeof bulk !== 'number' &&
@@ -281,6 +302,7 @@ export class Outgoing {
       use,
       (bulk.image ? submitImage : 0) | (sinkOnly ? submitSinkOnly : 0),
     );
+    this.bulk.submitted(bulk, token);
     if (token < 0) {
       if (slot !== -1) this.#pushSlot(slot);
       this.bulk.discard(bulk);

@@ -4,6 +4,7 @@
  */
 import { ClientSession, type ClientSessionListener } from '../call/client-session.ts';
 import { releaseContext } from '../call/contexts.ts';
+import type { FabricContext } from '../call/fabric-context.ts';
 import type { Unsent } from '../call/unsent.ts';
 import type { Connection } from '../control/connect.ts';
 import { controlText, type Frame } from '../control/frames.ts';
@@ -23,6 +24,7 @@ export interface ClientLinkOwner {
   onStrikes(link: ClientLink): void;
   /** A call that has not reached a handler: true when it will be made once more. */
   takeBack(call: Unsent): boolean;
+  awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean;
 }
 
 /** What the server meant with a frame that ends the connection. */
@@ -142,6 +144,10 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
 
   takeBack(call: Unsent): boolean {
     return this.#owner.takeBack(call);
+  }
+
+  awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean {
+    return this.#owner.awaitMemory(call, context, bytes);
   }
 
   #onFrame(frame: Frame): void {

@@ -5,6 +5,7 @@
 import type { Duplex } from 'node:stream';
 import type { FabricName } from '../call/contexts.ts';
 import type { RpcError } from '../call/rpc-error.ts';
+import type { FabricContext } from '../call/fabric-context.ts';
 import type { Unsent } from '../call/unsent.ts';
 import type { LocalSide } from '../control/session-setup.ts';
 import { ejectedShareMax } from '../limits.ts';
@@ -45,6 +46,7 @@ export interface ConnectionsOwner {
   side(): LocalSide;
   pump(): void;
   takeBack(call: Unsent): boolean;
+  awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean;
   /** `state` is what the connections add up to. */
   onChange(state: EndpointState): void;
 }
@@ -173,6 +175,10 @@ export class Connections implements EndpointOwner, ResolutionOwner {
 
   takeBack(call: Unsent): boolean {
     return this.#owner.takeBack(call);
+  }
+
+  awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean {
+    return this.#owner.awaitMemory(call, context, bytes);
   }
 
   onChange(endpoint: Endpoint): void {

@@ -5,6 +5,7 @@
 import { unavailable } from '../call/failure.ts';
 import { RpcError } from '../call/rpc-error.ts';
 import { Status } from '../call/status.ts';
+import type { FabricContext } from '../call/fabric-context.ts';
 import type { Unsent } from '../call/unsent.ts';
 import { openConnection } from '../control/connect.ts';
 import type { Dial } from '../control/dial.ts';
@@ -39,6 +40,7 @@ export interface EndpointOwner {
   mayEject(): boolean;
   pump(): void;
   takeBack(call: Unsent): boolean;
+  awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean;
 }
 
 export class Endpoint implements ClientLinkOwner, Watched {
@@ -131,6 +133,10 @@ export class Endpoint implements ClientLinkOwner, Watched {
 
   takeBack(call: Unsent): boolean {
     return this.#owner.takeBack(call);
+  }
+
+  awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean {
+    return this.#owner.awaitMemory(call, context, bytes);
   }
 
   onPong(link: ClientLink): void {

@@ -9,6 +9,7 @@ import {
   loadNative,
   notRun,
   Reason,
+  Slots,
   Sub,
   SubOp,
   submitImage,
@@ -18,5 +19,5 @@ import {
 
 test('both sides of the boundary have the same constants', () => {
   const Flags = { notRun, image: submitImage, sinkOnly: submitSinkOnly, leasedMemory };
-  expect(loadNative().boundary()).toEqual({ Sub, SubOp, Ev, EvKind, Reason, Ctl, Use, Held, Flags });
+  expect(loadNative().boundary()).toEqual({ Slots, Sub, SubOp, Ev, EvKind, Reason, Ctl, Use, Held, Flags });
 });

@@ -56,6 +56,7 @@ export class ClientBed {
       onSessionDown: (_, reason) => this.down.push(reason),
       onStrikes: () => void ++this.strikes,
       onTurnedAway: () => undefined,
+      awaitMemory: () => false,
       takeBack: (call) => this.takesBack && this.takenBack.push(call) > 0,
     });
   }

@@ -10,6 +10,7 @@ import {
   type NativeStats,
   type SessionInfo,
   type SessionOptions,
+  Slots,
   Sub,
 } from '../../runtime/native.ts';
 
@@ -55,6 +56,8 @@ export class FakeNative implements NativeContext {
   readonly submissions = new Int32Array(64 * Sub.words);
   readonly events = new Int32Array(64 * Ev.words);
   readonly freeSlots: Int32Array;
+  readonly sessionSlots = new Int32Array(4096 * Slots.words);
+  readonly arenaBytes: number;
   readonly clock = new Float64Array(1);
   readonly sendSlab: ArrayBuffer;
   readonly slotStride: number;
@@ -67,7 +70,6 @@ export class FakeNative implements NativeContext {
   readonly closes: { session: number; reason: string }[] = [];
   readonly sessions = new Map<number, SessionOptions>();
   readonly blocks = new Map<number, { buffer: ArrayBuffer; references: number }>();
-  readonly dropped: number[] = [];
   readonly registered: number[] = [];
   flushes = 0;
   closed = false;
@@ -95,6 +97,7 @@ export class FakeNative implements NativeContext {
     this.control[Ctl.freeSlots] = slots;
     this.sendSlab = new ArrayBuffer(slots * this.slotStride);
     this.#arenaLeft = arenaBytes;
+    this.arenaBytes = arenaBytes;
     this.clock[0] = performance.now();
   }
 
@@ -231,13 +234,17 @@ export class FakeNative implements NativeContext {
     return this.#nextToken++;
   }
 
-  cancel(session: number, call: number, reason: number): void {
+  /** Bytes of memory that a cancelled call was waiting for. */
+  awaitedBytes = 0;
+
+  cancel(session: number, call: number, reason: number): number {
     this.cancels.push({ session, call, reason });
+    return this.awaitedBytes;
   }
 
   want(): void {}
 
-  allocBlock(bytes: number, _use = 0): number {
+  allocBlock(bytes: number, _use = 0, _session = 0): number {
     if (bytes > this.#arenaLeft) return 0;
     this.#arenaLeft -= bytes;
     const block = this.#nextBlock++;
@@ -274,8 +281,11 @@ export class FakeNative implements NativeContext {
     return '';
   }
 
-  dropBuffer(key: number): void {
-    this.dropped.push(key);
+  /** Keys of buffers that are not registered although they were submitted. */
+  readonly unregistered = new Set<number>();
+
+  holdsBuffer(key: number): boolean {
+    return !this.unregistered.has(key);
   }
 
   expectResponse(): void {}

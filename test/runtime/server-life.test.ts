@@ -156,6 +156,7 @@ describe('a client that was told to go', () => {
       onSessionDown: () => undefined,
       onStrikes: () => undefined,
       onTurnedAway: () => undefined,
+      awaitMemory: () => false,
       takeBack: () => false,
     });
     call = (name, text) =>

@@ -12,15 +12,15 @@ import {
   setContextOptions,
 } from '../../runtime/call/contexts.ts';
 import type { FabricContext } from '../../runtime/call/fabric-context.ts';
-import { Ctl, type NativeStats } from '../../runtime/native.ts';
+import type { NativeStats } from '../../runtime/native.ts';
+import { keptBy } from '../runtime/kept.ts';
 import { follow } from './clock.ts';
 
-const sendSlots = 64;
 /** So small that messages of streams wait for their readers, and parts for memory; unary calls never fill it. */
 const small = {
   slotBytes: 1024,
   arenaBytes: 1024 * 1024,
-  sendSlots,
+  sendSlots: 64,
   mrCacheEntries: 8,
   mrCacheBytes: 128 * 1024,
 };
@@ -136,10 +136,11 @@ export class SteppedWorld {
   /** What is not back where it belongs; the caller has released its leases. */
   books(): string[] {
     const wrong: string[] = [];
-    const free = this.#context.native.control[Ctl.freeSlots];
-    if (free !== sendSlots) wrong.push(`${free} of ${sendSlots} send slots are free`);
-    const { arenaLeasedBlocks, protocolErrors } = this.stats;
-    if (arenaLeasedBlocks !== 0) wrong.push(`${arenaLeasedBlocks} blocks of the arena are out`);
+    const { protocolErrors } = this.stats;
+    for (const [what, count] of Object.entries(keptBy(this.#context)))
+      if (count !== 0) wrong.push(`${what}: ${count}`);
+    const { registered } = this.#context.outgoing.bulk.kept;
+    if (registered.length > small.mrCacheEntries) wrong.push(`${registered.length} buffers are registered`);
     if (protocolErrors !== 0) wrong.push(`${protocolErrors} protocol errors`);
     const inFlight = this.channel.session?.callsInFlight ?? 0;
     if (inFlight !== 0) wrong.push(`${inFlight} calls in flight`);

@@ -55,6 +55,7 @@ function setUp({ inflightMax = 4, streamsMax = 2, slots = 64 } = {}): void {
   const owner = new ClientSession(context, target, inflightMax, {
     ...listener,
     onSessionLost: () => undefined,
+    awaitMemory: () => false,
     takeBack: () => false,
   });
   done = 0;

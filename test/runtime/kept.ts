@@ -1,0 +1,46 @@
+/**
+ * What the runtime and native code keep for calls, counted: when all calls are over and their messages released, everything is back where it began.
+ * For tests that end with it. Registered buffers are no leak as long as native code has them registered.
+ */
+import { contextStats, peekContext } from '../../runtime/call/contexts.ts';
+import type { FabricContext } from '../../runtime/call/fabric-context.ts';
+import { Ctl, type NativeOptions } from '../../runtime/native.ts';
+
+export type Kept = Readonly<Record<string, number>>;
+
+/** Of one context. */
+export function keptBy(context: FabricContext): Kept {
+  const { native } = context;
+  const { arenaLeasedBlocks, arenaLeasedBytes, callsHeldNow } = native.stats();
+  return {
+    ...context.kept,
+    sendSlotsOut: native.freeSlots.length - native.control[Ctl.freeSlots]!,
+    slotsOfSessions: native.sessionSlots.reduce((sum, word) => sum + word, 0),
+    arenaLeasedBlocks,
+    arenaLeasedBytes,
+    callsHeldNow,
+  };
+}
+
+/** Of this thread's context of a fabric, which must be open. */
+export function keptOn(fabric: NativeOptions['fabric']): Kept {
+  return keptBy(peekContext({ fabric }));
+}
+
+export const nothingKept: Kept = {
+  sending: 0,
+  unheld: 0,
+  slotWaiters: 0,
+  memoryWaiters: 0,
+  unowned: 0,
+  sendSlotsOut: 0,
+  slotsOfSessions: 0,
+  arenaLeasedBlocks: 0,
+  arenaLeasedBytes: 0,
+  callsHeldNow: 0,
+};
+
+/** Registrations of application buffers, in bytes. */
+export function registeredBytes(fabric: NativeOptions['fabric']): number {
+  return contextStats(fabric).mrBytes;
+}

@@ -1,0 +1,7 @@
+/** No call leaves anything behind: buffers that the registration cache keeps. See registrations.ts. */
+import { configure } from 'rdma-rpc';
+import { nothingStays } from './registrations.ts';
+
+configure({ mrCacheEntries: 8 });
+
+nothingStays(8);
