@@ -6,6 +6,7 @@
 
 #include <ostream>
 #include <set>
+#include <vector>
 
 #include "fake_device.h"
 
@@ -324,6 +325,68 @@ TEST(ArenaShares, LetALoneMessageBeLargerButNothingThatIsOnlyAhead) {
     EXPECT_EQ(arena.alloc(8 * MiB, Use::part), kNoBlock);
     EXPECT_NE(arena.alloc(8 * MiB, use), kNoBlock);  // the release has been counted
   }
+}
+
+// --- owners
+
+/// As many blocks as an owner gets.
+std::size_t take_all(Arena& arena, std::size_t bytes, Use use, OwnerId owner) {
+  std::size_t count = 0;
+  while (arena.alloc(bytes, use, owner) != kNoBlock) ++count;
+  return count;
+}
+
+TEST(ArenaOwners, OneAloneMayHaveEverything) {
+  FakeDevice device;
+  Arena arena(device, {.budget_bytes = 64 * MiB});
+  EXPECT_EQ(take_all(arena, MiB, Use::sink, arena.add_owner()), 64u);
+}
+
+TEST(ArenaOwners, HoweverManyWantAllOfItLeaveAPartToOneMore) {
+  for (const Use use : {Use::fetch, Use::response, Use::sink}) {
+    for (const std::size_t greedy : {1u, 2u, 5u, 20u}) {
+      SCOPED_TRACE(testing::Message() << greedy << " for use " << static_cast<int>(use));
+      FakeDevice device;
+      Arena arena(device, {.budget_bytes = 256 * MiB});
+      const std::size_t limit = 32 * kShareOfUse[static_cast<std::size_t>(use)];  // MiB
+      const OwnerId last = arena.add_owner();
+      std::vector<OwnerId> owners;
+      for (std::size_t i = 0; i < greedy; ++i) owners.push_back(arena.add_owner());
+      std::size_t taken = 0;
+      for (const OwnerId owner : owners) taken += take_all(arena, 128 * KiB, use, owner);
+      const std::size_t left = limit * 8 - taken;  // of 128 KiB
+      EXPECT_GE(left + 1 + greedy, limit * 8 / (1 + kOwnerShare * greedy));
+      EXPECT_GT(take_all(arena, 128 * KiB, use, last), 0u);
+    }
+  }
+}
+
+TEST(ArenaOwners, EachMayAlwaysHaveOneBlockForEachStep) {
+  FakeDevice device;
+  Arena arena(device, {.budget_bytes = 64 * MiB});
+  const OwnerId greedy = arena.add_owner();
+  arena.add_owner();
+  EXPECT_GT(take_all(arena, MiB, Use::request, greedy), 1u);
+  for (const Use use : {Use::fetch, Use::response, Use::sink}) {
+    EXPECT_NE(arena.alloc(16 * MiB, use, greedy), kNoBlock) << static_cast<int>(use);
+    EXPECT_TRUE(arena.beyond_share(16 * MiB, use, greedy));
+  }
+}
+
+TEST(ArenaOwners, WhatOneHoldsAfterItHasGoneCountsForNobodyElse) {
+  FakeDevice device;
+  Arena arena(device, {.budget_bytes = 64 * MiB});
+  arena.add_owner();
+  const OwnerId gone = arena.add_owner();
+  std::vector<BlockId> blocks;
+  for (BlockId id; (id = arena.alloc(MiB, Use::sink, gone)) != kNoBlock;) blocks.push_back(id);
+  arena.remove_owner(gone);
+  const OwnerId next = arena.add_owner();
+  EXPECT_NE(next, gone);
+  for (const BlockId id : blocks) arena.release(id);
+  arena.remove_owner(next);
+  EXPECT_LE(arena.add_owner(), next);
+  EXPECT_EQ(arena.counters().bytes_leased, 0u);
 }
 
 }  // namespace

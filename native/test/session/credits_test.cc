@@ -249,6 +249,42 @@ TEST(SendSlots, AreNotNeededToRefuseOrConfirmACancel) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
+/// What the application of a stopped client gets as answers, which wait for credits with their slots.
+TEST(SendSlots, OfASessionWhosePeerTakesNothingAreNotAllThatThereAre) {
+  PairOptions options = immediate();
+  options.inflight_max = 32;
+  options.call_slots = 64;
+  options.context.send_slots = 64;
+  Pair pair(options);
+  std::uint32_t second = 0, second_server = 0;
+  connect(pair.client, second, pair.server, second_server, options);
+  pair.run();
+  SendSlots& slots = pair.server.context->slots();
+  const std::uint32_t place = pair.server_session & (kSessionPlaces - 1);
+  const std::uint32_t other = second_server & (kSessionPlaces - 1);
+  std::vector<std::uint32_t> held;
+  while (slots.within_share(place)) {
+    held.push_back(static_cast<std::uint32_t>(slots.take()));
+    slots.hold(held.back(), place);
+  }
+  EXPECT_GT(slots.free(), 64u / (1 + kSlotShare) - 2);
+  EXPECT_TRUE(slots.within_share(other));
+  // JS of the first session hears of free slots only when it may have one.
+  std::int32_t* words = pair.server.context->session_slots();
+  std::int32_t* control = pair.server.context->control();
+  words[place * boundary::slots::words + boundary::slots::wanted] = 1;
+  control[boundary::ctl::want_slots] = 1;
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(pair.complete({}).answered());
+  EXPECT_EQ(pair.server.slots_free_events, 0);
+  for (const std::uint32_t slot : held) slots.give_back(slot);
+  EXPECT_TRUE(pair.complete({}).answered());
+  EXPECT_EQ(pair.server.slots_free_events, 1);
+  EXPECT_EQ(words[place * boundary::slots::words + boundary::slots::wanted], 0);
+  EXPECT_EQ(words[place * boundary::slots::words + boundary::slots::held], 0);
+  pair.client.session(second).close("over");
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
 // --- a peer that stalls
 
 TEST(Stalls, OfTheServerCostACancelledCallItsGraceAndNothingElse) {

@@ -129,6 +129,65 @@ TEST(MemoryWait, ThatEndsWithItsSessionIsNobodysTurnAnyMore) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
+// --- sessions beside each other
+
+/// Two clients of one server, whose application keeps what the first one sends.
+struct Neighbours {
+  Neighbours() : pair(options()) {
+    connect(pair.client, second, pair.server, second_server, options());
+    pair.run();
+    pair.server.release_answers = false;
+    for (int i = 0; i < 60; ++i) greedy.push_back(pair.start({.request_bytes = 256 << 10}));
+    pair.run();
+  }
+  static PairOptions options() {
+    PairOptions options = Crowd::options();
+    options.context.mr_cache.max_bytes = 64 << 20;
+    options.staging_bytes = 64 << 20;
+    return options;
+  }
+  Pair pair;
+  std::uint32_t second = 0, second_server = 0;
+  std::vector<std::uint64_t> greedy;
+};
+
+TEST(MemoryShares, OneSessionLeavesMemoryToAnother) {
+  Neighbours both;
+  Pair& pair = both.pair;
+  EXPECT_GT(pair.server.context->memory_waiters(), 0u);
+  const std::uint64_t id = pair.client.start(both.second, {.request_bytes = 512 << 10});
+  pair.run();
+  EXPECT_TRUE(pair.call(id).answered());
+  pair.server.release_blocks();
+  pair.run();
+  pair.server.release_blocks();
+  pair.client.session(both.second).close("over");
+  pair.run();
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+TEST(MemoryShares, WhoIsBeyondItsShareHoldsUpNobodyInTheLine) {
+  Neighbours both;
+  Pair& pair = both.pair;
+  memory::Arena& arena = pair.server.context->arena();
+  std::vector<memory::BlockId> rest;
+  for (memory::BlockId id; (id = arena.alloc(64 << 10, memory::Use::fetch)) != memory::kNoBlock;) {
+    rest.push_back(id);
+  }
+  const std::uint64_t id = pair.client.start(both.second, {.request_bytes = 256 << 10});
+  pair.run();
+  EXPECT_FALSE(pair.call(id).ended());
+  // Enough for the second session, and the first one, which came before it, is still beyond its share.
+  for (const memory::BlockId block : rest) arena.release(block);
+  pair.run();
+  EXPECT_TRUE(pair.call(id).answered());
+  EXPECT_GT(pair.server.context->memory_waiters(), 0u);
+  pair.client.session(both.second).close("over");
+  pair.at_client().close("over");
+  pair.run();
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
 // --- large messages of streams
 
 constexpr std::size_t kLarge =

@@ -92,6 +92,9 @@ void Side::on_event(const std::int32_t* words) {
         if (id != 0) ledger.violation("SESSION_DOWN before the last event of call " + std::to_string(id));
       }
       return;
+    case EvKind::memory_free:
+    case EvKind::memory_short:
+      break;
     case EvKind::slots_free:
       ++slots_free_events;
       return;

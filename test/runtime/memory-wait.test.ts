@@ -1,0 +1,136 @@
+/** An arena that the application has filled: what needs memory waits for it, other calls go on, and callers learn what they wait for. */
+import { allocBuffer, configure, createClient, type Lease, leaseOf, RpcError, Status } from 'rdma-rpc';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { EchoDefinition, type EchoMessage } from './gen/echo.rdma.ts';
+import { openWorld, type World } from './world.ts';
+
+const KiB = 1024;
+const arenaBytes = 8 * 1024 * KiB;
+configure({ arenaBytes });
+
+/** Encoded in the arena, unlike bytes, which are sent from where they are. */
+const text = 'x'.repeat(600 * KiB);
+const names = /leases.*leaseOf\(message\)\?\.release\(\).*arenaBytes/s;
+
+let world: World;
+let leases: Lease[] = [];
+beforeEach(async () => {
+  world = await openWorld('shm over unix');
+});
+afterEach(async () => {
+  for (const lease of leases) lease.release();
+  leases = [];
+  await world.close();
+});
+
+/** Nothing is left of the arena. */
+function fill(): void {
+  for (let bytes = 1024 * KiB; bytes > 4 * KiB; bytes /= 2) {
+    try {
+      for (;;) leases.push(allocBuffer(bytes - 4 * KiB, world.channel));
+    } catch (error) {
+      expect(error).toMatchObject({
+        code: Status.RESOURCE_EXHAUSTED,
+        message: expect.stringMatching(/release\(\)/),
+      });
+    }
+  }
+}
+
+describe('a request that must be copied while the arena is full', { timeout: 60_000 }, () => {
+  test('waits until there is room, and small calls go on', async () => {
+    const client = createClient(EchoDefinition, world.channel);
+    await client.echo({});
+    fill();
+    let settled = 0;
+    const calls = Array.from({ length: 5 }, async (_, number) => {
+      const answer = await client.fetch({ text, number });
+      ++settled;
+      return answer.payload.length;
+    });
+    for (let i = 0; i < 50; ++i) expect(await client.echo({ number: i })).toMatchObject({ number: i });
+    expect(settled).toBe(0);
+    for (const lease of leases) lease.release();
+    expect(await Promise.all(calls)).toEqual([0, 1, 2, 3, 4]);
+  });
+
+  test('ends at its deadline, or when it is cancelled, and says what it waited for', async () => {
+    const client = createClient(EchoDefinition, world.channel);
+    await client.echo({});
+    fill();
+    await expect(client.echo({ text }, { timeoutMs: 50 })).rejects.toMatchObject({
+      code: Status.DEADLINE_EXCEEDED,
+      sent: 'no',
+      message: expect.stringMatching(names),
+    });
+    const signal = AbortSignal.timeout(50);
+    await expect(client.echo({ text }, { signal })).rejects.toMatchObject({
+      code: Status.CANCELLED,
+      sent: 'no',
+    });
+    await world.channel.close();
+  });
+
+  test('ends with its channel', async () => {
+    const client = createClient(EchoDefinition, world.channel);
+    await client.echo({});
+    fill();
+    const call = client.echo({ text });
+    const ended = expect(call).rejects.toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
+    await client.echo({});
+    await world.channel.close();
+    await ended;
+  });
+
+  test('does not wait for ever', async () => {
+    const client = createClient(EchoDefinition, world.channel);
+    await client.echo({});
+    fill();
+    await expect(client.echo({ text })).rejects.toMatchObject({
+      code: Status.RESOURCE_EXHAUSTED,
+      sent: 'no',
+      message: expect.stringMatching(names),
+    });
+  });
+});
+
+describe('an application that keeps large messages', { timeout: 60_000 }, () => {
+  test('is told in the error of a call, and once by a warning', async () => {
+    const warnings: string[] = [];
+    const warned = vi.spyOn(process, 'emitWarning').mockImplementation((warning) => {
+      warnings.push(String(warning));
+    });
+    const client = createClient(EchoDefinition, world.channel);
+    const kept: EchoMessage[] = [];
+    const errors: RpcError[] = [];
+    while (errors.length < 2) {
+      try {
+        kept.push(await client.fetch({ number: 700 * KiB }, { timeoutMs: 3000 }));
+      } catch (error) {
+        if (!(error instanceof RpcError)) throw error;
+        errors.push(error);
+      }
+    }
+    warned.mockRestore();
+    for (const error of errors)
+      expect(error).toMatchObject({ code: Status.DEADLINE_EXCEEDED, message: expect.stringMatching(names) });
+    expect(warnings.filter((warning) => /calls wait for memory.*release\(\)/s.test(warning))).toHaveLength(1);
+    for (const message of kept) leaseOf(message)?.release();
+    expect((await client.fetch({ number: 700 * KiB })).payload.length).toBe(700 * KiB);
+  });
+
+  test('of a server: the caller learns it', async () => {
+    const client = createClient(EchoDefinition, world.channel);
+    await client.echo({});
+    // Room for what is around the payload, which stays where it is.
+    const around = allocBuffer(1, world.channel);
+    fill();
+    around.release();
+    const payload = new Uint8Array(700 * KiB);
+    await expect(client.echo({ payload }, { timeoutMs: 300 })).rejects.toMatchObject({
+      code: Status.DEADLINE_EXCEEDED,
+      sent: 'no',
+      message: expect.stringMatching(/the server's arena.*release\(\).*arenaBytes/s),
+    });
+  });
+});
