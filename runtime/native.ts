@@ -358,6 +358,9 @@ export interface NativeContext {
   close(): void;
 }
 
+/** Of lockFile(); what is in it only native code knows. */
+export type FileLock = object;
+
 export interface NativeModule {
   createContext(options: NativeOptions): NativeContext;
   verbsDevices(): VerbsReport;
@@ -365,6 +368,10 @@ export interface NativeModule {
   readonly whyUnusable: string;
   /** Where the memory of a buffer begins. A double holds it: addresses have 48 bits, or 57. */
   address(buffer: ArrayBuffer): number;
+  /** Locks a file that is created, or was left by a process that is gone. Throws with the `code` EWOULDBLOCK when another holds it, EEXIST when it is somebody's file. */
+  lockFile(path: string, text: string): FileLock;
+  /** Removes the file and lets it go. The end of the process lets it go, too. */
+  unlockFile(lock: FileLock): void;
   /** The constants as the addon was compiled with, for the test that compares them. */
   boundary(): Record<string, Record<string, number>>;
 }

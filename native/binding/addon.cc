@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "binding/file_lock.h"
 #include "binding/native_context.h"
 
 namespace {
@@ -17,6 +18,8 @@ Napi::Value address(const Napi::CallbackInfo& info) {
 Napi::Object init(Napi::Env env, Napi::Object exports) {
   rdma_rpc::binding::define_module(env, exports);
   exports.Set("address", Napi::Function::New(env, address));
+  exports.Set("lockFile", Napi::Function::New(env, rdma_rpc::binding::lock_file));
+  exports.Set("unlockFile", Napi::Function::New(env, rdma_rpc::binding::unlock_file));
   return exports;
 }
 

@@ -7,7 +7,7 @@ export type Address =
   | { readonly kind: 'unix'; readonly path: string };
 
 /** sockaddr_un holds 108 bytes with the final zero. */
-const unixPathBytes = 107;
+export const unixPathBytes = 107;
 
 function bad(text: string, why: string): TypeError {
   return new TypeError(

@@ -1,8 +1,8 @@
 /** Listens for sideband connections on TCP or a unix socket. Used by a server, one per address. */
-import { unlinkSync } from 'node:fs';
-import { connect, createServer, type Server, type Socket } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 import { tcpKeepAliveMs } from '../limits.ts';
-import { boundAddress, parseAddress } from './address.ts';
+import { type Address, boundAddress, formatAddress, parseAddress } from './address.ts';
+import { UnixPath } from './unix-path.ts';
 
 function listenOn(server: Server, options: object): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -14,20 +14,10 @@ function listenOn(server: Server, options: object): Promise<void> {
   });
 }
 
-/** True if the socket file is left over from a process that is gone. */
-function isStale(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const probe = connect({ path });
-    probe.once('connect', () => {
-      probe.destroy();
-      resolve(false);
-    });
-    probe.once('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED'));
-  });
-}
-
 export class Listener {
   readonly #server: Server;
+  #path: UnixPath | undefined;
+  #closed = false;
 
   constructor(onConnection: (socket: Socket) => void) {
     this.#server = createServer(
@@ -36,28 +26,42 @@ export class Listener {
     );
   }
 
-  /** Returns the address that clients connect to. A socket file left by a dead process is replaced. */
+  /** Returns the address that clients connect to. A socket that a dead process left is replaced. Rejects when it is closed meanwhile. */
   async listen(text: string): Promise<string> {
     const address = parseAddress(text);
-    if (address.kind === 'tcp') {
-      await listenOn(this.#server, { host: address.host, port: address.port });
-    } else {
-      try {
-        await listenOn(this.#server, { path: address.path });
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE' || !(await isStale(address.path)))
-          throw error;
-        unlinkSync(address.path);
-        await listenOn(this.#server, { path: address.path });
-      }
+    try {
+      await this.#bind(address);
+    } catch (error) {
+      this.#release();
+      throw error;
+    }
+    if (this.#closed) {
+      this.#release();
+      throw new Error(`listen ${text}: it was shut down meanwhile`);
     }
     // Running out of descriptors must not take the process down: the connection is lost, the server goes on.
     this.#server.on('error', (error) => process.emitWarning(error, 'RdmaRpcWarning'));
-    return boundAddress(this.#server.address());
+    return address.kind === 'unix' ? formatAddress(address) : boundAddress(this.#server.address());
+  }
+
+  async #bind(address: Address): Promise<void> {
+    if (address.kind === 'tcp') {
+      await listenOn(this.#server, { host: address.host, port: address.port });
+    } else {
+      this.#path = await UnixPath.take(address.path, (path) => listenOn(this.#server, { path }));
+    }
   }
 
   /** Accepts no more connections. Those accepted stay. */
   close(): void {
+    this.#closed = true;
+    this.#release();
+  }
+
+  #release(): void {
+    // The path first: whoever finds it must find somebody who listens.
+    this.#path?.release();
+    this.#path = undefined;
     if (this.#server.listening) this.#server.close();
   }
 }
