@@ -51,6 +51,19 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
     }
   }
 
+  /**
+   * @internal What a peer has sent that has other limits, such as one of gRPC: as many entries as there are, without those that have no form here. What is sent on over a connection of
+   * ours has its limits again.
+   */
+  static received(entries: Iterable<readonly [string, MetadataValue]>): Metadata {
+    const result = new Metadata();
+    for (const [key, value] of entries) {
+      const fits = key.endsWith('-bin') ? value instanceof Uint8Array : typeof value === 'string';
+      if (fits && keyPattern.test(key)) result.#entries.push([key, value]);
+    }
+    return result;
+  }
+
   get size(): number {
     return this.#entries.length;
   }

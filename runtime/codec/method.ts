@@ -2,6 +2,7 @@
  * A method of a generated service: what this package needs, and the forms that grpc-js and nice-grpc take, so that definitions are theirs too. Made when a
  * generated module is loaded; a form is made when somebody reads it. Nothing of either is imported.
  */
+import { encoded } from './encoded-ahead.ts';
 import type { MessageType, MethodDefinition, MethodForm, MethodOptions } from './types.ts';
 
 /** A message type as ts-proto makes it. `encode` takes what `fromPartial` gives: nice-grpc takes the type of messages from there. */
@@ -17,7 +18,7 @@ type NodeBuffer = typeof globalThis extends { Buffer: { alloc(size: number): inf
 function tsProto<T, Init>(type: MessageType<T, Init>): TsProtoMessageType<T, Init> {
   return {
     encode: (message) => {
-      const bytes = type.encode(message as unknown as Init);
+      const bytes = encoded(type, message as unknown as Init);
       return { finish: () => bytes };
     },
     decode: (bytes) => type.decode(bytes),
@@ -27,7 +28,7 @@ function tsProto<T, Init>(type: MessageType<T, Init>): TsProtoMessageType<T, Ini
 
 function serializer<Init>(type: MessageType<unknown, Init>): (message: Init) => NodeBuffer {
   return (message) => {
-    const { buffer, byteOffset, byteLength } = type.encode(message);
+    const { buffer, byteOffset, byteLength } = encoded(type, message);
     return Buffer.from(buffer, byteOffset, byteLength) as NodeBuffer;
   };
 }

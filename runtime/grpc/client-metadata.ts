@@ -25,20 +25,10 @@ export function toGrpc(path: string, init: MetadataInit | undefined, waitForRead
   return result;
 }
 
-/** Leaves out what ours could not hold: a server of another kind may send more. */
+/** Leaves out what ours have no form for. */
 export function fromGrpc(received: GrpcMetadata): Metadata {
-  const result = new Metadata();
-  for (const key of Object.keys(received.getMap())) {
-    if (transport.test(key)) continue;
-    for (const value of received.get(key)) {
-      try {
-        result.append(key, value);
-      } catch {
-        return result;
-      }
-    }
-  }
-  return result;
+  const keys = Object.keys(received.getMap()).filter((key) => !transport.test(key));
+  return Metadata.received(keys.flatMap((key) => received.get(key).map((value) => [key, value] as const)));
 }
 
 /** Codes that grpc-js gives itself as well: whether a handler has run is not known then. */

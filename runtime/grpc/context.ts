@@ -8,6 +8,7 @@ import { RpcError } from '../call/rpc-error.ts';
 import type { HandlerContext } from '../call/server-call.ts';
 import { Status } from '../call/status.ts';
 import { detailsKey, encodeDetails } from '../call/status-details.ts';
+import type { MethodDefinition } from '../codec/types.ts';
 
 /** A call as a gRPC server has it. */
 export interface GrpcCall {
@@ -47,12 +48,15 @@ export class GrpcContext implements HandlerContext {
   #metadata: Metadata | undefined;
   #controller: AbortController | undefined;
   #cancelled: RpcError | undefined;
+  /** The header may be sent ahead of the answer. */
+  readonly #early: boolean;
   #headerSent = false;
   #done = false;
 
-  constructor(method: string, call: GrpcCall) {
-    this.method = method;
+  constructor({ fullName, requestStream, responseStream }: MethodDefinition, call: GrpcCall) {
+    this.method = fullName;
     this.#call = call;
+    this.#early = requestStream || responseStream;
   }
 
   get peer(): string {
@@ -61,9 +65,10 @@ export class GrpcContext implements HandlerContext {
 
   get metadata(): Metadata {
     if (this.#metadata === undefined) {
-      this.#metadata = new Metadata();
+      const entries: [string, MetadataValue][] = [];
       for (const [key, values] of this.#call.metadata())
-        for (const value of values) this.#metadata.append(key, value);
+        for (const value of values) entries.push([key, value]);
+      this.#metadata = Metadata.received(entries);
     }
     return this.#metadata;
   }
@@ -85,8 +90,12 @@ export class GrpcContext implements HandlerContext {
     return this.#call.timeoutMs();
   }
 
-  /** Once; it also goes by itself, with the first message or the end. */
+  /** Once; it also goes by itself, with the first message or the end. That of a method without streams goes with its response, as everywhere. */
   sendHeader(): void {
+    if (this.#early) this.#sendHeader();
+  }
+
+  #sendHeader(): void {
     if (this.#headerSent) return;
     this.#headerSent = true;
     checkCarried(this.method, 'header', this.header);
@@ -119,7 +128,7 @@ export class GrpcContext implements HandlerContext {
 
   /** The handler is done: its trailer. */
   finish(): Metadata {
-    this.sendHeader();
+    this.#sendHeader();
     checkCarried(this.method, 'trailer', this.trailer);
     this.#done = true;
     return this.trailer;
@@ -128,7 +137,6 @@ export class GrpcContext implements HandlerContext {
   /** The handler has thrown `error`. */
   fail(error: unknown): GrpcFailure {
     this.#done = true;
-    const trailer = new Metadata();
     const known = error instanceof RpcError ? error : undefined;
     const details = known?.rawMessage ?? `${this.method}: the handler failed`;
     const code = known?.code ?? Status.INTERNAL;
@@ -138,11 +146,13 @@ export class GrpcContext implements HandlerContext {
         action();
       } catch {}
     };
-    carry(() => this.sendHeader());
-    for (const [key, value] of [...this.trailer, ...(known?.metadata ?? [])])
-      if (typeof value !== 'string' || printable.test(value)) carry(() => trailer.append(key, value));
+    carry(() => this.#sendHeader());
+    const entries = [...this.trailer, ...(known?.metadata ?? [])].filter(
+      ([, value]) => typeof value !== 'string' || printable.test(value),
+    );
     if (known !== undefined && known.details.length > 0)
-      carry(() => trailer.append(detailsKey, encodeDetails(known.code, known.rawMessage, known.details)));
+      carry(() => entries.push([detailsKey, encodeDetails(known.code, known.rawMessage, known.details)]));
+    const trailer = Metadata.received(entries);
     // Text with half a surrogate pair has no form in HTTP/2.
     return { code, details: Buffer.from(details).toString(), trailer };
   }

@@ -54,7 +54,7 @@ function toGrpcJs(call: GrpcJsCall, from: Metadata): never {
 }
 
 function contextOf(handler: GrpcHandler, call: GrpcJsCall): GrpcContext {
-  const context = new GrpcContext(handler.method.fullName, {
+  const context = new GrpcContext(handler.method, {
     peer: call.getPeer(),
     metadata: () => Object.keys(call.metadata.getMap()).map((key) => [key, call.metadata.get(key)] as const),
     timeoutMs: () => {
@@ -98,7 +98,7 @@ async function write(
 ): Promise<void> {
   for await (const message of messages) {
     context.sendHeader();
-    handler.look(message);
+    handler.checked(message);
     if (context.cancelled === undefined && !call.write(message)) await roomIn(call);
     // Leaving the loop ends the handler's generator.
     if (context.cancelled !== undefined) throw context.cancelled;

@@ -5,7 +5,8 @@ import { abortCode, RpcError } from '../call/rpc-error.ts';
 import type { HandlerContext } from '../call/server-call.ts';
 import { Status } from '../call/status.ts';
 import { HandlerErrors, processWarning } from '../call/warnings.ts';
-import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
+import { encodeAhead } from '../codec/encoded-ahead.ts';
+import type { MessageType, MethodDefinition, ServiceDefinition } from '../codec/types.ts';
 
 export interface GrpcHandlerOptions {
   /** Called with what a handler throws that is no RpcError, and with all that one of a one-way method throws. `method`: `pkg.Service/Method`. */
@@ -31,12 +32,7 @@ export class GrpcHandler {
   /** The single response. A one-way method's answer does not wait for its handler. */
   async respond(request: unknown, context: HandlerContext): Promise<unknown> {
     if (this.method.options.oneWay !== true || this.method.requestStream) {
-      const response = await this.#handler(request, context);
-      if (response === undefined || response === null) {
-        throw new TypeError(`${this.method.fullName}: the handler gave no response`);
-      }
-      this.look(response);
-      return response;
+      return this.checked(await this.#handler(request, context));
     }
     Promise.resolve()
       .then(() => this.#handler(request, context))
@@ -44,9 +40,16 @@ export class GrpcHandler {
     return {};
   }
 
-  /** A response, before it is encoded: see ResponseCheck. */
-  look(response: unknown): void {
+  /** A response. It is encoded here, since a server of gRPC that fails to tells nobody. Throws when it cannot be sent. */
+  checked(response: unknown): unknown {
+    if (typeof response !== 'object' || response === null) {
+      const what = response === undefined || response === null ? 'no response' : `a ${typeof response}`;
+      throw new TypeError(`${this.method.fullName}: the handler gave ${what}`);
+    }
+    // See ResponseCheck.
     if (this.#check.left > 0) this.#check.look(response);
+    encodeAhead(this.method.output as MessageType<unknown, object>, response);
+    return response;
   }
 
   /** The stream of responses. */

@@ -39,7 +39,7 @@ function copyTo(target: NiceGrpcMetadata, from: Metadata): void {
   for (const [key, value] of from) target.append(key, value as never);
 }
 
-function contextOf(method: string, theirs: NiceGrpcContext): GrpcContext {
+function contextOf(method: MethodDefinition, theirs: NiceGrpcContext): GrpcContext {
   const call: GrpcCall = {
     peer: theirs.peer,
     metadata: () => theirs.metadata as Iterable<[string, MetadataValue[]]>,
@@ -74,7 +74,7 @@ function serverError(
 
 function single(handler: GrpcHandler) {
   return async (request: unknown, theirs: NiceGrpcContext): Promise<unknown> => {
-    const context = contextOf(handler.method.fullName, theirs);
+    const context = contextOf(handler.method, theirs);
     try {
       const response = await handler.respond(requestOf(handler, request, context), context);
       copyTo(theirs.trailer, context.finish());
@@ -91,12 +91,11 @@ function streamed(handler: GrpcHandler) {
     request: unknown,
     theirs: NiceGrpcContext,
   ): AsyncGenerator<unknown, void, undefined> {
-    const context = contextOf(handler.method.fullName, theirs);
+    const context = contextOf(handler.method, theirs);
     try {
       for await (const message of handler.stream(requestOf(handler, request, context), context)) {
         context.sendHeader();
-        handler.look(message);
-        yield message;
+        yield handler.checked(message);
       }
       copyTo(theirs.trailer, context.finish());
     } catch (error) {

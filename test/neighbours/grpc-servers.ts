@@ -50,7 +50,9 @@ export function handlersThat(seen: Seen): Handlers {
       else signal.addEventListener('abort', done);
     });
   return {
-    unary: async ({ text, payload }, { method, metadata, header, trailer, signal, timeoutMs, peer }) => {
+    unary: async ({ text, payload }, context) => {
+      const { method, metadata, header, trailer, signal, timeoutMs, peer } = context;
+      const sendHeader = (): void => context.sendHeader();
       header.set('x-header', 'ahead');
       header.set('x-bytes-bin', new Uint8Array([0, 255]));
       trailer.set('x-trailer', String(metadata.get('x-asked') ?? 'nobody'));
@@ -71,6 +73,19 @@ export function handlersThat(seen: Seen): Handlers {
           throw new RpcError(Status.ABORTED, 'no more');
         case 'nothing':
           return undefined as never;
+        case 'wrong':
+          return { number: 'five' } as never;
+        case 'count the metadata':
+          return { number: [...metadata].filter(([key]) => key.startsWith('x-many-')).length };
+        case 'header twice':
+          header.set('x-header', 'first');
+          sendHeader();
+          header.set('x-header', 'second');
+          return {};
+        case 'many trailers':
+          throw new RpcError(Status.ABORTED, 'no more', {
+            metadata: Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`x-many-${i}`, 'v'])),
+          });
         case 'hang':
           await untilAborted(signal);
           return {};
@@ -115,6 +130,7 @@ export function handlersThat(seen: Seen): Handlers {
         return;
       }
       yield { text: 'begun' };
+      if (text === 'wrong') yield { number: 'five' } as never;
       if (text === 'fail') throw new RpcError(Status.DATA_LOSS, 'half way');
       await untilAborted(context.signal);
     },

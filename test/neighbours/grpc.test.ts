@@ -74,6 +74,38 @@ describe.each(Object.entries(servers))('a server of %s', (kind, start) => {
     expect(await numbers(client.first(items(7, 8, 9)))).toEqual([7, 42]);
   });
 
+  test('a response that cannot be sent is heard of', async () => {
+    seen.errors.length = 0;
+    const error = await caught(client.unary({ text: 'wrong' }));
+    expect([error.code, error.details]).toEqual([13, 'test.stream.Streams/Unary: the handler failed']);
+    expect(await caught(numbers(client.behave({ text: 'wrong' })))).toMatchObject({ code: 13 });
+    expect(seen.errors).toEqual([
+      [expect.objectContaining({ message: expect.stringMatching(/number/) }), 'test.stream.Streams/Unary'],
+      [expect.objectContaining({ message: expect.stringMatching(/number/) }), 'test.stream.Streams/Behave'],
+    ]);
+  });
+
+  test('more entries of metadata than messages of this package may have', async () => {
+    const metadata = new NiceGrpcMetadata();
+    for (let i = 0; i < 100; ++i) metadata.set(`x-many-${i}`, 'v');
+    expect((await client.unary({ text: 'count the metadata' }, { metadata })).number).toBe(100);
+    let trailer = new NiceGrpcMetadata();
+    const onTrailer = (given: NiceGrpcMetadata): void => {
+      trailer = given;
+    };
+    await caught(client.unary({ text: 'many trailers' }, { onTrailer }));
+    expect([...trailer].filter(([key]) => key.startsWith('x-many-'))).toHaveLength(60);
+  });
+
+  test('the header of a method without streams goes with its response, whatever asks for it to go earlier', async () => {
+    let header = new NiceGrpcMetadata();
+    const onHeader = (given: NiceGrpcMetadata): void => {
+      header = given;
+    };
+    await client.unary({ text: 'header twice' }, { onHeader });
+    expect(header.getAll('x-header')).toEqual(['second']);
+  });
+
   test('metadata, header and trailer', async () => {
     const told: unknown[] = [];
     const options = {

@@ -1,0 +1,17 @@
+/** Metadata of grpc-js as ours. */
+import { Metadata as GrpcMetadata } from '@grpc/grpc-js';
+import { expect, test } from 'vitest';
+import { fromGrpc } from '../../runtime/grpc/client-metadata.ts';
+
+test('what a server of gRPC sends is not cut at what messages of this package may have', () => {
+  const received = new GrpcMetadata();
+  for (let i = 0; i < 100; ++i) received.add(`x-${i}`, 'v');
+  received.add('grpc-message', 'of gRPC itself');
+  received.add('bytes-bin', Buffer.from([1, 2]));
+  const metadata = fromGrpc(received);
+  expect([metadata.size, metadata.get('x-99'), metadata.get('bytes-bin')]).toEqual([
+    101,
+    'v',
+    Buffer.from([1, 2]),
+  ]);
+});
