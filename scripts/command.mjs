@@ -30,13 +30,13 @@ export class CommandFailed extends Error {
 }
 
 /**
- * Runs `command` in the project's root without stdin. Resolves to what it printed; rejects with CommandFailed.
+ * Runs `command` in the project's root, or in `cwd`, without stdin. Resolves to what it printed; rejects with CommandFailed.
  * `live: true` passes the output through as well. After `limitMs` it gets SIGTERM.
  */
-export function run(command, { env = {}, live = false, limitMs = LIMIT_MS } = {}) {
+export function run(command, { cwd = root, env = {}, live = false, limitMs = LIMIT_MS } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(command[0], command.slice(1), {
-      cwd: root,
+      cwd,
       env: { ...process.env, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
       timeout: limitMs,

@@ -17,20 +17,22 @@ const TEST_LIMIT_S = 120;
 export const buildDirectory = (sanitize) =>
   sanitize === '' ? 'build/native-tests' : `build/native-${sanitize.replaceAll(',', '-')}`;
 
-async function prepare(directory, sanitize) {
+/** Makes the build directory of the native tests. */
+export async function configureTests(sanitize) {
+  const directory = buildDirectory(sanitize);
   const options = ['-DRDMA_RPC_TESTS=ON', '-DCMAKE_BUILD_TYPE=Release', `-DRDMA_RPC_SANITIZE=${sanitize}`];
   await configure(directory, ['cmake', '-S', '.', '-B', directory, ...options]);
 }
 
 async function build(directory, sanitize) {
-  await prepare(directory, sanitize);
+  await configureTests(sanitize);
   await run(['cmake', '--build', directory, '--parallel', '2']);
 }
 
 /** Builds the programs that need RDMA devices and have `only` in their name, and nothing else. Resolves to their names. */
 export async function buildVerbsTests(sanitize, only = '') {
   const directory = buildDirectory(sanitize);
-  await prepare(directory, sanitize);
+  await configureTests(sanitize);
   const targets = await run(['cmake', '--build', directory, '--target', 'help']);
   const target = /^(?:\.{3} )?(verbs_(?:\w+_)?test)(?:: \w+)?$/gm; // as make lists it, or ninja
   const all = [...new Set([...targets.matchAll(target)].map((match) => match[1]))].sort();

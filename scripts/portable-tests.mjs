@@ -37,8 +37,8 @@ const EMULATOR = 'qemu-aarch64-static';
 const LIMIT_MS = 300_000;
 const SUITE_LIMIT_MS = 900_000;
 /**
- * Those that need no device. Not session_canary_test, which is about the tests themselves. The random lives of sessions are the same on every
- * processor, and slow here.
+ * Those that need no device. Not session_canary_test, which is about the tests themselves, nor shm_model_test, whose processor is C++'s own model
+ * of memory. The random lives of sessions are the same on every processor, and slow here.
  */
 const NATIVE_SUITES = ['memory_test', 'fabric_test', 'session_test'];
 const NATIVE_ENV = { RDMA_RPC_SEEDS: '200' };

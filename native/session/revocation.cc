@@ -46,9 +46,7 @@ void Session::settle(std::uint32_t slot, bool windows_intact) {
   ClientCall& call = client_calls_[slot];
   const Event result = call.bulk->told ? released_event(slot) : call.bulk->result;
   call.state = call.bulk->late_may_come ? ClientState::given_up : ClientState::idle;
-  // A late answer may still name one of these windows. What is bound anew must not be what it ends, and
-  // soft-RoCE crashes on a window that is bound no more: a freed one it refuses.
-  end_client_bulk(call, windows_intact && !call.bulk->late_may_come);
+  end_client_bulk(call, windows_intact);
   --calls_in_flight_;
 #ifdef RDMA_RPC_CANARY  // the bug that native/test/session/canary plants, to see that the oracle finds it:
                         // calls end while exposed

@@ -86,6 +86,7 @@ void CompletionQueue::acknowledge() {
   armed_ = false;
   poller_.sleeping.store(0, std::memory_order_relaxed);
   char rung[64];
+  stall_point();
   while (::read(pipe_read_.get(), rung, sizeof rung) == static_cast<ssize_t>(sizeof rung)) {
   }
 }

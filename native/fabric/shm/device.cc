@@ -101,7 +101,7 @@ std::uint32_t Device::publish(SharedMemory& memory, const PageRange& range, int 
   TableMemory& entry = shared().memories[slot];
   // Behind the 0 that withdraw() has left in `serial`, for whoever reads this entry at the moment
   // (map_memory()).
-  std::atomic_thread_fence(std::memory_order_release);
+  shared_fence(std::memory_order_release);
   entry.addr.store(range.addr, std::memory_order_relaxed);
   entry.bytes.store(range.bytes, std::memory_order_relaxed);
   entry.fd.store(static_cast<std::uint32_t>(fd), std::memory_order_relaxed);

@@ -12,10 +12,11 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+
+#include "fabric/shm/shared_words.h"
 
 namespace rdma_rpc::fabric::shm {
 
@@ -24,8 +25,8 @@ inline constexpr std::uint32_t kLayoutVersion = 1;
 inline constexpr std::size_t kCacheLine = 64;
 
 using Token = std::array<std::byte, 16>;
-using Word = std::atomic<std::uint32_t>;
-using LongWord = std::atomic<std::uint64_t>;
+using Word = SharedWord<std::uint32_t>;
+using LongWord = SharedWord<std::uint64_t>;
 static_assert(Word::is_always_lock_free && LongWord::is_always_lock_free,
               "shared words must be address-free");
 

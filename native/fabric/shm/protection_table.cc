@@ -46,7 +46,7 @@ std::uint32_t ProtectionTable::grant(std::uint32_t index, const Grant& grant) {
     TableKey& shared = shared_[index];
     // Behind the 0 that a revocation has left in `key`: whoever sees one of the new values no longer finds
     // the old key.
-    std::atomic_thread_fence(std::memory_order_release);
+    shared_fence(std::memory_order_release);
     shared.qp_num.store(grant.qp_num, std::memory_order_relaxed);
     shared.access.store(grant.access, std::memory_order_relaxed);
     shared.memory.store(grant.memory, std::memory_order_relaxed);

@@ -21,7 +21,7 @@ SegmentView view(std::byte* data, std::uint32_t receive_slots) {
 }
 
 /// Orders what was published before it and the look at the peer's `sleeping` word after it.
-void full_fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+void full_fence() { shared_fence(std::memory_order_seq_cst); }
 
 }  // namespace
 
@@ -168,6 +168,7 @@ void QueuePair::ring_doorbell() {
   if (sleeping == 0 || sleeping == last_rung_) return;
   last_rung_ = sleeping;
   const char byte = 0;
+  stall_point();
   // A full pipe is readable, which is all that is wanted.
   [[maybe_unused]] const ssize_t written = ::write(peer_pipe_.get(), &byte, 1);
 }

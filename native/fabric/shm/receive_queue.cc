@@ -1,7 +1,6 @@
 // post_recv and poll: what the peer wrote into our ring becomes completions. Every cell is untrusted: its
 // header is read once, as one word, and checked before anything follows from it. See queue_pair.h.
 #include <algorithm>
-#include <cstring>
 
 #include "fabric/shm/queue_pair.h"
 
@@ -98,10 +97,10 @@ bool QueuePair::deliver(const CellHeader& header, const Cell& cell, Wc* wc) {
   const bool placed = header.placed == 1;
   std::uint32_t word = 0, bytes = header.bytes, at = 0;
   if (has_word) {
-    std::memcpy(&word, cell.data, sizeof word);
+    copy_shared(&word, cell.data, sizeof word);
     at = sizeof word;
   }
-  if (placed) std::memcpy(&bytes, cell.data + at, sizeof bytes);
+  if (placed) copy_shared(&bytes, cell.data + at, sizeof bytes);
   const bool kind_known =
       header.kind == CellKind::send || header.kind == CellKind::send_with_inv || immediate;
   if (!kind_known || header.placed > 1 || (!placed && bytes > kInlineMax) || (immediate && !placed) ||
@@ -122,11 +121,11 @@ bool QueuePair::deliver(const CellHeader& header, const Cell& cell, Wc* wc) {
   if (!placed) {
     auto* to = reinterpret_cast<std::byte*>(receive.addr);
     std::uint32_t part = std::min(bytes, kFirstCellBytes - at);
-    if (part > 0) std::memcpy(to, cell.data + at, part);
+    if (part > 0) copy_shared(to, cell.data + at, part);
     for (std::uint32_t done = part; done < bytes; done += part) {
       const auto* next = reinterpret_cast<const std::byte*>(&own_cells_[cells_consumed_++ & cell_mask_]);
       part = std::min(bytes - done, kNextCellBytes);
-      std::memcpy(to + done, next + sizeof(std::uint32_t), part);
+      copy_shared(to + done, next + sizeof(std::uint32_t), part);
     }
   }
   ++received_;

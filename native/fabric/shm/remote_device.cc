@@ -65,7 +65,7 @@ bool RemoteDevice::map_memory(std::uint32_t memory, Mapped* mapped) {
   std::string error;
   Mapping map = map_peer_memfd(process_, fd, bytes, PeerMay::write, &error);
   // The number may have been closed and given to another memory meanwhile; the serial goes first then.
-  std::atomic_thread_fence(std::memory_order_acquire);
+  shared_fence(std::memory_order_acquire);
   if (!map || entry.serial.load(std::memory_order_relaxed) != serial) return false;
   *mapped = {serial, addr, std::move(map)};
   return true;
@@ -86,7 +86,7 @@ void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
       std::memcpy(to, block, kBlock);
     }
   }
-  std::memcpy(to, from, bytes);
+  copy_shared(to, from, bytes);
 }
 
 }  // namespace

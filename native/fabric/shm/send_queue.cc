@@ -193,7 +193,7 @@ void QueuePair::publish(CellKind kind, std::uint32_t word, const std::byte* data
   std::byte* to = first.data;
   std::uint32_t room = kFirstCellBytes;
   if (kind != CellKind::send) {
-    std::memcpy(to, &word, sizeof word);
+    copy_shared(to, &word, sizeof word);
     to += sizeof word;
     room -= static_cast<std::uint32_t>(sizeof word);
   }
@@ -201,14 +201,14 @@ void QueuePair::publish(CellKind kind, std::uint32_t word, const std::byte* data
   std::uint32_t left = bytes;
   while (true) {
     const std::uint32_t part = left < room ? left : room;
-    if (part > 0) std::memcpy(to, data, part);
+    if (part > 0) copy_shared(to, data, part);
     ++cells_sent_;
     left -= part;
     if (left == 0) break;
     data += part;
     auto* next = reinterpret_cast<std::byte*>(&peer_cells_[cells_sent_ & peer_cell_mask_]);
     const std::uint32_t sequence = cells_sent_ + 1;
-    std::memcpy(next, &sequence, sizeof sequence);
+    copy_shared(next, &sequence, sizeof sequence);
     to = next + sizeof sequence;
     room = kNextCellBytes;
   }
@@ -219,10 +219,10 @@ void QueuePair::publish_placed(CellKind kind, std::uint32_t word, std::uint32_t 
   Cell& cell = peer_cells_[cells_sent_ & peer_cell_mask_];
   std::byte* to = cell.data;
   if (kind != CellKind::send) {
-    std::memcpy(to, &word, sizeof word);
+    copy_shared(to, &word, sizeof word);
     to += sizeof word;
   }
-  std::memcpy(to, &bytes, sizeof bytes);
+  copy_shared(to, &bytes, sizeof bytes);
   const CellHeader header{cells_sent_ + 1, 0, kind, 1};
   ++cells_sent_;
   cell.header.store(pack(header), std::memory_order_release);

@@ -43,7 +43,7 @@ WcStatus QueuePair::copy_checked(const SendWr& wr, Direction direction, std::uin
       entry.memory.load(std::memory_order_relaxed), 0};
   // The look at the key before each piece comes after these: as long as it finds the key, they are what was
   // granted with it.
-  std::atomic_thread_fence(std::memory_order_acquire);
+  shared_fence(std::memory_order_acquire);
   const std::uint32_t right = direction == Direction::read ? access_remote_read : access_remote_write;
   RemoteRange range;
   if ((grant.access & right) == 0 || (grant.qp_num != 0 && grant.qp_num != peer_qp_num_) ||

@@ -188,6 +188,45 @@ TEST(Credits, OfASilentPeerLetNoMoreThanItsReceivesOnTheWire) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
+/// Of a peer that returns none: data frames leave the control frames theirs, CANCELs that somebody waits for
+/// have theirs kept, and control frames leave the last for frames that return credits. To the frame.
+TEST(Credits, OfEachKindOfFrameAreUsedUpToTheReserveOfTheNext) {
+  constexpr std::uint32_t kInflight = 40;
+  constexpr std::uint32_t kCredits = kInflight + kControlReceives;
+  const auto count = [](ScriptedPeer& peer) {
+    std::size_t frames = 0;
+    while (peer.receive()) ++frames;
+    return frames;
+  };
+  for (const std::size_t lent : {0u, 1u, 3u}) {
+    SCOPED_TRACE(std::to_string(lent) + " calls whose buffers the peer may read");
+    if (lent != 0 && !has_windows()) continue;
+    PairOptions options = immediate();
+    options.context.send_slots = 512;
+    Pair pair(options);
+    const std::uint32_t session = pair.client.open({true, kInflight, 4 << 20, 4 << 20, 16 << 20, 256});
+    ScriptedPeer peer(pair.world, kInflight, 1024);
+    peer.connect(pair.client.session(session));
+    std::vector<std::uint64_t> exposed, small;
+    for (std::size_t i = 0; i < lent; ++i) {
+      exposed.push_back(pair.client.start(session, {.request_bytes = 2000}));
+    }
+    for (int i = 0; i < 200; ++i) small.push_back(pair.client.start(session, {.part = true}));
+    pair.run();
+    const std::size_t data = count(peer);
+    EXPECT_EQ(data, kCredits - kControlCredits - lent);
+    for (std::size_t i = 0; i < small.size() && i < data - lent; ++i) pair.client.cancel(small[i]);
+    pair.run();
+    EXPECT_EQ(count(peer), kControlCredits - kCreditFrameCredits);
+    for (const std::uint64_t id : exposed) pair.client.cancel(id);
+    pair.run();
+    EXPECT_EQ(count(peer), lent);
+    EXPECT_TRUE(peer.alive());
+    pair.client.session(session).close("over");
+    EXPECT_EQ(pair.finish(), Violations{});
+  }
+}
+
 TEST(Credits, CallsThatWaitForThemCanBeWithdrawn) {
   PairOptions options = immediate();
   options.inflight_max = 64;

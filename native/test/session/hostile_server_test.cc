@@ -59,6 +59,59 @@ const Trick kServerTricks[] = {
        s.ran(s.id);
        s.peer.respond(second.frame.header.call);
      }},
+    {"LateResponseToAReusedSlotTwice", "waits for none",
+     [](Scene& s) {
+       const auto first = s.request({});
+       s.victim.cancel(s.id);
+       s.run();
+       s.request({});
+       s.peer.respond(first.frame.header.call);
+       s.run();
+       s.peer.respond(first.frame.header.call);  // one cancelled call, one late answer
+     }},
+    {"ResponseToAFutureCallAfterACancel", "waits for none",
+     [](Scene& s) {
+       s.request({});
+       s.victim.cancel(s.id);
+       s.run();
+       const auto request = s.request({});
+       s.peer.respond(wire::call_word(wire::call_slot(request.frame.header.call),
+                                      wire::call_generation(request.frame.header.call) + 1));
+     }},
+    {"KeyOfACallThatHasEnded", "receive failed",
+     [](Scene& s) {
+       const auto first = s.request({.request_bytes = 2000});
+       const std::uint32_t key = wire::piece_at(first.bytes.data(), first.frame, 0).rkey;
+       s.ran(s.id);
+       s.peer.respond(first.frame.header.call, 0, key);
+       s.run();
+       const auto second = s.request({.request_bytes = 2000});  // the same window, bound again
+       s.peer.respond(second.frame.header.call, 0, key);
+     },
+     true},
+    {"KeyOfAnotherSession", "receive failed",
+     [](Scene& s) {
+       const auto own = s.request({.request_bytes = 2000});
+       const std::uint32_t session = s.victim.open({true, kInflight, 4 << 20, 4 << 20});
+       ScriptedPeer honest(s.pair.world, kInflight, 1024);
+       honest.connect(s.victim.session(session));
+       const std::uint64_t id = s.victim.start(session, {.request_bytes = 2000});
+       s.run();
+       const auto request = honest.receive(FrameType::request);
+       ASSERT_TRUE(request.has_value());
+       const wire::Piece piece = wire::piece_at(request->bytes.data(), request->frame, 0);
+       s.peer.respond(own.frame.header.call, 0, piece.rkey);
+       s.run();
+       honest.read(piece.addr, piece.length, piece.rkey);
+       s.run();
+       EXPECT_EQ(honest.outcome(), WcStatus::success) << "its window is as it was";
+       s.ran(id);
+       honest.respond(request->frame.header.call, 0, piece.rkey);
+       s.run();
+       EXPECT_TRUE(s.pair.call(id).answered());
+       s.victim.session(session).close("the test is over");
+     },
+     true},
     {"LateResponseWithAKey", "receive failed",
      [](Scene& s) {
        const auto request = s.request({});

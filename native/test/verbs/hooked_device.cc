@@ -1,6 +1,9 @@
 // See hooked_device.h.
 #include "verbs/hooked_device.h"
 
+#include <algorithm>
+#include <vector>
+
 namespace rdma_rpc::session::test {
 namespace {
 
@@ -20,6 +23,7 @@ class HookedQueuePair final : public fabric::QueuePair {
   void to_error() override { qp_->to_error(); }
 
   std::size_t post_send(std::span<const fabric::SendWr> requests) override {
+    if (hooks_->takes) requests = requests.first(std::min(hooks_->takes(requests), requests.size()));
     if (!hooks_->before && !hooks_->after) return qp_->post_send(requests);
     for (std::size_t i = 0; i < requests.size(); ++i) {
       if (hooks_->before) hooks_->before(requests[i]);
@@ -32,6 +36,33 @@ class HookedQueuePair final : public fabric::QueuePair {
  private:
   std::unique_ptr<fabric::QueuePair> qp_;
   std::shared_ptr<const Hooks> hooks_;
+};
+
+class HookedCompletionQueue final : public fabric::CompletionQueue {
+ public:
+  HookedCompletionQueue(std::unique_ptr<fabric::CompletionQueue> cq, std::shared_ptr<const Hooks> hooks)
+      : cq_(std::move(cq)), hooks_(std::move(hooks)) {}
+  std::size_t poll(std::span<fabric::Wc> out) override {
+    if (!hooks_->sends_first) return cq_->poll(out);
+    fabric::Wc wc;
+    while (cq_->poll({&wc, 1}) == 1) waiting_.push_back(wc);
+    std::stable_partition(waiting_.begin(), waiting_.end(),
+                          [](const fabric::Wc& each) { return each.opcode != fabric::Opcode::recv; });
+    const std::size_t count = std::min(out.size(), waiting_.size());
+    std::copy_n(waiting_.begin(), count, out.begin());
+    waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(count));
+    return count;
+  }
+  bool arm() override { return waiting_.empty() && cq_->arm(); }
+  void acknowledge() override { cq_->acknowledge(); }
+  int fd() const override { return cq_->fd(); }
+  bool peer_shares_cpu() const override { return cq_->peer_shares_cpu(); }
+  fabric::CompletionQueue& inner() { return *cq_; }
+
+ private:
+  std::unique_ptr<fabric::CompletionQueue> cq_;
+  std::shared_ptr<const Hooks> hooks_;
+  std::vector<fabric::Wc> waiting_;
 };
 
 constexpr char kRefused[] = "refused by the test";
@@ -54,7 +85,9 @@ std::unique_ptr<fabric::MemoryWindow> HookedDevice::alloc_mw() {
 }
 
 std::unique_ptr<fabric::CompletionQueue> HookedDevice::create_cq(std::uint32_t entries) {
-  return hooks_->grant() ? device_->create_cq(entries) : nullptr;
+  auto cq = hooks_->grant() ? device_->create_cq(entries) : nullptr;
+  if (cq == nullptr) return nullptr;
+  return std::make_unique<HookedCompletionQueue>(std::move(cq), hooks_);
 }
 
 std::unique_ptr<fabric::QueuePair> HookedDevice::create_qp(fabric::CompletionQueue& cq,
@@ -64,7 +97,7 @@ std::unique_ptr<fabric::QueuePair> HookedDevice::create_qp(fabric::CompletionQue
     *error = kRefused;
     return nullptr;
   }
-  auto qp = device_->create_qp(cq, options, error);
+  auto qp = device_->create_qp(static_cast<HookedCompletionQueue&>(cq).inner(), options, error);
   if (qp == nullptr) return nullptr;
   return std::make_unique<HookedQueuePair>(std::move(qp), hooks_);
 }

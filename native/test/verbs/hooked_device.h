@@ -16,6 +16,10 @@ struct Hooks {
   /// Called before and after each request of a send queue is posted; with these, each has a doorbell of its
   /// own.
   std::function<void(const fabric::SendWr&)> before, after;
+  /// Of so many requests that are posted at once, how many the send queue takes.
+  std::function<std::size_t(std::span<const fabric::SendWr>)> takes;
+  /// What this side has sent is polled before what it has received, whichever came first: as shm has it.
+  bool sends_first = false;
 };
 
 class HookedDevice final : public fabric::Device {

@@ -1,0 +1,30 @@
+// How the words and bytes that two processes share are loaded, stored and copied. Everything in this folder
+// that touches shared memory on the hot path goes through here, on the device's thread.
+//
+// Here these are std::atomic and memcpy. The model (native/test/model) builds this folder a second time and
+// names a header of its own in RDMA_RPC_SHARED_WORDS: each load, store, fence and copy is then a point where
+// the other side may run, and a load may give any value that the memory orders allow.
+#pragma once
+
+#ifdef RDMA_RPC_SHARED_WORDS
+#include RDMA_RPC_SHARED_WORDS
+#else
+
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+
+namespace rdma_rpc::fabric::shm {
+
+template <class T>
+using SharedWord = std::atomic<T>;
+
+inline void shared_fence(std::memory_order order) { std::atomic_thread_fence(order); }
+/// Before a system call that the other side notices.
+inline void stall_point() {}
+/// From or to memory that the other side can reach, too.
+inline void copy_shared(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+
+}  // namespace rdma_rpc::fabric::shm
+
+#endif

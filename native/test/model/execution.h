@@ -1,0 +1,98 @@
+// Two threads that run in turns, and every order of their steps. A step is a load, a store, a fence or a copy
+// of shared memory (words.h), or a stall point; between two steps of one thread the other may make any number
+// of its own. explore() runs a scenario again and again, each time with another choice at one point, until
+// all choices within the limits have been made: so many switches away from a thread that could go on, so many
+// loads of a value that is not the newest. Used by the tests of this folder.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "model/memory.h"
+
+namespace rdma_rpc::fabric::model {
+
+struct Limits {
+  std::size_t switches = 3;
+  std::size_t old_values = 1;
+};
+
+struct Choice {
+  std::size_t made, options;
+};
+
+/// One execution: the choices that it begins with are given, after them it takes the first of each.
+class Execution {
+ public:
+  Execution(const Limits& limits, std::vector<Choice> path) : path_(std::move(path)), left_(limits) {}
+
+  /// Runs both to their ends.
+  void threads(const std::function<void()>& first, const std::function<void()>& second);
+
+  // For the threads' functions.
+  /// Nothing more can be done here until the other one has stored something.
+  void pause();
+  /// Sleeps until `wakes()`, which something that the other thread does brings about.
+  void sleep_until(const std::function<bool()>& wakes);
+  /// The application's own bytes are read or written.
+  void touch(const void* at, std::size_t bytes, bool write);
+  void expect(bool holds, const char* otherwise) {
+    if (!holds) fail(otherwise);
+  }
+  /// Something is wrong: every loop ends.
+  bool over() const { return !failure_.empty(); }
+
+  const std::string& failure() const { return failure_; }
+  const std::vector<Choice>& path() const { return path_; }
+  /// The last steps, for whoever looks into a failure.
+  std::string trace() const;
+
+  // For words.h, on a thread of this run.
+  std::uint64_t load(const void* word, std::size_t bytes, std::memory_order order);
+  void store(void* word, std::size_t bytes, std::uint64_t value, std::memory_order order);
+  void fence(std::memory_order order);
+  void copy(void* to, const void* from, std::size_t bytes);
+  void step(const char* what);
+
+ private:
+  struct Thread {
+    bool finished = false, paused = false;
+    std::uint64_t paused_at = 0;  ///< stores made until then
+    std::function<bool()> wakes;
+  };
+  std::size_t other() const { return 1 - running_; }
+  bool can_go_on(std::size_t thread);
+  std::size_t choose(std::size_t options);
+  void fail(const std::string& why);
+  /// The running thread cannot go on before the other one has done something.
+  void wait();
+  void switch_to(std::size_t thread);
+  void finish();
+  void body(std::size_t number, const std::function<void()>& run);
+
+  std::vector<Choice> path_;
+  std::size_t at_ = 0;
+  Limits left_;
+  Memory memory_;
+  Thread threads_[kThreadsMax];
+  std::size_t running_ = 0;
+  std::uint64_t stores_ = 0, steps_ = 0;
+  std::string failure_;
+  std::vector<std::string> log_;
+  std::mutex lock_;
+  std::condition_variable turn_;
+};
+
+struct Explored {
+  std::uint64_t runs = 0;
+  std::string failure;  ///< of the run that failed; empty: none did
+  std::string trace;
+};
+/// `scenario` makes everything anew, calls threads(), and says with expect() what must hold.
+Explored explore(const Limits& limits, const std::function<void(Execution&)>& scenario);
+
+}  // namespace rdma_rpc::fabric::model

@@ -1,0 +1,82 @@
+// Shared memory as C++ promises it, and no better: an atomic word is the list of all values that were stored
+// to it, and a load may give any that its thread does not know to be old. Bytes that are no atomics may be
+// touched by two threads only where one touch happens before the other. Used by Execution, one thread at a
+// time.
+//
+// Each thread has a view: of each word the oldest value that it may still read. A release store hands the
+// view on with its value, an acquire load takes it over, and fences do the same for the relaxed ones around
+// them. Sequential consistency is one more view, which such fences and accesses share (as in the "strong
+// RC11" models; it allows a little less than C++ where a word is used with both kinds of accesses).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "model/places.h"
+
+namespace rdma_rpc::fabric::model {
+
+inline constexpr std::size_t kThreadsMax = 2;
+
+class Memory {
+ public:
+  /// Of `options` values, 0 the newest, the one that a load gets.
+  using Choose = std::function<std::size_t(std::size_t options)>;
+
+  std::uint64_t load(std::size_t thread, const void* word, std::size_t bytes, std::memory_order order,
+                     const Choose& choose);
+  void store(std::size_t thread, void* word, std::size_t bytes, std::uint64_t value, std::memory_order order);
+  void fence(std::size_t thread, std::memory_order order);
+  /// Bytes that are no atomics are read or written. What is wrong with that; empty: nothing.
+  std::string touch(std::size_t thread, const void* at, std::size_t bytes, bool write);
+  /// After a copy to there: what words lie there have new values.
+  void overwritten(std::size_t thread, const void* at, std::size_t bytes);
+  /// Stores become visible in the end: from now on the thread reads the newest of all. False: it did already.
+  bool catch_up(std::size_t thread);
+
+ private:
+  using View = std::vector<std::uint32_t>;  ///< by word: index of a value
+  using Clock = std::array<std::uint32_t, kThreadsMax>;
+  /// What one thread knows of the others: which values, and which touches of theirs came before.
+  struct Knowledge {
+    View view;
+    Clock clock{};
+    void join(const Knowledge& other);
+  };
+  struct Value {
+    std::uint64_t value;
+    Knowledge released;
+  };
+  struct Word {
+    const void* at;
+    std::uint64_t place;
+    std::size_t bytes;
+    std::vector<Value> values;
+  };
+  struct Thread {
+    Knowledge now, acquired, released;  ///< acquired: by relaxed loads, for a fence; released: by a fence
+  };
+  struct Touches {
+    std::size_t writer = kThreadsMax;
+    std::uint32_t written = 0;
+    Clock read{};
+  };
+  std::size_t index_of(const void* word, std::size_t bytes);
+  static std::uint32_t& at(View& view, std::size_t word);
+  Knowledge release(Thread& thread, std::size_t number);
+
+  Places places_;
+  std::unordered_map<std::uint64_t, std::size_t> words_by_place_;
+  std::vector<Word> words_;
+  std::unordered_map<std::uint64_t, Touches> touches_;  ///< by cache line
+  std::array<Thread, kThreadsMax> threads_{
+      {{{{}, {1, 0}}, {}, {}}, {{{}, {0, 1}}, {}, {}}}};  // a touch at time 0 was before both
+  Knowledge sequential_;
+};
+
+}  // namespace rdma_rpc::fabric::model

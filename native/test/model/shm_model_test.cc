@@ -1,0 +1,218 @@
+// Every order of the steps in which two sides of a shm connection publish, sleep, wake, revoke and copy,
+// within the limits of each test: on the code of native/fabric/shm itself, and with values as late as its
+// memory orders allow (memory.h).
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include "model/end.h"
+
+namespace rdma_rpc::fabric::model {
+namespace {
+
+class ShmModel : public testing::Test {
+ protected:
+  // One CPU: only one thread runs at a time, and "on which CPU" is a word that others read.
+  void SetUp() override {
+    ::sched_getaffinity(0, sizeof everywhere_, &everywhere_);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (std::size_t cpu = 0; CPU_COUNT(&one) == 0 && cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(cpu, &everywhere_)) CPU_SET(cpu, &one);
+    }
+    ::sched_setaffinity(0, sizeof one, &one);
+  }
+  void TearDown() override { ::sched_setaffinity(0, sizeof everywhere_, &everywhere_); }
+
+  static constexpr std::uint64_t kFewest = 100;
+  static void holds(const Limits& limits, const std::function<void(Execution&)>& scenario) {
+    const Explored explored = explore(limits, scenario);
+    EXPECT_EQ(explored.failure, "") << "in execution " << explored.runs << ", whose last steps are\n"
+                                    << explored.trace;
+    // A handful would mean that hardly any load or store is a step.
+    EXPECT_GT(explored.failure.empty() ? explored.runs : kFewest, kFewest - 1);
+  }
+
+ private:
+  cpu_set_t everywhere_{};
+};
+
+/// A message of `bytes` from a's memory at `offset` has arrived whole.
+void expect_message(Execution& run, const Ends& ends, const Wc& wc, std::size_t offset, std::size_t bytes) {
+  run.expect(wc.status == WcStatus::success && wc.opcode == Opcode::recv && wc.bytes == bytes,
+             "another completion than the message's");
+  if (run.over()) return;
+  run.touch(ends.b.at(wc.wr_id), bytes, false);
+  run.expect(std::memcmp(ends.b.at(wc.wr_id), ends.a.memory->data() + offset, bytes) == 0,
+             "a message has arrived with other bytes");
+}
+
+TEST_F(ShmModel, AMessageWakesASleeper) {
+  holds({.switches = 3, .old_values = 1}, [](Execution& run) {
+    Ends ends;
+    run.threads([&] { ends.a.send(8); },
+                [&] {
+                  Wc wc;
+                  if (ends.b.next(run, &wc)) expect_message(run, ends, wc, 0, 8);
+                });
+  });
+}
+
+TEST_F(ShmModel, ASleeperIsWokenEachTime) {
+  holds({.switches = 2, .old_values = 1}, [](Execution& run) {
+    Ends ends;
+    run.threads(
+        [&] {
+          ends.a.send(8);
+          ends.a.send(8, 64);
+        },
+        [&] {
+          Wc wc;
+          for (std::size_t i = 0; i < 2 && ends.b.next(run, &wc); ++i)
+            expect_message(run, ends, wc, i * 64, 8);
+        });
+  });
+}
+
+TEST_F(ShmModel, AFaultWakesASleeper) {
+  holds({.switches = 2, .old_values = 1}, [](Execution& run) {
+    Ends ends(1);
+    const Sge sge = ends.a.sge(0, 8);
+    run.threads(
+        [&] {
+          ends.a.post(Opcode::rdma_write, {&sge, 1}, ends.b.region->addr(), 0x1234);
+        },
+        [&] {
+          Wc wc;
+          if (!ends.b.next(run, &wc)) return;
+          run.expect(wc.status == WcStatus::wr_flush_err, "another completion than the flush");
+        });
+  });
+}
+
+TEST_F(ShmModel, WhatWasSentBeforeAFaultArrives) {
+  holds({.switches = 2, .old_values = 1}, [](Execution& run) {
+    Ends ends;
+    const Sge sge = ends.a.sge(0, 8);
+    run.threads(
+        [&] {
+          ends.a.send(8);
+          ends.a.post(Opcode::rdma_write, {&sge, 1}, ends.b.region->addr(), 0x1234);
+        },
+        [&] {
+          Wc wc;
+          if (ends.b.next(run, &wc)) expect_message(run, ends, wc, 0, 8);
+        });
+  });
+}
+
+TEST_F(ShmModel, MessagesOfEveryNumberOfCellsArriveWhole) {
+  // Two receives and eight cells, so that cells and receives are used again; each message is answered, and
+  // the answer is the permission for one more.
+  constexpr std::size_t kBytes[] = {8, 100, 200, 300, 20, 236};
+  holds({.switches = 1, .old_values = 1}, [&](Execution& run) {
+    Ends ends;
+    run.threads(
+        [&] {
+          std::size_t allowed = 2;
+          for (std::size_t i = 0; i < std::size(kBytes); ++i) {
+            for (Wc wc; allowed == 0;) {
+              if (!ends.a.next(run, &wc)) return;
+              ends.a.post_recv(wc.wr_id);
+              ++allowed;
+            }
+            --allowed;
+            run.expect(ends.a.send(kBytes[i], i * 256), "a message was refused");
+            run.expect(ends.a.qp->state() == QpState::rts, "a message has failed");
+          }
+        },
+        [&] {
+          Wc wc;
+          for (std::size_t i = 0; i < std::size(kBytes) && ends.b.next(run, &wc); ++i) {
+            expect_message(run, ends, wc, i * 256, kBytes[i]);
+            if (run.over()) return;
+            run.touch(ends.b.at(wc.wr_id), End::kSlotBytes, true);  // the application's until it is posted
+            ends.b.post_recv(wc.wr_id);
+            if (i + 2 < std::size(kBytes)) ends.b.send(4);
+          }
+        });
+  });
+}
+
+TEST_F(ShmModel, AReceiveIsFilledOnlyOnceItIsPostedAgain) {
+  holds({.switches = 2, .old_values = 1}, [](Execution& run) {
+    Ends ends(1);
+    run.threads(
+        [&] {
+          ends.a.send(300);
+          ends.a.send(300);  // finds the receive that is posted again, or none
+        },
+        [&] {
+          Wc wc;
+          if (!ends.b.next(run, &wc)) return;
+          expect_message(run, ends, wc, 0, 300);
+          run.touch(ends.b.at(wc.wr_id), End::kSlotBytes, true);
+          ends.b.post_recv(wc.wr_id);
+        });
+  });
+}
+
+TEST_F(ShmModel, AReceiveThatHasBeenFlushedIsLeftAlone) {
+  holds({.switches = 3, .old_values = 1}, [](Execution& run) {
+    Ends ends(1);
+    run.threads([&] { ends.a.send(300); },
+                [&] {
+                  Wc wc;
+                  ends.b.qp->to_error();
+                  if (ends.b.next(run, &wc)) run.touch(ends.b.at(0), End::kSlotBytes, true);
+                });
+  });
+}
+
+class ShmModelWindow : public ShmModel, public testing::WithParamInterface<bool> {};
+
+TEST_P(ShmModelWindow, WhoseInvalidationHasCompletedIsLeftAlone) {
+  const bool read = GetParam();
+  holds({.switches = 2, .old_values = 1}, [read](Execution& run) {
+    Ends ends(1);
+    ends.b.bind(read ? access_remote_read : access_remote_write);
+    const std::uint32_t key = ends.b.window->rkey();
+    const Sge sge = ends.a.sge(0, 128);
+    run.threads(
+        [&] {
+          ends.a.post(read ? Opcode::rdma_read : Opcode::rdma_write, {&sge, 1}, ends.b.region->addr(), key);
+        },
+        [&] {
+          ends.b.post(Opcode::local_inv, {}, 0, key, true);
+          for (Wc wc; ends.b.next(run, &wc);) {
+            if (wc.opcode != Opcode::local_inv) continue;
+            run.expect(wc.status == WcStatus::success, "the invalidation has failed");
+            return run.touch(ends.b.memory->data(), 128, true);
+          }
+        });
+  });
+}
+
+TEST_P(ShmModelWindow, OfAQueuePairInErrorIsLeftAlone) {
+  const bool read = GetParam();
+  holds({.switches = 2, .old_values = 1}, [read](Execution& run) {
+    Ends ends(1);
+    ends.b.bind(read ? access_remote_read : access_remote_write);
+    const std::uint32_t key = ends.b.window->rkey();
+    const Sge sge = ends.a.sge(0, 128);
+    run.threads(
+        [&] {
+          ends.a.post(read ? Opcode::rdma_read : Opcode::rdma_write, {&sge, 1}, ends.b.region->addr(), key);
+        },
+        [&] {
+          Wc wc;
+          ends.b.qp->to_error();
+          if (ends.b.next(run, &wc)) run.touch(ends.b.memory->data(), 128, true);
+        });
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(, ShmModelWindow, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Read" : "Written"; });
+
+}  // namespace
+}  // namespace rdma_rpc::fabric::model

@@ -1,0 +1,50 @@
+// What native/fabric/shm is built with for the model: words whose loads and stores are steps of a Execution
+// (execution.h). Included through RDMA_RPC_SHARED_WORDS; on whichever thread the Execution lets go on.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace rdma_rpc::fabric::model {
+
+std::uint64_t load(const void* word, std::size_t bytes, std::memory_order order);
+void store(void* word, std::size_t bytes, std::uint64_t value, std::memory_order order);
+void fence(std::memory_order order);
+void step();
+void copy(void* to, const void* from, std::size_t bytes);
+
+}  // namespace rdma_rpc::fabric::model
+
+namespace rdma_rpc::fabric::shm {
+
+template <class T>
+class SharedWord {
+ public:
+  static constexpr bool is_always_lock_free = true;
+  T load(std::memory_order order = std::memory_order_seq_cst) const {
+    return static_cast<T>(model::load(&value_, sizeof value_, order));
+  }
+  void store(T value, std::memory_order order = std::memory_order_seq_cst) {
+    model::store(&value_, sizeof value_, value, order);
+  }
+  /// For connecting, which no model looks into.
+  bool compare_exchange_strong(T& expected, T desired) {
+    const T found = load();
+    if (found == expected) {
+      store(desired);
+      return true;
+    }
+    expected = found;
+    return false;
+  }
+
+ private:
+  T value_;
+};
+
+inline void shared_fence(std::memory_order order) { model::fence(order); }
+inline void stall_point() { model::step(); }
+inline void copy_shared(void* to, const void* from, std::size_t bytes) { model::copy(to, from, bytes); }
+
+}  // namespace rdma_rpc::fabric::shm

@@ -1,0 +1,100 @@
+/**
+ * Tests of the tests. Each bug in the tables beside this file is planted, one at a time, and must be found by the test that the table names: by
+ * a failure that says what is wrong, not by a crash and not by a time limit. `npm run test:planted`; with words behind `--` only the bugs
+ * that have them in their names. A bug whose text is no longer there fails, too: it must follow the code.
+ */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { CommandFailed, root, run } from '../../scripts/command.mjs';
+import { missing } from '../../scripts/debian.mjs';
+import { buildDirectory, configureTests } from '../../scripts/native-tests.mjs';
+import { record } from '../../scripts/results.mjs';
+import { progress } from '../../scripts/step.mjs';
+import { Native } from './native.mjs';
+import { sessionBugs } from './session.mjs';
+import { shmBugs } from './shm.mjs';
+
+const SUITE = 'planted bugs';
+const AT_ONCE = 2;
+/** A test takes seconds at most; a bug that makes it hang has not been found. */
+const LIMIT_MS = 180_000;
+
+const test = (program, filter, env) =>
+  run([program, `--gtest_filter=${filter}`, '--gtest_brief=1'], { env, limitMs: LIMIT_MS });
+
+/** Why a bug does not count as found; empty: it does. */
+async function outcome(native, bug, number) {
+  let program;
+  try {
+    program = await native.plant(bug, number);
+  } catch (error) {
+    return error instanceof CommandFailed ? `does not build: ${error.output.slice(0, 2000)}` : error.message;
+  }
+  try {
+    await test(program, bug.caughtBy, bug.env);
+  } catch (error) {
+    if (!(error instanceof CommandFailed)) throw error;
+    if (error.output.includes('[  FAILED  ]')) return '';
+    return `ends with ${error.code} and no test that failed: ${error.output.slice(-2000)}`;
+  }
+  return `escaped ${bug.caughtBy}`;
+}
+
+/** Without a bug each of the tests passes, and there is one of that name. */
+async function control(native, bugs) {
+  for (const name of new Set(bugs.map((bug) => bug.program))) {
+    const these = bugs.filter((bug) => bug.program === name);
+    for (const sim of new Set(these.map((bug) => bug.env?.RDMA_RPC_SIM))) {
+      const filters = [
+        ...new Set(these.filter((bug) => bug.env?.RDMA_RPC_SIM === sim).map((bug) => bug.caughtBy)),
+      ];
+      const output = await run([join(native.build, name), `--gtest_filter=${filters.join(':')}`], {
+        env: sim === undefined ? {} : { RDMA_RPC_SIM: sim },
+        limitMs: LIMIT_MS,
+      });
+      const lacking = filters.filter((filter) => !output.includes(`[       OK ] ${filter}`));
+      if (lacking.length > 0) throw new Error(`${name} has no test ${lacking.join(', ')}`);
+    }
+  }
+}
+
+async function plantAll(native, bugs) {
+  const failures = [];
+  const left = [...bugs.entries()];
+  const worker = async () => {
+    for (let next = left.shift(); next !== undefined; next = left.shift()) {
+      const [number, bug] = next;
+      const why = await outcome(native, bug, number);
+      if (why !== '') failures.push(`${bug.name}: ${why}`);
+      console.log(`${why === '' ? '✓' : '✗'} ${bug.name}`);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  return failures;
+}
+
+async function main() {
+  const lacking = [...missing('build'), ...missing('tests')];
+  if (lacking.length > 0)
+    return record(SUITE, { whyNot: [`missing Debian packages: ${lacking.join(', ')}`] });
+  const wanted = process.argv.slice(2);
+  const bugs = [...shmBugs, ...sessionBugs].filter(({ name }) => wanted.every((word) => name.includes(word)));
+  const scratch = join(root, 'build', 'planted');
+  rmSync(scratch, { recursive: true, force: true });
+  const native = new Native(root, join(root, buildDirectory('')), scratch);
+  try {
+    await progress(`${SUITE}: build`, async () => {
+      await configureTests('');
+      await native.prepare();
+    });
+    await progress(`${SUITE}: the tests without them`, () => control(native, bugs));
+  } catch (error) {
+    if (!(error instanceof CommandFailed)) throw error;
+    return record(SUITE, { failed: 1, note: 'the tests do not pass without them' });
+  }
+  const failures = await plantAll(native, bugs);
+  rmSync(scratch, { recursive: true, force: true });
+  return record(SUITE, { passed: bugs.length - failures.length, failed: failures.length, failures });
+}
+
+process.exit((await main()).failed === 0 ? 0 : 1);

@@ -1,0 +1,78 @@
+/**
+ * Builds a native test program with one source or header changed: the changed file lies in a folder of its own that comes first in the search
+ * path, only the sources that are named are compiled again, and their objects take the place of those that build/native-tests has. For main.mjs.
+ */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { run } from '../../scripts/command.mjs';
+
+export const programs = ['fabric_test', 'memory_test', 'session_test', 'shm_model_test'];
+
+/** As a Makefile has them. */
+const words = (text) =>
+  (text.match(/(?:[^\s"\\]|\\.|"[^"]*")+/g) ?? []).map((word) => word.replace(/\\(.)/g, '$1'));
+
+export class Native {
+  /** `root`: the project; `build`: where its native tests are built, with make; `scratch`: for everything that is made here. */
+  constructor(root, build, scratch) {
+    this.root = root;
+    this.build = build;
+    this.scratch = scratch;
+  }
+
+  /** The changed text of a bug. Throws where the bug no longer fits. */
+  changed({ name, file, from, to }) {
+    const path = join(this.root, 'native', file);
+    const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
+    const times = text.split(from).length - 1;
+    if (times !== 1) {
+      throw new Error(
+        `"${name}" no longer fits: its text is ${times} times in native/${file}. Look where the code has gone and change test/planted`,
+      );
+    }
+    return text.replace(from, () => to);
+  }
+
+  /** What is still to be compiled and linked by make itself. */
+  async prepare() {
+    await run(['cmake', '--build', this.build, '--parallel', '2', '--target', ...programs]);
+  }
+
+  /** Resolves to the path of the program with the bug in it. */
+  async plant(bug, number) {
+    const folder = join(this.scratch, String(number));
+    const overlay = join(folder, 'native');
+    const changed = join(overlay, bug.file);
+    mkdirSync(dirname(changed), { recursive: true });
+    writeFileSync(changed, this.changed(bug));
+    const link = this.#linkCommand(bug.program);
+    const objects = [];
+    for (const source of bug.sources ?? [bug.file]) {
+      const object = join(folder, `${source.replaceAll('/', '-')}.o`);
+      const own = link.findIndex((word) => word.endsWith(`native/${source}.o`));
+      const flags = this.#flags(own === -1 ? 'rdma_rpc_core' : bug.program);
+      const path = source === bug.file ? changed : join(this.root, 'native', source);
+      // Last of all no optimizing, which takes most of the time. What a bug leaves unused is no error.
+      await run(['c++', `-I${overlay}`, ...flags, '-O0', '-w', '-c', path, '-o', object]);
+      if (own === -1) objects.push(object);
+      else link[own] = object;
+    }
+    const program = join(folder, bug.program);
+    const output = link.indexOf('-o');
+    link[output + 1] = program;
+    link.splice(output, 0, ...objects); // before the library, whose own are then left out
+    await run(link, { cwd: this.build });
+    return program;
+  }
+
+  #flags(target) {
+    const text = readFileSync(join(this.build, `CMakeFiles/${target}.dir/flags.make`), 'utf8');
+    return [...text.matchAll(/^CXX_(?:DEFINES|INCLUDES|FLAGS) = (.*)$/gm)].flatMap((match) =>
+      words(match[1]),
+    );
+  }
+
+  #linkCommand(target) {
+    return words(readFileSync(join(this.build, `CMakeFiles/${target}.dir/link.txt`), 'utf8'));
+  }
+}

@@ -1,0 +1,110 @@
+/** Bugs of native/session, for main.mjs. */
+const program = 'session_test';
+
+export const sessionBugs = [
+  {
+    name: 'a control frame that is moved up after a partial post points to where it was',
+    file: 'session/send_queue.cc',
+    from: '        sges_[i][0].addr = reinterpret_cast<std::uint64_t>(controls_[i].data());',
+    to: '        ;',
+    program,
+    caughtBy: 'CutPosts.*',
+  },
+  {
+    name: 'late answers are not counted, so a server may answer a cancelled call for ever',
+    file: 'session/client_calls.cc',
+    from: '  --late_expected_;\n',
+    to: '',
+    program,
+    caughtBy: 'ServerTricks/HostileServer.*LateResponseToAReusedSlotTwice*',
+  },
+  {
+    name: 'a window is used again although its queue pair has ended with it bound',
+    file: 'session/revocation.cc',
+    from: '    if (windows_intact) shared_.windows.give_back(std::move(window));',
+    to: '    static_cast<void>(windows_intact);\n    shared_.windows.give_back(std::move(window));',
+    program,
+    caughtBy: 'X',
+  },
+  {
+    name: 'a peer that returns no credits is waited for without a limit',
+    file: 'session/session.cc',
+    from: '    stalled_since_ns_ = std::max<std::uint64_t>(shared_.awake_ns, 1);\n',
+    to: '    stalled_since_ns_ = 0;\n',
+    program,
+    caughtBy: 'X',
+  },
+  {
+    name: 'frames may take one credit of the reserve of the next kind',
+    file: 'session/send_queue.h',
+    sources: ['session/send_queue.cc'],
+    from: 'return credits_ > credits_left && room(1);',
+    to: 'return credits_ >= credits_left && credits_ != 0 && room(1);',
+    program,
+    caughtBy: 'Credits.OfEachKindOfFrameAreUsedUpToTheReserveOfTheNext',
+  },
+  {
+    name: 'the slot of an inline frame is given back by the post and by its completion',
+    file: 'session/send_queue.cc',
+    from: `      slots_.give_back(static_cast<std::uint32_t>(record.slot));
+      record.slot = -1;
+    }
+  }
+  const std::size_t rest`,
+    to: `      slots_.give_back(static_cast<std::uint32_t>(record.slot));
+    }
+  }
+  const std::size_t rest`,
+    program,
+    caughtBy: 'X',
+  },
+  {
+    name: 'data frames that have waited leave no credit for the CANCELs that were promised one',
+    file: 'session/send_queue.cc',
+    from: '  for (; !waiting_.empty() && may_send(kControlCredits + reserved_); waiting_.pop())',
+    to: '  for (; !waiting_.empty() && may_send(kControlCredits); waiting_.pop())',
+    program,
+    caughtBy: 'Credits.OfEachKindOfFrameAreUsedUpToTheReserveOfTheNext',
+  },
+  {
+    name: 'a caller is told that its call has ended before the CANCEL has arrived',
+    file: 'session/revocation.cc',
+    from: '    if (answered || call.bulk->cancel_arrived || !call.bulk->lends_request) tell(slot);',
+    to: '    static_cast<void>(answered);\n    tell(slot);',
+    program,
+    caughtBy: 'X',
+  },
+  {
+    name: 'a fetched request is handed over before the frames that came before its last READ are looked at',
+    file: 'session/server_calls.cc',
+    from: '  if (!queue_was_empty && received_ - fetched.received < receive_depth_) return false;\n',
+    to: '  static_cast<void>(queue_was_empty);\n',
+    program,
+    caughtBy: 'X',
+  },
+  {
+    name: 'an answer to a call that has not been made yet counts as a late one',
+    file: 'session/client_calls.cc',
+    from: '  if (age > wire::kGenerationMask / 2 || late_expected_ == 0) return false;',
+    to: '  if (late_expected_ == 0) return false;',
+    program,
+    caughtBy: 'ServerTricks/HostileServer.*ResponseToAFutureCallAfterACancel*',
+  },
+  {
+    name: 'a cancelled answer gives its memory back while WRITEs are still made from it',
+    file: 'session/server_calls.cc',
+    from: '  if (call.bulk->moved == 0) return refuse(slot, status, true, "");',
+    to: '  if (call.bulk->moved != ~0u) return refuse(slot, status, true, "");',
+    program,
+    caughtBy: 'X',
+  },
+  {
+    name: 'a staging range of a held call is used again before the peer has answered',
+    file: 'session/revocation.cc',
+    from: '  bulk.told = true;\n',
+    to: '  release_staged(call);\n  bulk.told = true;\n',
+    program,
+    env: { RDMA_RPC_SIM: 'iwarp' },
+    caughtBy: 'X',
+  },
+];

@@ -1,0 +1,111 @@
+/** Bugs of native/fabric/shm, for main.mjs. Most show only in certain orders of single loads and stores, so the model must find them. */
+const program = 'shm_model_test';
+
+export const shmBugs = [
+  {
+    name: 'a lost wake-up: the rings are looked at before the sleeper says that it sleeps',
+    file: 'fabric/shm/completion_queue.cc',
+    from: `  poller_.sleeping.store(sleeps_, std::memory_order_seq_cst);
+  for (const QueuePair* qp : queue_pairs_) {
+    if (!qp->idle()) {
+      poller_.sleeping.store(0, std::memory_order_relaxed);
+      return false;
+    }
+  }
+`,
+    to: `  for (const QueuePair* qp : queue_pairs_) {
+    if (!qp->idle()) return false;
+  }
+  poller_.sleeping.store(sleeps_, std::memory_order_seq_cst);
+`,
+    program,
+    caughtBy: 'ShmModel.AMessageWakesASleeper',
+  },
+  {
+    name: 'no second look at the state of the peer once the hazard is set',
+    file: 'fabric/shm/send_queue.cc',
+    from: `  WcStatus status = peer_fault();
+  if (status == WcStatus::success) {
+    if (device_.options()`,
+    to: `  WcStatus status = WcStatus::success;
+  if (status == WcStatus::success) {
+    if (device_.options()`,
+    program,
+    caughtBy: 'ShmModel.AReceiveThatHasBeenFlushedIsLeftAlone',
+  },
+  {
+    name: 'the header of a message is published with relaxed order',
+    file: 'fabric/shm/send_queue.cc',
+    from: '  first.header.store(pack(header), std::memory_order_release);',
+    to: '  first.header.store(pack(header), std::memory_order_relaxed);',
+    program,
+    caughtBy: 'ShmModel.MessagesOfEveryNumberOfCellsArriveWhole',
+  },
+  {
+    name: 'no fence between publishing and the look whether the peer sleeps',
+    file: 'fabric/shm/queue_pair.cc',
+    from: '  full_fence();\n',
+    to: '',
+    program,
+    caughtBy: 'ShmModel.AMessageWakesASleeper',
+  },
+  {
+    name: 'each sleep has the same number, so a peer that has rung once never rings again',
+    file: 'fabric/shm/completion_queue.cc',
+    from: '  if (++sleeps_ == 0) ++sleeps_;',
+    to: '  sleeps_ = 1;',
+    program,
+    caughtBy: 'ShmModel.ASleeperIsWokenEachTime',
+  },
+  {
+    name: 'who fails does not ring',
+    file: 'fabric/shm/queue_pair.cc',
+    from: '  if (peer_ != nullptr) ring_doorbell();\n',
+    to: '',
+    program,
+    caughtBy: 'ShmModel.AFaultWakesASleeper',
+  },
+  {
+    name: 'the hazard of a placed message is cleared with relaxed order',
+    file: 'fabric/shm/send_queue.cc',
+    from: '  peer_->hazard.store(0, std::memory_order_release);',
+    to: '  peer_->hazard.store(0, std::memory_order_relaxed);',
+    program,
+    caughtBy: 'ShmModel.AReceiveThatHasBeenFlushedIsLeftAlone',
+  },
+  {
+    name: 'the hazard of a READ or WRITE may still be in the store buffer when the key is looked at',
+    file: 'fabric/shm/transfer.cc',
+    from: '    peer_->hazard.store(wr.rkey, std::memory_order_seq_cst);',
+    to: '    peer_->hazard.store(wr.rkey, std::memory_order_release);',
+    program,
+    caughtBy: 'ShmModelWindow.WhoseInvalidationHasCompletedIsLeftAlone/Written',
+  },
+  {
+    name: 'an invalidation does not wait for the copy that is under way',
+    file: 'fabric/shm/send_queue.cc',
+    from: '  if (peer_holds(key)) await_release(key, revoked.addr, revoked.length);\n',
+    to: '  static_cast<void>(revoked);\n',
+    program,
+    caughtBy: 'ShmModelWindow.WhoseInvalidationHasCompletedIsLeftAlone/Read',
+  },
+  {
+    name: 'posted receives are published with relaxed order',
+    file: 'fabric/shm/receive_queue.cc',
+    from: '  own_->posted.store(published_, std::memory_order_release);',
+    to: '  own_->posted.store(published_, std::memory_order_relaxed);',
+    program,
+    caughtBy: 'ShmModel.AReceiveIsFilledOnlyOnceItIsPostedAgain',
+  },
+  {
+    name: 'whether the peer has failed is looked at behind the ring, so what it sent before is lost',
+    file: 'fabric/shm/receive_queue.cc',
+    from: '        if (fault) enter_error(SharedState::error);',
+    to: `        if (peer_->state.load() == static_cast<std::uint32_t>(SharedState::fault)) {
+          static_cast<void>(fault);
+          enter_error(SharedState::error);
+        }`,
+    program,
+    caughtBy: 'ShmModel.WhatWasSentBeforeAFaultArrives',
+  },
+];
