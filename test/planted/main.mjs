@@ -1,7 +1,11 @@
 /**
  * Tests of the tests. Each bug in the tables beside this file is planted, one at a time, and must be found by the test that the table names: by
- * a failure that says what is wrong, not by a crash and not by a time limit. `npm run test:planted`; with words behind `--` only the bugs
- * that have them in their names. A bug whose text is no longer there fails, too: it must follow the code.
+ * a failure that says what is wrong, not by a crash and not by a time limit. A bug whose text is no longer there fails, too: it must follow
+ * the code.
+ *
+ *   npm run test:planted [-- --sanitize=address,undefined] [WORD ...]     a word: only the bugs that have it in their names
+ *
+ * With sanitizers the native tests are those that are built with them, and what a sanitizer reports is a failure, too.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,6 +19,7 @@ import { sessionBugs } from './session.mjs';
 import { shmBugs } from './shm.mjs';
 
 const SUITE = 'planted bugs';
+const SANITIZE = '--sanitize=';
 const AT_ONCE = 2;
 /** A test takes seconds at most; a bug that makes it hang has not been found. */
 const LIMIT_MS = 180_000;
@@ -34,7 +39,7 @@ async function outcome(native, bug, number) {
     await test(program, bug.caughtBy, bug.env);
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;
-    if (error.output.includes('[  FAILED  ]')) return '';
+    if (/\[ {2}FAILED {2}\]|Sanitizer: |runtime error: /.test(error.output)) return '';
     return `ends with ${error.code} and no test that failed: ${error.output.slice(-2000)}`;
   }
   return `escaped ${bug.caughtBy}`;
@@ -77,14 +82,15 @@ async function main() {
   const lacking = [...missing('build'), ...missing('tests')];
   if (lacking.length > 0)
     return record(SUITE, { whyNot: [`missing Debian packages: ${lacking.join(', ')}`] });
-  const wanted = process.argv.slice(2);
+  const sanitize = process.argv.find((arg) => arg.startsWith(SANITIZE))?.slice(SANITIZE.length) ?? '';
+  const wanted = process.argv.slice(2).filter((arg) => !arg.startsWith(SANITIZE));
   const bugs = [...shmBugs, ...sessionBugs].filter(({ name }) => wanted.every((word) => name.includes(word)));
   const scratch = join(root, 'build', 'planted');
   rmSync(scratch, { recursive: true, force: true });
-  const native = new Native(root, join(root, buildDirectory('')), scratch);
+  const native = new Native(root, join(root, buildDirectory(sanitize)), scratch);
   try {
     await progress(`${SUITE}: build`, async () => {
-      await configureTests('');
+      await configureTests(sanitize);
       await native.prepare();
     });
     await progress(`${SUITE}: the tests without them`, () => control(native, bugs));

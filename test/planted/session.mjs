@@ -8,7 +8,7 @@ export const sessionBugs = [
     from: '        sges_[i][0].addr = reinterpret_cast<std::uint64_t>(controls_[i].data());',
     to: '        ;',
     program,
-    caughtBy: 'CutPosts.*',
+    caughtBy: 'CutPosts.LoseChangeAndDoubleNothing/0',
   },
   {
     name: 'late answers are not counted, so a server may answer a cancelled call for ever',
@@ -16,7 +16,7 @@ export const sessionBugs = [
     from: '  --late_expected_;\n',
     to: '',
     program,
-    caughtBy: 'ServerTricks/HostileServer.*LateResponseToAReusedSlotTwice*',
+    caughtBy: 'Tries/HostileServer.HurtsOnlyItsOwnSession/LateResponseToAReusedSlotTwice',
   },
   {
     name: 'a window is used again although its queue pair has ended with it bound',
@@ -24,7 +24,7 @@ export const sessionBugs = [
     from: '    if (windows_intact) shared_.windows.give_back(std::move(window));',
     to: '    static_cast<void>(windows_intact);\n    shared_.windows.give_back(std::move(window));',
     program,
-    caughtBy: 'X',
+    caughtBy: 'Tries/HostileServer.HurtsOnlyItsOwnSession/KeyOfAnotherSession',
   },
   {
     name: 'a peer that returns no credits is waited for without a limit',
@@ -32,7 +32,7 @@ export const sessionBugs = [
     from: '    stalled_since_ns_ = std::max<std::uint64_t>(shared_.awake_ns, 1);\n',
     to: '    stalled_since_ns_ = 0;\n',
     program,
-    caughtBy: 'X',
+    caughtBy: 'HostileClientStalls.AndHoldsSendSlotsOnlyForATime',
   },
   {
     name: 'frames may take one credit of the reserve of the next kind',
@@ -56,7 +56,7 @@ export const sessionBugs = [
   }
   const std::size_t rest`,
     program,
-    caughtBy: 'X',
+    caughtBy: 'Connecting.IsAnnouncedOnceBySessionUp',
   },
   {
     name: 'data frames that have waited leave no credit for the CANCELs that were promised one',
@@ -72,7 +72,7 @@ export const sessionBugs = [
     from: '    if (answered || call.bulk->cancel_arrived || !call.bulk->lends_request) tell(slot);',
     to: '    static_cast<void>(answered);\n    tell(slot);',
     program,
-    caughtBy: 'X',
+    caughtBy: 'LateCancel.NobodyIsToldBeforeTheCancelHasArrived',
   },
   {
     name: 'a fetched request is handed over before the frames that came before its last READ are looked at',
@@ -80,7 +80,7 @@ export const sessionBugs = [
     from: '  if (!queue_was_empty && received_ - fetched.received < receive_depth_) return false;\n',
     to: '  static_cast<void>(queue_was_empty);\n',
     program,
-    caughtBy: 'X',
+    caughtBy: 'LateCancel.IsSeenBeforeTheRequestThatItEndsIsHandedOver',
   },
   {
     name: 'an answer to a call that has not been made yet counts as a late one',
@@ -88,7 +88,7 @@ export const sessionBugs = [
     from: '  if (age > wire::kGenerationMask / 2 || late_expected_ == 0) return false;',
     to: '  if (late_expected_ == 0) return false;',
     program,
-    caughtBy: 'ServerTricks/HostileServer.*ResponseToAFutureCallAfterACancel*',
+    caughtBy: 'Tries/HostileServer.HurtsOnlyItsOwnSession/ResponseToAFutureCallAfterACancel',
   },
   {
     name: 'a cancelled answer gives its memory back while WRITEs are still made from it',
@@ -96,7 +96,7 @@ export const sessionBugs = [
     from: '  if (call.bulk->moved == 0) return refuse(slot, status, true, "");',
     to: '  if (call.bulk->moved != ~0u) return refuse(slot, status, true, "");',
     program,
-    caughtBy: 'X',
+    caughtBy: 'LateCancel.LeavesTheMemoryOfAnAnswerWhoseWritesAreUnderWay',
   },
   {
     name: 'a staging range of a held call is used again before the peer has answered',
@@ -105,6 +105,6 @@ export const sessionBugs = [
     to: '  release_staged(call);\n  bulk.told = true;\n',
     program,
     env: { RDMA_RPC_SIM: 'iwarp' },
-    caughtBy: 'X',
+    caughtBy: 'LateCancel.LeavesItsStagingMemoryToTheWritesThatMayStillCome',
   },
 ];

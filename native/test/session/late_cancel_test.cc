@@ -13,6 +13,8 @@ namespace {
 using Violations = std::vector<std::string>;
 
 constexpr std::uint64_t kLongNs = 2 * kSettleGraceNs;
+constexpr std::uint64_t kStepNs = 1'000'000;
+constexpr std::uint32_t kServerQp = 2;  // the simulation numbers them from 1
 
 TEST(LateCancel, NobodyIsToldBeforeTheCancelHasArrived) {
   RDMA_RPC_NEEDS_WINDOWS();
@@ -44,7 +46,6 @@ TEST(LateCancel, IsSeenBeforeTheRequestThatItEndsIsHandedOver) {
   Side server(ledger, std::make_shared<HookedDevice>(world.open_device("server"), hooks), options.context);
   std::uint32_t client_session = 0, server_session = 0;
   connect(client, client_session, server, server_session, options);
-  constexpr std::uint32_t kServerQp = 2;  // the simulation numbers them from 1
 
   const std::uint64_t id = client.start(client_session, {.request_bytes = 5000});
   client.flush();
@@ -70,6 +71,59 @@ TEST(LateCancel, IsSeenBeforeTheRequestThatItEndsIsHandedOver) {
   EXPECT_EQ(ledger.violations(), Violations{});
   client.session(client_session).close("over");
   ASSERT_TRUE(run_world(world, {&client, &server}));
+}
+
+/// What WRITEs on their way are made from stays registered, although their call is cancelled and another one
+/// wants the only place that the cache has.
+TEST(LateCancel, LeavesTheMemoryOfAnAnswerWhoseWritesAreUnderWay) {
+  PairOptions options;
+  options.max_message_bytes = 3 * kBulkBytesPerTurn;
+  options.staging_bytes = (kStagingShare + 1) * options.max_message_bytes;
+  options.context.arena.budget_bytes = 8 * options.max_message_bytes;
+  options.context.mr_cache = {.max_bytes = 8 * options.max_message_bytes, .max_entries = 1};
+  Pair pair(options);
+  const std::size_t bytes = options.max_message_bytes;
+  const std::uint64_t id =
+      pair.start({.response_bytes = bytes, .given_sink = bytes, .answer = Answer::later});
+  pair.run();
+  pair.world.delay(kServerQp, kLongNs);
+  pair.server.answer();
+  pair.server.turn(pair.world.now_ns());
+  ASSERT_GT(pair.server.context->stats().bulk_write_bytes, 0u);
+  pair.client.cancel(id);
+  const std::uint64_t next = pair.start({.response_bytes = 5000});
+  for (int i = 0; i < 60; ++i) {  // both arrive, long before the WRITEs are over
+    pair.world.advance(1'000);
+    pair.client.turn(pair.world.now_ns());
+    if (i > 30) pair.server.turn(pair.world.now_ns());
+  }
+  EXPECT_EQ(pair.call(next).began, 1);
+  pair.run();
+  EXPECT_LT(pair.server.context->stats().bulk_write_bytes, bytes) << "the rest of the cancelled answer";
+  EXPECT_EQ(pair.server.why_down(pair.server_session), "");
+  EXPECT_TRUE(pair.call(next).answered());
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+/// Staging memory of a call that is held is nobody else's: a WRITE that comes late would hit another call.
+TEST(LateCancel, LeavesItsStagingMemoryToTheWritesThatMayStillCome) {
+  if (has_windows()) GTEST_SKIP() << "not run: this device has memory windows";
+  Pair pair;
+  const std::uint64_t id = pair.start({.response_bytes = 4000, .given_sink = 4096, .answer = Answer::later});
+  pair.run();
+  pair.world.delay(kServerQp, 4 * kLongNs);
+  pair.server.answer();
+  pair.server.turn(pair.world.now_ns());
+  pair.client.cancel(id);
+  for (std::uint64_t passed = 0; passed < kLongNs; passed += kStepNs) {  // to the next event would be too far
+    pair.world.advance(kStepNs);
+    pair.client.turn(pair.world.now_ns());
+  }
+  EXPECT_TRUE(pair.call(id).holds());
+  const std::uint64_t next = pair.start({.request_bytes = 4096});
+  pair.run();
+  EXPECT_TRUE(pair.call(next).answered());
+  EXPECT_EQ(pair.finish(), Violations{});
 }
 
 }  // namespace
