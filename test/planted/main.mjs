@@ -91,7 +91,7 @@ async function main() {
   try {
     await progress(`${SUITE}: build`, async () => {
       await configureTests(sanitize);
-      await native.prepare();
+      await native.prepare(new Set(bugs.map((bug) => bug.program)));
     });
     await progress(`${SUITE}: the tests without them`, () => control(native, bugs));
   } catch (error) {

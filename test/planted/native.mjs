@@ -6,8 +6,6 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { run } from '../../scripts/command.mjs';
 
-export const programs = ['fabric_test', 'memory_test', 'session_test', 'shm_model_test'];
-
 /** As a Makefile has them. */
 const words = (text) =>
   (text.match(/(?:[^\s"\\]|\\.|"[^"]*")+/g) ?? []).map((word) => word.replace(/\\(.)/g, '$1'));
@@ -33,8 +31,8 @@ export class Native {
     return text.replace(from, () => to);
   }
 
-  /** What is still to be compiled and linked by make itself. */
-  async prepare() {
+  /** Has make build them as they are. */
+  async prepare(programs) {
     await run(['cmake', '--build', this.build, '--parallel', '2', '--target', ...programs]);
   }
 

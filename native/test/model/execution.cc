@@ -13,6 +13,8 @@ namespace {
 
 /// More than any scenario takes: who comes here goes round in circles.
 constexpr std::uint64_t kStepsMax = 20'000;
+/// Steps of one thread without a store: it waits for the other one in a loop of its own.
+constexpr std::uint64_t kSpinsMax = 50;
 constexpr std::size_t kLogged = 60;
 constexpr std::uint64_t kRunsMax = 1'000'000;
 
@@ -83,6 +85,7 @@ bool Execution::can_go_on(std::size_t number) {
 void Execution::switch_to(std::size_t thread) {
   std::unique_lock held(lock_);
   const std::size_t self = running_;
+  since_store_ = 0;
   running_ = thread;
   turn_.notify_all();
   turn_.wait(held, [&] { return running_ == self; });
@@ -95,6 +98,10 @@ void Execution::step(const char* what) {
   if (log_.size() == kLogged) log_.erase(log_.begin());
   log_.emplace_back(line);
   if (++steps_ > kStepsMax) return fail("it does not end");
+  if (++since_store_ > kSpinsMax && can_go_on(other())) {
+    memory_.catch_up(running_);
+    return switch_to(other());
+  }
   if (left_.switches == 0 || !can_go_on(other())) return;
   if (choose(2) == 0) return;
   --left_.switches;
@@ -149,6 +156,7 @@ void Execution::store(void* word, std::size_t bytes, std::uint64_t value, std::m
   std::snprintf(what, sizeof what, "store %s of %" PRIx64 " to %p", name_of(order), value, word);
   step(what);
   ++stores_;
+  since_store_ = 0;
   memory_.store(running_, word, bytes, value, order);
 }
 

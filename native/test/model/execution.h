@@ -80,7 +80,7 @@ class Execution {
   Memory memory_;
   Thread threads_[kThreadsMax];
   std::size_t running_ = 0;
-  std::uint64_t stores_ = 0, steps_ = 0;
+  std::uint64_t stores_ = 0, steps_ = 0, since_store_ = 0;
   std::string failure_;
   std::vector<std::string> log_;
   std::mutex lock_;

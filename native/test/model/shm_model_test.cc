@@ -47,7 +47,7 @@ void expect_message(Execution& run, const Ends& ends, const Wc& wc, std::size_t 
 }
 
 TEST_F(ShmModel, AMessageWakesASleeper) {
-  holds({.switches = 3, .old_values = 1}, [](Execution& run) {
+  holds({.switches = 4, .old_values = 2}, [](Execution& run) {
     Ends ends;
     run.threads([&] { ends.a.send(8); },
                 [&] {
@@ -70,6 +70,20 @@ TEST_F(ShmModel, ASleeperIsWokenEachTime) {
           for (std::size_t i = 0; i < 2 && ends.b.next(run, &wc); ++i)
             expect_message(run, ends, wc, i * 64, 8);
         });
+  });
+}
+
+TEST_F(ShmModel, TwoThatAnswerEachOtherSleepAndWake) {
+  holds({.switches = 2, .old_values = 1}, [](Execution& run) {
+    Ends ends;
+    const auto answers = [&run](End& end, bool first) {
+      if (first) end.send(8);
+      for (Wc wc; end.next(run, &wc);) {
+        if (!first) end.send(8);
+        return;
+      }
+    };
+    run.threads([&] { answers(ends.a, true); }, [&] { answers(ends.b, false); });
   });
 }
 
@@ -164,6 +178,17 @@ TEST_F(ShmModel, AReceiveThatHasBeenFlushedIsLeftAlone) {
                   Wc wc;
                   ends.b.qp->to_error();
                   if (ends.b.next(run, &wc)) run.touch(ends.b.at(0), End::kSlotBytes, true);
+                });
+  });
+}
+
+TEST_F(ShmModel, AReceiveOfADestroyedQueuePairIsLeftAlone) {
+  holds({.switches = 2, .old_values = 1}, [](Execution& run) {
+    Ends ends(1);
+    run.threads([&] { ends.a.send(300); },
+                [&] {
+                  ends.b.qp.reset();
+                  run.touch(ends.b.at(0), End::kSlotBytes, true);
                 });
   });
 }
