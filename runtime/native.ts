@@ -124,6 +124,8 @@ export const Reason = {
   registration: 6,
   /** Larger than the staging memory may ever be. */
   staging: 7,
+  /** Memory of the request was transferred or detached while the call used it. */
+  detached: 8,
 } as const;
 
 /** Int32 words of `control`. */
@@ -274,6 +276,8 @@ export interface NativeContext {
   readonly sendSlab: ArrayBuffer;
   readonly slotStride: number;
   readonly slotPayloadOffset: number;
+  /** The peers of this fabric can write, at any time, to memory of large messages that they have once had a right to. */
+  readonly peersKeepAccess: boolean;
   /** Submissions that fit before a flush is due. */
   readonly submissionsMax: number;
 

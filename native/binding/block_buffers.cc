@@ -15,30 +15,38 @@ Napi::Value BlockBuffers::buffer(memory::BlockId block) {
   const auto found = entries_.find(block);
   if (found == entries_.end() || found->second.js_references == 0) return Napi::Value();
   Entry& entry = found->second;
+  if (entry.buffer != nullptr && transferred(entry)) {
+    // The block has one reference more from now on, which returns when the transferred memory is free.
+    arena_.retain(block);
+    make_stray(entry)->references = 1;
+  }
+  if (entry.buffer == nullptr) return make(block, entry);
   napi_value value = nullptr;
-  if (entry.buffer != nullptr) {
-    napi_get_reference_value(env_, entry.buffer, &value);
-    if (value != nullptr) {
-      if (!entry.weak) napi_reference_unref(env_, entry.buffer, nullptr);
-      entry.weak = true;
-      return Napi::Value(env_, value);
-    }
+  napi_get_reference_value(env_, entry.buffer, &value);
+  if (value == nullptr) {
     // Collected, and its finalizer has not run yet: that finalizer must not take the references that stand
     // for the new buffer.
     napi_delete_reference(env_, std::exchange(entry.buffer, nullptr));
+    return make(block, entry);
   }
+  if (!entry.weak) napi_reference_unref(env_, entry.buffer, nullptr);
+  entry.weak = true;
+  return Napi::Value(env_, value);
+}
+
+Napi::Value BlockBuffers::make(memory::BlockId block, Entry& entry) {
   const memory::Block& memory = arena_.at(block);
-  auto* link = new Link{self_, block, ++serial_};
+  auto link = std::make_unique<Link>(Link{self_, block, 0, nullptr});
   const bool of_memory = told_ == Collected::memory;
+  napi_value value = nullptr;
   if (napi_create_external_arraybuffer(env_, memory.data, memory.capacity,
-                                       of_memory ? &BlockBuffers::finalize : nullptr, link,
+                                       of_memory ? &BlockBuffers::finalize : nullptr, link.get(),
                                        &value) != napi_ok) {
-    delete link;
     return Napi::Value();
   }
-  if (!of_memory) napi_add_finalizer(env_, value, nullptr, &BlockBuffers::finalize, link, nullptr);
+  if (!of_memory) napi_add_finalizer(env_, value, nullptr, &BlockBuffers::finalize, link.get(), nullptr);
   napi_create_reference(env_, value, 0, &entry.buffer);
-  entry.serial = serial_;
+  entry.link = link.release();
   entry.weak = true;
   return Napi::Value(env_, value);
 }
@@ -48,6 +56,10 @@ void BlockBuffers::release(memory::BlockId block) {
   if (found == entries_.end() || found->second.js_references == 0) return;
   Entry& entry = found->second;
   --entry.js_references;
+  if (transferred(entry)) {
+    make_stray(entry)->references = 1;
+    return;
+  }
   arena_.release(block);
   if (entry.js_references == 0 && entry.buffer != nullptr && entry.weak) {
     napi_value value = nullptr;
@@ -58,31 +70,62 @@ void BlockBuffers::release(memory::BlockId block) {
   }
 }
 
+void BlockBuffers::take(memory::BlockId block) {
+  const auto found = entries_.find(block);
+  if (found == entries_.end() || found->second.js_references == 0) return;
+  Entry& entry = found->second;
+  --entry.js_references;
+  if (transferred(entry)) {
+    make_stray(entry)->references = 1;
+    return;
+  }
+  drop(entry);
+  arena_.release(block);
+}
+
+/// Whether the application has transferred the buffer. (Nobody here detaches one and keeps its reference.)
+bool BlockBuffers::transferred(const Entry& entry) const {
+  if (entry.buffer == nullptr) return false;
+  const Napi::HandleScope scope(env_);
+  napi_value value = nullptr;
+  bool detached = false;
+  napi_get_reference_value(env_, entry.buffer, &value);
+  return value != nullptr && napi_is_detached_arraybuffer(env_, value, &detached) == napi_ok && detached;
+}
+
+/// The block's next buffer is another one. The caller says how many references the stray has.
+BlockBuffers::Link* BlockBuffers::make_stray(Entry& entry) {
+  napi_delete_reference(env_, std::exchange(entry.buffer, nullptr));
+  Link* link = std::exchange(entry.link, nullptr);
+  strays_.insert(link);
+  return link;
+}
+
+/// The block goes: the stray's memory stays mapped.
+void BlockBuffers::keep_pages(Link& stray) { stray.pages = arena_.keep_mapped(stray.block); }
+
 void BlockBuffers::finalize(napi_env, void*, void* hint) {
   const std::unique_ptr<Link> link(static_cast<Link*>(hint));
   if (const auto owner = link->owner.lock()) (*owner)->collected(*link);
 }
 
-void BlockBuffers::take(memory::BlockId block) {
-  const auto found = entries_.find(block);
-  if (found == entries_.end() || found->second.js_references == 0) return;
-  detach(found->second);
-  found->second.serial = 0;  // its finalizer has nothing to give back
-  --found->second.js_references;
-  arena_.release(block);
-}
-
-void BlockBuffers::collected(const Link& link) {
+void BlockBuffers::collected(Link& link) {
+  if (strays_.erase(&link) != 0) {
+    // Where only the object is heard of, its memory may live on in the buffer that it was transferred to.
+    if (told_ == Collected::object) return;
+    for (std::uint32_t i = 0; i < link.references; ++i) arena_.release(link.block);
+    if (on_collected_) on_collected_();
+    return;
+  }
   const auto found = entries_.find(link.block);
-  if (found == entries_.end() || found->second.serial != link.serial) return;
+  if (found == entries_.end() || found->second.link != &link) return;
   Entry& entry = found->second;
-  napi_value value = nullptr;
-  if (entry.buffer != nullptr) napi_get_reference_value(env_, entry.buffer, &value);
-  if (value != nullptr) return;  // another buffer has taken its place
+  entry.link = nullptr;
   if (entry.buffer != nullptr) napi_delete_reference(env_, entry.buffer);
   const std::uint32_t references = entry.js_references;
+  const memory::BlockId block = link.block;
   entries_.erase(found);
-  for (std::uint32_t i = 0; i < references; ++i) arena_.release(link.block);
+  for (std::uint32_t i = 0; i < references; ++i) arena_.release(block);
   if (references != 0 && on_collected_) on_collected_();
 }
 
@@ -92,7 +135,9 @@ bool BlockBuffers::collectable() const {
   });
 }
 
-void BlockBuffers::detach(Entry& entry) {
+/// Detaches the buffer; its finalizer has nothing to give back.
+void BlockBuffers::drop(Entry& entry) {
+  entry.link = nullptr;
   if (entry.buffer == nullptr) return;
   const Napi::HandleScope scope(env_);
   napi_value value = nullptr;
@@ -104,21 +149,38 @@ void BlockBuffers::detach(Entry& entry) {
 void BlockBuffers::retire(memory::BlockId block) {
   const auto found = entries_.find(block);
   if (found == entries_.end()) return;
-  detach(found->second);
+  if (transferred(found->second)) {  // after its release: the memory is not the application's, but it is there
+    keep_pages(*make_stray(found->second));
+  } else {
+    drop(found->second);
+  }
   entries_.erase(found);
 }
 
 void BlockBuffers::forget() {
   for (auto& [block, entry] : entries_) {
     if (entry.buffer != nullptr) napi_delete_reference(env_, std::exchange(entry.buffer, nullptr));
+    entry.link = nullptr;
   }
-  close();
+  close(true);
 }
 
-void BlockBuffers::close() {
+void BlockBuffers::close(bool thread_ends) {
   self_.reset();
-  for (auto& [block, entry] : entries_) detach(entry);
+  for (auto& [block, entry] : entries_) {
+    if (transferred(entry)) {
+      make_stray(entry);
+    } else {
+      drop(entry);
+    }
+  }
   entries_.clear();
+  for (Link* stray : strays_) {
+    if (stray->pages == nullptr) keep_pages(*stray);
+    // The end of a thread runs all finalizers, although another thread may have the memory: it stays for ever.
+    if (thread_ends || told_ == Collected::object) new std::shared_ptr<const void>(stray->pages);
+  }
+  strays_.clear();
 }
 
 }  // namespace rdma_rpc::binding

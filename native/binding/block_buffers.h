@@ -2,6 +2,10 @@
 // the block is free, so that a released and reused block costs nothing. While JS holds a lease the reference
 // here is weak: when the last view has been collected the lease counts as returned. Owned by NativeContext,
 // on the JS thread.
+//
+// An application may transfer such a buffer (`transfer()`, a byte stream): its memory then belongs to another
+// ArrayBuffer that nobody here knows. Such a buffer is a stray. What it refers to is neither given to anybody
+// else nor unmapped before the engine says that the memory is free.
 #pragma once
 
 #include <napi.h>
@@ -9,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "memory/arena.h"
 
@@ -33,8 +38,8 @@ class BlockBuffers {
   Napi::Value buffer(memory::BlockId block);
   /// Detaches the buffer: its memory goes back to the system.
   void retire(memory::BlockId block);
-  /// The context closes: detaches all.
-  void close();
+  /// The context closes: detaches all. `thread_ends`: strays may live on in another thread.
+  void close(bool thread_ends = false);
   /// The thread ends: lets go of all as they are, since nobody can look into them any more.
   void forget();
   /// There is memory that would come back if its buffers were collected, as far as nobody looks at them.
@@ -43,22 +48,27 @@ class BlockBuffers {
   void on_collected(std::function<void()> callback) { on_collected_ = std::move(callback); }
 
  private:
-  struct Entry {
-    std::uint32_t js_references = 0;
-    napi_ref buffer = nullptr;
-    std::uint64_t serial = 0;  ///< of the buffer
-    bool weak = false;
-  };
-  /// What a finalizer needs: it may run long after this object is gone.
+  /// Of one buffer, for its finalizer, which may run long after this object is gone and deletes it.
   struct Link {
     std::weak_ptr<BlockBuffers*> owner;
     memory::BlockId block;
-    std::uint64_t serial;
+    std::uint32_t references = 0;       ///< of a stray: to its block
+    std::shared_ptr<const void> pages;  ///< of a stray whose block is gone
+  };
+  struct Entry {
+    std::uint32_t js_references = 0;
+    napi_ref buffer = nullptr;
+    Link* link = nullptr;  ///< of the buffer, while its references are JS's
+    bool weak = false;
   };
 
   Entry& entry(memory::BlockId block) { return entries_[block]; }
-  void collected(const Link& link);
-  void detach(Entry& entry);
+  Napi::Value make(memory::BlockId block, Entry& entry);
+  bool transferred(const Entry& entry) const;
+  Link* make_stray(Entry& entry);
+  void keep_pages(Link& stray);
+  void collected(Link& link);
+  void drop(Entry& entry);
   static void finalize(napi_env env, void* data, void* hint);
 
   Napi::Env env_;
@@ -66,7 +76,7 @@ class BlockBuffers {
   const Collected told_;
   std::shared_ptr<BlockBuffers*> self_;
   std::unordered_map<memory::BlockId, Entry> entries_;
-  std::uint64_t serial_ = 0;
+  std::unordered_set<Link*> strays_;
   std::function<void()> on_collected_;
 };
 

@@ -70,7 +70,8 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                    {"noMemory", static_cast<int>(Reason::no_memory)},
                    {"tooLarge", static_cast<int>(Reason::too_large)},
                    {"registration", static_cast<int>(Reason::registration)},
-                   {"staging", static_cast<int>(Reason::staging)}});
+                   {"staging", static_cast<int>(Reason::staging)},
+                   {"detached", static_cast<int>(Reason::detached)}});
   group("Ctl", {{"staged", ctl::staged},
                 {"freeSlots", ctl::free_slots},
                 {"inCallback", ctl::in_callback},

@@ -155,7 +155,7 @@ Napi::Value Engine::clock() {
 /// No JS comes after this that could look into a buffer, and Deno has no handle scope here and opens none:
 /// there, nothing may be asked for that makes a handle.
 void Engine::thread_ends() {
-  if (closed_ || loop_ == LoopKind::libuv) return close();
+  if (closed_ || loop_ == LoopKind::libuv) return close(true);
   for (auto& array : shared_arrays_) array.Reset();
   send_slab_.Reset();
   for (auto& [number, slab] : receive_slabs_) slab.Reset();
@@ -163,13 +163,13 @@ void Engine::thread_ends() {
   end();
 }
 
-void Engine::close() {
+void Engine::close(bool thread_ends) {
   if (closed_) return;
   const Napi::HandleScope scope(env_);
   for (auto& array : shared_arrays_) detach(array);
   detach(send_slab_);
   for (auto& [number, slab] : receive_slabs_) detach(slab);
-  blocks_->close();
+  blocks_->close(thread_ends);
   napi_async_destroy(env_, std::exchange(async_, nullptr));
   end();
 }

@@ -12,6 +12,7 @@
 
 #include "binding/block_buffers.h"
 #include "binding/pump.h"
+#include "binding/watched_buffers.h"
 #include "fabric/sim/sim.h"
 #include "fabric/verbs_loader.h"
 #include "session/context.h"
@@ -35,11 +36,12 @@ class Engine {
   /// Null, with the reason in `error`.
   static Engine* open(Napi::Env env, const EngineOptions& options, std::string* error);
   /// Ends everything: no callback any more, all shared buffers detached. The engine is gone afterwards.
-  void close();
+  void close(bool thread_ends = false);
 
   session::Context& context() { return *context_; }
   std::size_t staging_bytes() const { return staging_bytes_; }
   BlockBuffers& blocks() { return *blocks_; }
+  WatchedBuffers& watched() { return watched_; }
   Pump& pump() { return *pump_; }
   /// The pointer that its JS object has to this engine: null from close() on, which the end of the thread may
   /// call first.
@@ -55,7 +57,7 @@ class Engine {
   Napi::Value clock();
 
  private:
-  explicit Engine(Napi::Env env) : env_(env) {}
+  explicit Engine(Napi::Env env) : env_(env), watched_(env) {}
   ~Engine() = default;
   bool deliver(std::uint32_t count);
   void thread_ends();
@@ -64,6 +66,7 @@ class Engine {
   static void detach(Napi::Reference<Napi::ArrayBuffer>& buffer);
 
   Napi::Env env_;
+  WatchedBuffers watched_;
   LoopKind loop_ = LoopKind::libuv;
   std::size_t staging_bytes_ = 0;
   std::unique_ptr<session::Context> context_;

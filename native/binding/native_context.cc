@@ -74,6 +74,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     self.Set("sendSlab", engine_->send_slab());
     self.Set("slotStride", context.slots().stride());
     self.Set("slotPayloadOffset", session::kSlotHeadroom);
+    self.Set("peersKeepAccess", context.device().capabilities().peers_keep_access);
     self.Set("submissionsMax", session::kSubmissionsMax);
   }
 
@@ -246,7 +247,8 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     std::string why;
     memory::MrCache& cache = engine->context().mr_cache();
     const std::uint64_t now_ns = engine->pump().now_ns();
-    if (cache.acquire(key, buffer.Data(), buffer.ByteLength(), now_ns, &why) != nullptr) {
+    const auto watch = engine->watched().watch(key, buffer);
+    if (cache.acquire(key, buffer.Data(), buffer.ByteLength(), now_ns, &why, watch) != nullptr) {
       cache.unpin(key, now_ns);
       engine->pump().kick();  // starts the timer that lets idle registrations go
     }
@@ -319,12 +321,13 @@ Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
       Napi::TypeError::New(info.Env(), "rdma-rpc: a piece is no Uint8Array").ThrowAsJavaScriptException();
       return {};
     }
-    GivenPiece piece{static_cast<std::byte*>(data), bytes, 0, number_of_buffer != 0, nullptr, 0};
+    GivenPiece piece{static_cast<std::byte*>(data), bytes, 0, number_of_buffer != 0, nullptr, 0, nullptr};
     if (number_of_buffer > 0) {
       piece.key = static_cast<std::uint64_t>(number_of_buffer);
       void* buffer_data = nullptr;
       napi_get_arraybuffer_info(info.Env(), buffer, &buffer_data, &piece.buffer_bytes);
       piece.buffer_data = static_cast<std::byte*>(buffer_data);
+      piece.presence = engine->watched().watch(piece.key, buffer);
     }
     submission.pieces.push_back(piece);
   }

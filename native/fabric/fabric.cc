@@ -1,6 +1,8 @@
 // Names of the enumerations in fabric.h, for error texts and logs. Called by everyone, on any thread.
 #include "fabric/fabric.h"
 
+#include <sys/mman.h>
+
 namespace rdma_rpc::fabric {
 
 const char* to_string(WcStatus status) {
@@ -60,6 +62,13 @@ std::unique_ptr<MemoryRegion> Device::reg_dmabuf_mr(int, std::uint64_t, std::siz
   *error = "fabric " + capabilities().name +
            " cannot register a dmabuf (Capabilities::dmabuf); copy to host memory";
   return nullptr;
+}
+
+std::shared_ptr<const void> HostMemory::keep_mapped() {
+  const std::size_t mapped = mapped_;
+  const auto unmap = [mapped](void* data) { ::munmap(data, mapped); };
+  if (kept_ == nullptr) kept_ = std::shared_ptr<void>(data_, unmap);
+  return kept_;
 }
 
 }  // namespace rdma_rpc::fabric

@@ -31,6 +31,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace rdma_rpc::fabric {
@@ -111,6 +112,8 @@ struct Capabilities {
   /// complete when the network has it, an access that is refused is flushed, and the end of the connection is
   /// all that tells.
   bool names_refusals = true;
+  /// A peer may go on writing, at any time, to memory of alloc_memory() that it has once had a right to.
+  bool peers_keep_access = false;
   /// Soft-iWARP: whoever knows the key of a region may READ it, whatever its rights are. Good for peers that
   /// are trusted.
   bool lax_reads = false;
@@ -134,6 +137,14 @@ constexpr std::uint32_t on_page(std::uint64_t addr, std::uint32_t bytes) {
   return bytes < rest ? bytes : rest;
 }
 
+/// Whether memory that somebody else owns is still where it was registered. A JS engine takes the memory of a
+/// buffer away whenever the application hands that on.
+class Presence {
+ public:
+  virtual ~Presence() = default;
+  virtual bool present() const = 0;
+};
+
 class MemoryRegion {
  public:
   virtual ~MemoryRegion() = default;  ///< deregisters; no work request may still use it
@@ -143,11 +154,17 @@ class MemoryRegion {
   std::uint64_t length() const { return length_; }
   std::uint32_t lkey() const { return lkey_; }
   std::uint32_t rkey() const { return rkey_; }  ///< 0 when registered without remote rights
+  /// Without it the memory is there as long as the region.
+  void set_presence(std::shared_ptr<const Presence> presence) { presence_ = std::move(presence); }
+  bool present() const { return presence_ == nullptr || presence_->present(); }
 
  protected:
   MemoryRegion() = default;
   std::uint64_t addr_ = 0, length_ = 0;
   std::uint32_t lkey_ = 0, rkey_ = 0;
+
+ private:
+  std::shared_ptr<const Presence> presence_;
 };
 
 /// A type-2 window: remote rights to part of a region, on one queue pair, until invalidated. Made once, bound
@@ -202,6 +219,9 @@ struct Wc {
   std::uint32_t bytes = 0;  ///< received, read or written
   std::uint32_t imm = 0;
   std::uint32_t invalidated_rkey = 0;  ///< recv of a send_with_inv; 0: none
+  /// rdma_read: the peer's memory is not there any more, and what was read means nothing. The queue pair goes
+  /// on. Only fabrics in software can tell: a device pins what is registered, so there it stays.
+  bool vanished = false;
 };
 
 class CompletionQueue {
@@ -275,11 +295,20 @@ class HostMemory {
   HostMemory& operator=(const HostMemory&) = delete;
   std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }
+  /// The pages stay mapped until what this returns has gone, too, however long the memory itself, or its
+  /// device, lives: somebody still has their address. What is in them then means nothing.
+  std::shared_ptr<const void> keep_mapped();
 
  protected:
   HostMemory() = default;
+  /// Whether somebody else unmaps the pages.
+  bool kept_mapped() const { return kept_ != nullptr; }
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+  std::size_t mapped_ = 0;  ///< bytes that munmap() is to be told of
+
+ private:
+  std::shared_ptr<const void> kept_;
 };
 
 /// Counters that return to their start when everything has been closed; read by leak tests and `info`.

@@ -180,6 +180,12 @@ BlockId Arena::find(const void* data, std::size_t bytes) const {
   return slots_[number].references > 0 ? id_of(number) : kNoBlock;
 }
 
+std::shared_ptr<const void> Arena::keep_mapped(BlockId id) {
+  const std::uint32_t number = id & kSlotMask;
+  const Chunk* chunk = number < slots_.size() ? slots_[number].chunk : nullptr;
+  return chunk == nullptr ? nullptr : chunk->memory->keep_mapped();
+}
+
 ArenaCounters Arena::counters() const { return counters_; }
 
 BlockId Arena::id_of(std::uint32_t slot) const { return slots_[slot].generation << kSlotBits | slot; }

@@ -18,9 +18,10 @@ MrCache::MrCache(fabric::Device& device, MrCacheOptions options)
 MrCache::~MrCache() = default;
 
 const fabric::MemoryRegion* MrCache::acquire(std::uint64_t key, void* data, std::size_t bytes,
-                                             std::uint64_t now_ns, std::string* error) {
+                                             std::uint64_t now_ns, std::string* error,
+                                             std::shared_ptr<const fabric::Presence> presence) {
   const auto found = by_key_.find(key);
-  if (found == by_key_.end()) return insert(key, data, bytes, now_ns, error);
+  if (found == by_key_.end()) return insert(key, data, bytes, now_ns, error, std::move(presence));
 
   const Entries::iterator entry = found->second;
   if (entry->dropped) return refuse(error, "the buffer was detached while a call still used it");
@@ -37,13 +38,14 @@ const fabric::MemoryRegion* MrCache::acquire(std::uint64_t key, void* data, std:
     return refuse(error, "the buffer was resized while a call still used it: wait for that call to settle");
   }
   remove(idle_, entry, false);
-  const fabric::MemoryRegion* region = insert(key, data, bytes, now_ns, error);
+  const fabric::MemoryRegion* region = insert(key, data, bytes, now_ns, error, std::move(presence));
   if (region == nullptr && on_evict_) on_evict_(key);
   return region;
 }
 
 const fabric::MemoryRegion* MrCache::insert(std::uint64_t key, void* data, std::size_t bytes,
-                                            std::uint64_t now_ns, std::string* error) {
+                                            std::uint64_t now_ns, std::string* error,
+                                            std::shared_ptr<const fabric::Presence> presence) {
   if (data == nullptr || bytes == 0) return refuse(error, "an empty or detached buffer cannot be registered");
   if (!make_room(bytes, error)) return nullptr;
 
@@ -57,6 +59,7 @@ const fabric::MemoryRegion* MrCache::insert(std::uint64_t key, void* data, std::
   if (region == nullptr) {
     return refuse(error, "a buffer of " + std::to_string(bytes) + " bytes cannot be registered: " + reason);
   }
+  region->set_presence(std::move(presence));
   ++counters_.misses;
   ++counters_.entries;
   counters_.bytes += bytes;

@@ -38,8 +38,10 @@ class MrCache {
   /// says why, naming the limit). A changed address or length for a known key replaces the entry (or is
   /// refused while that is pinned). The region is registered local_write, and mw_bind where the device has
   /// windows.
+  /// `presence` goes to a region that is registered now.
   const fabric::MemoryRegion* acquire(std::uint64_t key, void* data, std::size_t bytes, std::uint64_t now_ns,
-                                      std::string* error);
+                                      std::string* error,
+                                      std::shared_ptr<const fabric::Presence> presence = nullptr);
   bool holds(std::uint64_t key) const { return by_key_.contains(key); }
   void unpin(std::uint64_t key, std::uint64_t now_ns);
   /// The buffer was detached: forget it now, or at its last unpin.
@@ -64,7 +66,7 @@ class MrCache {
   using Entries = std::list<Entry>;
 
   const fabric::MemoryRegion* insert(std::uint64_t key, void* data, std::size_t bytes, std::uint64_t now_ns,
-                                     std::string* error);
+                                     std::string* error, std::shared_ptr<const fabric::Presence> presence);
   bool make_room(std::size_t bytes, std::string* error);
   const fabric::MemoryRegion* refuse(std::string* error, std::string reason);
   void evict_oldest();

@@ -54,7 +54,8 @@ enum class Reason : std::int32_t {
   no_memory,
   too_large,
   registration,
-  staging
+  staging,
+  detached
 };
 enum class Sent : std::int32_t { no = 0, maybe = 1, yes = 2 };
 /// The key of a piece that lies in arena memory which the application has, too.

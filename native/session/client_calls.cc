@@ -110,6 +110,7 @@ bool Session::start_bulk_request(std::uint32_t slot) {
     revoke_then(slot, failed_event(slot, reason, Sent::no));
     return true;
   };
+  if (any_vanished(bulk.pieces)) return end_unsent(Reason::detached);
   if (!stage_request(bulk)) return staging_->empty() ? end_unsent(Reason::registration) : false;
   if (!send_->can_bind(static_cast<std::uint32_t>(bulk.pieces.size()) + 1)) return false;
   wire::Header header{static_cast<std::uint8_t>(wire::FrameType::request),
@@ -236,6 +237,8 @@ void Session::on_response(const wire::Frame& frame, std::uint32_t receive_slot,
     return;
   }
   ClientBulk& bulk = *call.bulk;
+  // The answer may be to other bytes than those that the caller gave.
+  const bool vanished = !bulk.told && any_vanished(bulk.pieces);
   if (in_sink) {
     if (frame.total == 0 || frame.total > bulk.sink_capacity) {
       return protocol_error("response written beyond its sink");
@@ -246,7 +249,7 @@ void Session::on_response(const wire::Frame& frame, std::uint32_t receive_slot,
     }
     event.word[ev::region] = static_cast<std::int32_t>(bulk.sink);
     event.word[ev::offset] = (header.flags & wire::image) != 0 ? 1 : 0;
-    if (!bulk.told) bulk.sink = memory::kNoBlock;  // its reference goes to JS with the event
+    if (!bulk.told && !vanished) bulk.sink = memory::kNoBlock;  // its reference goes to JS with the event
   }
   if (invalidated_rkey != 0) {
     const auto window = std::find_if(bulk.windows.begin(), bulk.windows.end(),
@@ -261,6 +264,10 @@ void Session::on_response(const wire::Frame& frame, std::uint32_t receive_slot,
     ++shared_.stats.late_responses;
     if (event.word[ev::reserved] != 0) recycle(receive_slot);
     return revoke_then(slot, released_event(slot));
+  }
+  if (vanished) {
+    if (event.word[ev::reserved] != 0) recycle(receive_slot);
+    event = failed_event(slot, Reason::detached, static_cast<Sent>(event.word[ev::sent]));
   }
   if (event.word[ev::kind] == static_cast<std::int32_t>(EvKind::settled)) {  // a FAILED has its reason there
     event.word[ev::timeout_us] = static_cast<std::int32_t>(bulk.beyond_sink);

@@ -42,7 +42,7 @@ std::unique_ptr<Context> Context::open(std::shared_ptr<fabric::Device> device, c
     return nullptr;
   }
   context->cq_ = dev.create_cq(kCqEntries);
-  const std::uint32_t stride = SendSlots::stride_for(options.slot_bytes);
+  const std::uint32_t stride = SendSlots::send_stride_for(options.slot_bytes);
   auto memory = dev.alloc_memory(std::size_t{options.send_slots} * stride, "send slots");
   if (context->cq_ == nullptr || memory == nullptr) {
     *error = "no memory for " + std::to_string(options.send_slots) + " send slots (option sendSlots)";

@@ -3,6 +3,7 @@
 // the context's thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -52,7 +53,15 @@ struct Piece {
   memory::BlockId block = memory::kNoBlock;  ///< one reference held
   std::uint64_t mr_key = 0;                  ///< pinned in the MR cache, 0: not
   bool lent = false;                         ///< the application has it too, and may change it
+  std::shared_ptr<const fabric::Presence> presence{};  ///< null: it stays
 };
+
+/// Whether the application has handed on memory that it had lent to a call.
+inline bool any_vanished(const std::vector<Piece>& pieces) {
+  return std::any_of(pieces.begin(), pieces.end(), [](const Piece& piece) {
+    return piece.presence != nullptr && !piece.presence->present();
+  });
+}
 
 /// Bytes that the pieces take at the receiver: one behind the other, or each at its place in an image.
 template <class Pieces>

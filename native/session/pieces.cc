@@ -43,15 +43,16 @@ bool Session::collect_pieces(const BulkSubmission& submission, std::vector<Piece
                 nullptr,
                 memory::kNoBlock,
                 0,
-                given.lent};
+                given.lent,
+                given.presence};
     piece.block = shared_.arena.find(given.data, given.bytes);
     if (piece.block != memory::kNoBlock) {
       shared_.arena.retain(piece.block);
       piece.region = shared_.arena.at(piece.block).region;
     } else if (given.key != 0 && !staged) {
       std::string why;
-      piece.region =
-          shared_.mr_cache.acquire(given.key, given.buffer_data, given.buffer_bytes, shared_.now_ns, &why);
+      piece.region = shared_.mr_cache.acquire(given.key, given.buffer_data, given.buffer_bytes,
+                                              shared_.now_ns, &why, given.presence);
       piece.mr_key = piece.region != nullptr ? given.key : 0;
     }
     if (piece.region == nullptr && !staged) {

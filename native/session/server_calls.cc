@@ -1,6 +1,7 @@
 // The server half of a session: requests in (their bulk fetched by READ), responses out (their bulk placed by
 // WRITE). The server exposes no memory; it moves the data, so it decides the pace. See session.h.
 #include <algorithm>
+#include <cstring>
 
 #include "session/session.h"
 
@@ -15,6 +16,7 @@ namespace sub = boundary::sub;
 namespace {
 constexpr std::uint32_t kDeadlineExceeded = 4;
 constexpr std::uint32_t kResourceExhausted = 8;
+constexpr std::uint32_t kInternal = 13;
 }  // namespace
 
 // --- requests in
@@ -106,11 +108,16 @@ void Session::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, cons
   shared_.events.emit(event);
 }
 
-void Session::on_chunk_read(std::uint32_t slot) {
+void Session::on_chunk_read(std::uint32_t slot, bool vanished) {
   --reads_outstanding_;
   if (staging_ != nullptr) land();
   ServerCall& call = server_calls_[slot];
   ServerBulk& bulk = *call.bulk;
+  if (vanished && !call.cancelled) {
+    call.cancelled = true;
+    call.cancel_status = kInternal;
+    bulk.refusal = "the client's memory of the request was gone before it had been read";
+  }
   if (--bulk.reads_outstanding != 0) return;
   if (call.cancelled) return deliver_fetched(slot);
   if (bulk.moved == bulk.total)
@@ -184,9 +191,9 @@ void Session::on_cancel(const wire::Header& header) {
 
 /// No more WRITEs. Those on their way go on, and so does the memory that they are made from; the answer comes
 /// behind them.
-void Session::stop_writing(std::uint32_t slot, std::uint32_t status) {
+void Session::stop_writing(std::uint32_t slot, std::uint32_t status, const std::string& text) {
   ServerCall& call = server_calls_[slot];
-  if (call.bulk->moved == 0) return refuse(slot, status, true, "");
+  if (call.bulk->moved == 0) return refuse(slot, status, true, text);
   for (std::size_t i = 0; i < transfers_.size(); ++i) {
     if (transfers_.at(i) == slot) transfers_.erase(i--);
   }
@@ -197,7 +204,9 @@ void Session::stop_writing(std::uint32_t slot, std::uint32_t status) {
                             status,
                             0};
   const auto send_slot = static_cast<std::uint32_t>(std::exchange(call.bulk->slot, -1));
-  send_message(send_slot, header, nullptr, 0, 0, 0, {Then::bulk_sent, keep_until_sent(call)});
+  const auto bytes = static_cast<std::uint32_t>(std::min<std::size_t>(text.size(), shared_.slot_bytes));
+  std::memcpy(shared_.slots.payload(send_slot), text.data(), bytes);
+  send_message(send_slot, header, nullptr, 0, bytes, 0, {Then::bulk_sent, keep_until_sent(call)});
 }
 
 // --- responses out

@@ -2,6 +2,7 @@
 #include "session/session.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace rdma_rpc::session {
@@ -68,6 +69,8 @@ std::unique_ptr<Session> Session::open(Shared& shared, std::uint32_t number, con
   if (session->receive_memory_ == nullptr) {
     return refuse("no memory for " + std::to_string(slab_bytes) + " bytes of receives; lower inflightMax");
   }
+  // Lengths and texts are looked at more than once, so all of it is read from memory that nobody else changes.
+  if (can.peers_keep_access) session->copies_.reset(new std::byte[session->receive_memory_->size()]);
   std::string why;
   session->receive_region_ = shared.device.reg_mr(
       session->receive_memory_->data(), session->receive_memory_->size(), fabric::access_local_write, &why);
@@ -195,10 +198,12 @@ void Session::on_send(const fabric::Wc& wc) {
   if (wc.status != fabric::WcStatus::success && state_ != SessionState::draining) {
     fail(why_failed("send failed: ", wc.status));
   }
-  send_->retire(sequence, [this](SendQueue::Done done) { on_done(done); });
+  send_->retire(sequence, [&](SendQueue::Done done) { on_done(done, wc.vanished); });
 }
 
-void Session::on_done(SendQueue::Done done) {
+/// `vanished` is of the request that has completed; those before it are of other kinds, since each READ
+/// completes for itself.
+void Session::on_done(SendQueue::Done done, bool vanished) {
   if (done.then == Then::drained) {
     drained_ = true;
     maybe_down();
@@ -210,7 +215,7 @@ void Session::on_done(SendQueue::Done done) {
       on_bulk_sent(done.ref);
       break;
     case Then::chunk_read:
-      on_chunk_read(done.ref);
+      on_chunk_read(done.ref, vanished);
       break;
     case Then::cancel_arrived:
       on_cancel_arrived(done.ref);
@@ -242,7 +247,9 @@ void Session::on_receive(const fabric::Wc& wc) {
 }
 
 void Session::on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uint32_t invalidated_rkey) {
-  const std::byte* data = receive_memory_->data() + std::size_t{receive_slot} * receive_stride_;
+  const std::size_t at = std::size_t{receive_slot} * receive_stride_;
+  if (copies_ != nullptr) std::memcpy(copies_.get() + at, receive_memory_->data() + at, bytes);
+  const std::byte* data = receive_slab() + at;
   wire::Frame frame;
   if (const char* why = wire::parse(data, bytes, frame)) return protocol_error(why);
   const wire::Header& header = frame.header;

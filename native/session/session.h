@@ -92,6 +92,7 @@ struct GivenPiece {
   bool lent = true;  ///< the application has it too: false for blocks that JS has encoded a message into
   std::byte* buffer_data = nullptr;
   std::size_t buffer_bytes = 0;
+  std::shared_ptr<const fabric::Presence> presence{};  ///< of the buffer, null for arena memory
 };
 
 struct BulkSubmission {
@@ -169,7 +170,8 @@ class Session {
   /// It has waited too long: the call ends, the session goes on.
   void refuse_memory(const Shared::Waiter& waiter);
 
-  std::byte* receive_slab() const { return receive_memory_->data(); }
+  /// What has been received, for JS. Where peers can go on writing to receives this is a copy.
+  std::byte* receive_slab() const { return copies_ != nullptr ? copies_.get() : receive_memory_->data(); }
   std::size_t receive_slab_bytes() const { return receive_memory_->size(); }
   /// How this session exposes memory. Never automatic.
   Exposure security() const { return shared_.exposure; }
@@ -190,7 +192,7 @@ class Session {
   void protocol_error(const char* reason);
   std::string why_failed(const char* what, fabric::WcStatus status) const;
   bool open_staging(std::string* error);
-  void on_done(SendQueue::Done done);
+  void on_done(SendQueue::Done done, bool vanished);
   void forget_waiters(std::optional<std::uint32_t> call = std::nullopt);
   bool has_waiters();
   void maybe_down();
@@ -258,11 +260,11 @@ class Session {
   std::string why_waiting(std::uint32_t slot) const;
   void park(ServerBulk& bulk);
   void unpark(ServerBulk& bulk);
-  void on_chunk_read(std::uint32_t slot);
+  void on_chunk_read(std::uint32_t slot, bool vanished);
   void land();
   void deliver_fetched(std::uint32_t slot);
   void on_cancel(const wire::Header& header);
-  void stop_writing(std::uint32_t slot, std::uint32_t status);
+  void stop_writing(std::uint32_t slot, std::uint32_t status, const std::string& text = "");
   std::uint32_t keep_until_sent(ServerCall& call);
   void on_sink(const wire::Frame& frame);
   void on_bulk_sent(std::uint32_t index);
@@ -287,6 +289,7 @@ class Session {
 
   // Destroyed from the bottom up: the queue pair goes before the memory that its receives lie in.
   std::unique_ptr<fabric::HostMemory> receive_memory_;
+  std::unique_ptr<std::byte[]> copies_;  ///< as long as that, or null
   std::unique_ptr<fabric::MemoryRegion> receive_region_;
   std::unique_ptr<Staging> staging_;  ///< client: on that rung; server: where READs may land nowhere else
   std::unique_ptr<fabric::QueuePair> qp_;

@@ -8,6 +8,7 @@ namespace rdma_rpc::session {
 
 namespace {
 constexpr std::uint8_t kResourceExhausted = 8;
+constexpr std::uint8_t kInternal = 13;
 }  // namespace
 
 /// Of one READ or WRITE.
@@ -20,6 +21,11 @@ bool Session::move_transfers() {
   while (!transfers_.empty() && budget != 0 && open()) {
     const std::uint32_t slot = transfers_.front();
     const ServerCall& call = server_calls_[slot];
+    if (call.state == ServerState::writing && any_vanished(call.bulk->pieces)) {
+      stop_writing(slot, kInternal,
+                   "the memory of the response was transferred or detached before it had been sent");
+      continue;
+    }
     bool done = true;  // a call that was cancelled meanwhile has nothing to move
     if (call.state == ServerState::fetching && !call.cancelled) done = move_read(slot, budget);
     if (call.state == ServerState::writing) done = move_write(slot, budget);

@@ -63,7 +63,7 @@ std::string Session::why_waiting(std::uint32_t slot) const {
 /// A request waits without its receive: those that wait could otherwise hold all that the peer has credits
 /// for, and nothing would come through any more.
 void Session::park(ServerBulk& bulk) {
-  const std::byte* metadata = receive_memory_->data() + bulk.request.word[ev::metadata_offset];
+  const std::byte* metadata = receive_slab() + bulk.request.word[ev::metadata_offset];
   bulk.metadata.assign(metadata, metadata + bulk.request.word[ev::metadata_bytes]);
   bulk.held_receive = -1;
 }
@@ -73,7 +73,7 @@ void Session::unpark(ServerBulk& bulk) {
   const std::uint32_t slot = parking_.back();
   parking_.pop_back();
   const std::uint32_t offset = slot * receive_stride_;
-  std::copy(bulk.metadata.begin(), bulk.metadata.end(), receive_memory_->data() + offset);
+  std::copy(bulk.metadata.begin(), bulk.metadata.end(), receive_slab() + offset);
   bulk.held_receive = static_cast<std::int32_t>(slot);
   bulk.request.word[ev::metadata_offset] = static_cast<std::int32_t>(offset);
   bulk.request.word[ev::reserved] = static_cast<std::int32_t>(slot + 1);

@@ -18,6 +18,7 @@ const codes: Readonly<Record<number, StatusCode>> = {
   [Reason.tooLarge]: Status.RESOURCE_EXHAUSTED,
   [Reason.registration]: Status.RESOURCE_EXHAUSTED,
   [Reason.staging]: Status.RESOURCE_EXHAUSTED,
+  [Reason.detached]: Status.INTERNAL,
 };
 
 const texts: Readonly<Record<number, string>> = {
@@ -31,6 +32,8 @@ const texts: Readonly<Record<number, string>> = {
     'the memory could not be registered: raise RLIMIT_MEMLOCK, or mrCacheBytes in configure()',
   [Reason.staging]:
     'the message is larger than stagingBytes, which messages are copied through where a device has no windows: raise it in configure()',
+  [Reason.detached]:
+    'an ArrayBuffer of the request was transferred or detached while the call used it: keep it until the call has ended, or give a copy',
 };
 
 /** What a signal's reason says of a call: that its time is up, as the signal of a handler's context does, or that it was cancelled. */

@@ -4,6 +4,7 @@
  */
 import { CodecError } from '../codec/error.ts';
 import { Image } from '../codec/image.ts';
+import { markShared } from '../codec/shared-memory.ts';
 import { Source } from '../codec/source.ts';
 import type { MessageType } from '../codec/types.ts';
 import { leaseBytes } from '../limits.ts';
@@ -98,6 +99,7 @@ export class Incoming {
     const native = this.#native;
     const source = this.#block;
     const buffer = native.blockBuffer(block);
+    if (native.peersKeepAccess) markShared(buffer);
     const memory = new Uint8Array(buffer, 0, bytes);
     source.reset(memory);
     let leased = false;

@@ -4,6 +4,7 @@
  */
 import { CodecError } from './error.ts';
 import { type Image, noGap } from './image.ts';
+import { isShared } from './shared-memory.ts';
 
 /** Copies of received values: memory of the caller's choice for [start, end) of `from`. */
 export type CopyOut = (from: Uint8Array, start: number, end: number) => Uint8Array;
@@ -16,6 +17,8 @@ export class Source {
   private fixed: DataView | undefined;
   /** `bytes` fields of at least this length are views of the memory, shorter ones copies. Infinity (the default): always copies. */
   leaseBytes = Number.POSITIVE_INFINITY;
+  /** Another process may change the memory while it is read: whoever looks twice at a byte looks at a copy. */
+  shared = false;
   /** Views of the memory given out since `reset`: when 0, nothing of the decoded messages refers to it. */
   leases = 0;
   /** Where the piece ends that is being read, when another one follows: behind it `bytes` begin elsewhere. */
@@ -46,6 +49,7 @@ export class Source {
     if (this.bytes !== memory) {
       this.bytes = memory;
       this.fixed = undefined;
+      this.shared = isShared(memory.buffer);
     }
     this.leases = 0;
     this.sparse = undefined;

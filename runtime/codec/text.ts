@@ -94,9 +94,31 @@ export function readUtf8(source: Source, at: number, end: number): string {
     const text = readShortAscii(bytes, at, end);
     if (text !== undefined) return text;
   }
+  if (source.shared) return readCopied(source, at, end);
   const text = utf8Slice.call(bytes, at, end);
   // The transcoder replaces what is invalid; a string with a replacement character deserves a second look.
   if (text.includes('\ufffd') && !isUtf8(bytes.subarray(at, end)))
+    source.fail(at, 'invalid UTF-8 in a string');
+  return text;
+}
+
+/** Of what is read in one go: longer texts are copied to memory of their own. */
+const copyBytesMax = 4096;
+let copyRoom: Uint8Array | undefined;
+
+/** V8 measures a text before it makes the string: whoever changes it in between writes beyond the string. */
+function readCopied(source: Source, at: number, end: number): string {
+  const length = end - at;
+  let copy: Uint8Array;
+  if (length <= copyBytesMax) {
+    copyRoom ??= new Uint8Array(copyBytesMax);
+    copy = copyRoom;
+    copy.set(source.bytes.subarray(at, end));
+  } else {
+    copy = source.bytes.slice(at, end);
+  }
+  const text = utf8Slice.call(copy, 0, length);
+  if (text.includes('\ufffd') && !isUtf8(copy.subarray(0, length)))
     source.fail(at, 'invalid UTF-8 in a string');
   return text;
 }

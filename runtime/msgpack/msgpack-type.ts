@@ -29,7 +29,9 @@ function pack(typeName: string, value: unknown): Uint8Array {
   }
 }
 
-function unpack(typeName: string, bytes: Uint8Array): unknown {
+/** What is checked is what is decoded: of memory that a peer can write to, that is a copy. */
+function unpack(typeName: string, source: Source, start: number, end: number): unknown {
+  const bytes = source.shared ? source.bytes.slice(start, end) : source.bytes.subarray(start, end);
   new Check(typeName, bytes).run();
   try {
     return unpackr.unpack(bytes);
@@ -67,7 +69,7 @@ function decodeLifted(typeName: string, source: Source, at: number, end: number)
   const bodyBytes = new DataView(bytes.buffer, bytes.byteOffset).getUint32(at + 1, true);
   const body = at + headBytes;
   if (bodyBytes > end - body) refuse('ends in the middle of a value');
-  const parts = unpack(typeName, bytes.subarray(body, body + bodyBytes));
+  const parts = unpack(typeName, source, body, body + bodyBytes);
   if (!Array.isArray(parts) || parts.length !== 2 || !Array.isArray(parts[1]))
     return refuse('no list of binaries');
   let value: unknown = parts[0];
@@ -116,7 +118,7 @@ export function msgpackType<T>(typeName: string): MessageType<T, T> {
     decodeFrom: (source, at, end) => {
       const { bytes } = source;
       if (end > at && bytes[at] === liftedMark) return decodeLifted(typeName, source, at, end) as T;
-      return unpack(typeName, bytes.subarray(at, end)) as T;
+      return unpack(typeName, source, at, end) as T;
     },
     fields: () => {
       throw new TypeError(`${typeName} has no schema`);

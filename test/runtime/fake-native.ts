@@ -61,6 +61,7 @@ export class FakeNative implements NativeContext {
   readonly clock = new Float64Array(1);
   readonly sendSlab: ArrayBuffer;
   readonly slotStride: number;
+  readonly peersKeepAccess = false;
   readonly slotPayloadOffset = payloadOffset;
   readonly submissionsMax = 64;
 

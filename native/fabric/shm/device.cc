@@ -54,6 +54,7 @@ Capabilities make_capabilities(bool any_memory) {
   caps.immediate = true;
   caps.windows = true;
   caps.exposes_any_memory = any_memory;
+  caps.peers_keep_access = true;
   return caps;
 }
 
@@ -249,6 +250,8 @@ void Device::revoke_and_wait(std::uint32_t key, const Grant& grant) {
   table_.revoke(key);
   const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(options_.revoke_grace_us);
   for (const QueuePair* qp : queue_pairs_) {
+    // A window's key is good on one queue pair only: what other peers say of it is not believed.
+    if (grant.qp_num != 0 && grant.qp_num != qp->qp_num()) continue;
     while (qp->peer_holds(key)) {
       if (std::chrono::steady_clock::now() > end) {
         if (!qp->peer_is_dead()) take_back(grant.addr, grant.length);

@@ -23,7 +23,7 @@ void discard(int fd, std::uint64_t offset, std::uint64_t bytes) {
 
 SharedMemory::SharedMemory(Device& device, Segment segment) : device_(device), map_(std::move(segment.map)) {
   data_ = map_.data();
-  size_ = map_.bytes();
+  size_ = mapped_ = map_.bytes();
   parts_.push_back({std::move(segment.fd), {reinterpret_cast<std::uint64_t>(data_), size_}, kNoMemory});
 }
 
@@ -32,6 +32,7 @@ SharedMemory::~SharedMemory() {
     if (part.slot != kNoMemory) device_.withdraw(part.slot);
     discard(part.fd.get(), 0, part.range.bytes);
   }
+  if (kept_mapped()) map_.release();
 }
 
 bool SharedMemory::publish() {

@@ -57,10 +57,12 @@ class QueuePair final : public fabric::QueuePair {
     std::uint32_t bytes;
     WcStatus status;
     Opcode opcode;
+    bool vanished;  ///< see Wc
   };
   struct Outcome {
     WcStatus status = WcStatus::success;
     std::uint32_t bytes = 0;
+    bool vanished = false;
   };
   /// A copy by the peer that has to end before further completions are delivered.
   struct AwaitedRelease {
@@ -90,7 +92,7 @@ class QueuePair final : public fabric::QueuePair {
 
   // transfer.cc
   Outcome transfer(const SendWr& wr, Direction direction);
-  WcStatus copy_checked(const SendWr& wr, Direction direction, std::uint64_t bytes);
+  Outcome copy_checked(const SendWr& wr, Direction direction, std::uint64_t bytes);
 
   // receive_queue.cc
   std::size_t poll_sends(std::span<Wc> out);

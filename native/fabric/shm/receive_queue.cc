@@ -62,7 +62,8 @@ std::size_t QueuePair::poll_sends(std::span<Wc> out) {
                     .status = done.status,
                     .opcode = done.opcode,
                     .qp_num = qp_num_,
-                    .bytes = done.bytes};
+                    .bytes = done.bytes,
+                    .vanished = done.vanished};
   }
   return count;
 }

@@ -3,6 +3,7 @@
 
 #include <sys/uio.h>
 
+#include <cerrno>
 #include <cstring>
 
 namespace rdma_rpc::fabric::shm {
@@ -27,7 +28,8 @@ std::shared_ptr<RemoteDevice> RemoteDevice::open(const AddressBlob& address, boo
   if (use_process_vm) {
     Token seen{};
     device->reaches_any_memory_ =
-        device->copy(Direction::read, {nullptr, address.token_addr}, seen.data(), seen.size()) &&
+        device->copy(Direction::read, {nullptr, address.token_addr}, seen.data(), seen.size()) ==
+            Copied::all &&
         seen == address.device_token;
   }
   return device;
@@ -91,23 +93,24 @@ void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
 
 }  // namespace
 
-bool RemoteDevice::copy(Direction direction, const RemoteRange& remote, void* local,
-                        std::size_t bytes) const {
-  if (bytes == 0) return true;
+Copied RemoteDevice::copy(Direction direction, const RemoteRange& remote, void* local,
+                          std::size_t bytes) const {
+  if (bytes == 0) return Copied::all;
   if (remote.mapped != nullptr) {
     if (direction == Direction::read) {
       copy_bytes(static_cast<std::byte*>(local), remote.mapped, bytes);
     } else {
       copy_bytes(remote.mapped, static_cast<const std::byte*>(local), bytes);
     }
-    return true;
+    return Copied::all;
   }
   const iovec here{local, bytes};
   const iovec there{reinterpret_cast<void*>(remote.addr), bytes};
   const auto pid = static_cast<pid_t>(process_.pid);
   const ssize_t moved = direction == Direction::read ? ::process_vm_readv(pid, &here, 1, &there, 1, 0)
                                                      : ::process_vm_writev(pid, &here, 1, &there, 1, 0);
-  return moved == static_cast<ssize_t>(bytes);
+  if (moved == static_cast<ssize_t>(bytes)) return Copied::all;
+  return moved >= 0 || errno == EFAULT ? Copied::vanished : Copied::refused;
 }
 
 }  // namespace rdma_rpc::fabric::shm

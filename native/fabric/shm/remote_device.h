@@ -20,6 +20,8 @@ struct RemoteRange {
   std::uint64_t addr = 0;
 };
 enum class Direction { read, write };
+/// `vanished`: the peer has no memory there. `refused`: the kernel lets nobody in, or the peer has ended.
+enum class Copied { all, vanished, refused };
 
 class RemoteDevice {
  public:
@@ -41,9 +43,8 @@ class RemoteDevice {
 
   /// False when that range is not there or cannot be reached. May map memory (first use).
   bool resolve(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes, RemoteRange* range);
-  /// Copies between the peer's memory and ours. False when the kernel refuses, which cannot be with mapped
-  /// memory.
-  bool copy(Direction direction, const RemoteRange& remote, void* local, std::size_t bytes) const;
+  /// Copies between the peer's memory and ours. With mapped memory it always can.
+  Copied copy(Direction direction, const RemoteRange& remote, void* local, std::size_t bytes) const;
 
  private:
   struct Mapped {

@@ -43,7 +43,13 @@ void QueuePair::await_any_release() {
       held.length = receive.length;
     }
   }
-  if (const Grant* region = device_.table().find(hazard, ProtectionTable::Kind::region)) held = *region;
+  // The word is the peer's to write. A region that no peer has a right to, such as another session's
+  // receives, is nothing that it could be copying through.
+  constexpr std::uint32_t kRemote = access_remote_read | access_remote_write;
+  if (const Grant* region = device_.table().find(hazard, ProtectionTable::Kind::region);
+      region != nullptr && (region->access & kRemote) != 0) {
+    held = *region;
+  }
   for (const auto& [key, grant] : windows) {
     if (key == hazard) held = grant;
   }

@@ -69,8 +69,8 @@ void QueuePair::execute(const SendWr& wr) {
 }
 
 void QueuePair::complete_send(const SendWr& wr, Outcome outcome) {
-  completions_[completions_tail_++ & completion_mask_] = {wr.wr_id, send_posted_, outcome.bytes,
-                                                          outcome.status, wr.opcode};
+  completions_[completions_tail_++ & completion_mask_] = {
+      wr.wr_id, send_posted_, outcome.bytes, outcome.status, wr.opcode, outcome.vanished};
   switch (outcome.status) {
     case WcStatus::success:
       return;
@@ -176,7 +176,8 @@ WcStatus QueuePair::place(const SendWr& wr, const PostedReceive& receive, std::u
   if (status == WcStatus::success) {
     if (device_.options().before_chunk) device_.options().before_chunk(0);
     for (const Sge& sge : wr.sges) {
-      if (!remote_->copy(Direction::write, range, reinterpret_cast<void*>(sge.addr), sge.length)) {
+      if (remote_->copy(Direction::write, range, reinterpret_cast<void*>(sge.addr), sge.length) !=
+          Copied::all) {
         status = WcStatus::rem_inv_req_err;
         break;
       }

@@ -19,23 +19,24 @@ QueuePair::Outcome QueuePair::transfer(const SendWr& wr, Direction direction) {
   if (immediate && !peer_has_receive()) return {WcStatus::rnr_retry_exc_err, 0};
 
   const auto bytes = static_cast<std::uint32_t>(total);
+  Outcome copied{status, bytes, false};
   // As on InfiniBand, a request of no bytes is not checked: there is nothing it could touch.
   if (bytes > 0) {
     peer_->hazard.store(wr.rkey, std::memory_order_seq_cst);
-    status = copy_checked(wr, direction, total);
+    copied = copy_checked(wr, direction, total);
     peer_->hazard.store(0, std::memory_order_release);
   }
-  if (status == WcStatus::success && immediate) {
+  if (copied.status == WcStatus::success && immediate) {
     publish_placed(CellKind::write_with_imm, wr.imm, bytes);
     ++sent_;
   }
-  return {status, bytes};
+  return {copied.status, bytes, copied.vanished};
 }
 
-WcStatus QueuePair::copy_checked(const SendWr& wr, Direction direction, std::uint64_t bytes) {
+QueuePair::Outcome QueuePair::copy_checked(const SendWr& wr, Direction direction, std::uint64_t bytes) {
   const TableKey& entry = remote_->entry(wr.rkey);
   const auto granted = [&] { return wr.rkey != 0 && entry.key.load(std::memory_order_seq_cst) == wr.rkey; };
-  if (!granted()) return WcStatus::rem_access_err;
+  if (!granted()) return {WcStatus::rem_access_err};
 
   const Grant grant{
       entry.addr.load(std::memory_order_relaxed),   entry.length.load(std::memory_order_relaxed),
@@ -49,7 +50,7 @@ WcStatus QueuePair::copy_checked(const SendWr& wr, Direction direction, std::uin
   if ((grant.access & right) == 0 || (grant.qp_num != 0 && grant.qp_num != peer_qp_num_) ||
       !grant.covers(wr.remote_addr, bytes) ||
       !remote_->resolve(grant.memory, wr.remote_addr, bytes, &range)) {
-    return WcStatus::rem_access_err;
+    return {WcStatus::rem_access_err};
   }
 
   const ShmOptions& options = device_.options();
@@ -58,20 +59,23 @@ WcStatus QueuePair::copy_checked(const SendWr& wr, Direction direction, std::uin
     for (std::uint32_t offset = 0; offset < sge.length;) {
       // In pieces, so that a revocation need not wait for the whole. The first look above was at a key that
       // may have gone before the hazard was seen by the owner; this one cannot be.
-      if (!granted()) return WcStatus::rem_access_err;
-      if (const WcStatus fault = peer_fault(); fault != WcStatus::success) return fault;
+      if (!granted()) return {WcStatus::rem_access_err};
+      if (const WcStatus fault = peer_fault(); fault != WcStatus::success) return {fault};
       if (options.before_chunk) options.before_chunk(done);
       const std::size_t part = std::min<std::size_t>(sge.length - offset, options.copy_chunk_bytes);
-      if (!remote_->copy(direction, range, reinterpret_cast<void*>(sge.addr + offset), part)) {
-        return WcStatus::rem_access_err;
-      }
+      const Copied copied =
+          remote_->copy(direction, range, reinterpret_cast<void*>(sge.addr + offset), part);
+      // The right stands and the pages are gone: the peer's application has let go of memory that it lent to a
+      // call. That is the end of that call, and of nothing else.
+      if (copied == Copied::vanished && direction == Direction::read) return {WcStatus::success, 0, true};
+      if (copied != Copied::all) return {WcStatus::rem_access_err};
       if (range.mapped != nullptr) range.mapped += part;
       range.addr += part;
       offset += static_cast<std::uint32_t>(part);
       done += part;
     }
   }
-  return WcStatus::success;
+  return {};
 }
 
 }  // namespace rdma_rpc::fabric::shm

@@ -117,13 +117,13 @@ std::unique_ptr<QueuePair> SimDevice::create_qp(CompletionQueue& cq, const QpOpt
 
 SimHostMemory::SimHostMemory(SimDevice& device, std::byte* data, std::size_t size) : device_(device) {
   data_ = data;
-  size_ = size;
+  size_ = mapped_ = size;
   device_.allocated.push_back({data, size});
 }
 
 SimHostMemory::~SimHostMemory() {
   std::erase_if(device_.allocated, [this](const SimDevice::Range& range) { return range.data == data_; });
-  munmap(data_, size_);
+  if (!kept_mapped()) munmap(data_, size_);
 }
 
 SimMemoryRegion::SimMemoryRegion(SimDevice& device, const KeyEntry& entry, std::uint32_t key)
@@ -131,6 +131,7 @@ SimMemoryRegion::SimMemoryRegion(SimDevice& device, const KeyEntry& entry, std::
   addr_ = entry.addr;
   length_ = entry.length;
   lkey_ = key;
+  device_.world().keys.find(key)->region = this;
   rkey_ = (entry.access & (access_remote_read | access_remote_write)) != 0 ? key : 0;
   ++device_.live.memory_regions;
   device_.live.memory_bytes += length_;

@@ -101,7 +101,8 @@ bool SimQueuePair::gather_ok(const SendSlot& slot) const {
 
 void SimQueuePair::gather(const SendSlot& slot, std::uint64_t to) const {
   for (const Sge& sge : slot.wr.sges) {
-    copy(to, sge.addr, sge.length);
+    // What its owner has taken away since the post moves nothing: who posts looks first.
+    if (slot.wr.inline_data || world_.keys.present(sge.lkey)) copy(to, sge.addr, sge.length);
     to += sge.length;
   }
 }
@@ -171,7 +172,7 @@ bool SimQueuePair::read_ok(const SendSlot& slot) const {
                                                   wr.remote_addr, slot.bytes, access_remote_read);
 }
 
-WcStatus SimQueuePair::read_from_peer(const SendSlot& slot) {
+WcStatus SimQueuePair::read_from_peer(SendSlot& slot) {
   const WcStatus fault = peer_fault();
   if (fault != WcStatus::success && !peer_still_lands()) return fault;
   const SendWr& wr = slot.wr;
@@ -181,6 +182,8 @@ WcStatus SimQueuePair::read_from_peer(const SendSlot& slot) {
     peer_->enter_error();
     return WcStatus::rem_access_err;
   }
+  slot.vanished = !world_.keys.present(wr.rkey);
+  if (slot.vanished) return fault;
   std::uint64_t from = wr.remote_addr;
   for (const Sge& sge : wr.sges) {
     if (!world_.keys.local_ok(sge, device_.id(), access_local_write)) return WcStatus::loc_prot_err;

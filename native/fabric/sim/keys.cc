@@ -68,6 +68,12 @@ bool KeyTable::remote_ok(std::uint32_t key, std::uint32_t device_id, std::uint32
   return (entry->access & access) == access && entry->contains(addr, bytes);
 }
 
+bool KeyTable::present(std::uint32_t key) {
+  const KeyEntry* entry = find(key);
+  if (entry != nullptr && entry->kind == KeyEntry::Kind::window) entry = find(entry->region_key);
+  return entry == nullptr || entry->region == nullptr || entry->region->present();
+}
+
 KeyEntry* KeyTable::bound_window(std::uint32_t key, std::uint32_t device_id, std::uint32_t qp_num) {
   KeyEntry* entry = find(key);
   const bool usable = entry != nullptr && entry->kind == KeyEntry::Kind::window &&

@@ -22,6 +22,7 @@ struct KeyEntry {
   std::uint32_t qp_num = 0;           ///< window: the queue pair that it is tied to
   std::uint32_t region_key = 0;       ///< window: the region beneath
   SimMemoryWindow* window = nullptr;  ///< window: its object
+  const MemoryRegion* region = nullptr;  ///< region: its object
   std::uint32_t next_free = 0;
 
   bool contains(std::uint64_t start, std::uint64_t bytes) const {
@@ -49,6 +50,8 @@ class KeyTable {
   /// Whether a peer may do this through a queue pair of this device.
   bool remote_ok(std::uint32_t key, std::uint32_t device_id, std::uint32_t qp_num, std::uint64_t addr,
                  std::uint64_t bytes, std::uint32_t access);
+  /// Whether the memory behind a key, or the region beneath it, is still there.
+  bool present(std::uint32_t key);
   /// The bound window of this key if it is tied to that queue pair, else null.
   KeyEntry* bound_window(std::uint32_t key, std::uint32_t device_id, std::uint32_t qp_num);
 

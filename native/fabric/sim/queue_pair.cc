@@ -307,6 +307,7 @@ void SimQueuePair::complete_send(const SendSlot& slot, WcStatus status, std::uin
   wc.opcode = slot.wr.opcode;
   wc.qp_num = qp_num_;
   wc.bytes = static_cast<std::uint32_t>(slot.bytes);
+  wc.vanished = slot.vanished;
   push({wc, this, false, end});
 }
 

@@ -60,6 +60,7 @@ class SimQueuePair final : public QueuePair {
                   region_key = 0;         // bind_mw: keys, since the objects may be gone when its turn comes
     WcStatus status = WcStatus::success;  // queued: why it will fail, when that was plain at post
     Phase phase = Phase::queued;
+    bool vanished = false;  // rdma_read: see Wc
   };
 
   // queue_pair.cc
@@ -85,7 +86,7 @@ class SimQueuePair final : public QueuePair {
   WcStatus begin(SendSlot& slot);
   WcStatus send_to_peer(const SendSlot& slot);
   WcStatus write_to_peer(const SendSlot& slot);
-  WcStatus read_from_peer(const SendSlot& slot);
+  WcStatus read_from_peer(SendSlot& slot);
   WcStatus bind_window(const SendSlot& slot);
   WcStatus invalidate_window(std::uint32_t key);
   bool gather_ok(const SendSlot& slot) const;

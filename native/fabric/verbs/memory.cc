@@ -39,7 +39,8 @@ std::unique_ptr<Memory> Memory::map(std::size_t bytes, DeviceCounters& counters)
 }
 
 Memory::Memory(void* data, std::size_t bytes, std::size_t mapped, DeviceCounters& counters)
-    : mapped_(mapped), counters_(counters) {
+    : counters_(counters) {
+  mapped_ = mapped;
   data_ = static_cast<std::byte*>(data);
   size_ = bytes;
   counters_.memory_bytes += bytes;
@@ -47,7 +48,7 @@ Memory::Memory(void* data, std::size_t bytes, std::size_t mapped, DeviceCounters
 
 Memory::~Memory() {
   counters_.memory_bytes -= size_;
-  ::munmap(data_, mapped_);
+  if (!kept_mapped()) ::munmap(data_, mapped_);
 }
 
 Region::Region(MrPtr mr, std::uint64_t addr, std::uint32_t access, WindowTable& windows,

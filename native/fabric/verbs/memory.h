@@ -19,7 +19,6 @@ class Memory final : public HostMemory {
 
  private:
   Memory(void* data, std::size_t bytes, std::size_t mapped, DeviceCounters& counters);
-  std::size_t mapped_;
   DeviceCounters& counters_;
 };
 
