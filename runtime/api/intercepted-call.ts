@@ -2,9 +2,11 @@
  * A client's method with interceptors around it: makes the request that they see out of what the caller gives, and of their response what the caller gets.
  * Made by `createClient` for methods that have some.
  */
+
 import { ContextValues } from '../call/context-values.ts';
 import { refusedCall } from '../call/failing.ts';
 import { iterableOfOne, onlyMessage, RequestMessages } from '../call/intercepted-messages.ts';
+import { heard, textOf } from '../call/foreign.ts';
 import {
   checkedRequest,
   checkedResponse,
@@ -60,9 +62,9 @@ class CallState {
   #tell(callback: ((metadata: Metadata) => void) | undefined, metadata: Metadata): void {
     if (callback === undefined || metadata.size === 0) return;
     try {
-      callback(metadata);
+      heard('onHeader or onTrailer', callback(metadata));
     } catch (cause) {
-      const why = cause instanceof Error ? cause.message : String(cause);
+      const why = textOf(cause);
       const text = `${this.#path}: the response cannot be used: ${why}`;
       throw new RpcError(Status.INTERNAL, text, { sent: 'yes', cause });
     }

@@ -2,8 +2,10 @@
  * Where the runtime's few log lines go. Without a `log` option, what deserves attention is a warning of Node's; the rest is for
  * NODE_DEBUG=rdma-rpc. None is written per call.
  */
+
 import { debuglog } from 'node:util';
-import { processWarning, type Warn } from '../call/warnings.ts';
+import { guarded } from '../call/foreign.ts';
+import type { Warn } from '../call/warnings.ts';
 import { logLinesPerSecond, logPeersMax } from '../limits.ts';
 
 export type Log = (line: string) => void;
@@ -29,7 +31,8 @@ export class LimitedLog {
     const lines = (this.#lines.get(key) ?? 0) + 1;
     this.#lines.set(key, lines);
     if (lines > logLinesPerSecond) return;
-    this.#log(lines === logLinesPerSecond ? `${line} (further lines of this second are left out)` : line);
+    const text = lines === logLinesPerSecond ? `${line} (further lines of this second are left out)` : line;
+    guarded('the function `log`', () => this.#log(text));
   }
 }
 
@@ -52,11 +55,6 @@ export function fabricLog(log: Log | undefined): (line: string, skipped: boolean
  * process.
  */
 export function logged(log: Log): Warn {
-  return (text, detail) => {
-    try {
-      log(detail === undefined ? text : `${text}\n${detail}`);
-    } catch {
-      processWarning(text, detail);
-    }
-  };
+  return (text, detail) =>
+    guarded('the function `log`', () => log(detail === undefined ? text : `${text}\n${detail}`));
 }

@@ -2,6 +2,7 @@
  * A call as telemetry sees it: when it begins, which status it ends with, and when, streams to their last message. What the interceptors of
  * rdma-rpc/otel and rdma-rpc/prometheus share.
  */
+import { guarded } from '../call/foreign.ts';
 import type { Next, RpcRequest, RpcResponse } from '../call/interceptor.ts';
 import { RpcError } from '../call/rpc-error.ts';
 import { Status, type StatusName, statusName } from '../call/status.ts';
@@ -24,12 +25,59 @@ function statusOf(side: RpcRequest['side'], error: unknown): StatusName {
   return statusName(side === 'server' ? Status.INTERNAL : Status.UNKNOWN);
 }
 
-/** Carries out a call and tells `observer` how it ends. */
+/** Of an observer whose beginning has failed. */
+const nobody: Observer = { run: (part) => part(), done: () => undefined };
+
+/** What an observer cannot do costs the call nothing: telemetry fails, calls do not. */
+class Guarded implements Observer {
+  readonly #observer: Observer;
+
+  constructor(begin: () => Observer) {
+    let observer = nobody;
+    guarded('the telemetry of a call', () => {
+      observer = begin();
+    });
+    this.#observer = observer;
+  }
+
+  run<T>(part: () => T): T {
+    let ran: { result: T } | { thrown: unknown } | undefined;
+    const once = (): T => {
+      try {
+        const result = part();
+        ran = { result };
+        return result;
+      } catch (thrown) {
+        ran = { thrown };
+        throw thrown;
+      }
+    };
+    try {
+      return this.#observer.run(once);
+    } catch (fault) {
+      if (ran === undefined) {
+        guarded('the telemetry of a call', () => {
+          throw fault;
+        });
+        return part();
+      }
+      if ('thrown' in ran) throw ran.thrown;
+      return ran.result;
+    }
+  }
+
+  done(status: StatusName, error: unknown): void {
+    guarded('the telemetry of a call', () => this.#observer.done(status, error));
+  }
+}
+
+/** Carries out a call and tells the observer that `begin` makes how it ends. */
 export async function observedCall(
   next: Next,
   request: RpcRequest,
-  observer: Observer,
+  begin: () => Observer,
 ): Promise<RpcResponse> {
+  const observer = new Guarded(begin);
   let response: RpcResponse;
   try {
     response = await observer.run(() => next(request));

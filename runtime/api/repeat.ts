@@ -5,6 +5,7 @@
 
 import type { ClientMethod } from '../call/client-method.ts';
 import { refusedCall } from '../call/failing.ts';
+import { heard, textOf } from '../call/foreign.ts';
 import type { Metadata } from '../call/metadata.ts';
 import { RpcError } from '../call/rpc-error.ts';
 import { Status } from '../call/status.ts';
@@ -98,8 +99,8 @@ class Told {
   }
 
   tell(): void {
-    if (this.#header !== undefined) this.#options.onHeader?.(this.#header);
-    if (this.#trailer !== undefined) this.#options.onTrailer?.(this.#trailer);
+    if (this.#header !== undefined) heard('onHeader', this.#options.onHeader?.(this.#header));
+    if (this.#trailer !== undefined) heard('onTrailer', this.#options.onTrailer?.(this.#trailer));
   }
 }
 
@@ -168,7 +169,7 @@ export async function repeated(
     try {
       told?.tell();
     } catch (cause) {
-      const text = `${method.path}: the response cannot be used: ${cause instanceof Error ? cause.message : String(cause)}`;
+      const text = `${method.path}: the response cannot be used: ${textOf(cause)}`;
       throw new RpcError(Status.INTERNAL, text, { sent: 'yes', cause });
     }
   });

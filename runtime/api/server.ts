@@ -2,10 +2,12 @@
  * A server: handlers of services, the addresses it listens on, and its sessions. `createServer` makes one; the in-process transport gives it
  * connections without a socket.
  */
+
 import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { acquireContext, type FabricName, releaseContext } from '../call/contexts.ts';
 import type { FabricContext } from '../call/fabric-context.ts';
+import { guarded } from '../call/foreign.ts';
 import { Handlers } from '../call/handlers.ts';
 import { checkedInterceptors, type Interceptor } from '../call/interceptor.ts';
 import { Load } from '../call/load.ts';
@@ -33,15 +35,6 @@ import { type ResolvedServerOptions, type ServerOptions, serverRules } from './s
 import { ServiceScope } from './service-scope.ts';
 import { type SessionSummary, summaryOf } from './session-summary.ts';
 import type { HandlersOf } from './types.ts';
-
-/** Calls what the application has given; an error of it is its own. */
-function safely(call: () => void): void {
-  try {
-    call();
-  } catch (fault) {
-    process.emitWarning(fault instanceof Error ? fault : String(fault), 'RdmaRpcWarning');
-  }
-}
 
 export class Server implements ServerSessionListener {
   readonly #options: ResolvedServerOptions;
@@ -125,14 +118,14 @@ export class Server implements ServerSessionListener {
     const graceMs = checkedTimeMs('shutdown: graceMs', options.graceMs ?? limits.graceMs.default);
     if (this.#shutdown === undefined) {
       this.#shutdown = this.#end(Math.min(graceMs, limits.graceMs.max));
-      for (const listener of this.#shutdownListeners.splice(0)) safely(listener);
+      for (const listener of this.#shutdownListeners.splice(0)) guarded('a listener of onShutdown', listener);
     }
     return this.#shutdown;
   }
 
   /** Calls `listener` when shutdown() begins, while calls under way still run; at once if it has begun already. */
   onShutdown(listener: () => void): void {
-    if (this.stopping) safely(listener);
+    if (this.stopping) guarded('a listener of onShutdown', listener);
     else this.#shutdownListeners.push(listener);
   }
 

@@ -48,7 +48,8 @@ export class BulkMessages {
   /** For which it is encoded. */
   #session = 0;
   readonly #native: NativeContext;
-  readonly #sink: Sink = new Sink();
+  /** Null while a message is encoded with it: a getter of that may make a call itself. */
+  #sink: Sink | null = new Sink();
   /** By token, until SENT: the application's buffers must not be collected while the fabric may read them. */
   readonly #sending = new Map<number, BulkMessage>();
   /** Buffers that the registration cache keeps registered, which must stay where they are. */
@@ -144,7 +145,8 @@ export class BulkMessages {
     gatherFrom: number,
     alignFrom: number,
   ): BulkMessage | number {
-    const sink = this.#sink;
+    const sink = this.#sink ?? new Sink();
+    this.#sink = null;
     const bulk = new BulkMessage();
     let fault = -Reason.noMemory;
     try {
@@ -155,6 +157,7 @@ export class BulkMessages {
       const planned = alignFrom === Number.POSITIVE_INFINITY ? 0 : sink.planned;
       const plan = planImage(planned, room + sink.gathered, room, sink.copied, maxBytes);
       if (plan === undefined && planned !== 0) {
+        this.#sink = sink;
         // So many small values, each with a gap, would take more than the peer has to take.
         return this.#encode(type, message, maxBytes, gatherFrom, Number.POSITIVE_INFINITY);
       }
@@ -170,8 +173,8 @@ export class BulkMessages {
         if (
           fault === 0 &&
           (plan === undefined
-            ? this.#collect(bulk, memory, end)
-            : this.#collectImage(bulk, plan, memory, end))
+            ? this.#collect(bulk, sink, memory, end)
+            : this.#collectImage(bulk, sink, plan, memory, end))
         )
           return bulk;
       }
@@ -182,6 +185,7 @@ export class BulkMessages {
       throw error;
     } finally {
       sink.reset(nothing);
+      this.#sink = sink;
     }
   }
 
@@ -192,8 +196,7 @@ export class BulkMessages {
   }
 
   /** Lists the pieces of what has just been encoded. False: no memory. */
-  #collect(bulk: BulkMessage, memory: Uint8Array, end: number): boolean {
-    const sink = this.#sink;
+  #collect(bulk: BulkMessage, sink: Sink, memory: Uint8Array, end: number): boolean {
     let from = 0;
     for (let i = 0; i < sink.holes; ++i) {
       const at = sink.holeAt[i]!;
@@ -214,8 +217,7 @@ export class BulkMessages {
   }
 
   /** The same for an image: values that are copied go into the memory, each to its place, and what lies behind them moves on. False: no memory. */
-  #collectImage(bulk: BulkMessage, plan: ImagePlan, memory: Uint8Array, end: number): boolean {
-    const sink = this.#sink;
+  #collectImage(bulk: BulkMessage, sink: Sink, plan: ImagePlan, memory: Uint8Array, end: number): boolean {
     const layout = layOut(sink, plan, memory, end);
     bulk.image = true;
     for (const { from, to, value } of layout) {

@@ -2,8 +2,10 @@
  * What a call has beyond a request and a deadline: signals, metadata, buffer for the response, callbacks for header and trailer. Made
  * only for calls that ask for one of them. It listens to its signals itself, so that no closure is needed.
  */
+
 import { type Abortable, listen, unlisten } from './abort-listeners.ts';
 import { reasonOf } from './failure.ts';
+import { heard } from './foreign.ts';
 import type { BlockLease } from './lease.ts';
 import type { Metadata } from './metadata.ts';
 import type { ResponseMetadata } from './metadata-wire.ts';
@@ -69,8 +71,8 @@ export class CallExtras implements Abortable {
 
   /** Hands over what a response has brought. What a callback throws comes out. */
   tell({ header, trailer }: ResponseMetadata): void {
-    if (header !== undefined) this.onHeader?.(header);
-    if (trailer !== undefined) this.onTrailer?.(trailer);
+    if (header !== undefined) heard('onHeader', this.onHeader?.(header));
+    if (trailer !== undefined) heard('onTrailer', this.onTrailer?.(trailer));
   }
 
   /** From now on the signal cancels `token` of `place`. */

@@ -3,6 +3,7 @@
  * object made for it is its promise. Each row is filled by `start` and emptied by exactly one SETTLED or FAILED event.
  * Owned by a channel, on its JS thread.
  */
+
 import { Ev, Held, Reason, SubOp } from '../native.ts';
 import { AnswerTally } from './answer-tally.ts';
 import type { CallExtras, CallPlace } from './call-extras.ts';
@@ -11,6 +12,7 @@ import { deadlines, timeLeftUs } from './deadlines.ts';
 import type { FabricContext, SessionOwner } from './fabric-context.ts';
 import { failCall, refuseCall } from './failing.ts';
 import { failure, leaseLost, responseFault, sentName, tooLarge, unavailable } from './failure.ts';
+import { textOf } from './foreign.ts';
 import { Incoming } from './incoming.ts';
 import { noSlot, type Target } from './outgoing.ts';
 import { RpcError } from './rpc-error.ts';
@@ -144,7 +146,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
         sink !== 0 && extras?.mayOverflow === false,
       );
     } catch (cause) {
-      const why = cause instanceof Error ? cause.message : String(cause);
+      const why = textOf(cause);
       const text = `${method.path}: the request cannot be sent: ${why}`;
       extras?.unwatch();
       refuseCall(reject, () => new RpcError(Status.INTERNAL, text, { sent: 'no', cause }));

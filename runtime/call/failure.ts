@@ -1,5 +1,7 @@
 /** The errors that the runtime itself makes for calls: a text for each native Reason, saying what to do next. */
+
 import { Reason } from '../native.ts';
+import { textOf } from './foreign.ts';
 import { RpcError, type Sent } from './rpc-error.ts';
 import { Status, type StatusCode } from './status.ts';
 
@@ -54,7 +56,7 @@ export function failure(reason: number, method: string, sent: Sent, detail = '',
 export const leaseLost = 'the server may still write to `into`: the lease is released';
 
 export function responseFault(method: string, cause: unknown): RpcError {
-  const why = cause instanceof Error ? cause.message : String(cause);
+  const why = textOf(cause);
   const text = `${method}: the response cannot be used: ${why}`;
   return new RpcError(Status.INTERNAL, text, { sent: 'yes', cause });
 }

@@ -50,6 +50,8 @@ export class Outgoing {
   readonly #slotPayloadOffset: number;
   readonly #memory: Uint8Array;
   readonly #slab: Sink = new Sink();
+  /** A message is being encoded into a slot. */
+  #encoding = false;
   #flushScheduled = false;
   readonly #flushNow = (): void => {
     this.#flushScheduled = false;
@@ -111,14 +113,22 @@ export class Outgoing {
         sinkOnly,
       );
     }
-    const slab = this.#slab;
+    // A getter of the message may make a call itself, or do anything else: it must find neither this slot nor this sink.
+    const slab = this.#encoding ? new Sink() : this.#slab;
+    const nested = this.#encoding;
     slab.reset(this.#memory);
-    const top = control[Ctl.freeSlots]! - 1;
-    const slot = this.#freeSlots[top]!;
+    const slot = this.#popSlot();
     const from = slot * this.#slotStride + this.#slotPayloadOffset;
     const at = from + metadataBytes;
-    // The slot is taken only after the encoder has come back: should it throw or find no room, there is nothing to undo.
-    const messageBytes = type.encodeTo(message, slab, at, from + target.eagerBytes) - at;
+    let messageBytes = -1;
+    this.#encoding = true;
+    try {
+      messageBytes = type.encodeTo(message, slab, at, from + target.eagerBytes) - at;
+    } finally {
+      this.#encoding = nested;
+      if (messageBytes < 0 || slab.full || slab.planned !== 0 || messageBytes > target.maxMessageBytes)
+        this.#pushSlot(slot);
+    }
     // What a field's annotation wants apart goes as bulk although it might fit.
     if (slab.full || slab.planned !== 0) {
       return this.#submitBulk(
@@ -137,7 +147,6 @@ export class Outgoing {
     }
     if (messageBytes > target.maxMessageBytes) return this.#refuse(messageBytes);
     if (metadata !== undefined) this.#memory.set(metadata, from);
-    control[Ctl.freeSlots] = top;
     this.#stage(op, target.session, call, method, slot, metadataBytes, messageBytes, timeoutUs);
     return 0;
   }
@@ -272,6 +281,11 @@ export class Outgoing {
       bulk = this.bulk.encodePlain(type, message, target.maxMessageBytes);
     }
     if (typeof bulk === 'number') return bulk;
+    // Getters of the message may have made calls that have taken them.
+    if (this.#control[Ctl.freeSlots] === 0 && !this.#reclaim()) {
+      this.bulk.discard(bulk);
+      return noSlot;
+    }
     const { pieces, keys } = bulk;
     // Parts of a stream go in the order in which they were submitted: the first must not come before the stream's opening, which may be staged.
     if (op === SubOp.part) this.flush();

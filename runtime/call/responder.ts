@@ -63,9 +63,9 @@ export class Responder implements SlotWaiter {
     call.finish();
     if (this.down || call.accepted) return;
     const { check } = call.definition;
-    if (check.left > 0) check.look(response);
     let result: number;
     try {
+      if (check.left > 0) check.look(response);
       result = this.#context.outgoing.submit(
         SubOp.response,
         this.#target,

@@ -1,5 +1,7 @@
 /** The one error class of both sides: thrown to callers, and thrown by handlers to answer with a status. */
+
 import type { MessageType } from '../codec/types.ts';
+import { textOf } from './foreign.ts';
 import { Metadata, type MetadataInit } from './metadata.ts';
 import { errorCode, Status, type StatusCode, type StatusName, statusName } from './status.ts';
 import { type ErrorDetail, type ErrorDetailInit, errorDetail } from './status-details.ts';
@@ -34,15 +36,19 @@ const causesMax = 16;
  * handlers have, says it best, then a TimeoutError.
  */
 export function abortCode(error: unknown): StatusCode | undefined {
-  if (!(error instanceof Error)) return undefined;
-  const code = abortCodes[error.name];
-  let cause: unknown = error;
-  for (let i = 0; code !== undefined && i < causesMax && cause instanceof Error; ++i) {
-    if (cause instanceof RpcError) return cause.code;
-    if (abortCodes[cause.name] === Status.DEADLINE_EXCEEDED) return Status.DEADLINE_EXCEEDED;
-    cause = cause.cause;
+  try {
+    if (!(error instanceof Error)) return undefined;
+    const code = abortCodes[error.name];
+    let cause: unknown = error;
+    for (let i = 0; code !== undefined && i < causesMax && cause instanceof Error; ++i) {
+      if (cause instanceof RpcError) return cause.code;
+      if (abortCodes[cause.name] === Status.DEADLINE_EXCEEDED) return Status.DEADLINE_EXCEEDED;
+      cause = cause.cause;
+    }
+    return code;
+  } catch {
+    return undefined; // a getter of it has thrown
   }
-  return code;
 }
 
 export class RpcError extends Error {
@@ -108,10 +114,7 @@ export class RpcError extends Error {
    */
   static from(reason: unknown, code: StatusCode = Status.UNKNOWN): RpcError {
     if (reason instanceof RpcError) return reason;
-    if (reason instanceof Error) {
-      return new RpcError(abortCode(reason) ?? code, reason.message, { cause: reason });
-    }
-    return new RpcError(code, String(reason), { cause: reason });
+    return new RpcError(abortCode(reason) ?? code, textOf(reason), { cause: reason });
   }
 
   /** By shape, so that `instanceof` also works when two copies of this package are loaded. */
@@ -119,13 +122,17 @@ export class RpcError extends Error {
     // A subclass inherits this, and is no question of shape.
     // biome-ignore lint/complexity/noThisInStatic: it is about the class that was asked
     if (this !== RpcError) return Function.prototype[Symbol.hasInstance].call(this, value);
-    if (!(value instanceof Error) || value.name !== 'RpcError') return false;
-    const error = value as Partial<RpcError>;
-    return (
-      typeof error.code === 'number' &&
-      typeof error.codeName === 'string' &&
-      typeof error.rawMessage === 'string' &&
-      typeof error.sent === 'string'
-    );
+    try {
+      if (!(value instanceof Error) || value.name !== 'RpcError') return false;
+      const error = value as Partial<RpcError>;
+      return (
+        typeof error.code === 'number' &&
+        typeof error.codeName === 'string' &&
+        typeof error.rawMessage === 'string' &&
+        typeof error.sent === 'string'
+      );
+    } catch {
+      return false; // a getter of it has thrown
+    }
   }
 }

@@ -2,8 +2,10 @@
  * The server half of a session: takes each request to its handler and the handler's result back. Sync handlers answer within the
  * event's callback; async ones are kept in a list until they are done. Owned by a server, on its JS thread.
  */
+
 import { Ev } from '../native.ts';
 import type { FabricContext, SessionOwner } from './fabric-context.ts';
+import { promiseOf, textOf } from './foreign.ts';
 import type { Handlers } from './handlers.ts';
 import { Incoming } from './incoming.ts';
 import type { Load } from './load.ts';
@@ -44,12 +46,6 @@ export interface ServerParts {
 export interface ServerSessionListener {
   onHandlerError(error: unknown, method: string): void;
   onSessionDown(session: ServerSession, reason: string): void;
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return (
-    typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
-  );
 }
 
 export class ServerSession implements SessionOwner {
@@ -178,7 +174,7 @@ export class ServerSession implements SessionOwner {
     try {
       request = this.#incoming.message(at, method.requestType, undefined);
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = textOf(error);
       this.#responder.refuse(
         handle,
         Status.INTERNAL,
@@ -253,16 +249,18 @@ export class ServerSession implements SessionOwner {
     // The caller learns that the request is here, and no more. Handlers that run on count as any others, so a flood is turned away.
     if (oneWay) this.#responder.accept(call);
     let result: unknown;
+    let promise: Promise<unknown> | undefined;
     try {
       result = handler.call(self, request, call);
+      promise = promiseOf(result);
     } catch (error) {
       this.#responder.fail(call, error);
       return;
     }
-    if (isThenable(result)) {
+    if (promise !== undefined) {
       this.#link(call);
       if (call.limited) call.enforce(this.#late);
-      void this.#finish(call, result);
+      void this.#finish(call, promise);
     } else {
       this.#responder.answer(call, result);
     }
@@ -273,7 +271,7 @@ export class ServerSession implements SessionOwner {
     if (!call.accepted) this.#responder.fail(call, reason);
   };
 
-  async #finish(call: ServerCall, result: PromiseLike<unknown>): Promise<void> {
+  async #finish(call: ServerCall, result: Promise<unknown>): Promise<void> {
     let response: unknown;
     try {
       response = await result;

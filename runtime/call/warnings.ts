@@ -2,8 +2,10 @@
  * What an application is told of its handlers when it has not asked to be told: a warning of Node's, on
  * standard error. Used by everything that runs handlers: servers, reverse calls, the adapters for gRPC.
  */
+
 import { inspect } from 'node:util';
 import { handlerErrorKinds, handlerErrorSumMs, handlerErrorText } from '../limits.ts';
+import { guarded } from './foreign.ts';
 
 /** `detail`: further lines, such as a stack. */
 export type Warn = (text: string, detail?: string) => void;
@@ -59,14 +61,9 @@ export class HandlerErrors {
 
   /** Never throws: what a listener throws is shown, and no more. */
   report(error: unknown, method: string): void {
-    const onFault = (fault: unknown): void =>
-      processWarning(`${method}: onHandlerError has failed itself`, described(fault));
-    try {
-      if (this.#listener === undefined) this.#show(error, method);
-      else Promise.resolve(this.#listener(error, method)).catch(onFault);
-    } catch (fault) {
-      onFault(fault);
-    }
+    guarded(`${method}: onHandlerError`, () =>
+      this.#listener === undefined ? this.#show(error, method) : this.#listener(error, method),
+    );
   }
 
   /** Shows what has only been counted. */

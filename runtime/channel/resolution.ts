@@ -2,7 +2,9 @@
  * Keeps the addresses of a channel up to date: asks its resolver when the channel connects and after a loss, one question at a time, not more often
  * than `resolveMinMs`. A failure leaves the addresses known so far in use. Owned by a channel.
  */
+
 import { unavailable } from '../call/failure.ts';
+import { guarded } from '../call/foreign.ts';
 import { RpcError } from '../call/rpc-error.ts';
 import { Status } from '../call/status.ts';
 import { Backoff } from './backoff.ts';
@@ -69,7 +71,7 @@ export class Resolution {
     this.#closed = true;
     clearTimeout(this.#timer);
     this.#abandon?.abort(new Error('the channel was closed'));
-    this.#unwatch?.();
+    guarded('what `watch` of the resolver returned', () => this.#unwatch?.());
   }
 
   #changed(): void {

@@ -2,7 +2,9 @@
  * The server's side of the handshake (connect.ts is the other). No queue pair is made before the client's hello has been
  * checked. Called by a server for each accepted connection.
  */
+
 import type { FabricName } from '../call/contexts.ts';
+import { textOf } from '../call/foreign.ts';
 import { FabricReasons } from './fabric-reasons.ts';
 import { controlText, type FabricReason, type Frame, type Hello, ownFeatures, version } from './frames.ts';
 import { hostIdentity, whyNotOneHost } from './host.ts';
@@ -19,7 +21,7 @@ import {
 export type Attach = (prepared: Prepared, hello: Hello) => void;
 
 function message(error: unknown): string {
-  return controlText(error instanceof Error ? error.message : String(error));
+  return controlText(textOf(error));
 }
 
 async function next(link: Link): Promise<Frame> {

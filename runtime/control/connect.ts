@@ -2,8 +2,10 @@
  * The client's side of the handshake: hello, welcome, then for each fabric in turn attach, attached, ready. A fabric that cannot
  * connect is skipped; one log line in the end says which was chosen, and why not the others. Called by a channel.
  */
+
 import type { FabricName } from '../call/contexts.ts';
 import { unavailable } from '../call/failure.ts';
+import { textOf } from '../call/foreign.ts';
 import { RpcError } from '../call/rpc-error.ts';
 import { errorCode } from '../call/status.ts';
 import { ownAddress } from './address.ts';
@@ -106,7 +108,7 @@ async function tryFabric(
   try {
     prepared = prepareSession(side, fabric, welcome.limits, welcome.limits, welcome.features);
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return textOf(error);
   }
   const { context, target } = prepared;
   try {
@@ -123,7 +125,7 @@ async function tryFabric(
       return why;
     }
   } catch (error) {
-    discardSession(prepared, error instanceof Error ? error.message : String(error));
+    discardSession(prepared, textOf(error));
     throw error;
   }
   link.send({ type: 'ready' });

@@ -181,5 +181,5 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Interceptor {
     return new ObservedSpan(request, span, active, client ? ready.client : ready.server, attributes);
   }
 
-  return (next) => (request) => observedCall(next, request, begin(request));
+  return (next) => (request) => observedCall(next, request, () => begin(request));
 }

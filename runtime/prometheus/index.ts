@@ -4,7 +4,7 @@
  */
 import { Counter, Gauge, Histogram, type Registry, register } from 'prom-client';
 import { stats } from '../api/configure.ts';
-import { durationBounds, observedCall } from '../api/observed-call.ts';
+import { durationBounds, type Observer, observedCall } from '../api/observed-call.ts';
 import type { Interceptor, RpcRequest } from '../call/interceptor.ts';
 import type { NativeStats } from '../native.ts';
 
@@ -69,7 +69,7 @@ export function prometheus(options: PrometheusOptions = {}): Interceptor {
   const { registry = register, buckets = durationBounds } = options;
   const sides = new Map<string, SideMetrics>();
 
-  return (next) => (request) => {
+  function begin(request: RpcRequest): Observer {
     const { side, service, method } = request;
     let metrics = sides.get(side);
     if (metrics === undefined) {
@@ -80,14 +80,16 @@ export function prometheus(options: PrometheusOptions = {}): Interceptor {
     const labels = { service: service.fullName, method: method.name, type: kindOf(request) };
     const startedMs = performance.now();
     started.inc(labels);
-    return observedCall(next, request, {
+    return {
       run: (part) => part(),
       done(code) {
         handled.inc({ ...labels, code });
         seconds.observe(labels, (performance.now() - startedMs) / 1000);
       },
-    });
-  };
+    };
+  }
+
+  return (next) => (request) => observedCall(next, request, () => begin(request));
 }
 
 /**

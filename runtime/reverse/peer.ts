@@ -2,6 +2,7 @@
  * A client that serves calls of its server, as the server sees it: the calls that it has not answered. Made by Peers when the client opens its stream;
  * on the server's JS thread.
  */
+
 import { callExtras, callTimeoutMs } from '../api/call-options.ts';
 import type { CallOptions } from '../api/types.ts';
 import type { CallExtras, CallPlace } from '../call/call-extras.ts';
@@ -9,6 +10,7 @@ import type { ClientMethod } from '../call/client-method.ts';
 import { deadlines, turnNow } from '../call/deadlines.ts';
 import { failCall, refusedCall } from '../call/failing.ts';
 import { failure, tooLarge, unavailable } from '../call/failure.ts';
+import { textOf } from '../call/foreign.ts';
 import { decodeResponseMetadata, metadataFault } from '../call/metadata-wire.ts';
 import { RpcError } from '../call/rpc-error.ts';
 import { errorCode, Status } from '../call/status.ts';
@@ -119,7 +121,7 @@ export class Peer implements CallPlace, DeadlineOwner {
         failCall(resolve, cause);
         return;
       }
-      const why = cause instanceof Error ? cause.message : String(cause);
+      const why = textOf(cause);
       const text = `${method.path}: the response cannot be used: ${why}`;
       failCall(resolve, new RpcError(Status.INTERNAL, text, { sent: 'yes', cause }));
     }
@@ -178,7 +180,7 @@ export class Peer implements CallPlace, DeadlineOwner {
     try {
       return method.requestType.encode(request);
     } catch (cause) {
-      const why = cause instanceof Error ? cause.message : String(cause);
+      const why = textOf(cause);
       const text = `${method.path}: the request cannot be sent: ${why}`;
       throw new RpcError(Status.INTERNAL, text, { sent: 'no', cause });
     }

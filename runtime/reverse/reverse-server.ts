@@ -2,11 +2,13 @@
  * A client that serves calls of its server: opens the stream that they come by, runs their handlers, and opens it anew when the connection was lost. Made by
  * `serveReverse`, on the channel's JS thread.
  */
+
 import type { Channel } from '../api/channel.ts';
 import { createClient } from '../api/client.ts';
 import { checkNames } from '../api/options.ts';
 import type { ClientOf, HandlersOf } from '../api/types.ts';
 import { failure, tooLarge } from '../call/failure.ts';
+import { textOf } from '../call/foreign.ts';
 import { Handlers, type ServerMethod } from '../call/handlers.ts';
 import { checkedInterceptors, type Interceptor } from '../call/interceptor.ts';
 import { leaseOf } from '../call/lease.ts';
@@ -202,7 +204,7 @@ export class ReverseServer {
     try {
       request = method.requestType.decode(message);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = textOf(error);
       refuse(Status.INTERNAL, `${method.path}: the request cannot be decoded: ${reason}`);
       return;
     }

@@ -1,5 +1,7 @@
 /** The errors that a client's stream makes, in the words of unary calls. */
+
 import { failure, sentName, tooLarge } from '../call/failure.ts';
+import { textOf } from '../call/foreign.ts';
 import { RpcError, type Sent } from '../call/rpc-error.ts';
 import { errorCode, Status } from '../call/status.ts';
 import { takeDetails } from '../call/status-details.ts';
@@ -7,7 +9,7 @@ import { Ev, Reason } from '../native.ts';
 import type { ClientStreams } from './client-streams.ts';
 
 function text(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
+  return textOf(cause);
 }
 
 /** A message that cannot be encoded. */

@@ -1,8 +1,10 @@
 /**
  * How a client's stream ends, put together as it comes: why it was given up, the server's status, header and trailer. Owned by a ClientStream.
  */
+
 import type { CallExtras } from '../call/call-extras.ts';
 import { failure } from '../call/failure.ts';
+import { heard } from '../call/foreign.ts';
 import type { Metadata } from '../call/metadata.ts';
 import type { ResponseMetadata } from '../call/metadata-wire.ts';
 import { RpcError, type Sent } from '../call/rpc-error.ts';
@@ -36,7 +38,7 @@ export class Outcome {
     const header = metadata?.header;
     if (header === undefined || this.#toldHeader) return;
     this.#toldHeader = true;
-    this.#extras?.onHeader?.(header);
+    heard('onHeader', this.#extras?.onHeader?.(header));
   }
 
   /** What came with the answer that ends the stream. */
@@ -56,7 +58,7 @@ export class Outcome {
       this.error = new RpcError(Status.INTERNAL, text, { sent: 'yes' });
     }
     try {
-      if (this.#trailer !== undefined) this.#extras?.onTrailer?.(this.#trailer);
+      if (this.#trailer !== undefined) heard('onTrailer', this.#extras?.onTrailer?.(this.#trailer));
     } catch (cause) {
       this.error ??= responseFault(this.#path, cause);
     }

@@ -2,7 +2,9 @@
  * A stream on the server, from its OPEN to the answer of it: requests into an async iterator for the handler, the handler's messages out as answers of
  * PULLs. Owned by ServerStreams, on its JS thread.
  */
+
 import { deadlines } from '../call/deadlines.ts';
+import { promiseOf, textOf } from '../call/foreign.ts';
 import type { StreamMethod } from '../call/handlers.ts';
 import { encodeResponseMetadata } from '../call/metadata-wire.ts';
 import { noSlot } from '../call/outgoing.ts';
@@ -22,12 +24,6 @@ import { type PartPort, packedCapacity, refused, StreamWriter } from './stream-w
 
 const noTimer = -1;
 const ignore = (): void => undefined;
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return (
-    typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
-  );
-}
 
 export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, DeadlineOwner {
   readonly number: number;
@@ -106,7 +102,7 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
     try {
       part = { messages: incoming.messages(at, this.#method.requestType), last, token: handle };
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = textOf(error);
       this.#streams.answerPush(handle);
       this.fault(`the request cannot be decoded: ${why}`);
       return;
@@ -233,7 +229,7 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
       if (all.byteLength <= eagerBytes) return all;
       why = `${all.byteLength} bytes, but this connection's slots hold ${eagerBytes} (slotBytes)`;
     } catch (error) {
-      why = error instanceof Error ? error.message : String(error);
+      why = textOf(error);
     }
     this.call.takeHeader();
     this.#end(new RpcError(Status.RESOURCE_EXHAUSTED, `${this.call.method}: the header: ${why}`));
@@ -295,13 +291,15 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
   #run(argument: unknown): void {
     const { handler, self } = this.#method;
     let result: unknown;
+    let promise: Promise<unknown> | undefined;
     try {
       result = handler.call(self, argument, this.call);
+      promise = promiseOf(result);
     } catch (error) {
       this.onSourceError(error);
       return;
     }
-    if (isThenable(result)) this.#await(result.then(this.#onResult, this.#onRejected));
+    if (promise !== undefined) this.#await(promise.then(this.#onResult, this.#onRejected));
     else this.#onResult(result);
   }
 
@@ -311,8 +309,8 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
       this.#producer.start(result, `${this.call.method}: what the handler returned`);
       return;
     }
-    this.onMessage(result);
     try {
+      this.onMessage(result);
       this.#writer.write(result);
     } catch (error) {
       this.onSourceError(error);

@@ -2,7 +2,9 @@
  * The streams of one server session: finds the stream of each part, opens new ones, and answers parts that need no handler. Owned by a server, on its
  * JS thread.
  */
+
 import type { SlotWaiter } from '../call/fabric-context.ts';
+import { textOf } from '../call/foreign.ts';
 import type { StreamMethod } from '../call/handlers.ts';
 import { noSlot } from '../call/outgoing.ts';
 import { noMessage } from '../call/plain-types.ts';
@@ -23,7 +25,7 @@ interface WaitingAnswer {
 }
 
 function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return textOf(error);
 }
 
 export class ServerStreams implements ServerParts, SlotWaiter {

@@ -1,0 +1,296 @@
+/**
+ * Each function that an application can give, and each way in which it can go wrong: only the call that it belongs to may suffer, or nothing. Other calls of the
+ * connection are under way all the time.
+ */
+
+import { Registry } from 'prom-client';
+import {
+  type CallOptions,
+  type Channel,
+  type ChannelOptions,
+  createChannel,
+  createClient,
+  createServer,
+  type Interceptor,
+  type Resolver,
+  type Server,
+  type ServerOptions,
+  stats,
+} from 'rdma-rpc';
+import { openTelemetry } from 'rdma-rpc/otel';
+import { prometheus } from 'rdma-rpc/prometheus';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
+import { EchoDefinition } from './gen/echo.rdma.ts';
+
+type Anything = (...given: unknown[]) => unknown;
+
+/** Whatever is done with it throws. */
+function trap(): object {
+  const fail = () => {
+    throw new Error('a trap of a proxy');
+  };
+  const names = Object.getOwnPropertyNames(Reflect).filter(
+    (name) => typeof Reflect[name as 'get'] === 'function',
+  );
+  return new Proxy(() => {}, Object.fromEntries(names.map((name) => [name, fail])));
+}
+
+let others: (() => unknown)[] = [];
+const misdeeds: Readonly<Record<string, Anything>> = {
+  throws: () => {
+    throw new Error('on purpose');
+  },
+  'throws what cannot be looked at': () => {
+    throw trap();
+  },
+  'throws what is no text': () => {
+    throw Object.create(null);
+  },
+  'throws an error with getters': () => {
+    throw Object.defineProperties(new Error('x'), {
+      name: { get: () => misdeeds.throws!() },
+      message: { get: () => misdeeds.throws!() },
+      cause: { get: () => misdeeds.throws!() },
+    });
+  },
+  rejects: () => Promise.reject(new Error('on purpose')),
+  'rejects with what cannot be looked at': () => Promise.reject(trap()),
+  'never ends': () => new Promise(() => {}),
+  'gives what cannot be looked at': () => trap(),
+  'gives a then that throws when asked for': () => ({
+    // biome-ignore lint/suspicious/noThenProperty: it is about that
+    get then() {
+      throw new Error('then');
+    },
+  }),
+  'gives a then that throws': () => ({
+    // biome-ignore lint/suspicious/noThenProperty: it is about that
+    then: () => {
+      throw new Error('then');
+    },
+  }),
+  'gives a then that settles twice': () => ({
+    // biome-ignore lint/suspicious/noThenProperty: it is about that
+    then: (resolve: Anything, reject: Anything) => {
+      reject(new Error('first'));
+      resolve({});
+      throw new Error('last');
+    },
+  }),
+  'gives nothing': () => undefined,
+  'gives a symbol': () => Symbol('no'),
+  'calls everything': () => {
+    for (const each of others) each();
+    return {};
+  },
+};
+
+interface Site {
+  readonly server?: (bad: Anything) => ServerOptions;
+  readonly use?: (bad: Anything) => Interceptor;
+  readonly channel?: (bad: Anything) => ChannelOptions;
+  readonly call?: (bad: Anything) => CallOptions;
+  /** The bad thing is what `text: 'bad'` of the methods asks for. */
+  readonly request?: (bad: Anything) => object;
+  readonly stream?: boolean;
+  readonly resolver?: (bad: Anything, address: string) => Resolver;
+  readonly also?: (bad: Anything, server: Server) => void;
+  /** It must answer at once, and a promise is none: one that is rejected is nobody's. */
+  readonly sync?: boolean;
+  /** Nothing but a warning comes of it: the call must succeed. */
+  readonly harmless?: boolean;
+}
+
+/** An interceptor that misbehaves for calls that ask for it. */
+const only =
+  (bad: Anything): Interceptor =>
+  (next) =>
+  (request) =>
+    request.header.get('bad') === undefined ? next(request) : (bad(request) as ReturnType<typeof next>);
+const behind =
+  (bad: Anything): Interceptor =>
+  (next) =>
+  async (request) => {
+    const response = await next(request);
+    return request.header.get('bad') === undefined ? response : ((await bad(response)) as typeof response);
+  };
+/** For functions that hear of all calls. */
+const once = (bad: Anything): Anything => {
+  let done = false;
+  return (...given) => {
+    if (done) return undefined;
+    done = true;
+    return bad(...given);
+  };
+};
+const span = (end: Anything) => ({
+  setStatus: () => undefined,
+  recordException: () => undefined,
+  setAttributes: () => undefined,
+  spanContext: () => ({ traceId: '0'.repeat(32), spanId: '0'.repeat(16), traceFlags: 0 }),
+  end,
+});
+
+const sites: Readonly<Record<string, Site>> = {
+  'a handler': {},
+  'a handler of a stream': { stream: true },
+  onHandlerError: { server: (bad) => ({ onHandlerError: bad }), harmless: false },
+  log: { server: (bad) => ({ log: bad as (line: string) => void, onHandlerError: () => undefined }) },
+  'an interceptor of the server': { use: only },
+  'an interceptor of the server, behind the call': { use: behind },
+  'an interceptor of the client': { channel: (bad) => ({ interceptors: [only(bad)] }) },
+  'an interceptor of the client, behind the call': { channel: (bad) => ({ interceptors: [behind(bad)] }) },
+  onHeader: { call: (bad) => ({ onHeader: bad }) },
+  onTrailer: { call: (bad) => ({ onTrailer: bad }) },
+  'a getter of a request': {
+    sync: true,
+    request: (bad) => ({
+      get text() {
+        return bad() as string;
+      },
+    }),
+  },
+  'metadata of a call': {
+    sync: true,
+    call: (bad) => ({
+      metadata: {
+        get key() {
+          return bad() as string;
+        },
+      },
+    }),
+  },
+  'attributes of OpenTelemetry': {
+    sync: true,
+    use: (bad) => openTelemetry({ attributes: once(bad) as () => Record<string, string> }),
+    harmless: true,
+  },
+  'a tracer': {
+    sync: true,
+    use: (bad) => openTelemetry({ tracerProvider: { getTracer: bad } as never }),
+    harmless: true,
+  },
+  'the end of a span': {
+    sync: true,
+    use: (bad) =>
+      openTelemetry({ tracerProvider: { getTracer: () => ({ startSpan: () => span(bad) }) } as never }),
+    harmless: true,
+  },
+  'a propagator': {
+    sync: true,
+    use: (bad) => openTelemetry({ propagator: { extract: bad, inject: bad, fields: bad } as never }),
+    harmless: true,
+  },
+  'a registry of Prometheus': {
+    sync: true,
+    use: (bad) => {
+      const registry = new Registry();
+      registry.getSingleMetric = bad as typeof registry.getSingleMetric;
+      return prometheus({ registry });
+    },
+    harmless: true,
+  },
+  'a resolver': {
+    resolver: (bad, address) => {
+      let asked = 0;
+      return {
+        resolve: () => (++asked === 1 ? (bad() as Promise<string[]>) : Promise.resolve([address])),
+      };
+    },
+  },
+  'what a resolver watches with': {
+    resolver: (bad, address) => ({ resolve: async () => [address], watch: () => bad as () => void }),
+    harmless: true,
+  },
+  'a listener of onShutdown': { also: (bad, server) => server.onShutdown(bad as () => void), harmless: true },
+};
+
+const unheard: unknown[] = [];
+const hear = (fault: unknown) => unheard.push(fault);
+beforeEach(() => {
+  unheard.length = 0;
+  process.on('uncaughtException', hear);
+  process.on('unhandledRejection', hear);
+});
+afterEach(() => {
+  process.off('uncaughtException', hear);
+  process.off('unhandledRejection', hear);
+});
+
+describe.each(Object.keys(sites))('%s', (name) => {
+  const site = sites[name]!;
+  const names = Object.keys(misdeeds).filter((each) => site.sync !== true || !each.startsWith('rejects'));
+
+  test.each(names)('%s', async (misdeed) => {
+    const bad = misdeeds[misdeed]!;
+    const waiting: (() => void)[] = [];
+    const gates = () => new Promise<void>((resolve) => waiting.push(resolve));
+    const server = createServer({ onHandlerError: () => undefined, ...site.server?.(bad) });
+    if (site.use !== undefined) server.use(site.use(bad));
+    server.add(EchoDefinition, {
+      echo: (request) => request,
+      fetch: async (request) => {
+        await gates();
+        return request;
+      },
+      behave: (request, context) => {
+        context.header.set('header', 'h');
+        context.trailer.set('trailer', 't');
+        if (site.server !== undefined) throw new Error('so that it is told');
+        return name === 'a handler' ? (bad() as object) : request;
+      },
+    });
+    server.add(StreamsDefinition, { behave: (() => bad()) as never });
+    site.also?.(bad, server);
+    const address = await server.listen('127.0.0.1:0');
+    const target = site.resolver?.(bad, address) ?? address;
+    const channel: Channel = createChannel(target, {
+      connectTimeoutMs: 300,
+      backoffMs: 1,
+      backoffMaxMs: 5,
+      ...site.channel?.(bad),
+    });
+    const client = createClient(EchoDefinition, channel);
+    const streams = createClient(StreamsDefinition, channel);
+    others = [
+      () => void client.echo({ text: 'nested' }).catch(() => undefined),
+      () => channel.state,
+      () => server.sessions,
+      () => stats(),
+      () =>
+        void streams
+          .count({ count: 1 })
+          [Symbol.asyncIterator]()
+          .next()
+          .catch(() => undefined),
+    ];
+    await channel.ready().catch(() => undefined);
+
+    const slow = Array.from({ length: 10 }, (_, i) => client.fetch({ number: i }, { waitForReady: true }));
+    while (waiting.length < slow.length) await new Promise((resolve) => setImmediate(resolve));
+    const sessions = server.sessions.length;
+    const options = { metadata: { bad: '1' }, timeoutMs: 300, ...site.call?.(bad) };
+    const request = site.request?.(bad) ?? { text: 'bad' };
+    const suffering =
+      site.stream === true
+        ? streams.behave({ text: 'bad' }, options)[Symbol.asyncIterator]().next()
+        : client.behave(request, options);
+    const quick = Array.from({ length: 10 }, (_, i) => client.echo({ number: i }));
+    const result = suffering.then(
+      () => 'good',
+      () => 'failed',
+    );
+    if (site.harmless === true) expect(await result).toBe('good');
+    expect((await Promise.all(quick)).map(({ number }) => number)).toEqual(quick.map((_, i) => i));
+    for (const release of waiting) release();
+    expect((await Promise.all(slow)).map(({ number }) => number)).toEqual(slow.map((_, i) => i));
+    // What never ends may hold its own call up; nothing else may.
+    if (misdeed !== 'never ends') await result;
+    expect(server.sessions.length).toBe(sessions);
+    await channel.close();
+    await server.shutdown({ graceMs: 0 });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(unheard).toEqual([]);
+  });
+});
