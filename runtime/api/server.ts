@@ -17,7 +17,7 @@ import { Status } from '../call/status.ts';
 import { TimeLimits } from '../call/time-limits.ts';
 import { HandlerErrors, processWarning } from '../call/warnings.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
-import { acceptOver } from '../control/accept.ts';
+import { acceptOver, NotConnected } from '../control/accept.ts';
 import { ownAddress, peerAddress } from '../control/address.ts';
 import { controlText } from '../control/frames.ts';
 import { Handshakes } from '../control/handshakes.ts';
@@ -176,7 +176,7 @@ export class Server implements ServerSessionListener {
         const { code, rawMessage } = RpcError.from(error, Status.UNAVAILABLE);
         const message = controlText(rawMessage);
         log?.(`handshake with ${peer} failed: ${message}`);
-        this.#turnAway(link, code, message);
+        this.#turnAway(link, code, error instanceof NotConnected ? error.told : message);
       })
       .finally(() => this.#handshakes.end(link));
   }

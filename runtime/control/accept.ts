@@ -45,6 +45,27 @@ function common(side: LocalSide, hello: Hello, reasons: FabricReasons): FabricNa
   });
 }
 
+/**
+ * What the client learns when the server could not connect to its queue pair, whatever the reason: that is about files and processes of this machine, which the
+ * client has named. The log has it.
+ */
+function notReached(fabric: FabricName): string {
+  return fabric === 'shm'
+    ? 'the server cannot open memory of this process: both must run as the same user, be dumpable and share a pid namespace (the log of the server says more)'
+    : 'the server cannot connect to this client (the log of the server says more)';
+}
+
+/** A handshake that has come to nothing, for reasons that the client is not told in full. */
+export class NotConnected extends Error {
+  /** What the client is told. */
+  readonly told: string;
+
+  constructor(told: FabricReasons, all: FabricReasons) {
+    super(controlText(`no fabric in common connects (${all})`));
+    this.told = controlText(`no fabric in common connects (${told})`);
+  }
+}
+
 /** What a stranger may know of the reasons: not which files, devices and rights this machine lacks. */
 function withoutFor(side: LocalSide, reasons: FabricReasons): FabricReason[] {
   const own = side.without.map(({ name }) => name);
@@ -64,6 +85,8 @@ export async function acceptOver(link: Link, side: LocalSide, peer: string, atta
   if (hello.type !== 'hello') throw new Error(`the client began with ${hello.type} instead of hello`);
   const reasons = new FabricReasons(side);
   const fabrics = common(side, hello, reasons);
+  const told = new FabricReasons({ ...side, without: [] });
+  told.add(withoutFor(side, reasons));
   const own = localLimits(side);
   const agreed = {
     ...own,
@@ -79,9 +102,10 @@ export async function acceptOver(link: Link, side: LocalSide, peer: string, atta
     without: withoutFor(side, reasons),
     identity: side.identity,
   });
-  const skip = (fabric: FabricName, why: string): void => {
+  const skip = (fabric: FabricName, why: string, forClient = why): void => {
     reasons.failed(fabric, why);
-    link.send({ type: 'unreachable', reason: controlText(why) });
+    told.failed(fabric, forClient);
+    link.send({ type: 'unreachable', reason: controlText(forClient) });
   };
   for (let tries = 0; tries < fabrics.length; ++tries) {
     const frame = await next(link);
@@ -99,7 +123,7 @@ export async function acceptOver(link: Link, side: LocalSide, peer: string, atta
     const why = context.native.connectSession(target.session, frame.address);
     if (why !== '') {
       discardSession(prepared, why);
-      skip(fabric, why);
+      skip(fabric, why, notReached(fabric));
       continue;
     }
     // The client may send its first request with or before `ready`: the owner has to be there first.
@@ -121,6 +145,7 @@ export async function acceptOver(link: Link, side: LocalSide, peer: string, atta
     context.closeSession(target.session, reason);
     if (last.type !== 'unreachable') throw new Error(reason);
     reasons.failed(fabric, reason);
+    told.failed(fabric, reason);
   }
-  throw new Error(controlText(`no fabric in common connects (${reasons})`));
+  throw new NotConnected(told, reasons);
 }

@@ -1,6 +1,6 @@
 /**
- * The connections of a server whose handshake is not over. Each has a time limit, all together a count: one more pushes the oldest out, so
- * that silent connections cannot keep others away. Used by a server.
+ * The connections of a server whose handshake is not over. Each has a time limit, all together a count: one more pushes another out, the oldest of those that
+ * have said nothing, so that silent connections keep nobody away, however many come. Used by a server.
  */
 import { Status } from '../call/status.ts';
 import type { Link } from './link.ts';
@@ -28,10 +28,9 @@ export class Handshakes {
 
   begin(link: Link): void {
     const { handshakesMax, handshakeTimeoutMs } = this.#limits;
-    for (const oldest of this.#open.keys()) {
-      if (this.#open.size < handshakesMax) break;
+    while (this.#open.size > 0 && this.#open.size >= handshakesMax) {
       this.#refuse(
-        oldest,
+        this.#leastWorth(),
         `more than ${handshakesMax} unfinished handshakes (option handshakesMax of the server)`,
       );
     }
@@ -54,6 +53,16 @@ export class Handshakes {
   /** Ends those that `of` picks. */
   closeAll(reason: string, of: (link: Link) => boolean): void {
     for (const link of [...this.#open.keys()]) if (of(link)) this.#refuse(link, reason, Status.UNAVAILABLE);
+  }
+
+  /** The oldest of the silent ones, or if all speak the oldest. */
+  #leastWorth(): Link {
+    let oldest: Link | undefined;
+    for (const link of this.#open.keys()) {
+      if (!link.spoke) return link;
+      oldest ??= link;
+    }
+    return oldest!;
   }
 
   #refuse(link: Link, message: string, code: number = Status.RESOURCE_EXHAUSTED): void {

@@ -38,6 +38,9 @@ export class Link {
   /** Called once, with what ended the connection. */
   onEnd: ((reason: string) => void) | undefined;
 
+  /** A frame has come. */
+  spoke = false;
+
   #pending: Buffer = Buffer.alloc(0);
   readonly #ready: Frame[] = [];
   #waiter: { resolve(frame: Frame): void; reject(error: Error): void } | undefined;
@@ -108,7 +111,10 @@ export class Link {
       const frame = decodeFrame(this.#pending.subarray(prefixBytes, prefixBytes + bodyBytes));
       this.#pending = this.#pending.subarray(prefixBytes + bodyBytes);
       if (typeof frame === 'string') this.#refuse(`bad frame: ${frame}`);
-      else this.#dispatch(frame);
+      else {
+        this.spoke = true;
+        this.#dispatch(frame);
+      }
     }
   }
 
