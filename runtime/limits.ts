@@ -146,8 +146,9 @@ export const slotBytes = { default: 8 * KiB, min: 1 * KiB, max: 64 * KiB } as co
 export const sendSlots = { default: 1024, min: 16, max: 65_536 } as const;
 /** Low bits of a session's number, which are its place among those alive. */
 export const sessionPlaces = 0xfff;
-/** A session gets another send slot while it holds no more than so many times what is free: with n sessions whose peers take nothing one in 1 + 3 n is left to the others. */
+/** A session gets another send slot while it holds no more than so many times what is free; the last one in `reservedSlots` is for those that hold less than their part of them (native/session/limits.h). */
 export const slotShare = 3;
+export const reservedSlots = 16;
 /** How long a request waits for arena memory that it must be copied into, as native code does with what it reads. */
 export const memoryWaitMs = 10_000;
 /** Arena for large messages and leases, reserved as it is needed. */

@@ -140,6 +140,8 @@ export const Ctl = {
   wantSlots: 3,
   /** JS sets it to 1 when it found no arena memory, and flushes: native then sends one memoryFree event. */
   wantMemory: 4,
+  /** Sessions of the context. */
+  sessions: 5,
   words: 16,
 } as const;
 

@@ -60,6 +60,7 @@ export async function bundle() {
       ...['dist/runtime/index.js', 'dist/runtime/codec/index.js', 'dist/test/interop/server.js'],
       ...['echo-server', 'client-script'].map((name) => `dist/test/runtime/process/${name}.js`),
       'dist/test/slow/load.js',
+      'dist/test/soak/traffic.js',
     ],
     outbase: 'dist',
     outdir: BUNDLED,

@@ -77,6 +77,7 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                 {"inCallback", ctl::in_callback},
                 {"wantSlots", ctl::want_slots},
                 {"wantMemory", ctl::want_memory},
+                {"sessions", ctl::sessions},
                 {"words", ctl::words}});
   group("Slots", {{"held", boundary::slots::held},
                   {"wanted", boundary::slots::wanted},

@@ -209,10 +209,10 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     if (engine == nullptr) return {};
     const session::Session* session =
         info.Length() > 2 ? engine->context().find(info[2].As<Napi::Number>().Uint32Value()) : nullptr;
-    const memory::BlockId block = engine->context().arena().alloc(
-        static_cast<std::size_t>(info[0].As<Napi::Number>().Int64Value()),
-        static_cast<memory::Use>(info[1].As<Napi::Number>().Uint32Value()),
-        session != nullptr ? session->owner() : memory::kNobody);
+    const memory::BlockId block =
+        engine->context().arena().alloc(static_cast<std::size_t>(info[0].As<Napi::Number>().Int64Value()),
+                                        static_cast<memory::Use>(info[1].As<Napi::Number>().Uint32Value()),
+                                        session != nullptr ? session->owner() : memory::kNobody);
     if (block != memory::kNoBlock) engine->blocks().lent(block);
     return Napi::Number::New(info.Env(), block);
   }

@@ -77,7 +77,8 @@ bool Arena::within_share(std::size_t bytes, Use use) const {
 OwnerId Arena::add_owner() {
   OwnerId owner = 1;
   const auto taken = [](const Owner& each) {
-    return each.present || std::any_of(each.held.begin(), each.held.end(), [](auto bytes) { return bytes != 0; });
+    return each.present ||
+           std::any_of(each.held.begin(), each.held.end(), [](auto bytes) { return bytes != 0; });
   };
   while (owner < owners_.size() && taken(owners_[owner])) ++owner;
   if (owner == owners_.size()) owners_.emplace_back();
@@ -91,18 +92,21 @@ void Arena::remove_owner(OwnerId owner) {
   --owners_present_;
 }
 
-/// One block for each use it may always have, so that no step of its calls waits for ever for what later
-/// steps would give back.
+/// A greedy owner may all the same have one block for each use, so that no step of its calls waits for ever
+/// for what later steps would give back. A message that leaves no reserve at all goes when there is room.
 bool Arena::beyond_share(std::size_t bytes, Use use, OwnerId owner) const {
+  if (owner == kNobody || owners_present_ < 2) return false;
   const auto index = static_cast<std::size_t>(use);
-  if (owner == kNobody || owners_present_ < 2 || owners_[owner].held[index] == 0) return false;
   const std::size_t limit = options_.budget_bytes / 8 * kShareOfUse[index];
   std::size_t own = bytes, all = 0;
   for (std::size_t i = 0; i <= index; ++i) {
     own += owners_[owner].held[i];
     all += held_[i];
   }
-  return own > kOwnerShare * (limit - std::min(limit, all));
+  const std::size_t room = limit - std::min(limit, all);
+  if (owners_[owner].held[index] != 0 && own > kOwnerShare * room) return true;
+  const std::size_t reserved = limit / kReservedShare;
+  return bytes <= limit - reserved && bytes + reserved > room && own > reserved / owners_present_;
 }
 
 BlockId Arena::lease(std::size_t size_class, Use use, OwnerId owner) {

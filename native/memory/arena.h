@@ -47,9 +47,13 @@ inline constexpr std::size_t kUses = 7;
 inline constexpr std::array<std::size_t, kUses> kShareOfUse = {1, 2, 4, 6, 7, 8, 8};
 
 /// An owner that holds blocks for a use gets another one only as long as all that it holds for this use and
-/// those before is no more than so many times what is left: however much it wants, a part is left for the
-/// others, which with n such owners is one in 1 + n * kOwnerShare.
+/// those before is no more than so many times what is left: a greedy one leaves a quarter to the others.
 inline constexpr std::size_t kOwnerShare = 3;
+/// And one in so many bytes of what a use may have is divided among all owners: nobody gets a part of it but
+/// for what he has less than his own. So however many are greedy, each has a share that they cannot take.
+/// Half of what the later steps of calls have for themselves (kShareOfUse): those never have to wait for
+/// owners that ask for nothing.
+inline constexpr std::size_t kReservedShare = 16;
 
 struct ArenaOptions {
   std::size_t budget_bytes = std::size_t{256} << 20;  ///< chunks never add up to more

@@ -64,13 +64,13 @@ inline constexpr int kLeasedMemory = -1;
 enum Held : std::int32_t { held_slot = 1, held_sink = 2 };
 
 namespace ctl {
-enum : int { staged, free_slots, in_callback, want_slots, want_memory, words = 16 };
+enum : int { staged, free_slots, in_callback, want_slots, want_memory, sessions, words = 16 };
 }
 
 namespace slots {
 /// Of each session, by its place: send slots that native code holds for it, and whether JS waits for one.
 enum : int { held, wanted, words };
-}
+}  // namespace slots
 
 /// `region` of an event whose bytes lie in the session's receive slab.
 inline constexpr std::int32_t kReceiveSlab = -1;

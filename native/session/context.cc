@@ -66,10 +66,9 @@ std::unique_ptr<Context> Context::open(std::shared_ptr<fabric::Device> device, c
   context->event_words_.resize(std::size_t{kEventsMax} * ev::words);
   context->free_slots_.resize(options.send_slots);
   context->session_slots_.resize(std::size_t{kSessionPlaces} * boundary::slots::words);
-  context->slots_ =
-      std::make_unique<SendSlots>(std::move(memory), std::move(region), options.send_slots, stride,
-                                  context->control_.data(), context->free_slots_.data(),
-                                  context->session_slots_.data());
+  context->slots_ = std::make_unique<SendSlots>(std::move(memory), std::move(region), options.send_slots,
+                                                stride, context->control_.data(), context->free_slots_.data(),
+                                                context->session_slots_.data());
   context->events_ = std::make_unique<EventQueue>(context->event_words_.data());
   context->shared_.reset(new Shared{dev, *context->cq_, *context->arena_, *context->mr_cache_,
                                     *context->windows_, *context->slots_, *context->events_,
@@ -106,7 +105,7 @@ std::int64_t Context::create_session(const SessionOptions& options, std::string*
   const std::uint32_t number = place.epoch << kPlaceBits | index;
   place.session = Session::open(*shared_, number, options, error);
   if (place.session == nullptr) return -1;
-  ++session_count_;
+  control_[ctl::sessions] = static_cast<std::int32_t>(++session_count_);
   return number;
 }
 
@@ -221,7 +220,7 @@ void Context::retire_events() {
     if (words[ev::kind] == static_cast<std::int32_t>(EvKind::session_down)) {
       if (on_session_gone_) on_session_gone_(number);
       places_[number & (kPlaces - 1)].session.reset();
-      --session_count_;
+      control_[ctl::sessions] = static_cast<std::int32_t>(--session_count_);
     } else if (words[ev::reserved] != 0) {
       if (Session* session = find(number))
         session->recycle(static_cast<std::uint32_t>(words[ev::reserved] - 1));
@@ -342,8 +341,8 @@ void Context::retry_memory() {
       continue;
     }
     // A session that has broken meanwhile has taken its calls out of the line itself.
-    const bool there = i < waiters.size() && waiters.at(i).session == waiter.session &&
-                       waiters.at(i).call == waiter.call;
+    const bool there =
+        i < waiters.size() && waiters.at(i).session == waiter.session && waiters.at(i).call == waiter.call;
     if (there) waiters.erase(i);
     if (still) session->refuse_memory(waiter);
   }

@@ -133,10 +133,10 @@ class Context {
   };
   std::vector<Place> places_;
   std::uint32_t session_count_ = 0;
-  std::uint64_t looked_ns_ = 0;  ///< when those that wait for memory were last looked at
-  std::uint64_t turn_ns_ = 0;    ///< when the time was last given
-  std::uint64_t held_ns_ = 0;    ///< when check_held() has looked last
-  std::uint64_t releases_ = 0;   ///< of the arena, when it was last looked for JS
+  std::uint64_t looked_ns_ = 0;             ///< when those that wait for memory were last looked at
+  std::uint64_t turn_ns_ = 0;               ///< when the time was last given
+  std::uint64_t held_ns_ = 0;               ///< when check_held() has looked last
+  std::uint64_t releases_ = 0;              ///< of the arena, when it was last looked for JS
   std::vector<std::uint32_t> passed_over_;  ///< sessions, in one look at those that wait for memory
   bool told_short_ = false;
   bool impatient_ = false, holds_ = false, in_callback_ = false, unfinished_ = false;

@@ -76,8 +76,7 @@ void Session::choose_sink(ClientCall& call, memory::BlockId given) {
              shared_.arena.counters().bytes_leased + expected <= shared_.arena.largest() / 2) {
     // Only a guess: were a method's answers of 64 MiB expected of all its calls, nothing would be left for
     // what is needed for sure, such as copies of requests. Those that get no sink here are asked later.
-    bulk.sink = 
-        shared_.arena.alloc(expected, call.part ? memory::Use::ahead : memory::Use::sink, owner_);
+    bulk.sink = shared_.arena.alloc(expected, call.part ? memory::Use::ahead : memory::Use::sink, owner_);
     if (bulk.sink != memory::kNoBlock) ++shared_.stats.sinks_predicted;
   }
 }
@@ -154,7 +153,8 @@ bool Session::answer_sink_request(std::uint32_t slot) {
   ClientCall& call = client_calls_[slot];
   ClientBulk& bulk = *call.bulk;
   if (!send_->can_bind(1)) return false;
-  if (bulk.sink == memory::kNoBlock) bulk.sink = shared_.arena.alloc(bulk.sink_asked, memory::Use::sink, owner_);
+  if (bulk.sink == memory::kNoBlock)
+    bulk.sink = shared_.arena.alloc(bulk.sink_asked, memory::Use::sink, owner_);
   if (bulk.sink == memory::kNoBlock) return false;
   const std::uint32_t word = wire::call_word(slot, call.generation);
   const auto sink = expose_sink(bulk);

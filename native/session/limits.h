@@ -12,9 +12,11 @@ inline constexpr std::uint32_t kCallSlotsMax = 4096;
 
 /// Sessions of a context at once: the low 12 bits of a session's number are its place.
 inline constexpr std::uint32_t kSessionPlaces = 4096;
-/// A session gets another send slot as long as it holds no more than so many times what is free. So n
-/// sessions whose peers take nothing leave one slot in 1 + 3 n to the others.
+/// A session gets another send slot as long as it holds no more than so many times what is free: one whose
+/// peer takes nothing leaves a quarter to the others.
 inline constexpr std::uint32_t kSlotShare = 3;
+/// And the last one in so many is for sessions that hold less than their equal part of those, one at least.
+inline constexpr std::uint32_t kReservedSlots = 16;
 
 /// Receives posted beyond the calls in flight, for cancels, sinks and credits.
 inline constexpr std::uint32_t kControlReceives = 16;

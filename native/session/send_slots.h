@@ -3,6 +3,7 @@
 // context's thread.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -20,7 +21,8 @@ class SendSlots {
   /// `control`, `free_stack` and `by_session` are the shared arrays; free_stack has room for `count` numbers,
   /// by_session for slots::words of each of kSessionPlaces.
   SendSlots(std::unique_ptr<fabric::HostMemory> memory, std::unique_ptr<fabric::MemoryRegion> region,
-            std::uint32_t count, std::uint32_t stride, std::int32_t* control, std::int32_t* free_stack, std::int32_t* by_session)
+            std::uint32_t count, std::uint32_t stride, std::int32_t* control, std::int32_t* free_stack,
+            std::int32_t* by_session)
       : memory_(std::move(memory)),
         region_(std::move(region)),
         count_(count),
@@ -72,12 +74,19 @@ class SendSlots {
     const std::uint16_t place = std::exchange(place_of_[slot], kNoPlace);
     if (place != kNoPlace) --word(place, boundary::slots::held);
   }
-  /// A session whose frames cannot go, since its peer returns no credits, say, leaves slots to the others.
+  /// A session whose frames cannot go, since its peer returns no credits, say, leaves slots to the others. JS
+  /// looks in the same way (runtime/call/outgoing.ts).
   bool within_share(std::uint32_t place) {
-    return free() != 0 && static_cast<std::uint32_t>(word(place, boundary::slots::held)) <= kSlotShare * free();
+    const auto held = static_cast<std::uint32_t>(word(place, boundary::slots::held));
+    const std::uint32_t reserved = count_ / kReservedSlots;
+    if (free() > reserved) return held <= kSlotShare * free();
+    const auto sessions = static_cast<std::uint32_t>(control_[boundary::ctl::sessions]);
+    return free() != 0 && held < std::max(1u, reserved / std::max(1u, sessions));
   }
   /// JS has found none for that session. Cleared by this.
-  bool take_wanted(std::uint32_t place) { return std::exchange(word(place, boundary::slots::wanted), 0) != 0; }
+  bool take_wanted(std::uint32_t place) {
+    return std::exchange(word(place, boundary::slots::wanted), 0) != 0;
+  }
   bool wanted(std::uint32_t place) { return word(place, boundary::slots::wanted) != 0; }
   std::uint32_t free() const { return static_cast<std::uint32_t>(control_[boundary::ctl::free_slots]); }
 

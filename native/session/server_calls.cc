@@ -294,10 +294,11 @@ void Session::on_sink(const wire::Frame& frame) {
   if (call.generation != wire::call_generation(frame.header.call) || call.state == ServerState::idle) return;
   if (call.state != ServerState::asking) return protocol_error("sink that was not asked for");
   if ((frame.header.flags & wire::has_sink) == 0) {
-    return refuse(slot, kResourceExhausted, true,
-                  "the client has no memory for a response of " + std::to_string(call.bulk->total) +
-                      " bytes: its application keeps large messages or leases, which leaseOf(message)?.release() "
-                      "gives back; or raise its arenaBytes or maxMessageBytes");
+    return refuse(
+        slot, kResourceExhausted, true,
+        "the client has no memory for a response of " + std::to_string(call.bulk->total) +
+            " bytes: its application keeps large messages or leases, which leaseOf(message)?.release() "
+            "gives back; or raise its arenaBytes or maxMessageBytes");
   }
   if (frame.sink.length < call.bulk->total) return protocol_error("sink shorter than asked for");
   call.has_sink = call.exposed = true;

@@ -133,11 +133,12 @@ std::uint32_t Session::awaited_bytes(std::uint32_t slot) {
 void Session::refuse_memory(const Shared::Waiter& waiter) {
   if (waiter.client) return control(wire::FrameType::sink, waiter.call, 0);
   const std::uint32_t slot = wire::call_slot(waiter.call);
-  refuse(slot, kResourceExhausted, false,
-         "no arena memory came free for a request of " + std::to_string(server_calls_[slot].bulk->total) +
-             " bytes within " + std::to_string(kMemoryWaitNs / 1'000'000'000) +
-             " s: its handlers keep large messages, or leases of them (release() gives one back); or raise the "
-             "server's arenaBytes");
+  refuse(
+      slot, kResourceExhausted, false,
+      "no arena memory came free for a request of " + std::to_string(server_calls_[slot].bulk->total) +
+          " bytes within " + std::to_string(kMemoryWaitNs / 1'000'000'000) +
+          " s: its handlers keep large messages, or leases of them (release() gives one back); or raise the "
+          "server's arenaBytes");
 }
 
 // --- large messages of streams

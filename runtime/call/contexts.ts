@@ -92,6 +92,11 @@ export function peekContext(choice: FabricChoice): FabricContext {
   return entryFor(choice).context;
 }
 
+/** For tests that count what is left. */
+export function openContexts(): readonly FabricContext[] {
+  return [...entries.values()].map(({ context }) => context);
+}
+
 export function releaseContext(context: FabricContext): void {
   const entry = entryOf.get(context);
   if (entry === undefined || entries.get(entry.key) !== entry) return;

@@ -4,7 +4,7 @@
  */
 import { Sink } from '../codec/sink.ts';
 import type { MessageType } from '../codec/types.ts';
-import { flushEvery, pieceBytes, piecesMax, sessionPlaces, slotShare } from '../limits.ts';
+import { flushEvery, pieceBytes, piecesMax, reservedSlots, sessionPlaces, slotShare } from '../limits.ts';
 import {
   Ctl,
   type NativeContext,
@@ -179,7 +179,10 @@ export class Outgoing {
     this.flush();
     const free = this.#control[Ctl.freeSlots]!;
     const at = (session & sessionPlaces) * Slots.words;
-    if (free !== 0 && this.#sessionSlots[at + Slots.held]! <= slotShare * free) return true;
+    const held = this.#sessionSlots[at + Slots.held]!;
+    const reserved = Math.floor(this.#freeSlots.length / reservedSlots);
+    const own = Math.max(1, Math.floor(reserved / Math.max(1, this.#control[Ctl.sessions]!)));
+    if (free > reserved ? held <= slotShare * free : free > 0 && held < own) return true;
     this.#sessionSlots[at + Slots.wanted] = 1;
     return false;
   }

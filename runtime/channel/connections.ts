@@ -4,8 +4,8 @@
  */
 import type { Duplex } from 'node:stream';
 import type { FabricName } from '../call/contexts.ts';
-import type { RpcError } from '../call/rpc-error.ts';
 import type { FabricContext } from '../call/fabric-context.ts';
+import type { RpcError } from '../call/rpc-error.ts';
 import type { Unsent } from '../call/unsent.ts';
 import type { LocalSide } from '../control/session-setup.ts';
 import { ejectedShareMax } from '../limits.ts';

@@ -2,10 +2,11 @@
  * One address of a channel: its connection, the pause after a failed attempt, the check after a long silence, and being left out for a
  * while when its answers are bad. Nothing happens by itself: somebody must want a connection. Owned by a channel.
  */
+
+import type { FabricContext } from '../call/fabric-context.ts';
 import { unavailable } from '../call/failure.ts';
 import { RpcError } from '../call/rpc-error.ts';
 import { Status } from '../call/status.ts';
-import type { FabricContext } from '../call/fabric-context.ts';
 import type { Unsent } from '../call/unsent.ts';
 import { openConnection } from '../control/connect.ts';
 import type { Dial } from '../control/dial.ts';

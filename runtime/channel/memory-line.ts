@@ -30,10 +30,7 @@ class ShortCall extends WaitingCall {
     const passed = this.ownDeadlineMs !== 0 && this.ownDeadlineMs <= deadlines.now;
     this.context.warnShort();
     const why = this.context.whyShort(this.bytes);
-    this.queue.fail(
-      this,
-      failure(passed ? Reason.deadline : Reason.noMemory, this.method.path, 'no', why),
-    );
+    this.queue.fail(this, failure(passed ? Reason.deadline : Reason.noMemory, this.method.path, 'no', why));
   }
 }
 

@@ -2,7 +2,7 @@
  * What the runtime and native code keep for calls, counted: when all calls are over and their messages released, everything is back where it began.
  * For tests that end with it. Registered buffers are no leak as long as native code has them registered.
  */
-import { contextStats, peekContext } from '../../runtime/call/contexts.ts';
+import { contextStats, openContexts, peekContext } from '../../runtime/call/contexts.ts';
 import type { FabricContext } from '../../runtime/call/fabric-context.ts';
 import { Ctl, type NativeOptions } from '../../runtime/native.ts';
 
@@ -20,6 +20,14 @@ export function keptBy(context: FabricContext): Kept {
     arenaLeasedBytes,
     callsHeldNow,
   };
+}
+
+/** Of all contexts of this thread together. */
+export function keptByAll(): Kept {
+  const sum: Record<string, number> = { ...nothingKept };
+  for (const context of openContexts())
+    for (const [what, count] of Object.entries(keptBy(context))) sum[what] = (sum[what] ?? 0) + count;
+  return sum;
 }
 
 /** Of this thread's context of a fabric, which must be open. */

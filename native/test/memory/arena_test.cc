@@ -342,35 +342,54 @@ TEST(ArenaOwners, OneAloneMayHaveEverything) {
   EXPECT_EQ(take_all(arena, MiB, Use::sink, arena.add_owner()), 64u);
 }
 
-TEST(ArenaOwners, HoweverManyWantAllOfItLeaveAPartToOneMore) {
-  for (const Use use : {Use::fetch, Use::response, Use::sink}) {
+constexpr Use kLaterUses[] = {Use::fetch, Use::response, Use::sink};
+
+TEST(ArenaOwners, AGreedyOneLeavesAQuarterToTheOthers) {
+  for (const Use use : kLaterUses) {
+    SCOPED_TRACE(static_cast<int>(use));
+    FakeDevice device;
+    Arena arena(device, {.budget_bytes = 64 * MiB});
+    arena.add_owner();
+    const std::size_t limit = 64 * kShareOfUse[static_cast<std::size_t>(use)];  // of 128 KiB
+    EXPECT_EQ(take_all(arena, 128 * KiB, use, arena.add_owner()), limit / 4 * 3);
+  }
+}
+
+TEST(ArenaOwners, HoweverManyAreGreedyOneMoreHasItsShare) {
+  for (const Use use : kLaterUses) {
     for (const std::size_t greedy : {1u, 2u, 5u, 20u}) {
       SCOPED_TRACE(testing::Message() << greedy << " for use " << static_cast<int>(use));
       FakeDevice device;
-      Arena arena(device, {.budget_bytes = 256 * MiB});
-      const std::size_t limit = 32 * kShareOfUse[static_cast<std::size_t>(use)];  // MiB
+      Arena arena(device, {.budget_bytes = 64 * MiB});
       const OwnerId last = arena.add_owner();
       std::vector<OwnerId> owners;
       for (std::size_t i = 0; i < greedy; ++i) owners.push_back(arena.add_owner());
-      std::size_t taken = 0;
-      for (const OwnerId owner : owners) taken += take_all(arena, 128 * KiB, use, owner);
-      const std::size_t left = limit * 8 - taken;  // of 128 KiB
-      EXPECT_GE(left + 1 + greedy, limit * 8 / (1 + kOwnerShare * greedy));
-      EXPECT_GT(take_all(arena, 128 * KiB, use, last), 0u);
+      for (const OwnerId owner : owners) take_all(arena, 64 * KiB, use, owner);
+      const std::size_t limit = 8 * MiB * kShareOfUse[static_cast<std::size_t>(use)];
+      const std::size_t share = limit / kReservedShare / (1 + greedy);
+      EXPECT_GE(take_all(arena, 64 * KiB, use, last), share / (64 * KiB));
     }
   }
 }
 
-TEST(ArenaOwners, EachMayAlwaysHaveOneBlockForEachStep) {
+TEST(ArenaOwners, EachMayHaveOneBlockForEachStep) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 64 * MiB});
   const OwnerId greedy = arena.add_owner();
   arena.add_owner();
   EXPECT_GT(take_all(arena, MiB, Use::request, greedy), 1u);
-  for (const Use use : {Use::fetch, Use::response, Use::sink}) {
-    EXPECT_NE(arena.alloc(16 * MiB, use, greedy), kNoBlock) << static_cast<int>(use);
-    EXPECT_TRUE(arena.beyond_share(16 * MiB, use, greedy));
+  for (const Use use : kLaterUses) {
+    EXPECT_NE(arena.alloc(8 * MiB, use, greedy), kNoBlock) << static_cast<int>(use);
+    EXPECT_TRUE(arena.beyond_share(17 * MiB, use, greedy)) << static_cast<int>(use);
   }
+}
+
+TEST(ArenaOwners, OneMayFillAnEmptyArenaWithAMessage) {
+  FakeDevice device;
+  Arena arena(device, {.budget_bytes = 64 * MiB});
+  const OwnerId owner = arena.add_owner();
+  arena.add_owner();
+  EXPECT_NE(arena.alloc(64 * MiB, Use::sink, owner), kNoBlock);
 }
 
 TEST(ArenaOwners, WhatOneHoldsAfterItHasGoneCountsForNobodyElse) {

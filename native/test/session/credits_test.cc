@@ -321,6 +321,7 @@ TEST(SendSlots, OfASessionWhosePeerTakesNothingAreNotAllThatThereAre) {
   EXPECT_EQ(words[place * boundary::slots::words + boundary::slots::wanted], 0);
   EXPECT_EQ(words[place * boundary::slots::words + boundary::slots::held], 0);
   pair.client.session(second).close("over");
+  pair.server.session(second_server).close("over");
   EXPECT_EQ(pair.finish(), Violations{});
 }
 

@@ -107,7 +107,7 @@ TEST(Exposures, ByStagingRefuseWhatTheirMemoryCanNeverHold) {
   Pair pair(options);
   const CallRecord& request = pair.complete({.request_bytes = 65'537});
   EXPECT_EQ(request.kind, EvKind::failed);
-  EXPECT_EQ(request.reason, Reason::no_memory);
+  EXPECT_EQ(request.reason, Reason::staging);
   EXPECT_EQ(request.sent, Sent::no);
   const CallRecord& response = pair.complete({.response_bytes = 65'537});
   EXPECT_EQ(response.status, 8u);

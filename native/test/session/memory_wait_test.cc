@@ -131,14 +131,20 @@ TEST(MemoryWait, ThatEndsWithItsSessionIsNobodysTurnAnyMore) {
 
 // --- sessions beside each other
 
-/// Two clients of one server, whose application keeps what the first one sends.
+/// Two clients of one server, whose application keeps as much of the first one's messages as it can get, and
+/// whose next ones therefore wait.
 struct Neighbours {
-  Neighbours() : pair(options()) {
+  static constexpr std::size_t kGreedy = 8;
+  Neighbours() : pair(options()), arena(pair.server.context->arena()) {
     connect(pair.client, second, pair.server, second_server, options());
     pair.run();
-    pair.server.release_answers = false;
-    for (int i = 0; i < 60; ++i) greedy.push_back(pair.start({.request_bytes = 256 << 10}));
+    const memory::OwnerId owner = pair.at_server().owner();
+    for (memory::BlockId id; (id = arena.alloc(64 << 10, memory::Use::fetch, owner)) != memory::kNoBlock;) {
+      kept.push_back(id);
+    }
+    for (std::size_t i = 0; i < kGreedy; ++i) greedy.push_back(pair.start({.request_bytes = 256 << 10}));
     pair.run();
+    EXPECT_EQ(pair.server.context->memory_waiters(), kGreedy);
   }
   static PairOptions options() {
     PairOptions options = Crowd::options();
@@ -146,46 +152,44 @@ struct Neighbours {
     options.staging_bytes = 64 << 20;
     return options;
   }
+  void end() {
+    for (const memory::BlockId block : kept) arena.release(block);
+    pair.run();
+    for (const std::uint64_t id : greedy) EXPECT_TRUE(pair.call(id).answered());
+    pair.client.session(second).close("over");
+    pair.server.session(second_server).close("over");
+    EXPECT_EQ(pair.finish(), Violations{});
+  }
   Pair pair;
+  memory::Arena& arena;
   std::uint32_t second = 0, second_server = 0;
+  std::vector<memory::BlockId> kept;
   std::vector<std::uint64_t> greedy;
 };
 
 TEST(MemoryShares, OneSessionLeavesMemoryToAnother) {
   Neighbours both;
-  Pair& pair = both.pair;
-  EXPECT_GT(pair.server.context->memory_waiters(), 0u);
-  const std::uint64_t id = pair.client.start(both.second, {.request_bytes = 512 << 10});
-  pair.run();
-  EXPECT_TRUE(pair.call(id).answered());
-  pair.server.release_blocks();
-  pair.run();
-  pair.server.release_blocks();
-  pair.client.session(both.second).close("over");
-  pair.run();
-  EXPECT_EQ(pair.finish(), Violations{});
+  const std::uint64_t id = both.pair.client.start(both.second, {.request_bytes = 512 << 10});
+  both.pair.run();
+  EXPECT_TRUE(both.pair.call(id).answered());
+  both.end();
 }
 
 TEST(MemoryShares, WhoIsBeyondItsShareHoldsUpNobodyInTheLine) {
   Neighbours both;
-  Pair& pair = both.pair;
-  memory::Arena& arena = pair.server.context->arena();
   std::vector<memory::BlockId> rest;
-  for (memory::BlockId id; (id = arena.alloc(64 << 10, memory::Use::fetch)) != memory::kNoBlock;) {
+  for (memory::BlockId id; (id = both.arena.alloc(64 << 10, memory::Use::fetch)) != memory::kNoBlock;) {
     rest.push_back(id);
   }
-  const std::uint64_t id = pair.client.start(both.second, {.request_bytes = 256 << 10});
-  pair.run();
-  EXPECT_FALSE(pair.call(id).ended());
-  // Enough for the second session, and the first one, which came before it, is still beyond its share.
-  for (const memory::BlockId block : rest) arena.release(block);
-  pair.run();
-  EXPECT_TRUE(pair.call(id).answered());
-  EXPECT_GT(pair.server.context->memory_waiters(), 0u);
-  pair.client.session(both.second).close("over");
-  pair.at_client().close("over");
-  pair.run();
-  EXPECT_EQ(pair.finish(), Violations{});
+  const std::uint64_t id = both.pair.client.start(both.second, {.request_bytes = 256 << 10});
+  both.pair.run();
+  EXPECT_FALSE(both.pair.call(id).ended());
+  // Enough for the second session; the first, which came before it, is still beyond its share.
+  for (const memory::BlockId block : rest) both.arena.release(block);
+  both.pair.run();
+  EXPECT_TRUE(both.pair.call(id).answered());
+  EXPECT_EQ(both.pair.server.context->memory_waiters(), Neighbours::kGreedy);
+  both.end();
 }
 
 // --- large messages of streams

@@ -94,7 +94,7 @@ void Side::on_event(const std::int32_t* words) {
       return;
     case EvKind::memory_free:
     case EvKind::memory_short:
-      break;
+      return;
     case EvKind::slots_free:
       ++slots_free_events;
       return;

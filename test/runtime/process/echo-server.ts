@@ -1,16 +1,18 @@
 /** A server process of the tests: listens on argv[2], with the runtime options in argv[3], sends its address, and does what it is told by message. */
 import { configure, createServer, type RuntimeOptions, stats } from 'rdma-rpc';
+import { type Sample, sampled } from '../../soak/sample.ts';
 import { StreamsDefinition } from '../../stream/gen/stream.rdma.ts';
 import { newLog, streamHandlers } from '../../stream/streams-service.ts';
 import { type EchoLog, echoHandlers } from '../echo-service.ts';
 import { EchoDefinition } from '../gen/echo.rdma.ts';
 
-export type Command = 'stats' | 'shutdown';
+export type Command = 'stats' | 'sample' | 'shutdown';
 export interface Report {
   address?: string;
   stats?: Record<string, number>;
   sessions?: number;
   log?: EchoLog;
+  sample?: Sample;
 }
 
 configure(JSON.parse(process.argv[3] ?? '{}') as RuntimeOptions);
@@ -25,6 +27,7 @@ function report(what: Report): void {
 
 process.on('message', (command: Command) => {
   if (command === 'stats') report({ stats: { ...stats() }, sessions: server.sessionCount, log });
+  else if (command === 'sample') void sampled().then((sample) => report({ sample }));
   else {
     void server.shutdown({ graceMs: 100 }).then(() => {
       report({ stats: { ...stats() } });

@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { RuntimeOptions } from 'rdma-rpc';
+import type { Sample } from '../../soak/sample.ts';
 import type { Command, Report } from './echo-server.ts';
 
 /** Where compiled files are: in a guest a folder with fewer and larger ones than dist has (scripts/rdma-suites.mjs). */
@@ -36,10 +37,17 @@ export class ServerProcess {
     return new ServerProcess(child, bound!);
   }
 
-  async report(): Promise<Required<Omit<Report, 'address'>>> {
+  async report(): Promise<Required<Omit<Report, 'address' | 'sample'>>> {
     const answer = nextMessage<Report>(this.child);
     this.child.send('stats' satisfies Command);
-    return (await answer) as Required<Omit<Report, 'address'>>;
+    return (await answer) as Required<Omit<Report, 'address' | 'sample'>>;
+  }
+
+  /** What it holds at rest. */
+  async sample(): Promise<Sample> {
+    const answer = nextMessage<Report>(this.child);
+    this.child.send('sample' satisfies Command);
+    return (await answer).sample!;
   }
 
   /** The exit code, and what was there when the shutdown was over. */

@@ -1,0 +1,28 @@
+/**
+ * npm run test:soak: ten minutes on shared memory. `--minutes 3` for fewer; on an RDMA device with RDMA_RPC_FABRIC=verbs, RDMA_RPC_DEVICE and
+ * `--address HOST:0`.
+ */
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+// Compiled, it lies beside what it starts.
+process.env['RDMA_RPC_TEST_DIST'] ??= fileURLToPath(new URL('../..', import.meta.url));
+const { soak } = await import('./soak.ts');
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '10' },
+    address: { type: 'string', default: '127.0.0.1:0' },
+    round: { type: 'string', default: '4' },
+  },
+});
+const fabric = process.env['RDMA_RPC_FABRIC'] ?? 'shm';
+const faults = await soak({
+  ms: Number(values.minutes) * 60_000,
+  roundMs: Number(values.round) * 1000,
+  address: values.address,
+  channel: fabric === 'shm' ? { fabric: ['shm'] } : {},
+  log: console.log,
+});
+console.log(faults.length === 0 ? 'flat' : faults.join('\n'));
+process.exit(faults.length === 0 ? 0 : 1);

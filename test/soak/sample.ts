@@ -1,0 +1,45 @@
+/** What a process holds at rest, after collections. Taken by the processes of the soak, one after each round. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { stats } from 'rdma-rpc';
+import { keptByAll } from '../runtime/kept.ts';
+
+/** By name. Those of `exact` must be the same at every rest, the others may waver. */
+export interface Sample {
+  readonly exact: Readonly<Record<string, number>>;
+  readonly wavering: Readonly<Record<string, number>>;
+}
+
+const collections = 4;
+/** What is idle has gone by then, or it is a leak. */
+const restMs = 30_000;
+
+function mapsOf(): number {
+  return readFileSync('/proc/self/maps', 'utf8').split('\n').length - 1;
+}
+
+function exact(): Record<string, number> {
+  const { mrBytes, sessions, queuePairs } = stats();
+  return { ...keptByAll(), mrBytes, sessions, queuePairs, fds: readdirSync('/proc/self/fd').length };
+}
+
+/** When only so many sessions are left, and nothing of any call; or how it is when that takes too long. */
+export async function sampled(sessions = 1): Promise<Sample> {
+  const { gc } = globalThis as { gc?: () => void };
+  const collect = async (): Promise<void> => {
+    for (let i = 0; i < collections; ++i) {
+      gc?.();
+      await sleep(20);
+    }
+  };
+  const end = performance.now() + restMs;
+  for (;;) {
+    await collect();
+    const now = exact();
+    const { fds: _fds, sessions: open, queuePairs: _queuePairs, ...rest } = now;
+    const quiet = open === sessions && Object.values(rest).every((count) => count === 0);
+    if (!quiet && performance.now() < end) continue;
+    const { heapUsed, arrayBuffers, external, rss } = process.memoryUsage();
+    return { exact: now, wavering: { heapUsed, arrayBuffers, external, rss, maps: mapsOf() } };
+  }
+}

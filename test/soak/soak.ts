@@ -1,0 +1,122 @@
+/**
+ * Traffic of every kind for minutes between a server process and a client process, beside clients that come and go, and at rests between its rounds a
+ * count of all that both hold: it must be flat. Used by npm run test:soak, and by the suite of RDMA devices.
+ */
+import { type ChildProcess, type ForkOptions, fork } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ChannelOptions } from 'rdma-rpc';
+import { compiled, exited, nextMessage, ServerProcess } from '../runtime/process/processes.ts';
+import type { Sample } from './sample.ts';
+import type { Order, Told } from './traffic.ts';
+
+export interface Soak {
+  readonly ms: number;
+  readonly roundMs: number;
+  readonly channel?: ChannelOptions;
+  /** Of the server process. */
+  readonly server?: ForkOptions;
+  readonly address?: string;
+  /** Hears of each round. */
+  readonly log?: (line: string) => void;
+}
+
+interface Course {
+  readonly who: string;
+  readonly samples: Sample[];
+}
+
+/** What a number may have grown by, from the second quarter of the soak to its last: what is below is noise of the heap. */
+const allowed: Readonly<Record<string, number>> = {
+  heapUsed: 2 << 20,
+  external: 4 << 20,
+  arrayBuffers: 4 << 20,
+  rss: 24 << 20,
+  maps: 24,
+};
+const roundsMin = 8;
+
+const mean = (numbers: readonly number[]): number =>
+  numbers.reduce((sum, each) => sum + each, 0) / numbers.length;
+
+/** What is not flat. */
+export function faultsOf({ who, samples }: Course): string[] {
+  const faults: string[] = [];
+  const quarter = Math.floor(samples.length / 4);
+  const early = samples.slice(quarter, 2 * quarter);
+  const late = samples.slice(-quarter);
+  for (const name of Object.keys(samples[0]?.exact ?? {})) {
+    const most = Math.max(...early.map(({ exact }) => exact[name] ?? 0));
+    const last = late.map(({ exact }) => exact[name] ?? 0);
+    if (Math.min(...last) > most) faults.push(`${who}: ${name} has grown from ${most} to ${last.join(', ')}`);
+  }
+  for (const [name, room] of Object.entries(allowed)) {
+    const before = mean(early.map(({ wavering }) => wavering[name] ?? 0));
+    const after = mean(late.map(({ wavering }) => wavering[name] ?? 0));
+    if (after > before + room)
+      faults.push(`${who}: ${name} has grown from ${Math.round(before)} to ${Math.round(after)}`);
+  }
+  const last = samples.at(-1)?.exact ?? {};
+  for (const name of Object.keys(last)) {
+    const rests = ['fds', 'sessions', 'queuePairs'].includes(name);
+    if (!rests && last[name] !== 0) faults.push(`${who}: at the end ${name} is ${last[name]}`);
+  }
+  return faults;
+}
+
+async function order(client: ChildProcess, what: Order): Promise<Told> {
+  const answer = nextMessage<Told>(client);
+  client.send(what);
+  return answer;
+}
+
+/** Client processes that make calls and leave, each in its way. */
+async function comeAndGo(address: string, channel: string): Promise<void> {
+  for (const end of ['close', 'exit', 'killed']) {
+    await exited(fork(compiled('traffic', 'soak'), [address, channel, end]));
+  }
+}
+
+const shown = ({ exact, wavering }: Sample): string => {
+  const MiB = (name: string): string => `${name} ${((wavering[name] ?? 0) / 2 ** 20).toFixed(1)}`;
+  return `${MiB('heapUsed')} ${MiB('arrayBuffers')} ${MiB('rss')} MiB, maps ${wavering['maps']}, fds ${exact['fds']}, leases ${exact['arenaLeasedBlocks']}, registered ${exact['mrBytes']}`;
+};
+
+/** What was wrong; nothing: all is flat. */
+export async function soak({
+  ms,
+  roundMs,
+  channel = {},
+  log = () => undefined,
+  ...how
+}: Soak): Promise<string[]> {
+  const execArgv = ['--expose-gc'];
+  const server = await ServerProcess.start(how.address, { mrCacheIdleMs: 200 }, { ...how.server, execArgv });
+  const options = JSON.stringify(channel);
+  const client = fork(compiled('traffic', 'soak'), [server.address, options, 'last'], { execArgv });
+  const courses: Course[] = [
+    { who: 'client', samples: [] },
+    { who: 'server', samples: [] },
+  ];
+  let told: Told = {};
+  try {
+    await nextMessage(client);
+    for (
+      const end = performance.now() + ms;
+      performance.now() < end || courses[0]!.samples.length < roundsMin;
+    ) {
+      const guests = comeAndGo(server.address, options);
+      told = await order(client, { trafficMs: roundMs });
+      await guests;
+      // Sessions of processes that were killed have gone, too, when the server rests.
+      const { sample } = await order(client, { trafficMs: 0 });
+      courses[0]!.samples.push(sample!);
+      courses[1]!.samples.push(await server.sample());
+      log(`${told.calls} calls\n  client ${shown(sample!)}\n  server ${shown(courses[1]!.samples.at(-1)!)}`);
+      await sleep(0);
+    }
+  } finally {
+    client.kill('SIGKILL');
+    await server.kill();
+  }
+  return [...(told.wrong ?? []), ...courses.flatMap(faultsOf)];
+}
