@@ -9,6 +9,7 @@
 #include "binding/engine.h"
 #include "binding/engine_options.h"
 #include "binding/requirements.h"
+#include "binding/stats_object.h"
 #include "binding/verbs_report.h"
 
 namespace rdma_rpc::binding {
@@ -89,6 +90,11 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
       Napi::Error::New(info.Env(), "rdma-rpc: context is closed").ThrowAsJavaScriptException();
     return engine_;
   }
+  /// The session, or null: it may have gone, and the context, too.
+  session::Session* find(const Napi::CallbackInfo& info) {
+    return engine_ == nullptr ? nullptr : engine_->context().find(info[0].As<Napi::Number>().Uint32Value());
+  }
+  /// The session, or null with an exception pending.
   session::Session* session(const Napi::CallbackInfo& info) {
     Engine* engine = this->engine(info);
     if (engine == nullptr) return nullptr;
@@ -149,8 +155,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   }
 
   void close_session(const Napi::CallbackInfo& info) {
-    if (engine_ == nullptr) return;
-    session::Session* found = engine_->context().find(info[0].As<Napi::Number>().Uint32Value());
+    session::Session* found = find(info);
     if (found == nullptr) return;
     found->close(info[1].As<Napi::String>().Utf8Value());
     engine_->pump().kick();
@@ -181,8 +186,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   Napi::Value submit_bulk(const Napi::CallbackInfo& info);
 
   Napi::Value cancel(const Napi::CallbackInfo& info) {
-    if (engine_ == nullptr) return Napi::Number::New(info.Env(), 0);
-    session::Session* found = engine_->context().find(info[0].As<Napi::Number>().Uint32Value());
+    session::Session* found = find(info);
     if (found == nullptr) return Napi::Number::New(info.Env(), 0);
     // The grace that the peer gets to answer counts from now, not from when the loop went to sleep.
     engine_->context().set_time(engine_->pump().now_ns());
@@ -197,8 +201,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   }
 
   void want(const Napi::CallbackInfo& info) {
-    if (engine_ == nullptr) return;
-    session::Session* found = engine_->context().find(info[0].As<Napi::Number>().Uint32Value());
+    session::Session* found = find(info);
     if (found == nullptr) return;
     found->want(info[1].As<Napi::Number>().Uint32Value());
     engine_->pump().kick();
@@ -347,47 +350,7 @@ Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
 Napi::Value NativeContext::stats(const Napi::CallbackInfo& info) {
   Engine* engine = this->engine(info);
   if (engine == nullptr) return {};
-  session::Context& context = engine->context();
-  const session::Stats& stats = context.stats();
-  const memory::ArenaCounters arena = context.arena().counters();
-  const memory::MrCacheCounters mr = context.mr_cache().counters();
-  const fabric::DeviceCounters device = context.device().counters();
-  const PumpCounters& pump = engine->pump().counters();
-  const std::pair<const char*, std::uint64_t> values[] = {
-      {"calls", stats.calls},
-      {"requests", stats.requests},
-      {"inlineSends", stats.inline_sends},
-      {"eagerSends", stats.eager_sends},
-      {"bulkReads", stats.bulk_reads},
-      {"bulkReadBytes", stats.bulk_read_bytes},
-      {"bulkWrites", stats.bulk_writes},
-      {"bulkWriteBytes", stats.bulk_write_bytes},
-      {"grantsPredicted", stats.sinks_predicted},
-      {"grantsAsked", stats.sinks_asked},
-      {"creditFrames", stats.credit_frames},
-      {"protocolErrors", stats.protocol_errors},
-      {"lateResponses", stats.late_responses},
-      {"callsHeld", stats.calls_held},
-      {"callsHeldNow", stats.held_now},
-      {"mrHits", mr.hits},
-      {"mrMisses", mr.misses},
-      {"mrEvictions", mr.evictions + mr.expired},
-      {"mrBytes", mr.bytes},
-      {"arenaBytes", arena.bytes_reserved},
-      {"arenaLeasedBytes", arena.bytes_leased},
-      {"arenaLeasedBlocks", arena.blocks_leased},
-      {"sessions", context.session_count()},
-      {"queuePairs", device.queue_pairs},
-      {"memoryRegions", device.memory_regions},
-      {"memoryWindows", device.memory_windows},
-      {"openFds", device.open_fds},
-      {"turns", pump.turns},
-      {"batches", pump.batches},
-      {"sleeps", pump.sleeps},
-  };
-  auto result = Napi::Object::New(info.Env());
-  for (const auto& [name, value] : values) result.Set(name, static_cast<double>(value));
-  return result;
+  return stats_object(info.Env(), engine->context(), engine->pump().counters());
 }
 
 }  // namespace

@@ -69,7 +69,9 @@ export class Channel
   /** @internal */
   readonly waiting: WaitingCalls = new WaitingCalls(() => this.#whyWaiting());
 
-  readonly #memoryLine = new MemoryLine((call) => this.#sendAgain(call));
+  readonly #memoryLine = new MemoryLine(({ method, request, deadlineMs, extras, resolve, reject }) =>
+    this.#wait(method, request, deadlineMs, extras, resolve, reject),
+  );
   readonly #onClosed: Route['onClosed'];
   /** @internal */
   readonly retryBudget: RetryBudget = new RetryBudget();
@@ -267,7 +269,7 @@ export class Channel
     if (this.#connections.current !== undefined) {
       this.#readyWaiters.resolveAll();
       this.pump();
-      if (this.#memoryLine.size > 0) this.#memoryLine.onSlotsFree();
+      this.#memoryLine.onSlotsFree();
     } else if (state === 'failing') {
       const { lastError } = this.#connections;
       this.#readyWaiters.rejectImpatient(lastError ?? unavailable(`${this.address}: not connected`));
@@ -290,18 +292,9 @@ export class Channel
 
   /** @internal */
   awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean {
-    // One that is tried once more is among those.
     if (this.#closed !== undefined || this.#memoryLine.size > this.settings.queueMax) return false;
     this.#memoryLine.add(call, context, bytes);
     return true;
-  }
-
-  /** It has waited for memory. Anything else that it must wait for it waits for like others. */
-  #sendAgain(call: Unsent): void {
-    if (this.#connections.current !== undefined && this.#startSomewhere(call)) return;
-    const { method, request, deadlineMs, extras, resolve, reject } = call;
-    this.waiting.push(new WaitingCall(this.waiting, method, request, deadlineMs, extras, resolve, reject));
-    if (this.#connections.current === undefined) this.#connections.seek(false);
   }
 
   /** Calls that the server has not let go of can take all call slots: that must not look like a queue that is too short. */

@@ -11,11 +11,12 @@ import type { ClientMethod } from './client-method.ts';
 import { deadlines, timeLeftUs } from './deadlines.ts';
 import type { FabricContext, SessionOwner } from './fabric-context.ts';
 import { failCall, refuseCall } from './failing.ts';
-import { failure, leaseLost, responseFault, sentName, tooLarge, unavailable } from './failure.ts';
+import { beyondInto, failure, leaseLost, responseFault, sentName, tooLarge, unavailable } from './failure.ts';
 import { textOf } from './foreign.ts';
 import { Incoming } from './incoming.ts';
 import { noSlot, type Target } from './outgoing.ts';
 import { RpcError } from './rpc-error.ts';
+import type { ClientSessionListener, PartEvents } from './session-listeners.ts';
 import { errorCode, Status } from './status.ts';
 import { takeDetails } from './status-details.ts';
 import type { DeadlineOwner, TurnListener } from './timer-wheel.ts';
@@ -24,30 +25,7 @@ import type { Reject, Resolve } from './waiting-calls.ts';
 
 const noTimer = -1;
 
-/** Told about what frees call slots and about the end. */
-export interface ClientSessionListener {
-  onCallDone(): void;
-  /** The session is broken: it takes no more calls. `onSessionDown` follows. May come more than once. */
-  onSessionLost(): void;
-  onSessionDown(session: ClientSession, reason: string): void;
-  /** `strikesMax` bad answers have come in a row. */
-  onStrikes(): void;
-  /** The server takes no more calls on this session, though others that it has are under way. May come more than once. */
-  onTurnedAway(): void;
-  /** The call's request found no room in the arena, and there may be some later: true when the listener sends it then, and so owns its promise. */
-  awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean;
-  /** No handler has seen the call: true when the listener makes it once more, and so owns its promise. */
-  takeBack(call: Unsent): boolean;
-}
-
-/** Gets the events of calls that are not the session's own: streams and their parts, behind its call slots. */
-export interface PartEvents {
-  onSettled(at: number, call: number): void;
-  onFailed(at: number, call: number): void;
-  onPartWaits(call: number): void;
-  onReleased(call: number): void;
-  onDown(reason: string): void;
-}
+export type { ClientSessionListener, PartEvents } from './session-listeners.ts';
 
 export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener, CallPlace {
   readonly target: Target;
@@ -157,8 +135,11 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
       if (result === -Reason.noMemory) {
         const { shortBytes } = this.#context.outgoing.bulk;
         const call = { method, request, deadlineMs, extras, resolve, reject };
-        const mayCome = shortBytes <= this.#context.native.arenaBytes;
-        if (mayCome && this.#listener.awaitMemory(call, this.#context, shortBytes)) return true;
+        if (
+          this.#context.native.arenaBytes >= shortBytes &&
+          this.#listener.awaitMemory(call, this.#context, shortBytes)
+        )
+          return true;
       }
       extras?.unwatch();
       if (-result === Reason.sessionLost) {
@@ -411,11 +392,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
 
   #intoError(at: number, method: ClientMethod, extras: CallExtras | undefined): RpcError {
     this.#incoming.discard(at);
-    const needed = this.#events[at + Ev.timeoutUs]! >>> 0;
-    const text =
-      `${method.path}: the response takes ${needed} bytes of memory and \`into\` has ${extras?.into?.capacity ?? 0}; ` +
-      `give a lease of allocBuffer(${needed}), or intoOverflow: 'lease' for one of its own`;
-    return new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent: 'yes' });
+    return beyondInto(method.path, this.#events[at + Ev.timeoutUs]! >>> 0, extras?.into?.capacity ?? 0);
   }
 
   #refusal(method: ClientMethod, reason: number): RpcError {

@@ -55,6 +55,14 @@ export function failure(reason: number, method: string, sent: Sent, detail = '',
 /** Of a call whose `into` the server may still write to. */
 export const leaseLost = 'the server may still write to `into`: the lease is released';
 
+/** Of a call whose response was to come into `into` or nowhere. */
+export function beyondInto(method: string, needed: number, capacity: number): RpcError {
+  const text =
+    `${method}: the response takes ${needed} bytes of memory and \`into\` has ${capacity}; ` +
+    `give a lease of allocBuffer(${needed}), or intoOverflow: 'lease' for one of its own`;
+  return new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent: 'yes' });
+}
+
 export function responseFault(method: string, cause: unknown): RpcError {
   const why = textOf(cause);
   const text = `${method}: the response cannot be used: ${why}`;

@@ -6,7 +6,6 @@
 
 #include <ostream>
 #include <set>
-#include <vector>
 
 #include "fake_device.h"
 
@@ -325,87 +324,6 @@ TEST(ArenaShares, LetALoneMessageBeLargerButNothingThatIsOnlyAhead) {
     EXPECT_EQ(arena.alloc(8 * MiB, Use::part), kNoBlock);
     EXPECT_NE(arena.alloc(8 * MiB, use), kNoBlock);  // the release has been counted
   }
-}
-
-// --- owners
-
-/// As many blocks as an owner gets.
-std::size_t take_all(Arena& arena, std::size_t bytes, Use use, OwnerId owner) {
-  std::size_t count = 0;
-  while (arena.alloc(bytes, use, owner) != kNoBlock) ++count;
-  return count;
-}
-
-TEST(ArenaOwners, OneAloneMayHaveEverything) {
-  FakeDevice device;
-  Arena arena(device, {.budget_bytes = 64 * MiB});
-  EXPECT_EQ(take_all(arena, MiB, Use::sink, arena.add_owner()), 64u);
-}
-
-constexpr Use kLaterUses[] = {Use::fetch, Use::response, Use::sink};
-
-TEST(ArenaOwners, AGreedyOneLeavesAQuarterToTheOthers) {
-  for (const Use use : kLaterUses) {
-    SCOPED_TRACE(static_cast<int>(use));
-    FakeDevice device;
-    Arena arena(device, {.budget_bytes = 64 * MiB});
-    arena.add_owner();
-    const std::size_t limit = 64 * kShareOfUse[static_cast<std::size_t>(use)];  // of 128 KiB
-    EXPECT_EQ(take_all(arena, 128 * KiB, use, arena.add_owner()), limit / 4 * 3);
-  }
-}
-
-TEST(ArenaOwners, HoweverManyAreGreedyOneMoreHasItsShare) {
-  for (const Use use : kLaterUses) {
-    for (const std::size_t greedy : {1u, 2u, 5u, 20u}) {
-      SCOPED_TRACE(testing::Message() << greedy << " for use " << static_cast<int>(use));
-      FakeDevice device;
-      Arena arena(device, {.budget_bytes = 64 * MiB});
-      const OwnerId last = arena.add_owner();
-      std::vector<OwnerId> owners;
-      for (std::size_t i = 0; i < greedy; ++i) owners.push_back(arena.add_owner());
-      for (const OwnerId owner : owners) take_all(arena, 64 * KiB, use, owner);
-      const std::size_t limit = 8 * MiB * kShareOfUse[static_cast<std::size_t>(use)];
-      const std::size_t share = limit / kReservedShare / (1 + greedy);
-      EXPECT_GE(take_all(arena, 64 * KiB, use, last), share / (64 * KiB));
-    }
-  }
-}
-
-TEST(ArenaOwners, EachMayHaveOneBlockForEachStep) {
-  FakeDevice device;
-  Arena arena(device, {.budget_bytes = 64 * MiB});
-  const OwnerId greedy = arena.add_owner();
-  arena.add_owner();
-  EXPECT_GT(take_all(arena, MiB, Use::request, greedy), 1u);
-  for (const Use use : kLaterUses) {
-    EXPECT_NE(arena.alloc(8 * MiB, use, greedy), kNoBlock) << static_cast<int>(use);
-    EXPECT_TRUE(arena.beyond_share(17 * MiB, use, greedy)) << static_cast<int>(use);
-  }
-}
-
-TEST(ArenaOwners, OneMayFillAnEmptyArenaWithAMessage) {
-  FakeDevice device;
-  Arena arena(device, {.budget_bytes = 64 * MiB});
-  const OwnerId owner = arena.add_owner();
-  arena.add_owner();
-  EXPECT_NE(arena.alloc(64 * MiB, Use::sink, owner), kNoBlock);
-}
-
-TEST(ArenaOwners, WhatOneHoldsAfterItHasGoneCountsForNobodyElse) {
-  FakeDevice device;
-  Arena arena(device, {.budget_bytes = 64 * MiB});
-  arena.add_owner();
-  const OwnerId gone = arena.add_owner();
-  std::vector<BlockId> blocks;
-  for (BlockId id; (id = arena.alloc(MiB, Use::sink, gone)) != kNoBlock;) blocks.push_back(id);
-  arena.remove_owner(gone);
-  const OwnerId next = arena.add_owner();
-  EXPECT_NE(next, gone);
-  for (const BlockId id : blocks) arena.release(id);
-  arena.remove_owner(next);
-  EXPECT_LE(arena.add_owner(), next);
-  EXPECT_EQ(arena.counters().bytes_leased, 0u);
 }
 
 }  // namespace
