@@ -26,22 +26,23 @@ export class Incoming {
     this.#events = native.events;
     this.#slab.reset(new Uint8Array(native.receiveSlab(session)));
     this.#slab.copyOut = copyValue;
-    this.#block.leaseBytes = leaseBytes;
     this.#block.copyOut = copyValue;
   }
 
-  /** The message of the event at `at`. Throws CodecError. `into`: the lease that it has been written into, or else is copied into. */
-  message<T>(at: number, type: MessageType<T, never>, into: BlockLease | undefined): T {
+  /**
+   * The message of the event at `at`. Throws CodecError. `into`: the lease that it has been written into, or else is copied into. `copy`: nothing
+   * of it stays in the arena.
+   */
+  message<T>(at: number, type: MessageType<T, never>, into: BlockLease | undefined, copy = false): T {
     const events = this.#events;
     const region = events[at + Ev.region]!;
     const bytes = events[at + Ev.messageBytes]!;
-    if (region > 0) return this.#leased(region, events[at + Ev.offset] === 1, bytes, type, into);
+    if (region > 0) return this.#inBlock(region, events[at + Ev.offset] === 1, bytes, type, into, copy);
     const start = events[at + Ev.offset]! + events[at + Ev.metadataBytes]!;
     const slab = this.#slab;
     if (into === undefined || into.released) return type.decodeFrom(slab, start, start + bytes);
     try {
-      const place = into.fill();
-      slab.copyOut = place;
+      slab.copyOut = into.fill();
       const message = type.decodeFrom(slab, start, start + bytes);
       if (into.filled) setLease(message as object, into);
       return message;
@@ -89,12 +90,13 @@ export class Incoming {
     return this.#events[at + (inBlock ? Ev.metadataOffset : Ev.offset)]!;
   }
 
-  #leased<T>(
+  #inBlock<T>(
     block: number,
     isImage: boolean,
     bytes: number,
     type: MessageType<T, never>,
     into: BlockLease | undefined,
+    copy: boolean,
   ): T {
     const native = this.#native;
     const source = this.#block;
@@ -103,6 +105,7 @@ export class Incoming {
     const memory = new Uint8Array(buffer, 0, bytes);
     source.reset(memory);
     let leased = false;
+    source.leaseBytes = copy ? Number.POSITIVE_INFINITY : leaseBytes;
     try {
       const image = isImage ? Image.of(memory) : undefined;
       if (typeof image === 'string') throw new CodecError(type.typeName, image, 0);

@@ -10,6 +10,7 @@ import { Source } from '../codec/source.ts';
 import type { MessageType } from '../codec/types.ts';
 import { Ev, type NativeContext } from '../native.ts';
 import { PartHeader, PartKind, packedLengthBytes, partHeaderBytes } from './part-header.ts';
+import { type CopiedMessage, type StreamMemory, streamMemory } from './stream-memory.ts';
 import type { ReceivedPart } from './stream-reader.ts';
 
 const noMessages: readonly unknown[] = [];
@@ -18,15 +19,19 @@ export class IncomingParts {
   /** Of the part that `read` has seen last. */
   readonly header: PartHeader = new PartHeader();
   readonly whole: Incoming;
+  /** The message that `messages` or `answer` has given last, if it was copied out of the arena. */
+  copied: CopiedMessage | undefined;
 
   readonly #events: Int32Array;
   readonly #slab: Source = new Source();
+  readonly #memory: StreamMemory;
 
   constructor(native: NativeContext, session: number) {
     this.#events = native.events;
     this.#slab.reset(new Uint8Array(native.receiveSlab(session)));
     this.#slab.copyOut = copyValue;
     this.whole = new Incoming(native, session);
+    this.#memory = streamMemory(native);
   }
 
   /** Reads the header of the part at `at`. Returns why it has none, or an empty string. */
@@ -61,18 +66,31 @@ export class IncomingParts {
       this.whole.discard(at);
       throw new Error(why);
     }
-    return { messages: this.messages(at, type), last: header.last, token: 0 };
+    return { messages: this.messages(at, type), last: header.last, token: 0, copied: this.copied };
   }
 
   /** The messages of the part whose header was read last. Throws CodecError; its memory has then been given back. */
   messages(at: number, type: MessageType<unknown, never>): readonly unknown[] {
     const { count, packed } = this.header;
+    this.copied = undefined;
     if (packed) return this.#unpack(at, type, count);
-    if (count === 1) return [this.whole.message(at, type, undefined)];
+    if (count === 1) return [this.#one(at, type)];
     this.whole.discard(at);
     if (this.#events[at + Ev.messageBytes] !== 0)
       throw new CodecError(type.typeName, 'bytes in a part without messages');
     return noMessages;
+  }
+
+  #one(at: number, type: MessageType<unknown, never>): unknown {
+    const inArena = this.#events[at + Ev.region]! > 0;
+    const copied = inArena ? this.#memory.copy(this.#events[at + Ev.messageBytes]!) : undefined;
+    try {
+      const message = this.whole.message(at, type, undefined, copied !== undefined);
+      this.copied = copied;
+      return message;
+    } finally {
+      if (this.copied === undefined) copied?.forget();
+    }
   }
 
   #unpack(at: number, type: MessageType<unknown, never>, count: number): readonly unknown[] {

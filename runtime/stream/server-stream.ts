@@ -100,7 +100,8 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
     }
     let part: ReceivedPart;
     try {
-      part = { messages: incoming.messages(at, this.#method.requestType), last, token: handle };
+      const messages = incoming.messages(at, this.#method.requestType);
+      part = { messages, last, token: handle, copied: incoming.copied };
     } catch (error) {
       const why = textOf(error);
       this.#streams.answerPush(handle);

@@ -5,6 +5,7 @@
 import { failCall, inNextTurn } from '../call/failing.ts';
 import { leaseOf } from '../call/lease.ts';
 import { streamParts } from '../limits.ts';
+import type { CopiedMessage } from './stream-memory.ts';
 
 /** Messages that came together. */
 export interface ReceivedPart {
@@ -12,6 +13,8 @@ export interface ReceivedPart {
   readonly last: boolean;
   /** What its consumption is to be reported with. */
   readonly token: number;
+  /** Its message, if that was large and has been copied out of the arena. */
+  readonly copied?: CopiedMessage | undefined;
 }
 
 /** Whose messages they are. */
@@ -34,6 +37,12 @@ type Waiting = (result: IteratorResult<unknown> | Promise<never>) => void;
 
 const noMessages: readonly unknown[] = [];
 const done: IteratorResult<unknown> = Object.freeze({ value: undefined, done: true });
+
+/** Of a part that nobody will read. */
+function drop({ messages, copied }: ReceivedPart): void {
+  release(messages, 0);
+  copied?.forget();
+}
 
 function release(messages: readonly unknown[], from: number): void {
   for (let i = from; i < messages.length; ++i) {
@@ -58,6 +67,8 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
   #part: ReceivedPart | undefined;
   #messages: readonly unknown[] = noMessages;
   #at = 0;
+  /** The application's, which may hold it until it has the next one. */
+  #copied: CopiedMessage | undefined;
   #waiting: Waiting[] = [];
   #started = false;
   /** The part with `last` has been opened. */
@@ -106,7 +117,7 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
   /** Puts a part in its place. False: there is one with this sequence, or there cannot be one yet. */
   arrive(sequence: number, part: ReceivedPart): boolean {
     if (this.#left) {
-      release(part.messages, 0);
+      drop(part);
       this.#owner.onConsumed(part);
       return true;
     }
@@ -116,7 +127,7 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
       this.#parts[place] !== undefined ||
       (this.#sawLast && part.messages.length !== 0)
     ) {
-      release(part.messages, 0);
+      drop(part);
       return false;
     }
     this.#parts[place] = part;
@@ -141,6 +152,9 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
+    // It may never be read to its end, and nothing more waits for memory.
+    this.#copied?.forget();
+    for (const part of this.#parts) part?.copied?.forget();
     if (this.#waiting.length !== 0) this.#serve();
   }
 
@@ -150,6 +164,7 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
     release(this.#messages, this.#at);
     this.#messages = noMessages;
     this.#at = 0;
+    this.#copied?.forget();
     this.#closePart();
     this.#drop();
   }
@@ -192,7 +207,7 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
     for (const [place, part] of this.#parts.entries()) {
       if (part === undefined) continue;
       this.#parts[place] = undefined;
-      release(part.messages, 0);
+      drop(part);
       this.#consumed(part);
     }
   }
@@ -208,6 +223,8 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
       if (part.last) this.#sawLast = true;
       if (part.messages.length !== 0) {
         this.#part = part;
+        this.#copied?.forget();
+        this.#copied = part.copied;
         this.#messages = part.messages;
         this.#at = 0;
         return true;
@@ -249,6 +266,7 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
         first(done);
       } else if (this.#over) {
         this.#ended = true;
+        this.#copied?.forget();
         this.#waiting.shift();
         const error = this.#owner.onEnd();
         if (error === undefined) first(done);

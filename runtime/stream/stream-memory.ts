@@ -1,0 +1,71 @@
+/**
+ * Which large messages of streams stay in the arena, and which are copied out of it when they come. A handler that yields what it has received
+ * still refers to a message while it waits for the next one, and no collector can know that it will not look at it again: enough of such
+ * streams would hold the whole arena, and wait for it for ever. So what streams keep of it ends where the next message, theirs or another's,
+ * would find no room. Used where parts are decoded and read, on the JS thread of the context.
+ */
+import { contextOptions } from '../call/contexts.ts';
+import type { NativeContext } from '../native.ts';
+
+/** Of the arena: what requests that a server fetches may take (`memory/arena.h`), and what of that is left for messages of other sizes. */
+const fetchShare = 6 / 8;
+const spareShare = 2 / 8;
+
+/** A message that has been copied, until its stream has moved past it. */
+export class CopiedMessage {
+  #memory: StreamMemory | undefined;
+  readonly #bytes: number;
+
+  constructor(memory: StreamMemory, bytes: number) {
+    this.#memory = memory;
+    this.#bytes = bytes;
+  }
+
+  /** The stream gives another message, or none. Calls after the first do nothing. */
+  forget(): void {
+    const memory = this.#memory;
+    this.#memory = undefined;
+    if (memory !== undefined) memory.copiedBytes -= this.#bytes;
+  }
+}
+
+/** Of one context. */
+export class StreamMemory {
+  /** Of copies that no stream has moved past. What peers make a server hold has a bound: so much again as the arena. */
+  copiedBytes = 0;
+
+  readonly #native: NativeContext;
+  readonly #arenaBytes: number;
+  /** Bytes that may still come before the arena must be looked at. */
+  #unwatched = 0;
+
+  constructor(native: NativeContext) {
+    this.#native = native;
+    this.#arenaBytes = contextOptions().arenaBytes;
+  }
+
+  /** A message of so many bytes is in the arena, and its block leased. Undefined: it stays there; else it is to be copied. */
+  copy(bytes: number): CopiedMessage | undefined {
+    // A block may be larger than what is in it.
+    this.#unwatched -= 2 * bytes;
+    if (this.#unwatched >= 0) return undefined;
+    const arena = this.#arenaBytes;
+    const leftBytes =
+      arena * fetchShare - Math.max(bytes, arena * spareShare) - this.#native.stats().arenaLeasedBytes;
+    this.#unwatched = Math.max(0, leftBytes);
+    if (leftBytes >= 0 || this.copiedBytes + bytes > arena) return undefined;
+    this.copiedBytes += bytes;
+    return new CopiedMessage(this, bytes);
+  }
+}
+
+const memories = new WeakMap<NativeContext, StreamMemory>();
+
+export function streamMemory(native: NativeContext): StreamMemory {
+  let memory = memories.get(native);
+  if (memory === undefined) {
+    memory = new StreamMemory(native);
+    memories.set(native, memory);
+  }
+  return memory;
+}

@@ -1,0 +1,123 @@
+/**
+ * Handlers and loops that hold their last message while they wait for the next, as every natural one does: an echo that yields what it has received.
+ * All streams together would hold more than the arena has. Nothing stands still, and nobody waits for a collector.
+ */
+import { fork } from 'node:child_process';
+import { configure, createChannel, createClient, leaseOf, stats } from 'rdma-rpc';
+import { afterEach, describe, expect, test } from 'vitest';
+import { StreamMemory } from '../../runtime/stream/stream-memory.ts';
+import { compiled } from '../runtime/process/processes.ts';
+import type { Way } from '../runtime/world.ts';
+import { type Item, StreamsDefinition } from './gen/stream.rdma.ts';
+import { openStreams, type StreamWorld } from './stream-world.ts';
+
+const KiB = 1024;
+const arenaBytes = 64 * KiB * KiB;
+configure({ arenaBytes });
+
+let world: StreamWorld | undefined;
+afterEach(async () => {
+  await world?.close();
+  world = undefined;
+});
+
+/** Each message with bytes of its own. */
+async function* messages(stream: number, sizes: readonly number[]) {
+  for (const [number, bytes] of sizes.entries())
+    yield { number, payload: new Uint8Array(bytes).fill(stream * 16 + number) };
+}
+
+async function echoed(client: EchoClient, stream: number, sizes: readonly number[], releases: boolean) {
+  let next = 0;
+  let last: Item | undefined;
+  for await (const item of client.echo(messages(stream, sizes))) {
+    const content = (stream * 16 + next) & 255;
+    expect([item.number, item.payload.byteLength]).toEqual([next, sizes[next]]);
+    expect([item.payload[0], item.payload.at(-1)]).toEqual([content, content]);
+    // The one before is as it was, too: nobody has taken its memory away.
+    if (!releases && last !== undefined) expect(last.payload.at(-1)).toBe((content - 1) & 255);
+    if (releases) leaseOf(item)?.release();
+    last = item;
+    ++next;
+  }
+  return next;
+}
+type EchoClient = ReturnType<typeof createClient<typeof StreamsDefinition>>;
+
+/** mulberry32 */
+function random(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+describe('a server that is a process of its own, as they are', { timeout: 240_000 }, () => {
+  test.each([
+    ['a few large ones', 4, 6, arenaBytes / 4 - 16 * KiB],
+    ['many of a 64th', 63, 4, arenaBytes / 64],
+  ])('%s', async (_, streams, count, bytes) => {
+    const child = fork(compiled('echo-process', 'stream'), [String(arenaBytes)]);
+    const channel = await new Promise<string>((resolve, reject) => {
+      child.once('message', resolve as (address: unknown) => void);
+      child.once('exit', () => reject(new Error('the server has ended')));
+    }).then((address) => createChannel(address, { streamsMax: 64 }));
+    try {
+      const client = createClient(StreamsDefinition, channel);
+      const sizes = new Array<number>(count).fill(bytes);
+      const all = Array.from({ length: streams }, (_each, stream) => echoed(client, stream, sizes, true));
+      expect(await Promise.all(all)).toEqual(all.map(() => count));
+    } finally {
+      await channel.close();
+      child.kill('SIGKILL');
+    }
+  });
+});
+
+describe.each<Way>(['in process', 'shm over unix'])('%s', { timeout: 120_000 }, (way) => {
+  test.each([1, 2, 3])('sizes of all kinds, seed %i', async (seed) => {
+    world = await openStreams(way, { streamsMax: 32 }, { streamsMax: 32 });
+    const client = createClient(StreamsDefinition, world.channel);
+    const next = random(seed);
+    const all = Array.from({ length: 24 }, (_each, stream) => {
+      const sizes = Array.from({ length: 6 }, () => Math.floor(2 ** (10 + next() * 11)));
+      return echoed(client, stream, sizes, stream % 2 === 0);
+    });
+    expect(await Promise.all(all)).toEqual(all.map(() => 6));
+  });
+
+  test('while there is room, messages stay where they came', async () => {
+    world = await openStreams(way);
+    const client = createClient(StreamsDefinition, world.channel);
+    let leases = 0;
+    for await (const item of client.echo(messages(1, new Array<number>(20).fill(128 * KiB)))) {
+      if (leaseOf(item) !== undefined) ++leases;
+      leaseOf(item)?.release();
+    }
+    expect(leases).toBe(20);
+  });
+});
+
+test('what streams hold beside the arena has a bound, and comes back', () => {
+  let arenaLeasedBytes = 0;
+  const memory = new StreamMemory({ stats: () => ({ ...stats(), arenaLeasedBytes }) } as never);
+  const size = arenaBytes / 8;
+  arenaLeasedBytes = arenaBytes;
+  const copied = Array.from({ length: 10 }, () => memory.copy(size));
+  expect(copied.filter((each) => each !== undefined)).toHaveLength(8);
+  expect(memory.copiedBytes).toBe(arenaBytes);
+  for (const each of copied) each?.forget();
+  for (const each of copied) each?.forget();
+  expect(memory.copiedBytes).toBe(0);
+  // Half of the arena may be kept, less where the next one would not fit.
+  for (const [leased, stays] of [
+    [arenaBytes / 2, true],
+    [arenaBytes / 2 + 1, false],
+  ] as const) {
+    arenaLeasedBytes = leased;
+    expect(memory.copy(size) === undefined).toBe(stays);
+  }
+});
