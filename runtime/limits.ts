@@ -183,6 +183,8 @@ export const deadlinesMax = 1 << 22;
 export const collectPauseMs = { first: 100, max: 30_000 } as const;
 /** Share of the time that they may take. */
 export const collectShare = 0.05;
+/** What a message in MessagePack may take in the heap when it is decoded; `maxMessageBytes` is what it may take on the wire. */
+export const decodedBytesMax = 256 * MiB;
 /** Longest delay of a JavaScript timer; a longer one would fire at once. */
 export const timerMaxMs = 0x7fff_ffff;
 /** How long interceptors of a client have to pass on what became of a call whose time is up, before its caller waits no longer. */

@@ -22,6 +22,11 @@ const measuredFrom = 1024;
 const int64Min = -(2n ** 63n);
 const uint64Max = 2n ** 64n - 1n;
 
+/** Every Node that this runs on has it; TypeScript's library for ES2023 does not know of it. */
+function isWellFormed(text: string): boolean {
+  return (text as string & { isWellFormed(): boolean }).isWellFormed();
+}
+
 function stringBytes(text: string): number {
   return headBytes + (text.length < measuredFrom ? text.length * 3 : Buffer.byteLength(text));
 }
@@ -53,6 +58,7 @@ export class Measure {
   #bound(value: unknown): number {
     switch (typeof value) {
       case 'string':
+        if (!isWellFormed(value)) this.#refuse('half of a surrogate pair cannot be sent');
         return stringBytes(value);
       case 'number':
       case 'boolean':
@@ -88,7 +94,12 @@ export class Measure {
       );
     }
     let bytes = headBytes;
-    for (const [key, field] of Object.entries(value)) bytes += stringBytes(key) + this.#at(key, field);
+    for (const [key, field] of Object.entries(value)) {
+      if (!isWellFormed(key)) this.#refuse('a key with half of a surrogate pair cannot be sent');
+      // Decoders give it another name, for fear of prototypes.
+      if (key === '__proto__') this.#refuse('a key __proto__ cannot travel as MessagePack');
+      bytes += stringBytes(key) + this.#at(key, field);
+    }
     return bytes;
   }
 

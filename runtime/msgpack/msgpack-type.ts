@@ -16,7 +16,16 @@ import { type Lifted, lift, Measure, type Path } from './encode.ts';
 
 const liftedMark = 0xc1;
 const headBytes = 5;
-const plain = { useRecords: false, moreTypes: false, mapsAsObjects: true, copyBuffers: true } as const;
+const plain = {
+  useRecords: false,
+  moreTypes: false,
+  mapsAsObjects: true,
+  copyBuffers: true,
+  // Objects of more than 65,535 fields; smaller heads of small ones.
+  variableMapSize: true,
+  // A field of that name is one like others.
+  useToJSON: false,
+} as const;
 // Both keep state between calls, none of it from message to message.
 const packr = new Packr(plain);
 const unpackr = new Unpackr(plain);

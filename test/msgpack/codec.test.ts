@@ -1,6 +1,6 @@
 /** The codec of values without a schema: what comes back, what travels apart, what is refused, and bytes of a hostile peer. */
 import fc from 'fast-check';
-import { pack } from 'msgpackr';
+import { Packr, pack } from 'msgpackr';
 import { CodecError } from 'rdma-rpc/codec';
 import { msgpackType } from 'rdma-rpc/msgpack';
 import { describe, expect, test } from 'vitest';
@@ -72,7 +72,9 @@ describe('a value comes back as it went', () => {
 
   test('is plain MessagePack without large binaries', () => {
     const value = { a: [1, 'b', null], c: new Uint8Array([1, 2]) };
-    expect(Buffer.compare(type.encode(value), pack(value))).toBe(0);
+    expect(
+      Buffer.compare(type.encode(value), new Packr({ variableMapSize: true, useRecords: false }).pack(value)),
+    ).toBe(0);
   });
 
   test('binaries are Uint8Arrays of their own, a Buffer becomes one', () => {
@@ -109,11 +111,30 @@ describe('a value comes back as it went', () => {
     expect(value.list[0]).toHaveLength(100);
   });
 
-  test('a key __proto__ does no harm', () => {
-    const bytes = pack(JSON.parse('{"__proto__": {"polluted": true}}'));
-    const back = type.decode(new Uint8Array(bytes)) as object;
-    expect(Object.getPrototypeOf(back)).toBe(Object.prototype);
-    expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
+  const fields = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, i]));
+  test.each<[string, unknown]>([
+    ['65,535 fields', fields(65_535)],
+    ['65,536 fields', fields(65_536)],
+    ['70,000 fields, in an object', { a: [fields(70_000)] }],
+    ['a field toJSON', { toJSON: 'x', a: 1 }],
+    ['a field toJSON that is an object', { toJSON: { b: 1 }, a: 1 }],
+    ['fields toJSON and constructor', { constructor: 1, toJSON: 'x', a: 1 }],
+    ['a field constructor like a class', { constructor: { name: 'Map' } }],
+    ['length, valueOf', { length: 3, valueOf: 1, hasOwnProperty: 2 }],
+    [
+      'the first and the last Date',
+      [new Date(-8.64e15), new Date(8.64e15), new Date(-1), new Date(2 ** 34 * 1000)],
+    ],
+  ])('%s', (_, value) => {
+    expect(type.decode(type.encode(value))).toEqual(value);
+    const beside = { value, large: new Uint8Array(100).fill(3) };
+    expect(type.decode(gathered(beside, 50).bytes)).toEqual(beside);
+  });
+
+  test('an object without a prototype, with a field toJSON', () => {
+    expect(type.decode(type.encode(Object.assign(Object.create(null), { toJSON: 'x' })))).toEqual({
+      toJSON: 'x',
+    });
   });
 });
 
@@ -123,6 +144,9 @@ describe('what cannot be sent says where it is', () => {
   test.each<[string, unknown, RegExp]>([
     ['a function', { a: [() => 0] }, /test\.a\[0\]: a function cannot be sent/],
     ['a symbol', Symbol('x'), /test: a symbol cannot be sent/],
+    ['a key __proto__', { a: JSON.parse('{"__proto__": 1}') }, /test\.a: a key __proto__ cannot travel/],
+    ['half a character', ['x\ud800'], /test\[0\]: half of a surrogate pair cannot be sent/],
+    ['half a character in a key', { 'x\udc00': 1 }, /test: a key with half of a surrogate pair/],
     ['a Map', new Map(), /Map cannot be sent; give plain objects/],
     ['another typed array', { a: new Float64Array(2) }, /test\.a: Float64Array cannot be sent/],
     ['an object of a class', { a: new (class Thing {})() }, /Thing cannot be sent/],
@@ -162,6 +186,37 @@ describe('bytes of a hostile peer', () => {
     ['arrays in arrays in arrays', bytesOf(...Array(5000).fill(0x91), 1), /nested deeper than 100/],
     ['a key that is a number', bytesOf(0x81, 1, 1), /a key that is no string/],
     ['an extension of msgpackr', bytesOf(0xd4, 0x72, 0x40), /extension 114/],
+    ['a key __proto__', pack(JSON.parse('{"__proto__": {"polluted": true}}')), /a key __proto__/],
+    ['__proto__ further in', pack([{ a: JSON.parse('{"__proto__": 1}') }]), /a key __proto__/],
+    ['no UTF-8', bytesOf(0xa2, 0xff, 0xfe), /a string that is not UTF-8/],
+    ['no UTF-8 behind ASCII', bytesOf(0xa3, 0x61, 0x62, 0xc3), /a string that is not UTF-8/],
+    [
+      'no UTF-8 in a long text',
+      bytesOf(0xd9, 200, ...Array(199).fill(0x61), 0xff),
+      /a string that is not UTF-8/,
+    ],
+    ['half a surrogate pair', bytesOf(0xa3, 0xed, 0xa0, 0x80), /a string that is not UTF-8/],
+    ['no UTF-8 in a key', bytesOf(0x81, 0xa1, 0xff, 1), /a string that is not UTF-8/],
+    [
+      'a second of 1,000,000,000 ns',
+      bytesOf(0xd7, 0xff, 0xee, 0x6b, 0x28, 0, 0, 0, 0, 1),
+      /1000000000 nanoseconds/,
+    ],
+    [
+      'more nanoseconds',
+      bytesOf(0xc7, 12, 0xff, 0x3b, 0x9a, 0xca, 0, ...Array(8).fill(0)),
+      /1000000000 nanoseconds/,
+    ],
+    [
+      'a time that no Date holds',
+      bytesOf(0xc7, 12, 0xff, 0, 0, 0, 0, 0, 0, 0x07, 0xdb, 0xa8, 0x21, 0x80, 1),
+      /a timestamp that no Date can hold/,
+    ],
+    [
+      'a time long before',
+      bytesOf(0xc7, 12, 0xff, 0, 0, 0, 0, 0x80, ...Array(7).fill(0)),
+      /no Date can hold/,
+    ],
     ['a time of one byte', bytesOf(0xd4, 0xff, 0), /extension 255 of 1 bytes/],
     ['a lifted head cut off', bytesOf(0xc1, 1, 0), /ends in the middle/],
     ['a lifted body cut off', bytesOf(0xc1, 200, 0, 0, 0, 1), /ends in the middle/],
@@ -193,6 +248,50 @@ describe('bytes of a hostile peer', () => {
   ])('%s', (_, bytes, text) => {
     expect(() => type.decode(bytes)).toThrow(CodecError);
     expect(() => type.decode(bytes)).toThrow(text);
+  });
+
+  /** An array of `count` times the bytes that `element` gives. */
+  function many(count: number, element: (i: number) => Iterable<number>): Uint8Array {
+    const bytes = Buffer.concat(Array.from({ length: count }, (_, i) => Uint8Array.from(element(i))));
+    const head = bytesOf(0xdd, 0, 0, 0, 0);
+    new DataView(head.buffer).setUint32(1, count);
+    return Buffer.concat([head, bytes]);
+  }
+  const key = (i: number) => {
+    const text = i.toString(36);
+    return [0xa0 + text.length, ...Buffer.from(text)];
+  };
+  test.each<[string, () => Uint8Array, count: number]>([
+    ['empty objects', () => new Uint8Array(5_000_000).fill(0x80), 0],
+    ['empty arrays', () => new Uint8Array(6_000_000).fill(0x90), 0],
+    ['numbers', () => new Uint8Array(34_000_000).fill(1), 0],
+    ['empty binaries', () => many(1_300_000, () => [0xc4, 0]), 1],
+    ['times', () => many(2_200_000, () => [0xd6, 0xff, 0, 0, 0, 1]), 1],
+    ['objects with a key of their own each', () => many(300_000, (i) => [0x81, ...key(i), 1]), 1],
+  ])('more memory than bytes: %s', (_, make, headed) => {
+    const bytes = make();
+    if (headed === 0) {
+      bytes[0] = 0xdd;
+      new DataView(bytes.buffer, bytes.byteOffset).setUint32(1, bytes.length - 5);
+    }
+    expect(() => type.decode(bytes)).toThrow(
+      /more than 256 MiB of memory when it is decoded: send several messages/,
+    );
+  });
+
+  test.each<[string, () => unknown]>([
+    [
+      'a table of 100,000 rows',
+      () => Array.from({ length: 100_000 }, (_, i) => ({ id: i, name: `n${i}`, on: true, at: i / 3 })),
+    ],
+    [
+      'a dictionary of 200,000 words',
+      () => Object.fromEntries(Array.from({ length: 200_000 }, (_, i) => [`word ${i}`, i])),
+    ],
+    ['a million numbers', () => Array.from({ length: 1_000_000 }, (_, i) => i)],
+  ])('what applications send is far from that: %s', (_, make) => {
+    const value = make();
+    expect(type.decode(type.encode(value))).toEqual(value);
   });
 
   test('any bytes are a value or a CodecError', () => {
