@@ -1,9 +1,10 @@
 /** `[default = …]` as the text that a descriptor has for it. Called by the linker once the field's type is known. */
+
+import { escapeBytes } from '../../runtime/codec/textformat/escape.ts';
 import type { FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { labels, typeName } from '../descriptor/types.ts';
 import { suggestion } from '../diagnostic.ts';
 import { floatOf, integerOf, integerRange } from '../options/number.ts';
-import { escapeBytes } from '../source/literal.ts';
 import type { OptionValue } from '../source/parsed.ts';
 import type { Schema, SchemaFile } from './schema.ts';
 

@@ -1,6 +1,7 @@
 /** Explicit defaults of proto2 and editions, as TypeScript. Called while the model is built. */
+
+import { bytesOfQuoted } from '../../runtime/codec/textformat/escape.ts';
 import type { FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
-import { stringBytes } from '../source/literal.ts';
 import type { FieldType } from './model.ts';
 import { quoted } from './quoted.ts';
 
@@ -25,7 +26,7 @@ export function defaultLiteral({ defaultValue }: FieldDescriptorProto, type: Fie
     case 'string':
       return quoted(defaultValue);
     case 'bytes': {
-      const bytes = stringBytes(defaultValue);
+      const bytes = bytesOfQuoted(defaultValue, 'replaced');
       return `Uint8Array.of(${typeof bytes === 'string' ? '' : [...bytes].join(', ')})`;
     }
     case 'bool':

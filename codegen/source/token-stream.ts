@@ -1,7 +1,8 @@
 /** Reading tokens one by one: what the parser's parts share. A mismatch throws SyntaxFault, which ends the statement that it is in. */
+
+import { bytesOfQuoted } from '../../runtime/codec/textformat/escape.ts';
 import type { Reporter } from '../diagnostic.ts';
 import type { Token } from './lexer.ts';
-import { stringBytes } from './literal.ts';
 
 /** Reported already: unwinds to the next statement. */
 export class SyntaxFault extends Error {}
@@ -89,10 +90,10 @@ export class TokenStream {
   string(what: string): { token: Token; bytes: Buffer } {
     if (this.peek().kind !== 'string') this.expected(what);
     const token = this.peek();
-    const parts: Buffer[] = [];
+    const parts: Uint8Array[] = [];
     while (this.peek().kind === 'string') {
       const literal = this.next();
-      const decoded = stringBytes(literal.text.slice(1, -1));
+      const decoded = bytesOfQuoted(literal.text.slice(1, -1), 'replaced');
       if (typeof decoded === 'string') this.fail(literal, decoded);
       parts.push(decoded);
     }

@@ -8,7 +8,7 @@ export class CodecError extends Error {
   override readonly name = 'CodecError';
   /** Decoding: where it went wrong, in bytes from the start of the message. Undefined when encoding. */
   readonly offset: number | undefined;
-  /** Encoding: the full name of the field, for example `kv.v1.PutRequest.key`. Decoding: the full name of the message that was being read. */
+  /** Encoding: the full name of the field, for example `kv.v1.PutRequest.key`. Decoding: the full name of the message that was being read, or of a field whose type in TypeScript cannot hold what came. */
   readonly path: string;
   /** What is wrong, without path and offset. */
   readonly reason: string;

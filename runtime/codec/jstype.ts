@@ -2,7 +2,7 @@
  * 64-bit fields that are strings or numbers, since the .proto (`jstype`) or the generator's option `int64` says so: to and from bigint.
  * Called by generated code around the bigint readers and writers.
  */
-import { mismatch } from './error.ts';
+import { CodecError, mismatch } from './error.ts';
 import type { Source } from './source.ts';
 
 /** Decimal digits with an optional sign; nothing else that BigInt() would take. */
@@ -23,7 +23,8 @@ export function numberOfBigint(source: Source, value: bigint, field: string): nu
   const number = Number(value);
   if (!Number.isSafeInteger(number)) {
     const remedy = 'have it generated as bigint or string (int64, jstype)';
-    source.fail(source.at, `${field}: ${value} does not fit a number: ${remedy}`);
+    // The field's own name: that of the message would only repeat its beginning.
+    throw new CodecError(field, `${value} does not fit a number: ${remedy}`, source.at - source.origin);
   }
   return number;
 }

@@ -166,7 +166,6 @@ describe('refused', () => {
     ['an invalid key of a map', Maps, '62 03 0a 01 ff', 4, /invalid UTF-8/],
     ['an invalid character next to a replacement character', Scalars, '72 04 efbfbd ff', 2, /invalid UTF-8/],
     ['an invalid character in a long string', Scalars, `72 40 ${'61'.repeat(63)} ff`, 2, /invalid UTF-8/],
-    ['a number that jstype cannot hold', JsTypes, '10 8080808080808010', 9, /does not fit a number/],
   ] as const)('%s', (_what, type, encoding, offset, reason) => {
     const error = refusal(type as MessageType<unknown, unknown>, hex(encoding));
     expect(error.reason).toMatch(reason);

@@ -1,4 +1,7 @@
-/** Quoted text and bytes: what their escapes stand for, and back. Called by print.ts and parse.ts. */
+/**
+ * Quoted text and bytes: what their escapes stand for, and back. Called by print.ts and parse.ts, and by the generator for the literals of
+ * .proto files, whose escapes are the same.
+ */
 
 const named: Readonly<Record<number, string>> = {
   10: '\\n',
@@ -11,11 +14,16 @@ const named: Readonly<Record<number, string>> = {
 
 const octal = (byte: number): string => `\\${byte.toString(8).padStart(3, '0')}`;
 
-export function quoteBytes(bytes: Uint8Array): string {
-  let result = '"';
+/** As protoc writes `bytes` in a descriptor's `default_value`, too. */
+export function escapeBytes(bytes: Uint8Array): string {
+  let result = '';
   for (const byte of bytes)
     result += named[byte] ?? (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : octal(byte));
-  return `${result}"`;
+  return result;
+}
+
+export function quoteBytes(bytes: Uint8Array): string {
+  return `"${escapeBytes(bytes)}"`;
 }
 
 /** Text stays readable: only what is no character of a line is escaped. */
@@ -39,17 +47,20 @@ const simple: Readonly<Record<string, number>> = {
   '?': 63,
 };
 
-/** The bytes of what is between the quotes, or what is wrong with it. */
-export function bytesOfQuoted(text: string): Uint8Array | string {
+/**
+ * The bytes of what is between the quotes, or what is wrong with it. `halves`: of surrogate pairs. Text format refuses them, also with the other
+ * half behind it, as it has \\U for that; in a .proto they become U+FFFD.
+ */
+export function bytesOfQuoted(text: string, halves: 'refused' | 'replaced'): Uint8Array | string {
   if (!text.includes('\\')) return new TextEncoder().encode(text);
   // No escape stands for more bytes than it has characters.
   const result = Buffer.allocUnsafe(Buffer.byteLength(text));
-  let at = 0;
+  const escapes = /\\(?:([0-7]{1,3})|[xX]([\da-fA-F]{1,2})|u([\da-fA-F]{4})|U([\da-fA-F]{8})|(.))/gsu;
   let from = 0;
-  const escapes = /\\(?:([0-7]{1,3})|[xX]([\da-fA-F]{1,2})|u([\da-fA-F]{4})|U([\da-fA-F]{8})|([\s\S]))/g;
+  let at = 0;
   for (const match of text.matchAll(escapes)) {
+    if (from < match.index) at += result.write(text.slice(from, match.index), at);
     const [whole, octalDigits, hex, short, long, letter = ''] = match;
-    at += result.write(text.slice(from, match.index), at);
     from = match.index + whole.length;
     if (octalDigits !== undefined || hex !== undefined) {
       const byte =
@@ -66,8 +77,7 @@ export function bytesOfQuoted(text: string): Uint8Array | string {
       continue;
     }
     const code = Number.parseInt(point, 16);
-    // Also with the other half behind it: text format has \U for that.
-    if (code >= 0xd800 && code < 0xe000) return `${whole} is half of a character`;
+    if (halves === 'refused' && code >= 0xd800 && code < 0xe000) return `${whole} is half of a character`;
     if (code > 0x10ffff) return `${whole} is no character`;
     at += result.write(String.fromCodePoint(code), at);
   }

@@ -65,7 +65,7 @@ function readBytes(lexer: TextLexer): Uint8Array {
   const parts: Uint8Array[] = [];
   while (lexer.token.kind === 'string') {
     const { text, at } = lexer.next();
-    const bytes = bytesOfQuoted(text.slice(1, -1));
+    const bytes = bytesOfQuoted(text.slice(1, -1), 'refused');
     if (typeof bytes === 'string') lexer.fail(bytes, at);
     else parts.push(bytes);
   }
