@@ -148,6 +148,11 @@ class Session {
     if (open()) post_now();
   }
   bool impatient() const { return impatient_ != 0 || stalled_since_ns_ != 0; }
+  /// Receives that are neither posted nor about to be: with JS, or with requests that wait.
+  std::uint32_t receives_kept() const {
+    return receive_depth_ + kParkingSlots - receives_posted_ -
+           static_cast<std::uint32_t>(consumed_.size() + parking_.size());
+  }
   /// Patience with cancelled calls, and with a peer that returns no credits. Returns true while any call
   /// needs this timer.
   bool check_patience();

@@ -107,4 +107,33 @@ export const sessionBugs = [
     env: { RDMA_RPC_SIM: 'iwarp' },
     caughtBy: 'LateCancel.LeavesItsStagingMemoryToTheWritesThatMayStillCome',
   },
+  {
+    name: 'the receive of an answer that comes while its call is told of its end is not posted again',
+    file: 'session/revocation.cc',
+    from: '    if (result.word[ev::reserved] != 0) recycle(static_cast<std::uint32_t>(result.word[ev::reserved] - 1));\n',
+    to: '',
+    program,
+    caughtBy: 'Held.WhileTheDeviceIsSlowToInvalidate',
+  },
+  {
+    name: 'the receive of an answer beyond maxMessageBytes is not posted again',
+    file: 'session/client_calls.cc',
+    from: `    recycle(receive_slot);
+    event = failed_event(slot, Reason::too_large, Sent::yes);`,
+    to: '    event = failed_event(slot, Reason::too_large, Sent::yes);',
+    program,
+    caughtBy: 'MessageLimit.BelowTheSlotSizeIsKeptByTheReceiverToo',
+  },
+  {
+    name: 'the receive of a late answer is not posted again',
+    file: 'session/client_calls.cc',
+    from: `    return recycle(receive_slot);
+  }
+  if (call.bulk != nullptr && call.bulk->deferred)`,
+    to: `    return;
+  }
+  if (call.bulk != nullptr && call.bulk->deferred)`,
+    program,
+    caughtBy: 'Tries/HostileServer.HurtsOnlyItsOwnSession/LateResponseAfterACancel',
+  },
 ];

@@ -12,4 +12,8 @@ namespace rdma_rpc::session::test {
 /// else is open on it.
 void audit(Side& side, const std::string& name, const fabric::DeviceCounters& before = {});
 
+/// While its sessions are up: when every call has ended, each receive is posted again. One that is not would
+/// be missed by nobody until the last is gone.
+void audit_receives(Side& side, std::uint32_t session, const std::string& name);
+
 }  // namespace rdma_rpc::session::test

@@ -7,6 +7,7 @@
 
 #include <functional>
 
+#include "session/audit.h"
 #include "session/pair.h"
 #include "session/scripted_peer.h"
 
@@ -62,6 +63,7 @@ struct Scene {
   void end() {
     EXPECT_TRUE(pair.complete({.request_bytes = 2000, .response_bytes = 3000}).answered());
     EXPECT_TRUE(pair.complete({}).answered());
+    audit_receives(victim, session, "victim");
     if (Session* open = victim.context->find(session)) open->close("the test is over");
     EXPECT_EQ(pair.finish(), Violations{});
   }

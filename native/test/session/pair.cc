@@ -119,6 +119,8 @@ bool run_world(fabric::SimWorld& world, std::vector<Side*> sides, const std::fun
 
 std::vector<std::string> Pair::finish() {
   run();
+  if (!client_abandoned_) audit_receives(client, client_session, "client");
+  if (!server_abandoned_) audit_receives(server, server_session, "server");
   for (auto& [side, session] : {std::pair{&client, client_session}, std::pair{&server, server_session}}) {
     if (Session* open = side->context->find(session)) open->close("the test is over");
   }
