@@ -93,8 +93,8 @@ export const sessionBugs = [
   {
     name: 'a cancelled answer gives its memory back while WRITEs are still made from it',
     file: 'session/server_calls.cc',
-    from: '  if (call.bulk->moved == 0) return refuse(slot, status, true, "");',
-    to: '  if (call.bulk->moved != ~0u) return refuse(slot, status, true, "");',
+    from: '  if (call.bulk->moved == 0) return refuse(slot, status, true, text);',
+    to: '  if (call.bulk->moved != ~0u) return refuse(slot, status, true, text);',
     program,
     caughtBy: 'LateCancel.LeavesTheMemoryOfAnAnswerWhoseWritesAreUnderWay',
   },
