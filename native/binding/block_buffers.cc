@@ -149,7 +149,8 @@ void BlockBuffers::drop(Entry& entry) {
 void BlockBuffers::retire(memory::BlockId block) {
   const auto found = entries_.find(block);
   if (found == entries_.end()) return;
-  if (transferred(found->second)) {  // after its release: the memory is not the application's, but it is there
+  if (transferred(
+          found->second)) {  // after its release: the memory is not the application's, but it is there
     keep_pages(*make_stray(found->second));
   } else {
     drop(found->second);
@@ -177,7 +178,8 @@ void BlockBuffers::close(bool thread_ends) {
   entries_.clear();
   for (Link* stray : strays_) {
     if (stray->pages == nullptr) keep_pages(*stray);
-    // The end of a thread runs all finalizers, although another thread may have the memory: it stays for ever.
+    // The end of a thread runs all finalizers, although another thread may have the memory: it stays for
+    // ever.
     if (thread_ends || told_ == Collected::object) new std::shared_ptr<const void>(stray->pages);
   }
   strays_.clear();

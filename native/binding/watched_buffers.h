@@ -1,6 +1,6 @@
 // Whether buffers that the application has lent to calls still have their memory: `transfer()`, posting to a
-// worker and byte streams take it away at any moment, and Node-API cannot hold it. One watch per buffer, shared
-// by all calls and the registration that use it. Owned by Engine, on the JS thread.
+// worker and byte streams take it away at any moment, and Node-API cannot hold it. One watch per buffer,
+// shared by all calls and the registration that use it. Owned by Engine, on the JS thread.
 #pragma once
 
 #include <napi.h>

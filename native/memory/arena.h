@@ -102,8 +102,8 @@ class Arena {
   bool live(BlockId id) const;  ///< has a reference; false for any number never given out
   /// The leased block that holds [data, data + bytes), or kNoBlock.
   BlockId find(const void* data, std::size_t bytes) const;
-  /// The pages of this block, leased or not, stay mapped until the result has gone, also when its chunk or the
-  /// arena goes first. Null for a number that no block has.
+  /// The pages of this block, leased or not, stay mapped until the result has gone, also when its chunk or
+  /// the arena goes first. Null for a number that no block has.
   std::shared_ptr<const void> keep_mapped(BlockId id);
   /// The largest block that could ever be had.
   std::size_t largest() const { return options_.budget_bytes; }

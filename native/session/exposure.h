@@ -50,9 +50,9 @@ struct Piece {
   std::uint64_t addr = 0;
   std::uint32_t length = 0;
   const fabric::MemoryRegion* region = nullptr;
-  memory::BlockId block = memory::kNoBlock;  ///< one reference held
-  std::uint64_t mr_key = 0;                  ///< pinned in the MR cache, 0: not
-  bool lent = false;                         ///< the application has it too, and may change it
+  memory::BlockId block = memory::kNoBlock;            ///< one reference held
+  std::uint64_t mr_key = 0;                            ///< pinned in the MR cache, 0: not
+  bool lent = false;                                   ///< the application has it too, and may change it
   std::shared_ptr<const fabric::Presence> presence{};  ///< null: it stays
 };
 

@@ -33,8 +33,8 @@ inline constexpr std::uint32_t kPiecesMax = 30;
 /// Spare bytes before the payload of every slot: header and extensions of any frame without pieces fit.
 inline constexpr std::uint32_t kSlotHeadroom = 64;
 
-/// Spare bytes behind the payload of a send slot. Metadata may fill a slot, and then makes place for what stands
-/// in front of it in the frame of a large message: the head of a list of pieces, and one piece.
+/// Spare bytes behind the payload of a send slot. Metadata may fill a slot, and then makes place for what
+/// stands in front of it in the frame of a large message: the head of a list of pieces, and one piece.
 inline constexpr std::uint32_t kSlotTail = 64;
 
 /// One READ or WRITE work request of a bulk transfer. Large enough to reach full bandwidth, small enough that

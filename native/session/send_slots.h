@@ -37,13 +37,15 @@ class SendSlots {
     control_[boundary::ctl::free_slots] = static_cast<std::int32_t>(count);
   }
 
-  /// Of receives. The stride keeps slot starts out of one cache set: a power of two would put the headers of all slots
-  /// into the same few lines.
+  /// Of receives. The stride keeps slot starts out of one cache set: a power of two would put the headers of
+  /// all slots into the same few lines.
   static std::uint32_t stride_for(std::uint32_t slot_bytes) {
     return kSlotHeadroom + ((slot_bytes + 63) & ~63u);
   }
   /// Of send slots.
-  static std::uint32_t send_stride_for(std::uint32_t slot_bytes) { return stride_for(slot_bytes) + kSlotTail; }
+  static std::uint32_t send_stride_for(std::uint32_t slot_bytes) {
+    return stride_for(slot_bytes) + kSlotTail;
+  }
 
   std::byte* payload(std::uint32_t slot) {
     return memory_->data() + std::size_t{slot} * stride_ + kSlotHeadroom;

@@ -69,7 +69,8 @@ std::unique_ptr<Session> Session::open(Shared& shared, std::uint32_t number, con
   if (session->receive_memory_ == nullptr) {
     return refuse("no memory for " + std::to_string(slab_bytes) + " bytes of receives; lower inflightMax");
   }
-  // Lengths and texts are looked at more than once, so all of it is read from memory that nobody else changes.
+  // Lengths and texts are looked at more than once, so all of it is read from memory that nobody else
+  // changes.
   if (can.peers_keep_access) session->copies_.reset(new std::byte[session->receive_memory_->size()]);
   std::string why;
   session->receive_region_ = shared.device.reg_mr(

@@ -5,8 +5,8 @@
 
 import { ContextValues } from '../call/context-values.ts';
 import { refusedCall } from '../call/failing.ts';
-import { iterableOfOne, onlyMessage, RequestMessages } from '../call/intercepted-messages.ts';
 import { heard, textOf } from '../call/foreign.ts';
+import { iterableOfOne, onlyMessage, RequestMessages } from '../call/intercepted-messages.ts';
 import {
   checkedRequest,
   checkedResponse,

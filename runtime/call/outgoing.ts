@@ -285,7 +285,7 @@ export class Outgoing {
     }
     if (typeof bulk === 'number') return bulk;
     // Getters of the message may have made calls that have taken them.
-    if (this.#control[Ctl.freeSlots] === 0 && !this.#reclaim()) {
+    if (this.#control[Ctl.freeSlots]! <= this.#scarceSlots && !this.#mayTake(target.session)) {
       this.bulk.discard(bulk);
       return noSlot;
     }

@@ -27,10 +27,9 @@ std::shared_ptr<RemoteDevice> RemoteDevice::open(const AddressBlob& address, boo
   std::shared_ptr<RemoteDevice> device(new RemoteDevice(address, std::move(map)));
   if (use_process_vm) {
     Token seen{};
-    device->reaches_any_memory_ =
-        device->copy(Direction::read, {nullptr, address.token_addr}, seen.data(), seen.size()) ==
-            Copied::all &&
-        seen == address.device_token;
+    device->reaches_any_memory_ = device->copy(Direction::read, {nullptr, address.token_addr}, seen.data(),
+                                               seen.size()) == Copied::all &&
+                                  seen == address.device_token;
   }
   return device;
 }

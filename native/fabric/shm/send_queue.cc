@@ -69,8 +69,8 @@ void QueuePair::execute(const SendWr& wr) {
 }
 
 void QueuePair::complete_send(const SendWr& wr, Outcome outcome) {
-  completions_[completions_tail_++ & completion_mask_] = {
-      wr.wr_id, send_posted_, outcome.bytes, outcome.status, wr.opcode, outcome.vanished};
+  completions_[completions_tail_++ & completion_mask_] = {wr.wr_id,       send_posted_, outcome.bytes,
+                                                          outcome.status, wr.opcode,    outcome.vanished};
   switch (outcome.status) {
     case WcStatus::success:
       return;

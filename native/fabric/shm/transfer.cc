@@ -63,10 +63,9 @@ QueuePair::Outcome QueuePair::copy_checked(const SendWr& wr, Direction direction
       if (const WcStatus fault = peer_fault(); fault != WcStatus::success) return {fault};
       if (options.before_chunk) options.before_chunk(done);
       const std::size_t part = std::min<std::size_t>(sge.length - offset, options.copy_chunk_bytes);
-      const Copied copied =
-          remote_->copy(direction, range, reinterpret_cast<void*>(sge.addr + offset), part);
-      // The right stands and the pages are gone: the peer's application has let go of memory that it lent to a
-      // call. That is the end of that call, and of nothing else.
+      const Copied copied = remote_->copy(direction, range, reinterpret_cast<void*>(sge.addr + offset), part);
+      // The right stands and the pages are gone: the peer's application has let go of memory that it lent to
+      // a call. That is the end of that call, and of nothing else.
       if (copied == Copied::vanished && direction == Direction::read) return {WcStatus::success, 0, true};
       if (copied != Copied::all) return {WcStatus::rem_access_err};
       if (range.mapped != nullptr) range.mapped += part;

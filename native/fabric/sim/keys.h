@@ -19,9 +19,9 @@ struct KeyEntry {
   std::uint32_t access = 0;
   std::uint64_t addr = 0;
   std::uint64_t length = 0;
-  std::uint32_t qp_num = 0;           ///< window: the queue pair that it is tied to
-  std::uint32_t region_key = 0;       ///< window: the region beneath
-  SimMemoryWindow* window = nullptr;  ///< window: its object
+  std::uint32_t qp_num = 0;              ///< window: the queue pair that it is tied to
+  std::uint32_t region_key = 0;          ///< window: the region beneath
+  SimMemoryWindow* window = nullptr;     ///< window: its object
   const MemoryRegion* region = nullptr;  ///< region: its object
   std::uint32_t next_free = 0;
 

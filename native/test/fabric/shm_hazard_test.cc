@@ -1,4 +1,5 @@
-// A peer's hazard word is the peer's to write: whatever it names, no other queue pair of the device may suffer.
+// A peer's hazard word is the peer's to write: whatever it names, no other queue pair of the device may
+// suffer.
 #include "fabric/shm_hostile.h"
 
 namespace rdma_rpc::fabric::test {
@@ -33,7 +34,8 @@ struct Hazard : ::testing::Test {
       if (victim.cq->poll({&wc, 1}) != 0) flushed = wc.qp_num == other->qp_num();
     }
     const Sge sge = honest.sge(0, 100);
-    if (!flushed || victim.qp->state() != QpState::rts || !honest.post(Opcode::send, 9, {&sge, 1})) return false;
+    if (!flushed || victim.qp->state() != QpState::rts || !honest.post(Opcode::send, 9, {&sge, 1}))
+      return false;
     return honest.next().status == WcStatus::success && victim.next().status == WcStatus::success;
   }
 };

@@ -18,8 +18,7 @@ TEST(ShmVanished, AReadOfMemoryThatIsGoneCostsNoQueuePair) {
   void* data =
       ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   ASSERT_NE(data, MAP_FAILED);
-  const auto lent =
-      owner.device->reg_mr(data, kBytes, access_local_write | access_mw_bind, &owner.error);
+  const auto lent = owner.device->reg_mr(data, kBytes, access_local_write | access_mw_bind, &owner.error);
   ASSERT_NE(lent, nullptr) << owner.error;
   ASSERT_TRUE(owner.bind(*lent, lent->addr(), kBytes, access_remote_read));
   const Sge into = reader.sge(0, kBytes);
