@@ -122,11 +122,17 @@ class Loader {
     return { parsed: parseFile(path, text, reporter), reporter };
   }
 
-  /** After its imports: every file comes after what it needs. A file whose imports are not all there would only add complaints about types that are not its fault. */
+  /**
+   * After its imports: every file comes after what it needs. One with a syntax error has holes, and is left out; who imports it, however far away, is
+   * looked at all the same, only for names that it does not find nobody blames it.
+   */
   private close({ path, parsed, reporter }: Open): void {
-    if (parsed.broken || !parsed.imports.every((entry) => this.parsed.has(entry.path))) return;
+    if (parsed.broken) return;
     const { descriptor, locations } = parsed;
-    this.parsed.set(path, { file: { path, descriptor, locations, reporter }, parsed });
+    const incomplete = !parsed.imports.every(
+      (entry) => this.parsed.get(entry.path)?.file.incomplete === false,
+    );
+    this.parsed.set(path, { file: { path, descriptor, locations, reporter, incomplete }, parsed });
   }
 
   /** Where an import is that has not been met yet; undefined for all others. */
@@ -159,7 +165,8 @@ class Loader {
     for (const each of descriptor.dependency)
       if (!this.met.has(each)) this.load(each, join(bundledDirectory(), each));
     const reporter = new Reporter(path, '', this.diagnostics);
-    this.parsed.set(path, { file: { path, descriptor, locations: new Map(), reporter }, parsed: undefined });
+    const file = { path, descriptor, locations: new Map(), reporter, incomplete: false };
+    this.parsed.set(path, { file, parsed: undefined });
     return true;
   }
 
