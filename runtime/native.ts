@@ -145,14 +145,8 @@ export const Ctl = {
   words: 16,
 } as const;
 
-/** Int32 words of `sessionSlots`, for each place of a session. */
-export const Slots = {
-  /** Send slots that native code holds for the session. */
-  held: 0,
-  /** JS sets it to 1 when the session may have none: slotsFree then waits until it may. */
-  wanted: 1,
-  words: 2,
-} as const;
+/** Int32 words of `sessionSlots`, by place of a session: send slots that native code holds for it; 1 when JS found that it may have none, so that slotsFree waits until it may. */
+export const Slots = { held: 0, wanted: 1, words: 2 } as const;
 
 export type Polling = 'adaptive' | 'busy' | 'event';
 
@@ -268,9 +262,8 @@ export interface NativeContext {
   readonly submissions: Int32Array;
   readonly events: Int32Array;
   readonly freeSlots: Int32Array;
-  /** Send slots by session: `Slots`, at the low 12 bits of its number. */
   readonly sessionSlots: Int32Array;
-  /** Of the arena. No block is larger. */
+  /** No block of the arena is larger. */
   readonly arenaBytes: number;
   /** [0]: monotonic time in ms (`performance.now()` clock) as of the current turn. */
   readonly clock: Float64Array;

@@ -292,9 +292,7 @@ export class Channel
 
   /** @internal */
   awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean {
-    if (this.#closed !== undefined || this.#memoryLine.size > this.settings.queueMax) return false;
-    this.#memoryLine.add(call, context, bytes);
-    return true;
+    return this.#closed === undefined && this.#memoryLine.add(call, context, bytes, this.settings.queueMax);
   }
 
   /** Calls that the server has not let go of can take all call slots: that must not look like a queue that is too short. */

@@ -133,13 +133,9 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     if (result < 0) {
       if (result === noSlot) return false;
       if (result === -Reason.noMemory) {
-        const { shortBytes } = this.#context.outgoing.bulk;
         const call = { method, request, deadlineMs, extras, resolve, reject };
-        if (
-          this.#context.native.arenaBytes >= shortBytes &&
-          this.#listener.awaitMemory(call, this.#context, shortBytes)
-        )
-          return true;
+        const bytes = this.#context.outgoing.bulk.shortBytes;
+        if (this.#listener.awaitMemory(call, this.#context, bytes)) return true;
       }
       extras?.unwatch();
       if (-result === Reason.sessionLost) {

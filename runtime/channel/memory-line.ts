@@ -50,8 +50,10 @@ export class MemoryLine implements SlotWaiter {
     return this.#calls.size;
   }
 
-  /** The call's request found no room for so many bytes: it stays, or becomes the last of the line. */
-  add(call: Unsent, context: FabricContext, bytes: number): void {
+  /** The call's request found no room for so many bytes: it stays, or becomes the last of the line. False: so many never come, or too many wait. */
+  add(call: Unsent, context: FabricContext, bytes: number, most: number): boolean {
+    if (bytes > context.native.arenaBytes) return false;
+    if (this.#trying === undefined && this.size >= most) return false;
     if (this.#trying === undefined) {
       this.#calls.push(new ShortCall(this.#calls, call, context, bytes));
     } else {
@@ -60,6 +62,7 @@ export class MemoryLine implements SlotWaiter {
       this.#trying.bytes = bytes;
     }
     context.awaitArena(this);
+    return true;
   }
 
   /** Memory has come free, or the connection is another one. In order: none is starved by smaller ones behind it. */
