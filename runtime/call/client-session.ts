@@ -26,7 +26,6 @@ import type { Reject, Resolve } from './waiting-calls.ts';
 const noTimer = -1;
 
 export type { ClientSessionListener, PartEvents } from './session-listeners.ts';
-
 export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener, CallPlace {
   readonly target: Target;
   /** Calls in flight. */
@@ -134,8 +133,8 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
       if (result === noSlot) return false;
       if (result === -Reason.noMemory) {
         const call = { method, request, deadlineMs, extras, resolve, reject };
-        const bytes = this.#context.outgoing.bulk.shortBytes;
-        if (this.#listener.awaitMemory(call, this.#context, bytes)) return true;
+        if (this.#listener.awaitMemory(call, this.#context, this.#context.outgoing.bulk.shortBytes))
+          return true;
       }
       extras?.unwatch();
       if (-result === Reason.sessionLost) {
@@ -340,7 +339,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     --this.inFlight;
   }
 
-  /** Before its row is emptied: what a call that was given up was waiting for, if it was memory. */
+  /** Of a call that was given up, before its row is emptied. */
   #whyShort(call: number): string {
     const bytes = this.#givenUp[call] === 1 ? this.#awaited[call]! : 0;
     if (bytes === 0) return '';
