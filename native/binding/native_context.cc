@@ -270,15 +270,12 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   }
 
   Napi::Value stats(const Napi::CallbackInfo& info);
-
   void on_events(const Napi::CallbackInfo& info) {
     if (Engine* engine = this->engine(info)) engine->set_callback(info[0].As<Napi::Function>());
   }
-
   Napi::Value step_sim(const Napi::CallbackInfo& info) {
     return Napi::Boolean::New(info.Env(), engine_ != nullptr && engine_->step());
   }
-
   void close(const Napi::CallbackInfo&) {
     if (Engine* engine = std::exchange(engine_, nullptr)) engine->close();
   }
@@ -324,7 +321,7 @@ Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
       Napi::TypeError::New(info.Env(), "rdma-rpc: a piece is no Uint8Array").ThrowAsJavaScriptException();
       return {};
     }
-    GivenPiece piece{static_cast<std::byte*>(data), bytes, 0, number_of_buffer != 0, nullptr, 0, nullptr};
+    GivenPiece piece{.data = static_cast<std::byte*>(data), .bytes = bytes, .lent = number_of_buffer != 0};
     if (number_of_buffer > 0) {
       piece.key = static_cast<std::uint64_t>(number_of_buffer);
       void* buffer_data = nullptr;

@@ -1,6 +1,8 @@
 // The bytes of bulk messages on their way: READs of requests and WRITEs of responses, a limited number per
 // turn so that other calls get in between. The server half of a session, see session.h.
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "session/session.h"
 
@@ -124,6 +126,26 @@ bool Session::move_write(std::uint32_t slot, std::uint32_t& budget) {
   }
   send_written_response(slot);
   return true;
+}
+
+/// No more WRITEs. Those on their way go on, and so does the memory that they are made from; the answer comes
+/// behind them.
+void Session::stop_writing(std::uint32_t slot, std::uint32_t status, const std::string& text) {
+  ServerCall& call = server_calls_[slot];
+  if (call.bulk->moved == 0) return refuse(slot, status, true, text);
+  for (std::size_t i = 0; i < transfers_.size(); ++i) {
+    if (transfers_.at(i) == slot) transfers_.erase(i--);
+  }
+  const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response),
+                            0,
+                            0,
+                            wire::call_word(slot, call.generation),
+                            status,
+                            0};
+  const auto send_slot = static_cast<std::uint32_t>(std::exchange(call.bulk->slot, -1));
+  const auto bytes = static_cast<std::uint32_t>(std::min<std::size_t>(text.size(), shared_.slot_bytes));
+  std::memcpy(shared_.slots.payload(send_slot), text.data(), bytes);
+  send_message(send_slot, header, nullptr, 0, bytes, 0, {Then::bulk_sent, keep_until_sent(call)});
 }
 
 }  // namespace rdma_rpc::session

@@ -3,7 +3,6 @@
  * object made for it is its promise. Each row is filled by `start` and emptied by exactly one SETTLED or FAILED event.
  * Owned by a channel, on its JS thread.
  */
-
 import { Ev, Held, Reason, SubOp } from '../native.ts';
 import { AnswerTally } from './answer-tally.ts';
 import type { CallExtras, CallPlace } from './call-extras.ts';
@@ -123,8 +122,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
         sink !== 0 && extras?.mayOverflow === false,
       );
     } catch (cause) {
-      const why = textOf(cause);
-      const text = `${method.path}: the request cannot be sent: ${why}`;
+      const text = `${method.path}: the request cannot be sent: ${textOf(cause)}`;
       extras?.unwatch();
       refuseCall(reject, () => new RpcError(Status.INTERNAL, text, { sent: 'no', cause }));
       return true;

@@ -1,5 +1,4 @@
 /** The server's door: hostile, silent, foreign and too many clients; and what a client says about a server that is none. */
-import { readFileSync } from 'node:fs';
 import { connect, createServer as listen, type Server as NetServer, type Socket } from 'node:net';
 import { duplexPair } from 'node:stream';
 import {
@@ -183,59 +182,6 @@ describe('a client that', () => {
       code: Status.RESOURCE_EXHAUSTED,
       message: /handshakesMax/,
     });
-  });
-
-  test('is in the middle of its handshake stays, however many silent ones come', async () => {
-    const dial = open({ handshakesMax: 16 });
-    const link = dial();
-    link.send(hello());
-    await link.receive();
-    const silent = Array.from({ length: 1000 }, dial);
-    await until(() => silent.filter(({ ended }) => ended !== undefined).length >= 985);
-    const own = prepareSession(side, 'sim', limits, limits, ownFeatures);
-    link.send({
-      type: 'attach',
-      fabric: 'sim',
-      address: own.context.native.sessionAddress(own.target.session),
-    });
-    expect(await link.receive()).toMatchObject({ type: 'attached' });
-    discardSession(own, 'done');
-  });
-
-  test('names descriptors of the server learns nothing of them, and the log does', async () => {
-    const lines: string[] = [];
-    server = new Server({ log: (line) => lines.push(line) }, ['shm']);
-    const stat = readFileSync('/proc/self/stat', 'utf8');
-    const ticks = BigInt(stat.slice(stat.lastIndexOf(')')).split(' ')[20]!);
-    const told = new Set<string>();
-    for (let fd = 0; fd < 24; fd++) {
-      // As native/fabric/shm/layout.h has it.
-      const address = Buffer.alloc(88);
-      for (const [i, word] of [0x6d687372, 1, process.pid, 7].entries()) address.writeUInt32LE(word, 4 * i);
-      address.writeBigUInt64LE(ticks, 16);
-      for (const [i, word] of [fd, fd, fd, 0, 32].entries()) address.writeUInt32LE(word, 64 + 4 * i);
-      const [near, far] = duplexPair();
-      server.accept(far, `script ${fd}`);
-      const link = new Link(near);
-      link.send(hello({ fabrics: [{ name: 'shm', host: hostIdentity() }] }));
-      await link.receive();
-      link.send({ type: 'attach', fabric: 'shm', address });
-      const answers = [await link.receive(), await link.receive()];
-      told.add(JSON.stringify(answers));
-    }
-    expect([...told]).toEqual([expect.stringMatching(/cannot open memory of this process/)]);
-    expect(new Set(lines.map((line) => line.replace(/\d+/g, ''))).size).toBeGreaterThan(1);
-  });
-
-  test('makes room for others when all have spoken: the oldest goes', async () => {
-    const dial = open({ handshakesMax: 4 });
-    const links = Array.from({ length: 5 }, () => {
-      const link = dial();
-      link.send(hello());
-      return link;
-    });
-    for (const link of links.slice(1)) expect(await link.receive()).toMatchObject({ type: 'welcome' });
-    await until(() => links[0]!.ended !== undefined);
   });
 
   test.each<[string, Frame, RegExp]>([

@@ -1,0 +1,31 @@
+// A fabric whose peers can go on writing to memory that was theirs to write once: what a session has taken
+// from its receives is a copy.
+#include <gtest/gtest.h>
+
+#include "session/pair.h"
+
+namespace rdma_rpc::session::test {
+namespace {
+
+using Violations = std::vector<std::string>;
+
+TEST(KeptAccess, WhatHasBeenReceivedIsReadFromACopy) {
+  PairOptions options = immediate();
+  options.inflight_max = 8;
+  options.sim.capabilities.peers_keep_access = true;
+  Pair pair(options);
+  // Small and large, and one that waits for memory and so leaves its receive.
+  EXPECT_TRUE(pair.complete({}).answered());
+  EXPECT_TRUE(pair.complete({.request_bytes = 5000, .response_bytes = 5000}).answered());
+  const memory::BlockId hog = pair.server.context->arena().alloc(8 << 20);
+  const std::uint64_t id = pair.start({.request_bytes = 2000});
+  pair.run();
+  EXPECT_EQ(pair.server.context->memory_waiters(), 1u);
+  pair.server.context->arena().release(hog);
+  pair.run();
+  EXPECT_TRUE(pair.call(id).answered());
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+}  // namespace
+}  // namespace rdma_rpc::session::test

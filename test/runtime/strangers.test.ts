@@ -1,0 +1,111 @@
+/** Strangers at the server's door: silent ones push out nobody who speaks, and refusals tell them nothing. */
+import { readFileSync } from 'node:fs';
+import { duplexPair } from 'node:stream';
+import type { ServerOptions } from 'rdma-rpc';
+import { afterEach, describe, expect, test } from 'vitest';
+import { Server } from '../../runtime/api/server.ts';
+import { type Frame, magic, ownFeatures, version } from '../../runtime/control/frames.ts';
+import { hostIdentity } from '../../runtime/control/host.ts';
+import { Link } from '../../runtime/control/link.ts';
+import { discardSession, type LocalSide, prepareSession } from '../../runtime/control/session-setup.ts';
+
+const limits = { inflightMax: 4, streamsMax: 2, maxMessageBytes: 65536, slotBytes: 8192 };
+const hello = (changes: object = {}): Frame =>
+  ({
+    type: 'hello',
+    magic,
+    version,
+    features: 0,
+    limits,
+    fabrics: [{ name: 'sim', host: hostIdentity() }],
+    identity: 'script',
+    ...changes,
+  }) as Frame;
+
+const side: LocalSide = {
+  role: 'client',
+  inflightMax: 4,
+  streamsMax: 2,
+  maxMessageBytes: 65536,
+  fabrics: ['sim'],
+  without: [],
+  verbs: {},
+  isolated: false,
+  identity: 'script',
+  log: () => undefined,
+};
+
+let server: Server | undefined;
+afterEach(async () => {
+  await server?.shutdown({ graceMs: 0 });
+  server = undefined;
+});
+
+/** A server on the simulated fabric, and the means to be its client by hand. */
+function open(options: ServerOptions = {}): () => Link {
+  server = new Server(options, ['sim']);
+  return () => {
+    const [near, far] = duplexPair();
+    server!.accept(far, 'script');
+    return new Link(near);
+  };
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
+}
+
+describe('a client that', () => {
+  test('is in the middle of its handshake stays, however many silent ones come', async () => {
+    const dial = open({ handshakesMax: 16 });
+    const link = dial();
+    link.send(hello());
+    await link.receive();
+    const silent = Array.from({ length: 1000 }, dial);
+    await until(() => silent.filter(({ ended }) => ended !== undefined).length >= 985);
+    const own = prepareSession(side, 'sim', limits, limits, ownFeatures);
+    link.send({
+      type: 'attach',
+      fabric: 'sim',
+      address: own.context.native.sessionAddress(own.target.session),
+    });
+    expect(await link.receive()).toMatchObject({ type: 'attached' });
+    discardSession(own, 'done');
+  });
+
+  test('names descriptors of the server learns nothing of them, and the log does', async () => {
+    const lines: string[] = [];
+    server = new Server({ log: (line) => lines.push(line) }, ['shm']);
+    const stat = readFileSync('/proc/self/stat', 'utf8');
+    const ticks = BigInt(stat.slice(stat.lastIndexOf(')')).split(' ')[20]!);
+    const told = new Set<string>();
+    for (let fd = 0; fd < 24; fd++) {
+      // As native/fabric/shm/layout.h has it.
+      const address = Buffer.alloc(88);
+      for (const [i, word] of [0x6d687372, 1, process.pid, 7].entries()) address.writeUInt32LE(word, 4 * i);
+      address.writeBigUInt64LE(ticks, 16);
+      for (const [i, word] of [fd, fd, fd, 0, 32].entries()) address.writeUInt32LE(word, 64 + 4 * i);
+      const [near, far] = duplexPair();
+      server.accept(far, `script ${fd}`);
+      const link = new Link(near);
+      link.send(hello({ fabrics: [{ name: 'shm', host: hostIdentity() }] }));
+      await link.receive();
+      link.send({ type: 'attach', fabric: 'shm', address });
+      const answers = [await link.receive(), await link.receive()];
+      told.add(JSON.stringify(answers));
+    }
+    expect([...told]).toEqual([expect.stringMatching(/cannot open memory of this process/)]);
+    expect(new Set(lines.map((line) => line.replace(/\d+/g, ''))).size).toBeGreaterThan(1);
+  });
+
+  test('makes room for others when all have spoken: the oldest goes', async () => {
+    const dial = open({ handshakesMax: 4 });
+    const links = Array.from({ length: 5 }, () => {
+      const link = dial();
+      link.send(hello());
+      return link;
+    });
+    for (const link of links.slice(1)) expect(await link.receive()).toMatchObject({ type: 'welcome' });
+    await until(() => links[0]!.ended !== undefined);
+  });
+});
