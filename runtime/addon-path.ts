@@ -43,10 +43,16 @@ const binariesIn = (root: string): string[] => [
   join(root, 'prebuilds', `${process.platform}-${process.arch}`, file),
 ];
 
+/** What the environment names as the addon. */
+export function namedAddon(): string | undefined {
+  const named = process.env.RDMA_RPC_ADDON;
+  return named === '' ? undefined : named;
+}
+
 /** The path of the addon. Throws with the places that were looked at, and with what to do. */
 export function addonPath(): string {
-  const named = process.env.RDMA_RPC_ADDON;
-  if (named !== undefined && named !== '') {
+  const named = namedAddon();
+  if (named !== undefined) {
     // Whole, as dlopen looks for a bare name among the libraries of the system.
     if (existsSync(named)) return resolve(named);
     throw new Error(`rdma-rpc: there is no file ${named}, which RDMA_RPC_ADDON names as the addon`);

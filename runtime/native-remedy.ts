@@ -12,6 +12,14 @@ export function whyNoAddon(what: string, { glibc }: { readonly glibc: string | u
   return `rdma-rpc: ${what}. ${remedy}`;
 }
 
+/** The same for a file that somebody has named as the addon. */
+export function whyNotNamed(path: string, why: string): string {
+  return (
+    `rdma-rpc: ${path}, which RDMA_RPC_ADDON names as the addon, does not load (${why}). Name the rdma_rpc.node of this package and system, ` +
+    'or unset the variable: then the one in the package is taken'
+  );
+}
+
 /** Of the running process; takes some ms. Runtimes that are not Node may not tell. */
 export function glibcVersion(): string | undefined {
   if (typeof process.report?.getReport !== 'function') return 'unknown';

@@ -9,9 +9,9 @@
  * native/session/boundary.h mirrors the constants of this file; test/native/boundary.test.ts compares the two.
  */
 
-import { addonPath } from './addon-path.ts';
+import { addonPath, namedAddon } from './addon-path.ts';
 import { contextNeeds } from './js-runtime.ts';
-import { glibcVersion, whyNoAddon } from './native-remedy.ts';
+import { glibcVersion, whyNoAddon, whyNotNamed } from './native-remedy.ts';
 import type { VerbsReport } from './verbs-report.ts';
 
 export type { VerbsCapabilities, VerbsDevice, VerbsGid, VerbsPort, VerbsReport } from './verbs-report.ts';
@@ -387,6 +387,7 @@ export function loadNative(): NativeModule {
   try {
     process.dlopen(module, path);
   } catch (cause) {
+    if (namedAddon() !== undefined) throw new Error(whyNotNamed(path, (cause as Error).message), { cause });
     const what = `the native addon does not load (${(cause as Error).message})`;
     throw new Error(whyNoAddon(what, { glibc: glibcVersion() }), { cause });
   }

@@ -4,11 +4,56 @@ import { failure, reasonOf } from '../call/failure.ts';
 import { BlockLease } from '../call/lease.ts';
 import { Metadata } from '../call/metadata.ts';
 import { encodeMetadata } from '../call/metadata-wire.ts';
+import { nearest } from '../call/nearest.ts';
 import { checkedTimeMs } from './options.ts';
 import type { CallOptions } from './types.ts';
 
-/** The call's time limit in ms, -1 for none: the call's own or else `defaultMs`, but no more than its context has left. Throws a RangeError. */
+const names: readonly (keyof CallOptions)[] = [
+  'timeoutMs',
+  'signal',
+  'metadata',
+  'onHeader',
+  'onTrailer',
+  'context',
+  'waitForReady',
+  'values',
+  'retry',
+  'hedging',
+  'into',
+  'intoOverflow',
+];
+
+/** A misspelt limit would be none. On the way of every call that has options: a switch, since a look into a Set takes several times as long. */
+function checkNames(options: CallOptions): void {
+  for (const name in options) {
+    switch (name) {
+      case 'timeoutMs':
+      case 'signal':
+      case 'metadata':
+      case 'onHeader':
+      case 'onTrailer':
+      case 'context':
+      case 'waitForReady':
+      case 'values':
+      case 'retry':
+      case 'hedging':
+      case 'into':
+      case 'intoOverflow':
+        break;
+      default:
+        throw new TypeError(
+          `options of a call: there is no option ${name}; did you mean ${nearest(name, names)}?`,
+        );
+    }
+  }
+}
+
+/**
+ * The call's time limit in ms, -1 for none: the call's own or else `defaultMs`, but no more than its context has left. Where every call begins that has
+ * options, so it looks at their names, too. Throws a RangeError or TypeError.
+ */
 export function callTimeoutMs(options: CallOptions, defaultMs: number): number {
+  checkNames(options);
   const ownMs = options.timeoutMs === undefined ? defaultMs : checkedTimeMs('timeoutMs', options.timeoutMs);
   const leftMs = options.context?.timeoutMs();
   if (leftMs === undefined) return ownMs;

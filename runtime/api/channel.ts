@@ -9,7 +9,7 @@ import { type FabricName, peekContext } from '../call/contexts.ts';
 import { closeTurn, turnNow } from '../call/deadlines.ts';
 import type { FabricContext } from '../call/fabric-context.ts';
 import { failCall, refuseCall, refusedCall } from '../call/failing.ts';
-import { failure, queueFull, unavailable } from '../call/failure.ts';
+import { failure, intoLent, queueFull, unavailable } from '../call/failure.ts';
 import type { Interceptor } from '../call/interceptor.ts';
 import { RpcError } from '../call/rpc-error.ts';
 import { Status } from '../call/status.ts';
@@ -198,6 +198,7 @@ export class Channel
     }
     if (!this.#keepAlive.running) this.#wake();
     const promise = new Promise<unknown>(capture);
+    if (extras?.into?.lend(promise) === false) return refusedCall(intoLent(method.path));
     const resolve = newResolve;
     const reject = newReject;
     const { current } = this.#connections;

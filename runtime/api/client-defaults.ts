@@ -58,7 +58,14 @@ export function defaultsOf(
   // A method has chosen between the two ways.
   if (defaults[name]?.retry) delete others.hedging;
   if (defaults[name]?.hedging) delete others.retry;
-  return { timeoutMs, waitForReady, idempotent, others: Object.keys(others).length > 0 ? others : undefined };
+  // `retry` for all methods leaves to each what it may: of these what has not run.
+  const decided = idempotent ?? (others.retry && !twice ? false : undefined);
+  return {
+    timeoutMs,
+    waitForReady,
+    idempotent: decided,
+    others: Object.keys(others).length > 0 ? others : undefined,
+  };
 }
 
 /**

@@ -120,6 +120,7 @@ function policiesOf(
   const retry = retryPolicy(method.path, options.retry);
   const hedging = hedgingPolicy(method.path, options.hedging);
   if (hedging !== undefined && !method.idempotent) throw notIdempotent(method.path, 'hedging');
+  if (retry !== undefined && !method.decided) throw notIdempotent(method.path, 'retry');
   if (retry !== undefined && hedging !== undefined)
     throw new TypeError(`${method.path}: give either retry or hedging`);
   if (hedging !== undefined && options.into !== undefined)

@@ -33,8 +33,8 @@ export interface CallOptions {
   /** For the interceptors of the client: typed values that stay in this process. */
   values?: ContextValues | undefined;
   /**
-   * Makes the call again after it failed; methods without an idempotency level only when no handler can have run. `false`: not, whatever
-   * the client's default is.
+   * Makes the call again after it failed; for methods with an idempotency level, or for which the client says `idempotent`: with `false`
+   * only when no handler can have run. `false`: not, whatever the client's default is.
    */
   retry?: RetryOptions | false | undefined;
   /** Makes the call several times and takes the first answer; for methods with an idempotency level. */

@@ -16,6 +16,8 @@ export interface ClientMethod {
   readonly waitForReady: boolean;
   /** The definition, or the client, says that calling it twice does no harm. */
   readonly idempotent: boolean;
+  /** Somebody has said so, or the contrary. */
+  readonly decided: boolean;
   /** What the definition says of the size of responses, 0 nothing. */
   readonly expectedResponseBytes: number;
 }
@@ -24,8 +26,9 @@ export function clientMethod(
   definition: MethodDefinition,
   timeoutMs: number,
   waitForReady = false,
-  idempotent: boolean = definition.options.idempotencyLevel !== undefined,
+  idempotent?: boolean,
 ): ClientMethod {
+  const declared = definition.options.idempotencyLevel !== undefined;
   const oneWay =
     definition.options.oneWay === true && !definition.requestStream && !definition.responseStream;
   const { id, input, output } = definition.preferred ?? definition;
@@ -38,7 +41,8 @@ export function clientMethod(
     responseStream: definition.responseStream,
     timeoutMs,
     waitForReady,
-    idempotent,
+    idempotent: idempotent ?? declared,
+    decided: idempotent !== undefined || declared,
     expectedResponseBytes: definition.options.expectedResponseBytes ?? 0,
   };
 }

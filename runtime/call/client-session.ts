@@ -9,9 +9,8 @@ import type { CallExtras, CallPlace } from './call-extras.ts';
 import type { ClientMethod } from './client-method.ts';
 import { deadlines, timeLeftUs } from './deadlines.ts';
 import type { FabricContext, SessionOwner } from './fabric-context.ts';
-import { failCall, refuseCall } from './failing.ts';
+import { failCall, refuseCall, refuseRequest } from './failing.ts';
 import { beyondInto, failure, leaseLost, responseFault, sentName, tooLarge, unavailable } from './failure.ts';
-import { textOf } from './foreign.ts';
 import { Incoming } from './incoming.ts';
 import { noSlot, type Target } from './outgoing.ts';
 import { RpcError } from './rpc-error.ts';
@@ -107,7 +106,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
       this.#context.expectResponse(method.id, method.expectedResponseBytes);
     let result: number;
     try {
-      const sink = extras?.into === undefined ? 0 : this.#context.blockOf(extras.into);
+      const sink = extras?.into === undefined ? 0 : this.#context.blockOf(extras.into, method.path);
       result = this.#context.outgoing.submit(
         SubOp.request,
         this.target,
@@ -122,9 +121,8 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
         sink !== 0 && extras?.mayOverflow === false,
       );
     } catch (cause) {
-      const text = `${method.path}: the request cannot be sent: ${textOf(cause)}`;
       extras?.unwatch();
-      refuseCall(reject, () => new RpcError(Status.INTERNAL, text, { sent: 'no', cause }));
+      refuseRequest(reject, method.path, cause);
       return true;
     }
     if (result < 0) {

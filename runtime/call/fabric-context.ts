@@ -205,14 +205,13 @@ export class FabricContext {
     this.native.expectResponse(word, Math.min(bytes, 0xffff_ffff));
   }
 
-  /** The block behind a lease that is to receive a response. Throws when it cannot. */
-  blockOf(lease: BlockLease): number {
-    if (lease.released) throw new TypeError('into: the lease has been released');
-    if (lease.native !== this.native) {
-      throw new TypeError(
-        'into: the lease belongs to another fabric; get it with allocBuffer(bytes, channel)',
-      );
-    }
+  /** The block behind a lease that is to receive the response of a call. Throws when it cannot. */
+  blockOf(lease: BlockLease, path: string): number {
+    const why = lease.released
+      ? 'the lease was released before the call was sent'
+      : 'the lease belongs to another fabric; get it with allocBuffer(bytes, channel)';
+    if (lease.released || lease.native !== this.native)
+      throw new RpcError(Status.FAILED_PRECONDITION, `${path}: into: ${why}`, { sent: 'no' });
     return lease.block;
   }
 

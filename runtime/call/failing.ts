@@ -3,6 +3,9 @@
  * call, and so that an application whose calls all fail at once still gets its timers. Called for calls and
  * streams that fail, by whatever finds out; calls that succeed never come here.
  */
+import { textOf } from './foreign.ts';
+import { RpcError } from './rpc-error.ts';
+import { Status } from './status.ts';
 import type { Reject } from './waiting-calls.ts';
 
 /** Frames beyond the usual ten, which belong to this package and to interceptors. */
@@ -78,6 +81,13 @@ export function inNextTurn(settle: () => void): void {
 export function refuseCall(reject: Reject, makeError: () => Error): void {
   const error = withMoreFrames(makeError);
   inNextTurn(() => reject(error));
+}
+
+/** A call whose request cannot be encoded, or that has a reason of its own not to be made. */
+export function refuseRequest(reject: Reject, path: string, cause: unknown): void {
+  const text = `${path}: the request cannot be sent: ${textOf(cause)}`;
+  const make = () => new RpcError(Status.INTERNAL, text, { sent: 'no', cause });
+  refuseCall(reject, cause instanceof RpcError ? () => cause : make);
 }
 
 /** The same as a promise. */

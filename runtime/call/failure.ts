@@ -63,6 +63,10 @@ export function beyondInto(method: string, needed: number, capacity: number): Rp
   return new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent: 'yes' });
 }
 
+export function intoLent(method: string): TypeError {
+  return new TypeError(`${method}: into: another call brings its response to this lease: give each its own`);
+}
+
 export function responseFault(method: string, cause: unknown): RpcError {
   const why = textOf(cause);
   const text = `${method}: the response cannot be used: ${why}`;

@@ -1,6 +1,7 @@
 /** The methods of a server, by id: filled by `server.add`, read for each request. */
 import { methodId } from '../codec/method-id.ts';
 import type { MessageType, MethodDefinition, MethodForm, ServiceDefinition } from '../codec/types.ts';
+import { warnOfNames } from './handler-names.ts';
 import { interceptedHandler } from './intercepted-handler.ts';
 import type { Interceptor } from './interceptor.ts';
 import { noMessage } from './plain-types.ts';
@@ -84,6 +85,7 @@ export class Handlers {
       found.push([method, none ? plain : interceptedHandler(service, method, plain, handlers, interceptors)]);
     }
     this.#services.add(service.fullName);
+    warnOfNames(service, handlers, this.#warn);
     for (const method of Object.values(service.methods)) this.#note(method);
     for (const [method, handler] of found)
       for (const form of formsOf(method)) this.#addForm(method, form, handler, handlers);

@@ -26,6 +26,8 @@ export class BlockLease implements Lease {
   readonly #length: number;
   #bytes: Uint8Array | undefined;
   #released = false;
+  /** A call brings its response here. */
+  #lent = false;
   #used = 0;
 
   constructor(native: NativeContext, block: number, buffer: ArrayBuffer, offset: number, length: number) {
@@ -43,6 +45,18 @@ export class BlockLease implements Lease {
 
   get released(): boolean {
     return this.#released;
+  }
+
+  /** To a call, until it settles. False: another has it, and both would write to it. */
+  lend(call: Promise<unknown>): boolean {
+    if (this.#lent) return false;
+    this.#lent = true;
+    // The first to hear of it: whoever awaits the call may use the lease again.
+    const settled = (): void => {
+      this.#lent = false;
+    };
+    call.then(settled, settled);
+    return true;
   }
 
   /** For a response that came small: its `bytes` values are copied into this memory, one behind the other, each on 64 bytes. */

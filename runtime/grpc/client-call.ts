@@ -24,6 +24,8 @@ export interface GrpcMethod {
   /** In ms, -1 for none. */
   readonly timeoutMs: number;
   readonly waitForReady: boolean;
+  /** What its client says. */
+  readonly idempotent?: boolean | undefined;
 }
 
 type Stream = ClientDuplexStream<Buffer, Buffer>;

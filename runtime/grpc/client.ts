@@ -2,7 +2,7 @@
  * `rdma-rpc/grpc-client`: the generated client over gRPC, for where there is no RDMA server yet, or none any more. What is written against `createClient` runs with
  * `createGrpcClient` as it is. Needs `@grpc/grpc-js`, an optional peer dependency, whose client it is given: addresses, TLS and connections are its affair.
  */
-import { type Defaults, defaultsOf, withDefaults } from '../api/client-defaults.ts';
+import { checkHedgingFits, type Defaults, defaultsOf, withDefaults } from '../api/client-defaults.ts';
 import { type ClientMethodFunction, interceptedCall } from '../api/intercepted-call.ts';
 import { checkNames } from '../api/options.ts';
 import { type Attempts, repeated } from '../api/repeat.ts';
@@ -41,7 +41,7 @@ function unary(method: GrpcMethod, retryBudget: RetryBudget): ClientMethodFuncti
     retryBudget,
     attempt: (_, request, options = {}) => grpcResponse(method, request, options),
   };
-  const target = clientMethod(method.definition, method.timeoutMs, method.waitForReady);
+  const target = clientMethod(method.definition, method.timeoutMs, method.waitForReady, method.idempotent);
   return (request, options = {}) => repeated(channel, target, request, options);
 }
 
@@ -65,18 +65,20 @@ export function createGrpcClient<D extends ServiceDefinition>(
       `${what}: the second argument must be a client of grpc-js: new Client(address, credentials)`,
     );
   checkNames(what, defaults, ['*', ...Object.keys(definition.methods)]);
+  checkHedgingFits(what, defaults as Defaults, Object.entries(definition.methods));
   const budget = new RetryBudget();
   const result: Record<string, unknown> = {};
   for (const [name, method] of Object.entries(definition.methods) as [string, MethodDefinition][]) {
     const {
       timeoutMs = -1,
       waitForReady = false,
+      idempotent,
       others,
     } = defaultsOf(what, defaults as Defaults, name, method);
     const interceptors = ['*', name].flatMap((key) =>
       checkedInterceptors(`${what}: interceptors of ${key}`, (defaults as Defaults)[key]?.interceptors),
     );
-    let call = functionOf({ client, definition: method, timeoutMs, waitForReady }, budget);
+    let call = functionOf({ client, definition: method, timeoutMs, waitForReady, idempotent }, budget);
     if (interceptors.length > 0)
       call = interceptedCall(
         definition,

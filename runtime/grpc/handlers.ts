@@ -1,5 +1,6 @@
 /** The handlers of a service as both adapters run them: bound, complete, with what the user wants to hear of errors. */
 import type { HandlersOf } from '../api/types.ts';
+import { warnOfNames } from '../call/handler-names.ts';
 import { ResponseCheck } from '../call/response-check.ts';
 import { abortCode, RpcError } from '../call/rpc-error.ts';
 import type { HandlerContext } from '../call/server-call.ts';
@@ -74,6 +75,7 @@ export function grpcHandlers<D extends ServiceDefinition>(
   options: GrpcHandlerOptions,
 ): [string, GrpcHandler][] {
   const errors = new HandlerErrors(options.onHandlerError);
+  warnOfNames(definition, handlers, processWarning);
   return Object.entries(definition.methods).map(([name, method]) => {
     const given = (handlers as Record<string, unknown>)[name];
     if (given === undefined || given === null) {

@@ -32,6 +32,7 @@ interface Pending {
   timer: number;
 }
 
+const notForPeers = ['into', 'retry', 'hedging'] as const;
 const nothing = new Uint8Array(0);
 const numberMax = 0xffff_ffff;
 
@@ -67,7 +68,8 @@ export class Peer implements CallPlace, DeadlineOwner {
     const { path } = method;
     const timeoutMs = callTimeoutMs(options, method.timeoutMs);
     const extras = callExtras(path, options);
-    if (options.into !== undefined) throw new TypeError(`${path}: a call to a client takes no \`into\``);
+    const unfit = notForPeers.find((name) => options[name] !== undefined && options[name] !== false);
+    if (unfit !== undefined) throw new TypeError(`${path}: a call to a client takes no \`${unfit}\``);
     if (timeoutMs === 0) throw failure(Reason.deadline, path, 'no', 'no time was left');
     if (this.#gone !== '') throw unavailable(`${path}: ${this.#gone}`);
     if (this.#pending.size >= reverseCalls) {

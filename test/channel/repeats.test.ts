@@ -91,7 +91,6 @@ describe('retry', () => {
   test.each<[string, CallOptions, 'echo' | 'behave', number]>([
     ['nothing was asked for', {}, 'behave', 1],
     ['false', { retry: false }, 'behave', 1],
-    ['a method without an idempotency level', { retry: quick }, 'echo', 1],
     ['another code', { retry: { ...quick, codes: [Status.ABORTED] } }, 'behave', 1],
     ['that code', { retry: { ...quick, codes: [Status.ABORTED, Status.UNAVAILABLE] } }, 'behave', 3],
   ])('%s', async (_, options, method, calls) => {
@@ -102,7 +101,7 @@ describe('retry', () => {
 
   test('a method without an idempotency level is made again when nobody can have run it', async () => {
     const channel = bed.channel(['a:1'], { backoffMs: 1, backoffMaxMs: 1 });
-    const call = createClient(definition, channel).echo(
+    const call = createClient(definition, channel, { echo: { idempotent: false } }).echo(
       { number: 2 },
       { retry: { attempts: 5, backoffMs: 10 } },
     );
@@ -348,12 +347,12 @@ describe('defaults of a client', () => {
     expect((await client.echo({}, { hedging })).number).toBe(4);
   });
 
-  test('idempotent: false allows retries of what has not run, and no others', async () => {
-    const { client, seen } = scripted(() => fail(), {
-      '*': { idempotent: false },
-      echo: { retry: quick },
-    });
-    await caught(client.echo({}));
+  test.each<[string, object]>([
+    ['idempotent: false', { '*': { idempotent: false }, echo: { retry: quick } }],
+    ['retry for all methods', { '*': { retry: quick } }],
+  ])('%s allows retries of what has not run, and no others', async (_, defaults) => {
+    const { client, seen } = scripted(() => fail(), defaults);
+    await caught(client.echo({}, { retry: quick }));
     expect(seen.calls).toBe(1);
   });
 
@@ -369,6 +368,7 @@ describe('defaults of a client', () => {
   test.each<[string, CallOptions, RegExp]>([
     ['both', { retry: quick, hedging: { delayMs: 1 } }, /either retry or hedging/],
     ['hedging of a method that may not run twice', { hedging: { delayMs: 1 } }, /idempotency_level/],
+    ['retry of a method of which nobody says so', { retry: quick }, /`retry` makes .*idempotency_level/],
     ['a retry that is none', { retry: { attempts: 1 } }, /from 2 to 5/],
   ])('%s: the call is refused', async (what, options, text) => {
     const { client, seen } = scripted(() => ({}));

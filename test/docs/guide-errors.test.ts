@@ -1,5 +1,12 @@
 /** The table of status codes in docs/GUIDE.md: each code that the library makes, made here, with the `sent` that the table gives it. */
-import { type ClientOf, createClient, createInProcessTransport, RpcError, Status } from 'rdma-rpc';
+import {
+  allocBuffer,
+  type ClientOf,
+  createClient,
+  createInProcessTransport,
+  RpcError,
+  Status,
+} from 'rdma-rpc';
 import { expect, test } from 'vitest';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { guide, tableOf } from './document.ts';
@@ -38,6 +45,17 @@ const misfortunes: readonly [string, Misfortune][] = [
   ['the own limit of the server passed', ({ client }) => client.behave({}, { timeoutMs: 60_000 })],
   ['the request is too large', ({ client }) => client.echo(large)],
   ['the response is too large', ({ client }) => client.fetch({})],
+  [
+    'the lease for `into` was released before the call was sent',
+    async () => {
+      // It waits for the connection.
+      const channel = createInProcessTransport(() => undefined);
+      const lease = allocBuffer(1000, channel);
+      const call = createClient(EchoDefinition, channel).echo({}, { into: lease });
+      lease.release();
+      await call.finally(() => channel.close());
+    },
+  ],
   ['no handler', ({ client }) => client.missing({})],
   ['the request cannot be encoded', ({ client }) => client.echo({ text: 5 as never })],
   ['the handler failed', ({ client }) => client.echo({ text: 'throw' })],

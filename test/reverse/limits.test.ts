@@ -101,6 +101,12 @@ function deafClient() {
   return { peer, echo: new PeersOfAServer().client(EchoDefinition, peer) };
 }
 
+test.each(['into', 'retry', 'hedging'])('%s is nothing for a call to a client', async (option) => {
+  const { echo } = deafClient();
+  const error = await caught(() => echo.echo({}, { [option]: {} }));
+  expect(error.message).toMatch(new RegExp(`a call to a client takes no \`${option}\`|into: give a lease`));
+});
+
 test('calls that were given up do not pile up for a client that does not read', async () => {
   const { peer, echo } = deafClient();
   for (let round = 0; round < 20; ++round) {

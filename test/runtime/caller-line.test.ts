@@ -81,7 +81,8 @@ async function withInterceptors() {
   await client.behave(notFound);
 }
 async function withRetries() {
-  await echo().behave(notFound, { retry: { attempts: 3, backoffMs: 0, codes: [Status.NOT_FOUND] } });
+  const retry = { attempts: 3, backoffMs: 0, codes: [Status.NOT_FOUND] };
+  await createClient(EchoDefinition, channel, { behave: { idempotent: true } }).behave(notFound, { retry });
 }
 async function withHedging() {
   const { methods } = EchoDefinition;

@@ -310,6 +310,23 @@ describe.each(ways)('%s', (way) => {
     lease.release();
   });
 
+  test('a lease takes the response of one call at a time', async () => {
+    const client = await open();
+    await client.echo({});
+    const lease = allocBuffer(300_000, world!.channel);
+    const first = client.fetch({ number: 200_000 }, { into: lease });
+    await expect(client.fetch({ number: 200_001 }, { into: lease })).rejects.toThrow(
+      /into: another call brings its response to this lease: give each its own/,
+    );
+    expect((await first).payload.every((byte) => byte === (200_000 & 0xff))).toBe(true);
+    expect((await client.fetch({ number: 200_001 }, { into: lease })).payload).toHaveLength(200_001);
+    // A call that fails gives it back, too.
+    await expect(client.fetch({ number: 1 }, { into: lease, signal: AbortSignal.abort() })).rejects.toThrow();
+    await expect(client.missing({}, { into: lease })).rejects.toThrow(/not implemented/);
+    expect((await client.fetch({ number: 200_002 }, { into: lease })).payload).toHaveLength(200_002);
+    lease.release();
+  });
+
   test('a request from a lease or a registered buffer', async () => {
     const client = await open();
     await client.echo({});

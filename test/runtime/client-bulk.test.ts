@@ -209,12 +209,26 @@ describe('large messages', () => {
     expect(native.blocks.size).toBe(0);
   });
 
+  test('into: a lease is for one call at a time', async () => {
+    const block = native.allocBlock(1000);
+    const lease = new BlockLease(native, block, native.blockBuffer(block), 0, 1000);
+    let settle!: () => void;
+    const first = new Promise<void>((resolve, reject) => {
+      settle = () => reject(new Error('any end'));
+      void resolve;
+    });
+    expect([lease.lend(first), lease.lend(Promise.resolve())]).toEqual([true, false]);
+    settle();
+    // Who awaits the call may use the lease at once.
+    await first.catch(() => expect(lease.lend(Promise.resolve())).toBe(true));
+  });
+
   test('into: a lease that was released, or of another fabric, is refused by name', async () => {
     const block = native.allocBlock(1000);
     const lease = new BlockLease(native, block, native.blockBuffer(block), 0, 1000);
     lease.release();
     await expect(call({}, { extras: extras({ into: lease }) })).rejects.toThrow(
-      /into: the lease has been released/,
+      /Echo\/Echo: into: the lease was released before the call was sent/,
     );
     const other = new ClientBed().native;
     const foreign = new BlockLease(other, 1, new ArrayBuffer(8), 0, 8);
