@@ -75,7 +75,6 @@ export class Channel
   readonly #onClosed: Route['onClosed'];
   /** @internal */
   readonly retryBudget: RetryBudget = new RetryBudget();
-
   readonly #plan: FabricPlan;
   readonly #keepAlive: KeepAlive;
   readonly #connections: Connections;
