@@ -6,7 +6,7 @@
 #     --link rxe|siw|none  the RDMA driver to put on both ends of a virtual wire (default rxe)
 #     --share DIR          what the guest writes in DIR is on the host too (repeatable); everywhere else the guest
 #                          sees the host's files, and its writes go to a tmpfs that is thrown away
-#     --mem MIB (2048)   --smp CPUS (2)   --timeout SECONDS (600)   --kernel PACKAGE (linux-image-amd64)   --verbose
+#     --mem MIB (2048)   --smp CPUS (2)   --timeout SECONDS (600)   --kernel PACKAGE[/SUITE] (linux-image-amd64)   --verbose
 # The command runs as root, in the same directory, with the same environment plus RDMA_VM=<link>, without stdin and
 # with unlimited locked memory; its stdout and stderr come back apart. Exit status: the command's; 77 what the guest is made of
 # cannot be had here; 124 the command ran out of time; 125 the guest could not run it.
@@ -45,6 +45,7 @@ ctl=$(mktemp -d); trap 'rm -rf "$ctl"' EXIT; export -p >"$ctl/env"
 { printf 'cd %q && ' "$PWD"; printf '%q ' "$@"; } >"$ctl/cmd"
 declare -p link lib shares limit >"$ctl/conf"
 cp "$here/wire.ip" "$ctl/wire"
+cp "$here/wire6.ip" "$ctl/wire6"
 cp "$here/guest.sh" "$ctl/init"
 install -D -m 755 "$here/initramfs.sh" "$ctl/ir/init"
 { cat "$top/initramfs"; (cd "$ctl/ir" && echo init | busybox cpio -o -H newc 2>"$ctl/qemu"); } >"$ctl/initramfs"
@@ -52,8 +53,11 @@ install -D -m 755 "$here/initramfs.sh" "$ctl/ir/init"
 # An oops ends the guest at once: a broken kernel shows as a failure with its log, not as a command that hangs.
 # no_timer_check: on a busy host an emulated timer is late, and the kernel would take it for broken.
 qemu=(qemu-system-x86_64 -M pc -smp "$smp" -m "$mem" -nodefaults -display none -no-reboot
-  -kernel "$top/vmlinux" -initrd "$ctl/initramfs" -serial "file:$ctl/console" -device virtio-serial-pci
-  -append "console=ttyS0 quiet panic=-1 oops=panic mitigations=off tsc=reliable no_timer_check ${RDMA_RPC_VM_APPEND:-}")
+  -kernel "$top/vmlinux" -initrd "$ctl/initramfs" -serial "file:$ctl/console" -device virtio-serial-pci)
+kernel="console=ttyS0 quiet panic=-1 oops=panic mitigations=off tsc=reliable no_timer_check"
+# An emulated processor counts as fast as the host's, whose /proc says how fast that is where nothing changes it: such as in a virtual machine.
+khz=''
+[ -e /sys/devices/system/cpu/cpu0/cpufreq ] || khz=$(sed -n '/^cpu MHz/{s/.*: *//;s/[.]\([0-9]\{3\}\).*/\1/p;q}' /proc/cpuinfo)
 port() { qemu+=(-chardev "file,id=$1,path=/dev/fd/$2,append=on" -device "virtserialport,chardev=$1,nr=$3"); }
 disk() { qemu+=(-fsdev "local,id=$1,path=${2//,/,,},security_model=none,multidevs=remap$3"
   -device "virtio-9p-pci,fsdev=$1,mount_tag=$1"); }
@@ -73,8 +77,9 @@ for accel in $accels; do
   status=0; : >"$ctl/console"
   # The kernel computes soft-RoCE's checksum of 79 bytes and more with PCLMULQDQ where there is one. QEMU emulates it so slowly that a
   # packet of 80 bytes takes 2 us more than one of 78. Without, it uses tables for all.
-  cpu=max; [ "$accel" != tcg ] || cpu=max,-pclmulqdq
-  timeout -k 5 "$limit" "${qemu[@]}" -cpu "$cpu" -accel "${accel/tcg/tcg,thread=multi}" "${more[@]}" </dev/null >"$ctl/qemu" 2>&1 & vm=$!
+  cpu=max count=''
+  [ "$accel" != tcg ] || { cpu=max,-pclmulqdq; count=${khz:+tsc_early_khz=$khz}; }
+  timeout -k 5 "$limit" "${qemu[@]}" -append "$kernel $count ${RDMA_RPC_VM_APPEND:-}" -cpu "$cpu" -accel "${accel/tcg/tcg,thread=multi}" "${more[@]}" </dev/null >"$ctl/qemu" 2>&1 & vm=$!
   watch "$vm" >/dev/null 2>&1 3>&- 4>&- & watcher=$!
   wait "$vm" 2>/dev/null || status=$?
   kill "$watcher" || true
@@ -87,6 +92,13 @@ case $verbose$rc in
   *) { cat "$ctl/qemu"; sed -i '/sysrq: Resetting/d' "$ctl/console"
     [ ! -s "$ctl/console" ] || { echo "rdma-vm: the end of the guest's kernel log:"; tail -n 60 "$ctl/console"; }; } >&2 ;;
 esac
+# Two measurements: while it booted, and from then on.
+boot='' run=''
+[ ! -s "$ctl/clock" ] || { read -r boot; read -r run || true; } <"$ctl/clock"
+off() { [ -n "$1" ] && { [ "$1" -lt "$2" ] || [ "$1" -gt "$3" ]; }; }
+times() { printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000)); }
+if off "$boot" 900 1100; then echo "rdma-vm: the guest's clock ran $(times "$boot") times as fast as its host's while it booted, and then by another timer"; fi >&2
+if off "$run" 970 1030; then echo "rdma-vm: the guest's clock ran $(times "$run") times as fast as its host's"; fi >&2
 [ -z "$rc" ] || exit "$rc"
 [ "$status" -ne 124 ] || { echo "rdma-vm: not finished after $limit s" >&2; exit 124; }
 die "the guest (${accel:-}) stopped without a result$([ -e "$ctl/started" ] || echo " before it had started: is the cache $cache broken?")"

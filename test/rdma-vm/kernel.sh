@@ -4,11 +4,14 @@
 #
 #   test/rdma-vm/kernel.sh CACHE PACKAGE LINK     PACKAGE: such as linux-image-amd64; LINK: siw needs a module more
 #
+# PACKAGE/SUITE is one of another suite of the same archive, such as linux-image-amd64/bookworm-backports: its lists are kept in the cache, and
+# apt's own are not touched.
 # CACHE/PACKAGE holds the name of the package that a meta package stood for when it was first asked, so that the kernel stays the same
 # until the cache is removed. A folder is moved into its place when it is complete, and `contents` lists its files with
 # their sizes: one that lacks something is made again. Exit status: 77 a package cannot be had, 125 anything else.
 set -euo pipefail
-cache=$1 package=$2 link=$3
+cache=$1 package=${2/\//-from-} name=${2%/*} link=$3 suite='' apt=()
+[ "$name" = "$2" ] || suite=${2#*/}
 say() { echo "rdma-vm: $*" >&2; }
 lacking() { say "not run: $*"; exit 77; }
 die() { say "$*"; exit 125; }
@@ -19,9 +22,23 @@ rm -rf "$cache"/tmp.* # of one that was killed: nobody else is here
 tmp=$(mktemp -d "$cache/tmp.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 
-update() { # the lists of packages: only root can renew them
+other_suite() { # apt's options for it. The archive is the one that the lists of this machine come from.
+  local lists=$cache/apt-$suite key=/usr/share/keyrings/debian-archive-keyring.gpg archive
+  mkdir -p "$lists"/{lists,archives}/partial
+  # shellcheck disable=SC2016 # apt fills in the names
+  archive=$(command apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 'Label: Debian' | sed -n 1p)
+  [ -n "$archive" ] || lacking "apt has no list of Debian's archive to take $suite from (apt-get update may help)"
+  [ -s "$key" ] || lacking "there is no $key (package debian-archive-keyring)"
+  echo "deb [signed-by=$key] $archive $suite main" >"$lists/sources.list"
+  apt=(-o "Dir::Etc::SourceList=$lists/sources.list" -o Dir::Etc::SourceParts=/dev/null
+    -o "Dir::State::Lists=$lists/lists" -o "Dir::Cache=$lists")
+}
+apt-get() { command apt-get "${apt[@]}" "$@"; }
+apt-cache() { command apt-cache "${apt[@]}" "$@"; }
+update() { # the lists of packages: only root can renew those of the machine
   say 'apt-get update'
-  if [ "$(id -u)" = 0 ]; then apt-get -qq update >&2; else sudo -n apt-get -qq update >&2; fi
+  if [ -n "$suite" ]; then apt-get -qq update >&2; return; fi
+  if [ "$(id -u)" = 0 ]; then command apt-get -qq update >&2; else sudo -n env apt-get -qq update >&2; fi
 }
 download() { # PACKAGE[=VERSION]... into the current folder
   say "fetching $*"
@@ -37,7 +54,7 @@ choose() { # sets `real`, the package, `version`, the kernel's own name for its 
   for attempt in lists update; do
     [ ! -s "$cache/$package" ] || break
     [ "$attempt" = lists ] || update || break
-    named "$package" >"$cache/$package"
+    named "$name" >"$cache/$package"
   done
   [ -s "$cache/$package" ] || lacking "apt knows no package $package (Debian packages are needed; apt-get update may help)"
   real=$(<"$cache/$package") version=${real#linux-image-} top=$cache/${real#linux-image-}
@@ -77,6 +94,7 @@ unpack_kernel() (
   mv "$new" "$top"
 )
 build_siw() ( # Debian's kernel leaves siw out (# CONFIG_RDMA_SIW is not set): the module is built from Debian's source, same version
+  # Without BTF, which would need pahole and which nobody reads here.
   mkdir "$tmp/siw"
   cd "$tmp/siw"
   at="=$(<"$top/version")" dir=$source/drivers/infiniband/sw/siw
@@ -90,7 +108,7 @@ build_siw() ( # Debian's kernel leaves siw out (# CONFIG_RDMA_SIW is not set): t
   command -v "$compiler" >/dev/null || compiler=gcc
   say "building siw with $compiler"
   { dpkg-deb --fsys-tarfile "$source"_*.deb | tar -xO "./usr/src/$source.tar.xz" | xz -dc -T2 | tar -x "$dir" &&
-    make -C "usr/src/$headers" M="$PWD/$dir" CC="$compiler" CONFIG_RDMA_SIW=m modules; } >"$tmp/log" 2>&1 ||
+    make -C "usr/src/$headers" M="$PWD/$dir" CC="$compiler" CONFIG_RDMA_SIW=m CONFIG_DEBUG_INFO_BTF_MODULES= modules; } >"$tmp/log" 2>&1 ||
     { tail -n 40 "$tmp/log" >&2; die "siw $version does not build with $compiler (needed: make and that compiler)"; }
   mkdir -p "$top/${siw%/*}"
   strip -g -o "$top/$siw" "$dir/siw.ko"
@@ -99,6 +117,7 @@ build_siw() ( # Debian's kernel leaves siw out (# CONFIG_RDMA_SIW is not set): t
   mv "$tmp/contents" "$top/contents"
 )
 
+[ -z "$suite" ] || other_suite
 choose
 complete || unpack_kernel
 if [ "$link" = siw ] && [ ! -s "$top/$siw" ]; then
