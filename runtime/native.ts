@@ -96,6 +96,8 @@ export const EvKind = {
   memoryFree: 12,
   /** Calls have waited for arena memory for some time. Once in a context's life. */
   memoryShort: 13,
+  /** The device was removed: its sessions go down, and nothing new can be made. Once. */
+  deviceGone: 14,
 } as const;
 /** What a given-up call still has while the peer has not answered its cancel: `method` word of a FAILED event. */
 export const Held = {
@@ -353,6 +355,11 @@ export interface NativeContext {
   onEvents(callback: (count: number) => void): void;
   /** A stepped simulation carries out its next event, in the order of the seed; what comes of it is delivered in the next turn of the event loop. False: there is none, and its clock, by which sessions go, has moved on by 5 ms. */
   stepSim(): boolean;
+  /**
+   * After deviceGone, when the last session is down: closes the device, which the system is waiting for. Leased blocks stay as they are; nothing else works
+   * from then on but giving them back and close(). No callback after it returns.
+   */
+  leaveDevice(): void;
   /** Closes everything. No callback after it returns. */
   close(): void;
 }

@@ -58,7 +58,8 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                    {"partWaits", static_cast<int>(EvKind::part_waits)},
                    {"released", static_cast<int>(EvKind::released)},
                    {"memoryFree", static_cast<int>(EvKind::memory_free)},
-                   {"memoryShort", static_cast<int>(EvKind::memory_short)}});
+                   {"memoryShort", static_cast<int>(EvKind::memory_short)},
+                   {"deviceGone", static_cast<int>(EvKind::device_gone)}});
   using memory::Use;
   group("Use", {{"part", static_cast<int>(Use::part)},
                 {"request", static_cast<int>(Use::request)},

@@ -174,6 +174,17 @@ void Engine::close(bool thread_ends) {
   end();
 }
 
+void Engine::leave_device() {
+  if (left_device_) return;
+  left_device_ = true;
+  // The descriptor that it watches belongs to the device.
+  pump_->close([this] {
+    pump_closed_ = true;
+    if (closed_) delete this;
+  });
+  context_->leave_device();
+}
+
 void Engine::end() {
   closed_ = true;
   if (owner_ != nullptr) *owner_ = nullptr;
@@ -182,11 +193,13 @@ void Engine::end() {
   callback_.Reset();
   resource_.Reset();
   // The descriptor that it watches belongs to the device: let go of before that closes it.
-  pump_->close([this] {
-    napi_remove_async_cleanup_hook(cleanup_);
-    delete this;
-  });
+  if (!left_device_) pump_->close([this] { delete this; });
   context_.reset();
+  if (pump_closed_) delete this;
+}
+
+Engine::~Engine() {
+  if (cleanup_ != nullptr) napi_remove_async_cleanup_hook(cleanup_);
 }
 
 }  // namespace rdma_rpc::binding

@@ -38,6 +38,10 @@ class Engine {
   /// Ends everything: no callback any more, all shared buffers detached. The engine is gone afterwards.
   void close(bool thread_ends = false);
 
+  /// The device has been removed, and no session is left: closes it, and keeps what leases of the application
+  /// show. Afterwards only blocks can be given back, and close() is to come.
+  void leave_device();
+
   session::Context& context() { return *context_; }
   std::size_t staging_bytes() const { return staging_bytes_; }
   BlockBuffers& blocks() { return *blocks_; }
@@ -58,7 +62,7 @@ class Engine {
 
  private:
   explicit Engine(Napi::Env env) : env_(env), watched_(env) {}
-  ~Engine() = default;
+  ~Engine();
   bool deliver(std::uint32_t count);
   void thread_ends();
   void end();
@@ -78,6 +82,7 @@ class Engine {
   Napi::ObjectReference resource_;
   napi_async_cleanup_hook_handle cleanup_ = nullptr;
   bool closed_ = false;
+  bool left_device_ = false, pump_closed_ = false;
   Engine** owner_ = nullptr;
 
   double clock_[1] = {};

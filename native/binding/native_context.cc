@@ -48,6 +48,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
                            InstanceMethod<&NativeContext::holds_buffer>("holdsBuffer"),
                            InstanceMethod<&NativeContext::expect_response>("expectResponse"),
                            InstanceMethod<&NativeContext::stats>("stats"),
+                           InstanceMethod<&NativeContext::leave_device>("leaveDevice"),
                            InstanceMethod<&NativeContext::on_events>("onEvents"),
                            InstanceMethod<&NativeContext::step_sim>("stepSim"),
                            InstanceMethod<&NativeContext::close>("close"),
@@ -104,6 +105,14 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     return found;
   }
 
+  /// Like engine(), and it has its device.
+  Engine* working(const Napi::CallbackInfo& info) {
+    Engine* engine = this->engine(info);
+    if (engine == nullptr || engine->context().has_device()) return engine;
+    Napi::Error::New(info.Env(), "rdma-rpc: the device was removed").ThrowAsJavaScriptException();
+    return nullptr;
+  }
+
   void flush(const Napi::CallbackInfo&) {
     if (engine_ == nullptr) return;
     engine_->context().flush();
@@ -111,7 +120,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   }
 
   Napi::Value create_session(const Napi::CallbackInfo& info) {
-    Engine* engine = this->engine(info);
+    Engine* engine = working(info);
     if (engine == nullptr) return {};
     const auto given = info[0].As<Napi::Object>();
     session::SessionOptions options;
@@ -243,7 +252,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   }
 
   Napi::Value register_buffer(const Napi::CallbackInfo& info) {
-    Engine* engine = this->engine(info);
+    Engine* engine = working(info);
     if (engine == nullptr) return {};
     const auto key = static_cast<std::uint64_t>(info[0].As<Napi::Number>().Int64Value());
     auto buffer = info[1].As<Napi::ArrayBuffer>();
@@ -270,6 +279,10 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   }
 
   Napi::Value stats(const Napi::CallbackInfo& info);
+  void leave_device(const Napi::CallbackInfo&) {
+    if (engine_ != nullptr) engine_->leave_device();
+  }
+
   void on_events(const Napi::CallbackInfo& info) {
     if (Engine* engine = this->engine(info)) engine->set_callback(info[0].As<Napi::Function>());
   }

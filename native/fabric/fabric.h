@@ -337,6 +337,12 @@ class Device {
   virtual std::unique_ptr<QueuePair> create_qp(CompletionQueue& cq, const QpOptions& options,
                                                std::string* error) = 0;
   virtual DeviceCounters counters() const = 0;
+  /// It has been removed from the machine: nothing new is made on it, its queue pairs go to ERR, and the
+  /// system waits until it is closed. Known after a wake-up, or a while of polling.
+  bool is_gone() const { return gone_; }
+
+ protected:
+  bool gone_ = false;
 };
 
 }  // namespace rdma_rpc::fabric

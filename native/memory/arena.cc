@@ -29,7 +29,7 @@ std::size_t log2_floor(std::size_t value) { return static_cast<std::size_t>(std:
 }  // namespace
 
 Arena::Arena(fabric::Device& device, ArenaOptions options)
-    : device_(device), options_(options), slots_(1), owners_(1) {
+    : device_(&device), options_(options), slots_(1), owners_(1) {
   options_.budget_bytes = round_down(options_.budget_bytes, kPageBytes);
   options_.chunk_bytes = std::max(round_down(options_.chunk_bytes, kPageBytes), kPageBytes);
 }
@@ -52,8 +52,8 @@ std::size_t Arena::class_bytes(std::size_t size_class) const {
 }
 
 BlockId Arena::alloc(std::size_t bytes, Use use, OwnerId owner) {
-  if (bytes <= options_.budget_bytes && options_.budget_bytes > 0 && within_share(bytes, use) &&
-      !beyond_share(bytes, use, owner)) {
+  if (device_ != nullptr && bytes <= options_.budget_bytes && options_.budget_bytes > 0 &&
+      within_share(bytes, use) && !beyond_share(bytes, use, owner)) {
     const std::size_t wanted = class_of(bytes);
     if (free_[wanted] != 0 || grow(wanted)) return lease(wanted, use, owner);
     // Nothing left to reserve, but a larger class may have a free block in a chunk that is otherwise in use.
@@ -156,6 +156,16 @@ void Arena::release(BlockId id) {
   }
 }
 
+void Arena::leave_device() {
+  device_ = nullptr;
+  while (trim()) {
+  }
+  for (const auto& chunk : chunks_) {
+    for (const std::uint32_t number : chunk->slots) slots_[number].block.region = nullptr;
+    chunk->region.reset();
+  }
+}
+
 const Arena::Slot* Arena::leased_slot(BlockId id) const {
   const std::uint32_t number = id & kSlotMask;
   if (number >= slots_.size()) return nullptr;
@@ -216,11 +226,11 @@ bool Arena::add_chunk(std::size_t size_class, std::size_t bytes) {
   if (blocks > kSlotMask + 1 - slots_.size() + spare_slots_.size()) return false;
 
   auto chunk = std::make_unique<Chunk>();
-  chunk->memory = device_.alloc_memory(bytes, options_.purpose);
+  chunk->memory = device_->alloc_memory(bytes, options_.purpose);
   if (chunk->memory == nullptr) return false;
   std::string reason;  // dropped: the caller learns that there is no room, and the limits are in `info`
   chunk->region =
-      device_.reg_mr(chunk->memory->data(), bytes, call_access(device_, options_.remote_access), &reason);
+      device_->reg_mr(chunk->memory->data(), bytes, call_access(*device_, options_.remote_access), &reason);
   if (chunk->region == nullptr) return false;
   chunk->base = chunk->memory->data();
   chunk->bytes = bytes;

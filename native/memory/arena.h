@@ -113,6 +113,10 @@ class Arena {
   void on_retire(std::function<void(BlockId)> callback) { on_retire_ = std::move(callback); }
   ArenaCounters counters() const;
 
+  /// The device goes, and all that is registered on it. Leased blocks keep their memory until they are
+  /// released; alloc() has no room any more.
+  void leave_device();
+
  private:
   struct Chunk {
     std::unique_ptr<fabric::HostMemory> memory;
@@ -157,7 +161,7 @@ class Arena {
   void retire(Chunk& chunk);
   BlockId id_of(std::uint32_t slot) const;
 
-  fabric::Device& device_;
+  fabric::Device* device_;  ///< null: it has gone
   ArenaOptions options_;
   std::function<void(BlockId)> on_retire_;
   std::vector<std::unique_ptr<Chunk>> chunks_;  // by address

@@ -126,6 +126,13 @@ void MrCache::expire(std::uint64_t now_ns) {
   }
 }
 
+void MrCache::clear() {
+  pinned_bytes_ = 0;
+  for (Entries* entries : {&pinned_, &idle_}) {
+    while (!entries->empty()) remove(*entries, entries->begin(), true);
+  }
+}
+
 MrCacheCounters MrCache::counters() const {
   MrCacheCounters now = counters_;
   now.pinned = pinned_.size();

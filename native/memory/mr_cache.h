@@ -52,6 +52,8 @@ class MrCache {
   /// buffer alive. Not called when an entry is replaced under its key, nor by the destructor.
   void on_evict(std::function<void(std::uint64_t)> callback) { on_evict_ = std::move(callback); }
   MrCacheCounters counters() const;
+  /// Lets everything go, pinned or not: nobody uses it any more. on_evict() is called for each.
+  void clear();
 
  private:
   struct Entry {

@@ -45,7 +45,8 @@ enum class EvKind : std::int32_t {
   part_waits,
   released,
   memory_free,
-  memory_short
+  memory_short,
+  device_gone
 };
 enum class Reason : std::int32_t {
   session_lost = 1,

@@ -85,6 +85,17 @@ Context::~Context() {
   if (windows_ != nullptr) windows_->clear();
 }
 
+void Context::leave_device() {
+  for (Place& place : places_) place.session.reset();
+  session_count_ = 0;
+  windows_->clear();
+  mr_cache_->clear();
+  slots_->leave_device();
+  arena_->leave_device();
+  cq_.reset();
+  device_.reset();
+}
+
 Session* Context::find(std::uint32_t number) {
   const std::uint32_t index = number & (kPlaces - 1);
   if (index >= places_.size()) return nullptr;
@@ -133,6 +144,12 @@ std::uint32_t Context::progress(std::uint64_t now_ns) {
   if (shared_->memory_waiters.size() != 0) {
     unfinished_ = true;
     retry_memory();
+  }
+  if (device_->is_gone() && !told_of_device_) {
+    told_of_device_ = true;
+    Event event;
+    event.word[ev::kind] = static_cast<std::int32_t>(EvKind::device_gone);
+    events_->emit(event);
   }
   events_->fill();
   // A completion makes at most two events that must be in this batch (the end of a bulk and its memory), and

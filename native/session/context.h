@@ -85,6 +85,11 @@ class Context {
     on_session_gone_ = std::move(callback);
   }
 
+  /// After a device_gone event, when the last session is down: closes the device and all that is made on it.
+  /// Only blocks that are leased stay, as memory. No turn may follow, and no session be made.
+  void leave_device();
+  bool has_device() const { return device_ != nullptr; }
+
   void emit_evicted(std::uint64_t key);
   fabric::Device& device() { return *device_; }
   fabric::CompletionQueue& cq() { return *cq_; }
@@ -138,7 +143,7 @@ class Context {
   std::uint64_t held_ns_ = 0;               ///< when check_held() has looked last
   std::uint64_t releases_ = 0;              ///< of the arena, when it was last looked for JS
   std::vector<std::uint32_t> passed_over_;  ///< sessions, in one look at those that wait for memory
-  bool told_short_ = false;
+  bool told_short_ = false, told_of_device_ = false;
   bool impatient_ = false, holds_ = false, in_callback_ = false, unfinished_ = false;
 };
 

@@ -50,6 +50,8 @@ class SendSlots {
   std::byte* payload(std::uint32_t slot) {
     return memory_->data() + std::size_t{slot} * stride_ + kSlotHeadroom;
   }
+  /// The device goes. JS keeps the memory.
+  void leave_device() { region_.reset(); }
   std::uint32_t lkey() const { return region_->lkey(); }
   std::uint32_t count() const { return count_; }
   std::uint32_t stride() const { return stride_; }

@@ -48,7 +48,10 @@ export class Server implements ServerSessionListener {
   readonly #log: LimitedLog | undefined;
   readonly #listeners: Listener[] = [];
   readonly #sessions = new Map<ServerSession, ServerConnection>();
+  /** Kept open for the sessions to come. */
   readonly #contexts: FabricContext[] = [];
+  /** The device of one of them was removed. */
+  #lostDevice = false;
   readonly #services: ServiceDefinition[] = [];
   readonly #shutdownListeners: (() => void)[] = [];
   #shutdown: Promise<void> | undefined;
@@ -190,14 +193,14 @@ export class Server implements ServerSessionListener {
       // Nobody may ever need the device, and an open one holds locked memory.
       if (this.#plan.auto && fabric === 'verbs') continue;
       try {
-        this.#contexts.push(acquireContext(choiceOf(side, fabric)));
+        this.#keep(acquireContext(choiceOf(side, fabric)));
       } catch (error) {
         errors.push(error);
       }
     }
     if (errors.length > 0 && this.#contexts.length === 0) throw errors[0];
     // Each session will open one of its own.
-    if (side.isolated) for (const context of this.#contexts.splice(0)) releaseContext(context);
+    if (side.isolated) this.#releaseAll(this.#contexts.splice(0));
   }
 
   /** @internal */
@@ -221,6 +224,34 @@ export class Server implements ServerSessionListener {
     this.#services.push(definition);
   }
 
+  readonly #onDeviceGone = (): void => {
+    this.#lostDevice = true;
+    const lost = this.#contexts.filter(({ deviceGone }) => deviceGone);
+    this.#contexts.splice(0, Infinity, ...this.#contexts.filter(({ deviceGone }) => !deviceGone));
+    this.#releaseAll(lost);
+  };
+
+  #keep(context: FabricContext): void {
+    this.#contexts.push(context);
+    context.onDeviceGone(this.#onDeviceGone);
+  }
+
+  #releaseAll(contexts: readonly FabricContext[]): void {
+    for (const context of contexts) {
+      context.offDeviceGone(this.#onDeviceGone);
+      releaseContext(context);
+    }
+  }
+
+  /** A session has found the device again: it is kept open as before. */
+  #keepAgain(): void {
+    if (!this.#lostDevice) return;
+    this.#lostDevice = false;
+    const kept = this.#contexts.splice(0);
+    this.open();
+    this.#releaseAll(kept);
+  }
+
   #full(): RpcError | undefined {
     const { sessionsMax } = this.#options;
     if (this.#sessions.size < sessionsMax) return undefined;
@@ -236,6 +267,7 @@ export class Server implements ServerSessionListener {
     const session = new ServerSession(context, target, peer, this.#handlers, this.#load, this);
     if (prepared.streamsMax > 0) session.parts = new ServerStreams(session.shared, prepared.streamsMax);
     this.#sessions.set(session, new ServerConnection(session, link, prepared));
+    this.#keepAgain();
     link.onEnd = (reason) => {
       if (this.#sessions.has(session)) context.closeSession(target.session, reason);
     };
@@ -281,7 +313,7 @@ export class Server implements ServerSessionListener {
     await this.#sessionsGone(limits.closeTimeoutMs);
     for (const { session } of [...this.#sessions.values()])
       this.onSessionDown(session, 'the server was shut down');
-    for (const context of this.#contexts.splice(0)) releaseContext(context);
+    this.#releaseAll(this.#contexts.splice(0));
     this.#errors.sum();
     // Contexts that nobody uses any more are closed by then.
     await setImmediate();

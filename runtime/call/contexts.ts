@@ -21,9 +21,13 @@ interface Entry {
   users: number;
   /** A look for the last lease is due. */
   closing: boolean;
+  closed: boolean;
 }
 
+/** Those that are handed out. */
 const entries = new Map<string, Entry>();
+/** Those and others whose device was removed, until they are closed. */
+const open = new Set<Entry>();
 const entryOf = new WeakMap<FabricContext, Entry>();
 let ownContexts = 0;
 let options: ContextOptions = {
@@ -55,18 +59,24 @@ function keyOf({ fabric, verbs = {} }: FabricChoice): string {
   return fabric === 'verbs' ? JSON.stringify(Object.entries(verbs).sort()) : fabric;
 }
 
-function open(key: string, { fabric, verbs }: FabricChoice, sendSlots: number): Entry {
+function openEntry(key: string, { fabric, verbs }: FabricChoice, sendSlots: number): Entry {
   const given = fabric === 'verbs' && verbs !== undefined ? { fabric, verbs } : { fabric };
   const context = new FabricContext(fabric, loadNative().createContext({ ...options, sendSlots, ...given }));
-  const entry = { key, context, users: 0, closing: false };
+  const entry = { key, context, users: 0, closing: false, closed: false };
   entries.set(key, entry);
+  open.add(entry);
   entryOf.set(context, entry);
+  // The next user opens the device anew, when it is there again.
+  context.onDeviceGone(() => {
+    forget(entry);
+    setImmediate(() => closeUnused(entry));
+  });
   return entry;
 }
 
 function entryFor(choice: FabricChoice): Entry {
   const key = keyOf(choice);
-  return entries.get(key) ?? open(key, choice, options.sendSlots);
+  return entries.get(key) ?? openEntry(key, choice, options.sendSlots);
 }
 
 /** The context for a choice, with one more user. Throws when the addon is missing or the fabric cannot be opened. */
@@ -82,7 +92,7 @@ export function acquireContext(choice: FabricChoice): FabricContext {
  */
 export function acquireOwnContext(choice: FabricChoice, callSlots: number): FabricContext {
   const sendSlots = Math.min(options.sendSlots, Math.max(limits.sendSlots.min, callSlots));
-  const entry = open(`${keyOf(choice)} ${++ownContexts}`, choice, sendSlots);
+  const entry = openEntry(`${keyOf(choice)} ${++ownContexts}`, choice, sendSlots);
   entry.users = 1;
   return entry.context;
 }
@@ -99,14 +109,20 @@ export function openContexts(): readonly FabricContext[] {
 
 export function releaseContext(context: FabricContext): void {
   const entry = entryOf.get(context);
-  if (entry === undefined || entries.get(entry.key) !== entry) return;
+  if (entry === undefined || entry.closed) return;
   --entry.users;
   // Not at once: we may be inside an event callback of this very context, and a user may follow at once.
   if (entry.users === 0) setImmediate(() => closeUnused(entry));
 }
 
+function forget(entry: Entry): void {
+  if (entries.get(entry.key) === entry) entries.delete(entry.key);
+}
+
 function closeUnused(entry: Entry): void {
-  if (entry.closing || entry.users > 0 || entries.get(entry.key) !== entry) return;
+  if (entry.closing || entry.users > 0 || entry.closed) return;
+  // Leases keep their memory, but not a device that the system is waiting for.
+  if (entry.context.deviceGone) entry.context.native.leaveDevice();
   if (entry.context.native.stats().arenaLeasedBlocks > 0) {
     // Leased memory would vanish under its views. A lease may also end by being collected, which nobody tells us.
     entry.closing = true;
@@ -116,7 +132,9 @@ function closeUnused(entry: Entry): void {
     }, limits.leaseCheckMs).unref();
     return;
   }
-  entries.delete(entry.key);
+  entry.closed = true;
+  open.delete(entry);
+  forget(entry);
   entry.context.native.close();
 }
 
@@ -156,7 +174,7 @@ const zero: NativeStats = {
 /** Counters of this thread's open contexts, added up; zeros when there is none. */
 export function contextStats(fabric?: FabricName): NativeStats {
   const sum = { ...zero };
-  for (const { context } of entries.values()) {
+  for (const { context } of open) {
     if (fabric !== undefined && context.fabric !== fabric) continue;
     const one = context.native.stats();
     for (const counter of Object.keys(zero) as (keyof NativeStats)[]) sum[counter] += one[counter];

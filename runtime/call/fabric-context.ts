@@ -49,6 +49,8 @@ export class FabricContext {
   readonly fabric: NativeOptions['fabric'];
   readonly native: NativeContext;
   readonly outgoing: Outgoing;
+  /** The device has been removed: its sessions go down. Nobody gets this context any more. */
+  deviceGone = false;
   /** Time at which the batch of events came in, and whether its first event is being handled, so that this is still the time. */
   batchMs = 0;
   firstOfBatch = false;
@@ -66,6 +68,7 @@ export class FabricContext {
   /** Method words that native code has been told about: at most one for each annotated method of the program. */
   readonly #expecting = new Set<number>();
   #warned = false;
+  readonly #deviceListeners = new Set<() => void>();
 
   constructor(fabric: NativeOptions['fabric'], native: NativeContext) {
     this.fabric = fabric;
@@ -107,6 +110,15 @@ export class FabricContext {
   discard(session: number, reason: string): void {
     this.#unowned.delete(session);
     this.native.closeSession(session, reason);
+  }
+
+  /** Calls `listener` when the device is removed: who holds the context without a session has to let it go, since the system waits for that. */
+  onDeviceGone(listener: () => void): void {
+    this.#deviceListeners.add(listener);
+  }
+
+  offDeviceGone(listener: () => void): void {
+    this.#deviceListeners.delete(listener);
   }
 
   /** The session has an owner and is not down. */
@@ -272,6 +284,10 @@ export class FabricContext {
         break;
       case EvKind.memoryShort:
         this.warnShort();
+        break;
+      case EvKind.deviceGone:
+        this.deviceGone = true;
+        for (const listener of [...this.#deviceListeners]) listener();
         break;
       case EvKind.evicted:
         this.outgoing.bulk.evicted(keyFromWords(events[at + Ev.call]!, events[at + Ev.method]!));

@@ -39,11 +39,13 @@ export function formatAddress(address: Address): string {
   return `${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`;
 }
 
-/** What a listening socket is bound to, in the form that a client connects to. */
-export function boundAddress(bound: AddressInfo | string | null): string {
+/** What a listening socket is bound to, in the form that a client connects to. `asked`: the host that it was to listen on. */
+export function boundAddress(bound: AddressInfo | string | null, asked = ''): string {
   if (bound === null) throw new Error('the socket is not listening');
   if (typeof bound === 'string') return formatAddress({ kind: 'unix', path: bound });
-  return formatAddress({ kind: 'tcp', host: bound.address, port: bound.port });
+  // Node leaves the zone out, without which nobody reaches a link-local address.
+  const zone = bound.address.includes('%') ? '' : (/%.*$/.exec(asked)?.[0] ?? '');
+  return formatAddress({ kind: 'tcp', host: bound.address + zone, port: bound.port });
 }
 
 const loopback = new BlockList();

@@ -9,7 +9,9 @@ import {
   clientDevice,
   endAll,
   over,
+  pattern,
   reach,
+  same,
   serverDevice,
   sharedServer,
   startServer,
@@ -45,6 +47,26 @@ describe('auto', () => {
     expect(lines).toHaveLength(1);
     expect(lines[0]).toContain(`fabric verbs (${clientDevice} port 1, ${channel.session?.security}) chosen`);
     expect(lines[0]).toMatch(/; shm: the processes are in two pid namespaces of one host/);
+  });
+});
+
+describe('IPv6', () => {
+  const { RDMA_VM } = process.env;
+  const device = `${RDMA_VM}1`;
+  // The server takes the device that has the address, and so does the client: the socket of both is on that.
+  const env = { RDMA_RPC_DEVICE: '' };
+
+  test.skipIf(RDMA_VM === undefined).each([
+    ['a global address', '[fd77::2]:0', /^\[fd77::2\]:\d+$/],
+    ['a link-local address', '[fe80::ff:fe77:2%v1]:0', /^\[fe80::ff:fe77:2%v1\]:\d+$/],
+  ])('%s leads to its device', async (_, address, bound) => {
+    const server = await startServer(address, { env });
+    expect(server.address).toMatch(bound);
+    const { channel, client } = reach(server.address, { fabric: 'verbs' });
+    const payload = pattern(300_000, 4);
+    const answer = await client.echo({ payload });
+    expect(same(answer.payload, payload)).toBe(true);
+    expect(channel.session).toMatchObject({ fabric: 'verbs', device });
   });
 });
 

@@ -302,6 +302,8 @@ export class FakeNative implements NativeContext {
   stepSim(): boolean {
     return false;
   }
+  leaveDevice(): void {}
+
   close(): void {
     this.closed = true;
     this.#callback = undefined;

@@ -105,7 +105,10 @@ bool CompletionQueue::translate(const ibv_wc& from, Wc& to) const {
   to.bytes = entry->bytes;
   const bool report = !entry->internal && (entry->signaled || to.status != WcStatus::success);
   if (to.status != WcStatus::success) {
-    if (entry->status != WcStatus::success && to.status != WcStatus::wr_flush_err) to.status = entry->status;
+    // Since Linux 6.4 soft-RoCE says of the request itself that it refuses, too, that it was flushed: the
+    // first one.
+    const bool refused = to.status != WcStatus::wr_flush_err || !qp->has_failed();
+    if (entry->status != WcStatus::success && refused) to.status = entry->status;
     if (to.status == WcStatus::wr_flush_err) qp->flushed();
     if (entry->internal) qp->fail(std::string("a packet could not be sent: ") + to_string(to.status));
     qp->not_carried_out();
@@ -190,7 +193,7 @@ void CompletionQueue::acknowledge() {
     bank.events = 0;
   }
   device_.read_async_events();
-  if (device_.is_gone() && watching_device_) {
+  if (device_.is_dead() && watching_device_) {
     // It stays readable for ever.
     ::epoll_ctl(epoll_, EPOLL_CTL_DEL, device_.context()->async_fd, nullptr);
     watching_device_ = false;

@@ -10,6 +10,7 @@
 
 #include "fabric/verbs/cm_connection.h"
 #include "fabric/verbs/device.h"
+#include "fabric/verbs/removal.h"
 
 namespace rdma_rpc::fabric::verbs {
 namespace {
@@ -36,12 +37,12 @@ std::unique_ptr<ConnectionManager> ConnectionManager::open(const Device& device,
   *why = why_no_rdma_cm();
   if (!why->empty()) return nullptr;
   std::unique_ptr<ConnectionManager> manager(new ConnectionManager(device));
-  manager->channel_ = EventChannelPtr(rdma_create_event_channel());
-  if (manager->channel_ == nullptr || ::fcntl(manager->channel_->fd, F_SETFL, O_NONBLOCK) != 0) {
+  const bool found = manager->find_address();
+  if (manager->channel_ == nullptr) {
     *why = std::string("rdma_cm is off: ") + std::strerror(errno);
     return nullptr;
   }
-  if (!manager->find_address()) {
+  if (!found) {
     *why = "rdma_cm is off: the network interface of " + device.capabilities().name +
            " has no IP address (ip address add)";
     return nullptr;
@@ -52,9 +53,7 @@ std::unique_ptr<ConnectionManager> ConnectionManager::open(const Device& device,
 ConnectionManager::~ConnectionManager() {
   listener_.reset();
   put_away_.clear();
-  // librdmacm keeps each device open that it has once used, and the kernel removes none that is open. It
-  // looks which ones are gone when it is asked for them all.
-  if (removed_) rdma_free_devices(rdma_get_devices(nullptr));
+  if (anchor_ != nullptr) watch_for_removal(std::move(channel_), std::move(anchor_));
 }
 
 IdPtr ConnectionManager::create_id(void* context) const {
@@ -76,6 +75,7 @@ bool ConnectionManager::find_address() {
     if (wanted && ip.bytes == wanted->address) return 0;
     return ip.bytes == device_.port().address.gid ? 1 : ip.is_ipv4() ? 2 : 3;
   };
+  if (!open_channel()) return false;
   for (int turn = 0; turn <= 3; ++turn) {
     for (const IpAddress& candidate : candidates) {
       if (rank(candidate) == turn && leads_here(candidate)) {
@@ -87,10 +87,28 @@ bool ConnectionManager::find_address() {
   return false;
 }
 
-bool ConnectionManager::leads_here(const IpAddress& address) const {
-  const IdPtr id = create_id(nullptr);
+bool ConnectionManager::open_channel() {
+  if (channel_ != nullptr) return true;
+  std::shared_ptr<rdma_event_channel> channel = EventChannelPtr(rdma_create_event_channel());
+  if (channel == nullptr || ::fcntl(channel->fd, F_SETFL, O_NONBLOCK) != 0) return false;
+  channel_ = std::move(channel);
+  return true;
+}
+
+bool ConnectionManager::leads_here(const IpAddress& address) {
+  if (!open_channel()) return false;  // that of the one before may have gone
+  IdPtr id = create_id(nullptr);
   sockaddr_storage at = to_sockaddr(address);
-  return id != nullptr && rdma_bind_addr(id.get(), reinterpret_cast<sockaddr*>(&at)) == 0 && is_mine(*id);
+  if (id == nullptr || rdma_bind_addr(id.get(), reinterpret_cast<sockaddr*>(&at)) != 0 ||
+      id->verbs == nullptr)
+    return false;
+  if (!is_mine(*id)) {
+    // librdmacm has opened another device for that.
+    watch_for_removal(std::move(channel_), std::move(id));
+    return false;
+  }
+  anchor_ = std::move(id);
+  return true;
 }
 
 std::string ConnectionManager::listen() {
@@ -136,7 +154,9 @@ void ConnectionManager::progress() {
     rdma_ack_cm_event(event);  // before what follows, which may destroy the id
     if (connection != nullptr) connection->handle(type, status);
     if (of_listener) listener_.reset();  // the device is gone
-    if (removed_) put_away_.clear();
+    if (!removed_) continue;
+    put_away_.clear();
+    if (anchor_ != nullptr) let_go_of_removed(std::move(anchor_));
   }
 }
 

@@ -29,6 +29,8 @@ class ConnectionManager {
 
   /// Begins to take the peers' connections, once. Empty, or why it cannot.
   std::string listen();
+  /// The device has been taken from the machine: the kernel waits until it is closed.
+  bool removed() const { return removed_; }
   /// Of this device; with the listener's port while there is one.
   const IpAddress& address() const { return address_; }
 
@@ -50,13 +52,15 @@ class ConnectionManager {
 
  private:
   explicit ConnectionManager(const Device& device) : device_(device) {}
+  bool open_channel();
   bool find_address();
-  bool leads_here(const IpAddress& address) const;
+  bool leads_here(const IpAddress& address);
   void take_request(rdma_cm_event& event);
 
   const Device& device_;
   std::shared_ptr<rdma_event_channel> channel_;
   IpAddress address_;
+  IdPtr anchor_;  ///< bound to the device, so that rdma_cm tells us of its removal while nothing else is
   IdPtr listener_;
   bool removed_ = false;  ///< the device
   std::vector<CmConnection*> connections_;

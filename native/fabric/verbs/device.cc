@@ -85,7 +85,7 @@ std::string Device::make_address(bool active, Address* address) {
 }
 
 std::unique_ptr<HostMemory> Device::alloc_memory(std::size_t bytes, std::string_view) {
-  return Memory::map(bytes, counters_);
+  return Memory::map(bytes, memory_bytes_);
 }
 
 std::unique_ptr<MemoryRegion> Device::reg_mr(void* addr, std::size_t length, std::uint32_t access,
@@ -146,6 +146,7 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
       reason = "a queue of " + std::to_string(depth) + " requests is outside 1 to max_qp_wr (" +
                std::to_string(can.max_qp_wr) + ") of " + can.name;
   }
+  if (gone_) reason = can.name + " was removed";
   if (counters_.queue_pairs >= kPlacesMax)
     reason = "no more than " + std::to_string(kPlacesMax) + " queue pairs on one device";
   Address address;

@@ -34,7 +34,11 @@ class Device final : public fabric::Device {
   std::unique_ptr<fabric::CompletionQueue> create_cq(std::uint32_t entries) override;
   std::unique_ptr<fabric::QueuePair> create_qp(fabric::CompletionQueue& cq, const QpOptions& options,
                                                std::string* error) override;
-  DeviceCounters counters() const override { return counters_; }
+  DeviceCounters counters() const override {
+    DeviceCounters all = counters_;
+    all.memory_bytes = *memory_bytes_;
+    return all;
+  }
 
   // For the other classes of this folder.
   const VerbsOptions& options() const { return options_; }
@@ -63,8 +67,8 @@ class Device final : public fabric::Device {
   Watchdog& watchdog() { return watchdog_; }
   /// A second has passed. False: no queue pair waits for anything.
   bool look_after_requests();
-  /// It has been removed: nothing completes any more, closing works.
-  bool is_gone() const { return gone_; }
+  /// Nothing completes any more, closing works. Not all that are gone are dead.
+  bool is_dead() const { return dead_; }
 
  private:
   Device() = default;
@@ -72,6 +76,7 @@ class Device final : public fabric::Device {
   /// The address of a new queue pair, which adds its number.
   std::string make_address(bool active, Address* address);
   void handle(const ibv_async_event& event);
+  void be_removed();
 
   VerbsOptions options_;
   Port port_;
@@ -79,14 +84,16 @@ class Device final : public fabric::Device {
   PdPtr pd_;
   CqPtr blind_spot_;  ///< null: there is none
   Probed probed_;
-  DeviceCounters counters_;
+  DeviceCounters counters_;  ///< `memory_bytes` is apart:
+  std::shared_ptr<std::uint64_t> memory_bytes_ =
+      std::make_shared<std::uint64_t>();  ///< memory may outlive us
   WindowTable windows_;
   struct Place {
     QueuePair* qp = nullptr;
     std::uint32_t generation = 0;
   };
   std::vector<Place> places_;
-  bool gone_ = false;
+  bool dead_ = false;
   Attempts attempts_;
   std::unique_ptr<ConnectionManager> cm_;
   Watchdog watchdog_{*this};

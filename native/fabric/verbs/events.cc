@@ -15,13 +15,23 @@ constexpr int kReportsAtOnce = 16;
 
 void Device::read_async_events() {
   if (cm_ != nullptr) cm_->progress();
+  if (cm_ != nullptr && cm_->removed() && !gone_) be_removed();
   attempts_.progress();
   watchdog_.progress();
   ibv_async_event event{};
-  for (int i = 0; i < kReportsAtOnce && !gone_ && ibv_get_async_event(context_.get(), &event) == 0; ++i) {
+  for (int i = 0; i < kReportsAtOnce && !dead_ && ibv_get_async_event(context_.get(), &event) == 0; ++i) {
     handle(event);
     // Destroying the object that an event is about waits for this.
     ibv_ack_async_event(&event);
+  }
+}
+
+/// A driver that can take itself from under its users ends all with IBV_EVENT_DEVICE_FATAL. One that cannot
+/// (soft-RoCE, soft-iWARP) says nothing, works on, and waits until nobody has it open; only rdma_cm tells.
+void Device::be_removed() {
+  gone_ = true;
+  for (const Place& place : places_) {
+    if (place.qp != nullptr) place.qp->fail(capabilities().name + " was removed");
   }
 }
 
@@ -65,7 +75,7 @@ void Device::handle(const ibv_async_event& event) {
       }
       break;
     case IBV_EVENT_DEVICE_FATAL:
-      gone_ = true;
+      gone_ = dead_ = true;
       for (const Place& place : places_) {
         if (place.qp != nullptr)
           place.qp->lose_device(capabilities().name + " was removed, or has failed (IBV_EVENT_DEVICE_FATAL)");

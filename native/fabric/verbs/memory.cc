@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include <utility>
+
 #include "fabric/verbs/optional.h"
 #include "fabric/verbs/windows.h"
 
@@ -19,7 +21,7 @@ void* map_pages(std::size_t bytes, int flags) {
 
 }  // namespace
 
-std::unique_ptr<Memory> Memory::map(std::size_t bytes, DeviceCounters& counters) {
+std::unique_ptr<Memory> Memory::map(std::size_t bytes, std::shared_ptr<std::uint64_t> total) {
   if (bytes == 0 || bytes > SIZE_MAX - kHugePage) return nullptr;
   std::size_t mapped = bytes;
   void* data = nullptr;
@@ -35,19 +37,20 @@ std::unique_ptr<Memory> Memory::map(std::size_t bytes, DeviceCounters& counters)
     data = map_pages(bytes, 0);
     if (data != nullptr && bytes >= kHugePage) ::madvise(data, bytes, MADV_HUGEPAGE);
   }
-  return data == nullptr ? nullptr : std::unique_ptr<Memory>(new Memory(data, bytes, mapped, counters));
+  return data == nullptr ? nullptr
+                         : std::unique_ptr<Memory>(new Memory(data, bytes, mapped, std::move(total)));
 }
 
-Memory::Memory(void* data, std::size_t bytes, std::size_t mapped, DeviceCounters& counters)
-    : counters_(counters) {
+Memory::Memory(void* data, std::size_t bytes, std::size_t mapped, std::shared_ptr<std::uint64_t> total)
+    : total_(std::move(total)) {
   mapped_ = mapped;
   data_ = static_cast<std::byte*>(data);
   size_ = bytes;
-  counters_.memory_bytes += bytes;
+  *total_ += bytes;
 }
 
 Memory::~Memory() {
-  counters_.memory_bytes -= size_;
+  *total_ -= size_;
   if (!kept_mapped()) ::munmap(data_, mapped_);
 }
 

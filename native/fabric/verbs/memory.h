@@ -2,6 +2,7 @@
 // device's thread.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "fabric/fabric.h"
@@ -14,12 +15,13 @@ class WindowTable;
 class Memory final : public HostMemory {
  public:
   /// Huge pages where the system has free ones, else such as the kernel may join later. Null when refused.
-  static std::unique_ptr<Memory> map(std::size_t bytes, DeviceCounters& counters);
+  /// Counts itself in `total`, which it keeps: leases may outlive a device that was removed.
+  static std::unique_ptr<Memory> map(std::size_t bytes, std::shared_ptr<std::uint64_t> total);
   ~Memory() override;
 
  private:
-  Memory(void* data, std::size_t bytes, std::size_t mapped, DeviceCounters& counters);
-  DeviceCounters& counters_;
+  Memory(void* data, std::size_t bytes, std::size_t mapped, std::shared_ptr<std::uint64_t> total);
+  std::shared_ptr<std::uint64_t> total_;
 };
 
 class Region final : public MemoryRegion {

@@ -121,7 +121,8 @@ std::string choose_port(ibv_context* device, const VerbsOptions& options,
     // iWARP finds its peers by IP address alone; one that was named must be there all the same.
     static constexpr ibv_gid_entry kNone{};
     const bool needs_none = device->device->transport_type == IBV_TRANSPORT_IWARP && options.gid_index < 0;
-    const BestGid found = needs_none ? BestGid{&kNone, 0} : choose_gid(gids, options, interface);
+    BestGid found = choose_gid(gids, options, interface);
+    if (needs_none) found.gid = &kNone;
     if (found.gid == nullptr) {
       if (best < 0) why = why_no_gid(text, gids, options.gid_index);
       continue;

@@ -42,6 +42,8 @@ class QueuePair final : public fabric::QueuePair {
   void flushed();
   /// The device could not carry out a request: a port that is down may be why.
   void not_carried_out();
+  /// In ERR, as far as we know.
+  bool has_failed() const { return state_ == QpState::err; }
   bool is_connecting() const { return state_ == QpState::rtr; }
   void data_came();
 

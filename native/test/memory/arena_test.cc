@@ -6,6 +6,7 @@
 
 #include <ostream>
 #include <set>
+#include <vector>
 
 #include "fake_device.h"
 
@@ -297,6 +298,28 @@ TEST(Arena, AFailureAtAnyStepLeaksNothing) {
 }
 
 // --- shares of uses
+
+TEST(Arena, LeasedMemoryOutlivesTheDevice) {
+  FakeDevice device;
+  Arena arena(device, {.budget_bytes = 64 * MiB});
+  std::vector<BlockId> retired;
+  arena.on_retire([&](BlockId block) { retired.push_back(block); });
+  const BlockId large = arena.alloc(2 * MiB), small = arena.alloc(1), free = arena.alloc(8 * MiB);
+  arena.release(free);
+  arena.at(large).data[0] = std::byte{7};
+  arena.leave_device();
+  EXPECT_EQ(device.counters().memory_regions, 0u) << "the device cannot be closed with one";
+  EXPECT_EQ(retired, std::vector{free}) << "idle chunks go back to the system";
+  EXPECT_EQ(arena.at(large).data[0], std::byte{7});
+  EXPECT_EQ(arena.at(large).region, nullptr);
+  EXPECT_EQ(arena.at(small).region, nullptr);
+  EXPECT_EQ(arena.alloc(1), kNoBlock) << "nobody could reach it";
+  EXPECT_EQ(arena.counters().blocks_leased, 2u);
+  arena.release(large);
+  arena.release(small);
+  EXPECT_EQ(arena.counters().blocks_leased, 0u);
+  EXPECT_EQ(arena.alloc(2 * MiB), kNoBlock);
+}
 
 TEST(ArenaShares, OfEarlierStepsLeaveRoomForLaterOnes) {
   FakeDevice device;

@@ -46,6 +46,20 @@ TEST_F(MrCacheTest, RegistersOnDemandWhereTheDeviceCan) {
   }
 }
 
+TEST_F(MrCacheTest, ClearingLetsEverythingGoAndSaysSo) {
+  MrCache cache(device, {});
+  watch(cache);
+  get(cache, 1, 64);
+  use(cache, 2, 64);
+  cache.clear();
+  EXPECT_EQ(device.regions, 0u);
+  EXPECT_EQ(evicted, (Keys{1, 2}));
+  EXPECT_EQ(cache.counters().entries, 0u);
+  EXPECT_EQ(cache.counters().bytes, 0u);
+  EXPECT_EQ(cache.counters().pinned, 0u);
+  cache.unpin(1, 0);  // by whoever still has it
+}
+
 TEST_F(MrCacheTest, ASecondUseIsAHit) {
   MrCache cache(device, {});
   const auto* first = get(cache, 1, 64);

@@ -107,6 +107,7 @@ void Side::on_event(const std::int32_t* words) {
     case EvKind::released:
       return on_released(words);
     case EvKind::evicted:
+    case EvKind::device_gone:
       return;
   }
   ledger.violation("event of an unknown kind");

@@ -32,7 +32,9 @@ class Unplugged {
  public:
   explicit Unplugged(const std::string& end) : end_(end) { shell("ip link set " + end + " down"); }
   ~Unplugged() {
-    shell("ip link set " + end_ + " up; ip -force -batch /run/rdma-vm/wire >/dev/null 2>&1; " +
+    shell("ip link set " + end_ +
+          " up; ip -force -batch /run/rdma-vm/wire >/dev/null 2>&1; ip -6 -force -batch /run/rdma-vm/wire6 "
+          ">/dev/null 2>&1; " +
           "until [ $(rdma link | grep -c 'state ACTIVE') = 2 ]; do sleep 0.05; done");
   }
   Unplugged(const Unplugged&) = delete;

@@ -1,0 +1,114 @@
+// See removal.h.
+#include "fabric/verbs/removal.h"
+
+#include <fcntl.h>
+#include <infiniband/verbs.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "fabric/verbs/connect_thread.h"
+
+namespace rdma_rpc::fabric::verbs {
+namespace {
+
+constexpr std::size_t kStackBytes = 64 * 1024;
+
+/// The devices that this process has used and uses no more, and the thread that waits for news of them. Lives
+/// as long as the process: a thread that waits cannot be joined when that ends.
+class Watch {
+ public:
+  static Watch& instance() {
+    static Watch& only = *new Watch;
+    return only;
+  }
+
+  void add(std::shared_ptr<rdma_event_channel> channel, IdPtr anchor) {
+    const std::lock_guard lock(mutex_);
+    const auto same = [&](const Kept& kept) { return kept.anchor->verbs == anchor->verbs; };
+    if (std::any_of(kept_.begin(), kept_.end(), same)) return;
+    // Without a thread the device stays open when it is removed, as it would without us.
+    if (changed_.fd() < 0 || (!running_ && !start())) return;
+    kept_.push_back({std::move(channel), std::move(anchor)});
+    changed_.ring();
+  }
+
+ private:
+  struct Kept {
+    std::shared_ptr<rdma_event_channel> channel;  // first: it goes last
+    IdPtr anchor;
+  };
+
+  bool start() {
+    pthread_attr_t attributes;
+    ::pthread_attr_init(&attributes);
+    ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    ::pthread_attr_setstacksize(&attributes, kStackBytes);
+    pthread_t thread;
+    running_ = ::pthread_create(
+                   &thread, &attributes,
+                   [](void* watch) -> void* {
+                     sigset_t all;  // the process's signals are for its own threads
+                     ::sigfillset(&all);
+                     ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
+                     for (;;) static_cast<Watch*>(watch)->wait();
+                   },
+                   this) == 0;
+    ::pthread_attr_destroy(&attributes);
+    return running_;
+  }
+
+  void wait() {
+    std::vector<pollfd> fds{{changed_.fd(), POLLIN, 0}};
+    {
+      const std::lock_guard lock(mutex_);
+      for (const Kept& kept : kept_) fds.push_back({kept.channel->fd, POLLIN, 0});
+    }
+    if (::poll(fds.data(), fds.size(), -1) <= 0) return;
+    changed_.quiet();
+    const std::lock_guard lock(mutex_);
+    for (Kept& kept : kept_) {
+      if (is_removed(kept)) let_go_of_removed(std::move(kept.anchor));
+    }
+    std::erase_if(kept_, [](const Kept& kept) { return kept.anchor == nullptr; });
+  }
+
+  static bool is_removed(const Kept& kept) {
+    bool removed = false;
+    rdma_cm_event* event = nullptr;
+    while (rdma_get_cm_event(kept.channel.get(), &event) == 0) {
+      removed = removed || event->event == RDMA_CM_EVENT_DEVICE_REMOVAL;
+      rdma_ack_cm_event(event);
+    }
+    return removed;
+  }
+
+  std::mutex mutex_;
+  std::vector<Kept> kept_;
+  WakeUp changed_;
+  bool running_ = false;
+};
+
+}  // namespace
+
+void let_go_of_removed(IdPtr anchor) {
+  // librdmacm closes what is gone only when it looks for devices anew and finds others, and that opens all of
+  // those. So its descriptors are made to lead nowhere; their numbers stay its own, to be closed some day.
+  // While an id is bound to the device it has not closed them yet.
+  const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (nowhere < 0) return;
+  for (const int fd : {anchor->verbs->cmd_fd, anchor->verbs->async_fd}) ::dup3(nowhere, fd, O_CLOEXEC);
+  ::close(nowhere);
+}
+
+void watch_for_removal(std::shared_ptr<rdma_event_channel> channel, IdPtr anchor) {
+  Watch::instance().add(std::move(channel), std::move(anchor));
+}
+
+}  // namespace rdma_rpc::fabric::verbs
