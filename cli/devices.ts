@@ -1,6 +1,7 @@
 /** `rdma-rpc devices`: the RDMA devices of this machine, what each can do, and what is missing where one cannot be used. */
 import type { Command } from '#commander';
 import pc from '#picocolors';
+import { firstSessionBytes } from '../runtime/call/contexts.ts';
 import {
   loadNative,
   type VerbsCapabilities,
@@ -17,7 +18,7 @@ export function addDevicesCommand(program: Command): void {
     .action(({ json }: { json?: true }) => {
       let report: VerbsReport;
       try {
-        report = loadNative().verbsDevices();
+        report = loadNative().verbsDevices(firstSessionBytes());
       } catch (error) {
         console.error(pc.red(`error: ${(error as Error).message}`));
         process.exitCode = 1;
@@ -67,7 +68,7 @@ function portLines({ number, state, linkLayer, activeMtu, lid, gids }: VerbsPort
 function deviceLines({ name, transport, whyNot, capabilities, ports }: VerbsDevice): string[] {
   const lines = ports.flatMap(portLines);
   // What a device that cannot be opened can do has not been found out.
-  if (whyNot === '') lines.push(...capabilityLines(capabilities));
+  if (capabilities.maxQpWr !== 0) lines.push(...capabilityLines(capabilities));
   return [
     '',
     `${name} (${transport}): ${whyNot === '' ? 'can be used' : `cannot be used: ${whyNot}`}`,

@@ -113,6 +113,10 @@ export const healthHttpConnections = 64;
 export const healthHttpTimeoutMs = 5_000;
 export const tcpPort = { default: 0, min: 0, max: 65_535 } as const;
 
+/** Receives of a session besides those for calls: for control frames, and room for requests that wait; and bytes in front of each slot (native/session/limits.h). */
+export const receivesBesides = 20;
+export const slotHeadBytes = 64;
+
 /** A port of an RDMA device, and an entry of its GID table: eight bits each in libibverbs. Without: chosen by address. */
 export const verbsPort = { default: undefined, min: 1, max: 255 } as const;
 export const verbsGidIndex = { default: undefined, min: 0, max: 255 } as const;
@@ -124,6 +128,10 @@ export const verbsConnectTimeoutMs = { default: 4_000, min: 1, max: 600_000 } as
 export const verbsAckTimeout = { default: 14, min: 1, max: 31 } as const;
 /** That often, then the session is lost: with the above after half a second. 7 is endless on some devices. */
 export const verbsRetryCount = { default: 6, min: 0, max: 7 } as const;
+/** Codes of InfiniBand: 3 bits, of which 7 stands for endless; 4 bits; and bytes of IP's headers. */
+export const verbsRnrRetry = { default: undefined, min: 0, max: 7 } as const;
+export const verbsServiceLevel = { default: undefined, min: 0, max: 15 } as const;
+export const verbsTrafficClass = { default: undefined, min: 0, max: 255 } as const;
 /** How often a context that nobody uses any more looks whether its last lease has come back. */
 export const leaseCheckMs = 1_000;
 
@@ -158,7 +166,7 @@ export const mrCacheBytes = { default: 256 * MiB, min: 0, max: 1024 * GiB } as c
 export const mrCacheEntries = { default: 1024, min: 0, max: 1_000_000 } as const;
 export const mrCacheIdleMs = { default: 10_000, min: 1, max: 86_400_000 } as const;
 /** Memory that a session's peer can touch where there are no windows; it grows to that. Messages are copied through it, so a larger one is refused. */
-export const stagingBytes = { default: 16 * MiB, min: 256 * KiB, max: 1024 * GiB } as const;
+export const stagingBytes = { default: undefined, min: 256 * KiB, max: 1024 * GiB } as const;
 
 /** A `bytes` value of at least this size is not copied into a bulk message but sent from where it is. Below, a copy is cheaper than a registration. */
 export const gatherBytes = 16 * KiB;

@@ -169,6 +169,14 @@ export interface VerbsOptions {
   ackTimeout?: number;
   /** That often, then the session is lost. Default 6: about half a second with the default ackTimeout. */
   retryCount?: number;
+  /** How often a peer is asked again that answers that it is not ready (RNR); 7 is endless. Default: 7 where the peer pages (`onDemand`), else 0. */
+  rnrRetry?: number;
+  /** Of the packets' global header; on RoCE v2 the byte with DSCP. Default: `tos`. */
+  trafficClass?: number;
+  /** InfiniBand's service level, on RoCE the priority. Default: as rdma_cm says, else 0. */
+  serviceLevel?: number;
+  /** The type of service that rdma_cm is told, and iWARP's TCP gets. Default: none. */
+  tos?: number;
 }
 
 export interface NativeOptions {
@@ -277,6 +285,8 @@ export interface NativeContext {
   readonly peersKeepAccess: boolean;
   /** Submissions that fit before a flush is due. */
   readonly submissionsMax: number;
+  /** verbs: device, port and addresses that it is reached by. Two contexts with the same one are for the same peers. */
+  readonly path: string;
 
   /** Posts everything staged and wakes the pump. Cheap (no allocation): call it after about 16 staged entries, and once per turn. */
   flush(): void;
@@ -333,6 +343,8 @@ export interface NativeContext {
   /** The application waits for the message that a partWaits event told of. Nothing happens when its call is over. */
   want(session: number, call: number): void;
 
+  /** Why the system refused what the last call that found no memory wanted; empty: it was a limit of ours. */
+  refusal(): string;
   /** Arena block of at least that size, one reference; 0 when the budget, or the share of this use or session, has no room. Without a session it counts for nobody. */
   allocBlock(bytes: number, use: number, session?: number): number;
   /** The block's memory. The same ArrayBuffer every time while the block lives. Collected: the block is released. */
@@ -369,7 +381,8 @@ export type FileLock = object;
 
 export interface NativeModule {
   createContext(options: NativeOptions): NativeContext;
-  verbsDevices(): VerbsReport;
+  /** `neededBytes` are registered on each meanwhile; a device that does not allow that cannot be used. */
+  verbsDevices(neededBytes: number): VerbsReport;
   /** Empty, or why this JS runtime cannot be used, and what to do. */
   readonly whyUnusable: string;
   /** Where the memory of a buffer begins. A double holds it: addresses have 48 bits, or 57. */

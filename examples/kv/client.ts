@@ -5,6 +5,7 @@
 import { configure, createChannel, createClient, stats } from 'rdma-rpc';
 import { KvDefinition } from './gen/kv.rdma.ts';
 import { runLoad, sizeClasses } from './load.ts';
+import { callMs, connectMs, sentence } from './patience.ts';
 import { showProgress } from './progress.ts';
 import { callTable, summary, travelTable } from './report.ts';
 import { arenaBytes, messageMax } from './sizes.ts';
@@ -16,18 +17,38 @@ if (address === undefined) {
   process.exit(2);
 }
 
-configure({ arenaBytes });
-const channel = createChannel(address, { maxMessageBytes: messageMax });
-const kv = createClient(KvDefinition, channel);
-const report = await runLoad(kv, sizeClasses(Number(scale)), showProgress);
-const { transport, entries } = await kv.stats({}, { timeoutMs: 5000 });
-if (entries !== 0)
-  report.errors.push(`${entries} entries are left in the store, though every key was deleted`);
-const server = Object.fromEntries(Object.entries(transport).map(([name, value]) => [name, Number(value)]));
+/** Resolves to whether every answer was the right one. */
+async function run(address: string): Promise<boolean> {
+  const channel = createChannel(address, { maxMessageBytes: messageMax, connectTimeoutMs: connectMs });
+  try {
+    await channel.ready({ timeoutMs: connectMs });
+    const { fabric, device, security } = channel.session!;
+    console.log(
+      `client ${process.pid} over ${fabric}${device === fabric ? '' : ` on ${device}`} (${security})`,
+    );
+    const kv = createClient(KvDefinition, channel);
+    const report = await runLoad(kv, sizeClasses(Number(scale)), showProgress);
+    const { transport, entries } = await kv.stats({}, { timeoutMs: callMs });
+    if (entries !== 0)
+      report.errors.push(`${entries} entries are left in the store, though every key was deleted`);
+    const server = Object.fromEntries(
+      Object.entries(transport).map(([name, value]) => [name, Number(value)]),
+    );
 
-console.log(`\n${callTable(report)}\n`);
-console.log(`${travelTable(travelRows({ ...stats() }, server))}\n`);
-console.log(summary(report));
-await channel.close();
-process.exitCode = report.errors.length > 0 ? 1 : 0;
+    console.log(`\n${callTable(report)}\n`);
+    console.log(`${travelTable(travelRows({ ...stats() }, server))}\n`);
+    console.log(summary(report));
+    return report.errors.length === 0;
+  } finally {
+    await channel.close();
+  }
+}
+
+configure({ arenaBytes });
+try {
+  process.exitCode = (await run(address)) ? 0 : 1;
+} catch (error) {
+  console.error(`the client gives up: ${sentence(error)}`);
+  process.exitCode = 1;
+}
 if (process.connected) process.disconnect();

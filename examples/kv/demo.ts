@@ -5,38 +5,45 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { sentence } from './patience.ts';
 
-const startMaxMs = 10_000;
+/** Until a line says what is being waited for. */
+const noticeMs = 10_000;
 const script = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
 const scale = process.argv[2] ?? '1';
 
-async function addressOf(server: ChildProcess): Promise<string> {
-  const stop = new AbortController();
+type End = [code: number | null, signal: string | null];
+const howItEnded = ([code, signal]: End): string =>
+  signal === null ? `ended with code ${code}` : `was ended by ${signal}`;
+
+/** As soon as the server listens, however long that takes; rejects when it has ended instead. */
+async function addressOf(server: ChildProcess, gone: Promise<End>): Promise<string> {
+  const notice = setTimeout(() => console.error('waiting for the server to listen ...'), noticeMs);
   try {
-    const started = once(server, 'message', { signal: stop.signal }) as Promise<[{ address: string }]>;
-    const ended = once(server, 'exit', { signal: stop.signal }).then(([code]) => {
-      throw new Error(`the server ended with ${code} before it listened`);
+    const started = once(server, 'message') as Promise<[{ address: string }]>;
+    const ended = gone.then((end) => {
+      throw new Error(`the server ${howItEnded(end)} before it listened`);
     });
-    const late = AbortSignal.timeout(startMaxMs);
-    late.addEventListener('abort', () =>
-      stop.abort(new Error(`the server did not listen within ${startMaxMs} ms`)),
-    );
     const [message] = await Promise.race([started, ended]);
     return message.address;
   } finally {
-    stop.abort();
+    clearTimeout(notice);
   }
 }
 
-console.log('A key-value cache over RDMA (shared memory on this host): server and client are two processes.');
+console.log('A key-value cache over RDMA: server and client are two processes.');
 const server = fork(script('./server.js'), { env: { ...process.env, KV_BUDGET_MIB: '256' } });
-const serverGone = once(server, 'exit');
+const serverGone = once(server, 'exit') as Promise<End>;
 try {
-  const address = await addressOf(server);
+  const address = await addressOf(server, serverGone);
   console.log(`server ${server.pid} on ${address}`);
   const client = fork(script('./client.js'), [address, scale]);
-  const [code] = await once(client, 'exit');
-  process.exitCode = code ?? 1;
+  const end = (await once(client, 'exit')) as End;
+  if (end[1] !== null) throw new Error(`the client ${howItEnded(end)}`);
+  process.exitCode = end[0] ?? 1;
+} catch (error) {
+  console.error(`the demo is over: ${sentence(error)}`);
+  process.exitCode = 1;
 } finally {
   if (server.connected) server.disconnect();
   await serverGone;

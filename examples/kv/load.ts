@@ -4,6 +4,7 @@
  */
 import { leaseOf } from 'rdma-rpc';
 import type { KvClient } from './gen/kv.rdma.ts';
+import { callMs as timeoutMs } from './patience.ts';
 import { type CallRow, Recorder } from './recorder.ts';
 import { checkValue, fillValue, nextRandom } from './values.ts';
 
@@ -30,7 +31,6 @@ const KiB = 1024;
 const MiB = 1024 * KiB;
 const keysPerWorker = 2;
 const errorsMax = 10;
-const timeoutMs = 30_000;
 
 /** Sizes for every way that a payload can travel. `scale` multiplies the operations; 1 is a few seconds of work. */
 export function sizeClasses(scale: number): SizeClass[] {

@@ -2,8 +2,9 @@
  * The cache's server: `node dist/examples/kv/server.js [address]`, by default on a unix socket of its own. Ends on SIGINT or SIGTERM, or when the
  * process that started it (demo.ts) goes.
  */
-import { createServer, stats } from 'rdma-rpc';
+import { createServer, type Server, stats } from 'rdma-rpc';
 import { KvDefinition } from './gen/kv.rdma.ts';
+import { connectMs, sentence } from './patience.ts';
 import { kvHandlers } from './service.ts';
 import { messageMax } from './sizes.ts';
 
@@ -19,11 +20,19 @@ function transport(): Record<string, bigint> {
   return Object.fromEntries(Object.entries(stats()).map(([name, value]) => [name, BigInt(value)]));
 }
 
-const server = createServer({ maxMessageBytes: messageMax });
-server.add(KvDefinition, kvHandlers(budgetBytes(), transport));
-const address = await server.listen(process.argv[2] ?? `unix:/tmp/rdma-rpc-kv-${process.pid}.sock`);
-if (process.send === undefined) console.log(`kv: listening on ${address}`);
-else process.send({ address });
+async function start(): Promise<Server> {
+  const made = createServer({ maxMessageBytes: messageMax, handshakeTimeoutMs: connectMs });
+  made.add(KvDefinition, kvHandlers(budgetBytes(), transport));
+  const address = await made.listen(process.argv[2] ?? `unix:/tmp/rdma-rpc-kv-${process.pid}.sock`);
+  if (process.send === undefined) console.log(`kv: listening on ${address}`);
+  else process.send({ address });
+  return made;
+}
+
+const server = await start().catch((error: unknown) => {
+  console.error(`the server cannot start: ${sentence(error)}`);
+  process.exit(1);
+});
 
 let stopping = false;
 async function stop(): Promise<void> {

@@ -28,7 +28,7 @@ struct EngineOptions {
   bool stepped = false;  ///< sim: nothing happens but in step()
   fabric::VerbsOptions verbs;
   session::ContextOptions context;
-  std::size_t staging_bytes = session::SessionOptions{}.staging_bytes;  ///< of each session
+  std::size_t staging_bytes = 0;  ///< of each session; 0: by its largest message
 };
 
 class Engine {

@@ -37,6 +37,10 @@ fabric::VerbsOptions read_verbs(const Napi::Value& value) {
   number("connectTimeoutMs", options.connect_timeout_ms);
   number("ackTimeout", options.ack_timeout);
   number("retryCount", options.retry_count);
+  number("rnrRetry", options.rnr_retry);
+  number("trafficClass", options.traffic_class);
+  number("serviceLevel", options.service_level);
+  number("tos", options.tos);
   return options;
 }
 
@@ -73,6 +77,7 @@ EngineOptions read_options(const Napi::Object& given) {
   if (given.Get("seed").IsNumber()) options.seed = u64(given, "seed");
   options.stepped = given.Get("stepped").ToBoolean();
   options.verbs = read_verbs(given.Get("verbs"));
+  options.verbs.on_demand = options.context.mr_cache.on_demand;
   return options;
 }
 

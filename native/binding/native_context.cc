@@ -40,6 +40,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
                            InstanceMethod<&NativeContext::cancel>("cancel"),
                            InstanceMethod<&NativeContext::want>("want"),
                            InstanceMethod<&NativeContext::alloc_block>("allocBlock"),
+                           InstanceMethod<&NativeContext::refusal>("refusal"),
                            InstanceMethod<&NativeContext::block_buffer>("blockBuffer"),
                            InstanceMethod<&NativeContext::give_block<&BlockBuffers::release>>("releaseBlock"),
                            InstanceMethod<&NativeContext::give_block<&BlockBuffers::take>>("takeBlock"),
@@ -78,6 +79,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     self.Set("slotPayloadOffset", session::kSlotHeadroom);
     self.Set("peersKeepAccess", context.device().capabilities().peers_keep_access);
     self.Set("submissionsMax", session::kSubmissionsMax);
+    self.Set("path", context.device().capabilities().path);
   }
 
   ~NativeContext() override {
@@ -222,11 +224,17 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     const session::Session* session =
         info.Length() > 2 ? engine->context().find(info[2].As<Napi::Number>().Uint32Value()) : nullptr;
     const memory::BlockId block =
-        engine->context().arena().alloc(static_cast<std::size_t>(info[0].As<Napi::Number>().Int64Value()),
-                                        static_cast<memory::Use>(info[1].As<Napi::Number>().Uint32Value()),
-                                        session != nullptr ? session->owner() : memory::kNobody);
+        engine->context().alloc(static_cast<std::size_t>(info[0].As<Napi::Number>().Int64Value()),
+                                static_cast<memory::Use>(info[1].As<Napi::Number>().Uint32Value()),
+                                session != nullptr ? session->owner() : memory::kNobody);
     if (block != memory::kNoBlock) engine->blocks().lent(block);
     return Napi::Number::New(info.Env(), block);
+  }
+
+  Napi::Value refusal(const Napi::CallbackInfo& info) {
+    Engine* engine = this->engine(info);
+    if (engine == nullptr) return {};
+    return Napi::String::New(info.Env(), engine->context().refusal());
   }
 
   Napi::Value block_buffer(const Napi::CallbackInfo& info) {
@@ -348,6 +356,7 @@ Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
   const std::int32_t given = info[4].As<Napi::Number>().Int32Value();
   const std::int32_t slot = given >= 0 ? given : engine->context().slots().take();
   if (!engine->context().slots().valid(slot)) {
+    engine->context().forget_refusal();
     return Napi::Number::New(info.Env(), -static_cast<int>(boundary::Reason::no_memory));
   }
   submission.slot = static_cast<std::uint32_t>(slot);
@@ -374,7 +383,7 @@ void define_module(Napi::Env env, Napi::Object exports) {
               }));
   exports.Set("whyUnusable", Napi::String::New(env, why_unusable(env)));
   exports.Set("verbsDevices", Napi::Function::New(env, [](const Napi::CallbackInfo& info) -> Napi::Value {
-                return verbs_report(info.Env());
+                return verbs_report(info.Env(), static_cast<std::size_t>(info[0].ToNumber().Int64Value()));
               }));
   exports.Set("boundary", Napi::Function::New(env, [](const Napi::CallbackInfo& info) -> Napi::Value {
                 return boundary_constants(info.Env());

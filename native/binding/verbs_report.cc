@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "fabric/verbs_loader.h"
+#include "session/session.h"
 
 namespace rdma_rpc::binding {
 namespace {
@@ -54,7 +55,9 @@ Napi::Object device(Napi::Env env, const fabric::VerbsDevice& given) {
   auto result = Napi::Object::New(env);
   result.Set("name", given.name);
   result.Set("transport", given.transport);
-  result.Set("whyNot", given.why_not);
+  const std::string unfit =
+      given.why_not.empty() ? session::Session::why_unfit(given.capabilities) : std::string();
+  result.Set("whyNot", given.why_not.empty() ? unfit : given.why_not);
   result.Set("capabilities", capabilities(env, given.capabilities));
   result.Set("ports", array(env, given.ports, port));
   return result;
@@ -62,8 +65,8 @@ Napi::Object device(Napi::Env env, const fabric::VerbsDevice& given) {
 
 }  // namespace
 
-Napi::Object verbs_report(Napi::Env env) {
-  const fabric::VerbsReport report = fabric::list_verbs_devices();
+Napi::Object verbs_report(Napi::Env env, std::size_t needed_bytes) {
+  const fabric::VerbsReport report = fabric::list_verbs_devices(needed_bytes);
   auto result = Napi::Object::New(env);
   result.Set("whyNone", report.why_none);
   result.Set("whyNoCm", report.why_no_cm);

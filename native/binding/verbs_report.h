@@ -6,6 +6,6 @@
 
 namespace rdma_rpc::binding {
 
-Napi::Object verbs_report(Napi::Env env);
+Napi::Object verbs_report(Napi::Env env, std::size_t needed_bytes);
 
 }  // namespace rdma_rpc::binding

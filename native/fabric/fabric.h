@@ -7,8 +7,8 @@
 // Rules that every fabric keeps (the suite in native/test/fabric checks them on each):
 //  - RC semantics: SENDs arrive complete, once and in order, each in the oldest posted receive of the peer. A
 //  SEND
-//    that finds no posted receive ends with rnr_retry_exc_err at the sender (RNR retry is 0) and moves the
-//    queue pair to ERR.
+//    that finds no posted receive ends with rnr_retry_exc_err at the sender (unless options have it wait) and
+//    moves the queue pair to ERR.
 //  - A buffer belongs to the fabric from post_* until its completion has been polled; an unsignaled work
 //  request is complete once a
 //    later signaled one of the same send queue has been polled. An inline send is copied before post_send
@@ -84,6 +84,7 @@ const char* to_string(QpState state);
 struct Capabilities {
   std::string name;        ///< "shm", "sim" or a device such as "mlx5_0"; for people, never for decisions
   std::uint32_t port = 0;  ///< of the device, 0 where there are none; for people, too
+  std::string path;        ///< what its queue pairs are reached by; for people, too
   std::uint32_t max_inline = 0;               ///< bytes; a longer send cannot carry the inline flag
   std::uint32_t max_sge = 1;                  ///< gather entries of a send or write
   std::uint32_t max_sge_read = 1;             ///< scatter entries of a read
@@ -278,6 +279,13 @@ class QueuePair {
   /// error).
   virtual std::size_t post_send(std::span<const SendWr> requests) = 0;
   virtual std::size_t post_recv(std::span<const RecvWr> requests) = 0;
+  /// Gets what this side needs of its system for a READ or WRITE of that memory of the peer. Empty: all is
+  /// there, or the request itself will tell; else why that memory cannot be reached now, and the queue pair
+  /// is as it was.
+  virtual std::string reach(std::uint32_t rkey, std::uint64_t addr, std::uint64_t bytes) {
+    static_cast<void>(rkey), static_cast<void>(addr), static_cast<void>(bytes);
+    return {};
+  }
   /// Moves to ERR: outstanding work flushes; see the last rule above for what that promises.
   virtual void to_error() = 0;
 
@@ -321,7 +329,7 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual const Capabilities& capabilities() const = 0;
-  /// Page-aligned, zeroed. Null when the system refuses.
+  /// Page-aligned, zeroed. Null when the system refuses; refusal() then says why.
   virtual std::unique_ptr<HostMemory> alloc_memory(std::size_t bytes, std::string_view purpose) = 0;
   /// Null when refused (`error` then says why, with the limit's name and number).
   virtual std::unique_ptr<MemoryRegion> reg_mr(void* addr, std::size_t length, std::uint32_t access,
@@ -340,9 +348,12 @@ class Device {
   /// It has been removed from the machine: nothing new is made on it, its queue pairs go to ERR, and the
   /// system waits until it is closed. Known after a wake-up, or a while of polling.
   bool is_gone() const { return gone_; }
+  /// Why alloc_memory() or create_cq() has just returned null: the cause, its limit and what to do.
+  const std::string& refusal() const { return refusal_; }
 
  protected:
   bool gone_ = false;
+  std::string refusal_;
 };
 
 }  // namespace rdma_rpc::fabric

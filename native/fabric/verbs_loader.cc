@@ -42,11 +42,11 @@ std::unique_ptr<Device> open_verbs_device(const VerbsOptions& options, std::stri
   return open == nullptr ? nullptr : std::unique_ptr<Device>(open(options, error));
 }
 
-VerbsReport list_verbs_devices() {
+VerbsReport list_verbs_devices(std::size_t needed_bytes) {
   VerbsReport report;
   const auto list =
       reinterpret_cast<ListVerbs>(verbs_plugin_entry(plugin_path(), kVerbsList, &report.why_none));
-  if (list != nullptr) list(&report);
+  if (list != nullptr) list(&report, needed_bytes);
   return report;
 }
 

@@ -32,6 +32,14 @@ struct VerbsOptions {
   /// That often, then retry_exc_err: with 6 and 14 after about half a second. 0 to 7; soft-RoCE takes 7 for
   /// endless.
   std::uint8_t retry_count = 6;
+  /// How often a peer is asked again that is not ready to receive: 7 is endless, -1: 7 where the peer says
+  /// that it pages, else 0, since a SEND that finds no receive is otherwise a mistake.
+  int rnr_retry = -1;
+  /// Memory may be registered on demand, so that peers may be told to come back: they are told so.
+  bool on_demand = false;
+  /// Of what is sent. -1: as rdma_cm says, else 0. `tos` is for rdma_cm and iWARP, and on RoCE the traffic
+  /// class where that is not given.
+  int traffic_class = -1, service_level = -1, tos = -1;
   /// What we ask a peer to wait whose SEND found no receive, as a code: 12 is 0.64 ms, 0 would be 655 ms.
   std::uint8_t min_rnr_timer = 12;
 };
@@ -50,7 +58,7 @@ struct VerbsPort {
 struct VerbsDevice {
   std::string name, transport;  ///< "InfiniBand" (RoCE too), "iWARP"
   std::string why_not;          ///< empty: it can be opened
-  Capabilities capabilities;
+  Capabilities capabilities;    ///< of one that was opened, else all 0
   std::vector<VerbsPort> ports;
 };
 struct VerbsReport {
@@ -65,17 +73,18 @@ struct VerbsReport {
 /// to do.
 std::unique_ptr<Device> open_verbs_device(const VerbsOptions& options, std::string* error);
 
-/// Every device of this machine, with what it can do and why it cannot be used. Opens and closes each.
-VerbsReport list_verbs_devices();
+/// Every device of this machine, with what it can do and why it cannot be used. Opens and closes each, and
+/// registers so many bytes meanwhile: what is to be used must allow that.
+VerbsReport list_verbs_devices(std::size_t needed_bytes);
 
 /// An entry of the plug-in at that path, or null and why. For the two functions above, and for their test.
 void* verbs_plugin_entry(const std::string& path, const char* name, std::string* error);
 
 /// The plug-in's entries, and what they are called. The number changes with this header and with fabric.h.
-using ListVerbs = void (*)(VerbsReport* report);
+using ListVerbs = void (*)(VerbsReport* report, std::size_t needed_bytes);
 using OpenVerbs = Device* (*)(const VerbsOptions& options, std::string* error);
 inline constexpr char kVerbsPlugin[] = "rdma_rpc_verbs.so";
-inline constexpr char kVerbsOpen[] = "rdma_rpc_open_verbs_1";
-inline constexpr char kVerbsList[] = "rdma_rpc_list_verbs_1";
+inline constexpr char kVerbsOpen[] = "rdma_rpc_open_verbs_2";
+inline constexpr char kVerbsList[] = "rdma_rpc_list_verbs_2";
 
 }  // namespace rdma_rpc::fabric

@@ -52,6 +52,7 @@ std::size_t Arena::class_bytes(std::size_t size_class) const {
 }
 
 BlockId Arena::alloc(std::size_t bytes, Use use, OwnerId owner) {
+  refusal_.clear();
   if (device_ != nullptr && bytes <= options_.budget_bytes && options_.budget_bytes > 0 &&
       within_share(bytes, use) && !beyond_share(bytes, use, owner)) {
     const std::size_t wanted = class_of(bytes);
@@ -227,10 +228,12 @@ bool Arena::add_chunk(std::size_t size_class, std::size_t bytes) {
 
   auto chunk = std::make_unique<Chunk>();
   chunk->memory = device_->alloc_memory(bytes, options_.purpose);
-  if (chunk->memory == nullptr) return false;
-  std::string reason;  // dropped: the caller learns that there is no room, and the limits are in `info`
+  if (chunk->memory == nullptr) {
+    refusal_ = device_->refusal();
+    return false;
+  }
   chunk->region =
-      device_->reg_mr(chunk->memory->data(), bytes, call_access(*device_, options_.remote_access), &reason);
+      device_->reg_mr(chunk->memory->data(), bytes, call_access(*device_, options_.remote_access), &refusal_);
   if (chunk->region == nullptr) return false;
   chunk->base = chunk->memory->data();
   chunk->bytes = bytes;

@@ -15,6 +15,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -105,6 +106,8 @@ class Arena {
   /// The pages of this block, leased or not, stay mapped until the result has gone, also when its chunk or
   /// the arena goes first. Null for a number that no block has.
   std::shared_ptr<const void> keep_mapped(BlockId id);
+  /// Why the system has refused what the last alloc() asked for; empty: it did not, or limits of ours did.
+  const std::string& refusal() const { return refusal_; }
   /// The largest block that could ever be had.
   std::size_t largest() const { return options_.budget_bytes; }
 
@@ -173,6 +176,7 @@ class Arena {
   std::size_t owners_present_ = 0;
   std::size_t idle_bytes_ = 0;  // of chunks without a lease
   std::uint64_t idle_clock_ = 0;
+  std::string refusal_;
   ArenaCounters counters_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "session/boundary.h"
@@ -84,7 +85,7 @@ struct ServerBulk {
   bool held_back = false;                    ///< part: waits until the application wants it
   boundary::Event request;
   std::uint32_t reads_outstanding = 0;
-  const char* refusal = "";  ///< why the request is refused when its READs are over
+  std::string refusal;  ///< why the request is refused when its READs are over
   // the response
   std::vector<Piece> pieces;
   std::uint32_t token = 0;

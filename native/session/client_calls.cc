@@ -111,7 +111,11 @@ bool Session::start_bulk_request(std::uint32_t slot) {
     return true;
   };
   if (any_vanished(bulk.pieces)) return end_unsent(Reason::detached);
-  if (!stage_request(bulk)) return staging_->empty() ? end_unsent(Reason::registration) : false;
+  if (!stage_request(bulk)) {
+    if (!staging_->empty()) return false;
+    shared_.refusal = staging_->refusal();
+    return end_unsent(Reason::registration);
+  }
   if (!send_->can_bind(static_cast<std::uint32_t>(bulk.pieces.size()) + 1)) return false;
   wire::Header header{static_cast<std::uint8_t>(wire::FrameType::request),
                       call.part ? std::uint8_t{wire::part} : std::uint8_t{0},
@@ -125,7 +129,10 @@ bool Session::start_bulk_request(std::uint32_t slot) {
     const Piece& piece = bulk.pieces[i];
     const auto key = expose(bulk, *piece.region, piece.addr, piece.length, fabric::access_remote_read);
     // Windows ran out half way: what is bound must be revoked before the call may end.
-    if (!key) return end_unsent(Reason::registration);
+    if (!key) {
+      shared_.refusal = "the device has no memory window left";
+      return end_unsent(Reason::registration);
+    }
     wire_pieces[i] = {piece.addr, piece.length, *key};
     if (piece.lent) bulk.lends_request = true;
     head.total += piece.length;

@@ -56,4 +56,12 @@ std::string Session::why_failed(const char* what, fabric::WcStatus status) const
   return more.empty() ? why : why + " (" + more + ")";
 }
 
+std::string Session::why_unfit(const fabric::Capabilities& can) {
+  constexpr std::size_t kInlineMin = sizeof(wire::Header) + sizeof(wire::Sink);
+  if (can.max_inline < kInlineMin)
+    return "it sends " + std::to_string(can.max_inline) + " bytes inline (max_inline_data), and " +
+           std::to_string(kInlineMin) + " are needed";
+  return "";
+}
+
 }  // namespace rdma_rpc::session

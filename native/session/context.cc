@@ -41,11 +41,20 @@ std::unique_ptr<Context> Context::open(std::shared_ptr<fabric::Device> device, c
              " has no on-demand paging (option registration: leave it out, or choose pinned)";
     return nullptr;
   }
+  if (std::string unfit = Session::why_unfit(dev.capabilities()); !unfit.empty()) {
+    *error = "fabric " + dev.capabilities().name + " cannot be used: " + unfit;
+    return nullptr;
+  }
   context->cq_ = dev.create_cq(kCqEntries);
+  if (context->cq_ == nullptr) {
+    *error = "no completion queue: " + dev.refusal();
+    return nullptr;
+  }
   const std::uint32_t stride = SendSlots::send_stride_for(options.slot_bytes);
   auto memory = dev.alloc_memory(std::size_t{options.send_slots} * stride, "send slots");
-  if (context->cq_ == nullptr || memory == nullptr) {
-    *error = "no memory for " + std::to_string(options.send_slots) + " send slots (option sendSlots)";
+  if (memory == nullptr) {
+    *error = "no memory for " + std::to_string(options.send_slots) +
+             " send slots (option sendSlots): " + dev.refusal();
     return nullptr;
   }
   auto region = dev.reg_mr(memory->data(), memory->size(), fabric::access_local_write, error);
@@ -118,6 +127,12 @@ std::int64_t Context::create_session(const SessionOptions& options, std::string*
   if (place.session == nullptr) return -1;
   control_[ctl::sessions] = static_cast<std::int32_t>(++session_count_);
   return number;
+}
+
+memory::BlockId Context::alloc(std::size_t bytes, memory::Use use, memory::OwnerId owner) {
+  const memory::BlockId block = arena_->alloc(bytes, use, owner);
+  if (block == memory::kNoBlock) shared_->refusal = arena_->refusal();
+  return block;
 }
 
 void Context::emit_evicted(std::uint64_t key) {

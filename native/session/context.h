@@ -79,6 +79,11 @@ class Context {
   // --- sessions; numbers are never reused for another session while anybody may still hold one
   std::int64_t create_session(const SessionOptions& options, std::string* error);  ///< -1: refused
   Session* find(std::uint32_t number);
+  /// Why the system refused what the last call that found no memory wanted; empty: limits of ours did.
+  const std::string& refusal() const { return shared_->refusal; }
+  void forget_refusal() { shared_->refusal.clear(); }
+  /// For JS, which allocates by itself.
+  memory::BlockId alloc(std::size_t bytes, memory::Use use, memory::OwnerId owner = memory::kNobody);
   std::uint32_t session_count() const { return session_count_; }
   /// Called right before a session's receive slab goes away: views of it must be dropped now.
   void on_session_gone(std::function<void(std::uint32_t number)> callback) {

@@ -45,6 +45,8 @@ inline constexpr std::uint32_t kBulkBytesPerTurn = 4 * 1024 * 1024;
 
 /// What the staging memory of a session grows by.
 inline constexpr std::size_t kStagingChunkBytes = 256 * 1024;
+/// Staging memory where the user says nothing of it: room for many calls whatever the largest one may be.
+inline constexpr std::size_t kStagingBytesLeast = std::size_t{16} << 20;
 /// A sink of the caller that is a larger part of the staging memory than one by so many is not offered with
 /// the request, since the answer may be small: the server asks for what it needs.
 inline constexpr std::size_t kStagingShare = 4;

@@ -35,6 +35,7 @@ bool Session::collect_pieces(const BulkSubmission& submission, std::vector<Piece
     reason = Reason::staging;
     return false;
   }
+  std::string why;
   for (const GivenPiece& given : submission.pieces) {
     if (copy) break;
     if (given.bytes == 0) continue;
@@ -50,7 +51,6 @@ bool Session::collect_pieces(const BulkSubmission& submission, std::vector<Piece
       shared_.arena.retain(piece.block);
       piece.region = shared_.arena.at(piece.block).region;
     } else if (given.key != 0 && !staged) {
-      std::string why;
       piece.region = shared_.mr_cache.acquire(given.key, given.buffer_data, given.buffer_bytes,
                                               shared_.now_ns, &why, given.presence);
       piece.mr_key = piece.region != nullptr ? given.key : 0;
@@ -65,6 +65,7 @@ bool Session::collect_pieces(const BulkSubmission& submission, std::vector<Piece
   release_pieces(pieces);
   if (stage(submission, total, pieces)) return true;
   reason = Reason::no_memory;
+  shared_.refusal = shared_.arena.refusal().empty() ? why : shared_.arena.refusal();
   return false;
 }
 

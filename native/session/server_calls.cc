@@ -96,6 +96,8 @@ void Session::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, cons
   const bool part = (frame.header.flags & wire::part) != 0;
   if (part ? !has_waiters() && start_fetch(slot, memory::Use::ahead) : start_fetch(slot, memory::Use::fetch))
     return;
+  // Nobody holds what it could wait for.
+  if (!part && shared_.arena.counters().blocks_leased == 0 && refused_by_system(slot)) return;
   park(bulk);
   if (!part) {
     recycle(receive_slot);
@@ -139,7 +141,7 @@ bool Session::deliver(const Shared::Fetched& fetched, bool queue_was_empty) {
 void Session::deliver_fetched(std::uint32_t slot) {
   ServerCall& call = server_calls_[slot];
   ServerBulk& bulk = *call.bulk;
-  if (call.cancelled) return refuse(slot, call.cancel_status, false, bulk.refusal);
+  if (call.cancelled) return refuse(slot, call.cancel_status, false, std::string(bulk.refusal));
   Event event = bulk.request;
   if (call.timeout_us != 0) {
     const std::uint64_t waited_us = (shared_.now_ns - call.arrived_ns) / 1000;
@@ -278,7 +280,7 @@ void Session::on_sink(const wire::Frame& frame) {
         slot, kResourceExhausted, true,
         "the client has no memory for a response of " + std::to_string(call.bulk->total) +
             " bytes: its application keeps large messages or leases, which leaseOf(message)?.release() "
-            "gives back; or raise its arenaBytes or maxMessageBytes");
+            "gives back; or raise its arenaBytes, maxMessageBytes or stagingBytes");
   }
   if (frame.sink.length < call.bulk->total) return protocol_error("sink shorter than asked for");
   call.has_sink = call.exposed = true;

@@ -61,13 +61,14 @@ std::unique_ptr<Session> Session::open(Shared& shared, std::uint32_t number, con
                   " are needed, and inflightMax (" + std::to_string(options.inflight_max) + ") and " +
                   std::to_string(kControlReceives) + " more");
   }
-  if (can.max_inline < sizeof(wire::Header) + sizeof(wire::Sink)) return refuse("inline sends are too short");
+  if (std::string unfit = why_unfit(can); !unfit.empty()) return refuse(unfit);
   std::unique_ptr<Session> session(new Session(shared, number, options));
   const std::size_t slab_bytes =
       std::size_t{session->receive_depth_ + kParkingSlots} * session->receive_stride_;
   session->receive_memory_ = shared.device.alloc_memory(slab_bytes, "receive slab");
   if (session->receive_memory_ == nullptr) {
-    return refuse("no memory for " + std::to_string(slab_bytes) + " bytes of receives; lower inflightMax");
+    return refuse("no memory for " + std::to_string(slab_bytes) +
+                  " bytes of receives (by inflightMax): " + shared.device.refusal());
   }
   // Lengths and texts are looked at more than once, so all of it is read from memory that nobody else
   // changes.
@@ -92,13 +93,18 @@ bool Session::open_staging(std::string* error) {
   const bool lands =
       !options_.client && shared_.exposure != Exposure::shared && capabilities_.read_sink_needs_remote_write;
   if (!exposes && !lands) return true;
-  if (options_.staging_bytes < shared_.slot_bytes) {
-    *error = "stagingBytes (" + std::to_string(options_.staging_bytes) + ") must be at least slotBytes (" +
+  std::size_t bytes = options_.staging_bytes;
+  if (bytes == 0) {
+    const std::uint32_t largest = std::max(options_.max_message_bytes, options_.peer_max_message_bytes);
+    bytes = std::max<std::size_t>(kStagingBytesLeast, wire::image_bytes_max(largest));
+  }
+  if (bytes < shared_.slot_bytes) {
+    *error = "stagingBytes (" + std::to_string(bytes) + ") must be at least slotBytes (" +
              std::to_string(shared_.slot_bytes) + ")";
     return false;
   }
   const std::uint32_t rights = fabric::access_remote_write | (exposes ? fabric::access_remote_read : 0u);
-  staging_ = std::make_unique<Staging>(shared_.device, options_.staging_bytes, rights);
+  staging_ = std::make_unique<Staging>(shared_.device, bytes, rights);
   return true;
 }
 

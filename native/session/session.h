@@ -49,6 +49,8 @@ struct Shared {
   Exposure exposure;  ///< never automatic
   std::uint32_t slot_bytes;
   std::uint32_t counters_start;
+  /// Why the system refused what the last call with no_memory or registration wanted; empty: it did not.
+  std::string refusal{};
   std::uint64_t now_ns = 0;
   /// Runs only while this thread does (kAwakeStepNs): for limits of what a peer may take.
   std::uint64_t awake_ns = 0;
@@ -78,7 +80,8 @@ struct SessionOptions {
   std::uint32_t max_message_bytes = 64u << 20;
   std::uint32_t peer_max_message_bytes = 64u << 20;
   /// Of the memory that the peer can touch, where there are no windows (see staging.h). It grows to that.
-  std::size_t staging_bytes = std::size_t{16} << 20;
+  /// 0: as much as the largest message takes, so that each can be sent, and at least kStagingBytesLeast.
+  std::size_t staging_bytes = 0;
   /// Calls that may be open at once: those that `inflight_max` receives are for, and streams with their
   /// parts, which mostly wait for an application. 0: inflight_max.
   std::uint32_t call_slots = 0;
@@ -111,6 +114,8 @@ enum class SessionState : std::uint8_t { init, connecting, ready, draining, down
 class Session {
  public:
   /// Null, with the reason in `error`, when the device refuses a resource.
+  /// Why no session can be had on such a device, whatever its options are. Empty: it can.
+  static std::string why_unfit(const fabric::Capabilities& can);
   static std::unique_ptr<Session> open(Shared& shared, std::uint32_t number, const SessionOptions& options,
                                        std::string* error);
   ~Session();
@@ -279,6 +284,8 @@ class Session {
   void end_server_call(ServerCall& call);
   void end_response(ServerBulk& bulk);
   bool move_transfers();
+  bool refused_by_system(std::uint32_t slot);
+  static bool give_up(ServerCall& call, std::string why);
   bool move_read(std::uint32_t slot, std::uint32_t& budget);
   bool move_write(std::uint32_t slot, std::uint32_t& budget);
   static void next_piece(ServerBulk& bulk);

@@ -30,6 +30,8 @@ class Staging {
   const memory::Block& at(memory::BlockId block) const { return arena_.at(block); }
   /// Nothing is out: a range that cannot be had now will not be had later.
   bool empty() const { return arena_.counters().blocks_leased == 0; }
+  /// Why the system refused the last one; empty when it did not.
+  const std::string& refusal() const { return arena_.refusal(); }
   std::size_t largest() const { return arena_.largest(); }
 
  private:

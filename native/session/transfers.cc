@@ -2,6 +2,7 @@
 // turn so that other calls get in between. The server half of a session, see session.h.
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "session/session.h"
@@ -30,6 +31,13 @@ bool Session::move_transfers() {
     }
     bool done = true;  // a call that was cancelled meanwhile has nothing to move
     if (call.state == ServerState::fetching && !call.cancelled) done = move_read(slot, budget);
+    if (call.state == ServerState::writing && call.bulk->moved == 0) {
+      const std::string why = qp_->reach(call.sink.rkey, call.sink.addr, call.bulk->total);
+      if (!why.empty()) {
+        refuse(slot, kResourceExhausted, true, "the server cannot reach the memory for the response: " + why);
+        continue;  // which took it from the transfers
+      }
+    }
     if (call.state == ServerState::writing) done = move_write(slot, budget);
     if (!done) break;
     transfers_.pop();
@@ -38,6 +46,14 @@ bool Session::move_transfers() {
     }
   }
   return !transfers_.empty() && budget == 0;
+}
+
+/// The call is refused when its READs are over. True: there is nothing more to prepare.
+bool Session::give_up(ServerCall& call, std::string why) {
+  call.cancelled = true;
+  call.cancel_status = kResourceExhausted;
+  call.bulk->refusal = std::move(why);
+  return true;
 }
 
 /// True when every READ of the call is prepared.
@@ -51,6 +67,10 @@ bool Session::move_read(std::uint32_t slot, std::uint32_t& budget) {
   while (bulk.moved < bulk.total) {
     if (budget == 0 || reads_outstanding_ >= capabilities_.max_rd_atomic || !send_->room(1)) return false;
     const wire::Piece& piece = bulk.remote[bulk.piece];
+    if (bulk.piece_offset == 0) {
+      const std::string why = qp_->reach(piece.rkey, piece.addr, piece.length);
+      if (!why.empty()) return give_up(call, "the server cannot reach the memory of the request: " + why);
+    }
     const std::uint64_t from = piece.addr + bulk.piece_offset;
     std::uint32_t bytes = std::min(piece.length - bulk.piece_offset, chunk);
     if (bytes <= capabilities_.short_read_max) bytes = fabric::on_page(from, bytes);
@@ -58,12 +78,8 @@ bool Session::move_read(std::uint32_t slot, std::uint32_t& budget) {
     if (staging_ != nullptr) {
       const memory::BlockId range = staging_->take(bytes);
       if (range == memory::kNoBlock && !staging_->empty()) return false;
-      if (range == memory::kNoBlock) {
-        call.cancelled = true;
-        call.cancel_status = kResourceExhausted;
-        bulk.refusal = "the server can register no staging memory; raise its RLIMIT_MEMLOCK";
-        return true;
-      }
+      if (range == memory::kNoBlock)
+        return give_up(call, "the server has no staging memory: " + staging_->refusal());
       const memory::Block& landing = staging_->at(range);
       landings_.push_back({range, block.data + bulk.moved, bytes});
       into = {reinterpret_cast<std::uint64_t>(landing.data), bytes, landing.region->lkey()};

@@ -130,9 +130,20 @@ std::uint32_t Session::awaited_bytes(std::uint32_t slot) {
   return 0;
 }
 
+/// False: it is a limit of ours that the request waits for.
+bool Session::refused_by_system(std::uint32_t slot) {
+  const std::string& system = shared_.arena.refusal();
+  if (system.empty()) return false;
+  refuse(slot, kResourceExhausted, false,
+         "the server gets no memory for a request of " + std::to_string(server_calls_[slot].bulk->total) +
+             " bytes: " + system);
+  return true;
+}
+
 void Session::refuse_memory(const Shared::Waiter& waiter) {
   if (waiter.client) return control(wire::FrameType::sink, waiter.call, 0);
   const std::uint32_t slot = wire::call_slot(waiter.call);
+  if (refused_by_system(slot)) return;
   refuse(
       slot, kResourceExhausted, false,
       "no arena memory came free for a request of " + std::to_string(server_calls_[slot].bulk->total) +

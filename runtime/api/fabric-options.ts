@@ -36,6 +36,10 @@ export const verbsRules = {
   connectTimeoutMs: { kind: 'integer', range: limits.verbsConnectTimeoutMs },
   ackTimeout: { kind: 'integer', range: limits.verbsAckTimeout },
   retryCount: { kind: 'integer', range: limits.verbsRetryCount },
+  rnrRetry: { kind: 'integer', range: limits.verbsRnrRetry },
+  trafficClass: { kind: 'integer', range: limits.verbsTrafficClass },
+  serviceLevel: { kind: 'integer', range: limits.verbsServiceLevel },
+  tos: { kind: 'integer', range: limits.verbsTrafficClass },
 } as const satisfies OptionRules;
 
 export const fabricRules = {

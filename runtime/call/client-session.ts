@@ -10,7 +10,15 @@ import type { ClientMethod } from './client-method.ts';
 import { deadlines, timeLeftUs } from './deadlines.ts';
 import type { FabricContext, SessionOwner } from './fabric-context.ts';
 import { failCall, refuseCall, refuseRequest } from './failing.ts';
-import { beyondInto, failure, leaseLost, responseFault, sentName, tooLarge, unavailable } from './failure.ts';
+import {
+  beyondInto,
+  failure,
+  leaseLost,
+  memoryFailure,
+  requestRefusal,
+  responseFault,
+  sentName,
+} from './failure.ts';
 import { Incoming } from './incoming.ts';
 import { noSlot, type Target } from './outgoing.ts';
 import { RpcError } from './rpc-error.ts';
@@ -250,7 +258,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
       failCall(resolve, failure(reason, method.path, sent, why));
     } else {
       const lost = (held & Held.sink) !== 0 ? leaseLost : short;
-      failCall(resolve, failure(reason, method.path, sent, lost, extras?.cause));
+      failCall(resolve, memoryFailure(this.#context.native, reason, method.path, sent, lost, extras?.cause));
     }
     this.#listener.onCallDone();
   }
@@ -386,12 +394,8 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     return beyondInto(method.path, this.#events[at + Ev.timeoutUs]! >>> 0, extras?.into?.capacity ?? 0);
   }
 
-  #refusal(method: ClientMethod, reason: number): RpcError {
-    if (reason === Reason.tooLarge) {
-      const { refusedBytes } = this.#context.outgoing.bulk;
-      return tooLarge(method.path, refusedBytes, this.target.maxMessageBytes, 'server');
-    }
-    if (reason === Reason.sessionLost) return unavailable(`${method.path}: the connection was lost`);
-    return failure(reason, method.path, 'no');
+  #refusal({ path }: ClientMethod, reason: number): RpcError {
+    const { native, outgoing } = this.#context;
+    return requestRefusal(native, outgoing.bulk.refusedBytes, this.target.maxMessageBytes, path, reason);
   }
 }

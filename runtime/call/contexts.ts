@@ -17,6 +17,8 @@ export interface FabricChoice {
 
 interface Entry {
   readonly key: string;
+  /** The choice without its address; of a session's own context something that no other has. */
+  readonly family: string;
   readonly context: FabricContext;
   users: number;
   /** A look for the last lease is due. */
@@ -29,6 +31,8 @@ const entries = new Map<string, Entry>();
 /** Those and others whose device was removed, until they are closed. */
 const open = new Set<Entry>();
 const entryOf = new WeakMap<FabricContext, Entry>();
+/** Keys with an address for which another key's context did as well. As many as this host has addresses. */
+const sameAs = new Map<string, string>();
 let ownContexts = 0;
 let options: ContextOptions = {
   polling: 'adaptive',
@@ -55,14 +59,21 @@ export function contextOptions(): ContextOptions {
   return options;
 }
 
+/** Bytes that a context and its first session register on a device: their slots, each with room for headers. */
+export function firstSessionBytes(): number {
+  const slots = options.sendSlots + limits.inflight.default + limits.receivesBesides;
+  return slots * (options.slotBytes + limits.slotHeadBytes);
+}
+
 function keyOf({ fabric, verbs = {} }: FabricChoice): string {
   return fabric === 'verbs' ? JSON.stringify(Object.entries(verbs).sort()) : fabric;
 }
 
-function openEntry(key: string, { fabric, verbs }: FabricChoice, sendSlots: number): Entry {
+function openEntry(key: string, choice: FabricChoice, sendSlots: number, family = familyOf(choice)): Entry {
+  const { fabric, verbs } = choice;
   const given = fabric === 'verbs' && verbs !== undefined ? { fabric, verbs } : { fabric };
   const context = new FabricContext(fabric, loadNative().createContext({ ...options, sendSlots, ...given }));
-  const entry = { key, context, users: 0, closing: false, closed: false };
+  const entry = { key, family, context, users: 0, closing: false, closed: false };
   entries.set(key, entry);
   open.add(entry);
   entryOf.set(context, entry);
@@ -74,9 +85,27 @@ function openEntry(key: string, { fabric, verbs }: FabricChoice, sendSlots: numb
   return entry;
 }
 
+/** The choice but for its address: what contexts must have in common for one to do for both. */
+function familyOf({ fabric, verbs = {} }: FabricChoice): string {
+  const { address: _, ...rest } = verbs;
+  return keyOf({ fabric, verbs: rest });
+}
+
 function entryFor(choice: FabricChoice): Entry {
   const key = keyOf(choice);
-  return entries.get(key) ?? openEntry(key, choice, options.sendSlots);
+  const known = entries.get(key) ?? entries.get(sameAs.get(key) ?? '');
+  if (known !== undefined) return known;
+  const entry = openEntry(key, choice, options.sendSlots);
+  if (choice.verbs?.address === undefined) return entry;
+  // An address that is not of the device, or that it would have taken by itself, needs no context of its own.
+  const { path } = entry.context.native;
+  const same = [...entries.values()].find(
+    (other) => other !== entry && other.family === entry.family && other.context.native.path === path,
+  );
+  if (same === undefined) return entry;
+  sameAs.set(key, same.key);
+  close(entry);
+  return same;
 }
 
 /** The context for a choice, with one more user. Throws when the addon is missing or the fabric cannot be opened. */
@@ -92,7 +121,8 @@ export function acquireContext(choice: FabricChoice): FabricContext {
  */
 export function acquireOwnContext(choice: FabricChoice, callSlots: number): FabricContext {
   const sendSlots = Math.min(options.sendSlots, Math.max(limits.sendSlots.min, callSlots));
-  const entry = openEntry(`${keyOf(choice)} ${++ownContexts}`, choice, sendSlots);
+  const key = `${keyOf(choice)} ${++ownContexts}`;
+  const entry = openEntry(key, choice, sendSlots, key);
   entry.users = 1;
   return entry.context;
 }
@@ -132,6 +162,10 @@ function closeUnused(entry: Entry): void {
     }, limits.leaseCheckMs).unref();
     return;
   }
+  close(entry);
+}
+
+function close(entry: Entry): void {
   entry.closed = true;
   open.delete(entry);
   forget(entry);

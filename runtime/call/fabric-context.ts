@@ -193,11 +193,12 @@ export class FabricContext {
   allocBuffer(bytes: number): Lease {
     const block = this.native.allocBlock(bytes + aroundBytes, Use.application);
     if (block === 0) {
-      throw new RpcError(
-        Status.RESOURCE_EXHAUSTED,
-        `allocBuffer: no room for ${bytes} bytes in the arena; give leases back with release(), or raise arenaBytes (default ${arenaBytes.default}) in configure()`,
-        { sent: 'no' },
-      );
+      const refusal = this.native.refusal();
+      const text =
+        refusal === ''
+          ? `allocBuffer: no room for ${bytes} bytes in the arena; give leases back with release(), or raise arenaBytes (default ${arenaBytes.default}) in configure()`
+          : `allocBuffer: no memory for ${bytes} bytes: ${refusal}`;
+      throw new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent: 'no' });
     }
     return new BlockLease(this.native, block, this.native.blockBuffer(block), 0, bytes);
   }

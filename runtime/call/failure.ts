@@ -1,6 +1,6 @@
 /** The errors that the runtime itself makes for calls: a text for each native Reason, saying what to do next. */
 
-import { Reason } from '../native.ts';
+import { type NativeContext, Reason } from '../native.ts';
 import { textOf } from './foreign.ts';
 import { RpcError, type Sent } from './rpc-error.ts';
 import { Status, type StatusCode } from './status.ts';
@@ -52,6 +52,22 @@ export function failure(reason: number, method: string, sent: Sent, detail = '',
   return new RpcError(code, `${method}: ${text}${detail === '' ? '' : ` (${detail})`}`, { sent, cause });
 }
 
+/** The same, where it may have been the system that gave no memory: its reason then. */
+export function memoryFailure(
+  native: NativeContext,
+  reason: number,
+  method: string,
+  sent: Sent,
+  detail = '',
+  cause?: unknown,
+): RpcError {
+  const wantsMemory = reason === Reason.noMemory || reason === Reason.registration;
+  const refusal = wantsMemory ? native.refusal() : '';
+  if (refusal === '') return failure(reason, method, sent, detail, cause);
+  const text = `${method}: no memory for the message: ${refusal}`;
+  return new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent, cause });
+}
+
 /** Of a call whose `into` the server may still write to. */
 export const leaseLost = 'the server may still write to `into`: the lease is released';
 
@@ -82,6 +98,19 @@ export function tooLarge(
 ): RpcError {
   const text = `${method}: a message of ${bytes} bytes, but the ${side} accepts ${limit}; raise maxMessageBytes there`;
   return new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent });
+}
+
+/** Of a request that native code has not taken. `refusedBytes`: of one that is too large. */
+export function requestRefusal(
+  native: NativeContext,
+  refusedBytes: number,
+  limitBytes: number,
+  method: string,
+  reason: number,
+): RpcError {
+  if (reason === Reason.tooLarge) return tooLarge(method, refusedBytes, limitBytes, 'server');
+  if (reason === Reason.sessionLost) return unavailable(`${method}: the connection was lost`);
+  return memoryFailure(native, reason, method, 'no');
 }
 
 /** `why`: what they wait for, if it is known. */

@@ -189,6 +189,8 @@ export class Responder implements SlotWaiter {
   /** Why a response was not sent; `reason` of native code. */
   refusalText(call: ServerCall, reason: number): string {
     if (reason !== Reason.tooLarge) {
+      const refusal = this.#context.native.refusal();
+      if (refusal !== '') return `${call.method}: no memory for the response: ${refusal}`;
       return `${call.method}: no memory for the response: raise arenaBytes or mrCacheBytes in configure() on the server`;
     }
     const bytes = this.#context.outgoing.bulk.refusedBytes;

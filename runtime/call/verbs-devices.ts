@@ -1,5 +1,6 @@
 /** Whether the verbs fabric is worth offering: what the RDMA devices of this machine say. Used by channels and servers when they connect. */
 import { loadNative, type VerbsReport } from '../native.ts';
+import { firstSessionBytes } from './contexts.ts';
 
 /** Devices that could be used when last asked, '' for any. Kept, since asking opens them; that there is none is asked anew. */
 const usable = new Set<string>();
@@ -19,7 +20,7 @@ export function whyNoDevice({ devices, whyNone }: VerbsReport, name = ''): strin
 /** As above, for this machine. Throws when the addon is missing. */
 export function whyNoVerbs(name = ''): string {
   if (usable.has(name)) return '';
-  const why = whyNoDevice(loadNative().verbsDevices(), name);
+  const why = whyNoDevice(loadNative().verbsDevices(firstSessionBytes()), name);
   if (why === '') usable.add(name);
   return why;
 }

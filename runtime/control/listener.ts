@@ -41,7 +41,9 @@ export class Listener {
     }
     // Running out of descriptors must not take the process down: the connection is lost, the server goes on.
     this.#server.on('error', (error) => process.emitWarning(error, 'RdmaRpcWarning'));
-    return address.kind === 'unix' ? formatAddress(address) : boundAddress(this.#server.address(), address.host);
+    return address.kind === 'unix'
+      ? formatAddress(address)
+      : boundAddress(this.#server.address(), address.host);
   }
 
   async #bind(address: Address): Promise<void> {

@@ -24,7 +24,7 @@ export interface LocalSide {
   readonly without: readonly FabricReason[];
   /** How the verbs fabric chooses its device and connects. */
   readonly verbs: VerbsOptions;
-  /** Address of this end of the sideband: verbs takes the device that has it, unless one is named. */
+  /** Address of this end of the sideband: verbs takes the device and the GID that have it, unless they are named. */
   readonly address?: string;
   /** Each session has a context of its own. */
   readonly isolated: boolean;
@@ -36,7 +36,9 @@ export interface LocalSide {
 /** What a session of this side on a fabric is to be opened on. */
 export function choiceOf({ verbs, address }: LocalSide, fabric: FabricName): FabricChoice {
   if (fabric !== 'verbs') return { fabric };
-  const byAddress = verbs.device === undefined && address !== undefined;
+  // Of a device that is named, too, the GID is the one of that address, unless that is named as well.
+  const named = verbs.device !== undefined && verbs.gidIndex !== undefined;
+  const byAddress = !named && address !== undefined;
   return { fabric, verbs: byAddress ? { ...verbs, address } : verbs };
 }
 

@@ -1,6 +1,6 @@
 /** The errors that a client's stream makes, in the words of unary calls. */
 
-import { failure, sentName, tooLarge } from '../call/failure.ts';
+import { memoryFailure, sentName, tooLarge } from '../call/failure.ts';
 import { textOf } from '../call/foreign.ts';
 import { RpcError, type Sent } from '../call/rpc-error.ts';
 import { errorCode, Status } from '../call/status.ts';
@@ -28,7 +28,7 @@ export function responseFault(path: string, cause: unknown): RpcError {
 
 /** What native code refused to send. `sent`: of the whole stream, whose OPEN may be out already. */
 export function refusal(path: string, streams: ClientStreams, reason: number, sent: Sent): RpcError {
-  if (reason !== Reason.tooLarge) return failure(reason, path, sent);
+  if (reason !== Reason.tooLarge) return memoryFailure(streams.context.native, reason, path, sent);
   const { refusedBytes } = streams.context.outgoing.bulk;
   return tooLarge(path, refusedBytes, streams.target.maxMessageBytes, 'server', sent);
 }

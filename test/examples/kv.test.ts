@@ -139,6 +139,24 @@ describe('the demo', () => {
     expect(output).not.toContain('undefined');
   });
 
+  it('names the fabric that it has used', () => {
+    expect(output).toMatch(/^client \d+ over shm \(\w+\)$/m);
+  });
+
+  it('ends in sentences, without a stack, when the server cannot start', async () => {
+    const env = { ...process.env, RDMA_RPC_FABRIC: 'carrier-pigeon' };
+    const ended = promisify(execFile)(process.execPath, [demo, '0.02'], { env });
+    const { code, stderr } = await ended.then(
+      () => ({ code: 0, stderr: '' }),
+      (error: unknown) => error as { code: number; stderr: string },
+    );
+    expect(code).toBe(1);
+    expect(stderr.trim().split('\n')).toEqual([
+      expect.stringMatching(/^the server cannot start: .*RDMA_RPC_FABRIC.*carrier-pigeon/),
+      'the demo is over: the server ended with code 1 before it listened',
+    ]);
+  });
+
   it('runs as two processes and finds every value right', () => {
     expect(output).toContain('every value was the right one');
     expect(code).toBe(0);

@@ -166,7 +166,7 @@ describe('buffers', () => {
 
 describe('RDMA devices', () => {
   test('are reported, or why there are none', () => {
-    const { devices, whyNone } = loadNative().verbsDevices();
+    const { devices, whyNone } = loadNative().verbsDevices(0);
     expect(whyNone === '').toBe(devices.length > 0);
     if (devices.length === 0) expect(whyNone).toMatch(/verbs is off: |no RDMA device/);
   });

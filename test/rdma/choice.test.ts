@@ -89,7 +89,7 @@ describe('what cannot be had is named', () => {
 
 describe('devices', () => {
   test('the report has those that the tests use', () => {
-    const { devices, whyNone } = loadNative().verbsDevices();
+    const { devices, whyNone } = loadNative().verbsDevices(0);
     expect(whyNone).toBe('');
     for (const name of [clientDevice, serverDevice]) {
       const device = devices.find((each) => each.name === name);

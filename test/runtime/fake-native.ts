@@ -64,6 +64,9 @@ export class FakeNative implements NativeContext {
   readonly peersKeepAccess = false;
   readonly slotPayloadOffset = payloadOffset;
   readonly submissionsMax = 64;
+  readonly path = 'fake';
+  /** What refusal() says. */
+  refused = '';
 
   /** Everything flushed, oldest first. */
   readonly submitted: Submitted[] = [];
@@ -244,6 +247,10 @@ export class FakeNative implements NativeContext {
   }
 
   want(): void {}
+
+  refusal(): string {
+    return this.refused;
+  }
 
   allocBlock(bytes: number, _use = 0, _session = 0): number {
     if (bytes > this.#arenaLeft) return 0;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include "fabric/shm/completion_queue.h"
 #include "fabric/shm/queue_pair.h"
 #include "fabric/shm/regions.h"
+#include "fabric/system_limit.h"
 
 namespace rdma_rpc::fabric {
 namespace shm {
@@ -83,12 +85,12 @@ std::unique_ptr<HostMemory> Device::alloc_memory(std::size_t bytes, std::string_
   char name[64];
   std::snprintf(name, sizeof name, "rdma-rpc:%.*s",
                 static_cast<int>(std::min<std::size_t>(purpose.size(), 48)), purpose.data());
-  std::string error;
-  Segment segment = create_segment(name, bytes, PeerMay::write, &error);
+  Segment segment = create_segment(name, bytes, PeerMay::write, &refusal_);
   if (!segment.map) return nullptr;
   auto memory = std::make_unique<SharedMemory>(*this, std::move(segment));
-  if (!memory->publish()) return nullptr;
-  return memory;
+  if (memory->publish()) return memory;
+  refusal_ = "shm: all " + std::to_string(kMemoriesMax) + " places for memory of the device are in use";
+  return nullptr;
 }
 
 std::uint32_t Device::publish(SharedMemory& memory, const PageRange& range, int fd) {
@@ -155,7 +157,14 @@ std::unique_ptr<MemoryWindow> Device::alloc_mw() {
 std::unique_ptr<fabric::CompletionQueue> Device::create_cq(std::uint32_t) {
   const auto free = std::find(pollers_used_.begin(), pollers_used_.end(), false);
   int ends[2];
-  if (free == pollers_used_.end() || ::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) return nullptr;
+  if (free == pollers_used_.end()) {
+    refusal_ = "shm: all " + std::to_string(kPollersMax) + " completion queues of the device are in use";
+    return nullptr;
+  }
+  if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) {
+    refusal_ = "shm: no pipe to wake up by: " + system_refusal(errno);
+    return nullptr;
+  }
   *free = true;
   counters_.open_fds += 2;
   const auto poller = static_cast<std::uint32_t>(free - pollers_used_.begin());

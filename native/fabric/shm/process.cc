@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
@@ -17,6 +18,7 @@ struct Stat {
   std::uint64_t start_ticks = 0;
 };
 
+/// None, and in errno why.
 std::optional<Stat> read_stat(std::uint32_t pid) {
   // Of its first thread, which began with it: an emulator (qemu-user) answers /proc/<own pid>/stat itself,
   // with a start time that no other process sees.
@@ -27,6 +29,7 @@ std::optional<Stat> read_stat(std::uint32_t pid) {
   char text[1024];
   const ssize_t length = ::read(fd, text, sizeof text - 1);
   ::close(fd);
+  errno = ESRCH;
   if (length <= 0) return std::nullopt;
   text[length] = '\0';
   // The second field is the program's name in brackets, and may itself hold blanks and brackets.
@@ -50,9 +53,13 @@ ProcessIdentity this_process() {
   return {pid, stat ? stat->start_ticks : 0};
 }
 
-bool is_running(const ProcessIdentity& process) {
+bool is_running(const ProcessIdentity& process, int* unknown) {
   const auto stat = read_stat(process.pid);
-  return stat && stat->start_ticks == process.start_ticks && stat->state != 'Z' && stat->state != 'X';
+  if (unknown != nullptr) *unknown = 0;
+  if (stat) return stat->start_ticks == process.start_ticks && stat->state != 'Z' && stat->state != 'X';
+  if (errno == ENOENT || errno == ESRCH) return false;
+  if (unknown != nullptr) *unknown = errno;
+  return true;
 }
 
 }  // namespace rdma_rpc::fabric::shm

@@ -14,6 +14,8 @@ struct ProcessIdentity {
 ProcessIdentity this_process();
 
 /// False when it has ended (a zombie has ended), or its pid is another process's, or is not visible here.
-bool is_running(const ProcessIdentity& process);
+/// When that cannot be seen now, for want of descriptors, it is taken to run, and `unknown` is the errno,
+/// else 0.
+bool is_running(const ProcessIdentity& process, int* unknown = nullptr);
 
 }  // namespace rdma_rpc::fabric::shm

@@ -122,6 +122,14 @@ std::string QueuePair::map_peer(const AddressBlob& address) {
   }
   UniqueFd pipe = open_peer_pipe(remote->process(), address.pipe_fd, &error);
   if (!pipe) return error;
+  // What SENDs will need is had now: later it might be refused, and end the connection.
+  const PostedReceive& first = peer.receives[kFirstNumber & (address.receive_slots - 1)];
+  const std::uint32_t memory = first.memory.load(std::memory_order_relaxed);
+  RemoteRange range;
+  if (peer.header->posted.load(std::memory_order_acquire) != kFirstNumber && memory != kNoMemory) {
+    remote->resolve(memory, first.addr.load(std::memory_order_relaxed), 1, &range, &error);
+    if (!error.empty()) return error;
+  }
   std::uint32_t unclaimed = 0;
   if (!peer.header->claimed.compare_exchange_strong(unclaimed, 1)) {
     return "shm: the peer's queue pair is connected to another one";

@@ -26,6 +26,7 @@ class QueuePair final : public fabric::QueuePair {
   QpState state() const override { return state_; }
   std::vector<std::byte> local_address() const override;
   std::string connect(std::span<const std::byte> remote_address) override;
+  std::string reach(std::uint32_t rkey, std::uint64_t addr, std::uint64_t bytes) override;
   std::size_t post_send(std::span<const SendWr> requests) override;
   std::size_t post_recv(std::span<const RecvWr> requests) override;
   void to_error() override;

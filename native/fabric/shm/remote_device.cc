@@ -6,12 +6,20 @@
 #include <cerrno>
 #include <cstring>
 
+#include "fabric/system_limit.h"
+
 namespace rdma_rpc::fabric::shm {
 
 std::shared_ptr<RemoteDevice> RemoteDevice::open(const AddressBlob& address, bool use_process_vm,
                                                  std::string* error) {
   const ProcessIdentity process{address.pid, address.start_ticks};
-  if (!is_running(process)) {
+  int unknown = 0;
+  const bool running = is_running(process, &unknown);
+  if (unknown != 0) {
+    *error = "shm: cannot look at the peer's process: " + system_refusal(unknown);
+    return nullptr;
+  }
+  if (!running) {
     *error = "shm: no process " + std::to_string(address.pid) +
              " with the peer's start time is visible here: it is on another host or in another pid "
              "namespace, or has ended";
@@ -40,22 +48,22 @@ RemoteDevice::RemoteDevice(const AddressBlob& address, Mapping map)
       map_(std::move(map)),
       memories_(kMemoriesMax) {}
 
-bool RemoteDevice::resolve(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes,
-                           RemoteRange* range) {
+bool RemoteDevice::resolve(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes, RemoteRange* range,
+                           std::string* why) {
   *range = {nullptr, addr};
   if (memory == kNoMemory) return reaches_any_memory_;
   if (memory >= kMemoriesMax) return false;
   Mapped& mapped = memories_[memory];
   const std::uint64_t serial = segment().memories[memory].serial.load(std::memory_order_acquire);
   if (serial == 0) return false;
-  if (mapped.serial != serial && !map_memory(memory, &mapped)) return false;
+  if (mapped.serial != serial && !map_memory(memory, &mapped, why)) return false;
   const std::uint64_t size = mapped.map.bytes();
   if (addr < mapped.addr || bytes > size || addr - mapped.addr > size - bytes) return false;
   range->mapped = mapped.map.data() + (addr - mapped.addr);
   return true;
 }
 
-bool RemoteDevice::map_memory(std::uint32_t memory, Mapped* mapped) {
+bool RemoteDevice::map_memory(std::uint32_t memory, Mapped* mapped, std::string* why) {
   *mapped = {};
   const TableMemory& entry = segment().memories[memory];
   const std::uint64_t serial = entry.serial.load(std::memory_order_acquire);
@@ -64,9 +72,12 @@ bool RemoteDevice::map_memory(std::uint32_t memory, Mapped* mapped) {
   const std::uint32_t fd = entry.fd.load(std::memory_order_relaxed);
   if (serial == 0 || bytes == 0) return false;
   std::string error;
+  errno = 0;
   Mapping map = map_peer_memfd(process_, fd, bytes, PeerMay::write, &error);
+  const bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
   // The number may have been closed and given to another memory meanwhile; the serial goes first then.
   shared_fence(std::memory_order_acquire);
+  if (!map && why != nullptr && exhausted) *why = error;
   if (!map || entry.serial.load(std::memory_order_relaxed) != serial) return false;
   *mapped = {serial, addr, std::move(map)};
   return true;

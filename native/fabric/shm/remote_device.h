@@ -41,8 +41,10 @@ class RemoteDevice {
   const TableKey& entry(std::uint32_t key) const { return segment().keys[key >> kKeyGenerationBits]; }
   bool reaches_any_memory() const { return reaches_any_memory_; }
 
-  /// False when that range is not there or cannot be reached. May map memory (first use).
-  bool resolve(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes, RemoteRange* range);
+  /// False when that range is not there or cannot be reached. May map memory (first use); `why` says why that
+  /// failed where it was for want of descriptors or memory here.
+  bool resolve(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes, RemoteRange* range,
+               std::string* why = nullptr);
   /// Copies between the peer's memory and ours. With mapped memory it always can.
   Copied copy(Direction direction, const RemoteRange& remote, void* local, std::size_t bytes) const;
 
@@ -54,7 +56,7 @@ class RemoteDevice {
   };
   RemoteDevice(const AddressBlob& address, Mapping map);
   const DeviceSegment& segment() const { return *reinterpret_cast<const DeviceSegment*>(map_.data()); }
-  bool map_memory(std::uint32_t memory, Mapped* mapped);
+  bool map_memory(std::uint32_t memory, Mapped* mapped, std::string* why);
 
   ProcessIdentity process_;
   Token token_;

@@ -11,14 +11,15 @@
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
-#include <cstring>
+
+#include "fabric/system_limit.h"
 
 namespace rdma_rpc::fabric::shm {
 namespace {
 
 constexpr int kFixedSize = F_SEAL_SHRINK | F_SEAL_GROW;
 
-std::string system_error(const std::string& what) { return "shm: " + what + ": " + std::strerror(errno); }
+std::string system_error(const std::string& what) { return "shm: " + what + ": " + system_refusal(errno); }
 
 std::string fd_path(std::uint32_t pid, std::uint32_t fd) {
   return "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
@@ -32,8 +33,10 @@ UniqueFd open_peer_file(const ProcessIdentity& peer, std::uint32_t fd, mode_t ki
   const UniqueFd handle(::open(path.c_str(), O_PATH | O_CLOEXEC));
   struct stat about {};
   if (!handle || ::fstat(handle.get(), &about) != 0) {
-    *error = system_error("cannot open " + path) +
-             "; both processes must run as the same user, be dumpable and share a pid namespace";
+    const bool refused = errno == EACCES || errno == EPERM || errno == ENOENT;
+    *error = system_error("cannot open " + path);
+    if (refused)
+      *error += "; both processes must run as the same user, be dumpable and share a pid namespace";
     return {};
   }
   if ((about.st_mode & S_IFMT) != kind) {
@@ -65,7 +68,7 @@ bool Mapping::move_over(std::byte* place) {
 Segment create_segment(const char* name, std::size_t bytes, PeerMay peer, std::string* error) {
   UniqueFd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) {
-    *error = system_error("memfd_create (limit: RLIMIT_NOFILE)");
+    *error = system_error("memfd_create");
     return {};
   }
   if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {

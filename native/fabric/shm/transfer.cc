@@ -33,6 +33,16 @@ QueuePair::Outcome QueuePair::transfer(const SendWr& wr, Direction direction) {
   return {copied.status, bytes, copied.vanished};
 }
 
+std::string QueuePair::reach(std::uint32_t rkey, std::uint64_t addr, std::uint64_t bytes) {
+  if (state_ != QpState::rts || rkey == 0) return {};
+  const TableKey& entry = remote_->entry(rkey);
+  if (entry.key.load(std::memory_order_acquire) != rkey) return {};
+  std::string why;
+  RemoteRange range;
+  remote_->resolve(entry.memory.load(std::memory_order_relaxed), addr, bytes, &range, &why);
+  return why;
+}
+
 QueuePair::Outcome QueuePair::copy_checked(const SendWr& wr, Direction direction, std::uint64_t bytes) {
   const TableKey& entry = remote_->entry(wr.rkey);
   const auto granted = [&] { return wr.rkey != 0 && entry.key.load(std::memory_order_seq_cst) == wr.rkey; };

@@ -5,9 +5,11 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "fabric/sim/completion_queue.h"
 #include "fabric/sim/queue_pair.h"
+#include "fabric/system_limit.h"
 
 namespace rdma_rpc::fabric {
 
@@ -37,9 +39,13 @@ SimDevice::SimDevice(World& world, std::string name)
 SimDevice::~SimDevice() { world_.devices[id_ - 1] = nullptr; }
 
 std::unique_ptr<HostMemory> SimDevice::alloc_memory(std::size_t bytes, std::string_view) {
+  refusal_ = "injected: the device gives no memory";
   if (bytes == 0 || world_.faults.refuse(SimResource::memory)) return nullptr;
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (data == MAP_FAILED) return nullptr;
+  if (data == MAP_FAILED) {
+    refusal_ = "cannot map " + std::to_string(bytes) + " bytes: " + system_refusal(errno);
+    return nullptr;
+  }
   return std::make_unique<SimHostMemory>(*this, static_cast<std::byte*>(data), bytes);
 }
 

@@ -67,7 +67,8 @@ std::string decode(std::span<const std::byte> bytes, const Address& mine, Addres
   fields(a, get);
   if (magic != kMagic) return "not the address of a verbs queue pair";
   if (a.version != mine.version) return "the peer's verbs address has another version";
-  if ((a.ways & ~(way_cm | way_sideband | way_iwarp)) != 0 || a.active > 1 || a.mtu < 1 || a.mtu > 5)
+  if ((a.ways & ~(way_cm | way_sideband | way_iwarp | way_pauses)) != 0 || a.active > 1 || a.mtu < 1 ||
+      a.mtu > 5)
     return "the peer's verbs address holds what no version of it may hold";
   if (a.qp_num == 0 || a.qp_num > kNumberMax || a.psn > kNumberMax)
     return "the peer's queue pair number or PSN is none";

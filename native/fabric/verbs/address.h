@@ -16,6 +16,7 @@ enum Way : std::uint8_t {
   way_cm = 1u << 0,        ///< by rdma_cm
   way_sideband = 1u << 1,  ///< by what the two addresses say
   way_iwarp = 1u << 2,     ///< the device is an iWARP one, which reaches its like only
+  way_pauses = 1u << 3,    ///< (no way:) it may answer that it is not ready, as it pages
 };
 
 /// Names one queue pair to rdma_cm's listener; nobody who has not seen the address can guess it.

@@ -7,6 +7,7 @@
 
 #include "fabric/verbs/device.h"
 #include "fabric/verbs/queue_pair.h"
+#include "fabric/verbs/service.h"
 
 namespace rdma_rpc::fabric::verbs {
 namespace {
@@ -160,7 +161,8 @@ std::string CmConnection::move_to(ibv_qp_state state) {
   attr.min_rnr_timer = device.options().min_rnr_timer;
   attr.timeout = device.options().ack_timeout;
   attr.retry_cnt = device.options().retry_count;
-  attr.rnr_retry = 0;
+  attr.rnr_retry = rnr_retries(device.options(), peer_);
+  set_service(device.options(), &attr.ah_attr);
   attr.max_rd_atomic = parameters().initiator_depth;
   const int error = ibv_modify_qp(qp_.get(), &attr, mask);
   return error == 0 ? ""
@@ -182,7 +184,9 @@ void CmConnection::handle(rdma_cm_event_type event, int status) {
       why = connect();
       break;
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
-      why = move_to_rts();
+      // INIT once more: the partition (P_Key) is known now.
+      why = move_to(IBV_QPS_INIT);
+      if (why.empty()) why = move_to_rts();
       if (why.empty() && rdma_establish(id_.get()) != 0) why = refused(errno);
       if (why.empty()) up();
       break;

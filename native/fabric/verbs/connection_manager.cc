@@ -57,8 +57,13 @@ ConnectionManager::~ConnectionManager() {
 }
 
 IdPtr ConnectionManager::create_id(void* context) const {
-  rdma_cm_id* id = nullptr;
-  return IdPtr(rdma_create_id(channel_.get(), &id, context, RDMA_PS_TCP) == 0 ? id : nullptr);
+  rdma_cm_id* made = nullptr;
+  IdPtr id(rdma_create_id(channel_.get(), &made, context, RDMA_PS_TCP) == 0 ? made : nullptr);
+  auto tos = static_cast<std::uint8_t>(device_.options().tos);
+  if (id != nullptr && device_.options().tos >= 0 &&
+      rdma_set_option(id.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof tos) != 0)
+    return nullptr;
+  return id;
 }
 
 bool ConnectionManager::is_mine(const rdma_cm_id& id) const {

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "fabric/system_limit.h"
 #include "fabric/verbs/blind_spot.h"
 #include "fabric/verbs/completion_queue.h"
 #include "fabric/verbs/optional.h"
@@ -22,11 +23,7 @@ bool unblock(int fd) { return ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONB
 
 /// Why a registration failed with `code`.
 std::string why_not_registered(int code, std::size_t length, const std::string& device) {
-  std::string text =
-      "cannot register " + std::to_string(length) + " bytes on " + device + ": " + std::strerror(code);
-  if (code == ENOMEM)
-    text += "; locked memory is limited to " + memlock_limit() + " (raise it with ulimit -l)";
-  return text;
+  return "cannot register " + std::to_string(length) + " bytes on " + device + ": " + why_refused(code);
 }
 
 }  // namespace
@@ -41,7 +38,7 @@ std::unique_ptr<Device> Device::make(ContextPtr context, const VerbsOptions& opt
   if (device->pd_ == nullptr || !unblock(device->context_->async_fd) || !device->watchdog_.open() ||
       !device->attempts_.open()) {
     *why = std::string(ibv_get_device_name(device->context_->device)) +
-           " gives no protection domain: " + std::strerror(errno);
+           " gives no protection domain: " + why_refused(errno);
     return nullptr;
   }
   *why = probe(device->pd_.get(), &device->probed_);
@@ -51,6 +48,7 @@ std::unique_ptr<Device> Device::make(ContextPtr context, const VerbsOptions& opt
   device->probed_.capabilities.max_msg_bytes = port.max_msg_bytes;
   device->port_.address.reads = device->probed_.reads_served;
   *why = device->choose_ways();
+  device->probed_.capabilities.path = device->path();
   return why->empty() ? std::move(device) : nullptr;
 }
 
@@ -61,11 +59,19 @@ std::string Device::choose_ways() {
   if (wish != VerbsConnect::sideband) cm_ = ConnectionManager::open(*this, &why_no_cm);
   if (cm_ != nullptr) port_.address.ip = cm_->address().bytes;
   const bool sideband = !iwarp && wish != VerbsConnect::cm;
-  port_.address.ways = static_cast<std::uint8_t>((cm_ != nullptr ? way_cm : 0) |
-                                                 (sideband ? way_sideband : 0) | (iwarp ? way_iwarp : 0));
+  port_.address.ways =
+      static_cast<std::uint8_t>((cm_ != nullptr ? way_cm : 0) | (sideband ? way_sideband : 0) |
+                                (iwarp ? way_iwarp : 0) | (options_.on_demand ? way_pauses : 0));
   if (cm_ != nullptr || sideband) return "";
   return capabilities().name + " can be connected by rdma_cm only (" +
          (iwarp ? "it is an iWARP device" : "option connect") + "): " + why_no_cm;
+}
+
+std::string Device::path() const {
+  std::string text = capabilities().name + " port " + std::to_string(port_.number) + ", GID " +
+                     gid_text(port_.address.gid.data());
+  if (cm_ != nullptr) text += ", " + to_string(IpAddress{cm_->address().bytes, 0, cm_->address().scope});
+  return text;
 }
 
 std::string Device::make_address(bool active, Address* address) {
@@ -85,7 +91,10 @@ std::string Device::make_address(bool active, Address* address) {
 }
 
 std::unique_ptr<HostMemory> Device::alloc_memory(std::size_t bytes, std::string_view) {
-  return Memory::map(bytes, memory_bytes_);
+  auto memory = Memory::map(bytes, memory_bytes_);
+  if (memory == nullptr)
+    refusal_ = "cannot map " + std::to_string(bytes) + " bytes: " + system_refusal(errno);
+  return memory;
 }
 
 std::unique_ptr<MemoryRegion> Device::reg_mr(void* addr, std::size_t length, std::uint32_t access,
@@ -130,10 +139,14 @@ std::unique_ptr<MemoryWindow> Device::alloc_mw() {
 }
 
 std::unique_ptr<fabric::CompletionQueue> Device::create_cq(std::uint32_t entries) {
+  errno = 0;
   ChannelPtr channel(ibv_create_comp_channel(context_.get()));
-  if (channel == nullptr || !unblock(channel->fd)) return nullptr;
-  auto cq = std::make_unique<CompletionQueue>(*this, std::move(channel), entries, probed_.cq_entries_max);
-  return cq->open() ? std::move(cq) : nullptr;
+  if (channel != nullptr && unblock(channel->fd)) {
+    auto cq = std::make_unique<CompletionQueue>(*this, std::move(channel), entries, probed_.cq_entries_max);
+    if (cq->open()) return cq;
+  }
+  refusal_ = capabilities().name + " gives no completion queue: " + why_refused(errno);
+  return nullptr;
 }
 
 std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq, const QpOptions& options,
@@ -162,8 +175,7 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
   if (qp == nullptr) {
     if (reason.empty())
       reason = "cannot make a " + std::string(bank == nullptr ? "completion queue" : "queue pair") + " on " +
-               can.name + ": " + (errno == 0 ? "its driver gives no reason" : std::strerror(errno)) +
-               "; locked memory is limited to " + memlock_limit();
+               can.name + ": " + why_refused(errno);
     if (bank != nullptr) queue.give_back(*bank, sends + options.recv_wr_max);
     if (error != nullptr) *error = reason;
     return nullptr;

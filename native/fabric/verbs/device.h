@@ -73,6 +73,7 @@ class Device final : public fabric::Device {
  private:
   Device() = default;
   std::string choose_ways();
+  std::string path() const;
   /// The address of a new queue pair, which adds its number.
   std::string make_address(bool active, Address* address);
   void handle(const ibv_async_event& event);

@@ -4,8 +4,11 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
+#include "fabric/system_limit.h"
 #include "fabric/verbs/optional.h"
 #include "fabric/verbs/windows.h"
 
@@ -74,6 +77,16 @@ std::string memlock_limit() {
   rlimit limit{};
   ::getrlimit(RLIMIT_MEMLOCK, &limit);
   return limit.rlim_cur == RLIM_INFINITY ? "unlimited" : std::to_string(limit.rlim_cur) + " bytes";
+}
+
+std::string why_refused(int error) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_MEMLOCK, &limit);
+  if (error != 0 && (error != ENOMEM || limit.rlim_cur == RLIM_INFINITY)) return system_refusal(error);
+  // Whatever a device is given is locked, and some drivers say nothing of it.
+  return (error == 0 ? std::string("its driver gives no reason") : std::strerror(error)) +
+         "; locked memory is limited to " + memlock_limit() +
+         " (raise it with ulimit -l, or LimitMEMLOCK of its service)";
 }
 
 }  // namespace rdma_rpc::fabric::verbs

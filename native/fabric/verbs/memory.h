@@ -43,5 +43,7 @@ class Region final : public MemoryRegion {
 
 /// RLIMIT_MEMLOCK for people: "unlimited" or "65536 bytes".
 std::string memlock_limit();
+/// What a driver's errno says: the cause, the limit behind it and what to do. 0: the driver says nothing.
+std::string why_refused(int error);
 
 }  // namespace rdma_rpc::fabric::verbs

@@ -17,6 +17,12 @@ std::string why_bad(const VerbsOptions& options) {
   if (options.connect_timeout_ms < 1 || options.connect_timeout_ms > kConnectTimeoutMaxMs)
     return "connectTimeoutMs is " + std::to_string(options.connect_timeout_ms) + ", not 1 to " +
            std::to_string(kConnectTimeoutMaxMs);
+  if (options.rnr_retry > 7) return "rnrRetry is " + std::to_string(options.rnr_retry) + ", not 0 to 7";
+  if (options.service_level > 15)
+    return "serviceLevel is " + std::to_string(options.service_level) + ", not 0 to 15";
+  if (options.traffic_class > 255 || options.tos > 255)
+    return "trafficClass is " + std::to_string(options.traffic_class) + " and tos " +
+           std::to_string(options.tos) + ", not 0 to 255";
   if (options.gid_index > 255) return "gidIndex is " + std::to_string(options.gid_index) + ", not 0 to 255";
   return "";
 }
@@ -30,6 +36,15 @@ std::unique_ptr<Device> make(ibv_device* candidate, const VerbsOptions& options,
   *why = choose_port(context.get(), options, interface, &port);
   if (!why->empty()) return nullptr;
   return Device::make(std::move(context), options, port, why);
+}
+
+/// Why so much memory cannot be registered now. Empty: it can.
+std::string why_too_little(Device& device, std::size_t bytes) {
+  if (bytes == 0) return "";
+  const auto memory = device.alloc_memory(bytes, "trial");
+  std::string why = memory == nullptr ? device.refusal() : "";
+  if (memory != nullptr) device.reg_mr(memory->data(), memory->size(), access_local_write, &why);
+  return why.empty() ? "" : "it needs " + std::to_string(bytes) + " bytes for a first session: " + why;
 }
 
 }  // namespace
@@ -64,7 +79,7 @@ std::unique_ptr<Device> open_device(const VerbsOptions& options, std::string* er
   return nullptr;
 }
 
-VerbsReport list_devices() {
+VerbsReport list_devices(std::size_t needed_bytes) {
   const DeviceList list;
   VerbsReport report;
   report.why_none = list.why_none();
@@ -73,12 +88,16 @@ VerbsReport list_devices() {
   for (ibv_device* candidate : list.devices()) {
     VerbsDevice& entry = report.devices.emplace_back();
     entry.name = ibv_get_device_name(candidate);
-    entry.transport = candidate->transport_type == IBV_TRANSPORT_IWARP ? "iWARP" : "InfiniBand";
+    entry.transport = candidate->transport_type == IBV_TRANSPORT_IWARP ? "iWARP"
+                      : candidate->transport_type == IBV_TRANSPORT_IB  ? "InfiniBand"
+                                                                       : "of its own kind";
     if (const ContextPtr context = open_context(candidate, &entry.why_not); context != nullptr)
       entry.ports = list_ports(context.get());
     if (!entry.why_not.empty()) continue;
-    if (const auto device = make(candidate, {}, std::nullopt, &entry.why_not); device != nullptr)
-      entry.capabilities = device->capabilities();
+    const auto device = make(candidate, {}, std::nullopt, &entry.why_not);
+    if (device == nullptr) continue;
+    entry.capabilities = device->capabilities();
+    entry.why_not = why_too_little(*device, needed_bytes);
   }
   return report;
 }

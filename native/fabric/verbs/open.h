@@ -14,6 +14,6 @@ namespace rdma_rpc::fabric::verbs {
 std::unique_ptr<Device> open_device(const VerbsOptions& options, std::string* error);
 
 /// Every device, whether it can be used or not.
-VerbsReport list_devices();
+VerbsReport list_devices(std::size_t needed_bytes);
 
 }  // namespace rdma_rpc::fabric::verbs

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
+#include <string>
 
 #include "fabric/verbs/memory.h"
 #include "fabric/verbs/optional.h"
@@ -19,13 +21,24 @@ constexpr std::uint32_t kSoftRoceVendor = 0xffffff, kSoftIwarpVendor = 0x626d74;
 /// MAX_HDR_INLINE of its driver.
 constexpr std::uint32_t kSoftIwarpShortBytes = 32;
 
-std::uint32_t probe_inline(ibv_pd* pd, ibv_cq* cq, std::uint32_t sges) {
-  for (std::uint32_t bytes = kInlineMax; bytes > 0; bytes /= 2) {
+/// What a queue pair can send inline, or why there is no reliable one at all.
+std::string probe_inline(ibv_pd* pd, ibv_cq* cq, std::uint32_t sges, std::uint32_t* inline_bytes) {
+  for (std::uint32_t bytes = kInlineMax;; bytes /= 2) {
     ibv_qp_init_attr init = reliable(cq, 16, 16, sges, bytes);
-    if (const QpPtr qp(ibv_create_qp(pd, &init)); qp != nullptr)
-      return std::min(init.cap.max_inline_data, kInlineMax);
+    errno = 0;
+    if (const QpPtr qp(ibv_create_qp(pd, &init)); qp != nullptr) {
+      *inline_bytes = std::min(init.cap.max_inline_data, kInlineMax);
+      return "";
+    }
+    if (bytes == 0) break;
   }
-  return 0;
+  if (errno == ENOMEM || errno == EAGAIN || errno == EMFILE || errno == ENFILE)
+    return "gives no queue pair: " + why_refused(errno);
+  return "has no reliable connections (RC): " +
+         (errno == 0 ? std::string("its driver gives no reason") : std::strerror(errno)) +
+         (pd->context->device->transport_type == IBV_TRANSPORT_UNSPECIFIED
+              ? "; those of its own kind (EFA's SRD, say) are not supported"
+              : "");
 }
 
 bool probe_on_demand(ibv_context* context) {
@@ -52,9 +65,7 @@ std::string probe(ibv_pd* pd, Probed* probed) {
   ibv_device_attr attr{};
   if (ibv_query_device(context, &attr) != 0) return name + " does not say what it can do (ibv_query_device)";
   const CqPtr cq(ibv_create_cq(context, 16, nullptr, nullptr, 0));
-  if (cq == nullptr)
-    return name + " gives no completion queue: locked memory is limited to " + memlock_limit() +
-           " (raise it with ulimit -l)";
+  if (cq == nullptr) return name + " gives no completion queue: " + why_refused(errno);
   const bool iwarp = context->device->transport_type == IBV_TRANSPORT_IWARP;
   Capabilities& can = probed->capabilities;
   can.name = name;
@@ -63,7 +74,8 @@ std::string probe(ibv_pd* pd, Probed* probed) {
       attr.max_sge_rd > 0 ? std::min(static_cast<std::uint32_t>(attr.max_sge_rd), can.max_sge) : can.max_sge;
   can.max_qp_wr = static_cast<std::uint32_t>(attr.max_qp_wr);
   can.max_rd_atomic = static_cast<std::uint32_t>(std::clamp(attr.max_qp_init_rd_atom, 1, kReadsMax));
-  can.max_inline = probe_inline(pd, cq.get(), can.max_sge);
+  if (const std::string why = probe_inline(pd, cq.get(), can.max_sge, &can.max_inline); !why.empty())
+    return name + " " + why;
   can.immediate = !iwarp;
   can.read_sink_needs_remote_write = iwarp;
   can.active_side_sends_first = iwarp;

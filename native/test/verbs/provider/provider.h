@@ -43,6 +43,20 @@ struct Script {
   std::uint32_t seconds = 0;
   /// In which of them an empty WRITE was posted to this queue pair, each time.
   std::unordered_map<const ibv_qp*, std::vector<std::uint32_t>> empty_writes;
+  /// What queue pairs were told, with the mask, in order.
+  struct Told {
+    const ibv_qp* qp;
+    ibv_qp_attr attributes;
+    int mask;
+  };
+  std::vector<Told> told;
+  /// The partition that rdma_cm names, which the device need not have. 0: its own.
+  std::uint16_t pkey_index = 0;
+  /// The type of service that rdma_cm's ids were told.
+  std::vector<std::uint8_t> tos;
+  /// A queue pair that is to send more inline is refused, or each with this errno.
+  std::uint32_t inline_max = UINT32_MAX;
+  int refuses_qps = 0;
   /// All queue pairs that were made since the script began, in order, and the device of each completion
   /// queue.
   std::vector<ibv_qp*> queue_pairs;

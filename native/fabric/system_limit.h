@@ -1,0 +1,12 @@
+// What the system refuses, in words: the cause, the limit behind it and what to do. Called where a system
+// call of a fabric has failed, on the device's thread.
+#pragma once
+
+#include <string>
+
+namespace rdma_rpc::fabric {
+
+/// Of an errno: "Too many open files; this process may have 1024 (raise it with ulimit -n)".
+std::string system_refusal(int error);
+
+}  // namespace rdma_rpc::fabric
