@@ -12,8 +12,10 @@
 import { addonPath, namedAddon } from './addon-path.ts';
 import { contextNeeds } from './js-runtime.ts';
 import { glibcVersion, whyNoAddon, whyNotNamed } from './native-remedy.ts';
+import type { NativeStats } from './native-stats.ts';
 import type { VerbsReport } from './verbs-report.ts';
 
+export type { NativeStats } from './native-stats.ts';
 export type { VerbsCapabilities, VerbsDevice, VerbsGid, VerbsPort, VerbsReport } from './verbs-report.ts';
 
 /** Int32 words of one submission. A slot holds `slotPayloadOffset` spare bytes, then `metadata | message`. */
@@ -231,40 +233,6 @@ export interface SessionInfo {
   callsInFlight: number;
   sendCredits: number;
   security: 'window' | 'staging' | 'shared';
-}
-
-/** Counters of one context since its start; plain numbers, read by the demo's table, tests and `info`. */
-export interface NativeStats {
-  calls: number;
-  requests: number;
-  inlineSends: number;
-  eagerSends: number;
-  bulkReads: number;
-  bulkReadBytes: number;
-  bulkWrites: number;
-  bulkWriteBytes: number;
-  grantsPredicted: number;
-  grantsAsked: number;
-  creditFrames: number;
-  protocolErrors: number;
-  lateResponses: number;
-  callsHeld: number;
-  callsHeldNow: number;
-  mrHits: number;
-  mrMisses: number;
-  mrEvictions: number;
-  mrBytes: number;
-  arenaBytes: number;
-  arenaLeasedBytes: number;
-  arenaLeasedBlocks: number;
-  sessions: number;
-  queuePairs: number;
-  memoryRegions: number;
-  memoryWindows: number;
-  openFds: number;
-  turns: number;
-  batches: number;
-  sleeps: number;
 }
 
 export interface NativeContext {

@@ -88,26 +88,6 @@ std::unique_ptr<Session> Session::open(Shared& shared, std::uint32_t number, con
   return session;
 }
 
-bool Session::open_staging(std::string* error) {
-  const bool exposes = options_.client && shared_.exposure == Exposure::staging;
-  const bool lands =
-      !options_.client && shared_.exposure != Exposure::shared && capabilities_.read_sink_needs_remote_write;
-  if (!exposes && !lands) return true;
-  std::size_t bytes = options_.staging_bytes;
-  if (bytes == 0) {
-    const std::uint32_t largest = std::max(options_.max_message_bytes, options_.peer_max_message_bytes);
-    bytes = std::max<std::size_t>(kStagingBytesLeast, wire::image_bytes_max(largest));
-  }
-  if (bytes < shared_.slot_bytes) {
-    *error = "stagingBytes (" + std::to_string(bytes) + ") must be at least slotBytes (" +
-             std::to_string(shared_.slot_bytes) + ")";
-    return false;
-  }
-  const std::uint32_t rights = fabric::access_remote_write | (exposes ? fabric::access_remote_read : 0u);
-  staging_ = std::make_unique<Staging>(shared_.device, bytes, rights);
-  return true;
-}
-
 Session::~Session() {
   for (ClientCall& call : client_calls_) {
     if (call.bulk != nullptr) end_client_bulk(call, false);

@@ -1,7 +1,6 @@
 /**
  * The client half of a session: the table of calls in flight. A call is a row of parallel arrays, numbered by its call slot; the only
- * object made for it is its promise. Each row is filled by `start` and emptied by exactly one SETTLED or FAILED event.
- * Owned by a channel, on its JS thread.
+ * object made for it is its promise. `start` fills a row, one SETTLED or FAILED event empties it. Owned by a channel, on its JS thread.
  */
 import { Ev, Held, Reason, SubOp } from '../native.ts';
 import { AnswerTally } from './answer-tally.ts';

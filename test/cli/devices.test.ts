@@ -51,11 +51,17 @@ test('a device that can be used: its ports, addresses and what it can do', () =>
   ]);
 });
 
-test('one that cannot: why, and nothing that nobody has found out', () => {
-  const broken = { ...good, name: 'mlx5_1', whyNot: 'no permission for uverbs1', ports: [] };
+test('one that cannot be opened: why, and nothing that nobody has found out', () => {
+  const capabilities = { ...good.capabilities, maxQpWr: 0 };
+  const broken = { ...good, name: 'mlx5_1', whyNot: 'no permission for uverbs1', capabilities, ports: [] };
   const text = devicesText({ ...none, memlock: '8 MiB', whyNoCm: 'no rdma_cm', devices: [good, broken] });
   expect(text).toMatch(/^2 RDMA devices, 1 can be used\nrdma_cm: cannot be used: no rdma_cm\n/);
   expect(text).toMatch(/\nmlx5_1 \(InfiniBand\): cannot be used: no permission for uverbs1$/);
+});
+
+test('one that can be opened and not used: why, and what it can do', () => {
+  const text = devicesText({ ...none, devices: [{ ...good, whyNot: 'memlock is 64 KiB' }] });
+  expect(text).toMatch(/cannot be used: memlock is 64 KiB\n {2}port 1: [\s\S]*\n {2}has: memory windows/);
 });
 
 test('none: why', () => {

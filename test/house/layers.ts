@@ -8,10 +8,10 @@ export interface LayerRule {
 }
 
 export const typescriptLayers: readonly LayerRule[] = [
-  { files: /^runtime\/(limits|native-remedy|verbs-report)\.ts$/, mayUse: /^$/ },
+  { files: /^runtime\/(limits|native-remedy|native-stats|verbs-report)\.ts$/, mayUse: /^$/ },
   {
     files: /^runtime\/(native|js-runtime|addon-path)\.ts$/,
-    mayUse: /^runtime\/(native|addon-path|js-runtime|native-remedy|verbs-report)\.ts$/,
+    mayUse: /^runtime\/(native|addon-path|js-runtime|native-remedy|native-stats|verbs-report)\.ts$/,
   },
   { files: /^runtime\/codec\//, mayUse: /^runtime\/codec\// },
   { files: /^runtime\/call\//, mayUse: /^runtime\/(call|codec)\/|^runtime\/(limits|native)\.ts$/ },

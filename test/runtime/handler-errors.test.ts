@@ -139,7 +139,10 @@ describe('without onHandlerError', () => {
       },
     );
     expect(lines.join()).toMatch(/Echo\/Echo: the handler failed[\s\S]*brokenHandler/);
-    expect(warned[0]?.text).toContain('the handler failed');
+    expect(warned.map(({ text }) => text)).toEqual([
+      'the function `log` has failed',
+      expect.stringContaining('the handler failed'),
+    ]);
   });
 });
 
@@ -163,8 +166,8 @@ test('onHandlerError hears of everything instead, and may fail in any way', asyn
   expect(heard.map(String)).toEqual(['Error: broken', 'Error: broken', 'Error: broken']);
   const details = warned.map(({ text, detail }) => `${text}: ${detail.split('\n')[0]}`);
   expect(details).toEqual([
-    'test.echo.Echo/Echo: onHandlerError has failed itself: Error: a listener that throws',
-    'test.echo.Echo/Echo: onHandlerError has failed itself: Error: a listener that rejects',
+    'test.echo.Echo/Echo: onHandlerError has failed: Error: a listener that throws',
+    'test.echo.Echo/Echo: onHandlerError has failed: Error: a listener that rejects',
   ]);
 });
 

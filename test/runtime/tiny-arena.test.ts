@@ -59,7 +59,7 @@ describe.each<Way>(['in process', 'shm over unix'])('%s', { timeout: 240_000 }, 
       await expect(client.echo(request)).rejects.toMatchObject({
         code: Status.RESOURCE_EXHAUSTED,
         sent: 'no',
-        message: expect.stringMatching(/arenaBytes/),
+        message: expect.stringMatching(/(arena|mrCache)Bytes/),
       });
     }
     expect(await client.echo({ number: 1 })).toMatchObject({ number: 1 });

@@ -120,7 +120,7 @@ std::uint64_t Side::start(std::uint32_t session, const CallSpec& spec) {
                               {}};
   std::byte* payload = context->slots().payload(static_cast<std::uint32_t>(slot));
   std::memcpy(payload, &descriptor, sizeof descriptor);
-  const std::size_t slot_bytes = context->slots().stride() - kSlotHeadroom;
+  const std::size_t slot_bytes = context->slots().stride() - kSlotHeadroom - kSlotTail;
   const bool bulk = spec.given_sink != 0 || sizeof descriptor + spec.request_bytes > slot_bytes;
   if (!bulk) {
     fill_pattern({payload + sizeof descriptor, spec.request_bytes}, id);
@@ -192,7 +192,7 @@ bool Side::respond(const Pending& request) {
   }
   const Descriptor& what = request.descriptor;
   std::byte* payload = context->slots().payload(static_cast<std::uint32_t>(slot));
-  const std::size_t slot_bytes = context->slots().stride() - kSlotHeadroom;
+  const std::size_t slot_bytes = context->slots().stride() - kSlotHeadroom - kSlotTail;
   const auto give_up = [&](std::uint32_t status) {
     stage(SubOp::response, request.session, request.call, status, static_cast<std::uint32_t>(slot), 0, 0, 0);
   };
