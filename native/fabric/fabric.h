@@ -228,8 +228,8 @@ struct Wc {
 class CompletionQueue {
  public:
   virtual ~CompletionQueue() = default;  ///< every queue pair on it is gone
-  /// Moves up to out.size() completions to `out`; returns how many. Never blocks, makes no system call when
-  /// idle.
+  /// Moves up to out.size() completions to `out`; returns how many. Never blocks. Makes no system call when
+  /// idle, except where the wire is the kernel's own (tcp).
   virtual std::size_t poll(std::span<Wc> out) = 0;
   /// Asks that fd() becomes readable when the next completion arrives. False: something is there already (or
   /// may be), poll again before sleeping. One shot, as ibv_req_notify_cq; arm again after each wake-up.

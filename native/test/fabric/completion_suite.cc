@@ -26,6 +26,18 @@ TEST_P(FabricSuite, OnlySignaledRequestsCompleteAndTheyFreeThoseBefore) {
   expect_quiet();
 }
 
+TEST_P(FabricSuite, AFailureIsToldBehindRequestsWithoutASignal) {
+  connect();
+  Memory& out = memory(client_, 64, kLocal);
+  Memory& in = memory(server_, 64, kAllRights);
+  const Sge sge = out.sge(0, 8), outside{out.addr(), 8, out.region->lkey() ^ 1u};
+  SendWr silent = request(Opcode::rdma_write, 1, {&sge, 1}, in.addr(), in.rkey());
+  silent.signaled = false;
+  post(client_, silent);
+  post(client_, request(Opcode::rdma_write, 2, {&outside, 1}, in.addr(), in.rkey()));
+  expect(client_, 2, WcStatus::loc_prot_err);
+}
+
 TEST_P(FabricSuite, AFullSendQueueTakesTheRestLater) {
   recreate({.send_wr_max = 16, .recv_wr_max = 16});
   connect();

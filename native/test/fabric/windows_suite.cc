@@ -347,6 +347,23 @@ TEST_P(FabricSuite, AWindowCannotBeInvalidatedThroughAnotherQueuePair) {
   expect(server_, 2);
 }
 
+TEST_P(FabricSuite, AnInvalidationIsToldBehindRequestsWithoutASignal) {
+  RDMA_RPC_NEEDS(windows);
+  connect();
+  Memory& exposed = memory(client_, kRegion, kBindable);
+  MemoryWindow& mw = window(client_);
+  post_recv(server_, 5, {});
+  SendWr batch[] = {bind_wr(mw, *exposed.region, exposed.addr(), 64, access_remote_read),
+                    request(Opcode::send, 1, {}), request(Opcode::local_inv, 2, {})};
+  batch[0].signaled = batch[1].signaled = false;
+  post(client_, batch[0]);
+  batch[2].invalidate_rkey = mw.rkey();
+  post(client_, batch[1]);
+  expect(server_, 5);
+  post(client_, batch[2]);
+  expect(client_, 2);
+}
+
 TEST_P(FabricSuite, InvalidatingTwiceIsAnError) {
   RDMA_RPC_NEEDS(windows);
   connect();

@@ -1,0 +1,145 @@
+// See address.h.
+#include "fabric/tcp/address.h"
+
+#include <arpa/inet.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include <bit>
+#include <cstdio>
+#include <cstring>
+
+#include "fabric/tcp/tcp.h"
+
+namespace rdma_rpc::fabric {
+namespace tcp {
+namespace {
+
+static_assert(std::endian::native == std::endian::little,
+              "blobs and frames are copied as they lie in memory");
+
+constexpr std::uint32_t kMagic = 0x70637452;  // "Rtcp"
+constexpr std::uint8_t kVersion = 1;
+constexpr std::size_t kCheckOffset = kAddressBytes - 4;
+constexpr std::uint8_t kIpv4Prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+/// FNV-1a: finds damage, not malice. Whoever can change a blob can make one.
+std::uint32_t checksum(std::span<const std::byte> bytes) {
+  std::uint32_t sum = 0x811c9dc5;
+  for (const std::byte byte : bytes) sum = (sum ^ static_cast<std::uint32_t>(byte)) * 0x01000193;
+  return sum;
+}
+
+bool is_ipv4(const Place& place) {
+  return std::memcmp(place.ip.data(), kIpv4Prefix, sizeof kIpv4Prefix) == 0;
+}
+
+}  // namespace
+
+bool make_token(Token* token) {
+  return ::getrandom(token->data(), token->size(), 0) == static_cast<ssize_t>(token->size());
+}
+
+bool parse_host(const std::string& host, Place* place) {
+  if (::inet_pton(AF_INET6, host.c_str(), place->ip.data()) == 1) return true;
+  std::memcpy(place->ip.data(), kIpv4Prefix, sizeof kIpv4Prefix);
+  return ::inet_pton(AF_INET, host.c_str(), place->ip.data() + sizeof kIpv4Prefix) == 1;
+}
+
+std::string to_text(const Place& place) {
+  char ip[INET6_ADDRSTRLEN] = {}, text[INET6_ADDRSTRLEN + 8];
+  const bool v4 = is_ipv4(place);
+  ::inet_ntop(v4 ? AF_INET : AF_INET6, place.ip.data() + (v4 ? sizeof kIpv4Prefix : 0), ip, sizeof ip);
+  std::snprintf(text, sizeof text, v4 ? "%s:%u" : "[%s]:%u", ip, static_cast<unsigned>(place.port));
+  return text;
+}
+
+socklen_t to_sockaddr(const Place& place, sockaddr_storage* to) {
+  *to = {};
+  if (is_ipv4(place)) {
+    auto* v4 = reinterpret_cast<sockaddr_in*>(to);
+    v4->sin_family = AF_INET;
+    v4->sin_port = htons(place.port);
+    std::memcpy(&v4->sin_addr, place.ip.data() + sizeof kIpv4Prefix, sizeof v4->sin_addr);
+    return sizeof *v4;
+  }
+  auto* v6 = reinterpret_cast<sockaddr_in6*>(to);
+  v6->sin6_family = AF_INET6;
+  v6->sin6_port = htons(place.port);
+  std::memcpy(&v6->sin6_addr, place.ip.data(), sizeof v6->sin6_addr);
+  return sizeof *v6;
+}
+
+bool place_of(int fd, Place* place) {
+  sockaddr_storage name{};
+  socklen_t length = sizeof name;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &length) != 0) return false;
+  if (name.ss_family == AF_INET) {
+    const auto* v4 = reinterpret_cast<const sockaddr_in*>(&name);
+    std::memcpy(place->ip.data(), kIpv4Prefix, sizeof kIpv4Prefix);
+    std::memcpy(place->ip.data() + sizeof kIpv4Prefix, &v4->sin_addr, sizeof v4->sin_addr);
+    place->port = ntohs(v4->sin_port);
+    return true;
+  }
+  const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&name);
+  std::memcpy(place->ip.data(), &v6->sin6_addr, place->ip.size());
+  place->port = ntohs(v6->sin6_port);
+  return name.ss_family == AF_INET6;
+}
+
+std::vector<std::byte> encode(const Address& address) {
+  std::vector<std::byte> bytes(kAddressBytes);
+  std::byte* to = bytes.data();
+  std::memcpy(to, &kMagic, 4);
+  to[4] = std::byte{kVersion};
+  to[5] = std::byte{address.active};
+  std::memcpy(to + 6, &address.place.port, 2);
+  std::memcpy(to + 8, address.place.ip.data(), 16);
+  std::memcpy(to + 24, address.token.data(), 16);
+  const std::uint32_t check = checksum(std::span(bytes).first(kCheckOffset));
+  std::memcpy(to + kCheckOffset, &check, 4);
+  return bytes;
+}
+
+std::string decode(std::span<const std::byte> bytes, Address* address) {
+  if (bytes.size() != kAddressBytes) {
+    return "the peer's address has " + std::to_string(bytes.size()) + " bytes, not " +
+           std::to_string(kAddressBytes);
+  }
+  std::uint32_t magic = 0, check = 0;
+  std::memcpy(&magic, bytes.data(), 4);
+  std::memcpy(&check, bytes.data() + kCheckOffset, 4);
+  if (magic != kMagic) return "that is no tcp address";
+  if (check != checksum(bytes.first(kCheckOffset)))
+    return "the peer's address is damaged: its checksum differs";
+  if (bytes[4] != std::byte{kVersion}) {
+    return "the peer's tcp fabric has version " + std::to_string(static_cast<int>(bytes[4])) + ", this one " +
+           std::to_string(kVersion);
+  }
+  if (bytes[5] > std::byte{1}) return "the peer's address says neither active nor passive";
+  address->active = bytes[5] == std::byte{1};
+  std::memcpy(&address->place.port, bytes.data() + 6, 2);
+  std::memcpy(address->place.ip.data(), bytes.data() + 8, 16);
+  std::memcpy(address->token.data(), bytes.data() + 24, 16);
+  return {};
+}
+
+}  // namespace tcp
+
+std::vector<std::byte> tcp_address_via(std::span<const std::byte> address, const std::string& host,
+                                       std::uint16_t port, std::string* error) {
+  tcp::Address parsed;
+  tcp::Place via;
+  std::string why = tcp::decode(address, &parsed);
+  if (why.empty() && parsed.active) why = "the side that dials has no address to be dialled at";
+  if (why.empty() && !tcp::parse_host(host, &via)) why = "'" + host + "' is no IP address in numbers";
+  if (!why.empty()) {
+    if (error != nullptr) *error = "tcp: " + why;
+    return {};
+  }
+  via.port = port;
+  parsed.place = via;
+  return tcp::encode(parsed);
+}
+
+}  // namespace rdma_rpc::fabric

@@ -1,0 +1,48 @@
+// The address of a queue pair as it travels over the sideband: fixed size, little endian, with a checksum, so
+// that a blob that was damaged leads nowhere instead of to a stranger. Made and read when queue pairs
+// connect.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace rdma_rpc::fabric::tcp {
+
+/// Names one queue pair; nobody who has not seen its address can guess it.
+using Token = std::array<std::byte, 16>;
+
+/// False: the system has no random bytes.
+bool make_token(Token* token);
+
+/// Where to dial: an IPv6 address and port; IPv4 as ::ffff:a.b.c.d.
+struct Place {
+  std::array<std::uint8_t, 16> ip{};
+  std::uint16_t port = 0;
+};
+
+/// From numbers ("10.0.0.1", "fe80::1"). False: that is no address.
+bool parse_host(const std::string& host, Place* place);
+std::string to_text(const Place& place);
+/// As connect() and bind() want it. Returns its length.
+socklen_t to_sockaddr(const Place& place, sockaddr_storage* to);
+/// Of a listening socket. False: the system does not say.
+bool place_of(int fd, Place* place);
+
+struct Address {
+  bool active = false;  ///< this side dials
+  Place place;          ///< passive side: where it listens
+  Token token{};
+};
+inline constexpr std::size_t kAddressBytes = 4 + 1 + 1 + 2 + 16 + 16 + 4;
+
+std::vector<std::byte> encode(const Address& address);
+/// Checks a peer's bytes. Empty when they are an address, else why not.
+std::string decode(std::span<const std::byte> bytes, Address* address);
+
+}  // namespace rdma_rpc::fabric::tcp

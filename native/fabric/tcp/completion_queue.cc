@@ -1,0 +1,174 @@
+// See completion_queue.h.
+#include "fabric/tcp/completion_queue.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "fabric/tcp/device.h"
+#include "fabric/tcp/queue_pair.h"
+
+namespace rdma_rpc::fabric::tcp {
+namespace {
+
+constexpr int kBatch = 64;
+/// With one connection its socket is asked itself, which is one system call less, and the kernel for other
+/// news only now and then.
+constexpr std::uint32_t kPollsPerLook = 16;
+/// Turns that arm() gives before it says that there is more to do.
+constexpr int kTurnsOfArm = 4;
+
+bool watch(int epoll, int fd, std::uint32_t events, void* data) {
+  epoll_event event{};
+  event.events = events;
+  event.data.ptr = data;
+  return ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+}  // namespace
+
+CompletionQueue::CompletionQueue(Device& device, std::uint32_t entries)
+    : device_(device), ring_(std::bit_ceil(std::max(entries, 1u))) {
+  device_.counts().open_fds += 3;
+}
+
+CompletionQueue::~CompletionQueue() { device_.counts().open_fds -= 3; }
+
+bool CompletionQueue::open() {
+  outer_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
+  inner_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
+  bell_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  return outer_ && inner_ && bell_ && watch(inner_.get(), device_.watch().fd(), EPOLLIN, nullptr) &&
+         watch(outer_.get(), inner_.get(), 0, nullptr) && watch(outer_.get(), bell_.get(), EPOLLIN, nullptr);
+}
+
+bool CompletionQueue::add(QueuePair& qp, int fd) {
+  if (!watch(inner_.get(), fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, &qp)) return false;
+  connected_.push_back(&qp);
+  waiting_.reserve(connected_.size());
+  turns_.reserve(connected_.size());
+  return true;
+}
+
+void CompletionQueue::remove(QueuePair& qp, int fd) {
+  ::epoll_ctl(inner_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  std::erase(connected_, &qp);
+  std::erase(waiting_, &qp);
+  std::replace(turns_.begin(), turns_.end(), &qp, static_cast<QueuePair*>(nullptr));
+}
+
+void CompletionQueue::enqueue(QueuePair& qp) { waiting_.push_back(&qp); }
+
+/// What the kernel has to report.
+void CompletionQueue::look() {
+  epoll_event events[kBatch];
+  const int count = ::epoll_wait(inner_.get(), events, kBatch, 0);
+  bool others = false;
+  for (int i = 0; i < count; ++i) {
+    auto* qp = static_cast<QueuePair*>(events[i].data.ptr);
+    if (qp == nullptr) {
+      others = true;
+    } else {
+      const std::uint32_t what = events[i].events;
+      const bool ends = (what & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+      qp->note_ready(ends || (what & EPOLLIN) != 0, (what & EPOLLOUT) != 0, ends);
+    }
+  }
+  // Last, since it may end queue pairs that are named above.
+  if (others) device_.watch().progress();
+}
+
+void CompletionQueue::give_turns() {
+  turns_.swap(waiting_);
+  for (std::size_t i = 0; i < turns_.size(); ++i) {
+    if (turns_[i] != nullptr) turns_[i]->turn();
+  }
+  turns_.clear();
+}
+
+void CompletionQueue::progress() {
+  const bool one = connected_.size() == 1 && !connected_[0]->is_blocked();
+  if (one && polls_++ % kPollsPerLook != 0) {
+    connected_[0]->note_ready(true, false, false);
+  } else {
+    look();
+  }
+  give_turns();
+}
+
+std::size_t CompletionQueue::poll(std::span<Wc> out) {
+  changed_ = false;
+  if (head_ == tail_) progress();
+  const std::size_t count = std::min<std::size_t>(out.size(), tail_ - head_);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Cqe& cqe = ring_[head_++ & (ring_.size() - 1)];
+    out[i] = cqe.wc;
+    cqe.qp->polled(cqe.receive, cqe.send_end);
+  }
+  return count;
+}
+
+bool CompletionQueue::arm() {
+  for (int i = 0; i < kTurnsOfArm && head_ == tail_; ++i) {
+    look();
+    give_turns();
+    if (waiting_.empty()) break;
+  }
+  if (head_ != tail_ || changed_ || !waiting_.empty()) return false;
+  epoll_event event{};
+  event.events = EPOLLIN;
+  if (::epoll_ctl(outer_.get(), EPOLL_CTL_MOD, inner_.get(), &event) != 0) return false;
+  armed_ = true;
+  return true;
+}
+
+void CompletionQueue::acknowledge() {
+  if (armed_) {
+    epoll_event event{};
+    ::epoll_ctl(outer_.get(), EPOLL_CTL_MOD, inner_.get(), &event);
+  }
+  armed_ = false;
+  if (!rung_) return;
+  std::uint64_t value = 0;
+  // Cannot fail: the counter is not zero and only this object reads it.
+  [[maybe_unused]] const ssize_t got = ::read(bell_.get(), &value, sizeof value);
+  rung_ = false;
+}
+
+void CompletionQueue::make_room(std::uint32_t requests) {
+  room_ += requests;
+  if (room_ <= ring_.size()) return;
+  std::vector<Cqe> wider(std::bit_ceil(room_));
+  const std::uint64_t count = tail_ - head_;
+  for (std::uint64_t i = 0; i < count; ++i) wider[i] = ring_[(head_ + i) & (ring_.size() - 1)];
+  ring_ = std::move(wider);
+  head_ = 0;
+  tail_ = count;
+}
+
+void CompletionQueue::push(const Cqe& cqe) {
+  ring_[tail_++ & (ring_.size() - 1)] = cqe;
+  announce();
+}
+
+void CompletionQueue::announce() {
+  changed_ = true;
+  if (!armed_ || rung_) return;
+  const std::uint64_t one = 1;
+  rung_ = ::write(bell_.get(), &one, sizeof one) == sizeof one;
+}
+
+void CompletionQueue::forget(const QueuePair& qp, std::uint32_t requests) {
+  room_ -= requests;
+  const std::uint64_t mask = ring_.size() - 1;
+  std::uint64_t kept = head_;
+  for (std::uint64_t i = head_; i != tail_; ++i) {
+    if (ring_[i & mask].qp != &qp) ring_[kept++ & mask] = ring_[i & mask];
+  }
+  tail_ = kept;
+}
+
+}  // namespace rdma_rpc::fabric::tcp

@@ -1,0 +1,68 @@
+// The completion queue: gives its queue pairs their turns, and sleeps and wakes. What readiness the kernel
+// reports is kept as the edge that it is, so that an idle queue pair costs nothing, however many there are.
+// On the device's thread.
+//
+// fd() is an epoll descriptor that watches another one, with the sockets in it. acknowledge() takes that one
+// out of it, so that fd() is silent while nobody sleeps, whatever the sockets do.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "fabric/fabric.h"
+#include "fabric/tcp/socket.h"
+
+namespace rdma_rpc::fabric::tcp {
+
+class Device;
+class QueuePair;
+
+/// A completion and what polling it gives back to its queue pair.
+struct Cqe {
+  Wc wc;
+  QueuePair* qp;
+  bool receive;
+  std::uint64_t send_end;  ///< sends with an index below this one are complete
+};
+
+class CompletionQueue final : public fabric::CompletionQueue {
+ public:
+  CompletionQueue(Device& device, std::uint32_t entries);
+  ~CompletionQueue() override;
+  /// False: the system refuses.
+  bool open();
+
+  std::size_t poll(std::span<Wc> out) override;
+  bool arm() override;
+  void acknowledge() override;
+  int fd() const override { return outer_.get(); }
+
+  /// Makes room for all that a further queue pair can have outstanding, so that push() never overflows.
+  void make_room(std::uint32_t requests);
+  /// Of a queue pair that is gone, with its completions.
+  void forget(const QueuePair& qp, std::uint32_t requests);
+  void push(const Cqe& cqe);
+  /// A queue pair has a connection from now on. False: the system refuses.
+  bool add(QueuePair& qp, int fd);
+  /// Before the descriptor is closed or given away.
+  void remove(QueuePair& qp, int fd);
+  /// This queue pair wants a turn at the next poll().
+  void enqueue(QueuePair& qp);
+  /// poll() will find something, though no completion: a state that has changed.
+  void announce();
+
+ private:
+  void look();
+  void give_turns();
+  void progress();
+
+  Device& device_;
+  UniqueFd outer_, inner_, bell_;
+  std::vector<Cqe> ring_;
+  std::uint64_t room_ = 0, head_ = 0, tail_ = 0;
+  std::vector<QueuePair*> connected_, waiting_, turns_;
+  std::uint32_t polls_ = 0;
+  bool armed_ = false, rung_ = false, changed_ = false;
+};
+
+}  // namespace rdma_rpc::fabric::tcp

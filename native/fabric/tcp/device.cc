@@ -1,0 +1,140 @@
+// Opening the device and making what belongs to it; see device.h.
+#include "fabric/tcp/device.h"
+
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "fabric/tcp/completion_queue.h"
+#include "fabric/tcp/queue_pair.h"
+
+namespace rdma_rpc::fabric {
+namespace tcp {
+namespace {
+
+constexpr std::uint32_t kMaxQpWr = 16384;
+
+Capabilities make_capabilities() {
+  Capabilities caps;
+  caps.name = "tcp";
+  caps.max_inline = kInlineMax;
+  caps.max_sge = kMaxSge;
+  caps.max_sge_read = kMaxSge;
+  caps.max_qp_wr = kMaxQpWr;
+  caps.max_rd_atomic = kReadsMax;
+  caps.max_msg_bytes = kMessageBytesMax;
+  caps.immediate = true;
+  caps.windows = true;
+  caps.exposes_any_memory = true;
+  return caps;
+}
+
+bool refuse(std::string* error, std::string why) {
+  if (error != nullptr) *error = "tcp: " + std::move(why);
+  return false;
+}
+
+}  // namespace
+
+Device::Device(const TcpOptions& options, std::uint32_t key_seed)
+    : options_(options), capabilities_(make_capabilities()), keys_(key_seed) {}
+
+std::unique_ptr<HostMemory> Device::alloc_memory(std::size_t bytes, std::string_view) {
+  if (bytes == 0) return nullptr;
+  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) return nullptr;
+  return std::make_unique<PrivateMemory>(static_cast<std::byte*>(data), bytes);
+}
+
+std::unique_ptr<MemoryRegion> Device::reg_mr(void* addr, std::size_t length, std::uint32_t access,
+                                             std::string* error) {
+  const auto from = reinterpret_cast<std::uint64_t>(addr);
+  std::string why;
+  if (length == 0) {
+    why = "a memory region cannot be empty";
+  } else if (length > UINT64_MAX - from) {
+    why = "a memory region cannot run past the end of the address space";
+  } else if ((access & access_remote_write) != 0 && (access & access_local_write) == 0) {
+    why = "remote write access needs local write access too";
+  } else if ((access & access_on_demand) != 0) {
+    why = why_not_on_demand(capabilities_);
+  }
+  Grant grant;
+  grant.kind = Grant::Kind::region;
+  grant.access = access;
+  grant.addr = from;
+  grant.length = length;
+  const std::uint32_t key = why.empty() ? keys_.add(grant) : 0;
+  if (key == 0) {
+    refuse(error, why.empty() ? "no memory key is left (2^24 in use)" : why);
+    return nullptr;
+  }
+  return std::make_unique<Region>(*this, grant, key);
+}
+
+std::unique_ptr<MemoryWindow> Device::alloc_mw() {
+  auto window = std::make_unique<Window>(*this);
+  return window->rkey() != 0 ? std::move(window) : nullptr;
+}
+
+std::unique_ptr<fabric::CompletionQueue> Device::create_cq(std::uint32_t entries) {
+  auto cq = std::make_unique<CompletionQueue>(*this, entries);
+  return cq->open() ? std::move(cq) : nullptr;
+}
+
+std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq, const QpOptions& options,
+                                                     std::string* error) {
+  for (const std::uint32_t depth : {options.send_wr_max, options.recv_wr_max}) {
+    if (depth == 0 || depth > kMaxQpWr) {
+      refuse(error, "a queue of " + std::to_string(depth) + " requests is outside 1 to max_qp_wr (" +
+                        std::to_string(kMaxQpWr) + ")");
+      return nullptr;
+    }
+  }
+  Address address;
+  address.active = options.active;
+  if (!make_token(&address.token)) {
+    refuse(error, "no random bytes (getrandom)");
+    return nullptr;
+  }
+  if (!options.active) {
+    std::string why;
+    if (listener_ == nullptr) listener_ = Listener::open(*this, &why);
+    if (listener_ == nullptr) {
+      if (error != nullptr) *error = why;
+      return nullptr;
+    }
+    address.place = listener_->place();
+  }
+  auto qp =
+      std::make_unique<QueuePair>(*this, static_cast<CompletionQueue&>(cq), options, ++last_qp_num_, address);
+  queue_pairs_.push_back(qp.get());
+  return qp;
+}
+
+QueuePair* Device::find(const Token& token) const {
+  const auto found = std::find_if(queue_pairs_.begin(), queue_pairs_.end(),
+                                  [&](const QueuePair* qp) { return qp->token() == token; });
+  return found == queue_pairs_.end() ? nullptr : *found;
+}
+
+}  // namespace tcp
+
+std::unique_ptr<Device> open_tcp_device(const TcpOptions& options, std::string* error) {
+  std::uint32_t seed = 0;
+  if (::getrandom(&seed, sizeof seed, 0) != static_cast<ssize_t>(sizeof seed)) {
+    tcp::refuse(error, "no random bytes (getrandom)");
+    return nullptr;
+  }
+  auto device = std::make_unique<tcp::Device>(options, seed);
+  if (!device->open()) {
+    tcp::refuse(error, std::string("no epoll or timer descriptor: ") + std::strerror(errno));
+    return nullptr;
+  }
+  return device;
+}
+
+}  // namespace rdma_rpc::fabric

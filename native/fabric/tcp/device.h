@@ -1,0 +1,65 @@
+// The device: owns the keys, the listener and what waits, and makes everything else. Used on one thread.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fabric/fabric.h"
+#include "fabric/tcp/farewells.h"
+#include "fabric/tcp/keys.h"
+#include "fabric/tcp/listener.h"
+#include "fabric/tcp/memory.h"
+#include "fabric/tcp/tcp.h"
+#include "fabric/tcp/watch.h"
+
+namespace rdma_rpc::fabric::tcp {
+
+class QueuePair;
+
+class Device final : public fabric::Device {
+ public:
+  Device(const TcpOptions& options, std::uint32_t key_seed);
+  /// False: the system refuses.
+  bool open() { return watch_.open(); }
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+  std::unique_ptr<HostMemory> alloc_memory(std::size_t bytes, std::string_view purpose) override;
+  std::unique_ptr<MemoryRegion> reg_mr(void* addr, std::size_t length, std::uint32_t access,
+                                       std::string* error) override;
+  std::unique_ptr<MemoryWindow> alloc_mw() override;
+  std::unique_ptr<fabric::CompletionQueue> create_cq(std::uint32_t entries) override;
+  std::unique_ptr<fabric::QueuePair> create_qp(fabric::CompletionQueue& cq, const QpOptions& options,
+                                               std::string* error) override;
+  DeviceCounters counters() const override { return counters_; }
+
+  // For the other classes of this folder.
+  const TcpOptions& options() const { return options_; }
+  DeviceCounters& counts() { return counters_; }
+  KeyTable& keys() { return keys_; }
+  Watch& watch() { return watch_; }
+  Farewells& farewells() { return farewells_; }
+  /// The queue pair of this token, or null.
+  QueuePair* find(const Token& token) const;
+  void forget(const QueuePair& qp) { std::erase(queue_pairs_, &qp); }
+  /// What comes is read into it first: headers, and what is small. Nothing stays in it between two reads.
+  std::span<std::byte> prefetch() { return prefetch_; }
+  /// For bytes that nobody wants.
+  std::span<std::byte> scrap() { return scrap_; }
+
+ private:
+  const TcpOptions options_;
+  Capabilities capabilities_;
+  DeviceCounters counters_;
+  KeyTable keys_;
+  Watch watch_;
+  Farewells farewells_{watch_};
+  std::unique_ptr<Listener> listener_;  ///< once there is a passive queue pair
+  std::vector<QueuePair*> queue_pairs_;
+  std::uint32_t last_qp_num_ = 0;
+  std::array<std::byte, 16 << 10> prefetch_;
+  std::array<std::byte, 64 << 10> scrap_;
+};
+
+}  // namespace rdma_rpc::fabric::tcp

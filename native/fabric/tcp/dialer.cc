@@ -1,0 +1,114 @@
+// See dialer.h.
+#include "fabric/tcp/dialer.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "fabric/tcp/device.h"
+#include "fabric/tcp/queue_pair.h"
+
+namespace rdma_rpc::fabric::tcp {
+namespace {
+
+/// Dials after the first that found another server. A balancer that goes round finds the right one of so
+/// many.
+constexpr std::uint32_t kAgainMax = 31;
+
+}  // namespace
+
+Dialer::~Dialer() { hang_up(); }
+
+void Dialer::hang_up() {
+  if (!fd_) return;
+  device_.watch().remove(*this, fd_.get());
+  fd_.reset();
+}
+
+std::string Dialer::start() {
+  std::string why = dial();
+  if (why.empty()) device_.watch().limit(*this, device_.options().connect_timeout_ms);
+  return why;
+}
+
+std::string Dialer::dial() {
+  sockaddr_storage name{};
+  const socklen_t length = to_sockaddr(place_, &name);
+  greeted_ = false;
+  have_ = 0;
+  fd_ = UniqueFd(::socket(name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd_) return std::string("no socket: ") + std::strerror(errno);
+  std::string why = prepare(fd_.get(), device_.options());
+  if (!why.empty()) return why;
+  const int result = ::connect(fd_.get(), reinterpret_cast<sockaddr*>(&name), length);
+  if ((result != 0 && errno != EINPROGRESS) || !device_.watch().add(*this, fd_.get(), EPOLLOUT)) {
+    return to_text(place_) + " cannot be reached: " + std::strerror(errno);
+  }
+  return {};
+}
+
+void Dialer::ready() {
+  if (greeted_) return listen_to_answer();
+  int error = 0;
+  socklen_t length = sizeof error;
+  ::getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+  if (error != 0) {
+    return qp_.fail("tcp: nobody can be reached at " + to_text(place_) + ": " + std::strerror(error));
+  }
+  if (!greet()) qp_.fail("tcp: the connection to " + to_text(place_) + " was lost before it began");
+}
+
+bool Dialer::greet() {
+  const Greeting hello = make_greeting(Say::hello, to_, from_);
+  greeted_ = true;
+  return say(fd_.get(), &hello, sizeof hello) && device_.watch().change(*this, fd_.get(), EPOLLIN);
+}
+
+void Dialer::listen_to_answer() {
+  const ssize_t got = ::recv(fd_.get(), said_ + have_, sizeof said_ - have_, MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) {
+    return qp_.fail("tcp: " + to_text(place_) + " has closed the connection without an answer" +
+                    (got < 0 ? ": " + why_lost(errno) : std::string()));
+  }
+  have_ += static_cast<std::size_t>(got);
+  if (have_ < sizeof said_) return;
+  Greeting answer;
+  std::memcpy(&answer, said_, sizeof answer);
+  answered(answer);
+}
+
+void Dialer::answered(const Greeting& answer) {
+  const std::string at = to_text(place_);
+  if (const char* why = why_no_greeting(answer)) return qp_.fail("tcp: " + at + ": " + why);
+  if (answer.to != from_ || answer.from != to_) return qp_.fail("tcp: " + at + " answers for somebody else");
+  switch (answer.say) {
+    case Say::welcome: {
+      device_.watch().remove(*this, fd_.get());
+      return qp_.connected(std::move(fd_));
+    }
+    case Say::unknown: {
+      if (unknown_++ == kAgainMax) break;
+      // One limit for all dials together.
+      const std::uint32_t left = device_.watch().left(*this);
+      hang_up();
+      const std::string why = dial();
+      if (!why.empty()) return qp_.fail("tcp: " + why);
+      return device_.watch().limit(*this, left);
+    }
+    case Say::hello:
+    case Say::refused:
+      return qp_.fail("tcp: " + at + " has refused: the queue pair there expects another peer, or has ended");
+  }
+  qp_.fail("tcp: none of " + std::to_string(unknown_) + " connections to " + at +
+           " has reached the server with that queue pair; does the address lead to many servers?");
+}
+
+void Dialer::expired() {
+  qp_.fail("tcp: " + to_text(place_) + (greeted_ ? " has not answered" : " has not been reached") +
+           " within " + std::to_string(device_.options().connect_timeout_ms) + " ms");
+}
+
+}  // namespace rdma_rpc::fabric::tcp

@@ -1,0 +1,73 @@
+// See farewells.h.
+#include "fabric/tcp/farewells.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace rdma_rpc::fabric::tcp {
+namespace {
+
+/// Time enough for what a send buffer holds, and no reason to keep a descriptor for a peer that stays silent.
+constexpr std::uint32_t kLimitMs = 5'000;
+constexpr std::size_t kDrainBytes = 64 << 10;
+/// Of one connection before the others have their turn.
+constexpr int kDrainsPerTurn = 16;
+
+}  // namespace
+
+Farewells::~Farewells() = default;
+
+void Farewells::say(UniqueFd fd, std::vector<std::byte> bytes) {
+  if (open_.size() == kMax) open_.pop_front();
+  open_.emplace_back(*this, std::move(fd), std::move(bytes));
+  if (!open_.back().begin()) open_.pop_back();
+}
+
+Farewells::Farewell::~Farewell() { all_.watch_.remove(*this, fd_.get()); }
+
+bool Farewells::Farewell::begin() {
+  if (!send_rest()) return false;
+  const std::uint32_t events = said_ < bytes_.size() ? EPOLLIN | EPOLLOUT : EPOLLIN;
+  if (!all_.watch_.add(*this, fd_.get(), events)) return false;
+  all_.watch_.limit(*this, kLimitMs);
+  return true;
+}
+
+bool Farewells::Farewell::send_rest() {
+  while (said_ < bytes_.size()) {
+    const ssize_t sent =
+        ::send(fd_.get(), bytes_.data() + said_, bytes_.size() - said_, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0) return errno == EAGAIN || errno == EINTR;
+    said_ += static_cast<std::size_t>(sent);
+  }
+  return ::shutdown(fd_.get(), SHUT_WR) == 0;
+}
+
+bool Farewells::Farewell::drain() {
+  std::byte scrap[kDrainBytes];
+  for (int i = 0; i < kDrainsPerTurn; ++i) {
+    const ssize_t got = ::recv(fd_.get(), scrap, sizeof scrap, MSG_DONTWAIT);
+    if (got == 0) return false;
+    if (got < 0) return errno == EAGAIN || errno == EINTR;
+  }
+  return true;
+}
+
+void Farewells::Farewell::ready() {
+  const bool saying = said_ < bytes_.size();
+  bool open = drain();
+  if (open && saying) {
+    open = send_rest();
+    if (open && said_ == bytes_.size()) open = all_.watch_.change(*this, fd_.get(), EPOLLIN);
+  }
+  if (!open) expired();
+}
+
+void Farewells::Farewell::expired() {
+  all_.open_.remove_if([this](const Farewell& other) { return &other == this; });
+}
+
+}  // namespace rdma_rpc::fabric::tcp

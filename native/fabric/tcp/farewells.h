@@ -1,0 +1,49 @@
+// Connections whose queue pair is in ERR or gone. Each still has a few bytes to say: the rest of a frame
+// under way, why a request was refused, good-bye. Closing at once would lose them, since a socket that is
+// closed with input unread is reset. So it is drained until the peer closes, or a time is up. On the device's
+// thread.
+#pragma once
+
+#include <list>
+#include <vector>
+
+#include "fabric/tcp/watch.h"
+
+namespace rdma_rpc::fabric::tcp {
+
+class Farewells {
+ public:
+  explicit Farewells(Watch& watch) : watch_(watch) {}
+  ~Farewells();
+
+  /// Beyond kMax of them the oldest is closed.
+  void say(UniqueFd fd, std::vector<std::byte> bytes);
+
+ private:
+  static constexpr std::size_t kMax = 256;
+
+  class Farewell final : public Waiter {
+   public:
+    Farewell(Farewells& all, UniqueFd fd, std::vector<std::byte> bytes)
+        : all_(all), fd_(std::move(fd)), bytes_(std::move(bytes)) {}
+    ~Farewell() override;
+    bool begin();
+    void ready() override;
+    void expired() override;
+
+   private:
+    /// False: the connection is over.
+    bool send_rest();
+    bool drain();
+
+    Farewells& all_;
+    UniqueFd fd_;
+    std::vector<std::byte> bytes_;
+    std::size_t said_ = 0;
+  };
+
+  Watch& watch_;
+  std::list<Farewell> open_;
+};
+
+}  // namespace rdma_rpc::fabric::tcp

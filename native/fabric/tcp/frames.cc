@@ -1,0 +1,164 @@
+// What each frame of the peer does: checks as a NIC makes them, and what follows from them. Every field is
+// the peer's word and is checked before anything depends on it. A frame that cannot be ends the connection; a
+// request that may not be is refused. See queue_pair.h.
+#include "fabric/tcp/queue_pair.h"
+
+namespace rdma_rpc::fabric::tcp {
+
+void QueuePair::frame_begins() {
+  if (const char* why = why_malformed(header_)) return broke_protocol(why);
+  left_ = header_.bytes;
+  switch (header_.op) {
+    case Op::send:
+      send_begins();
+      break;
+    case Op::write:
+      write_begins();
+      break;
+    case Op::read:
+      return read_asked();
+    case Op::data:
+      return data_begins();
+    case Op::ack:
+      if (!sends_.acked(header_.number)) return broke_protocol("an ack for requests that were not made");
+      return retire();
+    case Op::refusal: {
+      const auto status = refusal_status(header_.extra);
+      if (!status) return broke_protocol("a refusal for no known reason");
+      if (!sends_.refused(header_.number, *status))
+        return broke_protocol("a refusal of a request that is not open");
+      return retire();
+    }
+    case Op::gone:
+      return peer_is_gone();
+    case Op::bye:
+      return fail("tcp: the peer has ended the connection");
+  }
+  if (socket_ && !deaf_ && left_ == 0) frame_ends();
+}
+
+void QueuePair::frame_ends() {
+  if (header_.op == Op::data) return data_ends();
+  if (header_.bytes == header_.total) return header_.op == Op::send ? send_ends() : write_ends();
+  written_ += header_.bytes;
+  current_ = {true, header_};
+  current_.next.addr += header_.bytes;
+  current_.next.total -= header_.bytes;
+}
+
+/// Whether this frame may stand where it stands, as the first of a request or as one that goes on.
+bool QueuePair::request_begins() {
+  if (!current_.open) {
+    if (header_.number == handled_) return true;
+    broke_protocol("a request has another number than the next one");
+    return false;
+  }
+  const Header& next = current_.next;
+  const bool goes_on = header_.op == next.op && header_.number == next.number && header_.key == next.key &&
+                       header_.addr == next.addr && header_.total == next.total &&
+                       header_.extra == next.extra && (header_.flags & ~flag_ack) == next.flags;
+  if (!goes_on) broke_protocol("a frame does not go on where the one before it ended");
+  return goes_on;
+}
+
+void QueuePair::send_begins() {
+  if (!request_begins() || current_.open) return;
+  if (header_.addr != 0) return broke_protocol("a message does not begin at its beginning");
+  if (receives_.is_empty()) return refuse(handled_, WcStatus::rnr_retry_exc_err);
+  const Sge& sge = receives_.oldest().sge;
+  if (header_.total > sge.length) return refuse(handled_, WcStatus::rem_inv_req_err, WcStatus::loc_len_err);
+  if (!device_.keys().local_ok(sge, access_local_write)) {
+    refuse(handled_, WcStatus::rem_inv_req_err, WcStatus::loc_prot_err);
+  }
+}
+
+void QueuePair::send_ends() {
+  const bool invalidates = (header_.flags & flag_invalidate) != 0;
+  if (invalidates && !end_window(header_.extra)) {
+    return refuse(handled_, WcStatus::rem_inv_req_err, WcStatus::rem_inv_req_err);
+  }
+  complete_receive({.bytes = static_cast<std::uint32_t>(header_.addr) + header_.bytes,
+                    .invalidated_rkey = invalidates ? header_.extra : 0});
+  carried_out();
+}
+
+bool QueuePair::may_be_written(std::uint64_t bytes) const {
+  const std::uint64_t done = header_.bytes - left_;
+  return device_.keys().remote_ok(header_.key, qp_num_, header_.addr + done, bytes, access_remote_write);
+}
+
+void QueuePair::write_begins() {
+  if (!request_begins()) return;
+  const bool immediate = (header_.flags & flag_immediate) != 0;
+  if (immediate && receives_.is_empty()) return refuse(handled_, WcStatus::rnr_retry_exc_err);
+  // The whole of what is left, so that a range that is too long touches no byte. As on InfiniBand, a request
+  // of no bytes is not checked: there is nothing it could touch.
+  if (header_.total > 0 && !may_be_written(header_.total)) refuse(handled_, WcStatus::rem_access_err);
+}
+
+void QueuePair::write_ends() {
+  if ((header_.flags & flag_immediate) != 0) {
+    const std::uint32_t all = written_ + header_.bytes;
+    complete_receive(
+        {.opcode = Opcode::recv_rdma_with_imm, .has_imm = true, .bytes = all, .imm = header_.extra});
+  }
+  carried_out();
+}
+
+void QueuePair::read_asked() {
+  if (current_.open) return broke_protocol("a READ in the middle of another request");
+  if (!request_begins()) return;
+  if (header_.total == 0) return carried_out();
+  if (answers_tail_ - answers_head_ == kReadsMax) return broke_protocol("more than 16 READs at once");
+  if (!device_.keys().remote_ok(header_.key, qp_num_, header_.addr, header_.total, access_remote_read)) {
+    return refuse(handled_, WcStatus::rem_access_err);
+  }
+  answers_[answers_tail_++ % kReadsMax] = {header_.addr, header_.key, header_.total, 0, handled_};
+  carried_out();
+}
+
+void QueuePair::data_begins() {
+  const SendSlot* slot = sends_.reading();
+  if (slot == nullptr) return broke_protocol("an answer to no READ");
+  if (header_.number != slot->number || header_.addr != slot->moved ||
+      header_.total != slot->bytes - slot->moved) {
+    broke_protocol("an answer that does not fit the READ that is next");
+  }
+}
+
+void QueuePair::data_ends() {
+  const SendSlot* slot = sends_.reading();
+  if (slot->moved != slot->bytes) return;
+  sends_.read_done();
+  retire();
+}
+
+void QueuePair::carried_out() {
+  ++handled_;
+  current_.open = false;
+  written_ = 0;
+  if ((header_.flags & flag_ack) != 0) ack_owed_ = true;
+}
+
+void QueuePair::refuse(std::uint32_t number, WcStatus status, WcStatus receive) {
+  refusal_ = {true, number, status, receive};
+  deaf_ = true;
+}
+
+/// All answers before it are out.
+void QueuePair::conclude_refusal() {
+  refusal_.open = false;
+  const Header frame{.op = Op::refusal, .number = refusal_.number, .extra = refusal_code(refusal_.status)};
+  if (refusal_.status == WcStatus::rnr_retry_exc_err) {
+    // The sender's mistake: this side stays as it is.
+    return burst_.add_frame(frame);
+  }
+  if (refusal_.receive != WcStatus::success) complete_receive({.status = refusal_.receive});
+  enter_error(Op::bye, &frame);
+}
+
+void QueuePair::broke_protocol(const char* how) {
+  fail(std::string("tcp: the peer broke the protocol: ") + how);
+}
+
+}  // namespace rdma_rpc::fabric::tcp

@@ -1,0 +1,65 @@
+// The protection table of a device: what each key gives access to. Asked before every system call that moves
+// bytes of a peer's request, so that a key that has ended opens nothing from then on. On the device's thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "fabric/fabric.h"
+
+namespace rdma_rpc::fabric::tcp {
+
+class Window;
+
+struct Grant {
+  enum class Kind : std::uint8_t { free, region, unbound, window };  // unbound: no rights, no bytes
+  Kind kind = Kind::free;
+  std::uint32_t key = 0;
+  std::uint32_t access = 0;
+  std::uint64_t addr = 0;
+  std::uint64_t length = 0;
+  std::uint32_t qp_num = 0;      ///< window: the queue pair that it is tied to
+  std::uint32_t region_key = 0;  ///< window: the region beneath
+  Window* window = nullptr;      ///< window: its object
+  std::uint32_t next_free = 0;
+
+  /// Written so that no sum can wrap.
+  bool contains(std::uint64_t start, std::uint64_t bytes) const {
+    return start >= addr && start - addr <= length && bytes <= length - (start - addr);
+  }
+};
+
+class KeyTable {
+ public:
+  /// `seed` decides where keys begin, so that those of an earlier process are not good for this one.
+  explicit KeyTable(std::uint32_t seed) : grants_(1), seed_(seed) {}
+
+  /// Files it under a new key; 0 when all are taken. Keys are `index << 8 | variant`. The variant changes
+  /// with each use of an index, and an index rests while few others are free, so that a stale key finds
+  /// nothing for long.
+  std::uint32_t add(const Grant& grant);
+  /// The key must be there.
+  void remove(std::uint32_t key);
+  /// Null for a key that is not in use.
+  Grant* find(std::uint32_t key);
+  /// Drops every key of a window that is going away.
+  void remove_all_of(const Window* window);
+
+  /// Whether a local entry may be used; `access` is 0 to read it.
+  bool local_ok(const Sge& sge, std::uint32_t access);
+  /// Whether the peer of that queue pair may do this.
+  bool remote_ok(std::uint32_t key, std::uint32_t qp_num, std::uint64_t addr, std::uint64_t bytes,
+                 std::uint32_t access);
+  /// The window of this key if it is bound on that queue pair, else null.
+  Grant* bound_window(std::uint32_t key, std::uint32_t qp_num);
+
+ private:
+  static constexpr std::uint32_t kQuarantine = 1024;
+  static constexpr std::uint32_t kMaxIndex = (1u << 24) - 1;
+
+  std::vector<Grant> grants_;  // place 0 is never used: key 0 means "none"
+  std::uint32_t seed_;
+  std::uint32_t first_free_ = 0, last_free_ = 0, free_count_ = 0;
+};
+
+}  // namespace rdma_rpc::fabric::tcp

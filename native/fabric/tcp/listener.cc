@@ -1,0 +1,104 @@
+// See listener.h.
+#include "fabric/tcp/listener.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "fabric/tcp/device.h"
+#include "fabric/tcp/queue_pair.h"
+
+namespace rdma_rpc::fabric::tcp {
+namespace {
+
+constexpr int kBacklog = 512;
+constexpr int kAcceptsPerTurn = 16;
+/// A listener without descriptors to spare would be ready all the time.
+constexpr std::uint32_t kPauseMs = 50;
+
+}  // namespace
+
+std::unique_ptr<Listener> Listener::open(Device& device, std::string* error) {
+  std::unique_ptr<Listener> listener(new Listener(device));
+  const std::string& host = device.options().host;
+  if (!parse_host(host, &listener->place_)) {
+    *error = "tcp: TcpOptions::host '" + host + "' is no IP address in numbers";
+    return nullptr;
+  }
+  sockaddr_storage name{};
+  const socklen_t length = to_sockaddr(listener->place_, &name);
+  listener->fd_ = UniqueFd(::socket(name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const int fd = listener->fd_.get();
+  if (fd < 0 || ::bind(fd, reinterpret_cast<sockaddr*>(&name), length) != 0 || ::listen(fd, kBacklog) != 0 ||
+      !place_of(fd, &listener->place_) || !device.watch().add(*listener, fd, EPOLLIN)) {
+    *error = "tcp: cannot listen on TcpOptions::host '" + host + "': " + std::strerror(errno);
+    return nullptr;
+  }
+  return listener;
+}
+
+Listener::~Listener() {
+  strangers_.clear();
+  device_.watch().remove(*this, fd_.get());
+}
+
+void Listener::ready() {
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+    UniqueFd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!fd) {
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        device_.watch().change(*this, fd_.get(), 0);
+        device_.watch().limit(*this, kPauseMs);
+      }
+      return;
+    }
+    if (!prepare(fd.get(), device_.options()).empty()) continue;
+    if (strangers_.size() == device_.options().strangers_max) strangers_.pop_front();
+    strangers_.emplace_back(*this, std::move(fd));
+    if (!strangers_.back().begin()) strangers_.pop_back();
+  }
+}
+
+void Listener::expired() { device_.watch().change(*this, fd_.get(), EPOLLIN); }
+
+void Listener::leave(const Stranger& stranger) {
+  strangers_.remove_if([&](const Stranger& other) { return &other == &stranger; });
+}
+
+Listener::Stranger::~Stranger() { listener_.device_.watch().remove(*this, fd_.get()); }
+
+bool Listener::Stranger::begin() {
+  if (!listener_.device_.watch().add(*this, fd_.get(), EPOLLIN)) return false;
+  listener_.device_.watch().limit(*this, listener_.device_.options().connect_timeout_ms);
+  return true;
+}
+
+void Listener::Stranger::ready() {
+  const ssize_t got = ::recv(fd_.get(), said_ + have_, sizeof said_ - have_, MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) return listener_.leave(*this);
+  have_ += static_cast<std::size_t>(got);
+  if (have_ < sizeof said_) return;
+  Greeting greeting;
+  std::memcpy(&greeting, said_, sizeof greeting);
+  if (why_no_greeting(greeting) == nullptr && greeting.say == Say::hello) introduce(greeting);
+  listener_.leave(*this);
+}
+
+void Listener::Stranger::introduce(const Greeting& greeting) {
+  Device& device = listener_.device_;
+  QueuePair* qp = device.find(greeting.to);
+  if (qp == nullptr) {
+    const Greeting answer = make_greeting(Say::unknown, greeting.from, greeting.to);
+    say(fd_.get(), &answer, sizeof answer);
+    return;
+  }
+  device.watch().remove(*this, fd_.get());
+  qp->take({std::move(fd_), greeting.from});
+}
+
+void Listener::Stranger::expired() { listener_.leave(*this); }
+
+}  // namespace rdma_rpc::fabric::tcp

@@ -1,0 +1,61 @@
+// The passive side's door: takes connections, reads which queue pair each wants, and hands it over. Whoever
+// connects is a stranger until then: there are so many at most, each with so much time. On the device's
+// thread.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <string>
+
+#include "fabric/tcp/watch.h"
+#include "fabric/tcp/wire.h"
+
+namespace rdma_rpc::fabric::tcp {
+
+/// A connection that has said whose it wants to be.
+struct Guest {
+  UniqueFd fd;
+  Token from{};
+  explicit operator bool() const { return static_cast<bool>(fd); }
+};
+
+class Device;
+
+class Listener final : public Waiter {
+ public:
+  /// Null, and why, when the address cannot be listened on.
+  static std::unique_ptr<Listener> open(Device& device, std::string* error);
+  ~Listener() override;
+  const Place& place() const { return place_; }
+
+  void ready() override;
+  void expired() override;  ///< the pause of one that ran out of descriptors is over
+
+ private:
+  class Stranger final : public Waiter {
+   public:
+    Stranger(Listener& listener, UniqueFd fd) : listener_(listener), fd_(std::move(fd)) {}
+    ~Stranger() override;
+    bool begin();
+    void ready() override;
+    void expired() override;
+
+   private:
+    void introduce(const Greeting& greeting);
+
+    Listener& listener_;
+    UniqueFd fd_;
+    std::byte said_[sizeof(Greeting)];
+    std::size_t have_ = 0;
+  };
+
+  explicit Listener(Device& device) : device_(device) {}
+  void leave(const Stranger& stranger);
+
+  Device& device_;
+  UniqueFd fd_;
+  Place place_;
+  std::list<Stranger> strangers_;
+};
+
+}  // namespace rdma_rpc::fabric::tcp

@@ -1,0 +1,116 @@
+// What the user posts, what is carried out here, and completions; see queue_pair.h.
+#include "fabric/tcp/queue_pair.h"
+
+namespace rdma_rpc::fabric::tcp {
+
+std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
+  std::size_t taken = 0;
+  if (state_ == QpState::init || state_ == QpState::rtr) return taken;
+  for (const SendWr& wr : requests) {
+    if (sends_.is_full()) break;
+    sends_.post(wr);
+    ++taken;
+  }
+  if (taken == 0) return taken;
+  if (state_ == QpState::err) {
+    flush_queues();
+    return taken;
+  }
+  // Not behind what waits for the socket: a window is to end when its user says so.
+  carry_out_local();
+  if (peer_gone_ && state_ == QpState::rts) sends_.fail_oldest(WcStatus::retry_exc_err);
+  retire();
+  if (socket_) flush();
+  return taken;
+}
+
+std::size_t QueuePair::post_recv(std::span<const RecvWr> requests) {
+  std::size_t taken = 0;
+  for (const RecvWr& wr : requests) {
+    if (receives_.is_full()) break;
+    receives_.post(wr);
+    ++taken;
+  }
+  if (state_ == QpState::err) flush_queues();
+  return taken;
+}
+
+/// The local requests that come next. Completions keep their order, also behind requests without a signal: of
+/// those nobody would tell us that they are over, so that is asked for where a completion waits for it.
+void QueuePair::carry_out_local() {
+  while (!sends_.all_started()) {
+    SendSlot& slot = sends_.next();
+    const bool good = slot.status == WcStatus::success;
+    if (good && (!is_local(slot.opcode) || sends_.must_wait())) return;
+    if (good && slot.opcode == Opcode::bind_mw) {
+      slot.status = bind(slot.bind);
+      ack_wanted_ = true;
+    } else if (good && !end_window(slot.key)) {
+      slot.status = WcStatus::loc_qp_op_err;
+    }
+    const bool failed = slot.status != WcStatus::success;
+    if ((slot.signaled || failed) && !slot.asked && sends_.is_unacked()) ask_owed_ = true;
+    slot.asked = true;
+    if (failed) return;
+    sends_.started();
+  }
+}
+
+WcStatus QueuePair::bind(const BindRequest& bind) {
+  KeyTable& keys = device_.keys();
+  Grant* grant = keys.find(bind.key);  // null: the window has been freed since
+  const Grant* region = grant == nullptr ? nullptr : keys.find(bind.region_key);
+  constexpr std::uint32_t kMay = access_remote_read | access_remote_write;
+  const bool writes = (bind.access & access_remote_write) != 0;
+  const bool allowed = region != nullptr && region->kind == Grant::Kind::region &&
+                       grant->window->bound_key == 0 && (region->access & access_mw_bind) != 0 &&
+                       (!writes || (region->access & access_local_write) != 0) &&
+                       (bind.access & ~kMay) == 0 && bind.access != 0 && bind.length > 0 &&
+                       region->contains(bind.addr, bind.length);
+  if (!allowed) {
+    if (grant != nullptr) keys.remove(bind.key);
+    return WcStatus::mw_bind_err;
+  }
+  grant->kind = Grant::Kind::window;
+  grant->access = bind.access;
+  grant->addr = bind.addr;
+  grant->length = bind.length;
+  grant->qp_num = qp_num_;
+  grant->region_key = bind.region_key;
+  grant->window->bound_key = bind.key;
+  return WcStatus::success;
+}
+
+/// False: that is no window of this queue pair.
+bool QueuePair::end_window(std::uint32_t key) {
+  const Grant* grant = device_.keys().bound_window(key, qp_num_);
+  if (grant == nullptr) return false;
+  grant->window->bound_key = 0;
+  device_.keys().remove(key);
+  return true;
+}
+
+void QueuePair::retire() {
+  if (state_ == QpState::err) return;
+  while (const SendSlot* slot = sends_.retire()) {
+    complete_send(*slot, slot->status);
+    if (slot->status != WcStatus::success) return enter_error(Op::gone);
+  }
+}
+
+void QueuePair::complete_send(const SendSlot& slot, WcStatus status) {
+  const Wc wc{
+      .wr_id = slot.wr_id, .status = status, .opcode = slot.opcode, .qp_num = qp_num_, .bytes = slot.bytes};
+  cq_.push({wc, this, false, sends_.retired()});
+}
+
+/// The oldest receive ends with this.
+void QueuePair::complete_receive(Wc wc) {
+  wc.wr_id = receives_.oldest().wr_id;
+  wc.qp_num = qp_num_;
+  if (!wc.has_imm) wc.opcode = Opcode::recv;
+  receives_.use();
+  cq_.push({wc, this, true, 0});
+}
+
+}  // namespace rdma_rpc::fabric::tcp

@@ -1,0 +1,217 @@
+// Life and connection; see queue_pair.h.
+#include "fabric/tcp/queue_pair.h"
+
+#include <cstring>
+
+namespace rdma_rpc::fabric::tcp {
+
+/// How long the passive side waits for its peer.
+class QueuePair::Patience final : public Waiter {
+ public:
+  explicit Patience(QueuePair& qp) : qp_(qp) {
+    qp_.device_.watch().limit(*this, qp_.device_.options().connect_timeout_ms);
+  }
+  ~Patience() override { qp_.device_.watch().forget_limit(*this); }
+  void ready() override {}
+  void expired() override {
+    qp_.fail("tcp: the peer has not come to " + to_text(qp_.address_.place) + " within " +
+             std::to_string(qp_.device_.options().connect_timeout_ms) +
+             " ms; can it reach that address, or is something in between?");
+  }
+
+ private:
+  QueuePair& qp_;
+};
+
+QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& options, std::uint32_t qp_num,
+                     const Address& address)
+    : device_(device),
+      cq_(cq),
+      options_(options),
+      address_(address),
+      sends_(device, options.send_wr_max),
+      receives_(options.recv_wr_max) {
+  qp_num_ = qp_num;
+  cq_.make_room(options_.send_wr_max + options_.recv_wr_max);
+  ++device_.counts().queue_pairs;
+}
+
+QueuePair::~QueuePair() {
+  if (socket_) part(Op::bye);
+  if (guest_) turn_away(std::move(guest_));
+  cq_.forget(*this, options_.send_wr_max + options_.recv_wr_max);
+  device_.forget(*this);
+  --device_.counts().queue_pairs;
+}
+
+std::string QueuePair::connect(std::span<const std::byte> remote_address) {
+  Address peer;
+  std::string why;
+  if (state_ != QpState::init) {
+    why = std::string("connect needs a queue pair in INIT, this one is in ") + to_string(state_);
+  } else {
+    why = decode(remote_address, &peer);
+  }
+  if (why.empty() && peer.active == address_.active) {
+    why = std::string("both sides are ") + (peer.active ? "active" : "passive") +
+          ", nobody could come to the other";
+  }
+  if (why.empty()) {
+    state_ = QpState::rtr;
+    peer_ = peer.token;
+    if (address_.active) {
+      dialer_ = std::make_unique<Dialer>(device_, *this, peer.place, peer_, address_.token);
+      why = dialer_->start();
+    } else {
+      patience_ = std::make_unique<Patience>(*this);
+      if (guest_) take(std::move(guest_));
+    }
+  }
+  if (why.empty()) return {};
+  enter_error(Op::bye);
+  return "tcp: " + why;
+}
+
+void QueuePair::take(Guest guest) {
+  if (state_ == QpState::init && !guest_ && !address_.active) {
+    guest_ = std::move(guest);
+  } else if (state_ == QpState::rtr && !address_.active && guest.from == peer_) {
+    welcome(std::move(guest));
+  } else {
+    turn_away(std::move(guest));
+  }
+}
+
+void QueuePair::welcome(Guest guest) {
+  const Greeting answer = make_greeting(Say::welcome, guest.from, address_.token);
+  // It may have gone while it waited for us; another one may come.
+  if (say(guest.fd.get(), &answer, sizeof answer)) connected(std::move(guest.fd));
+}
+
+void QueuePair::turn_away(Guest guest) {
+  const Greeting answer = make_greeting(Say::refused, guest.from, address_.token);
+  say(guest.fd.get(), &answer, sizeof answer);
+}
+
+void QueuePair::connected(UniqueFd fd) {
+  dialer_.reset();
+  patience_.reset();
+  if (!cq_.add(*this, fd.get())) return fail("tcp: the system cannot watch one more connection (epoll_ctl)");
+  socket_ = std::move(fd);
+  ++device_.counts().open_fds;
+  state_ = QpState::rts;
+  readable_ = true;
+  wants_turn();
+  cq_.announce();
+}
+
+void QueuePair::note_ready(bool readable, bool writable, bool ends) {
+  readable_ |= readable;
+  ends_ |= ends;
+  if (writable && send_error_ == 0) blocked_ = false;
+  wants_turn();
+}
+
+void QueuePair::wants_turn() {
+  if (enqueued_ || !socket_) return;
+  enqueued_ = true;
+  cq_.enqueue(*this);
+}
+
+void QueuePair::turn() {
+  enqueued_ = false;
+  // Nothing that was posted since has taken it along.
+  if (ack_owed_) flush();
+  if (readable_) read();
+  const bool unsent = !burst_.empty() || has_answers() || refusal_.open || can_start_next() || ask_owed_;
+  if (socket_ && unsent) flush();
+  const bool hears = readable_ && !refusal_.open;
+  if (hears || (ack_owed_ && !blocked_)) wants_turn();
+}
+
+void QueuePair::polled(bool receive, std::uint64_t send_end) {
+  if (receive) {
+    receives_.freed();
+  } else {
+    sends_.freed(send_end);
+  }
+}
+
+void QueuePair::ended() {
+  if (deaf_) return peer_is_gone();
+  fail(
+      "tcp: the peer has closed the connection without a good-bye: its process has ended, or something "
+      "between "
+      "has cut it");
+}
+
+void QueuePair::lost(int error) {
+  if (deaf_) return peer_is_gone();
+  fail("tcp: the connection was lost: " + why_lost(error));
+}
+
+/// A request of its own has failed. Ours is to find out by a request, as it is with a NIC.
+void QueuePair::peer_is_gone() {
+  peer_gone_ = true;
+  close_socket();
+  if (sends_.fail_oldest(WcStatus::retry_exc_err)) retire();
+}
+
+void QueuePair::fail(std::string why) {
+  if (state_ == QpState::err) return;
+  error_ = std::move(why);
+  enter_error(Op::bye);
+}
+
+void QueuePair::to_error() { enter_error(Op::bye); }
+
+void QueuePair::enter_error(Op last_word, const Header* refusal) {
+  if (state_ == QpState::err) return;
+  state_ = QpState::err;
+  dialer_.reset();
+  patience_.reset();
+  if (guest_) turn_away(std::move(guest_));
+  if (socket_) part(last_word, refusal);
+  flush_queues();
+  cq_.announce();
+}
+
+/// Gives the connection away with what is still to be said. From here on no memory of the user is touched.
+void QueuePair::part(Op last_word, const Header* refusal) {
+  if (!burst_.may_be_read(device_.keys(), qp_num_)) {
+    // Of a frame under way the rest may neither be sent nor left out.
+    UniqueFd fd = std::move(socket_);
+    socket_ = UniqueFd();
+    cq_.remove(*this, fd.get());
+    --device_.counts().open_fds;
+    return reset_connection(fd);
+  }
+  std::vector<std::byte> words = burst_.rest_of_frame();
+  const auto add = [&words](const Header& header) {
+    const auto* from = reinterpret_cast<const std::byte*>(&header);
+    words.insert(words.end(), from, from + sizeof header);
+  };
+  if (ack_owed_) add({.op = Op::ack, .number = handled_});
+  if (refusal != nullptr) add(*refusal);
+  add({.op = last_word});
+  cq_.remove(*this, socket_.get());
+  --device_.counts().open_fds;
+  device_.farewells().say(std::move(socket_), std::move(words));
+  burst_.clear();
+}
+
+void QueuePair::close_socket() {
+  if (!socket_) return;
+  cq_.remove(*this, socket_.get());
+  --device_.counts().open_fds;
+  socket_.reset();
+  burst_.clear();
+  enqueued_ = false;
+}
+
+void QueuePair::flush_queues() {
+  while (const SendSlot* slot = sends_.flush()) complete_send(*slot, WcStatus::wr_flush_err);
+  while (!receives_.is_empty()) complete_receive({.status = WcStatus::wr_flush_err});
+}
+
+}  // namespace rdma_rpc::fabric::tcp

@@ -1,0 +1,174 @@
+// A queue pair: one connection, from the address blobs to its end. One class in five files: queue_pair.cc
+// (life and connection), posting.cc (what the user posts), sending.cc (frames out), receiving.cc (bytes in)
+// and frames.cc (what each frame does). On the device's thread.
+//
+// Reading never waits for writing: whatever comes is carried out or refused at once and leaves at most a few
+// words to say (an ack, kReadsMax answers, one refusal). So two sides that only write do not block each
+// other.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fabric/tcp/burst.h"
+#include "fabric/tcp/completion_queue.h"
+#include "fabric/tcp/device.h"
+#include "fabric/tcp/dialer.h"
+#include "fabric/tcp/listener.h"
+#include "fabric/tcp/receive_queue.h"
+#include "fabric/tcp/send_queue.h"
+
+namespace rdma_rpc::fabric::tcp {
+
+class QueuePair final : public fabric::QueuePair {
+ public:
+  QueuePair(Device& device, CompletionQueue& cq, const QpOptions& options, std::uint32_t qp_num,
+            const Address& address);
+  ~QueuePair() override;
+
+  QpState state() const override { return state_; }
+  std::vector<std::byte> local_address() const override { return encode(address_); }
+  std::string connect(std::span<const std::byte> remote_address) override;
+  std::string error() const override { return error_; }
+  std::size_t post_send(std::span<const SendWr> requests) override;
+  std::size_t post_recv(std::span<const RecvWr> requests) override;
+  void to_error() override;
+
+  const Token& token() const { return address_.token; }
+
+  // For those who make the connection.
+  /// Somebody has come for this queue pair.
+  void take(Guest guest);
+  void connected(UniqueFd fd);
+  /// To ERR, for a reason that no completion tells.
+  void fail(std::string why);
+
+  // For the completion queue.
+  /// `ends`: so does what can be read.
+  void note_ready(bool readable, bool writable, bool ends);
+  void turn();
+  bool is_blocked() const { return blocked_; }
+  void polled(bool receive, std::uint64_t send_end);
+
+ private:
+  /// An answer to a READ of the peer.
+  struct Answer {
+    std::uint64_t addr;
+    std::uint32_t key, left, moved, number;
+  };
+  /// The peer's request of several frames that is under way, with what its next frame has to say.
+  struct Current {
+    bool open = false;
+    Header next;
+  };
+  /// A request of the peer that is not carried out. Said once the answers before it are, and nothing is heard
+  /// then.
+  struct Refusal {
+    bool open = false;
+    std::uint32_t number = 0;
+    WcStatus status = WcStatus::success;   ///< for the peer
+    WcStatus receive = WcStatus::success;  ///< of the oldest receive, when that is what fails
+  };
+
+  // queue_pair.cc
+  void welcome(Guest guest);
+  void turn_away(Guest guest);
+  void lost(int error);
+  void ended();
+  void peer_is_gone();
+  /// `last_word`: gone or bye; `refusal`: to be said before that.
+  void enter_error(Op last_word, const Header* refusal = nullptr);
+  void part(Op last_word, const Header* refusal = nullptr);
+  void close_socket();
+  void flush_queues();
+  void wants_turn();
+
+  // posting.cc
+  void carry_out_local();
+  WcStatus bind(const BindRequest& bind);
+  bool end_window(std::uint32_t key);
+  void retire();
+  void complete_send(const SendSlot& slot, WcStatus status);
+  void complete_receive(Wc wc);
+
+  // sending.cc
+  void flush();
+  bool form();
+  bool can_start_next();
+  bool add_small();
+  void add_bulk();
+  void add_request();
+  void add_question();
+  void add_answer();
+  bool has_answers() const { return answers_head_ != answers_tail_; }
+
+  // receiving.cc
+  void read();
+  std::size_t landing(iovec* to);
+  void take_bytes(const std::byte* from, std::size_t bytes);
+  void landed(std::size_t bytes);
+
+  // frames.cc
+  void frame_begins();
+  void frame_ends();
+  bool request_begins();
+  void send_begins();
+  void send_ends();
+  void write_begins();
+  void write_ends();
+  void read_asked();
+  void data_begins();
+  void data_ends();
+  void carried_out();
+  /// Whether what is left of the frame's bytes may be written where it says.
+  bool may_be_written(std::uint64_t bytes) const;
+  void refuse(std::uint32_t number, WcStatus status, WcStatus receive = WcStatus::success);
+  void conclude_refusal();
+  void broke_protocol(const char* how);
+
+  Device& device_;
+  CompletionQueue& cq_;
+  const QpOptions options_;
+  const Address address_;
+  QpState state_ = QpState::init;
+  std::string error_;
+
+  // The connection.
+  std::unique_ptr<Dialer> dialer_;
+  class Patience;
+  std::unique_ptr<Patience> patience_;  ///< passive: for the peer to come
+  Guest guest_;                         ///< came before connect() was called
+  Token peer_{};
+  UniqueFd socket_;
+  bool peer_gone_ = false;  ///< in RTS still, since only a request of ours is to find out
+  bool enqueued_ = false;
+
+  SendQueue sends_;
+  ReceiveQueue receives_;
+
+  // Out.
+  Burst burst_;
+  bool blocked_ = false;      ///< the socket takes no more
+  int send_error_ = 0;        ///< nor ever will; what has come is read first
+  bool answer_next_ = false;  ///< of a bulk request and an answer that both wait
+  bool ack_owed_ = false;
+  bool ack_wanted_ = false;  ///< a local request's completion is going to wait for what is before it
+  bool ask_owed_ = false;    ///< it does wait, and nothing that is out asks for an ack
+  std::array<Answer, kReadsMax> answers_{};
+  std::uint32_t answers_head_ = 0, answers_tail_ = 0;
+  Refusal refusal_;
+
+  // In.
+  bool readable_ = false;
+  bool ends_ = false;          ///< the kernel has said that the end of the connection is there to be read
+  bool deaf_ = false;          ///< nothing of what comes counts any more
+  std::uint32_t handled_ = 0;  ///< requests of the peer that have been carried out
+  std::size_t have_ = 0;       ///< bytes of header_
+  std::size_t left_ = 0;       ///< bytes of its payload that have not come
+  Header header_;
+  Current current_;
+  std::uint32_t written_ = 0;  ///< bytes of the current request in frames before this one
+};
+
+}  // namespace rdma_rpc::fabric::tcp

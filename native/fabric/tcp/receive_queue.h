@@ -1,0 +1,33 @@
+// The receives that a queue pair has posted, oldest first. Used by the queue pair, on the device's thread.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "fabric/fabric.h"
+
+namespace rdma_rpc::fabric::tcp {
+
+class ReceiveQueue {
+ public:
+  explicit ReceiveQueue(std::uint32_t limit) : limit_(limit), places_(std::bit_ceil(limit)) {}
+
+  bool is_full() const { return posted_ - freed_ == limit_; }
+  bool is_empty() const { return used_ == posted_; }
+  void post(const RecvWr& wr) { at(posted_++) = wr; }
+  const RecvWr& oldest() const { return places_[used_ & (places_.size() - 1)]; }
+  /// The oldest one is complete.
+  void use() { ++used_; }
+  /// The completion of one has been polled.
+  void freed() { ++freed_; }
+
+ private:
+  RecvWr& at(std::uint64_t index) { return places_[index & (places_.size() - 1)]; }
+
+  const std::uint32_t limit_;
+  std::vector<RecvWr> places_;
+  std::uint64_t freed_ = 0, used_ = 0, posted_ = 0;
+};
+
+}  // namespace rdma_rpc::fabric::tcp

@@ -1,0 +1,114 @@
+// Bytes in. Bulk goes from the socket into the memory that it is for; only headers and what is small come
+// through the device's prefetch buffer, so that many small frames cost one system call. Whether that memory
+// may be written is looked at again before each call. See queue_pair.h.
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "fabric/tcp/queue_pair.h"
+
+namespace rdma_rpc::fabric::tcp {
+namespace {
+
+/// Of one queue pair before others have their turn.
+constexpr std::size_t kBytesPerTurn = 512 << 10;
+/// Behind the rest of a longer payload only the next header is read along: what follows that may be bulk
+/// again.
+constexpr std::size_t kSmall = 4096;
+
+}  // namespace
+
+void QueuePair::read() {
+  for (std::size_t bytes = 0; socket_ && readable_;) {
+    if (bytes >= kBytesPerTurn) return wants_turn();
+    // What is refused is said first: the rest of what comes can wait.
+    if (refusal_.open) return;
+    iovec iov[kMaxSge + 1];
+    std::size_t count = 0;
+    if (deaf_) {
+      iov[count++] = {device_.scrap().data(), device_.scrap().size()};
+    } else {
+      if (left_ > 0) count = landing(iov);
+      if (deaf_) return;
+      iov[count++] = {device_.prefetch().data(), left_ > kSmall ? sizeof(Header) : device_.prefetch().size()};
+    }
+    std::size_t wanted = 0;
+    for (std::size_t i = 0; i < count; ++i) wanted += iov[i].iov_len;
+    msghdr message{};
+    message.msg_iov = iov;
+    message.msg_iovlen = count;
+    const ssize_t result = ::recvmsg(socket_.get(), &message, MSG_DONTWAIT);
+    if (result < 0 && errno == EINTR) continue;
+    if (result <= 0) {
+      readable_ = false;
+      if (result == 0) return ended();
+      if (errno != EAGAIN) return lost(errno);
+      if (send_error_ != 0) return lost(send_error_);
+      return;
+    }
+    const auto got = static_cast<std::size_t>(result);
+    bytes += got;
+    // A short read has emptied the socket. Its end, if that has been announced, comes by itself.
+    readable_ = got == wanted || ends_ || send_error_ != 0;
+    if (deaf_) continue;
+    const std::size_t direct = std::min(got, left_);
+    if (direct > 0) landed(direct);
+    take_bytes(device_.prefetch().data(), got - direct);
+  }
+}
+
+void QueuePair::take_bytes(const std::byte* from, std::size_t bytes) {
+  while (bytes > 0 && socket_ && !deaf_) {
+    std::size_t part = 0;
+    if (left_ > 0) {
+      iovec to[kMaxSge];
+      const std::size_t count = landing(to);
+      if (deaf_) return;
+      for (std::size_t i = 0; i < count && part < bytes; ++i) {
+        const std::size_t piece = std::min(bytes - part, to[i].iov_len);
+        std::memcpy(to[i].iov_base, from + part, piece);
+        part += piece;
+      }
+      landed(part);
+    } else {
+      part = std::min(sizeof header_ - have_, bytes);
+      std::memcpy(reinterpret_cast<std::byte*>(&header_) + have_, from, part);
+      have_ += part;
+      if (have_ == sizeof header_) {
+        have_ = 0;
+        frame_begins();
+      }
+    }
+    from += part;
+    bytes -= part;
+  }
+}
+
+/// Where the rest of the frame's bytes go, in kMaxSge pieces at most. They may not be written any more: deaf.
+std::size_t QueuePair::landing(iovec* to) {
+  const std::uint64_t done = header_.bytes - left_;
+  switch (header_.op) {
+    case Op::data:
+      return sends_.reading()->pieces(sends_.reading()->moved, static_cast<std::uint32_t>(left_), to);
+    case Op::send:
+      to[0] = {reinterpret_cast<void*>(receives_.oldest().sge.addr + header_.addr + done), left_};
+      return 1;
+    default:
+      if (!may_be_written(left_)) {
+        refuse(handled_, WcStatus::rem_access_err);
+        return 0;
+      }
+      to[0] = {reinterpret_cast<void*>(header_.addr + done), left_};
+      return 1;
+  }
+}
+
+void QueuePair::landed(std::size_t bytes) {
+  if (header_.op == Op::data) sends_.reading()->moved += static_cast<std::uint32_t>(bytes);
+  left_ -= bytes;
+  if (left_ == 0) frame_ends();
+}
+
+}  // namespace rdma_rpc::fabric::tcp

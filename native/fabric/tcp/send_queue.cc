@@ -1,0 +1,189 @@
+// See send_queue.h.
+#include "fabric/tcp/send_queue.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "fabric/tcp/device.h"
+
+namespace rdma_rpc::fabric::tcp {
+
+std::size_t SendSlot::pieces(std::uint32_t offset, std::uint32_t wanted, iovec* to) {
+  if (inlined) {
+    to[0] = {data.data() + offset, wanted};
+    return wanted > 0 ? 1 : 0;
+  }
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < sge_count && wanted > 0; ++i) {
+    const Sge& sge = sges[i];
+    if (offset >= sge.length) {
+      offset -= sge.length;
+      continue;
+    }
+    const std::uint32_t part = std::min(sge.length - offset, wanted);
+    to[count++] = {reinterpret_cast<void*>(sge.addr + offset), part};
+    wanted -= part;
+    offset = 0;
+  }
+  return count;
+}
+
+SendQueue::SendQueue(Device& device, std::uint32_t limit)
+    : device_(device),
+      limit_(limit),
+      mask_(std::bit_ceil(limit) - 1),
+      slots_(std::make_unique_for_overwrite<SendSlot[]>(mask_ + 1)) {}
+
+WcStatus SendQueue::check(const SendWr& wr, std::uint64_t bytes) const {
+  const bool read = wr.opcode == Opcode::rdma_read;
+  if (!is_send(wr.opcode) && !is_write(wr.opcode) && !is_local(wr.opcode) && !read) {
+    return WcStatus::loc_qp_op_err;
+  }
+  if (wr.sges.size() > kMaxSge || (is_local(wr.opcode) && !wr.sges.empty())) return WcStatus::loc_qp_op_err;
+  if (wr.inline_data) {
+    const bool may = (is_send(wr.opcode) || is_write(wr.opcode)) && bytes <= kInlineMax;
+    return may ? WcStatus::success : WcStatus::loc_qp_op_err;
+  }
+  if (bytes > kMessageBytesMax) return WcStatus::loc_len_err;
+  if (wr.opcode == Opcode::bind_mw && (wr.bind.window == nullptr || wr.bind.region == nullptr)) {
+    return WcStatus::mw_bind_err;
+  }
+  for (const Sge& sge : wr.sges) {
+    if (!device_.keys().local_ok(sge, read ? access_local_write : 0u)) return WcStatus::loc_prot_err;
+  }
+  return WcStatus::success;
+}
+
+void SendQueue::post(const SendWr& wr) {
+  SendSlot& slot = at(posted_++);
+  std::uint64_t bytes = 0;
+  for (const Sge& sge : wr.sges) bytes += sge.length;
+  slot.wr_id = wr.wr_id;
+  slot.remote_addr = wr.remote_addr;
+  slot.key = wr.opcode == Opcode::local_inv ? wr.invalidate_rkey : wr.rkey;
+  slot.extra = wr.opcode == Opcode::send_with_inv ? wr.invalidate_rkey : wr.imm;
+  slot.moved = 0;
+  slot.opcode = wr.opcode;
+  slot.status = check(wr, bytes);
+  slot.signaled = wr.signaled;
+  slot.fence = wr.fence;
+  slot.inlined = wr.inline_data;
+  slot.begun = slot.asked = false;
+  slot.bytes = slot.status == WcStatus::success ? static_cast<std::uint32_t>(bytes) : 0;
+  slot.sge_count = 0;
+  if (slot.status != WcStatus::success) return;
+  if (wr.opcode == Opcode::bind_mw) {
+    auto* window = static_cast<Window*>(wr.bind.window);
+    slot.bind = {window->of(device_) ? window->next_key() : 0, wr.bind.region->lkey(), wr.bind.access,
+                 wr.bind.addr, wr.bind.length};
+    if (slot.bind.key == 0) slot.status = WcStatus::mw_bind_err;
+  } else if (wr.inline_data) {
+    std::byte* to = slot.data.data();
+    for (const Sge& sge : wr.sges) {
+      if (sge.length == 0) continue;
+      std::memcpy(to, reinterpret_cast<const void*>(sge.addr), sge.length);
+      to += sge.length;
+    }
+  } else {
+    std::copy(wr.sges.begin(), wr.sges.end(), slot.sges.begin());
+    slot.sge_count = static_cast<std::uint8_t>(wr.sges.size());
+  }
+}
+
+bool SendQueue::must_wait() {
+  const SendSlot& slot = next();
+  if (slot.begun) return false;
+  const std::uint32_t reads = reads_tail_ - reads_head_;
+  return (slot.fence && reads > 0) || (slot.opcode == Opcode::rdma_read && reads == kReadsMax);
+}
+
+void SendQueue::begin() {
+  SendSlot& slot = next();
+  slot.begun = true;
+  slot.number = next_number_++;
+}
+
+void SendQueue::started() {
+  const SendSlot& slot = next();
+  if (slot.opcode == Opcode::rdma_read && slot.bytes > 0) reads_[reads_tail_++ % kReadsMax] = started_;
+  ++started_;
+}
+
+bool SendQueue::acked(std::uint32_t number) {
+  // No more than has been begun; one of which a part is not out yet cannot have been carried out.
+  const std::uint32_t out = next_number_ - (!all_started() && next().begun ? 1u : 0u);
+  if (static_cast<std::int32_t>(number - acked_) <= 0 || static_cast<std::int32_t>(out - number) < 0)
+    return false;
+  acked_ = number;
+  return true;
+}
+
+SendSlot* SendQueue::reading() {
+  return reads_head_ == reads_tail_ ? nullptr : &at(reads_[reads_head_ % kReadsMax]);
+}
+
+void SendQueue::read_done() {
+  // Requests are carried out in order: so have been those before it, of which no ack needs to tell.
+  const std::uint32_t number = reading()->number;
+  if (static_cast<std::int32_t>(number - acked_) > 0) acked_ = number;
+  ++reads_head_;
+}
+
+bool SendQueue::is_over(const SendSlot& slot) const {
+  if (is_local(slot.opcode)) return true;
+  if (slot.opcode == Opcode::rdma_read && slot.bytes > 0) return slot.moved == slot.bytes;
+  return is_behind(slot.number);
+}
+
+bool SendQueue::refused(std::uint32_t number, WcStatus status) {
+  const std::uint64_t end = started_ + (!all_started() && next().begun ? 1 : 0);
+  for (std::uint64_t i = retired_; i != end; ++i) {
+    SendSlot& slot = at(i);
+    if (is_local(slot.opcode)) continue;
+    if (slot.number != number) {
+      // Those before it have been carried out; a READ among them has been answered.
+      if (slot.opcode == Opcode::rdma_read && !is_over(slot)) return false;
+      continue;
+    }
+    if (is_over(slot)) return false;
+    if (static_cast<std::int32_t>(number - acked_) > 0) acked_ = number;
+    slot.status = status;
+    return true;
+  }
+  return false;
+}
+
+bool SendQueue::fail_oldest(WcStatus status) {
+  for (std::uint64_t i = retired_; i != posted_; ++i) {
+    SendSlot& slot = at(i);
+    if (slot.status != WcStatus::success) return true;
+    if (is_local(slot.opcode) || (slot.begun && is_over(slot))) continue;
+    slot.status = status;
+    return true;
+  }
+  return false;
+}
+
+SendSlot* SendQueue::retire() {
+  while (retired_ != posted_) {
+    SendSlot& slot = at(retired_);
+    const bool failed = slot.status != WcStatus::success;
+    if (!failed && (retired_ == started_ || !is_over(slot))) return nullptr;
+    ++retired_;
+    if (failed || slot.signaled) return &slot;
+  }
+  return nullptr;
+}
+
+SendSlot* SendQueue::flush() {
+  if (retired_ == posted_) return nullptr;
+  SendSlot& slot = at(retired_++);
+  if (retired_ > started_ && slot.opcode == Opcode::bind_mw && slot.status == WcStatus::success) {
+    // A key that was promised and will not be bound.
+    if (device_.keys().find(slot.bind.key) != nullptr) device_.keys().remove(slot.bind.key);
+  }
+  return &slot;
+}
+
+}  // namespace rdma_rpc::fabric::tcp

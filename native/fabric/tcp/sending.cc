@@ -1,0 +1,154 @@
+// Frames out: what is sent next, and how much of it. Words and small requests go first, then one part of a
+// transfer, in turn of a request's and an answer's; so a small frame waits for one part at most, besides what
+// the kernel holds. Requests keep their order, so a small one waits for a WRITE that was posted before it.
+// See queue_pair.h.
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "fabric/tcp/queue_pair.h"
+
+namespace rdma_rpc::fabric::tcp {
+namespace {
+
+/// Of one queue pair before others have their turn.
+constexpr std::size_t kBytesPerTurn = 512 << 10;
+constexpr std::uint32_t kSmall = 4096;
+
+bool is_small(const SendSlot& slot) {
+  return slot.opcode == Opcode::rdma_read || (!slot.begun && slot.bytes <= kSmall);
+}
+
+}  // namespace
+
+void QueuePair::flush() {
+  for (std::size_t bytes = 0; socket_ && !blocked_;) {
+    if (bytes >= kBytesPerTurn) return wants_turn();
+    if (burst_.empty() && !form()) return;
+    if (!burst_.may_be_read(device_.keys(), qp_num_)) {
+      return fail("tcp: a window was taken back while an answer to a READ of it was being sent");
+    }
+    const std::span<iovec> rest = burst_.rest();
+    msghdr message{};
+    message.msg_iov = rest.data();
+    message.msg_iovlen = rest.size();
+    const ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) {
+      burst_.sent(static_cast<std::size_t>(sent));
+      bytes += static_cast<std::size_t>(sent);
+    } else if (errno == EAGAIN) {
+      blocked_ = true;
+    } else if (errno != EINTR) {
+      // What the peer has said before it went is still there to be read.
+      send_error_ = errno;
+      blocked_ = readable_ = true;
+      wants_turn();
+    }
+  }
+}
+
+/// Fills the burst. False: there is nothing to send.
+bool QueuePair::form() {
+  burst_.clear();
+  if (refusal_.open && !has_answers()) conclude_refusal();
+  if (!socket_) return false;
+  if (ack_owed_) burst_.add_frame({.op = Op::ack, .number = handled_});
+  ack_owed_ = false;
+  if (ask_owed_ && !refusal_.open) add_question();
+  while (!refusal_.open && burst_.has_room(kMaxSge) && add_small()) {
+  }
+  add_bulk();
+  retire();
+  return socket_ && !burst_.empty();
+}
+
+/// Whether the next request can go on its way.
+bool QueuePair::can_start_next() {
+  if (!socket_ || refusal_.open) return false;
+  carry_out_local();
+  return !sends_.all_started() && sends_.next().status == WcStatus::success && !sends_.must_wait();
+}
+
+bool QueuePair::add_small() {
+  if (burst_.bytes() >= Burst::kBytes || !can_start_next() || !is_small(sends_.next())) return false;
+  add_request();
+  return true;
+}
+
+void QueuePair::add_bulk() {
+  if (!burst_.has_room(kMaxSge) || burst_.bytes() >= Burst::kBytes) return;
+  const bool request = can_start_next();
+  if (request && !(has_answers() && answer_next_)) {
+    answer_next_ = true;
+    add_request();
+  } else if (has_answers()) {
+    answer_next_ = false;
+    add_answer();
+  }
+}
+
+/// A WRITE of no bytes, for its ack.
+void QueuePair::add_question() {
+  ask_owed_ = false;
+  if (sends_.is_unacked())
+    burst_.add_frame({.op = Op::write, .flags = flag_ack, .number = sends_.begin_own()});
+}
+
+/// As much as one frame holds of the next request.
+void QueuePair::add_request() {
+  SendSlot& slot = sends_.next();
+  if (!slot.begun) sends_.begin();
+  Header header{.number = slot.number};
+  if (slot.opcode == Opcode::rdma_read) {
+    header.op = Op::read;
+    header.flags = slot.signaled && slot.bytes == 0 ? flag_ack : 0;
+    header.key = slot.key;
+    header.addr = slot.remote_addr;
+    header.total = slot.bytes;
+    burst_.add_frame(header);
+    return sends_.started();
+  }
+  header.total = slot.bytes - slot.moved;
+  header.bytes = std::min(header.total, kFrameBytesMax);
+  const bool last = header.bytes == header.total;
+  if (is_write(slot.opcode)) {
+    header.op = Op::write;
+    header.key = slot.key;
+    header.addr = slot.remote_addr + slot.moved;
+    if (slot.opcode == Opcode::rdma_write_with_imm) header.flags = flag_immediate;
+  } else {
+    header.op = Op::send;
+    header.addr = slot.moved;
+    if (slot.opcode == Opcode::send_with_inv) header.flags = flag_invalidate;
+  }
+  if (header.flags != 0) header.extra = slot.extra;
+  if (last && (slot.signaled || ack_wanted_)) header.flags |= flag_ack;
+  if (last) ack_wanted_ = false;
+  burst_.add_frame(header);
+  iovec pieces[kMaxSge];
+  const std::size_t count = slot.pieces(slot.moved, header.bytes, pieces);
+  for (std::size_t i = 0; i < count; ++i) burst_.add_piece(pieces[i].iov_base, pieces[i].iov_len);
+  slot.moved += header.bytes;
+  if (last) sends_.started();
+}
+
+void QueuePair::add_answer() {
+  Answer& answer = answers_[answers_head_ % kReadsMax];
+  if (!device_.keys().remote_ok(answer.key, qp_num_, answer.addr, answer.left, access_remote_read)) {
+    answers_head_ = answers_tail_;
+    refuse(answer.number, WcStatus::rem_access_err);
+    return wants_turn();
+  }
+  const std::uint32_t bytes = std::min(answer.left, kFrameBytesMax);
+  burst_.add_frame(
+      {.op = Op::data, .bytes = bytes, .number = answer.number, .addr = answer.moved, .total = answer.left},
+      answer.key);
+  burst_.add_piece(reinterpret_cast<const void*>(answer.addr), bytes);
+  answer.addr += bytes;
+  answer.moved += bytes;
+  answer.left -= bytes;
+  if (answer.left == 0) ++answers_head_;
+}
+
+}  // namespace rdma_rpc::fabric::tcp

@@ -1,0 +1,101 @@
+// See wire.h.
+#include "fabric/tcp/wire.h"
+
+namespace rdma_rpc::fabric::tcp {
+namespace {
+
+constexpr std::uint32_t kMagic = 0x706d6452;  // "Rdmp"
+constexpr std::uint8_t kVersion = 1;
+
+/// Which fields an op has; those that it has not must be 0.
+struct Shape {
+  std::uint8_t flags;
+  bool payload, key, addr, total;
+};
+
+const Shape* shape_of(Op op) {
+  static constexpr Shape kSend{flag_ack | flag_invalidate, true, false, true, true};
+  static constexpr Shape kWrite{flag_ack | flag_immediate, true, true, true, true};
+  static constexpr Shape kRead{flag_ack, false, true, true, true};
+  static constexpr Shape kData{0, true, false, true, true};
+  static constexpr Shape kBare{0, false, false, false, false};
+  switch (op) {
+    case Op::send:
+      return &kSend;
+    case Op::write:
+      return &kWrite;
+    case Op::read:
+      return &kRead;
+    case Op::data:
+      return &kData;
+    case Op::ack:
+    case Op::refusal:
+    case Op::gone:
+    case Op::bye:
+      return &kBare;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Greeting make_greeting(Say say, const Token& to, const Token& from) {
+  return {kMagic, kVersion, say, 0, to, from};
+}
+
+const char* why_no_greeting(const Greeting& greeting) {
+  if (greeting.magic != kMagic) return "what came is no greeting of this fabric";
+  if (greeting.version != kVersion) return "the greeting has another version";
+  if (greeting.reserved != 0) return "the greeting's reserved bytes are not 0";
+  return nullptr;
+}
+
+const char* why_malformed(const Header& header) {
+  const Shape* shape = shape_of(header.op);
+  if (shape == nullptr) return "a frame of no known kind";
+  if (header.reserved != 0) return "a frame's reserved bytes are not 0";
+  if ((header.flags & ~shape->flags) != 0) return "a frame has flags that its kind does not have";
+  if (header.bytes > kFrameBytesMax) return "a frame is longer than 65536 bytes";
+  if (!shape->payload && header.bytes != 0) return "a frame that carries no bytes says that it does";
+  if (!shape->key && header.key != 0) return "a frame has a key that its kind does not have";
+  if (!shape->addr && header.addr != 0) return "a frame has an address that its kind does not have";
+  if (!shape->total && header.total != 0) return "a frame has a length that its kind does not have";
+  if (header.total > kMessageBytesMax) return "a message is longer than 1 GiB";
+  if (header.bytes > header.total) return "a frame is longer than what is left of its message";
+  if (shape->payload && header.bytes == 0 && header.total != 0)
+    return "a frame of a message that is not over is empty";
+  const bool last = header.op == Op::read || header.bytes == header.total;
+  if (!last && (header.flags & flag_ack) != 0) return "a frame that is not the last one asks for an ack";
+  const bool has_extra = (header.flags & (flag_invalidate | flag_immediate)) != 0 || header.op == Op::refusal;
+  if (!has_extra && header.extra != 0) return "a frame has a word that its kind does not have";
+  if (header.op == Op::data && header.total == 0) return "an answer of no bytes";
+  const bool last_word = header.op == Op::gone || header.op == Op::bye;
+  if (last_word && header.number != 0) return "a good-bye has a number";
+  return nullptr;
+}
+
+std::uint32_t refusal_code(WcStatus status) {
+  switch (status) {
+    case WcStatus::rnr_retry_exc_err:
+      return 1;
+    case WcStatus::rem_access_err:
+      return 2;
+    default:
+      return 3;
+  }
+}
+
+std::optional<WcStatus> refusal_status(std::uint32_t code) {
+  switch (code) {
+    case 1:
+      return WcStatus::rnr_retry_exc_err;
+    case 2:
+      return WcStatus::rem_access_err;
+    case 3:
+      return WcStatus::rem_inv_req_err;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace rdma_rpc::fabric::tcp
