@@ -26,14 +26,16 @@ set(fabric_test ${CMAKE_CURRENT_LIST_DIR}/fabric)
 set(session_test ${CMAKE_CURRENT_LIST_DIR}/session)
 set(faults_test ${CMAKE_CURRENT_LIST_DIR}/verbs)
 
-# The fabric suite, for simulated, shared-memory and RDMA devices.
+# The fabric suite, for simulated, shared-memory, TCP and RDMA devices.
 file(GLOB fabric_suite_sources CONFIGURE_DEPENDS ${fabric_test}/*_suite.cc)
 add_library(fabric_suite OBJECT ${fabric_suite_sources} ${fabric_test}/allocation_count.cc)
 # The two sides of a session and the oracle that watches them.
 add_library(session_sides OBJECT ${session_test}/ledger.cc ${session_test}/side.cc ${session_test}/side_events.cc ${session_test}/audit.cc)
 add_library(session_pair OBJECT ${session_test}/pair.cc)
 add_library(session_scripted_peer OBJECT ${session_test}/scripted_peer.cc)
-foreach(parts fabric_suite session_sides session_pair session_scripted_peer)
+# The session suite in real time, for any two devices.
+add_library(session_device_suite OBJECT ${session_test}/device_suite.cc ${faults_test}/ends.cc ${faults_test}/devices.cc)
+foreach(parts fabric_suite session_sides session_pair session_scripted_peer session_device_suite)
   target_link_libraries(${parts} PRIVATE rdma_rpc_test_flags)
 endforeach()
 
@@ -43,7 +45,7 @@ foreach(layer fabric memory session)
   target_link_libraries(${layer}_test PRIVATE rdma_rpc_test_flags GTest::gtest_main)
 endforeach()
 target_link_libraries(fabric_test PRIVATE fabric_suite)
-target_link_libraries(session_test PRIVATE session_sides session_pair session_scripted_peer)
+target_link_libraries(session_test PRIVATE session_sides session_pair session_scripted_peer session_device_suite)
 target_sources(session_test PRIVATE ${faults_test}/hooked_device.cc)
 gtest_discover_tests(fabric_test)
 gtest_discover_tests(memory_test)
@@ -72,8 +74,8 @@ add_executable(verbs_test ${verbs_suite_sources} ${verbs}/address.cc ${verbs}/ip
 target_link_libraries(verbs_test PRIVATE fabric_suite)
 
 file(GLOB verbs_session_sources CONFIGURE_DEPENDS ${session_test}/verbs/*.cc)
-add_executable(verbs_session_test ${verbs_session_sources} ${faults_test}/ends.cc ${faults_test}/devices.cc)
-target_link_libraries(verbs_session_test PRIVATE session_sides)
+add_executable(verbs_session_test ${verbs_session_sources})
+target_link_libraries(verbs_session_test PRIVATE session_sides session_device_suite)
 
 # What only real devices can show: faults of the wire, of processes, of peers that lie, of resources.
 file(GLOB faults_sources CONFIGURE_DEPENDS ${faults_test}/*.cc)

@@ -1,0 +1,37 @@
+// The fixture of the session tests that run in real time on two devices of any fabric. device_suite.cc beside
+// it has the tests; a fabric runs them all by adding one file with
+//   INSTANTIATE_TEST_SUITE_P(Tcp, DeviceSession, testing::ValuesIn(on_every_rung(open)),
+//   device_session_name);
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "verbs/ends.h"
+
+namespace rdma_rpc::session::test {
+
+struct DevicesOnRung {
+  Exposure exposure;
+  /// Of the client's end (0) or the server's (1).
+  std::function<std::shared_ptr<fabric::Device>(std::size_t)> open;
+};
+
+inline std::vector<DevicesOnRung> on_every_rung(
+    const std::function<std::shared_ptr<fabric::Device>(std::size_t)>& open) {
+  return {{Exposure::automatic, open}, {Exposure::staging, open}, {Exposure::shared, open}};
+}
+inline std::string device_session_name(const testing::TestParamInfo<DevicesOnRung>& info) {
+  return to_string(info.param.exposure);
+}
+
+class DeviceSession : public testing::TestWithParam<DevicesOnRung> {
+ protected:
+  Ends pair{GetParam().open(kClientEnd), GetParam().open(kServerEnd), GetParam().exposure};
+};
+
+}  // namespace rdma_rpc::session::test

@@ -1,0 +1,18 @@
+// The session suite on two devices of the tcp fabric, over loopback. See device_suite.h.
+#include "fabric/tcp/tcp.h"
+#include "session/device_suite.h"
+
+namespace rdma_rpc::session::test {
+namespace {
+
+std::shared_ptr<fabric::Device> open_tcp(std::size_t) {
+  std::string error;
+  std::shared_ptr<fabric::Device> device = fabric::open_tcp_device({}, &error);
+  EXPECT_NE(device, nullptr) << error;
+  return device;
+}
+
+INSTANTIATE_TEST_SUITE_P(Tcp, DeviceSession, testing::ValuesIn(on_every_rung(open_tcp)), device_session_name);
+
+}  // namespace
+}  // namespace rdma_rpc::session::test
