@@ -139,10 +139,7 @@ describe('without onHandlerError', () => {
       },
     );
     expect(lines.join()).toMatch(/Echo\/Echo: the handler failed[\s\S]*brokenHandler/);
-    expect(warned.map(({ text }) => text)).toEqual([
-      'the function `log` has failed',
-      expect.stringContaining('the handler failed'),
-    ]);
+    expect(new Set(warned.map(({ text }) => text))).toEqual(new Set(['the function `log` has failed']));
   });
 });
 
