@@ -16,7 +16,9 @@ inline Napi::Object stats_object(Napi::Env env, session::Context& context, const
   const session::Stats& stats = context.stats();
   const memory::ArenaCounters arena = context.arena().counters();
   const memory::MrCacheCounters mr = context.mr_cache().counters();
-  const fabric::DeviceCounters device = context.device().counters();
+  // After leave_device() nothing of it is left to count.
+  const fabric::DeviceCounters device =
+      context.has_device() ? context.device().counters() : fabric::DeviceCounters{};
   const std::pair<const char*, std::uint64_t> values[] = {
       {"calls", stats.calls},
       {"requests", stats.requests},
