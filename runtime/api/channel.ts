@@ -239,10 +239,7 @@ export class Channel
   /** @internal Sends what waits, as far as there is room. */
   pump(): void {
     if (this.streams.size !== 0) this.streams.pump();
-    for (let call = this.waiting.head; call !== undefined; call = this.waiting.head) {
-      if (!this.#startSomewhere(call)) return;
-      this.waiting.remove(call);
-    }
+    this.waiting.startAll((call) => this.#startSomewhere(call));
   }
 
   /** @internal */

@@ -108,7 +108,8 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     reject: Reject,
   ): boolean {
     if (this.#freeCount === 0) return false;
-    const call = this.#freeCalls[this.#freeCount - 1]!;
+    // Taken before the message is encoded: a getter of that may make a call itself.
+    const call = this.#freeCalls[--this.#freeCount]!;
     if (method.expectedResponseBytes !== 0)
       this.#context.expectResponse(method.id, method.expectedResponseBytes);
     let result: number;
@@ -128,11 +129,13 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
         sink !== 0 && extras?.mayOverflow === false,
       );
     } catch (cause) {
+      this.#giveBack(call);
       extras?.unwatch();
       refuseRequest(reject, method.path, cause);
       return true;
     }
     if (result < 0) {
+      this.#giveBack(call, result);
       if (result === noSlot) return false;
       if (result === -Reason.noMemory) {
         const call = { method, request, deadlineMs, extras, resolve, reject };
@@ -148,7 +151,6 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
       refuseCall(reject, () => refusal);
       return true;
     }
-    --this.#freeCount;
     ++this.inFlight;
     ++this.calls;
     this.#method[call] = method;
@@ -210,7 +212,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     this.tally.count(status);
     if (refused) this.#listener.onTurnedAway();
     if (status !== Status.OK) {
-      if (confirms) failCall(resolve, this.#confirmed(at, method, status, extras, short));
+      if (confirms) failCall(resolve, this.#confirmed(at, method.path, status, short, extras?.cause));
       else if (unsent !== undefined && this.#listener.takeBack(unsent)) this.#incoming.discard(at);
       else if (this.#beyondInto(at, status)) failCall(resolve, this.#intoError(at, method, extras));
       else failCall(resolve, this.#statusError(at, status, extras));
@@ -264,10 +266,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
 
   onReleased(at: number): void {
     const call = this.#events[at + Ev.call]!;
-    if (call >= this.#reject.length) {
-      this.parts?.onReleased(call);
-      return;
-    }
+    if (call >= this.#reject.length) return this.parts?.onReleased(call);
     --this.held;
     this.#freeCalls[this.#freeCount++] = call;
     this.#listener.onCallDone();
@@ -298,6 +297,12 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
   }
 
   onCancelled(): void {}
+
+  /** The slot of a call that was not sent. When it was the last one, a call that a getter of the message has made may wait for it. */
+  #giveBack(call: number, result = 0): void {
+    this.#freeCalls[this.#freeCount++] = call;
+    if (this.#freeCount === 1 && result !== noSlot) queueMicrotask(() => this.#listener.onCallDone());
+  }
 
   /** Before its row is emptied. */
   #unsent(call: number): Unsent | undefined {
@@ -371,16 +376,10 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
   }
 
   /** The server has let go of a large call that was given up here, and knows whether its handler has begun. */
-  #confirmed(
-    at: number,
-    method: ClientMethod,
-    status: number,
-    extras: CallExtras | undefined,
-    why: string,
-  ): RpcError {
+  #confirmed(at: number, path: string, status: number, why: string, cause: unknown): RpcError {
     this.#incoming.discard(at);
     const reason = status === Status.DEADLINE_EXCEEDED ? Reason.deadline : Reason.cancelled;
-    return failure(reason, method.path, sentName(this.#events[at + Ev.sent]!), why, extras?.cause);
+    return failure(reason, path, sentName(this.#events[at + Ev.sent]!), why, cause);
   }
 
   /** The server could have answered, but `into` was all the memory that there was for it. */

@@ -68,6 +68,7 @@ export class WaitingCalls {
   readonly why: () => string;
   #head: WaitingCall | undefined;
   #tail: WaitingCall | undefined;
+  #starting = false;
 
   constructor(why: () => string = () => '') {
     this.why = why;
@@ -86,6 +87,18 @@ export class WaitingCalls {
     ++this.size;
     if (call.deadlineMs !== 0) call.timer = deadlines.add(call.deadlineMs, call, 0);
     call.extras?.watch(call, 0);
+  }
+
+  /** Starts calls, the first one first, as long as `start` can. */
+  startAll(start: (call: WaitingCall) => boolean): void {
+    // Starting the head has lost a connection, and another one is there: the loop below goes on with it.
+    if (this.#starting) return;
+    this.#starting = true;
+    try {
+      for (let call = this.#head; call !== undefined && start(call); call = this.#head) this.remove(call);
+    } finally {
+      this.#starting = false;
+    }
   }
 
   /** Takes a call out; its deadline and signal are somebody else's business from now on. */

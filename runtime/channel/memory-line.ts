@@ -53,13 +53,15 @@ export class MemoryLine implements SlotWaiter {
   /** The call's request found no room for so many bytes: it stays, or becomes the last of the line. False: so many never come, or too many wait. */
   add(call: Unsent, context: FabricContext, bytes: number, most: number): boolean {
     if (bytes > context.native.arenaBytes) return false;
-    if (this.#trying === undefined && this.size >= most) return false;
-    if (this.#trying === undefined) {
+    const head = this.#trying;
+    // Another one: a getter of the head's request may make calls itself.
+    if (head?.resolve !== call.resolve) {
+      if (this.size >= most) return false;
       this.#calls.push(new ShortCall(this.#calls, call, context, bytes));
     } else {
       this.#stillShort = true;
-      this.#trying.context = context;
-      this.#trying.bytes = bytes;
+      head.context = context;
+      head.bytes = bytes;
     }
     context.awaitArena(this);
     return true;
@@ -67,6 +69,8 @@ export class MemoryLine implements SlotWaiter {
 
   /** Memory has come free, or the connection is another one. In order: none is starved by smaller ones behind it. */
   onSlotsFree(): void {
+    // Sending the head has lost a connection, and another one is there: the loop below goes on with it.
+    if (this.#trying !== undefined) return;
     for (let call = this.#head; call !== undefined; call = this.#head) {
       this.#trying = call;
       this.#stillShort = false;

@@ -119,13 +119,18 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     message: unknown,
     metadata: Uint8Array,
   ): number {
-    const call = this.#freeOpens.at(-1)!;
+    // Taken before the message is encoded: a getter of that may open a stream itself.
+    const call = this.#freeOpens.pop()!;
     const { id, expectedResponseBytes } = stream.method;
     if (expectedResponseBytes !== 0) this.context.expectResponse(pullMethod(id), expectedResponseBytes);
     const { outgoing } = this.context;
-    const result = outgoing.submit(SubOp.part, this.target, call, id, timeoutUs, type, message, metadata, 0);
+    let result = -1;
+    try {
+      result = outgoing.submit(SubOp.part, this.target, call, id, timeoutUs, type, message, metadata, 0);
+    } finally {
+      if (result < 0) this.#freeOpens.push(call);
+    }
     if (result < 0) return result;
-    this.#freeOpens.pop();
     this.#stream[call - this.#base] = stream;
     this.#kind[call - this.#base] = PartKind.open;
     this.#batch[call - this.#base] = this.context.batch;
@@ -149,31 +154,38 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     const push = kind === PartKind.push;
     const first = (push ? stream.pushes : stream.pulls) === 0;
     if (!first && this.#spare === 0) return notNow;
-    const call = this.#freeParts.at(-1);
+    const call = this.#freeParts.pop();
     if (call === undefined) {
       // Those of parts that were given up, and that the server has not let go of.
       this.#starved.add(stream);
       return notNow;
     }
+    if (!first) --this.#spare;
     const { outgoing } = this.context;
-    const result = outgoing.submit(
-      SubOp.part,
-      this.target,
-      call,
-      push ? pushMethod : pullMethod(stream.method.id),
-      0,
-      type,
-      message,
-      partHeader(stream.number, sequence, count, kind, flags),
-      0,
-      use,
-    );
+    let result = -1;
+    try {
+      result = outgoing.submit(
+        SubOp.part,
+        this.target,
+        call,
+        push ? pushMethod : pullMethod(stream.method.id),
+        0,
+        type,
+        message,
+        partHeader(stream.number, sequence, count, kind, flags),
+        0,
+        use,
+      );
+    } finally {
+      if (result < 0) {
+        this.#freeParts.push(call);
+        if (!first) ++this.#spare;
+      }
+    }
     if (result < 0) {
       if (result === noSlot) this.#starve(stream);
       return result;
     }
-    this.#freeParts.pop();
-    if (!first) --this.#spare;
     const row = call - this.#base;
     const bytes = result > 0 ? outgoing.bulk.submittedBytes : 0;
     this.#stream[row] = stream;
