@@ -22,6 +22,12 @@ bool Session::collect_pieces(const BulkSubmission& submission, std::vector<Piece
   const std::size_t listed = options_.client ? 1 + spare / sizeof(wire::Piece) : kPiecesMax;
   bool copy = submission.pieces.size() > std::min<std::size_t>(kPiecesMax, listed) && !staged;
   for (const GivenPiece& given : submission.pieces) {
+    // Its length is told to the peer, and it had one when it was encoded. (V8 up to 11 gives compiled code
+    // the old length of a detached view, once that code has seen a resizable one.)
+    if (given.key != 0 && given.bytes == 0) {
+      reason = Reason::detached;
+      return false;
+    }
     // Registering what the fabric cannot expose would fail at the peer; a copy in the arena always works.
     if (given.key != 0 && options_.client && !staged && !capabilities_.exposes_any_memory) copy = true;
   }

@@ -137,15 +137,14 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     if (result < 0) {
       this.#giveBack(call, result);
       if (result === noSlot) return false;
-      if (result === -Reason.noMemory) {
-        const call = { method, request, deadlineMs, extras, resolve, reject };
-        if (this.#listener.awaitMemory(call, this.#context, this.#context.outgoing.bulk.shortBytes))
-          return true;
-      }
+      const unsent = { method, request, deadlineMs, extras, resolve, reject };
+      const { shortBytes } = this.#context.outgoing.bulk;
+      if (result === -Reason.noMemory && this.#listener.awaitMemory(unsent, this.#context, shortBytes))
+        return true;
       extras?.unwatch();
       if (-result === Reason.sessionLost) {
         this.#listener.onSessionLost();
-        if (this.#listener.takeBack({ method, request, deadlineMs, extras, resolve, reject })) return true;
+        if (this.#listener.takeBack(unsent)) return true;
       }
       const refusal = this.#refusal(method, -result);
       refuseCall(reject, () => refusal);
@@ -266,10 +265,12 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
 
   onReleased(at: number): void {
     const call = this.#events[at + Ev.call]!;
-    if (call >= this.#reject.length) return this.parts?.onReleased(call);
-    --this.held;
-    this.#freeCalls[this.#freeCount++] = call;
-    this.#listener.onCallDone();
+    if (call >= this.#reject.length) this.parts?.onReleased(call);
+    else {
+      --this.held;
+      this.#freeCalls[this.#freeCount++] = call;
+      this.#listener.onCallDone();
+    }
   }
 
   onDown(reason: string): void {

@@ -88,7 +88,7 @@ export class Responder implements SlotWaiter {
     } else {
       this.#send({
         handle: call.handle,
-        status: Status.RESOURCE_EXHAUSTED,
+        status: result === -Reason.detached ? Status.INTERNAL : Status.RESOURCE_EXHAUSTED,
         text: this.refusalText(call, -result),
         metadata: undefined,
       });
@@ -188,6 +188,8 @@ export class Responder implements SlotWaiter {
 
   /** Why a response was not sent; `reason` of native code. */
   refusalText(call: ServerCall, reason: number): string {
+    if (reason === Reason.detached)
+      return `${call.method}: the memory of the response was transferred or detached before it had been sent`;
     if (reason !== Reason.tooLarge) {
       const refusal = this.#context.native.refusal();
       if (refusal !== '') return `${call.method}: no memory for the response: ${refusal}`;

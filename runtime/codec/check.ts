@@ -54,7 +54,21 @@ function refuseBytes(value: unknown, field: string): never {
 /** Whether a `bytes` field without presence is worth sending. */
 export function hasBytes(value: Uint8Array, field: string): boolean {
   checkBytes(value, field);
-  return value.length !== 0;
+  if (value.length !== 0) return true;
+  checkAttached(value, field);
+  return false;
+}
+
+/** An empty value, which is not to be one whose memory is gone: a call may have waited meanwhile, and its bytes would be missing without a word. */
+export function checkAttached(value: Uint8Array, field: string): void {
+  try {
+    // As every method of typed arrays it throws for a detached one, whose `buffer.detached` is not everywhere yet.
+    value.at(0);
+  } catch {
+    const why =
+      'its ArrayBuffer was transferred or detached: keep it until the call has ended, or give a copy';
+    throw new CodecError(field, why);
+  }
 }
 
 export function checkList(list: readonly unknown[], field: string): void {

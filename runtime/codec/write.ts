@@ -5,7 +5,7 @@
  * Called by generated code only, on the thread of the call.
  */
 import { lengthBytes, stringRoom } from './bound.ts';
-import { checkBytes, checkList, checkString } from './check.ts';
+import { checkAttached, checkBytes, checkList, checkString } from './check.ts';
 import { mismatch } from './error.ts';
 import { highHalf, lowHalf, splitSigned, splitUnsigned, zigzag } from './int64.ts';
 import { bigintOfNumber } from './jstype.ts';
@@ -249,6 +249,7 @@ export function writeBytes(sink: Sink, at: number, value: Uint8Array, limit: num
   checkBytes(value, field);
   const bytes = sink.bytes;
   const length = value.length;
+  if (length === 0) checkAttached(value, field);
   const apart = length >= sink.gatherBytes && length !== 0 && sink.holes < holesMax;
   if (at + lengthBytes + (apart ? 0 : length) > limit) return noRoom(sink, at);
   at = writeVarint(bytes, at, length);

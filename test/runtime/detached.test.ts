@@ -8,6 +8,7 @@ import { MessageChannel } from 'node:worker_threads';
 import { createClient, leaseOf, RpcError } from 'rdma-rpc';
 import { describe, expect, test } from 'vitest';
 import { defineService, method } from '../../runtime/msgpack/index.ts';
+import { EchoDefinition, EchoMessage } from './gen/echo.rdma.ts';
 import { openPair, pairWays } from './pair.ts';
 
 interface Blob {
@@ -126,6 +127,57 @@ describe.each(cases)('over %s, by %s', (way, name) => {
       }
       if (i % 2 === 0) leaseOf(reply)?.release();
     }
+    await pair.close();
+  });
+});
+
+describe.each(pairWays)('a call that waits, over %s', (way) => {
+  test.each([100, 20_000, 300_000])(
+    'its buffer of %i bytes is transferred before it is sent',
+    async (bytes) => {
+      const handled: number[] = [];
+      const echo = (request: EchoMessage) => {
+        handled.push(request.number);
+        return request;
+      };
+      const pair = await openPair(way, (server) => server.add(EchoDefinition, { echo }));
+      const client = createClient(EchoDefinition, pair.channel);
+      const [payload, part] = [filled(bytes, 1), filled(bytes, 2)];
+      // The channel is not connected yet.
+      const calls = [client.echo({ number: 1, payload }), client.echo({ number: 2, parts: [part] })];
+      const other = client.echo({ number: 3, payload: filled(bytes, 3), parts: [new Uint8Array(0)] });
+      for (const { buffer } of [payload, part])
+        structuredClone(buffer, { transfer: [buffer as ArrayBuffer] });
+      for (const call of calls) await expect(call).rejects.toThrow(/transferred or detached/);
+      expect((await other).payload.length).toBe(bytes);
+      expect(handled).toEqual([3]);
+      await pair.close();
+    },
+  );
+
+  // V8 up to 11 gives compiled code the old length of a detached view, once that code has seen a resizable one.
+  test('also when the views of other calls were resizable', async () => {
+    const handled: number[] = [];
+    const echo = (request: EchoMessage) => {
+      handled.push(request.payload.length);
+      return { number: request.payload.length };
+    };
+    const pair = await openPair(way, (server) => server.add(EchoDefinition, { echo }));
+    const client = createClient(EchoDefinition, pair.channel);
+    const resizable = new (ArrayBuffer as new (bytes: number, options: object) => ArrayBuffer)(20, {
+      maxByteLength: 40,
+    });
+    for (let i = 0; i < 20_000; i++) {
+      EchoMessage.encode({ payload: i % 3 === 0 ? new Uint8Array(resizable) : filled(20, i) });
+    }
+    await pair.channel.ready();
+    for (let i = 0; i < 200; i++) {
+      const payload = filled(20_000, i);
+      const { buffer } = payload;
+      structuredClone(buffer, { transfer: [buffer as ArrayBuffer] });
+      await expect(client.echo({ payload })).rejects.toThrow(/transferred or detached/);
+    }
+    expect(handled).toEqual([]);
     await pair.close();
   });
 });
