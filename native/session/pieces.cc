@@ -22,9 +22,9 @@ bool Session::collect_pieces(const BulkSubmission& submission, std::vector<Piece
   const std::size_t listed = options_.client ? 1 + spare / sizeof(wire::Piece) : kPiecesMax;
   bool copy = submission.pieces.size() > std::min<std::size_t>(kPiecesMax, listed) && !staged;
   for (const GivenPiece& given : submission.pieces) {
-    // Its length is told to the peer, and it had one when it was encoded. (V8 up to 11 gives compiled code
-    // the old length of a detached view, once that code has seen a resizable one.)
-    if (given.key != 0 && given.bytes == 0) {
+    // Detached: its length is told to the peer, and it had one when it was encoded. (Node 20's V8 gives
+    // compiled code the old length of a detached view, once that code has seen a resizable one.)
+    if (given.key != 0 && given.bytes == 0 && given.buffer_data == nullptr) {
       reason = Reason::detached;
       return false;
     }
