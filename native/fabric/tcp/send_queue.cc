@@ -33,7 +33,9 @@ SendQueue::SendQueue(Device& device, std::uint32_t limit)
     : device_(device),
       limit_(limit),
       mask_(std::bit_ceil(limit) - 1),
-      slots_(std::make_unique_for_overwrite<SendSlot[]>(mask_ + 1)) {}
+      // Not make_unique_for_overwrite: the libstdc++ that the binaries of the package are built with has
+      // none.
+      slots_(new SendSlot[mask_ + 1]) {}
 
 WcStatus SendQueue::check(const SendWr& wr, std::uint64_t bytes) const {
   const bool read = wr.opcode == Opcode::rdma_read;
