@@ -28,6 +28,12 @@ const cache = () =>
   process.env.RDMA_RPC_SYSROOT_CACHE ??
   join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'rdma-rpc', 'sysroot');
 
+/**
+ * Leaves out the archive of security updates: what it has goes when the support of a processor ends, and nothing of this is ever run as a
+ * service.
+ */
+const RELEASE_ONLY = `--setup-hook=sed -i /security/d "$1"/etc/apt/sources.list`;
+
 /** Where it is, whether it is there or not. */
 export const sysrootPath = (arch) => join(cache(), `${SUITE}-${arch}`);
 
@@ -55,7 +61,13 @@ export async function sysroot(arch) {
     const dump = await run(['apt-config', 'dump', 'Acquire']);
     const options = join(work, 'apt.conf');
     writeFileSync(options, (dump.match(/^Acquire::(?!IndexTargets|cdrom).* ".+";$/gm) ?? []).join('\n'));
-    const unpack = ['--quiet', '--variant=extract', `--architectures=${DEBIAN[arch]}`, `--aptopt=${options}`];
+    const unpack = [
+      '--quiet',
+      '--variant=extract',
+      `--architectures=${DEBIAN[arch]}`,
+      `--aptopt=${options}`,
+      RELEASE_ONLY,
+    ];
     await progress(`sysroot: Debian ${SUITE} for ${arch}`, () =>
       run(['mmdebstrap', ...unpack, `--include=${PACKAGES.join(',')}`, SUITE, join(work, 'root')]),
     );
