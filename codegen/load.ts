@@ -122,17 +122,11 @@ class Loader {
     return { parsed: parseFile(path, text, reporter), reporter };
   }
 
-  /**
-   * After its imports: every file comes after what it needs. One with a syntax error has holes, and is left out; who imports it, however far away, is
-   * looked at all the same, only for names that it does not find nobody blames it.
-   */
+  /** After its imports: every file comes after what it needs. A file whose imports are not all there would only add complaints about types that are not its fault. */
   private close({ path, parsed, reporter }: Open): void {
-    if (parsed.broken) return;
+    if (parsed.broken || !parsed.imports.every((entry) => this.parsed.has(entry.path))) return;
     const { descriptor, locations } = parsed;
-    const incomplete = !parsed.imports.every(
-      (entry) => this.parsed.get(entry.path)?.file.incomplete === false,
-    );
-    this.parsed.set(path, { file: { path, descriptor, locations, reporter, incomplete }, parsed });
+    this.parsed.set(path, { file: { path, descriptor, locations, reporter }, parsed });
   }
 
   /** Where an import is that has not been met yet; undefined for all others. */
@@ -165,8 +159,7 @@ class Loader {
     for (const each of descriptor.dependency)
       if (!this.met.has(each)) this.load(each, join(bundledDirectory(), each));
     const reporter = new Reporter(path, '', this.diagnostics);
-    const file = { path, descriptor, locations: new Map(), reporter, incomplete: false };
-    this.parsed.set(path, { file, parsed: undefined });
+    this.parsed.set(path, { file: { path, descriptor, locations: new Map(), reporter }, parsed: undefined });
     return true;
   }
 

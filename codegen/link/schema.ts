@@ -20,8 +20,6 @@ export interface SchemaFile {
   readonly descriptor: FileDescriptorProto;
   readonly locations: Locations;
   readonly reporter: Reporter;
-  /** Something that it imports could not be read: a name that is not found may be there. */
-  readonly incomplete?: boolean;
 }
 
 /** A name: `descriptor` and the path in the file at which it is declared. */
@@ -201,16 +199,14 @@ export class Schema {
     let other: Declared | undefined;
     const visible = this.visibleFrom(file);
     const first = name.split('.', 1)[0] ?? '';
-    const report = (message: string) => {
-      if (!file.incomplete) file.reporter.report(place, message);
-    };
     for (const candidate of candidates(name, scope)) {
       // The innermost scope that knows the first part of a name is the one that has to know all of it.
       const found = this.names.get(candidate);
       if (found === undefined) {
         const start = this.names.get(candidate.slice(0, candidate.length - name.length + first.length));
         if (candidate === name || first === '' || start === undefined || !isScope(start, visible)) continue;
-        report(
+        file.reporter.report(
+          place,
           `${name} means ${candidate} here, which is not declared; .${name} begins at the outermost scope`,
         );
         return undefined;
@@ -223,12 +219,15 @@ export class Schema {
       else hidden ??= found;
     }
     if (hidden !== undefined)
-      report(`${what} ${name} is declared in ${hidden.file.path}, which this file does not import`);
+      file.reporter.report(
+        place,
+        `${what} ${name} is declared in ${hidden.file.path}, which this file does not import`,
+      );
     else if (other !== undefined) {
-      report(`${name} is ${listed([other.kind])}, not ${listed(kinds)}`);
+      file.reporter.report(place, `${name} is ${listed([other.kind])}, not ${listed(kinds)}`);
     } else if (isScalarName(name))
       file.reporter.report(place, `${name} is a scalar type, not ${listed(kinds)}: wrap it in a message`);
-    else if (!file.incomplete) report(`unknown ${what} ${name}${this.suggest(file, name, kinds) || hint}`);
+    else file.reporter.report(place, `unknown ${what} ${name}${this.suggest(file, name, kinds) || hint}`);
     return undefined;
   }
 

@@ -342,27 +342,6 @@ describe('several files', () => {
     ]);
   });
 
-  test('who imports what cannot be read hears of its own errors, but of no name that may be there', async () => {
-    const files = {
-      'broken.proto': proto3('message Broken {'),
-      'a.proto': proto3(
-        'import "broken.proto";\nmessage A {\n  Broken b = 1;\n  int32 c = 1;\n  Lost.Inner d = 3 [(lost) = 1];\n  int32 e = 0;\n  string f = 5 [jstype = JS_NUMBER];\n}',
-      ),
-      'b.proto': proto3('import "a.proto";\nmessage B {\n  A a = 1;\n  Elsewhere e = 2;\n  int32 g = 0;\n}'),
-      'c.proto': proto3('import "none.proto";\nmessage C { X x = 1; }\nenum E { ONE = 1; }'),
-    };
-    const found = await diagnosticsOf(files);
-    expect(found.map((each) => each.split(' | ')[0])).toEqual([
-      expect.stringMatching(/^broken\.proto:3:17: error: /),
-      expect.stringMatching(/^c\.proto:3:8: error: import "none\.proto" was not found/),
-      expect.stringMatching(/^a\.proto:6:\d+: error: the number 1 is used by b already/),
-      expect.stringMatching(/^a\.proto:8:\d+: error: field number 0 /),
-      expect.stringMatching(/^a\.proto:9:\d+: error: .*jstype/),
-      expect.stringMatching(/^b\.proto:7:\d+: error: field number 0 /),
-      expect.stringMatching(/^c\.proto:5:\d+: error: the first value of enum E/),
-    ]);
-  });
-
   test('a file that is not there, and one outside the include directories', async () => {
     const directory = workspace({ 'in/a.proto': proto3(''), 'out/b.proto': proto3('') });
     const run = (file: string) =>
