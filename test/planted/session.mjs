@@ -92,7 +92,7 @@ export const sessionBugs = [
   },
   {
     name: 'a cancelled answer gives its memory back while WRITEs are still made from it',
-    file: 'session/server_calls.cc',
+    file: 'session/transfers.cc',
     from: '  if (call.bulk->moved == 0) return refuse(slot, status, true, text);',
     to: '  if (call.bulk->moved != ~0u) return refuse(slot, status, true, text);',
     program,
