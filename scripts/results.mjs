@@ -40,7 +40,16 @@ function remarks(results) {
   return [
     ...each('not run', 'whyNot'),
     ...each('failed once, passed in a fresh guest', 'failedOnce'),
-    ...each('failed', 'failures'),
+    ...results.flatMap(failed),
+  ];
+}
+
+/** Every failure has a line: a suite that could not name some of its own is named for them. */
+function failed({ suite, failed, failures, note }) {
+  const unnamed = failed - failures.length;
+  return [
+    ...failures.map((line) => `${suite}: failed: ${line}`),
+    ...(unnamed > 0 ? [`${suite}: failed: ${unnamed} without a name: ${note || 'its output is above'}`] : []),
   ];
 }
 

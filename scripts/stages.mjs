@@ -6,6 +6,8 @@ import { run } from './command.mjs';
 import { NOT_RUN, reason, record, recorded } from './results.mjs';
 
 const STEP_LIMIT_MS = 60 * 60_000;
+const LAST_LINES = 5;
+const LAST_CHARACTERS = 600;
 
 /** A step that counts as one check, passed when its command ends with 0. */
 export const check = (name, ...command) => ({ name, command, counts: true });
@@ -25,6 +27,16 @@ async function outcome({ name, command }, live) {
   return ended;
 }
 
+/** Of the output of a step that failed: a log may keep only its own end, and the sum is there. */
+function lastLines(output) {
+  const lines = output.split('\n').map((line) => line.trim());
+  return lines
+    .filter((line) => line !== '')
+    .slice(-LAST_LINES)
+    .join(' | ')
+    .slice(-LAST_CHARACTERS);
+}
+
 const failures = () => recorded().filter(({ failed }) => failed > 0).length;
 
 async function runStep(step, live) {
@@ -36,7 +48,8 @@ async function runStep(step, live) {
   if (step.counts && code === NOT_RUN) record(step.name, { whyNot: [reason(output)] });
   // A suite that failed without a word must not be forgotten.
   const explained = !step.counts && failures() > before;
-  if (code !== 0 && code !== NOT_RUN && !explained) record(step.name, { failed: 1, note: message });
+  if (code !== 0 && code !== NOT_RUN && !explained)
+    record(step.name, { failed: 1, note: `${message}: ${lastLines(output)}` });
 }
 
 async function runLane(steps, live) {

@@ -58,6 +58,12 @@ test.each<[string, string, string[], boolean]>([
     false,
   ],
   [
+    'a suite with fewer names than failures has a line for the rest beside the sum, too',
+    `[[[suite('s', ${records('s', { passed: 3, failed: 3, failures: ['x'], note: 'not finished' }, 1)})]]]`,
+    ['s: failed: x', 's: failed: 2 without a name: not finished', '3 passed, 3 failed'],
+    false,
+  ],
+  [
     'a suite that ends with an error and records nothing has failed',
     `[[[suite('s', ${ends(3)}), check('b', ${ends(0)})]]]`,
     ['1 passed, 1 failed'],

@@ -3,9 +3,12 @@
  * All streams together would hold more than the arena has. Nothing stands still, and nobody waits for a collector.
  */
 import { fork } from 'node:child_process';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { configure, createChannel, createClient, leaseOf, stats } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import { StreamMemory } from '../../runtime/stream/stream-memory.ts';
+import { until } from '../channel/bed.ts';
 import { compiled } from '../runtime/process/processes.ts';
 import type { Way } from '../runtime/world.ts';
 import { type Item, StreamsDefinition } from './gen/stream.rdma.ts';
@@ -14,6 +17,9 @@ import { openStreams, type StreamWorld } from './stream-world.ts';
 const KiB = 1024;
 const arenaBytes = 64 * KiB * KiB;
 configure({ arenaBytes });
+
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
 
 let world: StreamWorld | undefined;
 afterEach(async () => {
@@ -90,6 +96,11 @@ describe.each<Way>(['in process', 'shm over unix'])('%s', { timeout: 120_000 }, 
   });
 
   test('while there is room, messages stay where they came', async () => {
+    // What tests before this one have not released is no room.
+    await until(() => {
+      collect();
+      return stats().arenaLeasedBytes === 0;
+    });
     world = await openStreams(way);
     const client = createClient(StreamsDefinition, world.channel);
     let leases = 0;
