@@ -13,6 +13,9 @@ import { readVitest, reporting } from './vitest-report.mjs';
 /** What both GoogleTest and vitest end with when tests failed, and nothing else went wrong. */
 const TESTS_FAILED = 1;
 
+/** What a sanitizer says last, of a leak for instance, when all tests have passed. */
+const SANITIZER = /^SUMMARY: .*$/m;
+
 const endedProperly = (code) => code === 0 || code === TESTS_FAILED;
 
 /** A program of native/test in `directory`. `filter`: GoogleTest's, '' for all. */
@@ -31,7 +34,7 @@ export const nativeSuite = (program, directory, filter) => ({
       failed: unseen ? 1 : report.failed,
       failedTests: report.failures.map((name) => ({ key: name, line: name })),
       whyNot: [...notRun].map(([why, count]) => `${count} tests: ${why}`),
-      note: unseen ? error : report.note,
+      note: unseen ? [error, ...(SANITIZER.exec(output) ?? [])].join(': ') : report.note,
       shown: code === 0 ? '' : failuresOf(output),
     };
   },

@@ -29,22 +29,24 @@ class Watch {
     return only;
   }
 
-  void add(std::shared_ptr<rdma_event_channel> channel, IdPtr anchor) {
+  /// An id goes before its channel, through which librdmacm gives it back to the kernel. (Of two parameters
+  /// the compiler would choose which goes first.)
+  struct Kept {
+    std::shared_ptr<rdma_event_channel> channel;
+    IdPtr anchor;
+  };
+
+  void add(Kept added) {
     const std::lock_guard lock(mutex_);
-    const auto same = [&](const Kept& kept) { return kept.anchor->verbs == anchor->verbs; };
+    const auto same = [&](const Kept& kept) { return kept.anchor->verbs == added.anchor->verbs; };
     if (std::any_of(kept_.begin(), kept_.end(), same)) return;
     // Without a thread the device stays open when it is removed, as it would without us.
     if (changed_.fd() < 0 || (!running_ && !start())) return;
-    kept_.push_back({std::move(channel), std::move(anchor)});
+    kept_.push_back(std::move(added));
     changed_.ring();
   }
 
  private:
-  struct Kept {
-    std::shared_ptr<rdma_event_channel> channel;  // first: it goes last
-    IdPtr anchor;
-  };
-
   bool start() {
     pthread_attr_t attributes;
     ::pthread_attr_init(&attributes);
@@ -108,7 +110,7 @@ void let_go_of_removed(IdPtr anchor) {
 }
 
 void watch_for_removal(std::shared_ptr<rdma_event_channel> channel, IdPtr anchor) {
-  Watch::instance().add(std::move(channel), std::move(anchor));
+  Watch::instance().add({std::move(channel), std::move(anchor)});
 }
 
 }  // namespace rdma_rpc::fabric::verbs
