@@ -1,7 +1,7 @@
 /** `rdma-rpc devices`: the RDMA devices of this machine, what each can do, and what is missing where one cannot be used. */
 import type { Command } from '#commander';
 import pc from '#picocolors';
-import { firstSessionBytes } from '../runtime/call/contexts.ts';
+import { firstSessionBytes } from '../runtime/lane/contexts.ts';
 import {
   loadNative,
   type VerbsCapabilities,

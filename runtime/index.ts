@@ -1,14 +1,33 @@
 /** The public interface of rdma-rpc. Everything else in this folder is internal. */
-export { Channel, type ChannelState, createChannel } from './api/channel.ts';
-export type { ChannelOptions } from './api/channel-options.ts';
-export { createClient } from './api/client.ts';
-export { configure, type RuntimeOptions, stats } from './api/configure.ts';
-export type { Fabric, FabricOptions, VerbsSettings } from './api/fabric-options.ts';
-export { createInProcessTransport, type InProcessOptions } from './api/in-process.ts';
-export { allocBuffer, registerBuffer } from './api/memory.ts';
-export { createServer, Server } from './api/server.ts';
-export type { ServerOptions } from './api/server-options.ts';
-export type { SessionSummary } from './api/session-summary.ts';
+export { Channel, type ChannelState, createChannel } from './client/channel.ts';
+export type { ChannelOptions } from './client/channel-options.ts';
+export { createClient } from './client/client.ts';
+export type { AddressSummary } from './client/connections/connections.ts';
+export type { EndpointState } from './client/connections/endpoint.ts';
+export type { HedgingOptions } from './client/connections/hedging.ts';
+export type { Resolver } from './client/connections/resolver.ts';
+export type { RetryOptions } from './client/connections/retry.ts';
+export { allocBuffer, registerBuffer } from './client/memory.ts';
+export type { MessageType, MethodDefinition, ServiceDefinition } from './codec/types.ts';
+export { configure, type RuntimeOptions, stats } from './control/configure.ts';
+export type { Fabric, FabricOptions, VerbsSettings } from './control/fabric-options.ts';
+export type { SessionSummary } from './control/session-summary.ts';
+export { type ContextKey, ContextValues, createContextKey } from './core/context-values.ts';
+export type {
+  Interceptor,
+  Next,
+  RpcRequest,
+  RpcResponse,
+  StreamRequest,
+  StreamResponse,
+  UnaryRequest,
+  UnaryResponse,
+} from './core/interceptor.ts';
+export { type Lease, leaseOf } from './core/lease.ts';
+export { Metadata, type MetadataInit, type MetadataValue } from './core/metadata.ts';
+export { RpcError, type RpcErrorOptions, type Sent } from './core/rpc-error.ts';
+export { Status, type StatusCode, type StatusName } from './core/status.ts';
+export type { ErrorDetail, ErrorDetailInit } from './core/status-details.ts';
 export type {
   CallOptions,
   ClientDefaults,
@@ -19,31 +38,12 @@ export type {
   PortableClientOf,
   PortableOptions,
   StreamOptions,
-} from './api/types.ts';
-export { type ContextKey, ContextValues, createContextKey } from './call/context-values.ts';
-export type {
-  Interceptor,
-  Next,
-  RpcRequest,
-  RpcResponse,
-  StreamRequest,
-  StreamResponse,
-  UnaryRequest,
-  UnaryResponse,
-} from './call/interceptor.ts';
-export { type Lease, leaseOf } from './call/lease.ts';
-export { Metadata, type MetadataInit, type MetadataValue } from './call/metadata.ts';
-export { RpcError, type RpcErrorOptions, type Sent } from './call/rpc-error.ts';
-export type { HandlerContext } from './call/server-call.ts';
-export { Status, type StatusCode, type StatusName } from './call/status.ts';
-export type { ErrorDetail, ErrorDetailInit } from './call/status-details.ts';
-export type { AddressSummary } from './channel/connections.ts';
-export type { EndpointState } from './channel/endpoint.ts';
-export type { HedgingOptions } from './channel/hedging.ts';
-export type { Resolver } from './channel/resolver.ts';
-export type { RetryOptions } from './channel/retry.ts';
-export type { MessageType, MethodDefinition, ServiceDefinition } from './codec/types.ts';
+} from './core/types.ts';
+export { createInProcessTransport, type InProcessOptions } from './in-process.ts';
 export type { NativeStats } from './native.ts';
+export { createServer, Server } from './server/server.ts';
+export type { HandlerContext } from './server/server-call.ts';
+export type { ServerOptions } from './server/server-options.ts';
 export { listenInWorker } from './workers/listen-in-worker.ts';
 export {
   serveWorkers,

@@ -1,6 +1,6 @@
 /**
  * Every limit and default of the runtime, each with its reason. Options that a user may set take their default and
- * range from here (api/options.ts checks them); native/session/limits.h is the same file for the native layers.
+ * range from here (core/options.ts checks them); native/session/limits.h is the same file for the native layers.
  */
 
 const KiB = 1024;

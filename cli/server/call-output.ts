@@ -1,13 +1,13 @@
 /** What a call says beside its messages: header, trailer, and the details of an error. On stderr, so that stdout has nothing but messages. Used by `rdma-rpc call`. */
 import { Buffer } from 'node:buffer';
 import pc from '#picocolors';
-import type { Metadata } from '../../runtime/call/metadata.ts';
-import type { RpcError } from '../../runtime/call/rpc-error.ts';
-import type { ErrorDetail } from '../../runtime/call/status-details.ts';
 import { CodecError } from '../../runtime/codec/error.ts';
 import { toJsonString } from '../../runtime/codec/json/index.ts';
 import { UnknownMember } from '../../runtime/codec/json/read.ts';
 import { createRegistry, type Registry } from '../../runtime/codec/wkt/any.ts';
+import type { Metadata } from '../../runtime/core/metadata.ts';
+import type { RpcError } from '../../runtime/core/rpc-error.ts';
+import type { ErrorDetail } from '../../runtime/core/status-details.ts';
 import * as standardDetails from '../../runtime/details/index.ts';
 import { printable } from './connection.ts';
 import { suggestionOrList } from './suggest.ts';

@@ -1,10 +1,10 @@
 /** `rdma-rpc call`: one call of any kind, messages as JSON, without generated code: the server's own descriptors say what they look like. */
 import { text as readAll } from 'node:stream/consumers';
 import { type Command, InvalidArgumentError } from '#commander';
-import type { Metadata, MetadataValue } from '../../runtime/call/metadata.ts';
-import { RpcError } from '../../runtime/call/rpc-error.ts';
 import type { JsonValue } from '../../runtime/codec/json/index.ts';
 import type { ServiceDefinition } from '../../runtime/codec/types.ts';
+import type { Metadata, MetadataValue } from '../../runtime/core/metadata.ts';
+import { RpcError } from '../../runtime/core/rpc-error.ts';
 import { type ConnectionFlags, printable, withServer, withTimeout } from './connection.ts';
 
 interface CallFlags extends ConnectionFlags {
@@ -57,7 +57,7 @@ export function addCallCommand(program: Command): void {
         { withExtensions },
         { requestProblem, showError, showMetadata },
       ] = await Promise.all([
-        import('../../runtime/api/client.ts'),
+        import('../../runtime/client/client.ts'),
         import('./dynamic-type.ts'),
         import('../../runtime/codec/json/index.ts'),
         import('./suggest.ts'),

@@ -1,8 +1,8 @@
 /** What the commands that talk to a server share: a channel for as long as the command takes, a time limit, and errors in words. */
 import { type Command, InvalidArgumentError } from '#commander';
 import pc from '#picocolors';
-import type { Channel } from '../../runtime/api/channel.ts';
-import { RpcError } from '../../runtime/call/rpc-error.ts';
+import type { Channel } from '../../runtime/client/channel.ts';
+import { RpcError } from '../../runtime/core/rpc-error.ts';
 import { messageBytes } from '../../runtime/limits.ts';
 
 export interface ConnectionFlags {
@@ -34,7 +34,7 @@ export async function withServer(
   action: (channel: Channel) => Promise<number>,
 ): Promise<void> {
   // Loaded here, so that other commands need no addon.
-  const { createChannel } = await import('../../runtime/api/channel.ts');
+  const { createChannel } = await import('../../runtime/client/channel.ts');
   let channel: Channel;
   try {
     channel = createChannel(address, {

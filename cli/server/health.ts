@@ -11,7 +11,7 @@ export function addHealthCommand(program: Command): void {
       .argument('[service]', 'full name of a service; without: the server as a whole', ''),
   ).action((address: string, service: string, flags: ConnectionFlags) =>
     withServer(address, flags, async (channel) => {
-      const { createClient } = await import('../../runtime/api/client.ts');
+      const { createClient } = await import('../../runtime/client/client.ts');
       const { HealthCheckResponse_ServingStatusNames: names, HealthDefinition } = await import(
         '../../runtime/services/gen/grpc/health/v1/health.rdma.ts'
       );

@@ -1,9 +1,9 @@
 /** What a server declares, asked for by reflection and decoded. Used by the commands that list, describe and call. */
 import { FileDescriptorProto } from '../../codegen/descriptor/descriptor.rdma.ts';
-import type { Channel } from '../../runtime/api/channel.ts';
-import { createClient } from '../../runtime/api/client.ts';
-import { RpcError } from '../../runtime/call/rpc-error.ts';
-import { errorCode, Status } from '../../runtime/call/status.ts';
+import type { Channel } from '../../runtime/client/channel.ts';
+import { createClient } from '../../runtime/client/client.ts';
+import { RpcError } from '../../runtime/core/rpc-error.ts';
+import { errorCode, Status } from '../../runtime/core/status.ts';
 import {
   ServerReflectionDefinition,
   type ServerReflectionRequestInit,

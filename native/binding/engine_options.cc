@@ -14,7 +14,8 @@ std::uint64_t u64(const Napi::Object& options, const char* name) {
   return static_cast<std::uint64_t>(options.Get(name).As<Napi::Number>().Int64Value());
 }
 
-/// Fields that are not there keep their defaults; runtime/api has checked the ranges of the others.
+/// Fields that are not there keep their defaults; runtime/core/options.ts has checked the ranges of the
+/// others.
 fabric::VerbsOptions read_verbs(const Napi::Value& value) {
   fabric::VerbsOptions options;
   if (!value.IsObject()) return options;

@@ -1,5 +1,5 @@
 // The frames that two sessions exchange by SEND: docs/WIRE.md is the law, this file its C++ form,
-// runtime/wire.ts the TypeScript one, and test/golden/frames.txt the bytes that both are tested with. A
+// test/native/wire.ts the TypeScript one, and test/golden/frames.txt the bytes that both are tested with. A
 // change here breaks peers: bump kVersion, never reuse a number. Called by the session on the context's
 // thread.
 #pragma once

@@ -1,6 +1,6 @@
 /**
  * `bytes` fields with a threshold of their own (rdma_rpc.bulk_threshold), instead of the sink's. A sink that leaves nothing out notes that this message
- * has something to leave out: runtime/call then takes one that does. Called by generated code.
+ * has something to leave out: runtime/lane then takes one that does. Called by generated code.
  */
 import { boundBytes } from './bound.ts';
 import type { Sink } from './sink.ts';

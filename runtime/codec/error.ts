@@ -1,6 +1,6 @@
 /**
  * The one error class of the codec: whatever a message or the bytes of a peer hold, nothing else comes out of it.
- * Thrown by the generated code and its primitives; runtime/call turns it into a status.
+ * Thrown by the generated code and its primitives; the runtime turns it into a status.
  */
 
 /** A message that cannot be encoded, or bytes that are not a valid encoding. */

@@ -1,6 +1,6 @@
 /**
  * Memory that another process may write to at any time, even while a message is read from it: large messages over fabrics of shared memory.
- * Decoders look at each byte once, or take a copy first. Marked by runtime/call, asked by Source.
+ * Decoders look at each byte once, or take a copy first. Marked by runtime/lane, asked by Source.
  */
 const buffers = new WeakSet<ArrayBufferLike>();
 let any = false;

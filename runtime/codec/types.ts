@@ -1,6 +1,6 @@
 /**
  * What generated code is made of: message types, service definitions and the two ends (sink, source) that their codecs work on.
- * Imported by generated files as types, and by runtime/call, which encodes into send slots and decodes out of receive memory.
+ * Imported by generated files as types, and by runtime/lane, which encodes into send slots and decodes out of receive memory.
  */
 import type { FieldEntry } from './fields.ts';
 import type { FileDescriptor } from './file-descriptor.ts';

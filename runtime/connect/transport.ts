@@ -18,15 +18,15 @@ import {
   type UnaryRequest,
   type UnaryResponse,
 } from '@connectrpc/connect';
-import { callFunction } from '../api/call-function.ts';
-import type { Channel } from '../api/channel.ts';
-import type { ClientMethodFunction } from '../api/intercepted-call.ts';
-import { checkNames } from '../api/options.ts';
-import type { CallOptions } from '../api/types.ts';
-import { clientMethod } from '../call/client-method.ts';
-import type { Metadata } from '../call/metadata.ts';
+import { callFunction } from '../client/call-function.ts';
+import type { Channel } from '../client/channel.ts';
+import { clientMethod } from '../client/client-method.ts';
+import type { ClientMethodFunction } from '../client/intercepted-call.ts';
 import { methodId } from '../codec/method-id.ts';
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
+import type { Metadata } from '../core/metadata.ts';
+import { checkNames } from '../core/options.ts';
+import type { CallOptions } from '../core/types.ts';
 import { endedWhenDropped, findDropped } from './abandoned.ts';
 import { typeOf } from './message-type.ts';
 import { toConnectError, toHeaders, toMetadata } from './metadata.ts';

@@ -3,8 +3,8 @@
  * checked. Called by a server for each accepted connection.
  */
 
-import type { FabricName } from '../call/contexts.ts';
-import { textOf } from '../call/foreign.ts';
+import { textOf } from '../core/foreign.ts';
+import type { FabricName } from '../lane/contexts.ts';
 import { FabricReasons } from './fabric-reasons.ts';
 import { controlText, type FabricReason, type Frame, type Hello, ownFeatures, version } from './frames.ts';
 import { hostIdentity, whyNotOneHost } from './host.ts';

@@ -3,11 +3,11 @@
  * connect is skipped; one log line in the end says which was chosen, and why not the others. Called by a channel.
  */
 
-import type { FabricName } from '../call/contexts.ts';
-import { unavailable } from '../call/failure.ts';
-import { textOf } from '../call/foreign.ts';
-import { RpcError } from '../call/rpc-error.ts';
-import { errorCode } from '../call/status.ts';
+import { unavailable } from '../core/failure.ts';
+import { textOf } from '../core/foreign.ts';
+import { RpcError } from '../core/rpc-error.ts';
+import { errorCode } from '../core/status.ts';
+import type { FabricName } from '../lane/contexts.ts';
 import { ownAddress } from './address.ts';
 import type { Dial } from './dial.ts';
 import { FabricReasons } from './fabric-reasons.ts';

@@ -29,7 +29,7 @@ export function socketDial(address: Address): Dial {
       socket.once('connect', () => {
         signal.removeEventListener('abort', giveUp);
         socket.off('error', reject);
-        // An idle channel does not keep the process alive; calls in flight do (api/keep-alive.ts).
+        // An idle channel does not keep the process alive; calls in flight do (client/keep-alive.ts).
         socket.unref();
         resolve(socket);
       });

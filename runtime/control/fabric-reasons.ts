@@ -2,8 +2,8 @@
  * Why fabrics were not chosen for a connection, and the one line that tells of it. Both sides of a handshake keep one; what the server
  * knows before the client tries anything travels in the welcome.
  */
-import type { FabricName } from '../call/contexts.ts';
-import type { FabricContext } from '../call/fabric-context.ts';
+import type { FabricName } from '../lane/contexts.ts';
+import type { FabricContext } from '../lane/fabric-context.ts';
 import type { SessionInfo } from '../native.ts';
 import type { FabricReason } from './frames.ts';
 import type { LocalSide } from './session-setup.ts';

@@ -6,9 +6,9 @@ import {
   type FabricChoice,
   type FabricName,
   releaseContext,
-} from '../call/contexts.ts';
-import type { FabricContext } from '../call/fabric-context.ts';
-import type { Target } from '../call/outgoing.ts';
+} from '../lane/contexts.ts';
+import type { FabricContext } from '../lane/fabric-context.ts';
+import type { Target } from '../lane/outgoing.ts';
 import { slotsPerStream } from '../limits.ts';
 import type { VerbsOptions } from '../native.ts';
 import { type FabricReason, feature, type PeerLimits } from './frames.ts';

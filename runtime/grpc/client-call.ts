@@ -3,15 +3,15 @@
  * this package. Used by client.ts.
  */
 import type { Client, ClientDuplexStream, ServiceError, StatusObject } from '@grpc/grpc-js';
-import { callTimeoutMs } from '../api/call-options.ts';
-import type { CallOptions } from '../api/types.ts';
-import { failure, reasonOf } from '../call/failure.ts';
-import { asyncIterable } from '../call/intercepted-messages.ts';
-import type { Metadata } from '../call/metadata.ts';
-import { RpcError } from '../call/rpc-error.ts';
-import { Status } from '../call/status.ts';
+import { callTimeoutMs } from '../client/call-options.ts';
+import { requestFault, responseFault } from '../client/stream/client-faults.ts';
 import type { MethodDefinition } from '../codec/types.ts';
-import { requestFault, responseFault } from '../stream/client-faults.ts';
+import { failure, reasonOf } from '../core/failure.ts';
+import { asyncIterable } from '../core/intercepted-messages.ts';
+import type { Metadata } from '../core/metadata.ts';
+import { RpcError } from '../core/rpc-error.ts';
+import { Status } from '../core/status.ts';
+import type { CallOptions } from '../core/types.ts';
 import { errorOf, fromGrpc, toGrpc } from './client-metadata.ts';
 
 /** What is used of a client of grpc-js. */

@@ -2,15 +2,15 @@
  * `rdma-rpc/grpc-client`: the generated client over gRPC, for where there is no RDMA server yet, or none any more. What is written against `createClient` runs with
  * `createGrpcClient` as it is. Needs `@grpc/grpc-js`, an optional peer dependency, whose client it is given: addresses, TLS and connections are its affair.
  */
-import { checkHedgingFits, type Defaults, defaultsOf, withDefaults } from '../api/client-defaults.ts';
-import { type ClientMethodFunction, interceptedCall } from '../api/intercepted-call.ts';
-import { checkNames } from '../api/options.ts';
-import { type Attempts, repeated } from '../api/repeat.ts';
-import type { CallOptions, ClientDefaults, ClientOf } from '../api/types.ts';
-import { clientMethod } from '../call/client-method.ts';
-import { checkedInterceptors } from '../call/interceptor.ts';
-import { RetryBudget } from '../channel/retry-budget.ts';
+import { checkHedgingFits, type Defaults, defaultsOf, withDefaults } from '../client/client-defaults.ts';
+import { clientMethod } from '../client/client-method.ts';
+import { RetryBudget } from '../client/connections/retry-budget.ts';
+import { type ClientMethodFunction, interceptedCall } from '../client/intercepted-call.ts';
+import { type Attempts, repeated } from '../client/repeat.ts';
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
+import { checkedInterceptors } from '../core/interceptor.ts';
+import { checkNames } from '../core/options.ts';
+import type { CallOptions, ClientDefaults, ClientOf } from '../core/types.ts';
 import { type GrpcClient, type GrpcMethod, grpcResponse, grpcResponses } from './client-call.ts';
 
 export type { GrpcClient } from './client-call.ts';

@@ -2,13 +2,13 @@
  * What a handler sees of a call that has come over real gRPC, and what becomes of the metadata and errors that it leaves. For the adapters of grpc-js and
  * nice-grpc, which say what they have as a `GrpcCall`.
  */
-import { ContextValues } from '../call/context-values.ts';
-import { Metadata, type MetadataValue } from '../call/metadata.ts';
-import { RpcError } from '../call/rpc-error.ts';
-import type { HandlerContext } from '../call/server-call.ts';
-import { Status } from '../call/status.ts';
-import { detailsKey, encodeDetails } from '../call/status-details.ts';
 import type { MethodDefinition } from '../codec/types.ts';
+import { ContextValues } from '../core/context-values.ts';
+import { Metadata, type MetadataValue } from '../core/metadata.ts';
+import { RpcError } from '../core/rpc-error.ts';
+import { Status } from '../core/status.ts';
+import { detailsKey, encodeDetails } from '../core/status-details.ts';
+import type { HandlerContext } from '../server/server-call.ts';
 
 /** A call as a gRPC server has it. */
 export interface GrpcCall {

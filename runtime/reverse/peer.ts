@@ -3,19 +3,19 @@
  * on the server's JS thread.
  */
 
-import { callExtras, callTimeoutMs } from '../api/call-options.ts';
-import type { CallOptions } from '../api/types.ts';
-import type { CallExtras, CallPlace } from '../call/call-extras.ts';
-import type { ClientMethod } from '../call/client-method.ts';
-import { deadlines, turnNow } from '../call/deadlines.ts';
-import { failCall, refusedCall } from '../call/failing.ts';
-import { failure, tooLarge, unavailable } from '../call/failure.ts';
-import { textOf } from '../call/foreign.ts';
-import { decodeResponseMetadata, metadataFault } from '../call/metadata-wire.ts';
-import { RpcError } from '../call/rpc-error.ts';
-import { errorCode, Status } from '../call/status.ts';
-import { takeDetails } from '../call/status-details.ts';
-import type { DeadlineOwner } from '../call/timer-wheel.ts';
+import type { CallExtras, CallPlace } from '../client/call-extras.ts';
+import { callExtras, callTimeoutMs } from '../client/call-options.ts';
+import type { ClientMethod } from '../client/client-method.ts';
+import { failCall, refusedCall } from '../core/failing.ts';
+import { failure, tooLarge, unavailable } from '../core/failure.ts';
+import { textOf } from '../core/foreign.ts';
+import { decodeResponseMetadata, metadataFault } from '../core/metadata-wire.ts';
+import { RpcError } from '../core/rpc-error.ts';
+import { errorCode, Status } from '../core/status.ts';
+import { takeDetails } from '../core/status-details.ts';
+import type { CallOptions } from '../core/types.ts';
+import { deadlines, turnNow } from '../lane/deadlines.ts';
+import type { DeadlineOwner } from '../lane/timer-wheel.ts';
 import { reverseCalls, reverseQueueBytes } from '../limits.ts';
 import { Reason } from '../native.ts';
 import { onRefused, type Refusable, type Refused } from '../stream/refused.ts';

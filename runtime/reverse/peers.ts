@@ -1,18 +1,18 @@
 /** The clients of a server that serve calls of it. `peersOf` adds the service that they connect to; on the server's JS thread. */
 import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
-import { type ClientMethodFunction, interceptedCall } from '../api/intercepted-call.ts';
-import { warn } from '../api/log.ts';
-import { checkedTimeMs, checkNames } from '../api/options.ts';
-import type { Server } from '../api/server.ts';
-import type { ClientOf } from '../api/types.ts';
-import { clientMethod } from '../call/client-method.ts';
-import { checkedInterceptors, type Interceptor } from '../call/interceptor.ts';
-import { leaseOf } from '../call/lease.ts';
-import { RpcError } from '../call/rpc-error.ts';
-import { type HandlerContext, ServerCall } from '../call/server-call.ts';
-import { Status } from '../call/status.ts';
+import { clientMethod } from '../client/client-method.ts';
+import { type ClientMethodFunction, interceptedCall } from '../client/intercepted-call.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
+import { checkedInterceptors, type Interceptor } from '../core/interceptor.ts';
+import { leaseOf } from '../core/lease.ts';
+import { warn } from '../core/log.ts';
+import { checkedTimeMs, checkNames } from '../core/options.ts';
+import { RpcError } from '../core/rpc-error.ts';
+import { Status } from '../core/status.ts';
+import type { ClientOf } from '../core/types.ts';
+import type { Server } from '../server/server.ts';
+import { type HandlerContext, ServerCall } from '../server/server-call.ts';
 import { type Answer, type CallInit, ReverseDefinition } from './gen/reverse.rdma.ts';
 import { Peer } from './peer.ts';
 

@@ -3,23 +3,23 @@
  * `serveReverse`, on the channel's JS thread.
  */
 
-import type { Channel } from '../api/channel.ts';
-import { createClient } from '../api/client.ts';
-import { checkNames } from '../api/options.ts';
-import type { ClientOf, HandlersOf } from '../api/types.ts';
-import { failure, tooLarge } from '../call/failure.ts';
-import { textOf } from '../call/foreign.ts';
-import { Handlers, type ServerMethod } from '../call/handlers.ts';
-import { checkedInterceptors, type Interceptor } from '../call/interceptor.ts';
-import { leaseOf } from '../call/lease.ts';
-import { encodeResponseMetadata, metadataFault } from '../call/metadata-wire.ts';
-import { abortCode, RpcError } from '../call/rpc-error.ts';
-import { ServerCall } from '../call/server-call.ts';
-import { Status } from '../call/status.ts';
-import { HandlerErrors, type OnHandlerError } from '../call/warnings.ts';
+import type { Channel } from '../client/channel.ts';
+import { createClient } from '../client/client.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
+import { failure, tooLarge } from '../core/failure.ts';
+import { textOf } from '../core/foreign.ts';
+import { checkedInterceptors, type Interceptor } from '../core/interceptor.ts';
+import { leaseOf } from '../core/lease.ts';
+import { encodeResponseMetadata, metadataFault } from '../core/metadata-wire.ts';
+import { checkNames } from '../core/options.ts';
+import { abortCode, RpcError } from '../core/rpc-error.ts';
+import { Status } from '../core/status.ts';
+import type { ClientOf, HandlersOf } from '../core/types.ts';
+import { HandlerErrors, type OnHandlerError } from '../core/warnings.ts';
 import { reverseCalls, reverseQueueBytes, reverseRetryMs, reverseTakenMs } from '../limits.ts';
 import { Reason } from '../native.ts';
+import { Handlers, type ServerMethod } from '../server/handlers.ts';
+import { ServerCall } from '../server/server-call.ts';
 import { onRefused, type Refusable, type Refused } from '../stream/refused.ts';
 import { type AnswerInit, type Call, ReverseDefinition } from './gen/reverse.rdma.ts';
 import { MessageQueue } from './message-queue.ts';

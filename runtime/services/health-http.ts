@@ -4,7 +4,7 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { checkedOptions, type OptionRules } from '../api/options.ts';
+import { checkedOptions, type OptionRules } from '../core/options.ts';
 import { healthHttpConnections, healthHttpTimeoutMs, tcpPort } from '../limits.ts';
 import type { ServingStatus } from './health.ts';
 

@@ -2,10 +2,10 @@
  * `rdma-rpc/reflection`: the standard reflection service, grpc.reflection.v1. Tools ask it what a server has; it answers from the descriptors that generated
  * code carries. Anybody who can connect can ask, so it is only there when the application adds it.
  */
-import type { Server } from '../api/server.ts';
-import { Status } from '../call/status.ts';
 import type { FileDescriptor } from '../codec/file-descriptor.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
+import { Status } from '../core/status.ts';
+import type { Server } from '../server/server.ts';
 import { DescriptorIndex } from './descriptor-index.ts';
 import {
   ServerReflectionDefinition,

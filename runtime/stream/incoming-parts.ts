@@ -2,12 +2,12 @@
  * Takes parts apart on arrival: header, metadata behind it, messages. Owned by the streams of a session, on its JS thread; what it
  * returns is the caller's, nothing refers to the receive slab.
  */
-import { Incoming } from '../call/incoming.ts';
-import { decodeResponseMetadata, metadataFault, type ResponseMetadata } from '../call/metadata-wire.ts';
-import { copyValue } from '../call/value-memory.ts';
 import { CodecError } from '../codec/error.ts';
 import { Source } from '../codec/source.ts';
 import type { MessageType } from '../codec/types.ts';
+import { decodeResponseMetadata, metadataFault, type ResponseMetadata } from '../core/metadata-wire.ts';
+import { Incoming } from '../lane/incoming.ts';
+import { copyValue } from '../lane/value-memory.ts';
 import { Ev, type NativeContext } from '../native.ts';
 import { PartHeader, PartKind, packedLengthBytes, partHeaderBytes } from './part-header.ts';
 import { type CopiedMessage, type StreamMemory, streamMemory } from './stream-memory.ts';

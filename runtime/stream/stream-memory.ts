@@ -4,7 +4,7 @@
  * streams would hold the whole arena, and wait for it for ever. So what streams keep of it ends where the next message, theirs or another's,
  * would find no room. Used where parts are decoded and read, on the JS thread of the context.
  */
-import { contextOptions } from '../call/contexts.ts';
+import { contextOptions } from '../lane/contexts.ts';
 import type { NativeContext } from '../native.ts';
 
 /** Of the arena: what requests that a server fetches may take (`memory/arena.h`), and what of that is left for messages of other sizes. */

@@ -3,11 +3,11 @@
  * credits. Both ends of a stream have one; it knows neither of them. On the JS thread of its session.
  */
 
-import type { Target } from '../call/outgoing.ts';
-import { packedBytes } from '../call/plain-types.ts';
 import { encodeMeasured } from '../codec/measured.ts';
 import { Sink } from '../codec/sink.ts';
 import type { MessageType } from '../codec/types.ts';
+import type { Target } from '../lane/outgoing.ts';
+import { packedBytes } from '../lane/plain-types.ts';
 import { PartFlag, packedLengthBytes, partHeaderBytes } from './part-header.ts';
 import { atTurnEnd } from './turn-end.ts';
 

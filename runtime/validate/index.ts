@@ -4,13 +4,13 @@
  */
 import { type DescMessage, type FileRegistry, fromBinary } from '@bufbuild/protobuf';
 import { createValidator, type Validator, type ValidatorOptions } from '@bufbuild/protovalidate';
-import { checkNames } from '../api/options.ts';
-import type { Interceptor, Next, RpcRequest, RpcResponse } from '../call/interceptor.ts';
-import { RpcError } from '../call/rpc-error.ts';
-import { Status, type StatusCode } from '../call/status.ts';
 import { CodecError } from '../codec/error.ts';
 import type { FileDescriptor } from '../codec/file-descriptor.ts';
 import type { MessageType, MethodDefinition, ServiceDefinition } from '../codec/types.ts';
+import type { Interceptor, Next, RpcRequest, RpcResponse } from '../core/interceptor.ts';
+import { checkNames } from '../core/options.ts';
+import { RpcError } from '../core/rpc-error.ts';
+import { Status, type StatusCode } from '../core/status.ts';
 import { hasRules, registryOf } from './schema.ts';
 import { violationDetails, violationsText } from './violations.ts';
 

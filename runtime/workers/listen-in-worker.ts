@@ -1,6 +1,6 @@
 /** The worker's half of serveWorkers(): gives a server the connections that the main thread has accepted. */
 import { isMainThread, MessagePort, workerData } from 'node:worker_threads';
-import type { Server } from '../api/server.ts';
+import type { Server } from '../server/server.ts';
 import { portKey, type ToMain, type ToWorker } from './messages.ts';
 import { PortDuplex } from './port-duplex.ts';
 

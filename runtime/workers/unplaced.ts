@@ -3,8 +3,8 @@
  * first: a thread that is busy with something long answers nothing, and must not collect connections meanwhile. Owned by a WorkerGroup, on the main thread.
  */
 import type { Socket } from 'node:net';
-import { Status } from '../call/status.ts';
 import { Link } from '../control/link.ts';
+import { Status } from '../core/status.ts';
 import { workerAnswerMs, workerWaiting, workerWaitMs } from '../limits.ts';
 
 /** A worker, as far as it matters here. */

@@ -4,9 +4,9 @@
  */
 import type { Socket } from 'node:net';
 import { availableParallelism } from 'node:os';
-import { type Log, warn } from '../api/log.ts';
-import { checkedOptions, checkedTimeMs, checkNames, type OptionRules } from '../api/options.ts';
 import { Listener } from '../control/listener.ts';
+import { type Log, warn } from '../core/log.ts';
+import { checkedOptions, checkedTimeMs, checkNames, type OptionRules } from '../core/options.ts';
 import * as limits from '../limits.ts';
 import { Unplaced } from './unplaced.ts';
 import { WorkerThread, type WorkerThreadOwner } from './worker-thread.ts';

@@ -1,6 +1,6 @@
 /** Pauses between attempts: how they grow, and how much is chance. */
 import { expect, test } from 'vitest';
-import { Backoff } from '../../runtime/channel/backoff.ts';
+import { Backoff } from '../../runtime/client/connections/backoff.ts';
 
 test('grows by 1.6 up to the limit, and begins anew when something worked', () => {
   const backoff = new Backoff(100, 400, () => 0.5);

@@ -1,8 +1,8 @@
 /** Servers that a test starts and stops by name, without sockets, and channels to them: what the tests of this folder stand on. */
 import { type Duplex, duplexPair } from 'node:stream';
 import type { ChannelOptions, Resolver, RpcError } from 'rdma-rpc';
-import { Channel } from '../../runtime/api/channel.ts';
-import { Server } from '../../runtime/api/server.ts';
+import { Channel } from '../../runtime/client/channel.ts';
+import { Server } from '../../runtime/server/server.ts';
 import { type EchoLog, echoHandlers } from '../runtime/echo-service.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 

@@ -1,7 +1,7 @@
 /** Which addresses are outliers, when that is looked at, and what becomes of them; on a clock that the test moves. */
 import { type Channel, createClient } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { Outliers, outliers, type Tally } from '../../runtime/channel/outliers.ts';
+import { Outliers, outliers, type Tally } from '../../runtime/client/connections/outliers.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { Bed, caught, until } from './bed.ts';
 

@@ -1,9 +1,9 @@
 /** Calls that are made again: unasked when no handler has seen them, else only when asked for; with pauses, a budget, push-back, and several at once. */
 import { type CallOptions, createClient, type HandlerContext, Metadata, RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { Server } from '../../runtime/api/server.ts';
-import { pushback } from '../../runtime/channel/retry.ts';
-import { RetryBudget } from '../../runtime/channel/retry-budget.ts';
+import { pushback } from '../../runtime/client/connections/retry.ts';
+import { RetryBudget } from '../../runtime/client/connections/retry-budget.ts';
+import { Server } from '../../runtime/server/server.ts';
 import { EchoDefinition, type EchoMessage, type EchoMessageInit } from '../runtime/gen/echo.rdma.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { Bed, caught, turn, until } from './bed.ts';

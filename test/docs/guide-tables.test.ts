@@ -1,12 +1,12 @@
 /** The tables of docs/GUIDE.md against the sources: options, limits, counters, status codes and the texts of errors. */
 import { expect, test } from 'vitest';
-import { channelRules } from '../../runtime/api/channel-options.ts';
-import { runtimeRules } from '../../runtime/api/configure.ts';
-import { verbsRules } from '../../runtime/api/fabric-options.ts';
-import type { OptionRule, OptionRules } from '../../runtime/api/options.ts';
-import { serverRules } from '../../runtime/api/server-options.ts';
+import { channelRules } from '../../runtime/client/channel-options.ts';
+import { runtimeRules } from '../../runtime/control/configure.ts';
+import { verbsRules } from '../../runtime/control/fabric-options.ts';
+import type { OptionRule, OptionRules } from '../../runtime/core/options.ts';
 import { Status, stats } from '../../runtime/index.ts';
 import * as limits from '../../runtime/limits.ts';
+import { serverRules } from '../../runtime/server/server-options.ts';
 import { projectFiles, read } from '../house/tree.ts';
 import { guide, namesIn, tableOf } from './document.ts';
 

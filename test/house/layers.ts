@@ -14,15 +14,6 @@ export const typescriptLayers: readonly LayerRule[] = [
     mayUse: /^runtime\/(native|addon-path|js-runtime|native-remedy|native-stats|verbs-report)\.ts$/,
   },
   { files: /^runtime\/codec\//, mayUse: /^runtime\/codec\// },
-  { files: /^runtime\/call\//, mayUse: /^runtime\/(call|codec)\/|^runtime\/(limits|native)\.ts$/ },
-  {
-    files: /^runtime\/control\//,
-    mayUse: /^runtime\/(control|call|codec)\/|^runtime\/(limits|native)\.ts$/,
-  },
-  {
-    files: /^runtime\/stream\//,
-    mayUse: /^runtime\/(stream|call|codec)\/|^runtime\/(limits|native)\.ts$/,
-  },
   { files: /^runtime\//, mayUse: /^runtime\// },
   { files: /^codegen\//, mayUse: /^codegen\/|^runtime\/codec\// },
   { files: /^cli\//, mayUse: /^(cli|codegen|runtime)\// },

@@ -1,4 +1,4 @@
-/** runtime/wire.ts reads and writes the golden frames that the native tests (native/test/session/wire_test.cc) read too. */
+/** test/native/wire.ts reads and writes the golden frames that the native tests (native/test/session/wire_test.cc) read too. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import {
@@ -9,7 +9,7 @@ import {
   type Exposed,
   type Frame,
   parseFrame,
-} from '../../runtime/wire.ts';
+} from './wire.ts';
 
 const lines = readFileSync(new URL('../golden/frames.txt', import.meta.url), 'utf8')
   .split('\n')

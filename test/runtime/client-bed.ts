@@ -1,12 +1,12 @@
 /** A ClientSession on a scripted native side, with a count of how often each call settles: what tests of the client's half stand on. */
-import { CallExtras, type CallWishes } from '../../runtime/call/call-extras.ts';
-import { clientMethod } from '../../runtime/call/client-method.ts';
-import { ClientSession } from '../../runtime/call/client-session.ts';
-import { turnNow } from '../../runtime/call/deadlines.ts';
-import { FabricContext } from '../../runtime/call/fabric-context.ts';
-import type { Metadata } from '../../runtime/call/metadata.ts';
-import { encodeMetadata } from '../../runtime/call/metadata-wire.ts';
-import type { Unsent } from '../../runtime/call/unsent.ts';
+import { CallExtras, type CallWishes } from '../../runtime/client/call-extras.ts';
+import { clientMethod } from '../../runtime/client/client-method.ts';
+import { ClientSession } from '../../runtime/client/client-session.ts';
+import type { Unsent } from '../../runtime/client/unsent.ts';
+import type { Metadata } from '../../runtime/core/metadata.ts';
+import { encodeMetadata } from '../../runtime/core/metadata-wire.ts';
+import { turnNow } from '../../runtime/lane/deadlines.ts';
+import { FabricContext } from '../../runtime/lane/fabric-context.ts';
 import { FakeNative } from './fake-native.ts';
 import { EchoDefinition, EchoMessage, type EchoMessageInit } from './gen/echo.rdma.ts';
 

@@ -1,7 +1,7 @@
 /** Large messages on the client's side against a scripted native side: pieces, keys, who holds which memory for how long. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { BlockLease, leaseOf } from '../../runtime/call/lease.ts';
-import { encodeMetadata } from '../../runtime/call/metadata-wire.ts';
+import { BlockLease, leaseOf } from '../../runtime/core/lease.ts';
+import { encodeMetadata } from '../../runtime/core/metadata-wire.ts';
 import { Metadata, Status } from '../../runtime/index.ts';
 import { EvKind, leasedMemory, Reason } from '../../runtime/native.ts';
 import { type BedOptions, ClientBed, extras, text } from './client-bed.ts';

@@ -1,9 +1,9 @@
 /** The client's call table against a scripted native side: every order of events, each call settles exactly once. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { deadlines } from '../../runtime/call/deadlines.ts';
-import { BlockLease } from '../../runtime/call/lease.ts';
-import { encodeMetadata } from '../../runtime/call/metadata-wire.ts';
+import { BlockLease } from '../../runtime/core/lease.ts';
+import { encodeMetadata } from '../../runtime/core/metadata-wire.ts';
 import { Metadata, type RpcError, Status } from '../../runtime/index.ts';
+import { deadlines } from '../../runtime/lane/deadlines.ts';
 import { EvKind, Held, Reason, SubOp } from '../../runtime/native.ts';
 import { type BedOptions, ClientBed, echo, extras, text } from './client-bed.ts';
 import { EchoMessage } from './gen/echo.rdma.ts';

@@ -5,10 +5,10 @@
 import { duplexPair } from 'node:stream';
 import { createClient, RpcError, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { Channel } from '../../runtime/api/channel.ts';
-import type { ChannelOptions } from '../../runtime/api/channel-options.ts';
-import { Server } from '../../runtime/api/server.ts';
+import { Channel } from '../../runtime/client/channel.ts';
+import type { ChannelOptions } from '../../runtime/client/channel-options.ts';
 import { EvKind, type NativeOptions } from '../../runtime/native.ts';
+import { Server } from '../../runtime/server/server.ts';
 import { FakeNative } from './fake-native.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 

@@ -20,7 +20,7 @@ vi.mock('../../runtime/native.ts', async (original) => ({
   }),
 }));
 
-const { acquireContext, acquireOwnContext, releaseContext } = await import('../../runtime/call/contexts.ts');
+const { acquireContext, acquireOwnContext, releaseContext } = await import('../../runtime/lane/contexts.ts');
 const device = 'rxe0';
 const of = (address?: string) =>
   acquireContext({ fabric: 'verbs', verbs: address === undefined ? { device } : { device, address } });

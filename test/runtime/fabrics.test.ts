@@ -18,11 +18,11 @@ import {
   stats,
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { type FabricPlan, fabricPlan, fabricRules } from '../../runtime/api/fabric-options.ts';
-import { checkedOptions } from '../../runtime/api/options.ts';
-import { whyNoDevice } from '../../runtime/call/verbs-devices.ts';
 import { ownAddress } from '../../runtime/control/address.ts';
+import { type FabricPlan, fabricPlan, fabricRules } from '../../runtime/control/fabric-options.ts';
 import { whyNotOneHost } from '../../runtime/control/host.ts';
+import { whyNoDevice } from '../../runtime/control/verbs-devices.ts';
+import { checkedOptions } from '../../runtime/core/options.ts';
 import type { VerbsDevice, VerbsReport } from '../../runtime/native.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 

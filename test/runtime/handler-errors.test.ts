@@ -18,7 +18,7 @@ import {
 import { toNiceGrpcHandlers } from 'rdma-rpc/grpc';
 import { peersOf, serveReverse } from 'rdma-rpc/reverse';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { HandlerErrors } from '../../runtime/call/warnings.ts';
+import { HandlerErrors } from '../../runtime/core/warnings.ts';
 import { handlerErrorKinds, handlerErrorSumMs, handlerErrorText } from '../../runtime/limits.ts';
 import { turn } from '../channel/bed.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';

@@ -1,6 +1,6 @@
 /** What server.add refuses. */
 import { describe, expect, test } from 'vitest';
-import { Handlers } from '../../runtime/call/handlers.ts';
+import { Handlers } from '../../runtime/server/handlers.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 
 describe('server.add', () => {

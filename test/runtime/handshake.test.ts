@@ -12,12 +12,12 @@ import {
   stats,
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { Server } from '../../runtime/api/server.ts';
 import { connectOver } from '../../runtime/control/connect.ts';
 import { type Frame, magic, ownFeatures, version } from '../../runtime/control/frames.ts';
 import { hostIdentity } from '../../runtime/control/host.ts';
 import { encodeFrame, Link } from '../../runtime/control/link.ts';
 import { discardSession, type LocalSide, prepareSession } from '../../runtime/control/session-setup.ts';
+import { Server } from '../../runtime/server/server.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 
 const limits = { inflightMax: 4, streamsMax: 2, maxMessageBytes: 65536, slotBytes: 8192 };

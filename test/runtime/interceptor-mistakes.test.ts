@@ -7,7 +7,7 @@ import {
   type RpcRequest,
 } from 'rdma-rpc';
 import { describe, expect, test } from 'vitest';
-import { Handlers } from '../../runtime/call/handlers.ts';
+import { Handlers } from '../../runtime/server/handlers.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 
 describe('mistakes are named', () => {

@@ -2,8 +2,8 @@
  * What the runtime and native code keep for calls, counted: when all calls are over and their messages released, everything is back where it began.
  * For tests that end with it. Registered buffers are no leak as long as native code has them registered.
  */
-import { contextStats, openContexts, peekContext } from '../../runtime/call/contexts.ts';
-import type { FabricContext } from '../../runtime/call/fabric-context.ts';
+import { contextStats, openContexts, peekContext } from '../../runtime/lane/contexts.ts';
+import type { FabricContext } from '../../runtime/lane/fabric-context.ts';
 import { Ctl, type NativeOptions } from '../../runtime/native.ts';
 
 export type Kept = Readonly<Record<string, number>>;

@@ -1,14 +1,14 @@
 /** Metadata as users see it, and its wire form: what is refused, and why. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Metadata } from '../../runtime/call/metadata.ts';
+import { Metadata } from '../../runtime/core/metadata.ts';
 import {
   decodeMetadata,
   decodeResponseMetadata,
   encodeMetadata,
   encodeResponseMetadata,
   metadataFault,
-} from '../../runtime/call/metadata-wire.ts';
+} from '../../runtime/core/metadata-wire.ts';
 import { metadataBytes, metadataEntries } from '../../runtime/limits.ts';
 
 const bytes = (...parts: (number | string)[]): Uint8Array =>

@@ -1,7 +1,7 @@
 /** What users type: options and addresses, with errors that name the option and the way out. */
 import { describe, expect, test } from 'vitest';
-import { nearest } from '../../runtime/call/nearest.ts';
 import { formatAddress, parseAddress } from '../../runtime/control/address.ts';
+import { nearest } from '../../runtime/core/nearest.ts';
 import { configure, createChannel, createClient, createServer } from '../../runtime/index.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 

@@ -1,7 +1,7 @@
 /** Calls with large messages, both ways and with every kind of end, and what is kept of them afterwards: for tests with other options each. */
 import { createChannel, createClient, createServer, leaseOf } from 'rdma-rpc';
 import { expect, test, vi } from 'vitest';
-import { peekContext } from '../../runtime/call/contexts.ts';
+import { peekContext } from '../../runtime/lane/contexts.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 import { keptOn, nothingKept } from './kept.ts';
 import { socketPath } from './world.ts';

@@ -4,9 +4,9 @@
  */
 import { createClient, createInProcessTransport } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { ResponseCheck } from '../../runtime/call/response-check.ts';
 import { checkedResponses } from '../../runtime/limits.ts';
 import { msgpackType } from '../../runtime/msgpack/msgpack-type.ts';
+import { ResponseCheck } from '../../runtime/server/response-check.ts';
 import { AllTypes } from '../codec/gen/conformance.rdma.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';

@@ -1,10 +1,10 @@
 /** A server session on a scripted native side, for the tests of what it does with requests. */
-import { FabricContext } from '../../runtime/call/fabric-context.ts';
-import { Handlers } from '../../runtime/call/handlers.ts';
-import { Load } from '../../runtime/call/load.ts';
-import { ServerSession } from '../../runtime/call/server-session.ts';
 import { type HandlersOf, Status } from '../../runtime/index.ts';
+import { FabricContext } from '../../runtime/lane/fabric-context.ts';
 import { EvKind, notRun } from '../../runtime/native.ts';
+import { Handlers } from '../../runtime/server/handlers.ts';
+import { Load } from '../../runtime/server/load.ts';
+import { ServerSession } from '../../runtime/server/server-session.ts';
 import { type FakeEvent, FakeNative } from './fake-native.ts';
 import { EchoDefinition, EchoMessage } from './gen/echo.rdma.ts';
 

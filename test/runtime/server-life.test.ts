@@ -12,14 +12,14 @@ import {
   stats,
 } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { LimitedLog } from '../../runtime/api/log.ts';
-import { PeerCounts } from '../../runtime/api/peer-counts.ts';
-import { Server } from '../../runtime/api/server.ts';
-import { clientMethod } from '../../runtime/call/client-method.ts';
-import { ClientSession } from '../../runtime/call/client-session.ts';
+import { clientMethod } from '../../runtime/client/client-method.ts';
+import { ClientSession } from '../../runtime/client/client-session.ts';
 import { connectOver } from '../../runtime/control/connect.ts';
 import { Link } from '../../runtime/control/link.ts';
+import { LimitedLog } from '../../runtime/core/log.ts';
 import * as limits from '../../runtime/limits.ts';
+import { PeerCounts } from '../../runtime/server/peer-counts.ts';
+import { Server } from '../../runtime/server/server.ts';
 import { type EchoLog, echoHandlers } from './echo-service.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 

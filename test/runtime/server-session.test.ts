@@ -1,6 +1,6 @@
 /** The server's half against a scripted native side: what reaches a handler, what does not, and what goes back. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { decodeMetadata, encodeMetadata } from '../../runtime/call/metadata-wire.ts';
+import { decodeMetadata, encodeMetadata } from '../../runtime/core/metadata-wire.ts';
 import { type HandlerContext, leaseOf, Metadata, RpcError, Status } from '../../runtime/index.ts';
 import { EvKind, SubOp } from '../../runtime/native.ts';
 import type { FakeEvent, FakeNative } from './fake-native.ts';

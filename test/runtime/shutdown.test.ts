@@ -11,8 +11,8 @@ import {
   stats,
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { Channel } from '../../runtime/api/channel.ts';
-import { Server } from '../../runtime/api/server.ts';
+import { Channel } from '../../runtime/client/channel.ts';
+import { Server } from '../../runtime/server/server.ts';
 import type { ItemInit } from '../stream/gen/stream.rdma.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { socketPath } from './world.ts';

@@ -3,11 +3,11 @@ import { readFileSync } from 'node:fs';
 import { duplexPair } from 'node:stream';
 import type { ServerOptions } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
-import { Server } from '../../runtime/api/server.ts';
 import { type Frame, magic, ownFeatures, version } from '../../runtime/control/frames.ts';
 import { hostIdentity } from '../../runtime/control/host.ts';
 import { Link } from '../../runtime/control/link.ts';
 import { discardSession, type LocalSide, prepareSession } from '../../runtime/control/session-setup.ts';
+import { Server } from '../../runtime/server/server.ts';
 
 const limits = { inflightMax: 4, streamsMax: 2, maxMessageBytes: 65536, slotBytes: 8192 };
 const hello = (changes: object = {}): Frame =>

@@ -1,7 +1,7 @@
 /** Limits that a server has for the time of calls: which one holds, and who answers when it has passed. */
 import { createClient, createServer, type HandlerContext, RpcError, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
-import { TimeLimits } from '../../runtime/call/time-limits.ts';
+import { TimeLimits } from '../../runtime/server/time-limits.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { collect } from '../stream/stream-world.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';

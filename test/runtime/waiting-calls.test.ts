@@ -1,6 +1,6 @@
 /** The queue of calls that wait for a connection or a slot, while the call at its head is being started. */
 import { expect, test } from 'vitest';
-import { WaitingCall, WaitingCalls } from '../../runtime/call/waiting-calls.ts';
+import { WaitingCall, WaitingCalls } from '../../runtime/client/waiting-calls.ts';
 import { echo } from './client-bed.ts';
 
 test('what starts the head and comes back to the queue does not start it again', () => {

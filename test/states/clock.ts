@@ -3,7 +3,7 @@
  * however slow the machine is, and nowhere else. Every part of the runtime is told the same time: JS code and what native code hands to it.
  */
 import { vi } from 'vitest';
-import { deadlines } from '../../runtime/call/deadlines.ts';
+import { deadlines } from '../../runtime/lane/deadlines.ts';
 import type { NativeContext } from '../../runtime/native.ts';
 
 const real = performance.now.bind(performance);

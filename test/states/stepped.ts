@@ -3,16 +3,16 @@
  * completion) is carried out when the test says so, in an order that a seed decides. One at a time.
  */
 import { type Duplex, duplexPair } from 'node:stream';
-import { Channel } from '../../runtime/api/channel.ts';
-import { Server } from '../../runtime/api/server.ts';
+import { Channel } from '../../runtime/client/channel.ts';
 import {
   acquireContext,
   contextStats,
   releaseContext,
   setContextOptions,
-} from '../../runtime/call/contexts.ts';
-import type { FabricContext } from '../../runtime/call/fabric-context.ts';
+} from '../../runtime/lane/contexts.ts';
+import type { FabricContext } from '../../runtime/lane/fabric-context.ts';
 import type { NativeStats } from '../../runtime/native.ts';
+import { Server } from '../../runtime/server/server.ts';
 import { keptBy } from '../runtime/kept.ts';
 import { follow } from './clock.ts';
 

@@ -1,14 +1,14 @@
 /** A client's stream against a scripted native side: what it sends, how it ends, and servers that break the rules. */
 import { type RpcError, Status } from 'rdma-rpc';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { openStream } from '../../runtime/api/open-stream.ts';
-import { clientMethod } from '../../runtime/call/client-method.ts';
-import { ClientSession } from '../../runtime/call/client-session.ts';
-import { deadlines } from '../../runtime/call/deadlines.ts';
-import { FabricContext } from '../../runtime/call/fabric-context.ts';
+import { clientMethod } from '../../runtime/client/client-method.ts';
+import { ClientSession } from '../../runtime/client/client-session.ts';
+import { openStream } from '../../runtime/client/open-stream.ts';
+import { ClientStreams } from '../../runtime/client/stream/client-streams.ts';
+import { deadlines } from '../../runtime/lane/deadlines.ts';
+import { FabricContext } from '../../runtime/lane/fabric-context.ts';
 import { partLingerMs } from '../../runtime/limits.ts';
 import { EvKind, Held, Reason, SubOp } from '../../runtime/native.ts';
-import { ClientStreams } from '../../runtime/stream/client-streams.ts';
 import {
   PartFlag,
   PartHeader,

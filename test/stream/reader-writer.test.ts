@@ -4,7 +4,7 @@
  */
 import { CodecError, type MessageType } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
-import { FabricContext } from '../../runtime/call/fabric-context.ts';
+import { FabricContext } from '../../runtime/lane/fabric-context.ts';
 import { streamParts } from '../../runtime/limits.ts';
 import { EvKind } from '../../runtime/native.ts';
 import { IncomingParts } from '../../runtime/stream/incoming-parts.ts';

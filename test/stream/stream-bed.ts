@@ -1,11 +1,11 @@
 /** A server session with streams on a scripted native side: tests send it parts as a client would, or as none should, and read what it answers. */
-import { FabricContext } from '../../runtime/call/fabric-context.ts';
-import { Handlers } from '../../runtime/call/handlers.ts';
-import { Load } from '../../runtime/call/load.ts';
-import { ServerSession } from '../../runtime/call/server-session.ts';
+import { FabricContext } from '../../runtime/lane/fabric-context.ts';
 import { EvKind, notRun } from '../../runtime/native.ts';
+import { Handlers } from '../../runtime/server/handlers.ts';
+import { Load } from '../../runtime/server/load.ts';
+import { ServerSession } from '../../runtime/server/server-session.ts';
+import { ServerStreams } from '../../runtime/server/stream/server-streams.ts';
 import { PartFlag, PartHeader, PartKind, partHeader, pushMethod } from '../../runtime/stream/part-header.ts';
-import { ServerStreams } from '../../runtime/stream/server-streams.ts';
 import { type FakeEvent, FakeNative } from '../runtime/fake-native.ts';
 import { Item, type ItemInit, StreamsDefinition } from './gen/stream.rdma.ts';
 import { newLog, type StreamLog, streamHandlers } from './streams-service.ts';

@@ -1,0 +1,100 @@
+/**
+ * What a call has beyond a request and a deadline: signals, metadata, buffer for the response, callbacks for header and trailer. Made
+ * only for calls that ask for one of them. It listens to its signals itself, so that no closure is needed.
+ */
+
+import { type Abortable, listen, unlisten } from '../core/abort-listeners.ts';
+import { reasonOf } from '../core/failure.ts';
+import { heard } from '../core/foreign.ts';
+import type { BlockLease } from '../core/lease.ts';
+import type { Metadata } from '../core/metadata.ts';
+import type { ResponseMetadata } from '../core/metadata-wire.ts';
+
+/** Where a call is just now: in a queue, or on a session. */
+export interface CallPlace {
+  /** A signal of the call has fired. `reason`: Reason.cancelled or Reason.deadline. */
+  cancelCall(token: number, reason: number): void;
+}
+
+/** What a caller may have asked for. */
+export interface CallWishes {
+  readonly signal?: AbortSignal | undefined;
+  /** Of the call that this one is made for. */
+  readonly parent?: AbortSignal | undefined;
+  readonly into?: BlockLease | undefined;
+  readonly intoOverflow?: 'error' | 'lease' | undefined;
+  readonly onHeader?: ((header: Metadata) => void) | undefined;
+  readonly onTrailer?: ((trailer: Metadata) => void) | undefined;
+  readonly waitForReady?: boolean | undefined;
+}
+
+export class CallExtras implements Abortable {
+  readonly signal: AbortSignal | undefined;
+  readonly parent: AbortSignal | undefined;
+  /** Wire form. */
+  readonly metadata: Uint8Array | undefined;
+  readonly into: BlockLease | undefined;
+  /** A response that does not fit `into` may have other memory. */
+  readonly mayOverflow: boolean;
+  readonly onHeader: ((header: Metadata) => void) | undefined;
+  readonly onTrailer: ((trailer: Metadata) => void) | undefined;
+  /** Waits for a connection, however many attempts that takes. Undefined: as its method does. */
+  readonly waitForReady: boolean | undefined;
+  /** Reason of the signal that gave the call up. */
+  cause: unknown;
+  /** It has been made again already, since no handler had seen it. */
+  retried = false;
+  #place: CallPlace | undefined;
+  #token = 0;
+
+  constructor(wishes: CallWishes, metadata: Uint8Array | undefined) {
+    this.signal = wishes.signal;
+    this.parent = wishes.parent;
+    this.metadata = metadata;
+    this.into = wishes.into;
+    this.mayOverflow = wishes.intoOverflow === 'lease';
+    this.onHeader = wishes.onHeader;
+    this.onTrailer = wishes.onTrailer;
+    this.waitForReady = wishes.waitForReady;
+  }
+
+  /** The signal that has fired, if one has. */
+  get abortedBy(): AbortSignal | undefined {
+    if (this.signal?.aborted) return this.signal;
+    return this.parent?.aborted ? this.parent : undefined;
+  }
+
+  /** Somebody wants to hear of the response's metadata. */
+  get listens(): boolean {
+    return this.onHeader !== undefined || this.onTrailer !== undefined;
+  }
+
+  /** Hands over what a response has brought. What a callback throws comes out. */
+  tell({ header, trailer }: ResponseMetadata): void {
+    if (header !== undefined) heard('onHeader', this.onHeader?.(header));
+    if (trailer !== undefined) heard('onTrailer', this.onTrailer?.(trailer));
+  }
+
+  /** From now on the signal cancels `token` of `place`. */
+  watch(place: CallPlace, token: number): void {
+    if (this.#place === undefined) {
+      if (this.signal !== undefined) listen(this.signal, this);
+      if (this.parent !== undefined) listen(this.parent, this);
+    }
+    this.#place = place;
+    this.#token = token;
+  }
+
+  /** The call has settled. */
+  unwatch(): void {
+    if (this.#place === undefined) return;
+    this.#place = undefined;
+    if (this.signal !== undefined) unlisten(this.signal, this);
+    if (this.parent !== undefined) unlisten(this.parent, this);
+  }
+
+  onAbort(): void {
+    this.cause = this.abortedBy?.reason;
+    this.#place?.cancelCall(this.#token, reasonOf(this.cause));
+  }
+}

@@ -1,0 +1,97 @@
+/** Turns the options of one call into what the call carries along; nothing for a call that has none of them. Used by a channel. */
+import { failure, reasonOf } from '../core/failure.ts';
+import { BlockLease } from '../core/lease.ts';
+import { Metadata } from '../core/metadata.ts';
+import { encodeMetadata } from '../core/metadata-wire.ts';
+import { nearest } from '../core/nearest.ts';
+import { checkedTimeMs } from '../core/options.ts';
+import type { CallOptions } from '../core/types.ts';
+import { CallExtras } from './call-extras.ts';
+
+const names: readonly (keyof CallOptions)[] = [
+  'timeoutMs',
+  'signal',
+  'metadata',
+  'onHeader',
+  'onTrailer',
+  'context',
+  'waitForReady',
+  'values',
+  'retry',
+  'hedging',
+  'into',
+  'intoOverflow',
+];
+
+/** A misspelt limit would be none. On the way of every call that has options: a switch, since a look into a Set takes several times as long. */
+function checkNames(options: CallOptions): void {
+  for (const name in options) {
+    switch (name) {
+      case 'timeoutMs':
+      case 'signal':
+      case 'metadata':
+      case 'onHeader':
+      case 'onTrailer':
+      case 'context':
+      case 'waitForReady':
+      case 'values':
+      case 'retry':
+      case 'hedging':
+      case 'into':
+      case 'intoOverflow':
+        break;
+      default:
+        throw new TypeError(
+          `options of a call: there is no option ${name}; did you mean ${nearest(name, names)}?`,
+        );
+    }
+  }
+}
+
+/**
+ * The call's time limit in ms, -1 for none: the call's own or else `defaultMs`, but no more than its context has left. Where every call begins that has
+ * options, so it looks at their names, too. Throws a RangeError or TypeError.
+ */
+export function callTimeoutMs(options: CallOptions, defaultMs: number): number {
+  checkNames(options);
+  const ownMs = options.timeoutMs === undefined ? defaultMs : checkedTimeMs('timeoutMs', options.timeoutMs);
+  const leftMs = options.context?.timeoutMs();
+  if (leftMs === undefined) return ownMs;
+  return ownMs < 0 ? leftMs : Math.min(ownMs, leftMs);
+}
+
+/** Throws what the call is to be rejected with: CANCELLED for a signal that has fired already, a TypeError or RangeError for a bad value. */
+export function callExtras(path: string, options: CallOptions): CallExtras | undefined {
+  const { signal, metadata, into, intoOverflow, onHeader, onTrailer, context, waitForReady } = options;
+  if (
+    signal === undefined &&
+    metadata === undefined &&
+    into === undefined &&
+    intoOverflow === undefined &&
+    onHeader === undefined &&
+    onTrailer === undefined &&
+    context === undefined &&
+    waitForReady === undefined
+  ) {
+    return undefined;
+  }
+  const parent = context?.signal;
+  for (const { aborted, reason } of [signal, parent].filter((each) => each !== undefined)) {
+    if (aborted) throw failure(reasonOf(reason), path, 'no', '', reason);
+  }
+  if (into !== undefined && !(into instanceof BlockLease && !into.released)) {
+    throw new TypeError(`${path}: into: give a lease of allocBuffer() that has not been released`);
+  }
+  if (intoOverflow !== undefined && intoOverflow !== 'error' && intoOverflow !== 'lease') {
+    throw new TypeError(`${path}: intoOverflow is 'error' or 'lease'`);
+  }
+  if (waitForReady !== undefined && typeof waitForReady !== 'boolean') {
+    throw new TypeError(`${path}: waitForReady is true or false`);
+  }
+  let bytes: Uint8Array | undefined;
+  if (metadata !== undefined) {
+    const given = metadata instanceof Metadata ? metadata : new Metadata(metadata);
+    if (given.size > 0) bytes = encodeMetadata(given);
+  }
+  return new CallExtras({ signal, parent, into, intoOverflow, onHeader, onTrailer, waitForReady }, bytes);
+}

@@ -1,0 +1,72 @@
+/** What a channel can be told when it is made, and how it is checked. */
+import { type CheckedFabricOptions, type FabricOptions, fabricRules } from '../control/fabric-options.ts';
+import type { Interceptor } from '../core/interceptor.ts';
+import type { Log } from '../core/log.ts';
+import type { OptionRules } from '../core/options.ts';
+import * as limits from '../limits.ts';
+
+export interface ChannelOptions extends FabricOptions {
+  /** Calls in flight at once, per address; the server may allow fewer. Default 256. */
+  inflightMax?: number;
+  /** Streams open at once, per address; the server may allow fewer. Default 64; more wait. */
+  streamsMax?: number;
+  /** Calls that wait beyond those in flight. Default 4096; one more fails with RESOURCE_EXHAUSTED. */
+  queueMax?: number;
+  /** Largest response accepted, bytes. Default 64 MiB, at most 4 GiB - 1. */
+  maxMessageBytes?: number;
+  /** One attempt to connect. Default 5000. */
+  connectTimeoutMs?: number;
+  /** Pause after the first failed attempt; each further one is 1.6 times as long. All vary by 20 %. Default 50. */
+  backoffMs?: number;
+  /** Longest such pause. Default 10 000. */
+  backoffMaxMs?: number;
+  /** Without calls for so long, the connection is tried with a ping before the next call uses it. Default 60 000. */
+  verifyAfterMs?: number;
+  /** Bad answers in a row before one of several addresses is left out for a while; 0: never. Default 5. */
+  ejectAfter?: number;
+  /** How long it is left out the first time. Default 30 000. */
+  ejectMs?: number;
+  /** How often the shares of good answers of several addresses are compared, to leave out one that falls behind; 0: never. Default 10 000. */
+  ejectIntervalMs?: number;
+  /** Answers that an address must have given in that time to be compared. Default 100. */
+  ejectAnswersMin?: number;
+  /** Of several addresses: `round-robin` connects to all and takes turns, `pick-first` to the first that can be reached, in their order. Default round-robin. */
+  policy?: 'round-robin' | 'pick-first';
+  /** Least time between two questions to the resolver. Default 5000. */
+  resolveMinMs?: number;
+  /** Time limit of calls that have none of their own. Default: none. */
+  timeoutMs?: number;
+  /** What the server is told about this process. Default: its process id. */
+  identity?: string;
+  /** Around the calls of all clients of this channel, outside of those that a client has; the first is outermost. Default: none. */
+  interceptors?: readonly Interceptor[];
+  /** Gets one line per connection: the fabric chosen, and why no other. Default: a process warning, only when one was skipped. */
+  log?: Log;
+}
+
+export const channelRules: OptionRules = {
+  inflightMax: { kind: 'integer', range: limits.inflight },
+  streamsMax: { kind: 'integer', range: limits.streams },
+  queueMax: { kind: 'integer', range: limits.queuedCalls },
+  maxMessageBytes: { kind: 'integer', range: limits.messageBytes },
+  connectTimeoutMs: { kind: 'integer', range: limits.connectTimeoutMs },
+  backoffMs: { kind: 'integer', range: limits.backoffMs },
+  backoffMaxMs: { kind: 'integer', range: limits.backoffMaxMs },
+  verifyAfterMs: { kind: 'integer', range: limits.verifyAfterMs },
+  ejectAfter: { kind: 'integer', range: limits.ejectAfter },
+  ejectMs: { kind: 'integer', range: limits.ejectMs },
+  ejectIntervalMs: { kind: 'integer', range: limits.ejectIntervalMs },
+  ejectAnswersMin: { kind: 'integer', range: limits.ejectAnswers },
+  policy: { kind: 'choice', values: ['round-robin', 'pick-first'], default: 'round-robin' },
+  resolveMinMs: { kind: 'integer', range: limits.resolveMinMs },
+  timeoutMs: { kind: 'time' },
+  identity: { kind: 'text', default: `pid ${process.pid}`, maxBytes: limits.controlTextBytes },
+  interceptors: { kind: 'functions' },
+  log: { kind: 'function' },
+  ...fabricRules,
+};
+
+/** With every default. */
+export type CheckedChannelOptions = Required<Omit<ChannelOptions, 'log' | keyof FabricOptions>> &
+  Pick<ChannelOptions, 'log'> &
+  CheckedFabricOptions;

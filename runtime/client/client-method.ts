@@ -1,0 +1,48 @@
+/** What a call needs to know of its method, looked up once when the client is made. */
+import type { MessageType, MethodDefinition } from '../codec/types.ts';
+import { noMessage } from '../lane/plain-types.ts';
+
+export interface ClientMethod {
+  readonly id: number;
+  /** `pkg.Service/Method`, for errors. */
+  readonly path: string;
+  readonly requestType: MessageType<unknown, unknown>;
+  readonly responseType: MessageType<unknown, never>;
+  readonly requestStream: boolean;
+  readonly responseStream: boolean;
+  /** Default time limit in ms, -1 for none. */
+  readonly timeoutMs: number;
+  /** Calls wait for a connection, however many attempts that takes. */
+  readonly waitForReady: boolean;
+  /** The definition, or the client, says that calling it twice does no harm. */
+  readonly idempotent: boolean;
+  /** Somebody has said so, or the contrary. */
+  readonly decided: boolean;
+  /** What the definition says of the size of responses, 0 nothing. */
+  readonly expectedResponseBytes: number;
+}
+
+export function clientMethod(
+  definition: MethodDefinition,
+  timeoutMs: number,
+  waitForReady = false,
+  idempotent?: boolean,
+): ClientMethod {
+  const declared = definition.options.idempotencyLevel !== undefined;
+  const oneWay =
+    definition.options.oneWay === true && !definition.requestStream && !definition.responseStream;
+  const { id, input, output } = definition.preferred ?? definition;
+  return {
+    id,
+    path: definition.fullName,
+    requestType: input,
+    responseType: (oneWay ? noMessage : output) as MessageType<unknown, never>,
+    requestStream: definition.requestStream,
+    responseStream: definition.responseStream,
+    timeoutMs,
+    waitForReady,
+    idempotent: idempotent ?? declared,
+    decided: idempotent !== undefined || declared,
+    expectedResponseBytes: definition.options.expectedResponseBytes ?? 0,
+  };
+}

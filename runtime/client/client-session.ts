@@ -1,0 +1,400 @@
+/**
+ * The client half of a session: the table of calls in flight. A call is a row of parallel arrays, numbered by its call slot; the only
+ * object made for it is its promise. `start` fills a row, one SETTLED or FAILED event empties it. Owned by a channel, on its JS thread.
+ */
+import { failCall, refuseCall, refuseRequest } from '../core/failing.ts';
+import {
+  beyondInto,
+  failure,
+  leaseLost,
+  memoryFailure,
+  requestRefusal,
+  responseFault,
+  sentName,
+} from '../core/failure.ts';
+import { RpcError } from '../core/rpc-error.ts';
+import { errorCode, Status } from '../core/status.ts';
+import { takeDetails } from '../core/status-details.ts';
+import { deadlines, timeLeftUs } from '../lane/deadlines.ts';
+import type { FabricContext, SessionOwner } from '../lane/fabric-context.ts';
+import { Incoming } from '../lane/incoming.ts';
+import { noSlot, type Target } from '../lane/outgoing.ts';
+import type { DeadlineOwner, TurnListener } from '../lane/timer-wheel.ts';
+import { Ev, Held, Reason, SubOp } from '../native.ts';
+import { AnswerTally } from './answer-tally.ts';
+import type { CallExtras, CallPlace } from './call-extras.ts';
+import type { ClientMethod } from './client-method.ts';
+import type { ClientSessionListener, PartEvents } from './session-listeners.ts';
+import type { Unsent } from './unsent.ts';
+import type { Reject, Resolve } from './waiting-calls.ts';
+
+const noTimer = -1;
+
+export type { ClientSessionListener, PartEvents } from './session-listeners.ts';
+export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener, CallPlace {
+  readonly target: Target;
+  /** Calls in flight. */
+  inFlight = 0;
+  /** Call slots of calls that have been given up, and that the server has not let go of. */
+  held = 0;
+  /** Calls made so far, streams included. */
+  calls = 0;
+  /** Its streams, if it has any. */
+  parts: PartEvents | undefined;
+  readonly tally: AnswerTally;
+
+  readonly #context: FabricContext;
+  readonly #listener: ClientSessionListener;
+  readonly #incoming: Incoming;
+  readonly #events: Int32Array;
+  readonly #freeCalls: Int32Array;
+  #freeCount: number;
+  /** Of the last call of each slot; whether there is one under way says `#reject`. */
+  readonly #method: (ClientMethod | undefined)[];
+  /** Kept for a call that has to be made again because it was not sent. */
+  readonly #request: unknown[];
+  readonly #resolve: (Resolve | undefined)[];
+  readonly #reject: (Reject | undefined)[];
+  readonly #extras: (CallExtras | undefined)[];
+  /** Absolute, ms; 0: none. The session has one timer, for the earliest: a call that ends in time costs a store. */
+  readonly #deadlineMs: Float64Array;
+  /** Turn that the deadline was computed in. */
+  readonly #turn: Int32Array;
+  /** Batch of events that the call was begun in or after. */
+  readonly #batch: Int32Array;
+  #timer = noTimer;
+  #timerMs = Infinity;
+  readonly #givenUp: Uint8Array;
+  /** Of calls given up: bytes of the arena that they were waiting for. */
+  readonly #awaited: Uint32Array;
+
+  constructor(context: FabricContext, target: Target, inflightMax: number, listener: ClientSessionListener) {
+    this.target = target;
+    this.#context = context;
+    this.#listener = listener;
+    this.tally = new AnswerTally(() => listener.onStrikes());
+    this.#events = context.native.events;
+    this.#incoming = new Incoming(context.native, target.session);
+    this.#freeCalls = Int32Array.from({ length: inflightMax }, (_, i) => inflightMax - 1 - i);
+    this.#freeCount = inflightMax;
+    this.#method = new Array<undefined>(inflightMax).fill(undefined);
+    this.#request = new Array<unknown>(inflightMax).fill(undefined);
+    this.#resolve = new Array<undefined>(inflightMax).fill(undefined);
+    this.#reject = new Array<undefined>(inflightMax).fill(undefined);
+    this.#extras = new Array<undefined>(inflightMax).fill(undefined);
+    this.#deadlineMs = new Float64Array(inflightMax);
+    this.#turn = new Int32Array(inflightMax);
+    this.#batch = new Int32Array(inflightMax);
+    this.#givenUp = new Uint8Array(inflightMax);
+    this.#awaited = new Uint32Array(inflightMax);
+    context.attach(this);
+    deadlines.listeners.add(this);
+  }
+
+  get full(): boolean {
+    return this.#freeCount === 0;
+  }
+
+  /**
+   * Sends a call and takes over its promise. False: there is no call slot or send slot, nothing has happened. `deadlineMs` is absolute
+   * on the clock of deadlines.ts, 0 for none.
+   */
+  start(
+    method: ClientMethod,
+    request: unknown,
+    deadlineMs: number,
+    extras: CallExtras | undefined,
+    resolve: Resolve,
+    reject: Reject,
+  ): boolean {
+    if (this.#freeCount === 0) return false;
+    // Taken before the message is encoded: a getter of that may make a call itself.
+    const call = this.#freeCalls[--this.#freeCount]!;
+    if (method.expectedResponseBytes !== 0)
+      this.#context.expectResponse(method.id, method.expectedResponseBytes);
+    let result: number;
+    try {
+      const sink = extras?.into === undefined ? 0 : this.#context.blockOf(extras.into, method.path);
+      result = this.#context.outgoing.submit(
+        SubOp.request,
+        this.target,
+        call,
+        method.id,
+        timeLeftUs(deadlineMs),
+        method.requestType,
+        request,
+        extras?.metadata,
+        sink,
+        0,
+        sink !== 0 && extras?.mayOverflow === false,
+      );
+    } catch (cause) {
+      this.#giveBack(call);
+      extras?.unwatch();
+      refuseRequest(reject, method.path, cause);
+      return true;
+    }
+    if (result < 0) {
+      this.#giveBack(call, result);
+      if (result === noSlot) return false;
+      const unsent = { method, request, deadlineMs, extras, resolve, reject };
+      const { shortBytes } = this.#context.outgoing.bulk;
+      if (result === -Reason.noMemory && this.#listener.awaitMemory(unsent, this.#context, shortBytes))
+        return true;
+      extras?.unwatch();
+      if (-result === Reason.sessionLost) {
+        this.#listener.onSessionLost();
+        if (this.#listener.takeBack(unsent)) return true;
+      }
+      const refusal = this.#refusal(method, -result);
+      refuseCall(reject, () => refusal);
+      return true;
+    }
+    ++this.inFlight;
+    ++this.calls;
+    this.#method[call] = method;
+    this.#request[call] = request;
+    this.#resolve[call] = resolve;
+    this.#reject[call] = reject;
+    this.#batch[call] = this.#context.batch;
+    if (deadlineMs !== 0) {
+      this.#deadlineMs[call] = deadlineMs;
+      this.#turn[call] = deadlines.turn;
+      if (deadlineMs < this.#timerMs) this.#wakeAt(deadlineMs);
+    }
+    if (extras !== undefined) {
+      this.#extras[call] = extras;
+      extras.watch(this, call);
+    }
+    return true;
+  }
+
+  /** The earliest deadline there was: that call, or others, may have ended long since. */
+  onDeadline(): void {
+    this.#timer = noTimer;
+    this.#timerMs = Infinity;
+    let earliestMs = Infinity;
+    for (const [call, deadlineMs] of this.#deadlineMs.entries()) {
+      if (deadlineMs === 0) continue;
+      if (deadlineMs > deadlines.now) earliestMs = Math.min(earliestMs, deadlineMs);
+      else this.#giveUp(call, Reason.deadline);
+    }
+    if (earliestMs !== Infinity) this.#wakeAt(earliestMs);
+  }
+
+  onLongTurn(lagMs: number): void {
+    for (const [call, turn] of this.#turn.entries()) {
+      if (turn === deadlines.turn && this.#deadlineMs[call] !== 0) this.#deadlineMs[call]! += lagMs;
+    }
+  }
+
+  cancelCall(call: number, reason: number): void {
+    this.#giveUp(call, reason);
+  }
+
+  onSettled(at: number): void {
+    const call = this.#events[at + Ev.call]!;
+    const resolve = this.#resolve[call];
+    const method = this.#method[call];
+    const extras = this.#extras[call];
+    if (resolve === undefined || method === undefined) {
+      if (call >= this.#reject.length && this.parts !== undefined) this.parts.onSettled(at, call);
+      else this.#incoming.discard(at);
+      return;
+    }
+    const status = this.#events[at + Ev.method]!;
+    const refused = status === Status.UNAVAILABLE && this.#events[at + Ev.sent] === 0;
+    const unsent = refused ? this.#unsent(call) : undefined;
+    const confirms = this.#givenUp[call] === 1 && this.#events[at + Ev.messageBytes] === 0;
+    const short = this.#whyShort(call);
+    this.#free(call);
+    this.tally.count(status);
+    if (refused) this.#listener.onTurnedAway();
+    if (status !== Status.OK) {
+      if (confirms) failCall(resolve, this.#confirmed(at, method.path, status, short, extras?.cause));
+      else if (unsent !== undefined && this.#listener.takeBack(unsent)) this.#incoming.discard(at);
+      else if (this.#beyondInto(at, status)) failCall(resolve, this.#intoError(at, method, extras));
+      else failCall(resolve, this.#statusError(at, status, extras));
+    } else {
+      let response: unknown;
+      let fault: RpcError | undefined;
+      try {
+        response = this.#incoming.message(at, method.responseType, extras?.into);
+        if (extras?.listens) this.#tell(at, extras);
+      } catch (cause) {
+        fault = responseFault(method.path, cause);
+      }
+      if (fault === undefined) resolve(response);
+      else failCall(resolve, fault);
+    }
+    this.#listener.onCallDone();
+  }
+
+  onPartWaits(at: number): void {
+    this.parts?.onPartWaits(this.#events[at + Ev.call]!);
+  }
+
+  onFailed(at: number): void {
+    const call = this.#events[at + Ev.call]!;
+    const resolve = this.#resolve[call];
+    const method = this.#method[call];
+    const extras = this.#extras[call];
+    if (resolve === undefined || method === undefined) {
+      if (call >= this.#reject.length) this.parts?.onFailed(at, call);
+      return;
+    }
+    const reason = this.#events[at + Ev.timeoutUs]!;
+    const sent = sentName(this.#events[at + Ev.sent]!);
+    const held = this.#events[at + Ev.method]!;
+    const unsent = reason === Reason.sessionLost && sent === 'no' ? this.#unsent(call) : undefined;
+    if ((held & Held.sink) !== 0) extras?.into?.lose();
+    const short = this.#whyShort(call);
+    this.#free(call, (held & Held.slot) !== 0);
+    if (reason === Reason.deadline && sent !== 'no') this.tally.count(Status.DEADLINE_EXCEEDED);
+    if (reason === Reason.sessionLost) {
+      this.#listener.onSessionLost();
+      if (unsent !== undefined && this.#listener.takeBack(unsent)) return;
+      const why = this.#context.native.sessionError(this.target.session);
+      failCall(resolve, failure(reason, method.path, sent, why));
+    } else {
+      const lost = (held & Held.sink) !== 0 ? leaseLost : short;
+      failCall(resolve, memoryFailure(this.#context.native, reason, method.path, sent, lost, extras?.cause));
+    }
+    this.#listener.onCallDone();
+  }
+
+  onReleased(at: number): void {
+    const call = this.#events[at + Ev.call]!;
+    if (call >= this.#reject.length) this.parts?.onReleased(call);
+    else {
+      --this.held;
+      this.#freeCalls[this.#freeCount++] = call;
+      this.#listener.onCallDone();
+    }
+  }
+
+  onDown(reason: string): void {
+    deadlines.listeners.delete(this);
+    if (this.#timer !== noTimer) deadlines.remove(this.#timer);
+    this.#timer = noTimer;
+    // Native code has failed every call that it knew when it made this batch. One that was begun since is staged, and is not sent any more.
+    // Should another be left all the same, its caller must not wait for ever.
+    for (const [call, resolve] of this.#resolve.entries()) {
+      if (resolve === undefined) continue;
+      const path = this.#method[call]?.path ?? '';
+      const staged = this.#batch[call] === this.#context.batch;
+      const unsent = staged ? this.#unsent(call) : undefined;
+      this.#free(call);
+      this.#listener.onSessionLost();
+      if (unsent !== undefined && this.#listener.takeBack(unsent)) continue;
+      failCall(resolve, failure(Reason.sessionLost, path, staged ? 'no' : 'maybe', reason));
+    }
+    this.parts?.onDown(reason);
+    this.#listener.onSessionDown(this, reason);
+  }
+
+  onRequest(at: number): void {
+    this.#incoming.discard(at);
+  }
+
+  onCancelled(): void {}
+
+  /** The slot of a call that was not sent. When it was the last one, a call that a getter of the message has made may wait for it. */
+  #giveBack(call: number, result = 0): void {
+    this.#freeCalls[this.#freeCount++] = call;
+    if (this.#freeCount === 1 && result !== noSlot) queueMicrotask(() => this.#listener.onCallDone());
+  }
+
+  /** Before its row is emptied. */
+  #unsent(call: number): Unsent | undefined {
+    const method = this.#method[call];
+    const resolve = this.#resolve[call];
+    const reject = this.#reject[call];
+    // One that was given up meanwhile has a reason of its own to end.
+    if (this.#givenUp[call] === 1 || method === undefined || resolve === undefined || reject === undefined)
+      return undefined;
+    const deadlineMs = this.#deadlineMs[call]!;
+    return { method, request: this.#request[call], deadlineMs, extras: this.#extras[call], resolve, reject };
+  }
+
+  #wakeAt(deadlineMs: number): void {
+    if (this.#timer !== noTimer) deadlines.remove(this.#timer);
+    this.#timerMs = deadlineMs;
+    this.#timer = deadlines.add(deadlineMs, this, 0);
+  }
+
+  #giveUp(call: number, reason: number): void {
+    if (this.#reject[call] === undefined || this.#givenUp[call] === 1) return;
+    this.#givenUp[call] = 1;
+    this.#deadlineMs[call] = 0;
+    // A call that is only staged is not known to native code yet.
+    this.#context.outgoing.flush();
+    this.#awaited[call] = this.#context.native.cancel(this.target.session, call, reason);
+  }
+
+  #free(call: number, held = false): void {
+    this.#deadlineMs[call] = 0;
+    const extras = this.#extras[call];
+    if (extras !== undefined) {
+      extras.unwatch();
+      this.#extras[call] = undefined;
+    }
+    this.#givenUp[call] = 0;
+    this.#request[call] = undefined;
+    this.#resolve[call] = undefined;
+    this.#reject[call] = undefined;
+    if (held) ++this.held;
+    else this.#freeCalls[this.#freeCount++] = call;
+    --this.inFlight;
+  }
+
+  /** Of a call that was given up, before its row is emptied. */
+  #whyShort(call: number): string {
+    const bytes = this.#givenUp[call] === 1 ? this.#awaited[call]! : 0;
+    if (bytes === 0) return '';
+    this.#context.warnShort();
+    return this.#context.whyShort(bytes);
+  }
+
+  #tell(at: number, extras: CallExtras): void {
+    const metadata = this.#incoming.responseMetadata(at);
+    if (metadata !== undefined) extras.tell(metadata);
+  }
+
+  #statusError(at: number, status: number, extras: CallExtras | undefined): RpcError {
+    const metadata = this.#incoming.responseMetadata(at);
+    const text = this.#incoming.text(at);
+    const sent = sentName(this.#events[at + Ev.sent]!);
+    const trailer = metadata?.trailer;
+    const details = takeDetails(trailer);
+    const error = new RpcError(errorCode(status), text, { metadata: trailer, details, sent });
+    try {
+      if (metadata !== undefined) extras?.tell(metadata);
+    } catch {
+      // The caller learns of the call's own error, which comes first.
+    }
+    return error;
+  }
+
+  /** The server has let go of a large call that was given up here, and knows whether its handler has begun. */
+  #confirmed(at: number, path: string, status: number, why: string, cause: unknown): RpcError {
+    this.#incoming.discard(at);
+    const reason = status === Status.DEADLINE_EXCEEDED ? Reason.deadline : Reason.cancelled;
+    return failure(reason, path, sentName(this.#events[at + Ev.sent]!), why, cause);
+  }
+
+  /** The server could have answered, but `into` was all the memory that there was for it. */
+  #beyondInto(at: number, status: number): boolean {
+    return status === Status.RESOURCE_EXHAUSTED && this.#events[at + Ev.timeoutUs] !== 0;
+  }
+
+  #intoError(at: number, method: ClientMethod, extras: CallExtras | undefined): RpcError {
+    this.#incoming.discard(at);
+    return beyondInto(method.path, this.#events[at + Ev.timeoutUs]! >>> 0, extras?.into?.capacity ?? 0);
+  }
+
+  #refusal({ path }: ClientMethod, reason: number): RpcError {
+    const { native, outgoing } = this.#context;
+    return requestRefusal(native, outgoing.bulk.refusedBytes, this.target.maxMessageBytes, path, reason);
+  }
+}

@@ -1,0 +1,46 @@
+/** Typed clients: one function per method, made once when the client is made. */
+import type { ServiceDefinition } from '../codec/types.ts';
+import { checkedInterceptors, type Interceptor } from '../core/interceptor.ts';
+import { checkNames } from '../core/options.ts';
+import type { ClientDefaults, ClientOf } from '../core/types.ts';
+import { callFunction } from './call-function.ts';
+import { Channel } from './channel.ts';
+import { checkHedgingFits, type Defaults, defaultsOf, withDefaults } from './client-defaults.ts';
+import { clientMethod } from './client-method.ts';
+
+/** The outermost first. */
+function interceptorsOf(what: string, defaults: Defaults, name: string, channel: Channel): Interceptor[] {
+  const ofClient = ['*', name].flatMap((key) =>
+    checkedInterceptors(`${what}: interceptors of ${key}`, defaults[key]?.interceptors),
+  );
+  return [...channel.interceptors, ...ofClient];
+}
+
+/**
+ * A client of `definition` over `channel`. `defaults` has call options for all methods (`*`) or for one, by its name. Request objects
+ * belong to the call until it settles. Throws for unknown method or option names.
+ */
+export function createClient<D extends ServiceDefinition>(
+  definition: D,
+  channel: Channel,
+  defaults: ClientDefaults<D> = {},
+): ClientOf<D> {
+  const what = `createClient ${definition.fullName}`;
+  if (!(channel instanceof Channel)) throw new TypeError(`${what}: the second argument must be a channel`);
+  checkNames(what, defaults, ['*', ...Object.keys(definition.methods)]);
+  checkHedgingFits(what, defaults as Defaults, Object.entries(definition.methods));
+  const client: Record<string, unknown> = {};
+  for (const [name, method] of Object.entries(definition.methods)) {
+    const { timeoutMs, waitForReady, idempotent, others } = defaultsOf(
+      what,
+      defaults as Defaults,
+      name,
+      method,
+    );
+    const target = clientMethod(method, timeoutMs ?? channel.defaultTimeoutMs, waitForReady, idempotent);
+    const interceptors = interceptorsOf(what, defaults as Defaults, name, channel);
+    const call = callFunction(channel, definition, method, target, interceptors);
+    client[name] = others === undefined ? call : withDefaults(call, others);
+  }
+  return Object.freeze(client) as ClientOf<D>;
+}

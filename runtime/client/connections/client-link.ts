@@ -1,0 +1,163 @@
+/**
+ * One connection of a channel: the session and the sideband link that it lives and dies with. Ends itself when the server has
+ * asked for it (goaway) and the last call is done.
+ */
+import type { Connection } from '../../control/connect.ts';
+import { controlText, type Frame } from '../../control/frames.ts';
+import type { Link } from '../../control/link.ts';
+import { releaseContext } from '../../lane/contexts.ts';
+import type { FabricContext } from '../../lane/fabric-context.ts';
+import { ClientSession, type ClientSessionListener } from '../client-session.ts';
+import { ClientStreams, type ClientStreamsListener } from '../stream/client-streams.ts';
+import type { Unsent } from '../unsent.ts';
+
+export interface ClientLinkOwner {
+  /** Calls that wait; read on the hot path. */
+  readonly waiting: { readonly size: number };
+  /** A call slot or a send slot may be free. */
+  pump(): void;
+  /** This connection takes no more calls; those in flight end by themselves. */
+  onRetired(link: ClientLink): void;
+  onDown(link: ClientLink): void;
+  onPong(link: ClientLink): void;
+  /** So many bad answers have come in a row as the link was told to report. */
+  onStrikes(link: ClientLink): void;
+  /** A call that has not reached a handler: true when it will be made once more. */
+  takeBack(call: Unsent): boolean;
+  awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean;
+}
+
+/** What the server meant with a frame that ends the connection. */
+function ending(frame: Frame): string {
+  if (frame.type === 'bye') return frame.reason;
+  return frame.type === 'refusal' ? frame.message : `the server sent an unexpected ${frame.type}`;
+}
+
+export class ClientLink implements ClientSessionListener, ClientStreamsListener {
+  readonly connection: Connection;
+  readonly session: ClientSession;
+  readonly streams: ClientStreams;
+  readonly #link: Link;
+  readonly #owner: ClientLinkOwner;
+  readonly #waiting: { readonly size: number };
+  #draining = false;
+  #down = false;
+  #pongTimer: NodeJS.Timeout | undefined;
+
+  /** `strikesMax`: bad answers in a row to report, 0 for none. */
+  constructor(connection: Connection, link: Link, owner: ClientLinkOwner, strikesMax = 0) {
+    this.connection = connection;
+    this.#link = link;
+    this.#owner = owner;
+    this.#waiting = owner.waiting;
+    this.session = new ClientSession(connection.context, connection.target, connection.inflightMax, this);
+    const { context, target, inflightMax, streamsMax } = connection;
+    this.streams = new ClientStreams(context, target, inflightMax, streamsMax, this);
+    this.session.parts = this.streams;
+    this.session.tally.strikesMax = strikesMax;
+    link.onEnd = (reason) => {
+      if (this.#down) return;
+      owner.onRetired(this);
+      connection.context.closeSession(connection.target.session, reason);
+    };
+    link.deliver((frame) => this.#onFrame(frame));
+    if (link.ended !== undefined) connection.context.closeSession(connection.target.session, link.ended);
+  }
+
+  /** Ends the connection now; calls in flight fail. */
+  close(reason: string): void {
+    this.#link.close(reason, { type: 'bye', reason: controlText(reason) });
+  }
+
+  /** The server answers pings. */
+  get pings(): boolean {
+    return this.connection.pings;
+  }
+
+  /** Asks the server for a sign of life, which goes to `onPong`; without one the connection ends. */
+  ping(timeoutMs: number): void {
+    this.#pongTimer = setTimeout(() => this.close(`no answer to a ping within ${timeoutMs} ms`), timeoutMs);
+    this.#link.send({ type: 'ping' });
+  }
+
+  /** It takes no more calls. */
+  get draining(): boolean {
+    return this.#draining;
+  }
+
+  /** Takes no more calls, and ends with the last one. */
+  drain(): void {
+    if (this.#draining) return;
+    this.#draining = true;
+    this.#owner.onRetired(this);
+    if (this.session.inFlight === 0) this.close('drained');
+  }
+
+  /** The server has asked for it. The second time only says that it takes no more; what it has not taken comes back, call by call, as not run. */
+  #leave(): void {
+    if (this.#draining) return;
+    this.drain();
+    const { calls, inFlight } = this.session;
+    if (inFlight > 0 && this.connection.answersGoaway) this.#link.send({ type: 'leaving', calls });
+  }
+
+  onCallDone(): void {
+    if (this.#waiting.size !== 0) this.#owner.pump();
+    if (this.#draining && this.session.inFlight === 0) this.close('drained');
+  }
+
+  onStreamAnswer(status: number): void {
+    this.session.tally.count(status);
+  }
+
+  onStreamOpened(): void {
+    ++this.session.inFlight;
+    ++this.session.calls;
+  }
+
+  onStreamDone(): void {
+    --this.session.inFlight;
+    this.#owner.pump();
+    if (this.#draining && this.session.inFlight === 0) this.close('drained');
+  }
+
+  onSessionLost(): void {
+    this.#owner.onRetired(this);
+  }
+
+  onSessionDown(_session: ClientSession, reason: string): void {
+    this.#down = true;
+    clearTimeout(this.#pongTimer);
+    this.close(reason);
+    releaseContext(this.connection.context);
+    this.#owner.onDown(this);
+  }
+
+  onStrikes(): void {
+    this.#owner.onStrikes(this);
+  }
+
+  onTurnedAway(): void {
+    // It has said that it goes, and the news is late.
+    this.drain();
+  }
+
+  takeBack(call: Unsent): boolean {
+    return this.#owner.takeBack(call);
+  }
+
+  awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean {
+    return this.#owner.awaitMemory(call, context, bytes);
+  }
+
+  #onFrame(frame: Frame): void {
+    if (frame.type === 'goaway') {
+      this.#leave();
+    } else if (frame.type === 'pong') {
+      clearTimeout(this.#pongTimer);
+      this.#owner.onPong(this);
+    } else {
+      this.close(ending(frame));
+    }
+  }
+}

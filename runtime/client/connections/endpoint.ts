@@ -1,0 +1,258 @@
+/**
+ * One address of a channel: its connection, the pause after a failed attempt, the check after a long silence, and being left out for a
+ * while when its answers are bad. Nothing happens by itself: somebody must want a connection. Owned by a channel.
+ */
+
+import { openConnection } from '../../control/connect.ts';
+import type { Dial } from '../../control/dial.ts';
+import type { LocalSide } from '../../control/session-setup.ts';
+import { unavailable } from '../../core/failure.ts';
+import { RpcError } from '../../core/rpc-error.ts';
+import { Status } from '../../core/status.ts';
+import type { FabricContext } from '../../lane/fabric-context.ts';
+import { closeTimeoutMs, ejectMaxMs, verifyTimeoutMs } from '../../limits.ts';
+import type { Unsent } from '../unsent.ts';
+import { Backoff } from './backoff.ts';
+import { ClientLink, type ClientLinkOwner } from './client-link.ts';
+import type { Tally, Watched } from './outliers.ts';
+
+/** `failing`: the last attempt failed, and the pause before the next is not over. `ejected`: connected, but its answers were bad. */
+export type EndpointState = 'idle' | 'connecting' | 'ready' | 'verifying' | 'failing' | 'ejected';
+
+export interface EndpointSettings {
+  readonly connectTimeoutMs: number;
+  readonly backoffMs: number;
+  readonly backoffMaxMs: number;
+  readonly ejectAfter: number;
+  readonly ejectMs: number;
+}
+
+export interface EndpointOwner {
+  readonly settings: EndpointSettings;
+  /** Calls that wait; read on the hot path. */
+  readonly waiting: { readonly size: number };
+  /** Somebody waits for a connection, however long it takes. */
+  readonly wanted: boolean;
+  side(): LocalSide;
+  onChange(endpoint: Endpoint): void;
+  /** It has been closed or retired, and its last connection has ended. */
+  onGone(endpoint: Endpoint): void;
+  /** Whether one more address can be left out. */
+  mayEject(): boolean;
+  pump(): void;
+  takeBack(call: Unsent): boolean;
+  awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean;
+}
+
+export class Endpoint implements ClientLinkOwner, Watched {
+  readonly address: string;
+  state: EndpointState = 'idle';
+  /** Why the last attempt failed; undefined since one has succeeded. */
+  error: RpcError | undefined;
+  /** The connection for new calls. */
+  link: ClientLink | undefined;
+
+  readonly #dial: Dial;
+  readonly #owner: EndpointOwner;
+  readonly #backoff: Backoff;
+  readonly #ejection: Backoff;
+  /** Those that have not ended, draining ones too. */
+  readonly #links = new Set<ClientLink>();
+  #attempt: Promise<void> | undefined;
+  #abandon: AbortController | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  /** When the last ejection was over. */
+  #pardonedMs = 0;
+  /** The last attempt has met a server that was about to go: another may be there already, so the next one is made without a pause. Once. */
+  #leftAtOnce = false;
+  #gone: string | undefined;
+  #onLastLink: (() => void) | undefined;
+
+  constructor(address: string, dial: Dial, owner: EndpointOwner) {
+    this.address = address;
+    this.#dial = dial;
+    this.#owner = owner;
+    const { backoffMs, backoffMaxMs, ejectMs } = owner.settings;
+    this.#backoff = new Backoff(backoffMs, backoffMaxMs);
+    this.#ejection = new Backoff(ejectMs, ejectMaxMs);
+  }
+
+  get waiting(): { readonly size: number } {
+    return this.#owner.waiting;
+  }
+
+  /** Calls are in flight. */
+  get busy(): boolean {
+    for (const link of this.#links) if (link.session.inFlight > 0) return true;
+    return false;
+  }
+
+  /** The pause after a failed attempt is over. */
+  forgive(): void {
+    if (this.state !== 'failing') return;
+    clearTimeout(this.#timer);
+    this.state = 'idle';
+  }
+
+  /** Begins an attempt, whatever pause there is, unless there is a connection or an attempt already. */
+  connect(): void {
+    if (this.#gone !== undefined || this.#attempt !== undefined || this.link !== undefined) return;
+    clearTimeout(this.#timer);
+    // Not at once: what goes wrong before the first wait must not end the attempt before it is stored.
+    this.#attempt = Promise.resolve().then(() => this.#connect());
+    this.#set('connecting');
+  }
+
+  /** The connection has been silent for long: no call uses it before the server has answered a ping. */
+  verify(): void {
+    const { link } = this;
+    if (link === undefined || this.state !== 'ready' || !link.pings) return;
+    this.#set('verifying');
+    link.ping(verifyTimeoutMs);
+  }
+
+  /** No longer one of the channel's addresses: calls in flight finish. */
+  retire(): void {
+    this.#leave('the address is no longer in use');
+    this.link?.drain();
+    if (this.#links.size === 0) this.#owner.onGone(this);
+  }
+
+  /** Resolves when nothing of it is left, or has had long enough to go. */
+  async close(reason: string): Promise<void> {
+    const attempt = this.#attempt;
+    this.#leave(reason);
+    await attempt;
+    for (const link of [...this.#links]) link.close(reason);
+    await this.#linksGone();
+    this.#owner.onGone(this);
+  }
+
+  pump(): void {
+    this.#owner.pump();
+  }
+
+  takeBack(call: Unsent): boolean {
+    return this.#owner.takeBack(call);
+  }
+
+  awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean {
+    return this.#owner.awaitMemory(call, context, bytes);
+  }
+
+  onPong(link: ClientLink): void {
+    if (this.link === link && this.state === 'verifying') this.#set('ready');
+  }
+
+  onRetired(link: ClientLink): void {
+    if (this.link !== link) return;
+    this.link = undefined;
+    clearTimeout(this.#timer);
+    if (this.#gone === undefined) this.#set('idle');
+  }
+
+  onDown(link: ClientLink): void {
+    this.#links.delete(link);
+    if (this.#links.size === 0) {
+      this.#onLastLink?.();
+      if (this.#gone !== undefined) this.#owner.onGone(this);
+    }
+    this.onRetired(link);
+  }
+
+  onStrikes(link: ClientLink): void {
+    if (this.link !== link || !this.eject()) link.session.tally.forgive();
+  }
+
+  takeTally(): Tally {
+    return this.link?.session.tally.take() ?? { answers: 0, bad: 0 };
+  }
+
+  /** Leaves it out for a while. False: it takes no calls now, or too many others are left out. */
+  eject(): boolean {
+    const { link } = this;
+    if (link === undefined || this.state !== 'ready' || !this.#owner.mayEject()) return false;
+    // One that has behaved for long begins with the short pause again.
+    if (performance.now() - this.#pardonedMs > ejectMaxMs) this.#ejection.reset();
+    this.#timer = setTimeout(() => {
+      this.#pardonedMs = performance.now();
+      link.session.tally.forgive();
+      link.session.tally.take();
+      this.#set('ready');
+    }, this.#ejection.next());
+    this.#timer.unref();
+    this.#set('ejected');
+    return true;
+  }
+
+  async #connect(): Promise<void> {
+    const abandon = new AbortController();
+    this.#abandon = abandon;
+    const { connectTimeoutMs } = this.#owner.settings;
+    const late = `no answer within ${connectTimeoutMs} ms (option connectTimeoutMs of the channel)`;
+    const timer = setTimeout(() => abandon.abort(new Error(late)), connectTimeoutMs);
+    let error: RpcError | undefined;
+    try {
+      const { link, connection } = await openConnection(
+        this.#dial,
+        this.#owner.side(),
+        this.address,
+        abandon.signal,
+      );
+      const current = new ClientLink(connection, link, this, this.#owner.settings.ejectAfter);
+      this.#links.add(current);
+      if (this.#gone !== undefined) current.close(this.#gone);
+      else if (link.ended === undefined) {
+        this.link = current;
+        this.#leftAtOnce = false;
+      } else if (this.#leftAtOnce || !current.draining) throw unavailable(link.ended);
+      else this.#leftAtOnce = true;
+    } catch (cause) {
+      const known = RpcError.from(cause, Status.UNAVAILABLE);
+      const text = `cannot connect to ${this.address}: ${known.rawMessage}`;
+      error = new RpcError(known.code, text, { sent: 'no', cause });
+    } finally {
+      clearTimeout(timer);
+      this.#abandon = undefined;
+      this.#attempt = undefined;
+    }
+    if (this.#gone === undefined) this.#attempted(error);
+  }
+
+  #attempted(error: RpcError | undefined): void {
+    this.error = error;
+    if (error === undefined) {
+      this.#backoff.reset();
+      this.#set(this.link === undefined ? 'idle' : 'ready');
+      return;
+    }
+    this.#timer = setTimeout(() => {
+      if (this.#owner.wanted) this.connect();
+      else this.#set('idle');
+    }, this.#backoff.next());
+    this.#timer.unref();
+    this.#set('failing');
+  }
+
+  #leave(reason: string): void {
+    this.#gone ??= reason;
+    clearTimeout(this.#timer);
+    this.#abandon?.abort(new Error(reason));
+  }
+
+  #linksGone(): Promise<void> {
+    if (this.#links.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, closeTimeoutMs);
+      this.#onLastLink = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  #set(state: EndpointState): void {
+    this.state = state;
+    this.#owner.onChange(this);
+  }
+}

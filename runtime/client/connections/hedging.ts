@@ -1,0 +1,90 @@
+/**
+ * Makes a call several times, each a while after the one before, and takes the first answer; the others are cancelled. Used by repeat.ts for
+ * calls that ask for it.
+ */
+import { failCall } from '../../core/failing.ts';
+import { leaseOf } from '../../core/lease.ts';
+import { RpcError } from '../../core/rpc-error.ts';
+import { Status, type StatusCode } from '../../core/status.ts';
+import { mayRepeat, pushback, type Repeatable } from './retry.ts';
+import type { RetryBudget } from './retry-budget.ts';
+
+export interface HedgingOptions {
+  /** Time without an answer after which the next attempt begins, ms. 0: all at once. */
+  readonly delayMs: number;
+  /** Attempts in all, 2 to 5. Default 2. */
+  readonly attempts?: number;
+  /** Errors that do not end the call while other attempts may succeed; the next one begins at once. Default: UNAVAILABLE. */
+  readonly codes?: readonly StatusCode[];
+}
+
+export type HedgingPolicy = Required<HedgingOptions>;
+export const hedgingDefaults: Omit<HedgingPolicy, 'delayMs'> = { attempts: 2, codes: [Status.UNAVAILABLE] };
+
+export async function hedged(call: Repeatable, policy: HedgingPolicy, budget: RetryBudget): Promise<unknown> {
+  const losers = new AbortController();
+  const running = new Set<Promise<void>>();
+  let timer: NodeJS.Timeout | undefined;
+  let begun = 0;
+  let over = false;
+  const { promise, resolve } = settler();
+
+  const end = (settle: () => void): void => {
+    over = true;
+    clearTimeout(timer);
+    losers.abort();
+    settle();
+  };
+  const later = (ms: number): void => {
+    clearTimeout(timer);
+    timer = undefined;
+    if (begun < policy.attempts && budget.allows) timer = setTimeout(begin, ms);
+  };
+  const failed = (error: unknown): void => {
+    const known = error instanceof RpcError && mayRepeat(call, policy.codes, error) ? error : undefined;
+    if (known === undefined) {
+      end(() => failCall(resolve, error));
+      return;
+    }
+    budget.failed();
+    const asked = pushback(known);
+    if (asked === 'never') {
+      begun = policy.attempts;
+      clearTimeout(timer);
+      timer = undefined;
+    } else later(asked ?? 0);
+    if (running.size === 0 && timer === undefined) end(() => failCall(resolve, error));
+  };
+  const begin = (): void => {
+    timer = undefined;
+    ++begun;
+    const attempt = call.attempt(losers.signal).then(
+      (response) => {
+        running.delete(attempt);
+        if (over) {
+          leaseOf(response as object)?.release();
+          return;
+        }
+        budget.succeeded();
+        end(() => resolve(response));
+      },
+      (error: unknown) => {
+        running.delete(attempt);
+        if (!over) failed(error);
+      },
+    );
+    running.add(attempt);
+    later(policy.delayMs);
+  };
+  begin();
+  // When a call has settled, nothing touches its memory any more: that holds for the losers, too.
+  return promise.finally(() => Promise.all(running));
+}
+
+function settler(): { promise: Promise<unknown>; resolve: (value: unknown) => void } {
+  let resolve!: (value: unknown) => void;
+  const promise = new Promise<unknown>((settle) => {
+    resolve = settle;
+  });
+  return { promise, resolve };
+}

@@ -1,0 +1,98 @@
+/**
+ * Unary calls of a channel whose requests must be copied into the arena, which has no room for them now. They wait apart from others,
+ * since small calls need none, and not for ever. Owned by a channel, on its JS thread.
+ */
+import { failure } from '../../core/failure.ts';
+import { deadlines, turnNow } from '../../lane/deadlines.ts';
+import type { FabricContext, SlotWaiter } from '../../lane/fabric-context.ts';
+import { memoryWaitMs } from '../../limits.ts';
+import { Reason } from '../../native.ts';
+import type { Unsent } from '../unsent.ts';
+import { WaitingCall, WaitingCalls } from '../waiting-calls.ts';
+
+class ShortCall extends WaitingCall {
+  /** Of the call itself, 0: none. The one that the queue knows may be earlier. */
+  readonly ownDeadlineMs: number;
+  context: FabricContext;
+  bytes: number;
+
+  constructor(queue: WaitingCalls, call: Unsent, context: FabricContext, bytes: number) {
+    const limitMs = turnNow() + memoryWaitMs;
+    const endMs = call.deadlineMs === 0 ? limitMs : Math.min(limitMs, call.deadlineMs);
+    super(queue, call.method, call.request, endMs, call.extras, call.resolve, call.reject);
+    this.ownDeadlineMs = call.deadlineMs;
+    this.context = context;
+    this.bytes = bytes;
+  }
+
+  override onDeadline(): void {
+    this.timer = -1;
+    const passed = this.ownDeadlineMs !== 0 && this.ownDeadlineMs <= deadlines.now;
+    this.context.warnShort();
+    const why = this.context.whyShort(this.bytes);
+    this.queue.fail(this, failure(passed ? Reason.deadline : Reason.noMemory, this.method.path, 'no', why));
+  }
+}
+
+export class MemoryLine implements SlotWaiter {
+  readonly #calls = new WaitingCalls();
+  /** Sends a call, or queues it where it waits for something else. */
+  readonly #send: (call: Unsent) => void;
+  /** The head of the line, while it is tried once more. */
+  #trying: ShortCall | undefined;
+  #stillShort = false;
+
+  constructor(send: (call: Unsent) => void) {
+    this.#send = send;
+  }
+
+  get size(): number {
+    return this.#calls.size;
+  }
+
+  /** The call's request found no room for so many bytes: it stays, or becomes the last of the line. False: so many never come, or too many wait. */
+  add(call: Unsent, context: FabricContext, bytes: number, most: number): boolean {
+    if (bytes > context.native.arenaBytes) return false;
+    const head = this.#trying;
+    // Another one: a getter of the head's request may make calls itself.
+    if (head?.resolve !== call.resolve) {
+      if (this.size >= most) return false;
+      this.#calls.push(new ShortCall(this.#calls, call, context, bytes));
+    } else {
+      this.#stillShort = true;
+      head.context = context;
+      head.bytes = bytes;
+    }
+    context.awaitArena(this);
+    return true;
+  }
+
+  /** Memory has come free, or the connection is another one. In order: none is starved by smaller ones behind it. */
+  onSlotsFree(): void {
+    // Sending the head has lost a connection, and another one is there: the loop below goes on with it.
+    if (this.#trying !== undefined) return;
+    for (let call = this.#head; call !== undefined; call = this.#head) {
+      this.#trying = call;
+      this.#stillShort = false;
+      try {
+        this.#send({ ...unsentOf(call), deadlineMs: call.ownDeadlineMs });
+      } finally {
+        this.#trying = undefined;
+      }
+      if (this.#stillShort) return;
+      this.#calls.remove(call);
+    }
+  }
+
+  failAll(errorFor: Parameters<WaitingCalls['failAll']>[0]): void {
+    this.#calls.failAll(errorFor);
+  }
+
+  get #head(): ShortCall | undefined {
+    return this.#calls.head as ShortCall | undefined;
+  }
+}
+
+function unsentOf({ method, request, extras, resolve, reject, deadlineMs }: WaitingCall): Unsent {
+  return { method, request, extras, resolve, reject, deadlineMs };
+}

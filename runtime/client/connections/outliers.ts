@@ -1,0 +1,68 @@
+/**
+ * Looks now and then which addresses of a channel give far fewer good answers than the others, as gRPC's outlier detection does (A50, success rate). Owned
+ * by the connections of a channel. Its timer runs only while calls are made.
+ */
+import { outlierHostsMin, outlierStdevs } from '../../limits.ts';
+
+/** What an address has answered since the last look. */
+export interface Tally {
+  readonly answers: number;
+  readonly bad: number;
+}
+
+/** Places of those whose share of good answers is below the mean by too many standard deviations. Those with few answers do not count. */
+export function outliers(tallies: readonly Tally[], answersMin: number): number[] {
+  const rates = tallies.map(({ answers, bad }) => (answers >= answersMin ? (answers - bad) / answers : -1));
+  const known = rates.filter((rate) => rate >= 0);
+  if (known.length < outlierHostsMin) return [];
+  const mean = known.reduce((sum, rate) => sum + rate, 0) / known.length;
+  const variance = known.reduce((sum, rate) => sum + (rate - mean) ** 2, 0) / known.length;
+  const least = mean - outlierStdevs * Math.sqrt(variance);
+  return [...rates.keys()].filter((place) => rates[place]! >= 0 && rates[place]! < least);
+}
+
+/** An address, as far as this is concerned. */
+export interface Watched {
+  /** Begins to count anew. */
+  takeTally(): Tally;
+  /** Leaves it out for a while, if that may be. */
+  eject(): unknown;
+}
+
+export interface OutlierSettings {
+  /** 0: never looks. */
+  readonly ejectIntervalMs: number;
+  readonly ejectAnswersMin: number;
+}
+
+export class Outliers {
+  readonly #settings: OutlierSettings;
+  readonly #addresses: () => readonly Watched[];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(settings: OutlierSettings, addresses: () => readonly Watched[]) {
+    this.#settings = settings;
+    this.#addresses = addresses;
+  }
+
+  /** Calls are being made. */
+  wake(): void {
+    const { ejectIntervalMs } = this.#settings;
+    if (this.#timer === undefined && ejectIntervalMs > 0) {
+      this.#timer = setTimeout(this.#look, ejectIntervalMs).unref();
+    }
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  readonly #look = (): void => {
+    this.#timer = undefined;
+    const addresses = this.#addresses();
+    const tallies = addresses.map((each) => each.takeTally());
+    for (const place of outliers(tallies, this.#settings.ejectAnswersMin)) addresses[place]!.eject();
+    if (tallies.some(({ answers }) => answers > 0)) this.wake();
+  };
+}

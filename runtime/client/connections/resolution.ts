@@ -1,0 +1,137 @@
+/**
+ * Keeps the addresses of a channel up to date: asks its resolver when the channel connects and after a loss, one question at a time, not more often
+ * than `resolveMinMs`. A failure leaves the addresses known so far in use. Owned by a channel.
+ */
+
+import { unavailable } from '../../core/failure.ts';
+import { guarded } from '../../core/foreign.ts';
+import { RpcError } from '../../core/rpc-error.ts';
+import { Status } from '../../core/status.ts';
+import { Backoff } from './backoff.ts';
+import { checkedAddresses, type Resolver } from './resolver.ts';
+
+export interface ResolutionSettings {
+  readonly connectTimeoutMs: number;
+  readonly backoffMs: number;
+  readonly backoffMaxMs: number;
+  readonly resolveMinMs: number;
+}
+
+export interface ResolutionOwner {
+  /** Somebody waits for a connection. */
+  readonly wanted: boolean;
+  onAddresses(addresses: readonly string[]): void;
+  onResolutionChange(): void;
+}
+
+export class Resolution {
+  state: 'idle' | 'connecting' | 'failing' = 'idle';
+  /** Why the last attempt failed. */
+  error: RpcError | undefined;
+
+  readonly #name: string;
+  readonly #resolver: Resolver;
+  readonly #settings: ResolutionSettings;
+  readonly #owner: ResolutionOwner;
+  readonly #backoff: Backoff;
+  readonly #unwatch: (() => void) | undefined;
+  #abandon: AbortController | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #lastMs = Number.NEGATIVE_INFINITY;
+  /** Asked for while an answer was awaited that may not know of the change. */
+  #again = false;
+  #closed = false;
+
+  constructor(name: string, resolver: Resolver, settings: ResolutionSettings, owner: ResolutionOwner) {
+    this.#name = name;
+    this.#resolver = resolver;
+    this.#settings = settings;
+    this.#owner = owner;
+    this.#backoff = new Backoff(settings.backoffMs, settings.backoffMaxMs);
+    this.#unwatch = resolver.watch?.(() => this.#changed());
+  }
+
+  /** Asks now, or as soon as `resolveMinMs` allows. */
+  refresh(): void {
+    if (this.#closed || this.#abandon !== undefined || this.#timer !== undefined) return;
+    const waitMs = this.#lastMs + this.#settings.resolveMinMs - performance.now();
+    if (waitMs <= 0) void this.#ask();
+    else this.#later(waitMs, () => void this.#ask());
+  }
+
+  /** Asks now, whatever pause there is. */
+  askNow(): void {
+    if (this.#closed || this.#abandon !== undefined) return;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    void this.#ask();
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    this.#abandon?.abort(new Error('the channel was closed'));
+    guarded('what `watch` of the resolver returned', () => this.#unwatch?.());
+  }
+
+  #changed(): void {
+    if (this.#abandon !== undefined) this.#again = true;
+    else this.askNow();
+  }
+
+  #later(ms: number, then: () => void): void {
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      then();
+    }, ms);
+    this.#timer.unref();
+  }
+
+  async #ask(): Promise<void> {
+    this.#again = false;
+    this.#set('connecting');
+    try {
+      const addresses = checkedAddresses('the resolver', [...(await this.#answer())]);
+      if (addresses.length === 0) throw new Error('the resolver gave no address');
+      if (this.#closed) return;
+      this.error = undefined;
+      this.#backoff.reset();
+      this.#lastMs = performance.now();
+      this.state = 'idle';
+      this.#owner.onAddresses(addresses);
+    } catch (cause) {
+      if (this.#closed) return;
+      const { rawMessage } = RpcError.from(cause, Status.UNAVAILABLE);
+      this.error = unavailable(`cannot resolve ${this.#name}: ${rawMessage}`, 'no', cause);
+      this.#later(this.#backoff.next(), () => {
+        if (this.#owner.wanted) void this.#ask();
+        else this.#set('idle');
+      });
+      this.#set('failing');
+    }
+    if (this.#again) this.askNow();
+  }
+
+  /** What the resolver says, within `connectTimeoutMs`, whether or not it heeds its signal. */
+  async #answer(): Promise<readonly string[]> {
+    const { connectTimeoutMs } = this.#settings;
+    const abandon = new AbortController();
+    this.#abandon = abandon;
+    const late = `no addresses within ${connectTimeoutMs} ms (option connectTimeoutMs of the channel)`;
+    const timer = setTimeout(() => abandon.abort(new Error(late)), connectTimeoutMs);
+    try {
+      return await new Promise((resolve, reject) => {
+        abandon.signal.addEventListener('abort', () => reject(abandon.signal.reason));
+        Promise.resolve(this.#resolver.resolve(abandon.signal)).then(resolve, reject);
+      });
+    } finally {
+      clearTimeout(timer);
+      this.#abandon = undefined;
+    }
+  }
+
+  #set(state: Resolution['state']): void {
+    this.state = state;
+    this.#owner.onResolutionChange();
+  }
+}

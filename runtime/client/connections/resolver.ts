@@ -1,0 +1,64 @@
+/**
+ * Where the addresses of a channel come from: a list, DNS, or a resolver of the application's (etcd, Consul, a file). Used when a channel is
+ * made, and by resolution.ts.
+ */
+import { lookup } from 'node:dns/promises';
+import { isIP } from 'node:net';
+import { formatAddress, parseAddress } from '../../control/address.ts';
+import { addressesMax } from '../../limits.ts';
+
+/** Tells a channel which addresses serve it now. */
+export interface Resolver {
+  /**
+   * The addresses, each `host:port`, `[ipv6]:port` or `unix:/path`; order does not matter. Asked when the channel connects, and again when
+   * a connection was lost. A rejection is an attempt to connect that failed. `signal` fires when the answer comes too late.
+   */
+  resolve(signal: AbortSignal): Promise<readonly string[]>;
+  /** Called once, if it is there: `onChange` makes the channel resolve again, at once. Returns what stops watching. */
+  watch?(onChange: () => void): () => void;
+}
+
+/** Either addresses that stay the same, or a resolver that is asked for them. */
+export interface Target {
+  /** For people. */
+  readonly name: string;
+  readonly addresses?: readonly string[];
+  readonly resolver?: Resolver;
+}
+
+/** Throws a TypeError for an address that is none, and a RangeError for too many. Each comes once. */
+export function checkedAddresses(where: string, given: readonly string[]): string[] {
+  if (given.length > addressesMax)
+    throw new RangeError(`${where}: ${given.length} addresses, at most ${addressesMax} are allowed`);
+  return [...new Set(given.map((address) => formatAddress(parseAddress(address))))];
+}
+
+/** All addresses of a host name, by the system's own rules (hosts file, then DNS). */
+export function dnsResolver(host: string, port: number): Resolver {
+  return {
+    resolve: async () => {
+      const found = await lookup(host, { all: true });
+      return found.map(({ address }) => formatAddress({ kind: 'tcp', host: address, port }));
+    },
+  };
+}
+
+const dns = /^dns:(?:\/\/\/?)?/;
+
+/** What the first argument of createChannel means. Throws a TypeError that says what is wrong with it. */
+export function targetOf(given: string | readonly string[] | Resolver): Target {
+  if (typeof given === 'object' && given !== null && 'resolve' in given) {
+    if (typeof given.resolve !== 'function') throw new TypeError('createChannel: resolve is no function');
+    return { name: 'resolver', resolver: given };
+  }
+  if (typeof given === 'string' && dns.test(given)) {
+    const address = parseAddress(given.replace(dns, ''));
+    if (address.kind !== 'tcp') throw new TypeError(`createChannel: ${given} names no host`);
+    if (isIP(address.host) !== 0) return { name: given, addresses: [formatAddress(address)] };
+    return { name: given, resolver: dnsResolver(address.host, address.port) };
+  }
+  const list = typeof given === 'string' ? given.split(',').map((each) => each.trim()) : given;
+  if (!Array.isArray(list)) parseAddress(String(given));
+  if (list.length === 0) throw new TypeError('createChannel: an empty list of addresses');
+  return { name: list.join(','), addresses: checkedAddresses('createChannel', list) };
+}

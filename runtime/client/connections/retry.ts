@@ -1,0 +1,75 @@
+/**
+ * Makes a call again after it failed: with pauses that grow, within one deadline, as long as the budget allows. Used by repeat.ts for calls that ask
+ * for it.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { RpcError } from '../../core/rpc-error.ts';
+import { Status, type StatusCode } from '../../core/status.ts';
+import { Backoff } from './backoff.ts';
+import type { RetryBudget } from './retry-budget.ts';
+
+export interface RetryOptions {
+  /** Attempts in all, 2 to 5. Default 3. */
+  readonly attempts?: number;
+  /** Pause before the second attempt, ms; each further one is 1.6 times as long. All vary by 20 %. Default 50. */
+  readonly backoffMs?: number;
+  /** Longest such pause. Default 1000. */
+  readonly backoffMaxMs?: number;
+  /** Errors after which the call is made again. Default: UNAVAILABLE. */
+  readonly codes?: readonly StatusCode[];
+}
+
+export type RetryPolicy = Required<RetryOptions>;
+export const retryDefaults: RetryPolicy = {
+  attempts: 3,
+  backoffMs: 50,
+  backoffMaxMs: 1000,
+  codes: [Status.UNAVAILABLE],
+};
+
+/** A call that may be made several times. */
+export interface Repeatable {
+  /** Errors of any kind allow another attempt; otherwise only those with `sent: 'no'`. */
+  readonly idempotent: boolean;
+  /** On the clock of performance.now(); Infinity for none. */
+  readonly endMs: number;
+  /** Gives all attempts up. */
+  readonly signal: AbortSignal | undefined;
+  /** One attempt, which ends when the deadline, or one of the signals, says so. */
+  attempt(signal: AbortSignal | undefined): Promise<unknown>;
+}
+
+/** What the server said about another attempt: ms to wait, `never`, or nothing. */
+export function pushback(error: RpcError): number | 'never' | undefined {
+  const given = error.metadata.get('retry-pushback-ms');
+  if (given === undefined) return undefined;
+  return typeof given === 'string' && /^\d{1,9}$/.test(given) ? Number(given) : 'never';
+}
+
+/** Whether a failed attempt may be followed by another. */
+export function mayRepeat(call: Repeatable, codes: readonly StatusCode[], error: RpcError): boolean {
+  if (call.signal?.aborted || !codes.includes(error.code)) return false;
+  return call.idempotent || error.sent === 'no';
+}
+
+export async function retried(call: Repeatable, policy: RetryPolicy, budget: RetryBudget): Promise<unknown> {
+  const backoff = new Backoff(policy.backoffMs, policy.backoffMaxMs);
+  for (let attempt = 1; ; ++attempt) {
+    try {
+      const response = await call.attempt(undefined);
+      budget.succeeded();
+      return response;
+    } catch (cause) {
+      if (!(cause instanceof RpcError) || !mayRepeat(call, policy.codes, cause)) throw cause;
+      budget.failed();
+      const asked = pushback(cause);
+      const pauseMs = asked ?? backoff.next();
+      if (attempt >= policy.attempts || pauseMs === 'never' || !budget.allows) throw cause;
+      if (performance.now() + pauseMs >= call.endMs) throw cause;
+      // When the signal fires meanwhile, the next attempt ends before it begins.
+      await sleep(pauseMs, undefined, call.signal === undefined ? {} : { signal: call.signal }).catch(
+        () => undefined,
+      );
+    }
+  }
+}

@@ -1,0 +1,386 @@
+/**
+ * A stream on the client, from the application's first look to the last part: requests out of an iterable, responses into an async iterator, and its
+ * end, which comes once nothing of it is on its way any more. Made by a channel, on its JS thread.
+ */
+import { failure, reasonOf, sentName } from '../../core/failure.ts';
+import { RpcError } from '../../core/rpc-error.ts';
+import { Status } from '../../core/status.ts';
+import { takeDetails } from '../../core/status-details.ts';
+import { deadlines, turnNow } from '../../lane/deadlines.ts';
+import type { DeadlineOwner } from '../../lane/timer-wheel.ts';
+import { partLingerMs } from '../../limits.ts';
+import { Ev, Reason } from '../../native.ts';
+import { type ReaderOwner, StreamReader } from '../../stream/stream-reader.ts';
+import type { CallExtras, CallPlace } from '../call-extras.ts';
+import type { ClientMethod } from '../client-method.ts';
+import { refusal, requestFault, responseFault, statusError } from './client-faults.ts';
+import { type ClientStreams, notNow } from './client-streams.ts';
+import { sendOpening } from './opening.ts';
+import { Outcome } from './outcome.ts';
+import { Pulls } from './pulls.ts';
+import { Requests } from './requests.ts';
+
+/** Where streams begin: a channel. */
+export interface StreamHost {
+  /** Calls `stream.open()` as soon as there is a connection with room, or `stream.refuse()`. */
+  startStream(stream: ClientStream): void;
+  /** The stream has given up before it was opened. */
+  forgetStream(stream: ClientStream): void;
+}
+
+const noTimer = -1;
+
+type State = 'new' | 'waiting' | 'open' | 'closing' | 'over';
+
+export class ClientStream implements ReaderOwner, CallPlace, DeadlineOwner {
+  readonly method: ClientMethod;
+  readonly reader: StreamReader;
+  /** Unique among the open streams of its session. */
+  number = 0;
+  /** Its own call slot. */
+  call = -1;
+  /** Parts on their way, kept by ClientStreams. */
+  pushes = 0;
+  pulls = 0;
+  pushedBytes = 0;
+
+  readonly #host: StreamHost;
+  readonly #request: unknown;
+  readonly #timeoutMs: number;
+  readonly #extras: CallExtras | undefined;
+  #pulls: Pulls;
+  readonly #outcome: Outcome;
+  #state: State = 'new';
+  #streams: ClientStreams | undefined;
+  #requests: Requests | undefined;
+  #deadlineMs = 0;
+  #timer = noTimer;
+  /** The OPEN has not been answered. */
+  #pending = false;
+  #onOver: (() => void) | undefined;
+  /** It has left the session. */
+  #gone = false;
+  /** No handler has seen it: it is made once more as soon as nothing of it is on its way here. */
+  #again = false;
+  #repeated = false;
+
+  /**
+   * `request`: a message, or an iterable of them, as the method takes it. `timeoutMs`: -1 for none. `wrong`: an error that it will end with as
+   * soon as it is read.
+   */
+  constructor(
+    host: StreamHost,
+    method: ClientMethod,
+    request: unknown,
+    timeoutMs: number,
+    extras: CallExtras | undefined,
+    wrong: unknown,
+  ) {
+    this.method = method;
+    this.reader = new StreamReader(this, false);
+    this.#pulls = new Pulls(this);
+    this.#host = host;
+    this.#request = request;
+    this.#timeoutMs = timeoutMs;
+    this.#extras = extras;
+    this.#outcome = new Outcome(method.path, extras, wrong);
+  }
+
+  /** It outlasts failed attempts to connect. */
+  get patient(): boolean {
+    return this.#extras?.waitForReady ?? this.method.waitForReady;
+  }
+
+  onFirstRead(): void {
+    const { path } = this.method;
+    const aborted = this.#extras?.abortedBy;
+    if (this.#outcome.error !== undefined) {
+      this.refuse(this.#outcome.error);
+    } else if (aborted !== undefined) {
+      this.refuse(failure(reasonOf(aborted.reason), path, 'no', '', aborted.reason));
+    } else if (this.#timeoutMs === 0) {
+      this.refuse(failure(Reason.deadline, path, 'no', 'timeoutMs was 0'));
+    } else {
+      this.#state = 'waiting';
+      if (this.#timeoutMs > 0) {
+        this.#deadlineMs = turnNow() + this.#timeoutMs;
+        this.#setTimer(this.#deadlineMs);
+      }
+      this.#extras?.watch(this, 0);
+      this.#host.startStream(this);
+    }
+  }
+
+  /** It cannot be opened. */
+  refuse(error: unknown): void {
+    this.#outcome.error ??= error;
+    this.#over();
+  }
+
+  /** Opens it on a session. False: there is no room, nothing has happened. */
+  open(streams: ClientStreams): boolean {
+    if (streams.max === 0) {
+      const text = `${this.method.path}: no streams on this connection: streamsMax is 0 on one of its sides`;
+      this.refuse(new RpcError(Status.UNIMPLEMENTED, text, { sent: 'no' }));
+      return true;
+    }
+    const number = streams.nextNumber();
+    if (number === 0) return false;
+    this.number = number;
+    const entries = this.#extras?.metadata;
+    let opening: ReturnType<typeof sendOpening>;
+    try {
+      opening = sendOpening(streams, this, this.method, this.#request, entries, this.#deadlineMs);
+    } catch (cause) {
+      this.refuse(requestFault(this.method.path, this.#state === 'open' ? 'maybe' : 'no', cause));
+      return true;
+    }
+    const { result, whole } = opening;
+    if (result === notNow) return false;
+    if (result < 0) {
+      this.refuse(refusal(this.method.path, streams, -result, 'no'));
+      return true;
+    }
+    this.#streams = streams;
+    this.#state = 'open';
+    this.#pending = true;
+    this.#pull();
+    if (!whole) {
+      this.#requests = new Requests(this, streams);
+      this.#requests.start(this.#request);
+    }
+    return true;
+  }
+
+  // --- responses in
+
+  onConsumed(): void {
+    this.#pull();
+  }
+
+  onWanted(call: number): void {
+    this.#streams!.want(call);
+  }
+
+  onUnwanted(call: number): void {
+    this.#streams!.refuse(call);
+  }
+
+  #pull(): void {
+    const streams = this.#streams;
+    if (streams === undefined || this.#state !== 'open') return;
+    const result = this.#pulls.send(streams);
+    if (result < 0) this.giveUp(Reason.cancelled, refusal(this.method.path, streams, -result, 'maybe'));
+  }
+
+  /** It takes part in its session. */
+  get sending(): boolean {
+    return this.#state === 'open';
+  }
+
+  // --- events
+
+  onSlotsFree(): void {
+    this.#pull();
+    this.#requests?.onCredit();
+  }
+
+  onPushSettled(at: number): void {
+    const status = this.#word(at, Ev.method);
+    if (this.#closing(at)) return;
+    if (status === Status.OK) this.#requests?.onAnswer();
+    else this.giveUp(Reason.cancelled, statusError(this.#streams!, at, status, this.method.requestStream));
+  }
+
+  onPullSettled(at: number, sequence: number): void {
+    const status = this.#word(at, Ev.method);
+    if (this.#outcome.reason !== 0 || this.#again) this.#streams!.incoming.whole.discard(at);
+    else if (status === Status.OK) this.#receive(at, sequence);
+    else this.giveUp(Reason.cancelled, statusError(this.#streams!, at, status, true));
+    this.#checkOver();
+  }
+
+  onPartFailed(reason: number, why: string): void {
+    if (this.#outcome.reason === 0 && !this.#again) {
+      const error = failure(reason, this.method.path, 'maybe', why);
+      if (reason === Reason.sessionLost) this.#lose(error);
+      else this.giveUp(Reason.cancelled, error);
+    }
+    this.#checkOver();
+  }
+
+  onOpenSettled(at: number): void {
+    const status = this.#word(at, Ev.method);
+    const { whole } = this.#streams!.incoming;
+    this.#pending = false;
+    const sent = sentName(this.#word(at, Ev.sent));
+    if (this.#outcome.reason === 0) this.#streams!.onAnswer(status);
+    if (status === Status.UNAVAILABLE && sent === 'no') {
+      this.#streams!.onTurnedAway();
+      if (this.#repeats(at)) return;
+    }
+    const metadata = whole.responseMetadata(at);
+    if (status === Status.OK) whole.discard(at);
+    else this.#outcome.error ??= statusError(this.#streams!, at, status, false);
+    // They are in the error now; `onTrailer` gets the rest, as that of a unary call does.
+    if (status !== Status.OK) takeDetails(metadata?.trailer);
+    this.#outcome.settle(metadata);
+    this.#outcome.giveUp(sent);
+    this.#requests?.stop();
+    if (this.#state === 'open') this.#state = 'closing';
+    this.#checkOver();
+  }
+
+  onOpenFailed(reason: number, sent: number, why: string): void {
+    this.#pending = false;
+    const word = sentName(sent);
+    if (reason === Reason.sessionLost && word === 'no' && this.#repeats(-1)) return;
+    if (this.#outcome.reason === 0) this.#lose(failure(reason, this.method.path, word, why));
+    else this.#outcome.giveUp(word);
+    this.#checkOver();
+  }
+
+  // --- ending
+
+  cancelCall(_token: number, reason: number): void {
+    this.giveUp(reason, undefined);
+  }
+
+  onDeadline(): void {
+    this.#timer = noTimer;
+    if (this.#state === 'over') this.#streams?.cancel(this, Reason.cancelled, true);
+    else this.giveUp(Reason.deadline, undefined);
+  }
+
+  /** The application has left the loop. */
+  onLeft(): Promise<void> | undefined {
+    if (this.#state === 'new') this.#state = 'over';
+    this.giveUp(Reason.cancelled, undefined);
+    if (this.#state === 'over') return undefined;
+    return new Promise((resolve) => {
+      this.#onOver = resolve;
+    });
+  }
+
+  onEnd(): unknown {
+    return this.#outcome.end(this.reader.complete);
+  }
+
+  /** Ends it from here. `error`: what the application gets, undefined for what `reason` says. */
+  giveUp(reason: number, error: unknown): void {
+    if (this.#state === 'over' || this.#outcome.reason !== 0) return;
+    const before = this.#state;
+    this.#outcome.reason = reason;
+    this.#outcome.error ??= error;
+    if (before === 'closing' && !this.#pending) this.#outcome.giveUp(this.#again ? 'no' : 'yes');
+    this.#again = false;
+    this.#state = 'closing';
+    this.#requests?.stop();
+    this.reader.leave();
+    if (before === 'waiting' || before === 'new') {
+      this.#host.forgetStream(this);
+      this.#outcome.giveUp('no');
+      this.#over();
+    } else {
+      this.#streams!.cancel(this, reason, false);
+      this.#checkOver();
+    }
+  }
+
+  /** The session is gone: nothing can be cancelled any more, the rest will fail by itself. */
+  #lose(error: unknown): void {
+    this.#outcome.reason = Reason.sessionLost;
+    this.#outcome.error ??= error;
+    this.#state = 'closing';
+    this.#requests?.stop();
+    this.reader.leave();
+  }
+
+  /** Whether it is made once more: what it has sent can be sent again, which the requests of an iterable cannot. `at`: an answer to drop, or -1. */
+  #repeats(at: number): boolean {
+    const { reason, error } = this.#outcome;
+    if (this.#repeated || this.method.requestStream || this.reader.complete) return false;
+    if (reason !== 0 || error !== undefined) return false;
+    if (at >= 0) this.#streams!.incoming.whole.discard(at);
+    this.#repeated = true;
+    this.#again = true;
+    this.#state = 'closing';
+    this.#requests?.stop();
+    this.#checkOver();
+    return true;
+  }
+
+  #repeat(): void {
+    this.#again = false;
+    this.#streams!.leave(this);
+    this.#streams = undefined;
+    this.#requests = undefined;
+    this.#pulls = new Pulls(this);
+    this.#state = 'waiting';
+    this.#host.startStream(this);
+  }
+
+  /**
+   * Ends it for the application when nothing can touch its memory any more and all that it waits for is here; for the session when nothing of it is on
+   * its way.
+   */
+  #checkOver(): void {
+    if (this.#pending) return;
+    const parts = this.pushes + this.pulls;
+    if (this.#again) {
+      if (parts === 0) this.#repeat();
+      return;
+    }
+    const givenUp = this.#outcome.reason !== 0 && this.pushedBytes === 0;
+    if (this.#state === 'closing' && (parts === 0 || givenUp)) this.#over();
+    if (this.#state !== 'over' || this.#gone) return;
+    if (parts === 0) {
+      this.#gone = true;
+      this.#setTimer(0);
+      this.#streams?.leave(this);
+    } else if (this.#timer === noTimer) {
+      this.#setTimer(turnNow() + partLingerMs);
+    }
+  }
+
+  #over(): void {
+    this.#state = 'over';
+    this.#setTimer(0);
+    this.#extras?.unwatch();
+    this.reader.close();
+    this.#onOver?.();
+  }
+
+  #setTimer(deadlineMs: number): void {
+    if (this.#timer !== noTimer) deadlines.remove(this.#timer);
+    this.#timer = deadlineMs === 0 ? noTimer : deadlines.add(deadlineMs, this, 0);
+  }
+
+  // --- small things
+
+  #word(at: number, word: number): number {
+    return this.#streams!.context.native.events[at + word]!;
+  }
+
+  /** Whether it is only being waited for. */
+  #closing(at: number): boolean {
+    if (this.#state === 'open') return false;
+    this.#streams!.incoming.whole.discard(at);
+    this.#checkOver();
+    return true;
+  }
+
+  #receive(at: number, sequence: number): void {
+    const { incoming } = this.#streams!;
+    try {
+      const part = incoming.answer(at, sequence, this.method.responseType);
+      if (this.#extras?.listens) this.#outcome.tellHeader(incoming.responseMetadata(at));
+      const bytes = this.#word(at, Ev.region) > 0 ? this.#word(at, Ev.messageBytes) : 0;
+      this.#pulls.arrived(part.last, bytes, part.messages.length === 0 && sequence !== 0 && !part.last);
+      if (!this.reader.arrive(sequence, part)) throw new Error('messages behind the last one');
+    } catch (cause) {
+      this.giveUp(Reason.cancelled, responseFault(this.method.path, cause));
+    }
+    this.#pull();
+  }
+}

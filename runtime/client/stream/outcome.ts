@@ -1,0 +1,67 @@
+/**
+ * How a client's stream ends, put together as it comes: why it was given up, the server's status, header and trailer. Owned by a ClientStream.
+ */
+
+import { failure } from '../../core/failure.ts';
+import { heard } from '../../core/foreign.ts';
+import type { Metadata } from '../../core/metadata.ts';
+import type { ResponseMetadata } from '../../core/metadata-wire.ts';
+import { RpcError, type Sent } from '../../core/rpc-error.ts';
+import { Status } from '../../core/status.ts';
+import type { CallExtras } from '../call-extras.ts';
+import { responseFault } from './client-faults.ts';
+
+export class Outcome {
+  /** Why it was given up (Reason), 0 when it was not. */
+  reason = 0;
+  /** What the application gets; the first one counts. */
+  error: unknown;
+
+  readonly #path: string;
+  readonly #extras: CallExtras | undefined;
+  #toldHeader = false;
+  #trailer: Metadata | undefined;
+
+  constructor(path: string, extras: CallExtras | undefined, error: unknown) {
+    this.#path = path;
+    this.#extras = extras;
+    this.error = error;
+  }
+
+  /** The error of a stream that was given up, unless it has one. */
+  giveUp(sent: Sent): void {
+    if (this.reason !== 0) this.error ??= failure(this.reason, this.#path, sent, '', this.#extras?.cause);
+  }
+
+  /** The header comes once: with the first message, ahead of it, or with the end. What the callback throws comes out. */
+  tellHeader(metadata: ResponseMetadata | undefined): void {
+    const header = metadata?.header;
+    if (header === undefined || this.#toldHeader) return;
+    this.#toldHeader = true;
+    heard('onHeader', this.#extras?.onHeader?.(header));
+  }
+
+  /** What came with the answer that ends the stream. */
+  settle(metadata: ResponseMetadata | undefined): void {
+    this.#trailer = metadata?.trailer;
+    try {
+      this.tellHeader(metadata);
+    } catch (cause) {
+      this.error ??= responseFault(this.#path, cause);
+    }
+  }
+
+  /** The application has come to the end: its error, or undefined. `complete`: it has had the last message. */
+  end(complete: boolean): unknown {
+    if (this.error === undefined && !complete) {
+      const text = `${this.#path}: the server ended the stream before its last message`;
+      this.error = new RpcError(Status.INTERNAL, text, { sent: 'yes' });
+    }
+    try {
+      if (this.#trailer !== undefined) heard('onTrailer', this.#extras?.onTrailer?.(this.#trailer));
+    } catch (cause) {
+      this.error ??= responseFault(this.#path, cause);
+    }
+    return this.error;
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * The requests of a stream on their way out: taken from the application's iterable, written into parts, and sent as far as the window goes. Made by a client
+ * stream when it is opened.
+ */
+import { keepStack } from '../../core/failing.ts';
+import { Reason } from '../../native.ts';
+import { Producer, type ProducerOwner } from '../../stream/producer.ts';
+import { tookBack } from '../../stream/refused.ts';
+import { type PartPort, packedCapacity, refused, StreamWriter } from '../../stream/stream-writer.ts';
+import type { ClientMethod } from '../client-method.ts';
+import { refusal, requestFault } from './client-faults.ts';
+import type { ClientStream } from './client-stream.ts';
+import { type ClientStreams, notNow } from './client-streams.ts';
+import { Pushes, skipped } from './pushes.ts';
+
+export class Requests implements PartPort, ProducerOwner {
+  readonly #stream: ClientStream;
+  readonly #streams: ClientStreams;
+  readonly #writer: StreamWriter;
+  readonly #producer: Producer;
+  readonly #pushes: Pushes;
+
+  constructor(stream: ClientStream, streams: ClientStreams) {
+    const { requestType } = stream.method;
+    this.#stream = stream;
+    this.#streams = streams;
+    this.#pushes = new Pushes(stream);
+    this.#writer = new StreamWriter(requestType, packedCapacity(streams.target), this);
+    this.#producer = new Producer(this, this.#writer);
+  }
+
+  /** `request`: what the application has given, an iterable or one message as the method takes it. Whoever made this must be able to stop it by now. */
+  start(request: unknown): void {
+    const { requestStream, path } = this.#stream.method;
+    this.#producer.start(requestStream ? request : [request], `${path}: the requests`);
+  }
+
+  /** The server's application has taken a part. */
+  onAnswer(): void {
+    this.#pushes.answered();
+    this.#writer.onCredit();
+  }
+
+  /** There may be a slot, or memory, for a part. */
+  onCredit(): void {
+    this.#writer.onCredit();
+  }
+
+  stop(): void {
+    this.#writer.stop();
+    this.#producer.stop();
+  }
+
+  sendPart(
+    sequence: number,
+    count: number,
+    flags: number,
+    type: ClientMethod['requestType'],
+    message: unknown,
+  ): boolean | typeof refused {
+    const stream = this.#stream;
+    if (!stream.sending) return false;
+    const result = this.#pushes.send(this.#streams, sequence, count, flags, type, message);
+    if (result === skipped) {
+      this.#writer.skip();
+    } else if (result < 0 && result !== notNow) {
+      const { context, target } = this.#streams;
+      const bytes = context.outgoing.bulk.refusedBytes;
+      if (tookBack(message, { reason: -result, bytes, maxBytes: target.maxMessageBytes })) return refused;
+      // A handler that takes one message begins when it has it.
+      const sent = stream.method.requestStream ? 'maybe' : 'no';
+      stream.giveUp(Reason.cancelled, refusal(stream.method.path, this.#streams, -result, sent));
+    }
+    return result === 0;
+  }
+
+  onWritable(): void {
+    this.#producer.resume();
+  }
+
+  onLastSent(): void {}
+
+  onWriteFault(error: unknown): void {
+    this.onMessageFault(error);
+  }
+
+  onMessageFault(error: unknown): void {
+    this.#stream.giveUp(Reason.cancelled, requestFault(this.#stream.method.path, 'maybe', error));
+  }
+
+  /** The application's own error, which it gets back as it is. */
+  onSourceError(error: unknown): void {
+    keepStack(error);
+    this.#stream.giveUp(
+      Reason.cancelled,
+      error ?? new Error(`${this.#stream.method.path}: the requests failed`),
+    );
+  }
+}

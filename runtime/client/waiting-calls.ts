@@ -1,0 +1,134 @@
+/**
+ * Calls of a channel that have not been sent: no connection yet, no free call slot or no free send slot. A bounded queue that calls leave at its
+ * head, by deadline or by cancel. Owned by a channel, on its JS thread.
+ */
+
+import { failCall } from '../core/failing.ts';
+import { failure } from '../core/failure.ts';
+import { deadlines } from '../lane/deadlines.ts';
+import type { DeadlineOwner } from '../lane/timer-wheel.ts';
+import { Reason } from '../native.ts';
+import type { CallExtras, CallPlace } from './call-extras.ts';
+import type { ClientMethod } from './client-method.ts';
+
+export type Resolve = (value: unknown) => void;
+export type Reject = (error: Error) => void;
+
+export class WaitingCall implements DeadlineOwner, CallPlace {
+  readonly method: ClientMethod;
+  readonly request: unknown;
+  /** 0: none. */
+  readonly deadlineMs: number;
+  readonly extras: CallExtras | undefined;
+  readonly resolve: Resolve;
+  readonly reject: Reject;
+  readonly queue: WaitingCalls;
+  timer = -1;
+  previous: WaitingCall | undefined;
+  next: WaitingCall | undefined;
+
+  constructor(
+    queue: WaitingCalls,
+    method: ClientMethod,
+    request: unknown,
+    deadlineMs: number,
+    extras: CallExtras | undefined,
+    resolve: Resolve,
+    reject: Reject,
+  ) {
+    this.queue = queue;
+    this.method = method;
+    this.request = request;
+    this.deadlineMs = deadlineMs;
+    this.extras = extras;
+    this.resolve = resolve;
+    this.reject = reject;
+  }
+
+  /** It outlasts failed attempts to connect. */
+  get patient(): boolean {
+    return this.extras?.waitForReady ?? this.method.waitForReady;
+  }
+
+  onDeadline(): void {
+    this.timer = -1;
+    const why = this.queue.why();
+    const detail = why === '' ? 'while waiting to be sent' : `while waiting to be sent: ${why}`;
+    this.queue.fail(this, failure(Reason.deadline, this.method.path, 'no', detail));
+  }
+
+  cancelCall(_token: number, reason: number): void {
+    this.queue.fail(this, failure(reason, this.method.path, 'no', '', this.extras?.cause));
+  }
+}
+
+export class WaitingCalls {
+  size = 0;
+  /** What they wait for, if it is worth a word. */
+  readonly why: () => string;
+  #head: WaitingCall | undefined;
+  #tail: WaitingCall | undefined;
+  #starting = false;
+
+  constructor(why: () => string = () => '') {
+    this.why = why;
+  }
+
+  get head(): WaitingCall | undefined {
+    return this.#head;
+  }
+
+  /** Appends a call. The caller has looked at `size`. */
+  push(call: WaitingCall): void {
+    call.previous = this.#tail;
+    if (this.#tail === undefined) this.#head = call;
+    else this.#tail.next = call;
+    this.#tail = call;
+    ++this.size;
+    if (call.deadlineMs !== 0) call.timer = deadlines.add(call.deadlineMs, call, 0);
+    call.extras?.watch(call, 0);
+  }
+
+  /** Starts calls, the first one first, as long as `start` can. */
+  startAll(start: (call: WaitingCall) => boolean): void {
+    // Starting the head has lost a connection, and another one is there: the loop below goes on with it.
+    if (this.#starting) return;
+    this.#starting = true;
+    try {
+      for (let call = this.#head; call !== undefined && start(call); call = this.#head) this.remove(call);
+    } finally {
+      this.#starting = false;
+    }
+  }
+
+  /** Takes a call out; its deadline and signal are somebody else's business from now on. */
+  remove(call: WaitingCall): void {
+    if (call.previous === undefined) this.#head = call.next;
+    else call.previous.next = call.next;
+    if (call.next === undefined) this.#tail = call.previous;
+    else call.next.previous = call.previous;
+    --this.size;
+    if (call.timer !== -1) deadlines.remove(call.timer);
+    call.timer = -1;
+  }
+
+  fail(call: WaitingCall, error: Error): void {
+    this.remove(call);
+    call.extras?.unwatch();
+    failCall(call.resolve, error);
+  }
+
+  /** Rejects every call with what `errorFor` makes for its method. */
+  failAll(errorFor: (method: ClientMethod) => Error): void {
+    for (let call = this.#head; call !== undefined; call = this.#head) this.fail(call, errorFor(call.method));
+  }
+
+  /** The same for those that do not outlast a failed attempt to connect. */
+  failImpatient(errorFor: (method: ClientMethod) => Error): void {
+    let next: WaitingCall | undefined;
+    for (let call = this.#head; call !== undefined; call = next) {
+      next = call.next;
+      if (!call.patient) this.fail(call, errorFor(call.method));
+    }
+  }
+}

@@ -1,0 +1,61 @@
+/** Settings and counters of this thread's native contexts. */
+import { checkedOptions, checkNames, type OptionRules } from '../core/options.ts';
+import { type ContextOptions, contextStats, type FabricName, setContextOptions } from '../lane/contexts.ts';
+import * as limits from '../limits.ts';
+import type { NativeStats, Polling } from '../native.ts';
+
+export interface RuntimeOptions {
+  /** `adaptive` (default): spins briefly after traffic, sleeps when idle. `busy`: always spins, a CPU per thread. `event`: never spins. */
+  polling?: Polling;
+  /** What a message slot holds; larger messages go by READ and WRITE. Default 8192. */
+  slotBytes?: number;
+  /** Send slots, shared by all sessions of the thread. Default 1024. */
+  sendSlots?: number;
+  /** Arena for large messages and leases. Default 256 MiB. */
+  arenaBytes?: number;
+  /** Application buffers kept registered: bytes (default 256 MiB), count (1024), idle time (10 s). */
+  mrCacheBytes?: number;
+  mrCacheEntries?: number;
+  mrCacheIdleMs?: number;
+  /**
+   * What peers can reach of this thread's memory. `auto` (default): windows where the device has them, staging memory elsewhere. `shared`: all registered memory,
+   * for as long as a connection lasts: the fastest, for peers that are trusted.
+   */
+  exposure?: 'auto' | 'staging' | 'shared';
+  /** Staging memory of each connection at most: it grows to that. Large messages are copied through it, so one that is larger than this is refused. Default 16 MiB. */
+  stagingBytes?: number;
+  /** How buffers of the application are registered. `on-demand`: not pinned, pages come in when they are used; only on devices that can (ODP), others refuse. */
+  registration?: 'pinned' | 'on-demand';
+  /** In-process transport only: seed of its scheduler. */
+  seed?: number;
+}
+
+export const runtimeRules: OptionRules = {
+  polling: { kind: 'choice', values: ['adaptive', 'busy', 'event'], default: 'adaptive' },
+  slotBytes: { kind: 'integer', range: limits.slotBytes },
+  sendSlots: { kind: 'integer', range: limits.sendSlots },
+  arenaBytes: { kind: 'integer', range: limits.arenaBytes },
+  mrCacheBytes: { kind: 'integer', range: limits.mrCacheBytes },
+  mrCacheEntries: { kind: 'integer', range: limits.mrCacheEntries },
+  mrCacheIdleMs: { kind: 'integer', range: limits.mrCacheIdleMs },
+  exposure: { kind: 'choice', values: ['auto', 'staging', 'shared'], default: 'auto' },
+  stagingBytes: { kind: 'integer', range: limits.stagingBytes },
+  registration: { kind: 'choice', values: ['pinned', 'on-demand'], default: 'pinned' },
+  seed: { kind: 'integer', range: { default: 1, min: 0, max: 0xffff_ffff } },
+};
+
+/** Sets options of this thread's contexts. Call it before the first channel or server is used; throws afterwards, and for unknown names or bad values. */
+export function configure(options: RuntimeOptions): void {
+  checkNames('configure', options, Object.keys(runtimeRules));
+  const { registration, ...rest } = checkedOptions<ContextOptions & Required<RuntimeOptions>>(
+    'configure',
+    options,
+    runtimeRules,
+  );
+  setContextOptions({ ...rest, onDemand: registration === 'on-demand' });
+}
+
+/** Counters of this thread's contexts (or of one fabric's) since each was opened, added up; zeros when none is open. */
+export function stats(fabric?: FabricName): NativeStats {
+  return contextStats(fabric);
+}

@@ -1,0 +1,117 @@
+/**
+ * Which fabrics a server or channel may use, and how verbs chooses its device: from its options, then from the environment. The choice for
+ * one connection is made in dial.ts and accept.ts.
+ */
+import { checkedValue, type OptionRule, type OptionRules } from '../core/options.ts';
+import type { FabricName } from '../lane/contexts.ts';
+import * as limits from '../limits.ts';
+import type { VerbsOptions } from '../native.ts';
+import { fabricNames } from './fabric-reasons.ts';
+import type { LocalSide } from './session-setup.ts';
+import { whyNoVerbs } from './verbs-devices.ts';
+
+/** Those that can be asked for. */
+export type Fabric = (typeof fabricNames)[number];
+
+export interface FabricOptions {
+  /**
+   * `auto` (default): shared memory when both processes are on one host, RDMA devices otherwise. A name allows only that one, a list those, in order of
+   * preference. Without this option: the environment variable RDMA_RPC_FABRIC.
+   */
+  fabric?: 'auto' | Fabric | readonly Fabric[];
+  /** How the verbs fabric chooses its device and connects. */
+  verbs?: VerbsSettings;
+  /** `session`: each session gets a context of its own (protection domain, completion queue, arena, caches), closed with it. Default `context`. */
+  isolation?: 'context' | 'session';
+}
+
+/** Without `device`, `port` or `gidIndex`: RDMA_RPC_DEVICE, RDMA_RPC_PORT, RDMA_RPC_GID_INDEX, else by the address of the sideband connection. */
+export type VerbsSettings = Omit<VerbsOptions, 'address'>;
+
+export const verbsRules = {
+  device: { kind: 'text', default: '', maxBytes: limits.verbsDeviceBytes },
+  port: { kind: 'integer', range: limits.verbsPort },
+  gidIndex: { kind: 'integer', range: limits.verbsGidIndex },
+  connect: { kind: 'choice', values: ['auto', 'cm', 'sideband'], default: 'auto' },
+  connectTimeoutMs: { kind: 'integer', range: limits.verbsConnectTimeoutMs },
+  ackTimeout: { kind: 'integer', range: limits.verbsAckTimeout },
+  retryCount: { kind: 'integer', range: limits.verbsRetryCount },
+  rnrRetry: { kind: 'integer', range: limits.verbsRnrRetry },
+  trafficClass: { kind: 'integer', range: limits.verbsTrafficClass },
+  serviceLevel: { kind: 'integer', range: limits.verbsServiceLevel },
+  tos: { kind: 'integer', range: limits.verbsTrafficClass },
+} as const satisfies OptionRules;
+
+export const fabricRules = {
+  fabric: { kind: 'choices', values: fabricNames, default: 'auto' },
+  verbs: { kind: 'options', rules: verbsRules },
+  isolation: { kind: 'choice', values: ['context', 'session'], default: 'context' },
+} as const satisfies OptionRules;
+
+/** Options as `checkedOptions` returns them. */
+export interface CheckedFabricOptions {
+  readonly fabric: 'auto' | Fabric | readonly Fabric[];
+  readonly verbs: VerbsSettings;
+  readonly isolation: 'context' | 'session';
+}
+
+/** What stays the same for all connections of a server or channel. */
+export interface FabricPlan {
+  /** In order of preference. */
+  readonly names: readonly FabricName[];
+  /** Nobody has named them: one that this machine cannot have is left out. */
+  readonly auto: boolean;
+  readonly verbs: VerbsOptions;
+  readonly isolated: boolean;
+}
+
+/** A value of the environment, checked like the option that it stands for; undefined when not set. */
+function environment(name: string, rule: OptionRule): unknown {
+  const text = process.env[name];
+  if (text === undefined || text === '') return undefined;
+  let value: unknown = text;
+  if (rule.kind === 'integer') value = Number(text);
+  else if (rule.kind === 'choices' && text.includes(',')) value = text.split(',');
+  return checkedValue(`environment variable ${name}`, rule, value);
+}
+
+/**
+ * `given`: the options object itself, as it tells what was left to the environment. Throws for a bad value there. `fixed`: whatever the
+ * options and the environment say.
+ */
+export function fabricPlan(
+  given: FabricOptions | undefined,
+  checked: CheckedFabricOptions,
+  fixed: readonly FabricName[] | undefined,
+): FabricPlan {
+  if (fixed !== undefined) return { names: fixed, auto: false, verbs: {}, isolated: false };
+  const fabric =
+    (given?.fabric === undefined ? environment('RDMA_RPC_FABRIC', fabricRules.fabric) : undefined) ??
+    checked.fabric;
+  const { verbs } = checked;
+  const all: Record<string, unknown> = {
+    ...verbs,
+    device: verbs.device || environment('RDMA_RPC_DEVICE', verbsRules.device) || undefined,
+    port: verbs.port ?? environment('RDMA_RPC_PORT', verbsRules.port),
+    gidIndex: verbs.gidIndex ?? environment('RDMA_RPC_GID_INDEX', verbsRules.gidIndex),
+  };
+  return {
+    names: fabric === 'auto' ? fabricNames : ([fabric].flat() as Fabric[]),
+    auto: fabric === 'auto',
+    verbs: Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)),
+    isolated: checked.isolation === 'session',
+  };
+}
+
+/** For one connection: the fabrics to offer, and why not the others. Throws when the addon is missing. */
+export function offers({
+  names,
+  auto,
+  verbs,
+  isolated,
+}: FabricPlan): Pick<LocalSide, 'fabrics' | 'without' | 'verbs' | 'isolated'> {
+  const why = auto && names.includes('verbs') ? whyNoVerbs(verbs.device) : '';
+  if (why === '') return { fabrics: names, without: [], verbs, isolated };
+  const fabrics = names.filter((name) => name !== 'verbs');
+  return { fabrics, without: [{ name: 'verbs', reason: why }], verbs, isolated };
+}

@@ -1,0 +1,114 @@
+/**
+ * Interceptors: functions around calls, of one shape for clients and servers. The types that people write them with, and how several become one
+ * function. Composed when a client is made or a service added; calls without interceptors know nothing of them.
+ */
+import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
+import type { HandlerContext } from '../server/server-call.ts';
+import type { ContextValues } from './context-values.ts';
+import { RequestMessages } from './intercepted-messages.ts';
+import type { Metadata } from './metadata.ts';
+
+interface AnyRequest {
+  readonly side: 'client' | 'server';
+  readonly service: ServiceDefinition;
+  readonly method: MethodDefinition;
+  /** Who is at the other end: on a client the channel's address, on a server that of the context. */
+  readonly peer: string;
+  /** Metadata of the request. May be changed in place; on a client until `next` is called. */
+  readonly header: Metadata;
+  /** Gives the call up. On a client undefined when the caller gave none. */
+  readonly signal: AbortSignal | undefined;
+  /** Client: time limit of the whole call in ms, from its start, further attempts included. Server: time left; a change has no effect. Undefined: none. */
+  readonly timeoutMs: number | undefined;
+  readonly values: ContextValues;
+  /** Server: what the handler gets. Client: that of the handler that makes the call, if it was passed on. */
+  readonly context: HandlerContext | undefined;
+  /** What else the caller of a client has given; passed on as it is. */
+  readonly options: object | undefined;
+}
+
+interface AnyResponse {
+  readonly service: ServiceDefinition;
+  readonly method: MethodDefinition;
+  /** Of a stream: complete with its first message. May be changed in place before it has been sent on. */
+  readonly header: Metadata;
+  /** Of a stream: complete behind its last message. */
+  readonly trailer: Metadata;
+}
+
+/** One message. */
+interface One {
+  readonly stream: false;
+  readonly message: unknown;
+}
+
+/** The method has a stream on at least one side; a single message on the other is an iterable of one. */
+interface Several {
+  readonly stream: true;
+  readonly message: AsyncIterable<unknown>;
+}
+
+export type UnaryRequest = AnyRequest & One;
+export type StreamRequest = AnyRequest & Several;
+export type RpcRequest = UnaryRequest | StreamRequest;
+export type UnaryResponse = AnyResponse & One;
+export type StreamResponse = AnyResponse & Several;
+export type RpcResponse = UnaryResponse | StreamResponse;
+
+export type Next = (request: RpcRequest) => Promise<RpcResponse>;
+
+/**
+ * `next` carries out the call: inner interceptors, then the network on a client or the handler on a server. Called once per method; what it returns is called for
+ * each call. It may answer without `next`, call it several times, or give it a changed copy of the request: `next({ ...request, message })`.
+ */
+export type Interceptor = (next: Next) => Next;
+
+/** The first interceptor is the outermost. Throws a TypeError for one that makes no function of `next`. */
+export function compose(path: string, interceptors: readonly Interceptor[], innermost: Next): Next {
+  return interceptors.reduceRight((next, interceptor, i) => {
+    const made: unknown = interceptor(next);
+    if (typeof made === 'function') return made as Next;
+    const which = `interceptor ${i + 1} of ${interceptors.length}${interceptor.name === '' ? '' : ` (${interceptor.name})`}`;
+    throw new TypeError(
+      `${path}: ${which} returned ${typeof made}, not a function: write (next) => (request) => next(request)`,
+    );
+  }, innermost);
+}
+
+/** Throws a TypeError for what is no list of functions. */
+export function checkedInterceptors(where: string, given: unknown): readonly Interceptor[] {
+  if (given === undefined) return [];
+  if (!Array.isArray(given) || given.some((each) => typeof each !== 'function')) {
+    throw new TypeError(`${where}: interceptors must be a list of functions`);
+  }
+  return [...given];
+}
+
+/** Refuses what an interceptor has called `next` with when that is no request of the method. */
+export function checkedRequest(method: MethodDefinition, request: RpcRequest): void {
+  const stream = method.requestStream || method.responseStream;
+  if (typeof request !== 'object' || request === null || request.stream !== stream)
+    throw new TypeError(
+      `${method.fullName}: an interceptor gave next() no request of this method: give it a copy, { ...request }`,
+    );
+  if (request.stream) checkMessages(method, 'gave next()', request.message);
+  if (request.message instanceof RequestMessages) request.message.check();
+}
+
+/** Refuses what an interceptor has resolved with when that is no response of the method. */
+export function checkedResponse(request: RpcRequest, response: RpcResponse): RpcResponse {
+  const { method, stream } = request;
+  if (typeof response !== 'object' || response === null || response.stream !== stream)
+    throw new TypeError(
+      `${method.fullName}: an interceptor gave no response: return what next() resolved with, or a copy of it`,
+    );
+  if (response.stream) checkMessages(method, 'returned', response.message);
+  return response;
+}
+
+function checkMessages(method: MethodDefinition, did: string, messages: unknown): void {
+  if (typeof messages === 'object' && messages !== null && Symbol.asyncIterator in messages) return;
+  throw new TypeError(
+    `${method.fullName}: an interceptor ${did} messages that are no async iterable: write an async function*`,
+  );
+}

@@ -1,0 +1,60 @@
+/**
+ * Where the runtime's few log lines go. Without a `log` option, what deserves attention is a warning of Node's; the rest is for
+ * NODE_DEBUG=rdma-rpc. None is written per call.
+ */
+
+import { debuglog } from 'node:util';
+import { logLinesPerSecond, logPeersMax } from '../limits.ts';
+import { guarded } from './foreign.ts';
+import type { Warn } from './warnings.ts';
+
+export type Log = (line: string) => void;
+
+/** Peers can cause these lines, so there are only so many a second for each. */
+export class LimitedLog {
+  readonly #log: Log;
+  #second = 0;
+  readonly #lines = new Map<string, number>();
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  /** `peer`: whom the line is about, such as its address. */
+  write(line: string, peer: string): void {
+    const now = Math.floor(performance.now() / 1000);
+    if (now !== this.#second) {
+      this.#second = now;
+      this.#lines.clear();
+    }
+    const key = this.#lines.has(peer) || this.#lines.size < logPeersMax ? peer : '';
+    const lines = (this.#lines.get(key) ?? 0) + 1;
+    this.#lines.set(key, lines);
+    if (lines > logLinesPerSecond) return;
+    const text = lines === logLinesPerSecond ? `${line} (further lines of this second are left out)` : line;
+    guarded('the function `log`', () => this.#log(text));
+  }
+}
+
+const warnings = new LimitedLog((text) => process.emitWarning(text, 'RdmaRpcWarning'));
+export const warn: Log = (line) => warnings.write(line, '');
+
+const debug = debuglog('rdma-rpc');
+
+/** For the line that tells which fabric was chosen; `skipped`: another one should have connected, and did not. */
+export function fabricLog(log: Log | undefined): (line: string, skipped: boolean) => void {
+  if (log !== undefined) return log;
+  return (line, skipped) => {
+    if (skipped) warn(line);
+    else debug('%s', line);
+  };
+}
+
+/**
+ * Warnings about handlers, for an application that has a log. One that throws ends neither the call nor the
+ * process.
+ */
+export function logged(log: Log): Warn {
+  return (text, detail) =>
+    guarded('the function `log`', () => log(detail === undefined ? text : `${text}\n${detail}`));
+}

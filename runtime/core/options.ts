@@ -1,0 +1,123 @@
+/** Checks the options that users give: every name known, every value in range, defaults filled in. Used when a server, channel or context is made. */
+
+import { callSlots, slotsPerStream } from '../limits.ts';
+import { nearest } from './nearest.ts';
+
+export interface Range {
+  /** Undefined: found out when it is needed. */
+  readonly default: number | undefined;
+  readonly min: number;
+  readonly max: number;
+}
+
+/** How each option is checked, by name. */
+export type OptionRule =
+  | { readonly kind: 'integer'; readonly range: Range }
+  /** Milliseconds, fractions allowed; -1 stands for "not given". */
+  | { readonly kind: 'time' }
+  | { readonly kind: 'text'; readonly default: string; readonly maxBytes: number }
+  | { readonly kind: 'choice'; readonly values: readonly string[]; readonly default: string }
+  /** One of `values` or `default`, or a list of values. */
+  | { readonly kind: 'choices'; readonly values: readonly string[]; readonly default: string }
+  | { readonly kind: 'function' }
+  /** A list of functions; by default empty. */
+  | { readonly kind: 'functions' }
+  /** An object with options of its own. */
+  | { readonly kind: 'options'; readonly rules: OptionRules };
+export type OptionRules = Readonly<Record<string, OptionRule>>;
+
+/** Finite and not negative; 0 means that no time is left. */
+export function checkedTimeMs(where: string, value: unknown): number {
+  if (typeof value !== 'number' || !Number.isFinite(value) || value < 0) {
+    throw new RangeError(`${where}: ${String(value)} is no time in ms; give a finite number of at least 0`);
+  }
+  return value;
+}
+
+/** The value, with defaults where it is an object. Throws a TypeError or RangeError that begins with `where`. */
+export function checkedValue(where: string, rule: OptionRule, value: unknown): unknown {
+  switch (rule.kind) {
+    case 'integer': {
+      const { min, max } = rule.range;
+      if (!Number.isInteger(value) || (value as number) < min || (value as number) > max) {
+        throw new RangeError(`${where}: ${String(value)} is not an integer from ${min} to ${max}`);
+      }
+      return value;
+    }
+    case 'time':
+      return checkedTimeMs(where, value);
+    case 'text':
+      if (typeof value !== 'string' || Buffer.byteLength(value) > rule.maxBytes) {
+        throw new TypeError(`${where}: not a text of at most ${rule.maxBytes} bytes`);
+      }
+      return value;
+    case 'choice':
+      if (typeof value !== 'string' || !rule.values.includes(value)) {
+        throw new RangeError(`${where}: ${String(value)} is none of ${rule.values.join(', ')}`);
+      }
+      return value;
+    case 'function':
+      if (typeof value !== 'function') throw new TypeError(`${where}: not a function`);
+      return value;
+    case 'functions':
+      if (!Array.isArray(value) || value.some((each) => typeof each !== 'function')) {
+        throw new TypeError(`${where}: not a list of functions`);
+      }
+      return [...value];
+    case 'choices':
+      return checkedChoices(where, rule.values, rule.default, value);
+    case 'options':
+      return checkedOptions(where, value as object, rule.rules);
+  }
+}
+
+function checkedChoices(where: string, values: readonly string[], default_: string, value: unknown): unknown {
+  if (value === default_) return value;
+  const list: unknown[] = Array.isArray(value) ? value : [value];
+  const wrong = list.find((each) => typeof each !== 'string' || !values.includes(each));
+  if (wrong !== undefined || list.length === 0 || new Set(list).size !== list.length) {
+    const what = wrong === undefined ? JSON.stringify(value) : String(wrong);
+    throw new RangeError(
+      `${where}: ${what} is none of ${[default_, ...values].join(', ')}, and no list of them without repetition`,
+    );
+  }
+  return value;
+}
+
+function byDefault(rule: OptionRule): unknown {
+  if (rule.kind === 'integer') return rule.range.default;
+  if (rule.kind === 'text' || rule.kind === 'choice' || rule.kind === 'choices') return rule.default;
+  if (rule.kind === 'options') return checkedOptions('', {}, rule.rules);
+  if (rule.kind === 'functions') return [];
+  return rule.kind === 'time' ? -1 : undefined;
+}
+
+/** Refuses names that are not in `rules`, naming the nearest that is. */
+export function checkNames(what: string, given: unknown, known: readonly string[]): void {
+  if (typeof given !== 'object' || given === null) throw new TypeError(`${what}: options must be an object`);
+  for (const name of Object.keys(given)) {
+    if (known.includes(name)) continue;
+    throw new TypeError(`${what}: there is no option ${name}; did you mean ${nearest(name, known)}?`);
+  }
+}
+
+/** A call slot has 12 bits on the wire, and streams take theirs behind those of unary calls. */
+export function checkCallSlots(what: string, options: { inflightMax: number; streamsMax: number }): void {
+  const { inflightMax, streamsMax } = options;
+  if (inflightMax + slotsPerStream * streamsMax <= callSlots) return;
+  throw new RangeError(
+    `${what}: inflightMax (${inflightMax}) and ${slotsPerStream} times streamsMax (${streamsMax}) are more than ${callSlots} together; lower one of them`,
+  );
+}
+
+/** `given` with defaults, as plain values by name. Throws a TypeError or RangeError that names the option. */
+export function checkedOptions<T>(what: string, given: object | undefined, rules: OptionRules): T {
+  const options = given ?? {};
+  checkNames(what, options, Object.keys(rules));
+  const result: Record<string, unknown> = {};
+  for (const [name, rule] of Object.entries(rules)) {
+    const value = (options as Record<string, unknown>)[name];
+    result[name] = value === undefined ? byDefault(rule) : checkedValue(`${what}: ${name}`, rule, value);
+  }
+  return result as T;
+}

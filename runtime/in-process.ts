@@ -1,0 +1,49 @@
+/**
+ * Client and server in one process without sockets, on the simulated fabric: messages are encoded, sent and decoded by the same code as
+ * between processes. Meant for tests of services and clients.
+ */
+import { duplexPair } from 'node:stream';
+import { Channel } from './client/channel.ts';
+import { type ChannelOptions, channelRules } from './client/channel-options.ts';
+import { type FabricOptions, fabricRules } from './control/fabric-options.ts';
+import { checkNames } from './core/options.ts';
+import { Server } from './server/server.ts';
+import { type ServerOptions, serverRules } from './server/server-options.ts';
+
+/** The fabric is the simulated one. */
+export type InProcessOptions = Omit<ServerOptions & ChannelOptions, keyof FabricOptions>;
+
+function subset(options: object, rules: object): object {
+  return Object.fromEntries(Object.entries(options).filter(([name]) => name in rules));
+}
+
+/**
+ * A channel to a server that `register` adds services to. Closing the channel shuts the server down. Options are those of server and channel;
+ * a limit that both have applies to both.
+ */
+export function createInProcessTransport(
+  register: (server: Pick<Server, 'add' | 'use' | 'with'>) => void,
+  options: InProcessOptions = {},
+): Channel {
+  checkNames('createInProcessTransport', options, [
+    ...new Set(
+      [...Object.keys(serverRules), ...Object.keys(channelRules)].filter((name) => !(name in fabricRules)),
+    ),
+  ]);
+  const server = new Server(subset(options, serverRules), ['sim']);
+  register(server);
+  const address = 'in-process';
+  return new Channel(
+    {
+      address,
+      fabrics: ['sim'],
+      dial: () => {
+        const [near, far] = duplexPair();
+        server.accept(far, address);
+        return Promise.resolve(near);
+      },
+      onClosed: () => server.shutdown({ graceMs: 0 }),
+    },
+    subset(options, channelRules),
+  );
+}

@@ -1,0 +1,323 @@
+/**
+ * One JS thread's use of one fabric: the native context, the sessions on it, the submission path, and the dispatch of event
+ * batches to their sessions. Made when first needed (contexts.ts), used by channels and servers, on its JS thread.
+ */
+import { BlockLease, type Lease } from '../core/lease.ts';
+import { RpcError } from '../core/rpc-error.ts';
+import { Status } from '../core/status.ts';
+import { processWarning } from '../core/warnings.ts';
+import { arenaBytes, aroundBytes, sessionPlaces } from '../limits.ts';
+import {
+  Ctl,
+  Ev,
+  EvKind,
+  type NativeContext,
+  type NativeOptions,
+  type SessionOptions,
+  Use,
+} from '../native.ts';
+import { keyFromWords } from './buffer-keys.ts';
+import { newTurn } from './deadlines.ts';
+import { Outgoing, type Target } from './outgoing.ts';
+
+/** A client or server session. `at` is where the event's words start. None of these may throw. */
+export interface SessionOwner {
+  readonly target: Target;
+  onRequest(at: number): void;
+  onSettled(at: number): void;
+  onFailed(at: number): void;
+  onCancelled(at: number): void;
+  onPartWaits(at: number): void;
+  onReleased(at: number): void;
+  /** The last event. The session's number is free from now on. */
+  onDown(reason: string): void;
+}
+
+/** Somebody who found no send slot. */
+export interface SlotWaiter {
+  onSlotsFree(): void;
+}
+
+interface Unowned {
+  /** Who waits for the connection. */
+  readonly settle: (why: string) => void;
+  /** It has gone down already, for this reason. */
+  down?: string;
+}
+
+export class FabricContext {
+  readonly fabric: NativeOptions['fabric'];
+  readonly native: NativeContext;
+  readonly outgoing: Outgoing;
+  /** The device has been removed: its sessions go down. Nobody gets this context any more. */
+  deviceGone = false;
+  /** Time at which the batch of events came in, and whether its first event is being handled, so that this is still the time. */
+  batchMs = 0;
+  firstOfBatch = false;
+  /** Number of the batch, 32 bits. */
+  batch = 0;
+
+  /** By the low bits of their numbers, which are unique among the sessions alive. */
+  readonly #sessions: (SessionOwner | undefined)[] = [];
+  #waiters = new Set<SlotWaiter>();
+  /** Those who wait for memory of what is being sent. */
+  #memoryWaiters = new Set<SlotWaiter>();
+  /** Sessions that are connecting, or have and have no owner yet. */
+  readonly #unowned = new Map<number, Unowned>();
+  #sessionCount = 0;
+  /** Method words that native code has been told about: at most one for each annotated method of the program. */
+  readonly #expecting = new Set<number>();
+  #warned = false;
+  readonly #deviceListeners = new Set<() => void>();
+
+  constructor(fabric: NativeOptions['fabric'], native: NativeContext) {
+    this.fabric = fabric;
+    this.native = native;
+    this.outgoing = new Outgoing(native);
+    native.onEvents((count) => this.#dispatch(count));
+  }
+
+  get sessionCount(): number {
+    return this.#sessionCount;
+  }
+
+  /** Throws an RpcError that says which limit was hit. The session's events go to `attach`ed owner. */
+  createSession(options: SessionOptions): number {
+    try {
+      return this.native.createSession(options);
+    } catch (cause) {
+      throw RpcError.from(cause, Status.RESOURCE_EXHAUSTED);
+    }
+  }
+
+  /** Resolves with '' when the session's queue pair is connected to the peer's, or with why it cannot be; the fabric has a time limit for it. */
+  connect(session: number, peerAddress: Uint8Array): Promise<string> {
+    const why = this.native.connectSession(session, peerAddress);
+    if (why !== '') return Promise.resolve(why);
+    return new Promise((settle) => this.#unowned.set(session, { settle }));
+  }
+
+  attach(owner: SessionOwner): void {
+    const { session } = owner.target;
+    this.#sessions[session & sessionPlaces] = owner;
+    ++this.#sessionCount;
+    const lost = this.#unowned.get(session)?.down;
+    this.#unowned.delete(session);
+    if (lost !== undefined) setImmediate(() => this.#down(session, lost));
+  }
+
+  /** Ends a session that will get no owner. */
+  discard(session: number, reason: string): void {
+    this.#unowned.delete(session);
+    this.native.closeSession(session, reason);
+  }
+
+  /** Calls `listener` when the device is removed: who holds the context without a session has to let it go, since the system waits for that. */
+  onDeviceGone(listener: () => void): void {
+    this.#deviceListeners.add(listener);
+  }
+
+  offDeviceGone(listener: () => void): void {
+    this.#deviceListeners.delete(listener);
+  }
+
+  /** The session has an owner and is not down. */
+  has(session: number): boolean {
+    return this.#owner(session) !== undefined;
+  }
+
+  #owner(session: number): SessionOwner | undefined {
+    const owner = this.#sessions[session & sessionPlaces];
+    return owner !== undefined && owner.target.session === session ? owner : undefined;
+  }
+
+  /** Ends a session. Its calls fail, then `onDown` follows. What is staged is flushed first, so that native code knows every call. */
+  closeSession(session: number, reason: string): void {
+    this.outgoing.flush();
+    this.native.closeSession(session, reason);
+  }
+
+  /** Calls `waiter.onSlotsFree()` once when send slots are free again. */
+  awaitSlots(waiter: SlotWaiter): void {
+    this.#waiters.add(waiter);
+    this.native.control[Ctl.wantSlots] = 1;
+  }
+
+  /** Calls `waiter.onSlotsFree()` once when memory of the arena has come free. */
+  awaitArena(waiter: SlotWaiter): void {
+    this.#memoryWaiters.add(waiter);
+    this.native.control[Ctl.wantMemory] = 1;
+    this.native.flush();
+  }
+
+  /** What a call waits for that has found no room for so many bytes in the arena, and what to do. */
+  whyShort(bytes: number): string {
+    const { arenaLeasedBlocks, arenaLeasedBytes } = this.native.stats();
+    return (
+      `it waited for ${bytes} bytes of the arena, of whose ${this.native.arenaBytes} bytes (arenaBytes) ${arenaLeasedBlocks} leases and ` +
+      `messages on their way hold ${arenaLeasedBytes}; give large messages back with leaseOf(message)?.release() and leases of ` +
+      'allocBuffer() with release(), or raise arenaBytes in configure()'
+    );
+  }
+
+  /** Once: an application that keeps messages may not know that it does. */
+  warnShort(): void {
+    if (this.#warned) return;
+    this.#warned = true;
+    const { arenaLeasedBlocks, arenaLeasedBytes } = this.native.stats();
+    processWarning(
+      `calls wait for memory: ${arenaLeasedBlocks} leases and messages on their way hold ${arenaLeasedBytes} of the ` +
+        `${this.native.arenaBytes} bytes of this thread's arena (arenaBytes). Large messages hold their memory until leaseOf(message)?.release() ` +
+        'or until they are collected; release() them earlier, or raise arenaBytes in configure(). This is said once.',
+    );
+  }
+
+  /** Who and what is kept: all of it comes back when calls are over. For tests that count. */
+  get kept(): Readonly<Record<string, number>> {
+    const { sending, registered } = this.outgoing.bulk.kept;
+    return {
+      sending,
+      unheld: registered.filter((key) => !this.native.holdsBuffer(key)).length,
+      slotWaiters: this.#waiters.size,
+      memoryWaiters: this.#memoryWaiters.size,
+      unowned: this.#unowned.size,
+    };
+  }
+
+  /** Calls `waiter.onSlotsFree()` once when a large message has been sent. False: none is under way, so that would be never. */
+  awaitMemory(waiter: SlotWaiter): boolean {
+    if (this.outgoing.bulk.sending) this.#memoryWaiters.add(waiter);
+    return this.outgoing.bulk.sending;
+  }
+
+  allocBuffer(bytes: number): Lease {
+    const block = this.native.allocBlock(bytes + aroundBytes, Use.application);
+    if (block === 0) {
+      const refusal = this.native.refusal();
+      const text =
+        refusal === ''
+          ? `allocBuffer: no room for ${bytes} bytes in the arena; give leases back with release(), or raise arenaBytes (default ${arenaBytes.default}) in configure()`
+          : `allocBuffer: no memory for ${bytes} bytes: ${refusal}`;
+      throw new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent: 'no' });
+    }
+    return new BlockLease(this.native, block, this.native.blockBuffer(block), 0, bytes);
+  }
+
+  registerBuffer(buffer: ArrayBuffer): void {
+    const why = this.outgoing.bulk.register(buffer);
+    if (why !== '') throw new RpcError(Status.RESOURCE_EXHAUSTED, `registerBuffer: ${why}`, { sent: 'no' });
+  }
+
+  /**
+   * Makes the first request of a method bring memory for its answer; from then on native code learns from the answers. `word` is the method word of what
+   * brings it. Called for each call of a method whose definition has the option.
+   */
+  expectResponse(word: number, bytes: number): void {
+    if (this.#expecting.has(word)) return;
+    this.#expecting.add(word);
+    this.native.expectResponse(word, Math.min(bytes, 0xffff_ffff));
+  }
+
+  /** The block behind a lease that is to receive the response of a call. Throws when it cannot. */
+  blockOf(lease: BlockLease, path: string): number {
+    const why = lease.released
+      ? 'the lease was released before the call was sent'
+      : 'the lease belongs to another fabric; get it with allocBuffer(bytes, channel)';
+    if (lease.released || lease.native !== this.native)
+      throw new RpcError(Status.FAILED_PRECONDITION, `${path}: into: ${why}`, { sent: 'no' });
+    return lease.block;
+  }
+
+  #dispatch(count: number): void {
+    const events = this.native.events;
+    this.batchMs = this.native.clock[0]!;
+    newTurn(this.batchMs);
+    this.firstOfBatch = true;
+    this.batch = (this.batch + 1) | 0;
+    for (let at = 0, end = count * Ev.words; at < end; at += Ev.words) {
+      const session = events[at + Ev.session]!;
+      try {
+        this.#handle(events[at + Ev.kind]!, session, at, events);
+      } catch (error) {
+        // Only a fault of this library comes here: user code is caught where it is called. It costs the session, not the process.
+        process.emitWarning(error instanceof Error ? error : String(error), 'RdmaRpcInternalError');
+        if (this.#owner(session) !== undefined) this.native.closeSession(session, 'internal error');
+      }
+      this.firstOfBatch = false;
+    }
+  }
+
+  #handle(kind: number, session: number, at: number, events: Int32Array): void {
+    switch (kind) {
+      case EvKind.request:
+        this.#owner(session)?.onRequest(at);
+        break;
+      case EvKind.settled:
+        this.#owner(session)?.onSettled(at);
+        break;
+      case EvKind.failed:
+        this.#owner(session)?.onFailed(at);
+        break;
+      case EvKind.cancelled:
+        this.#owner(session)?.onCancelled(at);
+        break;
+      case EvKind.partWaits:
+        this.#owner(session)?.onPartWaits(at);
+        break;
+      case EvKind.released:
+        this.#owner(session)?.onReleased(at);
+        break;
+      case EvKind.sent:
+        this.outgoing.bulk.sent(events[at + Ev.call]!);
+        if (this.#memoryWaiters.size !== 0) this.#memoryFree();
+        break;
+      case EvKind.sessionUp:
+        this.#unowned.get(session)?.settle('');
+        break;
+      case EvKind.sessionDown:
+        this.#down(session, this.native.sessionError(session));
+        break;
+      case EvKind.slotsFree:
+        this.#slotsFree();
+        break;
+      case EvKind.memoryFree:
+        this.#memoryFree();
+        break;
+      case EvKind.memoryShort:
+        this.warnShort();
+        break;
+      case EvKind.deviceGone:
+        this.deviceGone = true;
+        for (const listener of [...this.#deviceListeners]) listener();
+        break;
+      case EvKind.evicted:
+        this.outgoing.bulk.evicted(keyFromWords(events[at + Ev.call]!, events[at + Ev.method]!));
+        break;
+    }
+  }
+
+  #down(session: number, reason: string): void {
+    const unowned = this.#unowned.get(session);
+    if (unowned !== undefined) {
+      unowned.down = reason;
+      unowned.settle(reason);
+    }
+    const owner = this.#owner(session);
+    if (owner === undefined) return;
+    this.#sessions[session & sessionPlaces] = undefined;
+    --this.#sessionCount;
+    owner.onDown(reason);
+  }
+
+  #memoryFree(): void {
+    const waiters = this.#memoryWaiters;
+    this.#memoryWaiters = new Set();
+    for (const waiter of waiters) waiter.onSlotsFree();
+  }
+
+  #slotsFree(): void {
+    const waiters = this.#waiters;
+    this.#waiters = new Set();
+    for (const waiter of waiters) waiter.onSlotsFree();
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * Takes a message out of the place that an event names: the session's receive slab, where everything is copied out since it is
+ * valid during the callback only, or an arena block, of which large `bytes` fields become views. Owned by a session.
+ */
+import { CodecError } from '../codec/error.ts';
+import { Image } from '../codec/image.ts';
+import { markShared } from '../codec/shared-memory.ts';
+import { Source } from '../codec/source.ts';
+import type { MessageType } from '../codec/types.ts';
+import { BlockLease, setLease } from '../core/lease.ts';
+import { decodeResponseMetadata, metadataFault, type ResponseMetadata } from '../core/metadata-wire.ts';
+import { leaseBytes } from '../limits.ts';
+import { Ev, type NativeContext } from '../native.ts';
+import { copyValue } from './value-memory.ts';
+
+const nothing = new Uint8Array(0);
+
+export class Incoming {
+  readonly #native: NativeContext;
+  readonly #events: Int32Array;
+  readonly #slab: Source = new Source();
+  readonly #block: Source = new Source();
+
+  constructor(native: NativeContext, session: number) {
+    this.#native = native;
+    this.#events = native.events;
+    this.#slab.reset(new Uint8Array(native.receiveSlab(session)));
+    this.#slab.copyOut = copyValue;
+    this.#block.copyOut = copyValue;
+  }
+
+  /**
+   * The message of the event at `at`. Throws CodecError. `into`: the lease that it has been written into, or else is copied into. `copy`: nothing
+   * of it stays in the arena.
+   */
+  message<T>(at: number, type: MessageType<T, never>, into: BlockLease | undefined, copy = false): T {
+    const events = this.#events;
+    const region = events[at + Ev.region]!;
+    const bytes = events[at + Ev.messageBytes]!;
+    if (region > 0) return this.#inBlock(region, events[at + Ev.offset] === 1, bytes, type, into, copy);
+    const start = events[at + Ev.offset]! + events[at + Ev.metadataBytes]!;
+    const slab = this.#slab;
+    if (into === undefined || into.released) return type.decodeFrom(slab, start, start + bytes);
+    try {
+      slab.copyOut = into.fill();
+      const message = type.decodeFrom(slab, start, start + bytes);
+      if (into.filled) setLease(message as object, into);
+      return message;
+    } finally {
+      slab.copyOut = copyValue;
+    }
+  }
+
+  /** The text of an error response. */
+  text(at: number): string {
+    const events = this.#events;
+    const region = events[at + Ev.region]!;
+    const bytes = events[at + Ev.messageBytes]!;
+    if (region > 0) {
+      this.#native.releaseBlock(region);
+      return 'an error whose text is too long';
+    }
+    const start = events[at + Ev.offset]! + events[at + Ev.metadataBytes]!;
+    return new TextDecoder().decode(this.#slab.bytes.subarray(start, start + bytes));
+  }
+
+  /** Gives back what the event brought, unread. */
+  discard(at: number): void {
+    const region = this.#events[at + Ev.region]!;
+    if (region > 0) this.#native.releaseBlock(region);
+  }
+
+  /** A copy of the event's metadata, undefined for none, a text for why it is malformed. */
+  metadataBytes(at: number, response = false): Uint8Array | string | undefined {
+    const bytes = this.#events[at + Ev.metadataBytes]!;
+    if (bytes === 0) return undefined;
+    const start = this.#metadataAt(at);
+    const why = metadataFault(this.#slab.bytes, start, start + bytes, response);
+    return why === '' ? this.#slab.bytes.slice(start, start + bytes) : why;
+  }
+
+  /** Header and trailer of a response; undefined for none or malformed. */
+  responseMetadata(at: number): ResponseMetadata | undefined {
+    const bytes = this.metadataBytes(at, true);
+    return bytes instanceof Uint8Array ? decodeResponseMetadata(bytes, 0, bytes.byteLength) : undefined;
+  }
+
+  #metadataAt(at: number): number {
+    const inBlock = this.#events[at + Ev.region]! > 0;
+    return this.#events[at + (inBlock ? Ev.metadataOffset : Ev.offset)]!;
+  }
+
+  #inBlock<T>(
+    block: number,
+    isImage: boolean,
+    bytes: number,
+    type: MessageType<T, never>,
+    into: BlockLease | undefined,
+    copy: boolean,
+  ): T {
+    const native = this.#native;
+    const source = this.#block;
+    const buffer = native.blockBuffer(block);
+    if (native.peersKeepAccess) markShared(buffer);
+    const memory = new Uint8Array(buffer, 0, bytes);
+    source.reset(memory);
+    let leased = false;
+    source.leaseBytes = copy ? Number.POSITIVE_INFINITY : leaseBytes;
+    try {
+      const image = isImage ? Image.of(memory) : undefined;
+      if (typeof image === 'string') throw new CodecError(type.typeName, image, 0);
+      if (image !== undefined) source.open(image);
+      const end = image?.bytes ?? bytes;
+      const message = type.decodeFrom(source, 0, end);
+      source.close(end);
+      leased = source.leases > 0;
+      if (leased && into?.block === block && !into.released) {
+        // The caller's lease holds the block already, so the reference that came with the event is one too many.
+        leased = false;
+        setLease(message as object, into);
+      } else if (leased) {
+        setLease(message as object, new BlockLease(native, block, buffer, 0, bytes));
+      }
+      return message;
+    } finally {
+      source.reset(nothing);
+      if (!leased) native.releaseBlock(block);
+    }
+  }
+}

@@ -1,0 +1,153 @@
+/** The methods of a server, by id: filled by `server.add`, read for each request. */
+import { methodId } from '../codec/method-id.ts';
+import type { MessageType, MethodDefinition, MethodForm, ServiceDefinition } from '../codec/types.ts';
+import type { Interceptor } from '../core/interceptor.ts';
+import { processWarning, type Warn } from '../core/warnings.ts';
+import { noMessage } from '../lane/plain-types.ts';
+import { warnOfNames } from './handler-names.ts';
+import { interceptedHandler } from './intercepted-handler.ts';
+import { ResponseCheck } from './response-check.ts';
+import type { HandlerContext } from './server-call.ts';
+import { TimeLimits } from './time-limits.ts';
+
+export type AnyHandler = (request: unknown, context: HandlerContext) => unknown;
+
+export interface ServerMethod {
+  readonly path: string;
+  readonly requestType: MessageType<unknown, never>;
+  readonly responseType: MessageType<unknown, unknown>;
+  readonly handler: AnyHandler;
+  /** `this` of the handler. */
+  readonly self: object;
+  /** It is answered before the handler runs. */
+  readonly oneWay: boolean;
+  readonly check: ResponseCheck;
+}
+
+/** A method with a stream on either side. */
+export interface StreamMethod extends ServerMethod {
+  readonly requestStream: boolean;
+  readonly responseStream: boolean;
+  /** The stream itself as a call: the answer that ends it has no message. */
+  readonly open: ServerMethod;
+}
+
+/** Of the answer that ends a stream, which has no message. */
+const noCheck = new ResponseCheck('', noMessage, () => undefined);
+noCheck.left = 0;
+
+const codecNames = { PROTOBUF: 'protobuf', MSGPACK: 'MessagePack' } as const;
+
+/** What a server takes of a method: clients that are older than the option, and gRPC, have its messages in protobuf. */
+function formsOf(method: MethodDefinition): readonly MethodForm[] {
+  return method.preferred === undefined ? [method] : [method, method.preferred];
+}
+
+export class Handlers {
+  readonly limits: TimeLimits;
+  readonly #services = new Set<string>();
+  readonly #paths = new Map<number, string>();
+  /** Ids that methods would have with messages in a codec that they are not taken in here, and what is to be said then. */
+  readonly #otherCodecs = new Map<number, string>();
+  readonly #methods = new Map<number, ServerMethod>();
+  readonly #streams = new Map<number, StreamMethod>();
+
+  readonly #warn: Warn;
+
+  /** `limits`: how long calls may take. `warn` is told of mistakes in responses. */
+  constructor(limits: TimeLimits = new TimeLimits(undefined, undefined), warn: Warn = processWarning) {
+    this.limits = limits;
+    this.#warn = warn;
+  }
+
+  /** Adds the methods of `service` that `handlers` has; the others answer UNIMPLEMENTED. All or nothing: throws before it adds any. */
+  add(service: ServiceDefinition, handlers: object, interceptors: readonly Interceptor[] = []): void {
+    if (typeof handlers !== 'object' || handlers === null) {
+      throw new TypeError(`${service.fullName}: handlers must be an object or a class instance`);
+    }
+    if (this.#services.has(service.fullName)) {
+      throw new Error(`${service.fullName} has been added already: a service has one set of handlers`);
+    }
+    const found: [MethodDefinition, AnyHandler][] = [];
+    for (const [name, method] of Object.entries(service.methods)) {
+      for (const { id } of formsOf(method)) {
+        const other = this.#paths.get(id);
+        if (other !== undefined)
+          throw new Error(`${method.fullName} has the same method id as ${other}: rename one of them`);
+      }
+      const handler = (handlers as Record<string, unknown>)[name];
+      if (handler === undefined || handler === null) continue;
+      if (typeof handler !== 'function') {
+        throw new TypeError(`${service.fullName}: handler ${name} is a ${typeof handler}, not a function`);
+      }
+      const plain = handler as AnyHandler;
+      const none = interceptors.length === 0;
+      found.push([method, none ? plain : interceptedHandler(service, method, plain, handlers, interceptors)]);
+    }
+    this.#services.add(service.fullName);
+    warnOfNames(service, handlers, this.#warn);
+    for (const method of Object.values(service.methods)) this.#note(method);
+    for (const [method, handler] of found)
+      for (const form of formsOf(method)) this.#addForm(method, form, handler, handlers);
+  }
+
+  #note(method: MethodDefinition): void {
+    const { fullName } = method;
+    const ids = formsOf(method).map(({ id }) => id);
+    for (const id of ids) this.#paths.set(id, fullName);
+    for (const codec of ['PROTOBUF', 'MSGPACK'] as const) {
+      const id = methodId(fullName, codec);
+      if (!ids.includes(id))
+        this.#otherCodecs.set(
+          id,
+          `${fullName} is called with messages in ${codecNames[codec]}, which this server does not take for it: its definition has another ` +
+            'preferred_codec. Generate both sides from the same .proto, servers first',
+        );
+    }
+  }
+
+  #addForm(
+    method: MethodDefinition,
+    { id, input, output }: MethodForm,
+    handler: AnyHandler,
+    self: object,
+  ): void {
+    const { fullName, requestStream, responseStream } = method;
+    const unary: ServerMethod = {
+      path: fullName,
+      requestType: input as MessageType<unknown, never>,
+      responseType: output,
+      handler,
+      self,
+      oneWay: method.options.oneWay === true,
+      check: new ResponseCheck(fullName, output, this.#warn),
+    };
+    if (requestStream || responseStream) {
+      const open = { ...unary, responseType: noMessage, oneWay: false, check: noCheck };
+      this.#streams.set(id | 0, { ...unary, requestStream, responseStream, open });
+    } else {
+      this.#methods.set(id | 0, unary);
+    }
+  }
+
+  /** A unary method, by its id as an event's signed word has it. */
+  find(id: number): ServerMethod | undefined {
+    return this.#methods.get(id);
+  }
+
+  /** A streaming method, by signed id. */
+  findStream(id: number): StreamMethod | undefined {
+    return this.#streams.get(id);
+  }
+
+  /** Why there is no such method, for the error; by signed id. `stream`: it was called as a streaming one. */
+  missing(id: number, stream: boolean): string {
+    const otherCodec = this.#otherCodecs.get(id >>> 0);
+    if (otherCodec !== undefined && !this.#paths.has(id >>> 0)) return otherCodec;
+    const name = this.#paths.get(id >>> 0) ?? `method id ${id >>> 0}`;
+    if ((stream ? this.#methods : this.#streams).has(id)) {
+      return `${name} is ${stream ? 'no' : 'a'} streaming method on this server: client and server have different versions of it`;
+    }
+    return `${name} is not implemented by this server`;
+  }
+}

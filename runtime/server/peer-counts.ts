@@ -1,0 +1,37 @@
+/** How many connections each network address has to a server, so that one cannot take all places. */
+import type { Duplex } from 'node:stream';
+import { RpcError } from '../core/rpc-error.ts';
+import { Status } from '../core/status.ts';
+
+export class PeerCounts {
+  readonly #max: number;
+  readonly #counts = new Map<string, number>();
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** Counts a connection until it is closed. Without an address (unix sockets) there is nothing to count by. Returns why there is no room. */
+  enter(address: string, duplex: Duplex): RpcError | undefined {
+    if (address === '') return undefined;
+    const count = this.#counts.get(address) ?? 0;
+    if (count >= this.#max) {
+      const text = `${address} has ${count} connections already (option sessionsPerPeerMax of the server)`;
+      return new RpcError(Status.RESOURCE_EXHAUSTED, text);
+    }
+    this.#counts.set(address, count + 1);
+    duplex.once('close', () => this.#leave(address));
+    return undefined;
+  }
+
+  /** Addresses with connections. */
+  get size(): number {
+    return this.#counts.size;
+  }
+
+  #leave(address: string): void {
+    const left = this.#counts.get(address)! - 1;
+    if (left === 0) this.#counts.delete(address);
+    else this.#counts.set(address, left);
+  }
+}

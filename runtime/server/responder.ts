@@ -1,0 +1,201 @@
+/**
+ * Sends what a server session answers: responses, errors, refusals. Those that find no send slot wait here, never more than the
+ * session has calls in flight. Owned by a ServerSession, on its JS thread.
+ */
+import { Metadata } from '../core/metadata.ts';
+import { encodeResponseMetadata } from '../core/metadata-wire.ts';
+import { abortCode, RpcError } from '../core/rpc-error.ts';
+import { Status } from '../core/status.ts';
+import { detailsKey, encodeDetails } from '../core/status-details.ts';
+import type { OnHandlerError } from '../core/warnings.ts';
+import type { FabricContext, SlotWaiter } from '../lane/fabric-context.ts';
+import { noSlot, type Target } from '../lane/outgoing.ts';
+import { errorTextBytes } from '../limits.ts';
+import { notRun, Reason, SubOp } from '../native.ts';
+import { ServerCall } from './server-call.ts';
+
+interface ErrorAnswer {
+  readonly handle: number;
+  /** Status code, with the `notRun` bit. */
+  readonly status: number;
+  readonly text: string;
+  readonly metadata: Uint8Array | undefined;
+}
+
+/** The header, the trailer, and the error's own metadata and details together. Throws as `encodeMetadata` does. */
+function errorMetadata(call: ServerCall, error: RpcError | undefined): Uint8Array | undefined {
+  const trailer = new Metadata([...(call.givenTrailer ?? []), ...(error?.metadata ?? [])]);
+  // One of another copy of this package may be older.
+  const details = error?.details ?? [];
+  if (error !== undefined && details.length > 0) {
+    trailer.set(detailsKey, encodeDetails(error.code, error.rawMessage, details));
+  }
+  return encodeResponseMetadata(call.givenHeader, trailer);
+}
+
+export class Responder implements SlotWaiter {
+  /** The session is over: nothing can be answered any more. */
+  down = false;
+
+  readonly #context: FabricContext;
+  readonly #target: Target;
+  readonly #onHandlerError: OnHandlerError;
+  #waiting: (ServerCall | ErrorAnswer)[] = [];
+
+  constructor(context: FabricContext, target: Target, onHandlerError: OnHandlerError) {
+    this.#context = context;
+    this.#target = target;
+    this.#onHandlerError = onHandlerError;
+  }
+
+  stop(): void {
+    this.down = true;
+    this.#waiting = [];
+  }
+
+  /** Answers a call of a one-way method, before its handler is run. */
+  accept(call: ServerCall): void {
+    call.accepted = true;
+    this.#send({ handle: call.handle, status: Status.OK, text: '', metadata: undefined });
+  }
+
+  answer(call: ServerCall, response: unknown): void {
+    call.finish();
+    if (this.down || call.accepted) return;
+    const { check } = call.definition;
+    let result: number;
+    try {
+      if (check.left > 0) check.look(response);
+      result = this.#context.outgoing.submit(
+        SubOp.response,
+        this.#target,
+        call.handle,
+        Status.OK,
+        0,
+        call.definition.responseType,
+        response,
+        this.#metadata(call),
+        0,
+      );
+    } catch (error) {
+      this.fail(call, error);
+      return;
+    }
+    if (result >= 0) return;
+    if (result === noSlot) {
+      call.response = response;
+      this.#wait(call);
+    } else {
+      this.#send({
+        handle: call.handle,
+        status: result === -Reason.detached ? Status.INTERNAL : Status.RESOURCE_EXHAUSTED,
+        text: this.refusalText(call, -result),
+        metadata: undefined,
+      });
+    }
+  }
+
+  /** Answers with what a handler threw. */
+  fail(call: ServerCall, error: unknown): void {
+    call.finish();
+    this.report(call, error);
+    const known = error instanceof RpcError ? error : undefined;
+    if (this.down || call.accepted) return;
+    this.#send({
+      handle: call.handle,
+      status: known?.code ?? Status.INTERNAL,
+      text: known?.rawMessage ?? `${call.method}: the handler failed`,
+      metadata: this.#errorMetadata(call, known),
+    });
+  }
+
+  /**
+   * Tells the application of what a handler threw, unless that is how it wants to answer, or what follows
+   * from the end of the call: its signal has fired, and the handler heard it.
+   */
+  report(call: ServerCall, error: unknown): void {
+    const meant = call.aborted !== undefined && abortCode(error) !== undefined;
+    // Nobody else hears of what a one-way method throws.
+    if (error instanceof RpcError ? call.accepted : !meant) this.#onHandlerError(error, call.method);
+  }
+
+  /** Answers a request whose handler has not been and will not be run. */
+  refuse(handle: number, status: number, text: string): void {
+    this.#send({ handle, status: status | notRun, text, metadata: undefined });
+  }
+
+  onSlotsFree(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const answer of waiting) {
+      if (answer instanceof ServerCall) this.answer(answer, answer.response);
+      else this.#send(answer);
+    }
+  }
+
+  /** Of a response. Throws what the call is answered with instead when it is too large. */
+  #metadata(call: ServerCall): Uint8Array | undefined {
+    if (call.givenHeader === undefined && call.givenTrailer === undefined) return undefined;
+    try {
+      return this.#fitting(encodeResponseMetadata(call.givenHeader, call.givenTrailer), 0);
+    } catch (error) {
+      const why = (error as Error).message;
+      throw new RpcError(
+        Status.RESOURCE_EXHAUSTED,
+        `${call.method}: the response's header and trailer: ${why}`,
+      );
+    }
+  }
+
+  /** Of an error. What is too large is left out, since the status matters more; the application is told. */
+  #errorMetadata(call: ServerCall, error: RpcError | undefined): Uint8Array | undefined {
+    try {
+      return this.#fitting(errorMetadata(call, error), errorTextBytes);
+    } catch (fault) {
+      this.#onHandlerError(fault, call.method);
+      return undefined;
+    }
+  }
+
+  /** `textBytes`: what must fit beside it. */
+  #fitting(metadata: Uint8Array | undefined, textBytes: number): Uint8Array | undefined {
+    const roomBytes = this.#target.eagerBytes - textBytes;
+    if (metadata !== undefined && metadata.byteLength > roomBytes) {
+      const text = `metadata of ${metadata.byteLength} bytes, but a slot of this connection has room for ${roomBytes} (slotBytes)`;
+      throw new RangeError(text);
+    }
+    return metadata;
+  }
+
+  #send(answer: ErrorAnswer): void {
+    if (this.down) return;
+    const result = this.#context.outgoing.submitText(
+      SubOp.response,
+      this.#target,
+      answer.handle,
+      answer.status,
+      answer.text,
+      errorTextBytes,
+      answer.metadata,
+    );
+    if (result === noSlot) this.#wait(answer);
+  }
+
+  #wait(answer: ServerCall | ErrorAnswer): void {
+    this.#waiting.push(answer);
+    this.#context.awaitSlots(this);
+  }
+
+  /** Why a response was not sent; `reason` of native code. */
+  refusalText(call: ServerCall, reason: number): string {
+    if (reason === Reason.detached)
+      return `${call.method}: the memory of the response was transferred or detached before it had been sent`;
+    if (reason !== Reason.tooLarge) {
+      const refusal = this.#context.native.refusal();
+      if (refusal !== '') return `${call.method}: no memory for the response: ${refusal}`;
+      return `${call.method}: no memory for the response: raise arenaBytes or mrCacheBytes in configure() on the server`;
+    }
+    const bytes = this.#context.outgoing.bulk.refusedBytes;
+    return `${call.method}: a response of ${bytes} bytes, but the client accepts ${this.#target.maxMessageBytes}; raise maxMessageBytes there`;
+  }
+}

@@ -1,0 +1,238 @@
+/**
+ * One request on the server, from its event to its response. It is also the `context` that the handler gets: what a handler does not ask for
+ * (metadata, signal, trailer) is not made. Owned by its ServerSession, on its JS thread.
+ */
+
+import { ContextValues } from '../core/context-values.ts';
+import { Metadata } from '../core/metadata.ts';
+import { decodeMetadata } from '../core/metadata-wire.ts';
+import { RpcError } from '../core/rpc-error.ts';
+import { Status } from '../core/status.ts';
+import { deadlines } from '../lane/deadlines.ts';
+import type { DeadlineOwner } from '../lane/timer-wheel.ts';
+import type { ServerMethod } from './handlers.ts';
+import { pastLimit } from './time-limits.ts';
+
+/** What a handler knows of its call besides the request. */
+export interface HandlerContext {
+  /** `pkg.Service/Method` */
+  readonly method: string;
+  /** Who calls: the address of its sideband connection and the name that it gave itself. Not authenticated. */
+  readonly peer: string;
+  /** As the client sent it. */
+  readonly metadata: Metadata;
+  /** Metadata to send ahead of the answer: with the first message of a stream, otherwise with the response or error. */
+  readonly header: Metadata;
+  /** Metadata to send behind the answer, also behind an error. */
+  readonly trailer: Metadata;
+  /** What interceptors have put there for the handler. */
+  readonly values: ContextValues;
+  /** Fires when the client cancels, the deadline passes or the connection is lost; its reason is an RpcError. */
+  readonly signal: AbortSignal;
+  /** Time left in ms, never below 0; undefined when there is no limit. Calls that are given this context keep to it. */
+  timeoutMs(): number | undefined;
+  /** Sends the header of a stream now rather than with its first message. For other methods it does nothing: theirs goes with the response. */
+  sendHeader(): void;
+}
+
+/** What only some calls have. One is made per call that has any of it, so that the others stay small: every request makes a ServerCall. */
+class Asked {
+  metadata: Metadata | undefined;
+  header: Metadata | undefined;
+  trailer: Metadata | undefined;
+  values: ContextValues | undefined;
+  /** What an interceptor gave in place of the call's own. */
+  adopted: AbortSignal | undefined;
+  controller: AbortController | undefined;
+  aborted: RpcError | undefined;
+  onLate: ((call: ServerCall, reason: RpcError) => void) | undefined;
+  /** That this call opened. */
+  stream: { sendHeader(): void } | undefined;
+  /** The response, while it waits for a send slot. */
+  response: unknown;
+}
+
+export class ServerCall implements HandlerContext, DeadlineOwner {
+  /** The connection that it came by. */
+  readonly session: { readonly peer: string };
+  /** For the response. */
+  readonly handle: number;
+  readonly definition: ServerMethod;
+  /** 0: none. */
+  readonly deadlineMs: number;
+  /** Its deadline is the server's own limit, which its client does not know. */
+  limited = false;
+  /** That limit has passed, and the call been answered. */
+  late = false;
+  /** Of a one-way method: it has been answered before its handler ran. */
+  accepted = false;
+  previous: ServerCall | undefined;
+  next: ServerCall | undefined;
+
+  readonly #metadataBytes: Uint8Array | undefined;
+  #asked: Asked | undefined;
+  #timer = -1;
+
+  constructor(
+    session: { readonly peer: string },
+    handle: number,
+    definition: ServerMethod,
+    deadlineMs: number,
+    metadataBytes: Uint8Array | undefined,
+  ) {
+    this.session = session;
+    this.handle = handle;
+    this.definition = definition;
+    this.deadlineMs = deadlineMs;
+    this.#metadataBytes = metadataBytes;
+  }
+
+  get #more(): Asked {
+    this.#asked ??= new Asked();
+    return this.#asked;
+  }
+
+  /** That this call opened, if it did. */
+  set stream(stream: { sendHeader(): void }) {
+    this.#more.stream = stream;
+  }
+
+  /** The response, while it waits for a send slot. */
+  get response(): unknown {
+    return this.#asked?.response;
+  }
+
+  set response(response: unknown) {
+    this.#more.response = response;
+  }
+
+  get peer(): string {
+    return this.session.peer;
+  }
+
+  get method(): string {
+    return this.definition.path;
+  }
+
+  get metadata(): Metadata {
+    const bytes = this.#metadataBytes;
+    this.#more.metadata ??= bytes === undefined ? new Metadata() : decodeMetadata(bytes, 0, bytes.byteLength);
+    return this.#more.metadata;
+  }
+
+  get header(): Metadata {
+    this.#more.header ??= new Metadata();
+    return this.#more.header;
+  }
+
+  /** The header if the handler has touched it. */
+  get givenHeader(): Metadata | undefined {
+    return this.#asked?.header;
+  }
+
+  get trailer(): Metadata {
+    this.#more.trailer ??= new Metadata();
+    return this.#more.trailer;
+  }
+
+  /** The trailer if the handler has touched it. */
+  get givenTrailer(): Metadata | undefined {
+    return this.#asked?.trailer;
+  }
+
+  get values(): ContextValues {
+    this.#more.values ??= new ContextValues();
+    return this.#more.values;
+  }
+
+  get signal(): AbortSignal {
+    const more = this.#more;
+    if (more.adopted !== undefined) return more.adopted;
+    if (more.controller === undefined) {
+      more.controller = new AbortController();
+      if (more.aborted !== undefined) more.controller.abort(more.aborted);
+      else this.#arm();
+    }
+    return more.controller.signal;
+  }
+
+  /** From now on the handler sees what interceptors have made of the request. */
+  adopt(request: { header: Metadata; values: ContextValues; signal: AbortSignal | undefined }): void {
+    this.#more.metadata = request.header;
+    this.#more.values = request.values;
+    // Looking at an untouched signal would make one.
+    const own = Object.getOwnPropertyDescriptor(request, 'signal');
+    if (own?.get === undefined) this.#more.adopted = request.signal;
+  }
+
+  /** Sends these instead of what the handler has filled, which they mostly are. */
+  answerWith(header: Metadata, trailer: Metadata): void {
+    this.#more.header = header;
+    this.#more.trailer = trailer;
+  }
+
+  timeoutMs(): number | undefined {
+    return this.deadlineMs === 0 ? undefined : Math.max(0, this.deadlineMs - performance.now());
+  }
+
+  sendHeader(): void {
+    this.#asked?.stream?.sendHeader();
+  }
+
+  /** The header, to be sent now; once. */
+  takeHeader(): Metadata | undefined {
+    const header = this.#asked?.header;
+    if (header !== undefined) this.#more.header = undefined;
+    return header;
+  }
+
+  onDeadline(): void {
+    this.#timer = -1;
+    const reason = this.deadlineError();
+    const onLate = this.#asked?.aborted === undefined ? this.#asked?.onLate : undefined;
+    this.abort(reason);
+    if (onLate === undefined) return;
+    this.late = true;
+    onLate(this, reason);
+  }
+
+  deadlineError(): RpcError {
+    if (this.limited) return pastLimit(this.method);
+    return new RpcError(Status.DEADLINE_EXCEEDED, `${this.method}: the deadline passed`);
+  }
+
+  /** Calls `onLate` when the deadline passes before the handler is done. */
+  enforce(onLate: (call: ServerCall, reason: RpcError) => void): void {
+    this.#more.onLate = onLate;
+    this.#arm();
+  }
+
+  /** Why nobody waits any more, undefined while somebody does. */
+  get aborted(): RpcError | undefined {
+    return this.#asked?.aborted;
+  }
+
+  /** Tells the handler that nobody waits any more. Only the first reason counts. */
+  abort(reason: RpcError): void {
+    const more = this.#more;
+    if (more.aborted !== undefined) return;
+    more.aborted = reason;
+    this.#stopTimer();
+    more.controller?.abort(reason);
+  }
+
+  /** The handler is done. */
+  finish(): void {
+    this.#stopTimer();
+  }
+
+  #arm(): void {
+    if (this.deadlineMs !== 0 && this.#timer === -1) this.#timer = deadlines.add(this.deadlineMs, this, 0);
+  }
+
+  #stopTimer(): void {
+    if (this.#timer === -1) return;
+    deadlines.remove(this.#timer);
+    this.#timer = -1;
+  }
+}

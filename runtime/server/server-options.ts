@@ -1,0 +1,77 @@
+/** The options of createServer: what each means, its default and its range. */
+import { type CheckedFabricOptions, type FabricOptions, fabricRules } from '../control/fabric-options.ts';
+import type { Log } from '../core/log.ts';
+import type { OptionRules } from '../core/options.ts';
+import type { OnHandlerError } from '../core/warnings.ts';
+import * as limits from '../limits.ts';
+
+export interface ServerOptions extends FabricOptions {
+  /** Calls in flight per session; the client may ask for fewer. Default 256. */
+  inflightMax?: number;
+  /** Streams open at once per session, at most; the client may ask for fewer. Default 64, 0 to allow none. */
+  streamsMax?: number;
+  /** Largest request accepted, bytes. Default 64 MiB, at most 4 GiB - 1. */
+  maxMessageBytes?: number;
+  /** Sessions at once. Default 1024. */
+  sessionsMax?: number;
+  /** Connections of one network address, those in their handshake included. Default 64. Unix sockets have no address and no such limit. */
+  sessionsPerPeerMax?: number;
+  /** Asynchronous handlers running at once, streams included, over all sessions. Default 16384; requests beyond are refused with RESOURCE_EXHAUSTED, unread. */
+  handlersMax?: number;
+  /** Connections whose handshake is not over. Default 128; one more pushes the oldest out. */
+  handshakesMax?: number;
+  /** Default 5000. */
+  handshakeTimeoutMs?: number;
+  /** Time limit of calls whose clients set none. When it passes, the server answers DEADLINE_EXCEEDED. Default: that of maxTimeoutMs, else none. */
+  defaultTimeoutMs?: number;
+  /** Longest time that a call may take, whatever its client says; the server answers as above. Default: none. */
+  maxTimeoutMs?: number;
+  /** A connection older than this, 10 % more or less, is asked to go; the client makes a new one for its next call. Default: none. */
+  connectionAgeMs?: number;
+  /** A connection without calls for this long is asked to go. Default: none. */
+  connectionIdleMs?: number;
+  /** What calls under way get when age or idleness ends their connection. Default 60000. */
+  connectionAgeGraceMs?: number;
+  /** Told about errors of handlers that are no RpcError. Callers learn only INTERNAL and a fixed text. */
+  onHandlerError?: OnHandlerError;
+  /** What clients are told about this process. Default: its process id. */
+  identity?: string;
+  /**
+   * Gets one line per connection: the fabric chosen, and why no other, or why the handshake failed. At most 10 lines a second for each peer address.
+   * Default: a process warning, only when a fabric was skipped.
+   */
+  log?: Log;
+}
+
+export const serverRules: OptionRules = {
+  inflightMax: { kind: 'integer', range: limits.inflight },
+  streamsMax: { kind: 'integer', range: limits.streams },
+  maxMessageBytes: { kind: 'integer', range: limits.messageBytes },
+  sessionsMax: { kind: 'integer', range: limits.sessions },
+  sessionsPerPeerMax: { kind: 'integer', range: limits.sessionsPerPeer },
+  handlersMax: { kind: 'integer', range: limits.handlers },
+  handshakesMax: { kind: 'integer', range: limits.handshakes },
+  handshakeTimeoutMs: { kind: 'integer', range: limits.handshakeTimeoutMs },
+  defaultTimeoutMs: { kind: 'integer', range: limits.serverTimeoutMs },
+  maxTimeoutMs: { kind: 'integer', range: limits.serverTimeoutMs },
+  connectionAgeMs: { kind: 'integer', range: limits.connectionAgeMs },
+  connectionIdleMs: { kind: 'integer', range: limits.connectionIdleMs },
+  connectionAgeGraceMs: { kind: 'integer', range: limits.connectionAgeGraceMs },
+  onHandlerError: { kind: 'function' },
+  identity: { kind: 'text', default: `pid ${process.pid}`, maxBytes: limits.controlTextBytes },
+  log: { kind: 'function' },
+  ...fabricRules,
+};
+
+type Optional =
+  | 'onHandlerError'
+  | 'log'
+  | 'defaultTimeoutMs'
+  | 'maxTimeoutMs'
+  | 'connectionAgeMs'
+  | 'connectionIdleMs';
+
+/** Checked, with defaults. */
+export type ResolvedServerOptions = Required<Omit<ServerOptions, Optional | keyof FabricOptions>> &
+  Pick<ServerOptions, Optional> &
+  CheckedFabricOptions;

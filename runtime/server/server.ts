@@ -1,0 +1,337 @@
+/**
+ * A server: handlers of services, the addresses it listens on, and its sessions. `createServer` makes one; the in-process transport gives it
+ * connections without a socket.
+ */
+
+import type { Duplex } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
+import type { ServiceDefinition } from '../codec/types.ts';
+import { acceptOver, NotConnected } from '../control/accept.ts';
+import { ownAddress, peerAddress } from '../control/address.ts';
+import { type FabricPlan, fabricPlan, offers } from '../control/fabric-options.ts';
+import { controlText } from '../control/frames.ts';
+import { Handshakes } from '../control/handshakes.ts';
+import { Link } from '../control/link.ts';
+import { Listener } from '../control/listener.ts';
+import { choiceOf, type LocalSide, type Prepared } from '../control/session-setup.ts';
+import { type SessionSummary, summaryOf } from '../control/session-summary.ts';
+import { guarded } from '../core/foreign.ts';
+import { checkedInterceptors, type Interceptor } from '../core/interceptor.ts';
+import { fabricLog, LimitedLog, type Log, logged } from '../core/log.ts';
+import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames } from '../core/options.ts';
+import { RpcError } from '../core/rpc-error.ts';
+import { Status } from '../core/status.ts';
+import type { HandlersOf } from '../core/types.ts';
+import { HandlerErrors, processWarning } from '../core/warnings.ts';
+import { acquireContext, type FabricName, releaseContext } from '../lane/contexts.ts';
+import type { FabricContext } from '../lane/fabric-context.ts';
+import * as limits from '../limits.ts';
+import { Handlers } from './handlers.ts';
+import { Load } from './load.ts';
+import { PeerCounts } from './peer-counts.ts';
+import { ServerConnection } from './server-connection.ts';
+import { type ResolvedServerOptions, type ServerOptions, serverRules } from './server-options.ts';
+import { ServerSession, type ServerSessionListener } from './server-session.ts';
+import { ServiceScope } from './service-scope.ts';
+import { ServerStreams } from './stream/server-streams.ts';
+import { TimeLimits } from './time-limits.ts';
+
+export class Server implements ServerSessionListener {
+  readonly #options: ResolvedServerOptions;
+  readonly #plan: FabricPlan;
+  readonly #handlers: Handlers;
+  readonly #errors: HandlerErrors;
+  readonly #interceptors: Interceptor[] = [];
+  readonly #load: Load;
+  readonly #handshakes: Handshakes;
+  readonly #peers: PeerCounts;
+  readonly #log: LimitedLog | undefined;
+  readonly #listeners: Listener[] = [];
+  readonly #sessions = new Map<ServerSession, ServerConnection>();
+  /** Kept open for the sessions to come. */
+  readonly #contexts: FabricContext[] = [];
+  /** The device of one of them was removed. */
+  #lostDevice = false;
+  readonly #services: ServiceDefinition[] = [];
+  readonly #shutdownListeners: (() => void)[] = [];
+  #shutdown: Promise<void> | undefined;
+  #onLastSession: (() => void) | undefined;
+
+  /** @internal createServer() is the way to make one */
+  constructor(options: ServerOptions | undefined, fabrics?: readonly FabricName[]) {
+    this.#options = checkedOptions<ResolvedServerOptions>('createServer', options, serverRules);
+    checkCallSlots('createServer', this.#options);
+    this.#plan = fabricPlan(options, this.#options, fabrics);
+    const { handlersMax, sessionsPerPeerMax, log, defaultTimeoutMs, maxTimeoutMs } = this.#options;
+    const warn = log === undefined ? processWarning : logged(log);
+    this.#errors = new HandlerErrors(this.#options.onHandlerError, warn);
+    this.#handlers = new Handlers(new TimeLimits(defaultTimeoutMs, maxTimeoutMs), warn);
+    this.#load = new Load(handlersMax);
+    this.#peers = new PeerCounts(sessionsPerPeerMax);
+    this.#log = log === undefined ? undefined : new LimitedLog(log);
+    this.#handshakes = new Handshakes(this.#options, (link) => this.#connectionOf(link)?.used ?? false);
+  }
+
+  /**
+   * Serves the methods of `definition` that `handlers` (an object or class instance) has; the others answer UNIMPLEMENTED. Throws if
+   * the service was added before, or one of its method ids collides.
+   */
+  add<D extends ServiceDefinition>(definition: D, handlers: Partial<HandlersOf<D>>): this {
+    this.#addWith([], definition, handlers);
+    return this;
+  }
+
+  /** Puts interceptors around all services, the first outermost. Throws when a service has been added already: it would be without them. */
+  use(...interceptors: Interceptor[]): this {
+    const given = checkedInterceptors('use', interceptors);
+    if (this.#services.length > 0) {
+      throw new Error('use: a service has been added already and would be left out; call use() before add()');
+    }
+    this.#interceptors.push(...given);
+    return this;
+  }
+
+  /** Where to add services that have these interceptors, inside of those of the server. */
+  with(...interceptors: Interceptor[]): ServiceScope {
+    const given = checkedInterceptors('with', interceptors);
+    return new ServiceScope(given, (...service) => this.#addWith(...service));
+  }
+
+  /**
+   * Listens on `host:port` (port 0: any free one), `[ipv6]:port` or `unix:/path`; may be called for several. Resolves with the bound address, as
+   * a client needs it. Rejects when the address is in use or no fabric can be opened.
+   */
+  async listen(address: string): Promise<string> {
+    if (this.#shutdown !== undefined) throw new Error('listen: this server has been shut down');
+    this.open();
+    const listener = new Listener((socket) => {
+      const remote = socket.remoteAddress;
+      this.accept(socket, remote === undefined ? address : `${remote}:${socket.remotePort}`);
+    });
+    this.#listeners.push(listener);
+    return listener.listen(address);
+  }
+
+  /**
+   * Stops accepting, tells clients to send no more calls, lets those under way finish for `graceMs` (default 5000), then ends what is left: their handlers'
+   * signals fire, their callers get UNAVAILABLE. Always resolves, soon after the grace at the latest.
+   */
+  shutdown(options: { graceMs?: number } = {}): Promise<void> {
+    checkNames('shutdown', options, ['graceMs']);
+    const graceMs = checkedTimeMs('shutdown: graceMs', options.graceMs ?? limits.graceMs.default);
+    if (this.#shutdown === undefined) {
+      this.#shutdown = this.#end(Math.min(graceMs, limits.graceMs.max));
+      for (const listener of this.#shutdownListeners.splice(0)) guarded('a listener of onShutdown', listener);
+    }
+    return this.#shutdown;
+  }
+
+  /** Calls `listener` when shutdown() begins, while calls under way still run; at once if it has begun already. */
+  onShutdown(listener: () => void): void {
+    if (this.stopping) guarded('a listener of onShutdown', listener);
+    else this.#shutdownListeners.push(listener);
+  }
+
+  /** shutdown() has been called. */
+  get stopping(): boolean {
+    return this.#shutdown !== undefined;
+  }
+
+  /** The services that were added, in that order. */
+  get services(): readonly ServiceDefinition[] {
+    return this.#services;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.shutdown();
+  }
+
+  /** Number of sessions that are up. */
+  get sessionCount(): number {
+    return this.#sessions.size;
+  }
+
+  /** The sessions that are up, oldest first. */
+  get sessions(): readonly SessionSummary[] {
+    return [...this.#sessions.values()]
+      .filter(({ ready }) => ready)
+      .map(({ prepared, session }) => summaryOf(prepared, session.peer));
+  }
+
+  /** @internal Takes a sideband connection; `peer` is for people. */
+  accept(duplex: Duplex, peer: string): void {
+    const link = new Link(duplex);
+    if (this.#shutdown !== undefined) {
+      this.#turnAway(link, Status.UNAVAILABLE, 'the server is shutting down');
+      return;
+    }
+    const from = peerAddress(duplex);
+    const full = this.#full() ?? this.#peers.enter(from, duplex);
+    if (full !== undefined) {
+      this.#turnAway(link, full.code, full.rawMessage);
+      return;
+    }
+    const limited = this.#log;
+    const log: Log | undefined = limited && ((line) => limited.write(line, from));
+    this.#handshakes.begin(link);
+    this.#shakeHands(link, peer, this.#side(ownAddress(duplex), log))
+      .catch((error: unknown) => {
+        const { code, rawMessage } = RpcError.from(error, Status.UNAVAILABLE);
+        const message = controlText(rawMessage);
+        log?.(`handshake with ${peer} failed: ${message}`);
+        this.#turnAway(link, code, error instanceof NotConnected ? error.told : message);
+      })
+      .finally(() => this.#handshakes.end(link));
+  }
+
+  /** @internal So that a missing addon or fabric is an error of listen(), not of the first client. */
+  open(): void {
+    if (this.#contexts.length > 0) return;
+    const side = this.#side(undefined, undefined);
+    const errors: unknown[] = [];
+    for (const fabric of side.fabrics) {
+      // Nobody may ever need the device, and an open one holds locked memory.
+      if (this.#plan.auto && fabric === 'verbs') continue;
+      try {
+        this.#keep(acquireContext(choiceOf(side, fabric)));
+      } catch (error) {
+        errors.push(error);
+      }
+    }
+    if (errors.length > 0 && this.#contexts.length === 0) throw errors[0];
+    // Each session will open one of its own.
+    if (side.isolated) this.#releaseAll(this.#contexts.splice(0));
+  }
+
+  /** @internal */
+  onHandlerError(error: unknown, method: string): void {
+    this.#errors.report(error, method);
+  }
+
+  /** @internal */
+  onSessionDown(session: ServerSession, reason: string): void {
+    const connection = this.#sessions.get(session);
+    if (connection === undefined) return;
+    this.#sessions.delete(session);
+    connection.ended(reason);
+    releaseContext(connection.prepared.context);
+    if (this.#sessions.size === 0) this.#onLastSession?.();
+  }
+
+  /** `inner`: interceptors inside of those of the server. */
+  #addWith(inner: readonly Interceptor[], definition: ServiceDefinition, handlers: object): void {
+    this.#handlers.add(definition, handlers, [...this.#interceptors, ...inner]);
+    this.#services.push(definition);
+  }
+
+  readonly #onDeviceGone = (): void => {
+    this.#lostDevice = true;
+    const lost = this.#contexts.filter(({ deviceGone }) => deviceGone);
+    this.#contexts.splice(0, Infinity, ...this.#contexts.filter(({ deviceGone }) => !deviceGone));
+    this.#releaseAll(lost);
+  };
+
+  #keep(context: FabricContext): void {
+    this.#contexts.push(context);
+    context.onDeviceGone(this.#onDeviceGone);
+  }
+
+  #releaseAll(contexts: readonly FabricContext[]): void {
+    for (const context of contexts) {
+      context.offDeviceGone(this.#onDeviceGone);
+      releaseContext(context);
+    }
+  }
+
+  /** A session has found the device again: it is kept open as before. */
+  #keepAgain(): void {
+    if (!this.#lostDevice) return;
+    this.#lostDevice = false;
+    const kept = this.#contexts.splice(0);
+    this.open();
+    this.#releaseAll(kept);
+  }
+
+  #full(): RpcError | undefined {
+    const { sessionsMax } = this.#options;
+    if (this.#sessions.size < sessionsMax) return undefined;
+    const text = `there are ${sessionsMax} sessions already (option sessionsMax of the server)`;
+    return new RpcError(Status.RESOURCE_EXHAUSTED, text);
+  }
+
+  #attach(link: Link, prepared: Prepared, peer: string): void {
+    // Others may have come in while this one was shaking hands.
+    const full = this.#full();
+    if (full !== undefined) throw full;
+    const { context, target } = prepared;
+    const session = new ServerSession(context, target, peer, this.#handlers, this.#load, this);
+    if (prepared.streamsMax > 0) session.parts = new ServerStreams(session.shared, prepared.streamsMax);
+    this.#sessions.set(session, new ServerConnection(session, link, prepared));
+    this.#keepAgain();
+    link.onEnd = (reason) => {
+      if (this.#sessions.has(session)) context.closeSession(target.session, reason);
+    };
+  }
+
+  /** The newest: one that its client could not reach may still be on its way out. */
+  #connectionOf(link: Link): ServerConnection | undefined {
+    return [...this.#sessions.values()].findLast((connection) => connection.link === link);
+  }
+
+  #side(address: string | undefined, log: Log | undefined): LocalSide {
+    const { inflightMax, streamsMax, maxMessageBytes, identity } = this.#options;
+    const own = { inflightMax, streamsMax, maxMessageBytes, identity };
+    const side = { ...own, log: fabricLog(log), ...offers(this.#plan) };
+    return address === undefined ? { role: 'server', ...side } : { role: 'server', ...side, address };
+  }
+
+  async #shakeHands(link: Link, peer: string, side: LocalSide): Promise<void> {
+    await acceptOver(link, side, peer, (prepared, hello) =>
+      this.#attach(link, prepared, `${peer} (${hello.identity})`),
+    );
+    const connection = this.#connectionOf(link);
+    connection?.begin(this.#options);
+    link.deliver((frame) => {
+      if (frame.type === 'leaving' && connection?.leaving(frame.calls)) return;
+      const reason = frame.type === 'bye' ? frame.reason : `the client sent an unexpected ${frame.type}`;
+      link.close(reason, { type: 'bye', reason });
+    });
+  }
+
+  #turnAway(link: Link, code: number, message: string): void {
+    link.close(message, { type: 'refusal', code, message });
+  }
+
+  async #end(graceMs: number): Promise<void> {
+    for (const listener of this.#listeners) listener.close();
+    const connections = [...this.#sessions.values()];
+    const attached = new Set(connections.map(({ link }) => link));
+    this.#handshakes.closeAll('the server is shutting down', (link) => !attached.has(link));
+    for (const connection of connections) connection.leave('the server is shutting down');
+    await this.#sessionsGone(graceMs);
+    for (const connection of [...this.#sessions.values()]) connection.close('the server was shut down');
+    await this.#sessionsGone(limits.closeTimeoutMs);
+    for (const { session } of [...this.#sessions.values()])
+      this.onSessionDown(session, 'the server was shut down');
+    this.#releaseAll(this.#contexts.splice(0));
+    this.#errors.sum();
+    // Contexts that nobody uses any more are closed by then.
+    await setImmediate();
+  }
+
+  #sessionsGone(timeoutMs: number): Promise<void> {
+    if (this.#sessions.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, timeoutMs);
+      this.#onLastSession = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}
+
+/** A server without handlers that listens nowhere yet: `createServer().add(...)`, then `listen(...)`. Throws for unknown options or values out of range. */
+export function createServer(options?: ServerOptions): Server {
+  return new Server(options);
+}

@@ -1,0 +1,398 @@
+/**
+ * A stream on the server, from its OPEN to the answer of it: requests into an async iterator for the handler, the handler's messages out as answers of
+ * PULLs. Owned by ServerStreams, on its JS thread.
+ */
+
+import type { MessageType } from '../../codec/types.ts';
+import { promiseOf, textOf } from '../../core/foreign.ts';
+import { encodeResponseMetadata } from '../../core/metadata-wire.ts';
+import { RpcError } from '../../core/rpc-error.ts';
+import { Status } from '../../core/status.ts';
+import { deadlines } from '../../lane/deadlines.ts';
+import { noSlot } from '../../lane/outgoing.ts';
+import type { DeadlineOwner } from '../../lane/timer-wheel.ts';
+import { streamParts } from '../../limits.ts';
+import { Reason, SubOp, Use } from '../../native.ts';
+import { PartKind, partHeader, withEntries } from '../../stream/part-header.ts';
+import { Producer, type ProducerOwner } from '../../stream/producer.ts';
+import { tookBack } from '../../stream/refused.ts';
+import { type ReaderOwner, type ReceivedPart, StreamReader } from '../../stream/stream-reader.ts';
+import { type PartPort, packedCapacity, refused, StreamWriter } from '../../stream/stream-writer.ts';
+import type { StreamMethod } from '../handlers.ts';
+import type { ServerCall } from '../server-call.ts';
+import type { ServerStreams } from './server-streams.ts';
+
+const noTimer = -1;
+const ignore = (): void => undefined;
+
+export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, DeadlineOwner {
+  readonly number: number;
+  /** Its OPEN, and the context of the handler. */
+  readonly call: ServerCall;
+
+  readonly #streams: ServerStreams;
+  readonly #method: StreamMethod;
+  readonly #reader: StreamReader;
+  readonly #writer: StreamWriter;
+  readonly #producer: Producer;
+  /** Handles of PULLs that wait for their part, by sequence. */
+  readonly #pulls: (number | undefined)[] = new Array<undefined>(streamParts).fill(undefined);
+  /** The PULL that the client's application waits for. */
+  #awaited = -1;
+  /** The part to send next. */
+  #sequence = 0;
+  #timer = noTimer;
+  /** Of requests: the method has a stream of them, or its one was too large for the OPEN. */
+  #takesParts = false;
+  /** What the handler threw: it is answered behind what came before. */
+  #failed = false;
+  #error: unknown;
+  /** Nobody waits for it any more. */
+  #cancelled: RpcError | undefined;
+  #over = false;
+  /** What the handler is still busy with: one that goes on when its stream is over counts as running. */
+  #busy = 0;
+
+  constructor(streams: ServerStreams, number: number, method: StreamMethod, call: ServerCall) {
+    this.number = number;
+    this.call = call;
+    call.stream = this;
+    this.#streams = streams;
+    this.#method = method;
+    this.#reader = new StreamReader(this, true);
+    const capacity = packedCapacity(streams.session.target);
+    this.#writer = new StreamWriter(method.responseType, capacity, this);
+    this.#producer = new Producer(this, this.#writer);
+  }
+
+  /** Starts the handler. `messages`: what the OPEN brought. */
+  begin(messages: readonly unknown[]): void {
+    if (this.call.deadlineMs !== 0) this.#timer = deadlines.add(this.call.deadlineMs, this, 0);
+    if (this.#method.requestStream) {
+      this.#takesParts = true;
+      this.#run(this.#reader);
+    } else if (messages.length !== 0) {
+      this.#run(messages[0]);
+    } else {
+      this.#awaitRequest();
+    }
+  }
+
+  #awaitRequest(): void {
+    this.#takesParts = true;
+    this.#reader.next().then((first) => {
+      if (this.#over) return;
+      if (first.done) this.fault('no message for a method that takes one');
+      else this.#run(first.value);
+    }, ignore);
+  }
+
+  // --- requests in
+
+  onPush(at: number, handle: number): void {
+    const { incoming } = this.#streams;
+    const { sequence, last } = incoming.header;
+    if (!this.#takesParts) {
+      incoming.whole.discard(at);
+      this.#streams.answerPush(handle);
+      if (incoming.header.count !== 0) this.fault('a message for a method that takes one only');
+      return;
+    }
+    let part: ReceivedPart;
+    try {
+      const messages = incoming.messages(at, this.#method.requestType);
+      part = { messages, last, token: handle, copied: incoming.copied };
+    } catch (error) {
+      const why = textOf(error);
+      this.#streams.answerPush(handle);
+      this.fault(`the request cannot be decoded: ${why}`);
+      return;
+    }
+    if (!this.#reader.arrive(sequence, part)) {
+      this.#streams.answerPush(handle);
+      this.fault(`part ${sequence} came twice, too early, or after the last`);
+    }
+  }
+
+  onFirstRead(): void {}
+
+  /** The credit. */
+  onConsumed(part: ReceivedPart): void {
+    this.#streams.answerPush(part.token);
+  }
+
+  /** A PUSH whose message waits to be fetched. False: it is none that this stream expects. */
+  onPushWaits(handle: number, sequence: number): boolean {
+    if (this.#takesParts) this.#reader.announce(sequence, handle);
+    return this.#takesParts;
+  }
+
+  onWanted(handle: number): void {
+    const { context, target } = this.#streams.session;
+    context.native.want(target.session, handle);
+  }
+
+  onUnwanted(handle: number): void {
+    this.#streams.answerPush(handle);
+  }
+
+  /** The handler reads no more: what still comes is dropped. */
+  onLeft(): undefined {}
+
+  onEnd(): unknown {
+    return this.#cancelled;
+  }
+
+  // --- responses out
+
+  onPull(handle: number, sequence: number, awaited: boolean): void {
+    const place = sequence % streamParts;
+    if ((sequence - this.#sequence) >>> 0 >= streamParts || this.#pulls[place] !== undefined) {
+      this.#streams.answerPull(handle, this.number, sequence);
+      this.fault(`part ${sequence} was asked for twice, or too early`);
+      return;
+    }
+    this.#pulls[place] = handle;
+    if (awaited) this.#awaited = sequence;
+    this.#writer.onCredit();
+  }
+
+  sendPart(
+    sequence: number,
+    count: number,
+    flags: number,
+    type: MessageType<unknown, unknown>,
+    message: unknown,
+  ): boolean | typeof refused {
+    const place = sequence % streamParts;
+    const handle = this.#pulls[place];
+    if (handle === undefined || this.#over) return false;
+    const { context, target, responder } = this.#streams.session;
+    let header = partHeader(this.number, sequence, count, PartKind.pull, flags);
+    if (sequence === 0 && this.call.givenHeader !== undefined) {
+      const withHeader = this.#withHeader(header);
+      if (withHeader === undefined) return false;
+      header = withHeader;
+    }
+    const { outgoing } = context;
+    const use = this.#awaited === sequence ? Use.response : Use.part;
+    const result = outgoing.submit(
+      SubOp.response,
+      target,
+      handle,
+      Status.OK,
+      0,
+      type,
+      message,
+      header,
+      0,
+      use,
+    );
+    if (result === -Reason.noMemory && this.#waitsForMemory(sequence)) return false;
+    if (result === noSlot) {
+      this.#streams.starve(this);
+      return false;
+    }
+    if (result < 0) {
+      const bytes = outgoing.bulk.refusedBytes;
+      if (tookBack(message, { reason: -result, bytes, maxBytes: target.maxMessageBytes })) return refused;
+      const text = responder.refusalText(this.call, -result);
+      this.#end(new RpcError(Status.RESOURCE_EXHAUSTED, text));
+      return false;
+    }
+    if (sequence === 0) this.call.takeHeader();
+    this.#pulls[place] = undefined;
+    this.#sequence = (sequence + 1) >>> 0;
+    return true;
+  }
+
+  /** Memory is short. What the client does not wait for gets an empty part, so that it asks again when it does. */
+  #waitsForMemory(sequence: number): boolean {
+    if (this.#awaited === sequence) return this.#streams.awaitMemory(this);
+    for (let next = sequence; ; next = (next + 1) >>> 0) {
+      const place = next % streamParts;
+      const handle = this.#pulls[place];
+      if (handle === undefined) return true;
+      this.#pulls[place] = undefined;
+      this.#streams.answerPull(handle, this.number, next, 0);
+      this.#sequence = (next + 1) >>> 0;
+      this.#writer.skip();
+    }
+  }
+
+  /** The handler's header behind that of the part, which is empty. Undefined: it is too large, and the stream has ended. */
+  #withHeader(header: Uint8Array): Uint8Array | undefined {
+    let why: string;
+    try {
+      const entries = encodeResponseMetadata(this.call.givenHeader, undefined);
+      const all = entries === undefined ? header : withEntries(header, entries);
+      const { eagerBytes } = this.#streams.session.target;
+      if (all.byteLength <= eagerBytes) return all;
+      why = `${all.byteLength} bytes, but this connection's slots hold ${eagerBytes} (slotBytes)`;
+    } catch (error) {
+      why = textOf(error);
+    }
+    this.call.takeHeader();
+    this.#end(new RpcError(Status.RESOURCE_EXHAUSTED, `${this.call.method}: the header: ${why}`));
+    return undefined;
+  }
+
+  /** A header goes in a part of its own, so that it leaves no less room for messages. */
+  onFirstMessage(): void {
+    if (this.call.givenHeader !== undefined) this.#writer.lead();
+  }
+
+  sendHeader(): void {
+    this.#writer.lead();
+  }
+
+  onSlotsFree(): void {
+    this.#writer.onCredit();
+  }
+
+  onWritable(): void {
+    this.#producer.resume();
+  }
+
+  onLastSent(): void {
+    this.#end(this.#failed ? this.#error : undefined);
+  }
+
+  onWriteFault(error: unknown): void {
+    this.#end(error);
+  }
+
+  onMessageFault(error: unknown): void {
+    this.onSourceError(error);
+  }
+
+  /** The handler has thrown. What it gave before still goes out. */
+  onSourceError(error: unknown): void {
+    if (this.#over) {
+      this.onLateError(error);
+      return;
+    }
+    this.#failed = true;
+    this.#error = error;
+    this.#writer.end();
+  }
+
+  /** What it throws behind the end of the stream nobody is answered with. */
+  onLateError(error: unknown): void {
+    this.#streams.session.responder.report(this.call, error);
+  }
+
+  onMessage(message: unknown): void {
+    const { check } = this.#method;
+    if (check.left > 0) check.look(message);
+  }
+
+  // --- the handler
+
+  #run(argument: unknown): void {
+    const { handler, self } = this.#method;
+    let result: unknown;
+    let promise: Promise<unknown> | undefined;
+    try {
+      result = handler.call(self, argument, this.call);
+      promise = promiseOf(result);
+    } catch (error) {
+      this.onSourceError(error);
+      return;
+    }
+    if (promise !== undefined) this.#await(promise.then(this.#onResult, this.#onRejected));
+    else this.#onResult(result);
+  }
+
+  readonly #onResult = (result: unknown): void => {
+    if (this.#over) return;
+    if (this.#method.responseStream) {
+      this.#producer.start(result, `${this.call.method}: what the handler returned`);
+      return;
+    }
+    try {
+      this.onMessage(result);
+      this.#writer.write(result);
+    } catch (error) {
+      this.onSourceError(error);
+      return;
+    }
+    this.#writer.end();
+  };
+
+  readonly #onRejected = (error: unknown): void => this.onSourceError(error);
+
+  /** The handler runs until then, and does not fail. */
+  #await(done: PromiseLike<unknown> | undefined): void {
+    if (done === undefined) return;
+    ++this.#busy;
+    void done.then(() => {
+      --this.#busy;
+      this.#leaveHandler();
+    });
+  }
+
+  #leaveHandler(): void {
+    if (this.#over && this.#busy === 0) this.#streams.onHandlerDone();
+  }
+
+  // --- ending
+
+  onDeadline(): void {
+    this.#timer = noTimer;
+    const error = this.call.deadlineError();
+    this.#abort(error);
+    this.#end(error);
+  }
+
+  /** The client has broken the rules of this stream. */
+  fault(why: string): void {
+    const error = new RpcError(Status.INTERNAL, `${this.call.method}: ${why}`);
+    this.#abort(error);
+    this.#end(error);
+  }
+
+  /** Nobody waits for the answer: cancelled by the client, or its connection is gone. */
+  cancel(reason: RpcError): void {
+    this.#abort(reason);
+    this.#finish();
+    this.call.finish();
+  }
+
+  /** Tells the handler that it is over. */
+  #abort(reason: RpcError): void {
+    if (this.#over) return;
+    this.#cancelled = reason;
+    this.call.abort(reason);
+  }
+
+  /** Answers the stream with what it ended with, undefined for well. */
+  #end(error: unknown): void {
+    if (this.#over) return;
+    const failed = this.#failed || error !== undefined;
+    this.#finish();
+    const { responder } = this.#streams.session;
+    if (failed) responder.fail(this.call, error);
+    else responder.answer(this.call, undefined);
+  }
+
+  /** Answers every part that waits for an answer. */
+  #finish(): void {
+    if (this.#over) return;
+    this.#over = true;
+    if (this.#timer !== noTimer) deadlines.remove(this.#timer);
+    this.#timer = noTimer;
+    this.#streams.leave(this);
+    this.#writer.stop();
+    this.#reader.leave();
+    for (let i = 0; i < streamParts; ++i) {
+      const sequence = (this.#sequence + i) >>> 0;
+      const handle = this.#pulls[sequence % streamParts];
+      if (handle !== undefined) this.#streams.answerPull(handle, this.number, sequence);
+    }
+    this.#pulls.fill(undefined);
+    this.#await(this.#producer.stop());
+    this.#reader.close();
+    this.#leaveHandler();
+  }
+}

@@ -1,0 +1,246 @@
+/**
+ * The streams of one server session: finds the stream of each part, opens new ones, and answers parts that need no handler. Owned by a server, on its
+ * JS thread.
+ */
+
+import { textOf } from '../../core/foreign.ts';
+import { RpcError } from '../../core/rpc-error.ts';
+import { Status } from '../../core/status.ts';
+import type { SlotWaiter } from '../../lane/fabric-context.ts';
+import { noSlot } from '../../lane/outgoing.ts';
+import { noMessage } from '../../lane/plain-types.ts';
+import { Ev, SubOp } from '../../native.ts';
+import { IncomingParts } from '../../stream/incoming-parts.ts';
+import { PartFlag, PartKind, partHeader } from '../../stream/part-header.ts';
+import type { StreamMethod } from '../handlers.ts';
+import { ServerCall } from '../server-call.ts';
+import type { ServerParts, Shared } from '../server-session.ts';
+import { ServerStream } from './server-stream.ts';
+
+/** The answer to a part, while it waits for a send slot. */
+interface WaitingAnswer {
+  readonly handle: number;
+  /** Of a PULL. */
+  readonly header: Uint8Array | undefined;
+}
+
+function reasonOf(error: unknown): string {
+  return textOf(error);
+}
+
+export class ServerStreams implements ServerParts, SlotWaiter {
+  readonly session: Shared;
+  readonly incoming: IncomingParts;
+
+  readonly #streamsMax: number;
+  readonly #events: Int32Array;
+  readonly #open = new Map<number, ServerStream>();
+  /** Those that found no send slot. */
+  readonly #starved = new Set<ServerStream>();
+  #waiting: WaitingAnswer[] = [];
+
+  constructor(session: Shared, streamsMax: number) {
+    this.session = session;
+    this.incoming = new IncomingParts(session.context.native, session.target.session);
+    this.#streamsMax = streamsMax;
+    this.#events = session.context.native.events;
+  }
+
+  /** Streams open now. */
+  get size(): number {
+    return this.#open.size;
+  }
+
+  onPart(at: number): void {
+    const handle = this.#events[at + Ev.call]!;
+    const why = this.incoming.read(at);
+    const { header } = this.incoming;
+    if (why !== '') {
+      this.incoming.whole.discard(at);
+      this.session.responder.refuse(handle, Status.INTERNAL, why);
+    } else if (header.kind === PartKind.open) {
+      this.#onOpen(at, handle);
+    } else {
+      const stream = this.#open.get(header.stream);
+      if (header.kind === PartKind.push) {
+        if (stream === undefined) {
+          // It has ended, and this crossed the news.
+          this.incoming.whole.discard(at);
+          this.answerPush(handle);
+        } else {
+          stream.onPush(at, handle);
+        }
+      } else {
+        this.incoming.whole.discard(at);
+        if (stream === undefined) this.answerPull(handle, header.stream, header.sequence);
+        else stream.onPull(handle, header.sequence, header.awaited);
+      }
+    }
+  }
+
+  onPartWaits(at: number): void {
+    const handle = this.#events[at + Ev.call]!;
+    const { header } = this.incoming;
+    const push = this.incoming.read(at) === '' && header.kind === PartKind.push;
+    const stream = push ? this.#open.get(header.stream) : undefined;
+    if (push && stream === undefined) {
+      this.answerPush(handle);
+    } else if (stream?.onPushWaits(handle, header.sequence) !== true) {
+      // What is wrong with it is found when it is here.
+      this.session.context.native.want(this.session.target.session, handle);
+    }
+  }
+
+  onCancelled(handle: number, status: number): void {
+    for (const stream of this.#open.values()) {
+      if (stream.call.handle !== handle) continue;
+      const late = status === Status.DEADLINE_EXCEEDED;
+      stream.cancel(
+        late
+          ? new RpcError(Status.DEADLINE_EXCEEDED, `${stream.call.method}: the deadline passed`)
+          : new RpcError(Status.CANCELLED, `${stream.call.method}: cancelled by the client`),
+      );
+      return;
+    }
+  }
+
+  onDown(reason: string): void {
+    this.#waiting = [];
+    for (const stream of [...this.#open.values()]) {
+      stream.cancel(
+        new RpcError(Status.CANCELLED, `${stream.call.method}: the connection was lost: ${reason}`),
+      );
+    }
+  }
+
+  /** The stream is over. */
+  leave(stream: ServerStream): void {
+    this.#open.delete(stream.number);
+    this.#starved.delete(stream);
+  }
+
+  /** A stream is over, and its handler has come to its end. */
+  onHandlerDone(): void {
+    --this.session.load.running;
+  }
+
+  starve(stream: ServerStream): void {
+    this.#starved.add(stream);
+    this.session.context.awaitSlots(this);
+  }
+
+  /** The stream hears of it when memory is back. False: none will come by itself. */
+  awaitMemory(stream: ServerStream): boolean {
+    this.#starved.add(stream);
+    return this.session.context.awaitMemory(this);
+  }
+
+  /** The credit for a PUSH. */
+  answerPush(handle: number): void {
+    this.#answer({ handle, header: undefined });
+  }
+
+  /** Nothing comes for this PULL: nothing at all, or (flags 0) not yet. */
+  answerPull(handle: number, stream: number, sequence: number, flags: number = PartFlag.last): void {
+    const header = partHeader(stream, sequence, 0, PartKind.pull, flags);
+    if (!this.#send(handle, header)) this.#answer({ handle, header: header.slice() });
+  }
+
+  onSlotsFree(): void {
+    for (const answer of this.#waiting.splice(0)) this.#answer(answer);
+    const starved = [...this.#starved];
+    this.#starved.clear();
+    for (const stream of starved) stream.onSlotsFree();
+  }
+
+  #answer(answer: WaitingAnswer): void {
+    if (this.#send(answer.handle, answer.header)) return;
+    this.#waiting.push(answer);
+    this.session.context.awaitSlots(this);
+  }
+
+  #send(handle: number, header: Uint8Array | undefined): boolean {
+    const { context, target, responder } = this.session;
+    if (responder.down) return true;
+    const { outgoing } = context;
+    const result = outgoing.submit(
+      SubOp.response,
+      target,
+      handle,
+      Status.OK,
+      0,
+      noMessage,
+      undefined,
+      header,
+      0,
+    );
+    return result !== noSlot;
+  }
+
+  #onOpen(at: number, handle: number): void {
+    const { handlers, context, session } = this.session;
+    const { header, whole } = this.incoming;
+    const { stream: number, count, last } = header;
+    this.session.onOpening();
+    const refuse = (status: number, text: string): void => {
+      whole.discard(at);
+      this.session.responder.refuse(handle, status, text);
+    };
+    const living = this.#open.get(number);
+    if (living !== undefined) {
+      living.fault('a second stream has the same number');
+      refuse(Status.INTERNAL, `there is a stream ${number} already`);
+      return;
+    }
+    const method = handlers.findStream(this.#events[at + Ev.method]!);
+    if (method === undefined) {
+      refuse(Status.UNIMPLEMENTED, handlers.missing(this.#events[at + Ev.method]!, true));
+      return;
+    }
+    const { path, requestStream } = method;
+    const refusal = this.session.refusal(path);
+    if (refusal !== undefined) {
+      refuse(refusal.code, refusal.rawMessage);
+      return;
+    }
+    if (this.#open.size >= this.#streamsMax) {
+      const text = `${path}: ${this.#streamsMax} streams are open already (option streamsMax of the server)`;
+      refuse(Status.RESOURCE_EXHAUSTED, text);
+      return;
+    }
+    if (count !== 0 && (requestStream || !last)) {
+      refuse(Status.INTERNAL, `${path}: a message where a stream of messages begins`);
+      return;
+    }
+    const givenUs = this.#events[at + Ev.timeoutUs]! >>> 0;
+    const timeoutUs = handlers.limits.limitUs(givenUs);
+    const deadlineMs = timeoutUs === 0 ? 0 : context.batchMs + timeoutUs / 1000;
+    if (deadlineMs !== 0 && performance.now() >= deadlineMs) {
+      refuse(Status.DEADLINE_EXCEEDED, `${path}: the deadline passed before the handler started`);
+      return;
+    }
+    const entries = this.incoming.entries(at);
+    if (typeof entries === 'string') {
+      refuse(Status.INTERNAL, `${path}: malformed metadata: ${entries}`);
+      return;
+    }
+    let messages: readonly unknown[];
+    try {
+      messages = this.incoming.messages(at, method.requestType);
+    } catch (error) {
+      const text = `${path}: the request cannot be decoded: ${reasonOf(error)}`;
+      this.session.responder.refuse(handle, Status.INTERNAL, text);
+      return;
+    }
+    const call = new ServerCall(session, handle, method.open, deadlineMs, entries);
+    call.limited = timeoutUs !== givenUs;
+    this.#begin(number, method, call, messages);
+  }
+
+  #begin(number: number, method: StreamMethod, call: ServerCall, messages: readonly unknown[]): void {
+    const stream = new ServerStream(this, number, method, call);
+    ++this.session.load.running;
+    this.#open.set(number, stream);
+    stream.begin(messages);
+  }
+}

@@ -1,0 +1,31 @@
+/**
+ * How long calls may take as the server sees it, beside what their clients say. Such a limit is kept by the server: it answers when the time is over, since
+ * the client waits for longer, or for ever.
+ */
+import { RpcError } from '../core/rpc-error.ts';
+import { Status } from '../core/status.ts';
+
+export class TimeLimits {
+  readonly #defaultUs: number;
+  readonly #maxUs: number;
+
+  /** ms; undefined: none. */
+  constructor(defaultMs: number | undefined, maxMs: number | undefined) {
+    this.#maxUs = maxMs === undefined ? Infinity : maxMs * 1000;
+    const defaultUs = defaultMs === undefined ? this.#maxUs : defaultMs * 1000;
+    const least = Math.min(defaultUs, this.#maxUs);
+    this.#defaultUs = least === Infinity ? 0 : least;
+  }
+
+  /** The limit of a call, in microseconds, from what its client gave; 0 is none. A different one is the server's own. */
+  limitUs(givenUs: number): number {
+    if (givenUs === 0) return this.#defaultUs;
+    return Math.min(givenUs, this.#maxUs);
+  }
+}
+
+/** What a call is answered with when the server's own limit has passed. */
+export function pastLimit(method: string): RpcError {
+  const text = `${method}: the time limit of the server passed (its options defaultTimeoutMs and maxTimeoutMs)`;
+  return new RpcError(Status.DEADLINE_EXCEEDED, text);
+}

@@ -1,0 +1,185 @@
+/**
+ * `rdma-rpc/otel`: spans, their context across processes, and durations of calls, by the API of OpenTelemetry, which is an optional peer dependency. One
+ * interceptor for clients and servers; attributes and names are those of the semantic conventions for RPC.
+ */
+import {
+  type Attributes,
+  type Context,
+  context,
+  type Histogram,
+  type MeterProvider,
+  metrics,
+  propagation,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  type TextMapGetter,
+  type TextMapPropagator,
+  type TextMapSetter,
+  type Tracer,
+  type TracerProvider,
+  trace,
+} from '@opentelemetry/api';
+import { type ContextKey, createContextKey } from '../core/context-values.ts';
+import type { Interceptor, RpcRequest } from '../core/interceptor.ts';
+import type { Metadata } from '../core/metadata.ts';
+import { RpcError } from '../core/rpc-error.ts';
+import type { StatusName } from '../core/status.ts';
+import { durationBounds, type Observer, observedCall } from './observed-call.ts';
+
+export interface OpenTelemetryOptions {
+  /** Default: the global one, as for the next two. */
+  tracerProvider?: TracerProvider;
+  meterProvider?: MeterProvider;
+  /** How the context travels in the metadata of requests. With the SDK's default: `traceparent`, `tracestate`, `baggage`. */
+  propagator?: TextMapPropagator;
+  /** More attributes of a call's span. They are made at its start. */
+  attributes?: (request: RpcRequest) => Attributes;
+}
+
+const scope = 'rdma-rpc';
+const system = 'rdma_rpc';
+/** These speak against the server; others, such as NOT_FOUND, are its answer. On a client every error is one. */
+const serverErrors: ReadonlySet<StatusName> = new Set<StatusName>([
+  'UNKNOWN',
+  'DEADLINE_EXCEEDED',
+  'UNIMPLEMENTED',
+  'INTERNAL',
+  'UNAVAILABLE',
+  'DATA_LOSS',
+]);
+
+/** The context of the handler, for its own calls where no context manager carries it over `await`. */
+const handlerContext: ContextKey<Context | undefined> = createContextKey<Context | undefined>(
+  undefined,
+  'OpenTelemetry context',
+);
+
+const getter: TextMapGetter<Metadata> = {
+  keys: (metadata) => [...metadata].map(([key]) => key),
+  get(metadata, key) {
+    const values = metadata.getAll(key).filter((value) => typeof value === 'string');
+    return values.length > 1 ? values : values[0];
+  },
+};
+const setter: TextMapSetter<Metadata> = { set: (metadata, key, value) => void metadata.set(key, value) };
+
+/** Peers whose attributes are kept. */
+const knownPeersMax = 1024;
+const knownPeers = new Map<string, Attributes>();
+
+/** Of the peer of a request, worked out once. */
+function peerAttributes({ side, peer }: RpcRequest): Attributes {
+  let attributes = knownPeers.get(side + peer);
+  if (attributes === undefined) {
+    attributes =
+      side === 'client' ? addressOf(peer, 'server') : addressOf(peer.replace(/ \(.*\)$/, ''), 'client');
+    if (knownPeers.size >= knownPeersMax) knownPeers.clear();
+    knownPeers.set(side + peer, attributes);
+  }
+  return attributes;
+}
+
+/** `host:port`, or a path or list as it is. */
+function addressOf(peer: string, side: string): Attributes {
+  const name = peer.replace(/^(unix:|dns:\/\/\/)/, '');
+  const [, host, port] = /^\[?([^,]*?)\]?:(\d+)$/.exec(name) ?? [];
+  if (host === undefined) return { [`${side}.address`]: name };
+  return { [`${side}.address`]: host, [`${side}.port`]: Number(port) };
+}
+
+class ObservedSpan implements Observer {
+  readonly #request: RpcRequest;
+  readonly #span: Span;
+  readonly #context: Context;
+  readonly #duration: Histogram;
+  readonly #attributes: Attributes;
+  readonly #startedMs = performance.now();
+
+  constructor(request: RpcRequest, span: Span, active: Context, duration: Histogram, attributes: Attributes) {
+    this.#request = request;
+    this.#span = span;
+    this.#context = active;
+    this.#duration = duration;
+    this.#attributes = attributes;
+  }
+
+  run<T>(part: () => T): T {
+    return context.with(this.#context, part);
+  }
+
+  done(status: StatusName, error: unknown): void {
+    const span = this.#span;
+    const ended: Attributes = { 'rpc.response.status_code': status };
+    const bad = this.#request.side === 'server' ? serverErrors.has(status) : status !== 'OK';
+    if (bad) {
+      ended['error.type'] = status;
+      const message = error instanceof RpcError ? error.rawMessage : error === undefined ? '' : String(error);
+      span.setStatus({ code: SpanStatusCode.ERROR, message });
+      if (error instanceof Error && !(error instanceof RpcError)) span.recordException(error);
+    }
+    span.setAttributes(ended);
+    const seconds = (performance.now() - this.#startedMs) / 1000;
+    this.#duration.record(seconds, { ...this.#attributes, ...ended }, this.#context);
+    span.end();
+  }
+}
+
+/** What the interceptor works with; asked for when the first call comes, so that a provider may be registered after the interceptor was made. */
+interface Instruments {
+  readonly tracer: Tracer;
+  readonly client: Histogram;
+  readonly server: Histogram;
+}
+
+function instruments(options: OpenTelemetryOptions): Instruments {
+  const meter = (options.meterProvider ?? metrics).getMeter(scope);
+  const duration = (side: string) =>
+    meter.createHistogram(`rpc.${side}.call.duration`, {
+      description: `Duration of calls, on the ${side}`,
+      unit: 's',
+      advice: { explicitBucketBoundaries: [...durationBounds] },
+    });
+  return {
+    tracer: (options.tracerProvider ?? trace).getTracer(scope),
+    client: duration('client'),
+    server: duration('server'),
+  };
+}
+
+/** An interceptor for a server (`use`), a channel or a client. Outermost it measures what others take, too. */
+export function openTelemetry(options: OpenTelemetryOptions = {}): Interceptor {
+  let ready: Instruments | undefined;
+
+  function begin(request: RpcRequest): ObservedSpan {
+    ready ??= instruments(options);
+    const propagator = options.propagator ?? propagation;
+    const client = request.side === 'client';
+    const peer = peerAttributes(request);
+    // Clients of a server are too many for a metric.
+    const attributes: Attributes = {
+      'rpc.system.name': system,
+      'rpc.method': request.method.fullName,
+      ...(client ? peer : undefined),
+    };
+
+    let parent = context.active();
+    if (!client) parent = propagator.extract(ROOT_CONTEXT, request.header, getter);
+    else if (trace.getSpan(parent) === undefined) parent = request.values.get(handlerContext) ?? parent;
+
+    const kind = client ? SpanKind.CLIENT : SpanKind.SERVER;
+    const spanAttributes = { ...attributes, ...peer, ...options.attributes?.(request) };
+    const span = ready.tracer.startSpan(
+      request.method.fullName,
+      { kind, attributes: spanAttributes },
+      parent,
+    );
+    const active = trace.setSpan(parent, span);
+    if (client) propagator.inject(active, request.header, setter);
+    else request.values.set(handlerContext, active);
+    return new ObservedSpan(request, span, active, client ? ready.client : ready.server, attributes);
+  }
+
+  return (next) => (request) => observedCall(next, request, () => begin(request));
+}

@@ -1,0 +1,112 @@
+/**
+ * `rdma-rpc/prometheus`: calls counted and timed by method and status, and the counters of the native layers, for prom-client, which is an optional peer
+ * dependency. One interceptor for clients and servers.
+ */
+import { Counter, Gauge, Histogram, type Registry, register } from 'prom-client';
+import { stats } from '../control/configure.ts';
+import type { Interceptor, RpcRequest } from '../core/interceptor.ts';
+import type { NativeStats } from '../native.ts';
+import { durationBounds, type Observer, observedCall } from './observed-call.ts';
+
+export interface PrometheusOptions {
+  /** Default: prom-client's global one. */
+  registry?: Registry;
+  /** Upper bounds of the buckets, seconds. Default: 1, 2, 5 per decade from 1 us to 10 s. */
+  buckets?: readonly number[];
+}
+
+type Label = 'service' | 'method' | 'type';
+
+/** As others name them. */
+function kindOf({ method }: RpcRequest): string {
+  if (method.requestStream) return method.responseStream ? 'bidi' : 'client_stream';
+  return method.responseStream ? 'server_stream' : 'unary';
+}
+
+interface SideMetrics {
+  readonly started: Counter<Label>;
+  readonly handled: Counter<Label | 'code'>;
+  readonly seconds: Histogram<Label>;
+}
+
+/** Those of a registry: two interceptors on one registry count together. */
+function metricsOf(registry: Registry, side: string, buckets: number[]): SideMetrics {
+  const labelNames: Label[] = ['service', 'method', 'type'];
+  const registers = [registry];
+  const prefix = `rdma_rpc_${side}`;
+  const known = (name: string) => registry.getSingleMetric(`${prefix}_${name}`);
+  return {
+    started:
+      (known('started_total') as Counter<Label> | undefined) ??
+      new Counter({
+        name: `${prefix}_started_total`,
+        help: `Calls begun on the ${side}`,
+        labelNames,
+        registers,
+      }),
+    handled:
+      (known('handled_total') as Counter<Label | 'code'> | undefined) ??
+      new Counter({
+        name: `${prefix}_handled_total`,
+        help: `Calls ended on the ${side}, by status code`,
+        labelNames: [...labelNames, 'code'],
+        registers,
+      }),
+    seconds:
+      (known('handling_seconds') as Histogram<Label> | undefined) ??
+      new Histogram({
+        name: `${prefix}_handling_seconds`,
+        help: `Duration of calls on the ${side}`,
+        labelNames,
+        buckets,
+        registers,
+      }),
+  };
+}
+
+/** An interceptor for a server (`use`), a channel or a client. Its metrics appear with the first call of their side. */
+export function prometheus(options: PrometheusOptions = {}): Interceptor {
+  const { registry = register, buckets = durationBounds } = options;
+  const sides = new Map<string, SideMetrics>();
+
+  function begin(request: RpcRequest): Observer {
+    const { side, service, method } = request;
+    let metrics = sides.get(side);
+    if (metrics === undefined) {
+      metrics = metricsOf(registry, side, [...buckets]);
+      sides.set(side, metrics);
+    }
+    const { started, handled, seconds } = metrics;
+    const labels = { service: service.fullName, method: method.name, type: kindOf(request) };
+    const startedMs = performance.now();
+    started.inc(labels);
+    return {
+      run: (part) => part(),
+      done(code) {
+        handled.inc({ ...labels, code });
+        seconds.observe(labels, (performance.now() - startedMs) / 1000);
+      },
+    };
+  }
+
+  return (next) => (request) => observedCall(next, request, () => begin(request));
+}
+
+/**
+ * The counters of this thread's native layers (`stats()`) as gauges `rdma_rpc_native_…`, read when the registry is. Of a thread: a worker has its own, and
+ * a registry of its own.
+ */
+export function collectNativeStats(registry: Registry = register): void {
+  for (const counter of Object.keys(stats()) as (keyof NativeStats)[]) {
+    const name = `rdma_rpc_native_${counter.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`;
+    if (registry.getSingleMetric(name) !== undefined) continue;
+    new Gauge({
+      name,
+      help: `${counter} of stats()`,
+      registers: [registry],
+      collect() {
+        this.set(stats()[counter]);
+      },
+    });
+  }
+}
