@@ -24,7 +24,6 @@ const fabric::MemoryRegion* MrCache::acquire(std::uint64_t key, void* data, std:
   if (found == by_key_.end()) return insert(key, data, bytes, now_ns, error, std::move(presence));
 
   const Entries::iterator entry = found->second;
-  if (entry->dropped) return refuse(error, "the buffer was detached while a call still used it");
   if (entry->data == data && entry->bytes == bytes) {
     ++counters_.hits;
     if (entry->pins++ == 0) {
@@ -64,7 +63,7 @@ const fabric::MemoryRegion* MrCache::insert(std::uint64_t key, void* data, std::
   ++counters_.entries;
   counters_.bytes += bytes;
   pinned_bytes_ += bytes;
-  pinned_.push_front({key, data, bytes, std::move(region), 1, false, now_ns});
+  pinned_.push_front({key, data, bytes, std::move(region), 1, now_ns});
   by_key_.emplace(key, pinned_.begin());
   return pinned_.front().region.get();
 }
@@ -100,21 +99,7 @@ void MrCache::unpin(std::uint64_t key, std::uint64_t now_ns) {
   entry->used_ns = now_ns;
   if (--entry->pins > 0) return;
   pinned_bytes_ -= entry->bytes;
-  if (entry->dropped) {
-    remove(pinned_, entry, true);
-  } else {
-    idle_.splice(idle_.begin(), pinned_, entry);
-  }
-}
-
-void MrCache::drop(std::uint64_t key) {
-  const auto found = by_key_.find(key);
-  if (found == by_key_.end()) return;
-  if (found->second->pins > 0) {
-    found->second->dropped = true;
-  } else {
-    remove(idle_, found->second, true);
-  }
+  idle_.splice(idle_.begin(), pinned_, entry);
 }
 
 void MrCache::expire(std::uint64_t now_ns) {

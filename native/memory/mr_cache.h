@@ -1,7 +1,7 @@
 // The registration cache: memory regions of application buffers, kept between calls. The key is the identity
 // of an ArrayBuffer (a number that the binding gives each one), not its address: V8 reuses addresses after
 // collection, and an address-keyed cache needs hooks in malloc, which crash or corrupt. Called by the session
-// (acquire, unpin) and the binding (drop, expire), on the context's thread only.
+// (acquire, unpin) and the binding (expire), on the context's thread only.
 #pragma once
 
 #include <cstddef>
@@ -44,11 +44,9 @@ class MrCache {
                                       std::shared_ptr<const fabric::Presence> presence = nullptr);
   bool holds(std::uint64_t key) const { return by_key_.contains(key); }
   void unpin(std::uint64_t key, std::uint64_t now_ns);
-  /// The buffer was detached: forget it now, or at its last unpin.
-  void drop(std::uint64_t key);
   /// Evicts what has been idle too long. Call it about once a second.
   void expire(std::uint64_t now_ns);
-  /// Called after an entry has left (evicted, expired or dropped): the owner no longer has to keep that
+  /// Called after an entry has left (evicted or expired): the owner no longer has to keep that
   /// buffer alive. Not called when an entry is replaced under its key, nor by the destructor.
   void on_evict(std::function<void(std::uint64_t)> callback) { on_evict_ = std::move(callback); }
   MrCacheCounters counters() const;
@@ -62,7 +60,6 @@ class MrCache {
     std::size_t bytes = 0;
     std::unique_ptr<fabric::MemoryRegion> region;
     std::uint32_t pins = 0;
-    bool dropped = false;  // leaves at its last unpin
     std::uint64_t used_ns = 0;
   };
   using Entries = std::list<Entry>;

@@ -186,30 +186,8 @@ TEST_F(MrCacheTest, AClockThatStepsBackExpiresNothing) {
   EXPECT_EQ(cache.counters().entries, 1u);
 }
 
-TEST_F(MrCacheTest, ADetachedBufferIsForgottenAtOnceOrAtItsLastUnpin) {
-  MrCache cache(device, {});
-  watch(cache);
-  use(cache, 1, 64);
-  cache.drop(1);
-  EXPECT_EQ(evicted, Keys{1});
-  EXPECT_EQ(device.regions, 0u);
-
-  get(cache, 2, 64);
-  get(cache, 2, 64);
-  cache.drop(2);
-  EXPECT_EQ(cache.acquire(2, at(2), 64, 0, &error), nullptr) << "no new call may start on it";
-  EXPECT_NE(error.find("detached"), std::string::npos) << error;
-  cache.unpin(2, 0);
-  EXPECT_EQ(device.regions, 1u) << "a call still uses it";
-  cache.unpin(2, 0);
-  EXPECT_EQ(device.regions, 0u);
-  EXPECT_EQ(evicted, (Keys{1, 2}));
-  EXPECT_EQ(cache.counters().bytes, 0u);
-}
-
 TEST_F(MrCacheTest, UnknownKeysAreIgnored) {
   MrCache cache(device, {});
-  cache.drop(9);
   cache.unpin(9, 0);
   EXPECT_EQ(cache.counters().entries, 0u);
 }
@@ -261,7 +239,7 @@ TEST_F(MrCacheTest, ARefusalOfADeviceThatPinsNothingEvictsNothing) {
 TEST_F(MrCacheTest, TheOwnerMayCallBackIntoTheCache) {
   MrCache cache(device, {.max_bytes = 200});
   cache.on_evict([&](std::uint64_t key) {
-    cache.drop(key);
+    cache.unpin(key, 0);
     evicted.push_back(key);
   });
   use(cache, 1, 100);
@@ -291,7 +269,6 @@ TEST_F(MrCacheTest, RandomUseKeepsItsBudgetsAndLeaksNothing) {
             pins.pop_back();
             break;
           default:
-            if (random() % 4 == 0) cache.drop(key);
             cache.expire(now);
         }
         const MrCacheCounters counters = cache.counters();
