@@ -73,6 +73,10 @@ inline constexpr std::uint32_t kSubmissionsMax = 64;
 /// handler ran, and then for its windows to be invalid, before its caller is told all the same. (Soft-RoCE
 /// invalidates when all that was sent before is acknowledged, and sends a lost packet again after 67 ms.)
 inline constexpr std::uint64_t kSettleGraceNs = 10'000'000;
+/// How long a caller that has lent its request waits for the CANCEL to arrive while the device completes
+/// nothing at all: then the wire stands still, and the session ends, since only that makes the memory safe.
+/// Longer than links and drivers take to come round (soft-RoCE: two seconds), shorter than their retries.
+inline constexpr std::uint64_t kStuckWireNs = 3'000'000'000;
 /// How long it is then held: call slot, keys and memory. A peer whose thread is blocked or stopped for less
 /// is only slow; one that never answers costs its session.
 inline constexpr std::uint64_t kHoldLimitNs = 120'000'000'000;

@@ -182,17 +182,41 @@ bool Session::check_patience() {
     fail("the peer has returned no credits for " + std::to_string(no_credit_ns / 1'000'000'000) + " s");
     return false;
   }
-  if (impatient_ == 0) return impatient();
+  if (impatient_ == 0) {
+    still_since_ns_ = 0;
+    return impatient();
+  }
+  bool waits = false;
   for (std::uint32_t slot = 0; slot < options_.call_slots; ++slot) {
     ClientCall& call = client_calls_[slot];
     if (call.bulk == nullptr || call.bulk->give_up_ns == 0 || call.bulk->give_up_ns > shared_.awake_ns)
       continue;
     // Until the CANCEL has arrived, what the application writes to its buffers could still reach a handler.
     const bool answered = call.state == ClientState::revoking;
-    if (answered || call.bulk->cancel_arrived || !call.bulk->lends_request) tell(slot);
+    if (answered || call.bulk->cancel_arrived || !call.bulk->lends_request)
+      tell(slot);
+    else
+      waits = true;
+  }
+  if (!waits) still_since_ns_ = 0;
+  if (waits && wire_is_stuck()) {
+    fail("nothing that was sent has been acknowledged for " + std::to_string(kStuckWireNs / 1'000'000'000) +
+         " s: the wire stands still, and a call that was given up has lent its memory");
+    return false;
   }
   post_now();
   return impatient();
+}
+
+/// The device completes nothing, for too long. A server that is only slow, or stopped, is no reason: its
+/// device goes on, and what waits for credits has not been posted.
+bool Session::wire_is_stuck() {
+  const bool still = still_since_ns_ != 0 && still_at_ == send_->completed() && send_->awaits_completion();
+  if (!still) {
+    still_since_ns_ = std::max<std::uint64_t>(shared_.awake_ns, 1);
+    still_at_ = send_->completed();
+  }
+  return shared_.awake_ns >= still_since_ns_ + kStuckWireNs;
 }
 
 void Session::check_held() {

@@ -26,6 +26,7 @@ SendQueue::SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabili
       peer_credits_(credits),
       sequence_(sequence),
       retired_(sequence),
+      last_signaled_(sequence),
       records_(depth),
       waiting_(std::size_t{call_slots} * 2 + 16),
       // A call has at most a cancel, a sink and a sink request in the line at once.
@@ -41,7 +42,10 @@ SendWr& SendQueue::prepare(Opcode opcode, Record record, bool signaled, const st
   wr.wr_id = wr_id_base_ | sequence_;
   wr.opcode = opcode;
   wr.signaled = signaled || ++unsignaled_ >= depth_ / kSignalShare;
-  if (wr.signaled) unsignaled_ = 0;
+  if (wr.signaled) {
+    unsignaled_ = 0;
+    last_signaled_ = sequence_;
+  }
   wr.inline_data = false;
   wr.fence = false;
   wr.sges = {};

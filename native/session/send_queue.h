@@ -130,6 +130,11 @@ class SendQueue {
     }
   }
 
+  /// A completion is due.
+  bool awaits_completion() const { return static_cast<std::int32_t>(last_signaled_ - retired_) > 0; }
+  /// Requests that have completed, counting on.
+  std::uint32_t completed() const { return retired_; }
+
   /// Removes the waiting request frame of this call, if it waits: it has not been and will not be sent.
   bool withdraw(std::uint32_t call);
   /// The queue pair is in ERR: drops what was never posted, calling `f(call)` for each request frame among
@@ -194,6 +199,7 @@ class SendQueue {
   std::uint32_t reserved_ = 0, reserved_max_;
   std::uint32_t peer_credits_;        ///< the peer's, those on their way to it included
   std::uint32_t sequence_, retired_;  ///< counts of requests prepared and completed
+  std::uint32_t last_signaled_;       ///< one of those prepared, counted like them
   std::uint32_t unsignaled_ = 0;
   bool open_ = false;
 

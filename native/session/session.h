@@ -258,6 +258,7 @@ class Session {
   boundary::Event released_event(std::uint32_t slot) const;
   void give_up(ClientCall& call);
   void tell(std::uint32_t slot);
+  bool wire_is_stuck();
 
   // server_calls.cc
   void submit_response(const std::int32_t* words);
@@ -320,6 +321,9 @@ class Session {
   std::uint32_t late_expected_ = 0;  ///< responses that cancelled calls may still get
   /// On the awake clock, 0 none: frames wait since then, and no credit has come.
   std::uint64_t stalled_since_ns_ = 0;
+  /// The same: somebody waits for a CANCEL to arrive since then, and nothing has completed since `still_at_`.
+  std::uint64_t still_since_ns_ = 0;
+  std::uint32_t still_at_ = 0;                 ///< SendQueue::completed()
   std::uint32_t impatient_ = 0;                ///< calls that check_patience() looks at
   std::uint32_t held_ = 0;                     ///< calls that check_held() looks at
   std::uint32_t received_ = 0;                 ///< frames, counting on

@@ -1,0 +1,110 @@
+// A peer that takes nothing, and a wire that brings nothing: calls that are given up meanwhile end soon after
+// their deadline, whatever of them was sent, and their memory is nobody's until it is safe.
+#include <gtest/gtest.h>
+
+#include "session/pair.h"
+
+namespace rdma_rpc::session::test {
+namespace {
+
+using boundary::Reason;
+using boundary::Sent;
+using Violations = std::vector<std::string>;
+
+/// Nobody polls at the server.
+void without_server(Pair& pair, std::uint64_t ns) { let_pass(pair.world, {&pair.client}, ns); }
+
+void answer_all(Pair& pair) {
+  pair.run();
+  while (pair.server.answer()) {
+  }
+  pair.run();
+}
+
+/// A stopped server, and more large requests than it has receives: what was sent is held, what waits for a
+/// credit was never sent, and nobody waits for the server.
+TEST(StoppedServer, MoreLargeRequestsThanCreditsEndAtOnceThoughTheServerIsStopped) {
+  PairOptions options = immediate();
+  options.inflight_max = 32;  // and 48 credits
+  options.call_slots = 200;
+  options.context.send_slots = 512;
+  Pair pair(options);
+  const std::uint64_t other = pair.start({.answer = Answer::later});
+  pair.run();
+  std::vector<std::uint64_t> large;
+  for (int i = 0; i < 150; ++i) {
+    const std::uint64_t id = pair.start({.request_bytes = 2000,
+                                         .given_sink = i % 3 == 0 ? 4096u : 0u,
+                                         .answer = Answer::later,
+                                         .part = i % 2 == 0});
+    ASSERT_NE(id, 0u) << i;
+    large.push_back(id);
+  }
+  pair.client.flush();
+  without_server(pair, 10'000'000'000);
+  for (const std::uint64_t id : large) EXPECT_FALSE(pair.call(id).ended()) << id;
+  for (const std::uint64_t id : large) pair.client.cancel(id, Reason::deadline);
+  without_server(pair, kSettleGraceNs + 5'000'000);
+  std::size_t unsent = 0;
+  for (const std::uint64_t id : large) {
+    EXPECT_EQ(pair.call(id).reason, Reason::deadline) << id;
+    if (pair.call(id).ended() && pair.call(id).sent == Sent::no) ++unsent;
+  }
+  EXPECT_GE(unsent, large.size() - 48);
+  EXPECT_LT(unsent, large.size());
+  without_server(pair, 60'000'000'000);
+  answer_all(pair);
+  EXPECT_EQ(pair.client.why_down(pair.client_session), "");
+  EXPECT_EQ(pair.client.context->stats().held_now, 0u);
+  EXPECT_TRUE(pair.call(other).answered());
+  EXPECT_TRUE(pair.complete({.request_bytes = 2000}).answered());
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+// --- a wire that stands still
+
+/// Nothing that was sent is acknowledged. Callers whose memory is not lent learn at once that their time is
+/// up; who has lent a request, as soon as its memory is safe, at the latest with the session.
+TEST(StuckWire, EndsCallsSoonAfterTheirDeadline) {
+  Pair pair;
+  const std::uint64_t lent = pair.start({.request_bytes = 2000, .answer = Answer::later});
+  const std::uint64_t sink =
+      pair.start({.response_bytes = 5000, .given_sink = 8192, .answer = Answer::later});
+  const std::uint64_t small = pair.start({.answer = Answer::later});
+  const std::uint64_t other = pair.start({.answer = Answer::later});
+  pair.run();
+  pair.world.stop(*pair.server.device);
+  for (const std::uint64_t id : {lent, sink, small}) pair.client.cancel(id, Reason::deadline);
+  without_server(pair, kSettleGraceNs + 5'000'000);
+  EXPECT_EQ(pair.call(sink).reason, Reason::deadline);
+  EXPECT_EQ(pair.call(small).reason, Reason::deadline);
+  EXPECT_EQ(pair.client.why_down(pair.client_session), "");
+  EXPECT_FALSE(pair.call(lent).ended());
+  without_server(pair, kStuckWireNs + 2 * kHoldLookNs);
+  EXPECT_EQ(pair.call(lent).reason, Reason::deadline);
+  EXPECT_NE(pair.client.why_down(pair.client_session).find("the wire"), std::string::npos)
+      << pair.client.why_down(pair.client_session);
+  EXPECT_EQ(pair.call(other).reason, Reason::session_lost);
+  pair.world.resume(*pair.server.device);
+  pair.run();
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+TEST(StuckWire, ForAMomentCostsNothing) {
+  Pair pair;
+  const std::uint64_t lent = pair.start({.request_bytes = 2000, .answer = Answer::later});
+  const std::uint64_t other = pair.start({.answer = Answer::later});
+  pair.run();
+  pair.world.stop(*pair.server.device);
+  pair.client.cancel(lent, Reason::deadline);
+  without_server(pair, kStuckWireNs / 2);
+  EXPECT_EQ(pair.client.why_down(pair.client_session), "");
+  pair.world.resume(*pair.server.device);
+  answer_all(pair);
+  EXPECT_TRUE(pair.call(other).answered());
+  EXPECT_TRUE(pair.call(lent).ended());
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+}  // namespace
+}  // namespace rdma_rpc::session::test
