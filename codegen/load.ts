@@ -51,6 +51,8 @@ class Loader {
   private readonly runtimeApart: boolean;
   private readonly met = new Set<string>();
   private readonly asked = new Set<string>();
+  /** Those that could not be read, or not to their end. */
+  private readonly lost = new Set<string>();
   /** `parsed` is missing for what came as a descriptor. */
   private readonly parsed = new Map<string, { file: SchemaFile; parsed: ParsedFile | undefined }>();
   readonly diagnostics: Diagnostic[] = [];
@@ -116,17 +118,25 @@ class Loader {
       text = readFileSync(file, 'utf8');
     } catch (error) {
       this.complain(file, `cannot be read: ${(error as Error).message}`);
+      this.lost.add(path);
       return undefined;
     }
     const reporter = new Reporter(display(file), text, this.diagnostics);
     return { parsed: parseFile(path, text, reporter), reporter };
   }
 
-  /** After its imports: every file comes after what it needs. A file whose imports are not all there would only add complaints about types that are not its fault. */
+  /**
+   * After its imports: every file comes after what it needs. One with a syntax error has holes and is left out; who imports it is linked all the
+   * same, and the schema sees to it that nobody is blamed for names that may be there.
+   */
   private close({ path, parsed, reporter }: Open): void {
-    if (parsed.broken || !parsed.imports.every((entry) => this.parsed.has(entry.path))) return;
+    if (parsed.broken) {
+      this.lost.add(path);
+      return;
+    }
     const { descriptor, locations } = parsed;
-    this.parsed.set(path, { file: { path, descriptor, locations, reporter }, parsed });
+    const file = { path, descriptor, locations, reporter, standsIn: this.lost.has(path) };
+    this.parsed.set(path, { file, parsed });
   }
 
   /** Where an import is that has not been met yet; undefined for all others. */
@@ -164,9 +174,9 @@ class Loader {
   }
 
   link(): Loaded {
-    // Options are declared there, whether anybody imports it or not; who imports it seldom wants it generated.
+    // Options are declared there, whether anybody imports it or not; who imports it seldom wants it generated. Ours stands in for one that is broken.
     const asked = [...this.parsed.keys()].filter((path) => path !== descriptorPath || this.asked.has(path));
-    if (!this.met.has(descriptorPath)) this.load(descriptorPath, join(bundledDirectory(), descriptorPath));
+    if (!this.parsed.has(descriptorPath)) this.load(descriptorPath, join(bundledDirectory(), descriptorPath));
     const schema = new Schema();
     const linker = new Linker(schema);
     for (const { file } of this.parsed.values()) schema.add(file);

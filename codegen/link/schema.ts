@@ -20,6 +20,15 @@ export interface SchemaFile {
   readonly descriptor: FileDescriptorProto;
   readonly locations: Locations;
   readonly reporter: Reporter;
+  /** It has come in the place of one that could not be read, and may lack what that one has. */
+  readonly standsIn?: boolean;
+}
+
+/** The files whose names a file may use. */
+interface Visible {
+  readonly files: ReadonlySet<SchemaFile>;
+  /** One of them could not be read: a name that is not found may be there. */
+  readonly incomplete: boolean;
 }
 
 /** A name: `descriptor` and the path in the file at which it is declared. */
@@ -53,7 +62,7 @@ export class Schema {
   /** By import path; imported files before those that import them. */
   readonly files = new Map<string, SchemaFile>();
   private readonly names = new Map<string, Declared>();
-  private readonly visible = new Map<SchemaFile, Set<SchemaFile>>();
+  private readonly visible = new Map<SchemaFile, Visible>();
   /** Extensions by the full name of what they extend, known once that is resolved. */
   readonly extensions = new Map<string, DeclaredKind<'extension'>[]>();
 
@@ -183,8 +192,8 @@ export class Schema {
   }
 
   /**
-   * What `name` means inside `scope` (a full name, or a package) of `file`: one of `kinds`, or undefined after a report at `place`. `hint`: what
-   * to do about a name that is nothing and like nothing.
+   * What `name` means inside `scope` (a full name, or a package) of `file`: one of `kinds`, or undefined after a report at `place`, which
+   * nobody gets about names that a file which could not be read may have. `hint`: what to do about a name that is nothing and like nothing.
    */
   resolve<K extends Declared['kind']>(
     file: SchemaFile,
@@ -197,7 +206,10 @@ export class Schema {
   ): DeclaredKind<K> | undefined {
     let hidden: Declared | undefined;
     let other: Declared | undefined;
-    const visible = this.visibleFrom(file);
+    const { files: visible, incomplete } = this.visibleFrom(file);
+    const report = (message: string): void => {
+      if (!incomplete) file.reporter.report(place, message);
+    };
     const first = name.split('.', 1)[0] ?? '';
     for (const candidate of candidates(name, scope)) {
       // The innermost scope that knows the first part of a name is the one that has to know all of it.
@@ -205,8 +217,7 @@ export class Schema {
       if (found === undefined) {
         const start = this.names.get(candidate.slice(0, candidate.length - name.length + first.length));
         if (candidate === name || first === '' || start === undefined || !isScope(start, visible)) continue;
-        file.reporter.report(
-          place,
+        report(
           `${name} means ${candidate} here, which is not declared; .${name} begins at the outermost scope`,
         );
         return undefined;
@@ -219,22 +230,18 @@ export class Schema {
       else hidden ??= found;
     }
     if (hidden !== undefined)
-      file.reporter.report(
-        place,
-        `${what} ${name} is declared in ${hidden.file.path}, which this file does not import`,
-      );
-    else if (other !== undefined) {
-      file.reporter.report(place, `${name} is ${listed([other.kind])}, not ${listed(kinds)}`);
-    } else if (isScalarName(name))
+      report(`${what} ${name} is declared in ${hidden.file.path}, which this file does not import`);
+    else if (other !== undefined) report(`${name} is ${listed([other.kind])}, not ${listed(kinds)}`);
+    else if (isScalarName(name))
       file.reporter.report(place, `${name} is a scalar type, not ${listed(kinds)}: wrap it in a message`);
-    else file.reporter.report(place, `unknown ${what} ${name}${this.suggest(file, name, kinds) || hint}`);
+    else if (!incomplete) report(`unknown ${what} ${name}${this.suggest(file, name, kinds) || hint}`);
     return undefined;
   }
 
   private suggest(file: SchemaFile, name: string, kinds: readonly string[]): string {
     const last = name.slice(name.lastIndexOf('.') + 1);
     const names = new Map<string, string>();
-    const visible = this.visibleFrom(file);
+    const { files: visible } = this.visibleFrom(file);
     const prefix = `${file.descriptor.package ?? ''}.`;
     for (const { kind, fullName, file: owner } of this.names.values()) {
       if (!kinds.includes(kind) || !visible.has(owner)) continue;
@@ -247,23 +254,29 @@ export class Schema {
     return found === undefined ? '' : `; did you mean ${names.get(found)}?`;
   }
 
-  private visibleFrom(file: SchemaFile): Set<SchemaFile> {
-    let files = this.visible.get(file);
-    if (files === undefined) {
-      const found = new Set([file]);
-      files = found;
-      const own = [...file.descriptor.dependency, ...file.descriptor.optionDependency];
-      // A list of what is still to be looked at: chains of public imports may be longer than the stack is deep.
-      for (const paths = own; paths.length > 0; ) {
-        const next = this.files.get(paths.pop() ?? '');
-        if (next === undefined || found.has(next)) continue;
-        found.add(next);
-        const { dependency, publicDependency } = next.descriptor;
-        for (const i of publicDependency) paths.push(dependency[i] ?? '');
-      }
-      this.visible.set(file, files);
+  /** Whether what `file` imports could not all be read. */
+  isIncomplete(file: SchemaFile): boolean {
+    return this.visibleFrom(file).incomplete;
+  }
+
+  private visibleFrom(file: SchemaFile): Visible {
+    const known = this.visible.get(file);
+    if (known !== undefined) return known;
+    const files = new Set([file]);
+    let incomplete = false;
+    const own = [...file.descriptor.dependency, ...file.descriptor.optionDependency];
+    // A list of what is still to be looked at: chains of public imports may be longer than the stack is deep.
+    for (const paths = own; paths.length > 0; ) {
+      const next = this.files.get(paths.pop() ?? '');
+      if (next === undefined || next.standsIn === true) incomplete = true;
+      if (next === undefined || files.has(next)) continue;
+      files.add(next);
+      const { dependency, publicDependency } = next.descriptor;
+      for (const i of publicDependency) paths.push(dependency[i] ?? '');
     }
-    return files;
+    const visible = { files, incomplete };
+    this.visible.set(file, visible);
+    return visible;
   }
 }
 

@@ -6,6 +6,7 @@
 import { typeName } from '../descriptor/types.ts';
 import { suggestion } from '../diagnostic.ts';
 import type { DeclaredKind, Schema, SchemaFile } from '../link/schema.ts';
+import { descriptorPath } from '../source/files.ts';
 import type { OptionStatement, OptionValue, PendingOptions, TextField } from '../source/parsed.ts';
 import { floatOf, integerOf, integerRange } from './number.ts';
 import { misplacedFeature } from './targets.ts';
@@ -51,6 +52,8 @@ class Interpreter {
         else this.assign(tree, field, value, part.name);
         return;
       }
+      // Its type is unknown, which has been reported where it is declared.
+      if (typeName(field.descriptor.type) === undefined) return;
       const message = this.messageOf(field);
       if (message === undefined || isRepeated(field)) {
         this.report(part.token, `option ${part.name} has no fields of its own`);
@@ -77,7 +80,9 @@ class Interpreter {
     if (extension) {
       const hint = ': import the file that declares it';
       const found = this.schema.resolve(this.file, name, this.scope, ['extension'], place, what, hint);
-      if (found === undefined) return undefined;
+      // Of one that extends what is unknown nothing can be said either.
+      if (found === undefined || this.schema.messageOf(found.descriptor.extendee ?? '') === undefined)
+        return undefined;
       if (found.descriptor.extendee !== `.${message.fullName}`)
         return this.report(
           place,
@@ -108,6 +113,8 @@ class Interpreter {
       !(message.fullName.startsWith('google.protobuf.') && name === 'uninterpreted_option')
     )
       return found;
+    // The one that could not be read may have it.
+    if (message.file.standsIn === true) return undefined;
     const names = fields.map(({ descriptor }) => descriptor.name ?? '');
     return this.report(place, `${message.fullName} has no ${what} ${name}${suggestion(name, names)}`);
   }
@@ -154,6 +161,7 @@ class Interpreter {
         if (this.type === 'FileOptions' && known?.name === 'LEGACY_REQUIRED' && name === 'field_presence')
           return this.report(value.token, 'a file cannot make all of its fields LEGACY_REQUIRED');
         if (known !== undefined) return BigInt(known.number ?? 0);
+        if (found.file.standsIn === true && value.kind === 'name') return undefined;
         const names = found.descriptor.value.map((each) => each.name ?? '');
         // What exists at all, where that is short.
         const all = names.length > enumNamesMax ? '' : ` (${names.join(', ')})`;
@@ -191,8 +199,9 @@ class Interpreter {
     const type = this.schema.messageOf(name.slice(name.lastIndexOf('/') + 1));
     if (tree.message.fullName !== 'google.protobuf.Any' || url === undefined || content === undefined)
       this.report(token, `${tree.message.fullName} is no google.protobuf.Any`);
-    else if (type === undefined) this.report(token, `unknown type ${name}`);
-    else if (value.kind !== 'message') this.report(value.token, `${name} takes a message in braces`);
+    else if (type === undefined) {
+      if (!this.schema.isIncomplete(this.file)) this.report(token, `unknown type ${name}`);
+    } else if (value.kind !== 'message') this.report(value.token, `${name} takes a message in braces`);
     else {
       tree.list(url).push(name);
       tree.list(content).push(this.message(type, value.fields).encode());
@@ -219,8 +228,12 @@ function dropDefaults(tree: OptionTree, { file, descriptor }: DeclaredKind<'mess
 
 export function interpretOptions(schema: Schema, file: SchemaFile, pending: PendingOptions): void {
   const message = schema.messageOf(`google.protobuf.${pending.type}`);
-  if (message === undefined)
-    throw new Error(`rdma-rpc: google/protobuf/descriptor.proto has no ${pending.type}`);
+  if (message === undefined) {
+    // A file of that path comes first in the include directories, and is another.
+    const token = pending.statements[0]?.parts[0]?.token ?? { text: '', line: 0, column: 0 };
+    file.reporter.report(token, `the ${descriptorPath} of the include directories has no ${pending.type}`);
+    return;
+  }
   const tree = new OptionTree(schema, message);
   if (pending.holder.options !== undefined) tree.decode(pending.holder.options);
   const interpreter = new Interpreter(schema, file, pending);

@@ -1,5 +1,5 @@
 /** Damaged .proto files: whatever is in them, the generator gives output or a GenerateError with a place. Seeded, so a failure repeats. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -25,8 +25,8 @@ function complaints(text: string): readonly Diagnostic[] {
   const file = join(place, 'damaged.proto');
   writeFileSync(file, text);
   const { schema, diagnostics } = loadFiles([file], [place, ...folders], true);
-  if (diagnostics.every(({ severity }) => severity === 'warning'))
-    buildModel(schema, { runtimeApart: true, unknownFields: 'drop' });
+  // As generate() does: also of what has errors.
+  buildModel(schema, { runtimeApart: true, unknownFields: 'drop' });
   return diagnostics.filter((diagnostic) => diagnostic.file === display(file));
 }
 
@@ -121,3 +121,37 @@ describe.each(protos.map((path) => [relative(join(here, '..'), path), path]))('%
     fc.assert(property, { seed, numRuns: 50 });
   });
 });
+
+describe.each(folders.map((folder) => [relative(join(here, '..'), folder), folder]))(
+  '%s',
+  (_name, folder) => {
+    const own = protos.filter((file) => file.startsWith(`${folder}/`));
+
+    test.each(own.map((file) => relative(folder as string, file)))(
+      '%s broken: nobody else is blamed',
+      (path) => {
+        const text = readFileSync(join(folder as string, path), 'utf8');
+        const file = join(place, 'broken', path);
+        mkdirSync(dirname(file), { recursive: true });
+        try {
+          for (const source of [
+            'message {',
+            text.slice(0, text.length / 2).concat('\nmessage {'),
+            `${text}\nmessage {`,
+          ]) {
+            writeFileSync(file, source);
+            const rest = own.filter((other) => relative(folder as string, other) !== path);
+            const include = [join(place, 'broken'), ...folders];
+            const { schema, diagnostics } = loadFiles([file, ...rest], include, true);
+            buildModel(schema, { runtimeApart: true, unknownFields: 'drop' });
+            const errors = diagnostics.filter(({ severity }) => severity === 'error');
+            expect(errors).not.toEqual([]);
+            expect(errors.filter((each) => each.file !== display(file))).toEqual([]);
+          }
+        } finally {
+          rmSync(file);
+        }
+      },
+    );
+  },
+);
