@@ -4,15 +4,14 @@ export type { ChannelOptions } from './client/channel-options.ts';
 export { createClient } from './client/client.ts';
 export type { AddressSummary } from './client/connections/connections.ts';
 export type { EndpointState } from './client/connections/endpoint.ts';
-export type { HedgingOptions } from './client/connections/hedging.ts';
 export type { Resolver } from './client/connections/resolver.ts';
-export type { RetryOptions } from './client/connections/retry.ts';
 export { allocBuffer, registerBuffer } from './client/memory.ts';
 export type { MessageType, MethodDefinition, ServiceDefinition } from './codec/types.ts';
 export { configure, type RuntimeOptions, stats } from './control/configure.ts';
 export type { Fabric, FabricOptions, VerbsSettings } from './control/fabric-options.ts';
 export type { SessionSummary } from './control/session-summary.ts';
 export { type ContextKey, ContextValues, createContextKey } from './core/context-values.ts';
+export type { HandlerContext } from './core/handler-context.ts';
 export type {
   Interceptor,
   Next,
@@ -25,6 +24,7 @@ export type {
 } from './core/interceptor.ts';
 export { type Lease, leaseOf } from './core/lease.ts';
 export { Metadata, type MetadataInit, type MetadataValue } from './core/metadata.ts';
+export type { HedgingOptions, RetryOptions } from './core/repeat-options.ts';
 export { RpcError, type RpcErrorOptions, type Sent } from './core/rpc-error.ts';
 export { Status, type StatusCode, type StatusName } from './core/status.ts';
 export type { ErrorDetail, ErrorDetailInit } from './core/status-details.ts';
@@ -42,7 +42,6 @@ export type {
 export { createInProcessTransport, type InProcessOptions } from './in-process.ts';
 export type { NativeStats } from './native.ts';
 export { createServer, Server } from './server/server.ts';
-export type { HandlerContext } from './server/server-call.ts';
 export type { ServerOptions } from './server/server-options.ts';
 export { listenInWorker } from './workers/listen-in-worker.ts';
 export {

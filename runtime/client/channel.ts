@@ -8,7 +8,7 @@ import { socketDial } from '../control/dial.ts';
 import { type FabricPlan, fabricPlan, offers } from '../control/fabric-options.ts';
 import { choiceOf, type LocalSide } from '../control/session-setup.ts';
 import { type SessionSummary, summaryOf } from '../control/session-summary.ts';
-import { failCall, refuseCall, refusedCall } from '../core/failing.ts';
+import { failCall, type Reject, type Resolve, refuseCall, refusedCall } from '../core/failing.ts';
 import { failure, intoLent, queueFull, unavailable } from '../core/failure.ts';
 import type { Interceptor } from '../core/interceptor.ts';
 import { fabricLog } from '../core/log.ts';
@@ -40,7 +40,7 @@ import { repeated } from './repeat.ts';
 import { ChannelStreams, type StreamChannel } from './stream/channel-streams.ts';
 import type { ClientStreams } from './stream/client-streams.ts';
 import type { Unsent } from './unsent.ts';
-import { type Reject, type Resolve, WaitingCall, WaitingCalls } from './waiting-calls.ts';
+import { WaitingCall, WaitingCalls } from './waiting-calls.ts';
 
 /**
  * `idle`: no connection, the next call makes one. `verifying`: a connection that was silent for long is being tried. `failing`: no connection,

@@ -2,7 +2,7 @@
  * The client half of a session: the table of calls in flight. A call is a row of parallel arrays, numbered by its call slot; the only
  * object made for it is its promise. `start` fills a row, one SETTLED or FAILED event empties it. Owned by a channel, on its JS thread.
  */
-import { failCall, refuseCall, refuseRequest } from '../core/failing.ts';
+import { failCall, type Reject, type Resolve, refuseCall, refuseRequest } from '../core/failing.ts';
 import {
   beyondInto,
   failure,
@@ -26,7 +26,6 @@ import type { CallExtras, CallPlace } from './call-extras.ts';
 import type { ClientMethod } from './client-method.ts';
 import type { ClientSessionListener, PartEvents } from './session-listeners.ts';
 import type { Unsent } from './unsent.ts';
-import type { Reject, Resolve } from './waiting-calls.ts';
 
 const noTimer = -1;
 

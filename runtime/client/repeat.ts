@@ -7,20 +7,15 @@ import { refusedCall } from '../core/failing.ts';
 import { heard, textOf } from '../core/foreign.ts';
 import type { Metadata } from '../core/metadata.ts';
 import { checkedValue, checkNames, type OptionRule } from '../core/options.ts';
+import type { HedgingOptions, RetryOptions } from '../core/repeat-options.ts';
 import { RpcError } from '../core/rpc-error.ts';
 import { Status } from '../core/status.ts';
 import type { CallOptions } from '../core/types.ts';
 import { backoffMaxMs, backoffMs } from '../limits.ts';
 import { callTimeoutMs } from './call-options.ts';
 import type { ClientMethod } from './client-method.ts';
-import { type HedgingOptions, type HedgingPolicy, hedged, hedgingDefaults } from './connections/hedging.ts';
-import {
-  type Repeatable,
-  type RetryOptions,
-  type RetryPolicy,
-  retried,
-  retryDefaults,
-} from './connections/retry.ts';
+import { type HedgingPolicy, hedged, hedgingDefaults } from './connections/hedging.ts';
+import { type Repeatable, type RetryPolicy, retried, retryDefaults } from './connections/retry.ts';
 import type { RetryBudget } from './connections/retry-budget.ts';
 
 /** What is needed of a channel. */

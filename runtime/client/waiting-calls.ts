@@ -3,16 +3,13 @@
  * head, by deadline or by cancel. Owned by a channel, on its JS thread.
  */
 
-import { failCall } from '../core/failing.ts';
+import { failCall, type Reject, type Resolve } from '../core/failing.ts';
 import { failure } from '../core/failure.ts';
 import { deadlines } from '../lane/deadlines.ts';
 import type { DeadlineOwner } from '../lane/timer-wheel.ts';
 import { Reason } from '../native.ts';
 import type { CallExtras, CallPlace } from './call-extras.ts';
 import type { ClientMethod } from './client-method.ts';
-
-export type Resolve = (value: unknown) => void;
-export type Reject = (error: Error) => void;
 
 export class WaitingCall implements DeadlineOwner, CallPlace {
   readonly method: ClientMethod;

@@ -3,10 +3,13 @@
  * call, and so that an application whose calls all fail at once still gets its timers. Called for calls and
  * streams that fail, by whatever finds out; calls that succeed never come here.
  */
-import type { Reject } from '../client/waiting-calls.ts';
 import { textOf } from './foreign.ts';
 import { RpcError } from './rpc-error.ts';
 import { Status } from './status.ts';
+
+/** Of the promise that the caller of a call has. */
+export type Resolve = (value: unknown) => void;
+export type Reject = (error: Error) => void;
 
 /** Frames beyond the usual ten, which belong to this package and to interceptors. */
 const moreFrames = 15;

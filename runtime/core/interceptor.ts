@@ -3,8 +3,8 @@
  * function. Composed when a client is made or a service added; calls without interceptors know nothing of them.
  */
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
-import type { HandlerContext } from '../server/server-call.ts';
 import type { ContextValues } from './context-values.ts';
+import type { HandlerContext } from './handler-context.ts';
 import { RequestMessages } from './intercepted-messages.ts';
 import type { Metadata } from './metadata.ts';
 

@@ -1,13 +1,12 @@
 /** Types that connect a generated service definition with its client and its handlers. */
 
-import type { HedgingOptions } from '../client/connections/hedging.ts';
-import type { RetryOptions } from '../client/connections/retry.ts';
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
-import type { HandlerContext } from '../server/server-call.ts';
 import type { ContextValues } from './context-values.ts';
+import type { HandlerContext } from './handler-context.ts';
 import type { Interceptor } from './interceptor.ts';
 import type { Lease } from './lease.ts';
 import type { Metadata, MetadataInit } from './metadata.ts';
+import type { HedgingOptions, RetryOptions } from './repeat-options.ts';
 
 /** What a call may be given besides its request. */
 export interface CallOptions {

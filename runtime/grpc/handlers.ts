@@ -1,13 +1,13 @@
 /** The handlers of a service as both adapters run them: bound, complete, with what the user wants to hear of errors. */
 import { encodeAhead } from '../codec/encoded-ahead.ts';
 import type { MessageType, MethodDefinition, ServiceDefinition } from '../codec/types.ts';
+import type { HandlerContext } from '../core/handler-context.ts';
 import { abortCode, RpcError } from '../core/rpc-error.ts';
 import { Status } from '../core/status.ts';
 import type { HandlersOf } from '../core/types.ts';
 import { HandlerErrors, processWarning } from '../core/warnings.ts';
 import { warnOfNames } from '../server/handler-names.ts';
 import { ResponseCheck } from '../server/response-check.ts';
-import type { HandlerContext } from '../server/server-call.ts';
 
 export interface GrpcHandlerOptions {
   /** Called with what a handler throws that is no RpcError, and with all that one of a one-way method throws. `method`: `pkg.Service/Method`. */

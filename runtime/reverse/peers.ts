@@ -4,6 +4,7 @@ import { inspect } from 'node:util';
 import { clientMethod } from '../client/client-method.ts';
 import { type ClientMethodFunction, interceptedCall } from '../client/intercepted-call.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
+import type { HandlerContext } from '../core/handler-context.ts';
 import { checkedInterceptors, type Interceptor } from '../core/interceptor.ts';
 import { leaseOf } from '../core/lease.ts';
 import { warn } from '../core/log.ts';
@@ -12,7 +13,7 @@ import { RpcError } from '../core/rpc-error.ts';
 import { Status } from '../core/status.ts';
 import type { ClientOf } from '../core/types.ts';
 import type { Server } from '../server/server.ts';
-import { type HandlerContext, ServerCall } from '../server/server-call.ts';
+import { ServerCall } from '../server/server-call.ts';
 import { type Answer, type CallInit, ReverseDefinition } from './gen/reverse.rdma.ts';
 import { Peer } from './peer.ts';
 

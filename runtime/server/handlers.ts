@@ -1,13 +1,13 @@
 /** The methods of a server, by id: filled by `server.add`, read for each request. */
 import { methodId } from '../codec/method-id.ts';
 import type { MessageType, MethodDefinition, MethodForm, ServiceDefinition } from '../codec/types.ts';
+import type { HandlerContext } from '../core/handler-context.ts';
 import type { Interceptor } from '../core/interceptor.ts';
 import { processWarning, type Warn } from '../core/warnings.ts';
 import { noMessage } from '../lane/plain-types.ts';
 import { warnOfNames } from './handler-names.ts';
 import { interceptedHandler } from './intercepted-handler.ts';
 import { ResponseCheck } from './response-check.ts';
-import type { HandlerContext } from './server-call.ts';
 import { TimeLimits } from './time-limits.ts';
 
 export type AnyHandler = (request: unknown, context: HandlerContext) => unknown;

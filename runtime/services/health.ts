@@ -2,10 +2,11 @@
  * `rdma-rpc/health`: the standard health service, grpc.health.v1. A server that is up serves; one that is shutting down does not; the application says
  * what it knows of its services.
  */
+
+import type { HandlerContext } from '../core/handler-context.ts';
 import { RpcError } from '../core/rpc-error.ts';
 import { Status } from '../core/status.ts';
 import type { Server } from '../server/server.ts';
-import type { HandlerContext } from '../server/server-call.ts';
 import {
   HealthCheckResponse_ServingStatus as Code,
   type HealthCheckRequest,

@@ -1,7 +1,7 @@
 /** House rules that no linter knows: sizes, layers, words that must not be in the tree, and texts that name files. */
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { nativeLayers, typescriptLayers, violations } from './layers.ts';
+import { circles, circlesIn, nativeLayers, typescriptLayers, violations } from './layers.ts';
 import { exists, projectFiles, read } from './tree.ts';
 
 const files = projectFiles();
@@ -36,13 +36,26 @@ describe('every source file', () => {
 });
 
 describe('layers', () => {
+  const imports = (file: string) =>
+    [...read(file).matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map((match) =>
+      normalize(join(dirname(file), match[1]!)),
+    );
+  const typescript = files.filter((file) => file.endsWith('.ts'));
+
   test('of TypeScript', () => {
-    const imports = (file: string) =>
-      [...read(file).matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map((match) =>
-        normalize(join(dirname(file), match[1]!)),
-      );
-    const typescript = files.filter((file) => file.endsWith('.ts'));
     expect(typescript.flatMap((file) => violations(file, imports(file), typescriptLayers))).toEqual([]);
+  });
+
+  test('each part of the runtime has a rule', () => {
+    const without = typescript.filter(
+      (file) => file.startsWith('runtime/') && !typescriptLayers.some((rule) => rule.files.test(file)),
+    );
+    expect(without).toEqual([]);
+  });
+
+  test('no files of the runtime import each other in a circle, but those that are listed', () => {
+    const code = typescript.filter((file) => file.startsWith('runtime/'));
+    expect(circlesIn(new Map(code.map((file) => [file, imports(file)])))).toEqual(circles);
   });
 
   test('of C++', () => {
@@ -55,9 +68,27 @@ describe('layers', () => {
   test('the rules bite', () => {
     expect(violations('runtime/codec/read.ts', ['runtime/lane/bulk.ts'], typescriptLayers)).toHaveLength(1);
     expect(violations('runtime/server/server.ts', ['codegen/index.ts'], typescriptLayers)).toHaveLength(1);
+    expect(
+      violations('runtime/client/channel.ts', ['runtime/server/server.ts'], typescriptLayers),
+    ).toHaveLength(1);
+    expect(
+      violations('runtime/server/server.ts', ['runtime/client/channel.ts'], typescriptLayers),
+    ).toHaveLength(1);
     expect(violations('native/session/a.cc', ['native/fabric/shm/shm.h'], nativeLayers)).toHaveLength(1);
     expect(violations('native/fabric/sim/a.cc', ['native/fabric/shm/shm.h'], nativeLayers)).toHaveLength(1);
     expect(violations('native/memory/a.cc', ['native/fabric/fabric.h'], nativeLayers)).toHaveLength(0);
+    const uses = Object.entries({
+      a: ['b', 'x'],
+      b: ['c', 'd'],
+      c: ['a'],
+      d: ['e'],
+      e: ['d'],
+      f: ['a', 'f'],
+    });
+    expect(circlesIn(new Map(uses))).toEqual([
+      ['a', 'b', 'c'],
+      ['d', 'e'],
+    ]);
   });
 });
 

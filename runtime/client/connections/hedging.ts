@@ -4,19 +4,11 @@
  */
 import { failCall } from '../../core/failing.ts';
 import { leaseOf } from '../../core/lease.ts';
+import type { HedgingOptions } from '../../core/repeat-options.ts';
 import { RpcError } from '../../core/rpc-error.ts';
-import { Status, type StatusCode } from '../../core/status.ts';
+import { Status } from '../../core/status.ts';
 import { mayRepeat, pushback, type Repeatable } from './retry.ts';
 import type { RetryBudget } from './retry-budget.ts';
-
-export interface HedgingOptions {
-  /** Time without an answer after which the next attempt begins, ms. 0: all at once. */
-  readonly delayMs: number;
-  /** Attempts in all, 2 to 5. Default 2. */
-  readonly attempts?: number;
-  /** Errors that do not end the call while other attempts may succeed; the next one begins at once. Default: UNAVAILABLE. */
-  readonly codes?: readonly StatusCode[];
-}
 
 export type HedgingPolicy = Required<HedgingOptions>;
 export const hedgingDefaults: Omit<HedgingPolicy, 'delayMs'> = { attempts: 2, codes: [Status.UNAVAILABLE] };

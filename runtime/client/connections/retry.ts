@@ -3,21 +3,11 @@
  * for it.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { RetryOptions } from '../../core/repeat-options.ts';
 import { RpcError } from '../../core/rpc-error.ts';
 import { Status, type StatusCode } from '../../core/status.ts';
 import { Backoff } from './backoff.ts';
 import type { RetryBudget } from './retry-budget.ts';
-
-export interface RetryOptions {
-  /** Attempts in all, 2 to 5. Default 3. */
-  readonly attempts?: number;
-  /** Pause before the second attempt, ms; each further one is 1.6 times as long. All vary by 20 %. Default 50. */
-  readonly backoffMs?: number;
-  /** Longest such pause. Default 1000. */
-  readonly backoffMaxMs?: number;
-  /** Errors after which the call is made again. Default: UNAVAILABLE. */
-  readonly codes?: readonly StatusCode[];
-}
 
 export type RetryPolicy = Required<RetryOptions>;
 export const retryDefaults: RetryPolicy = {
