@@ -2,9 +2,11 @@
  * The suites that need RDMA devices: in a guest with soft-RoCE and one with soft-iWARP (test/rdma-vm), or on devices of this
  * machine. Builds the native ones first; setup has built the rest.
  *
- *   node scripts/rdma-tests.mjs [--link rxe|siw] [--only SUITE] [--filter TESTS] [--sanitize address,undefined]
+ *   node scripts/rdma-tests.mjs [--link rxe|siw] [--kernel 6.1|6.12] [--only SUITE] [--filter TESTS]
+ *                               [--sanitize address,undefined]
  *   node scripts/rdma-tests.mjs --device mlx5_0[,mlx5_1] ...      no guest; one name: both ends are on that device
  *
+ * --kernel: Linux in the guest, that of this machine's Debian unless given; "not run" where Debian's archive does not give it.
  * --only: suites whose name has it, such as "session" or "node". --filter: GoogleTest's filter, or vitest's pattern.
  * Each suite has a guest of its own, so that one that breaks the kernel leaves the others alone. A few failed tests get a second guest and a
  * line in the results (repeat.mjs).
@@ -16,13 +18,15 @@ import { root, run } from './command.mjs';
 import { install, missing } from './debian.mjs';
 import { buildDirectory, buildVerbsTests } from './native-tests.mjs';
 import { whyNotDevices } from './rdma-devices.mjs';
-import { bundle, nativeSuite, nodeSuite } from './rdma-suites.mjs';
+import { kernelPackage, kernels } from './rdma-kernels.mjs';
+import { bundle, nativeSuites, nodeSuite } from './rdma-suites.mjs';
 import { boot, whyNoGuest } from './rdma-vm.mjs';
 import { merge, toRepeat } from './repeat.mjs';
 import { NOT_RUN, reason, record, summarize } from './results.mjs';
 import { progress } from './step.mjs';
 
 const SUITE_LIMIT_S = 900;
+const TRIAL_LIMIT_S = 120;
 const GUEST_MIB = 3072;
 const results = join('build', 'rdma-results');
 
@@ -36,21 +40,30 @@ function optionsGiven() {
   const text = { type: 'string', default: '' };
   const some = { type: 'string' };
   try {
-    return parseArgs({ options: { link: some, device: some, only: text, filter: text, sanitize: text } })
-      .values;
+    const options = { link: some, kernel: some, device: some, only: text, filter: text, sanitize: text };
+    return parseArgs({ options }).values;
   } catch (error) {
     return refuse(error.message.split('. ', 1)[0]);
   }
 }
 
 const options = optionsGiven();
-if (options.device !== undefined && options.link !== undefined)
-  refuse('--device and --link: either on devices of this machine, or in a guest');
+for (const ofGuest of ['link', 'kernel'])
+  if (options.device !== undefined && options[ofGuest] !== undefined)
+    refuse(`--device and --${ofGuest}: either on devices of this machine, or in a guest`);
+if (![undefined, ...kernels].includes(options.kernel))
+  refuse(`--kernel is ${kernels.join(' or ')}, not '${options.kernel}'`);
 if (![undefined, 'rxe', 'siw'].includes(options.link)) refuse(`--link is rxe or siw, not '${options.link}'`);
 if (options.device !== undefined) {
   const why = whyNotDevices(options.device);
   if (why !== '') refuse(why);
 }
+
+/** Options of a command, without those that are undefined. */
+const given = (options) =>
+  Object.entries(options).flatMap(([name, value]) =>
+    value === undefined ? [] : [`--${name}`, String(value)],
+  );
 
 /** Where the suites run: its name in the results, its two devices, and how a command gets there. */
 function places() {
@@ -58,15 +71,36 @@ function places() {
     return [{ name: options.device, devices: options.device, command: (suite) => suite }];
   }
   const links = options.link === undefined ? ['rxe', 'siw'] : [options.link];
-  return links.map((link) => ({
-    name: link,
-    link,
-    devices: `${link}0,${link}1`,
-    command: (suite) => {
-      const guest = [...boot, '--link', link, '--share', join(root, results), '--mem', String(GUEST_MIB)];
-      return [...guest, '--timeout', String(SUITE_LIMIT_S), ...suite];
-    },
-  }));
+  const { kernel } = options;
+  return links.map((link) => {
+    const guest = [...boot, ...given({ link, kernel: kernel && kernelPackage(kernel) })];
+    const ofSuites = given({ share: join(root, results), mem: GUEST_MIB, timeout: SUITE_LIMIT_S });
+    return {
+      name: kernel === undefined ? link : `${link} ${kernel}`,
+      link,
+      devices: `${link}0,${link}1`,
+      command: (suite) => [...guest, ...ofSuites, ...suite],
+      trial: [...guest, ...given({ timeout: TRIAL_LIMIT_S }), 'uname', '-r'],
+    };
+  });
+}
+
+/**
+ * Why the guest of `place` cannot be had; '' when it can. A kernel that was asked for is fetched, built and started once
+ * here, so that one which cannot be had is told before anything is built, and not once for each suite.
+ */
+async function whyNotPlace(place) {
+  if (place.link === undefined) return '';
+  const why = await whyNoGuest(place.link);
+  if (why !== '' || options.kernel === undefined) return why;
+  try {
+    const version = await progress(`rdma ${place.name}: the kernel`, () => run(place.trial));
+    console.log(`rdma ${place.name}: Linux ${version.trim()}`);
+    return '';
+  } catch (error) {
+    if (error.code !== NOT_RUN) throw error;
+    return reason(error.output);
+  }
 }
 
 /** What the exit code of a suite says; boot.sh has codes of its own. */
@@ -78,7 +112,7 @@ function meaning(code) {
 /** Runs a suite, or only some of its tests, and shows its output when something failed. Resolves to what came of it. */
 async function runOnce(place, suite, title, tests) {
   const part = tests === undefined ? '' : '-again';
-  const report = join(results, `${place.name}-${suite.name}${part}.json`.replaceAll(',', '-'));
+  const report = join(results, `${place.name}-${suite.name}${part}.json`.replaceAll(/[ ,]/g, '-'));
   rmSync(join(root, report), { force: true });
   const env = { RDMA_RPC_VERBS_DEVICES: place.devices, RDMA_RPC_TEST_DEVICES: place.devices };
   const limitMs = (SUITE_LIMIT_S + 60) * 1000;
@@ -115,7 +149,7 @@ async function runSuite(place, suite) {
 async function suites() {
   const programs = await progress('rdma: build', () => buildVerbsTests(options.sanitize, options.only));
   const directory = buildDirectory(options.sanitize);
-  const native = programs.map((program) => nativeSuite(program, directory, options.filter));
+  const native = programs.flatMap((program) => nativeSuites(program, directory, options.filter));
   const node = nodeSuite(options.filter);
   if (options.sanitize !== '' || !node.name.includes(options.only)) return native;
   await bundle();
@@ -135,12 +169,12 @@ async function rdmaTests() {
   const recorded = [];
   let todo;
   for (const place of places()) {
-    const noGuest = place.link === undefined ? '' : await whyNoGuest(place.link);
-    if (noGuest !== '') {
-      recorded.push(record(`rdma ${place.name}`, { whyNot: [noGuest] }));
-      continue;
-    }
     try {
+      const noGuest = await whyNotPlace(place);
+      if (noGuest !== '') {
+        recorded.push(record(`rdma ${place.name}`, { whyNot: [noGuest] }));
+        continue;
+      }
       todo ??= await suites();
     } catch (error) {
       return [...recorded, record('rdma', { failed: 1, note: error.message })];

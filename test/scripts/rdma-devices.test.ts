@@ -50,6 +50,12 @@ test.each([
   ['an unknown option', ['--devise', 'mlx5_0'], "Unknown option '--devise'"],
   ['a word that is no option', ['mlx5_0'], "Unexpected argument 'mlx5_0'"],
   ['both places', ['--device', 'mlx5_0', '--link', 'rxe'], '--device and --link'],
+  [
+    'devices of this machine and a kernel',
+    ['--device', 'mlx5_0', '--kernel', '6.12'],
+    '--device and --kernel',
+  ],
+  ['an unknown kernel', ['--kernel', '5.10'], "--kernel is 6.1 or 6.12, not '5.10'"],
   ['an unknown driver', ['--link', 'roce'], "--link is rxe or siw, not 'roce'"],
   ['a name of nothing', ['--device', ','], '--device wants a name'],
 ])('test:rdma with %s says so in a line and runs nothing', async (_, args, text) => {
@@ -61,4 +67,18 @@ test.each([
   expect(code).toBe(2);
   expect(output).toContain(text);
   expect(output.trimEnd().split('\n')).toHaveLength(1);
+});
+
+const { kernelPackage, kernels } = (await import(script('rdma-kernels.mjs').href)) as {
+  kernelPackage: (version: string, release: string) => string;
+  kernels: string[];
+};
+
+test('--kernel: the package of this release, or that of one beside it', () => {
+  expect(kernels).toEqual(['6.1', '6.12']);
+  expect(kernelPackage('6.1', 'bookworm')).toBe('linux-image-amd64');
+  expect(kernelPackage('6.12', 'bookworm')).toBe('linux-image-amd64/bookworm-backports');
+  expect(kernelPackage('6.1', 'trixie')).toBe('linux-image-amd64/bookworm');
+  expect(kernelPackage('6.12', 'trixie')).toBe('linux-image-amd64');
+  expect(kernelPackage('6.12', 'noble')).toBe('linux-image-amd64/trixie');
 });

@@ -17,6 +17,7 @@ interface Report {
   failedOnce?: string[];
 }
 type Suite = {
+  name: string;
   command: (report: string, tests?: FailedTest[]) => string[];
   read: (report: string, output: string, code: number | string, error: string) => Report;
 };
@@ -27,8 +28,9 @@ const { REPEAT_MAX, toRepeat, merge } = (await script('repeat.mjs')) as {
   toRepeat: (report: Report) => FailedTest[];
   merge: (first: Report, second: Report) => Report;
 };
-const { nativeSuite, nodeSuite } = (await script('rdma-suites.mjs')) as {
+const { nativeSuite, nativeSuites, nodeSuite } = (await script('rdma-suites.mjs')) as {
   nativeSuite: (program: string, directory: string, filter: string) => Suite;
+  nativeSuites: (program: string, directory: string, filter: string) => Suite[];
   nodeSuite: (filter: string) => Suite;
 };
 
@@ -107,6 +109,24 @@ describe('GoogleTest', () => {
     expect(suite.command('', report(0, ['A.One', 'P/A.Two/0']).failedTests).slice(1)).toEqual([
       '--gtest_filter=A.One:P/A.Two/0',
     ]);
+  });
+
+  test('two guests share the faults, but not what is run again, nor what a filter leaves of them', () => {
+    const [first, second, ...none] = nativeSuites('verbs_faults_test', 'build', '');
+    expect(none).toEqual([]);
+    for (const [part, each] of [first!, second!].entries()) {
+      expect(each.name).toBe(`verbs_faults_test ${part + 1} of 2`);
+      expect(each.command('').slice(0, 3)).toEqual([
+        'env',
+        'GTEST_TOTAL_SHARDS=2',
+        `GTEST_SHARD_INDEX=${part}`,
+      ]);
+      expect(each.command('', report(0, ['A.One']).failedTests)).toHaveLength(2);
+    }
+    expect(nativeSuites('verbs_faults_test', 'build', 'A.*').map(({ name }) => name)).toEqual([
+      'verbs_faults_test',
+    ]);
+    expect(nativeSuites('verbs_test', 'build', '')).toHaveLength(1);
   });
 
   test.each<[string, string, number | string, string[]]>([

@@ -35,7 +35,14 @@ TEST_P(FabricSuite, AFailureIsToldBehindRequestsWithoutASignal) {
   silent.signaled = false;
   post(client_, silent);
   post(client_, request(Opcode::rdma_write, 2, {&outside, 1}, in.addr(), in.rkey()));
-  expect(client_, 2, WcStatus::loc_prot_err);
+  Wc first = next(client_);
+  // Since Linux 6.4 soft-RoCE flushes at once whatever the peer has not acknowledged, that before it, too.
+  if (caps().lax_windows && first.wr_id == 1) {
+    EXPECT_EQ(first.status, WcStatus::wr_flush_err);
+    first = next(client_);
+  }
+  EXPECT_EQ(first.wr_id, 2u);
+  EXPECT_TRUE(refused_with(first, WcStatus::loc_prot_err)) << to_string(first.status);
 }
 
 TEST_P(FabricSuite, AFullSendQueueTakesTheRestLater) {

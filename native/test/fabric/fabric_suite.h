@@ -129,6 +129,8 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
   Wc expect(Side& side, std::uint64_t wr_id, WcStatus status = WcStatus::success);
   /// next(), checked for an error of any kind.
   Wc expect_error(Side& side, std::uint64_t wr_id);
+  /// Whether `wc` gives `status` as the reason why its request was refused, as far as the device can tell.
+  bool refused_with(const Wc& wc, WcStatus status) const;
   /// Checks that both queue pairs have gone to ERR, and takes their flushed receives away.
   void expect_both_dead();
   std::size_t case_stride() const { return fabric_->case_stride(); }

@@ -1,0 +1,29 @@
+/**
+ * The kernels that the guest of rdma-tests.mjs can have, by their version: which package of Debian's archive each is (test/rdma-vm/kernel.sh). The
+ * release of this machine has one of them; the other comes from a release beside it, whose build tools run here.
+ */
+import { readFileSync } from 'node:fs';
+
+const packages = {
+  6.1: { bookworm: 'linux-image-amd64', other: 'linux-image-amd64/bookworm' },
+  6.12: {
+    bookworm: 'linux-image-amd64/bookworm-backports',
+    trixie: 'linux-image-amd64',
+    other: 'linux-image-amd64/trixie',
+  },
+};
+
+export const kernels = Object.keys(packages);
+
+function release() {
+  try {
+    return /^VERSION_CODENAME=(\w+)$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? '';
+  } catch {
+    return ''; // no guest can be had there, and who boots one says so
+  }
+}
+
+/** The value of boot.sh's --kernel for `version`, one of `kernels`, on a machine with this `release` of Debian. */
+export function kernelPackage(version, on = release()) {
+  return packages[version][on] ?? packages[version].other;
+}
