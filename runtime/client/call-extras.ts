@@ -75,7 +75,7 @@ export class CallExtras implements Abortable {
     if (trailer !== undefined) heard('onTrailer', this.onTrailer?.(trailer));
   }
 
-  /** From now on the signal cancels `token` of `place`. */
+  /** From now on the signal cancels `token` of `place`: at once, if it has fired. */
   watch(place: CallPlace, token: number): void {
     if (this.#place === undefined) {
       if (this.signal !== undefined) listen(this.signal, this);
@@ -83,6 +83,8 @@ export class CallExtras implements Abortable {
     }
     this.#place = place;
     this.#token = token;
+    // A getter of the request may have fired it while nobody listened, or while the call was on its way from one place to the next.
+    if (this.abortedBy !== undefined) this.onAbort();
   }
 
   /** The call has settled. */

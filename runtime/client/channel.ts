@@ -11,6 +11,7 @@ import { type SessionSummary, summaryOf } from '../control/session-summary.ts';
 import { failCall, type Reject, type Resolve, refuseCall, refusedCall } from '../core/failing.ts';
 import { failure, intoLent, queueFull, unavailable } from '../core/failure.ts';
 import type { Interceptor } from '../core/interceptor.ts';
+import { lengthsOf } from '../core/lengths.ts';
 import { fabricLog } from '../core/log.ts';
 import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames } from '../core/options.ts';
 import { RpcError } from '../core/rpc-error.ts';
@@ -281,6 +282,8 @@ export class Channel
     const extras = call.extras ?? new CallExtras({}, undefined);
     if (extras.retried || this.#closed !== undefined || this.waiting.size >= this.settings.queueMax)
       return false;
+    // What it was sent with is not known any more.
+    if (lengthsOf(method.requestType, request)?.resizable === true) return false;
     extras.retried = true;
     this.waiting.push(new WaitingCall(this.waiting, method, request, deadlineMs, extras, resolve, reject));
     if (this.#connections.current === undefined) this.onChange(this.#connections.state);

@@ -4,7 +4,9 @@
  */
 
 import { refusedCall } from '../core/failing.ts';
+import { requestFault } from '../core/failure.ts';
 import { heard, textOf } from '../core/foreign.ts';
+import { lengthsOf } from '../core/lengths.ts';
 import type { Metadata } from '../core/metadata.ts';
 import { checkedValue, checkNames, type OptionRule } from '../core/options.ts';
 import type { HedgingOptions, RetryOptions } from '../core/repeat-options.ts';
@@ -140,12 +142,18 @@ export async function repeated(
   if (retry === undefined && hedging === undefined) return channel.attempt(method, request, options);
 
   const endMs = timeoutMs < 0 ? Number.POSITIVE_INFINITY : performance.now() + timeoutMs;
+  const lengths = lengthsOf(method.requestType, request);
   let told: Told | undefined;
   const call: Repeatable = {
     idempotent: method.idempotent,
     endMs,
     signal: anyOf([options.signal, options.context?.signal]),
     attempt: async (also) => {
+      try {
+        lengths?.check();
+      } catch (cause) {
+        return refusedCall(requestFault(method.path, cause));
+      }
       const mine = new Told(options);
       const left = timeoutMs < 0 ? {} : { timeoutMs: Math.max(0, endMs - performance.now()) };
       const signal = anyOf([options.signal, also]);

@@ -4,7 +4,8 @@
  */
 
 import { failCall, type Reject, type Resolve } from '../core/failing.ts';
-import { failure } from '../core/failure.ts';
+import { failure, requestFault } from '../core/failure.ts';
+import { type Lengths, lengthsOf } from '../core/lengths.ts';
 import { deadlines } from '../lane/deadlines.ts';
 import type { DeadlineOwner } from '../lane/timer-wheel.ts';
 import { Reason } from '../native.ts';
@@ -23,6 +24,8 @@ export class WaitingCall implements DeadlineOwner, CallPlace {
   timer = -1;
   previous: WaitingCall | undefined;
   next: WaitingCall | undefined;
+  /** Of its request, when it came. */
+  lengths: Lengths | undefined;
 
   constructor(
     queue: WaitingCalls,
@@ -66,6 +69,10 @@ export class WaitingCalls {
   #head: WaitingCall | undefined;
   #tail: WaitingCall | undefined;
   #starting = false;
+  /** The head, while it is being sent. Its request may do anything meanwhile: give it up, close the channel, make calls. */
+  #trying: WaitingCall | undefined;
+  /** Why it has failed in that time. */
+  #fate: Error | undefined;
 
   constructor(why: () => string = () => '') {
     this.why = why;
@@ -77,6 +84,7 @@ export class WaitingCalls {
 
   /** Appends a call. The caller has looked at `size`. */
   push(call: WaitingCall): void {
+    call.lengths = lengthsOf(call.method.requestType, call.request);
     call.previous = this.#tail;
     if (this.#tail === undefined) this.#head = call;
     else this.#tail.next = call;
@@ -92,7 +100,9 @@ export class WaitingCalls {
     if (this.#starting) return;
     this.#starting = true;
     try {
-      for (let call = this.#head; call !== undefined && start(call); call = this.#head) this.remove(call);
+      for (let call = this.#head; call !== undefined; call = this.#head) {
+        if (!this.tryHead(call, start)) break;
+      }
     } finally {
       this.#starting = false;
     }
@@ -109,7 +119,34 @@ export class WaitingCalls {
     call.timer = -1;
   }
 
+  /** Hands the head to `start`. False: it could not be sent, and stays. Otherwise it has left the queue. */
+  tryHead<Call extends WaitingCall>(call: Call, start: (call: Call) => boolean): boolean {
+    try {
+      call.lengths?.check();
+    } catch (cause) {
+      this.fail(call, requestFault(call.method.path, cause));
+      return true;
+    }
+    this.#trying = call;
+    let started = false;
+    try {
+      started = start(call);
+    } finally {
+      this.#trying = undefined;
+    }
+    const fate = this.#fate;
+    this.#fate = undefined;
+    // Who has taken it over knows of its signal, and tells its caller.
+    if (started) this.remove(call);
+    else if (fate !== undefined) this.fail(call, fate);
+    return started || fate !== undefined;
+  }
+
   fail(call: WaitingCall, error: Error): void {
+    if (call === this.#trying) {
+      this.#fate ??= error;
+      return;
+    }
     this.remove(call);
     call.extras?.unwatch();
     failCall(call.resolve, error);
@@ -117,7 +154,11 @@ export class WaitingCalls {
 
   /** Rejects every call with what `errorFor` makes for its method. */
   failAll(errorFor: (method: ClientMethod) => Error): void {
-    for (let call = this.#head; call !== undefined; call = this.#head) this.fail(call, errorFor(call.method));
+    let next: WaitingCall | undefined;
+    for (let call = this.#head; call !== undefined; call = next) {
+      next = call.next;
+      this.fail(call, errorFor(call.method));
+    }
   }
 
   /** The same for those that do not outlast a failed attempt to connect. */

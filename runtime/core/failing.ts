@@ -3,9 +3,8 @@
  * call, and so that an application whose calls all fail at once still gets its timers. Called for calls and
  * streams that fail, by whatever finds out; calls that succeed never come here.
  */
-import { textOf } from './foreign.ts';
+import { requestFault } from './failure.ts';
 import { RpcError } from './rpc-error.ts';
-import { Status } from './status.ts';
 
 /** Of the promise that the caller of a call has. */
 export type Resolve = (value: unknown) => void;
@@ -88,9 +87,7 @@ export function refuseCall(reject: Reject, makeError: () => Error): void {
 
 /** A call whose request cannot be encoded, or that has a reason of its own not to be made. */
 export function refuseRequest(reject: Reject, path: string, cause: unknown): void {
-  const text = `${path}: the request cannot be sent: ${textOf(cause)}`;
-  const make = () => new RpcError(Status.INTERNAL, text, { sent: 'no', cause });
-  refuseCall(reject, cause instanceof RpcError ? () => cause : make);
+  refuseCall(reject, () => (cause instanceof RpcError ? cause : requestFault(path, cause)));
 }
 
 /** The same as a promise. */

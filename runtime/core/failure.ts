@@ -83,6 +83,12 @@ export function intoLent(method: string): TypeError {
   return new TypeError(`${method}: into: another call brings its response to this lease: give each its own`);
 }
 
+/** A request that cannot be encoded. */
+export function requestFault(method: string, cause: unknown, sent: Sent = 'no'): RpcError {
+  const text = `${method}: the request cannot be sent: ${textOf(cause)}`;
+  return new RpcError(Status.INTERNAL, text, { sent, cause });
+}
+
 export function responseFault(method: string, cause: unknown): RpcError {
   const why = textOf(cause);
   const text = `${method}: the response cannot be used: ${why}`;

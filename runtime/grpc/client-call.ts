@@ -4,9 +4,9 @@
  */
 import type { Client, ClientDuplexStream, ServiceError, StatusObject } from '@grpc/grpc-js';
 import { callTimeoutMs } from '../client/call-options.ts';
-import { requestFault, responseFault } from '../client/stream/client-faults.ts';
+import { responseFault } from '../client/stream/client-faults.ts';
 import type { MethodDefinition } from '../codec/types.ts';
-import { failure, reasonOf } from '../core/failure.ts';
+import { failure, reasonOf, requestFault } from '../core/failure.ts';
 import { asyncIterable } from '../core/intercepted-messages.ts';
 import type { Metadata } from '../core/metadata.ts';
 import { RpcError } from '../core/rpc-error.ts';
@@ -115,7 +115,7 @@ class GrpcClientCall {
       const bytes = this.#method.input.encode(message);
       return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     } catch (error) {
-      throw requestFault(this.#method.fullName, this.#method.requestStream ? 'maybe' : 'no', error);
+      throw requestFault(this.#method.fullName, error, this.#method.requestStream ? 'maybe' : 'no');
     }
   }
 

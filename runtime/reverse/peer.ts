@@ -7,7 +7,7 @@ import type { CallExtras, CallPlace } from '../client/call-extras.ts';
 import { callExtras, callTimeoutMs } from '../client/call-options.ts';
 import type { ClientMethod } from '../client/client-method.ts';
 import { failCall, refusedCall } from '../core/failing.ts';
-import { failure, tooLarge, unavailable } from '../core/failure.ts';
+import { failure, requestFault, tooLarge, unavailable } from '../core/failure.ts';
 import { textOf } from '../core/foreign.ts';
 import { decodeResponseMetadata, metadataFault } from '../core/metadata-wire.ts';
 import { RpcError } from '../core/rpc-error.ts';
@@ -182,9 +182,7 @@ export class Peer implements CallPlace, DeadlineOwner {
     try {
       return method.requestType.encode(request);
     } catch (cause) {
-      const why = textOf(cause);
-      const text = `${method.path}: the request cannot be sent: ${why}`;
-      throw new RpcError(Status.INTERNAL, text, { sent: 'no', cause });
+      throw requestFault(method.path, cause);
     }
   }
 

@@ -128,9 +128,19 @@ export class Responder implements SlotWaiter {
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const answer of waiting) {
-      if (answer instanceof ServerCall) this.answer(answer, answer.response);
+      if (answer instanceof ServerCall) this.#answerLater(answer);
       else this.#send(answer);
     }
+  }
+
+  #answerLater(call: ServerCall): void {
+    try {
+      call.checkResponse();
+    } catch (error) {
+      this.fail(call, error);
+      return;
+    }
+    this.answer(call, call.response);
   }
 
   /** Of a response. Throws what the call is answered with instead when it is too large. */

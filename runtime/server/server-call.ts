@@ -5,6 +5,7 @@
 
 import { ContextValues } from '../core/context-values.ts';
 import type { HandlerContext } from '../core/handler-context.ts';
+import { type Lengths, lengthsOf } from '../core/lengths.ts';
 import { Metadata } from '../core/metadata.ts';
 import { decodeMetadata } from '../core/metadata-wire.ts';
 import { RpcError } from '../core/rpc-error.ts';
@@ -29,6 +30,7 @@ class Asked {
   stream: { sendHeader(): void } | undefined;
   /** The response, while it waits for a send slot. */
   response: unknown;
+  lengths: Lengths | undefined;
 }
 
 export class ServerCall implements HandlerContext, DeadlineOwner {
@@ -83,6 +85,12 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
 
   set response(response: unknown) {
     this.#more.response = response;
+    this.#more.lengths = lengthsOf(this.definition.responseType, response);
+  }
+
+  /** Throws CodecError when the response is not what it was. */
+  checkResponse(): void {
+    this.#asked?.lengths?.check();
   }
 
   get peer(): string {

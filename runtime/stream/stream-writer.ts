@@ -6,6 +6,7 @@
 import { encodeMeasured } from '../codec/measured.ts';
 import { Sink } from '../codec/sink.ts';
 import type { MessageType } from '../codec/types.ts';
+import { type Lengths, lengthsOf } from '../core/lengths.ts';
 import type { Target } from '../lane/outgoing.ts';
 import { packedBytes } from '../lane/plain-types.ts';
 import { PartFlag, packedLengthBytes, partHeaderBytes } from './part-header.ts';
@@ -57,6 +58,7 @@ export class StreamWriter {
   /** A message that found no room. */
   #held: unknown;
   #holds = false;
+  #lengths: Lengths | undefined;
   #atTurnEnd = false;
   /** The first message has come. */
   #begun = false;
@@ -81,6 +83,7 @@ export class StreamWriter {
     if (this.#put(message)) return true;
     this.#held = message;
     this.#holds = true;
+    this.#lengths = lengthsOf(this.#type, message);
     return false;
   }
 
@@ -107,6 +110,7 @@ export class StreamWriter {
   stop(): void {
     this.#done = true;
     this.#held = undefined;
+    this.#lengths = undefined;
     this.#holds = false;
     this.#pack = nothing;
     this.#count = 0;
@@ -117,6 +121,7 @@ export class StreamWriter {
     if (this.#done || !this.#sendLead()) return;
     if (this.#holds) {
       try {
+        this.#lengths?.check();
         if (!this.#put(this.#held)) return;
       } catch (error) {
         this.stop();
@@ -124,6 +129,7 @@ export class StreamWriter {
         return;
       }
       this.#held = undefined;
+      this.#lengths = undefined;
       this.#holds = false;
       if (!this.#ending) {
         this.#port.onWritable();

@@ -72,17 +72,20 @@ export class MemoryLine implements SlotWaiter {
     // Sending the head has lost a connection, and another one is there: the loop below goes on with it.
     if (this.#trying !== undefined) return;
     for (let call = this.#head; call !== undefined; call = this.#head) {
-      this.#trying = call;
-      this.#stillShort = false;
-      try {
-        this.#send({ ...unsentOf(call), deadlineMs: call.ownDeadlineMs });
-      } finally {
-        this.#trying = undefined;
-      }
-      if (this.#stillShort) return;
-      this.#calls.remove(call);
+      if (!this.#calls.tryHead(call, this.#sendHead)) return;
     }
   }
+
+  readonly #sendHead = (call: ShortCall): boolean => {
+    this.#trying = call;
+    this.#stillShort = false;
+    try {
+      this.#send({ ...unsentOf(call), deadlineMs: call.ownDeadlineMs });
+    } finally {
+      this.#trying = undefined;
+    }
+    return !this.#stillShort;
+  };
 
   failAll(errorFor: Parameters<WaitingCalls['failAll']>[0]): void {
     this.#calls.failAll(errorFor);

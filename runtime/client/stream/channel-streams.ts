@@ -2,10 +2,12 @@
  * The streams of a channel, before they are open: those that wait for a connection, for a place among the open streams, or for a send slot. A bounded
  * queue beside that of unary calls, so that neither holds up the other. Owned by a channel, on its JS thread.
  */
-import { queueFull } from '../../core/failure.ts';
+import { queueFull, requestFault } from '../../core/failure.ts';
+import type { Lengths } from '../../core/lengths.ts';
 import type { SlotWaiter } from '../../lane/fabric-context.ts';
 import type { ClientStream, StreamHost } from './client-stream.ts';
 import type { ClientStreams } from './client-streams.ts';
+import { requestLengths } from './opening.ts';
 
 /** What streams need of their channel. */
 export interface StreamChannel extends SlotWaiter {
@@ -22,7 +24,8 @@ export interface StreamChannel extends SlotWaiter {
 export class ChannelStreams implements StreamHost {
   readonly #channel: StreamChannel;
   readonly #queueMax: number;
-  readonly #waiting = new Set<ClientStream>();
+  /** Each with the lengths of its request, as it came. */
+  readonly #waiting = new Map<ClientStream, Lengths | undefined>();
 
   /** `queueMax`: streams that may wait. */
   constructor(channel: StreamChannel, queueMax: number) {
@@ -52,7 +55,7 @@ export class ChannelStreams implements StreamHost {
       stream.refuse(queueFull(path, this.#queueMax));
       return;
     }
-    this.#waiting.add(stream);
+    this.#waiting.set(stream, requestLengths(stream));
     if (streams === undefined) channel.connectForWaiting();
     else if (!streams.full) streams.context.awaitSlots(channel);
   }
@@ -63,9 +66,10 @@ export class ChannelStreams implements StreamHost {
 
   /** Opens what there is room for. */
   pump(): void {
-    for (const stream of this.#waiting) {
+    for (const [stream, lengths] of this.#waiting) {
       const streams = this.#channel.openStreams;
       if (streams === undefined) return;
+      if (!this.#check(stream, lengths)) continue;
       if (!stream.open(streams)) {
         if (!streams.full) streams.context.awaitSlots(this.#channel);
         return;
@@ -75,9 +79,20 @@ export class ChannelStreams implements StreamHost {
     }
   }
 
+  #check(stream: ClientStream, lengths: Lengths | undefined): boolean {
+    try {
+      lengths?.check();
+      return true;
+    } catch (cause) {
+      this.#waiting.delete(stream);
+      stream.refuse(requestFault(stream.method.path, cause));
+      return false;
+    }
+  }
+
   /** Refuses those that do not outlast failed attempts to connect. */
   failImpatient(errorFor: (path: string) => Error): void {
-    for (const stream of [...this.#waiting]) {
+    for (const stream of [...this.#waiting.keys()]) {
       if (stream.patient) continue;
       this.#waiting.delete(stream);
       stream.refuse(errorFor(stream.method.path));
@@ -86,7 +101,7 @@ export class ChannelStreams implements StreamHost {
 
   /** Refuses every stream with what `errorFor` makes for the path of its method. */
   failAll(errorFor: (path: string) => Error): void {
-    for (const stream of [...this.#waiting]) {
+    for (const stream of [...this.#waiting.keys()]) {
       this.#waiting.delete(stream);
       stream.refuse(errorFor(stream.method.path));
     }

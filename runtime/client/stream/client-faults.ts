@@ -12,14 +12,6 @@ function text(cause: unknown): string {
   return textOf(cause);
 }
 
-/** A message that cannot be encoded. */
-export function requestFault(path: string, sent: Sent, cause: unknown): RpcError {
-  return new RpcError(Status.INTERNAL, `${path}: the request cannot be sent: ${text(cause)}`, {
-    sent,
-    cause,
-  });
-}
-
 /** A message that cannot be decoded, or a part that must not be. */
 export function responseFault(path: string, cause: unknown): RpcError {
   const why = `${path}: the response cannot be used: ${text(cause)}`;

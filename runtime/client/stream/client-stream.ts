@@ -13,9 +13,9 @@ import { Ev, Reason } from '../../native.ts';
 import { type ReaderOwner, StreamReader } from '../../stream/stream-reader.ts';
 import type { CallExtras, CallPlace } from '../call-extras.ts';
 import type { ClientMethod } from '../client-method.ts';
-import { refusal, requestFault, responseFault, statusError } from './client-faults.ts';
-import { type ClientStreams, notNow } from './client-streams.ts';
-import { sendOpening } from './opening.ts';
+import { refusal, responseFault, statusError } from './client-faults.ts';
+import type { ClientStreams } from './client-streams.ts';
+import { requestLengths, sendOpening } from './opening.ts';
 import { Outcome } from './outcome.ts';
 import { Pulls } from './pulls.ts';
 import { Requests } from './requests.ts';
@@ -34,6 +34,7 @@ type State = 'new' | 'waiting' | 'open' | 'closing' | 'over';
 
 export class ClientStream implements ReaderOwner, CallPlace, DeadlineOwner {
   readonly method: ClientMethod;
+  readonly request: unknown;
   readonly reader: StreamReader;
   /** Unique among the open streams of its session. */
   number = 0;
@@ -45,7 +46,6 @@ export class ClientStream implements ReaderOwner, CallPlace, DeadlineOwner {
   pushedBytes = 0;
 
   readonly #host: StreamHost;
-  readonly #request: unknown;
   readonly #timeoutMs: number;
   readonly #extras: CallExtras | undefined;
   #pulls: Pulls;
@@ -58,6 +58,9 @@ export class ClientStream implements ReaderOwner, CallPlace, DeadlineOwner {
   /** The OPEN has not been answered. */
   #pending = false;
   #onOver: (() => void) | undefined;
+  /** Its OPEN is being encoded: what a getter of the request does to the stream waits until that is done. */
+  #opening = false;
+  #fate: (() => void) | undefined;
   /** It has left the session. */
   #gone = false;
   /** No handler has seen it: it is made once more as soon as nothing of it is on its way here. */
@@ -80,7 +83,7 @@ export class ClientStream implements ReaderOwner, CallPlace, DeadlineOwner {
     this.reader = new StreamReader(this, false);
     this.#pulls = new Pulls(this);
     this.#host = host;
-    this.#request = request;
+    this.request = request;
     this.#timeoutMs = timeoutMs;
     this.#extras = extras;
     this.#outcome = new Outcome(method.path, extras, wrong);
@@ -113,6 +116,10 @@ export class ClientStream implements ReaderOwner, CallPlace, DeadlineOwner {
 
   /** It cannot be opened. */
   refuse(error: unknown): void {
+    if (this.#opening) {
+      this.#fate ??= () => this.giveUp(Reason.cancelled, error);
+      return;
+    }
     this.#outcome.error ??= error;
     this.#over();
   }
@@ -127,27 +134,27 @@ export class ClientStream implements ReaderOwner, CallPlace, DeadlineOwner {
     const number = streams.nextNumber();
     if (number === 0) return false;
     this.number = number;
-    const entries = this.#extras?.metadata;
-    let opening: ReturnType<typeof sendOpening>;
-    try {
-      opening = sendOpening(streams, this, this.method, this.#request, entries, this.#deadlineMs);
-    } catch (cause) {
-      this.refuse(requestFault(this.method.path, this.#state === 'open' ? 'maybe' : 'no', cause));
-      return true;
-    }
-    const { result, whole } = opening;
-    if (result === notNow) return false;
-    if (result < 0) {
-      this.refuse(refusal(this.method.path, streams, -result, 'no'));
+    const done = this.#sendOpening(streams);
+    this.#fate?.();
+    return done || this.#state === 'over';
+  }
+
+  #sendOpening(streams: ClientStreams): boolean {
+    this.#opening = true;
+    const opening = sendOpening(streams, this, this.#extras?.metadata, this.#deadlineMs);
+    this.#opening = false;
+    if (opening === 'not now') return false;
+    if (opening instanceof RpcError) {
+      this.refuse(opening);
       return true;
     }
     this.#streams = streams;
     this.#state = 'open';
     this.#pending = true;
     this.#pull();
-    if (!whole) {
+    if (opening === 'begun') {
       this.#requests = new Requests(this, streams);
-      this.#requests.start(this.#request);
+      this.#requests.start(this.request);
     }
     return true;
   }
@@ -269,6 +276,10 @@ export class ClientStream implements ReaderOwner, CallPlace, DeadlineOwner {
   /** Ends it from here. `error`: what the application gets, undefined for what `reason` says. */
   giveUp(reason: number, error: unknown): void {
     if (this.#state === 'over' || this.#outcome.reason !== 0) return;
+    if (this.#opening) {
+      this.#fate ??= () => this.giveUp(reason, error);
+      return;
+    }
     const before = this.#state;
     this.#outcome.reason = reason;
     this.#outcome.error ??= error;
@@ -301,6 +312,8 @@ export class ClientStream implements ReaderOwner, CallPlace, DeadlineOwner {
     const { reason, error } = this.#outcome;
     if (this.#repeated || this.method.requestStream || this.reader.complete) return false;
     if (reason !== 0 || error !== undefined) return false;
+    // What it was sent with is not known any more.
+    if (requestLengths(this)?.resizable === true) return false;
     if (at >= 0) this.#streams!.incoming.whole.discard(at);
     this.#repeated = true;
     this.#again = true;

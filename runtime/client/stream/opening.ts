@@ -2,26 +2,42 @@
  * The first frame of a stream: with the request in it, if there is only one and it fits, so that a handler begins a round trip earlier. Used by client
  * streams.
  */
+import { requestFault } from '../../core/failure.ts';
+import { type Lengths, lengthsOf } from '../../core/lengths.ts';
+import type { RpcError } from '../../core/rpc-error.ts';
 import { timeLeftUs } from '../../lane/deadlines.ts';
 import { noMessage } from '../../lane/plain-types.ts';
 import { PartFlag, PartKind, partHeader, partHeaderBytes, withEntries } from '../../stream/part-header.ts';
-import type { ClientMethod } from '../client-method.ts';
+import { refusal } from './client-faults.ts';
 import type { ClientStream } from './client-stream.ts';
-import type { ClientStreams } from './client-streams.ts';
+import { type ClientStreams, notNow } from './client-streams.ts';
 
-/** `result`: as of `streams.open`. `whole`: the request is in it. Throws what the request's encoder throws. */
+/** Its request is in it, or is to follow; or it could not be sent, with the error for the caller, or not now. */
+export type Opening = 'whole' | 'begun' | 'not now' | RpcError;
+
 export function sendOpening(
   streams: ClientStreams,
   stream: ClientStream,
-  method: ClientMethod,
-  request: unknown,
   entries: Uint8Array | undefined,
   deadlineMs: number,
-): { readonly result: number; readonly whole: boolean } {
-  const metadataBytes = partHeaderBytes + (entries?.byteLength ?? 0);
-  const whole = !method.requestStream && streams.fits(method.requestType, request, metadataBytes);
-  const header = partHeader(stream.number, 0, whole ? 1 : 0, PartKind.open, whole ? PartFlag.last : 0);
-  const type = whole ? method.requestType : noMessage;
-  const metadata = entries === undefined ? header : withEntries(header, entries);
-  return { result: streams.open(stream, timeLeftUs(deadlineMs), type, request, metadata), whole };
+): Opening {
+  const { method, request } = stream;
+  try {
+    const metadataBytes = partHeaderBytes + (entries?.byteLength ?? 0);
+    const whole = !method.requestStream && streams.fits(method.requestType, request, metadataBytes);
+    const header = partHeader(stream.number, 0, whole ? 1 : 0, PartKind.open, whole ? PartFlag.last : 0);
+    const type = whole ? method.requestType : noMessage;
+    const metadata = entries === undefined ? header : withEntries(header, entries);
+    const result = streams.open(stream, timeLeftUs(deadlineMs), type, request, metadata);
+    if (result === notNow) return 'not now';
+    if (result < 0) return refusal(method.path, streams, -result, 'no');
+    return whole ? 'whole' : 'begun';
+  } catch (cause) {
+    return requestFault(method.path, cause);
+  }
+}
+
+/** Lengths of a request that waits to be encoded. */
+export function requestLengths({ method, request }: ClientStream): Lengths | undefined {
+  return method.requestStream ? undefined : lengthsOf(method.requestType, request);
 }

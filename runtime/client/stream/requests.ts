@@ -3,12 +3,13 @@
  * stream when it is opened.
  */
 import { keepStack } from '../../core/failing.ts';
+import { requestFault } from '../../core/failure.ts';
 import { Reason } from '../../native.ts';
 import { Producer, type ProducerOwner } from '../../stream/producer.ts';
 import { tookBack } from '../../stream/refused.ts';
 import { type PartPort, packedCapacity, refused, StreamWriter } from '../../stream/stream-writer.ts';
 import type { ClientMethod } from '../client-method.ts';
-import { refusal, requestFault } from './client-faults.ts';
+import { refusal } from './client-faults.ts';
 import type { ClientStream } from './client-stream.ts';
 import { type ClientStreams, notNow } from './client-streams.ts';
 import { Pushes, skipped } from './pushes.ts';
@@ -85,7 +86,7 @@ export class Requests implements PartPort, ProducerOwner {
   }
 
   onMessageFault(error: unknown): void {
-    this.#stream.giveUp(Reason.cancelled, requestFault(this.#stream.method.path, 'maybe', error));
+    this.#stream.giveUp(Reason.cancelled, requestFault(this.#stream.method.path, error, 'maybe'));
   }
 
   /** The application's own error, which it gets back as it is. */

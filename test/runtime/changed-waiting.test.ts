@@ -1,0 +1,217 @@
+/**
+ * Buffers that are resized or transferred while their message waits to be encoded: in a queue of the channel, for memory, between attempts, for a credit of a
+ * stream. The call fails with an error that says so, and others go on; what was encoded when the call was made has the bytes of that moment.
+ */
+import { allocBuffer, configure, createClient, type Lease, RpcError, type Server, Status } from 'rdma-rpc';
+import { type Peers, peersOf, serveReverse } from 'rdma-rpc/reverse';
+import { describe, expect, test } from 'vitest';
+import { defineService, method } from '../../runtime/msgpack/index.ts';
+import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
+import { EchoDefinition, type EchoMessage } from './gen/echo.rdma.ts';
+import { openPair, pairWays } from './pair.ts';
+
+const KiB = 1024;
+configure({ arenaBytes: 8 * 1024 * KiB });
+
+interface Blob {
+  blob: Uint8Array;
+}
+const service = defineService({ name: 'test.Changed', methods: { Echo: method<Blob, Blob>() } });
+/** TypeScript's library knows them from ES2024 on. */
+type Resizable = ArrayBuffer & { resize(bytes: number): void };
+const Buffers = ArrayBuffer as unknown as new (
+  bytes: number,
+  options: { maxByteLength: number },
+) => Resizable;
+
+/** The view of a buffer, as long as that is, and the two of them changed. */
+function changing(bytes: number, how: string): { view: Uint8Array; change: () => void } {
+  const buffer = new Buffers(bytes, { maxByteLength: 2 * bytes });
+  const ways: Record<string, () => unknown> = {
+    longer: () => buffer.resize(2 * bytes),
+    shorter: () => buffer.resize(bytes / 2),
+    empty: () => buffer.resize(0),
+    detached: () => structuredClone(buffer, { transfer: [buffer] }),
+  };
+  return { view: new Uint8Array(buffer).fill(bytes), change: () => void ways[how]!() };
+}
+const hows = ['longer', 'shorter', 'empty', 'detached'];
+const gone = /resized, transferred or detached/;
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+describe.each(pairWays.flatMap((way) => hows.map((how) => [way, how] as const)))(
+  'over %s, %s',
+  (way, how) => {
+    test.each([100, 20_000, 300_000])('%i bytes, without a connection yet', async (bytes) => {
+      const handled: number[] = [];
+      const echo = (request: EchoMessage) => {
+        handled.push(request.number);
+        return request;
+      };
+      const pair = await openPair(way, (server) =>
+        server.add(EchoDefinition, { echo }).add(service, { Echo: (blob: Blob) => blob }),
+      );
+      const client = createClient(EchoDefinition, pair.channel);
+      const plain = createClient(service, pair.channel);
+      const [payload, part, blob, same] = [1, 2, 3, 4].map(() => changing(bytes, how));
+      const calls: Promise<unknown>[] = [
+        client.echo({ number: 1, payload: payload!.view }),
+        client.echo({ number: 2, parts: [new Uint8Array(1), part!.view] }),
+        plain.Echo({ blob: blob!.view }),
+      ];
+      const other = client.echo({ number: 3, payload: same!.view });
+      for (const each of [payload, part, blob]) each!.change();
+      for (const call of calls) await expect(call.then(() => 'sent')).rejects.toThrow(gone);
+      expect(Buffer.compare((await other).payload, same!.view)).toBe(0);
+      expect(handled).toEqual([3]);
+      await pair.close();
+    });
+
+    test('every call slot is taken', async () => {
+      const held: (() => void)[] = [];
+      const fetch = async () => {
+        await new Promise<void>((resolve) => held.push(resolve));
+        return {};
+      };
+      const register = (server: Server) =>
+        server.add(EchoDefinition, { echo: (request) => request, fetch }).add(StreamsDefinition, {
+          count: async function* ({ count }, { signal }) {
+            yield { number: 1 };
+            if (count === 1)
+              await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+          },
+        });
+      const pair = await openPair(way, register, {}, { inflightMax: 1, streamsMax: 1 });
+      const client = createClient(EchoDefinition, pair.channel);
+      const streams = createClient(StreamsDefinition, pair.channel);
+      const first = client.fetch({});
+      const open = streams.count({ count: 1 })[Symbol.asyncIterator]();
+      await open.next();
+      while (held.length === 0) await turn();
+      const [payload, order] = [1, 2].map(() => changing(1000, how));
+      const call = client.echo({ payload: payload!.view });
+      const stream = streams.count({ payload: order!.view })[Symbol.asyncIterator]().next();
+      const others = [client.echo({ number: 7 }), streams.count({})[Symbol.asyncIterator]().next()];
+      for (const each of [payload, order]) each!.change();
+      held[0]!();
+      await open.return?.();
+      await expect(call.then(() => 'sent')).rejects.toThrow(gone);
+      await expect(stream.then(() => 'sent')).rejects.toThrow(gone);
+      await first;
+      expect(await Promise.all(others)).toMatchObject([{ number: 7 }, { value: { number: 1 } }]);
+      await pair.close();
+    });
+
+    test('the arena is full', async () => {
+      const pair = await openPair(way, (server) =>
+        server.add(EchoDefinition, { echo: ({ number }) => ({ number }) }),
+      );
+      const client = createClient(EchoDefinition, pair.channel);
+      await client.echo({});
+      const leases: Lease[] = [];
+      for (let bytes = 1024 * KiB; bytes > 4 * KiB; bytes /= 2) {
+        try {
+          for (;;) leases.push(allocBuffer(bytes - 4 * KiB, pair.channel));
+        } catch {
+          // No room for so many.
+        }
+      }
+      // Copied into the arena: a device cannot be given such memory.
+      const payload = changing(600 * KiB, how);
+      const call = client.echo({ number: 1, payload: payload.view });
+      const other = client.echo({ number: 2, text: 'x'.repeat(600 * KiB) });
+      await client.echo({});
+      payload.change();
+      for (const lease of leases) lease.release();
+      await expect(call.then(() => 'sent')).rejects.toThrow(gone);
+      expect(await other).toMatchObject({ number: 2 });
+      await pair.close();
+    });
+
+    test('between attempts', async () => {
+      let handled = 0;
+      const payload = changing(1000, how);
+      const echo = () => {
+        ++handled;
+        payload.change();
+        throw new RpcError(Status.UNAVAILABLE, 'once more');
+      };
+      const pair = await openPair(way, (server) => server.add(EchoDefinition, { echo }));
+      const client = createClient(EchoDefinition, pair.channel, {
+        '*': { idempotent: true, retry: { attempts: 3, backoffMs: 1 } },
+      });
+      await expect(client.echo({ payload: payload.view })).rejects.toThrow(gone);
+      expect(handled).toBe(1);
+      await pair.close();
+    });
+
+    test('a message of a stream that waits for its turn', async () => {
+      let read = () => {};
+      const gate = new Promise<void>((resolve) => {
+        read = resolve;
+      });
+      const sizes: number[] = [];
+      const pair = await openPair(way, (server) =>
+        server.add(StreamsDefinition, {
+          sum: async (items) => {
+            await gate;
+            for await (const { payload } of items) sizes.push(payload.length);
+            return {};
+          },
+        }),
+      );
+      const streams = createClient(StreamsDefinition, pair.channel);
+      let payload: ReturnType<typeof changing> | undefined;
+      async function* items() {
+        for (;;) {
+          payload = changing(20_000, how);
+          yield { payload: payload.view };
+        }
+      }
+      const call = streams.sum(items()).then(
+        () => 'sent',
+        (error: unknown) => error,
+      );
+      // Until the window is full: nothing is asked of the generator any more.
+      for (let quiet = 0, last = payload; quiet < 50; last = payload) {
+        await turn();
+        quiet = payload === last && payload !== undefined ? quiet + 1 : 0;
+      }
+      payload!.change();
+      read();
+      expect(await call).toMatchObject({ message: expect.stringMatching(gone) });
+      expect([...new Set(sizes)]).toEqual([20_000]);
+      await pair.close();
+    });
+
+    test('calls to a client: the bytes of the moment', async () => {
+      let peers: Peers | undefined;
+      const pair = await openPair(way, (server) => {
+        peers = peersOf(server);
+      });
+      const reverse = serveReverse(pair.channel)
+        .add(EchoDefinition, { echo: (request) => request })
+        .add(service, { Echo: (blob: Blob) => blob });
+      await reverse.ready;
+      while (peers!.all.length === 0) await turn();
+      const client = peers!.client(EchoDefinition, peers!.all[0]!);
+      const plain = peers!.client(service, peers!.all[0]!);
+      for (const bytes of [100, 20_000, 300_000]) {
+        const [payload, blob] = [1, 2].map(() => changing(bytes, how));
+        const sent = payload!.view.slice();
+        const calls = [
+          client.echo({ payload: payload!.view }).then((reply) => reply.payload),
+          plain.Echo({ blob: blob!.view }).then((reply) => reply.blob),
+        ];
+        for (const each of [payload, blob]) each!.change();
+        for (const reply of await Promise.all(calls)) expect(Buffer.compare(reply, sent)).toBe(0);
+      }
+      const late = changing(100, how);
+      late.change();
+      if (how === 'detached')
+        await expect(client.echo({ payload: late.view })).rejects.toThrow(/transferred or detached/);
+      await reverse.close();
+      await pair.close();
+    });
+  },
+);
