@@ -63,10 +63,33 @@ export type Next = (request: RpcRequest) => Promise<RpcResponse>;
  */
 export type Interceptor = (next: Next) => Next;
 
+const ignore = (): void => undefined;
+
+/**
+ * What an interceptor gets as `next`. It may call it and drop the promise, which must then not end the process as a rejection that nobody has handled. The
+ * listener that sees to it comes only when the call has failed: V8 follows a promise of one listener to whoever awaits it, for the stacks of errors.
+ */
+function droppable(next: Next): Next {
+  return (request) => {
+    const response = carriedOut(next, request, () => response.catch(ignore));
+    return response;
+  };
+}
+
+async function carriedOut(next: Next, request: RpcRequest, onFailure: () => unknown): Promise<RpcResponse> {
+  try {
+    return await next(request);
+  } catch (error) {
+    // Behind the first turn of this function, and before Node looks for rejections that nobody handles.
+    queueMicrotask(onFailure);
+    throw error;
+  }
+}
+
 /** The first interceptor is the outermost. Throws a TypeError for one that makes no function of `next`. */
 export function compose(path: string, interceptors: readonly Interceptor[], innermost: Next): Next {
   return interceptors.reduceRight((next, interceptor, i) => {
-    const made: unknown = interceptor(next);
+    const made: unknown = interceptor(droppable(next));
     if (typeof made === 'function') return made as Next;
     const which = `interceptor ${i + 1} of ${interceptors.length}${interceptor.name === '' ? '' : ` (${interceptor.name})`}`;
     throw new TypeError(
