@@ -100,19 +100,31 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
     refuse(error, "no random bytes (getrandom)");
     return nullptr;
   }
-  if (!options.active) {
-    std::string why;
-    if (listener_ == nullptr) listener_ = Listener::open(*this, &why);
-    if (listener_ == nullptr) {
-      if (error != nullptr) *error = why;
-      return nullptr;
-    }
-    address.place = listener_->place();
-  }
+  if (!options.active && !be_reachable(&address, error)) return nullptr;
   auto qp =
       std::make_unique<QueuePair>(*this, static_cast<CompletionQueue&>(cq), options, ++last_qp_num_, address);
   queue_pairs_.push_back(qp.get());
   return qp;
+}
+
+/// Where the peer finds a passive queue pair.
+bool Device::be_reachable(Address* address, std::string* error) {
+  std::string why;
+  if (options_.host.empty()) {
+    if (door_ == nullptr) door_ = Door::open(*this, &why);
+    if (door_ != nullptr) door_->mark(&address->token);
+  } else {
+    if (listener_ == nullptr) listener_ = Listener::open(*this, &why);
+    if (listener_ != nullptr) address->place = listener_->place();
+  }
+  if (error != nullptr && !why.empty()) *error = why;
+  return why.empty();
+}
+
+void Device::introduce(UniqueFd fd, const Greeting& greeting) {
+  if (QueuePair* qp = find(greeting.to)) return qp->take({std::move(fd), greeting.from});
+  const Greeting answer = make_greeting(Say::unknown, greeting.from, greeting.to);
+  say(fd.get(), &answer, sizeof answer);
 }
 
 QueuePair* Device::find(const Token& token) const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fabric/fabric.h"
+#include "fabric/tcp/door.h"
 #include "fabric/tcp/farewells.h"
 #include "fabric/tcp/keys.h"
 #include "fabric/tcp/listener.h"
@@ -42,6 +43,8 @@ class Device final : public fabric::Device {
   Farewells& farewells() { return farewells_; }
   /// The queue pair of this token, or null.
   QueuePair* find(const Token& token) const;
+  /// A connection has said whose it wants to be.
+  void introduce(UniqueFd fd, const Greeting& greeting);
   void forget(const QueuePair& qp) { std::erase(queue_pairs_, &qp); }
   /// What comes is read into it first: headers, and what is small. Nothing stays in it between two reads.
   std::span<std::byte> prefetch() { return prefetch_; }
@@ -49,13 +52,17 @@ class Device final : public fabric::Device {
   std::span<std::byte> scrap() { return scrap_; }
 
  private:
+  bool be_reachable(Address* address, std::string* error);
+
   const TcpOptions options_;
   Capabilities capabilities_;
   DeviceCounters counters_;
   KeyTable keys_;
   Watch watch_;
   Farewells farewells_{watch_};
-  std::unique_ptr<Listener> listener_;  ///< once there is a passive queue pair
+  // One of them, once there is a passive queue pair.
+  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<Door> door_;
   std::vector<QueuePair*> queue_pairs_;
   std::uint32_t last_qp_num_ = 0;
   std::array<std::byte, 16 << 10> prefetch_;

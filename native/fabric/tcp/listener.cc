@@ -89,14 +89,8 @@ void Listener::Stranger::ready() {
 
 void Listener::Stranger::introduce(const Greeting& greeting) {
   Device& device = listener_.device_;
-  QueuePair* qp = device.find(greeting.to);
-  if (qp == nullptr) {
-    const Greeting answer = make_greeting(Say::unknown, greeting.from, greeting.to);
-    say(fd_.get(), &answer, sizeof answer);
-    return;
-  }
   device.watch().remove(*this, fd_.get());
-  qp->take({std::move(fd_), greeting.from});
+  device.introduce(std::move(fd_), greeting);
 }
 
 void Listener::Stranger::expired() { listener_.leave(*this); }

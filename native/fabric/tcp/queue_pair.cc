@@ -14,7 +14,9 @@ class QueuePair::Patience final : public Waiter {
   ~Patience() override { qp_.device_.watch().forget_limit(*this); }
   void ready() override {}
   void expired() override {
-    qp_.fail("tcp: the peer has not come to " + to_text(qp_.address_.place) + " within " +
+    const Place& place = qp_.address_.place;
+    qp_.fail("tcp: the peer has not come to " +
+             (place.port == 0 ? "the address of this server" : to_text(place)) + " within " +
              std::to_string(qp_.device_.options().connect_timeout_ms) +
              " ms; can it reach that address, or is something in between?");
   }
@@ -56,6 +58,8 @@ std::string QueuePair::connect(std::span<const std::byte> remote_address) {
     why = std::string("both sides are ") + (peer.active ? "active" : "passive") +
           ", nobody could come to the other";
   }
+  if (why.empty() && address_.active && peer.place.port == 0)
+    why = "the peer's address names no place, and nobody has said where its server is (tcp_address_via)";
   if (why.empty()) {
     state_ = QpState::rtr;
     peer_ = peer.token;

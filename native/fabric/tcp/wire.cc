@@ -4,7 +4,7 @@
 namespace rdma_rpc::fabric::tcp {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x706d6452;  // "Rdmp"
+constexpr std::uint32_t kMagic = kTcpGreetingMagic;  // "Rdmp"
 constexpr std::uint8_t kVersion = 1;
 
 /// Which fields an op has; those that it has not must be 0.

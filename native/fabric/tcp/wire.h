@@ -9,6 +9,7 @@
 
 #include "fabric/fabric.h"
 #include "fabric/tcp/address.h"
+#include "fabric/tcp/tcp.h"
 
 namespace rdma_rpc::fabric::tcp {
 
@@ -26,7 +27,7 @@ struct Greeting {
   std::uint16_t reserved = 0;
   Token to{}, from{};
 };
-static_assert(sizeof(Greeting) == 40);
+static_assert(sizeof(Greeting) == kTcpGreetingBytes);
 Greeting make_greeting(Say say, const Token& to, const Token& from);
 /// Null when it is one, else why not.
 const char* why_no_greeting(const Greeting& greeting);

@@ -1,0 +1,112 @@
+// See door.h.
+#include "fabric/tcp/door.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "fabric/tcp/device.h"
+
+namespace rdma_rpc::fabric {
+namespace tcp {
+namespace {
+
+/// So many wait for their device's thread: more have come than it has queue pairs for.
+constexpr std::size_t kArrivedMax = 1024;
+
+/// Lives as long as the process: threads end in any order.
+struct Doors {
+  std::mutex mutex;
+  std::map<std::uint32_t, Door*> of;
+};
+Doors& doors() {
+  static Doors& only = *new Doors;
+  return only;
+}
+
+std::uint32_t number_in(const Token& token) {
+  std::uint32_t number = 0;
+  std::memcpy(&number, token.data(), sizeof number);
+  return number;
+}
+
+}  // namespace
+
+std::unique_ptr<Door> Door::open(Device& device, std::string* error) {
+  std::unique_ptr<Door> door(new Door(device));
+  door->bell_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  // At random, since servers behind one address are told apart by it. (0 is a door that is not in the table.)
+  bool good = door->bell_ && device.watch().add(*door, door->bell_.get(), EPOLLIN);
+  const std::lock_guard lock(doors().mutex);
+  while (good && door->number_ == 0) {
+    std::uint32_t number = 0;
+    good = ::getrandom(&number, sizeof number, 0) == static_cast<ssize_t>(sizeof number);
+    if (good && number != 0 && doors().of.try_emplace(number, door.get()).second) door->number_ = number;
+  }
+  if (good) return door;
+  *error = std::string("tcp: no way in for the peers: ") + std::strerror(errno);
+  // Its own end takes the lock, which is held here.
+  device.watch().remove(*door, door->bell_.get());
+  return nullptr;
+}
+
+Door::~Door() {
+  if (number_ == 0) return;
+  device_.watch().remove(*this, bell_.get());
+  const std::lock_guard lock(doors().mutex);
+  doors().of.erase(number_);
+}
+
+void Door::mark(Token* token) const { std::memcpy(token->data(), &number_, sizeof number_); }
+
+bool Door::hand_over(UniqueFd& fd, const Greeting& greeting) {
+  const std::lock_guard lock(doors().mutex);
+  const auto found = doors().of.find(number_in(greeting.to));
+  if (found == doors().of.end() || found->second->arrived_.size() == kArrivedMax) return false;
+  Door& door = *found->second;
+  door.arrived_.push_back({std::move(fd), greeting});
+  const std::uint64_t one = 1;
+  // Fails only when it has been rung 2^64 times.
+  [[maybe_unused]] const ssize_t wrote = ::write(door.bell_.get(), &one, sizeof one);
+  return true;
+}
+
+void Door::ready() {
+  std::uint64_t rung = 0;
+  // Cannot fail: the counter is not zero and only this thread reads it.
+  [[maybe_unused]] const ssize_t got = ::read(bell_.get(), &rung, sizeof rung);
+  std::vector<Arrival> arrived;
+  {
+    const std::lock_guard lock(doors().mutex);
+    arrived.swap(arrived_);
+  }
+  for (Arrival& one : arrived) {
+    if (prepare(one.fd.get(), device_.options()).empty()) device_.introduce(std::move(one.fd), one.greeting);
+  }
+}
+
+}  // namespace tcp
+
+std::string tcp_hand_over(int fd, std::span<const std::byte> greeting) {
+  tcp::Greeting hello;
+  if (greeting.size() != sizeof hello) return "tcp: a greeting has 40 bytes";
+  std::memcpy(&hello, greeting.data(), sizeof hello);
+  if (const char* why = tcp::why_no_greeting(hello)) return std::string("tcp: ") + why;
+  if (hello.say != tcp::Say::hello) return "tcp: a connection began with an answer";
+  tcp::UniqueFd own(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!own) return std::string("tcp: no descriptor for a connection: ") + std::strerror(errno);
+  if (tcp::Door::hand_over(own, hello)) return {};
+  const tcp::Greeting answer = tcp::make_greeting(tcp::Say::unknown, hello.from, hello.to);
+  tcp::say(own.get(), &answer, sizeof answer);
+  return "tcp: a connection for a session that is not of this process";
+}
+
+}  // namespace rdma_rpc::fabric
