@@ -182,7 +182,7 @@ export interface VerbsOptions {
 }
 
 export interface NativeOptions {
-  fabric: 'shm' | 'verbs' | 'sim';
+  fabric: 'shm' | 'verbs' | 'tcp' | 'sim';
   verbs?: VerbsOptions;
   polling: Polling;
   /** What wakes the JS thread: its own event loop, or a thread that waits, where there is no libuv. Default `libuv`. */
@@ -267,9 +267,9 @@ export interface NativeContext {
   sessionAddress(session: number): Uint8Array;
   /**
    * Connects to the peer's address blob. Empty string: connected, or on the way, and a sessionUp or sessionDown event will tell; calls may be submitted
-   * meanwhile. Otherwise why not (the session is then useless: close it).
+   * meanwhile. Otherwise why not (the session is then useless: close it). tcp: `host`, in numbers, and `port` say where the passive side's server listens.
    */
-  connectSession(session: number, peerAddress: Uint8Array): string;
+  connectSession(session: number, peerAddress: Uint8Array, host?: string, port?: number): string;
   /** Receive slab of a session, for events with region -1. Detached after the session is closed. */
   receiveSlab(session: number): ArrayBuffer;
   /** Ends the session: queue pair to ERR, every call gets its FAILED event, then SESSION_DOWN. The number is free for reuse after that event. */
@@ -355,6 +355,8 @@ export interface NativeModule {
   readonly whyUnusable: string;
   /** Where the memory of a buffer begins. A double holds it: addresses have 48 bits, or 57. */
   address(buffer: ArrayBuffer): number;
+  /** A connection that this process has accepted, as a descriptor, and the greeting that it began with: goes to the tcp session that it is for, whatever thread that is of. Empty, or why not. The descriptor is duplicated. */
+  handOver(fd: number, greeting: Uint8Array): string;
   /** Locks a file that is created, or was left by a process that is gone. Throws with the `code` EWOULDBLOCK when another holds it, EEXIST when it is somebody's file. */
   lockFile(path: string, text: string): FileLock;
   /** Removes the file and lets it go. The end of the process lets it go, too. */

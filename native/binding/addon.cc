@@ -2,9 +2,11 @@
 #include <napi.h>
 
 #include <cstdint>
+#include <string>
 
 #include "binding/file_lock.h"
 #include "binding/native_context.h"
+#include "fabric/tcp/tcp.h"
 
 namespace {
 
@@ -15,9 +17,19 @@ Napi::Value address(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(at));
 }
 
+/// A connection that JS has accepted, and the bytes that it began with, for a queue pair of any thread.
+Napi::Value hand_over(const Napi::CallbackInfo& info) {
+  const auto bytes = info[1].As<Napi::Uint8Array>();
+  const std::string why =
+      rdma_rpc::fabric::tcp_hand_over(info[0].As<Napi::Number>().Int32Value(),
+                                      {reinterpret_cast<const std::byte*>(bytes.Data()), bytes.ByteLength()});
+  return Napi::String::New(info.Env(), why);
+}
+
 Napi::Object init(Napi::Env env, Napi::Object exports) {
   rdma_rpc::binding::define_module(env, exports);
   exports.Set("address", Napi::Function::New(env, address));
+  exports.Set("handOver", Napi::Function::New(env, hand_over));
   exports.Set("lockFile", Napi::Function::New(env, rdma_rpc::binding::lock_file));
   exports.Set("unlockFile", Napi::Function::New(env, rdma_rpc::binding::unlock_file));
   return exports;

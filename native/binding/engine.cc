@@ -5,6 +5,7 @@
 
 #include "fabric/shm/shm.h"
 #include "fabric/sim/sim.h"
+#include "fabric/tcp/tcp.h"
 
 namespace rdma_rpc::binding {
 
@@ -23,6 +24,8 @@ std::shared_ptr<fabric::Device> open_device(const EngineOptions& options,
                                             std::shared_ptr<fabric::SimWorld>& stepped, std::string* error) {
   if (options.fabric == "shm") return fabric::open_shm_device({}, error);
   if (options.fabric == "verbs") return fabric::open_verbs_device(options.verbs, error);
+  // The server's listener is in JS, and hands over what comes.
+  if (options.fabric == "tcp") return fabric::open_tcp_device({.host = ""}, error);
   if (options.fabric == "sim") {
     fabric::SimOptions sim;
     sim.seed = options.seed;
@@ -31,7 +34,7 @@ std::shared_ptr<fabric::Device> open_device(const EngineOptions& options,
     if (options.stepped) stepped = world;
     return {world->open_device("sim").release(), [world](fabric::Device* device) { delete device; }};
   }
-  *error = "unknown fabric '" + options.fabric + "' (known: shm, verbs, sim)";
+  *error = "unknown fabric '" + options.fabric + "' (known: shm, verbs, tcp, sim)";
   return nullptr;
 }
 

@@ -1,6 +1,7 @@
 // See native_context.h and runtime/native.ts.
 #include "binding/native_context.h"
 
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "binding/requirements.h"
 #include "binding/stats_object.h"
 #include "binding/verbs_report.h"
+#include "fabric/tcp/tcp.h"
 
 namespace rdma_rpc::binding {
 namespace {
@@ -154,8 +156,16 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     session::Session* session = this->session(info);
     if (session == nullptr) return {};
     const auto bytes = info[1].As<Napi::Uint8Array>();
-    const std::string why =
-        session->connect({reinterpret_cast<const std::byte*>(bytes.Data()), bytes.ByteLength()});
+    std::span<const std::byte> address{reinterpret_cast<const std::byte*>(bytes.Data()), bytes.ByteLength()};
+    std::vector<std::byte> through;
+    if (info[2].IsString()) {
+      std::string why_not;
+      const auto port = static_cast<std::uint16_t>(info[3].As<Napi::Number>().Uint32Value());
+      through = fabric::tcp_address_via(address, info[2].As<Napi::String>().Utf8Value(), port, &why_not);
+      if (through.empty()) return Napi::String::New(info.Env(), why_not);
+      address = through;
+    }
+    const std::string why = session->connect(address);
     engine_->pump().kick();
     return Napi::String::New(info.Env(), why);
   }

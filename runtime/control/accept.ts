@@ -5,6 +5,7 @@
 
 import { textOf } from '../core/foreign.ts';
 import type { FabricName } from '../lane/contexts.ts';
+import { whyNoDoor } from './door.ts';
 import { FabricReasons } from './fabric-reasons.ts';
 import { controlText, type FabricReason, type Frame, type Hello, ownFeatures, version } from './frames.ts';
 import { hostIdentity, whyNotOneHost } from './host.ts';
@@ -30,16 +31,18 @@ async function next(link: Link): Promise<Frame> {
   return frame;
 }
 
-/** Fabrics that the client offers and this side can try; the reasons for the others are put down. Those that need one host are left out for a client on another. */
-function common(side: LocalSide, hello: Hello, reasons: FabricReasons): FabricName[] {
+/** Fabrics that the client offers and this side can try; the reasons for the others are put down. Those that need one host are left out for a client on another. `door`: why tcp is none, or ''. */
+function common(side: LocalSide, hello: Hello, reasons: FabricReasons, door: string): FabricName[] {
   return side.fabrics.filter((name) => {
     const offer = hello.fabrics.find((each) => each.name === name);
     const why =
       offer === undefined
         ? 'the client does not offer it'
-        : name === 'verbs'
-          ? ''
-          : whyNotOneHost(offer.host, hostIdentity());
+        : name === 'tcp'
+          ? door
+          : name === 'verbs'
+            ? ''
+            : whyNotOneHost(offer.host, hostIdentity());
     if (why !== '') reasons.add([{ name, reason: why }]);
     return why === '';
   });
@@ -84,7 +87,7 @@ export async function acceptOver(link: Link, side: LocalSide, peer: string, atta
   const hello = await next(link);
   if (hello.type !== 'hello') throw new Error(`the client began with ${hello.type} instead of hello`);
   const reasons = new FabricReasons(side);
-  const fabrics = common(side, hello, reasons);
+  const fabrics = common(side, hello, reasons, whyNoDoor(link.duplex));
   const told = new FabricReasons({ ...side, without: [] });
   told.add(withoutFor(side, reasons));
   const own = localLimits(side);

@@ -62,6 +62,12 @@ export function peerAddress(duplex: Duplex): string {
   return plainAddress((duplex as Partial<Socket>).remoteAddress) ?? '';
 }
 
+/** Where a sideband connection leads, in numbers; undefined when it is none of TCP, or closed already. */
+export function peerPlace(duplex: Duplex): { host: string; port: number } | undefined {
+  const { remoteAddress: host, remotePort: port } = duplex as Partial<Socket>;
+  return host === undefined || port === undefined ? undefined : { host, port };
+}
+
 /** The IP address of this end of a sideband connection; undefined when it says nothing about the network: a unix socket, loopback. */
 export function ownAddress(duplex: Duplex): string | undefined {
   const address = plainAddress((duplex as Partial<Socket>).localAddress);

@@ -3,12 +3,13 @@
  * connect is skipped; one log line in the end says which was chosen, and why not the others. Called by a channel.
  */
 
+import type { Duplex } from 'node:stream';
 import { unavailable } from '../core/failure.ts';
 import { textOf } from '../core/foreign.ts';
 import { RpcError } from '../core/rpc-error.ts';
 import { errorCode } from '../core/status.ts';
 import type { FabricName } from '../lane/contexts.ts';
-import { ownAddress } from './address.ts';
+import { ownAddress, peerPlace } from './address.ts';
 import type { Dial } from './dial.ts';
 import { FabricReasons } from './fabric-reasons.ts';
 import {
@@ -118,7 +119,8 @@ async function tryFabric(
       discardSession(prepared, answer.reason);
       return answer.reason;
     }
-    const why = await link.whileOpen(context.connect(target.session, answer.address));
+    const through = fabric === 'tcp' ? side.through : undefined;
+    const why = await link.whileOpen(context.connect(target.session, answer.address, through));
     if (why !== '') {
       discardSession(prepared, why);
       link.send({ type: 'unreachable', reason: controlText(why) });
@@ -138,6 +140,20 @@ async function tryFabric(
   };
 }
 
+/** With what this connection says: the address of this end, and where tcp is to dial. */
+function sideOf(side: LocalSide, duplex: Duplex): LocalSide {
+  const address = ownAddress(duplex);
+  const through = peerPlace(duplex);
+  const here = {
+    ...side,
+    ...(address !== undefined && { address }),
+    ...(through !== undefined && { through }),
+  };
+  if (through !== undefined || !side.fabrics.includes('tcp')) return here;
+  const without = [...side.without, { name: 'tcp', reason: 'the address is no host:port' }];
+  return { ...here, without, fabrics: side.fabrics.filter((name) => name !== 'tcp') };
+}
+
 /** Dials and shakes hands. Gives up with the signal's reason, an Error, when it fires. */
 export async function openConnection(
   dial: Dial,
@@ -147,12 +163,11 @@ export async function openConnection(
 ): Promise<{ link: Link; connection: Connection }> {
   const duplex = await dial(signal);
   const link = new Link(duplex);
-  const address = ownAddress(duplex);
   const giveUp = (): void => link.close((signal.reason as Error).message);
   if (signal.aborted) giveUp();
   signal.addEventListener('abort', giveUp);
   try {
-    const here = address === undefined ? side : { ...side, address };
+    const here = sideOf(side, duplex);
     return { link, connection: await connectOver(link, here, server) };
   } catch (error) {
     link.close('the handshake failed');

@@ -9,7 +9,7 @@ import type { FabricReason } from './frames.ts';
 import type { LocalSide } from './session-setup.ts';
 
 /** Those that can be chosen between two processes, in the order of `auto`. */
-export const fabricNames = ['shm', 'verbs'] as const satisfies readonly FabricName[];
+export const fabricNames = ['shm', 'verbs', 'tcp'] as const satisfies readonly FabricName[];
 
 /** `mlx5_0 port 1, window`; nothing that the fabric's name has said. */
 function detail(fabric: FabricName, { device, port, security }: SessionInfo): string {

@@ -5,6 +5,7 @@
 import type { Duplex } from 'node:stream';
 import { Packr, Unpackr } from '#msgpackr';
 import { closeTimeoutMs, controlFrameBytes } from '../limits.ts';
+import { greetingBytes, greetingMagic, type handOver } from './door.ts';
 import { checkFrame, controlText, type Frame } from './frames.ts';
 
 const prefixBytes = 4;
@@ -40,14 +41,19 @@ export class Link {
 
   /** A frame has come. */
   spoke = false;
+  /** It was no sideband connection, but one of a session of this process, which has it now. */
+  handedOver = false;
 
+  readonly #door: typeof handOver | undefined;
   #pending: Buffer = Buffer.alloc(0);
   readonly #ready: Frame[] = [];
   #waiter: { resolve(frame: Frame): void; reject(error: Error): void } | undefined;
   #ended: string | undefined;
 
-  constructor(duplex: Duplex) {
+  /** `door`: where connections of the tcp fabric go; without it they are refused as a bad frame. */
+  constructor(duplex: Duplex, door?: typeof handOver) {
     this.duplex = duplex;
+    this.#door = door;
     duplex.on('data', (chunk: Buffer) => this.#take(chunk));
     duplex.on('error', (error) => this.#end(`the connection failed: ${error.message}`));
     duplex.on('end', () => this.#end('the peer closed the connection'));
@@ -101,6 +107,10 @@ export class Link {
     this.#pending = this.#pending.byteLength === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
     while (this.#pending.byteLength >= prefixBytes && this.#ended === undefined) {
       const bodyBytes = this.#pending.readUInt32LE(0);
+      if (bodyBytes === greetingMagic && !this.spoke && this.#door !== undefined) {
+        if (this.#pending.byteLength >= greetingBytes) this.#give(this.#door);
+        return;
+      }
       if (bodyBytes === 0 || bodyBytes > controlFrameBytes) {
         this.#refuse(
           `a frame of ${bodyBytes} bytes, allowed are 1 to ${controlFrameBytes}: not an rdma-rpc peer?`,
@@ -137,6 +147,14 @@ export class Link {
     }
   }
 
+  /** Nothing may be said here, nor the connection be ended: it is another's. */
+  #give(door: typeof handOver): void {
+    const why = door(this.duplex, this.#pending.subarray(0, greetingBytes));
+    this.handedOver = why === '';
+    this.duplex.destroy();
+    this.#end(why === '' ? 'a connection of a session' : why);
+  }
+
   /** What came is against the rules: tells the peer, and ends. */
   #refuse(what: string): void {
     this.close(`the peer sent ${what}`, { type: 'bye', reason: controlText(`received ${what}`) });
@@ -149,7 +167,7 @@ export class Link {
     // What was sent last is on its way and small enough for the system's own buffer; what still comes is dropped.
     const { duplex } = this;
     duplex.resume();
-    if (!duplex.writableEnded) duplex.end();
+    if (!duplex.writableEnded && !duplex.destroyed) duplex.end();
     if (duplex.writableFinished || duplex.destroyed) duplex.destroy();
     else {
       // A peer that reads nothing must not keep the socket, and with it the process, for ever.

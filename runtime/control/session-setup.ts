@@ -7,7 +7,7 @@ import {
   type FabricName,
   releaseContext,
 } from '../lane/contexts.ts';
-import type { FabricContext } from '../lane/fabric-context.ts';
+import type { FabricContext, Through } from '../lane/fabric-context.ts';
 import type { Target } from '../lane/outgoing.ts';
 import { slotsPerStream } from '../limits.ts';
 import type { VerbsOptions } from '../native.ts';
@@ -26,6 +26,8 @@ export interface LocalSide {
   readonly verbs: VerbsOptions;
   /** Address of this end of the sideband: verbs takes the device and the GID that have it, unless they are named. */
   readonly address?: string;
+  /** Where a client's sideband connection leads: tcp dials that, too. */
+  readonly through?: Through;
   /** Each session has a context of its own. */
   readonly isolated: boolean;
   readonly identity: string;

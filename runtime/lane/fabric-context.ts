@@ -33,6 +33,12 @@ export interface SessionOwner {
   onDown(reason: string): void;
 }
 
+/** Where the server listens, as this host reaches it. */
+export interface Through {
+  readonly host: string;
+  readonly port: number;
+}
+
 /** Somebody who found no send slot. */
 export interface SlotWaiter {
   onSlotsFree(): void;
@@ -90,9 +96,9 @@ export class FabricContext {
     }
   }
 
-  /** Resolves with '' when the session's queue pair is connected to the peer's, or with why it cannot be; the fabric has a time limit for it. */
-  connect(session: number, peerAddress: Uint8Array): Promise<string> {
-    const why = this.native.connectSession(session, peerAddress);
+  /** Resolves with '' when the session's queue pair is connected to the peer's, or with why it cannot be; the fabric has a time limit for it. `through`: for tcp. */
+  connect(session: number, peerAddress: Uint8Array, through?: Through): Promise<string> {
+    const why = this.native.connectSession(session, peerAddress, through?.host, through?.port);
     if (why !== '') return Promise.resolve(why);
     return new Promise((settle) => this.#unowned.set(session, { settle }));
   }

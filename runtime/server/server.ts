@@ -8,6 +8,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { ServiceDefinition } from '../codec/types.ts';
 import { acceptOver, NotConnected } from '../control/accept.ts';
 import { ownAddress, peerAddress } from '../control/address.ts';
+import { handOver } from '../control/door.ts';
 import { type FabricPlan, fabricPlan, offers } from '../control/fabric-options.ts';
 import { controlText } from '../control/frames.ts';
 import { Handshakes } from '../control/handshakes.ts';
@@ -160,22 +161,19 @@ export class Server implements ServerSessionListener {
 
   /** @internal Takes a sideband connection; `peer` is for people. */
   accept(duplex: Duplex, peer: string): void {
-    const link = new Link(duplex);
+    const link = new Link(duplex, handOver);
     if (this.#shutdown !== undefined) {
       this.#turnAway(link, Status.UNAVAILABLE, 'the server is shutting down');
       return;
     }
     const from = peerAddress(duplex);
     const full = this.#full() ?? this.#peers.enter(from, duplex);
-    if (full !== undefined) {
-      this.#turnAway(link, full.code, full.rawMessage);
-      return;
-    }
     const limited = this.#log;
     const log: Log | undefined = limited && ((line) => limited.write(line, from));
     this.#handshakes.begin(link);
-    this.#shakeHands(link, peer, this.#side(ownAddress(duplex), log))
+    this.#shakeHands(link, peer, this.#side(ownAddress(duplex), log), full)
       .catch((error: unknown) => {
+        if (link.handedOver) return;
         const { code, rawMessage } = RpcError.from(error, Status.UNAVAILABLE);
         const message = controlText(rawMessage);
         log?.(`handshake with ${peer} failed: ${message}`);
@@ -191,7 +189,8 @@ export class Server implements ServerSessionListener {
     const errors: unknown[] = [];
     for (const fabric of side.fabrics) {
       // Nobody may ever need the device, and an open one holds locked memory.
-      if (this.#plan.auto && fabric === 'verbs') continue;
+      const needed = fabric === 'shm' || (fabric === 'tcp' && this.#contexts.length === 0);
+      if (this.#plan.auto && !needed) continue;
       try {
         this.#keep(acquireContext(choiceOf(side, fabric)));
       } catch (error) {
@@ -285,7 +284,12 @@ export class Server implements ServerSessionListener {
     return address === undefined ? { role: 'server', ...side } : { role: 'server', ...side, address };
   }
 
-  async #shakeHands(link: Link, peer: string, side: LocalSide): Promise<void> {
+  async #shakeHands(link: Link, peer: string, side: LocalSide, full: RpcError | undefined): Promise<void> {
+    if (full !== undefined) {
+      // Its first words: one that belongs to a session is none more.
+      await link.receive();
+      throw full;
+    }
     await acceptOver(link, side, peer, (prepared, hello) =>
       this.#attach(link, prepared, `${peer} (${hello.identity})`),
     );

@@ -15,7 +15,7 @@ import {
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import { EchoDefinition } from './gen/echo.rdma.ts';
-import { openWorld, type World, ways } from './world.ts';
+import { fabricOf, openWorld, type World, ways } from './world.ts';
 
 const pattern = (bytes: number, seed = 1): Uint8Array => {
   const memory = new Uint8Array(bytes);
@@ -53,7 +53,7 @@ describe.each(ways)('%s', (way) => {
       parts: [],
     });
     expect(world!.channel.state).toBe('ready');
-    expect(world!.channel.fabric).toBe(way === 'in process' ? 'sim' : 'shm');
+    expect(world!.channel.fabric).toBe(way === 'in process' ? 'sim' : fabricOf(way).fabric);
   });
 
   test.each([0, 1, 200, 4000, 8100, 8192, 8193, 20_000, 65_536, 1 << 20, 9_000_001])(

@@ -86,7 +86,7 @@ describe('a session', () => {
     native('shm').deliver(up(client));
     await ready;
     expect(channel.session).toMatchObject({ fabric: 'shm', device: 'fake', security: 'window' });
-    expect(lines[0]).toMatch(/verbs: not among those asked for$/);
+    expect(lines[0]).toMatch(/; tcp: not among those asked for$/);
     await until(() => server.sessions.length === 1);
     expect(server.sessions[0]).toMatchObject({ fabric: 'shm', peer: /^client \(pid \d+\)$/ });
   });
@@ -103,7 +103,8 @@ describe('a session', () => {
     await ready;
     await until(() => serverLines.length === 1);
     expect(channel.fabric).toBe('shm');
-    const line = 'fabric shm (fake, window) chosen; verbs: cannot connect: nobody answers';
+    const line =
+      'fabric shm (fake, window) chosen; verbs: cannot connect: nobody answers; tcp: not among those asked for';
     expect(lines).toEqual([`server: ${line}`]);
     expect(serverLines).toEqual([`client: ${line}`]);
     expect(server.sessionCount).toBe(1);

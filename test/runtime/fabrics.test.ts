@@ -54,7 +54,7 @@ describe('what may be used', () => {
     fabricPlan(options, checkedOptions('test', options, fabricRules), undefined);
 
   test('is found out when nothing is said', () => {
-    expect(plan({})).toMatchObject({ names: ['shm', 'verbs'], auto: true, isolated: false });
+    expect(plan({})).toMatchObject({ names: ['shm', 'verbs', 'tcp'], auto: true, isolated: false });
   });
 
   test('is what the environment says, unless an option does', () => {

@@ -9,8 +9,8 @@ import {
   type ServerOptions,
 } from 'rdma-rpc';
 
-export type PairWay = 'sim' | 'shm';
-export const pairWays: readonly PairWay[] = ['sim', 'shm'];
+export type PairWay = 'sim' | 'shm' | 'tcp';
+export const pairWays: readonly PairWay[] = ['sim', 'shm', 'tcp'];
 
 export interface Pair {
   readonly channel: Channel;
@@ -28,9 +28,9 @@ export async function openPair(
     const channel = createInProcessTransport((server) => void register(server as Server), options);
     return { channel, close: () => channel.close() };
   }
-  const server = createServer(serverOptions);
+  const server = createServer({ fabric: way, ...serverOptions });
   register(server);
-  const channel = createChannel(await server.listen('127.0.0.1:0'), channelOptions);
+  const channel = createChannel(await server.listen('127.0.0.1:0'), { fabric: way, ...channelOptions });
   const close = async () => {
     await channel.close();
     await server.shutdown({ graceMs: 0 });

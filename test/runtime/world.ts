@@ -19,8 +19,11 @@ export interface World {
   close(): Promise<void>;
 }
 
-export type Way = 'in process' | 'shm over tcp' | 'shm over unix';
-export const ways: readonly Way[] = ['in process', 'shm over tcp', 'shm over unix'];
+export type Way = 'in process' | 'shm over tcp' | 'shm over unix' | 'tcp';
+export const ways: readonly Way[] = ['in process', 'shm over tcp', 'shm over unix', 'tcp'];
+
+/** The fabric of a way, as servers and channels have it as an option. */
+export const fabricOf = (way: Way): ChannelOptions => ({ fabric: way === 'tcp' ? 'tcp' : 'shm' });
 
 let sockets = 0;
 export function socketPath(): string {
@@ -41,9 +44,9 @@ export async function openWorld(
     return { channel: local, log, close: () => local.close() };
   }
   const path = socketPath();
-  const remote = createServer(server).add(EchoDefinition, echoHandlers(log));
-  const address = await remote.listen(way === 'shm over tcp' ? '127.0.0.1:0' : `unix:${path}`);
-  const local = createChannel(address, channel);
+  const remote = createServer({ ...fabricOf(way), ...server }).add(EchoDefinition, echoHandlers(log));
+  const address = await remote.listen(way === 'shm over unix' ? `unix:${path}` : '127.0.0.1:0');
+  const local = createChannel(address, { ...fabricOf(way), ...channel });
   return {
     channel: local,
     log,

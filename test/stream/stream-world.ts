@@ -10,7 +10,7 @@ import {
   type Server,
   type ServerOptions,
 } from 'rdma-rpc';
-import { socketPath, type Way } from '../runtime/world.ts';
+import { fabricOf, socketPath, type Way } from '../runtime/world.ts';
 import { StreamsDefinition } from './gen/stream.rdma.ts';
 import { newLog, type StreamLog, streamHandlers } from './streams-service.ts';
 
@@ -37,9 +37,9 @@ export async function openStreams(
     return { channel: local, log, server: undefined, close: () => local.close() };
   }
   const path = socketPath();
-  const remote = createServer(server).add(StreamsDefinition, handlers);
-  const address = await remote.listen(way === 'shm over tcp' ? '127.0.0.1:0' : `unix:${path}`);
-  const local = createChannel(address, channel);
+  const remote = createServer({ ...fabricOf(way), ...server }).add(StreamsDefinition, handlers);
+  const address = await remote.listen(way === 'shm over unix' ? `unix:${path}` : '127.0.0.1:0');
+  const local = createChannel(address, { ...fabricOf(way), ...channel });
   const close = async () => {
     await local.close();
     await remote.shutdown({ graceMs: 0 });
