@@ -1,7 +1,6 @@
 // See native_context.h and runtime/native.ts.
 #include "binding/native_context.h"
 
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,10 +8,10 @@
 #include "binding/boundary_constants.h"
 #include "binding/engine.h"
 #include "binding/engine_options.h"
+#include "binding/peer_address.h"
 #include "binding/requirements.h"
 #include "binding/stats_object.h"
 #include "binding/verbs_report.h"
-#include "fabric/tcp/tcp.h"
 
 namespace rdma_rpc::binding {
 namespace {
@@ -155,17 +154,9 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   Napi::Value connect_session(const Napi::CallbackInfo& info) {
     session::Session* session = this->session(info);
     if (session == nullptr) return {};
-    const auto bytes = info[1].As<Napi::Uint8Array>();
-    std::span<const std::byte> address{reinterpret_cast<const std::byte*>(bytes.Data()), bytes.ByteLength()};
-    std::vector<std::byte> through;
-    if (info[2].IsString()) {
-      std::string why_not;
-      const auto port = static_cast<std::uint16_t>(info[3].As<Napi::Number>().Uint32Value());
-      through = fabric::tcp_address_via(address, info[2].As<Napi::String>().Utf8Value(), port, &why_not);
-      if (through.empty()) return Napi::String::New(info.Env(), why_not);
-      address = through;
-    }
-    const std::string why = session->connect(address);
+    std::string why;
+    const std::vector<std::byte> address = read_peer_address(info, &why);
+    if (why.empty()) why = session->connect(address);
     engine_->pump().kick();
     return Napi::String::New(info.Env(), why);
   }

@@ -1,6 +1,5 @@
-// The tcp fabric: an RDMA device made of TCP connections, for any two Linux hosts. Opened by tests; the
-// binding and the runtime do not offer it yet. Everything after the opening goes through fabric.h, on the
-// device's thread.
+// The tcp fabric: an RDMA device made of TCP connections, for any two Linux hosts. Opened by the binding and
+// by tests. Everything after the opening goes through fabric.h, on the device's thread.
 //
 // A queue pair is one connection. The active side dials the address in the passive side's blob, says which
 // queue pair it wants by a token that only a reader of the blob can know, and is refused by any other device.

@@ -1,0 +1,94 @@
+/**
+ * The example between two hosts that have nothing in common but a network: `npm run demo:hosts [-- scale]`. The hosts are two network and process
+ * namespaces of this one, joined by a cable (veth), so that there is neither shared memory nor an RDMA device: the fabric is tcp. Needs root; says
+ * "not run" and ends with 77 where the system does not allow it. The exit code is the client's.
+ */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+const notRun = 77;
+const subnet = { client: '10.77.0.1', server: '10.77.0.2' };
+const port = 7000;
+const program = (name: string): string => fileURLToPath(new URL(`${name}.js`, import.meta.url));
+const [scale = '1', inside] = process.argv.slice(2);
+
+/** Throws with what the command said. */
+function run(command: string, ...args: string[]): void {
+  const { status, stderr, error } = spawnSync(command, args, { encoding: 'utf8' });
+  if (error !== undefined) throw error;
+  if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${stderr.trim()}`);
+}
+
+/** A host of its own. Its processes end with it, and it ends with this one. */
+const unshare = (...flags: string[]): string[] => [
+  '--net',
+  '--pid',
+  '--fork',
+  '--mount-proc',
+  '--kill-child',
+  ...flags,
+];
+
+/** Lays the cable from here to the network of process `pid`. */
+function cable(pid: number): void {
+  const there = ['-t', String(pid), '-n', 'ip'];
+  run('ip', 'link', 'add', 'kv0', 'type', 'veth', 'peer', 'name', 'kv1', 'netns', String(pid));
+  run('ip', 'address', 'add', `${subnet.client}/24`, 'dev', 'kv0');
+  run('ip', 'link', 'set', 'kv0', 'up');
+  run('nsenter', ...there, 'address', 'add', `${subnet.server}/24`, 'dev', 'kv1');
+  run('nsenter', ...there, 'link', 'set', 'kv1', 'up');
+}
+
+async function listening(server: ChildProcess): Promise<void> {
+  for await (const line of createInterface({ input: server.stdout! })) {
+    console.log(line);
+    if (line.includes('listening')) return;
+  }
+  throw new Error('the server has ended');
+}
+
+/** The client's host, in which this process is; starts that of the server. */
+async function hosts(): Promise<number> {
+  const server = spawn('unshare', unshare('--', process.execPath, program('server'), `0.0.0.0:${port}`), {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  try {
+    await listening(server);
+    cable(server.pid!);
+    const address = `${subnet.server}:${port}`;
+    const client = spawn(process.execPath, [program('client'), address, scale], { stdio: 'inherit' });
+    const [code] = (await once(client, 'exit')) as [number | null];
+    return code ?? 1;
+  } finally {
+    server.kill('SIGKILL');
+  }
+}
+
+function whyNot(): string {
+  if (process.getuid?.() !== 0) return 'it needs root, to make network namespaces';
+  const { status, stderr, error } = spawnSync(
+    'unshare',
+    unshare('--', 'ip', 'link', 'add', 'kv0', 'type', 'veth', 'peer', 'name', 'kv1'),
+    { encoding: 'utf8' },
+  );
+  if (status === 0) return '';
+  return `it needs network namespaces and veth (unshare of util-linux, ip of iproute2): ${(error?.message ?? stderr).trim()}`;
+}
+
+if (inside === 'inside') {
+  process.exitCode = await hosts().catch((error: unknown) => {
+    console.error(`the two hosts cannot be had: ${(error as Error).message}`);
+    return 1;
+  });
+} else {
+  const why = whyNot();
+  if (why === '') {
+    const self = [process.execPath, fileURLToPath(import.meta.url), scale, 'inside'];
+    process.exitCode = spawnSync('unshare', unshare('--', ...self), { stdio: 'inherit' }).status ?? 1;
+  } else {
+    console.log(`not run: ${why}`);
+    process.exitCode = notRun;
+  }
+}

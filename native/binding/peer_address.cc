@@ -1,0 +1,19 @@
+// See peer_address.h.
+#include "binding/peer_address.h"
+
+#include <cstdint>
+
+#include "fabric/tcp/tcp.h"
+
+namespace rdma_rpc::binding {
+
+std::vector<std::byte> read_peer_address(const Napi::CallbackInfo& info, std::string* why) {
+  const auto given = info[1].As<Napi::Uint8Array>();
+  const auto* bytes = reinterpret_cast<const std::byte*>(given.Data());
+  if (!info[2].IsString()) return {bytes, bytes + given.ByteLength()};
+  const auto port = static_cast<std::uint16_t>(info[3].As<Napi::Number>().Uint32Value());
+  return fabric::tcp_address_via({bytes, given.ByteLength()}, info[2].As<Napi::String>().Utf8Value(), port,
+                                 why);
+}
+
+}  // namespace rdma_rpc::binding

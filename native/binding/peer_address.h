@@ -1,0 +1,16 @@
+// The address of a peer's queue pair as JS passes it on, for connectSession(). Read on the JS thread.
+#pragma once
+
+#include <napi.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace rdma_rpc::binding {
+
+/// From the bytes in info[1]; with info[2] and info[3], host and port, as it is dialled there. Empty, and
+/// why, when it cannot be.
+std::vector<std::byte> read_peer_address(const Napi::CallbackInfo& info, std::string* why);
+
+}  // namespace rdma_rpc::binding
