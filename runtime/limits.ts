@@ -157,8 +157,10 @@ export const sessionPlaces = 0xfff;
 /** A session gets another send slot while it holds no more than so many times what is free; the last one in `reservedSlots` is for those that hold less than their part of them (native/session/limits.h). */
 export const slotShare = 3;
 export const reservedSlots = 16;
-/** How long a request waits for arena memory that it must be copied into, as native code does with what it reads. */
+/** How long a message waits for arena memory that it must be copied into, as native code does with what it reads. */
 export const memoryWaitMs = 10_000;
+/** Of the time of its call, what a response that waits so leaves for telling the caller: a tenth, at most so much. */
+export const tellingMsMax = 100;
 /** Arena for large messages and leases, reserved as it is needed. */
 export const arenaBytes = { default: 256 * MiB, min: 4 * MiB, max: 1024 * GiB } as const;
 /** Application buffers kept registered between calls: bytes, count, and how long unused. */

@@ -318,6 +318,8 @@ export interface NativeContext {
   /** The block's memory. The same ArrayBuffer every time while the block lives. Collected: the block is released. */
   blockBuffer(block: number): ArrayBuffer;
   releaseBlock(block: number): void;
+  /** The same for a block that nothing has come of: nobody who waits for memory is told of it (`memoryFree`). */
+  discardBlock(block: number): void;
   /** The same, and detaches the block's ArrayBuffer: the application must not see what is written there from now on. */
   takeBlock(block: number): void;
   /** The block that this ArrayBuffer belongs to, 0 none. */

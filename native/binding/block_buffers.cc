@@ -51,7 +51,7 @@ Napi::Value BlockBuffers::make(memory::BlockId block, Entry& entry) {
   return Napi::Value(env_, value);
 }
 
-void BlockBuffers::release(memory::BlockId block) {
+void BlockBuffers::release(memory::BlockId block, void (memory::Arena::*give_back)(memory::BlockId)) {
   const auto found = entries_.find(block);
   if (found == entries_.end() || found->second.js_references == 0) return;
   Entry& entry = found->second;
@@ -60,7 +60,7 @@ void BlockBuffers::release(memory::BlockId block) {
     make_stray(entry)->references = 1;
     return;
   }
-  arena_.release(block);
+  (arena_.*give_back)(block);
   if (entry.js_references == 0 && entry.buffer != nullptr && entry.weak) {
     napi_value value = nullptr;
     napi_get_reference_value(env_, entry.buffer, &value);

@@ -31,7 +31,9 @@ class BlockBuffers {
   /// JS got one more reference to the block: by allocBlock, or in an event.
   void lent(memory::BlockId block) { ++entry(block).js_references; }
   /// JS gives one back. Numbers that it does not hold are ignored.
-  void release(memory::BlockId block);
+  void release(memory::BlockId block) { release(block, &memory::Arena::release); }
+  /// The same for a block that nothing has come of, see Arena::release_unused().
+  void discard(memory::BlockId block) { release(block, &memory::Arena::release_unused); }
   /// Gives one back like release(), and detaches the buffer: no view of it shows what becomes of the memory.
   void take(memory::BlockId block);
   /// The memory of a block that JS holds; empty value otherwise.
@@ -62,6 +64,7 @@ class BlockBuffers {
     bool weak = false;
   };
 
+  void release(memory::BlockId block, void (memory::Arena::*give_back)(memory::BlockId));
   Entry& entry(memory::BlockId block) { return entries_[block]; }
   Napi::Value make(memory::BlockId block, Entry& entry);
   bool transferred(const Entry& entry) const;

@@ -44,6 +44,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
                            InstanceMethod<&NativeContext::refusal>("refusal"),
                            InstanceMethod<&NativeContext::block_buffer>("blockBuffer"),
                            InstanceMethod<&NativeContext::give_block<&BlockBuffers::release>>("releaseBlock"),
+                           InstanceMethod<&NativeContext::give_block<&BlockBuffers::discard>>("discardBlock"),
                            InstanceMethod<&NativeContext::give_block<&BlockBuffers::take>>("takeBlock"),
                            InstanceMethod<&NativeContext::block_of>("blockOf"),
                            InstanceMethod<&NativeContext::register_buffer>("registerBuffer"),

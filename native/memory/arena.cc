@@ -157,6 +157,12 @@ void Arena::release(BlockId id) {
   }
 }
 
+void Arena::release_unused(BlockId id) {
+  const std::uint64_t releases = counters_.releases;
+  release(id);
+  counters_.releases = releases;
+}
+
 void Arena::leave_device() {
   device_ = nullptr;
   while (trim()) {

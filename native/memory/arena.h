@@ -67,7 +67,7 @@ struct ArenaCounters {
   std::uint64_t bytes_reserved = 0;  ///< chunks
   std::uint64_t bytes_leased = 0;    ///< blocks with a reference
   std::uint64_t blocks_leased = 0;
-  std::uint64_t releases = 0;  ///< of last references
+  std::uint64_t releases = 0;  ///< of last references, to blocks that were used
   std::uint64_t allocs = 0, reused = 0, refused = 0, trimmed_chunks = 0;
   std::uint64_t stale =
       0;  ///< retain or release of a block without a reference: a bug of the caller, otherwise harmless
@@ -97,6 +97,9 @@ class Arena {
   /// Drops a reference; the last one makes the block free for reuse. Of a dead number: nothing happens, and
   /// it is counted.
   void release(BlockId id);
+  /// The same for a block that has not been used: those who wait for memory could have had it before, so for
+  /// them nothing comes free (ArenaCounters::releases).
+  void release_unused(BlockId id);
   /// The block while live(id), an empty one otherwise. The reference stays valid until the block's chunk is
   /// retired.
   const Block& at(BlockId id) const;

@@ -114,7 +114,7 @@ export class BulkMessages {
 
   /** Gives back what has not been submitted. */
   discard(bulk: BulkMessage): void {
-    for (const block of bulk.blocks) this.#native.releaseBlock(block);
+    for (const block of bulk.blocks) this.#native.discardBlock(block);
   }
 
   /** The SENT event of `token`. */

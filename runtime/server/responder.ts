@@ -1,6 +1,6 @@
 /**
- * Sends what a server session answers: responses, errors, refusals. Those that find no send slot wait here, never more than the
- * session has calls in flight. Owned by a ServerSession, on its JS thread.
+ * Sends what a server session answers: responses, errors, refusals. Those that find no send slot, or no memory, wait here, never more
+ * than the session has calls in flight. Owned by a ServerSession, on its JS thread.
  */
 import { Metadata } from '../core/metadata.ts';
 import { encodeResponseMetadata } from '../core/metadata-wire.ts';
@@ -13,6 +13,7 @@ import { noSlot, type Target } from '../lane/outgoing.ts';
 import { errorTextBytes } from '../limits.ts';
 import { notRun, Reason, SubOp } from '../native.ts';
 import { ServerCall } from './server-call.ts';
+import { type Answering, ShortAnswers } from './short-answers.ts';
 
 interface ErrorAnswer {
   readonly handle: number;
@@ -33,7 +34,7 @@ function errorMetadata(call: ServerCall, error: RpcError | undefined): Uint8Arra
   return encodeResponseMetadata(call.givenHeader, trailer);
 }
 
-export class Responder implements SlotWaiter {
+export class Responder implements SlotWaiter, Answering {
   /** The session is over: nothing can be answered any more. */
   down = false;
 
@@ -41,16 +42,24 @@ export class Responder implements SlotWaiter {
   readonly #target: Target;
   readonly #onHandlerError: OnHandlerError;
   #waiting: (ServerCall | ErrorAnswer)[] = [];
+  readonly #short: ShortAnswers;
 
   constructor(context: FabricContext, target: Target, onHandlerError: OnHandlerError) {
     this.#context = context;
     this.#target = target;
     this.#onHandlerError = onHandlerError;
+    this.#short = new ShortAnswers(context, this);
   }
 
   stop(): void {
     this.down = true;
     this.#waiting = [];
+    this.#short.stop();
+  }
+
+  /** A call that its handler has answered is given up: what waits for memory waits no longer. */
+  forget(handle: number): void {
+    this.#short.forget(handle);
   }
 
   /** Answers a call of a one-way method, before its handler is run. */
@@ -82,6 +91,8 @@ export class Responder implements SlotWaiter {
       return;
     }
     if (result >= 0) return;
+    const { shortBytes } = this.#context.outgoing.bulk;
+    if (result === -Reason.noMemory && this.#short.add(call, response, shortBytes)) return;
     if (result === noSlot) {
       call.response = response;
       this.#wait(call);
@@ -122,6 +133,12 @@ export class Responder implements SlotWaiter {
   /** Answers a request whose handler has not been and will not be run. */
   refuse(handle: number, status: number, text: string): void {
     this.#send({ handle, status: status | notRun, text, metadata: undefined });
+  }
+
+  /** Answers a call whose response has waited too long for memory. */
+  giveUp(call: ServerCall, why: string): void {
+    const text = `${call.method}: no memory for the response on the server: ${why}`;
+    this.#send({ handle: call.handle, status: Status.RESOURCE_EXHAUSTED, text, metadata: undefined });
   }
 
   onSlotsFree(): void {

@@ -192,6 +192,7 @@ export class ServerSession implements SessionOwner {
     let call = this.#first;
     while (call !== undefined && call.handle !== handle) call = call.next;
     if (call === undefined) {
+      this.#responder.forget(handle);
       this.parts?.onCancelled(handle, this.#events[at + Ev.method]!);
       return;
     }

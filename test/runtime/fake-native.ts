@@ -271,6 +271,10 @@ export class FakeNative implements NativeContext {
     this.releaseBlock(block);
   }
 
+  discardBlock(block: number): void {
+    this.releaseBlock(block);
+  }
+
   releaseBlock(block: number): void {
     const known = this.blocks.get(block);
     if (known === undefined) throw new Error(`block ${block} released once too often`);

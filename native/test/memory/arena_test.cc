@@ -299,6 +299,17 @@ TEST(Arena, AFailureAtAnyStepLeaksNothing) {
 
 // --- shares of uses
 
+TEST(Arena, WhatNobodyHasUsedDoesNotCountAsReleased) {
+  FakeDevice device;
+  Arena arena(device, {.budget_bytes = 1 << 20});
+  const BlockId used = arena.alloc(4096), unused = arena.alloc(4096);
+  arena.release_unused(unused);
+  EXPECT_EQ(arena.counters().releases, 0u);
+  EXPECT_EQ(arena.counters().blocks_leased, 1u);
+  arena.release(used);
+  EXPECT_EQ(arena.counters().releases, 1u);
+}
+
 TEST(Arena, LeasedMemoryOutlivesTheDevice) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 64 * MiB});
