@@ -109,8 +109,8 @@ describe.each(pairWays.flatMap((way) => hows.map((how) => [way, how] as const)))
       const client = createClient(EchoDefinition, pair.channel);
       await client.echo({});
       const leases: Lease[] = [];
-      let payload: ReturnType<typeof changing>;
-      let call: Promise<object>;
+      let payload: ReturnType<typeof changing> | undefined;
+      let call: Promise<object> | undefined;
       // What earlier tests have left to the collector may come back while the call waits.
       for (let sent = true; sent; ) {
         for (let bytes = 1024 * KiB; bytes > 4 * KiB; bytes /= 2) {
@@ -134,9 +134,9 @@ describe.each(pairWays.flatMap((way) => hows.map((how) => [way, how] as const)))
       }
       const other = client.echo({ number: 2, text: 'x'.repeat(600 * KiB) });
       await client.echo({});
-      payload.change();
+      payload!.change();
       for (const lease of leases) lease.release();
-      await expect(call.then(() => 'sent')).rejects.toThrow(gone);
+      await expect(call!.then(() => 'sent')).rejects.toThrow(gone);
       expect(await other).toMatchObject({ number: 2 });
       await pair.close();
     });
