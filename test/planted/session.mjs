@@ -69,10 +69,18 @@ export const sessionBugs = [
   {
     name: 'a caller is told that its call has ended before the CANCEL has arrived',
     file: 'session/revocation.cc',
-    from: '    if (answered || call.bulk->cancel_arrived || !call.bulk->lends_request) tell(slot);',
-    to: '    static_cast<void>(answered);\n    tell(slot);',
+    from: '    if (answered || call.bulk->cancel_arrived || !call.bulk->lends_request)\n',
+    to: '    if (answered || slot < kCallSlotsMax)\n',
     program,
     caughtBy: 'LateCancel.NobodyIsToldBeforeTheCancelHasArrived',
+  },
+  {
+    name: 'a wire that stands still is waited for until the device gives up',
+    file: 'session/revocation.cc',
+    from: '  return shared_.awake_ns >= still_since_ns_ + kStuckWireNs;\n',
+    to: '  return false;\n',
+    program,
+    caughtBy: 'StuckWire.EndsCallsSoonAfterTheirDeadline',
   },
   {
     name: 'a fetched request is handed over before the frames that came before its last READ are looked at',
