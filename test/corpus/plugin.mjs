@@ -7,6 +7,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { generate } from '../../dist/codegen/index.js';
+import { companionFaults } from './companions.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '../..');
 
@@ -23,6 +24,8 @@ plugins:
     out: out
     include_imports: true
 `;
+const without = genYaml.replace(/.*include_imports.*\n/, '');
+const bufYaml = 'version: v2\nmodules:\n  - path: proto\n';
 
 /** An empty directory with the plugin in `bin` and room in `out`; the environment in which it is found. */
 function prepare(place) {
@@ -36,7 +39,7 @@ function prepare(place) {
 function underBuf(buf, place, include, files) {
   const env = prepare(place);
   symlinkSync(include, join(place, 'proto'));
-  writeFileSync(join(place, 'buf.yaml'), 'version: v2\nmodules:\n  - path: proto\n');
+  writeFileSync(join(place, 'buf.yaml'), bufYaml);
   writeFileSync(join(place, 'buf.gen.yaml'), genYaml);
   const paths = files.flatMap((file) => ['--path', join('proto', relative(include, file))]);
   return spawnSync(buf, ['generate', ...paths], { cwd: place, encoding: 'utf8', env });
@@ -79,12 +82,29 @@ async function compare(what, program, run, place, groups, all) {
   return sum;
 }
 
+/** One file alone. What buf complains of. */
+function oneUnderBuf(buf, place, path, imports, env) {
+  writeFileSync(join(place, 'buf.yaml'), bufYaml);
+  writeFileSync(join(place, 'buf.gen.yaml'), imports ? genYaml : without);
+  const options = { cwd: place, encoding: 'utf8', env };
+  const { status, stderr } = spawnSync(buf, ['generate', '--path', path], options);
+  return status === 0 ? '' : stderr.slice(0, 500);
+}
+
+function compareCompanions(buf, place) {
+  const what = 'companions under buf';
+  if (!existsSync(buf)) return { what, count: 0, errors: [], notRun: 'buf is not there' };
+  const run = (...given) => oneUnderBuf(buf, ...given);
+  return { what, ...companionFaults(place, prepare, run), notRun: '' };
+}
+
 /** `found`: groups with their files. */
 export async function comparePlugins(cache, found) {
   const named = (names) => found.filter(({ name }) => names.includes(name));
   const buf = join(cache, 'node_modules/.bin/buf');
   return [
     await compare('buf', buf, underBuf, join(cache, 'buf'), named(forBuf), true),
+    compareCompanions(buf, join(cache, 'buf/companions')),
     // protoc hands over what was asked for, without imports.
     await compare('protoc', 'protoc', underProtoc, join(cache, 'protoc'), named(forProtoc), false),
   ];
