@@ -5,7 +5,7 @@
  *
  *   npm run test:planted [-- --sanitize=address,undefined] [WORD ...]     a word: only the bugs that have it in their names
  *
- * With sanitizers the native tests are those that are built with them, and what a sanitizer reports is a failure, too.
+ * With sanitizers only the native bugs, in tests that are built with them, and what a sanitizer reports is a failure, too.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,8 +15,10 @@ import { buildDirectory, configureTests } from '../../scripts/native-tests.mjs';
 import { record } from '../../scripts/results.mjs';
 import { progress } from '../../scripts/step.mjs';
 import { Native } from './native.mjs';
+import { runtimeBugs } from './runtime.mjs';
 import { sessionBugs } from './session.mjs';
 import { shmBugs } from './shm.mjs';
+import { TypeScript } from './typescript.mjs';
 
 const SUITE = 'planted bugs';
 const SANITIZE = '--sanitize=';
@@ -27,8 +29,8 @@ const LIMIT_MS = 180_000;
 const test = (program, filter, env) =>
   run([program, `--gtest_filter=${filter}`, '--gtest_brief=1'], { env, limitMs: LIMIT_MS });
 
-/** Why a bug does not count as found; empty: it does. */
-async function outcome(native, bug, number) {
+/** Why a native bug does not count as found; empty: it does. */
+async function nativeOutcome(native, bug, number) {
   let program;
   try {
     program = await native.plant(bug, number);
@@ -63,13 +65,14 @@ async function control(native, bugs) {
   }
 }
 
-async function plantAll(native, bugs) {
+/** `outcome`: why a bug does not count as found, with its number. */
+async function plantAll(bugs, outcome) {
   const failures = [];
   const left = [...bugs.entries()];
   const worker = async () => {
     for (let next = left.shift(); next !== undefined; next = left.shift()) {
       const [number, bug] = next;
-      const why = await outcome(native, bug, number);
+      const why = await outcome(bug, number);
       if (why !== '') failures.push(`${bug.name}: ${why}`);
       console.log(`${why === '' ? '✓' : '✗'} ${bug.name}`);
     }
@@ -78,29 +81,46 @@ async function plantAll(native, bugs) {
   return failures;
 }
 
+/** Those of native/, as lines of what was not found. */
+async function plantNative(bugs, sanitize, scratch) {
+  const native = new Native(root, join(root, buildDirectory(sanitize)), scratch);
+  await progress(`${SUITE}: build`, async () => {
+    await configureTests(sanitize);
+    await native.prepare(new Set(bugs.map((bug) => bug.program)));
+  });
+  await progress(`${SUITE}: the native tests without them`, () => control(native, bugs));
+  return plantAll(bugs, (bug, number) => nativeOutcome(native, bug, number));
+}
+
+/** Those of runtime/. */
+async function plantTypeScript(bugs, scratch) {
+  const typescript = new TypeScript(root, scratch);
+  await progress(`${SUITE}: the tests in TypeScript without them`, () => typescript.control(bugs));
+  return plantAll(bugs, (bug, number) => typescript.outcome(bug, number));
+}
+
 async function main() {
-  const lacking = [...missing('build'), ...missing('tests')];
-  if (lacking.length > 0)
-    return record(SUITE, { whyNot: [`missing Debian packages: ${lacking.join(', ')}`] });
   const sanitize = process.argv.find((arg) => arg.startsWith(SANITIZE))?.slice(SANITIZE.length) ?? '';
-  const wanted = process.argv.slice(2).filter((arg) => !arg.startsWith(SANITIZE));
-  const bugs = [...shmBugs, ...sessionBugs].filter(({ name }) => wanted.every((word) => name.includes(word)));
+  const words = process.argv.slice(2).filter((arg) => !arg.startsWith(SANITIZE));
+  const wanted = (bugs) => bugs.filter(({ name }) => words.every((word) => name.includes(word)));
+  const lacking = [...missing('build'), ...missing('tests')];
+  const inNative = lacking.length > 0 ? [] : wanted([...shmBugs, ...sessionBugs]);
+  const inTypeScript = sanitize === '' ? wanted(runtimeBugs) : [];
+  const whyNot =
+    lacking.length > 0 ? [`those of native/: missing Debian packages: ${lacking.join(', ')}`] : [];
   const scratch = join(root, 'build', 'planted');
   rmSync(scratch, { recursive: true, force: true });
-  const native = new Native(root, join(root, buildDirectory(sanitize)), scratch);
+  const failures = [];
   try {
-    await progress(`${SUITE}: build`, async () => {
-      await configureTests(sanitize);
-      await native.prepare(new Set(bugs.map((bug) => bug.program)));
-    });
-    await progress(`${SUITE}: the tests without them`, () => control(native, bugs));
+    if (inNative.length > 0) failures.push(...(await plantNative(inNative, sanitize, scratch)));
+    if (inTypeScript.length > 0) failures.push(...(await plantTypeScript(inTypeScript, scratch)));
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;
     return record(SUITE, { failed: 1, note: 'the tests do not pass without them' });
   }
-  const failures = await plantAll(native, bugs);
   rmSync(scratch, { recursive: true, force: true });
-  return record(SUITE, { passed: bugs.length - failures.length, failed: failures.length, failures });
+  const passed = inNative.length + inTypeScript.length - failures.length;
+  return record(SUITE, { passed, failed: failures.length, failures, whyNot });
 }
 
 process.exit((await main()).failed === 0 ? 0 : 1);

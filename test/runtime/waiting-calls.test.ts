@@ -1,22 +1,15 @@
 /** The queue of calls that wait for a connection or a slot, while the call at its head is being started. */
 import { expect, test } from 'vitest';
+import { CallExtras } from '../../runtime/client/call-extras.ts';
 import { WaitingCall, WaitingCalls } from '../../runtime/client/waiting-calls.ts';
 import { echo } from './client-bed.ts';
+
+const nothing = () => undefined;
 
 test('what starts the head and comes back to the queue does not start it again', () => {
   const queue = new WaitingCalls();
   for (let number = 0; number < 3; ++number) {
-    queue.push(
-      new WaitingCall(
-        queue,
-        echo,
-        number,
-        0,
-        undefined,
-        () => undefined,
-        () => undefined,
-      ),
-    );
+    queue.push(new WaitingCall(queue, echo, number, 0, undefined, nothing, nothing));
   }
   const started: unknown[] = [];
   const start = ({ request }: WaitingCall): boolean => {
@@ -28,4 +21,24 @@ test('what starts the head and comes back to the queue does not start it again',
   queue.startAll(start);
   expect(started).toEqual([0, 1, 2]);
   expect(queue.size).toBe(1);
+});
+
+test('a call that is given up leaves the queue, and the others stay', async () => {
+  const queue = new WaitingCalls();
+  const outcomes: Promise<unknown>[] = [];
+  const controllers = [0, 1, 2, 3].map((number) => {
+    const controller = new AbortController();
+    const extras = new CallExtras({ signal: controller.signal }, undefined);
+    const settle = (outcome: unknown) => outcomes.push(Promise.resolve(outcome));
+    queue.push(new WaitingCall(queue, echo, number, 0, extras, settle, nothing));
+    return controller;
+  });
+  // One from the middle, the last and the first.
+  for (const number of [1, 3, 0]) controllers[number]!.abort();
+  expect((await Promise.allSettled(outcomes)).map(({ status }) => status)).toEqual(Array(3).fill('rejected'));
+  expect(queue.size).toBe(1);
+  const started: unknown[] = [];
+  queue.startAll(({ request }) => started.push(request) > 0);
+  expect(started).toEqual([2]);
+  expect([queue.size, queue.head]).toEqual([0, undefined]);
 });

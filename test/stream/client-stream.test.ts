@@ -189,6 +189,18 @@ test('without a place in the table or a send slot it waits', async () => {
   expect(await sent()).toMatchObject([{ kind: PartKind.pull, sequence: 0 }]);
 });
 
+test('a part that finds no send slot, again and again, takes no place from itself', async () => {
+  setUp({ slots: 2 });
+  native.freeAtFlush = false;
+  void start('count', {}).next();
+  expect(await sent()).toMatchObject([{ kind: PartKind.open }, { kind: PartKind.pull, sequence: 0 }]);
+  for (let i = 0; i < 20; ++i) native.deliver({ kind: EvKind.slotsFree });
+  expect(await sent()).toEqual([]);
+  native.releaseSlots();
+  native.deliver({ kind: EvKind.slotsFree });
+  expect(await sent()).toMatchObject([{ kind: PartKind.pull, sequence: 1 }]);
+});
+
 describe('a server that breaks the rules', () => {
   test.each([
     ['no part header', (slot: number) => settled(slot)],

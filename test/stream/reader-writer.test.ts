@@ -169,6 +169,19 @@ describe('the writer', () => {
     ]);
   });
 
+  test('packs messages of more than 255 bytes', async () => {
+    const port = new Port();
+    port.credits = 1;
+    const writer = new StreamWriter(type, 2000, port);
+    for (const bytes of [255, 256, 700]) writer.write({ number: bytes, payload: new Uint8Array(bytes) });
+    await turnEnd();
+    expect(port.sent.flatMap(unpack).map(({ number, payload }) => [number, payload.length])).toEqual([
+      [255, 255],
+      [256, 256],
+      [700, 700],
+    ]);
+  });
+
   test('fills a part while there is no credit, holds one message more, then says stop', async () => {
     const port = new Port();
     const writer = new StreamWriter(type, 100, port);

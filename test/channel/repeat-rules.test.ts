@@ -1,0 +1,61 @@
+/** Which calls are made again, how often, and what becomes of the answers of attempts that lost: the rules alone, without a channel. */
+import { Metadata, RpcError, Status } from 'rdma-rpc';
+import { expect, test } from 'vitest';
+import { hedged } from '../../runtime/client/connections/hedging.ts';
+import { mayRepeat, pushback, type Repeatable } from '../../runtime/client/connections/retry.ts';
+import { RetryBudget } from '../../runtime/client/connections/retry-budget.ts';
+import { BlockLease, leaseOf, setLease } from '../../runtime/core/lease.ts';
+import { FakeNative } from '../runtime/fake-native.ts';
+import { until } from './bed.ts';
+
+test('a call that may have been sent is made again only when it is idempotent', () => {
+  const call = { idempotent: false, endMs: 0, signal: undefined, attempt: () => Promise.resolve() };
+  const error = (sent: 'no' | 'maybe' | 'yes') => new RpcError(Status.UNAVAILABLE, '', { sent });
+  const may = (idempotent: boolean) =>
+    (['no', 'maybe', 'yes'] as const).map((sent) =>
+      mayRepeat({ ...call, idempotent }, [Status.UNAVAILABLE], error(sent)),
+    );
+  expect(may(false)).toEqual([true, false, false]);
+  expect(may(true)).toEqual([true, true, true]);
+});
+
+test('push-back: ms, never, or nothing', () => {
+  const error = (value?: string) =>
+    new RpcError(Status.UNAVAILABLE, '', {
+      metadata: value === undefined ? undefined : new Metadata({ 'retry-pushback-ms': value }),
+    });
+  expect(
+    [undefined, '0', '1500', '-1', '', '1e3', '9999999999'].map((value) => pushback(error(value))),
+  ).toEqual([undefined, 0, 1500, 'never', 'never', 'never', 'never']);
+});
+
+test('the budget never grows beyond what it began with', () => {
+  const budget = new RetryBudget();
+  for (let i = 0; i < 1000; ++i) budget.succeeded();
+  let failures = 0;
+  for (; budget.allows; ++failures) budget.failed();
+  expect(failures).toBe(5);
+});
+
+test('large answers of losers are given back, that of the winner is not', async () => {
+  const native = new FakeNative();
+  const settle: ((response: object) => void)[] = [];
+  const call: Repeatable = {
+    idempotent: true,
+    endMs: Number.POSITIVE_INFINITY,
+    signal: undefined,
+    attempt: () => new Promise((resolve) => settle.push(resolve)),
+  };
+  const answer = hedged(call, { delayMs: 0, attempts: 3, codes: [] }, new RetryBudget());
+  await until(() => settle.length === 3);
+  const responses = settle.map((resolve) => {
+    const block = native.allocBlock(100);
+    const response = {};
+    setLease(response, new BlockLease(native as never, block, native.blockBuffer(block), 0, 100));
+    resolve(response);
+    return response;
+  });
+  expect(await answer).toBe(responses[0]);
+  expect(native.blocks.size).toBe(1);
+  expect(leaseOf(responses[0]!)?.released).toBe(false);
+});

@@ -1,0 +1,163 @@
+/**
+ * Bugs of runtime/, for main.mjs. `file` is the name alone: the one file of this name that has the text is meant, in whichever folder it lies. `caughtBy`: a file of
+ * tests and the name of the test.
+ */
+export const runtimeBugs = [
+  {
+    name: 'a lease that is released twice gives its memory back twice',
+    file: 'lease.ts',
+    from: `  release(): void {
+    if (this.#released) return;
+`,
+    to: '  release(): void {\n',
+    caughtBy: [
+      'test/runtime/client-bulk.test.ts',
+      'a response in a block: large fields are views, its lease returns the block',
+    ],
+  },
+  {
+    name: 'the time left goes to the server in milliseconds',
+    file: 'deadlines.ts',
+    from: 'Math.max(1, (deadlineMs - deadlines.now) * 1000)',
+    to: 'Math.max(1, deadlineMs - deadlines.now)',
+    caughtBy: [
+      'test/runtime/client-session.test.ts',
+      'is staged with its method, encoded message and time limit',
+    ],
+  },
+  {
+    name: 'a deadline may fire a tick before its time',
+    file: 'timer-wheel.ts',
+    from: 'this.#link(id, Math.ceil(deadlineMs / wheelTickMs) + 1);',
+    to: 'this.#link(id, Math.floor(deadlineMs / wheelTickMs));',
+    caughtBy: ['test/runtime/timer-wheel.test.ts', 'any mix keeps the promise (property)'],
+  },
+  {
+    name: 'the send slot of a message that cannot be encoded is lost',
+    file: 'outgoing.ts',
+    from: 'if (messageBytes < 0 || slab.full',
+    to: 'if (slab.full',
+    caughtBy: [
+      'test/runtime/client-session.test.ts',
+      'that cannot be encoded is rejected with sent: no and leaves every slot free',
+    ],
+  },
+  {
+    name: 'a call that waits stays in its queue when its signal gives it up',
+    file: 'waiting-calls.ts',
+    from: `    this.remove(call);
+    call.extras?.unwatch();`,
+    to: '    call.extras?.unwatch();',
+    caughtBy: [
+      'test/runtime/waiting-calls.test.ts',
+      'a call that is given up leaves the queue, and the others stay',
+    ],
+  },
+  {
+    name: 'the listener of a signal stays behind its last call',
+    file: 'abort-listeners.ts',
+    from: "  signal.removeEventListener('abort', listener);\n",
+    to: '',
+    caughtBy: [
+      'test/runtime/abort-listeners.test.ts',
+      'that are answered leave none, and one that is not is still given up',
+    ],
+  },
+  {
+    name: 'metadata of the client goes before that of the call',
+    file: 'client-defaults.ts',
+    from: 'for (const [key] of own) result.delete(key);',
+    to: 'for (const [key] of own) if (result.has(key)) own.delete(key);',
+    caughtBy: ['test/channel/repeats.test.ts', 'metadata: the keys of a call replace those of the client'],
+  },
+  {
+    name: 'a call that may have been sent is made again although it is not idempotent',
+    file: 'retry.ts',
+    from: "return call.idempotent || error.sent === 'no';",
+    to: "return call.idempotent || error.sent !== 'yes';",
+    caughtBy: [
+      'test/channel/repeat-rules.test.ts',
+      'a call that may have been sent is made again only when it is idempotent',
+    ],
+  },
+  {
+    name: 'hedging makes one attempt more than was asked for',
+    file: 'hedging.ts',
+    from: 'if (begun < policy.attempts && budget.allows)',
+    to: 'if (begun <= policy.attempts && budget.allows)',
+    caughtBy: ['test/channel/repeats.test.ts', 'when all fail, the last error'],
+  },
+  {
+    name: 'large answers of attempts that lost stay until they are collected',
+    file: 'hedging.ts',
+    from: '          leaseOf(response as object)?.release();\n',
+    to: '',
+    caughtBy: [
+      'test/channel/repeat-rules.test.ts',
+      'large answers of losers are given back, that of the winner is not',
+    ],
+  },
+  {
+    name: 'the budget for retries allows one failure more',
+    file: 'retry-budget.ts',
+    from: 'return this.#tokens > retryTokens / 2;',
+    to: 'return this.#tokens >= retryTokens / 2;',
+    caughtBy: ['test/channel/repeat-rules.test.ts', 'the budget never grows beyond what it began with'],
+  },
+  {
+    name: 'the place of a part that found no send slot is lost',
+    file: 'client-streams.ts',
+    from: '        if (!first) ++this.#spare;\n',
+    to: '',
+    caughtBy: [
+      'test/stream/client-stream.test.ts',
+      'a part that finds no send slot, again and again, takes no place from itself',
+    ],
+  },
+  {
+    name: 'an empty part gives no credit back',
+    file: 'stream-reader.ts',
+    from: `        return true;
+      }
+      this.#consumed(part);
+    }
+    return false;`,
+    to: `        return true;
+      }
+      --this.unread;
+    }
+    return false;`,
+    caughtBy: ['test/stream/reader-writer.test.ts', 'reports a part when its last message has been taken'],
+  },
+  {
+    name: 'packed messages have lengths of one byte',
+    file: 'stream-writer.ts',
+    from: '    this.#pack[at - 1] = (end - at) >>> 8;\n',
+    to: '    this.#pack[at - 1] = 0;\n',
+    caughtBy: ['test/stream/reader-writer.test.ts', 'packs messages of more than 255 bytes'],
+  },
+  {
+    name: 'a varint of eleven bytes is taken',
+    file: 'read.ts',
+    from: 'if (shift > 31) return tooWide(source, at);',
+    to: 'if (shift > 38) return tooWide(source, at);',
+    caughtBy: ['test/codec/wire.test.ts', 'a varint of eleven bytes'],
+  },
+  {
+    name: 'a length that needs three bytes is said to need two',
+    file: 'write.ts',
+    from: 'value < 0x4000 ? 2',
+    to: 'value <= 0x4000 ? 2',
+    caughtBy: ['test/codec/gather.test.ts', 'a payload of 16384 bytes, alone, nested and between others'],
+  },
+  {
+    name: 'a text beyond ASCII is measured by its characters',
+    file: 'bound.ts',
+    from: 'text.length < measuredChars ? text.length * 3 : Buffer.byteLength(text)',
+    to: 'text.length < measuredChars ? text.length * 3 : text.length',
+    caughtBy: [
+      'test/codec/room.test.ts',
+      'what is too large for the shared memory of encode() is the same encoding',
+    ],
+  },
+];

@@ -1,0 +1,28 @@
+/** As the project's own, with one bug planted in the sources that a test loads. For typescript.mjs, which says in RDMA_RPC_PLANTED what to replace where. */
+import { readFileSync } from 'node:fs';
+import { defineConfig, mergeConfig, type Plugin } from 'vitest/config';
+import base from '../../vitest.config.ts';
+
+interface Planted {
+  /** Absolute. */
+  readonly path: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+const planted = JSON.parse(process.env.RDMA_RPC_PLANTED ?? 'null') as Planted | null;
+
+const plugin: Plugin = {
+  name: 'planted bug',
+  enforce: 'pre',
+  load(id) {
+    if (planted === null || id !== planted.path) return undefined;
+    return readFileSync(id, 'utf8').replace(planted.from, () => planted.to);
+  },
+};
+
+export default mergeConfig(
+  base,
+  // A bug that makes a test hang has not been found.
+  defineConfig({ plugins: [plugin], test: { testTimeout: 30_000, hookTimeout: 30_000 } }),
+);
