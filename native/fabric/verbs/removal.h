@@ -11,7 +11,10 @@
 namespace rdma_rpc::fabric::verbs {
 
 /// `anchor`, an id that is bound to a device, has heard that the device is removed: it goes, and what
-/// librdmacm has open of that device no longer is that device.
+/// librdmacm has open of that device no longer is that device. Its two descriptors stay, and lead nowhere:
+/// their numbers are in librdmacm's own book, and it closes them when it opens a device that it has not seen
+/// yet, such as the same one added again. Closed by us, their numbers would be somebody else's by then. So
+/// there are two for each device that is removed and not put back, however often that happens.
 void let_go_of_removed(IdPtr anchor);
 
 /// Nobody uses `anchor` and its channel any more, but its device may be removed some day, which a thread of

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <sstream>
 #include <system_error>
 #include <vector>
@@ -14,26 +13,23 @@
 
 namespace rdma_rpc::session::test {
 
-namespace {
-
-/// What each descriptor leads to, and how many do. But for those that lead nowhere: librdmacm closes what is
-/// left of a removed device in its own time (fabric/verbs/removal.cc).
-std::string descriptors() {
-  std::map<std::string, int> counts;
+std::map<std::string, std::size_t> descriptors() {
+  std::map<std::string, std::size_t> counts;
   for (const auto& fd : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code gone;  // the iterator's own
     const std::string to = std::filesystem::read_symlink(fd.path(), gone).string();
-    if (to != "/dev/null") ++counts[to.substr(0, to.find(":["))];  // without the number of a socket or a pipe
+    ++counts[to.substr(0, to.find(":["))];  // without the number of a socket or a pipe
   }
-  std::string text;
-  for (const auto& [to, count] : counts) text += std::to_string(count) + " x " + to + "\n";
-  return text;
+  return counts;
 }
 
-}  // namespace
-
 std::string census() {
-  std::string text = descriptors();
+  std::string text;
+  // Not those that lead nowhere: librdmacm closes what is left of a removed device later
+  // (fabric/verbs/removal.h).
+  for (const auto& [to, count] : descriptors()) {
+    if (to != "/dev/null") text += std::to_string(count) + " x " + to + "\n";
+  }
   // Elsewhere other programs use the devices too.
   if (guest_link().empty()) return text;
   std::istringstream lines(shell("rdma resource show"));

@@ -4,9 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <map>
 #include <string>
 
 namespace rdma_rpc::session::test {
+
+/// What each descriptor of this process leads to, and how many do.
+std::map<std::string, std::size_t> descriptors();
 
 /// A text, so that a difference can be read.
 std::string census();

@@ -57,6 +57,35 @@ TEST_F(DeviceEvents, ARemovedDeviceEndsItsSessionsAndAddedAgainItWorks) {
   EXPECT_EQ(ends.finish(), Violations{});
 }
 
+/// What is left of a removed device are two descriptors that lead nowhere, until librdmacm opens another.
+TEST_F(DeviceEvents, TwentyRemovalsLeaveNoMoreDescriptorsThanOne) {
+  const std::string device = options_of(kServerEnd).device;
+  std::size_t left = 0;
+  for (int round = 0; round < 20 && !HasFailure(); ++round) {
+    std::unique_ptr<Removal> removal;
+    {
+      Ends ends;
+      const Link link = ends.connect();
+      EXPECT_TRUE(ends.complete(link, {}).answered());
+      // In turn with a session on it, and when nobody uses it any more.
+      if (round % 2 == 0) {
+        removal = std::make_unique<Removal>(device);
+        ends.until([&] { return ends.server.is_down(link.server); }, "the end of the session on the device");
+      }
+      EXPECT_EQ(ends.finish(), Violations{});
+    }
+    if (removal == nullptr) removal = std::make_unique<Removal>(device);
+    removal.reset();
+    const std::size_t nowhere = descriptors()["/dev/null"];
+    if (round == 0) left = nowhere;
+    EXPECT_LE(nowhere, left) << "in round " << round;
+  }
+  // The census has it open, as whoever has used it.
+  Ends ends;
+  ends.expect_works(ends.connect());
+  EXPECT_EQ(ends.finish(), Violations{});
+}
+
 /// An empty poll is all that this process does: no descriptor is looked at.
 TEST_F(DeviceEvents, WhoOnlyPollsHearsThatThePeerHasClosedTheConnection) {
   Ends ends;
