@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { createServer, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import { loadNative } from '../../runtime/native.ts';
+import { littleLockedMemory, whyNotLittle } from './little-memory.ts';
 import {
   caught,
   clientDevice,
@@ -98,10 +99,30 @@ describe('devices', () => {
     }
   });
 
+  const command = [
+    process.execPath,
+    fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url)),
+    'devices',
+  ];
+  const start = ([program, ...args]: readonly string[]) => spawnSync(program!, args, { encoding: 'utf8' });
+
+  test.skipIf(whyNotLittle !== '')(
+    `little locked memory is told with its limit and a remedy${whyNotLittle && ` (${whyNotLittle})`}`,
+    () => {
+      const { status, stdout, stderr } = start([...littleLockedMemory, ...command]);
+      expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+      expect(stdout).toMatch(/^locked memory: 65536 bytes$/m);
+      for (const name of [clientDevice, serverDevice]) {
+        const line = stdout.split('\n').find((each) => each.startsWith(`${name} (`));
+        expect(line).toMatch(
+          /: cannot be used: .*; locked memory is limited to 65536 bytes \(raise it with ulimit -l, or LimitMEMLOCK of its service\)$/,
+        );
+      }
+    },
+  );
+
   test('the command prints it', () => {
-    const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
-    const run = (...args: string[]) =>
-      spawnSync(process.execPath, [main, 'devices', ...args], { encoding: 'utf8' });
+    const run = (...args: string[]) => start([...command, ...args]);
     const { status, stdout, stderr } = run();
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout).toMatch(new RegExp(`^${clientDevice} \\(.+\\): can be used$`, 'm'));
