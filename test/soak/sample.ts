@@ -40,6 +40,7 @@ export async function sampled(sessions = 1): Promise<Sample> {
     const quiet = open === sessions && Object.values(rest).every((count) => count === 0);
     if (!quiet && performance.now() < end) continue;
     const { heapUsed, arrayBuffers, external, rss } = process.memoryUsage();
-    return { exact: now, wavering: { heapUsed, arrayBuffers, external, rss, maps: mapsOf() } };
+    const { arenaBytes } = stats();
+    return { exact: now, wavering: { heapUsed, arrayBuffers, external, rss, arenaBytes, maps: mapsOf() } };
   }
 }
