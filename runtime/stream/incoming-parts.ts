@@ -10,7 +10,7 @@ import { Incoming } from '../lane/incoming.ts';
 import { copyValue } from '../lane/value-memory.ts';
 import { Ev, type NativeContext } from '../native.ts';
 import { PartHeader, PartKind, packedLengthBytes, partHeaderBytes } from './part-header.ts';
-import { type CopiedMessage, type StreamMemory, streamMemory } from './stream-memory.ts';
+import { type CopiedMessage, type Reader, type StreamMemory, streamMemory } from './stream-memory.ts';
 import type { ReceivedPart } from './stream-reader.ts';
 
 const noMessages: readonly unknown[] = [];
@@ -26,12 +26,12 @@ export class IncomingParts {
   readonly #slab: Source = new Source();
   readonly #memory: StreamMemory;
 
-  constructor(native: NativeContext, session: number) {
+  constructor(native: NativeContext, session: number, reader: Reader) {
     this.#events = native.events;
     this.#slab.reset(new Uint8Array(native.receiveSlab(session)));
     this.#slab.copyOut = copyValue;
     this.whole = new Incoming(native, session);
-    this.#memory = streamMemory(native);
+    this.#memory = streamMemory(native, reader);
   }
 
   /** Reads the header of the part at `at`. Returns why it has none, or an empty string. */

@@ -10,6 +10,14 @@ import type { NativeContext } from '../native.ts';
 /** Of the arena: what requests that a server fetches may take (`memory/arena.h`), and what of that is left for messages of other sizes. */
 const fetchShare = 6 / 8;
 const spareShare = 2 / 8;
+/**
+ * Left beside that for what is around messages on their way. Without it a session that leaves a quarter to others, as it must, could be short of
+ * a few KiB for the next message of a quarter of the arena.
+ */
+const aroundShare = 1 / 64;
+
+/** Which end of a stream reads. Where both are on one thread they share the arena, but neither takes the copies of the other: each waits for the other to go on. */
+export type Reader = 'client' | 'server';
 
 /** A message that has been copied, until its stream has moved past it. */
 export class CopiedMessage {
@@ -29,9 +37,9 @@ export class CopiedMessage {
   }
 }
 
-/** Of one context. */
+/** Of one context, and one end. */
 export class StreamMemory {
-  /** Of copies that no stream has moved past. What peers make a server hold has a bound: so much again as the arena. */
+  /** Of copies that no stream has moved past. What peers make a side hold has a bound: so much again as the arena. */
   copiedBytes = 0;
 
   readonly #native: NativeContext;
@@ -51,7 +59,9 @@ export class StreamMemory {
     if (this.#unwatched >= 0) return undefined;
     const arena = this.#arenaBytes;
     const leftBytes =
-      arena * fetchShare - Math.max(bytes, arena * spareShare) - this.#native.stats().arenaLeasedBytes;
+      arena * (fetchShare - aroundShare) -
+      Math.max(bytes, arena * spareShare) -
+      this.#native.stats().arenaLeasedBytes;
     this.#unwatched = Math.max(0, leftBytes);
     if (leftBytes >= 0 || this.copiedBytes + bytes > arena) return undefined;
     this.copiedBytes += bytes;
@@ -59,13 +69,16 @@ export class StreamMemory {
   }
 }
 
-const memories = new WeakMap<NativeContext, StreamMemory>();
+const memories = {
+  client: new WeakMap<NativeContext, StreamMemory>(),
+  server: new WeakMap<NativeContext, StreamMemory>(),
+};
 
-export function streamMemory(native: NativeContext): StreamMemory {
-  let memory = memories.get(native);
+export function streamMemory(native: NativeContext, reader: Reader): StreamMemory {
+  let memory = memories[reader].get(native);
   if (memory === undefined) {
     memory = new StreamMemory(native);
-    memories.set(native, memory);
+    memories[reader].set(native, memory);
   }
   return memory;
 }

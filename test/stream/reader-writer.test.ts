@@ -365,7 +365,7 @@ describe('messages of a part that arrives', () => {
       maxMessageBytes: 1e6,
       peerMaxMessageBytes: 1e6,
     });
-    const incoming = new IncomingParts(native, session);
+    const incoming = new IncomingParts(native, session, 'client');
     let result: unknown;
     native.onEvents(() => {
       expect(incoming.read(0)).toBe('');

@@ -68,7 +68,7 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     const slots = slotsPerStream * streamsMax;
     this.context = context;
     this.target = target;
-    this.incoming = new IncomingParts(context.native, target.session);
+    this.incoming = new IncomingParts(context.native, target.session, 'client');
     this.#listener = listener;
     this.#events = context.native.events;
     this.#base = inflightMax;

@@ -41,7 +41,7 @@ export class ServerStreams implements ServerParts, SlotWaiter {
 
   constructor(session: Shared, streamsMax: number) {
     this.session = session;
-    this.incoming = new IncomingParts(session.context.native, session.target.session);
+    this.incoming = new IncomingParts(session.context.native, session.target.session, 'server');
     this.#streamsMax = streamsMax;
     this.#events = session.context.native.events;
   }
