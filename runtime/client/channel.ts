@@ -49,9 +49,10 @@ import { WaitingCall, WaitingCalls } from './waiting-calls.ts';
  */
 export type ChannelState = 'idle' | 'connecting' | 'ready' | 'verifying' | 'failing' | 'closed';
 
-// The executor stores here, so that a call needs no closure for its promise.
-let newResolve: Resolve;
-let newReject: Reject;
+// The executor stores here, so that a call needs no closure for its promise. Taken from here at once: what stayed would keep an answer's memory.
+const nobody = (): void => undefined;
+let newResolve: Resolve = nobody;
+let newReject: Reject = nobody;
 function capture(resolve: Resolve, reject: Reject): void {
   newResolve = resolve;
   newReject = reject;
@@ -198,9 +199,10 @@ export class Channel
     }
     if (!this.#keepAlive.running) this.#wake();
     const promise = new Promise<unknown>(capture);
-    if (extras?.into?.lend(promise) === false) return refusedCall(intoLent(method.path));
     const resolve = newResolve;
     const reject = newReject;
+    newResolve = newReject = nobody;
+    if (extras?.into?.lend(promise) === false) return refusedCall(intoLent(method.path));
     const { current } = this.#connections;
     if (
       current === undefined ||
