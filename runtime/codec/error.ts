@@ -2,6 +2,7 @@
  * The one error class of the codec: whatever a message or the bytes of a peer hold, nothing else comes out of it.
  * Thrown by the generated code and its primitives; the runtime turns it into a status.
  */
+import { disown } from './disown.ts';
 
 /** A message that cannot be encoded, or bytes that are not a valid encoding. */
 export class CodecError extends Error {
@@ -44,5 +45,6 @@ function describe(value: unknown): string {
 
 /** Refuses a value while encoding. `field` is the full name of the field. */
 export function mismatch(field: string, value: unknown, expected: string): never {
+  disown(value);
   throw new CodecError(field, `expected ${expected}, got ${describe(value)}`);
 }

@@ -4,6 +4,8 @@
  */
 import { inspect } from 'node:util';
 
+export { disown } from '../codec/disown.ts';
+
 /** What was thrown, for people. */
 export function textOf(thrown: unknown): string {
   try {

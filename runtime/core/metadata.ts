@@ -2,7 +2,9 @@
  * Metadata of a request or response: a few named values beside the message, as headers are to HTTP. Made only when
  * somebody asks for it. metadata-wire.ts has its wire form.
  */
+
 import { Buffer } from 'node:buffer';
+import { disown } from '../codec/disown.ts';
 import { metadataEntries } from '../limits.ts';
 
 /** Text under an ordinary key, bytes under one that ends in `-bin`. */
@@ -24,8 +26,10 @@ function checkedKey(key: string): string {
 
 function checkValue(key: string, value: MetadataValue): void {
   if (key.endsWith('-bin')) {
-    if (!(value instanceof Uint8Array)) throw new TypeError(`metadata ${key}: a -bin key takes a Uint8Array`);
+    if (!(disown(value) instanceof Uint8Array))
+      throw new TypeError(`metadata ${key}: a -bin key takes a Uint8Array`);
   } else if (typeof value !== 'string') {
+    disown(value);
     throw new TypeError(`metadata ${key}: takes a string (bytes go under a key that ends in -bin)`);
   }
 }

@@ -1,5 +1,6 @@
 /** Checks the options that users give: every name known, every value in range, defaults filled in. Used when a server, channel or context is made. */
 
+import { disown } from '../codec/disown.ts';
 import { callSlots, slotsPerStream } from '../limits.ts';
 import { nearest } from './nearest.ts';
 
@@ -29,6 +30,7 @@ export type OptionRules = Readonly<Record<string, OptionRule>>;
 /** Finite and not negative; 0 means that no time is left. */
 export function checkedTimeMs(where: string, value: unknown): number {
   if (typeof value !== 'number' || !Number.isFinite(value) || value < 0) {
+    disown(value);
     throw new RangeError(`${where}: ${String(value)} is no time in ms; give a finite number of at least 0`);
   }
   return value;
@@ -40,6 +42,7 @@ export function checkedValue(where: string, rule: OptionRule, value: unknown): u
     case 'integer': {
       const { min, max } = rule.range;
       if (!Number.isInteger(value) || (value as number) < min || (value as number) > max) {
+        disown(value);
         throw new RangeError(`${where}: ${String(value)} is not an integer from ${min} to ${max}`);
       }
       return value;

@@ -9,6 +9,7 @@ import { Metadata, type MetadataValue } from '../core/metadata.ts';
 import { RpcError } from '../core/rpc-error.ts';
 import { Status } from '../core/status.ts';
 import { detailsKey, encodeDetails } from '../core/status-details.ts';
+import { handlerController } from '../server/handler-signal.ts';
 
 /** A call as a gRPC server has it. */
 export interface GrpcCall {
@@ -75,7 +76,7 @@ export class GrpcContext implements HandlerContext {
 
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
-      this.#controller = new AbortController();
+      this.#controller = handlerController();
       if (this.#cancelled !== undefined) this.#controller.abort(this.#cancelled);
     }
     return this.#controller.signal;

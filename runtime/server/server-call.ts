@@ -12,6 +12,7 @@ import { RpcError } from '../core/rpc-error.ts';
 import { Status } from '../core/status.ts';
 import { deadlines } from '../lane/deadlines.ts';
 import type { DeadlineOwner } from '../lane/timer-wheel.ts';
+import { handlerController } from './handler-signal.ts';
 import type { ServerMethod } from './handlers.ts';
 import { pastLimit } from './time-limits.ts';
 
@@ -136,7 +137,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     const more = this.#more;
     if (more.adopted !== undefined) return more.adopted;
     if (more.controller === undefined) {
-      more.controller = new AbortController();
+      more.controller = handlerController();
       if (more.aborted !== undefined) more.controller.abort(more.aborted);
       else this.#arm();
     }

@@ -4,6 +4,7 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { disown } from '../core/foreign.ts';
 import { checkedOptions, type OptionRules } from '../core/options.ts';
 import { healthHttpConnections, healthHttpTimeoutMs, tcpPort } from '../limits.ts';
 import type { ServingStatus } from './health.ts';
@@ -38,9 +39,20 @@ function answer(health: HealthSource, { method, url = '' }: IncomingMessage): [n
   // Alive is who answers. A server that drains must not be killed for it.
   if (pathname === '/healthz') return [200, 'ok'];
   if (pathname !== '/readyz') return [404, 'there are /healthz and /readyz?service=NAME'];
-  const status = health.statusOf(searchParams.get('service') ?? '');
+  const status = statusOf(health, searchParams.get('service') ?? '');
   if (status === undefined) return [404, 'there is no such service'];
   return [status === 'SERVING' ? 200 : 503, status];
+}
+
+/** A source that cannot say is the application's mistake, and no reason to end its process. */
+function statusOf(health: HealthSource, service: string): ServingStatus | undefined {
+  try {
+    const status: unknown = disown(health.statusOf(service));
+    if (status === undefined || status === 'SERVING' || status === 'NOT_SERVING') return status;
+  } catch {
+    // It does not know.
+  }
+  return 'UNKNOWN';
 }
 
 function respond(response: ServerResponse, [code, text]: [number, string]): void {

@@ -22,6 +22,7 @@ import {
   trace,
 } from '@opentelemetry/api';
 import { type ContextKey, createContextKey } from '../core/context-values.ts';
+import { disown } from '../core/foreign.ts';
 import type { Interceptor, RpcRequest } from '../core/interceptor.ts';
 import type { Metadata } from '../core/metadata.ts';
 import { RpcError } from '../core/rpc-error.ts';
@@ -122,7 +123,7 @@ class ObservedSpan implements Observer {
     span.setAttributes(ended);
     const seconds = (performance.now() - this.#startedMs) / 1000;
     this.#duration.record(seconds, { ...this.#attributes, ...ended }, this.#context);
-    span.end();
+    disown<unknown>(span.end());
   }
 }
 
@@ -142,7 +143,7 @@ function instruments(options: OpenTelemetryOptions): Instruments {
       advice: { explicitBucketBoundaries: [...durationBounds] },
     });
   return {
-    tracer: (options.tracerProvider ?? trace).getTracer(scope),
+    tracer: disown((options.tracerProvider ?? trace).getTracer(scope)),
     client: duration('client'),
     server: duration('server'),
   };
@@ -165,18 +166,18 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Interceptor {
     };
 
     let parent = context.active();
-    if (!client) parent = propagator.extract(ROOT_CONTEXT, request.header, getter);
+    if (!client) parent = disown(propagator.extract(ROOT_CONTEXT, request.header, getter));
     else if (trace.getSpan(parent) === undefined) parent = request.values.get(handlerContext) ?? parent;
 
     const kind = client ? SpanKind.CLIENT : SpanKind.SERVER;
-    const spanAttributes = { ...attributes, ...peer, ...options.attributes?.(request) };
+    const spanAttributes = { ...attributes, ...peer, ...disown(options.attributes?.(request)) };
     const span = ready.tracer.startSpan(
       request.method.fullName,
       { kind, attributes: spanAttributes },
       parent,
     );
     const active = trace.setSpan(parent, span);
-    if (client) propagator.inject(active, request.header, setter);
+    if (client) disown<unknown>(propagator.inject(active, request.header, setter));
     else request.values.set(handlerContext, active);
     return new ObservedSpan(request, span, active, client ? ready.client : ready.server, attributes);
   }

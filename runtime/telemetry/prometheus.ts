@@ -2,8 +2,10 @@
  * `rdma-rpc/prometheus`: calls counted and timed by method and status, and the counters of the native layers, for prom-client, which is an optional peer
  * dependency. One interceptor for clients and servers.
  */
+
 import { Counter, Gauge, Histogram, type Registry, register } from 'prom-client';
 import { stats } from '../control/configure.ts';
+import { disown } from '../core/foreign.ts';
 import type { Interceptor, RpcRequest } from '../core/interceptor.ts';
 import type { NativeStats } from '../native.ts';
 import { durationBounds, type Observer, observedCall } from './observed-call.ts';
@@ -34,7 +36,7 @@ function metricsOf(registry: Registry, side: string, buckets: number[]): SideMet
   const labelNames: Label[] = ['service', 'method', 'type'];
   const registers = [registry];
   const prefix = `rdma_rpc_${side}`;
-  const known = (name: string) => registry.getSingleMetric(`${prefix}_${name}`);
+  const known = (name: string) => disown(registry.getSingleMetric(`${prefix}_${name}`));
   return {
     started:
       (known('started_total') as Counter<Label> | undefined) ??

@@ -11,12 +11,17 @@ import {
   createChannel,
   createClient,
   createServer,
+  type HandlerContext,
+  type HedgingOptions,
   type Interceptor,
   type Resolver,
+  type RetryOptions,
   type Server,
   type ServerOptions,
+  Status,
   stats,
 } from 'rdma-rpc';
+import { type ServingStatus, serveHealthHttp } from 'rdma-rpc/health';
 import { openTelemetry } from 'rdma-rpc/otel';
 import { prometheus } from 'rdma-rpc/prometheus';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -96,8 +101,10 @@ interface Site {
   readonly stream?: boolean;
   readonly resolver?: (bad: Anything, address: string) => Resolver;
   readonly also?: (bad: Anything, server: Server) => void;
-  /** It must answer at once, and a promise is none: one that is rejected is nobody's. */
-  readonly sync?: boolean;
+  /** Of the handler of `behave`. */
+  readonly handler?: (bad: Anything, context: HandlerContext) => Promise<void>;
+  /** Beside the call. */
+  readonly beside?: (bad: Anything) => Promise<unknown>;
   /** Nothing but a warning comes of it: the call must succeed. */
   readonly harmless?: boolean;
 }
@@ -132,6 +139,10 @@ const span = (end: Anything) => ({
   end,
 });
 
+/** An object with a getter. */
+const getting = (name: string, get: Anything): object =>
+  Object.defineProperty({}, name, { get: () => get(), enumerable: true });
+
 const sites: Readonly<Record<string, Site>> = {
   'a handler': {},
   'a handler of a stream': { stream: true },
@@ -143,8 +154,45 @@ const sites: Readonly<Record<string, Site>> = {
   'an interceptor of the client, behind the call': { channel: (bad) => ({ interceptors: [behind(bad)] }) },
   onHeader: { call: (bad) => ({ onHeader: bad }) },
   onTrailer: { call: (bad) => ({ onTrailer: bad }) },
+  'a listener of the signal': {
+    handler: async (bad, { signal }) => {
+      signal.addEventListener('abort', bad);
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+    },
+  },
+  'an object that listens to the signal': {
+    handler: async (bad, { signal }) => {
+      signal.addEventListener('abort', { handleEvent: bad });
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+    },
+  },
+  'onabort of the signal': {
+    handler: async (bad, { signal }) => {
+      signal.onabort = bad;
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+    },
+  },
+  'attempts of a retry': { call: (bad) => ({ retry: getting('attempts', bad) as RetryOptions }) },
+  'codes of a retry': {
+    call: (bad) => ({ retry: { codes: [getting('0', bad)] } as unknown as RetryOptions }),
+  },
+  'delayMs of hedging': { call: (bad) => ({ hedging: getting('delayMs', bad) as HedgingOptions }) },
+  'onHeader of a call with retries': { call: (bad) => ({ onHeader: bad, retry: { attempts: 2 } }) },
+  'onTrailer of a hedged call': { call: (bad) => ({ onTrailer: bad, hedging: { delayMs: 1 } }) },
+  'a getter of a request with retries': {
+    call: () => ({ retry: { attempts: 2, backoffMs: 0, codes: [Status.INTERNAL] } }),
+    request: (bad) => getting('text', bad),
+  },
+  'what a probe of health asks': {
+    beside: async (bad) => {
+      const http = await serveHealthHttp({ statusOf: bad as () => ServingStatus });
+      const response = await fetch(`http://${http.address}/readyz`);
+      expect(response.status).toBe(bad === misdeeds['gives nothing'] ? 404 : 503);
+      await http.close();
+    },
+    harmless: true,
+  },
   'a getter of a request': {
-    sync: true,
     request: (bad) => ({
       get text() {
         return bad() as string;
@@ -152,7 +200,6 @@ const sites: Readonly<Record<string, Site>> = {
     }),
   },
   'metadata of a call': {
-    sync: true,
     call: (bad) => ({
       metadata: {
         get key() {
@@ -162,28 +209,23 @@ const sites: Readonly<Record<string, Site>> = {
     }),
   },
   'attributes of OpenTelemetry': {
-    sync: true,
     use: (bad) => openTelemetry({ attributes: once(bad) as () => Record<string, string> }),
     harmless: true,
   },
   'a tracer': {
-    sync: true,
     use: (bad) => openTelemetry({ tracerProvider: { getTracer: bad } as never }),
     harmless: true,
   },
   'the end of a span': {
-    sync: true,
     use: (bad) =>
       openTelemetry({ tracerProvider: { getTracer: () => ({ startSpan: () => span(bad) }) } as never }),
     harmless: true,
   },
   'a propagator': {
-    sync: true,
     use: (bad) => openTelemetry({ propagator: { extract: bad, inject: bad, fields: bad } as never }),
     harmless: true,
   },
   'a registry of Prometheus': {
-    sync: true,
     use: (bad) => {
       const registry = new Registry();
       registry.getSingleMetric = bad as typeof registry.getSingleMetric;
@@ -220,9 +262,7 @@ afterEach(() => {
 
 describe.each(Object.keys(sites))('%s', (name) => {
   const site = sites[name]!;
-  const names = Object.keys(misdeeds).filter((each) => site.sync !== true || !each.startsWith('rejects'));
-
-  test.each(names)('%s', async (misdeed) => {
+  test.each(Object.keys(misdeeds))('%s', async (misdeed) => {
     const bad = misdeeds[misdeed]!;
     const waiting: (() => void)[] = [];
     const gates = () => new Promise<void>((resolve) => waiting.push(resolve));
@@ -238,6 +278,7 @@ describe.each(Object.keys(sites))('%s', (name) => {
         context.header.set('header', 'h');
         context.trailer.set('trailer', 't');
         if (site.server !== undefined) throw new Error('so that it is told');
+        if (site.handler !== undefined) return site.handler(bad, context).then(() => request);
         return name === 'a handler' ? (bad() as object) : request;
       },
     });
@@ -251,7 +292,7 @@ describe.each(Object.keys(sites))('%s', (name) => {
       backoffMaxMs: 5,
       ...site.channel?.(bad),
     });
-    const client = createClient(EchoDefinition, channel);
+    const client = createClient(EchoDefinition, channel, { behave: { idempotent: true } });
     const streams = createClient(StreamsDefinition, channel);
     others = [
       () => void client.echo({ text: 'nested' }).catch(() => undefined),
@@ -276,6 +317,7 @@ describe.each(Object.keys(sites))('%s', (name) => {
       site.stream === true
         ? streams.behave({ text: 'bad' }, options)[Symbol.asyncIterator]().next()
         : client.behave(request, options);
+    const beside = site.beside?.(bad);
     const quick = Array.from({ length: 10 }, (_, i) => client.echo({ number: i }));
     const result = suffering.then(
       () => 'good',
@@ -284,6 +326,7 @@ describe.each(Object.keys(sites))('%s', (name) => {
     if (site.harmless === true) expect(await result).toBe('good');
     expect((await Promise.all(quick)).map(({ number }) => number)).toEqual(quick.map((_, i) => i));
     for (const release of waiting) release();
+    await beside;
     expect((await Promise.all(slow)).map(({ number }) => number)).toEqual(slow.map((_, i) => i));
     // What never ends may hold its own call up; nothing else may.
     if (misdeed !== 'never ends') await result;
