@@ -1,12 +1,11 @@
 /** Turns the options of one call into what the call carries along; nothing for a call that has none of them. Used by a channel. */
 import { failure, reasonOf } from '../core/failure.ts';
 import { BlockLease } from '../core/lease.ts';
-import { Metadata } from '../core/metadata.ts';
-import { encodeMetadata } from '../core/metadata-wire.ts';
 import { nearest } from '../core/nearest.ts';
 import { checkedTimeMs } from '../core/options.ts';
 import type { CallOptions } from '../core/types.ts';
 import { CallExtras } from './call-extras.ts';
+import { metadataBytes } from './constant-metadata.ts';
 
 const names: readonly (keyof CallOptions)[] = [
   'timeoutMs',
@@ -88,10 +87,6 @@ export function callExtras(path: string, options: CallOptions): CallExtras | und
   if (waitForReady !== undefined && typeof waitForReady !== 'boolean') {
     throw new TypeError(`${path}: waitForReady is true or false`);
   }
-  let bytes: Uint8Array | undefined;
-  if (metadata !== undefined) {
-    const given = metadata instanceof Metadata ? metadata : new Metadata(metadata);
-    if (given.size > 0) bytes = encodeMetadata(given);
-  }
+  const bytes = metadata === undefined ? undefined : metadataBytes(metadata);
   return new CallExtras({ signal, parent, into, intoOverflow, onHeader, onTrailer, waitForReady }, bytes);
 }

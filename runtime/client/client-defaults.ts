@@ -3,6 +3,7 @@ import type { MethodDefinition } from '../codec/types.ts';
 import { Metadata, type MetadataInit } from '../core/metadata.ts';
 import { checkedTimeMs, checkNames } from '../core/options.ts';
 import type { CallOptions, MethodDefaults } from '../core/types.ts';
+import { constantMetadata } from './constant-metadata.ts';
 import type { ClientMethodFunction } from './intercepted-call.ts';
 import { hedgingPolicy, notIdempotent, retryPolicy } from './repeat.ts';
 
@@ -102,9 +103,20 @@ export function checkHedgingFits(
   throw notIdempotent(`${what}: *: it fits none of the methods`, 'hedging');
 }
 
-/** The function with options that each call gets unless it has its own. */
-export function withDefaults(call: ClientMethodFunction, defaults: CallOptions): ClientMethodFunction {
+/**
+ * The function with options that each call gets unless it has its own: as they are now, whatever the application does with its objects later. `shared`: all
+ * calls without options of their own may be given one object, since nobody of the application ever sees it.
+ */
+export function withDefaults(
+  call: ClientMethodFunction,
+  given: CallOptions,
+  shared: boolean,
+): ClientMethodFunction {
+  const { metadata } = given;
+  const defaults: CallOptions =
+    metadata === undefined ? { ...given } : { ...given, metadata: constantMetadata(metadata) };
   return (request, options) => {
+    if (options === undefined && shared) return call(request, defaults);
     const both = merged(defaults, options);
     // A call chooses between the two ways.
     if (options?.retry) delete both.hedging;

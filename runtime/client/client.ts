@@ -40,7 +40,7 @@ export function createClient<D extends ServiceDefinition>(
     const target = clientMethod(method, timeoutMs ?? channel.defaultTimeoutMs, waitForReady, idempotent);
     const interceptors = interceptorsOf(what, defaults as Defaults, name, channel);
     const call = callFunction(channel, definition, method, target, interceptors);
-    client[name] = others === undefined ? call : withDefaults(call, others);
+    client[name] = others === undefined ? call : withDefaults(call, others, interceptors.length === 0);
   }
   return Object.freeze(client) as ClientOf<D>;
 }

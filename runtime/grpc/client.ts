@@ -88,7 +88,7 @@ export function createGrpcClient<D extends ServiceDefinition>(
         client.getChannel().getTarget(),
         call,
       );
-    result[name] = others === undefined ? call : withDefaults(call, others);
+    result[name] = others === undefined ? call : withDefaults(call, others, false);
   }
   return Object.freeze(result) as ClientOf<D>;
 }
