@@ -193,46 +193,46 @@ TEST_F(ShmModel, AReceiveOfADestroyedQueuePairIsLeftAlone) {
   });
 }
 
-class ShmModelWindow : public ShmModel, public testing::WithParamInterface<bool> {};
+/// A READ (true) or WRITE of b's memory by a is on its way while b takes the memory back.
+class ShmModelWindow : public ShmModel, public testing::WithParamInterface<bool> {
+ protected:
+  /// `take_back` revokes the window with that key; true: it is revoked, and nobody touches the memory.
+  static void is_left_alone(const std::function<bool(Execution&, Ends&, std::uint32_t key)>& take_back) {
+    const bool read = GetParam();
+    holds({.switches = 2, .old_values = 1}, [&](Execution& run) {
+      Ends ends(1);
+      ends.b.bind(read ? access_remote_read : access_remote_write);
+      const std::uint32_t key = ends.b.window->rkey();
+      const Sge sge = ends.a.sge(0, 128);
+      const Opcode opcode = read ? Opcode::rdma_read : Opcode::rdma_write;
+      run.threads(
+          [&] {
+            ends.a.post(opcode, {&sge, 1}, ends.b.region->addr(), key);
+          },
+          [&] {
+            if (take_back(run, ends, key)) run.touch(ends.b.memory->data(), 128, true);
+          });
+    });
+  }
+};
 
 TEST_P(ShmModelWindow, WhoseInvalidationHasCompletedIsLeftAlone) {
-  const bool read = GetParam();
-  holds({.switches = 2, .old_values = 1}, [read](Execution& run) {
-    Ends ends(1);
-    ends.b.bind(read ? access_remote_read : access_remote_write);
-    const std::uint32_t key = ends.b.window->rkey();
-    const Sge sge = ends.a.sge(0, 128);
-    run.threads(
-        [&] {
-          ends.a.post(read ? Opcode::rdma_read : Opcode::rdma_write, {&sge, 1}, ends.b.region->addr(), key);
-        },
-        [&] {
-          ends.b.post(Opcode::local_inv, {}, 0, key, true);
-          for (Wc wc; ends.b.next(run, &wc);) {
-            if (wc.opcode != Opcode::local_inv) continue;
-            run.expect(wc.status == WcStatus::success, "the invalidation has failed");
-            return run.touch(ends.b.memory->data(), 128, true);
-          }
-        });
+  is_left_alone([](Execution& run, Ends& ends, std::uint32_t key) {
+    ends.b.post(Opcode::local_inv, {}, 0, key, true);
+    for (Wc wc; ends.b.next(run, &wc);) {
+      if (wc.opcode != Opcode::local_inv) continue;
+      run.expect(wc.status == WcStatus::success, "the invalidation has failed");
+      return true;
+    }
+    return false;
   });
 }
 
 TEST_P(ShmModelWindow, OfAQueuePairInErrorIsLeftAlone) {
-  const bool read = GetParam();
-  holds({.switches = 2, .old_values = 1}, [read](Execution& run) {
-    Ends ends(1);
-    ends.b.bind(read ? access_remote_read : access_remote_write);
-    const std::uint32_t key = ends.b.window->rkey();
-    const Sge sge = ends.a.sge(0, 128);
-    run.threads(
-        [&] {
-          ends.a.post(read ? Opcode::rdma_read : Opcode::rdma_write, {&sge, 1}, ends.b.region->addr(), key);
-        },
-        [&] {
-          Wc wc;
-          ends.b.qp->to_error();
-          if (ends.b.next(run, &wc)) run.touch(ends.b.memory->data(), 128, true);
-        });
+  is_left_alone([](Execution& run, Ends& ends, std::uint32_t) {
+    Wc wc;
+    ends.b.qp->to_error();
+    return ends.b.next(run, &wc);
   });
 }
 
