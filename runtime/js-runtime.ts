@@ -1,7 +1,14 @@
 /**
  * Which JS runtime this is, as far as the addon must know. Asked once, when the addon is loaded (native.ts).
  */
-import type { NativeOptions } from './native.ts';
+
+/** What a context must know of the JS runtime. */
+export interface RuntimeNeeds {
+  /** What wakes the JS thread: its own event loop, or a thread that waits, where there is no libuv. Default `libuv`. */
+  loop?: 'libuv' | 'thread';
+  /** Who tells that a block's ArrayBuffer was collected: its memory, or the object. Default `memory`. */
+  collected?: 'memory' | 'object';
+}
 
 /** The oldest versions that the tests have run on. Older ones may end the process instead of throwing. */
 const oldest = { bun: [1, 4], deno: [2, 9] } as const;
@@ -12,7 +19,7 @@ const oldest = { bun: [1, 4], deno: [2, 9] } as const;
  *
  * Throws on a version that is too old, in one sentence.
  */
-export function contextNeeds(versions: NodeJS.ProcessVersions = process.versions): Partial<NativeOptions> {
+export function contextNeeds(versions: NodeJS.ProcessVersions = process.versions): RuntimeNeeds {
   for (const [name, [major, minor]] of Object.entries(oldest)) {
     const version = versions[name];
     if (version === undefined) continue;

@@ -10,7 +10,7 @@
  */
 
 import { addonPath, namedAddon } from './addon-path.ts';
-import { contextNeeds } from './js-runtime.ts';
+import { contextNeeds, type RuntimeNeeds } from './js-runtime.ts';
 import { glibcVersion, whyNoAddon, whyNotNamed } from './native-remedy.ts';
 import type { NativeStats } from './native-stats.ts';
 import type { VerbsReport } from './verbs-report.ts';
@@ -181,14 +181,10 @@ export interface VerbsOptions {
   tos?: number;
 }
 
-export interface NativeOptions {
+export interface NativeOptions extends RuntimeNeeds {
   fabric: 'shm' | 'verbs' | 'tcp' | 'sim';
   verbs?: VerbsOptions;
   polling: Polling;
-  /** What wakes the JS thread: its own event loop, or a thread that waits, where there is no libuv. Default `libuv`. */
-  loop?: 'libuv' | 'thread';
-  /** Who tells that a block's ArrayBuffer was collected: its memory, or the object. Default `memory`. */
-  collected?: 'memory' | 'object';
   /** Message bytes a send slot or receive slot holds at most, metadata included (eager limit). */
   slotBytes: number;
   /** Send slots of this context. */

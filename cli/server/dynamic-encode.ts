@@ -1,8 +1,9 @@
 /** Encodes messages of dynamic types, field by field as their tables say. Used by dynamic-type.ts. */
 import { CodecError } from '../../runtime/codec/error.ts';
-import { type Field, fieldsOf, fieldValue, isUnset, type Scalar } from '../../runtime/codec/fields.ts';
+import { type Field, fieldsOf, fieldValue, isUnset } from '../../runtime/codec/fields.ts';
 import { nestingMax } from '../../runtime/codec/limits.ts';
 import { boolKey } from '../../runtime/codec/maps.ts';
+import type { Scalar } from '../../runtime/codec/types.ts';
 import { unknownOf } from '../../runtime/codec/unknown.ts';
 import {
   type AnyMessage,

@@ -4,9 +4,9 @@
  */
 import type { FieldDescriptorProto } from '../../codegen/descriptor/descriptor.rdma.ts';
 import { labels, typeName } from '../../codegen/descriptor/types.ts';
-import type { Presence } from '../../runtime/codec/fields.ts';
 import { readInt32, readLength, readTag, skipField } from '../../runtime/codec/read.ts';
 import { Source } from '../../runtime/codec/source.ts';
+import type { Presence } from '../../runtime/codec/types.ts';
 
 /** Values of google.protobuf.FeatureSet. */
 export interface Features {

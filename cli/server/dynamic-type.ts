@@ -11,17 +11,17 @@ import {
 import { isScalarName, labels, typeName } from '../../codegen/descriptor/types.ts';
 import { CodecError } from '../../runtime/codec/error.ts';
 import { type AnyExtension, extension } from '../../runtime/codec/extension.ts';
-import {
-  type EnumObject,
-  type FieldEntry,
-  jsonNameOf,
-  keyOf,
-  type Scalar,
-} from '../../runtime/codec/fields.ts';
+import { jsonNameOf, keyOf } from '../../runtime/codec/fields.ts';
 import { messageType, newMap, noBytes } from '../../runtime/codec/message.ts';
 import { methodId } from '../../runtime/codec/method-id.ts';
 import { noRoom } from '../../runtime/codec/sink.ts';
-import type { MessageType, MethodDefinition } from '../../runtime/codec/types.ts';
+import type {
+  EnumObject,
+  FieldEntry,
+  MessageType,
+  MethodDefinition,
+  Scalar,
+} from '../../runtime/codec/types.ts';
 import { anyTypeName, type Registry } from '../../runtime/codec/wkt/any.ts';
 import { decodeMessage } from './dynamic-decode.ts';
 import { encodeMessage } from './dynamic-encode.ts';

@@ -1,9 +1,9 @@
 /** Reads and writes single values of messages that are only known by their descriptors. Used by dynamic-encode.ts and dynamic-decode.ts; speed does not matter here. */
-import type { Field, Scalar } from '../../runtime/codec/fields.ts';
+import type { Field } from '../../runtime/codec/fields.ts';
 import * as read from '../../runtime/codec/read.ts';
 import { Sink } from '../../runtime/codec/sink.ts';
 import type { Source } from '../../runtime/codec/source.ts';
-import type { MessageType } from '../../runtime/codec/types.ts';
+import type { MessageType, Scalar } from '../../runtime/codec/types.ts';
 import * as write from '../../runtime/codec/write.ts';
 
 export type AnyMessage = { [key: string]: unknown };

@@ -29,7 +29,6 @@ import type { Unsent } from './unsent.ts';
 
 const noTimer = -1;
 
-export type { ClientSessionListener, PartEvents } from './session-listeners.ts';
 export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener, CallPlace {
   readonly target: Target;
   /** Calls in flight. */
@@ -289,7 +288,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
       failCall(resolve, failure(Reason.sessionLost, path, staged ? 'no' : 'maybe', reason));
     }
     this.parts?.onDown(reason);
-    this.#listener.onSessionDown(this, reason);
+    this.#listener.onSessionDown(reason);
   }
 
   onRequest(at: number): void {

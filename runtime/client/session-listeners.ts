@@ -1,6 +1,5 @@
 /** Whom a client session tells of what happens to it and its calls: its channel, and its streams. On its JS thread. */
 import type { FabricContext } from '../lane/fabric-context.ts';
-import type { ClientSession } from './client-session.ts';
 import type { Unsent } from './unsent.ts';
 
 /** Told about what frees call slots and about the end. */
@@ -8,7 +7,7 @@ export interface ClientSessionListener {
   onCallDone(): void;
   /** The session is broken: it takes no more calls. `onSessionDown` follows. May come more than once. */
   onSessionLost(): void;
-  onSessionDown(session: ClientSession, reason: string): void;
+  onSessionDown(reason: string): void;
   /** `strikesMax` bad answers have come in a row. */
   onStrikes(): void;
   /** The server takes no more calls on this session, though others that it has are under way. May come more than once. */

@@ -3,52 +3,14 @@
  * in a short form that costs nothing until it is asked for; here it becomes the long one, once per type. Not used by calls.
  */
 import { type ArrayName, noArrays } from './typed-array.ts';
-import { isMessageType, type MessageType } from './types.ts';
-
-export type Scalar =
-  | 'double'
-  | 'float'
-  | 'int32'
-  | 'uint32'
-  | 'sint32'
-  | 'fixed32'
-  | 'sfixed32'
-  | 'int64'
-  | 'uint64'
-  | 'sint64'
-  | 'fixed64'
-  | 'sfixed64'
-  | 'bool'
-  | 'string'
-  | 'bytes';
-
-/** The generated const of an enum: numbers by name. */
-export type EnumObject = { readonly [name: string]: number };
-
-// biome-ignore lint/suspicious/noExplicitAny: a table refers to messages of any type
-type AnyType = MessageType<any, any>;
-
-/** implicit: absent means the default. optional: absent and default differ. oneof: one of several. */
-export type Presence = 'implicit' | 'optional' | 'required' | 'repeated' | 'map' | 'oneof';
-
-/**
- * A field as generated code lists it: its name in the .proto, its type (for maps, of the values), its presence unless implicit (of
- * messages: optional), the key type of a map or the property of a oneof, and what does not follow from the name.
- */
-export type FieldEntry = readonly [
-  name: string,
-  type: Scalar | EnumObject | AnyType,
-  presence?: Presence | undefined,
-  of?: string | undefined,
-  apart?: {
-    readonly key?: string;
-    readonly jsonName?: string;
-    readonly jstype?: 'string' | 'number';
-    readonly group?: true;
-    readonly closed?: true;
-    readonly array?: ArrayName;
-  },
-];
+import {
+  type EnumObject,
+  type FieldEntry,
+  isMessageType,
+  type MessageType,
+  type Presence,
+  type Scalar,
+} from './types.ts';
 
 /**
  * The entries of a message. Generated code has them as one text, since a compiler reads a list of lists as many things, and a text as one: an entry per

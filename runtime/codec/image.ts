@@ -3,7 +3,6 @@
  * `bytes` values can be used in place. Decoders know nothing of it: positions count as if the pieces lay one behind the other, and a Source changes what its
  * `bytes` begin with whenever it comes to the next one. Used by Source, filled by runtime/lane with what a peer has sent.
  */
-import type { Source } from './source.ts';
 
 /** Where a piece begins: on the next multiple of this from the start of the memory. */
 export const imageAlignment = 64;
@@ -21,6 +20,15 @@ export function imageTableBytes(pieces: number): number {
 /** The longest image of a message that may have `messageBytes`. */
 export function imageBytesMax(messageBytes: number): number {
   return messageBytes + Math.floor(messageBytes / 8) + 4096;
+}
+
+/** What reads an image: a Source. */
+export interface PieceReader {
+  readonly bytes: Uint8Array;
+  /** Where the piece that it sees ends. */
+  readonly gapAt: number;
+  /** Changes the memory that it sees. */
+  show(bytes: Uint8Array, gapAt: number): void;
 }
 
 export class Image {
@@ -62,7 +70,7 @@ export class Image {
   }
 
   /** Puts the source at the first piece. */
-  enter(source: Source): void {
+  enter(source: PieceReader): void {
     this.#piece = 0;
     this.#first = 0;
     this.#place = imageTableBytes(this.#lengths.length);
@@ -70,7 +78,7 @@ export class Image {
   }
 
   /** Moves on to the piece that position `at` is in; with `at` on a boundary, to the piece that begins there. */
-  moveTo(source: Source, at: number): void {
+  moveTo(source: PieceReader, at: number): void {
     const lengths = this.#lengths;
     while (this.#piece + 1 < lengths.length && at >= this.#first + (lengths[this.#piece] as number))
       this.#step();
@@ -81,7 +89,7 @@ export class Image {
    * Back to the piece that position `at` is in: a group's end is looked for before the group is read. Step by step,
    * not from the start: a peer may send many groups behind many pieces.
    */
-  moveBack(source: Source, at: number): void {
+  moveBack(source: PieceReader, at: number): void {
     if (at >= this.#first) return;
     while (at < this.#first) {
       const length = this.#lengths[--this.#piece] as number;
@@ -92,7 +100,7 @@ export class Image {
   }
 
   /** A copy of positions [start, end), in memory of its own, from whichever pieces they are in. */
-  copy(source: Source, start: number, end: number): Uint8Array {
+  copy(source: PieceReader, start: number, end: number): Uint8Array {
     const whole = new Uint8Array(end - start);
     const here = this.#first;
     this.moveBack(source, start);
@@ -114,7 +122,7 @@ export class Image {
   }
 
   /** The source's memory begins where position 0 would lie if this piece were the only one. */
-  #show(source: Source): void {
+  #show(source: PieceReader): void {
     const last = this.#piece + 1 === this.#lengths.length;
     source.show(
       this.#memory.subarray(this.#place - this.#first),

@@ -1,6 +1,6 @@
 /** The ranges of the integer types, for what checks values by a field's description: JSON, messages in MessagePack. Generated code has its own checks. */
 import { mismatch } from './error.ts';
-import type { Scalar } from './fields.ts';
+import type { Scalar } from './types.ts';
 
 const ranges = {
   int32: [-(2 ** 31), 2 ** 31 - 1],

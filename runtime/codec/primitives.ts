@@ -12,7 +12,7 @@ export {
 export { boundBulk, writeBulk } from './bulk-field.ts';
 export * from './check.ts';
 export { type Extendable, type Extension, extension } from './extension.ts';
-export { type FieldEntry, fieldEntries } from './fields.ts';
+export { fieldEntries } from './fields.ts';
 export { type FileDescriptor, fileDescriptor } from './file-descriptor.ts';
 export * from './jstype.ts';
 export * from './maps.ts';
@@ -33,7 +33,7 @@ export {
   octets,
   readArray,
 } from './typed-array.ts';
-export type { MessageType, MethodDefinition, MethodOptions, ServiceDefinition } from './types.ts';
+export type { FieldEntry, MessageType, MethodDefinition, MethodOptions, ServiceDefinition } from './types.ts';
 export { boundUnknown, keepUnknown, type UnknownFields, writeUnknown } from './unknown.ts';
 export * from './walk.ts';
 export * from './write.ts';

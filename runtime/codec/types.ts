@@ -2,10 +2,10 @@
  * What generated code is made of: message types, service definitions and the two ends (sink, source) that their codecs work on.
  * Imported by generated files as types, and by runtime/lane, which encodes into send slots and decodes out of receive memory.
  */
-import type { FieldEntry } from './fields.ts';
 import type { FileDescriptor } from './file-descriptor.ts';
 import type { Sink } from './sink.ts';
 import type { Source } from './source.ts';
+import type { ArrayName } from './typed-array.ts';
 
 /**
  * The codec of one message: a const of the message's own name in generated code. `T` is what decode gives (all fields with
@@ -46,6 +46,51 @@ export interface MessageType<T, Init = T> {
   /** Decodes `bytes`; `bytes` fields are copies. */
   decode(bytes: Uint8Array): T;
 }
+
+export type Scalar =
+  | 'double'
+  | 'float'
+  | 'int32'
+  | 'uint32'
+  | 'sint32'
+  | 'fixed32'
+  | 'sfixed32'
+  | 'int64'
+  | 'uint64'
+  | 'sint64'
+  | 'fixed64'
+  | 'sfixed64'
+  | 'bool'
+  | 'string'
+  | 'bytes';
+
+/** The generated const of an enum: numbers by name. */
+export type EnumObject = { readonly [name: string]: number };
+
+// biome-ignore lint/suspicious/noExplicitAny: a table refers to messages of any type
+type AnyType = MessageType<any, any>;
+
+/** implicit: absent means the default. optional: absent and default differ. oneof: one of several. */
+export type Presence = 'implicit' | 'optional' | 'required' | 'repeated' | 'map' | 'oneof';
+
+/**
+ * A field as generated code lists it: its name in the .proto, its type (for maps, of the values), its presence unless implicit (of
+ * messages: optional), the key type of a map or the property of a oneof, and what does not follow from the name.
+ */
+export type FieldEntry = readonly [
+  name: string,
+  type: Scalar | EnumObject | AnyType,
+  presence?: Presence | undefined,
+  of?: string | undefined,
+  apart?: {
+    readonly key?: string;
+    readonly jsonName?: string;
+    readonly jstype?: 'string' | 'number';
+    readonly group?: true;
+    readonly closed?: true;
+    readonly array?: ArrayName;
+  },
+];
 
 /** Tells a message type from whatever else a generated module exports. */
 export function isMessageType(value: unknown): value is MessageType<object> {

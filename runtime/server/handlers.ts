@@ -1,36 +1,14 @@
 /** The methods of a server, by id: filled by `server.add`, read for each request. */
 import { methodId } from '../codec/method-id.ts';
 import type { MessageType, MethodDefinition, MethodForm, ServiceDefinition } from '../codec/types.ts';
-import type { HandlerContext } from '../core/handler-context.ts';
 import type { Interceptor } from '../core/interceptor.ts';
 import { processWarning, type Warn } from '../core/warnings.ts';
 import { noMessage } from '../lane/plain-types.ts';
 import { warnOfNames } from './handler-names.ts';
 import { interceptedHandler } from './intercepted-handler.ts';
 import { ResponseCheck } from './response-check.ts';
+import type { AnyHandler, ServerMethod, StreamMethod } from './server-method.ts';
 import { TimeLimits } from './time-limits.ts';
-
-export type AnyHandler = (request: unknown, context: HandlerContext) => unknown;
-
-export interface ServerMethod {
-  readonly path: string;
-  readonly requestType: MessageType<unknown, never>;
-  readonly responseType: MessageType<unknown, unknown>;
-  readonly handler: AnyHandler;
-  /** `this` of the handler. */
-  readonly self: object;
-  /** It is answered before the handler runs. */
-  readonly oneWay: boolean;
-  readonly check: ResponseCheck;
-}
-
-/** A method with a stream on either side. */
-export interface StreamMethod extends ServerMethod {
-  readonly requestStream: boolean;
-  readonly responseStream: boolean;
-  /** The stream itself as a call: the answer that ends it has no message. */
-  readonly open: ServerMethod;
-}
 
 /** Of the answer that ends a stream, which has no message. */
 const noCheck = new ResponseCheck('', noMessage, () => undefined);

@@ -14,8 +14,8 @@ import {
 } from '../core/interceptor.ts';
 import { RpcError } from '../core/rpc-error.ts';
 import { Status } from '../core/status.ts';
-import type { AnyHandler } from './handlers.ts';
 import { ServerCall } from './server-call.ts';
+import type { AnyHandler } from './server-method.ts';
 
 export function interceptedHandler(
   service: ServiceDefinition,

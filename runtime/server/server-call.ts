@@ -13,7 +13,7 @@ import { Status } from '../core/status.ts';
 import { deadlines } from '../lane/deadlines.ts';
 import type { DeadlineOwner } from '../lane/timer-wheel.ts';
 import { handlerController } from './handler-signal.ts';
-import type { ServerMethod } from './handlers.ts';
+import type { ServerMethod } from './server-method.ts';
 import { pastLimit } from './time-limits.ts';
 
 /** What only some calls have. One is made per call that has any of it, so that the others stay small: every request makes a ServerCall. */

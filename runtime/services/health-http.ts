@@ -7,13 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { disown } from '../core/foreign.ts';
 import { checkedOptions, type OptionRules } from '../core/options.ts';
 import { healthHttpConnections, healthHttpTimeoutMs, tcpPort } from '../limits.ts';
-import type { ServingStatus } from './health.ts';
-
-/** What is asked: a Health, or anything else that knows, such as the main thread of several workers. */
-export interface HealthSource {
-  /** `service` is empty for the whole. Undefined: there is no such service. */
-  statusOf(service: string): ServingStatus | undefined;
-}
+import type { HealthSource } from './health-source.ts';
 
 export interface HealthHttpOptions {
   /** Default 0: any free one. */

@@ -14,6 +14,7 @@ import {
   HealthDefinition,
   type HealthListResponseInit,
 } from './gen/grpc/health/v1/health.rdma.ts';
+import type { HealthSource, ServingStatus } from './health-source.ts';
 
 export {
   HealthCheckResponse_ServingStatus,
@@ -23,15 +24,13 @@ export {
 export {
   type HealthHttp,
   type HealthHttpOptions,
-  type HealthSource,
   serveHealthHttp,
 } from './health-http.ts';
-
-export type ServingStatus = 'SERVING' | 'NOT_SERVING' | 'UNKNOWN';
+export type { HealthSource, ServingStatus } from './health-source.ts';
 
 const shuttingDown = 'the server is shutting down';
 
-export class Health {
+export class Health implements HealthSource {
   readonly #server: Server;
   readonly #statuses = new Map<string, ServingStatus>();
   /** Watchers that wait for a change. */

@@ -68,19 +68,7 @@ export const nativeLayers: readonly LayerRule[] = [
  * puts what both sides need into a file below them.
  */
 export const circles: readonly (readonly string[])[] = [
-  ['runtime/client/client-session.ts', 'runtime/client/session-listeners.ts'],
-  [
-    'runtime/client/stream/client-faults.ts',
-    'runtime/client/stream/client-stream.ts',
-    'runtime/client/stream/client-streams.ts',
-    'runtime/client/stream/opening.ts',
-    'runtime/client/stream/outcome.ts',
-    'runtime/client/stream/pulls.ts',
-    'runtime/client/stream/pushes.ts',
-    'runtime/client/stream/requests.ts',
-  ],
-  ['runtime/codec/fields.ts', 'runtime/codec/types.ts'],
-  ['runtime/codec/image.ts', 'runtime/codec/source.ts'],
+  // JSON: a message inside of an Any, of a well-known type or of an extension is read and written as messages are.
   [
     'runtime/codec/json/any.ts',
     'runtime/codec/json/extensions.ts',
@@ -88,11 +76,6 @@ export const circles: readonly (readonly string[])[] = [
     'runtime/codec/json/well-known.ts',
     'runtime/codec/json/write.ts',
   ],
-  ['runtime/codec/textformat/index.ts', 'runtime/codec/textformat/print.ts'],
-  ['runtime/js-runtime.ts', 'runtime/native.ts'],
-  ['runtime/server/handlers.ts', 'runtime/server/intercepted-handler.ts', 'runtime/server/server-call.ts'],
-  ['runtime/server/stream/server-stream.ts', 'runtime/server/stream/server-streams.ts'],
-  ['runtime/services/health-http.ts', 'runtime/services/health.ts'],
 ];
 
 /** Groups of files that import each other in circles, sorted; `uses` has for each file what it imports. Tarjan's strongly connected components. */

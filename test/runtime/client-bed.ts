@@ -53,7 +53,7 @@ export class ClientBed {
         this.onDone();
       },
       onSessionLost: () => void ++this.lost,
-      onSessionDown: (_, reason) => this.down.push(reason),
+      onSessionDown: (reason) => this.down.push(reason),
       onStrikes: () => void ++this.strikes,
       onTurnedAway: () => undefined,
       awaitMemory: () => false,

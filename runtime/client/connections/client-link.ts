@@ -7,7 +7,8 @@ import { controlText, type Frame } from '../../control/frames.ts';
 import type { Link } from '../../control/link.ts';
 import { releaseContext } from '../../lane/contexts.ts';
 import type { FabricContext } from '../../lane/fabric-context.ts';
-import { ClientSession, type ClientSessionListener } from '../client-session.ts';
+import { ClientSession } from '../client-session.ts';
+import type { ClientSessionListener } from '../session-listeners.ts';
 import { ClientStreams, type ClientStreamsListener } from '../stream/client-streams.ts';
 import type { Unsent } from '../unsent.ts';
 
@@ -125,7 +126,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#owner.onRetired(this);
   }
 
-  onSessionDown(_session: ClientSession, reason: string): void {
+  onSessionDown(reason: string): void {
     this.#down = true;
     clearTimeout(this.#pongTimer);
     this.close(reason);

@@ -18,7 +18,7 @@ import type { ClientStreams } from './client-streams.ts';
 import { requestLengths, sendOpening } from './opening.ts';
 import { Outcome } from './outcome.ts';
 import { Pulls } from './pulls.ts';
-import { Requests } from './requests.ts';
+import { Requests, type RequestsOwner } from './requests.ts';
 
 /** Where streams begin: a channel. */
 export interface StreamHost {
@@ -32,7 +32,7 @@ const noTimer = -1;
 
 type State = 'new' | 'waiting' | 'open' | 'closing' | 'over';
 
-export class ClientStream implements ReaderOwner, CallPlace, DeadlineOwner {
+export class ClientStream implements RequestsOwner, ReaderOwner, CallPlace, DeadlineOwner {
   readonly method: ClientMethod;
   readonly request: unknown;
   readonly reader: StreamReader;

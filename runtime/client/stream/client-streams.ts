@@ -10,8 +10,8 @@ import { slotsPerStream } from '../../limits.ts';
 import { Ev, Held, Reason, SubOp } from '../../native.ts';
 import { IncomingParts } from '../../stream/incoming-parts.ts';
 import { PartKind, partHeader, pullMethod, pushMethod } from '../../stream/part-header.ts';
-import type { PartEvents } from '../client-session.ts';
-import type { ClientStream } from './client-stream.ts';
+import type { PartEvents } from '../session-listeners.ts';
+import type { StreamRow } from './stream-row.ts';
 
 /** The connection. */
 export interface ClientStreamsListener {
@@ -46,16 +46,16 @@ export class ClientStreams implements PartEvents, SlotWaiter {
   readonly #freeParts: number[];
   /** Free slots beyond one for each direction of each stream. */
   #spare: number;
-  readonly #stream: (ClientStream | undefined)[];
+  readonly #stream: (StreamRow | undefined)[];
   readonly #kind: Uint8Array;
   readonly #sequence: Uint32Array;
   /** Batch of events that an OPEN was submitted in or after. */
   readonly #batch: Int32Array;
   /** Of large messages on their way. */
   readonly #bytes: Float64Array;
-  readonly #open = new Map<number, ClientStream>();
+  readonly #open = new Map<number, StreamRow>();
   /** Those that found no send slot. */
-  readonly #starved = new Set<ClientStream>();
+  readonly #starved = new Set<StreamRow>();
   #number = 0;
 
   constructor(
@@ -113,7 +113,7 @@ export class ClientStreams implements PartEvents, SlotWaiter {
 
   /** Sends the OPEN of a stream, which is in the table from now on unless the result is negative (as of `submit`). */
   open(
-    stream: ClientStream,
+    stream: StreamRow,
     timeoutUs: number,
     type: MessageType<unknown, unknown>,
     message: unknown,
@@ -142,7 +142,7 @@ export class ClientStreams implements PartEvents, SlotWaiter {
 
   /** Sends a part. 0, `notNow`, or a Reason, negated. What the message's encoder throws comes out, and nothing has been sent. */
   sendPart(
-    stream: ClientStream,
+    stream: StreamRow,
     kind: number,
     sequence: number,
     count: number,
@@ -205,7 +205,7 @@ export class ClientStreams implements PartEvents, SlotWaiter {
    * Tells the server that a stream is given up, and takes the application's memory back. Everything else that is on its way is answered by the server when it
    * learns of that; `all`: it has not, so that is given up, too.
    */
-  cancel(stream: ClientStream, reason: number, all: boolean): void {
+  cancel(stream: StreamRow, reason: number, all: boolean): void {
     const { native, outgoing } = this.context;
     outgoing.flush();
     for (const [row, owner] of this.#stream.entries()) {
@@ -226,7 +226,7 @@ export class ClientStreams implements PartEvents, SlotWaiter {
   }
 
   /** The stream is over, or to be made anew, and nothing of it is on its way. */
-  leave(stream: ClientStream): void {
+  leave(stream: StreamRow): void {
     this.#open.delete(stream.number);
     this.#starved.delete(stream);
     this.#freeOpens.push(stream.call);
@@ -297,18 +297,18 @@ export class ClientStreams implements PartEvents, SlotWaiter {
   }
 
   /** The stream hears of it when memory is back. False: none will come by itself. */
-  awaitMemory(stream: ClientStream): boolean {
+  awaitMemory(stream: StreamRow): boolean {
     this.#starved.add(stream);
     return this.context.awaitMemory(this);
   }
 
-  #starve(stream: ClientStream): void {
+  #starve(stream: StreamRow): void {
     this.#starved.add(stream);
     this.context.awaitSlots(this);
   }
 
   /** Frees a row; the slot of a stream itself stays its own until it leaves, that of a `held` part comes back with RELEASED. */
-  #free(row: number, stream: ClientStream, held = false): number {
+  #free(row: number, stream: StreamRow, held = false): number {
     const kind = this.#kind[row]!;
     this.#stream[row] = undefined;
     if (kind === PartKind.open) return kind;

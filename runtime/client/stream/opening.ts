@@ -9,15 +9,15 @@ import { timeLeftUs } from '../../lane/deadlines.ts';
 import { noMessage } from '../../lane/plain-types.ts';
 import { PartFlag, PartKind, partHeader, partHeaderBytes, withEntries } from '../../stream/part-header.ts';
 import { refusal } from './client-faults.ts';
-import type { ClientStream } from './client-stream.ts';
 import { type ClientStreams, notNow } from './client-streams.ts';
+import type { StreamRow } from './stream-row.ts';
 
 /** Its request is in it, or is to follow; or it could not be sent, with the error for the caller, or not now. */
 export type Opening = 'whole' | 'begun' | 'not now' | RpcError;
 
 export function sendOpening(
   streams: ClientStreams,
-  stream: ClientStream,
+  stream: StreamRow,
   entries: Uint8Array | undefined,
   deadlineMs: number,
 ): Opening {
@@ -38,6 +38,6 @@ export function sendOpening(
 }
 
 /** Lengths of a request that waits to be encoded. */
-export function requestLengths({ method, request }: ClientStream): Lengths | undefined {
+export function requestLengths({ method, request }: StreamRow): Lengths | undefined {
   return method.requestStream ? undefined : lengthsOf(method.requestType, request);
 }

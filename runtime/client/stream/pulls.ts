@@ -5,19 +5,19 @@
 import { noMessage } from '../../lane/plain-types.ts';
 import { streamBytes, streamParts } from '../../limits.ts';
 import { PartFlag, PartKind } from '../../stream/part-header.ts';
-import type { ClientStream } from './client-stream.ts';
 import { type ClientStreams, notNow } from './client-streams.ts';
+import type { StreamRow } from './stream-row.ts';
 
 /** Parts asked for before the first has come. */
 const firstWindow = 2;
 
 export class Pulls {
-  readonly #stream: ClientStream;
+  readonly #stream: StreamRow;
   #sequence = 0;
   #window: number;
   #sawLast = false;
 
-  constructor(stream: ClientStream) {
+  constructor(stream: StreamRow) {
     this.#stream = stream;
     this.#window = stream.method.responseStream ? firstWindow : 1;
   }

@@ -9,19 +9,19 @@ import { noMessage } from '../../lane/plain-types.ts';
 import { streamBytes, streamParts } from '../../limits.ts';
 import { Reason, Use } from '../../native.ts';
 import { PartKind } from '../../stream/part-header.ts';
-import type { ClientStream } from './client-stream.ts';
 import { type ClientStreams, notNow } from './client-streams.ts';
+import type { StreamRow } from './stream-row.ts';
 
 /** `send`: an empty part has gone instead. */
 export const skipped = -101;
 
 export class Pushes {
-  readonly #stream: ClientStream;
+  readonly #stream: StreamRow;
   /** An empty part is on its way; and it has been answered. */
   #asked = false;
   #awaited = false;
 
-  constructor(stream: ClientStream) {
+  constructor(stream: StreamRow) {
     this.#stream = stream;
   }
 

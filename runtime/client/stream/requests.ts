@@ -10,18 +10,26 @@ import { tookBack } from '../../stream/refused.ts';
 import { type PartPort, packedCapacity, refused, StreamWriter } from '../../stream/stream-writer.ts';
 import type { ClientMethod } from '../client-method.ts';
 import { refusal } from './client-faults.ts';
-import type { ClientStream } from './client-stream.ts';
 import { type ClientStreams, notNow } from './client-streams.ts';
 import { Pushes, skipped } from './pushes.ts';
+import type { StreamRow } from './stream-row.ts';
+
+/** The stream whose requests they are. */
+export interface RequestsOwner extends StreamRow {
+  /** It takes part in its session. */
+  readonly sending: boolean;
+  /** Ends it from here. `error`: what the application gets. */
+  giveUp(reason: number, error: unknown): void;
+}
 
 export class Requests implements PartPort, ProducerOwner {
-  readonly #stream: ClientStream;
+  readonly #stream: RequestsOwner;
   readonly #streams: ClientStreams;
   readonly #writer: StreamWriter;
   readonly #producer: Producer;
   readonly #pushes: Pushes;
 
-  constructor(stream: ClientStream, streams: ClientStreams) {
+  constructor(stream: RequestsOwner, streams: ClientStreams) {
     const { requestType } = stream.method;
     this.#stream = stream;
     this.#streams = streams;

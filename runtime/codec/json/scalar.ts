@@ -1,7 +1,7 @@
 /** Scalars, enums and map keys to JSON and back, by the rules of protobuf's JSON mapping. Called by write.ts, read.ts and the well-known types. */
 import { mismatch } from '../error.ts';
-import type { EnumObject, Scalar } from '../fields.ts';
 import { whole, wide } from '../integer-range.ts';
+import type { EnumObject, Scalar } from '../types.ts';
 
 /** A base64 text, standard or URL-safe, padded or not. */
 const base64 = /^[A-Za-z0-9+/_-]*={0,2}$/;

@@ -9,8 +9,8 @@ import type { MessageType } from '../types.ts';
 import { unknownOf } from '../unknown.ts';
 import { anyTypeName, type Registry } from '../wkt/any.ts';
 import { quoteBytes, quoteText } from './escape.ts';
-import type { TextWriteOptions } from './index.ts';
 import { textName } from './names.ts';
+import type { TextWriteOptions } from './options.ts';
 import { type UnknownField, unknownFields } from './unknown.ts';
 
 function floatText(value: number, single: boolean): string {

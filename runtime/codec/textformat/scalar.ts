@@ -1,5 +1,6 @@
 /** Numbers, words and strings of text format for the type that they are meant for. Called by parse.ts. */
-import type { Field, Scalar } from '../fields.ts';
+import type { Field } from '../fields.ts';
+import type { Scalar } from '../types.ts';
 import { bytesOfQuoted } from './escape.ts';
 import type { TextLexer } from './lexer.ts';
 

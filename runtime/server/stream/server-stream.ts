@@ -18,9 +18,9 @@ import { Producer, type ProducerOwner } from '../../stream/producer.ts';
 import { tookBack } from '../../stream/refused.ts';
 import { type ReaderOwner, type ReceivedPart, StreamReader } from '../../stream/stream-reader.ts';
 import { type PartPort, packedCapacity, refused, StreamWriter } from '../../stream/stream-writer.ts';
-import type { StreamMethod } from '../handlers.ts';
 import type { ServerCall } from '../server-call.ts';
-import type { ServerStreams } from './server-streams.ts';
+import type { StreamMethod } from '../server-method.ts';
+import type { StreamTable } from './stream-table.ts';
 
 const noTimer = -1;
 const ignore = (): void => undefined;
@@ -30,7 +30,7 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
   /** Its OPEN, and the context of the handler. */
   readonly call: ServerCall;
 
-  readonly #streams: ServerStreams;
+  readonly #streams: StreamTable;
   readonly #method: StreamMethod;
   readonly #reader: StreamReader;
   readonly #writer: StreamWriter;
@@ -53,7 +53,7 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
   /** What the handler is still busy with: one that goes on when its stream is over counts as running. */
   #busy = 0;
 
-  constructor(streams: ServerStreams, number: number, method: StreamMethod, call: ServerCall) {
+  constructor(streams: StreamTable, number: number, method: StreamMethod, call: ServerCall) {
     this.number = number;
     this.call = call;
     call.stream = this;

@@ -12,10 +12,11 @@ import { noMessage } from '../../lane/plain-types.ts';
 import { Ev, SubOp } from '../../native.ts';
 import { IncomingParts } from '../../stream/incoming-parts.ts';
 import { PartFlag, PartKind, partHeader } from '../../stream/part-header.ts';
-import type { StreamMethod } from '../handlers.ts';
 import { ServerCall } from '../server-call.ts';
+import type { StreamMethod } from '../server-method.ts';
 import type { ServerParts, Shared } from '../server-session.ts';
 import { ServerStream } from './server-stream.ts';
+import type { StreamTable, TableStream } from './stream-table.ts';
 
 /** The answer to a part, while it waits for a send slot. */
 interface WaitingAnswer {
@@ -28,7 +29,7 @@ function reasonOf(error: unknown): string {
   return textOf(error);
 }
 
-export class ServerStreams implements ServerParts, SlotWaiter {
+export class ServerStreams implements ServerParts, StreamTable, SlotWaiter {
   readonly session: Shared;
   readonly incoming: IncomingParts;
 
@@ -36,7 +37,7 @@ export class ServerStreams implements ServerParts, SlotWaiter {
   readonly #events: Int32Array;
   readonly #open = new Map<number, ServerStream>();
   /** Those that found no send slot. */
-  readonly #starved = new Set<ServerStream>();
+  readonly #starved = new Set<TableStream>();
   #waiting: WaitingAnswer[] = [];
 
   constructor(session: Shared, streamsMax: number) {
@@ -114,7 +115,7 @@ export class ServerStreams implements ServerParts, SlotWaiter {
   }
 
   /** The stream is over. */
-  leave(stream: ServerStream): void {
+  leave(stream: TableStream): void {
     this.#open.delete(stream.number);
     this.#starved.delete(stream);
   }
@@ -124,13 +125,13 @@ export class ServerStreams implements ServerParts, SlotWaiter {
     --this.session.load.running;
   }
 
-  starve(stream: ServerStream): void {
+  starve(stream: TableStream): void {
     this.#starved.add(stream);
     this.session.context.awaitSlots(this);
   }
 
   /** The stream hears of it when memory is back. False: none will come by itself. */
-  awaitMemory(stream: ServerStream): boolean {
+  awaitMemory(stream: TableStream): boolean {
     this.#starved.add(stream);
     return this.session.context.awaitMemory(this);
   }

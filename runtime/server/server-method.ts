@@ -1,0 +1,26 @@
+/** A method as a server has it: its types, its handler, and what is to be looked at. Made by Handlers, read for each request. */
+import type { MessageType } from '../codec/types.ts';
+import type { HandlerContext } from '../core/handler-context.ts';
+import type { ResponseCheck } from './response-check.ts';
+
+export type AnyHandler = (request: unknown, context: HandlerContext) => unknown;
+
+export interface ServerMethod {
+  readonly path: string;
+  readonly requestType: MessageType<unknown, never>;
+  readonly responseType: MessageType<unknown, unknown>;
+  readonly handler: AnyHandler;
+  /** `this` of the handler. */
+  readonly self: object;
+  /** It is answered before the handler runs. */
+  readonly oneWay: boolean;
+  readonly check: ResponseCheck;
+}
+
+/** A method with a stream on either side. */
+export interface StreamMethod extends ServerMethod {
+  readonly requestStream: boolean;
+  readonly responseStream: boolean;
+  /** The stream itself as a call: the answer that ends it has no message. */
+  readonly open: ServerMethod;
+}

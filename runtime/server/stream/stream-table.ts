@@ -1,0 +1,27 @@
+/** What a stream on the server knows of all that its session has: a ServerStreams. */
+import type { IncomingParts } from '../../stream/incoming-parts.ts';
+import type { Shared } from '../server-session.ts';
+
+/** A stream as the table has it. */
+export interface TableStream {
+  readonly number: number;
+  /** There may be a send slot, or memory. */
+  onSlotsFree(): void;
+}
+
+export interface StreamTable {
+  readonly session: Shared;
+  readonly incoming: IncomingParts;
+  /** The credit for a PUSH. */
+  answerPush(handle: number): void;
+  /** Nothing comes for this PULL: nothing at all, or (flags 0) not yet. */
+  answerPull(handle: number, stream: number, sequence: number, flags?: number): void;
+  /** The stream found no send slot, and hears of it when there is one. */
+  starve(stream: TableStream): void;
+  /** The stream hears of it when memory is back. False: none will come by itself. */
+  awaitMemory(stream: TableStream): boolean;
+  /** The stream is over. */
+  leave(stream: TableStream): void;
+  /** A stream is over, and its handler has come to its end. */
+  onHandlerDone(): void;
+}
