@@ -26,9 +26,7 @@ async function bundled(source: string): Promise<number> {
     format: 'esm',
     platform: 'node',
     target: 'node20',
-    alias: {
-      'rdma-rpc/codec': join(packageRoot, 'runtime/codec/index.ts'),
-    },
+    conditions: ['rdma-rpc-source'],
   });
   return outputFiles.reduce((sum, file) => sum + file.contents.length, 0);
 }

@@ -7,7 +7,6 @@ import { describe, expect, test } from 'vitest';
 import { projectDirectory } from './corpus.ts';
 
 async function bundled(contents: string): Promise<string> {
-  const source = (path: string) => join(projectDirectory, 'runtime/codec', path);
   const { outputFiles } = await build({
     stdin: { contents, resolveDir: projectDirectory, loader: 'ts' },
     bundle: true,
@@ -15,11 +14,7 @@ async function bundled(contents: string): Promise<string> {
     write: false,
     format: 'esm',
     platform: 'node',
-    alias: {
-      'rdma-rpc/codec': source('index.ts'),
-      'rdma-rpc/json': source('json/index.ts'),
-      'rdma-rpc/msgpack': source('../msgpack/index.ts'),
-    },
+    conditions: ['rdma-rpc-source'],
   });
   return outputFiles[0]?.text ?? '';
 }
