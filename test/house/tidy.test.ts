@@ -150,6 +150,14 @@ describe('a text that names a file names one that exists', () => {
     expect(sources.flatMap((file) => missing(file, opening(read(file))))).toEqual([]);
   });
 
+  test('in the pictures of the runtime, which have each of its folders', () => {
+    const folders = [...new Set(files.map((file) => /^runtime\/([^/]+)\//.exec(file)?.[1]))].filter(Boolean);
+    const [picture = ''] = /^ application [\s\S]*?^ ──/m.exec(read('docs/ARCHITECTURE.md')) ?? [];
+    const readme = read('README.md');
+    expect(folders.filter((name) => !new RegExp(`^ .*\\b${name}\\b`, 'm').test(picture))).toEqual([]);
+    expect(folders.filter((name) => !readme.includes(`\`runtime/${name}/\``))).toEqual([]);
+  });
+
   test('in commands of the documents', () => {
     const scripts = Object.keys((JSON.parse(read('package.json')) as { scripts: object }).scripts);
     const unknown = files
