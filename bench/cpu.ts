@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
 /** Nanoseconds that the process has run so far, all of its threads; 0 when it is gone. */
-export function cpuNs(pid: number): number {
+function cpuNs(pid: number): number {
   const threads = `/proc/${pid}/task`;
   try {
     return readdirSync(threads)

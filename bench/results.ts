@@ -6,7 +6,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
 /** Open the parts but the first. */
 export const streamsHeading = '## Streams';
-export const unaryHeading = '## Unary calls before and after streams';
+const unaryHeading = '## Unary calls before and after streams';
 export const codecHeading = '## The codec';
 export const verbsHeading = '## Real RDMA';
 

@@ -18,6 +18,7 @@ const script = (name, ...flags) => ['node', `scripts/${name}.mjs`, ...flags];
 const SETUP = [[check('setup', ...script('setup', '--tests'))]];
 const SOURCES = [
   check('lint and format', ...npm('lint')),
+  check('unused files, exports and packages', ...npm('lint:unused')),
   check('C++ format', ...script('clang-format')),
   check('types, generated code included', 'npx', '--no-install', 'tsc', '-p', 'tsconfig.json', '--noEmit'),
   check('shell scripts', ...script('shellcheck')),

@@ -18,7 +18,7 @@ import { type FileDescriptorProto, FileDescriptorProtoSchema } from '@bufbuild/p
 import { packageRoot } from '../paths.ts';
 import { file_codec_proto } from './gen/codec.rdma.ts';
 
-export const protoFile = join(packageRoot, 'bench', 'codec', 'codec.proto');
+const protoFile = join(packageRoot, 'bench', 'codec', 'codec.proto');
 
 export interface PeerCodec {
   /** The message in the form that the peer encodes, from the plain object that ours encodes. */

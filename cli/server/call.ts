@@ -22,7 +22,7 @@ function pair(text: string, previous: [string, MetadataValue][]): [string, Metad
 }
 
 /** Values of JSON, one after another, as lines or as one value over many lines. */
-export function jsonValues(text: string): JsonValue[] {
+function jsonValues(text: string): JsonValue[] {
   try {
     return [JSON.parse(text) as JsonValue];
   } catch (error) {

@@ -49,8 +49,7 @@ export async function filesIfAny(
 }
 
 /** `package.` of a file, empty for none. */
-export const scopeOf = ({ package: name = '' }: FileDescriptorProto): string =>
-  name === '' ? '' : `${name}.`;
+const scopeOf = ({ package: name = '' }: FileDescriptorProto): string => (name === '' ? '' : `${name}.`);
 
 /** Methods of a service; undefined when none of the files has the service. */
 export function methodsOf(files: readonly FileDescriptorProto[], service: string): string[] | undefined {

@@ -48,7 +48,7 @@ const forms: Readonly<Record<Scalar, ScalarForm>> = {
   bytes: { type: 'Uint8Array', wireType: 2, primitive: 'Bytes', size: 0, zero: '$.noBytes' },
 };
 
-export const enumForm: ScalarForm = { type: 'number', wireType: 0, primitive: 'Enum', size: 10, zero: '0' };
+const enumForm: ScalarForm = { type: 'number', wireType: 0, primitive: 'Enum', size: 10, zero: '0' };
 
 export function scalarForm(scalar: Scalar): ScalarForm {
   return forms[scalar];

@@ -3,7 +3,7 @@ import { decodeOptions, OptionTree } from '../options/tree.ts';
 import type { Schema, SchemaFile } from './schema.ts';
 
 /** Field numbers of google.protobuf.FeatureSet. */
-export const featureNumbers = {
+const featureNumbers = {
   presence: 1,
   enumType: 2,
   repeatedEncoding: 3,

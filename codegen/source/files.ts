@@ -51,7 +51,7 @@ export function display(file: string): string {
   return path.startsWith('..') ? file : path;
 }
 
-export function isFile(path: string): boolean {
+function isFile(path: string): boolean {
   return existsSync(path) && statSync(path).isFile();
 }
 

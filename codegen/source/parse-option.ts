@@ -6,7 +6,7 @@ import type { TokenStream } from './token-stream.ts';
 const depthMax = 100;
 
 /** `name = value`. */
-export function parseOption(stream: TokenStream): OptionStatement {
+function parseOption(stream: TokenStream): OptionStatement {
   const parts: { token: OptionStatement['parts'][number]['token']; name: string; extension: boolean }[] = [];
   do {
     if (stream.accept('(')) {

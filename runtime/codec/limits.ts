@@ -5,6 +5,3 @@ export const nestingMax = 100;
 
 /** A varint never has more bytes. */
 export const varintBytesMax = 10;
-
-/** The largest field number of protobuf. */
-export const fieldNumberMax = 2 ** 29 - 1;

@@ -1,7 +1,7 @@
 /** Method ids: the 32 bits that name a method on the wire. The generator and `defineService` make them; a server checks them for collisions when a service is added. */
 
 /** Ids below are the protocol's own (docs/WIRE.md): 0 is no method, 2 the messages that a client sends on a stream. */
-export const reservedMethodIds = 256;
+const reservedMethodIds = 256;
 
 /** Of methods whose messages are not protobuf. No path has a `+`, so the id says the codec too. */
 const suffixes = { PROTOBUF: '', MSGPACK: '+msgpack' } as const;

@@ -22,7 +22,7 @@ function staysInPlace(buffer: ArrayBufferLike): boolean {
   return !isSharedArrayBuffer(buffer) && (buffer as { resizable?: boolean }).resizable !== true;
 }
 
-export class BulkMessage {
+class BulkMessage {
   /** In order, they are the encoding, or an image of it. */
   readonly pieces: Uint8Array[] = [];
   /** For each piece, the identity of its buffer, 0 for the arena, `leasedMemory` for the application's share of it. */

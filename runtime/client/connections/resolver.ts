@@ -34,7 +34,7 @@ export function checkedAddresses(where: string, given: readonly string[]): strin
 }
 
 /** All addresses of a host name, by the system's own rules (hosts file, then DNS). */
-export function dnsResolver(host: string, port: number): Resolver {
+function dnsResolver(host: string, port: number): Resolver {
   return {
     resolve: async () => {
       const found = await lookup(host, { all: true });
