@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { disown } from '../core/foreign.ts';
 import { checkedOptions, type OptionRules } from '../core/options.ts';
 import { healthHttpConnections, healthHttpTimeoutMs, tcpPort } from '../limits.ts';
-import type { HealthSource } from './health-source.ts';
+import type { HealthSource, ServingStatus } from './health-source.ts';
 
 export interface HealthHttpOptions {
   /** Default 0: any free one. */

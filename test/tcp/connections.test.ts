@@ -21,7 +21,7 @@ import { echoHandlers } from '../runtime/echo-service.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { ServerProcess } from '../runtime/process/processes.ts';
 import { socketPath } from '../runtime/world.ts';
-import { Proxy, portOf } from './proxy.ts';
+import { portOf, Relay } from './proxy.ts';
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
@@ -58,8 +58,8 @@ async function echoes(channel: Channel, bytes = 100): Promise<boolean> {
   return right;
 }
 
-function proxy(...given: ConstructorParameters<typeof Proxy>): Proxy {
-  const made = new Proxy(...given);
+function proxy(...given: ConstructorParameters<typeof Relay>): Relay {
+  const made = new Relay(...given);
   closing.push(() => made.close());
   return made;
 }

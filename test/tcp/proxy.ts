@@ -8,7 +8,7 @@ export interface Passage {
   readonly server: Socket;
 }
 
-export class Proxy {
+export class Relay {
   /** Connections that have come. */
   count = 0;
   readonly #server: Server;
