@@ -1,9 +1,30 @@
 /** Tests run on the sources; only tests that start processes or pack the package use dist. */
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { configDefaults, defineConfig } from 'vitest/config';
 
+const source = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+
+type Conditions = string | Readonly<Record<string, string>>;
+const { name, exports } = JSON.parse(readFileSync(source('package.json'), 'utf8')) as {
+  name: string;
+  exports: Readonly<Record<string, Conditions>>;
+};
+
+/**
+ * From `rdma-rpc` and its entry points to their sources, which `exports` of package.json has for the compiler. Not by that condition itself: Vitest would start its
+ * processes with it, the processes of tests would inherit it, and Node would look for TypeScript there. Whole names only, so that `rdma-rpc/codec` is
+ * not taken for a path under `rdma-rpc`.
+ */
+const alias = Object.entries(exports).flatMap(([entry, conditions]) => {
+  const path = typeof conditions === 'string' ? undefined : conditions['rdma-rpc-source'];
+  return path === undefined
+    ? []
+    : [{ find: new RegExp(`^${name}${entry.slice(1)}$`), replacement: source(path) }];
+});
+
 export default defineConfig({
-  // The first leads from `rdma-rpc` and its entry points to their sources (`exports` of package.json; tsconfig.json has it, too), the others are Vitest's own.
-  ssr: { resolve: { conditions: ['rdma-rpc-source', 'node', 'development|production'] } },
+  resolve: { alias },
   test: {
     include: ['test/**/*.test.ts'],
     // They need devices, or minutes: npm run test:rdma, npm run test:quickstart.
