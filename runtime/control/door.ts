@@ -16,8 +16,10 @@ function descriptorOf(duplex: Duplex): number | undefined {
   return typeof fd === 'number' && fd >= 0 ? fd : undefined;
 }
 
-/** Why clients that come by this connection cannot use tcp; '' when they can. */
+/** Why clients that come by this connection cannot use tcp; '' when they can. A stream from another thread says so itself. */
 export function whyNoDoor(duplex: Duplex): string {
+  const { whyNoDoor: told } = duplex as { whyNoDoor?: unknown };
+  if (typeof told === 'string') return told;
   if (!(duplex instanceof Socket)) return 'connections reach this server by way of another thread or process';
   if (duplex.remoteAddress === undefined) return 'the server is reached by a unix socket here';
   return descriptorOf(duplex) === undefined ? 'this JS runtime gives no descriptors of sockets' : '';

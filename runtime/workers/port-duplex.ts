@@ -11,6 +11,8 @@ export interface SocketAddresses {
   readonly remoteAddress?: string | undefined;
   readonly remotePort?: number | undefined;
   readonly localAddress?: string | undefined;
+  /** As door.ts has it: the main thread hands connections of sessions over. */
+  readonly whyNoDoor?: string | undefined;
 }
 
 /** Bytes; or: the last ones have been taken; or: no more follow. */
@@ -20,17 +22,22 @@ export class PortDuplex extends Duplex implements SocketAddresses {
   readonly remoteAddress: string | undefined;
   readonly remotePort: number | undefined;
   readonly localAddress: string | undefined;
+  readonly whyNoDoor: string | undefined;
   readonly #port: MessagePort;
   /** Waits for `taken`. */
   #written: (() => void) | undefined;
   #owesTaken = false;
   #ended = false;
 
-  constructor(port: MessagePort, { remoteAddress, remotePort, localAddress }: SocketAddresses = {}) {
+  constructor(
+    port: MessagePort,
+    { remoteAddress, remotePort, localAddress, whyNoDoor }: SocketAddresses = {},
+  ) {
     super();
     this.remoteAddress = remoteAddress;
     this.remotePort = remotePort;
     this.localAddress = localAddress;
+    this.whyNoDoor = whyNoDoor;
     this.#port = port;
     port.on('message', (message: Message) => this.#take(message));
     // The other thread has destroyed its end, or is no more.

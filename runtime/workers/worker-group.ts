@@ -4,6 +4,7 @@
  */
 import type { Socket } from 'node:net';
 import { availableParallelism } from 'node:os';
+import { FirstWords } from '../control/first-words.ts';
 import { Listener } from '../control/listener.ts';
 import { type Log, warn } from '../core/log.ts';
 import { checkedOptions, checkedTimeMs, checkNames, type OptionRules } from '../core/options.ts';
@@ -43,6 +44,7 @@ export class WorkerGroup implements WorkerThreadOwner {
   readonly #onError: ((error: Error) => void) | undefined;
   readonly #warn: Log = warn;
   readonly #listener: Listener;
+  readonly #firstWords: FirstWords;
   readonly #unplaced: Unplaced;
   #address = '';
   #shutdown: Promise<void> | undefined;
@@ -60,7 +62,8 @@ export class WorkerGroup implements WorkerThreadOwner {
     this.#onError = onWorkerError;
     this.#threads = Array.from({ length: workers }, () => new WorkerThread(this));
     this.#unplaced = new Unplaced(this.#threads);
-    this.#listener = new Listener((socket) => this.#accept(socket));
+    this.#firstWords = new FirstWords((socket) => this.#accept(socket));
+    this.#listener = new Listener((socket) => this.#firstWords.add(socket));
   }
 
   /** Where clients connect to, with the port that was bound. */
@@ -136,6 +139,7 @@ export class WorkerGroup implements WorkerThreadOwner {
 
   async #end(graceMs: number): Promise<void> {
     this.#listener.close();
+    this.#firstWords.close();
     this.#unplaced.refuseAll('the server is shutting down');
     await Promise.all(this.#threads.map((thread) => thread.end(graceMs)));
   }

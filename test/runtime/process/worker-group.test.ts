@@ -1,8 +1,9 @@
 /** Several worker threads behind one address: all serve, one that crashes comes back, all of them end. */
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { pathToFileURL } from 'node:url';
 import {
   type Channel,
+  type ChannelOptions,
   createChannel,
   createClient,
   createServer as createRpcServer,
@@ -15,7 +16,7 @@ import {
   type WorkersOptions,
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { workerStartTimeoutMs } from '../../../runtime/limits.ts';
+import { handshakes, workerStartTimeoutMs } from '../../../runtime/limits.ts';
 import { EchoDefinition } from '../gen/echo.rdma.ts';
 import { compiled } from './processes.ts';
 
@@ -35,8 +36,8 @@ async function start(options: Partial<WorkersOptions> = {}): Promise<WorkerGroup
   groups.push(group);
   return group;
 }
-function reach({ address }: WorkerGroup) {
-  const channel = createChannel(address);
+function reach({ address }: WorkerGroup, options: ChannelOptions = {}) {
+  const channel = createChannel(address, options);
   channels.push(channel);
   return { channel, client: createClient(EchoDefinition, channel) };
 }
@@ -68,6 +69,41 @@ describe('a group of three workers', () => {
     );
     for (const channel of channels) await channel.close();
     await until(() => group.workers.every(({ connections }) => connections === 0));
+  });
+
+  test('by tcp: each session finds the thread that has it', async () => {
+    const group = await start();
+    const threads = new Set<number>();
+    for (let i = 0; i < 6; ++i) {
+      const { channel, client } = reach(group, { fabric: 'tcp' });
+      threads.add((await client.behave({ text: 'thread' })).number);
+      expect(channel.fabric).toBe('tcp');
+      const answer = await client.echo({ payload: new Uint8Array(300_000).fill(i) });
+      expect(answer.payload.every((byte) => byte === i)).toBe(true);
+      leaseOf(answer)?.release();
+    }
+    expect(threads.size).toBe(3);
+    expect(group.workers.map(({ connections }) => connections)).toEqual([2, 2, 2]);
+  });
+
+  test('keeps silent connections from its workers, and its own count of them has an end', async () => {
+    const group = await start({ workers: 2 });
+    const port = Number(group.address.slice(group.address.lastIndexOf(':') + 1));
+    let closed = 0;
+    const silent = Array.from({ length: 200 }, () =>
+      connect(port, '127.0.0.1')
+        .on('error', () => undefined)
+        .on('close', () => {
+          ++closed;
+        }),
+    );
+    try {
+      await until(() => closed === silent.length - handshakes.default);
+      expect((await reach(group).client.behave({ text: 'thread' })).number).toBeGreaterThan(0);
+      expect(group.workers.reduce((sum, { connections }) => sum + connections, 0)).toBe(1);
+    } finally {
+      for (const socket of silent) socket.destroy();
+    }
   });
 
   test('on a unix socket too, and a client that was closed makes room on its worker', async () => {

@@ -1,0 +1,60 @@
+/**
+ * Connections that have said nothing yet, at a listener that passes them on to others: those of sessions are handed over (door.ts), the rest go on as
+ * they came. Each has a time limit, all together a count; one more pushes the oldest out. Used on the main thread of a worker group.
+ */
+import type { Socket } from 'node:net';
+import { handshakes, handshakeTimeoutMs } from '../limits.ts';
+import { greetingBytes, greetingMagic, handOver } from './door.ts';
+
+const magicBytes = 4;
+
+export class FirstWords {
+  readonly #then: (socket: Socket) => void;
+  /** In order of arrival. */
+  readonly #silent = new Map<Socket, NodeJS.Timeout>();
+
+  /** `then`: gets each sideband connection, with nothing read from it. */
+  constructor(then: (socket: Socket) => void) {
+    this.#then = then;
+  }
+
+  add(socket: Socket): void {
+    const [oldest] = this.#silent.keys();
+    if (oldest !== undefined && this.#silent.size >= handshakes.default) oldest.destroy();
+    const timer = setTimeout(() => socket.destroy(), handshakeTimeoutMs.default).unref();
+    this.#silent.set(socket, timer);
+    const heard: Buffer[] = [];
+    const look = (): void => {
+      for (let chunk = socket.read() as Buffer | null; chunk !== null; chunk = socket.read() as Buffer | null)
+        heard.push(chunk);
+      const words = Buffer.concat(heard);
+      const isSession = words.byteLength >= magicBytes && words.readUInt32LE(0) === greetingMagic;
+      if (words.byteLength < (isSession ? greetingBytes : magicBytes)) return;
+      leave();
+      if (isSession) {
+        handOver(socket, words.subarray(0, greetingBytes));
+        socket.destroy();
+      } else {
+        socket.unshift(words);
+        this.#then(socket);
+      }
+    };
+    const lost = (): void => {
+      leave();
+      socket.destroy();
+    };
+    const leave = (): void => {
+      clearTimeout(timer);
+      this.#silent.delete(socket);
+      socket.off('readable', look).off('end', lost).off('close', lost);
+    };
+    // One that is lost is no error of the process.
+    socket.on('error', () => undefined);
+    socket.on('readable', look).on('end', lost).on('close', lost);
+  }
+
+  /** Nobody is waited for any more. */
+  close(): void {
+    for (const socket of [...this.#silent.keys()]) socket.destroy();
+  }
+}
