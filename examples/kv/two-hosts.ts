@@ -21,15 +21,8 @@ function run(command: string, ...args: string[]): void {
   if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${stderr.trim()}`);
 }
 
-/** A host of its own. Its processes end with it, and it ends with this one. */
-const unshare = (...flags: string[]): string[] => [
-  '--net',
-  '--pid',
-  '--fork',
-  '--mount-proc',
-  '--kill-child',
-  ...flags,
-];
+/** A host of its own. Its processes end with it, and it ends with this one. (No new /proc: that would need a mount, which a chroot does not have.) */
+const unshare = (...flags: string[]): string[] => ['--net', '--pid', '--fork', '--kill-child', ...flags];
 
 /** Lays the cable from here to the network of process `pid`. */
 function cable(pid: number): void {

@@ -16,6 +16,8 @@ namespace {
 /// What V8 is told, for a moment, when calls wait for memory that only uncollected buffers hold: more than
 /// its hard limit for external memory, so that it collects now.
 constexpr std::int64_t kCollectNowBytes = std::int64_t{1} << 33;
+/// Less than a channel waits for a connection (connectTimeoutMs), so that its error says what was missing.
+constexpr std::uint32_t kTcpConnectMs = 4'000;
 /// Of a stepped simulation, when nothing else happens: as long as the pump sleeps before it looks at what has
 /// lost its patience.
 constexpr std::uint64_t kStepIdleNs = 5'000'000;
@@ -25,7 +27,8 @@ std::shared_ptr<fabric::Device> open_device(const EngineOptions& options,
   if (options.fabric == "shm") return fabric::open_shm_device({}, error);
   if (options.fabric == "verbs") return fabric::open_verbs_device(options.verbs, error);
   // The server's listener is in JS, and hands over what comes.
-  if (options.fabric == "tcp") return fabric::open_tcp_device({.host = ""}, error);
+  if (options.fabric == "tcp")
+    return fabric::open_tcp_device({.host = "", .connect_timeout_ms = kTcpConnectMs}, error);
   if (options.fabric == "sim") {
     fabric::SimOptions sim;
     sim.seed = options.seed;

@@ -99,6 +99,9 @@ struct Capabilities {
   bool exposes_any_memory = false;  ///< memory outside alloc_memory() may be exposed to the peer too
   bool on_demand = false;           ///< access_on_demand for RC SEND, READ and WRITE (explicit ODP)
   bool dmabuf = false;              ///< reg_dmabuf_mr()
+  /// This process's CPU reads what is sent, turns after the post, and nothing is pinned: what its owner can
+  /// take away meanwhile (Presence) must be copied to memory that lasts.
+  bool reads_memory_late = false;
   /// A WRITE should not be longer: soft-RoCE gives up too early on one that loses packets (verbs/probe.cc).
   std::uint64_t max_write_bytes = UINT64_MAX;
   /// A READ of so many bytes or fewer must lie on one page of the peer's memory, see on_page(): the peer may

@@ -30,6 +30,7 @@ bool Session::collect_pieces(const BulkSubmission& submission, std::vector<Piece
     }
     // Registering what the fabric cannot expose would fail at the peer; a copy in the arena always works.
     if (given.key != 0 && options_.client && !staged && !capabilities_.exposes_any_memory) copy = true;
+    if (given.presence != nullptr && capabilities_.reads_memory_late) copy = true;
   }
   const std::uint64_t allowed = submission.image ? wire::image_bytes_max(options_.peer_max_message_bytes)
                                                  : options_.peer_max_message_bytes;

@@ -29,6 +29,7 @@ Capabilities make_capabilities() {
   caps.immediate = true;
   caps.windows = true;
   caps.exposes_any_memory = true;
+  caps.reads_memory_late = true;
   return caps;
 }
 
