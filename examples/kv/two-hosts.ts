@@ -1,5 +1,5 @@
 /**
- * The example between two hosts that have nothing in common but a network: `npm run demo:hosts [-- scale]`. The hosts are two network and process
+ * The example between two hosts that have nothing in common but a network: `npm run demo:hosts [-- scale]`. The hosts are two network
  * namespaces of this one, joined by a cable (veth), so that there is neither shared memory nor an RDMA device: the fabric is tcp. Needs root; says
  * "not run" and ends with 77 where the system does not allow it. The exit code is the client's.
  */
@@ -21,8 +21,9 @@ function run(command: string, ...args: string[]): void {
   if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${stderr.trim()}`);
 }
 
-/** A host of its own. Its processes end with it, and it ends with this one. (No new /proc: that would need a mount, which a chroot does not have.) */
-const unshare = (...flags: string[]): string[] => ['--net', '--pid', '--fork', '--kill-child', ...flags];
+/** A network of its own, and for the server processes of its own, too: nobody there can open the client's memory. (No new /proc: that would need a mount, which a chroot does not have.) */
+const network = ['--net', '--kill-child', '--fork', '--'];
+const host = ['--pid', ...network];
 
 /** Lays the cable from here to the network of process `pid`. */
 function cable(pid: number): void {
@@ -44,7 +45,7 @@ async function listening(server: ChildProcess): Promise<void> {
 
 /** The client's host, in which this process is; starts that of the server. */
 async function hosts(): Promise<number> {
-  const server = spawn('unshare', unshare('--', process.execPath, program('server'), `0.0.0.0:${port}`), {
+  const server = spawn('unshare', [...host, process.execPath, program('server'), `0.0.0.0:${port}`], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   try {
@@ -63,7 +64,7 @@ function whyNot(): string {
   if (process.getuid?.() !== 0) return 'it needs root, to make network namespaces';
   const { status, stderr, error } = spawnSync(
     'unshare',
-    unshare('--', 'ip', 'link', 'add', 'kv0', 'type', 'veth', 'peer', 'name', 'kv1'),
+    [...host, 'ip', 'link', 'add', 'kv0', 'type', 'veth', 'peer', 'name', 'kv1'],
     { encoding: 'utf8' },
   );
   if (status === 0) return '';
@@ -79,7 +80,7 @@ if (inside === 'inside') {
   const why = whyNot();
   if (why === '') {
     const self = [process.execPath, fileURLToPath(import.meta.url), scale, 'inside'];
-    process.exitCode = spawnSync('unshare', unshare('--', ...self), { stdio: 'inherit' }).status ?? 1;
+    process.exitCode = spawnSync('unshare', [...network, ...self], { stdio: 'inherit' }).status ?? 1;
   } else {
     console.log(`not run: ${why}`);
     process.exitCode = notRun;

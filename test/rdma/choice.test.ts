@@ -30,7 +30,9 @@ describe('auto', () => {
     const { channel } = reach(server.address, { ...over(clientDevice, { fabric: 'auto' }), log });
     await channel.ready();
     expect(lines).toEqual([
-      expect.stringMatching(/fabric shm \(window\) chosen; verbs: not needed, shm comes first$/),
+      expect.stringMatching(
+        /fabric shm \(window\) chosen; verbs: not needed, shm comes first; tcp: not needed, shm comes first$/,
+      ),
     ]);
   });
 
