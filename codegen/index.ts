@@ -44,9 +44,9 @@ export interface GenerateOptions {
    * `rewriteRelativeImportExtensions` want.
    */
   readonly importExtension?: 'ts' | 'js';
-  /** Module that the output imports the codec from. Default `rdma-rpc/codec`. */
+  /** Module that the output imports instead of `rdma-rpc/generated/v1`; it must have all that this has. */
   readonly codecModule?: string;
-  /** Generate the well-known types like any other file instead of importing them from `rdma-rpc/codec`. Default false. */
+  /** Generate the well-known types like any other file instead of importing them from the runtime. Default false. */
   readonly emitWellKnownTypes?: boolean;
   /**
    * `keep`: fields that this version does not know stay in `$unknownFields` of each message and are sent on, for programs that pass messages through. Default

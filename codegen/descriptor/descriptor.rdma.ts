@@ -7,7 +7,7 @@
 import * as $ from '../../runtime/codec/primitives.ts';
 
 /** Descriptor of descriptor.proto, for reflection. */
-export const file_descriptor_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], $descriptor);
+export const file_descriptor_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], $descriptor, 1);
 
 const $generatedType = $.generatedType;
 

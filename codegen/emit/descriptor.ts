@@ -2,6 +2,7 @@
  * The const with the descriptor of the file, and its text, which stands at the end of the file: people who read the file begin at the top. Functions may be used above of where they are. Text, so
  * that loading the module costs nothing; wrapped in nothing, since one line is one line.
  */
+import { revision } from '../../runtime/codec/generated/revision.ts';
 import type { File } from '../model/model.ts';
 import { inComment } from './comment.ts';
 import { quote } from './scalar.ts';
@@ -15,7 +16,7 @@ export function emitDescriptor(file: File, scope: Scope): Statement {
       doc: `/** Descriptor of ${inComment(file.path)}, for reflection. */\n`,
       name: file.descriptor,
       type: '$.FileDescriptor',
-      value: `/* @__PURE__ */ $.fileDescriptor(() => [${dependencies}], $descriptor)`,
+      value: `/* @__PURE__ */ $.fileDescriptor(() => [${dependencies}], $descriptor, ${revision})`,
     },
     scope,
   );

@@ -63,7 +63,7 @@ export function emitSchema(
   const {
     target = 'ts',
     importExtension = target,
-    codecModule = 'rdma-rpc/codec',
+    codecModule = 'rdma-rpc/generated/v1',
     runtimeApart,
     unknownFields = 'drop',
     int64,

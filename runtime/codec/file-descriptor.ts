@@ -2,6 +2,7 @@
  * The descriptor that each generated file carries: what its .proto declares, in protobuf's own form, for reflection and for tools that read schemas. Kept
  * as text until somebody asks, and dropped by bundlers when nobody does.
  */
+import { checkRevision } from './generated/revision.ts';
 
 export interface FileDescriptor {
   /** As imports name it: `kv/v1/kv.proto`. */
@@ -14,10 +15,10 @@ export interface FileDescriptor {
 
 class LazyFileDescriptor implements FileDescriptor {
   private readonly imported: () => readonly FileDescriptor[];
-  private readonly base64: string | (() => string);
+  private readonly base64: () => string;
   private decoded: Uint8Array | undefined;
 
-  constructor(imported: () => readonly FileDescriptor[], base64: string | (() => string)) {
+  constructor(imported: () => readonly FileDescriptor[], base64: () => string) {
     this.imported = imported;
     this.base64 = base64;
   }
@@ -41,20 +42,21 @@ class LazyFileDescriptor implements FileDescriptor {
 
   get bytes(): Uint8Array {
     const { base64 } = this;
-    this.decoded ??= Uint8Array.from(atob(typeof base64 === 'string' ? base64 : base64()), (char) =>
-      char.charCodeAt(0),
-    );
+    this.decoded ??= Uint8Array.from(atob(base64()), (char) => char.charCodeAt(0));
     return this.decoded;
   }
 }
 
 /**
- * Called once per generated file. `dependencies` is a function, so that it costs nothing when the module is loaded, and so is the text, which stands further down; code that has
- * not been generated anew gives the text.
+ * Called once per generated file, before anything else of it. `dependencies` and `base64` are functions, so that they cost nothing when the module is loaded; the text stands further down.
+ * `made` is the revision of this runtime that the file was generated for. Throws when that is a later one.
  */
 export function fileDescriptor(
   dependencies: () => readonly FileDescriptor[],
-  base64: string | (() => string),
+  base64: () => string,
+  made: number,
 ): FileDescriptor {
-  return new LazyFileDescriptor(dependencies, base64);
+  const descriptor = new LazyFileDescriptor(dependencies, base64);
+  checkRevision(made, () => descriptor.name);
+  return descriptor;
 }

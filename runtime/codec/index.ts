@@ -1,9 +1,11 @@
 /**
- * `rdma-rpc/codec`: the types that generated code and applications share, the well-known types, and the primitives that
- * generated code calls. Works without the native addon.
+ * `rdma-rpc/codec`: what applications do with messages, the well-known types, and the types that a generic function over messages, extensions and services needs. Works without the
+ * native addon. What generated code calls has an entry of its own, generated/v1.ts.
  */
 export { equals } from './equals.ts';
 export { CodecError } from './error.ts';
+export type { Extendable, Extension } from './extension.ts';
+export type { FileDescriptor } from './file-descriptor.ts';
 export * from './google/protobuf/any.rdma.ts';
 export * from './google/protobuf/descriptor.rdma.ts';
 export * from './google/protobuf/duration.rdma.ts';
@@ -13,8 +15,14 @@ export * from './google/protobuf/struct.rdma.ts';
 export * from './google/protobuf/timestamp.rdma.ts';
 export * from './google/protobuf/wrappers.rdma.ts';
 export { clone, merge } from './merge.ts';
-export * from './primitives.ts';
 export { holesMax, Sink } from './sink.ts';
 export { Source } from './source.ts';
-export { isMessageType } from './types.ts';
+export {
+  isMessageType,
+  type MessageType,
+  type MethodDefinition,
+  type MethodOptions,
+  type ServiceDefinition,
+} from './types.ts';
+export type { UnknownFields } from './unknown.ts';
 export * from './wkt/index.ts';

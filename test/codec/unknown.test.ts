@@ -1,5 +1,6 @@
 /** Unknown fields kept as bytes: the runtime's part of what the generator does on request. */
-import { boundUnknown, keepUnknown, Sink, Source, type UnknownFields, writeUnknown } from 'rdma-rpc/codec';
+import { Sink, Source } from 'rdma-rpc/codec';
+import { boundUnknown, keepUnknown, type UnknownFields, writeUnknown } from 'rdma-rpc/generated/v1';
 import { describe, expect, test } from 'vitest';
 
 const source = new Source();

@@ -98,7 +98,7 @@ describe('the target js', { timeout: 120_000 }, () => {
       bundle: true,
       write: false,
       format: 'esm',
-      external: ['rdma-rpc/codec'],
+      external: ['rdma-rpc/generated/v1'],
     });
     const text = outputFiles[0]?.text ?? '';
     expect(text).toContain('t.Used');

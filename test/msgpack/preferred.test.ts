@@ -13,7 +13,7 @@ import {
   type ServiceDefinition,
   Status,
 } from 'rdma-rpc';
-import { Method } from 'rdma-rpc/codec';
+import { Method } from 'rdma-rpc/generated/v1';
 import { defineService, method } from 'rdma-rpc/msgpack';
 import { peersOf, serveReverse } from 'rdma-rpc/reverse';
 import { describe, expect, onTestFinished, test } from 'vitest';

@@ -192,7 +192,7 @@ async function load(proto: string): Promise<{ SDefinition: ServiceDefinition }> 
   await generate({
     files: [join(directory, 'a.proto')],
     out: join(directory, 'gen'),
-    codecModule: join(root, 'runtime/codec/index.ts'),
+    codecModule: join(root, 'runtime/codec/generated/v1.ts'),
   });
   return (await import(join(directory, 'gen/a.rdma.ts'))) as { SDefinition: ServiceDefinition };
 }

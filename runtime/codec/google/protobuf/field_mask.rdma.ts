@@ -7,7 +7,7 @@
 import * as $ from '../../primitives.ts';
 
 /** Descriptor of google/protobuf/field_mask.proto, for reflection. */
-export const file_google_protobuf_field_mask_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], $descriptor);
+export const file_google_protobuf_field_mask_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], $descriptor, 1);
 
 const $generatedType = $.generatedType;
 

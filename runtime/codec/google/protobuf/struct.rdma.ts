@@ -7,7 +7,7 @@
 import * as $ from '../../primitives.ts';
 
 /** Descriptor of google/protobuf/struct.proto, for reflection. */
-export const file_google_protobuf_struct_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], $descriptor);
+export const file_google_protobuf_struct_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], $descriptor, 1);
 
 const $generatedType = $.generatedType;
 
