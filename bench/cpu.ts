@@ -1,4 +1,4 @@
-/** CPU time of processes, read from outside them so that an idle one is not woken. Linux only. */
+/** CPU time and memory of processes, read from outside them so that an idle one is not woken. Linux only. */
 import { readdirSync, readFileSync } from 'node:fs';
 
 /** Nanoseconds that the process has run so far, all of its threads; 0 when it is gone. */
@@ -8,6 +8,15 @@ function cpuNs(pid: number): number {
     return readdirSync(threads)
       .map((thread) => Number.parseInt(readFileSync(`${threads}/${thread}/schedstat`, 'utf8'), 10))
       .reduce((sum, ns) => sum + ns, 0);
+  } catch {
+    return 0;
+  }
+}
+
+/** Memory of the process that is in use; 0 when it is gone. */
+export function residentBytes(pid: number): number {
+  try {
+    return 1024 * Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0);
   } catch {
     return 0;
   }

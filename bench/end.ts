@@ -13,7 +13,7 @@ const send = (message: FromEnd): void => {
 const reasonOf = (error: unknown): string =>
   error instanceof Error ? (error.stack ?? error.message) : String(error);
 
-async function server(options: EndArguments): Promise<void> {
+async function server(options: EndArguments): Promise<number | undefined> {
   const peer = await loadPeer(options.peer);
   const serving = await peer.serve(options, handlers);
   process.on('message', async (message: ToEnd) => {
@@ -21,9 +21,10 @@ async function server(options: EndArguments): Promise<void> {
     await serving.close();
     process.exit(0);
   });
+  return serving.port;
 }
 
-async function client(options: EndArguments): Promise<void> {
+async function client(options: EndArguments): Promise<undefined> {
   const peer = await loadPeer(options.peer);
   const connected = await peer.connect(options);
   process.on('message', async (message: ToEnd) => {
@@ -31,8 +32,12 @@ async function client(options: EndArguments): Promise<void> {
       await connected.close();
       process.exit(0);
     }
-    const { scenario, window, serverPid } = message;
     try {
+      if (message.type === 'open') {
+        await connected.more?.(message.connections);
+        return send({ type: 'opened' });
+      }
+      const { scenario, window, serverPid } = message;
       const measurement = await measure(connected, scenario, window, [process.pid, serverPid]);
       send({ type: 'measured', measurement });
     } catch (error) {
@@ -44,7 +49,7 @@ async function client(options: EndArguments): Promise<void> {
 const role = process.argv[2] === 'server' ? server : client;
 process.on('disconnect', () => process.exit(1));
 role(JSON.parse(process.argv[3] ?? '{}') as EndArguments).then(
-  () => send({ type: 'ready' }),
+  (port) => send({ type: 'ready', port }),
   (error: unknown) => {
     send({ type: 'failed', reason: reasonOf(error) });
     process.exitCode = 1;

@@ -10,7 +10,7 @@ import type { Window } from './measure.ts';
 import { parseOptions, select } from './options.ts';
 import { Pair } from './pair.ts';
 import type { Peer } from './peer.ts';
-import { loadPeer, peerNames, pollingPeers } from './peers.ts';
+import { fits, loadPeer, peerNames, pollingPeers } from './peers.ts';
 import { goalLines, scenarioTables } from './report.ts';
 import { writePart } from './results.ts';
 import { medians, type Row } from './rows.ts';
@@ -28,19 +28,14 @@ function note(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-/** Scenarios that can share a pair of processes: same polling, same placement. */
+/** Scenarios that can share a pair of processes: same polling, same placement, same network. */
 function groups(chosen: readonly Scenario[]): Scenario[][] {
   const keyed = new Map<string, Scenario[]>();
   for (const scenario of chosen) {
-    const key = `${scenario.polling} ${scenario.pinned}`;
+    const key = `${scenario.polling} ${scenario.pinned} ${scenario.network}`;
     keyed.set(key, [...(keyed.get(key) ?? []), scenario]);
   }
   return [...keyed.values()];
-}
-
-/** Bare sockets answer one question only; they are not an RPC to be compared elsewhere. */
-function fits(peerName: string, scenario: Scenario): boolean {
-  return peerName !== 'net bare' || scenario.name === 'asleep-32B-x1';
 }
 
 async function runGroup(
@@ -51,20 +46,23 @@ async function runGroup(
 ): Promise<Row[]> {
   const rows: Row[] = [];
   const window = quick ? quickWindow : fullWindow;
-  const pair = await Pair.start(peer, group[0]!);
+  const pair = peer.measure === undefined ? await Pair.start(peer, group[0]!) : undefined;
   try {
     for (const [index, scenario] of group.entries()) {
       const warmupMs = index === 0 ? (quick ? quickCompileMs : compileMs) : window.warmupMs;
-      const { othersPercent, ...measurement } = await pair.run(scenario, { ...window, warmupMs });
+      const asked = { ...window, warmupMs };
+      const { othersPercent, ...measurement } = await (pair?.run(scenario, asked) ??
+        peer.measure!(scenario, asked));
       const disturbed = othersPercent > othersMaxPercent;
       measured++;
       if (disturbed) disturbances++;
       rows.push({
         scenario: scenario.name,
         peer: peer.name,
-        fabric: peer.fabric,
+        fabric: scenario.network === 'tcp' ? 'tcp' : peer.fabric,
         payloadBytes: scenario.payloadBytes,
         inFlight: scenario.inFlight,
+        besideBytes: scenario.besideBytes,
         ...measurement,
         placement: placementOf(scenario, pollingPeers.includes(peer.name)),
       });
@@ -77,7 +75,7 @@ async function runGroup(
     note(`${label} NOT RUN: ${error instanceof Error ? error.message : error}`);
     failures++;
   } finally {
-    await pair.stop();
+    await pair?.stop();
   }
   return rows;
 }

@@ -5,7 +5,7 @@
 import { type CpuUse, cpuMeter } from './cpu.ts';
 import { endsRight, fillPayload } from './handlers.ts';
 import { Latencies } from './latencies.ts';
-import type { BenchClient } from './peer.ts';
+import type { BenchClient, Msg } from './peer.ts';
 import type { Measurement } from './rows.ts';
 import type { Scenario } from './scenarios.ts';
 
@@ -25,25 +25,43 @@ export async function measure(
   window: Window,
   pids: readonly number[],
 ): Promise<Measurement> {
-  const { kind, inFlight, payloadBytes } = scenario;
+  const { kind, inFlight, payloadBytes, besideBytes } = scenario;
   const mask = inFlight >= 32 ? timedOneIn - 1 : 0;
   const latencies = new Latencies(samplesMax);
   const measureFrom = performance.now() + window.warmupMs;
   let sequence = 0;
   let answered = 0;
-  let started: { at: number; answered: number; cpu: () => CpuUse } | undefined;
-  let ended: { elapsedMs: number; calls: number; cpu: CpuUse } | undefined;
+  let transferred = 0;
+  let started: { at: number; answered: number; transferred: number; cpu: () => CpuUse } | undefined;
+  let ended: { elapsedMs: number; calls: number; transfers: number; cpu: CpuUse } | undefined;
 
   const tick = (now: number, latencyMs: number): void => {
     if (now < measureFrom || ended !== undefined) return;
     if (started === undefined) {
-      started = { at: now, answered, cpu: cpuMeter(pids) };
+      started = { at: now, answered, transferred, cpu: cpuMeter(pids) };
       return;
     }
     latencies.record(latencyMs * 1000);
     const elapsedMs = now - started.at;
     if (elapsedMs < window.measureMs) return;
-    ended = { elapsedMs, calls: answered - started.answered, cpu: started.cpu() };
+    ended = {
+      elapsedMs,
+      calls: answered - started.answered,
+      transfers: transferred - started.transferred,
+      cpu: started.cpu(),
+    };
+  };
+
+  const put = async (message: Msg, worker: number): Promise<void> => {
+    const { id } = await client.put(message, worker);
+    if (id !== message.payload.length)
+      throw new Error(`the server read ${id} of ${message.payload.length} bytes`);
+  };
+
+  const transfer = async (worker: number): Promise<void> => {
+    const payload = client.buffer(worker, besideBytes);
+    fillPayload(payload);
+    for (; ended === undefined; transferred++) await put({ payload, id: ++sequence }, worker);
   };
 
   const work = async (worker: number): Promise<void> => {
@@ -55,9 +73,7 @@ export async function measure(
       const from = timed ? performance.now() : 0;
       const message = { payload, id };
       if (kind === 'put') {
-        const answer = await client.put(message, worker);
-        if (answer.id !== payloadBytes)
-          throw new Error(`the server read ${answer.id} of ${payloadBytes} bytes`);
+        await put(message, worker);
       } else {
         const answer = await client.echo(message, worker);
         if (answer.id !== id || !endsRight(answer.payload, payloadBytes)) {
@@ -74,12 +90,16 @@ export async function measure(
     }
   };
 
-  await Promise.all(Array.from({ length: inFlight }, (_, worker) => work(worker)));
-  const { elapsedMs, calls, cpu } = ended!;
+  const workers = Array.from({ length: inFlight }, (_, worker) => work(worker));
+  if (besideBytes > 0) workers.push(transfer(inFlight));
+  await Promise.all(workers);
+  const { elapsedMs, calls, transfers, cpu } = ended!;
   const callsPerSecond = (1000 * calls) / elapsedMs;
   return {
     callsPerSecond,
-    bytesPerSecond: callsPerSecond * payloadBytes,
+    bytesPerSecond:
+      besideBytes > 0 ? (1000 * transfers * besideBytes) / elapsedMs : callsPerSecond * payloadBytes,
+    bytesPerSession: 0,
     ...latencies.percentiles(),
     ...cpu,
   };

@@ -7,13 +7,18 @@ import type { Scenario } from './scenarios.ts';
 export interface EndArguments {
   peer: string;
   socket: string;
+  port?: number;
   polling: 'adaptive' | 'event';
   descriptors: readonly number[];
 }
 
-export type ToEnd = { type: 'run'; scenario: Scenario; window: Window; serverPid: number } | { type: 'stop' };
+export type ToEnd =
+  | { type: 'run'; scenario: Scenario; window: Window; serverPid: number }
+  | { type: 'open'; connections: number }
+  | { type: 'stop' };
 
 export type FromEnd =
-  | { type: 'ready' }
+  | { type: 'ready'; port?: number | undefined }
+  | { type: 'opened' }
   | { type: 'measured'; measurement: Measurement }
   | { type: 'failed'; reason: string };

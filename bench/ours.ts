@@ -5,6 +5,7 @@
 import {
   allocBuffer,
   type CallOptions,
+  type Channel,
   configure,
   createChannel,
   createClient,
@@ -22,10 +23,18 @@ const overheadBytes = 64;
 const registeredMin = 16 * 1024;
 /** Eight payloads of 16 MiB out and back, on either side. */
 const arenaBytes = 384 * 1024 * 1024;
+/** The largest payload, and what is around it. */
+const maxMessageBytes = 64 * 1024 * 1024 + overheadBytes;
+/** All connections come from one client here. */
+const sessionsPerPeerMax = 1024;
+
+function addressOf({ socket, port }: EndOptions): string {
+  return port === undefined ? `unix:${socket}` : `127.0.0.1:${port}`;
+}
 
 async function serve(options: EndOptions, handlers: BenchHandlers): Promise<BenchServer> {
   configure({ polling: options.polling, arenaBytes });
-  const server = createServer().add(BenchDefinition, {
+  const server = createServer({ maxMessageBytes, sessionsPerPeerMax }).add(BenchDefinition, {
     echo: (request: Msg) => {
       const answer = handlers.echo(request);
       // The runtime holds the memory that an answer is sent from until it has been sent, so it may be released once the answer is on its way.
@@ -38,8 +47,11 @@ async function serve(options: EndOptions, handlers: BenchHandlers): Promise<Benc
       return answer;
     },
   });
-  await server.listen(`unix:${options.socket}`);
-  return { close: () => server.shutdown({ graceMs: 100 }) };
+  const address = await server.listen(addressOf(options));
+  return {
+    port: Number(address.slice(address.lastIndexOf(':') + 1)),
+    close: () => server.shutdown({ graceMs: 100 }),
+  };
 }
 
 /** The memory of one worker: where its requests are made, and where its answers arrive. */
@@ -50,7 +62,10 @@ interface WorkerMemory {
 
 async function connect(options: EndOptions): Promise<BenchClient> {
   configure({ polling: options.polling, arenaBytes });
-  const channel = createChannel(`unix:${options.socket}`, { timeoutMs });
+  const fabric = options.port === undefined ? 'auto' : 'tcp';
+  const open = (): Channel => createChannel(addressOf(options), { timeoutMs, fabric, maxMessageBytes });
+  const channel = open();
+  const others: Channel[] = [];
   const client = createClient(BenchDefinition, channel);
   await channel.ready();
   const memories: (WorkerMemory | undefined)[] = [];
@@ -66,15 +81,20 @@ async function connect(options: EndOptions): Promise<BenchClient> {
     buffer(worker, bytes) {
       release(worker);
       if (bytes < registeredMin) return new Uint8Array(bytes);
-      const request = allocBuffer(bytes);
-      memories[worker] = { request, answer: { into: allocBuffer(bytes + overheadBytes) } };
+      const request = allocBuffer(bytes, channel);
+      memories[worker] = { request, answer: { into: allocBuffer(bytes + overheadBytes, channel) } };
       return request.bytes;
     },
     echo: (message, worker) => client.echo(message, memories[worker]?.answer),
     put: (message) => client.put(message),
+    async more(connections) {
+      const opened = Array.from({ length: connections }, open);
+      others.push(...opened);
+      await Promise.all(opened.map((each) => each.ready()));
+    },
     async close() {
       for (const worker of memories.keys()) release(worker);
-      await channel.close();
+      await Promise.all([channel, ...others].map((each) => each.close()));
     },
   };
 }

@@ -4,7 +4,7 @@ import { closeSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { cpuMeter } from './cpu.ts';
+import { cpuMeter, residentBytes } from './cpu.ts';
 import type { Window } from './measure.ts';
 import type { FromEnd, ToEnd } from './messages.ts';
 import type { Peer } from './peer.ts';
@@ -21,6 +21,15 @@ const firstDescriptor = 4;
 const endFile = fileURLToPath(new URL('./end.js', import.meta.url));
 let pairs = 0;
 
+const nothing = {
+  callsPerSecond: 0,
+  bytesPerSecond: 0,
+  p50Us: 0,
+  p99Us: 0,
+  p999Us: 0,
+  bytesPerSession: 0,
+};
+
 export class Pair {
   private readonly server: ChildProcess;
   private readonly client: ChildProcess;
@@ -33,20 +42,21 @@ export class Pair {
   }
 
   /** Rejects with the reason when either side does not come up. */
-  static async start(peer: Peer, scenario: Pick<Scenario, 'polling' | 'pinned'>): Promise<Pair> {
+  static async start(peer: Peer, scenario: Pick<Scenario, 'polling' | 'pinned' | 'network'>): Promise<Pair> {
     const socket = join(tmpdir(), `rdma-rpc-bench-${process.pid}-${++pairs}.sock`);
     const inherited = peer.descriptors?.() ?? [];
     const descriptors = inherited.map((_, index) => firstDescriptor + index);
-    const options = JSON.stringify({ peer: peer.name, socket, polling: scenario.polling, descriptors });
-    const start = (role: string): ChildProcess => {
+    const { polling, network } = scenario;
+    const start = (role: string, port: number | undefined): ChildProcess => {
+      const options = JSON.stringify({ peer: peer.name, socket, port, polling, descriptors });
       const command = [process.execPath, ...nodeFlags(role), endFile, role, options];
       const [file = '', ...rest] = scenario.pinned ? ['taskset', '-c', '0', ...command] : command;
       return spawn(file, rest, { stdio: ['ignore', 'inherit', 'inherit', 'ipc', ...inherited] });
     };
-    const server = start('server');
+    const server = start('server', network === 'tcp' ? 0 : undefined);
     try {
-      await reply(server, readyMaxMs);
-      const client = start('client');
+      const ready = await reply(server, readyMaxMs);
+      const client = start('client', ready.type === 'ready' ? ready.port : undefined);
       const pair = new Pair(server, client, socket);
       await reply(client, readyMaxMs).catch(async (error: unknown) => {
         await pair.stop();
@@ -64,6 +74,7 @@ export class Pair {
   /** Rejects with the reason when a call failed or nothing came back in time. */
   async run(scenario: Scenario, window: Window): Promise<Measurement> {
     if (scenario.kind === 'idle') return await this.idle(window);
+    if (scenario.kind === 'sessions') return await this.sessions(scenario.inFlight, window);
     const message: ToEnd = { type: 'run', scenario, window, serverPid: this.server.pid ?? 0 };
     this.client.send(message);
     const answer = await reply(this.client, window.warmupMs + window.measureMs + overrunMaxMs);
@@ -76,7 +87,23 @@ export class Pair {
     await new Promise((done) => setTimeout(done, Math.max(300, window.warmupMs)));
     const cpu = cpuMeter([this.server.pid ?? 0, this.client.pid ?? 0]);
     await new Promise((done) => setTimeout(done, window.measureMs));
-    return { callsPerSecond: 0, bytesPerSecond: 0, p50Us: 0, p99Us: 0, p999Us: 0, ...cpu() };
+    return { ...nothing, ...cpu() };
+  }
+
+  /** What the server's process grows by, and both use of a CPU, with so many connections that say nothing. */
+  private async sessions(connections: number, window: Window): Promise<Measurement> {
+    const open = async (): Promise<void> => {
+      this.client.send({ type: 'open', connections } satisfies ToEnd);
+      await reply(this.client, readyMaxMs);
+    };
+    const server = this.server.pid ?? 0;
+    // The first of them meet interpreted code, and memory that any number of sessions shares.
+    await open();
+    await this.idle(window);
+    const before = residentBytes(server);
+    await open();
+    const measurement = await this.idle(window);
+    return { ...measurement, bytesPerSession: Math.max(0, residentBytes(server) - before) / connections };
   }
 
   async stop(): Promise<void> {

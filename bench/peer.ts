@@ -2,6 +2,9 @@
  * What the harness asks of each framework that it measures. Ours and the limit are TypeScript in this folder; the others
  * are plain modules in bench/peers with dependencies of their own. `serve` runs in the server process, `connect` in the client process.
  */
+import type { Window } from './measure.ts';
+import type { Measurement } from './rows.ts';
+import type { Scenario } from './scenarios.ts';
 
 export interface Msg {
   payload: Uint8Array;
@@ -18,6 +21,8 @@ export interface BenchHandlers {
 export interface EndOptions {
   /** Path of a unix socket that this pair of processes has to itself. */
   socket: string;
+  /** In place of that socket: a TCP port of 127.0.0.1. 0 lets the server choose. */
+  port?: number;
   /** 'event': both sides sleep when there is nothing to do. Peers on sockets always do. */
   polling: 'adaptive' | 'event';
   /** What `descriptors()` made, as inherited by this process. */
@@ -25,6 +30,8 @@ export interface EndOptions {
 }
 
 export interface BenchServer {
+  /** Where it listens, when it was asked for a TCP port. */
+  port?: number;
   close(): Promise<void>;
 }
 
@@ -34,6 +41,8 @@ export interface BenchClient {
   /** The answer may lie in memory that the same worker's next call overwrites. */
   echo(message: Msg, worker: number): Promise<Msg>;
   put(message: Msg, worker: number): Promise<Msg>;
+  /** Connects so many times more, and leaves these connections alone. */
+  more?(connections: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -41,6 +50,8 @@ export interface Peer {
   readonly name: string;
   /** What carries the bytes: `shm`, `unix` … */
   readonly fabric: string;
+  /** In place of two processes of ours: a program that measures itself. */
+  measure?(scenario: Scenario, window: Window): Promise<Measurement>;
   /** Descriptors for both processes to inherit, made by the process that starts them. */
   descriptors?(): number[];
   serve(options: EndOptions, handlers: BenchHandlers): Promise<BenchServer>;

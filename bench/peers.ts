@@ -1,6 +1,7 @@
 /** The frameworks that are compared, by name. A process loads only the one that it runs. */
 import { packageRoot } from './paths.ts';
 import type { Peer } from './peer.ts';
+import type { Scenario } from './scenarios.ts';
 
 const loaders: Readonly<Record<string, () => Promise<Peer>>> = {
   'rdma-rpc': async () => (await import('./ours.ts')).ours,
@@ -9,9 +10,19 @@ const loaders: Readonly<Record<string, () => Promise<Peer>>> = {
   'connect-node': () => external('connect-node'),
   'net+protobufjs': () => external('net-protobufjs'),
   'net bare': () => external('net-bare'),
+  'C sender': async () => (await import('./sender.ts')).sender,
 };
 
 export const peerNames: readonly string[] = Object.keys(loaders);
+/** What a peer can be asked. Bare sockets answer one question only, they are no RPC to be compared elsewhere. */
+export function fits(peer: string, { name, kind, network }: Scenario): boolean {
+  if (peer === 'net bare') return name.endsWith('asleep-32B-x1') || name === 'tcp-echo-32B-x1';
+  if (network === 'host') return peer !== 'C sender';
+  if (peer === 'C sender') return name.endsWith('1MiB-x8');
+  if (kind === 'sessions') return peer === 'rdma-rpc';
+  return peer === 'rdma-rpc' || peer === 'grpc-js';
+}
+
 /** Peers that spin after traffic when `polling` is 'adaptive'; the others wait in the kernel. */
 export const pollingPeers: readonly string[] = ['rdma-rpc', 'limit'];
 

@@ -32,7 +32,7 @@ function cells(row: Row, rows: readonly Row[]): string[] {
   return [
     row.peer,
     figure(row.callsPerSecond),
-    row.payloadBytes >= 4096 ? figure(row.bytesPerSecond / 1e9) : '-',
+    Math.max(row.payloadBytes, row.besideBytes) >= 4096 ? figure(row.bytesPerSecond / 1e9) : '-',
     figure(row.p50Us),
     figure(row.p99Us),
     figure(row.p999Us),

@@ -6,6 +6,8 @@ export interface Row {
   fabric: string;
   payloadBytes: number;
   inFlight: number;
+  /** Of each of the transfers beside the calls; 0: there are none. `bytesPerSecond` is then theirs. */
+  besideBytes: number;
   callsPerSecond: number;
   /** Payload counted once, also when it is echoed. */
   bytesPerSecond: number;
@@ -14,19 +16,29 @@ export interface Row {
   p999Us: number;
   /** Of one CPU, both processes together with their helper threads: up to 100 times the number of CPUs. */
   cpuPercent: number;
+  /** Of the server's process, for each connection that is open and idle; 0 where that was not asked. */
+  bytesPerSession: number;
   placement: string;
 }
 
 /** What one round of one scenario gives. */
 export type Measurement = Omit<
   Row,
-  'scenario' | 'peer' | 'fabric' | 'payloadBytes' | 'inFlight' | 'placement'
+  'scenario' | 'peer' | 'fabric' | 'payloadBytes' | 'inFlight' | 'besideBytes' | 'placement'
 > & {
   /** CPU that the rest of the machine used meanwhile, percent of one. Tells whether the round can be trusted; not part of a row. */
   othersPercent: number;
 };
 
-const measured = ['callsPerSecond', 'bytesPerSecond', 'p50Us', 'p99Us', 'p999Us', 'cpuPercent'] as const;
+const measured = [
+  'callsPerSecond',
+  'bytesPerSecond',
+  'p50Us',
+  'p99Us',
+  'p999Us',
+  'cpuPercent',
+  'bytesPerSession',
+] as const;
 
 /** The middle value; the mean of the two middle ones of an even count. NaN for none. */
 export function median(values: readonly number[]): number {

@@ -3,10 +3,14 @@
 export interface Scenario {
   /** `<kind>-<payload>-x<in flight>`, the name that rows and `--only` use. */
   name: string;
-  kind: 'echo' | 'put' | 'idle';
+  kind: 'echo' | 'put' | 'idle' | 'sessions';
+  /** 'host': shared memory, unix sockets. 'tcp': TCP over loopback, for everybody. */
+  network: 'host' | 'tcp';
   payloadBytes: number;
   /** Calls in flight at once; each of these workers starts its next call when its last one has been answered. */
   inFlight: number;
+  /** Beside them one put after another of so many bytes, which is not counted among the calls; 0: none. */
+  besideBytes: number;
   /** 'event': neither side spins. Says nothing to the peers on sockets, which always sleep. */
   polling: 'adaptive' | 'event';
   /** Both processes on CPU 0, or wherever the scheduler puts them. */
@@ -20,11 +24,32 @@ function load(kind: 'echo' | 'put', payload: string, payloadBytes: number, inFli
   return {
     name: `${kind}-${payload}-x${inFlight}`,
     kind,
+    network: 'host',
     payloadBytes,
     inFlight,
+    besideBytes: 0,
     polling: 'adaptive',
     pinned: false,
   };
+}
+
+/** Small calls, one at a time, while one transfer follows another. */
+function beside(payload: string, besideBytes: number): Scenario {
+  return { ...load('echo', '32B', 32, 1), name: `echo-32B-x1-beside-${payload}`, besideBytes };
+}
+
+const idle: Scenario = { ...load('echo', '', 0, 0), name: 'idle', kind: 'idle' };
+/** Enough for their memory to be seen beside that of the process. */
+const idleSessions = 64;
+const asleep: Scenario = {
+  ...load('echo', '32B', 32, 1),
+  name: 'asleep-32B-x1',
+  polling: 'event',
+  pinned: true,
+};
+
+function overTcp(scenario: Scenario): Scenario {
+  return { ...scenario, name: `tcp-${scenario.name}`, network: 'tcp' };
 }
 
 export const scenarios: readonly Scenario[] = [
@@ -40,8 +65,22 @@ export const scenarios: readonly Scenario[] = [
   load('echo', '1MiB', MiB, 8),
   // Two of them: a client then holds 64 MiB of requests and answers, a quarter of the default arena.
   load('echo', '16MiB', 16 * MiB, 2),
-  { name: 'idle', kind: 'idle', payloadBytes: 0, inFlight: 0, polling: 'adaptive', pinned: false },
-  { name: 'asleep-32B-x1', kind: 'echo', payloadBytes: 32, inFlight: 1, polling: 'event', pinned: true },
+  beside('1MiB', MiB),
+  beside('16MiB', 16 * MiB),
+  idle,
+  asleep,
+  ...[
+    load('echo', '32B', 32, 1),
+    load('echo', '32B', 32, 256),
+    load('put', '1MiB', MiB, 8),
+    load('echo', '1MiB', MiB, 8),
+    beside('1MiB', MiB),
+    beside('16MiB', 16 * MiB),
+    beside('64MiB', 64 * MiB),
+    idle,
+    asleep,
+    { ...idle, name: `sessions-x${idleSessions}`, kind: 'sessions', inFlight: idleSessions } as const,
+  ].map(overTcp),
 ];
 
 /** Where the processes of a row ran, in words: no latency is quoted without it. */

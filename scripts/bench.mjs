@@ -1,6 +1,6 @@
 /**
- * The benchmark, after setup: installs the frameworks that it compares with (bench/peers, once), builds the limit's addon and starts
- * dist/bench/main.js with the arguments given.
+ * The benchmark, after setup: installs the frameworks that it compares with (bench/peers, once), builds the limit's addon and the plain C
+ * sender, and starts dist/bench/main.js with the arguments given.
  */
 import { spawnSync } from 'node:child_process';
 import { installPeers, succeeded } from './bench-peers.mjs';
@@ -21,6 +21,18 @@ const limit = step({
   },
 });
 if (!(await succeeded(limit))) console.error('! its rows will be missing');
+
+const sender = step({
+  name: 'bench-sender',
+  title: 'the C sender (CMake)',
+  inputs: ['bench/native'],
+  outputs: ['build/bench/tcp_stream'],
+  action: async () => {
+    await configure('build/bench', ['cmake', '-S', '.', '-B', 'build/bench', '-DRDMA_RPC_BENCH=ON']);
+    await run(['cmake', '--build', 'build/bench', '--target', 'tcp_stream']);
+  },
+});
+if (!(await succeeded(sender))) console.error('! its rows will be missing');
 
 const { status } = spawnSync(
   process.execPath,

@@ -1,4 +1,4 @@
-// @grpc/grpc-js with protobufjs, over a unix socket. Message limits lifted, everything else at its defaults.
+// @grpc/grpc-js with protobufjs, over a unix socket or TCP. Message limits lifted, everything else at its defaults.
 import grpc from '@grpc/grpc-js';
 import { Msg, numberOf } from './schema.mjs';
 
@@ -17,7 +17,7 @@ const method = (name) => ({
   responseDeserialize: deserialize,
 });
 const service = { echo: method('Echo'), put: method('Put') };
-const options = { 'grpc.max_receive_message_length': -1, 'grpc.max_send_message_length': -1 };
+const limits = { 'grpc.max_receive_message_length': -1, 'grpc.max_send_message_length': -1 };
 
 const unary = (handler) => (call, callback) => {
   handler(call.request).then(
@@ -26,20 +26,22 @@ const unary = (handler) => (call, callback) => {
   );
 };
 
-function serve({ socket }, handlers) {
-  const server = new grpc.Server(options);
+const addressOf = ({ socket, port }) => (port === undefined ? `unix:${socket}` : `127.0.0.1:${port}`);
+
+function serve(options, handlers) {
+  const server = new grpc.Server(limits);
   server.addService(service, { echo: unary(handlers.echo), put: unary(handlers.put) });
   return new Promise((resolve, reject) => {
-    server.bindAsync(`unix:${socket}`, grpc.ServerCredentials.createInsecure(), (error) => {
+    server.bindAsync(addressOf(options), grpc.ServerCredentials.createInsecure(), (error, port) => {
       if (error) return reject(error);
-      resolve({ close: async () => server.forceShutdown() });
+      resolve({ port, close: async () => server.forceShutdown() });
     });
   });
 }
 
-function connect({ socket }) {
+function connect(options) {
   const Client = grpc.makeGenericClientConstructor(service, 'Bench');
-  const client = new Client(`unix:${socket}`, grpc.credentials.createInsecure(), options);
+  const client = new Client(addressOf(options), grpc.credentials.createInsecure(), limits);
   const call = (name) => (message) =>
     new Promise((resolve, reject) => {
       client[name](message, (error, answer) => (error ? reject(error) : resolve(answer)));

@@ -1,15 +1,20 @@
 // A socket and nothing else: the bytes of the payload there and back, one call at a time, no codec. The floor of anything on node:net.
 import net from 'node:net';
 
-async function serve({ socket: path }) {
+async function serve({ socket: path, port }) {
   const sockets = new Set();
   const server = net.createServer((socket) => {
     sockets.add(socket);
+    socket.setNoDelay(true);
     socket.on('data', (chunk) => socket.write(chunk));
     socket.on('error', () => {});
   });
-  await new Promise((resolve) => server.listen(path, resolve));
+  await new Promise((resolve) => {
+    if (port === undefined) server.listen(path, resolve);
+    else server.listen(port, '127.0.0.1', resolve);
+  });
   return {
+    port: server.address().port,
     close: async () => {
       for (const socket of sockets) socket.destroy();
       server.close();
@@ -17,8 +22,9 @@ async function serve({ socket: path }) {
   };
 }
 
-async function connect({ socket: path }) {
-  const socket = net.connect(path);
+async function connect({ socket: path, port }) {
+  const socket = port === undefined ? net.connect(path) : net.connect(port, '127.0.0.1');
+  socket.setNoDelay(true);
   await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject));
   let answer = () => {};
   socket.on('data', (chunk) => answer(chunk));
