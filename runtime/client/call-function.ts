@@ -16,7 +16,7 @@ export function callFunction(
 ): ClientMethodFunction {
   const call: ClientMethodFunction =
     target.requestStream || target.responseStream
-      ? (request, options) => openStream(channel.streams, target, request, options)
+      ? (request, options) => openStream(channel.queue, target, request, options)
       : (request, options) => channel.unary(target, request, options);
   if (interceptors.length === 0) return call;
   return interceptedCall(service, method, target.timeoutMs, interceptors, channel.address, call);

@@ -8,20 +8,19 @@ import { socketDial } from '../control/dial.ts';
 import { type FabricPlan, fabricPlan, offers } from '../control/fabric-options.ts';
 import { choiceOf, type LocalSide } from '../control/session-setup.ts';
 import { type SessionSummary, summaryOf } from '../control/session-summary.ts';
-import { failCall, type Reject, type Resolve, refuseCall, refusedCall } from '../core/failing.ts';
-import { failure, intoLent, queueFull, unavailable } from '../core/failure.ts';
+import { type Reject, type Resolve, refusedCall } from '../core/failing.ts';
+import { failure, intoLent, unavailable } from '../core/failure.ts';
 import type { Interceptor } from '../core/interceptor.ts';
-import { lengthsOf } from '../core/lengths.ts';
 import { fabricLog } from '../core/log.ts';
 import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames } from '../core/options.ts';
 import { RpcError } from '../core/rpc-error.ts';
 import { Status } from '../core/status.ts';
 import type { CallOptions } from '../core/types.ts';
 import { type FabricName, peekContext } from '../lane/contexts.ts';
-import { closeTurn, turnNow } from '../lane/deadlines.ts';
+import { turnNow } from '../lane/deadlines.ts';
 import type { FabricContext } from '../lane/fabric-context.ts';
 import { Reason } from '../native.ts';
-import { CallExtras } from './call-extras.ts';
+import type { CallExtras } from './call-extras.ts';
 import { callExtras, callTimeoutMs } from './call-options.ts';
 import { type ChannelOptions, type CheckedChannelOptions, channelRules } from './channel-options.ts';
 import type { ClientMethod } from './client-method.ts';
@@ -32,16 +31,12 @@ import {
   type Route,
 } from './connections/connections.ts';
 import type { EndpointState } from './connections/endpoint.ts';
-import { MemoryLine } from './connections/memory-line.ts';
 import { ReadyWaiters } from './connections/ready-waiters.ts';
 import { type Resolver, targetOf } from './connections/resolver.ts';
 import { RetryBudget } from './connections/retry-budget.ts';
 import { KeepAlive } from './keep-alive.ts';
+import { ChannelQueue, type QueueOwner } from './queue/channel-queue.ts';
 import { repeated } from './repeat.ts';
-import { ChannelStreams, type StreamChannel } from './stream/channel-streams.ts';
-import type { ClientStreams } from './stream/client-streams.ts';
-import type { Unsent } from './unsent.ts';
-import { WaitingCall, WaitingCalls } from './waiting-calls.ts';
 
 /**
  * `idle`: no connection, the next call makes one. `verifying`: a connection that was silent for long is being tried. `failing`: no connection,
@@ -60,20 +55,15 @@ function capture(resolve: Resolve, reject: Reject): void {
 
 export class Channel
   extends EventEmitter<{ state: [state: ChannelState, error: RpcError | undefined] }>
-  implements ConnectionsOwner, StreamChannel
+  implements ConnectionsOwner, QueueOwner
 {
   /** As given to createChannel; addresses of a list with commas. */
   readonly address: string;
-  /** @internal Where streams start. */
-  readonly streams: ChannelStreams;
   /** @internal */
   readonly settings: CheckedChannelOptions;
-  /** @internal */
-  readonly waiting: WaitingCalls = new WaitingCalls(() => this.#whyWaiting());
+  /** @internal Where calls wait, and streams start. */
+  readonly queue: ChannelQueue = new ChannelQueue(this);
 
-  readonly #memoryLine = new MemoryLine(({ method, request, deadlineMs, extras, resolve, reject }) =>
-    this.#wait(method, request, deadlineMs, extras, resolve, reject),
-  );
   readonly #onClosed: Route['onClosed'];
   /** @internal */
   readonly retryBudget: RetryBudget = new RetryBudget();
@@ -91,10 +81,10 @@ export class Channel
     checkCallSlots('createChannel', this.settings);
     this.#onClosed = route.onClosed;
     this.address = route.address;
-    this.streams = new ChannelStreams(this, this.settings.queueMax);
     this.#plan = fabricPlan(options, this.settings, route.fabrics);
     this.#keepAlive = new KeepAlive(() => this.#busy());
     this.#connections = new Connections(route, this);
+    this.queue.connections = this.#connections;
   }
 
   /** Changes are events: `channel.on('state', (state, error) => ...)`, with the last error when it is `failing`. */
@@ -197,7 +187,7 @@ export class Channel
         return refusedCall(failure(Reason.deadline, method.path, 'no', 'no time was left'));
       deadlineMs = turnNow() + timeoutMs;
     }
-    if (!this.#keepAlive.running) this.#wake();
+    this.wake();
     const promise = new Promise<unknown>(capture);
     const resolve = newResolve;
     const reject = newReject;
@@ -206,53 +196,17 @@ export class Channel
     const { current } = this.#connections;
     if (
       current === undefined ||
-      this.waiting.size !== 0 ||
+      this.queue.waiting.size !== 0 ||
       !current.session.start(method, request, deadlineMs, extras, resolve, reject)
     ) {
-      this.#wait(method, request, deadlineMs, extras, resolve, reject);
+      this.queue.enter(method, request, deadlineMs, extras, resolve, reject);
     } else if (this.#connections.several) this.#connections.rotate();
     return promise;
   }
 
-  /** @internal */
-  get openStreams(): ClientStreams | undefined {
-    const { current, ready } = this.#connections;
-    if (current?.streams.full !== true) return current?.streams;
-    return (ready.find(({ streams }) => !streams.full) ?? current).streams;
-  }
-
-  /** @internal */
-  onStreamStarted(): void {
-    if (this.#connections.several) this.#connections.rotate();
-  }
-
-  /** @internal */
-  admit(path: string): Error | undefined {
-    if (this.#closed !== undefined) return unavailable(`${path}: the channel is closed`);
-    if (!this.#keepAlive.running) this.#wake();
-    return undefined;
-  }
-
-  /** @internal */
-  connectForWaiting(): void {
-    if (this.#state === 'failing') this.streams.failImpatient((path) => this.#unconnected(path));
-    if (this.streams.size > 0) this.#connections.seek(false);
-  }
-
-  /** @internal Sends what waits, as far as there is room. */
-  pump(): void {
-    if (this.streams.size !== 0) this.streams.pump();
-    this.waiting.startAll((call) => this.#startSomewhere(call));
-  }
-
-  /** @internal */
-  onSlotsFree(): void {
-    this.pump();
-  }
-
   /** @internal Somebody waits for a connection, however long it takes. */
   get wanted(): boolean {
-    return this.waiting.size + this.#memoryLine.size + this.streams.size + this.#readyWaiters.size > 0;
+    return this.queue.size + this.#readyWaiters.size > 0;
   }
 
   /** @internal What this side offers in a handshake. */
@@ -268,83 +222,27 @@ export class Channel
     this.#setState(state === 'ejected' ? 'ready' : state);
     if (this.#connections.current !== undefined) {
       this.#readyWaiters.resolveAll();
-      this.pump();
-      this.#memoryLine.onSlotsFree();
+      this.queue.onConnected();
     } else if (state === 'failing') {
       const { lastError } = this.#connections;
       this.#readyWaiters.rejectImpatient(lastError ?? unavailable(`${this.address}: not connected`));
-      this.waiting.failImpatient((method) => this.#unconnected(method.path));
-      this.streams.failImpatient((path) => this.#unconnected(path));
+      this.queue.onUnconnected();
     } else if (state === 'idle' && this.wanted) this.#connections.seek(false);
   }
 
-  /** @internal A call that no handler has seen goes back into the queue, once. */
-  takeBack(call: Unsent): boolean {
-    const { method, request, deadlineMs, resolve, reject } = call;
-    const extras = call.extras ?? new CallExtras({}, undefined);
-    if (extras.retried || this.#closed !== undefined || this.waiting.size >= this.settings.queueMax)
-      return false;
-    // What it was sent with is not known any more.
-    if (lengthsOf(method.requestType, request)?.resizable === true) return false;
-    extras.retried = true;
-    this.waiting.push(new WaitingCall(this.waiting, method, request, deadlineMs, extras, resolve, reject));
-    if (this.#connections.current === undefined) this.onChange(this.#connections.state);
-    return true;
+  /** @internal */
+  get closed(): boolean {
+    return this.#closed !== undefined;
   }
 
   /** @internal */
-  awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean {
-    return this.#closed === undefined && this.#memoryLine.add(call, context, bytes, this.settings.queueMax);
+  get failing(): boolean {
+    return this.#state === 'failing';
   }
 
-  /** Calls that the server has not let go of can take all call slots: that must not look like a queue that is too short. */
-  #whyWaiting(): string {
-    const held = this.#connections.ready.reduce((sum, { session }) => sum + session.held, 0);
-    if (held === 0) return '';
-    const calls = held === 1 ? '1 call slot is' : `${held} call slots are`;
-    return `${calls} held by calls that were given up and that the server has not let go of`;
-  }
-
-  /** On the first connection that has room. */
-  #startSomewhere({ method, request, deadlineMs, extras, resolve }: Unsent): boolean {
-    const connections = this.#connections;
-    // Mostly it is an event that has made room, and nobody's call.
-    const reject: Reject = (error) => failCall(resolve, error);
-    for (let tries = connections.ready.length; tries > 0; --tries) {
-      const { current } = connections;
-      if (current === undefined) return false;
-      const started = current.session.start(method, request, deadlineMs, extras, resolve, reject);
-      if (connections.several) connections.rotate();
-      if (started) return true;
-    }
-    for (const link of connections.ready) if (!link.session.full) link.connection.context.awaitSlots(this);
-    return false;
-  }
-
-  #wait(
-    method: ClientMethod,
-    request: unknown,
-    deadlineMs: number,
-    extras: CallExtras | undefined,
-    resolve: Resolve,
-    reject: Reject,
-  ): void {
-    // Nothing was staged, so nothing else would.
-    closeTurn();
-    const call = new WaitingCall(this.waiting, method, request, deadlineMs, extras, resolve, reject);
-    if (this.#closed !== undefined) {
-      refuseCall(reject, () => unavailable(`${method.path}: the channel is closed`));
-    } else if (this.waiting.size === 0 && this.#startSomewhere(call)) {
-      // Another connection had room.
-    } else if (this.#state === 'failing' && !call.patient) {
-      refuseCall(reject, () => this.#unconnected(method.path));
-    } else if (this.waiting.size >= this.settings.queueMax) {
-      const why = this.waiting.why();
-      refuseCall(reject, () => queueFull(method.path, this.settings.queueMax, why));
-    } else {
-      this.waiting.push(call);
-      if (this.#connections.current === undefined) this.#connections.seek(false);
-    }
+  /** @internal A call or a stream begins. */
+  wake(): void {
+    if (!this.#keepAlive.running) this.#wake();
   }
 
   /** The first call after a silence. */
@@ -362,23 +260,22 @@ export class Channel
     queueMicrotask(() => this.emit('state', state, error));
   }
 
-  #unconnected(path: string): RpcError {
+  /** @internal */
+  unconnected(path: string): RpcError {
     const cause = this.#connections.lastError;
     const why = cause?.rawMessage ?? 'not connected';
     return new RpcError(cause?.code ?? Status.UNAVAILABLE, `${path}: ${why}`, { sent: 'no', cause });
   }
 
   #busy(): boolean {
-    return this.waiting.size + this.#memoryLine.size + this.streams.size > 0 || this.#connections.busy;
+    return this.queue.size > 0 || this.#connections.busy;
   }
 
   async #end(): Promise<void> {
     const reason = 'the channel was closed';
     this.#setState('closed');
     const ended = this.#connections.close(reason);
-    this.waiting.failAll((method) => unavailable(`${method.path}: ${reason}`));
-    this.#memoryLine.failAll((method) => unavailable(`${method.path}: ${reason}`));
-    this.streams.failAll((path) => unavailable(`${path}: ${reason}`));
+    this.queue.failAll(reason);
     this.#readyWaiters.rejectAll(unavailable(`${this.address}: ${reason}`));
     await ended;
     this.#keepAlive.stop();

@@ -3,18 +3,9 @@
  * object made for it is its promise. `start` fills a row, one SETTLED or FAILED event empties it. Owned by a channel, on its JS thread.
  */
 import { failCall, type Reject, type Resolve, refuseCall, refuseRequest } from '../core/failing.ts';
-import {
-  beyondInto,
-  failure,
-  leaseLost,
-  memoryFailure,
-  requestRefusal,
-  responseFault,
-  sentName,
-} from '../core/failure.ts';
-import { RpcError } from '../core/rpc-error.ts';
-import { errorCode, Status } from '../core/status.ts';
-import { takeDetails } from '../core/status-details.ts';
+import { beyondInto, failure, leaseLost, memoryFailure, responseFault, sentName } from '../core/failure.ts';
+import type { RpcError } from '../core/rpc-error.ts';
+import { Status } from '../core/status.ts';
 import { deadlines, timeLeftUs } from '../lane/deadlines.ts';
 import type { FabricContext, SessionOwner } from '../lane/fabric-context.ts';
 import { Incoming } from '../lane/incoming.ts';
@@ -23,9 +14,11 @@ import type { DeadlineOwner, TurnListener } from '../lane/timer-wheel.ts';
 import { Ev, Held, Reason, SubOp } from '../native.ts';
 import { AnswerTally } from './answer-tally.ts';
 import type { CallExtras, CallPlace } from './call-extras.ts';
+import { requestRefusal, statusError } from './call-faults.ts';
 import type { ClientMethod } from './client-method.ts';
+import type { CallQueue } from './queue/call-queue.ts';
+import type { Unsent } from './queue/unsent.ts';
 import type { ClientSessionListener, PartEvents } from './session-listeners.ts';
-import type { Unsent } from './unsent.ts';
 
 const noTimer = -1;
 
@@ -42,6 +35,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
   readonly tally: AnswerTally;
 
   readonly #context: FabricContext;
+  readonly #queue: CallQueue;
   readonly #listener: ClientSessionListener;
   readonly #incoming: Incoming;
   readonly #events: Int32Array;
@@ -66,9 +60,16 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
   /** Of calls given up: bytes of the arena that they were waiting for. */
   readonly #awaited: Uint32Array;
 
-  constructor(context: FabricContext, target: Target, inflightMax: number, listener: ClientSessionListener) {
+  constructor(
+    context: FabricContext,
+    target: Target,
+    inflightMax: number,
+    queue: CallQueue,
+    listener: ClientSessionListener,
+  ) {
     this.target = target;
     this.#context = context;
+    this.#queue = queue;
     this.#listener = listener;
     this.tally = new AnswerTally(() => listener.onStrikes());
     this.#events = context.native.events;
@@ -137,14 +138,14 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
       if (result === noSlot) return false;
       const unsent = { method, request, deadlineMs, extras, resolve, reject };
       const { shortBytes } = this.#context.outgoing.bulk;
-      if (result === -Reason.noMemory && this.#listener.awaitMemory(unsent, this.#context, shortBytes))
+      if (result === -Reason.noMemory && this.#queue.awaitMemory(unsent, this.#context, shortBytes))
         return true;
       extras?.unwatch();
       if (-result === Reason.sessionLost) {
         this.#listener.onSessionLost();
-        if (this.#listener.takeBack(unsent)) return true;
+        if (this.#queue.takeBack(unsent)) return true;
       }
-      const refusal = this.#refusal(method, -result);
+      const refusal = requestRefusal(this.#context, this.target, method.path, -result);
       refuseCall(reject, () => refusal);
       return true;
     }
@@ -210,7 +211,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     if (refused) this.#listener.onTurnedAway();
     if (status !== Status.OK) {
       if (confirms) failCall(resolve, this.#confirmed(at, method.path, status, short, extras?.cause));
-      else if (unsent !== undefined && this.#listener.takeBack(unsent)) this.#incoming.discard(at);
+      else if (unsent !== undefined && this.#queue.takeBack(unsent)) this.#incoming.discard(at);
       else if (this.#beyondInto(at, status)) failCall(resolve, this.#intoError(at, method, extras));
       else failCall(resolve, this.#statusError(at, status, extras));
     } else {
@@ -251,7 +252,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     if (reason === Reason.deadline && sent !== 'no') this.tally.count(Status.DEADLINE_EXCEEDED);
     if (reason === Reason.sessionLost) {
       this.#listener.onSessionLost();
-      if (unsent !== undefined && this.#listener.takeBack(unsent)) return;
+      if (unsent !== undefined && this.#queue.takeBack(unsent)) return;
       const why = this.#context.native.sessionError(this.target.session);
       failCall(resolve, failure(reason, method.path, sent, why));
     } else {
@@ -284,7 +285,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
       const unsent = staged ? this.#unsent(call) : undefined;
       this.#free(call);
       this.#listener.onSessionLost();
-      if (unsent !== undefined && this.#listener.takeBack(unsent)) continue;
+      if (unsent !== undefined && this.#queue.takeBack(unsent)) continue;
       failCall(resolve, failure(Reason.sessionLost, path, staged ? 'no' : 'maybe', reason));
     }
     this.parts?.onDown(reason);
@@ -361,11 +362,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
 
   #statusError(at: number, status: number, extras: CallExtras | undefined): RpcError {
     const metadata = this.#incoming.responseMetadata(at);
-    const text = this.#incoming.text(at);
-    const sent = sentName(this.#events[at + Ev.sent]!);
-    const trailer = metadata?.trailer;
-    const details = takeDetails(trailer);
-    const error = new RpcError(errorCode(status), text, { metadata: trailer, details, sent });
+    const error = statusError(this.#incoming, this.#events, at, status, metadata?.trailer);
     try {
       if (metadata !== undefined) extras?.tell(metadata);
     } catch {
@@ -389,10 +386,5 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
   #intoError(at: number, method: ClientMethod, extras: CallExtras | undefined): RpcError {
     this.#incoming.discard(at);
     return beyondInto(method.path, this.#events[at + Ev.timeoutUs]! >>> 0, extras?.into?.capacity ?? 0);
-  }
-
-  #refusal({ path }: ClientMethod, reason: number): RpcError {
-    const { native, outgoing } = this.#context;
-    return requestRefusal(native, outgoing.bulk.refusedBytes, this.target.maxMessageBytes, path, reason);
   }
 }

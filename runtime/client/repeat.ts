@@ -4,13 +4,12 @@
  */
 
 import { refusedCall } from '../core/failing.ts';
-import { requestFault } from '../core/failure.ts';
-import { heard, textOf } from '../core/foreign.ts';
+import { requestFault, responseFault } from '../core/failure.ts';
+import { heard } from '../core/foreign.ts';
 import { lengthsOf } from '../core/lengths.ts';
 import type { Metadata } from '../core/metadata.ts';
 import { checkedValue, checkNames, type OptionRule } from '../core/options.ts';
 import type { HedgingOptions, RetryOptions } from '../core/repeat-options.ts';
-import { RpcError } from '../core/rpc-error.ts';
 import { Status } from '../core/status.ts';
 import type { CallOptions } from '../core/types.ts';
 import { backoffMaxMs, backoffMs } from '../limits.ts';
@@ -173,8 +172,7 @@ export async function repeated(
     try {
       told?.tell();
     } catch (cause) {
-      const text = `${method.path}: the response cannot be used: ${textOf(cause)}`;
-      throw new RpcError(Status.INTERNAL, text, { sent: 'yes', cause });
+      throw responseFault(method.path, cause);
     }
   });
 }

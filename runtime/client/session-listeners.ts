@@ -1,6 +1,4 @@
 /** Whom a client session tells of what happens to it and its calls: its channel, and its streams. On its JS thread. */
-import type { FabricContext } from '../lane/fabric-context.ts';
-import type { Unsent } from './unsent.ts';
 
 /** Told about what frees call slots and about the end. */
 export interface ClientSessionListener {
@@ -12,10 +10,6 @@ export interface ClientSessionListener {
   onStrikes(): void;
   /** The server takes no more calls on this session, though others that it has are under way. May come more than once. */
   onTurnedAway(): void;
-  /** The call's request found no room in the arena, and there may be some later: true when the listener sends it then, and so owns its promise. */
-  awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean;
-  /** No handler has seen the call: true when the listener makes it once more, and so owns its promise. */
-  takeBack(call: Unsent): boolean;
 }
 
 /** Gets the events of calls that are not the session's own: streams and their parts, behind its call slots. */

@@ -9,7 +9,7 @@ import { collectPauseMs, collectShare } from '../limits.ts';
 
 type Messages = AsyncGenerator<unknown, void, undefined>;
 
-/** Whose streams they are: a channel, as far as it matters here. */
+/** Whose streams they are: the queue of a channel, as far as it matters here. */
 export interface StreamPlaces {
   readonly openStreams: { readonly full: boolean } | undefined;
   readonly streams: { readonly size: number };

@@ -119,7 +119,7 @@ class ChannelTransport implements Transport {
     try {
       const request = method.methodKind === 'server_streaming' ? await only(input) : input;
       const answer = this.#call(method)(request, options);
-      findDropped(this.#channel);
+      findDropped(this.#channel.queue);
       if (method.methodKind === 'client_streaming') yield await answer;
       else yield* answer as AsyncIterable<unknown>;
     } catch (error) {

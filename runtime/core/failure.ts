@@ -89,9 +89,9 @@ export function requestFault(method: string, cause: unknown, sent: Sent = 'no'):
   return new RpcError(Status.INTERNAL, text, { sent, cause });
 }
 
+/** A response that cannot be decoded, a part that must not be, or what the caller's own callback threw. */
 export function responseFault(method: string, cause: unknown): RpcError {
-  const why = textOf(cause);
-  const text = `${method}: the response cannot be used: ${why}`;
+  const text = `${method}: the response cannot be used: ${textOf(cause)}`;
   return new RpcError(Status.INTERNAL, text, { sent: 'yes', cause });
 }
 
@@ -104,19 +104,6 @@ export function tooLarge(
 ): RpcError {
   const text = `${method}: a message of ${bytes} bytes, but the ${side} accepts ${limit}; raise maxMessageBytes there`;
   return new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent });
-}
-
-/** Of a request that native code has not taken. `refusedBytes`: of one that is too large. */
-export function requestRefusal(
-  native: NativeContext,
-  refusedBytes: number,
-  limitBytes: number,
-  method: string,
-  reason: number,
-): RpcError {
-  if (reason === Reason.tooLarge) return tooLarge(method, refusedBytes, limitBytes, 'server');
-  if (reason === Reason.sessionLost) return unavailable(`${method}: the connection was lost`);
-  return memoryFailure(native, reason, method, 'no');
 }
 
 /** `why`: what they wait for, if it is known. */

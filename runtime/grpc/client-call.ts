@@ -4,9 +4,8 @@
  */
 import type { Client, ClientDuplexStream, ServiceError, StatusObject } from '@grpc/grpc-js';
 import { callTimeoutMs } from '../client/call-options.ts';
-import { responseFault } from '../client/stream/client-faults.ts';
 import type { MethodDefinition } from '../codec/types.ts';
-import { failure, reasonOf, requestFault } from '../core/failure.ts';
+import { failure, reasonOf, requestFault, responseFault } from '../core/failure.ts';
 import { asyncIterable } from '../core/intercepted-messages.ts';
 import type { Metadata } from '../core/metadata.ts';
 import { RpcError } from '../core/rpc-error.ts';

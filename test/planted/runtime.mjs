@@ -44,10 +44,10 @@ export const runtimeBugs = [
   },
   {
     name: 'a call that waits stays in its queue when its signal gives it up',
-    file: 'waiting-calls.ts',
-    from: `    this.remove(call);
-    call.extras?.unwatch();`,
-    to: '    call.extras?.unwatch();',
+    file: 'line.ts',
+    from: `    this.remove(entry);
+    entry.fail(error);`,
+    to: '    entry.fail(error);',
     caughtBy: [
       'test/runtime/waiting-calls.test.ts',
       'a call that is given up leaves the queue, and the others stay',

@@ -2,7 +2,7 @@
 import { CallExtras, type CallWishes } from '../../runtime/client/call-extras.ts';
 import { clientMethod } from '../../runtime/client/client-method.ts';
 import { ClientSession } from '../../runtime/client/client-session.ts';
-import type { Unsent } from '../../runtime/client/unsent.ts';
+import type { Unsent } from '../../runtime/client/queue/unsent.ts';
 import type { Metadata } from '../../runtime/core/metadata.ts';
 import { encodeMetadata } from '../../runtime/core/metadata-wire.ts';
 import { turnNow } from '../../runtime/lane/deadlines.ts';
@@ -47,7 +47,14 @@ export class ClientBed {
       maxMessageBytes: 1e6,
       peerMaxMessageBytes: maxMessageBytes,
     });
-    this.session = new ClientSession(context, { session, eagerBytes: 8192, maxMessageBytes }, inflightMax, {
+    const queue = {
+      waiting: { size: 0 },
+      pump: () => undefined,
+      awaitMemory: () => false,
+      takeBack: (call: Unsent) => this.takesBack && this.takenBack.push(call) > 0,
+    };
+    const target = { session, eagerBytes: 8192, maxMessageBytes };
+    this.session = new ClientSession(context, target, inflightMax, queue, {
       onCallDone: () => {
         ++this.done;
         this.onDone();
@@ -56,8 +63,6 @@ export class ClientBed {
       onSessionDown: (reason) => this.down.push(reason),
       onStrikes: () => void ++this.strikes,
       onTurnedAway: () => undefined,
-      awaitMemory: () => false,
-      takeBack: (call) => this.takesBack && this.takenBack.push(call) > 0,
     });
   }
 

@@ -150,14 +150,18 @@ describe('a client that was told to go', () => {
       },
       'a server',
     );
-    const session = new ClientSession(connection.context, connection.target, 4, {
+    const queue = {
+      waiting: { size: 0 },
+      pump: () => undefined,
+      awaitMemory: () => false,
+      takeBack: () => false,
+    };
+    const session = new ClientSession(connection.context, connection.target, 4, queue, {
       onCallDone: () => undefined,
       onSessionLost: () => undefined,
       onSessionDown: () => undefined,
       onStrikes: () => undefined,
       onTurnedAway: () => undefined,
-      awaitMemory: () => false,
-      takeBack: () => false,
     });
     call = (name, text) =>
       new Promise((resolve, reject) => {

@@ -1,7 +1,7 @@
 /** The queue of calls that wait for a connection or a slot, while the call at its head is being started. */
 import { expect, test } from 'vitest';
 import { CallExtras } from '../../runtime/client/call-extras.ts';
-import { WaitingCall, WaitingCalls } from '../../runtime/client/waiting-calls.ts';
+import { WaitingCall, WaitingCalls } from '../../runtime/client/queue/waiting-calls.ts';
 import { echo } from './client-bed.ts';
 
 const nothing = () => undefined;

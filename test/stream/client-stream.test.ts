@@ -52,11 +52,15 @@ function setUp({ inflightMax = 4, streamsMax = 2, slots = 64 } = {}): void {
     onStrikes: () => undefined,
     onTurnedAway: () => undefined,
   };
-  const owner = new ClientSession(context, target, inflightMax, {
-    ...listener,
-    onSessionLost: () => undefined,
+  const queue = {
+    waiting: { size: 0 },
+    pump: () => undefined,
     awaitMemory: () => false,
     takeBack: () => false,
+  };
+  const owner = new ClientSession(context, target, inflightMax, queue, {
+    ...listener,
+    onSessionLost: () => undefined,
   });
   done = 0;
   streams = new ClientStreams(context, target, inflightMax, streamsMax, {

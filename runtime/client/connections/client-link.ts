@@ -6,26 +6,18 @@ import type { Connection } from '../../control/connect.ts';
 import { controlText, type Frame } from '../../control/frames.ts';
 import type { Link } from '../../control/link.ts';
 import { releaseContext } from '../../lane/contexts.ts';
-import type { FabricContext } from '../../lane/fabric-context.ts';
 import { ClientSession } from '../client-session.ts';
+import type { CallQueue } from '../queue/call-queue.ts';
 import type { ClientSessionListener } from '../session-listeners.ts';
 import { ClientStreams, type ClientStreamsListener } from '../stream/client-streams.ts';
-import type { Unsent } from '../unsent.ts';
 
 export interface ClientLinkOwner {
-  /** Calls that wait; read on the hot path. */
-  readonly waiting: { readonly size: number };
-  /** A call slot or a send slot may be free. */
-  pump(): void;
   /** This connection takes no more calls; those in flight end by themselves. */
   onRetired(link: ClientLink): void;
   onDown(link: ClientLink): void;
   onPong(link: ClientLink): void;
   /** So many bad answers have come in a row as the link was told to report. */
   onStrikes(link: ClientLink): void;
-  /** A call that has not reached a handler: true when it will be made once more. */
-  takeBack(call: Unsent): boolean;
-  awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean;
 }
 
 /** What the server meant with a frame that ends the connection. */
@@ -40,19 +32,21 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   readonly streams: ClientStreams;
   readonly #link: Link;
   readonly #owner: ClientLinkOwner;
+  readonly #queue: CallQueue;
   readonly #waiting: { readonly size: number };
   #draining = false;
   #down = false;
   #pongTimer: NodeJS.Timeout | undefined;
 
   /** `strikesMax`: bad answers in a row to report, 0 for none. */
-  constructor(connection: Connection, link: Link, owner: ClientLinkOwner, strikesMax = 0) {
+  constructor(connection: Connection, link: Link, queue: CallQueue, owner: ClientLinkOwner, strikesMax = 0) {
     this.connection = connection;
     this.#link = link;
     this.#owner = owner;
-    this.#waiting = owner.waiting;
-    this.session = new ClientSession(connection.context, connection.target, connection.inflightMax, this);
+    this.#queue = queue;
+    this.#waiting = queue.waiting;
     const { context, target, inflightMax, streamsMax } = connection;
+    this.session = new ClientSession(context, target, inflightMax, queue, this);
     this.streams = new ClientStreams(context, target, inflightMax, streamsMax, this);
     this.session.parts = this.streams;
     this.session.tally.strikesMax = strikesMax;
@@ -103,7 +97,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   }
 
   onCallDone(): void {
-    if (this.#waiting.size !== 0) this.#owner.pump();
+    if (this.#waiting.size !== 0) this.#queue.pump();
     if (this.#draining && this.session.inFlight === 0) this.close('drained');
   }
 
@@ -118,7 +112,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
 
   onStreamDone(): void {
     --this.session.inFlight;
-    this.#owner.pump();
+    this.#queue.pump();
     if (this.#draining && this.session.inFlight === 0) this.close('drained');
   }
 
@@ -141,14 +135,6 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   onTurnedAway(): void {
     // It has said that it goes, and the news is late.
     this.drain();
-  }
-
-  takeBack(call: Unsent): boolean {
-    return this.#owner.takeBack(call);
-  }
-
-  awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean {
-    return this.#owner.awaitMemory(call, context, bytes);
   }
 
   #onFrame(frame: Frame): void {

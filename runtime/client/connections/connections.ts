@@ -6,9 +6,8 @@ import type { Duplex } from 'node:stream';
 import type { LocalSide } from '../../control/session-setup.ts';
 import type { RpcError } from '../../core/rpc-error.ts';
 import type { FabricName } from '../../lane/contexts.ts';
-import type { FabricContext } from '../../lane/fabric-context.ts';
 import { ejectedShareMax } from '../../limits.ts';
-import type { Unsent } from '../unsent.ts';
+import type { CallQueue } from '../queue/call-queue.ts';
 import type { ClientLink } from './client-link.ts';
 import { Endpoint, type EndpointOwner, type EndpointSettings, type EndpointState } from './endpoint.ts';
 import { type OutlierSettings, Outliers } from './outliers.ts';
@@ -41,19 +40,17 @@ export type ConnectionsSettings = EndpointSettings & ResolutionSettings & Policy
 
 export interface ConnectionsOwner {
   readonly settings: ConnectionsSettings;
-  readonly waiting: { readonly size: number };
+  /** Where its calls wait. */
+  readonly queue: CallQueue;
   readonly wanted: boolean;
   side(): LocalSide;
-  pump(): void;
-  takeBack(call: Unsent): boolean;
-  awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean;
   /** `state` is what the connections add up to. */
   onChange(state: EndpointState): void;
 }
 
 export class Connections implements EndpointOwner, ResolutionOwner {
   readonly settings: ConnectionsSettings;
-  readonly waiting: { readonly size: number };
+  readonly queue: CallQueue;
   /** Those that take calls. */
   ready: ClientLink[] = [];
   /** The one for the next call. */
@@ -77,7 +74,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     this.#route = route;
     this.#owner = owner;
     this.settings = owner.settings;
-    this.waiting = owner.waiting;
+    this.queue = owner.queue;
     this.#pickFirst = owner.settings.policy === 'pick-first';
     this.#outliers = new Outliers(owner.settings, () => this.#endpoints);
     const { resolver, addresses = [route.address] } = route;
@@ -120,6 +117,11 @@ export class Connections implements EndpointOwner, ResolutionOwner {
       if (this.ready.length < this.#endpoints.length) this.seek(false);
     }
     this.current = this.ready[this.#turn];
+  }
+
+  /** A call has come back: without a connection, its owner is told once more how things are. */
+  reconsider(): void {
+    if (this.current === undefined) this.#owner.onChange(this.state);
   }
 
   /** Begins to connect what has no connection; `now`: even if its pause is not over. */
@@ -167,18 +169,6 @@ export class Connections implements EndpointOwner, ResolutionOwner {
 
   side(): LocalSide {
     return this.#owner.side();
-  }
-
-  pump(): void {
-    this.#owner.pump();
-  }
-
-  takeBack(call: Unsent): boolean {
-    return this.#owner.takeBack(call);
-  }
-
-  awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean {
-    return this.#owner.awaitMemory(call, context, bytes);
   }
 
   onChange(endpoint: Endpoint): void {

@@ -9,9 +9,8 @@ import type { LocalSide } from '../../control/session-setup.ts';
 import { unavailable } from '../../core/failure.ts';
 import { RpcError } from '../../core/rpc-error.ts';
 import { Status } from '../../core/status.ts';
-import type { FabricContext } from '../../lane/fabric-context.ts';
 import { closeTimeoutMs, ejectMaxMs, verifyTimeoutMs } from '../../limits.ts';
-import type { Unsent } from '../unsent.ts';
+import type { CallQueue } from '../queue/call-queue.ts';
 import { Backoff } from './backoff.ts';
 import { ClientLink, type ClientLinkOwner } from './client-link.ts';
 import type { Tally, Watched } from './outliers.ts';
@@ -29,8 +28,8 @@ export interface EndpointSettings {
 
 export interface EndpointOwner {
   readonly settings: EndpointSettings;
-  /** Calls that wait; read on the hot path. */
-  readonly waiting: { readonly size: number };
+  /** Where the channel's calls wait. */
+  readonly queue: CallQueue;
   /** Somebody waits for a connection, however long it takes. */
   readonly wanted: boolean;
   side(): LocalSide;
@@ -39,9 +38,6 @@ export interface EndpointOwner {
   onGone(endpoint: Endpoint): void;
   /** Whether one more address can be left out. */
   mayEject(): boolean;
-  pump(): void;
-  takeBack(call: Unsent): boolean;
-  awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean;
 }
 
 export class Endpoint implements ClientLinkOwner, Watched {
@@ -75,10 +71,6 @@ export class Endpoint implements ClientLinkOwner, Watched {
     const { backoffMs, backoffMaxMs, ejectMs } = owner.settings;
     this.#backoff = new Backoff(backoffMs, backoffMaxMs);
     this.#ejection = new Backoff(ejectMs, ejectMaxMs);
-  }
-
-  get waiting(): { readonly size: number } {
-    return this.#owner.waiting;
   }
 
   /** Calls are in flight. */
@@ -126,18 +118,6 @@ export class Endpoint implements ClientLinkOwner, Watched {
     for (const link of [...this.#links]) link.close(reason);
     await this.#linksGone();
     this.#owner.onGone(this);
-  }
-
-  pump(): void {
-    this.#owner.pump();
-  }
-
-  takeBack(call: Unsent): boolean {
-    return this.#owner.takeBack(call);
-  }
-
-  awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean {
-    return this.#owner.awaitMemory(call, context, bytes);
   }
 
   onPong(link: ClientLink): void {
@@ -199,7 +179,8 @@ export class Endpoint implements ClientLinkOwner, Watched {
         this.address,
         abandon.signal,
       );
-      const current = new ClientLink(connection, link, this, this.#owner.settings.ejectAfter);
+      const { queue, settings } = this.#owner;
+      const current = new ClientLink(connection, link, queue, this, settings.ejectAfter);
       this.#links.add(current);
       if (this.#gone !== undefined) current.close(this.#gone);
       else if (link.ended === undefined) {

@@ -3,22 +3,23 @@
  * end, which comes once nothing of it is on its way any more. Made by a channel, on its JS thread.
  */
 import { failure, reasonOf, sentName } from '../../core/failure.ts';
+import type { ResponseMetadata } from '../../core/metadata-wire.ts';
 import { RpcError } from '../../core/rpc-error.ts';
 import { Status } from '../../core/status.ts';
-import { takeDetails } from '../../core/status-details.ts';
 import { deadlines, turnNow } from '../../lane/deadlines.ts';
 import type { DeadlineOwner } from '../../lane/timer-wheel.ts';
 import { partLingerMs } from '../../limits.ts';
 import { Ev, Reason } from '../../native.ts';
 import { type ReaderOwner, StreamReader } from '../../stream/stream-reader.ts';
 import type { CallExtras, CallPlace } from '../call-extras.ts';
+import { statusError } from '../call-faults.ts';
 import type { ClientMethod } from '../client-method.ts';
-import { refusal, responseFault, statusError } from './client-faults.ts';
 import type { ClientStreams } from './client-streams.ts';
 import { requestLengths, sendOpening } from './opening.ts';
 import { Outcome } from './outcome.ts';
-import { Pulls } from './pulls.ts';
-import { Requests, type RequestsOwner } from './requests.ts';
+import { Requests } from './requests.ts';
+import { Responses } from './responses.ts';
+import type { OpenStream } from './stream-row.ts';
 
 /** Where streams begin: a channel. */
 export interface StreamHost {
@@ -32,7 +33,7 @@ const noTimer = -1;
 
 type State = 'new' | 'waiting' | 'open' | 'closing' | 'over';
 
-export class ClientStream implements RequestsOwner, ReaderOwner, CallPlace, DeadlineOwner {
+export class ClientStream implements OpenStream, ReaderOwner, CallPlace, DeadlineOwner {
   readonly method: ClientMethod;
   readonly request: unknown;
   readonly reader: StreamReader;
@@ -48,11 +49,11 @@ export class ClientStream implements RequestsOwner, ReaderOwner, CallPlace, Dead
   readonly #host: StreamHost;
   readonly #timeoutMs: number;
   readonly #extras: CallExtras | undefined;
-  #pulls: Pulls;
   readonly #outcome: Outcome;
   #state: State = 'new';
   #streams: ClientStreams | undefined;
   #requests: Requests | undefined;
+  #responses: Responses | undefined;
   #deadlineMs = 0;
   #timer = noTimer;
   /** The OPEN has not been answered. */
@@ -81,7 +82,6 @@ export class ClientStream implements RequestsOwner, ReaderOwner, CallPlace, Dead
   ) {
     this.method = method;
     this.reader = new StreamReader(this, false);
-    this.#pulls = new Pulls(this);
     this.#host = host;
     this.request = request;
     this.#timeoutMs = timeoutMs;
@@ -151,7 +151,8 @@ export class ClientStream implements RequestsOwner, ReaderOwner, CallPlace, Dead
     this.#streams = streams;
     this.#state = 'open';
     this.#pending = true;
-    this.#pull();
+    this.#responses = new Responses(this, streams, this.#outcome, this.#extras);
+    this.#responses.pull();
     if (opening === 'begun') {
       this.#requests = new Requests(this, streams);
       this.#requests.start(this.request);
@@ -162,7 +163,7 @@ export class ClientStream implements RequestsOwner, ReaderOwner, CallPlace, Dead
   // --- responses in
 
   onConsumed(): void {
-    this.#pull();
+    this.#responses?.pull();
   }
 
   onWanted(call: number): void {
@@ -173,14 +174,6 @@ export class ClientStream implements RequestsOwner, ReaderOwner, CallPlace, Dead
     this.#streams!.refuse(call);
   }
 
-  #pull(): void {
-    const streams = this.#streams;
-    if (streams === undefined || this.#state !== 'open') return;
-    const result = this.#pulls.send(streams);
-    if (result < 0) this.giveUp(Reason.cancelled, refusal(this.method.path, streams, -result, 'maybe'));
-  }
-
-  /** It takes part in its session. */
   get sending(): boolean {
     return this.#state === 'open';
   }
@@ -188,7 +181,7 @@ export class ClientStream implements RequestsOwner, ReaderOwner, CallPlace, Dead
   // --- events
 
   onSlotsFree(): void {
-    this.#pull();
+    this.#responses?.pull();
     this.#requests?.onCredit();
   }
 
@@ -196,14 +189,14 @@ export class ClientStream implements RequestsOwner, ReaderOwner, CallPlace, Dead
     const status = this.#word(at, Ev.method);
     if (this.#closing(at)) return;
     if (status === Status.OK) this.#requests?.onAnswer();
-    else this.giveUp(Reason.cancelled, statusError(this.#streams!, at, status, this.method.requestStream));
+    else this.giveUp(Reason.cancelled, this.#statusError(at, status, this.method.requestStream));
   }
 
   onPullSettled(at: number, sequence: number): void {
     const status = this.#word(at, Ev.method);
     if (this.#outcome.reason !== 0 || this.#again) this.#streams!.incoming.whole.discard(at);
-    else if (status === Status.OK) this.#receive(at, sequence);
-    else this.giveUp(Reason.cancelled, statusError(this.#streams!, at, status, true));
+    else if (status === Status.OK) this.#responses!.receive(at, sequence);
+    else this.giveUp(Reason.cancelled, this.#statusError(at, status, true));
     this.#checkOver();
   }
 
@@ -227,10 +220,9 @@ export class ClientStream implements RequestsOwner, ReaderOwner, CallPlace, Dead
       if (this.#repeats(at)) return;
     }
     const metadata = whole.responseMetadata(at);
-    if (status === Status.OK) whole.discard(at);
-    else this.#outcome.error ??= statusError(this.#streams!, at, status, false);
-    // They are in the error now; `onTrailer` gets the rest, as that of a unary call does.
-    if (status !== Status.OK) takeDetails(metadata?.trailer);
+    const error = status === Status.OK ? undefined : this.#statusError(at, status, false, metadata);
+    if (error === undefined) whole.discard(at);
+    else this.#outcome.error ??= error;
     this.#outcome.settle(metadata);
     this.#outcome.giveUp(sent);
     this.#requests?.stop();
@@ -328,7 +320,7 @@ export class ClientStream implements RequestsOwner, ReaderOwner, CallPlace, Dead
     this.#streams!.leave(this);
     this.#streams = undefined;
     this.#requests = undefined;
-    this.#pulls = new Pulls(this);
+    this.#responses = undefined;
     this.#state = 'waiting';
     this.#host.startStream(this);
   }
@@ -375,25 +367,17 @@ export class ClientStream implements RequestsOwner, ReaderOwner, CallPlace, Dead
     return this.#streams!.context.native.events[at + word]!;
   }
 
+  #statusError(at: number, status: number, begun: boolean, metadata?: ResponseMetadata): RpcError {
+    const { incoming, context } = this.#streams!;
+    const { trailer } = metadata ?? incoming.whole.responseMetadata(at) ?? {};
+    return statusError(incoming.whole, context.native.events, at, status, trailer, begun);
+  }
+
   /** Whether it is only being waited for. */
   #closing(at: number): boolean {
     if (this.#state === 'open') return false;
     this.#streams!.incoming.whole.discard(at);
     this.#checkOver();
     return true;
-  }
-
-  #receive(at: number, sequence: number): void {
-    const { incoming } = this.#streams!;
-    try {
-      const part = incoming.answer(at, sequence, this.method.responseType);
-      if (this.#extras?.listens) this.#outcome.tellHeader(incoming.responseMetadata(at));
-      const bytes = this.#word(at, Ev.region) > 0 ? this.#word(at, Ev.messageBytes) : 0;
-      this.#pulls.arrived(part.last, bytes, part.messages.length === 0 && sequence !== 0 && !part.last);
-      if (!this.reader.arrive(sequence, part)) throw new Error('messages behind the last one');
-    } catch (cause) {
-      this.giveUp(Reason.cancelled, responseFault(this.method.path, cause));
-    }
-    this.#pull();
   }
 }

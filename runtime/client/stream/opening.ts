@@ -8,7 +8,7 @@ import type { RpcError } from '../../core/rpc-error.ts';
 import { timeLeftUs } from '../../lane/deadlines.ts';
 import { noMessage } from '../../lane/plain-types.ts';
 import { PartFlag, PartKind, partHeader, partHeaderBytes, withEntries } from '../../stream/part-header.ts';
-import { refusal } from './client-faults.ts';
+import { requestRefusal } from '../call-faults.ts';
 import { type ClientStreams, notNow } from './client-streams.ts';
 import type { StreamRow } from './stream-row.ts';
 
@@ -30,7 +30,7 @@ export function sendOpening(
     const metadata = entries === undefined ? header : withEntries(header, entries);
     const result = streams.open(stream, timeLeftUs(deadlineMs), type, request, metadata);
     if (result === notNow) return 'not now';
-    if (result < 0) return refusal(method.path, streams, -result, 'no');
+    if (result < 0) return requestRefusal(streams.context, streams.target, method.path, -result);
     return whole ? 'whole' : 'begun';
   } catch (cause) {
     return requestFault(method.path, cause);

@@ -2,14 +2,13 @@
  * How a client's stream ends, put together as it comes: why it was given up, the server's status, header and trailer. Owned by a ClientStream.
  */
 
-import { failure } from '../../core/failure.ts';
+import { failure, responseFault } from '../../core/failure.ts';
 import { heard } from '../../core/foreign.ts';
 import type { Metadata } from '../../core/metadata.ts';
 import type { ResponseMetadata } from '../../core/metadata-wire.ts';
 import { RpcError, type Sent } from '../../core/rpc-error.ts';
 import { Status } from '../../core/status.ts';
 import type { CallExtras } from '../call-extras.ts';
-import { responseFault } from './client-faults.ts';
 
 export class Outcome {
   /** Why it was given up (Reason), 0 when it was not. */

@@ -8,28 +8,20 @@ import { Reason } from '../../native.ts';
 import { Producer, type ProducerOwner } from '../../stream/producer.ts';
 import { tookBack } from '../../stream/refused.ts';
 import { type PartPort, packedCapacity, refused, StreamWriter } from '../../stream/stream-writer.ts';
+import { requestRefusal } from '../call-faults.ts';
 import type { ClientMethod } from '../client-method.ts';
-import { refusal } from './client-faults.ts';
 import { type ClientStreams, notNow } from './client-streams.ts';
 import { Pushes, skipped } from './pushes.ts';
-import type { StreamRow } from './stream-row.ts';
-
-/** The stream whose requests they are. */
-export interface RequestsOwner extends StreamRow {
-  /** It takes part in its session. */
-  readonly sending: boolean;
-  /** Ends it from here. `error`: what the application gets. */
-  giveUp(reason: number, error: unknown): void;
-}
+import type { OpenStream } from './stream-row.ts';
 
 export class Requests implements PartPort, ProducerOwner {
-  readonly #stream: RequestsOwner;
+  readonly #stream: OpenStream;
   readonly #streams: ClientStreams;
   readonly #writer: StreamWriter;
   readonly #producer: Producer;
   readonly #pushes: Pushes;
 
-  constructor(stream: RequestsOwner, streams: ClientStreams) {
+  constructor(stream: OpenStream, streams: ClientStreams) {
     const { requestType } = stream.method;
     this.#stream = stream;
     this.#streams = streams;
@@ -78,7 +70,8 @@ export class Requests implements PartPort, ProducerOwner {
       if (tookBack(message, { reason: -result, bytes, maxBytes: target.maxMessageBytes })) return refused;
       // A handler that takes one message begins when it has it.
       const sent = stream.method.requestStream ? 'maybe' : 'no';
-      stream.giveUp(Reason.cancelled, refusal(stream.method.path, this.#streams, -result, sent));
+      const error = requestRefusal(context, target, stream.method.path, -result, sent);
+      stream.giveUp(Reason.cancelled, error);
     }
     return result === 0;
   }

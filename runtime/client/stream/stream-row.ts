@@ -27,3 +27,11 @@ export interface StreamRow {
   onOpenFailed(reason: number, sent: number, why: string): void;
   onPartFailed(reason: number, why: string): void;
 }
+
+/** One that takes part in a session, as its requests and responses know it. */
+export interface OpenStream extends StreamRow {
+  /** It has not come to its end. */
+  readonly sending: boolean;
+  /** Ends it from here. `error`: what the application gets. */
+  giveUp(reason: number, error: unknown): void;
+}

@@ -7,8 +7,8 @@ import { deadlines, turnNow } from '../../lane/deadlines.ts';
 import type { FabricContext, SlotWaiter } from '../../lane/fabric-context.ts';
 import { memoryWaitMs } from '../../limits.ts';
 import { Reason } from '../../native.ts';
-import type { Unsent } from '../unsent.ts';
-import { WaitingCall, WaitingCalls } from '../waiting-calls.ts';
+import type { Unsent } from './unsent.ts';
+import { WaitingCall, WaitingCalls } from './waiting-calls.ts';
 
 class ShortCall extends WaitingCall {
   /** Of the call itself, 0: none. The one that the queue knows may be earlier. */
@@ -30,12 +30,12 @@ class ShortCall extends WaitingCall {
     const passed = this.ownDeadlineMs !== 0 && this.ownDeadlineMs <= deadlines.now;
     this.context.warnShort();
     const why = this.context.whyShort(this.bytes);
-    this.queue.fail(this, failure(passed ? Reason.deadline : Reason.noMemory, this.method.path, 'no', why));
+    this.queue.fail(this, failure(passed ? Reason.deadline : Reason.noMemory, this.path, 'no', why));
   }
 }
 
 export class MemoryLine implements SlotWaiter {
-  readonly #calls = new WaitingCalls();
+  readonly #calls = new WaitingCalls<ShortCall>();
   /** Sends a call, or queues it where it waits for something else. */
   readonly #send: (call: Unsent) => void;
   /** The head of the line, while it is tried once more. */
@@ -71,7 +71,7 @@ export class MemoryLine implements SlotWaiter {
   onSlotsFree(): void {
     // Sending the head has lost a connection, and another one is there: the loop below goes on with it.
     if (this.#trying !== undefined) return;
-    for (let call = this.#head; call !== undefined; call = this.#head) {
+    for (let call = this.#calls.head; call !== undefined; call = this.#calls.head) {
       if (!this.#calls.tryHead(call, this.#sendHead)) return;
     }
   }
@@ -87,12 +87,8 @@ export class MemoryLine implements SlotWaiter {
     return !this.#stillShort;
   };
 
-  failAll(errorFor: Parameters<WaitingCalls['failAll']>[0]): void {
+  failAll(errorFor: (path: string) => Error): void {
     this.#calls.failAll(errorFor);
-  }
-
-  get #head(): ShortCall | undefined {
-    return this.#calls.head as ShortCall | undefined;
   }
 }
 

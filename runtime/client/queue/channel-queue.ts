@@ -1,0 +1,196 @@
+/**
+ * How calls and streams of a channel get onto its connections: at once where there is room, otherwise out of a line, in order. Streams have a line of
+ * their own, so that neither holds up the other, and so have calls whose request finds no memory. Owned by a channel, handed down to its connections,
+ * on its JS thread.
+ */
+import { failCall, type Reject, type Resolve } from '../../core/failing.ts';
+import { queueFull, unavailable } from '../../core/failure.ts';
+import { lengthsOf } from '../../core/lengths.ts';
+import { closeTurn } from '../../lane/deadlines.ts';
+import type { FabricContext, SlotWaiter } from '../../lane/fabric-context.ts';
+import { CallExtras } from '../call-extras.ts';
+import type { ClientMethod } from '../client-method.ts';
+import type { Connections } from '../connections/connections.ts';
+import type { ClientStream, StreamHost } from '../stream/client-stream.ts';
+import type { ClientStreams } from '../stream/client-streams.ts';
+import type { CallQueue } from './call-queue.ts';
+import type { Line, Waiter } from './line.ts';
+import { MemoryLine } from './memory-line.ts';
+import type { Unsent } from './unsent.ts';
+import { WaitingCall, WaitingCalls } from './waiting-calls.ts';
+import { type WaitingStream, WaitingStreams } from './waiting-streams.ts';
+
+/** The channel. */
+export interface QueueOwner {
+  readonly settings: { readonly queueMax: number };
+  /** It takes no calls any more. */
+  readonly closed: boolean;
+  /** The last attempt to connect has failed, and the pause before the next is not over. */
+  readonly failing: boolean;
+  /** What the calls end with that do not outlast that. */
+  unconnected(path: string): Error;
+  /** A stream begins. */
+  wake(): void;
+}
+
+export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
+  readonly waiting: WaitingCalls = new WaitingCalls(() => this.#whyWaiting());
+  readonly streams: WaitingStreams = new WaitingStreams();
+  readonly #owner: QueueOwner;
+  readonly #memoryLine = new MemoryLine(({ method, request, deadlineMs, extras, resolve, reject }) =>
+    this.enter(method, request, deadlineMs, extras, resolve, reject),
+  );
+  #connections!: Connections;
+
+  constructor(owner: QueueOwner) {
+    this.#owner = owner;
+  }
+
+  /** What its calls go out on; before the first call. */
+  set connections(connections: Connections) {
+    this.#connections = connections;
+  }
+
+  /** Calls and streams that wait. */
+  get size(): number {
+    return this.waiting.size + this.#memoryLine.size + this.streams.size;
+  }
+
+  /** Those of the connection for the next stream, undefined without one. */
+  get openStreams(): ClientStreams | undefined {
+    const { current, ready } = this.#connections;
+    if (current?.streams.full !== true) return current?.streams;
+    return (ready.find(({ streams }) => !streams.full) ?? current).streams;
+  }
+
+  /** A call that the connection whose turn it is has not taken. */
+  enter(
+    method: ClientMethod,
+    request: unknown,
+    deadlineMs: number,
+    extras: CallExtras | undefined,
+    resolve: Resolve,
+    reject: Reject,
+  ): void {
+    // Nothing was staged, so nothing else would.
+    closeTurn();
+    const call = new WaitingCall(this.waiting, method, request, deadlineMs, extras, resolve, reject);
+    this.#admit(call, this.waiting, this.#startCall, this.waiting.why);
+  }
+
+  startStream(stream: ClientStream): void {
+    if (!this.#owner.closed) this.#owner.wake();
+    this.#admit(this.streams.waiter(stream), this.streams, this.#openStream);
+  }
+
+  forgetStream(stream: ClientStream): void {
+    this.streams.forget(stream);
+  }
+
+  pump(): void {
+    if (this.streams.size !== 0) this.streams.startAll(this.#openStream);
+    this.waiting.startAll(this.#startCall);
+  }
+
+  onSlotsFree(): void {
+    this.pump();
+  }
+
+  /** There is a connection. */
+  onConnected(): void {
+    this.pump();
+    this.#memoryLine.onSlotsFree();
+  }
+
+  /** An attempt to connect has failed. */
+  onUnconnected(): void {
+    this.waiting.failImpatient((path) => this.#owner.unconnected(path));
+    this.streams.failImpatient((path) => this.#owner.unconnected(path));
+  }
+
+  /** The channel is closed. */
+  failAll(reason: string): void {
+    const errorFor = (path: string): Error => unavailable(`${path}: ${reason}`);
+    this.waiting.failAll(errorFor);
+    this.#memoryLine.failAll(errorFor);
+    this.streams.failAll(errorFor);
+  }
+
+  /** It goes to the end of the line, once. */
+  takeBack(call: Unsent): boolean {
+    const { method, request, deadlineMs, resolve, reject } = call;
+    const extras = call.extras ?? new CallExtras({}, undefined);
+    if (extras.retried || this.#owner.closed || this.waiting.size >= this.#owner.settings.queueMax)
+      return false;
+    // What it was sent with is not known any more.
+    if (lengthsOf(method.requestType, request)?.resizable === true) return false;
+    extras.retried = true;
+    this.waiting.push(new WaitingCall(this.waiting, method, request, deadlineMs, extras, resolve, reject));
+    this.#connections.reconsider();
+    return true;
+  }
+
+  awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean {
+    return !this.#owner.closed && this.#memoryLine.add(call, context, bytes, this.#owner.settings.queueMax);
+  }
+
+  /** Sends a call or a stream, lets it into its line, or refuses it. */
+  #admit<Entry extends Waiter>(
+    entry: Entry,
+    line: Line<Entry>,
+    start: (entry: Entry) => boolean,
+    why?: () => string,
+  ): void {
+    const owner = this.#owner;
+    const { path } = entry;
+    if (owner.closed) {
+      entry.refuse(() => unavailable(`${path}: the channel is closed`));
+    } else if (line.size === 0 && start(entry)) {
+      // There was room.
+    } else if (owner.failing && !entry.patient) {
+      entry.refuse(() => owner.unconnected(path));
+    } else if (line.size >= owner.settings.queueMax) {
+      const reason = why?.();
+      entry.refuse(() => queueFull(path, owner.settings.queueMax, reason));
+    } else {
+      line.push(entry);
+      if (this.#connections.current === undefined) this.#connections.seek(false);
+    }
+  }
+
+  /** On the first connection that has room. */
+  readonly #startCall = ({ method, request, deadlineMs, extras, resolve }: Unsent): boolean => {
+    const connections = this.#connections;
+    // Mostly it is an event that has made room, and nobody's call.
+    const reject: Reject = (error) => failCall(resolve, error);
+    for (let tries = connections.ready.length; tries > 0; --tries) {
+      const { current } = connections;
+      if (current === undefined) return false;
+      const started = current.session.start(method, request, deadlineMs, extras, resolve, reject);
+      if (connections.several) connections.rotate();
+      if (started) return true;
+    }
+    for (const link of connections.ready) if (!link.session.full) link.connection.context.awaitSlots(this);
+    return false;
+  };
+
+  /** On the connection whose turn it is, or one that has a place for it. */
+  readonly #openStream = ({ stream }: WaitingStream): boolean => {
+    const streams = this.openStreams;
+    if (streams === undefined) return false;
+    if (stream.open(streams)) {
+      if (this.#connections.several) this.#connections.rotate();
+      return true;
+    }
+    if (!streams.full) streams.context.awaitSlots(this);
+    return false;
+  };
+
+  /** Calls that the server has not let go of can take all call slots: that must not look like a queue that is too short. */
+  #whyWaiting(): string {
+    const held = this.#connections.ready.reduce((sum, { session }) => sum + session.held, 0);
+    if (held === 0) return '';
+    const calls = held === 1 ? '1 call slot is' : `${held} call slots are`;
+    return `${calls} held by calls that were given up and that the server has not let go of`;
+  }
+}

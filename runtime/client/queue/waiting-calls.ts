@@ -1,0 +1,97 @@
+/**
+ * Unary calls of a channel that have not been sent: no connection yet, no free call slot or no free send slot. Each leaves its line at the head, by
+ * deadline or by cancel. Owned by the queue of a channel, on its JS thread.
+ */
+
+import { failCall, type Reject, type Resolve, refuseCall } from '../../core/failing.ts';
+import { failure } from '../../core/failure.ts';
+import { type Lengths, lengthsOf } from '../../core/lengths.ts';
+import { deadlines } from '../../lane/deadlines.ts';
+import type { DeadlineOwner } from '../../lane/timer-wheel.ts';
+import { Reason } from '../../native.ts';
+import type { CallExtras, CallPlace } from '../call-extras.ts';
+import type { ClientMethod } from '../client-method.ts';
+import { Line, Waiter } from './line.ts';
+
+export class WaitingCall extends Waiter implements DeadlineOwner, CallPlace {
+  readonly method: ClientMethod;
+  readonly request: unknown;
+  /** 0: none. */
+  readonly deadlineMs: number;
+  readonly extras: CallExtras | undefined;
+  readonly resolve: Resolve;
+  readonly reject: Reject;
+  readonly queue: WaitingCalls;
+  timer = -1;
+
+  constructor(
+    queue: WaitingCalls,
+    method: ClientMethod,
+    request: unknown,
+    deadlineMs: number,
+    extras: CallExtras | undefined,
+    resolve: Resolve,
+    reject: Reject,
+  ) {
+    super();
+    this.queue = queue;
+    this.method = method;
+    this.request = request;
+    this.deadlineMs = deadlineMs;
+    this.extras = extras;
+    this.resolve = resolve;
+    this.reject = reject;
+  }
+
+  get path(): string {
+    return this.method.path;
+  }
+
+  get patient(): boolean {
+    return this.extras?.waitForReady ?? this.method.waitForReady;
+  }
+
+  measure(): Lengths | undefined {
+    return lengthsOf(this.method.requestType, this.request);
+  }
+
+  onWaiting(): void {
+    if (this.deadlineMs !== 0) this.timer = deadlines.add(this.deadlineMs, this, 0);
+    this.extras?.watch(this, 0);
+  }
+
+  onLeaving(): void {
+    if (this.timer !== -1) deadlines.remove(this.timer);
+    this.timer = -1;
+  }
+
+  fail(error: Error): void {
+    this.extras?.unwatch();
+    failCall(this.resolve, error);
+  }
+
+  refuse(makeError: () => Error): void {
+    refuseCall(this.reject, makeError);
+  }
+
+  onDeadline(): void {
+    this.timer = -1;
+    const why = this.queue.why();
+    const detail = why === '' ? 'while waiting to be sent' : `while waiting to be sent: ${why}`;
+    this.queue.fail(this, failure(Reason.deadline, this.path, 'no', detail));
+  }
+
+  cancelCall(_token: number, reason: number): void {
+    this.queue.fail(this, failure(reason, this.path, 'no', '', this.extras?.cause));
+  }
+}
+
+export class WaitingCalls<Call extends WaitingCall = WaitingCall> extends Line<Call> {
+  /** What they wait for, if it is worth a word. */
+  readonly why: () => string;
+
+  constructor(why: () => string = () => '') {
+    super();
+    this.why = why;
+  }
+}
