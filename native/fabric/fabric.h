@@ -102,25 +102,26 @@ struct Capabilities {
   /// This process's CPU reads what is sent, turns after the post, and nothing is pinned: what its owner can
   /// take away meanwhile (Presence) must be copied to memory that lasts.
   bool reads_memory_late = false;
-  /// A WRITE should not be longer: soft-RoCE gives up too early on one that loses packets (verbs/probe.cc).
+  /// A longer WRITE is given up too early where packets are lost.
   std::uint64_t max_write_bytes = UINT64_MAX;
-  /// A READ of so many bytes or fewer must lie on one page of the peer's memory, see on_page(): the peer may
-  /// be soft-iWARP, which brings other bytes (verbs/probe.h).
-  std::uint32_t short_read_max = 0;
-  /// Windows as soft-RoCE has them: a key opens all of the region that its window is bound to, not only what
-  /// was bound; a peer's SEND_WITH_INV can end the window of another queue pair, tells its sender nothing
-  /// when it is refused, and crashes the kernel when the window is not bound. Good for peers that are
+  /// A READ of so many bytes or fewer must lie on one page of the peer's memory.
+  std::uint32_t one_page_read_max = 0;
+  /// A key opens what its window was bound to, on its own queue pair, and nothing else. Without: it opens all
+  /// of the region; a peer's SEND_WITH_INV can end the window of another queue pair, tells its sender nothing
+  /// when it is refused, and may crash the kernel when the window is not bound. Good for peers that are
   /// trusted.
-  bool lax_windows = false;
-  /// What a peer refuses ends at the sender with a status that says so. Without (soft-iWARP): a SEND is
-  /// complete when the network has it, an access that is refused is flushed, and the end of the connection is
-  /// all that tells.
+  bool exact_windows = true;
+  /// Without, whoever knows the key of a region may READ it, whatever its rights are. Good for peers that are
+  /// trusted.
+  bool checks_read_rights = true;
+  /// What a peer refuses ends at the sender with a status that says so. Without: a SEND is complete when the
+  /// network has it, an access that is refused is flushed, and the end of the connection is all that tells.
   bool names_refusals = true;
   /// A peer may go on writing, at any time, to memory of alloc_memory() that it has once had a right to.
   bool peers_keep_access = false;
-  /// Soft-iWARP: whoever knows the key of a region may READ it, whatever its rights are. Good for peers that
-  /// are trusted.
-  bool lax_reads = false;
+
+  /// Of `bytes` bytes of the peer's memory at `addr`, how many one READ may bring.
+  std::uint32_t read_bytes(std::uint64_t addr, std::uint32_t bytes) const;
 };
 
 /// Why a device without Capabilities::on_demand refuses access_on_demand.
@@ -139,6 +140,9 @@ inline constexpr std::uint32_t kPageBytes = 4096;
 constexpr std::uint32_t on_page(std::uint64_t addr, std::uint32_t bytes) {
   const auto rest = static_cast<std::uint32_t>(kPageBytes - addr % kPageBytes);
   return bytes < rest ? bytes : rest;
+}
+inline std::uint32_t Capabilities::read_bytes(std::uint64_t addr, std::uint32_t bytes) const {
+  return bytes <= one_page_read_max ? on_page(addr, bytes) : bytes;
 }
 
 /// Whether memory that somebody else owns is still where it was registered. A JS engine takes the memory of a

@@ -72,8 +72,8 @@ bool Session::move_read(std::uint32_t slot, std::uint32_t& budget) {
       if (!why.empty()) return give_up(call, "the server cannot reach the memory of the request: " + why);
     }
     const std::uint64_t from = piece.addr + bulk.piece_offset;
-    std::uint32_t bytes = std::min(piece.length - bulk.piece_offset, chunk);
-    if (bytes <= capabilities_.short_read_max) bytes = fabric::on_page(from, bytes);
+    const std::uint32_t bytes =
+        capabilities_.read_bytes(from, std::min(piece.length - bulk.piece_offset, chunk));
     fabric::Sge into{reinterpret_cast<std::uint64_t>(block.data) + bulk.moved, bytes, block.region->lkey()};
     if (staging_ != nullptr) {
       const memory::BlockId range = staging_->take(bytes);

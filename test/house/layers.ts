@@ -57,7 +57,7 @@ export const nativeLayers: readonly LayerRule[] = [
   { files: /^native\/fabric\/[^/]+$/, mayUse: /^native\/fabric\/[^/]+$/ },
   { files: /^native\/fabric\/sim\//, mayUse: /^native\/fabric\/(sim\/)?[^/]+$/ },
   { files: /^native\/fabric\/shm\//, mayUse: /^native\/fabric\/(shm\/)?[^/]+$/ },
-  { files: /^native\/fabric\/verbs\//, mayUse: /^native\/fabric\/(verbs\/)?[^/]+$/ },
+  { files: /^native\/fabric\/verbs\//, mayUse: /^native\/fabric\/(verbs\/(\w+\/)?)?[^/]+$/ },
   { files: /^native\/memory\//, mayUse: /^native\/(memory\/|fabric\/fabric\.h$)/ },
   { files: /^native\/session\//, mayUse: /^native\/(session\/|memory\/|fabric\/fabric\.h$)/ },
   { files: /^native\/binding\//, mayUse: /^native\/(binding|session|memory|fabric)\// },

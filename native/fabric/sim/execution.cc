@@ -78,7 +78,7 @@ WcStatus SimQueuePair::begin(SendSlot& slot) {
   std::uint32_t bytes = 0;
   for (const Sge& sge : wr.sges) bytes += sge.length;
   // Of a device that needs this, the peer's would bring other bytes.
-  if (bytes <= device_.capabilities().short_read_max && on_page(wr.remote_addr, bytes) != bytes)
+  if (bytes <= device_.capabilities().one_page_read_max && on_page(wr.remote_addr, bytes) != bytes)
     return WcStatus::loc_qp_op_err;
   if (!world_.scheduled()) return read_from_peer(slot);
   if (const WcStatus fault = peer_fault(); fault != WcStatus::success) return fault;

@@ -19,8 +19,11 @@ constexpr unsigned kEventsPerAck = 64;
 /// Who polls without ever sleeping hears of the peer's end and of what the device reports, too. That costs
 /// three system calls.
 constexpr unsigned kPollsPerLook = 4096;
-/// The kernel's IB_WC_WITH_INVALIDATE, which the library calls IBV_WC_IP_CSUM_OK.
-constexpr unsigned kKernelWithInvalidate = 1u << 2;
+
+std::uint32_t invalidated_key(const ibv_wc& from, const soft::Workaround* workaround) {
+  if ((from.wc_flags & IBV_WC_WITH_INV) != 0) return from.invalidated_rkey;
+  return workaround == nullptr ? 0 : workaround->invalidated_key(from);
+}
 
 }  // namespace
 
@@ -77,13 +80,6 @@ CompletionQueue::Bank* CompletionQueue::take_room(std::uint32_t entries) {
   return bank;
 }
 
-std::uint32_t CompletionQueue::invalidated_key(const ibv_wc& from, const QueuePair& qp) const {
-  if ((from.wc_flags & IBV_WC_WITH_INV) != 0) return from.invalidated_rkey;
-  if (!device_.quirks().kernel_flags || (from.wc_flags & kKernelWithInvalidate) == 0) return 0;
-  const Window* window = device_.windows().find(from.invalidated_rkey);
-  return window != nullptr && window->queue_pair() == &qp ? from.invalidated_rkey : 0;
-}
-
 bool CompletionQueue::translate(const ibv_wc& from, Wc& to) const {
   QueuePair* qp = device_.find(QueuePair::place_of(from.wr_id));
   if (qp == nullptr) return false;
@@ -120,11 +116,11 @@ bool CompletionQueue::translate(const ibv_wc& from, Wc& to) const {
     if (to.has_imm) {
       to.imm = ntohl(from.imm_data);
     } else if (from.wc_flags != 0) {
-      to.invalidated_rkey = invalidated_key(from, *qp);
+      to.invalidated_rkey = invalidated_key(from, qp->workaround());
       if (Window* window = device_.windows().find(to.invalidated_rkey); window != nullptr) window->unbind();
     }
-  } else {
-    qp->go_on();
+  } else if (qp->workaround() != nullptr) {
+    qp->workaround()->completed();
   }
   return report;
 }

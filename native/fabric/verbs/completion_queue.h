@@ -43,7 +43,6 @@ class CompletionQueue final : public fabric::CompletionQueue {
   Bank* add_bank(std::uint32_t entries);
   std::size_t poll(Bank& bank, std::span<Wc> out);
   bool translate(const ibv_wc& from, Wc& to) const;
-  std::uint32_t invalidated_key(const ibv_wc& from, const QueuePair& qp) const;
   std::size_t poll_failed(std::span<Wc> out);
 
   Device& device_;

@@ -9,7 +9,6 @@
 #include <cstring>
 
 #include "fabric/system_limit.h"
-#include "fabric/verbs/blind_spot.h"
 #include "fabric/verbs/completion_queue.h"
 #include "fabric/verbs/optional.h"
 #include "fabric/verbs/queue_pair.h"
@@ -43,7 +42,7 @@ std::unique_ptr<Device> Device::make(ContextPtr context, const VerbsOptions& opt
   }
   *why = probe(device->pd_.get(), &device->probed_);
   if (!why->empty()) return nullptr;
-  if (device->quirks().blind_spot) device->blind_spot_ = cover_blind_spot(device->context_.get());
+  device->prepared_ = soft::prepare(device->driver(), device->context_.get());
   device->probed_.capabilities.port = port.number;
   device->probed_.capabilities.max_msg_bytes = port.max_msg_bytes;
   device->port_.address.reads = device->probed_.reads_served;

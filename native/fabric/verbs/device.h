@@ -43,7 +43,7 @@ class Device final : public fabric::Device {
   // For the other classes of this folder.
   const VerbsOptions& options() const { return options_; }
   const Port& port() const { return port_; }
-  const Quirks& quirks() const { return probed_.quirks; }
+  soft::Driver driver() const { return probed_.driver; }
   ibv_context* context() const { return context_.get(); }
   Attempts& attempts() { return attempts_; }
   /// Null where rdma_cm is not used.
@@ -83,7 +83,7 @@ class Device final : public fabric::Device {
   Port port_;
   ContextPtr context_;
   PdPtr pd_;
-  CqPtr blind_spot_;  ///< null: there is none
+  CqPtr prepared_;  ///< of soft::prepare()
   Probed probed_;
   DeviceCounters counters_;  ///< `memory_bytes` is apart:
   std::shared_ptr<std::uint64_t> memory_bytes_ =

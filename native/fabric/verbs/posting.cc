@@ -16,14 +16,6 @@ std::uint64_t total(std::span<const Sge> sges) {
   return bytes;
 }
 
-/// An entry that crosses a page becomes two. See Quirks::short_entry_max.
-void split_at_page(ibv_send_wr& wr, ibv_sge* sges) {
-  const std::uint32_t first = on_page(sges[0].addr, sges[0].length);
-  if (first == sges[0].length) return;
-  sges[wr.num_sge++] = {sges[0].addr + first, sges[0].length - first, sges[0].lkey};
-  sges[0].length = first;
-}
-
 }  // namespace
 
 WcStatus QueuePair::check(const SendWr& wr, std::uint64_t bytes) const {
@@ -70,17 +62,11 @@ WcStatus QueuePair::check_bind(const SendWr::Bind& bind) const {
 void QueuePair::convert(const SendWr& from, ibv_send_wr& to, ibv_sge* sges) {
   if (from.signaled) to.send_flags |= IBV_SEND_SIGNALED;
   if (from.inline_data) to.send_flags |= IBV_SEND_INLINE;
-  if (device_.quirks().reads_complete_late ? from.opcode != Opcode::rdma_read : from.fence)
-    to.send_flags |= IBV_SEND_FENCE;
+  if (from.fence) to.send_flags |= IBV_SEND_FENCE;
   to.sg_list = sges;
   for (const Sge& sge : from.sges) {
     // An empty entry would mean 2 GiB to InfiniBand, and crashes the kernel with soft-iWARP.
     if (sge.length > 0) sges[to.num_sge++] = {sge.addr, sge.length, sge.lkey};
-  }
-  // (The entry of a READ is where its bytes go, which the driver does right; it can have one only.)
-  if (to.num_sge == 1 && sges[0].length <= device_.quirks().short_entry_max &&
-      from.opcode != Opcode::rdma_read && !from.inline_data) {
-    split_at_page(to, sges);
   }
   to.wr.rdma.remote_addr = from.remote_addr;
   to.wr.rdma.rkey = from.rkey;
@@ -133,12 +119,14 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
       ++taken;
       continue;
     }
-    if (must_wait(requests[taken].opcode)) {
-      hold(requests[taken++]);
-      continue;
+    std::size_t count = std::min({requests.size() - taken, std::size_t{sends_.room()}, std::size_t{kChain}});
+    if (workaround_ != nullptr) {
+      count = workaround_->may_post(requests.subspan(taken, count));
+      if (count == 0) {
+        workaround_->hold(requests[taken++]);
+        continue;
+      }
     }
-    const std::size_t count =
-        std::min({requests.size() - taken, std::size_t{sends_.room()}, std::size_t{kChain}});
     taken += post_chain(requests.subspan(taken, count));
   }
   return taken;
@@ -179,6 +167,21 @@ std::string QueuePair::why_not_posted(int error) const {
   return device_.capabilities().name + " does not take a request: " + std::strerror(error);
 }
 
+void QueuePair::ask_for_last_packet() {
+  const std::uint32_t number = sends_.push_internal({.opcode = Opcode::rdma_write, .internal = true});
+  if (workaround_ != nullptr) workaround_->packet_posted(number);
+  post_empty_write(number, IBV_SEND_SIGNALED);
+}
+
+void QueuePair::post_empty_write(std::uint32_t number, unsigned flags) {
+  ibv_send_wr wr{};
+  wr.wr_id = id_of(number);
+  wr.opcode = IBV_WR_RDMA_WRITE;
+  wr.send_flags = flags;
+  ibv_send_wr* bad = nullptr;
+  if (const int error = ibv_post_send(qp_.get(), &wr, &bad); error != 0) fail(why_not_posted(error));
+}
+
 std::size_t QueuePair::post_chain(std::span<const SendWr> requests) {
   std::size_t count = 0;
   bool binds = false;
@@ -186,16 +189,18 @@ std::size_t QueuePair::post_chain(std::span<const SendWr> requests) {
     // The library reads a window's old key while it posts: one bind of it at a time.
     const auto* window = wr.opcode == Opcode::bind_mw ? static_cast<Window*>(wr.bind.window) : nullptr;
     if (window != nullptr && window->get() != nullptr && window->in_chain()) break;
-    if (must_wait(wr.opcode)) break;
     binds |= window != nullptr;
     ibv_sge* sges = &sges_[count * device_.capabilities().max_sge];
     ibv_send_wr& to = send_chain_[count++];
     const std::uint32_t number = sends_.push_device(prepare(wr, to, sges));
-    if (is_packet(wr.opcode)) note_packet(number, to);
     to.wr_id = id_of(number);
     to.next = &send_chain_[count];
   }
   send_chain_[count - 1].next = nullptr;
+  if (workaround_ != nullptr) {
+    const auto first = static_cast<std::uint32_t>(send_chain_[0].wr_id);
+    workaround_->amend(requests.first(count), first, {send_chain_.data(), count});
+  }
   ibv_send_wr* bad = nullptr;
   if (const int error = ibv_post_send(qp_.get(), send_chain_.data(), &bad); error != 0) {
     if (bad != nullptr) {
@@ -230,9 +235,9 @@ std::size_t QueuePair::post_recv(std::span<const RecvWr> requests) {
       sges_[i] = {wr.sge.addr, wr.sge.length, wr.sge.lkey};
       const std::uint32_t number = receives_.push_device({wr.wr_id, 0, Opcode::recv, WcStatus::success});
       recv_chain_[i] = {kReceive | std::uint64_t{place_} << 32 | number,
-                        i + 1 < count ? &recv_chain_[i + 1] : nullptr, &sges_[i],
-                        wr.sge.length > 0 || device_.quirks().entry_needed ? 1 : 0};
+                        i + 1 < count ? &recv_chain_[i + 1] : nullptr, &sges_[i], wr.sge.length > 0 ? 1 : 0};
     }
+    if (workaround_ != nullptr) workaround_->amend({recv_chain_.data(), count});
     ibv_recv_wr* bad = nullptr;
     if (const int error = ibv_post_recv(qp_.get(), recv_chain_.data(), &bad); error != 0 && bad != nullptr) {
       for (ibv_recv_wr* wr = bad; wr != nullptr; wr = wr->next) {

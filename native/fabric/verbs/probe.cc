@@ -14,12 +14,6 @@ namespace {
 
 constexpr std::uint32_t kSgeMax = 16, kInlineMax = 512;
 constexpr int kReadsMax = 128;
-/// Soft-RoCE counts each lost packet of a WRITE as a retry, and begins to count anew with an acknowledgement
-/// only. It asks for one with the last packet of each WRITE, and with every 65th.
-constexpr std::uint64_t kSoftRoceWriteBytes = 64 * 1024;
-constexpr std::uint32_t kSoftRoceVendor = 0xffffff, kSoftIwarpVendor = 0x626d74;
-/// MAX_HDR_INLINE of its driver.
-constexpr std::uint32_t kSoftIwarpShortBytes = 32;
 
 /// What a queue pair can send inline, or why there is no reliable one at all.
 std::string probe_inline(ibv_pd* pd, ibv_cq* cq, std::uint32_t sges, std::uint32_t* inline_bytes) {
@@ -85,18 +79,8 @@ std::string probe(ibv_pd* pd, Probed* probed) {
                 MwPtr(ibv_alloc_mw(pd, IBV_MW_TYPE_2)) != nullptr;
   can.on_demand = probe_on_demand(context);
   can.dmabuf = probe_dmabuf(pd);
-  if (attr.vendor_id == kSoftRoceVendor) can.max_write_bytes = kSoftRoceWriteBytes;
-  can.lax_windows = can.windows && attr.vendor_id == kSoftRoceVendor;
-  const bool soft_iwarp = attr.vendor_id == kSoftIwarpVendor;
-  can.names_refusals = !soft_iwarp;
-  can.lax_reads = soft_iwarp;
-  if (iwarp) can.short_read_max = kSoftIwarpShortBytes;
-  if (soft_iwarp) probed->quirks.short_entry_max = kSoftIwarpShortBytes;
-  probed->quirks.entry_needed = probed->quirks.reads_complete_late = soft_iwarp;
-  probed->quirks.blind_spot = soft_iwarp;
-  const bool soft_roce = attr.vendor_id == kSoftRoceVendor;
-  probed->quirks.kernel_flags = probed->quirks.binds_run_again = probed->quirks.writes_shift = soft_roce;
-  probed->quirks.oversleeps = soft_roce;
+  probed->driver = soft::driver_of(attr);
+  soft::restrict_to(probed->driver, iwarp, &can);
   probed->reads_served = static_cast<std::uint16_t>(std::clamp(attr.max_qp_rd_atom, 1, kReadsMax));
   probed->cq_entries_max = static_cast<std::uint32_t>(attr.max_cqe);
   return "";

@@ -5,6 +5,7 @@
 
 #include "fabric/verbs/cm_connection.h"
 #include "fabric/verbs/sideband_connection.h"
+#include "fabric/verbs/soft/driver.h"
 
 namespace rdma_rpc::fabric::verbs {
 namespace {
@@ -24,11 +25,14 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Bank&
       sends_(options.send_wr_max),
       receives_(options.recv_wr_max),
       device_sends_(device_sends(options, device)),
-      sges_(std::size_t{kChain} * device.capabilities().max_sge) {
+      sges_(std::size_t{kChain} * device.capabilities().max_sge),
+      workaround_(soft::make_workaround(device.driver(), *this)) {
   qp_num_ = qp_->qp_num;
   address_.qp_num = qp_num_;
   if (device.cm() != nullptr)
     connection_ = std::make_unique<CmConnection>(*device.cm(), device.attempts(), *this);
+  if (device.capabilities().active_side_sends_first && options.active)
+    nudge_ = std::make_unique<soft::Nudge>(*this);
   ++device_.counts().queue_pairs;
   if (!move_to_init()) to_error();
 }
@@ -42,6 +46,16 @@ QueuePair::~QueuePair() {
   --device_.counts().queue_pairs;
   if (connection_ != nullptr)
     connection_->close(device_.with_its_needs(cq_.channel(), bank_.cq, std::move(qp_)));
+}
+
+std::uint32_t QueuePair::internal_sends(bool active, const Device& device) {
+  if (device.capabilities().active_side_sends_first) return active ? soft::Nudge::kSendsMax : 0;
+  return kAsksMax + soft::own_sends(device.driver());
+}
+
+std::uint32_t QueuePair::device_sends(const QpOptions& options, const Device& device) {
+  return std::min(options.send_wr_max + internal_sends(options.active, device),
+                  device.capabilities().max_qp_wr);
 }
 
 bool QueuePair::move_to_init() {
@@ -107,7 +121,7 @@ void QueuePair::to_error() {
   ibv_modify_qp(qp_.get(), &attr, IBV_QP_STATE);
   if (connection_ != nullptr) connection_->disconnect();
   sends_.flush_held();
-  held_.clear();
+  if (workaround_ != nullptr) workaround_->failed();
   cq_.has_failed(*this);
 }
 

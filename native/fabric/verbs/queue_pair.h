@@ -1,15 +1,17 @@
 // A reliable connection. Requests that are malformed are posted as ones that fail in their turn; those posted
 // after a failure end without the device. Life and connection are in queue_pair.cc, posting in posting.cc,
-// what the watchdog does in forgotten.cc. On the device's thread.
+// what the watchdog asks for in watchdog.cc. On the device's thread.
 #pragma once
 
 #include <algorithm>
 #include <array>
-#include <deque>
+#include <memory>
 #include <vector>
 
 #include "fabric/verbs/completion_queue.h"
 #include "fabric/verbs/connection.h"
+#include "fabric/verbs/soft/nudge.h"
+#include "fabric/verbs/soft/workaround.h"
 #include "fabric/verbs/work_queue.h"
 
 namespace rdma_rpc::fabric::verbs {
@@ -71,58 +73,40 @@ class QueuePair final : public fabric::QueuePair {
   void lose_device(const std::string& why);
   /// A second has passed: fails when nothing has completed for too long. False: it waits for nothing.
   bool look_after_requests();
-  /// Some of its requests have completed: those that were held back for them go to the device.
-  void go_on() {
-    if (!held_.empty()) release_held();
+  /// Null: the device's driver needs none.
+  soft::Workaround* workaround() const { return workaround_.get(); }
+
+  // For soft/.
+  Device& device() const { return device_; }
+  WorkQueue& sends() { return sends_; }
+  const WorkQueue& receives() const { return receives_; }
+  /// What the device gets for a request, and what is remembered of it.
+  Entry prepare(const SendWr& wr, ibv_send_wr& to, ibv_sge* sges);
+  std::uint64_t id_of(std::uint32_t number) const { return std::uint64_t{place_} << 32 | number; }
+  std::string why_not_posted(int error) const;
+  /// Nothing would tell that a packet without a signal is acknowledged: an empty WRITE behind it does.
+  void ask_for_last_packet();
+  void post_empty_write(std::uint32_t number, unsigned flags);
+  /// The device has given the queue pair room for requests of our own, see internal_sends().
+  bool has_room_for_internal() const {
+    return device_sends_ == sends_.capacity() + internal_sends(address_.active != 0, device_);
   }
 
  private:
   static constexpr std::uint64_t kReceive = std::uint64_t{1} << 63;
   static constexpr std::uint32_t kChain = 32;  ///< requests of one doorbell
-  static bool is_packet(Opcode opcode) { return opcode != Opcode::bind_mw && opcode != Opcode::local_inv; }
 
   bool device_holds_up() const;
-  /// Our own requests beside those of the user: of ask_for_last_packet(), ring_again() and nudge().
-  static constexpr std::uint32_t kAsksMax = 2, kRingsMax = 2, kNudgesMax = 5;
+  /// Our own requests beside those of the user: of ask_for_last_packet(), and of soft/.
+  static constexpr std::uint32_t kAsksMax = 2;
   static std::uint32_t internal_sends(bool active, const Device& device);
-  bool has_room_for_internal() const {
-    return device_sends_ == sends_.capacity() + internal_sends(address_.active != 0, device_);
-  }
   bool move_to_init();
   /// Posts the first of these with one doorbell. Returns how many.
   void post_drain(const SendWr& request);
-  std::string why_not_posted(int error) const;
   std::size_t post_chain(std::span<const SendWr> requests);
-  /// What the device gets for a request, and what is remembered of it.
-  Entry prepare(const SendWr& wr, ibv_send_wr& to, ibv_sge* sges);
-  std::uint64_t id_of(std::uint32_t number) const { return std::uint64_t{place_} << 32 | number; }
   WcStatus check(const SendWr& wr, std::uint64_t bytes) const;
   WcStatus check_bind(const SendWr::Bind& bind) const;
   void convert(const SendWr& from, ibv_send_wr& to, ibv_sge* sges);
-
-  // holding.cc
-  bool must_wait(Opcode opcode) const {
-    return !held_.empty() || must_wait_for_device(opcode == Opcode::bind_mw);
-  }
-  bool must_wait_for_device(bool binds) const {
-    if (binds && device_.quirks().binds_run_again && sends_.device_has(last_packet_)) return true;
-    return device_.quirks().writes_shift && sends_.device_has(last_long_write_);
-  }
-  /// A packet has gone to the device, or is about to.
-  void note_packet(std::uint32_t number, ibv_send_wr& wr) {
-    last_packet_ = number;
-    if (device_.quirks().writes_shift) note_write(number, wr);
-  }
-  void note_write(std::uint32_t number, ibv_send_wr& wr);
-  void hold(const SendWr& wr);
-  void release_held();
-  void ask_for_last_packet();
-  void post_empty_write(std::uint32_t number, unsigned flags);
-
-  // forgotten.cc
-  void ring_again(std::uint32_t limit_s);
-  bool may_be_unheard();
-  void nudge();
 
   Device& device_;
   CompletionQueue& cq_;
@@ -140,17 +124,9 @@ class QueuePair final : public fabric::QueuePair {
   std::array<ibv_recv_wr, kChain> recv_chain_{};
   std::vector<ibv_sge> sges_;
 
-  struct Held {
-    ibv_send_wr wr;
-    std::vector<ibv_sge> sges;
-    std::vector<std::byte> inline_data;
-  };
-  std::deque<Held> held_;  ///< the last ones of sends_
-  std::uint32_t last_packet_ = ~std::uint32_t{0}, last_long_write_ = ~std::uint32_t{0};
+  std::unique_ptr<soft::Workaround> workaround_;
+  std::unique_ptr<soft::Nudge> nudge_;      ///< on iWARP, of the active side
   std::uint32_t oldest_ = 0, waits_s_ = 0;  ///< the request that is the oldest one, and since when
-  /// Of ring_again(): not known to be complete, and the number that the device got next after the last one.
-  std::uint32_t rings_ = 0, behind_ring_ = 0;
-  std::uint32_t unheard_s_ = 0;  ///< since it has posted something, as far as it had to look
 };
 
 }  // namespace rdma_rpc::fabric::verbs

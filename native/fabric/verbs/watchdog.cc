@@ -44,4 +44,26 @@ void Watchdog::progress() {
   start();
 }
 
+bool QueuePair::look_after_requests() {
+  if (state_ != QpState::rts) return false;
+  const bool unheard = nudge_ != nullptr && nudge_->second();
+  if (!sends_.device_has_some()) return unheard;
+  if (sends_.head() != oldest_) {
+    oldest_ = sends_.head();
+    waits_s_ = 0;
+  }
+  ++waits_s_;
+  // Of requests without a signal nobody knows. (On iWARP a completion says nothing of the peer.)
+  const bool asks = !device_.capabilities().active_side_sends_first;
+  if (asks && !sends_.holds_some() && !sends_.newest_tells() && has_room_for_internal())
+    ask_for_last_packet();
+  const VerbsOptions& options = device_.options();
+  const std::uint32_t limit = Watchdog::limit_s(options.ack_timeout, options.retry_count);
+  if (workaround_ != nullptr) workaround_->second(waits_s_, limit);
+  if (waits_s_ > limit && sends_.newest_tells())
+    fail(device_.capabilities().name + " has not carried out a request for " + std::to_string(limit) +
+         " s; that is more than all of its retries take (options ackTimeout and retryCount)");
+  return true;
+}
+
 }  // namespace rdma_rpc::fabric::verbs

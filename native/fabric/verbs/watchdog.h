@@ -1,14 +1,7 @@
 // Looks after requests that a device never completes. A device ends each one in the time that its retries
-// take; soft-RoCE does not always (see holding.cc), and a NIC's firmware may fail as well. Once a second,
-// while there are requests: a queue pair whose oldest one is too old goes to ERR. On the device's thread.
-//
-// Soft-RoCE's requester goes to sleep before it says what it waits for (rxe_requester(): wait_fence,
-// wait_psn, need_req_skb), so it may miss what it waits for, and then sleeps until the next doorbell; no
-// timer runs. When the oldest request has not moved from one look to the next, it is rung again
-// (Quirks::oversleeps).
-//
-// On iWARP the peer may have forgotten what has arrived, so a side that has not heard from it is looked after
-// too. Both in forgotten.cc.
+// take; a driver in software does not always (soft/), and a NIC's firmware may fail as well. Once a second,
+// while there are requests: a queue pair whose oldest one is too old goes to ERR, after what soft/ has to try
+// first. On the device's thread.
 #pragma once
 
 #include <cstdint>

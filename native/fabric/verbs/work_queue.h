@@ -43,6 +43,8 @@ class WorkQueue {
       if (at(number).status == WcStatus::success) at(number).status = WcStatus::wr_flush_err;
     }
   }
+  /// Some wait to go there, or have failed.
+  bool holds_some() const { return device_tail_ != tail_; }
   /// The device refused this one and all after it.
   void take_back(std::uint32_t number) { device_tail_ = number; }
   bool device_has_some() const { return head_ != device_tail_; }

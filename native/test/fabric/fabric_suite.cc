@@ -217,7 +217,7 @@ Wc FabricSuite::expect_error(Side& side, std::uint64_t wr_id) {
 
 bool FabricSuite::refused_with(const Wc& wc, WcStatus status) const {
   // Since Linux 6.4 soft-RoCE writes over the status of a request that it refuses that it was flushed.
-  const bool forgets = caps().lax_windows && wc.status == WcStatus::wr_flush_err;
+  const bool forgets = !caps().exact_windows && wc.status == WcStatus::wr_flush_err;
   return wc.status == status || forgets || (!caps().names_refusals && wc.status != WcStatus::success);
 }
 

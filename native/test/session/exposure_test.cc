@@ -163,7 +163,7 @@ TEST(Reads, OfAFewBytesStayOnAPageWhereTheDeviceNeedsThat) {
       for (const std::uint32_t beyond : {1u, tail - 1, tail}) {
         SCOPED_TRACE(std::to_string(most) + ": " + std::to_string(beyond) + " of " + std::to_string(bytes));
         PairOptions options = on_rung(Exposure::shared);
-        options.sim.capabilities.short_read_max = most;
+        options.sim.capabilities.one_page_read_max = most;
         Pair pair(options);
         EXPECT_TRUE(pair.complete({.request_bytes = bytes,
                                    .given_sink = 4096,

@@ -27,7 +27,7 @@ fabric::Capabilities iwarp_device() {
   capabilities.max_inline = 80;
   capabilities.read_sink_needs_remote_write = true;
   capabilities.active_side_sends_first = true;
-  capabilities.short_read_max = 32;
+  capabilities.one_page_read_max = 32;
   return capabilities;
 }
 

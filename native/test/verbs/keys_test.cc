@@ -44,7 +44,7 @@ Exposed expose(RawPeer& raw, Ends& ends) {
   const auto request = raw.request(kExposing);
   return {raw,
           ends,
-          ends.client.device->capabilities().lax_windows ? kGuard : 0,
+          ends.client.device->capabilities().exact_windows ? 0 : kGuard,
           wire::piece_at(request.bytes.data(), request.frame, 0),
           wire::piece_at(request.bytes.data(), request.frame, 1),
           request.frame.sink,
@@ -76,7 +76,7 @@ TEST_P(KeysOfAClient, AreGoodForNothingElse) {
   if (!ends.client.device->capabilities().windows) {
     GTEST_SKIP() << "not run: the device has no windows; a session then exposes a slab of its own as a whole";
   }
-  if (ends.client.device->capabilities().lax_windows && GetParam().in_region) {
+  if (!ends.client.device->capabilities().exact_windows && GetParam().in_region) {
     GTEST_SKIP() << "not run: the device does not keep the bounds of windows, only those of regions";
   }
   const Link honest = ends.connect();
@@ -258,8 +258,9 @@ class MemoryOfAServer : public VerbsFaults {
 TEST_F(MemoryOfAServer, CannotBeWritten) { expect_out_of_reach(true); }
 
 TEST_F(MemoryOfAServer, CannotBeRead) {
-  if (open_device(kServerEnd)->capabilities().lax_reads)
-    GTEST_SKIP() << "not run: the device lets whoever knows a key READ, whatever its rights (lax_reads)";
+  if (!open_device(kServerEnd)->capabilities().checks_read_rights)
+    GTEST_SKIP()
+        << "not run: the device lets whoever knows a key READ, whatever its rights (checks_read_rights)";
   expect_out_of_reach(false);
 }
 

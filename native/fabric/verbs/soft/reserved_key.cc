@@ -1,9 +1,9 @@
-// See blind_spot.h.
-#include "fabric/verbs/blind_spot.h"
+// See reserved_key.h.
+#include "fabric/verbs/soft/reserved_key.h"
 
 #include <vector>
 
-namespace rdma_rpc::fabric::verbs {
+namespace rdma_rpc::fabric::verbs::soft {
 namespace {
 
 /// Entries of completion queues of 129 pages, of one, and of three. (Which they are only makes it quicker.)
@@ -16,7 +16,7 @@ CqPtr make(ibv_context* context, int entries) {
 
 }  // namespace
 
-CqPtr cover_blind_spot(ibv_context* context) {
+CqPtr cover_reserved_key(ibv_context* context) {
   std::vector<CqPtr> up_to_it;
   up_to_it.push_back(make(context, kMost));
   while (up_to_it.back() != nullptr && up_to_it.size() < kTriesMax)
@@ -27,4 +27,4 @@ CqPtr cover_blind_spot(ibv_context* context) {
   return make(context, kSomePages);
 }
 
-}  // namespace rdma_rpc::fabric::verbs
+}  // namespace rdma_rpc::fabric::verbs::soft

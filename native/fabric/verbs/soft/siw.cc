@@ -1,0 +1,36 @@
+// See siw.h.
+#include "fabric/verbs/soft/siw.h"
+
+namespace rdma_rpc::fabric::verbs::soft {
+namespace {
+
+/// An entry that crosses a page becomes two. (Those of a queue pair have room for as many as the device
+/// takes, which is more than one.)
+void split_at_page(ibv_send_wr& wr) {
+  ibv_sge* sges = wr.sg_list;
+  const std::uint32_t first = on_page(sges[0].addr, sges[0].length);
+  if (first == sges[0].length) return;
+  sges[wr.num_sge++] = {sges[0].addr + first, sges[0].length - first, sges[0].lkey};
+  sges[0].length = first;
+}
+
+}  // namespace
+
+void Siw::amend(std::span<const SendWr>, std::uint32_t, std::span<ibv_send_wr> chain) {
+  for (ibv_send_wr& wr : chain) {
+    // (The entry of a READ is where its bytes go, which the driver does right; it can have one only.)
+    if (wr.opcode == IBV_WR_RDMA_READ) {
+      wr.send_flags &= ~static_cast<unsigned>(IBV_SEND_FENCE);
+      continue;
+    }
+    wr.send_flags |= IBV_SEND_FENCE;
+    const bool copied = wr.num_sge == 1 && wr.sg_list[0].length <= kShortEntryBytes;
+    if (copied && (wr.send_flags & IBV_SEND_INLINE) == 0) split_at_page(wr);
+  }
+}
+
+void Siw::amend(std::span<ibv_recv_wr> chain) {
+  for (ibv_recv_wr& wr : chain) wr.num_sge = 1;
+}
+
+}  // namespace rdma_rpc::fabric::verbs::soft

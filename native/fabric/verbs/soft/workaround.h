@@ -1,0 +1,49 @@
+// The seam between a queue pair and what a driver in software gets wrong: all that the posting path knows of
+// such drivers. A queue pair of a sound device has none, and its path is as if this folder were not there.
+// Made by make_workaround() with each queue pair (driver.h), called by it and by its completion queue, on the
+// device's thread.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <span>
+
+#include "fabric/fabric.h"
+
+namespace rdma_rpc::fabric::verbs::soft {
+
+class Workaround {
+ public:
+  virtual ~Workaround() = default;
+
+  /// How many of these, from the first on, may go to the device now with one doorbell. 0: hold() the first.
+  virtual std::size_t may_post(std::span<const SendWr> requests) const { return requests.size(); }
+  /// Keeps the request, and what it is made of, until the device may have it.
+  virtual void hold(const SendWr& request) { static_cast<void>(request); }
+  /// The chain that these requests have become, before the library gets it; `first` is the number of the
+  /// first.
+  virtual void amend(std::span<const SendWr> requests, std::uint32_t first, std::span<ibv_send_wr> chain) {
+    static_cast<void>(requests), static_cast<void>(first), static_cast<void>(chain);
+  }
+  virtual void amend(std::span<ibv_recv_wr> chain) { static_cast<void>(chain); }
+  /// The queue pair has posted a packet of its own.
+  virtual void packet_posted(std::uint32_t number) { static_cast<void>(number); }
+
+  /// A request has completed.
+  virtual void completed() {}
+  /// The key that a message has invalidated where its completion does not have IBV_WC_WITH_INV; 0: none.
+  virtual std::uint32_t invalidated_key(const ibv_wc& completion) const {
+    return static_cast<void>(completion), 0;
+  }
+  /// The queue pair has gone to ERR.
+  virtual void failed() {}
+
+  /// A second has passed. The oldest request that the device has has not moved for `waits_s` s; after
+  /// `limit_s` the queue pair is given up.
+  virtual void second(std::uint32_t waits_s, std::uint32_t limit_s) {
+    static_cast<void>(waits_s), static_cast<void>(limit_s);
+  }
+};
+
+}  // namespace rdma_rpc::fabric::verbs::soft
