@@ -3,12 +3,14 @@
  * between processes. Meant for tests of services and clients.
  */
 import { duplexPair } from 'node:stream';
-import { Channel } from './client/channel.ts';
+import { ClientChannel } from './client/channel.ts';
 import { type ChannelOptions, channelRules } from './client/channel-options.ts';
+import type { Channel } from './client/channel-type.ts';
 import { type FabricOptions, fabricRules } from './control/fabric-options.ts';
 import { checkNames } from './core/options.ts';
-import { Server } from './server/server.ts';
+import { RpcServer } from './server/server.ts';
 import { type ServerOptions, serverRules } from './server/server-options.ts';
+import type { Server } from './server/server-type.ts';
 
 /** The fabric is the simulated one. */
 export type InProcessOptions = Omit<ServerOptions & ChannelOptions, keyof FabricOptions>;
@@ -30,10 +32,10 @@ export function createInProcessTransport(
       [...Object.keys(serverRules), ...Object.keys(channelRules)].filter((name) => !(name in fabricRules)),
     ),
   ]);
-  const server = new Server(subset(options, serverRules), ['sim']);
+  const server = new RpcServer(subset(options, serverRules), ['sim']);
   register(server);
   const address = 'in-process';
-  return new Channel(
+  return new ClientChannel(
     {
       address,
       fabrics: ['sim'],

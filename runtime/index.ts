@@ -1,6 +1,7 @@
 /** The public interface of rdma-rpc. Everything else in this folder is internal. */
-export { Channel, type ChannelState, createChannel } from './client/channel.ts';
+export { createChannel } from './client/channel.ts';
 export type { ChannelOptions } from './client/channel-options.ts';
+export type { Channel, ChannelState, ChannelStateListener } from './client/channel-type.ts';
 export { createClient } from './client/client.ts';
 export type { AddressSummary } from './client/connections/connections.ts';
 export type { EndpointState } from './client/connections/endpoint.ts';
@@ -41,8 +42,9 @@ export type {
 } from './core/types.ts';
 export { createInProcessTransport, type InProcessOptions } from './in-process.ts';
 export type { NativeStats } from './native.ts';
-export { createServer, Server } from './server/server.ts';
+export { createServer } from './server/server.ts';
 export type { ServerOptions } from './server/server-options.ts';
+export type { Server, ServiceScope } from './server/server-type.ts';
 export { listenInWorker } from './workers/listen-in-worker.ts';
 export {
   serveWorkers,

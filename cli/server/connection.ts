@@ -1,7 +1,7 @@
 /** What the commands that talk to a server share: a channel for as long as the command takes, a time limit, and errors in words. */
 import { type Command, InvalidArgumentError } from '#commander';
 import pc from '#picocolors';
-import type { Channel } from '../../runtime/client/channel.ts';
+import type { Channel } from '../../runtime/client/channel-type.ts';
 import { RpcError } from '../../runtime/core/rpc-error.ts';
 import { messageBytes } from '../../runtime/limits.ts';
 

@@ -1,6 +1,6 @@
 /** Extensions of the messages of a call: reflection tells of the files that declare them, since nothing else leads there. Used by `rdma-rpc call`. */
 import type { DescriptorProto, FileDescriptorProto } from '../../codegen/descriptor/descriptor.rdma.ts';
-import type { Channel } from '../../runtime/client/channel.ts';
+import type { Channel } from '../../runtime/client/channel-type.ts';
 import { extensionNumbers, fileOfExtension } from './remote-schema.ts';
 
 /** A server could go on declaring. */

@@ -1,6 +1,6 @@
 /** What a server declares, asked for by reflection and decoded. Used by the commands that list, describe and call. */
 import { FileDescriptorProto } from '../../codegen/descriptor/descriptor.rdma.ts';
-import type { Channel } from '../../runtime/client/channel.ts';
+import type { Channel } from '../../runtime/client/channel-type.ts';
 import { createClient } from '../../runtime/client/client.ts';
 import { RpcError } from '../../runtime/core/rpc-error.ts';
 import { errorCode, Status } from '../../runtime/core/status.ts';

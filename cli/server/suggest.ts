@@ -1,7 +1,7 @@
 /** What a name that a server does not have may have meant. Used by the commands that take names. */
 import type { FileDescriptorProto } from '../../codegen/descriptor/descriptor.rdma.ts';
 import { suggestion } from '../../codegen/diagnostic.ts';
-import type { Channel } from '../../runtime/client/channel.ts';
+import type { Channel } from '../../runtime/client/channel-type.ts';
 import { RpcError } from '../../runtime/core/rpc-error.ts';
 import { Status } from '../../runtime/core/status.ts';
 import { filesOf, serviceNames } from './remote-schema.ts';

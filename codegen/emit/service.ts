@@ -48,14 +48,17 @@ function methodValue(method: Method, scope: Scope): string {
     })`;
 }
 
-/** The type is written out: compilers with `isolatedDeclarations` infer none for consts that refer to others. */
-function emitDefinition(service: Service, scope: Scope): Statement {
+/**
+ * The type is written out: compilers with `isolatedDeclarations` infer none for consts that refer to others. It has a name, so that editors show
+ * `Client<GreeterDefinition>` and not all that is in it.
+ */
+function emitDefinition(service: Service, scope: Scope): Statement[] {
   const { definition: name, custom } = service;
   const types = service.methods.map(
     (method) => `${docLines(method, '    ')}    readonly ${method.key}: ${methodType(method, scope)};\n`,
   );
   const values = service.methods.map((method) => `    ${method.key}: ${methodValue(method, scope)},\n`);
-  const type = `{
+  const type = `export interface ${name} {
   readonly name: ${quote(service.name)};
   readonly fullName: ${quote(service.fullName)};
   readonly file: $.FileDescriptor;
@@ -69,7 +72,10 @@ ${types.join('')}  };
 ${custom === undefined ? '' : `  custom: ${plainText(custom)},\n`}  methods: {
 ${values.join('')}  },
 }`;
-  return exportedConst({ doc: docLines(service, ''), name, type, value }, scope);
+  return [
+    exportedType(type, scope),
+    exportedConst({ doc: docLines(service, ''), name, type: name, value }, scope),
+  ];
 }
 
 /** The caller gets no answer but that the request has arrived. */
@@ -100,7 +106,7 @@ export function emitService(service: Service, scope: Scope): Statement[] {
       .map((method) => `${docLines(method, '  ')}  readonly ${method.key}: ${signature(method, scope)};\n`)
       .join('');
   return [
-    emitDefinition(service, scope),
+    ...emitDefinition(service, scope),
     exportedType(
       `${docLines(service, '')}export interface ${service.client} {\n${members(clientSignature)}}`,
       scope,

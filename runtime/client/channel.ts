@@ -23,6 +23,7 @@ import { Reason } from '../native.ts';
 import type { CallExtras } from './call-extras.ts';
 import { callExtras, callTimeoutMs } from './call-options.ts';
 import { type ChannelOptions, type CheckedChannelOptions, channelRules } from './channel-options.ts';
+import type { Channel, ChannelState, ChannelStateListener } from './channel-type.ts';
 import type { ClientMethod } from './client-method.ts';
 import {
   type AddressSummary,
@@ -38,12 +39,6 @@ import { KeepAlive } from './keep-alive.ts';
 import { ChannelQueue, type QueueOwner } from './queue/channel-queue.ts';
 import { repeated } from './repeat.ts';
 
-/**
- * `idle`: no connection, the next call makes one. `verifying`: a connection that was silent for long is being tried. `failing`: no connection,
- * and the pause before the next attempt is not over.
- */
-export type ChannelState = 'idle' | 'connecting' | 'ready' | 'verifying' | 'failing' | 'closed';
-
 // The executor stores here, so that a call needs no closure for its promise. Taken from here at once: what stayed would keep an answer's memory.
 const nobody = (): void => undefined;
 let newResolve: Resolve = nobody;
@@ -53,19 +48,16 @@ function capture(resolve: Resolve, reject: Reject): void {
   newReject = reject;
 }
 
-export class Channel
-  extends EventEmitter<{ state: [state: ChannelState, error: RpcError | undefined] }>
-  implements ConnectionsOwner, QueueOwner
+export class ClientChannel
+  extends EventEmitter<{ state: Parameters<ChannelStateListener> }>
+  implements Channel, ConnectionsOwner, QueueOwner
 {
-  /** As given to createChannel; addresses of a list with commas. */
   readonly address: string;
-  /** @internal */
   readonly settings: CheckedChannelOptions;
-  /** @internal Where calls wait, and streams start. */
+  /** Where calls wait, and streams start. */
   readonly queue: ChannelQueue = new ChannelQueue(this);
 
   readonly #onClosed: Route['onClosed'];
-  /** @internal */
   readonly retryBudget: RetryBudget = new RetryBudget();
   readonly #plan: FabricPlan;
   readonly #keepAlive: KeepAlive;
@@ -74,7 +66,6 @@ export class Channel
   #state: ChannelState = 'idle';
   #closed: Promise<void> | undefined;
 
-  /** @internal createChannel() is the way to make one */
   constructor(route: Route, options: ChannelOptions | undefined) {
     super();
     this.settings = checkedOptions<CheckedChannelOptions>('createChannel', options, channelRules);
@@ -87,31 +78,23 @@ export class Channel
     this.queue.connections = this.#connections;
   }
 
-  /** Changes are events: `channel.on('state', (state, error) => ...)`, with the last error when it is `failing`. */
   get state(): ChannelState {
     return this.#state;
   }
 
-  /** Fabric of the current connection, undefined without one. */
   get fabric(): FabricName | undefined {
     return this.#connections.current?.connection.fabric;
   }
 
-  /** What is behind the channel now, undefined without a connection. With several addresses, that of the next call. */
   get session(): SessionSummary | undefined {
     const connection = this.#connections.current?.connection;
     return connection === undefined ? undefined : summaryOf(connection, connection.serverIdentity);
   }
 
-  /** The addresses in use, each with its state. */
   get addresses(): readonly AddressSummary[] {
     return this.#connections.summary;
   }
 
-  /**
-   * Resolves when the channel is connected, with one address at least. Without `timeoutMs` it makes one attempt, at once; with it, attempts with
-   * pauses until the time is over, which waits for a server that is still starting. Rejects with UNAVAILABLE, or CANCELLED when `signal` fires.
-   */
   async ready(options: { timeoutMs?: number; signal?: AbortSignal } = {}): Promise<void> {
     checkNames('ready', options, ['timeoutMs', 'signal']);
     const { signal, timeoutMs } = options;
@@ -129,7 +112,6 @@ export class Channel
     }
   }
 
-  /** Ends all connections. Calls in flight and waiting ones fail with UNAVAILABLE. Resolves when nothing of them is left. */
   close(): Promise<void> {
     this.#closed ??= this.#end();
     return this.#closed;
@@ -139,7 +121,7 @@ export class Channel
     return this.close();
   }
 
-  /** @internal Where leases for the channel come from: the context behind it, or the one that its first fabric will have. */
+  /** Where leases for the channel come from: the context behind it, or the one that its first fabric will have. */
   get context(): FabricContext {
     const current = this.#connections.current?.connection.context;
     if (current !== undefined) return current;
@@ -152,24 +134,22 @@ export class Channel
     return peekContext(choiceOf(side, fabric));
   }
 
-  /** @internal */
   get interceptors(): readonly Interceptor[] {
     return this.settings.interceptors;
   }
 
-  /** @internal Of calls that have no limit of their own, -1 for none. */
+  /** Of calls that have no limit of their own, -1 for none. */
   get defaultTimeoutMs(): number {
     return this.settings.timeoutMs;
   }
 
-  /** @internal The start of every call. */
+  /** The start of every call. */
   unary(method: ClientMethod, request: unknown, options: CallOptions | undefined): Promise<unknown> {
     if (options !== undefined && (options.retry !== undefined || options.hedging !== undefined))
       return repeated(this, method, request, options);
     return this.attempt(method, request, options);
   }
 
-  /** @internal */
   attempt(method: ClientMethod, request: unknown, options: CallOptions | undefined): Promise<unknown> {
     let timeoutMs = method.timeoutMs;
     let extras: CallExtras | undefined;
@@ -204,19 +184,19 @@ export class Channel
     return promise;
   }
 
-  /** @internal Somebody waits for a connection, however long it takes. */
+  /** Somebody waits for a connection, however long it takes. */
   get wanted(): boolean {
     return this.queue.size + this.#readyWaiters.size > 0;
   }
 
-  /** @internal What this side offers in a handshake. */
+  /** What this side offers in a handshake. */
   side(): LocalSide {
     const { inflightMax, streamsMax, maxMessageBytes, identity, log } = this.settings;
     const own = { role: 'client', inflightMax, streamsMax, maxMessageBytes, identity } as const;
     return { ...own, log: fabricLog(log), ...offers(this.#plan) };
   }
 
-  /** @internal Something has happened to a connection: what follows for calls and for those who wait. */
+  /** Something has happened to a connection: what follows for calls and for those who wait. */
   onChange(state: EndpointState): void {
     if (this.#closed !== undefined) return;
     this.#setState(state === 'ejected' ? 'ready' : state);
@@ -230,17 +210,15 @@ export class Channel
     } else if (state === 'idle' && this.wanted) this.#connections.seek(false);
   }
 
-  /** @internal */
   get closed(): boolean {
     return this.#closed !== undefined;
   }
 
-  /** @internal */
   get failing(): boolean {
     return this.#state === 'failing';
   }
 
-  /** @internal A call or a stream begins. */
+  /** A call or a stream begins. */
   wake(): void {
     if (!this.#keepAlive.running) this.#wake();
   }
@@ -260,7 +238,6 @@ export class Channel
     queueMicrotask(() => this.emit('state', state, error));
   }
 
-  /** @internal */
   unconnected(path: string): RpcError {
     const cause = this.#connections.lastError;
     const why = cause?.rawMessage ?? 'not connected';
@@ -283,6 +260,12 @@ export class Channel
   }
 }
 
+/** The class behind a channel that an application gives. Throws a TypeError for anything else, channels of another copy of this package among it. */
+export function clientChannel(what: string, channel: Channel): ClientChannel {
+  if (channel instanceof ClientChannel) return channel;
+  throw new TypeError(`${what}: takes a channel, of createChannel() of the same rdma-rpc`);
+}
+
 /**
  * A channel to `host:port`, `[ipv6]:port` or `unix:/path`; to several of them, as a list or with commas between; to all addresses of a name,
  * `dns:///host:port`; or to what a {@link Resolver} says. Does not connect yet. Throws for a bad address or option.
@@ -293,5 +276,5 @@ export function createChannel(
 ): Channel {
   const { name, ...target } = targetOf(address);
   const dial: Route['dial'] = (signal, to) => socketDial(parseAddress(to))(signal);
-  return new Channel({ address: name, ...target, dial }, options);
+  return new ClientChannel({ address: name, ...target, dial }, options);
 }

@@ -4,12 +4,18 @@ import { checkedInterceptors, type Interceptor } from '../core/interceptor.ts';
 import { checkNames } from '../core/options.ts';
 import type { ClientDefaults, ClientOf } from '../core/types.ts';
 import { callFunction } from './call-function.ts';
-import { Channel } from './channel.ts';
+import { type ClientChannel, clientChannel } from './channel.ts';
+import type { Channel } from './channel-type.ts';
 import { checkHedgingFits, type Defaults, defaultsOf, withDefaults } from './client-defaults.ts';
 import { clientMethod } from './client-method.ts';
 
 /** The outermost first. */
-function interceptorsOf(what: string, defaults: Defaults, name: string, channel: Channel): Interceptor[] {
+function interceptorsOf(
+  what: string,
+  defaults: Defaults,
+  name: string,
+  channel: ClientChannel,
+): Interceptor[] {
   const ofClient = ['*', name].flatMap((key) =>
     checkedInterceptors(`${what}: interceptors of ${key}`, defaults[key]?.interceptors),
   );
@@ -26,7 +32,7 @@ export function createClient<D extends ServiceDefinition>(
   defaults: ClientDefaults<D> = {},
 ): ClientOf<D> {
   const what = `createClient ${definition.fullName}`;
-  if (!(channel instanceof Channel)) throw new TypeError(`${what}: the second argument must be a channel`);
+  const through = clientChannel(what, channel);
   checkNames(what, defaults, ['*', ...Object.keys(definition.methods)]);
   checkHedgingFits(what, defaults as Defaults, Object.entries(definition.methods));
   const client: Record<string, unknown> = {};
@@ -37,9 +43,9 @@ export function createClient<D extends ServiceDefinition>(
       name,
       method,
     );
-    const target = clientMethod(method, timeoutMs ?? channel.defaultTimeoutMs, waitForReady, idempotent);
-    const interceptors = interceptorsOf(what, defaults as Defaults, name, channel);
-    const call = callFunction(channel, definition, method, target, interceptors);
+    const target = clientMethod(method, timeoutMs ?? through.defaultTimeoutMs, waitForReady, idempotent);
+    const interceptors = interceptorsOf(what, defaults as Defaults, name, through);
+    const call = callFunction(through, definition, method, target, interceptors);
     client[name] = others === undefined ? call : withDefaults(call, others, interceptors.length === 0);
   }
   return Object.freeze(client) as ClientOf<D>;

@@ -3,10 +3,11 @@ import type { Lease } from '../core/lease.ts';
 import { peekContext } from '../lane/contexts.ts';
 import type { FabricContext } from '../lane/fabric-context.ts';
 import * as limits from '../limits.ts';
-import type { Channel } from './channel.ts';
+import { clientChannel } from './channel.ts';
+import type { Channel } from './channel-type.ts';
 
-function contextOf(channel: Channel | undefined): FabricContext {
-  return channel === undefined ? peekContext({ fabric: 'shm' }) : channel.context;
+function contextOf(what: string, channel: Channel | undefined): FabricContext {
+  return channel === undefined ? peekContext({ fabric: 'shm' }) : clientChannel(what, channel).context;
 }
 
 /**
@@ -18,7 +19,7 @@ export function allocBuffer(bytes: number, channel?: Channel): Lease {
   if (!Number.isInteger(bytes) || bytes < 1 || bytes > limits.messageBytes.max) {
     throw new RangeError(`allocBuffer: ${bytes} is not a size from 1 to ${limits.messageBytes.max} bytes`);
   }
-  return contextOf(channel).allocBuffer(bytes);
+  return contextOf('allocBuffer', channel).allocBuffer(bytes);
 }
 
 /**
@@ -33,5 +34,5 @@ export function registerBuffer(buffer: ArrayBuffer | Uint8Array, channel?: Chann
     throw new TypeError(
       'registerBuffer: this memory can be resized, so it is copied in each call; take one of fixed size',
     );
-  contextOf(channel).registerBuffer(memory);
+  contextOf('registerBuffer', channel).registerBuffer(memory);
 }

@@ -19,7 +19,8 @@ import {
   type UnaryResponse,
 } from '@connectrpc/connect';
 import { callFunction } from '../client/call-function.ts';
-import type { Channel } from '../client/channel.ts';
+import { type ClientChannel, clientChannel } from '../client/channel.ts';
+import type { Channel } from '../client/channel-type.ts';
 import { clientMethod } from '../client/client-method.ts';
 import type { ClientMethodFunction } from '../client/intercepted-call.ts';
 import { methodId } from '../codec/method-id.ts';
@@ -63,12 +64,12 @@ function serviceOf(method: DescMethod, definition: MethodDefinition): ServiceDef
 type Next = (request: UnaryRequest | StreamRequest) => Promise<UnaryResponse | StreamResponse>;
 
 class ChannelTransport implements Transport {
-  readonly #channel: Channel;
+  readonly #channel: ClientChannel;
   readonly #interceptors: readonly Interceptor[];
   readonly #defaultTimeoutMs: number;
   readonly #methods = new WeakMap<DescMethod, ClientMethodFunction>();
 
-  constructor(channel: Channel, { interceptors = [], defaultTimeoutMs }: ConnectTransportOptions) {
+  constructor(channel: ClientChannel, { interceptors = [], defaultTimeoutMs }: ConnectTransportOptions) {
     this.#channel = channel;
     this.#interceptors = interceptors;
     this.#defaultTimeoutMs = defaultTimeoutMs ?? channel.defaultTimeoutMs;
@@ -207,5 +208,5 @@ async function only(messages: AsyncIterable<unknown>): Promise<unknown> {
 /** For `createClient(Service, createConnectTransport(channel))` of connect-es. The channel stays yours to close. */
 export function createConnectTransport(channel: Channel, options: ConnectTransportOptions = {}): Transport {
   checkNames('createConnectTransport', options, ['interceptors', 'defaultTimeoutMs']);
-  return new ChannelTransport(channel, options);
+  return new ChannelTransport(clientChannel('createConnectTransport', channel), options);
 }

@@ -12,8 +12,8 @@ import { checkedTimeMs, checkNames } from '../core/options.ts';
 import { RpcError } from '../core/rpc-error.ts';
 import { Status } from '../core/status.ts';
 import type { ClientOf } from '../core/types.ts';
-import type { Server } from '../server/server.ts';
 import { ServerCall } from '../server/server-call.ts';
+import type { Server } from '../server/server-type.ts';
 import { type Answer, type CallInit, ReverseDefinition } from './gen/reverse.rdma.ts';
 import { Peer } from './peer.ts';
 

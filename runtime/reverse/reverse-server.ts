@@ -3,7 +3,7 @@
  * `serveReverse`, on the channel's JS thread.
  */
 
-import type { Channel } from '../client/channel.ts';
+import type { Channel } from '../client/channel-type.ts';
 import { createClient } from '../client/client.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
 import { failure, tooLarge } from '../core/failure.ts';

@@ -33,11 +33,12 @@ import { PeerCounts } from './peer-counts.ts';
 import { ServerConnection } from './server-connection.ts';
 import { type ResolvedServerOptions, type ServerOptions, serverRules } from './server-options.ts';
 import { ServerSession, type ServerSessionListener } from './server-session.ts';
-import { ServiceScope } from './service-scope.ts';
+import type { Server, ServiceScope } from './server-type.ts';
+import { ScopedServices } from './service-scope.ts';
 import { ServerStreams } from './stream/server-streams.ts';
 import { TimeLimits } from './time-limits.ts';
 
-export class Server implements ServerSessionListener {
+export class RpcServer implements Server, ServerSessionListener {
   readonly #options: ResolvedServerOptions;
   readonly #plan: FabricPlan;
   readonly #handlers: Handlers;
@@ -58,7 +59,6 @@ export class Server implements ServerSessionListener {
   #shutdown: Promise<void> | undefined;
   #onLastSession: (() => void) | undefined;
 
-  /** @internal createServer() is the way to make one */
   constructor(options: ServerOptions | undefined, fabrics?: readonly FabricName[]) {
     this.#options = checkedOptions<ResolvedServerOptions>('createServer', options, serverRules);
     checkCallSlots('createServer', this.#options);
@@ -73,16 +73,11 @@ export class Server implements ServerSessionListener {
     this.#handshakes = new Handshakes(this.#options, (link) => this.#connectionOf(link)?.used ?? false);
   }
 
-  /**
-   * Serves the methods of `definition` that `handlers` (an object or class instance) has; the others answer UNIMPLEMENTED. Throws if
-   * the service was added before, or one of its method ids collides.
-   */
   add<D extends ServiceDefinition>(definition: D, handlers: Partial<HandlersOf<D>>): this {
     this.#addWith([], definition, handlers);
     return this;
   }
 
-  /** Puts interceptors around all services, the first outermost. Throws when a service has been added already: it would be without them. */
   use(...interceptors: Interceptor[]): this {
     const given = checkedInterceptors('use', interceptors);
     if (this.#services.length > 0) {
@@ -92,16 +87,11 @@ export class Server implements ServerSessionListener {
     return this;
   }
 
-  /** Where to add services that have these interceptors, inside of those of the server. */
   with(...interceptors: Interceptor[]): ServiceScope {
     const given = checkedInterceptors('with', interceptors);
-    return new ServiceScope(given, (...service) => this.#addWith(...service));
+    return new ScopedServices(given, (...service) => this.#addWith(...service));
   }
 
-  /**
-   * Listens on `host:port` (port 0: any free one), `[ipv6]:port` or `unix:/path`; may be called for several. Resolves with the bound address, as
-   * a client needs it. Rejects when the address is in use or no fabric can be opened.
-   */
   async listen(address: string): Promise<string> {
     if (this.#shutdown !== undefined) throw new Error('listen: this server has been shut down');
     this.open();
@@ -113,10 +103,6 @@ export class Server implements ServerSessionListener {
     return listener.listen(address);
   }
 
-  /**
-   * Stops accepting, tells clients to send no more calls, lets those under way finish for `graceMs` (default 5000), then ends what is left: their handlers'
-   * signals fire, their callers get UNAVAILABLE. Always resolves, soon after the grace at the latest.
-   */
   shutdown(options: { graceMs?: number } = {}): Promise<void> {
     checkNames('shutdown', options, ['graceMs']);
     const graceMs = checkedTimeMs('shutdown: graceMs', options.graceMs ?? limits.graceMs.default);
@@ -127,18 +113,15 @@ export class Server implements ServerSessionListener {
     return this.#shutdown;
   }
 
-  /** Calls `listener` when shutdown() begins, while calls under way still run; at once if it has begun already. */
   onShutdown(listener: () => void): void {
     if (this.stopping) guarded('a listener of onShutdown', listener);
     else this.#shutdownListeners.push(listener);
   }
 
-  /** shutdown() has been called. */
   get stopping(): boolean {
     return this.#shutdown !== undefined;
   }
 
-  /** The services that were added, in that order. */
   get services(): readonly ServiceDefinition[] {
     return this.#services;
   }
@@ -147,19 +130,17 @@ export class Server implements ServerSessionListener {
     return this.shutdown();
   }
 
-  /** Number of sessions that are up. */
   get sessionCount(): number {
     return this.#sessions.size;
   }
 
-  /** The sessions that are up, oldest first. */
   get sessions(): readonly SessionSummary[] {
     return [...this.#sessions.values()]
       .filter(({ ready }) => ready)
       .map(({ prepared, session }) => summaryOf(prepared, session.peer));
   }
 
-  /** @internal Takes a sideband connection; `peer` is for people. */
+  /** Takes a sideband connection; `peer` is for people. */
   accept(duplex: Duplex, peer: string): void {
     const link = new Link(duplex, handOver);
     if (this.#shutdown !== undefined) {
@@ -182,7 +163,7 @@ export class Server implements ServerSessionListener {
       .finally(() => this.#handshakes.end(link));
   }
 
-  /** @internal So that a missing addon or fabric is an error of listen(), not of the first client. */
+  /** So that a missing addon or fabric is an error of listen(), not of the first client. */
   open(): void {
     if (this.#contexts.length > 0) return;
     const side = this.#side(undefined, undefined);
@@ -202,12 +183,10 @@ export class Server implements ServerSessionListener {
     if (side.isolated) this.#releaseAll(this.#contexts.splice(0));
   }
 
-  /** @internal */
   onHandlerError(error: unknown, method: string): void {
     this.#errors.report(error, method);
   }
 
-  /** @internal */
   onSessionDown(session: ServerSession, reason: string): void {
     const connection = this.#sessions.get(session);
     if (connection === undefined) return;
@@ -335,7 +314,13 @@ export class Server implements ServerSessionListener {
   }
 }
 
+/** The class behind a server that an application gives. Throws a TypeError for anything else, servers of another copy of this package among it. */
+export function rpcServer(what: string, server: Server): RpcServer {
+  if (server instanceof RpcServer) return server;
+  throw new TypeError(`${what}: takes a server, of createServer() of the same rdma-rpc`);
+}
+
 /** A server without handlers that listens nowhere yet: `createServer().add(...)`, then `listen(...)`. Throws for unknown options or values out of range. */
 export function createServer(options?: ServerOptions): Server {
-  return new Server(options);
+  return new RpcServer(options);
 }

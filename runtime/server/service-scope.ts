@@ -1,7 +1,8 @@
-/** Services of a server that share interceptors: what `server.with(...)` gives. */
+/** Services of a server that share interceptors. Made by `server.with(...)`. */
 import type { ServiceDefinition } from '../codec/types.ts';
 import { checkedInterceptors, type Interceptor } from '../core/interceptor.ts';
 import type { HandlersOf } from '../core/types.ts';
+import type { ServiceScope } from './server-type.ts';
 
 type AddWith = (
   interceptors: readonly Interceptor[],
@@ -9,25 +10,22 @@ type AddWith = (
   handlers: object,
 ) => void;
 
-export class ServiceScope {
+export class ScopedServices implements ServiceScope {
   readonly #interceptors: readonly Interceptor[];
   readonly #addWith: AddWith;
 
-  /** @internal `server.with()` is the way to get one */
   constructor(interceptors: readonly Interceptor[], addWith: AddWith) {
     this.#interceptors = interceptors;
     this.#addWith = addWith;
   }
 
-  /** As `server.add`, with the interceptors of the server and, inside of them, those of this scope. */
   add<D extends ServiceDefinition>(definition: D, handlers: Partial<HandlersOf<D>>): this {
     this.#addWith(this.#interceptors, definition, handlers);
     return this;
   }
 
-  /** A scope with more interceptors, inside of those of this one. */
   with(...interceptors: Interceptor[]): ServiceScope {
     const inner = [...this.#interceptors, ...checkedInterceptors('with', interceptors)];
-    return new ServiceScope(inner, this.#addWith);
+    return new ScopedServices(inner, this.#addWith);
   }
 }

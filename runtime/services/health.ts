@@ -6,7 +6,7 @@
 import type { HandlerContext } from '../core/handler-context.ts';
 import { RpcError } from '../core/rpc-error.ts';
 import { Status } from '../core/status.ts';
-import type { Server } from '../server/server.ts';
+import type { Server } from '../server/server-type.ts';
 import {
   HealthCheckResponse_ServingStatus as Code,
   type HealthCheckRequest,

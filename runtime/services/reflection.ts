@@ -5,7 +5,7 @@
 import type { FileDescriptor } from '../codec/file-descriptor.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
 import { Status } from '../core/status.ts';
-import type { Server } from '../server/server.ts';
+import type { Server } from '../server/server-type.ts';
 import { DescriptorIndex } from './descriptor-index.ts';
 import {
   ServerReflectionDefinition,

@@ -1,6 +1,7 @@
 /** The worker's half of serveWorkers(): gives a server the connections that the main thread has accepted. */
 import { isMainThread, MessagePort, workerData } from 'node:worker_threads';
-import type { Server } from '../server/server.ts';
+import { rpcServer } from '../server/server.ts';
+import type { Server } from '../server/server-type.ts';
 import { portKey, type ToMain, type ToWorker } from './messages.ts';
 import { PortDuplex } from './port-duplex.ts';
 
@@ -16,8 +17,9 @@ function controlPort(): MessagePort {
  * Instead of `server.listen(address)` in a worker that serveWorkers() has started: connections come from there, and so does the order to shut
  * down. A worker that shuts its server down by itself is replaced. Throws in any other thread, and when no fabric can be opened.
  */
-export function listenInWorker(server: Server): void {
+export function listenInWorker(given: Server): void {
   const port = controlPort();
+  const server = rpcServer('listenInWorker', given);
   server.open();
   port.on('message', (message: ToWorker) => {
     if (message.type === 'shutdown') void server.shutdown({ graceMs: message.graceMs });

@@ -1,8 +1,8 @@
 /** Servers that a test starts and stops by name, without sockets, and channels to them: what the tests of this folder stand on. */
 import { type Duplex, duplexPair } from 'node:stream';
 import type { ChannelOptions, Resolver, RpcError } from 'rdma-rpc';
-import { Channel } from '../../runtime/client/channel.ts';
-import { Server } from '../../runtime/server/server.ts';
+import { ClientChannel } from '../../runtime/client/channel.ts';
+import { RpcServer } from '../../runtime/server/server.ts';
 import { type EchoLog, echoHandlers } from '../runtime/echo-service.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 
@@ -18,7 +18,7 @@ export const caught = (promise: Promise<unknown>): Promise<RpcError> =>
   );
 
 export interface Running {
-  readonly server: Server;
+  readonly server: RpcServer;
   readonly log: EchoLog;
 }
 
@@ -29,13 +29,13 @@ export class Bed {
   readonly dialled: string[] = [];
   /** Connections to these get no answer at all. */
   readonly mute = new Set<string>();
-  readonly #channels: Channel[] = [];
+  readonly #channels: ClientChannel[] = [];
   readonly #fars = new Map<string, Duplex>();
 
   start(...addresses: string[]): void {
     for (const address of addresses) {
       const log: EchoLog = { started: 0, aborted: [] };
-      const server = new Server({}, ['sim']).add(EchoDefinition, {
+      const server = new RpcServer({}, ['sim']).add(EchoDefinition, {
         ...echoHandlers(log),
         fetch: () => ({ text: address }),
       });
@@ -58,7 +58,7 @@ export class Bed {
     return this.#fars.get(address)!;
   }
 
-  channel(given: readonly string[] | Resolver, options: ChannelOptions = {}): Channel {
+  channel(given: readonly string[] | Resolver, options: ChannelOptions = {}): ClientChannel {
     const target = 'resolve' in given ? { resolver: given } : { addresses: given };
     const dial = async (_: AbortSignal, address: string) => {
       this.dialled.push(address);
@@ -70,7 +70,7 @@ export class Bed {
       running.server.accept(far, 'client');
       return near;
     };
-    const channel = new Channel({ address: 'bed', ...target, dial, fabrics: ['sim'] }, options);
+    const channel = new ClientChannel({ address: 'bed', ...target, dial, fabrics: ['sim'] }, options);
     this.#channels.push(channel);
     return channel;
   }

@@ -1,7 +1,7 @@
 /** Calls that are made again: unasked when no handler has seen them, else only when asked for; with pauses, a budget, push-back, and several at once. */
 import { type CallOptions, createClient, type HandlerContext, Metadata, RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { Server } from '../../runtime/server/server.ts';
+import { RpcServer } from '../../runtime/server/server.ts';
 import { EchoDefinition, type EchoMessage, type EchoMessageInit } from '../runtime/gen/echo.rdma.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { Bed, caught, turn, until } from './bed.ts';
@@ -35,7 +35,7 @@ function scripted(handler: Handler, defaults: Parameters<typeof createClient<typ
     context.signal.addEventListener('abort', () => ++seen.aborted);
     return Promise.resolve(handler(request, context, call)) as Promise<EchoMessageInit>;
   };
-  const server = new Server({}, ['sim']).add(EchoDefinition, { echo: handle, behave: handle });
+  const server = new RpcServer({}, ['sim']).add(EchoDefinition, { echo: handle, behave: handle });
   bed.running.set('a:1', { server, log: { started: 0, aborted: [] } });
   const channel = bed.channel(['a:1']);
   return { seen, channel, client: createClient(definition, channel, defaults) };

@@ -4,7 +4,7 @@
  */
 import { createClient, createInProcessTransport, type Interceptor, RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Channel } from '../../runtime/client/channel.ts';
+import type { Channel } from '../../runtime/client/channel-type.ts';
 import { Bed } from '../channel/bed.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { newLog, streamHandlers } from '../stream/streams-service.ts';

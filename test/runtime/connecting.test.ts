@@ -5,10 +5,10 @@
 import { duplexPair } from 'node:stream';
 import { createClient, RpcError, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { Channel } from '../../runtime/client/channel.ts';
+import { ClientChannel } from '../../runtime/client/channel.ts';
 import type { ChannelOptions } from '../../runtime/client/channel-options.ts';
 import { EvKind, type NativeOptions } from '../../runtime/native.ts';
-import { Server } from '../../runtime/server/server.ts';
+import { RpcServer } from '../../runtime/server/server.ts';
 import { FakeNative } from './fake-native.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 
@@ -32,8 +32,8 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await turn();
 }
 
-let server: Server;
-let channel: Channel;
+let server: RpcServer;
+let channel: ClientChannel;
 let lines: string[];
 let serverLines: string[];
 
@@ -42,7 +42,7 @@ function open(fabrics: ('shm' | 'verbs')[], options: ChannelOptions = {}): Promi
   natives.clear();
   lines = [];
   serverLines = [];
-  server = new Server({ fabric: fabrics, log: (line) => serverLines.push(line) });
+  server = new RpcServer({ fabric: fabrics, log: (line) => serverLines.push(line) });
   server.add(EchoDefinition, { echo: (r) => r });
   const dial = async () => {
     const [near, far] = duplexPair();
@@ -50,7 +50,7 @@ function open(fabrics: ('shm' | 'verbs')[], options: ChannelOptions = {}): Promi
     return near;
   };
   const log = (line: string) => void lines.push(line);
-  channel = new Channel({ address: 'server', dial }, { fabric: fabrics, log, ...options });
+  channel = new ClientChannel({ address: 'server', dial }, { fabric: fabrics, log, ...options });
   const ready = channel.ready();
   ready.catch(() => undefined);
   return ready;

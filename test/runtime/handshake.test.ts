@@ -17,7 +17,7 @@ import { type Frame, magic, ownFeatures, version } from '../../runtime/control/f
 import { hostIdentity } from '../../runtime/control/host.ts';
 import { encodeFrame, Link } from '../../runtime/control/link.ts';
 import { discardSession, type LocalSide, prepareSession } from '../../runtime/control/session-setup.ts';
-import { Server } from '../../runtime/server/server.ts';
+import { RpcServer } from '../../runtime/server/server.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 
 const limits = { inflightMax: 4, streamsMax: 2, maxMessageBytes: 65536, slotBytes: 8192 };
@@ -46,7 +46,7 @@ const side: LocalSide = {
   log: () => undefined,
 };
 
-let server: Server | undefined;
+let server: RpcServer | undefined;
 let channel: Channel | undefined;
 afterEach(async () => {
   vi.useRealTimers();
@@ -58,7 +58,7 @@ afterEach(async () => {
 
 /** A server on the simulated fabric, and the means to be its client by hand. */
 function open(options: ServerOptions = {}): () => Link {
-  server = new Server(options, ['sim']);
+  server = new RpcServer(options, ['sim']);
   server.add(EchoDefinition, { echo: (r) => r });
   return () => {
     const [near, far] = duplexPair();
@@ -203,7 +203,7 @@ describe('a client that', () => {
 
 describe('limits', () => {
   test('a session too many is refused by name; when one has gone there is room', async () => {
-    server = createServer({ sessionsMax: 1 }).add(EchoDefinition, { echo: (r) => r }) as Server;
+    server = createServer({ sessionsMax: 1 }).add(EchoDefinition, { echo: (r) => r }) as RpcServer;
     const address = await server.listen('127.0.0.1:0');
     const first = createChannel(address);
     await first.ready();
@@ -220,7 +220,7 @@ describe('limits', () => {
   });
 
   test('handshakes at the same time do not get past it', async () => {
-    server = createServer({ sessionsMax: 2 }).add(EchoDefinition, { echo: (r) => r }) as Server;
+    server = createServer({ sessionsMax: 2 }).add(EchoDefinition, { echo: (r) => r }) as RpcServer;
     const address = await server.listen('127.0.0.1:0');
     const channels = Array.from({ length: 6 }, () => createChannel(address));
     const results = await Promise.allSettled(channels.map((each) => each.ready()));
@@ -250,7 +250,7 @@ describe('raw sockets', () => {
     ['HTTP', Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n')],
     ['nothing, and goes', Buffer.alloc(0)],
   ])('that send %s cost only themselves', async (_, bytes) => {
-    server = createServer().add(EchoDefinition, { echo: (r) => r }) as Server;
+    server = createServer().add(EchoDefinition, { echo: (r) => r }) as RpcServer;
     const address = await server.listen('127.0.0.1:0');
     const port = Number(address.split(':')[1]);
     const sockets: Socket[] = [];

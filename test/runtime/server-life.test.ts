@@ -19,7 +19,7 @@ import { Link } from '../../runtime/control/link.ts';
 import { LimitedLog } from '../../runtime/core/log.ts';
 import * as limits from '../../runtime/limits.ts';
 import { PeerCounts } from '../../runtime/server/peer-counts.ts';
-import { Server } from '../../runtime/server/server.ts';
+import { RpcServer } from '../../runtime/server/server.ts';
 import { type EchoLog, echoHandlers } from './echo-service.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 
@@ -117,7 +117,7 @@ describe('a connection', () => {
 });
 
 describe('a client that was told to go', () => {
-  let server: Server;
+  let server: RpcServer;
   let link: Link;
   let finish: (() => void) | undefined;
   let call: (name: 'echo' | 'behave', text: string) => Promise<unknown>;
@@ -126,7 +126,7 @@ describe('a client that was told to go', () => {
   beforeEach(async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     finish = undefined;
-    server = new Server(undefined, ['sim']);
+    server = new RpcServer(undefined, ['sim']);
     server.add(EchoDefinition, {
       echo: (r) => r,
       behave: (r) => new Promise((resolve) => (finish = () => resolve(r))),

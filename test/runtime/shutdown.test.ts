@@ -11,8 +11,10 @@ import {
   stats,
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { Channel } from '../../runtime/client/channel.ts';
-import { Server } from '../../runtime/server/server.ts';
+import { ClientChannel } from '../../runtime/client/channel.ts';
+import type { Channel } from '../../runtime/client/channel-type.ts';
+import { RpcServer } from '../../runtime/server/server.ts';
+import type { Server } from '../../runtime/server/server-type.ts';
 import type { ItemInit } from '../stream/gen/stream.rdma.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { socketPath } from './world.ts';
@@ -82,14 +84,15 @@ async function openWorld(fabric: Fabric, options: object = {}): Promise<World> {
   let server: Server;
   let channel: Channel;
   if (fabric === 'sim') {
-    server = new Server(options, ['sim']).add(StreamsDefinition, handlers);
+    const simulated = new RpcServer(options, ['sim']).add(StreamsDefinition, handlers);
+    server = simulated;
     const dial = (): Promise<Duplex> => {
       const [near, far] = duplexPair();
       ends.push(near);
-      server.accept(far, 'test');
+      simulated.accept(far, 'test');
       return Promise.resolve(near);
     };
-    channel = new Channel({ address: 'test', dial, fabrics: ['sim'] }, {});
+    channel = new ClientChannel({ address: 'test', dial, fabrics: ['sim'] }, {});
   } else {
     server = createServer(options).add(StreamsDefinition, handlers);
     channel = createChannel(await server.listen(`unix:${socketPath()}`));

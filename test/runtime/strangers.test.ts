@@ -7,7 +7,7 @@ import { type Frame, magic, ownFeatures, version } from '../../runtime/control/f
 import { hostIdentity } from '../../runtime/control/host.ts';
 import { Link } from '../../runtime/control/link.ts';
 import { discardSession, type LocalSide, prepareSession } from '../../runtime/control/session-setup.ts';
-import { Server } from '../../runtime/server/server.ts';
+import { RpcServer } from '../../runtime/server/server.ts';
 
 const limits = { inflightMax: 4, streamsMax: 2, maxMessageBytes: 65536, slotBytes: 8192 };
 const hello = (changes: object = {}): Frame =>
@@ -35,7 +35,7 @@ const side: LocalSide = {
   log: () => undefined,
 };
 
-let server: Server | undefined;
+let server: RpcServer | undefined;
 afterEach(async () => {
   await server?.shutdown({ graceMs: 0 });
   server = undefined;
@@ -43,7 +43,7 @@ afterEach(async () => {
 
 /** A server on the simulated fabric, and the means to be its client by hand. */
 function open(options: ServerOptions = {}): () => Link {
-  server = new Server(options, ['sim']);
+  server = new RpcServer(options, ['sim']);
   return () => {
     const [near, far] = duplexPair();
     server!.accept(far, 'script');
@@ -75,7 +75,7 @@ describe('a client that', () => {
 
   test('names descriptors of the server learns nothing of them, and the log does', async () => {
     const lines: string[] = [];
-    server = new Server({ log: (line) => lines.push(line) }, ['shm']);
+    server = new RpcServer({ log: (line) => lines.push(line) }, ['shm']);
     const stat = readFileSync('/proc/self/stat', 'utf8');
     const ticks = BigInt(stat.slice(stat.lastIndexOf(')')).split(' ')[20]!);
     const told = new Set<string>();

@@ -3,7 +3,7 @@
  * completion) is carried out when the test says so, in an order that a seed decides. One at a time.
  */
 import { type Duplex, duplexPair } from 'node:stream';
-import { Channel } from '../../runtime/client/channel.ts';
+import { ClientChannel } from '../../runtime/client/channel.ts';
 import {
   acquireContext,
   contextStats,
@@ -12,7 +12,7 @@ import {
 } from '../../runtime/lane/contexts.ts';
 import type { FabricContext } from '../../runtime/lane/fabric-context.ts';
 import type { NativeStats } from '../../runtime/native.ts';
-import { Server } from '../../runtime/server/server.ts';
+import { RpcServer } from '../../runtime/server/server.ts';
 import { keptBy } from '../runtime/kept.ts';
 import { follow } from './clock.ts';
 
@@ -37,10 +37,10 @@ export interface Limits {
 }
 
 export class SteppedWorld {
-  readonly channel: Channel;
+  readonly channel: ClientChannel;
   readonly #limits: Limits;
-  readonly #register: (server: Server) => void;
-  #server: Server;
+  readonly #register: (server: RpcServer) => void;
+  #server: RpcServer;
   /** The client's ends of all connections. */
   readonly #ends: Duplex[] = [];
   /** Servers that are about to go. */
@@ -49,7 +49,7 @@ export class SteppedWorld {
   /** Numbers of the sessions made. */
   readonly #sessions: number[] = [];
 
-  private constructor(limits: Limits, register: (server: Server) => void) {
+  private constructor(limits: Limits, register: (server: RpcServer) => void) {
     this.#limits = limits;
     this.#register = register;
     this.#server = this.#serve();
@@ -59,7 +59,7 @@ export class SteppedWorld {
       this.#server.accept(far, 'stepped');
       return Promise.resolve(near);
     };
-    this.channel = new Channel({ address: 'stepped', dial, fabrics: ['sim'] }, limits);
+    this.channel = new ClientChannel({ address: 'stepped', dial, fabrics: ['sim'] }, limits);
     // Held, or each lost connection would end in a world of its own.
     const context = acquireContext({ fabric: 'sim' });
     this.#context = context;
@@ -73,7 +73,11 @@ export class SteppedWorld {
     };
   }
 
-  static async open(seed: number, limits: Limits, register: (server: Server) => void): Promise<SteppedWorld> {
+  static async open(
+    seed: number,
+    limits: Limits,
+    register: (server: RpcServer) => void,
+  ): Promise<SteppedWorld> {
     await closed();
     setContextOptions({ ...small, seed, stepped: true });
     const world = new SteppedWorld(limits, register);
@@ -127,8 +131,8 @@ export class SteppedWorld {
     for (const end of this.#ends) end.resume();
   }
 
-  #serve(): Server {
-    const server = new Server(this.#limits, ['sim']);
+  #serve(): RpcServer {
+    const server = new RpcServer(this.#limits, ['sim']);
     this.#register(server);
     return server;
   }
