@@ -48,14 +48,6 @@ void Session::let_send() {
   if (options_.client || !capabilities_.active_side_sends_first || heard_) send_->open();
 }
 
-/// A flush follows from something else, which the queue pair may know.
-std::string Session::why_failed(const char* what, fabric::WcStatus status) const {
-  const std::string more = qp_->error();
-  if (status == fabric::WcStatus::wr_flush_err && !more.empty()) return more;
-  const std::string why = std::string(what) + fabric::to_string(status);
-  return more.empty() ? why : why + " (" + more + ")";
-}
-
 std::string Session::why_unfit(const fabric::Capabilities& can) {
   constexpr std::size_t kInlineMin = sizeof(wire::Header) + sizeof(wire::Sink);
   if (can.max_inline < kInlineMin)

@@ -1,7 +1,6 @@
-// Life of a session, dispatch of completions and frames, and what both call halves share. See session.h.
+// Life of a session, and which half gets what: submissions, completions, frames. See session.h.
 #include "session/session.h"
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -12,32 +11,12 @@ using boundary::EvKind;
 using boundary::Reason;
 using boundary::Sent;
 namespace ev = boundary::ev;
-
-namespace {
-constexpr std::uint64_t kReceiveBit = std::uint64_t{1} << 63;
-constexpr std::uint64_t wr_id_base(std::uint32_t number) { return std::uint64_t{number} << 32; }
-SessionOptions with_defaults(SessionOptions options) {
-  if (options.call_slots == 0) options.call_slots = options.inflight_max;
-  return options;
-}
-}  // namespace
+namespace sub = boundary::sub;
 
 Session::Session(Shared& shared, std::uint32_t number, const SessionOptions& options)
-    : shared_(shared),
-      number_(number),
-      options_(with_defaults(options)),
-      capabilities_(shared.device.capabilities()),
-      owner_(shared.arena.add_owner()),
-      receive_depth_(options.inflight_max + kControlReceives),
-      receive_stride_(SendSlots::stride_for(shared.slot_bytes)),
-      client_calls_(options_.call_slots),
-      server_calls_(options_.call_slots),
-      transfers_(options_.call_slots) {
-  for (ClientCall& call : client_calls_) call.generation = shared.counters_start & wire::kGenerationMask;
-  consumed_.reserve(receive_depth_);
-  for (std::uint32_t i = 0; i < kParkingSlots; ++i) parking_.push_back(receive_depth_ + i);
-  repost_.resize(receive_depth_);
-}
+    : Link(shared, number, options) {}
+
+Session::~Session() = default;
 
 std::unique_ptr<Session> Session::open(Shared& shared, std::uint32_t number, const SessionOptions& options,
                                        std::string* error) {
@@ -63,48 +42,20 @@ std::unique_ptr<Session> Session::open(Shared& shared, std::uint32_t number, con
   }
   if (std::string unfit = why_unfit(can); !unfit.empty()) return refuse(unfit);
   std::unique_ptr<Session> session(new Session(shared, number, options));
-  const std::size_t slab_bytes =
-      std::size_t{session->receive_depth_ + kParkingSlots} * session->receive_stride_;
-  session->receive_memory_ = shared.device.alloc_memory(slab_bytes, "receive slab");
-  if (session->receive_memory_ == nullptr) {
-    return refuse("no memory for " + std::to_string(slab_bytes) +
-                  " bytes of receives (by inflightMax): " + shared.device.refusal());
+  const std::uint32_t call_slots = session->options_.call_slots;
+  const std::string why =
+      session->open_resources(options.client ? ClientHalf::lines(call_slots) : ServerHalf::lines(call_slots));
+  if (!why.empty()) return refuse(why);
+  if (options.client) {
+    session->client_ = std::make_unique<ClientHalf>(*session);
+  } else {
+    session->server_ = std::make_unique<ServerHalf>(*session);
   }
-  // Lengths and texts are looked at more than once, so all of it is read from memory that nobody else
-  // changes.
-  if (can.peers_keep_access) session->copies_.reset(new std::byte[session->receive_memory_->size()]);
-  std::string why;
-  session->receive_region_ = shared.device.reg_mr(
-      session->receive_memory_->data(), session->receive_memory_->size(), fabric::access_local_write, &why);
-  if (session->receive_region_ == nullptr) return refuse(why);
-  if (!session->open_staging(&why)) return refuse(why);
-  session->qp_ = shared.device.create_qp(shared.cq, {depth, session->receive_depth_, options.client}, &why);
-  if (session->qp_ == nullptr) return refuse(why);
-  session->send_ = std::make_unique<SendQueue>(*session->qp_, can, shared.slots, shared.stats,
-                                               wr_id_base(number), session->options_.call_slots, depth,
-                                               session->receive_depth_, shared.counters_start);
-  for (std::uint32_t i = 0; i < session->receive_depth_; ++i) session->consumed_.push_back(i);
   session->finish_turn();
   return session;
 }
 
-Session::~Session() {
-  for (ClientCall& call : client_calls_) {
-    if (call.bulk != nullptr) end_client_bulk(call, false);
-  }
-  for (ServerCall& call : server_calls_) end_server_call(call);
-  for (auto& response : finishing_) {
-    if (response != nullptr) end_response(*response);
-  }
-  shared_.arena.remove_owner(owner_);
-}
-
 // --- the end of a session
-
-void Session::protocol_error(const char* reason) {
-  ++shared_.stats.protocol_errors;
-  fail(std::string("protocol error by the peer: ") + reason);
-}
 
 void Session::fail(const std::string& reason) {
   if (state_ == SessionState::draining || state_ == SessionState::down) return;
@@ -112,65 +63,19 @@ void Session::fail(const std::string& reason) {
   error_ = reason;
   qp_->to_error();
   forget_waiters();
-  deferred_sinks_.clear();
-  send_->drain([this](std::uint32_t call) {
-    ClientCall& entry = client_calls_[wire::call_slot(call)];
-    if (entry.generation == wire::call_generation(call)) entry.unsent = true;
-  });
-  for (const std::uint32_t slot : std::exchange(deferred_, {})) {
-    client_calls_[slot].unsent = true;
-    shared_.slots.give_back(client_calls_[slot].bulk->slot);
-  }
-  // Calls without exposed memory can end now; the others when the flush has been polled (maybe_down).
-  for (std::uint32_t slot = 0; slot < options_.call_slots; ++slot) {
-    ClientCall& call = client_calls_[slot];
-    if (call.state == ClientState::active && call.bulk == nullptr) {
-      shared_.events.emit(failed_event(slot, Reason::session_lost, call.unsent ? Sent::no : Sent::maybe));
-      call.state = ClientState::idle;
-      --calls_in_flight_;
-    }
-    ServerCall& server = server_calls_[slot];
-    if (server.state == ServerState::running) {
-      Event event;
-      event.word[ev::kind] = static_cast<std::int32_t>(EvKind::cancelled);
-      event.word[ev::session] = static_cast<std::int32_t>(number_);
-      event.word[ev::call] = static_cast<std::int32_t>(wire::call_word(slot, server.generation));
-      event.word[ev::method] = 1;
-      shared_.events.emit(event);
-    }
-    // Nothing of the response is posted yet: its slot and memory are free now, JS will not be asked again.
-    if (server.state == ServerState::running || server.state == ServerState::asking) end_server_call(server);
-  }
+  // (A server sends no requests.)
+  send_->drain([this](std::uint32_t call) { client_->note_unsent(call); });
+  // What is exposed, or being sent, ends when the flush has been polled: maybe_down().
+  if (client_ != nullptr) client_->end_unexposed();
+  if (server_ != nullptr) server_->end_unposted();
   maybe_down();
 }
 
 void Session::maybe_down() {
   if (state_ != SessionState::draining || !drained_ || receives_posted_ != 0) return;
   state_ = SessionState::down;
-  for (std::uint32_t slot = 0; slot < options_.call_slots; ++slot) {
-    ClientCall& call = client_calls_[slot];
-    switch (call.state) {
-      case ClientState::idle:
-      case ClientState::given_up:
-        break;
-      case ClientState::active:
-        call.bulk->result = failed_event(slot, Reason::session_lost, call.unsent ? Sent::no : Sent::maybe);
-        settle(slot, false);
-        break;
-      case ClientState::leaving:
-        call.bulk->result = failed_event(slot, call.reason, Sent::maybe);
-        settle(slot, false);
-        break;
-      case ClientState::revoking:  // the answer was here already; the flush has made the memory safe
-        settle(slot, false);
-        break;
-    }
-    end_server_call(server_calls_[slot]);
-  }
-  for (auto& response : finishing_) {
-    if (response != nullptr) end_response(*response);
-    response.reset();
-  }
+  if (client_ != nullptr) client_->end_all();
+  if (server_ != nullptr) server_->end_all();
   Event event;
   event.word[ev::kind] = static_cast<std::int32_t>(EvKind::session_down);
   event.word[ev::session] = static_cast<std::int32_t>(number_);
@@ -199,16 +104,16 @@ void Session::on_done(SendQueue::Done done, bool vanished) {
   if (state_ == SessionState::draining) return;  // flushed, not done: maybe_down() cleans up
   switch (done.then) {
     case Then::bulk_sent:
-      on_bulk_sent(done.ref);
+      server_->on_bulk_sent(done.ref);
       break;
     case Then::chunk_read:
-      on_chunk_read(done.ref, vanished);
+      server_->on_chunk_read(done.ref, vanished);
       break;
     case Then::cancel_arrived:
-      on_cancel_arrived(done.ref);
+      client_->on_cancel_arrived(done.ref);
       break;
     case Then::revoked:
-      on_revoked(done.ref);
+      client_->on_revoked(done.ref);
       break;
     default:
       break;
@@ -255,22 +160,22 @@ void Session::on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uin
   }
   switch (type) {
     case wire::FrameType::request:
-      if (options_.client) return protocol_error("request from a server");
-      return on_request(frame, data, receive_slot);
+      if (server_ == nullptr) return protocol_error("request from a server");
+      return server_->on_request(frame, data, receive_slot);
     case wire::FrameType::response:
-      if (!options_.client) return protocol_error("response from a client");
-      return on_response(frame, receive_slot, invalidated_rkey);
+      if (client_ == nullptr) return protocol_error("response from a client");
+      return client_->on_response(frame, receive_slot, invalidated_rkey);
     case wire::FrameType::cancel:
-      if (options_.client) return protocol_error("cancel from a server");
-      on_cancel(header);
+      if (server_ == nullptr) return protocol_error("cancel from a server");
+      server_->on_cancel(header);
       break;
     case wire::FrameType::sink_request:
-      if (!options_.client) return protocol_error("sink request from a client");
-      on_sink_request(header);
+      if (client_ == nullptr) return protocol_error("sink request from a client");
+      client_->on_sink_request(header);
       break;
     case wire::FrameType::sink:
-      if (options_.client) return protocol_error("sink from a server");
-      on_sink(frame);
+      if (server_ == nullptr) return protocol_error("sink from a server");
+      server_->on_sink(frame);
       break;
     case wire::FrameType::credit:
       break;
@@ -278,108 +183,102 @@ void Session::on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uin
   recycle(receive_slot);
 }
 
-void Session::post_now() {
-  if (!send_->is_open()) return;
-  unposted_ = send_->post();
-  if (!send_->waiting()) {
-    stalled_since_ns_ = 0;
-  } else if (stalled_since_ns_ == 0) {
-    stalled_since_ns_ = std::max<std::uint64_t>(shared_.awake_ns, 1);
-  }
-}
+// --- the turn
 
 bool Session::finish_turn() {
-  if (state_ != SessionState::init && !open()) return false;
+  if (state_ != SessionState::init && !is_open()) return false;
   // What is ready goes first: the peer works on it while receives are posted here.
   send_->ring();
-  if (!consumed_.empty()) {
-    std::size_t count = 0;
-    for (const std::uint32_t slot : consumed_) {
-      const auto addr =
-          reinterpret_cast<std::uint64_t>(receive_memory_->data()) + std::uint64_t{slot} * receive_stride_;
-      repost_[count++] = {kReceiveBit | wr_id_base(number_) | slot,
-                          {addr, receive_stride_, receive_region_->lkey()}};
-    }
-    const std::size_t taken = qp_->post_recv({repost_.data(), count});
-    receives_posted_ += static_cast<std::uint32_t>(taken);
-    if (taken != count) {
-      fail("the queue pair took " + std::to_string(taken) + " of " + std::to_string(count) + " receives");
-      return false;
-    }
-    // The first posting is what the peer's credits begin with; each later one is news to it.
-    if (state_ != SessionState::init) send_->owe_credits(static_cast<std::uint32_t>(count));
-    consumed_.clear();
-  }
-  if (!send_->is_open()) return false;
-  if (!revoke_backlog_.empty()) {
-    for (const std::uint32_t slot : std::exchange(revoke_backlog_, {})) issue_revokes(slot);
-  }
-  if (!deferred_.empty() || !deferred_sinks_.empty()) start_deferred();
-  const bool moving = move_transfers();
+  if (!post_receives() || !send_->is_open()) return false;
+  if (client_ != nullptr) client_->finish_turn();
+  const bool moving = server_ != nullptr && server_->move_transfers();
   post_now();
   return moving || unposted_;
 }
 
-// --- frames out
-
-void Session::control(wire::FrameType type, std::uint32_t call, std::uint32_t method, const wire::Sink* sink,
-                      SendQueue::Done done) {
-  std::uint8_t flags = sink != nullptr ? wire::has_sink : 0;
-  if (sink != nullptr && shared_.exposure != Exposure::window) flags |= wire::lasting;
-  const wire::Header header{static_cast<std::uint8_t>(type), flags, 0, call, method, 0};
-  if (!send_->send_control(header, sink, done)) {
-    protocol_error("control frames pile up: the peer returns no credits");
+bool Session::check_patience() {
+  if (!is_open()) return false;
+  const std::uint64_t no_credit_ns = shared_.slots.free() == 0 ? kNoCreditShortNs : kNoCreditNs;
+  if (stalled_since_ns_ != 0 && shared_.awake_ns >= stalled_since_ns_ + no_credit_ns) {
+    fail("the peer has returned no credits for " + std::to_string(no_credit_ns / 1'000'000'000) + " s");
+    return false;
   }
+  if (client_ != nullptr && !client_->check_patience()) return false;
+  return impatient();
 }
 
-void Session::send_message(std::uint32_t slot, wire::Header header, const wire::Sink* sink,
-                           std::uint32_t metadata_bytes, std::uint32_t payload_bytes,
-                           std::uint32_t invalidate_rkey, SendQueue::Done done) {
-  std::byte* start = shared_.slots.payload(slot);
-  std::uint32_t bytes = payload_bytes;
-  const auto prepend = [&](const void* extension, std::uint32_t extension_bytes) {
-    start -= extension_bytes;
-    bytes += extension_bytes;
-    std::memcpy(start, extension, extension_bytes);
-  };
-  if (metadata_bytes != 0) {
-    header.flags |= wire::has_metadata;
-    const wire::MetadataLength length{metadata_bytes, 0};
-    prepend(&length, sizeof length);
-  }
-  if (sink != nullptr) {
-    header.flags |= wire::has_sink;
-    prepend(sink, sizeof *sink);
-  }
-  prepend(&header, sizeof header);
-  if (!send_->send({slot, start, bytes, invalidate_rkey, done})) {
-    protocol_error("frames pile up: the peer returns no credits");
-  }
+void Session::check_held() {
+  if (is_open() && client_ != nullptr) client_->check_held();
 }
 
-void Session::emit_sent(std::uint32_t& token) {
-  if (token == 0) return;
-  Event event;
-  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::sent);
-  event.word[ev::session] = static_cast<std::int32_t>(number_);
-  event.word[ev::call] = static_cast<std::int32_t>(token);
-  shared_.events.emit(event);
-  token = 0;
+bool Session::deliver(const Shared::Fetched& fetched, bool queue_was_empty) {
+  return !is_open() || server_->deliver(fetched, queue_was_empty);
 }
+
+// --- arena memory
+
+bool Session::retry_memory(const Shared::Waiter& waiter) {
+  if (!is_open()) return true;
+  return waiter.client ? client_->retry_memory(waiter.call) : server_->retry_memory(waiter.call);
+}
+
+bool Session::lacks_arena(const Shared::Waiter& waiter) {
+  return waiter.client ? client_->lacks_arena(waiter.call) : server_->lacks_arena(waiter.call);
+}
+
+void Session::refuse_memory(const Shared::Waiter& waiter) {
+  waiter.client ? client_->refuse_memory(waiter.call) : server_->refuse_memory(waiter.call);
+}
+
+std::uint32_t Session::awaited_bytes(std::uint32_t slot) {
+  return client_ == nullptr ? 0 : client_->awaited_bytes(slot);
+}
+
+// --- from JS: what is not for this half ends as what comes for a session that is gone
 
 void Session::submit(const std::int32_t* words) {
-  const auto op = static_cast<boundary::SubOp>(words[boundary::sub::op]);
-  shared_.slots.hold(static_cast<std::uint32_t>(words[boundary::sub::slot]), place());
-  if (op == boundary::SubOp::response) return submit_response(words);
-  submit_request(words, op == boundary::SubOp::part);
+  const auto op = static_cast<boundary::SubOp>(words[sub::op]);
+  const auto slot = static_cast<std::uint32_t>(words[sub::slot]);
+  shared_.slots.hold(slot, place());
+  if (op == boundary::SubOp::response) {
+    if (server_ != nullptr) return server_->submit(words);
+    return shared_.slots.give_back(slot);
+  }
+  if (client_ != nullptr) return client_->submit(words, op == boundary::SubOp::part);
+  shared_.slots.give_back(slot);
+  Event event;
+  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::failed);
+  event.word[ev::session] = static_cast<std::int32_t>(number_);
+  event.word[ev::call] = words[sub::call];
+  event.word[ev::timeout_us] = static_cast<std::int32_t>(Reason::session_lost);
+  event.word[ev::sent] = static_cast<std::int32_t>(Sent::no);
+  shared_.events.emit(event);
 }
 
 std::int32_t Session::submit_bulk(BulkSubmission submission) {
   shared_.slots.hold(submission.slot, place());
-  const std::int32_t token = submission.op == boundary::SubOp::response ? submit_bulk_response(submission)
-                                                                        : submit_bulk_request(submission);
+  std::int32_t token = -static_cast<std::int32_t>(Reason::session_lost);
+  if (submission.op != boundary::SubOp::response) {
+    if (client_ != nullptr) token = client_->submit_bulk(submission);
+  } else if (server_ != nullptr) {
+    token = server_->submit_bulk(submission);
+  } else {
+    std::uint32_t sent = shared_.take_token();
+    token = static_cast<std::int32_t>(sent);
+    shared_.slots.give_back(submission.slot);
+    emit_sent(sent);
+  }
   if (token < 0) shared_.slots.let_go(submission.slot);
   return token;
+}
+
+void Session::cancel(std::uint32_t slot, Reason reason) {
+  if (client_ != nullptr) client_->cancel(slot, reason);
+}
+
+void Session::want(std::uint32_t call) {
+  if (!is_open() || wire::call_slot(call) >= options_.call_slots) return;
+  client_ != nullptr ? client_->want(call) : server_->want(call);
 }
 
 }  // namespace rdma_rpc::session

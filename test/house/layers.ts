@@ -59,6 +59,19 @@ export const nativeLayers: readonly LayerRule[] = [
   { files: /^native\/fabric\/shm\//, mayUse: /^native\/fabric\/(shm\/)?[^/]+$/ },
   { files: /^native\/fabric\/verbs\//, mayUse: /^native\/fabric\/(verbs\/(\w+\/)?)?[^/]+$/ },
   { files: /^native\/memory\//, mayUse: /^native\/(memory\/|fabric\/fabric\.h$)/ },
+  // The halves of a session stand on its link, and neither knows the other.
+  {
+    files: /^native\/session\/link\//,
+    mayUse: /^native\/(session\/(link\/)?(?!(session|context)\.h$)[^/]+$|memory\/|fabric\/fabric\.h$)/,
+  },
+  {
+    files: /^native\/session\/client\//,
+    mayUse: /^native\/(session\/((client|link)\/)?(?!(session|context)\.h$)[^/]+$|memory\/|fabric\/fabric\.h$)/,
+  },
+  {
+    files: /^native\/session\/server\//,
+    mayUse: /^native\/(session\/((server|link)\/)?(?!(session|context)\.h$)[^/]+$|memory\/|fabric\/fabric\.h$)/,
+  },
   { files: /^native\/session\//, mayUse: /^native\/(session\/|memory\/|fabric\/fabric\.h$)/ },
   { files: /^native\/binding\//, mayUse: /^native\/(binding|session|memory|fabric)\// },
 ];

@@ -4,7 +4,7 @@ const program = 'session_test';
 export const sessionBugs = [
   {
     name: 'a control frame that is moved up after a partial post points to where it was',
-    file: 'session/send_queue.cc',
+    file: 'session/link/send_queue.cc',
     from: '        sges_[i][0].addr = reinterpret_cast<std::uint64_t>(controls_[i].data());',
     to: '        ;',
     program,
@@ -12,7 +12,7 @@ export const sessionBugs = [
   },
   {
     name: 'late answers are not counted, so a server may answer a cancelled call for ever',
-    file: 'session/client_calls.cc',
+    file: 'session/client/calls.cc',
     from: '  --late_expected_;\n',
     to: '',
     program,
@@ -20,7 +20,7 @@ export const sessionBugs = [
   },
   {
     name: 'a window is used again although its queue pair has ended with it bound',
-    file: 'session/revocation.cc',
+    file: 'session/client/revocation.cc',
     from: '    if (windows_intact) shared_.windows.give_back(std::move(window));',
     to: '    static_cast<void>(windows_intact);\n    shared_.windows.give_back(std::move(window));',
     program,
@@ -28,7 +28,7 @@ export const sessionBugs = [
   },
   {
     name: 'a peer that returns no credits is waited for without a limit',
-    file: 'session/session.cc',
+    file: 'session/link/link.cc',
     from: '    stalled_since_ns_ = std::max<std::uint64_t>(shared_.awake_ns, 1);\n',
     to: '    stalled_since_ns_ = 0;\n',
     program,
@@ -36,8 +36,8 @@ export const sessionBugs = [
   },
   {
     name: 'frames may take one credit of the reserve of the next kind',
-    file: 'session/send_queue.h',
-    sources: ['session/send_queue.cc'],
+    file: 'session/link/send_queue.h',
+    sources: ['session/link/send_queue.cc'],
     from: 'return credits_ > credits_left && room(1);',
     to: 'return credits_ >= credits_left && credits_ != 0 && room(1);',
     program,
@@ -45,7 +45,7 @@ export const sessionBugs = [
   },
   {
     name: 'the slot of an inline frame is given back by the post and by its completion',
-    file: 'session/send_queue.cc',
+    file: 'session/link/send_queue.cc',
     from: `      slots_.give_back(static_cast<std::uint32_t>(record.slot));
       record.slot = -1;
     }
@@ -60,7 +60,7 @@ export const sessionBugs = [
   },
   {
     name: 'data frames that have waited leave no credit for the CANCELs that were promised one',
-    file: 'session/send_queue.cc',
+    file: 'session/link/send_queue.cc',
     from: '  for (; !waiting_.empty() && may_send(kControlCredits + reserved_); waiting_.pop())',
     to: '  for (; !waiting_.empty() && may_send(kControlCredits); waiting_.pop())',
     program,
@@ -68,7 +68,7 @@ export const sessionBugs = [
   },
   {
     name: 'a caller is told that its call has ended before the CANCEL has arrived',
-    file: 'session/revocation.cc',
+    file: 'session/client/revocation.cc',
     from: '    if (answered || call.bulk->cancel_arrived || !call.bulk->lends_request)\n',
     to: '    if (answered || slot < kCallSlotsMax)\n',
     program,
@@ -76,7 +76,7 @@ export const sessionBugs = [
   },
   {
     name: 'a wire that stands still is waited for until the device gives up',
-    file: 'session/revocation.cc',
+    file: 'session/client/revocation.cc',
     from: '  return shared_.awake_ns >= still_since_ns_ + kStuckWireNs;\n',
     to: '  return false;\n',
     program,
@@ -84,15 +84,15 @@ export const sessionBugs = [
   },
   {
     name: 'a fetched request is handed over before the frames that came before its last READ are looked at',
-    file: 'session/server_calls.cc',
-    from: '  if (!queue_was_empty && received_ - fetched.received < receive_depth_) return false;\n',
+    file: 'session/server/requests.cc',
+    from: '  if (!queue_was_empty && link_.received() - fetched.received < link_.receive_depth()) return false;\n',
     to: '  static_cast<void>(queue_was_empty);\n',
     program,
     caughtBy: 'LateCancel.IsSeenBeforeTheRequestThatItEndsIsHandedOver',
   },
   {
     name: 'an answer to a call that has not been made yet counts as a late one',
-    file: 'session/client_calls.cc',
+    file: 'session/client/calls.cc',
     from: '  if (age > wire::kGenerationMask / 2 || late_expected_ == 0) return false;',
     to: '  if (late_expected_ == 0) return false;',
     program,
@@ -100,7 +100,7 @@ export const sessionBugs = [
   },
   {
     name: 'a cancelled answer gives its memory back while WRITEs are still made from it',
-    file: 'session/transfers.cc',
+    file: 'session/server/transfers.cc',
     from: '  if (call.bulk->moved == 0) return refuse(slot, status, true, text);',
     to: '  if (call.bulk->moved != ~0u) return refuse(slot, status, true, text);',
     program,
@@ -108,7 +108,7 @@ export const sessionBugs = [
   },
   {
     name: 'a staging range of a held call is used again before the peer has answered',
-    file: 'session/revocation.cc',
+    file: 'session/client/revocation.cc',
     from: '  bulk.told = true;\n',
     to: '  release_staged(call);\n  bulk.told = true;\n',
     program,
@@ -117,16 +117,18 @@ export const sessionBugs = [
   },
   {
     name: 'the receive of an answer that comes while its call is told of its end is not posted again',
-    file: 'session/revocation.cc',
-    from: '    if (result.word[ev::reserved] != 0) recycle(static_cast<std::uint32_t>(result.word[ev::reserved] - 1));\n',
+    file: 'session/client/revocation.cc',
+    from: `    if (result.word[ev::reserved] != 0)
+      link_.recycle(static_cast<std::uint32_t>(result.word[ev::reserved] - 1));
+`,
     to: '',
     program,
     caughtBy: 'Held.WhileTheDeviceIsSlowToInvalidate',
   },
   {
     name: 'the receive of an answer beyond maxMessageBytes is not posted again',
-    file: 'session/client_calls.cc',
-    from: `    recycle(receive_slot);
+    file: 'session/client/calls.cc',
+    from: `    link_.recycle(receive_slot);
     event = failed_event(slot, Reason::too_large, Sent::yes);`,
     to: '    event = failed_event(slot, Reason::too_large, Sent::yes);',
     program,
@@ -134,8 +136,8 @@ export const sessionBugs = [
   },
   {
     name: 'the receive of a late answer is not posted again',
-    file: 'session/client_calls.cc',
-    from: `    return recycle(receive_slot);
+    file: 'session/client/calls.cc',
+    from: `    return link_.recycle(receive_slot);
   }
   if (call.bulk != nullptr && call.bulk->deferred)`,
     to: `    return;

@@ -1,5 +1,5 @@
 // See send_queue.h.
-#include "session/send_queue.h"
+#include "session/link/send_queue.h"
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@ using fabric::SendWr;
 using fabric::Sge;
 
 SendQueue::SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabilities, SendSlots& slots,
-                     Stats& stats, std::uint64_t wr_id_base, std::uint32_t call_slots, std::uint32_t depth,
+                     Stats& stats, std::uint64_t wr_id_base, const Lines& lines, std::uint32_t depth,
                      std::uint32_t credits, std::uint32_t sequence)
     : qp_(qp),
       capabilities_(capabilities),
@@ -28,10 +28,9 @@ SendQueue::SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabili
       retired_(sequence),
       last_signaled_(sequence),
       records_(depth),
-      waiting_(std::size_t{call_slots} * 2 + 16),
-      // A call has at most a cancel, a sink and a sink request in the line at once.
-      waiting_control_(std::size_t{call_slots} * 3 + 16),
-      waiting_cancels_(call_slots) {}
+      waiting_(lines.frames),
+      waiting_control_(lines.control),
+      waiting_cancels_(lines.cancels) {}
 
 SendWr& SendQueue::prepare(Opcode opcode, Record record, bool signaled, const std::byte* frame) {
   const std::size_t index = prepared_++;

@@ -1,8 +1,8 @@
 // The memory of a bulk message: blocks of the arena and registered buffers held while it is in use, or one
-// copy when that cannot be. Both halves of a session use it, see session.h.
+// copy when that cannot be. Both halves of a session use it, see link.h.
 #include <algorithm>
 
-#include "session/session.h"
+#include "session/link/link.h"
 
 namespace rdma_rpc::session {
 
@@ -13,7 +13,7 @@ constexpr auto kGivenBytes = [](const GivenPiece& given) { return given.bytes; }
 constexpr auto kGivenData = [](const GivenPiece& given) { return given.data; };
 }  // namespace
 
-bool Session::collect_pieces(const BulkSubmission& submission, std::vector<Piece>& pieces, Reason& reason) {
+bool Link::collect_pieces(const BulkSubmission& submission, std::vector<Piece>& pieces, Reason& reason) {
   // The staging memory gets a copy when its turn has come; until then the pieces only must stay there.
   const bool staged = options_.client && staging_ != nullptr;
   const std::uint64_t total = extent_of(submission.pieces, submission.image, kGivenBytes);
@@ -76,7 +76,7 @@ bool Session::collect_pieces(const BulkSubmission& submission, std::vector<Piece
   return false;
 }
 
-bool Session::stage(const BulkSubmission& submission, std::uint64_t extent, std::vector<Piece>& pieces) {
+bool Link::stage(const BulkSubmission& submission, std::uint64_t extent, std::vector<Piece>& pieces) {
   if (extent == 0) return true;
   const memory::BlockId block = shared_.arena.alloc(extent, submission.use, owner_);
   if (block == memory::kNoBlock) return false;
@@ -87,9 +87,7 @@ bool Session::stage(const BulkSubmission& submission, std::uint64_t extent, std:
   return true;
 }
 
-/// Instead of what it would lend, unless that is larger than the arena. False: there is no room now, and
-/// everything is as it was.
-bool Session::copy_pieces(const BulkSubmission& submission, std::vector<Piece>& pieces) {
+bool Link::copy_pieces(const BulkSubmission& submission, std::vector<Piece>& pieces) {
   const std::uint64_t extent = extent_of(submission.pieces, submission.image, kGivenBytes);
   if (extent > shared_.arena.largest()) return true;
   std::vector<Piece> copy;
@@ -99,7 +97,7 @@ bool Session::copy_pieces(const BulkSubmission& submission, std::vector<Piece>& 
   return true;
 }
 
-void Session::release_pieces(std::vector<Piece>& pieces) {
+void Link::release_pieces(std::vector<Piece>& pieces) {
   for (const Piece& piece : pieces) {
     if (piece.block != memory::kNoBlock) shared_.arena.release(piece.block);
     if (piece.mr_key != 0) shared_.mr_cache.unpin(piece.mr_key, shared_.now_ns);

@@ -1,6 +1,6 @@
 // The sending half of a session: work requests prepared one by one and posted with one doorbell, the two
 // windows that bound them (room in the send queue, credits for the peer's receives), and the frames that wait
-// for either. Owned and called by Session on the context's thread.
+// for either. Owned by Link, used by both halves, on the context's thread.
 //
 // The two windows are separate because a send's completion and the peer's credit for it come in no fixed
 // order.
@@ -47,8 +47,14 @@ class SendQueue {
     Done done;  ///< besides giving the slot back
   };
 
+  /// How many frames may wait: in send slots, control frames, and CANCELs with a `done`. Calls in flight with
+  /// a peer that returns credits never need more.
+  struct Lines {
+    std::size_t frames, control, cancels;
+  };
+
   SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabilities, SendSlots& slots, Stats& stats,
-            std::uint64_t wr_id_base, std::uint32_t call_slots, std::uint32_t depth, std::uint32_t credits,
+            std::uint64_t wr_id_base, const Lines& lines, std::uint32_t depth, std::uint32_t credits,
             std::uint32_t sequence);
   /// For so many calls in flight on a device that takes `limit` requests; less than kSendQueueDepthMin when
   /// that is not enough.
@@ -59,8 +65,7 @@ class SendQueue {
   }
 
   /// Sends the frame now, or as soon as credits and room allow. The slot is given back when the fabric is
-  /// done with it. False: the line is full, which the calls in flight of a peer that returns credits never
-  /// bring about.
+  /// done with it. False: the line is full (a protocol error).
   bool send(const Outgoing& frame);
   /// Sends a control frame; it overtakes waiting data frames, never other control frames, except that a
   /// CANCEL with a `done` (whose reserve is given up by now) waits for none. False: the line is full (a

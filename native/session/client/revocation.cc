@@ -1,13 +1,13 @@
-// How a call of the client half ends: its windows are invalidated, then its last event goes out; and how it
-// ends early, when the caller gives it up. Invalidating under a READ or WRITE would cost the session and with
-// it every other call, so such a call is held until the peer has answered: its caller is told at once, its
-// call slot and memory follow with RELEASED. Nothing here may emit the last event of a call while the peer
-// can write to memory of the application, nor while a handler could still get what the application writes
-// there from now on (docs/ARCHITECTURE.md, "Held until the peer lets go"). See session.h.
+// How a call ends: its windows are invalidated, then its last event goes out; and how it ends early, when the
+// caller gives it up. Invalidating under a READ or WRITE would cost the session and with it every other call,
+// so such a call is held until the peer has answered: its caller is told at once, its call slot and memory
+// follow with RELEASED. Nothing here may emit the last event of a call while the peer can write to memory of
+// the application, nor while a handler could still get what the application writes there from now on
+// (docs/ARCHITECTURE.md, "Held until the peer lets go"). See client_half.h.
+#include "session/client/client_half.h"
+
 #include <algorithm>
 #include <utility>
-
-#include "session/session.h"
 
 namespace rdma_rpc::session {
 
@@ -17,36 +17,36 @@ using boundary::Reason;
 using boundary::Sent;
 namespace ev = boundary::ev;
 
-void Session::revoke_then(std::uint32_t slot, const Event& result) {
-  ClientCall& call = client_calls_[slot];
+void ClientHalf::revoke_then(std::uint32_t slot, const Event& result) {
+  ClientCall& call = calls_[slot];
   call.state = ClientState::revoking;
   call.bulk->result = result;
   issue_revokes(slot);
 }
 
-void Session::issue_revokes(std::uint32_t slot) {
-  ClientBulk& bulk = *client_calls_[slot].bulk;
+void ClientHalf::issue_revokes(std::uint32_t slot) {
+  ClientBulk& bulk = *calls_[slot].bulk;
   while (bulk.issued < bulk.windows.size()) {
-    if (!send_->room(1)) {
+    if (!send_.room(1)) {
       revoke_backlog_.push_back(slot);
       return;
     }
-    send_->invalidate(bulk.windows[bulk.issued++]->rkey(), {Then::revoked, slot});
+    send_.invalidate(bulk.windows[bulk.issued++]->rkey(), {Then::revoked, slot});
     ++bulk.revoking;
   }
   if (bulk.revoking == 0) settle(slot, true);
 }
 
-void Session::on_revoked(std::uint32_t slot) {
-  ClientBulk& bulk = *client_calls_[slot].bulk;
+void ClientHalf::on_revoked(std::uint32_t slot) {
+  ClientBulk& bulk = *calls_[slot].bulk;
   if (--bulk.revoking == 0 && bulk.issued == bulk.windows.size()) settle(slot, true);
 }
 
-void Session::settle(std::uint32_t slot, bool windows_intact) {
-  ClientCall& call = client_calls_[slot];
+void ClientHalf::settle(std::uint32_t slot, bool windows_intact) {
+  ClientCall& call = calls_[slot];
   const Event result = call.bulk->told ? released_event(slot) : call.bulk->result;
   call.state = call.bulk->late_may_come ? ClientState::given_up : ClientState::idle;
-  end_client_bulk(call, windows_intact);
+  end_bulk(call, windows_intact);
   --calls_in_flight_;
 #ifdef RDMA_RPC_CANARY  // the bug that native/test/session/canary plants, to see that the oracle finds it:
                         // calls end while exposed
@@ -55,10 +55,10 @@ void Session::settle(std::uint32_t slot, bool windows_intact) {
   shared_.events.emit(result);
 }
 
-void Session::end_client_bulk(ClientCall& call, bool windows_intact) {
+void ClientHalf::end_bulk(ClientCall& call, bool windows_intact) {
   ClientBulk& bulk = *call.bulk;
   if (bulk.give_up_ns != 0) --impatient_;
-  if (bulk.reserve) send_->give_up_reserve();
+  if (bulk.reserve) send_.give_up_reserve();
   if (bulk.told) {
     --held_;
     --shared_.stats.held_now;
@@ -68,14 +68,14 @@ void Session::end_client_bulk(ClientCall& call, bool windows_intact) {
     if (windows_intact) shared_.windows.give_back(std::move(window));
   }
   bulk.windows.clear();
-  release_pieces(bulk.pieces);
+  link_.release_pieces(bulk.pieces);
   release_staged(call);
   if (bulk.sink != memory::kNoBlock) shared_.arena.release(bulk.sink);
-  emit_sent(bulk.token);
+  link_.emit_sent(bulk.token);
   call.bulk.reset();
 }
 
-Event Session::failed_event(std::uint32_t slot, Reason reason, Sent sent) const {
+Event ClientHalf::failed_event(std::uint32_t slot, Reason reason, Sent sent) const {
   Event event;
   event.word[ev::kind] = static_cast<std::int32_t>(EvKind::failed);
   event.word[ev::session] = static_cast<std::int32_t>(number_);
@@ -85,7 +85,7 @@ Event Session::failed_event(std::uint32_t slot, Reason reason, Sent sent) const 
   return event;
 }
 
-Event Session::released_event(std::uint32_t slot) const {
+Event ClientHalf::released_event(std::uint32_t slot) const {
   Event event;
   event.word[ev::kind] = static_cast<std::int32_t>(EvKind::released);
   event.word[ev::session] = static_cast<std::int32_t>(number_);
@@ -93,9 +93,9 @@ Event Session::released_event(std::uint32_t slot) const {
   return event;
 }
 
-void Session::cancel(std::uint32_t slot, Reason reason) {
-  if (!open() || slot >= options_.call_slots) return;
-  ClientCall& call = client_calls_[slot];
+void ClientHalf::cancel(std::uint32_t slot, Reason reason) {
+  if (!link_.is_open() || slot >= options_.call_slots) return;
+  ClientCall& call = calls_[slot];
   if (call.state == ClientState::revoking && call.bulk->give_up_ns == 0 && !call.bulk->told) {
     // The answer is here, and the device takes its time over the windows.
     call.reason = reason;
@@ -105,19 +105,19 @@ void Session::cancel(std::uint32_t slot, Reason reason) {
   }
   if (call.state != ClientState::active) return;
   const std::uint32_t word = wire::call_word(slot, call.generation);
-  bool unsent = send_->withdraw(word);
+  bool unsent = send_.withdraw(word);
   if (call.bulk != nullptr && call.bulk->deferred) {
     deferred_.erase(std::find(deferred_.begin(), deferred_.end(), slot));
     shared_.slots.give_back(call.bulk->slot);
     unsent = true;
   }
   const bool exposed = call.bulk != nullptr && call.bulk->exposed && !unsent;
-  if (call.bulk != nullptr && std::exchange(call.bulk->reserve, false)) send_->give_up_reserve();
+  if (call.bulk != nullptr && std::exchange(call.bulk->reserve, false)) send_.give_up_reserve();
   if (!unsent) {
-    control(wire::FrameType::cancel, word, reason == Reason::deadline ? 4 : 1, nullptr,
-            exposed ? SendQueue::Done{Then::cancel_arrived, word} : SendQueue::Done{});
+    link_.control(wire::FrameType::cancel, word, reason == Reason::deadline ? 4 : 1, nullptr,
+                  exposed ? SendQueue::Done{Then::cancel_arrived, word} : SendQueue::Done{});
   }
-  if (!open()) return;
+  if (!link_.is_open()) return;
   const Event event = failed_event(slot, reason, unsent ? Sent::no : Sent::maybe);
   if (call.bulk == nullptr) {
     call.state = unsent ? ClientState::idle : ClientState::given_up;
@@ -140,28 +140,29 @@ void Session::cancel(std::uint32_t slot, Reason reason) {
 }
 
 /// The call ends without an answer; one may still come.
-void Session::give_up(ClientCall& call) {
+void ClientHalf::give_up(ClientCall& call) {
   ++late_expected_;
   call.bulk->late_may_come = true;
 }
 
 /// The SEND has completed. What the peer READs from now on it finds behind the CANCEL in its queue.
-void Session::on_cancel_arrived(std::uint32_t word) {
-  ClientCall& call = client_calls_[wire::call_slot(word)];
+void ClientHalf::on_cancel_arrived(std::uint32_t word) {
+  ClientCall& call = calls_[wire::call_slot(word)];
   if (call.generation != wire::call_generation(word) || call.state != ClientState::leaving) return;
   call.bulk->cancel_arrived = true;
 }
 
 /// The caller learns that its call has ended; everything of it stays as it is until the peer has answered and
 /// no window is valid any more.
-void Session::tell(std::uint32_t slot) {
-  ClientCall& call = client_calls_[slot];
+void ClientHalf::tell(std::uint32_t slot) {
+  ClientCall& call = calls_[slot];
   ClientBulk& bulk = *call.bulk;
   Sent sent = Sent::maybe;
   if (call.state == ClientState::revoking) {  // an answer that comes too late, but says whether a handler ran
     const Event& result = bulk.result;
     sent = static_cast<Sent>(result.word[ev::sent]);
-    if (result.word[ev::reserved] != 0) recycle(static_cast<std::uint32_t>(result.word[ev::reserved] - 1));
+    if (result.word[ev::reserved] != 0)
+      link_.recycle(static_cast<std::uint32_t>(result.word[ev::reserved] - 1));
     if (result.word[ev::region] > 0) bulk.sink = static_cast<memory::BlockId>(result.word[ev::region]);
   }
   bulk.told = true;
@@ -175,20 +176,14 @@ void Session::tell(std::uint32_t slot) {
   shared_.events.emit(event);
 }
 
-bool Session::check_patience() {
-  if (!open()) return false;
-  const std::uint64_t no_credit_ns = shared_.slots.free() == 0 ? kNoCreditShortNs : kNoCreditNs;
-  if (stalled_since_ns_ != 0 && shared_.awake_ns >= stalled_since_ns_ + no_credit_ns) {
-    fail("the peer has returned no credits for " + std::to_string(no_credit_ns / 1'000'000'000) + " s");
-    return false;
-  }
+bool ClientHalf::check_patience() {
   if (impatient_ == 0) {
     still_since_ns_ = 0;
-    return impatient();
+    return true;
   }
   bool waits = false;
   for (std::uint32_t slot = 0; slot < options_.call_slots; ++slot) {
-    ClientCall& call = client_calls_[slot];
+    ClientCall& call = calls_[slot];
     if (call.bulk == nullptr || call.bulk->give_up_ns == 0 || call.bulk->give_up_ns > shared_.awake_ns)
       continue;
     // Until the CANCEL has arrived, what the application writes to its buffers could still reach a handler.
@@ -200,33 +195,34 @@ bool Session::check_patience() {
   }
   if (!waits) still_since_ns_ = 0;
   if (waits && wire_is_stuck()) {
-    fail("nothing that was sent has been acknowledged for " + std::to_string(kStuckWireNs / 1'000'000'000) +
-         " s: the wire stands still, and a call that was given up has lent its memory");
+    link_.fail("nothing that was sent has been acknowledged for " +
+               std::to_string(kStuckWireNs / 1'000'000'000) +
+               " s: the wire stands still, and a call that was given up has lent its memory");
     return false;
   }
-  post_now();
-  return impatient();
+  link_.post_now();
+  return true;
 }
 
 /// The device completes nothing, for too long. A server that is only slow, or stopped, is no reason: its
 /// device goes on, and what waits for credits has not been posted.
-bool Session::wire_is_stuck() {
-  const bool still = still_since_ns_ != 0 && still_at_ == send_->completed() && send_->awaits_completion();
+bool ClientHalf::wire_is_stuck() {
+  const bool still = still_since_ns_ != 0 && still_at_ == send_.completed() && send_.awaits_completion();
   if (!still) {
     still_since_ns_ = std::max<std::uint64_t>(shared_.awake_ns, 1);
-    still_at_ = send_->completed();
+    still_at_ = send_.completed();
   }
   return shared_.awake_ns >= still_since_ns_ + kStuckWireNs;
 }
 
-void Session::check_held() {
-  if (!open() || held_ == 0) return;
-  for (const ClientCall& call : client_calls_) {
+void ClientHalf::check_held() {
+  if (held_ == 0) return;
+  for (const ClientCall& call : calls_) {
     if (call.bulk == nullptr || !call.bulk->told) continue;
     if (shared_.awake_ns - call.bulk->hold_since_ns < kHoldLimitNs) continue;
-    return fail("the peer has not let go of a call that was given up " +
-                std::to_string(kHoldLimitNs / 1'000'000'000) +
-                " s ago: only the end of the session makes its memory safe");
+    return link_.fail("the peer has not let go of a call that was given up " +
+                      std::to_string(kHoldLimitNs / 1'000'000'000) +
+                      " s ago: only the end of the session makes its memory safe");
   }
 }
 

@@ -1,9 +1,8 @@
-// The client half of a session: requests out, responses in, and the memory that a call exposes meanwhile. The
-// rule that shapes this file: a call's last event is emitted only when no window of it is valid any more. How
-// memory is exposed is in exposing.cc. See session.h.
-#include <algorithm>
+// Requests out, responses in. The rule that shapes this folder: a call's last event is emitted only when no
+// window of it is valid any more. See client_half.h.
+#include "session/client/client_half.h"
 
-#include "session/session.h"
+#include <algorithm>
 
 namespace rdma_rpc::session {
 
@@ -14,10 +13,8 @@ using boundary::Sent;
 namespace ev = boundary::ev;
 namespace sub = boundary::sub;
 
-// --- requests
-
-ClientCall& Session::begin_call(std::uint32_t slot, std::uint32_t method, bool part) {
-  ClientCall& call = client_calls_[slot];
+ClientCall& ClientHalf::begin_call(std::uint32_t slot, std::uint32_t method, bool part) {
+  ClientCall& call = calls_[slot];
   call.generation = (call.generation + 1) & wire::kGenerationMask;
   call.method = method;
   call.state = ClientState::active;
@@ -28,10 +25,10 @@ ClientCall& Session::begin_call(std::uint32_t slot, std::uint32_t method, bool p
   return call;
 }
 
-void Session::submit_request(const std::int32_t* words, bool part) {
+void ClientHalf::submit(const std::int32_t* words, bool part) {
   const auto slot = static_cast<std::uint32_t>(words[sub::call]);
   const auto send_slot = static_cast<std::uint32_t>(words[sub::slot]);
-  if (!open() || !options_.client || slot >= options_.call_slots) {
+  if (!link_.is_open() || slot >= options_.call_slots) {
     shared_.slots.give_back(send_slot);
     shared_.events.emit(failed_event(slot, Reason::session_lost, Sent::no));
     return;
@@ -56,26 +53,26 @@ void Session::submit_request(const std::int32_t* words, bool part) {
                             wire::call_word(slot, call.generation),
                             call.method,
                             timeout_us};
-  send_message(send_slot, header, nullptr, metadata_bytes, metadata_bytes + message_bytes, 0, {});
+  link_.send_message(send_slot, header, nullptr, metadata_bytes, metadata_bytes + message_bytes, 0, {});
 }
 
-std::int32_t Session::submit_bulk_request(const BulkSubmission& submission) {
-  if (!open() || !options_.client || submission.call >= options_.call_slots) {
+std::int32_t ClientHalf::submit_bulk(const BulkSubmission& submission) {
+  if (!link_.is_open() || submission.call >= options_.call_slots) {
     return -static_cast<std::int32_t>(Reason::session_lost);
   }
   auto bulk = std::make_unique<ClientBulk>();
   Reason reason;
-  if (!collect_pieces(submission, bulk->pieces, reason)) return -static_cast<std::int32_t>(reason);
+  if (!link_.collect_pieces(submission, bulk->pieces, reason)) return -static_cast<std::int32_t>(reason);
   const bool lends = staging_ == nullptr && std::any_of(bulk->pieces.begin(), bulk->pieces.end(),
                                                         [](const Piece& piece) { return piece.lent; });
-  bulk->reserve = lends && send_->reserve_cancel();
+  bulk->reserve = lends && send_.reserve_cancel();
   // Without a credit for its CANCEL, a caller that gives up could not be told until the server returns one:
   // of a stopped server, in minutes. So the session sends a copy, whose caller waits for nothing, and where
   // the arena has no room for it now, the request is sent later. Only what can never be copied is sent as it
   // is, and so are parts of streams, which wait for no other but their own.
-  if (lends && !bulk->reserve && !copy_pieces(submission, bulk->pieces) &&
+  if (lends && !bulk->reserve && !link_.copy_pieces(submission, bulk->pieces) &&
       submission.op == boundary::SubOp::request) {
-    release_pieces(bulk->pieces);
+    link_.release_pieces(bulk->pieces);
     return -static_cast<std::int32_t>(Reason::no_memory);
   }
   bulk->token = shared_.take_token();
@@ -93,15 +90,15 @@ std::int32_t Session::submit_bulk_request(const BulkSubmission& submission) {
 }
 
 /// Sends it now, or in its turn behind those that wait for room.
-void Session::defer(std::uint32_t slot) {
-  client_calls_[slot].bulk->deferred = true;
+void ClientHalf::defer(std::uint32_t slot) {
+  calls_[slot].bulk->deferred = true;
   deferred_.push_back(slot);
   if (deferred_.size() == 1) start_deferred();
 }
 
 /// Exposes the call's memory and sends its frame. False: no room for that yet, come back in a later turn.
-bool Session::start_bulk_request(std::uint32_t slot) {
-  ClientCall& call = client_calls_[slot];
+bool ClientHalf::start_bulk_request(std::uint32_t slot) {
+  ClientCall& call = calls_[slot];
   ClientBulk& bulk = *call.bulk;
   bulk.deferred = true;
   const auto end_unsent = [&](Reason reason) {
@@ -116,7 +113,7 @@ bool Session::start_bulk_request(std::uint32_t slot) {
     shared_.refusal = staging_->refusal();
     return end_unsent(Reason::registration);
   }
-  if (!send_->can_bind(static_cast<std::uint32_t>(bulk.pieces.size()) + 1)) return false;
+  if (!send_.can_bind(static_cast<std::uint32_t>(bulk.pieces.size()) + 1)) return false;
   wire::Header header{static_cast<std::uint8_t>(wire::FrameType::request),
                       call.part ? std::uint8_t{wire::part} : std::uint8_t{0},
                       0,
@@ -155,18 +152,18 @@ bool Session::start_bulk_request(std::uint32_t slot) {
     std::memcpy(payload + sizeof head, wire_pieces, head.count * sizeof(wire::Piece));
     payload_bytes = pieces_bytes + bulk.metadata_bytes;
   }
-  send_message(bulk.slot, header, sink ? &*sink : nullptr, bulk.metadata_bytes, payload_bytes, 0, {});
+  link_.send_message(bulk.slot, header, sink ? &*sink : nullptr, bulk.metadata_bytes, payload_bytes, 0, {});
   return true;
 }
 
 /// What waits for room: first the sinks, whose calls give staging memory back when they end.
-void Session::start_deferred() {
-  // Taken out first: a request that breaks the session must not be found here by fail().
+void ClientHalf::start_deferred() {
+  // Taken out first: a request that breaks the session must not be found here when the session ends.
   while (!deferred_sinks_.empty()) {
     const std::uint32_t word = deferred_sinks_.front();
     deferred_sinks_.erase(deferred_sinks_.begin());
     const std::size_t others = deferred_sinks_.size();
-    if (!retry_memory({number_, word, true})) {
+    if (!retry_memory(word)) {
       wait_for_memory(word);
     } else if (deferred_sinks_.size() != others) {  // still no room, and it is behind the others now
       deferred_sinks_.pop_back();
@@ -183,9 +180,7 @@ void Session::start_deferred() {
   }
 }
 
-// --- responses
-
-bool Session::late_response(ClientCall& call, std::uint32_t generation) {
+bool ClientHalf::late_response(ClientCall& call, std::uint32_t generation) {
   const std::uint32_t age = (call.generation - generation) & wire::kGenerationMask;
   if (age > wire::kGenerationMask / 2 || late_expected_ == 0) return false;
   if (age == 0 && call.state == ClientState::given_up) {
@@ -200,21 +195,21 @@ bool Session::late_response(ClientCall& call, std::uint32_t generation) {
   return true;
 }
 
-void Session::on_response(const wire::Frame& frame, std::uint32_t receive_slot,
-                          std::uint32_t invalidated_rkey) {
+void ClientHalf::on_response(const wire::Frame& frame, std::uint32_t receive_slot,
+                             std::uint32_t invalidated_rkey) {
   const wire::Header& header = frame.header;
   const std::uint32_t slot = wire::call_slot(header.call);
-  ClientCall& call = client_calls_[slot];
+  ClientCall& call = calls_[slot];
   const bool current = wire::call_generation(header.call) == call.generation &&
                        (call.state == ClientState::active || call.state == ClientState::leaving);
   if (!current) {
     if (invalidated_rkey != 0 || !late_response(call, wire::call_generation(header.call))) {
-      return protocol_error("response to a call that waits for none");
+      return link_.protocol_error("response to a call that waits for none");
     }
-    return recycle(receive_slot);
+    return link_.recycle(receive_slot);
   }
   if (call.bulk != nullptr && call.bulk->deferred)
-    return protocol_error("response to a request that was not sent");
+    return link_.protocol_error("response to a request that was not sent");
   const bool in_sink = (header.flags & wire::written) != 0;
   Event event;
   event.word[ev::kind] = static_cast<std::int32_t>(EvKind::settled);
@@ -222,7 +217,7 @@ void Session::on_response(const wire::Frame& frame, std::uint32_t receive_slot,
   event.word[ev::call] = static_cast<std::int32_t>(slot);
   event.word[ev::method] = static_cast<std::int32_t>(header.method);
   event.word[ev::metadata_bytes] = static_cast<std::int32_t>(frame.metadata_bytes);
-  const std::uint32_t base = receive_slot * receive_stride_;
+  const std::uint32_t base = receive_slot * link_.receive_stride();
   event.word[ev::metadata_offset] = static_cast<std::int32_t>(base + frame.metadata_offset);
   event.word[ev::region] = boundary::kReceiveSlab;
   event.word[ev::offset] = static_cast<std::int32_t>(base + frame.metadata_offset);
@@ -231,12 +226,13 @@ void Session::on_response(const wire::Frame& frame, std::uint32_t receive_slot,
       static_cast<std::int32_t>((header.flags & wire::not_run) != 0 ? Sent::no : Sent::yes);
   event.word[ev::reserved] = static_cast<std::int32_t>(receive_slot + 1);
   if (header.method == 0 && !in_sink && frame.message_bytes > options_.max_message_bytes) {
-    recycle(receive_slot);
+    link_.recycle(receive_slot);
     event = failed_event(slot, Reason::too_large, Sent::yes);
   }
 
   if (call.bulk == nullptr) {
-    if (in_sink || invalidated_rkey != 0) return protocol_error("response used a sink that it was not given");
+    if (in_sink || invalidated_rkey != 0)
+      return link_.protocol_error("response used a sink that it was not given");
     shared_.predictor.learn(call.method, frame.message_bytes, false);
     call.state = ClientState::idle;
     --calls_in_flight_;
@@ -248,7 +244,7 @@ void Session::on_response(const wire::Frame& frame, std::uint32_t receive_slot,
   const bool vanished = !bulk.told && any_vanished(bulk.pieces);
   if (in_sink) {
     if (frame.total == 0 || frame.total > bulk.sink_capacity) {
-      return protocol_error("response written beyond its sink");
+      return link_.protocol_error("response written beyond its sink");
     }
     // Copied before anybody looks at it: the peer can still change what lies in the staging memory.
     if (bulk.staged_sink != memory::kNoBlock && !bulk.told) {
@@ -263,17 +259,17 @@ void Session::on_response(const wire::Frame& frame, std::uint32_t receive_slot,
                                      [&](const auto& each) { return each->rkey() == invalidated_rkey; });
     // A key that is not this call's would leave the caller's memory open while we believe it shut.
     if (window == bulk.windows.end())
-      return protocol_error("response invalidated a key that is not its call's");
+      return link_.protocol_error("response invalidated a key that is not its call's");
     shared_.windows.give_back(std::move(*window));
     bulk.windows.erase(window);
   }
   if (bulk.told) {  // nobody waits for it: it only says that the peer has let go
     ++shared_.stats.late_responses;
-    if (event.word[ev::reserved] != 0) recycle(receive_slot);
+    if (event.word[ev::reserved] != 0) link_.recycle(receive_slot);
     return revoke_then(slot, released_event(slot));
   }
   if (vanished) {
-    if (event.word[ev::reserved] != 0) recycle(receive_slot);
+    if (event.word[ev::reserved] != 0) link_.recycle(receive_slot);
     event = failed_event(slot, Reason::detached, static_cast<Sent>(event.word[ev::sent]));
   }
   if (event.word[ev::kind] == static_cast<std::int32_t>(EvKind::settled)) {  // a FAILED has its reason there

@@ -1,7 +1,7 @@
 // The staging memory of one session: on a device without memory windows the only memory that the peer of the
 // session can touch. Its rights last as long as the session, so the memory of calls is never among it: what a
 // client exposes is copied in, what comes is copied out. On iWARP the server's READs land in it too, since
-// they need memory that the peer may write. Owned by Session, on the context's thread.
+// they need memory that the peer may write. Owned by Link, on the context's thread.
 //
 // Grows as it is needed, and a range is used again only when the peer can have no more business with it: a
 // call that its caller has given up is held, and its ranges with it, until the peer has answered.

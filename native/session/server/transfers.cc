@@ -1,11 +1,11 @@
 // The bytes of bulk messages on their way: READs of requests and WRITEs of responses, a limited number per
-// turn so that other calls get in between. The server half of a session, see session.h.
+// turn so that other calls get in between. See server_half.h.
+#include "session/server/server_half.h"
+
 #include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
-
-#include "session/session.h"
 
 namespace rdma_rpc::session {
 
@@ -15,15 +15,15 @@ constexpr std::uint8_t kInternal = 13;
 }  // namespace
 
 /// Of one READ or WRITE.
-std::uint32_t Session::chunk_bytes() const {
+std::uint32_t ServerHalf::chunk_bytes() const {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(kChunkBytes, capabilities_.max_msg_bytes));
 }
 
-bool Session::move_transfers() {
+bool ServerHalf::move_transfers() {
   std::uint32_t budget = kBulkBytesPerTurn;
-  while (!transfers_.empty() && budget != 0 && open()) {
+  while (!transfers_.empty() && budget != 0 && link_.is_open()) {
     const std::uint32_t slot = transfers_.front();
-    const ServerCall& call = server_calls_[slot];
+    const ServerCall& call = calls_[slot];
     if (call.state == ServerState::writing && any_vanished(call.bulk->pieces)) {
       stop_writing(slot, kInternal,
                    "the memory of the response was transferred or detached before it had been sent");
@@ -32,7 +32,7 @@ bool Session::move_transfers() {
     bool done = true;  // a call that was cancelled meanwhile has nothing to move
     if (call.state == ServerState::fetching && !call.cancelled) done = move_read(slot, budget);
     if (call.state == ServerState::writing && call.bulk->moved == 0) {
-      const std::string why = qp_->reach(call.sink.rkey, call.sink.addr, call.bulk->total);
+      const std::string why = link_.queue_pair().reach(call.sink.rkey, call.sink.addr, call.bulk->total);
       if (!why.empty()) {
         refuse(slot, kResourceExhausted, true, "the server cannot reach the memory for the response: " + why);
         continue;  // which took it from the transfers
@@ -49,7 +49,7 @@ bool Session::move_transfers() {
 }
 
 /// The call is refused when its READs are over. True: there is nothing more to prepare.
-bool Session::give_up(ServerCall& call, std::string why) {
+bool ServerHalf::give_up(ServerCall& call, std::string why) {
   call.cancelled = true;
   call.cancel_status = kResourceExhausted;
   call.bulk->refusal = std::move(why);
@@ -57,18 +57,18 @@ bool Session::give_up(ServerCall& call, std::string why) {
 }
 
 /// True when every READ of the call is prepared.
-bool Session::move_read(std::uint32_t slot, std::uint32_t& budget) {
-  ServerCall& call = server_calls_[slot];
+bool ServerHalf::move_read(std::uint32_t slot, std::uint32_t& budget) {
+  ServerCall& call = calls_[slot];
   ServerBulk& bulk = *call.bulk;
   std::uint32_t chunk = chunk_bytes();
   if (staging_ != nullptr)
     chunk = static_cast<std::uint32_t>(std::min<std::size_t>(chunk, staging_->largest()));
   const memory::Block& block = shared_.arena.at(bulk.block);
   while (bulk.moved < bulk.total) {
-    if (budget == 0 || reads_outstanding_ >= capabilities_.max_rd_atomic || !send_->room(1)) return false;
+    if (budget == 0 || reads_outstanding_ >= capabilities_.max_rd_atomic || !send_.room(1)) return false;
     const wire::Piece& piece = bulk.remote[bulk.piece];
     if (bulk.piece_offset == 0) {
-      const std::string why = qp_->reach(piece.rkey, piece.addr, piece.length);
+      const std::string why = link_.queue_pair().reach(piece.rkey, piece.addr, piece.length);
       if (!why.empty()) return give_up(call, "the server cannot reach the memory of the request: " + why);
     }
     const std::uint64_t from = piece.addr + bulk.piece_offset;
@@ -84,7 +84,7 @@ bool Session::move_read(std::uint32_t slot, std::uint32_t& budget) {
       landings_.push_back({range, block.data + bulk.moved, bytes});
       into = {reinterpret_cast<std::uint64_t>(landing.data), bytes, landing.region->lkey()};
     }
-    send_->read(into, from, piece.rkey, {Then::chunk_read, slot});
+    send_.read(into, from, piece.rkey, {Then::chunk_read, slot});
     ++reads_outstanding_;
     ++bulk.reads_outstanding;
     bulk.moved += bytes;
@@ -96,7 +96,7 @@ bool Session::move_read(std::uint32_t slot, std::uint32_t& budget) {
 }
 
 /// A piece has been moved: the next one goes behind it, or to its place in an image.
-void Session::next_piece(ServerBulk& bulk) {
+void ServerHalf::next_piece(ServerBulk& bulk) {
   ++bulk.piece;
   bulk.piece_offset = 0;
   if (bulk.image && bulk.moved != bulk.total) {
@@ -106,7 +106,7 @@ void Session::next_piece(ServerBulk& bulk) {
 
 /// The oldest READ into staging memory has completed: its bytes go where the request is put together. (A
 /// cancelled call keeps its block until its last READ is over, so this is always good.)
-void Session::land() {
+void ServerHalf::land() {
   const Landing landing = landings_.front();
   landings_.pop_front();
   std::memcpy(landing.to, staging_->at(landing.block).data, landing.bytes);
@@ -114,14 +114,14 @@ void Session::land() {
 }
 
 /// True when every WRITE of the call is prepared, and the response behind them.
-bool Session::move_write(std::uint32_t slot, std::uint32_t& budget) {
-  ServerCall& call = server_calls_[slot];
+bool ServerHalf::move_write(std::uint32_t slot, std::uint32_t& budget) {
+  ServerCall& call = calls_[slot];
   ServerBulk& bulk = *call.bulk;
   const std::size_t sge_max = std::min<std::size_t>(capabilities_.max_sge, kSgeMax);
   const auto chunk =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(chunk_bytes(), capabilities_.max_write_bytes));
   while (bulk.moved < bulk.total) {
-    if (budget == 0 || !send_->room(1)) return false;
+    if (budget == 0 || !send_.room(1)) return false;
     fabric::Sge sges[kSgeMax];
     std::size_t count = 0;
     std::uint32_t bytes = 0;
@@ -137,7 +137,7 @@ bool Session::move_write(std::uint32_t slot, std::uint32_t& budget) {
       bulk.piece_offset += take;
       if (bulk.piece_offset == piece.length) next_piece(bulk);
     }
-    send_->write({sges, count}, to, call.sink.rkey);
+    send_.write({sges, count}, to, call.sink.rkey);
     budget -= std::min(budget, bytes);
   }
   send_written_response(slot);
@@ -146,8 +146,8 @@ bool Session::move_write(std::uint32_t slot, std::uint32_t& budget) {
 
 /// No more WRITEs. Those on their way go on, and so does the memory that they are made from; the answer comes
 /// behind them.
-void Session::stop_writing(std::uint32_t slot, std::uint32_t status, const std::string& text) {
-  ServerCall& call = server_calls_[slot];
+void ServerHalf::stop_writing(std::uint32_t slot, std::uint32_t status, const std::string& text) {
+  ServerCall& call = calls_[slot];
   if (call.bulk->moved == 0) return refuse(slot, status, true, text);
   for (std::size_t i = 0; i < transfers_.size(); ++i) {
     if (transfers_.at(i) == slot) transfers_.erase(i--);
@@ -161,7 +161,7 @@ void Session::stop_writing(std::uint32_t slot, std::uint32_t status, const std::
   const auto send_slot = static_cast<std::uint32_t>(std::exchange(call.bulk->slot, -1));
   const auto bytes = static_cast<std::uint32_t>(std::min<std::size_t>(text.size(), shared_.slot_bytes));
   std::memcpy(shared_.slots.payload(send_slot), text.data(), bytes);
-  send_message(send_slot, header, nullptr, 0, bytes, 0, {Then::bulk_sent, keep_until_sent(call)});
+  link_.send_message(send_slot, header, nullptr, 0, bytes, 0, {Then::bulk_sent, keep_until_sent(call)});
 }
 
 }  // namespace rdma_rpc::session

@@ -1,0 +1,70 @@
+// Life of the client half: its turn, and the end of the session. See client_half.h.
+#include "session/client/client_half.h"
+
+#include <utility>
+
+namespace rdma_rpc::session {
+
+using boundary::Reason;
+using boundary::Sent;
+
+ClientHalf::ClientHalf(Link& link) : Half(link), calls_(link.options().call_slots) {
+  for (ClientCall& call : calls_) call.generation = shared_.counters_start & wire::kGenerationMask;
+}
+
+ClientHalf::~ClientHalf() {
+  for (ClientCall& call : calls_) {
+    if (call.bulk != nullptr) end_bulk(call, false);
+  }
+}
+
+void ClientHalf::finish_turn() {
+  if (!revoke_backlog_.empty()) {
+    for (const std::uint32_t slot : std::exchange(revoke_backlog_, {})) issue_revokes(slot);
+  }
+  if (!deferred_.empty() || !deferred_sinks_.empty()) start_deferred();
+}
+
+void ClientHalf::note_unsent(std::uint32_t word) {
+  ClientCall& call = calls_[wire::call_slot(word)];
+  if (call.generation == wire::call_generation(word)) call.unsent = true;
+}
+
+void ClientHalf::end_unexposed() {
+  deferred_sinks_.clear();
+  for (const std::uint32_t slot : std::exchange(deferred_, {})) {
+    calls_[slot].unsent = true;
+    shared_.slots.give_back(calls_[slot].bulk->slot);
+  }
+  for (std::uint32_t slot = 0; slot < options_.call_slots; ++slot) {
+    ClientCall& call = calls_[slot];
+    if (call.state != ClientState::active || call.bulk != nullptr) continue;
+    shared_.events.emit(failed_event(slot, Reason::session_lost, call.unsent ? Sent::no : Sent::maybe));
+    call.state = ClientState::idle;
+    --calls_in_flight_;
+  }
+}
+
+void ClientHalf::end_all() {
+  for (std::uint32_t slot = 0; slot < options_.call_slots; ++slot) {
+    ClientCall& call = calls_[slot];
+    switch (call.state) {
+      case ClientState::idle:
+      case ClientState::given_up:
+        break;
+      case ClientState::active:
+        call.bulk->result = failed_event(slot, Reason::session_lost, call.unsent ? Sent::no : Sent::maybe);
+        settle(slot, false);
+        break;
+      case ClientState::leaving:
+        call.bulk->result = failed_event(slot, call.reason, Sent::maybe);
+        settle(slot, false);
+        break;
+      case ClientState::revoking:  // the answer was here already; the flush has made the memory safe
+        settle(slot, false);
+        break;
+    }
+  }
+}
+
+}  // namespace rdma_rpc::session

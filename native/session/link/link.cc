@@ -1,0 +1,192 @@
+// See link.h.
+#include "session/link/link.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace rdma_rpc::session {
+
+using boundary::Event;
+using boundary::EvKind;
+namespace ev = boundary::ev;
+
+namespace {
+constexpr std::uint64_t kReceiveBit = std::uint64_t{1} << 63;
+constexpr std::uint64_t wr_id_base(std::uint32_t number) { return std::uint64_t{number} << 32; }
+SessionOptions with_defaults(SessionOptions options) {
+  if (options.call_slots == 0) options.call_slots = options.inflight_max;
+  return options;
+}
+}  // namespace
+
+Link::Link(Shared& shared, std::uint32_t number, const SessionOptions& options)
+    : shared_(shared),
+      number_(number),
+      options_(with_defaults(options)),
+      capabilities_(shared.device.capabilities()),
+      owner_(shared.arena.add_owner()),
+      receive_depth_(options.inflight_max + kControlReceives),
+      receive_stride_(SendSlots::stride_for(shared.slot_bytes)) {
+  consumed_.reserve(receive_depth_);
+  for (std::uint32_t i = 0; i < kParkingSlots; ++i) parking_.push_back(receive_depth_ + i);
+}
+
+Link::~Link() { shared_.arena.remove_owner(owner_); }
+
+std::string Link::open_resources(const SendQueue::Lines& lines) {
+  const std::uint32_t depth = SendQueue::depth_for(options_.inflight_max, capabilities_.max_qp_wr);
+  const std::size_t slab_bytes = std::size_t{receive_depth_ + kParkingSlots} * receive_stride_;
+  receive_memory_ = shared_.device.alloc_memory(slab_bytes, "receive slab");
+  if (receive_memory_ == nullptr) {
+    return "no memory for " + std::to_string(slab_bytes) +
+           " bytes of receives (by inflightMax): " + shared_.device.refusal();
+  }
+  // Lengths and texts are looked at more than once, so all of it is read from memory that nobody else
+  // changes.
+  if (capabilities_.peers_keep_access) copies_.reset(new std::byte[receive_memory_->size()]);
+  std::string why;
+  receive_region_ = shared_.device.reg_mr(receive_memory_->data(), receive_memory_->size(),
+                                          fabric::access_local_write, &why);
+  if (receive_region_ == nullptr) return why;
+  if (why = open_staging(); !why.empty()) return why;
+  qp_ = shared_.device.create_qp(shared_.cq, {depth, receive_depth_, options_.client}, &why);
+  if (qp_ == nullptr) return why;
+  send_ = std::make_unique<SendQueue>(*qp_, capabilities_, shared_.slots, shared_.stats, wr_id_base(number_),
+                                      lines, depth, receive_depth_, shared_.counters_start);
+  for (std::uint32_t i = 0; i < receive_depth_; ++i) consumed_.push_back(i);
+  return "";
+}
+
+std::string Link::open_staging() {
+  const bool exposes = options_.client && shared_.exposure == Exposure::staging;
+  const bool lands =
+      !options_.client && shared_.exposure != Exposure::shared && capabilities_.read_sink_needs_remote_write;
+  if (!exposes && !lands) return "";
+  std::size_t bytes = options_.staging_bytes;
+  if (bytes == 0) {
+    const std::uint32_t largest = std::max(options_.max_message_bytes, options_.peer_max_message_bytes);
+    bytes = std::max<std::size_t>(kStagingBytesLeast, wire::image_bytes_max(largest));
+  }
+  if (bytes < shared_.slot_bytes) {
+    return "stagingBytes (" + std::to_string(bytes) + ") must be at least slotBytes (" +
+           std::to_string(shared_.slot_bytes) + ")";
+  }
+  const std::uint32_t rights = fabric::access_remote_write | (exposes ? fabric::access_remote_read : 0u);
+  staging_ = std::make_unique<Staging>(shared_.device, bytes, rights);
+  return "";
+}
+
+void Link::protocol_error(const char* reason) {
+  ++shared_.stats.protocol_errors;
+  fail(std::string("protocol error by the peer: ") + reason);
+}
+
+/// A flush follows from something else, which the queue pair may know.
+std::string Link::why_failed(const char* what, fabric::WcStatus status) const {
+  const std::string more = qp_->error();
+  if (status == fabric::WcStatus::wr_flush_err && !more.empty()) return more;
+  const std::string why = std::string(what) + fabric::to_string(status);
+  return more.empty() ? why : why + " (" + more + ")";
+}
+
+bool Link::post_receives() {
+  if (consumed_.empty()) return true;
+  std::vector<fabric::RecvWr>& receives = shared_.receives;
+  receives.clear();
+  for (const std::uint32_t slot : consumed_) {
+    const auto addr =
+        reinterpret_cast<std::uint64_t>(receive_memory_->data()) + std::uint64_t{slot} * receive_stride_;
+    receives.push_back(
+        {kReceiveBit | wr_id_base(number_) | slot, {addr, receive_stride_, receive_region_->lkey()}});
+  }
+  const std::size_t taken = qp_->post_recv(receives);
+  receives_posted_ += static_cast<std::uint32_t>(taken);
+  if (taken != receives.size()) {
+    fail("the queue pair took " + std::to_string(taken) + " of " + std::to_string(receives.size()) +
+         " receives");
+    return false;
+  }
+  // The first posting is what the peer's credits begin with; each later one is news to it.
+  if (state_ != SessionState::init) send_->owe_credits(static_cast<std::uint32_t>(taken));
+  consumed_.clear();
+  return true;
+}
+
+std::optional<std::uint32_t> Link::take_parking() {
+  if (parking_.empty()) return std::nullopt;
+  const std::uint32_t slot = parking_.back();
+  parking_.pop_back();
+  return slot;
+}
+
+void Link::post_now() {
+  if (!send_->is_open()) return;
+  unposted_ = send_->post();
+  if (!send_->waiting()) {
+    stalled_since_ns_ = 0;
+  } else if (stalled_since_ns_ == 0) {
+    stalled_since_ns_ = std::max<std::uint64_t>(shared_.awake_ns, 1);
+  }
+}
+
+void Link::control(wire::FrameType type, std::uint32_t call, std::uint32_t method, const wire::Sink* sink,
+                   SendQueue::Done done) {
+  std::uint8_t flags = sink != nullptr ? wire::has_sink : 0;
+  if (sink != nullptr && shared_.exposure != Exposure::window) flags |= wire::lasting;
+  const wire::Header header{static_cast<std::uint8_t>(type), flags, 0, call, method, 0};
+  if (!send_->send_control(header, sink, done)) {
+    protocol_error("control frames pile up: the peer returns no credits");
+  }
+}
+
+void Link::send_message(std::uint32_t slot, wire::Header header, const wire::Sink* sink,
+                        std::uint32_t metadata_bytes, std::uint32_t payload_bytes,
+                        std::uint32_t invalidate_rkey, SendQueue::Done done) {
+  std::byte* start = shared_.slots.payload(slot);
+  std::uint32_t bytes = payload_bytes;
+  const auto prepend = [&](const void* extension, std::uint32_t extension_bytes) {
+    start -= extension_bytes;
+    bytes += extension_bytes;
+    std::memcpy(start, extension, extension_bytes);
+  };
+  if (metadata_bytes != 0) {
+    header.flags |= wire::has_metadata;
+    const wire::MetadataLength length{metadata_bytes, 0};
+    prepend(&length, sizeof length);
+  }
+  if (sink != nullptr) {
+    header.flags |= wire::has_sink;
+    prepend(sink, sizeof *sink);
+  }
+  prepend(&header, sizeof header);
+  if (!send_->send({slot, start, bytes, invalidate_rkey, done})) {
+    protocol_error("frames pile up: the peer returns no credits");
+  }
+}
+
+void Link::emit_sent(std::uint32_t& token) {
+  if (token == 0) return;
+  Event event;
+  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::sent);
+  event.word[ev::session] = static_cast<std::int32_t>(number_);
+  event.word[ev::call] = static_cast<std::int32_t>(token);
+  shared_.events.emit(event);
+  token = 0;
+}
+
+void Link::forget_waiters(std::optional<std::uint32_t> call) {
+  shared_.memory_waiters.erase_if([&](const Shared::Waiter& waiter) {
+    return waiter.session == number_ && (!call || waiter.call == *call);
+  });
+}
+
+bool Link::has_waiters() {
+  auto& waiters = shared_.memory_waiters;
+  for (std::size_t i = 0; i < waiters.size(); ++i) {
+    if (waiters.at(i).session == number_) return true;
+  }
+  return false;
+}
+
+}  // namespace rdma_rpc::session

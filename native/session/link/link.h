@@ -1,0 +1,152 @@
+// The link of a session: its queue pair, the send queue, the receives and the credits for them, and what both
+// halves do with these. It knows no calls. A Session is one, with a half beside it (client/client_half.h,
+// server/server_half.h); the halves use it. On the context's thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fabric/fabric.h"
+#include "session/link/send_queue.h"
+#include "session/link/staging.h"
+#include "session/shared.h"
+#include "session/wire.h"
+
+namespace rdma_rpc::session {
+
+enum class SessionState : std::uint8_t { init, connecting, ready, draining, down };
+
+class Link {
+ public:
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  std::uint32_t number() const { return number_; }
+  /// Its place among the sessions of the context.
+  std::uint32_t place() const { return number_ & (kSessionPlaces - 1); }
+  /// Calls may be submitted, frames may come in.
+  bool is_open() const { return state_ == SessionState::connecting || state_ == SessionState::ready; }
+  /// Ends the session, for this reason; nothing when it has ended.
+  virtual void fail(const std::string& reason) = 0;
+  void protocol_error(const char* reason);
+
+  // --- what halves are made with
+  Shared& shared() const { return shared_; }
+  const SessionOptions& options() const { return options_; }
+  const fabric::Capabilities& capabilities() const { return capabilities_; }
+  /// As which it holds memory of the arena.
+  memory::OwnerId owner() const { return owner_; }
+  SendQueue& send() const { return *send_; }
+  fabric::QueuePair& queue_pair() const { return *qp_; }
+  /// Null: it has none.
+  Staging* staging() const { return staging_.get(); }
+
+  // --- frames out
+  /// Builds header and extensions before the payload of a slot and sends the frame.
+  void send_message(std::uint32_t slot, wire::Header header, const wire::Sink* sink,
+                    std::uint32_t metadata_bytes, std::uint32_t payload_bytes, std::uint32_t invalidate_rkey,
+                    SendQueue::Done done);
+  void control(wire::FrameType type, std::uint32_t call, std::uint32_t method,
+               const wire::Sink* sink = nullptr, SendQueue::Done done = SendQueue::Done());
+  void post_now();
+  void emit_sent(std::uint32_t& token);
+
+  // --- receives
+  /// What has been received, for JS. Where peers can go on writing to receives this is a copy.
+  std::byte* receive_slab() const { return copies_ != nullptr ? copies_.get() : receive_memory_->data(); }
+  std::size_t receive_slab_bytes() const { return receive_memory_->size(); }
+  std::uint32_t receive_depth() const { return receive_depth_; }
+  std::uint32_t receive_stride() const { return receive_stride_; }
+  /// Frames that have come in, counting on.
+  std::uint32_t received() const { return received_; }
+  /// A receive slot that JS has read: posted again with the next finish_turn().
+  void recycle(std::uint32_t receive_slot) {
+    (receive_slot < receive_depth_ ? consumed_ : parking_).push_back(receive_slot);
+  }
+  /// A slot behind the receives, see kParkingSlots; none: they are all taken.
+  std::optional<std::uint32_t> take_parking();
+  bool has_parking() const { return !parking_.empty(); }
+  /// Receives that are neither posted nor about to be: with JS, or with requests that wait.
+  std::uint32_t receives_kept() const {
+    return receive_depth_ + kParkingSlots - receives_posted_ -
+           static_cast<std::uint32_t>(consumed_.size() + parking_.size());
+  }
+
+  // --- the line for arena memory
+  /// Calls of this session wait for arena memory no longer: one of them, or (without a word) all.
+  void forget_waiters(std::optional<std::uint32_t> call = std::nullopt);
+  /// Calls of this session wait for arena memory. A part of a stream must then wait too, since parts are used
+  /// in order: one that came later could hold, for ever, the memory that an earlier one waits for.
+  bool has_waiters();
+
+  // --- the memory of a bulk message: pieces.cc
+  bool collect_pieces(const BulkSubmission& submission, std::vector<Piece>& pieces, boundary::Reason& reason);
+  /// Instead of what it would lend, unless that is larger than the arena. False: there is no room now, and
+  /// everything is as it was.
+  bool copy_pieces(const BulkSubmission& submission, std::vector<Piece>& pieces);
+  void release_pieces(std::vector<Piece>& pieces);
+
+ protected:
+  Link(Shared& shared, std::uint32_t number, const SessionOptions& options);
+  virtual ~Link();
+  /// Everything that the device must give. Empty, or what it refuses.
+  std::string open_resources(const SendQueue::Lines& lines);
+  /// False: the session has failed.
+  bool post_receives();
+  std::string why_failed(const char* what, fabric::WcStatus status) const;
+
+  Shared& shared_;
+  const std::uint32_t number_;
+  const SessionOptions options_;
+  const fabric::Capabilities& capabilities_;
+  SessionState state_ = SessionState::init;
+  std::string error_;
+  const memory::OwnerId owner_;
+
+  // Destroyed from the bottom up: the queue pair goes before the memory that its receives lie in.
+  std::unique_ptr<fabric::HostMemory> receive_memory_;
+  std::unique_ptr<std::byte[]> copies_;  ///< as long as that, or null
+  std::unique_ptr<fabric::MemoryRegion> receive_region_;
+  std::unique_ptr<Staging> staging_;  ///< client: on that rung; server: where READs may land nowhere else
+  std::unique_ptr<fabric::QueuePair> qp_;
+  std::unique_ptr<SendQueue> send_;
+
+  std::uint32_t receive_depth_, receive_stride_, receives_posted_ = 0;
+  std::vector<std::uint32_t> consumed_;
+  std::vector<std::uint32_t> parking_;  ///< free slots behind the receives, see kParkingSlots
+  bool drained_ = false, unposted_ = false;
+  bool heard_ = false;          ///< a frame has come in
+  std::uint32_t received_ = 0;  ///< frames, counting on
+  /// On the awake clock, 0 none: frames wait since then, and no credit has come.
+  std::uint64_t stalled_since_ns_ = 0;
+
+ private:
+  std::string open_staging();
+  bool stage(const BulkSubmission& submission, std::uint64_t extent, std::vector<Piece>& pieces);
+};
+
+/// What both halves use of their link all the time.
+class Half {
+ protected:
+  explicit Half(Link& link)
+      : link_(link),
+        shared_(link.shared()),
+        options_(link.options()),
+        capabilities_(link.capabilities()),
+        send_(link.send()),
+        staging_(link.staging()),
+        number_(link.number()) {}
+
+  Link& link_;
+  Shared& shared_;
+  const SessionOptions& options_;
+  const fabric::Capabilities& capabilities_;
+  SendQueue& send_;
+  Staging* const staging_;
+  const std::uint32_t number_;
+};
+
+}  // namespace rdma_rpc::session

@@ -1,0 +1,109 @@
+// Requests that wait for arena memory: what they hold meanwhile (nothing), and the large messages of streams,
+// which get memory ahead of their reader only within a small share of the arena. Others are announced to JS,
+// which asks for them when the reader has come to them: so slow readers hold no memory that anybody needs.
+// See server_half.h.
+#include "session/server/server_half.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rdma_rpc::session {
+
+namespace ev = boundary::ev;
+
+namespace {
+constexpr std::uint32_t kResourceExhausted = 8;
+}  // namespace
+
+void ServerHalf::wait_to_fetch(std::uint32_t slot) {
+  const std::uint32_t word = wire::call_word(slot, calls_[slot].generation);
+  if (!shared_.memory_waiters.push({number_, word, false, shared_.waited_ns})) {
+    refuse(slot, kResourceExhausted, false,
+           "too many requests wait for arena memory; raise the server's arenaBytes");
+  }
+}
+
+/// For a caller whose deadline has passed meanwhile.
+std::string ServerHalf::why_waiting(std::uint32_t slot) const {
+  const ServerBulk& bulk = *calls_[slot].bulk;
+  if (bulk.held_back) return "";
+  return "the deadline passed while a request of " + std::to_string(bulk.total) +
+         " bytes waited for memory of the server's arena: its handlers keep large messages, or leases of "
+         "them (release() gives one back); or raise the server's arenaBytes";
+}
+
+/// A request waits without its receive: those that wait could otherwise hold all that the peer has credits
+/// for, and nothing would come through any more.
+void ServerHalf::park(ServerBulk& bulk) {
+  const std::byte* metadata = link_.receive_slab() + bulk.request.word[ev::metadata_offset];
+  bulk.metadata.assign(metadata, metadata + bulk.request.word[ev::metadata_bytes]);
+  bulk.held_receive = -1;
+}
+
+/// Its metadata goes where JS looks for it. Needs a free slot there.
+void ServerHalf::unpark(ServerBulk& bulk) {
+  const std::uint32_t slot = *link_.take_parking();
+  const std::uint32_t offset = slot * link_.receive_stride();
+  std::copy(bulk.metadata.begin(), bulk.metadata.end(), link_.receive_slab() + offset);
+  bulk.held_receive = static_cast<std::int32_t>(slot);
+  bulk.request.word[ev::metadata_offset] = static_cast<std::int32_t>(offset);
+  bulk.request.word[ev::reserved] = static_cast<std::int32_t>(slot + 1);
+}
+
+/// False: no arena memory yet.
+bool ServerHalf::start_fetch(std::uint32_t slot, memory::Use use) {
+  ServerCall& call = calls_[slot];
+  ServerBulk& bulk = *call.bulk;
+  const bool parked = bulk.held_receive < 0;
+  if (parked && !link_.has_parking()) return false;
+  bulk.block = shared_.arena.alloc(bulk.total, use, link_.owner());
+  if (bulk.block == memory::kNoBlock) return false;
+  if (parked) unpark(bulk);
+  call.state = ServerState::fetching;
+  transfers_.push(slot);
+  return true;
+}
+
+bool ServerHalf::retry_memory(std::uint32_t word) {
+  const std::uint32_t slot = wire::call_slot(word);
+  const ServerCall& call = calls_[slot];
+  return call.generation != wire::call_generation(word) || call.state != ServerState::waiting ||
+         start_fetch(slot, memory::Use::fetch);
+}
+
+bool ServerHalf::lacks_arena(std::uint32_t word) {
+  const ServerBulk& bulk = *calls_[wire::call_slot(word)].bulk;
+  return (bulk.held_receive >= 0 || link_.has_parking()) &&
+         !shared_.arena.beyond_share(bulk.total, memory::Use::fetch, link_.owner());
+}
+
+/// False: it is a limit of ours that the request waits for.
+bool ServerHalf::refused_by_system(std::uint32_t slot) {
+  const std::string& system = shared_.arena.refusal();
+  if (system.empty()) return false;
+  refuse(slot, kResourceExhausted, false,
+         "the server gets no memory for a request of " + std::to_string(calls_[slot].bulk->total) +
+             " bytes: " + system);
+  return true;
+}
+
+void ServerHalf::refuse_memory(std::uint32_t word) {
+  const std::uint32_t slot = wire::call_slot(word);
+  if (refused_by_system(slot)) return;
+  refuse(
+      slot, kResourceExhausted, false,
+      "no arena memory came free for a request of " + std::to_string(calls_[slot].bulk->total) +
+          " bytes within " + std::to_string(kMemoryWaitNs / 1'000'000'000) +
+          " s: its handlers keep large messages, or leases of them (release() gives one back); or raise the "
+          "server's arenaBytes");
+}
+
+void ServerHalf::want(std::uint32_t word) {
+  const std::uint32_t slot = wire::call_slot(word);
+  const ServerCall& call = calls_[slot];
+  if (call.generation != wire::call_generation(word) || call.state != ServerState::waiting) return;
+  if (!std::exchange(call.bulk->held_back, false)) return;
+  if (link_.has_waiters() || !start_fetch(slot, memory::Use::fetch)) wait_to_fetch(slot);
+}
+
+}  // namespace rdma_rpc::session

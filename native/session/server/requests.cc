@@ -1,0 +1,239 @@
+// Requests in, and how they are refused or cancelled. See server_half.h.
+#include "session/server/server_half.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace rdma_rpc::session {
+
+using boundary::Event;
+using boundary::EvKind;
+namespace ev = boundary::ev;
+
+namespace {
+constexpr std::uint32_t kDeadlineExceeded = 4;
+constexpr std::uint32_t kResourceExhausted = 8;
+constexpr std::uint32_t kInternal = 13;
+}  // namespace
+
+void ServerHalf::on_request(const wire::Frame& frame, const std::byte* data, std::uint32_t receive_slot) {
+  const wire::Header& header = frame.header;
+  const std::uint32_t slot = wire::call_slot(header.call);
+  ServerCall& call = calls_[slot];
+  if (call.state != ServerState::idle) return link_.protocol_error("request on a call slot that is in use");
+  call.generation = wire::call_generation(header.call);
+  call.state = ServerState::running;
+  call.has_sink = (header.flags & wire::has_sink) != 0;
+  call.exposed = (header.flags & (wire::has_sink | wire::has_pieces)) != 0;
+  call.cancelled = false;
+  call.invalidates = capabilities_.windows && (header.flags & wire::lasting) == 0;
+  call.invalidate_rkey = 0;
+  if (call.has_sink) {
+    call.sink = frame.sink;
+    if (call.invalidates) call.invalidate_rkey = frame.sink.rkey;
+  }
+  ++shared_.stats.requests;
+
+  Event event;
+  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::request);
+  event.word[ev::session] = static_cast<std::int32_t>(number_);
+  event.word[ev::call] = static_cast<std::int32_t>(header.call);
+  event.word[ev::method] = static_cast<std::int32_t>(header.method);
+  event.word[ev::timeout_us] = static_cast<std::int32_t>(header.timeout_us);
+  event.word[ev::region] = boundary::kReceiveSlab;
+  const std::uint32_t base = receive_slot * link_.receive_stride();
+  event.word[ev::offset] = static_cast<std::int32_t>(base + frame.metadata_offset);
+  event.word[ev::metadata_bytes] = static_cast<std::int32_t>(frame.metadata_bytes);
+  event.word[ev::metadata_offset] = static_cast<std::int32_t>(base + frame.metadata_offset);
+  event.word[ev::message_bytes] = static_cast<std::int32_t>(frame.message_bytes);
+  event.word[ev::sent] = (header.flags & wire::part) != 0 ? 1 : 0;
+  event.word[ev::reserved] = static_cast<std::int32_t>(receive_slot + 1);
+  if ((header.flags & wire::has_pieces) == 0) {
+    if (frame.message_bytes <= options_.max_message_bytes) return shared_.events.emit(event);
+    link_.recycle(receive_slot);
+    return refuse_size(slot, frame.message_bytes);
+  }
+  call.state = ServerState::waiting;  // JS knows nothing of it yet
+  call.timeout_us = header.timeout_us;
+  call.arrived_ns = shared_.now_ns;
+  call.bulk = std::make_unique<ServerBulk>();
+  call.bulk->request = event;
+  on_bulk_request(slot, frame, data, receive_slot);
+}
+
+void ServerHalf::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, const std::byte* data,
+                                 std::uint32_t receive_slot) {
+  ServerCall& call = calls_[slot];
+  ServerBulk& bulk = *call.bulk;
+  bulk.image = (frame.header.flags & wire::image) != 0;
+  bulk.held_receive = static_cast<std::int32_t>(receive_slot);
+  std::uint64_t sum = 0;
+  for (std::uint32_t i = 0; i < frame.piece_count; ++i) {
+    // Read once more than the parser did: the peer may have changed them since, so the sum is checked on what
+    // is used.
+    bulk.remote.push_back(wire::piece_at(data, frame, i));
+    if (bulk.remote.back().length == 0) return link_.protocol_error("piece of no bytes");
+    sum += bulk.remote.back().length;
+  }
+  if (sum != frame.total) return link_.protocol_error("pieces do not add up to the total");
+  const std::uint64_t extent =
+      extent_of(bulk.remote, bulk.image, [](const wire::Piece& piece) { return piece.length; });
+  bulk.total = static_cast<std::uint32_t>(std::min<std::uint64_t>(extent, UINT32_MAX));
+  if (call.invalidates && call.invalidate_rkey == 0) call.invalidate_rkey = bulk.remote[0].rkey;
+  const std::uint64_t allowed =
+      bulk.image ? wire::image_bytes_max(options_.max_message_bytes) : options_.max_message_bytes;
+  if (extent > std::min<std::uint64_t>(allowed, UINT32_MAX)) return refuse_size(slot, bulk.total);
+  if (bulk.total > shared_.arena.largest()) {
+    return refuse(slot, kResourceExhausted, false,
+                  "request of " + std::to_string(bulk.total) + " bytes exceeds the server's arenaBytes (" +
+                      std::to_string(shared_.arena.largest()) + ")");
+  }
+  const bool part = (frame.header.flags & wire::part) != 0;
+  if (part ? !link_.has_waiters() && start_fetch(slot, memory::Use::ahead)
+           : start_fetch(slot, memory::Use::fetch))
+    return;
+  // Nobody holds what it could wait for.
+  if (!part && shared_.arena.counters().blocks_leased == 0 && refused_by_system(slot)) return;
+  park(bulk);
+  if (!part) {
+    link_.recycle(receive_slot);
+    return wait_to_fetch(slot);
+  }
+  bulk.held_back = true;
+  Event event = bulk.request;  // which carries the receive
+  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::part_waits);
+  event.word[ev::message_bytes] = 0;
+  shared_.events.emit(event);
+}
+
+void ServerHalf::on_chunk_read(std::uint32_t slot, bool vanished) {
+  --reads_outstanding_;
+  if (staging_ != nullptr) land();
+  ServerCall& call = calls_[slot];
+  ServerBulk& bulk = *call.bulk;
+  if (vanished && !call.cancelled) {
+    call.cancelled = true;
+    call.cancel_status = kInternal;
+    bulk.refusal = "the client's memory of the request was gone before it had been read";
+  }
+  if (--bulk.reads_outstanding != 0) return;
+  if (call.cancelled) return deliver_fetched(slot);
+  if (bulk.moved == bulk.total)
+    shared_.fetched.push_back({number_, wire::call_word(slot, call.generation), link_.received()});
+}
+
+bool ServerHalf::deliver(const Shared::Fetched& fetched, bool queue_was_empty) {
+  if (!link_.is_open()) return true;
+  const std::uint32_t slot = wire::call_slot(fetched.call);
+  const ServerCall& call = calls_[slot];
+  if (call.state != ServerState::fetching || call.generation != wire::call_generation(fetched.call))
+    return true;
+  // Frames come in order, and no more of them can have lain there than there are receives.
+  if (!queue_was_empty && link_.received() - fetched.received < link_.receive_depth()) return false;
+  deliver_fetched(slot);
+  return true;
+}
+
+void ServerHalf::deliver_fetched(std::uint32_t slot) {
+  ServerCall& call = calls_[slot];
+  ServerBulk& bulk = *call.bulk;
+  if (call.cancelled) return refuse(slot, call.cancel_status, false, std::string(bulk.refusal));
+  Event event = bulk.request;
+  if (call.timeout_us != 0) {
+    const std::uint64_t waited_us = (shared_.now_ns - call.arrived_ns) / 1000;
+    if (waited_us >= call.timeout_us)
+      return refuse(slot, kDeadlineExceeded, false, "deadline passed while the request was fetched");
+    event.word[ev::timeout_us] =
+        static_cast<std::int32_t>(call.timeout_us - static_cast<std::uint32_t>(waited_us));
+  }
+  event.word[ev::region] = static_cast<std::int32_t>(bulk.block);
+  event.word[ev::offset] = bulk.image ? 1 : 0;
+  event.word[ev::message_bytes] = static_cast<std::int32_t>(bulk.total);
+  call.state = ServerState::running;
+  call.bulk.reset();  // block and receive slot now belong to the event
+  shared_.events.emit(event);
+}
+
+void ServerHalf::on_cancel(const wire::Header& header) {
+  const std::uint32_t slot = wire::call_slot(header.call);
+  ServerCall& call = calls_[slot];
+  // A cancel that crossed our response: the response is the answer.
+  if (call.generation != wire::call_generation(header.call)) return;
+  switch (call.state) {
+    case ServerState::idle:
+      return;
+    case ServerState::writing:
+      return stop_writing(slot, header.method);
+    case ServerState::waiting:
+      link_.forget_waiters(header.call);
+      return refuse(slot, header.method, false, header.method == kDeadlineExceeded ? why_waiting(slot) : "");
+    case ServerState::fetching:
+      call.cancelled = true;
+      call.cancel_status = static_cast<std::uint8_t>(header.method);
+      call.bulk->refusal = "";
+      if (call.bulk->reads_outstanding == 0) deliver_fetched(slot);
+      return;
+    case ServerState::asking:
+      return refuse(slot, header.method, true, "");
+    case ServerState::running: {
+      Event event;
+      event.word[ev::kind] = static_cast<std::int32_t>(EvKind::cancelled);
+      event.word[ev::session] = static_cast<std::int32_t>(number_);
+      event.word[ev::call] = static_cast<std::int32_t>(header.call);
+      event.word[ev::method] = static_cast<std::int32_t>(header.method);
+      shared_.events.emit(event);
+      return refuse(slot, header.method, true, "");
+    }
+  }
+}
+
+/// Answers without JS, or after it: a refusal, a cancel that must be confirmed. No answer where nobody waits
+/// for one.
+void ServerHalf::refuse(std::uint32_t slot, std::uint32_t status, bool ran, const std::string& text) {
+  ServerCall& call = calls_[slot];
+  const bool cancel = text.empty();
+  end_call(call);
+  if (cancel && !call.exposed) return;
+  const std::uint8_t flags = ran ? 0 : wire::not_run;
+  const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response),
+                            flags,
+                            0,
+                            wire::call_word(slot, call.generation),
+                            status,
+                            0};
+  const std::int32_t send_slot = shared_.slots.within_share(link_.place()) ? shared_.slots.take() : -1;
+  if (send_slot < 0) {  // none is left for this session: the status alone, the client invalidates by itself
+    if (!send_.send_control(header, nullptr, {}))
+      link_.protocol_error("control frames pile up: the peer returns no credits");
+    return;
+  }
+  shared_.slots.hold(static_cast<std::uint32_t>(send_slot), link_.place());
+  const std::uint32_t bytes = static_cast<std::uint32_t>(std::min(text.size(), kErrorTextMax));
+  std::memcpy(shared_.slots.payload(static_cast<std::uint32_t>(send_slot)), text.data(), bytes);
+  // It names no key: the client's patience may be over at the same moment, and naming one that it has made
+  // invalid would break the queue pair.
+  link_.send_message(static_cast<std::uint32_t>(send_slot), header, nullptr, 0, bytes, 0, {});
+}
+
+/// The client knows the limit and should not have sent it.
+void ServerHalf::refuse_size(std::uint32_t slot, std::uint32_t bytes) {
+  refuse(slot, kResourceExhausted, false,
+         "request of " + std::to_string(bytes) + " bytes exceeds the server's maxMessageBytes (" +
+             std::to_string(options_.max_message_bytes) + ")");
+}
+
+void ServerHalf::end_call(ServerCall& call) {
+  call.state = ServerState::idle;
+  if (call.bulk == nullptr) return;
+  ServerBulk& bulk = *call.bulk;
+  const auto slot = static_cast<std::uint32_t>(&call - calls_.data());
+  for (std::size_t i = 0; i < transfers_.size(); ++i) {
+    if (transfers_.at(i) == slot) transfers_.erase(i--);
+  }
+  if (bulk.block != memory::kNoBlock) shared_.arena.release(bulk.block);
+  if (bulk.held_receive >= 0) link_.recycle(static_cast<std::uint32_t>(bulk.held_receive));
+  end_response(bulk);
+  call.bulk.reset();
+}
+
+}  // namespace rdma_rpc::session

@@ -1,0 +1,160 @@
+// Responses out: their frames, and the memory that their WRITEs are made from. See server_half.h.
+#include "session/server/server_half.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace rdma_rpc::session {
+
+using boundary::Reason;
+namespace sub = boundary::sub;
+
+namespace {
+constexpr std::uint32_t kResourceExhausted = 8;
+}  // namespace
+
+void ServerHalf::submit(const std::int32_t* words) {
+  const auto word = static_cast<std::uint32_t>(words[sub::call]);
+  const auto send_slot = static_cast<std::uint32_t>(words[sub::slot]);
+  const std::uint32_t slot = wire::call_slot(word);
+  if (!link_.is_open() || slot >= options_.call_slots ||
+      calls_[slot].generation != wire::call_generation(word)) {
+    return shared_.slots.give_back(send_slot);
+  }
+  ServerCall& call = calls_[slot];
+  // A part that nobody wants any more is answered unread.
+  if (call.state == ServerState::waiting && call.bulk->held_back)
+    end_call(call);
+  else if (call.state != ServerState::running)
+    return shared_.slots.give_back(send_slot);  // cancelled meanwhile
+  const std::int32_t method = words[sub::method];
+  const std::uint8_t flags = (method & boundary::kNotRun) != 0 ? wire::not_run : 0;
+  const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response),
+                            flags,
+                            0,
+                            word,
+                            static_cast<std::uint32_t>(method & 0xff),
+                            0};
+  const auto metadata_bytes = static_cast<std::uint32_t>(words[sub::metadata_bytes]);
+  // Idle before the frame is on the wire: the client's next request on this slot may come before our
+  // completion does.
+  call.state = ServerState::idle;
+  link_.send_message(send_slot, header, nullptr, metadata_bytes,
+                     metadata_bytes + static_cast<std::uint32_t>(words[sub::message_bytes]),
+                     call.invalidate_rkey, {});
+}
+
+std::int32_t ServerHalf::submit_bulk(const BulkSubmission& submission) {
+  const std::uint32_t slot = wire::call_slot(submission.call);
+  std::uint32_t token = shared_.take_token();
+  const auto result = static_cast<std::int32_t>(token);
+  if (!link_.is_open() || slot >= options_.call_slots || calls_[slot].state != ServerState::running ||
+      calls_[slot].generation != wire::call_generation(submission.call)) {
+    shared_.slots.give_back(submission.slot);
+    link_.emit_sent(token);
+    return result;
+  }
+  ServerCall& call = calls_[slot];
+  auto bulk = std::make_unique<ServerBulk>();
+  Reason reason;
+  if (!link_.collect_pieces(submission, bulk->pieces, reason)) return -static_cast<std::int32_t>(reason);
+  bulk->image = submission.image;
+  bulk->total = static_cast<std::uint32_t>(
+      extent_of(bulk->pieces, bulk->image, [](const Piece& piece) { return piece.length; }));
+  if (bulk->total == 0) {  // nothing to write: the frame is all there is
+    link_.emit_sent(token);
+    const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response),
+                              0,
+                              0,
+                              submission.call,
+                              submission.method & 0xff,
+                              0};
+    call.state = ServerState::idle;
+    link_.send_message(submission.slot, header, nullptr, submission.metadata_bytes, submission.metadata_bytes,
+                       call.invalidate_rkey, {});
+    return result;
+  }
+  bulk->token = token;
+  bulk->slot = static_cast<std::int32_t>(submission.slot);
+  bulk->status = submission.method & 0xff;
+  bulk->metadata_bytes = submission.metadata_bytes;
+  call.bulk = std::move(bulk);
+  if (call.has_sink && call.sink.length >= call.bulk->total) {
+    call.state = ServerState::writing;
+    transfers_.push(slot);
+  } else {
+    call.state = ServerState::asking;
+    link_.control(wire::FrameType::sink_request, submission.call, call.bulk->total);
+  }
+  return result;
+}
+
+void ServerHalf::on_sink(const wire::Frame& frame) {
+  const std::uint32_t slot = wire::call_slot(frame.header.call);
+  ServerCall& call = calls_[slot];
+  // Crossed a cancel: the client revokes that sink when it has our answer to the cancel.
+  if (call.generation != wire::call_generation(frame.header.call) || call.state == ServerState::idle) return;
+  if (call.state != ServerState::asking) return link_.protocol_error("sink that was not asked for");
+  if ((frame.header.flags & wire::has_sink) == 0) {
+    return refuse(
+        slot, kResourceExhausted, true,
+        "the client has no memory for a response of " + std::to_string(call.bulk->total) +
+            " bytes: its application keeps large messages or leases, which leaseOf(message)?.release() "
+            "gives back; or raise its arenaBytes, maxMessageBytes or stagingBytes");
+  }
+  if (frame.sink.length < call.bulk->total) return link_.protocol_error("sink shorter than asked for");
+  call.has_sink = call.exposed = true;
+  call.sink = frame.sink;
+  const bool lasting = (frame.header.flags & wire::lasting) != 0;
+  if (call.invalidate_rkey == 0 && capabilities_.windows && !lasting) call.invalidate_rkey = frame.sink.rkey;
+  call.state = ServerState::writing;
+  transfers_.push(slot);
+}
+
+/// Behind the WRITEs on the same queue pair, so that they are in place when it arrives.
+void ServerHalf::send_written_response(std::uint32_t slot) {
+  ServerCall& call = calls_[slot];
+  ServerBulk& bulk = *call.bulk;
+  const auto send_slot = static_cast<std::uint32_t>(std::exchange(bulk.slot, -1));
+  std::byte* payload = shared_.slots.payload(send_slot);
+  const wire::Written written{bulk.total, 0};
+  std::memmove(payload + sizeof written, payload, bulk.metadata_bytes);
+  std::memcpy(payload, &written, sizeof written);
+  const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response),
+                            static_cast<std::uint8_t>(wire::written | (bulk.image ? wire::image : 0)),
+                            0,
+                            wire::call_word(slot, call.generation),
+                            bulk.status,
+                            0};
+  const std::uint32_t metadata_bytes = bulk.metadata_bytes;
+  const std::uint32_t index = keep_until_sent(call);
+  link_.send_message(send_slot, header, nullptr, metadata_bytes,
+                     static_cast<std::uint32_t>(sizeof written) + metadata_bytes, call.invalidate_rkey,
+                     {Then::bulk_sent, index});
+}
+
+/// The call is over; what its WRITEs are made from stays until the frame behind them has completed, with this
+/// index.
+std::uint32_t ServerHalf::keep_until_sent(ServerCall& call) {
+  std::uint32_t index = 0;
+  while (index < finishing_.size() && finishing_[index] != nullptr) ++index;
+  if (index == finishing_.size()) finishing_.emplace_back();
+  finishing_[index] = std::move(call.bulk);
+  call.state = ServerState::idle;
+  return index;
+}
+
+void ServerHalf::on_bulk_sent(std::uint32_t index) {
+  end_response(*finishing_[index]);
+  finishing_[index].reset();
+}
+
+void ServerHalf::end_response(ServerBulk& bulk) {
+  if (bulk.slot >= 0) shared_.slots.give_back(static_cast<std::uint32_t>(bulk.slot));
+  bulk.slot = -1;
+  link_.release_pieces(bulk.pieces);
+  link_.emit_sent(bulk.token);
+}
+
+}  // namespace rdma_rpc::session

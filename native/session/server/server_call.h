@@ -1,0 +1,63 @@
+// What the server half of a session knows of each call slot. The slot is part of the call word on the wire,
+// so an index from the peer is checked once and then trusted. Read and written by ServerHalf, on the
+// context's thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "session/boundary.h"
+#include "session/exposure.h"
+#include "session/wire.h"
+
+namespace rdma_rpc::session {
+
+enum class ServerState : std::uint8_t {
+  idle,
+  waiting,   ///< bulk request: waits for arena memory
+  fetching,  ///< bulk request: READs in progress
+  running,   ///< handed to JS
+  asking,    ///< large response: waits for the client's sink
+  writing,   ///< large response: WRITEs in progress; idle again as soon as the response is on its way
+};
+
+struct ServerBulk {
+  // the request
+  std::vector<wire::Piece> remote;
+  memory::BlockId block = memory::kNoBlock;  ///< READ sink, one reference held until JS takes it
+  std::uint32_t total = 0;                   ///< bytes that the message takes at the receiver, gaps included
+  bool image = false;                        ///< each piece begins at its place
+  std::int32_t held_receive = -1;            ///< receive slot with the request's metadata
+  std::vector<std::byte> metadata;           ///< that, while the request waits for memory
+  bool held_back = false;                    ///< part: waits until the application wants it
+  boundary::Event request;
+  std::uint32_t reads_outstanding = 0;
+  std::string refusal;  ///< why the request is refused when its READs are over
+  // the response
+  std::vector<Piece> pieces;
+  std::uint32_t token = 0;
+  std::int32_t slot = -1;  ///< send slot with the response's metadata, -1: already sent
+  std::uint32_t status = 0, metadata_bytes = 0;
+  // progress of whichever transfer is under way
+  std::uint32_t piece = 0, piece_offset = 0;
+  std::uint32_t moved = 0;  ///< where the next byte goes
+};
+
+struct ServerCall {
+  std::uint32_t generation = 0;
+  ServerState state = ServerState::idle;
+  bool exposed = false;      ///< the client waits for an answer in any case, to know its memory safe
+  bool cancelled = false;    ///< while waiting, fetching
+  bool invalidates = false;  ///< the answer names a key of the client that it makes invalid
+  std::uint8_t cancel_status = 0;
+  bool has_sink = false;
+  wire::Sink sink{};
+  std::uint32_t invalidate_rkey = 0;  ///< named in the response's SEND_WITH_INV
+  std::uint32_t timeout_us = 0;
+  std::uint64_t arrived_ns = 0;
+  std::unique_ptr<ServerBulk> bulk;
+};
+
+}  // namespace rdma_rpc::session

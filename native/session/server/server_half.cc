@@ -1,0 +1,38 @@
+// Life of the server half. See server_half.h.
+#include "session/server/server_half.h"
+
+namespace rdma_rpc::session {
+
+using boundary::Event;
+using boundary::EvKind;
+namespace ev = boundary::ev;
+
+ServerHalf::ServerHalf(Link& link)
+    : Half(link), calls_(link.options().call_slots), transfers_(link.options().call_slots) {}
+
+ServerHalf::~ServerHalf() { end_all(); }
+
+void ServerHalf::end_unposted() {
+  for (std::uint32_t slot = 0; slot < options_.call_slots; ++slot) {
+    ServerCall& call = calls_[slot];
+    if (call.state == ServerState::running) {
+      Event event;
+      event.word[ev::kind] = static_cast<std::int32_t>(EvKind::cancelled);
+      event.word[ev::session] = static_cast<std::int32_t>(number_);
+      event.word[ev::call] = static_cast<std::int32_t>(wire::call_word(slot, call.generation));
+      event.word[ev::method] = 1;
+      shared_.events.emit(event);
+    }
+    if (call.state == ServerState::running || call.state == ServerState::asking) end_call(call);
+  }
+}
+
+void ServerHalf::end_all() {
+  for (ServerCall& call : calls_) end_call(call);
+  for (auto& response : finishing_) {
+    if (response != nullptr) end_response(*response);
+    response.reset();
+  }
+}
+
+}  // namespace rdma_rpc::session

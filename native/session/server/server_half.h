@@ -1,0 +1,112 @@
+// The server half of a session: requests in (their bulk fetched by READ), responses out (their bulk placed by
+// WRITE). The server exposes no memory; it moves the data, so it decides the pace. Only a session that
+// answers a connection has one. Owned and driven by Session, on the context's thread. Requests are in
+// requests.cc, responses in responses.cc, transfers.cc moves bytes, fetching.cc waits for memory.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "session/link/link.h"
+#include "session/server/server_call.h"
+
+namespace rdma_rpc::session {
+
+class ServerHalf final : Half {
+ public:
+  explicit ServerHalf(Link& link);
+  ~ServerHalf();
+  /// What may wait in the send queue: responses; of each call a sink request, and a refusal without a send
+  /// slot.
+  static SendQueue::Lines lines(std::uint32_t call_slots) {
+    return {std::size_t{call_slots} * 2 + 16, std::size_t{call_slots} * 2 + 16, 0};
+  }
+
+  // --- from JS
+  void submit(const std::int32_t* words);
+  std::int32_t submit_bulk(const BulkSubmission& submission);
+  void want(std::uint32_t call);
+
+  // --- from the peer
+  void on_request(const wire::Frame& frame, const std::byte* data, std::uint32_t receive_slot);
+  void on_cancel(const wire::Header& header);
+  void on_sink(const wire::Frame& frame);
+
+  // --- completions
+  void on_chunk_read(std::uint32_t slot, bool vanished);
+  void on_bulk_sent(std::uint32_t index);
+
+  // --- each turn
+  /// Bulk data is to be moved with the next finish_turn().
+  bool moves() const { return !transfers_.empty(); }
+  /// True: there is more to move at once.
+  bool move_transfers();
+  /// Hands a request over whose READs are over. False: a CANCEL may still lie in the completion queue that
+  /// was there before the READs were (see Context::deliver_fetched).
+  bool deliver(const Shared::Fetched& fetched, bool queue_was_empty);
+
+  // --- arena memory
+  /// It came free for that request. False: still none.
+  bool retry_memory(std::uint32_t call);
+  /// Asked when retry_memory() has found none: what it lacks is memory of the arena, which all wait for, and
+  /// not something of this session alone (its share, a place for metadata).
+  bool lacks_arena(std::uint32_t call);
+  /// The request has waited too long: the call ends, the session goes on.
+  void refuse_memory(std::uint32_t call);
+
+  // --- the end of the session
+  /// Ends calls of which nothing is posted: their slots and memory are free now, JS will not be asked again.
+  void end_unposted();
+  void end_all();
+
+ private:
+  // requests.cc
+  void on_bulk_request(std::uint32_t slot, const wire::Frame& frame, const std::byte* data,
+                       std::uint32_t receive_slot);
+  void deliver_fetched(std::uint32_t slot);
+  /// Answers without JS, or after it: a refusal, a cancel that must be confirmed. No answer where nobody
+  /// waits for one.
+  void refuse(std::uint32_t slot, std::uint32_t status, bool ran, const std::string& text);
+  void refuse_size(std::uint32_t slot, std::uint32_t bytes);
+  void end_call(ServerCall& call);
+
+  // fetching.cc
+  bool start_fetch(std::uint32_t slot, memory::Use use);
+  void wait_to_fetch(std::uint32_t slot);
+  std::string why_waiting(std::uint32_t slot) const;
+  void park(ServerBulk& bulk);
+  void unpark(ServerBulk& bulk);
+  bool refused_by_system(std::uint32_t slot);
+
+  // responses.cc
+  void send_written_response(std::uint32_t slot);
+  std::uint32_t keep_until_sent(ServerCall& call);
+  void end_response(ServerBulk& bulk);
+
+  // transfers.cc
+  void land();
+  void stop_writing(std::uint32_t slot, std::uint32_t status, const std::string& text = "");
+  static bool give_up(ServerCall& call, std::string why);
+  bool move_read(std::uint32_t slot, std::uint32_t& budget);
+  bool move_write(std::uint32_t slot, std::uint32_t& budget);
+  static void next_piece(ServerBulk& bulk);
+  std::uint32_t chunk_bytes() const;
+
+  std::vector<ServerCall> calls_;
+  BoundedQueue<std::uint32_t> transfers_;  ///< call slots with bytes to move, in order
+  std::uint32_t reads_outstanding_ = 0;
+  /// READs under way into staging memory, in order: they complete in order, and are copied from there.
+  struct Landing {
+    memory::BlockId block;
+    std::byte* to;
+    std::uint32_t bytes;
+  };
+  std::deque<Landing> landings_;
+  /// Responses whose last work request has not completed.
+  std::vector<std::unique_ptr<ServerBulk>> finishing_;
+};
+
+}  // namespace rdma_rpc::session
