@@ -100,7 +100,7 @@ struct Capabilities {
   bool on_demand = false;           ///< access_on_demand for RC SEND, READ and WRITE (explicit ODP)
   bool dmabuf = false;              ///< reg_dmabuf_mr()
   /// This process's CPU reads what is sent, turns after the post, and nothing is pinned: what its owner can
-  /// take away meanwhile (Presence) must be copied to memory that lasts.
+  /// take away meanwhile (Presence) must be copied to memory that lasts. QueuePair::withdraw() works.
   bool reads_memory_late = false;
   /// A longer WRITE is given up too early where packets are lost.
   std::uint64_t max_write_bytes = UINT64_MAX;
@@ -227,8 +227,9 @@ struct Wc {
   std::uint32_t bytes = 0;  ///< received, read or written
   std::uint32_t imm = 0;
   std::uint32_t invalidated_rkey = 0;  ///< recv of a send_with_inv; 0: none
-  /// rdma_read: the peer's memory is not there any more, and what was read means nothing. The queue pair goes
-  /// on. Only fabrics in software can tell: a device pins what is registered, so there it stays.
+  /// rdma_read: the peer's memory is not there any more, or was withdrawn, and what was read means nothing.
+  /// The queue pair goes on. Only fabrics in software can tell: a device pins what is registered, so there it
+  /// stays.
   bool vanished = false;
 };
 
@@ -292,6 +293,15 @@ class QueuePair {
   virtual std::string reach(std::uint32_t rkey, std::uint64_t addr, std::uint64_t bytes) {
     static_cast<void>(rkey), static_cast<void>(addr), static_cast<void>(bytes);
     return {};
+  }
+  /// Takes the memory behind a window of this queue pair away from the peer's READs, at once and without the
+  /// peer: when this returns no byte of it is read any more. READs that come, or are under way, complete at
+  /// the peer as Wc::vanished, and the queue pair goes on; the window is bound until it is invalidated.
+  /// False: a device or the peer reads by itself, and nothing has changed. Only fabrics with
+  /// Capabilities::reads_memory_late can.
+  virtual bool withdraw(std::uint32_t rkey) {
+    static_cast<void>(rkey);
+    return false;
   }
   /// Moves to ERR: outstanding work flushes; see the last rule above for what that promises.
   virtual void to_error() = 0;

@@ -141,7 +141,10 @@ async function* items(): AsyncIterable<ItemInit> {
     yield { number, payload: new Uint8Array(number % 2 === 0 ? 10 : options.bytes) };
 }
 
-const requests = Array.from({ length: 4 }, () => new Uint8Array(options.bytes));
+/** Half of them leases, which are sent from where they are over every fabric. */
+const requests = Array.from({ length: 4 }, (_, lane) =>
+  lane % 2 === 0 ? new Uint8Array(options.bytes) : allocBuffer(options.bytes, channel).bytes,
+);
 let spare: Lease | undefined;
 
 await Promise.all([

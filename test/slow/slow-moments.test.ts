@@ -31,4 +31,15 @@ describe('a process that is stopped', () => {
     server = await ServerProcess.start();
     expectNobodyHurt(await live(server, { stops, stopMs, runMs: 200, ms: 4000 }));
   });
+
+  // Over tcp it acknowledges nothing meanwhile.
+  test('the server over tcp, for 5 s, under large requests with short deadlines', async () => {
+    server = await ServerProcess.start();
+    const channel = { fabric: ['tcp'] as const };
+    const moment = { stops: 'server', stopMs: 5000, runMs: 500, ms: 5000, bytes: 1_000_000 } as const;
+    const report = await live(server, { ...moment, channel });
+    expectNobodyHurt(report);
+    expect(report.calls.callsHeld).toBeGreaterThan(0);
+    expect(report.lateMs).toBeLessThan(1000);
+  });
 });

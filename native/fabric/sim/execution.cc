@@ -219,6 +219,10 @@ WcStatus SimQueuePair::bind_window(const SendSlot& slot) {
   return WcStatus::success;
 }
 
+bool SimQueuePair::withdraw(std::uint32_t rkey) {
+  return device_.capabilities().reads_memory_late && world_.keys.withdraw(rkey, device_.id(), qp_num_);
+}
+
 WcStatus SimQueuePair::invalidate_window(std::uint32_t key) {
   const KeyEntry* entry = world_.keys.bound_window(key, device_.id(), qp_num_);
   if (entry == nullptr) return WcStatus::loc_qp_op_err;

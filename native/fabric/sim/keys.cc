@@ -68,8 +68,17 @@ bool KeyTable::remote_ok(std::uint32_t key, std::uint32_t device_id, std::uint32
   return (entry->access & access) == access && entry->contains(addr, bytes);
 }
 
+bool KeyTable::withdraw(std::uint32_t key, std::uint32_t device_id, std::uint32_t qp_num) {
+  KeyEntry* entry = find(key);
+  if (entry == nullptr || entry->window == nullptr || entry->device_id != device_id) return false;
+  if (entry->kind == KeyEntry::Kind::window && entry->qp_num != qp_num) return false;
+  entry->withdrawn = true;
+  return true;
+}
+
 bool KeyTable::present(std::uint32_t key) {
   const KeyEntry* entry = find(key);
+  if (entry != nullptr && entry->withdrawn) return false;
   if (entry != nullptr && entry->kind == KeyEntry::Kind::window) entry = find(entry->region_key);
   return entry == nullptr || entry->region == nullptr || entry->region->present();
 }

@@ -23,6 +23,7 @@ struct KeyEntry {
   std::uint32_t region_key = 0;          ///< window: the region beneath
   SimMemoryWindow* window = nullptr;     ///< window: its object
   const MemoryRegion* region = nullptr;  ///< region: its object
+  bool withdrawn = false;                ///< window, bound or about to be
   std::uint32_t next_free = 0;
 
   bool contains(std::uint64_t start, std::uint64_t bytes) const {
@@ -50,7 +51,9 @@ class KeyTable {
   /// Whether a peer may do this through a queue pair of this device.
   bool remote_ok(std::uint32_t key, std::uint32_t device_id, std::uint32_t qp_num, std::uint64_t addr,
                  std::uint64_t bytes, std::uint32_t access);
-  /// Whether the memory behind a key, or the region beneath it, is still there.
+  /// See QueuePair. False: this is no window of that queue pair.
+  bool withdraw(std::uint32_t key, std::uint32_t device_id, std::uint32_t qp_num);
+  /// Whether the memory behind a key, or the region beneath it, is still there for the peer.
   bool present(std::uint32_t key);
   /// The bound window of this key if it is tied to that queue pair, else null.
   KeyEntry* bound_window(std::uint32_t key, std::uint32_t device_id, std::uint32_t qp_num);

@@ -26,6 +26,7 @@ class SimQueuePair final : public QueuePair {
   std::string connect(std::span<const std::byte> remote_address) override;
   std::size_t post_send(std::span<const SendWr> requests) override;
   std::size_t post_recv(std::span<const RecvWr> requests) override;
+  bool withdraw(std::uint32_t rkey) override;
   void to_error() override;
   std::string error() const override { return error_; }
 

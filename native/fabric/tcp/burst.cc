@@ -54,6 +54,19 @@ bool Burst::may_be_read(KeyTable& keys, std::uint32_t qp_num) const {
   return true;
 }
 
+void Burst::keep(std::uint32_t key) {
+  for (std::size_t i = sent_frames_; i < frames_; ++i) {
+    Frame& frame = about_[i];
+    if (frame.key != key) continue;
+    iovec& piece = iov_[frame.end_piece - 1];
+    const auto* from = static_cast<const std::byte*>(piece.iov_base);
+    kept_.assign(from, from + piece.iov_len);
+    piece.iov_base = kept_.data();
+    frame.key = 0;
+    return;
+  }
+}
+
 std::vector<std::byte> Burst::rest_of_frame() const {
   std::vector<std::byte> rest;
   if (!cut_) return rest;

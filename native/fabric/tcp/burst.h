@@ -36,6 +36,9 @@ class Burst {
   void sent(std::size_t bytes);
   /// Whether the memory of every answer that is left may still be read.
   bool may_be_read(KeyTable& keys, std::uint32_t qp_num) const;
+  /// What is still to be read through this key for frames that are formed is copied now: nothing will be read
+  /// through it any more.
+  void keep(std::uint32_t key);
   /// A copy of what is left of the frame under way; the others are forgotten. Empty between two frames.
   std::vector<std::byte> rest_of_frame() const;
 
@@ -50,7 +53,8 @@ class Burst {
   std::array<Frame, kFrames> about_;
   std::array<iovec, kPieces> iov_;
   std::size_t frames_ = 0, sent_frames_ = 0, pieces_ = 0, next_piece_ = 0, bytes_ = 0;
-  bool cut_ = false;  ///< the next frame has been sent in part
+  bool cut_ = false;             ///< the next frame has been sent in part
+  std::vector<std::byte> kept_;  ///< see keep(); one answer at most is under way
 };
 
 }  // namespace rdma_rpc::fabric::tcp

@@ -18,7 +18,8 @@ void QueuePair::frame_begins() {
     case Op::read:
       return read_asked();
     case Op::data:
-      return data_begins();
+      data_begins();
+      break;
     case Op::ack:
       if (!sends_.acked(header_.number)) return broke_protocol("an ack for requests that were not made");
       return retire();
@@ -118,17 +119,18 @@ void QueuePair::read_asked() {
 }
 
 void QueuePair::data_begins() {
-  const SendSlot* slot = sends_.reading();
+  SendSlot* slot = sends_.reading();
   if (slot == nullptr) return broke_protocol("an answer to no READ");
   if (header_.number != slot->number || header_.addr != slot->moved ||
       header_.total != slot->bytes - slot->moved) {
-    broke_protocol("an answer that does not fit the READ that is next");
+    return broke_protocol("an answer that does not fit the READ that is next");
   }
+  if ((header_.flags & flag_vanished) != 0) slot->vanished = true;
 }
 
 void QueuePair::data_ends() {
   const SendSlot* slot = sends_.reading();
-  if (slot->moved != slot->bytes) return;
+  if (slot->moved != slot->bytes && !slot->vanished) return;
   sends_.read_done();
   retire();
 }

@@ -67,6 +67,19 @@ bool KeyTable::remote_ok(std::uint32_t key, std::uint32_t qp_num, std::uint64_t 
   return (grant->access & access) == access && grant->contains(addr, bytes);
 }
 
+bool KeyTable::withdraw(std::uint32_t key, std::uint32_t qp_num) {
+  Grant* grant = find(key);
+  if (grant == nullptr || grant->window == nullptr) return false;
+  if (grant->kind == Grant::Kind::window && grant->qp_num != qp_num) return false;
+  grant->withdrawn = true;
+  return true;
+}
+
+bool KeyTable::is_withdrawn(std::uint32_t key) {
+  const Grant* grant = find(key);
+  return grant != nullptr && grant->withdrawn;
+}
+
 Grant* KeyTable::bound_window(std::uint32_t key, std::uint32_t qp_num) {
   Grant* grant = find(key);
   return grant != nullptr && grant->kind == Grant::Kind::window && grant->qp_num == qp_num ? grant : nullptr;

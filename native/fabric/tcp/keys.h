@@ -21,6 +21,7 @@ struct Grant {
   std::uint32_t qp_num = 0;      ///< window: the queue pair that it is tied to
   std::uint32_t region_key = 0;  ///< window: the region beneath
   Window* window = nullptr;      ///< window: its object
+  bool withdrawn = false;        ///< window, bound or about to be: a READ gets no byte
   std::uint32_t next_free = 0;
 
   /// Written so that no sum can wrap.
@@ -50,6 +51,9 @@ class KeyTable {
   /// Whether the peer of that queue pair may do this.
   bool remote_ok(std::uint32_t key, std::uint32_t qp_num, std::uint64_t addr, std::uint64_t bytes,
                  std::uint32_t access);
+  /// See fabric::QueuePair. False: this is no window, or another queue pair's.
+  bool withdraw(std::uint32_t key, std::uint32_t qp_num);
+  bool is_withdrawn(std::uint32_t key);
   /// The window of this key if it is bound on that queue pair, else null.
   Grant* bound_window(std::uint32_t key, std::uint32_t qp_num);
 

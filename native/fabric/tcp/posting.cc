@@ -81,6 +81,12 @@ WcStatus QueuePair::bind(const BindRequest& bind) {
   return WcStatus::success;
 }
 
+bool QueuePair::withdraw(std::uint32_t rkey) {
+  if (!device_.keys().withdraw(rkey, qp_num_)) return false;
+  burst_.keep(rkey);
+  return true;
+}
+
 /// False: that is no window of this queue pair.
 bool QueuePair::end_window(std::uint32_t key) {
   const Grant* grant = device_.keys().bound_window(key, qp_num_);
@@ -99,8 +105,12 @@ void QueuePair::retire() {
 }
 
 void QueuePair::complete_send(const SendSlot& slot, WcStatus status) {
-  const Wc wc{
-      .wr_id = slot.wr_id, .status = status, .opcode = slot.opcode, .qp_num = qp_num_, .bytes = slot.bytes};
+  const Wc wc{.wr_id = slot.wr_id,
+              .status = status,
+              .opcode = slot.opcode,
+              .qp_num = qp_num_,
+              .bytes = slot.bytes,
+              .vanished = slot.vanished};
   cq_.push({wc, this, false, sends_.retired()});
 }
 

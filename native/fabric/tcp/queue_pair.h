@@ -33,6 +33,7 @@ class QueuePair final : public fabric::QueuePair {
   std::string error() const override { return error_; }
   std::size_t post_send(std::span<const SendWr> requests) override;
   std::size_t post_recv(std::span<const RecvWr> requests) override;
+  bool withdraw(std::uint32_t rkey) override;
   void to_error() override;
 
   const Token& token() const { return address_.token; }

@@ -71,7 +71,7 @@ void SendQueue::post(const SendWr& wr) {
   slot.signaled = wr.signaled;
   slot.fence = wr.fence;
   slot.inlined = wr.inline_data;
-  slot.begun = slot.asked = false;
+  slot.begun = slot.asked = slot.vanished = false;
   slot.bytes = slot.status == WcStatus::success ? static_cast<std::uint32_t>(bytes) : 0;
   slot.sge_count = 0;
   if (slot.status != WcStatus::success) return;
@@ -134,7 +134,7 @@ void SendQueue::read_done() {
 
 bool SendQueue::is_over(const SendSlot& slot) const {
   if (is_local(slot.opcode)) return true;
-  if (slot.opcode == Opcode::rdma_read && slot.bytes > 0) return slot.moved == slot.bytes;
+  if (slot.opcode == Opcode::rdma_read && slot.bytes > 0) return slot.moved == slot.bytes || slot.vanished;
   return is_behind(slot.number);
 }
 

@@ -47,7 +47,8 @@ struct SendSlot {
   Opcode opcode;
   WcStatus status;  ///< how it will fail, when that is known before its turn
   bool signaled, fence, inlined, begun;
-  bool asked;  ///< for an ack of those before it, since it is to fail behind them
+  bool asked;     ///< for an ack of those before it, since it is to fail behind them
+  bool vanished;  ///< READ: the memory is not there any more
   std::uint8_t sge_count;
   union {
     std::array<Sge, kMaxSge> sges;

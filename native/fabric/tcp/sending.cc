@@ -140,6 +140,14 @@ void QueuePair::add_answer() {
     refuse(answer.number, WcStatus::rem_access_err);
     return wants_turn();
   }
+  if (device_.keys().is_withdrawn(answer.key)) {
+    ++answers_head_;
+    return burst_.add_frame({.op = Op::data,
+                             .flags = flag_vanished,
+                             .number = answer.number,
+                             .addr = answer.moved,
+                             .total = answer.left});
+  }
   const std::uint32_t bytes = std::min(answer.left, kFrameBytesMax);
   burst_.add_frame(
       {.op = Op::data, .bytes = bytes, .number = answer.number, .addr = answer.moved, .total = answer.left},

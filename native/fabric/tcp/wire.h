@@ -47,6 +47,7 @@ enum Flag : std::uint8_t {
   flag_ack = 1u << 0,         ///< the request's last frame: an ack is wanted
   flag_invalidate = 1u << 1,  ///< send: `extra` is the key to invalidate
   flag_immediate = 1u << 2,   ///< write: `extra` is the immediate
+  flag_vanished = 1u << 3,    ///< data: the memory is not there any more; no byte, and the end of the answer
 };
 
 inline constexpr std::uint32_t kFrameBytesMax = 64 << 10;

@@ -96,7 +96,9 @@ class ClientHalf final : Half {
   void settle(std::uint32_t slot, bool windows_intact);
   void end_bulk(ClientCall& call, bool windows_intact);
   boundary::Event released_event(std::uint32_t slot) const;
+  void begin_patience(ClientCall& call, boundary::Reason reason);
   void give_up(ClientCall& call);
+  bool withdraw_request(const ClientBulk& bulk);
   void tell(std::uint32_t slot);
   bool wire_is_stuck();
 

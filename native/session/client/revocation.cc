@@ -96,13 +96,8 @@ Event ClientHalf::released_event(std::uint32_t slot) const {
 void ClientHalf::cancel(std::uint32_t slot, Reason reason) {
   if (!link_.is_open() || slot >= options_.call_slots) return;
   ClientCall& call = calls_[slot];
-  if (call.state == ClientState::revoking && call.bulk->give_up_ns == 0 && !call.bulk->told) {
-    // The answer is here, and the device takes its time over the windows.
-    call.reason = reason;
-    call.bulk->hold_since_ns = shared_.awake_ns;
-    call.bulk->give_up_ns = shared_.awake_ns + kSettleGraceNs;
-    ++impatient_;
-  }
+  // The answer is here, and the device takes its time over the windows.
+  if (call.state == ClientState::revoking) begin_patience(call, reason);
   if (call.state != ClientState::active) return;
   const std::uint32_t word = wire::call_word(slot, call.generation);
   bool unsent = send_.withdraw(word);
@@ -127,16 +122,25 @@ void ClientHalf::cancel(std::uint32_t slot, Reason reason) {
   } else if (!exposed) {
     if (!unsent) give_up(call);
     revoke_then(slot, event);
+    // Not sent, and yet its windows are bound: they are invalid when all that was posted before is done.
+    if (call.state == ClientState::revoking) begin_patience(call, reason);
   } else {
     call.state = ClientState::leaving;
-    call.reason = reason;
-    call.bulk->hold_since_ns = shared_.awake_ns;
-    call.bulk->give_up_ns = shared_.awake_ns + kSettleGraceNs;
-    ++impatient_;
+    begin_patience(call, reason);
 #ifdef RDMA_RPC_CANARY
     shared_.events.emit(event);
 #endif
   }
+}
+
+/// From now on the caller waits for so long at most (check_patience).
+void ClientHalf::begin_patience(ClientCall& call, Reason reason) {
+  ClientBulk& bulk = *call.bulk;
+  if (bulk.give_up_ns != 0 || bulk.told) return;
+  call.reason = reason;
+  bulk.hold_since_ns = shared_.awake_ns;
+  bulk.give_up_ns = shared_.awake_ns + kSettleGraceNs;
+  ++impatient_;
 }
 
 /// The call ends without an answer; one may still come.
@@ -150,6 +154,14 @@ void ClientHalf::on_cancel_arrived(std::uint32_t word) {
   ClientCall& call = calls_[wire::call_slot(word)];
   if (call.generation != wire::call_generation(word) || call.state != ClientState::leaving) return;
   call.bulk->cancel_arrived = true;
+}
+
+/// Nothing that the call has lent is read any more, though the peer has not answered. False: that takes the
+/// peer here, or (without windows) other calls are read by the same keys.
+bool ClientHalf::withdraw_request(const ClientBulk& bulk) {
+  return !bulk.windows.empty() &&
+         std::all_of(bulk.windows.begin(), bulk.windows.end(),
+                     [&](const auto& window) { return link_.queue_pair().withdraw(window->rkey()); });
 }
 
 /// The caller learns that its call has ended; everything of it stays as it is until the peer has answered and
@@ -186,9 +198,10 @@ bool ClientHalf::check_patience() {
     ClientCall& call = calls_[slot];
     if (call.bulk == nullptr || call.bulk->give_up_ns == 0 || call.bulk->give_up_ns > shared_.awake_ns)
       continue;
-    // Until the CANCEL has arrived, what the application writes to its buffers could still reach a handler.
+    // Until the CANCEL has arrived, what the application writes to its buffers could still reach a handler,
+    // where the fabric cannot keep the peer from reading it.
     const bool answered = call.state == ClientState::revoking;
-    if (answered || call.bulk->cancel_arrived || !call.bulk->lends_request)
+    if (answered || call.bulk->cancel_arrived || !call.bulk->lends_request || withdraw_request(*call.bulk))
       tell(slot);
     else
       waits = true;

@@ -1,5 +1,5 @@
-// Runs the fabric suite on the simulated fabric: immediate, scheduled, and with as little as a soft-iWARP
-// device has.
+// Runs the fabric suite on the simulated fabric: immediate, scheduled, with as little as a soft-iWARP device
+// has, and as one whose owner's CPU serves READs.
 #include "fabric/sim_fabric.h"
 
 namespace rdma_rpc::fabric::test {
@@ -26,6 +26,12 @@ SimOptions modest() {
   return options;
 }
 
+SimOptions late() {
+  SimOptions options = scheduled();
+  options.capabilities.reads_memory_late = true;
+  return options;
+}
+
 FabricFactory sim(std::string name, const SimOptions& options) {
   return {std::move(name), [options] { return std::make_unique<SimFabric>(options); }};
 }
@@ -34,7 +40,7 @@ FabricFactory sim(std::string name, const SimOptions& options) {
 
 INSTANTIATE_TEST_SUITE_P(Sim, FabricSuite,
                          ::testing::Values(sim("immediate", {}), sim("scheduled", scheduled()),
-                                           sim("modest", modest())),
+                                           sim("modest", modest()), sim("late", late())),
                          factory_name);
 
 }  // namespace rdma_rpc::fabric::test

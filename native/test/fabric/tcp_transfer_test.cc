@@ -117,6 +117,36 @@ TEST_F(TcpTransfer, AWindowThatEndsDuringTheAnswerToAReadGivesNoFurtherByte) {
   EXPECT_EQ(end->qp->state(), QpState::err);
 }
 
+TEST_F(TcpTransfer, AWindowThatIsWithdrawnDuringTheAnswerToAReadEndsTheAnswerAndNothingElse) {
+  ASSERT_NO_FATAL_FAILURE(connect(kMuch));
+  const std::uint32_t key = bind(access_remote_read);
+  std::memset(end->host->data(), 0x5a, end->host->size());
+  const Header read{.op = Op::read, .key = key, .addr = end->region->addr(), .total = kMuch};
+  peer->send(read);
+  Header header;
+  std::vector<std::byte> payload;
+  ASSERT_TRUE(peer->take_frame(&header, &payload));
+  end->poll();
+  ASSERT_TRUE(end->qp->withdraw(key));
+  std::memset(end->host->data(), 0xee, end->host->size());
+  std::size_t got = payload.size();
+  while (peer->take_frame(&header, &payload) && (header.flags & tcp::flag_vanished) == 0) {
+    for (const std::byte byte : payload)
+      ASSERT_EQ(byte, std::byte{0x5a}) << "read after the memory had been withdrawn";
+    got += payload.size();
+  }
+  EXPECT_EQ(header.op, Op::data);
+  EXPECT_EQ(header.total, kMuch - got);
+  EXPECT_LT(got, kMuch);
+  Header again = read;
+  again.number = 1;
+  peer->send(again);
+  ASSERT_TRUE(peer->take_frame(&header, &payload));
+  EXPECT_EQ(header.flags, tcp::flag_vanished);
+  end_window();
+  EXPECT_EQ(end->qp->state(), QpState::rts);
+}
+
 TEST_F(TcpTransfer, ASmallMessageOvertakesTheAnswerToALargeRead) {
   ASSERT_NO_FATAL_FAILURE(connect(kMuch));
   peer->send({.op = Op::read, .key = end->region->rkey(), .addr = end->region->addr(), .total = kMuch});

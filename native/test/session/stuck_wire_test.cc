@@ -91,6 +91,65 @@ TEST(StuckWire, EndsCallsSoonAfterTheirDeadline) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
+/// Of calls that were never sent the peer has no key, but their windows stay valid until the wire moves.
+TEST(StuckWire, EndsCallsThatWaitForACreditAtOnce) {
+  RDMA_RPC_NEEDS_WINDOWS();
+  PairOptions options;
+  options.call_slots = 40;
+  options.context.send_slots = 64;
+  Pair pair(options);
+  pair.run();
+  pair.world.stop(*pair.server.device);
+  std::vector<std::uint64_t> large;
+  for (int i = 0; i < 40; ++i) {
+    large.push_back(pair.start({.request_bytes = 2000, .answer = Answer::later}));
+    ASSERT_NE(large.back(), 0u) << i;
+  }
+  pair.client.flush();
+  for (const std::uint64_t id : large) pair.client.cancel(id, Reason::deadline);
+  without_server(pair, kSettleGraceNs + 5'000'000);
+  std::size_t unsent = 0;
+  for (const std::uint64_t id : large) {
+    if (pair.call(id).ended() && pair.call(id).sent == Sent::no) ++unsent;
+  }
+  EXPECT_GE(unsent, large.size() - 20);
+  pair.world.resume(*pair.server.device);
+  answer_all(pair);
+  EXPECT_EQ(pair.client.why_down(pair.client_session), "");
+  EXPECT_EQ(pair.client.context->stats().held_now, 0u);
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+/// Where the client's own CPU serves the READs, it just stops: the caller does not wait for the wire, and the
+/// session does not end.
+TEST(StuckWire, CostsNothingWhereReadsAreServedHere) {
+  RDMA_RPC_NEEDS_WINDOWS();
+  PairOptions options;
+  options.sim.capabilities.reads_memory_late = true;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(seed);
+    Pair pair(seeded(seed, options));
+    const std::uint64_t other = pair.start({.answer = Answer::later});
+    std::vector<std::uint64_t> lent;
+    for (const std::size_t pieces : {std::size_t{1}, std::size_t{3}})
+      lent.push_back(pair.start(
+          {.request_bytes = 700'000, .request_pieces = pieces, .given_sink = 4096, .answer = Answer::later}));
+    for (std::uint64_t i = 0; i < seed; ++i) pair.step();
+    pair.world.stop(*pair.server.device);
+    for (const std::uint64_t id : lent) pair.client.cancel(id, Reason::deadline);
+    without_server(pair, kSettleGraceNs + 5'000'000);
+    for (const std::uint64_t id : lent) EXPECT_EQ(pair.call(id).reason, Reason::deadline);
+    without_server(pair, 10 * kStuckWireNs);
+    EXPECT_EQ(pair.client.why_down(pair.client_session), "");
+    pair.world.resume(*pair.server.device);
+    answer_all(pair);
+    EXPECT_TRUE(pair.call(other).answered());
+    EXPECT_EQ(pair.client.context->stats().held_now, 0u);
+    EXPECT_TRUE(pair.complete({.request_bytes = 5000, .response_bytes = 5000}).answered());
+    EXPECT_EQ(pair.finish(), Violations{});
+  }
+}
+
 TEST(StuckWire, ForAMomentCostsNothing) {
   Pair pair;
   const std::uint64_t lent = pair.start({.request_bytes = 2000, .answer = Answer::later});

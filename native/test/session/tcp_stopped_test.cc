@@ -1,0 +1,100 @@
+// A server over tcp whose process is stopped: it acknowledges nothing, since over tcp that is work of its own
+// CPU. Calls that are given up meanwhile end soon after their deadline all the same, whatever memory they
+// have lent, and the session goes on when the server does.
+#include <gtest/gtest.h>
+
+#include "fabric/tcp/tcp.h"
+#include "verbs/ends.h"
+
+namespace rdma_rpc::session::test {
+namespace {
+
+using boundary::Reason;
+
+std::shared_ptr<fabric::Device> open_tcp() {
+  std::string error;
+  std::shared_ptr<fabric::Device> device = fabric::open_tcp_device({}, &error);
+  EXPECT_NE(device, nullptr) << error;
+  return device;
+}
+
+class TcpStopped : public testing::Test {
+ protected:
+  /// So much time in which the client runs and the server does not.
+  void without_server(std::uint64_t ns) {
+    for (std::uint64_t passed = 0; passed < ns; passed += 1'000'000) {
+      now_ns += 1'000'000;
+      while (pair.client.turn(now_ns)) {
+      }
+    }
+  }
+  /// Until the server's thread is in the middle of fetching requests.
+  void until_fetching() {
+    pair.until([&] { return pair.server.context->arena().counters().blocks_leased != 0; }, "a READ");
+    now_ns = real_now_ns();
+  }
+  void go_on() {
+    while (pair.server.answer()) {
+    }
+    pair.until(
+        [&] {
+          while (pair.server.answer()) {
+          }
+          return pair.ledger.open() == 0 && pair.client.context->stats().held_now == 0;
+        },
+        "the end of all calls");
+  }
+
+  Ends pair{open_tcp(), open_tcp()};
+  std::uint64_t now_ns = 0;
+};
+
+/// One that lends its request, whose READs have not begun, are under way, or are over.
+TEST_F(TcpStopped, CallersThatHaveLentTheirRequestLearnOfTheirDeadlineAtOnce) {
+  const Link link = pair.connect();
+  const std::uint64_t other = pair.start(link, {.answer = Answer::later});
+  std::vector<std::uint64_t> lent;
+  for (const std::size_t bytes : {std::size_t{8} << 20, std::size_t{2000}, std::size_t{4} << 20})
+    lent.push_back(pair.start(link, {.request_bytes = bytes, .answer = Answer::later}));
+  until_fetching();
+  for (const std::uint64_t id : lent) pair.client.cancel(id, Reason::deadline);
+  without_server(kSettleGraceNs + 5'000'000);
+  for (const std::uint64_t id : lent) EXPECT_EQ(pair.call(id).reason, Reason::deadline) << id;
+  without_server(60'000'000'000);
+  EXPECT_EQ(pair.why_down(link), "");
+  go_on();
+  EXPECT_TRUE(pair.call(other).answered());
+  pair.expect_works(link);
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+/// What waits for a credit has windows, too, though it was never sent: their invalidation completes behind
+/// all that the server has not acknowledged.
+TEST_F(TcpStopped, MoreLargeRequestsThanCreditsEndAtOnce) {
+  const Link link = pair.connect(4, 40);
+  std::vector<std::uint64_t> large;
+  for (std::size_t i = 0; i < 40; ++i) {
+    const std::size_t sink = i % 3 == 0 ? 4096 : 0;
+    large.push_back(pair.start(link, {.request_bytes = 2000, .given_sink = sink, .answer = Answer::later}));
+    ASSERT_NE(large.back(), 0u) << i;
+  }
+  now_ns = real_now_ns();
+  without_server(5'000'000);
+  for (const std::uint64_t id : large) pair.client.cancel(id, Reason::deadline);
+  without_server(kSettleGraceNs + 5'000'000);
+  std::size_t unsent = 0;
+  for (const std::uint64_t id : large) {
+    EXPECT_EQ(pair.call(id).reason, Reason::deadline) << id;
+    if (pair.call(id).ended() && pair.call(id).sent == boundary::Sent::no) ++unsent;
+  }
+  EXPECT_GE(unsent, large.size() - 20);
+  EXPECT_LT(unsent, large.size());
+  without_server(60'000'000'000);
+  EXPECT_EQ(pair.why_down(link), "");
+  go_on();
+  pair.expect_works(link);
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+}  // namespace
+}  // namespace rdma_rpc::session::test
