@@ -5,6 +5,7 @@ export type { Channel, ChannelState, ChannelStateListener } from './client/chann
 export { createClient } from './client/client.ts';
 export type { AddressSummary } from './client/connections/connections.ts';
 export type { EndpointState } from './client/connections/endpoint.ts';
+export type { OutlierDetection } from './client/connections/outliers.ts';
 export type { Resolver } from './client/connections/resolver.ts';
 export { allocBuffer, registerBuffer } from './client/memory.ts';
 export type { MessageType, MethodDefinition, ServiceDefinition } from './codec/types.ts';

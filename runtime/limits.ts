@@ -47,12 +47,12 @@ export const verifyAfterMs = { default: 60_000, min: 0, max: 86_400_000 } as con
 /** The answer to that ping. */
 export const verifyTimeoutMs = 2_000;
 /** Bad answers in a row before an address of several is left out for a while, 0: never; and the first such while. They grow by 1.6, too. As gRPC (A50). */
-export const ejectAfter = { default: 5, min: 0, max: 1_000_000 } as const;
-export const ejectMs = { default: 30_000, min: 1, max: 300_000 } as const;
-export const ejectMaxMs = 300_000;
+export const badAnswersInRow = { default: 5, min: 0, max: 1_000_000 } as const;
+export const ejectionMs = { default: 30_000, min: 1, max: 300_000 } as const;
+export const ejectionMaxMs = 300_000;
 /** How often the shares of good answers are compared, 0: never; and how many answers an address must have given since, for its share to mean something. As gRPC (A50). */
-export const ejectIntervalMs = { default: 10_000, min: 0, max: 86_400_000 } as const;
-export const ejectAnswers = { default: 100, min: 1, max: 1_000_000 } as const;
+export const outlierIntervalMs = { default: 10_000, min: 0, max: 86_400_000 } as const;
+export const outlierAnswers = { default: 100, min: 1, max: 1_000_000 } as const;
 /** Addresses that must have so many answers, and standard deviations below their mean at which one is left out. As gRPC (A50). */
 export const outlierHostsMin = 5;
 export const outlierStdevs = 1.9;

@@ -4,6 +4,7 @@ import type { Interceptor } from '../core/interceptor.ts';
 import type { Log } from '../core/log.ts';
 import type { OptionRules } from '../core/options.ts';
 import * as limits from '../limits.ts';
+import type { OutlierDetection } from './connections/outliers.ts';
 
 export interface ChannelOptions extends FabricOptions {
   /** Calls in flight at once, per address; the server may allow fewer. Default 256. */
@@ -22,14 +23,8 @@ export interface ChannelOptions extends FabricOptions {
   backoffMaxMs?: number;
   /** Without calls for so long, the connection is tried with a ping before the next call uses it. Default 60 000. */
   verifyAfterMs?: number;
-  /** Bad answers in a row before one of several addresses is left out for a while; 0: never. Default 5. */
-  ejectAfter?: number;
-  /** How long it is left out the first time. Default 30 000. */
-  ejectMs?: number;
-  /** How often the shares of good answers of several addresses are compared, to leave out one that falls behind; 0: never. Default 10 000. */
-  ejectIntervalMs?: number;
-  /** Answers that an address must have given in that time to be compared. Default 100. */
-  ejectAnswersMin?: number;
+  /** Which of several addresses are left out for a while because of their answers. */
+  outlierDetection?: OutlierDetection;
   /** Of several addresses: `round-robin` connects to all and takes turns, `pick-first` to the first that can be reached, in their order. Default round-robin. */
   policy?: 'round-robin' | 'pick-first';
   /** Least time between two questions to the resolver. Default 5000. */
@@ -44,6 +39,13 @@ export interface ChannelOptions extends FabricOptions {
   log?: Log;
 }
 
+export const outlierRules: OptionRules = {
+  badAnswersMax: { kind: 'integer', range: limits.badAnswersInRow },
+  ejectionMs: { kind: 'integer', range: limits.ejectionMs },
+  intervalMs: { kind: 'integer', range: limits.outlierIntervalMs },
+  answersMin: { kind: 'integer', range: limits.outlierAnswers },
+};
+
 export const channelRules: OptionRules = {
   inflightMax: { kind: 'integer', range: limits.inflight },
   streamsMax: { kind: 'integer', range: limits.streams },
@@ -53,10 +55,7 @@ export const channelRules: OptionRules = {
   backoffMs: { kind: 'integer', range: limits.backoffMs },
   backoffMaxMs: { kind: 'integer', range: limits.backoffMaxMs },
   verifyAfterMs: { kind: 'integer', range: limits.verifyAfterMs },
-  ejectAfter: { kind: 'integer', range: limits.ejectAfter },
-  ejectMs: { kind: 'integer', range: limits.ejectMs },
-  ejectIntervalMs: { kind: 'integer', range: limits.ejectIntervalMs },
-  ejectAnswersMin: { kind: 'integer', range: limits.ejectAnswers },
+  outlierDetection: { kind: 'options', rules: outlierRules },
   policy: { kind: 'choice', values: ['round-robin', 'pick-first'], default: 'round-robin' },
   resolveMinMs: { kind: 'integer', range: limits.resolveMinMs },
   timeoutMs: { kind: 'time' },
@@ -67,6 +66,9 @@ export const channelRules: OptionRules = {
 };
 
 /** With every default. */
-export type CheckedChannelOptions = Required<Omit<ChannelOptions, 'log' | keyof FabricOptions>> &
-  Pick<ChannelOptions, 'log'> &
-  CheckedFabricOptions;
+export type CheckedChannelOptions = Required<
+  Omit<ChannelOptions, 'log' | 'outlierDetection' | keyof FabricOptions>
+> &
+  Pick<ChannelOptions, 'log'> & {
+    readonly outlierDetection: Required<OutlierDetection>;
+  } & CheckedFabricOptions;

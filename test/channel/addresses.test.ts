@@ -4,6 +4,7 @@ import {
   type ClientOf,
   createChannel,
   createClient,
+  type OutlierDetection,
   type Resolver,
   RpcError,
   Status,
@@ -104,9 +105,11 @@ describe('several addresses', () => {
 });
 
 describe('bad answers in a row', () => {
-  async function ejected(options: { ejectAfter?: number; ejectMs?: number }) {
+  async function ejected(options: OutlierDetection) {
     bed.start(a, b);
-    const channel = bed.channel([a, b], { ejectAfter: 3, ejectMs: longMs / 2, ...options });
+    const channel = bed.channel([a, b], {
+      outlierDetection: { badAnswersMax: 3, ejectionMs: longMs / 2, ...options },
+    });
     const client = await allReady(channel);
     return { channel, client };
   }
@@ -135,17 +138,19 @@ describe('bad answers in a row', () => {
   });
 
   test('for a while', async () => {
-    const { channel, client } = await ejected({ ejectMs: 1 });
+    const { channel, client } = await ejected({ ejectionMs: 1 });
     await strike(client, 3);
     await until(() => stateOf(channel, a) === 'ready');
     expect([...(await answered(client, 4))].sort().join('')).toBe('aabb');
   });
 
-  test('never with ejectAfter 0, and never the last address', async () => {
-    const { channel, client } = await ejected({ ejectAfter: 0 });
+  test('never with badAnswersMax 0, and never the last address', async () => {
+    const { channel, client } = await ejected({ badAnswersMax: 0 });
     await strike(client, 6);
     expect(stateOf(channel, a)).toBe('ready');
-    const strict = await allReady(bed.channel([a, b], { ejectAfter: 1, ejectMs: longMs / 2 }));
+    const strict = await allReady(
+      bed.channel([a, b], { outlierDetection: { badAnswersMax: 1, ejectionMs: longMs / 2 } }),
+    );
     for (let i = 0; i < 6; ++i) await caught(strict.behave({ text: 'throw' }));
     expect((await strict.echo({ number: 1 })).number).toBe(1);
   });

@@ -41,7 +41,10 @@ describe('on a clock', () => {
       },
       eject: () => ejected.push(place),
     }));
-    const watch = new Outliers({ ejectIntervalMs: 10_000, ejectAnswersMin: 100 }, () => addresses);
+    const watch = new Outliers(
+      { outlierDetection: { intervalMs: 10_000, answersMin: 100 } },
+      () => addresses,
+    );
     expect(vi.getTimerCount()).toBe(0);
     watch.wake();
     watch.wake();
@@ -60,7 +63,7 @@ describe('on a clock', () => {
   });
 
   test('interval 0: never looks', () => {
-    new Outliers({ ejectIntervalMs: 0, ejectAnswersMin: 1 }, () => []).wake();
+    new Outliers({ outlierDetection: { intervalMs: 0, answersMin: 1 } }, () => []).wake();
     expect(vi.getTimerCount()).toBe(0);
   });
 
@@ -74,7 +77,9 @@ describe('on a clock', () => {
 
     async function opened(options: object): Promise<Channel> {
       bed.start(...names);
-      const channel = bed.channel(names, { ejectAfter: 0, ejectAnswersMin: 10, ...options });
+      const channel = bed.channel(names, {
+        outlierDetection: { badAnswersMax: 0, answersMin: 10, ...options },
+      });
       await channel.ready();
       await until(() => channel.addresses.every(({ state }) => state === 'ready'));
       return channel;
@@ -98,8 +103,8 @@ describe('on a clock', () => {
       return who;
     }
 
-    test('leaves out the one that falls behind, for ejectMs', async () => {
-      const channel = await opened({ ejectMs: 30_000 });
+    test('leaves out the one that falls behind, for ejectionMs', async () => {
+      const channel = await opened({ ejectionMs: 30_000 });
       await ask(channel, 120, ['c:1']);
       expect(left(channel)).toEqual([]);
       vi.advanceTimersByTime(10_000);
@@ -110,7 +115,7 @@ describe('on a clock', () => {
     });
 
     test('never more than a tenth, but one', async () => {
-      const channel = await opened({ ejectAfter: 3 });
+      const channel = await opened({ badAnswersMax: 3 });
       await ask(channel, 60, ['c:1', 'd:1']);
       expect(left(channel)).toHaveLength(1);
     });

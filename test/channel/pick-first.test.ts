@@ -97,7 +97,7 @@ describe('pick-first', () => {
 
   test('bad answers leave nobody out', async () => {
     bed.start(a, b);
-    const channel = bed.channel([a, b], { policy, ejectAfter: 1 });
+    const channel = bed.channel([a, b], { policy, outlierDetection: { badAnswersMax: 1 } });
     const client = createClient(EchoDefinition, channel);
     for (let i = 0; i < 5; ++i) await caught(client.behave({ text: 'throw' }));
     expect(await answered(channel, 2)).toBe('aa');

@@ -1,6 +1,6 @@
 /** The tables of docs/GUIDE.md against the sources: options, limits, counters, status codes and the texts of errors. */
 import { expect, test } from 'vitest';
-import { channelRules } from '../../runtime/client/channel-options.ts';
+import { channelRules, outlierRules } from '../../runtime/client/channel-options.ts';
 import { runtimeRules } from '../../runtime/control/configure.ts';
 import { verbsRules } from '../../runtime/control/fabric-options.ts';
 import type { OptionRule, OptionRules } from '../../runtime/core/options.ts';
@@ -60,6 +60,7 @@ function cellsOf(name: string, rule: OptionRule): [string | undefined, string] {
 test.each<[string, OptionRules]>([
   ['server', serverRules],
   ['channel', channelRules],
+  ['outlierDetection', outlierRules],
   ['verbs', verbsRules],
   ['configure', runtimeRules],
 ])('options of %s: all of them, with their defaults and ranges', (mark, rules) => {
@@ -108,7 +109,7 @@ test('fixed limits', () => {
     ['bytes of those that the client has not begun to read', shown('Bytes', limits.reverseQueueBytes)],
     ['addresses of a channel', shown('', limits.addressesMax)],
     ['the answer to a ping', shown('Ms', limits.verifyTimeoutMs)],
-    ['an address left out because of bad answers', shown('Ms', limits.ejectMaxMs)],
+    ['an address left out because of bad answers', shown('Ms', limits.ejectionMaxMs)],
     ['log lines a second, of a server for each peer address', shown('', limits.logLinesPerSecond)],
     ['peer addresses with log lines of their own, a second', shown('', limits.logPeersMax)],
     ['from telling a client to go to turning its requests away', shown('Ms', limits.goawayNoticeMs)],

@@ -9,11 +9,11 @@ import type { LocalSide } from '../../control/session-setup.ts';
 import { unavailable } from '../../core/failure.ts';
 import { RpcError } from '../../core/rpc-error.ts';
 import { Status } from '../../core/status.ts';
-import { closeTimeoutMs, ejectMaxMs, verifyTimeoutMs } from '../../limits.ts';
+import { closeTimeoutMs, ejectionMaxMs, verifyTimeoutMs } from '../../limits.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
 import { Backoff } from './backoff.ts';
 import { ClientLink, type ClientLinkOwner } from './client-link.ts';
-import type { Tally, Watched } from './outliers.ts';
+import type { OutlierDetection, Tally, Watched } from './outliers.ts';
 
 /** `failing`: the last attempt failed, and the pause before the next is not over. `ejected`: connected, but its answers were bad. */
 export type EndpointState = 'idle' | 'connecting' | 'ready' | 'verifying' | 'failing' | 'ejected';
@@ -22,8 +22,7 @@ export interface EndpointSettings {
   readonly connectTimeoutMs: number;
   readonly backoffMs: number;
   readonly backoffMaxMs: number;
-  readonly ejectAfter: number;
-  readonly ejectMs: number;
+  readonly outlierDetection: Pick<Required<OutlierDetection>, 'badAnswersMax' | 'ejectionMs'>;
 }
 
 export interface EndpointOwner {
@@ -68,9 +67,9 @@ export class Endpoint implements ClientLinkOwner, Watched {
     this.address = address;
     this.#dial = dial;
     this.#owner = owner;
-    const { backoffMs, backoffMaxMs, ejectMs } = owner.settings;
+    const { backoffMs, backoffMaxMs, outlierDetection } = owner.settings;
     this.#backoff = new Backoff(backoffMs, backoffMaxMs);
-    this.#ejection = new Backoff(ejectMs, ejectMaxMs);
+    this.#ejection = new Backoff(outlierDetection.ejectionMs, ejectionMaxMs);
   }
 
   /** Calls are in flight. */
@@ -153,7 +152,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
     const { link } = this;
     if (link === undefined || this.state !== 'ready' || !this.#owner.mayEject()) return false;
     // One that has behaved for long begins with the short pause again.
-    if (performance.now() - this.#pardonedMs > ejectMaxMs) this.#ejection.reset();
+    if (performance.now() - this.#pardonedMs > ejectionMaxMs) this.#ejection.reset();
     this.#timer = setTimeout(() => {
       this.#pardonedMs = performance.now();
       link.session.tally.forgive();
@@ -180,7 +179,8 @@ export class Endpoint implements ClientLinkOwner, Watched {
         abandon.signal,
       );
       const { queue, settings } = this.#owner;
-      const current = new ClientLink(connection, link, queue, this, settings.ejectAfter);
+      const { badAnswersMax } = settings.outlierDetection;
+      const current = new ClientLink(connection, link, queue, this, badAnswersMax);
       this.#links.add(current);
       if (this.#gone !== undefined) current.close(this.#gone);
       else if (link.ended === undefined) {

@@ -29,10 +29,20 @@ export interface Watched {
   eject(): unknown;
 }
 
+/** How an address that answers badly is found, and left out for a while, as long as the channel has another. */
+export interface OutlierDetection {
+  /** Bad answers in a row before one of several addresses is left out; 0: never. Default 5. */
+  readonly badAnswersMax?: number;
+  /** How long it is left out the first time. Default 30 000. */
+  readonly ejectionMs?: number;
+  /** How often the shares of good answers of several addresses are compared, to leave out one that falls behind; 0: never. Default 10 000. */
+  readonly intervalMs?: number;
+  /** Answers that an address must have given in that time to be compared. Default 100. */
+  readonly answersMin?: number;
+}
+
 export interface OutlierSettings {
-  /** 0: never looks. */
-  readonly ejectIntervalMs: number;
-  readonly ejectAnswersMin: number;
+  readonly outlierDetection: Pick<Required<OutlierDetection>, 'intervalMs' | 'answersMin'>;
 }
 
 export class Outliers {
@@ -47,9 +57,9 @@ export class Outliers {
 
   /** Calls are being made. */
   wake(): void {
-    const { ejectIntervalMs } = this.#settings;
-    if (this.#timer === undefined && ejectIntervalMs > 0) {
-      this.#timer = setTimeout(this.#look, ejectIntervalMs).unref();
+    const { intervalMs } = this.#settings.outlierDetection;
+    if (this.#timer === undefined && intervalMs > 0) {
+      this.#timer = setTimeout(this.#look, intervalMs).unref();
     }
   }
 
@@ -62,7 +72,8 @@ export class Outliers {
     this.#timer = undefined;
     const addresses = this.#addresses();
     const tallies = addresses.map((each) => each.takeTally());
-    for (const place of outliers(tallies, this.#settings.ejectAnswersMin)) addresses[place]!.eject();
+    for (const place of outliers(tallies, this.#settings.outlierDetection.answersMin))
+      addresses[place]!.eject();
     if (tallies.some(({ answers }) => answers > 0)) this.wake();
   };
 }
