@@ -6,7 +6,7 @@
 
 #include "binding/file_lock.h"
 #include "binding/native_context.h"
-#include "fabric/tcp/tcp.h"
+#include "fabric/door.h"
 
 namespace {
 
@@ -21,7 +21,7 @@ Napi::Value address(const Napi::CallbackInfo& info) {
 Napi::Value hand_over(const Napi::CallbackInfo& info) {
   const auto bytes = info[1].As<Napi::Uint8Array>();
   const std::string why =
-      rdma_rpc::fabric::tcp_hand_over(info[0].As<Napi::Number>().Int32Value(),
+      rdma_rpc::fabric::hand_over(info[0].As<Napi::Number>().Int32Value(),
                                       {reinterpret_cast<const std::byte*>(bytes.Data()), bytes.ByteLength()});
   return Napi::String::New(info.Env(), why);
 }

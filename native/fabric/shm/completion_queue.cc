@@ -2,6 +2,7 @@
 #include "fabric/shm/completion_queue.h"
 
 #include <sched.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,8 +31,34 @@ CompletionQueue::CompletionQueue(Device& device, std::uint32_t poller, UniqueFd 
 }
 
 CompletionQueue::~CompletionQueue() {
+  if (watch_) device_.counts().open_fds -= 2;
+  if (door_) --device_.counts().open_fds;
   poller_.sleeping.store(0, std::memory_order_relaxed);
   device_.forget(*this);
+}
+
+bool CompletionQueue::watch_lines() {
+  watch_ = std::make_unique<Watch>();
+  device_.counts().open_fds += 2;
+  return watch_->open() && watch_->add(own_pipe_, pipe_read_.get(), EPOLLIN);
+}
+
+std::string CompletionQueue::open_door(Token* token) {
+  std::string why;
+  if (door_ == nullptr) {
+    door_ = Door::open(
+        *watch_,
+        [this](UniqueFd fd, const Greeting& greeting) {
+          if (QueuePair* qp = device_.find(greeting.to)) return qp->take(std::move(fd), greeting.from);
+          const Greeting answer = make_greeting(Say::unknown, greeting.from, greeting.to);
+          say(fd.get(), &answer, sizeof answer);
+        },
+        &why);
+    if (door_ == nullptr) return "shm: " + why;
+    ++device_.counts().open_fds;
+  }
+  door_->mark(token);
+  return {};
 }
 
 void CompletionQueue::note_cpu() {
@@ -43,6 +70,7 @@ void CompletionQueue::note_cpu() {
 
 std::size_t CompletionQueue::poll(std::span<Wc> out) {
   if (polls_++ % kPollsPerCpuLook == 0) note_cpu();
+  if (joining_ != 0) watch_->progress();
   const std::size_t pairs = queue_pairs_.size();
   if (pairs == 1) return queue_pairs_[0]->poll(out);
   std::size_t count = 0;
@@ -85,6 +113,7 @@ void CompletionQueue::wake() {
 void CompletionQueue::acknowledge() {
   armed_ = false;
   poller_.sleeping.store(0, std::memory_order_relaxed);
+  if (watch_) watch_->progress();
   char rung[64];
   stall_point();
   while (::read(pipe_read_.get(), rung, sizeof rung) == static_cast<ssize_t>(sizeof rung)) {

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <vector>
 
+#include "fabric/door.h"
 #include "fabric/fabric.h"
 #include "fabric/shm/layout.h"
 #include "fabric/shm/segment.h"
@@ -22,7 +25,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
   std::size_t poll(std::span<Wc> out) override;
   bool arm() override;
   void acknowledge() override;
-  int fd() const override { return pipe_read_.get(); }
+  int fd() const override { return watch_ ? watch_->fd() : pipe_read_.get(); }
   bool peer_shares_cpu() const override;
 
   std::uint32_t poller() const { return poller_index_; }
@@ -32,10 +35,25 @@ class CompletionQueue final : public fabric::CompletionQueue {
   void wake_if_armed() {
     if (armed_) wake();
   }
+
+  // By descriptors.
+  /// False: the system refuses.
+  bool watch_lines();
+  Watch& watch() { return *watch_; }
+  /// Peers with this token are led here from now on. Empty, or why not.
+  std::string open_door(Token* token);
+  /// So many queue pairs more, or fewer, are connecting: their lines are looked at with each poll.
+  void note_joining(int more) { joining_ += more; }
+
   void add(QueuePair& qp) { queue_pairs_.push_back(&qp); }
   void remove(QueuePair& qp) { std::erase(queue_pairs_, &qp); }
 
  private:
+  /// Its own pipe among the lines: acknowledge() reads it.
+  struct OwnPipe final : Waiter {
+    void ready() override {}
+    void expired() override {}
+  };
   void note_cpu();
   void wake();
 
@@ -49,6 +67,10 @@ class CompletionQueue final : public fabric::CompletionQueue {
   std::uint32_t sleeps_ = 0;
   std::uint32_t polls_ = 0;
   std::uint32_t cpu_ = ~0u;
+  int joining_ = 0;
+  OwnPipe own_pipe_;
+  std::unique_ptr<Watch> watch_;  ///< by descriptors
+  std::unique_ptr<Door> door_;
 };
 
 }  // namespace rdma_rpc::fabric::shm

@@ -45,9 +45,9 @@ bool process_vm_may_work() {
   return scope == '0' || ::geteuid() == 0;
 }
 
-Capabilities make_capabilities(bool any_memory) {
+Capabilities make_capabilities(bool by_descriptors, bool any_memory) {
   Capabilities caps;
-  caps.name = "shm";
+  caps.name = by_descriptors ? "shm-fd" : "shm";
   caps.max_inline = kInlineMax;
   caps.max_sge = kMaxSge;
   caps.max_sge_read = kMaxSge;
@@ -70,7 +70,7 @@ std::uint32_t first_generation(const Token& token) {
 
 Device::Device(const ShmOptions& options, Segment segment, const Token& token, bool any_memory)
     : options_(options),
-      capabilities_(make_capabilities(any_memory)),
+      capabilities_(make_capabilities(options.by_descriptors, any_memory)),
       segment_(std::move(segment)),
       token_(token),
       process_(this_process()),
@@ -101,6 +101,13 @@ std::uint32_t Device::publish(SharedMemory& memory, const PageRange& range, int 
   }
   *free = &memory;
   const auto slot = static_cast<std::uint32_t>(free - memories_.begin());
+  ++counters_.open_fds;
+  // By descriptors it is seen when it is shown: peers need not know of what they cannot reach.
+  if (!options_.by_descriptors) enter(slot, range, fd);
+  return slot;
+}
+
+void Device::enter(std::uint32_t slot, const PageRange& range, int fd) {
   TableMemory& entry = shared().memories[slot];
   // Behind the 0 that withdraw() has left in `serial`, for whoever reads this entry at the moment
   // (map_memory()).
@@ -109,13 +116,12 @@ std::uint32_t Device::publish(SharedMemory& memory, const PageRange& range, int 
   entry.bytes.store(range.bytes, std::memory_order_relaxed);
   entry.fd.store(static_cast<std::uint32_t>(fd), std::memory_order_relaxed);
   entry.serial.store(++memory_serial_, std::memory_order_release);
-  ++counters_.open_fds;
-  return slot;
 }
 
 void Device::withdraw(std::uint32_t slot) {
   memories_[slot] = nullptr;
   shared().memories[slot].serial.store(0, std::memory_order_seq_cst);
+  std::erase(shown_, slot);
   --counters_.open_fds;
 }
 
@@ -146,6 +152,7 @@ std::unique_ptr<MemoryRegion> Device::reg_mr(void* addr, std::size_t length, std
     if (error != nullptr) *error = reason;
     return nullptr;
   }
+  if (memory != kNoMemory && (access & (access_remote_read | access_remote_write)) != 0) show(memory);
   return std::make_unique<Region>(*this, index, Grant{from, length, access, 0, memory, 0});
 }
 
@@ -168,7 +175,10 @@ std::unique_ptr<fabric::CompletionQueue> Device::create_cq(std::uint32_t) {
   *free = true;
   counters_.open_fds += 2;
   const auto poller = static_cast<std::uint32_t>(free - pollers_used_.begin());
-  return std::make_unique<CompletionQueue>(*this, poller, UniqueFd(ends[0]), UniqueFd(ends[1]));
+  auto cq = std::make_unique<CompletionQueue>(*this, poller, UniqueFd(ends[0]), UniqueFd(ends[1]));
+  if (!options_.by_descriptors || cq->watch_lines()) return cq;
+  refusal_ = "shm: no epoll or timer descriptor: " + system_refusal(errno);
+  return nullptr;
 }
 
 void Device::forget(const CompletionQueue& cq) {
@@ -187,6 +197,8 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
   }
   Token token{};
   if (reason.empty() && !fill_random(token.data(), token.size())) reason = "shm: no random bytes (getrandom)";
+  auto& queue = static_cast<CompletionQueue&>(cq);
+  if (reason.empty() && options_.by_descriptors && !options.active) reason = queue.open_door(&token);
   Segment segment;
   if (reason.empty()) {
     const std::size_t bytes = qp_segment_bytes(std::bit_ceil(options.recv_wr_max));
@@ -196,8 +208,7 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
     if (error != nullptr) *error = reason;
     return nullptr;
   }
-  auto qp = std::make_unique<QueuePair>(*this, static_cast<CompletionQueue&>(cq), options, ++last_qp_num_,
-                                        std::move(segment), token);
+  auto qp = std::make_unique<QueuePair>(*this, queue, options, ++last_qp_num_, std::move(segment), token);
   queue_pairs_.push_back(qp.get());
   return qp;
 }
@@ -225,16 +236,53 @@ std::shared_ptr<RemoteDevice> Device::remote(const AddressBlob& address, std::st
   return remote;
 }
 
+FileNote Device::note_of(std::uint32_t slot, int* fd) const {
+  const SharedMemory::Shown shown = memories_[slot]->shown(slot);
+  *fd = shown.fd;
+  FileNote note;
+  note.slot = slot;
+  note.serial = shared().memories[slot].serial.load(std::memory_order_relaxed);
+  note.addr = shown.range.addr;
+  note.bytes = shown.range.bytes;
+  return note;
+}
+
+void Device::show(std::uint32_t slot) {
+  if (!options_.by_descriptors || std::find(shown_.begin(), shown_.end(), slot) != shown_.end()) return;
+  const SharedMemory::Shown shown = memories_[slot]->shown(slot);
+  enter(slot, shown.range, shown.fd);
+  shown_.push_back(slot);
+  int fd = -1;
+  const FileNote note = note_of(slot, &fd);
+  for (QueuePair* qp : queue_pairs_) qp->show(note, fd);
+}
+
+bool Device::show_all(Line& line) const {
+  return std::all_of(shown_.begin(), shown_.end(), [&](std::uint32_t slot) {
+    int fd = -1;
+    const FileNote note = note_of(slot, &fd);
+    return line.send(note, fd);
+  });
+}
+
+QueuePair* Device::find(const Token& token) const {
+  const auto found = std::find_if(queue_pairs_.begin(), queue_pairs_.end(),
+                                  [&](const QueuePair* qp) { return qp->token() == token; });
+  return found == queue_pairs_.end() ? nullptr : *found;
+}
+
 std::uint32_t Device::share(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes) {
   if (memory == kNoMemory) return kNoMemory;
   SharedMemory* whole = memories_[memory];
   if (whole == nullptr || !whole->contains(addr, bytes)) return kNoMemory;
   const std::uint32_t slot = whole->slot_of(addr, bytes);
-  if (slot != kNoMemory) return slot;
+  if (slot != kNoMemory) return show(slot), slot;
   // Pages were taken back from a part of it once. Unless somebody uses the range, it can be one memfd again.
   const PageRange pages = SharedMemory::pages_of(addr, bytes);
   if (in_use(pages) || !whole->move_to_new_pages(pages)) return kNoMemory;
-  return whole->slot_of(addr, bytes);
+  const std::uint32_t fresh = whole->slot_of(addr, bytes);
+  if (fresh != kNoMemory) show(fresh);
+  return fresh;
 }
 
 bool Device::in_use(const PageRange& pages) const {
@@ -273,19 +321,41 @@ void Device::revoke_and_wait(std::uint32_t key, const Grant& grant) {
 
 }  // namespace shm
 
+namespace {
+
+/// sockaddr_un holds one more, a zero.
+constexpr std::size_t kPathBytesMax = 107;
+
+}  // namespace
+
+std::vector<std::byte> shm_address_via(std::span<const std::byte> address, const std::string& path,
+                                       std::string* error) {
+  shm::AddressBlob blob;
+  const bool good = address.size() == sizeof blob && !path.empty() && path.size() <= kPathBytesMax;
+  if (good) std::memcpy(&blob, address.data(), sizeof blob);
+  if (!good || blob.by_descriptors != 1) {
+    if (error != nullptr) *error = "shm: no address by descriptors, or no path of a unix socket";
+    return {};
+  }
+  std::vector<std::byte> via(address.begin(), address.end());
+  const auto* text = reinterpret_cast<const std::byte*>(path.data());
+  via.insert(via.end(), text, text + path.size());
+  return via;
+}
+
 std::unique_ptr<Device> open_shm_device(const ShmOptions& options, std::string* error) {
   const auto refuse = [error](std::string reason) {
     if (error != nullptr) *error = std::move(reason);
     return nullptr;
   };
   if (options.copy_chunk_bytes == 0) return refuse("shm: copy_chunk_bytes must be at least 1");
-  shm::Token token{};
+  Token token{};
   if (!shm::fill_random(token.data(), token.size())) return refuse("shm: no random bytes (getrandom)");
   std::string reason;
   shm::Segment segment =
       shm::create_segment("rdma-rpc:device", sizeof(shm::DeviceSegment), shm::PeerMay::read, &reason);
   if (!segment.map) return refuse(reason);
-  const bool any_memory = options.any_memory && shm::process_vm_may_work();
+  const bool any_memory = options.any_memory && !options.by_descriptors && shm::process_vm_may_work();
   return std::make_unique<shm::Device>(options, std::move(segment), token, any_memory);
 }
 

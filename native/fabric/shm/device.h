@@ -8,6 +8,7 @@
 
 #include "fabric/fabric.h"
 #include "fabric/shm/layout.h"
+#include "fabric/shm/line.h"
 #include "fabric/shm/memory.h"
 #include "fabric/shm/process.h"
 #include "fabric/shm/protection_table.h"
@@ -36,7 +37,7 @@ class Device final : public fabric::Device {
 
   // For the other classes of this folder.
   const ShmOptions& options() const { return options_; }
-  DeviceSegment& shared() { return *reinterpret_cast<DeviceSegment*>(segment_.map.data()); }
+  DeviceSegment& shared() const { return *reinterpret_cast<DeviceSegment*>(segment_.map.data()); }
   int fd() const { return segment_.fd.get(); }
   const Token& token() const { return token_; }
   const ProcessIdentity& process() const { return process_; }
@@ -45,6 +46,13 @@ class Device final : public fabric::Device {
 
   /// The memory that has that range, named by its first slot, or kNoMemory.
   std::uint32_t memory_of(std::uint64_t addr, std::uint64_t bytes) const;
+  /// By descriptors: the memory of this slot is one that peers may reach from now on.
+  void show(std::uint32_t slot);
+  /// Sends a peer whatever peers may reach. False: it takes no more.
+  bool show_all(Line& line) const;
+  /// The queue pair of this token, or null.
+  QueuePair* find(const Token& token) const;
+
   /// The slot through which a peer reaches a range that lies in `memory` or, with kNoMemory, in none:
   /// kNoMemory means by address.
   std::uint32_t share(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes);
@@ -64,6 +72,8 @@ class Device final : public fabric::Device {
 
  private:
   bool in_use(const PageRange& pages) const;
+  void enter(std::uint32_t slot, const PageRange& range, int fd);
+  FileNote note_of(std::uint32_t slot, int* fd) const;
 
   ShmOptions options_;
   Capabilities capabilities_;
@@ -73,6 +83,7 @@ class Device final : public fabric::Device {
   ProtectionTable table_;
   DeviceCounters counters_;
   std::vector<SharedMemory*> memories_;  ///< by slot; null: free
+  std::vector<std::uint32_t> shown_;     ///< by descriptors: slots that peers may reach, in order
   std::vector<bool> pollers_used_;
   std::vector<QueuePair*> queue_pairs_;
   std::vector<std::weak_ptr<RemoteDevice>> remotes_;

@@ -11,11 +11,11 @@
 // writes is read once and checked.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
+#include "fabric/greeting.h"
 #include "fabric/shm/shared_words.h"
 
 namespace rdma_rpc::fabric::shm {
@@ -24,7 +24,6 @@ inline constexpr std::uint32_t kMagic = 0x6d687372;  // "rshm"
 inline constexpr std::uint32_t kLayoutVersion = 1;
 inline constexpr std::size_t kCacheLine = 64;
 
-using Token = std::array<std::byte, 16>;
 using Word = SharedWord<std::uint32_t>;
 using LongWord = SharedWord<std::uint64_t>;
 static_assert(Word::is_always_lock_free && LongWord::is_always_lock_free,
@@ -81,7 +80,8 @@ struct DeviceSegment {
 
 // ---- The address blob of a queue pair ----
 
-/// Fixed size, host byte order (both sides are on this host). Everything in it is checked by connect().
+/// Fixed size, host byte order (both sides are on this host). Everything in it is checked by connect(). The
+/// active side by descriptors gets the path to dial behind it (shm_address_via()).
 struct AddressBlob {
   std::uint32_t magic;
   std::uint32_t version;
@@ -95,9 +95,10 @@ struct AddressBlob {
   std::uint32_t device_fd;
   std::uint32_t qp_fd;
   std::uint32_t pipe_fd;
-  std::uint32_t poller;         ///< index in DeviceSegment::pollers
-  std::uint32_t receive_slots;  ///< a power of two
-  std::uint32_t reserved;       ///< 0
+  std::uint32_t poller;          ///< index in DeviceSegment::pollers
+  std::uint32_t receive_slots;   ///< a power of two
+  std::uint32_t by_descriptors;  ///< 1: what this has of a process and its descriptors is 0, all comes over
+                                 ///< a line (line.h)
 };
 static_assert(sizeof(AddressBlob) <= 512);
 

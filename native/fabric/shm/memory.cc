@@ -49,6 +49,13 @@ std::uint32_t SharedMemory::slot_of(std::uint64_t addr, std::uint64_t bytes) con
   return kNoMemory;
 }
 
+SharedMemory::Shown SharedMemory::shown(std::uint32_t slot) const {
+  for (const Part& part : parts_) {
+    if (part.slot == slot) return {part.fd.get(), part.range};
+  }
+  return {};
+}
+
 PageRange SharedMemory::pages_of(std::uint64_t addr, std::uint64_t bytes) {
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   const std::uint64_t begin = addr / page * page;

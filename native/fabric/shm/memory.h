@@ -41,6 +41,13 @@ class SharedMemory final : public HostMemory {
   /// The slot of the memfd that has the whole range, or kNoMemory: it is in several.
   std::uint32_t slot_of(std::uint64_t addr, std::uint64_t bytes) const;
 
+  /// The memfd of a slot of this memory, and the pages that it has.
+  struct Shown {
+    int fd = -1;
+    PageRange range;
+  };
+  Shown shown(std::uint32_t slot) const;
+
   /// The pages that hold this range.
   static PageRange pages_of(std::uint64_t addr, std::uint64_t bytes);
   /// Moves these pages to a memfd of their own. False when the system refuses.

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -32,7 +33,8 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& optio
       device_(device),
       cq_(cq),
       options_(options),
-      segment_(std::move(segment)) {
+      segment_(std::move(segment)),
+      token_(token) {
   qp_num_ = qp_num;
   const auto slots = static_cast<std::uint32_t>(receives_.size());
   const SegmentView mine = view(segment_.map.data(), slots);
@@ -45,17 +47,21 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& optio
   AddressBlob& address = own_->address;
   address.magic = kMagic;
   address.version = kLayoutVersion;
-  address.pid = device_.process().pid;
-  address.start_ticks = device_.process().start_ticks;
   address.qp_num = qp_num_;
   address.device_token = device_.token();
   address.qp_token = token;
-  address.token_addr = reinterpret_cast<std::uint64_t>(&device_.token());
-  address.device_fd = static_cast<std::uint32_t>(device_.fd());
-  address.qp_fd = static_cast<std::uint32_t>(segment_.fd.get());
-  address.pipe_fd = static_cast<std::uint32_t>(cq_.doorbell_fd());
   address.poller = cq_.poller();
   address.receive_slots = slots;
+  if (device_.options().by_descriptors) {
+    address.by_descriptors = 1;
+  } else {
+    address.pid = device_.process().pid;
+    address.start_ticks = device_.process().start_ticks;
+    address.token_addr = reinterpret_cast<std::uint64_t>(&device_.token());
+    address.device_fd = static_cast<std::uint32_t>(device_.fd());
+    address.qp_fd = static_cast<std::uint32_t>(segment_.fd.get());
+    address.pipe_fd = static_cast<std::uint32_t>(cq_.doorbell_fd());
+  }
   std::memcpy(address_.data(), &address, sizeof address);
   own_->posted.store(kFirstNumber, std::memory_order_relaxed);
   own_->shortest_receive.store(~0u, std::memory_order_relaxed);
@@ -68,10 +74,11 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& optio
 QueuePair::~QueuePair() {
   enter_error(SharedState::closed);
   wait_for_release();
+  stop_joining();
   cq_.remove(*this);
   device_.forget(*this);
   --device_.counts().queue_pairs;
-  device_.counts().open_fds -= peer_pipe_ ? 2u : 1u;
+  device_.counts().open_fds -= peer_pipe_ || shown_ ? 2u : 1u;
 }
 
 std::vector<std::byte> QueuePair::local_address() const { return {address_.begin(), address_.end()}; }
@@ -79,37 +86,48 @@ std::vector<std::byte> QueuePair::local_address() const { return {address_.begin
 std::string QueuePair::connect(std::span<const std::byte> remote_address) {
   std::string reason;
   AddressBlob address{};
+  const bool dials = device_.options().by_descriptors && options_.active;
   if (state_ != QpState::init) {
     reason = std::string("shm: connect needs a queue pair in INIT, this one is in ") + to_string(state_);
-  } else if (remote_address.size() != sizeof address) {
+  } else if (remote_address.size() < sizeof address || (remote_address.size() != sizeof address && !dials)) {
     reason = "shm: the peer's address has " + std::to_string(remote_address.size()) + " bytes, not " +
              std::to_string(sizeof address);
   } else {
     std::memcpy(&address, remote_address.data(), sizeof address);
-    reason = map_peer(address);
+    reason = check(address);
   }
-  if (reason.empty()) {
-    state_ = QpState::rts;
+  const auto path = remote_address.subspan(std::min(sizeof address, remote_address.size()));
+  if (!reason.empty()) {
+  } else if (device_.options().by_descriptors) {
+    reason = join(address, {reinterpret_cast<const char*>(path.data()), path.size()});
   } else {
-    enter_error(SharedState::error);
+    reason = map_peer(address);
+    if (reason.empty()) state_ = QpState::rts;
   }
+  if (!reason.empty()) enter_error(SharedState::error);
   return reason;
 }
 
-std::string QueuePair::map_peer(const AddressBlob& address) {
+std::string QueuePair::check(const AddressBlob& address) const {
   if (address.magic != kMagic) return "shm: that is no shm address";
   if (address.version != kLayoutVersion) {
     return "shm: the peer speaks layout version " + std::to_string(address.version) + ", this side " +
            std::to_string(kLayoutVersion);
   }
   if (!std::has_single_bit(address.receive_slots) || address.receive_slots > kReceiveSlotsMax ||
-      address.poller >= kPollersMax || address.qp_num == 0 || address.reserved != 0) {
+      address.poller >= kPollersMax || address.qp_num == 0 || address.by_descriptors > 1) {
     return "shm: a field of the peer's address is out of range";
+  }
+  if ((address.by_descriptors != 0) != device_.options().by_descriptors) {
+    return "shm: one of the two passes descriptors, the other one opens its peer through /proc";
   }
   if (std::memcmp(&address, address_.data(), sizeof address) == 0) {
     return "shm: that is this queue pair's own address";
   }
+  return {};
+}
 
+std::string QueuePair::map_peer(const AddressBlob& address) {
   std::string error;
   auto remote = device_.remote(address, &error);
   if (!remote) return error;
@@ -130,11 +148,28 @@ std::string QueuePair::map_peer(const AddressBlob& address) {
     remote->resolve(memory, first.addr.load(std::memory_order_relaxed), 1, &range, &error);
     if (!error.empty()) return error;
   }
+  if (error = claim(map.data(), address); !error.empty()) return error;
+  use_peer(address, std::move(map), std::move(remote));
+  peer_pipe_ = std::move(pipe);
+  ++device_.counts().open_fds;
+  return {};
+}
+
+/// `data`: the peer's segment. Empty, or why it is not for this queue pair.
+std::string QueuePair::claim(std::byte* data, const AddressBlob& address) const {
+  QpSegment& peer = *view(data, address.receive_slots).header;
+  if (std::memcmp(&peer.address, &address, sizeof address) != 0) {
+    return "shm: the peer's queue pair is not the one that its address names";
+  }
   std::uint32_t unclaimed = 0;
-  if (!peer.header->claimed.compare_exchange_strong(unclaimed, 1)) {
+  if (!peer.claimed.compare_exchange_strong(unclaimed, 1)) {
     return "shm: the peer's queue pair is connected to another one";
   }
+  return {};
+}
 
+void QueuePair::use_peer(const AddressBlob& address, Mapping map, std::shared_ptr<RemoteDevice> remote) {
+  const SegmentView peer = view(map.data(), address.receive_slots);
   peer_ = peer.header;
   peer_receives_ = peer.receives;
   peer_cells_ = peer.cells;
@@ -143,10 +178,7 @@ std::string QueuePair::map_peer(const AddressBlob& address) {
   peer_poller_ = &remote->poller(address.poller);
   peer_qp_num_ = address.qp_num;
   peer_map_ = std::move(map);
-  peer_pipe_ = std::move(pipe);
   remote_ = std::move(remote);
-  ++device_.counts().open_fds;
-  return {};
 }
 
 void QueuePair::to_error() {
@@ -167,6 +199,8 @@ void QueuePair::enter_error(SharedState shown) {
   own_->state.store(static_cast<std::uint32_t>(shown), std::memory_order_seq_cst);
   await_any_release();
   if (peer_ != nullptr) ring_doorbell();
+  stop_joining();
+  if (peer_ == nullptr && line_ != nullptr) line_->close();
   cq_.wake_if_armed();
 }
 
@@ -175,6 +209,7 @@ void QueuePair::ring_doorbell() {
   const std::uint32_t sleeping = peer_poller_->sleeping.load(std::memory_order_relaxed);
   if (sleeping == 0 || sleeping == last_rung_) return;
   last_rung_ = sleeping;
+  if (line_ != nullptr) return line_->ring();
   const char byte = 0;
   stall_point();
   // A full pipe is readable, which is all that is wanted.
@@ -187,7 +222,10 @@ bool QueuePair::peer_wants_cpu(std::uint32_t cpu) const {
   return sleeping == 0 || sleeping == last_rung_;
 }
 
-bool QueuePair::peer_is_dead() const { return !remote_ || !is_running(remote_->process()); }
+bool QueuePair::peer_is_dead() const {
+  if (line_ != nullptr) return line_->ended();
+  return !remote_ || !is_running(remote_->process());
+}
 
 bool QueuePair::uses(std::uint64_t addr, std::uint64_t bytes) const {
   for (std::uint32_t i = received_; i != published_; ++i) {

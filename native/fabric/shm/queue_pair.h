@@ -1,7 +1,7 @@
 // The queue pair. Its own segment receives what the peer sends; the peer's segment is mapped to send there.
-// One class in five files: queue_pair.cc (life and state), send_queue.cc (post_send), transfer.cc (READ and
-// WRITE), receive_queue.cc (post_recv, poll) and revocation.cc (waiting for a peer's last copy). Used on the
-// device's thread.
+// One class in six files: queue_pair.cc (life and state), joining.cc (by descriptors), send_queue.cc
+// (post_send), transfer.cc (READ and WRITE), receive_queue.cc (post_recv, poll) and revocation.cc (waiting
+// for a peer's last copy). Used on the device's thread.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace rdma_rpc::fabric::shm {
 
-class QueuePair final : public fabric::QueuePair {
+class QueuePair final : public fabric::QueuePair, public LineUser {
  public:
   QueuePair(Device& device, CompletionQueue& cq, const QpOptions& options, std::uint32_t qp_num,
             Segment segment, const Token& token);
@@ -26,10 +26,24 @@ class QueuePair final : public fabric::QueuePair {
   QpState state() const override { return state_; }
   std::vector<std::byte> local_address() const override;
   std::string connect(std::span<const std::byte> remote_address) override;
+  std::string error() const override { return error_; }
   std::string reach(std::uint32_t rkey, std::uint64_t addr, std::uint64_t bytes) override;
   std::size_t post_send(std::span<const SendWr> requests) override;
   std::size_t post_recv(std::span<const RecvWr> requests) override;
   void to_error() override;
+
+  const Token& token() const { return token_; }
+  /// By descriptors: somebody has come for this queue pair.
+  void take(UniqueFd fd, const Token& from);
+  /// By descriptors: a memory that the peer may reach from now on.
+  void show(const FileNote& note, int fd) {
+    if (line_ != nullptr && shown_) line_->send(note, fd);
+  }
+
+  void on_open() override;
+  void on_file(const FileNote& note, UniqueFd file) override;
+  void on_taken() override;
+  void on_lost(const std::string& why) override;
 
   /// Moves up to out.size() completions to `out`.
   std::size_t poll(std::span<Wc> out);
@@ -73,9 +87,19 @@ class QueuePair final : public fabric::QueuePair {
   };
 
   // queue_pair.cc
+  std::string check(const AddressBlob& address) const;
   std::string map_peer(const AddressBlob& address);
+  std::string claim(std::byte* data, const AddressBlob& address) const;
+  void use_peer(const AddressBlob& address, Mapping map, std::shared_ptr<RemoteDevice> remote);
   void enter_error(SharedState shown);
   void ring_doorbell();
+
+  // joining.cc
+  std::string join(const AddressBlob& address, const std::string& path);
+  void welcome(UniqueFd fd, const Token& from);
+  std::string take_file(const FileNote& note, const UniqueFd& file);
+  void finish_joining();
+  void stop_joining();
 
   // send_queue.cc
   void execute(const SendWr& wr);
@@ -153,6 +177,15 @@ class QueuePair final : public fabric::QueuePair {
   std::shared_ptr<RemoteDevice> remote_;
   Mapping peer_map_;
   UniqueFd peer_pipe_;
+
+  // By descriptors.
+  const Token token_;
+  std::string error_;
+  std::unique_ptr<Line> line_;
+  bool joining_ = false, shown_ = false, peer_has_taken_ = false;
+  AddressBlob wanted_{};  ///< the peer's
+  UniqueFd guest_;        ///< has come before connect()
+  Token guest_token_{};
 };
 
 }  // namespace rdma_rpc::fabric::shm

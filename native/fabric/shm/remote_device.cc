@@ -9,6 +9,12 @@
 #include "fabric/system_limit.h"
 
 namespace rdma_rpc::fabric::shm {
+namespace {
+
+/// A peer's memories all together: address space is what they cost here, and it has an end, too.
+constexpr std::uint64_t kSentBytesMax = std::uint64_t{16} << 30;
+
+}  // namespace
 
 std::shared_ptr<RemoteDevice> RemoteDevice::open(const AddressBlob& address, bool use_process_vm,
                                                  std::string* error) {
@@ -27,12 +33,8 @@ std::shared_ptr<RemoteDevice> RemoteDevice::open(const AddressBlob& address, boo
   }
   Mapping map = map_peer_memfd(process, address.device_fd, sizeof(DeviceSegment), PeerMay::read, error);
   if (!map) return nullptr;
-  const auto& header = reinterpret_cast<const DeviceSegment*>(map.data())->header;
-  if (header.magic != kMagic || header.version != kLayoutVersion || header.token != address.device_token) {
-    *error = "shm: the peer's device segment is not the one that its address names";
-    return nullptr;
-  }
   std::shared_ptr<RemoteDevice> device(new RemoteDevice(address, std::move(map)));
+  if (!device->is_named(address, error)) return nullptr;
   if (use_process_vm) {
     Token seen{};
     device->reaches_any_memory_ = device->copy(Direction::read, {nullptr, address.token_addr}, seen.data(),
@@ -40,6 +42,33 @@ std::shared_ptr<RemoteDevice> RemoteDevice::open(const AddressBlob& address, boo
                                   seen == address.device_token;
   }
   return device;
+}
+
+std::shared_ptr<RemoteDevice> RemoteDevice::of_sent(const AddressBlob& address, Mapping map,
+                                                    std::function<void()> more, std::string* error) {
+  std::shared_ptr<RemoteDevice> device(new RemoteDevice(address, std::move(map)));
+  if (!device->is_named(address, error)) return nullptr;
+  device->sent_ = true;
+  device->more_ = std::move(more);
+  return device;
+}
+
+bool RemoteDevice::is_named(const AddressBlob& address, std::string* error) const {
+  const Header& header = segment().header;
+  if (header.magic == kMagic && header.version == kLayoutVersion && header.token == address.device_token) {
+    return true;
+  }
+  *error = "shm: the peer's device segment is not the one that its address names";
+  return false;
+}
+
+bool RemoteDevice::take_memory(std::uint32_t slot, std::uint64_t serial, std::uint64_t addr, Mapping map) {
+  if (slot >= kMemoriesMax || serial == 0) return false;
+  Mapped& mapped = memories_[slot];
+  sent_bytes_ += map.bytes() - mapped.map.bytes();
+  if (sent_bytes_ > kSentBytesMax) return false;
+  mapped = {serial, addr, std::move(map)};
+  return true;
 }
 
 RemoteDevice::RemoteDevice(const AddressBlob& address, Mapping map)
@@ -64,6 +93,11 @@ bool RemoteDevice::resolve(std::uint32_t memory, std::uint64_t addr, std::uint64
 }
 
 bool RemoteDevice::map_memory(std::uint32_t memory, Mapped* mapped, std::string* why) {
+  if (sent_) {
+    // What it names has been sent before the name.
+    if (more_) more_();
+    return mapped->serial == segment().memories[memory].serial.load(std::memory_order_acquire);
+  }
   *mapped = {};
   const TableMemory& entry = segment().memories[memory];
   const std::uint64_t serial = entry.serial.load(std::memory_order_acquire);

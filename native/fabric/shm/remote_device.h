@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,6 +31,12 @@ class RemoteDevice {
   static std::shared_ptr<RemoteDevice> open(const AddressBlob& address, bool use_process_vm,
                                             std::string* error);
 
+  /// Of a peer by descriptors, from its device segment. `more`: looks whether the peer has sent memory.
+  static std::shared_ptr<RemoteDevice> of_sent(const AddressBlob& address, Mapping map,
+                                               std::function<void()> more, std::string* error);
+  /// By descriptors: what the peer has sent. False: that is none of its memories.
+  bool take_memory(std::uint32_t slot, std::uint64_t serial, std::uint64_t addr, Mapping map);
+
   const ProcessIdentity& process() const { return process_; }
   /// Whether that address leads here.
   bool is(const AddressBlob& address) const {
@@ -55,6 +62,7 @@ class RemoteDevice {
     Mapping map;
   };
   RemoteDevice(const AddressBlob& address, Mapping map);
+  bool is_named(const AddressBlob& address, std::string* error) const;
   const DeviceSegment& segment() const { return *reinterpret_cast<const DeviceSegment*>(map_.data()); }
   bool map_memory(std::uint32_t memory, Mapped* mapped, std::string* why);
 
@@ -63,6 +71,9 @@ class RemoteDevice {
   Mapping map_;
   bool reaches_any_memory_ = false;
   std::vector<Mapped> memories_;
+  bool sent_ = false;  ///< by descriptors: memory comes when the peer sends it
+  std::uint64_t sent_bytes_ = 0;
+  std::function<void()> more_;
 };
 
 }  // namespace rdma_rpc::fabric::shm

@@ -49,11 +49,32 @@ UniqueFd open_peer_file(const ProcessIdentity& peer, std::uint32_t fd, mode_t ki
   return file;
 }
 
-}  // namespace
-
-UniqueFd::~UniqueFd() {
-  if (fd_ >= 0) ::close(fd_);
+Mapping map_memfd(const UniqueFd& file, const std::string& name, std::size_t bytes, PeerMay access,
+                  std::string* error) {
+  const bool write = access == PeerMay::write;
+  struct stat about {};
+  struct statfs system {};
+  if (::fstat(file.get(), &about) != 0 || ::fstatfs(file.get(), &system) != 0) {
+    *error = system_error("cannot look at " + name);
+    return {};
+  }
+  const int seals = ::fcntl(file.get(), F_GET_SEALS);
+  // Huge pages are refused with the rest: touching one raises SIGBUS when the pool is empty.
+  if (seals < 0 || (seals & kFixedSize) != kFixedSize || system.f_type != TMPFS_MAGIC ||
+      static_cast<std::size_t>(about.st_size) != bytes) {
+    *error =
+        "shm: " + name + " is not a memfd of " + std::to_string(bytes) + " bytes sealed against resizing";
+    return {};
+  }
+  void* data = ::mmap(nullptr, bytes, write ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, file.get(), 0);
+  if (data == MAP_FAILED) {
+    *error = system_error("cannot map " + std::to_string(bytes) + " bytes of the peer's memory");
+    return {};
+  }
+  return {static_cast<std::byte*>(data), bytes};
 }
+
+}  // namespace
 
 Mapping::~Mapping() {
   if (data_ != nullptr) ::munmap(data_, bytes_);
@@ -93,29 +114,13 @@ Segment create_segment(const char* name, std::size_t bytes, PeerMay peer, std::s
 
 Mapping map_peer_memfd(const ProcessIdentity& peer, std::uint32_t fd, std::size_t bytes, PeerMay access,
                        std::string* error) {
-  const bool write = access == PeerMay::write;
-  const UniqueFd file = open_peer_file(peer, fd, S_IFREG, write ? O_RDWR : O_RDONLY, error);
-  if (!file) return {};
-  struct stat about {};
-  struct statfs system {};
-  if (::fstat(file.get(), &about) != 0 || ::fstatfs(file.get(), &system) != 0) {
-    *error = system_error("cannot look at " + fd_path(peer.pid, fd));
-    return {};
-  }
-  const int seals = ::fcntl(file.get(), F_GET_SEALS);
-  // Huge pages are refused with the rest: touching one raises SIGBUS when the pool is empty.
-  if (seals < 0 || (seals & kFixedSize) != kFixedSize || system.f_type != TMPFS_MAGIC ||
-      static_cast<std::size_t>(about.st_size) != bytes) {
-    *error = "shm: " + fd_path(peer.pid, fd) + " is not a memfd of " + std::to_string(bytes) +
-             " bytes sealed against resizing";
-    return {};
-  }
-  void* data = ::mmap(nullptr, bytes, write ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, file.get(), 0);
-  if (data == MAP_FAILED) {
-    *error = system_error("cannot map " + std::to_string(bytes) + " bytes of the peer's memory");
-    return {};
-  }
-  return {static_cast<std::byte*>(data), bytes};
+  const int flags = access == PeerMay::write ? O_RDWR : O_RDONLY;
+  const UniqueFd file = open_peer_file(peer, fd, S_IFREG, flags, error);
+  return file ? map_memfd(file, fd_path(peer.pid, fd), bytes, access, error) : Mapping();
+}
+
+Mapping map_sent_memfd(const UniqueFd& file, std::size_t bytes, PeerMay access, std::string* error) {
+  return map_memfd(file, "what the peer has sent", bytes, access, error);
 }
 
 UniqueFd open_peer_pipe(const ProcessIdentity& peer, std::uint32_t fd, std::string* error) {

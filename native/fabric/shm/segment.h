@@ -1,6 +1,6 @@
-// Shared memory without names: memfds of our own, and memfds and pipes of a peer opened through
-// /proc/<pid>/fd. Used when devices, queue pairs and memories are made and connected, on the device's thread;
-// never on the hot path.
+// Shared memory without names: memfds of our own, and memfds and pipes of a peer, opened through
+// /proc/<pid>/fd or come over its line. Used when devices, queue pairs and memories are made and connected,
+// on the device's thread; never on the hot path.
 #pragma once
 
 #include <cstddef>
@@ -9,25 +9,9 @@
 #include <utility>
 
 #include "fabric/shm/process.h"
+#include "fabric/unique_fd.h"
 
 namespace rdma_rpc::fabric::shm {
-
-class UniqueFd {
- public:
-  UniqueFd() = default;
-  explicit UniqueFd(int fd) : fd_(fd) {}
-  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  UniqueFd& operator=(UniqueFd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~UniqueFd();
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 class Mapping {
  public:
@@ -68,6 +52,9 @@ Segment create_segment(const char* name, std::size_t bytes, PeerMay peer, std::s
 /// resizing.
 Mapping map_peer_memfd(const ProcessIdentity& peer, std::uint32_t fd, std::size_t bytes, PeerMay access,
                        std::string* error);
+
+/// The same for a memfd that the peer has sent.
+Mapping map_sent_memfd(const UniqueFd& file, std::size_t bytes, PeerMay access, std::string* error);
 
 /// Opens the peer's pipe for writing. Also holds a read end, so that writing to a dead peer's pipe raises no
 /// SIGPIPE.

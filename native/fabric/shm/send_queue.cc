@@ -26,7 +26,7 @@ std::byte* gather(std::span<const Sge> sges, std::byte* to) {
 
 std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
   std::size_t taken = 0;
-  if (state_ == QpState::init) return taken;
+  if (state_ == QpState::init || state_ == QpState::rtr) return taken;
   for (const SendWr& wr : requests) {
     if (send_posted_ - send_done_ == options_.send_wr_max) break;
     ++send_posted_;

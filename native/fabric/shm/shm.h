@@ -7,6 +7,11 @@
 // user, be dumpable and see each other's pids; connect() says so when they do not. A device does not survive
 // fork(): open it in the child.
 //
+// A device by descriptors is for peers of other users and containers. Nothing is opened through /proc:
+// what a peer needs goes over a unix connection of the queue pair (line.h), and so do wake-ups. Its peers see
+// its table of keys and the memory in which a receive has been posted or a right has been given, and no other
+// memory of the process. All peers of one device see that: open one for each that is not to see another's.
+//
 // What is particular to this fabric:
 //  - READs and WRITEs are copies by the initiator's CPU. They are done when post_send returns, which takes
 //    that long.
@@ -24,7 +29,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "fabric/fabric.h"
 
@@ -37,6 +44,10 @@ struct ShmOptions {
   std::uint32_t revoke_grace_us = 20'000;
   /// False: never use process_vm_*, as if the system forbade it.
   bool any_memory = true;
+  /// For peers that are reached by a unix socket, see above. Those of one kind cannot connect to the other.
+  bool by_descriptors = false;
+  /// By descriptors: how long the peer may take to answer when it is connected to.
+  std::uint32_t connect_timeout_ms = 4'000;
   /// Tests only: called in the initiator after each check of the key and before the copy it allows, with the
   /// bytes done.
   std::function<void(std::uint64_t bytes_done)> before_chunk = {};
@@ -44,5 +55,10 @@ struct ShmOptions {
 
 /// Opens a device. Null when the system refuses; `error` then says what and why.
 std::unique_ptr<Device> open_shm_device(const ShmOptions& options, std::string* error);
+
+/// The address of a passive queue pair by descriptors, with the path of the unix socket where its process (or
+/// who hands over to it: hand_over(), door.h) is to be dialled. Empty, and why, when one of the two is none.
+std::vector<std::byte> shm_address_via(std::span<const std::byte> address, const std::string& path,
+                                       std::string* error);
 
 }  // namespace rdma_rpc::fabric

@@ -2,7 +2,6 @@
 #include "fabric/tcp/address.h"
 
 #include <arpa/inet.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
 #include <bit>
@@ -35,10 +34,6 @@ bool is_ipv4(const Place& place) {
 }
 
 }  // namespace
-
-bool make_token(Token* token) {
-  return ::getrandom(token->data(), token->size(), 0) == static_cast<ssize_t>(token->size());
-}
 
 bool parse_host(const std::string& host, Place* place) {
   if (::inet_pton(AF_INET6, host.c_str(), place->ip.data()) == 1) return true;

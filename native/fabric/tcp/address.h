@@ -12,13 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "fabric/greeting.h"
+
 namespace rdma_rpc::fabric::tcp {
-
-/// Names one queue pair; nobody who has not seen its address can guess it.
-using Token = std::array<std::byte, 16>;
-
-/// False: the system has no random bytes.
-bool make_token(Token* token);
 
 /// Where to dial: an IPv6 address and port; IPv4 as ::ffff:a.b.c.d.
 struct Place {

@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "fabric/door.h"
 #include "fabric/fabric.h"
-#include "fabric/tcp/door.h"
 #include "fabric/tcp/farewells.h"
 #include "fabric/tcp/keys.h"
 #include "fabric/tcp/listener.h"
 #include "fabric/tcp/memory.h"
 #include "fabric/tcp/tcp.h"
-#include "fabric/tcp/watch.h"
+#include "fabric/watch.h"
 
 namespace rdma_rpc::fabric::tcp {
 

@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "fabric/tcp/watch.h"
 #include "fabric/tcp/wire.h"
+#include "fabric/watch.h"
 
 namespace rdma_rpc::fabric::tcp {
 

@@ -7,7 +7,7 @@
 #include <list>
 #include <vector>
 
-#include "fabric/tcp/watch.h"
+#include "fabric/watch.h"
 
 namespace rdma_rpc::fabric::tcp {
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "fabric/tcp/watch.h"
 #include "fabric/tcp/wire.h"
+#include "fabric/watch.h"
 
 namespace rdma_rpc::fabric::tcp {
 

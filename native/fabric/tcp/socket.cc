@@ -4,7 +4,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,10 +16,6 @@ namespace {
 constexpr std::uint32_t kProbesOfTimeout = 4;
 
 }  // namespace
-
-void UniqueFd::reset() {
-  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-}
 
 std::string prepare(int fd, const TcpOptions& options) {
   const auto probe_s = static_cast<int>(std::max(options.peer_timeout_ms / 1000 / kProbesOfTimeout, 1u));
@@ -48,10 +43,6 @@ void reset_connection(UniqueFd& fd) {
   const linger now{1, 0};
   ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
   fd.reset();
-}
-
-bool say(int fd, const void* bytes, std::size_t count) {
-  return ::send(fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(count);
 }
 
 std::string why_lost(int error) {

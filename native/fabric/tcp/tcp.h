@@ -34,7 +34,7 @@ namespace rdma_rpc::fabric {
 struct TcpOptions {
   /// Where the peers' connections come in: an IPv4 or IPv6 address of this host, in numbers. Bound when the
   /// first passive queue pair is made, at a port of the system's choice. Empty: somebody else listens, and
-  /// hands over what comes (tcp_hand_over); the peer has to be told where that is (tcp_address_via).
+  /// hands over what comes (hand_over(), door.h); the peer has to be told where that is (tcp_address_via).
   std::string host = "127.0.0.1";
   std::uint32_t connect_timeout_ms = 5'000;
   /// A peer that lives but is stopped for longer, with data on its way, is taken for dead.
@@ -52,15 +52,5 @@ std::unique_ptr<Device> open_tcp_device(const TcpOptions& options, std::string* 
 /// tunnel): `host` in numbers, `port`. Empty, and why, when one of the two is no address.
 std::vector<std::byte> tcp_address_via(std::span<const std::byte> address, const std::string& host,
                                        std::uint16_t port, std::string* error);
-
-/// Bytes that a connection for a queue pair begins with, and the first four of them, little endian: by these
-/// whoever listens tells it from others.
-inline constexpr std::size_t kTcpGreetingBytes = 40;
-inline constexpr std::uint32_t kTcpGreetingMagic = 0x706d6452;
-
-/// From any thread: `fd` is an accepted connection that has said `greeting`, and nothing has been sent on it.
-/// It is duplicated, and goes to the queue pair of any device of this process that it asks for. Empty, or why
-/// it does not; the peer has been told then. Either way the caller closes its own descriptor.
-std::string tcp_hand_over(int fd, std::span<const std::byte> greeting);
 
 }  // namespace rdma_rpc::fabric

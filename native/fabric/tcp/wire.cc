@@ -4,9 +4,6 @@
 namespace rdma_rpc::fabric::tcp {
 namespace {
 
-constexpr std::uint32_t kMagic = kTcpGreetingMagic;  // "Rdmp"
-constexpr std::uint8_t kVersion = 1;
-
 /// Which fields an op has; those that it has not must be 0.
 struct Shape {
   std::uint8_t flags;
@@ -38,17 +35,6 @@ const Shape* shape_of(Op op) {
 }
 
 }  // namespace
-
-Greeting make_greeting(Say say, const Token& to, const Token& from) {
-  return {kMagic, kVersion, say, 0, to, from};
-}
-
-const char* why_no_greeting(const Greeting& greeting) {
-  if (greeting.magic != kMagic) return "what came is no greeting of this fabric";
-  if (greeting.version != kVersion) return "the greeting has another version";
-  if (greeting.reserved != 0) return "the greeting's reserved bytes are not 0";
-  return nullptr;
-}
 
 const char* why_malformed(const Header& header) {
   const Shape* shape = shape_of(header.op);

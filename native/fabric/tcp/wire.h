@@ -1,5 +1,5 @@
-// What two queue pairs of the tcp fabric say to each other (docs/WIRE.md, "The tcp fabric"): a greeting and
-// its answer, then frames. Only the shape is known here; queue_pair.h knows what may come when. Pure
+// What two queue pairs of the tcp fabric say to each other (docs/WIRE.md, "The tcp fabric") after a greeting
+// and its answer: frames. Only the shape is known here; queue_pair.h knows what may come when. Pure
 // functions.
 #pragma once
 
@@ -8,29 +8,11 @@
 #include <optional>
 
 #include "fabric/fabric.h"
+#include "fabric/greeting.h"
 #include "fabric/tcp/address.h"
 #include "fabric/tcp/tcp.h"
 
 namespace rdma_rpc::fabric::tcp {
-
-/// The first bytes of a connection, in both directions.
-enum class Say : std::uint8_t {
-  hello = 1,    ///< active: to the queue pair `to`
-  welcome = 2,  ///< passive: connected
-  unknown = 3,  ///< passive: no such queue pair here; another server behind the same address may have it
-  refused = 4,  ///< passive: that queue pair expects somebody else, or nobody any more
-};
-struct Greeting {
-  std::uint32_t magic = 0;
-  std::uint8_t version = 0;
-  Say say = Say::hello;
-  std::uint16_t reserved = 0;
-  Token to{}, from{};
-};
-static_assert(sizeof(Greeting) == kTcpGreetingBytes);
-Greeting make_greeting(Say say, const Token& to, const Token& from);
-/// Null when it is one, else why not.
-const char* why_no_greeting(const Greeting& greeting);
 
 enum class Op : std::uint8_t {
   send = 1,     ///< a part of a message

@@ -102,7 +102,7 @@ void FabricSuite::connect() { connect_both(*client_.qp, *server_.qp); }
 
 void FabricSuite::connect_both(QueuePair& client, QueuePair& server) {
   const auto client_address = client.local_address();
-  const auto server_address = server.local_address();
+  const auto server_address = address_of(server);
   ASSERT_EQ(client.connect(server_address), "");
   ASSERT_EQ(server.connect(client_address), "");
   ASSERT_TRUE(comes_up(client)) << client.error();
@@ -110,7 +110,7 @@ void FabricSuite::connect_both(QueuePair& client, QueuePair& server) {
 }
 
 bool FabricSuite::connect_client_alone() {
-  const std::string why = client_.qp->connect(server_.qp->local_address());
+  const std::string why = client_.qp->connect(address_of(*server_.qp));
   EXPECT_EQ(why, "");
   return client_.qp->state() == QpState::rts;
 }

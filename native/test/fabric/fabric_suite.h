@@ -33,6 +33,8 @@ class FabricUnderTest {
   virtual ~FabricUnderTest() = default;
   virtual Device& client() = 0;
   virtual Device& server() = 0;
+  /// The address of a queue pair of the server as the client is to get it.
+  virtual std::vector<std::byte> dialled(std::vector<std::byte> address) { return address; }
   /// Lets a little time pass. The suite calls it between polls of both completion queues, until the
   /// completion it waits for is there.
   virtual void pump() = 0;
@@ -95,6 +97,10 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
 
   /// INIT → RTS on both sides.
   void connect();
+  /// As the client is to get it.
+  std::vector<std::byte> address_of(const QueuePair& server) {
+    return fabric_->dialled(server.local_address());
+  }
   /// connect() of the client only. False when that alone does not take it to RTS: it waits for the server.
   bool connect_client_alone();
   /// Polls both sides until this queue pair is in RTS or ERR; tells whether it is in RTS.

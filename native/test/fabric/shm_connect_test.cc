@@ -29,8 +29,8 @@ std::string connect_with(const shm::AddressBlob& blob) {
 }
 
 /// A copy of the peer's queue pair segment that is a memfd with other seals or of another size.
-shm::UniqueFd forged_segment(const shm::AddressBlob& blob, std::size_t more_bytes, int seals) {
-  shm::UniqueFd fd(::memfd_create("forged", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+UniqueFd forged_segment(const shm::AddressBlob& blob, std::size_t more_bytes, int seals) {
+  UniqueFd fd(::memfd_create("forged", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   const std::size_t bytes = shm::qp_segment_bytes(blob.receive_slots) + more_bytes;
   EXPECT_EQ(::ftruncate(fd.get(), static_cast<off_t>(bytes)), 0);
   shm::AddressBlob copy = blob;
@@ -88,7 +88,7 @@ TEST(ShmConnect, RefusesMemoryThatItsOwnerCouldResize) {
   for (const Row& row : {Row{"as it should be", 0, fixed, true}, Row{"not sealed", 0, 0, false},
                          Row{"may grow", 0, F_SEAL_SHRINK, false}, Row{"may shrink", 0, F_SEAL_GROW, false},
                          Row{"too large", 1, fixed, false}, Row{"a page too large", 4096, fixed, false}}) {
-    const shm::UniqueFd forged = forged_segment(good, row.more_bytes, row.seals);
+    const UniqueFd forged = forged_segment(good, row.more_bytes, row.seals);
     shm::AddressBlob blob = good;
     blob.qp_fd = static_cast<std::uint32_t>(forged.get());
     const std::string reason = connect_with(blob);
@@ -101,7 +101,7 @@ TEST(ShmConnect, APeerCanNeitherResizeOurMemoryNorWriteOurTables) {
   const ShmEnd end;
   const shm::AddressBlob blob = blob_of(*end.qp);
   const std::string path = "/proc/self/fd/" + std::to_string(blob.qp_fd);
-  const shm::UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  const UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   ASSERT_TRUE(file);
   EXPECT_NE(::ftruncate(file.get(), 0), 0);
   EXPECT_NE(::fcntl(file.get(), F_ADD_SEALS, F_SEAL_WRITE), 0);

@@ -36,7 +36,7 @@ TEST_P(FabricSuite, AddressesFitTheirLimit) {
 
 TEST_P(FabricSuite, ConnectingTwiceIsRefused) {
   connect();
-  EXPECT_NE(client_.qp->connect(server_.qp->local_address()), "");
+  EXPECT_NE(client_.qp->connect(address_of(*server_.qp)), "");
 }
 
 TEST_P(FabricSuite, AnAddressOfTheWrongShapeIsRefusedWithAReason) {
@@ -59,7 +59,7 @@ TEST_P(FabricSuite, AnAddressOfTheWrongShapeIsRefusedWithAReason) {
 }
 
 TEST_P(FabricSuite, AnAddressWithAFlippedBitIsRefusedOrLeadsNowhere) {
-  const auto good = server_.qp->local_address();
+  const auto good = address_of(*server_.qp);
   std::string error;
   for (std::size_t bit = 0; bit < good.size() * 8; bit += case_stride()) {
     auto address = good;
@@ -75,7 +75,7 @@ TEST_P(FabricSuite, AnAddressWithAFlippedBitIsRefusedOrLeadsNowhere) {
 }
 
 TEST_P(FabricSuite, TheAddressOfADestroyedQueuePairIsRefusedOrLeadsNowhere) {
-  const auto address = server_.qp->local_address();
+  const auto address = address_of(*server_.qp);
   server_.qp.reset();
   // Across a network only what is sent finds out that nobody is there.
   if (client_.qp->connect(address).empty() && comes_up(*client_.qp)) {

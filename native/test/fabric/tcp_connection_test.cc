@@ -7,9 +7,6 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-using tcp::Greeting;
-using tcp::Say;
-
 /// `b`'s address as dialled through `place`.
 std::vector<std::byte> via(const TcpEnd& b, const tcp::Place& place) {
   std::string error;
@@ -24,7 +21,7 @@ TEST(TcpConnection, WhoAsksForAQueuePairThatIsNotHereIsToldSo) {
   TcpEnd end;
   RawPeer peer(end);
   ASSERT_NO_FATAL_FAILURE(peer.dial());
-  peer.greet(tcp::Token{});
+  peer.greet(Token{});
   const auto bytes = peer.take(sizeof(Greeting));
   ASSERT_EQ(bytes.size(), sizeof(Greeting));
   Greeting answer;

@@ -4,13 +4,11 @@
 #include <cerrno>
 #include <thread>
 
+#include "fabric/door.h"
 #include "fabric/tcp_raw_peer.h"
 
 namespace rdma_rpc::fabric::test {
 namespace {
-
-using tcp::Greeting;
-using tcp::Say;
 
 const TcpOptions kByDoor{.host = ""};
 
@@ -21,7 +19,7 @@ class Entrance {
     EXPECT_TRUE(tcp::parse_host("127.0.0.1", &place_));
     sockaddr_storage name{};
     const socklen_t length = tcp::to_sockaddr(place_, &name);
-    listener_ = tcp::UniqueFd(::socket(name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    listener_ = UniqueFd(::socket(name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&name), length), 0);
     EXPECT_EQ(::listen(listener_.get(), 64), 0);
     EXPECT_TRUE(tcp::place_of(listener_.get(), &place_));
@@ -34,10 +32,10 @@ class Entrance {
     EXPECT_EQ(error, "");
     return address;
   }
-  /// What there is to do. Returns what tcp_hand_over() said of a connection that has said its greeting, or
+  /// What there is to do. Returns what hand_over() said of a connection that has said its greeting, or
   /// "nobody".
   std::string admit() {
-    tcp::UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd) guests_.push_back({std::move(fd)});
     std::string told = "nobody";
     std::erase_if(guests_, [&told](Guest& guest) {
@@ -47,7 +45,7 @@ class Entrance {
       if (got <= 0) return true;
       guest.have += static_cast<std::size_t>(got);
       if (guest.have < sizeof guest.said) return false;
-      told = tcp_hand_over(guest.fd.get(), guest.said);
+      told = hand_over(guest.fd.get(), guest.said);
       return true;
     });
     return told;
@@ -55,11 +53,11 @@ class Entrance {
 
  private:
   struct Guest {
-    tcp::UniqueFd fd;
-    std::byte said[kTcpGreetingBytes]{};
+    UniqueFd fd;
+    std::byte said[kGreetingBytes]{};
     std::size_t have = 0;
   };
-  tcp::UniqueFd listener_;
+  UniqueFd listener_;
   tcp::Place place_;
   std::vector<Guest> guests_;
 };
@@ -139,9 +137,9 @@ TEST(TcpDoor, AnAddressWithoutAPlaceCannotBeDialled) {
 TEST(TcpDoor, WhatIsNoGreetingIsNotHandedOver) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-  const tcp::UniqueFd one(ends[0]), other(ends[1]);
+  const UniqueFd one(ends[0]), other(ends[1]);
   const auto handed = [&](Greeting greeting, std::size_t bytes = sizeof(Greeting)) {
-    return tcp_hand_over(one.get(), {reinterpret_cast<const std::byte*>(&greeting), bytes});
+    return hand_over(one.get(), {reinterpret_cast<const std::byte*>(&greeting), bytes});
   };
   Greeting wrong = make_greeting(Say::hello, {}, {});
   wrong.magic = 1;

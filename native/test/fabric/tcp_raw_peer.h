@@ -90,18 +90,18 @@ struct TcpEnd {
 class RawPeer {
  public:
   explicit RawPeer(TcpEnd& end) : end_(end) {
-    EXPECT_TRUE(tcp::make_token(&token_));
+    EXPECT_TRUE(make_token(&token_));
     EXPECT_EQ(tcp::decode(end.qp->local_address(), &address_), "");
   }
   /// Connects the socket, and says nothing.
   void dial() {
     sockaddr_storage name{};
     const socklen_t length = tcp::to_sockaddr(address_.place, &name);
-    fd_ = tcp::UniqueFd(::socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    fd_ = UniqueFd(::socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     ASSERT_EQ(::connect(fd_.get(), reinterpret_cast<sockaddr*>(&name), length), 0);
   }
-  void greet(const tcp::Token& to) {
-    const tcp::Greeting hello = tcp::make_greeting(tcp::Say::hello, to, token_);
+  void greet(const Token& to) {
+    const Greeting hello = make_greeting(Say::hello, to, token_);
     send_all(&hello, sizeof hello);
   }
   /// Both sides connected.
@@ -110,11 +110,11 @@ class RawPeer {
     greet(address_.token);
     ASSERT_EQ(end_.qp->connect(blob()), "");
     ASSERT_TRUE(end_.until([&] { return end_.qp->state() == QpState::rts; })) << end_.qp->error();
-    ASSERT_EQ(take(sizeof(tcp::Greeting)).size(), sizeof(tcp::Greeting));
+    ASSERT_EQ(take(sizeof(Greeting)).size(), sizeof(Greeting));
   }
   std::vector<std::byte> blob() const { return tcp::encode({true, {}, token_}); }
   const tcp::Address& address() const { return address_; }
-  tcp::Token& token() { return token_; }
+  Token& token() { return token_; }
 
   void send_all(const void* bytes, std::size_t count) {
     const auto* from = static_cast<const std::byte*>(bytes);
@@ -158,8 +158,8 @@ class RawPeer {
  private:
   TcpEnd& end_;
   tcp::Address address_;
-  tcp::Token token_{};
-  tcp::UniqueFd fd_;
+  Token token_{};
+  UniqueFd fd_;
 };
 
 }  // namespace rdma_rpc::fabric::test

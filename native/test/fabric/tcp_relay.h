@@ -17,7 +17,7 @@ class Relay {
     EXPECT_TRUE(tcp::parse_host("127.0.0.1", &place_));
     sockaddr_storage name{};
     const socklen_t length = tcp::to_sockaddr(place_, &name);
-    listener_ = tcp::UniqueFd(::socket(name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    listener_ = UniqueFd(::socket(name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&name), length), 0);
     EXPECT_EQ(::listen(listener_.get(), 16), 0);
     EXPECT_TRUE(tcp::place_of(listener_.get(), &place_));
@@ -33,14 +33,14 @@ class Relay {
 
   /// A little of what there is to do.
   void pump() {
-    tcp::UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd) {
       ++taken_;
       Line& line = lines_.emplace_back();
       line.ends[0] = std::move(fd);
       sockaddr_storage name{};
       const socklen_t length = tcp::to_sockaddr(next_(), &name);
-      line.ends[1] = tcp::UniqueFd(::socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      line.ends[1] = UniqueFd(::socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
       EXPECT_EQ(::connect(line.ends[1].get(), reinterpret_cast<sockaddr*>(&name), length), 0);
     }
     std::erase_if(lines_, [this](Line& line) { return !pass(line, 0) || !pass(line, 1); });
@@ -48,7 +48,7 @@ class Relay {
 
  private:
   struct Line {
-    tcp::UniqueFd ends[2];
+    UniqueFd ends[2];
     std::size_t passed[2] = {};
     bool over[2] = {};
   };
@@ -83,7 +83,7 @@ class Relay {
 
   std::function<tcp::Place()> next_;
   tcp::Place place_;
-  tcp::UniqueFd listener_;
+  UniqueFd listener_;
   std::list<Line> lines_;
   int taken_ = 0;
   bool cut_from_dialer_ = false;

@@ -1,15 +1,15 @@
 // What a device waits for beside its connected queue pairs: sockets that are no queue pair's yet, or no
-// longer, and their time limits. One epoll descriptor, which every completion queue of the device watches. On
-// the device's thread.
+// longer, and their time limits. One epoll descriptor, which every completion queue of the device watches.
+// Used by the fabrics that connect by sockets (tcp, shm by descriptors), on the device's thread.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <vector>
 
-#include "fabric/tcp/socket.h"
+#include "fabric/unique_fd.h"
 
-namespace rdma_rpc::fabric::tcp {
+namespace rdma_rpc::fabric {
 
 /// One socket that is waited for. Told at most once of each thing that happens; it may leave, or be
 /// destroyed, then.
@@ -55,4 +55,4 @@ class Watch {
   std::vector<Waiter*> told_;  ///< of this progress(); null when it has left meanwhile
 };
 
-}  // namespace rdma_rpc::fabric::tcp
+}  // namespace rdma_rpc::fabric

@@ -1,5 +1,5 @@
 // See door.h.
-#include "fabric/tcp/door.h"
+#include "fabric/door.h"
 
 #include <fcntl.h>
 #include <sys/epoll.h>
@@ -13,10 +13,7 @@
 #include <mutex>
 #include <utility>
 
-#include "fabric/tcp/device.h"
-
 namespace rdma_rpc::fabric {
-namespace tcp {
 namespace {
 
 /// So many wait for their device's thread: more have come than it has queue pairs for.
@@ -40,11 +37,11 @@ std::uint32_t number_in(const Token& token) {
 
 }  // namespace
 
-std::unique_ptr<Door> Door::open(Device& device, std::string* error) {
-  std::unique_ptr<Door> door(new Door(device));
+std::unique_ptr<Door> Door::open(Watch& watch, Host host, std::string* error) {
+  std::unique_ptr<Door> door(new Door(watch, std::move(host)));
   door->bell_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   // At random, since servers behind one address are told apart by it. (0 is a door that is not in the table.)
-  bool good = door->bell_ && device.watch().add(*door, door->bell_.get(), EPOLLIN);
+  bool good = door->bell_ && watch.add(*door, door->bell_.get(), EPOLLIN);
   const std::lock_guard lock(doors().mutex);
   while (good && door->number_ == 0) {
     std::uint32_t number = 0;
@@ -52,15 +49,15 @@ std::unique_ptr<Door> Door::open(Device& device, std::string* error) {
     if (good && number != 0 && doors().of.try_emplace(number, door.get()).second) door->number_ = number;
   }
   if (good) return door;
-  *error = std::string("tcp: no way in for the peers: ") + std::strerror(errno);
+  *error = std::string("no way in for the peers: ") + std::strerror(errno);
   // Its own end takes the lock, which is held here.
-  device.watch().remove(*door, door->bell_.get());
+  watch.remove(*door, door->bell_.get());
   return nullptr;
 }
 
 Door::~Door() {
   if (number_ == 0) return;
-  device_.watch().remove(*this, bell_.get());
+  watch_.remove(*this, bell_.get());
   const std::lock_guard lock(doors().mutex);
   doors().of.erase(number_);
 }
@@ -88,25 +85,21 @@ void Door::ready() {
     const std::lock_guard lock(doors().mutex);
     arrived.swap(arrived_);
   }
-  for (Arrival& one : arrived) {
-    if (prepare(one.fd.get(), device_.options()).empty()) device_.introduce(std::move(one.fd), one.greeting);
-  }
+  for (Arrival& one : arrived) host_(std::move(one.fd), one.greeting);
 }
 
-}  // namespace tcp
-
-std::string tcp_hand_over(int fd, std::span<const std::byte> greeting) {
-  tcp::Greeting hello;
-  if (greeting.size() != sizeof hello) return "tcp: a greeting has 40 bytes";
+std::string hand_over(int fd, std::span<const std::byte> greeting) {
+  Greeting hello;
+  if (greeting.size() != sizeof hello) return "a greeting has 40 bytes";
   std::memcpy(&hello, greeting.data(), sizeof hello);
-  if (const char* why = tcp::why_no_greeting(hello)) return std::string("tcp: ") + why;
-  if (hello.say != tcp::Say::hello) return "tcp: a connection began with an answer";
-  tcp::UniqueFd own(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-  if (!own) return std::string("tcp: no descriptor for a connection: ") + std::strerror(errno);
-  if (tcp::Door::hand_over(own, hello)) return {};
-  const tcp::Greeting answer = tcp::make_greeting(tcp::Say::unknown, hello.from, hello.to);
-  tcp::say(own.get(), &answer, sizeof answer);
-  return "tcp: a connection for a session that is not of this process";
+  if (const char* why = why_no_greeting(hello)) return why;
+  if (hello.say != Say::hello) return "a connection began with an answer";
+  UniqueFd own(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!own) return std::string("no descriptor for a connection: ") + std::strerror(errno);
+  if (Door::hand_over(own, hello)) return {};
+  const Greeting answer = make_greeting(Say::unknown, hello.from, hello.to);
+  say(own.get(), &answer, sizeof answer);
+  return "a connection for a session that is not of this process";
 }
 
 }  // namespace rdma_rpc::fabric

@@ -1,5 +1,5 @@
 // See watch.h.
-#include "fabric/tcp/watch.h"
+#include "fabric/watch.h"
 
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace rdma_rpc::fabric::tcp {
+namespace rdma_rpc::fabric {
 namespace {
 
 constexpr int kBatch = 32;
@@ -121,4 +121,4 @@ bool Watch::progress() {
   return tell_expired() || any;
 }
 
-}  // namespace rdma_rpc::fabric::tcp
+}  // namespace rdma_rpc::fabric

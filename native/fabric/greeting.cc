@@ -1,0 +1,33 @@
+// See greeting.h.
+#include "fabric/greeting.h"
+
+#include <sys/random.h>
+#include <sys/socket.h>
+
+namespace rdma_rpc::fabric {
+namespace {
+
+constexpr std::uint8_t kVersion = 1;
+
+}  // namespace
+
+bool make_token(Token* token) {
+  return ::getrandom(token->data(), token->size(), 0) == static_cast<ssize_t>(token->size());
+}
+
+Greeting make_greeting(Say say, const Token& to, const Token& from) {
+  return {kGreetingMagic, kVersion, say, 0, to, from};
+}
+
+const char* why_no_greeting(const Greeting& greeting) {
+  if (greeting.magic != kGreetingMagic) return "what came is no greeting of this fabric";
+  if (greeting.version != kVersion) return "the greeting has another version";
+  if (greeting.reserved != 0) return "the greeting's reserved bytes are not 0";
+  return nullptr;
+}
+
+bool say(int fd, const void* bytes, std::size_t count) {
+  return ::send(fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(count);
+}
+
+}  // namespace rdma_rpc::fabric

@@ -1,0 +1,115 @@
+// How a queue pair connects by descriptors: it dials, or is come to, then each side sends what it shows, says
+// that it can use what the other has sent, and is in RTS when both have. See queue_pair.h, line.h.
+#include "fabric/shm/queue_pair.h"
+
+namespace rdma_rpc::fabric::shm {
+
+std::string QueuePair::join(const AddressBlob& address, const std::string& path) {
+  wanted_ = address;
+  state_ = QpState::rtr;
+  joining_ = true;
+  cq_.note_joining(1);
+  line_ = std::make_unique<Line>(cq_.watch(), *this);
+  if (options_.active) {
+    return line_->dial(path, wanted_.qp_token, token_, device_.options().connect_timeout_ms);
+  }
+  if (guest_) welcome(std::move(guest_), guest_token_);
+  return {};
+}
+
+/// Before connect() nobody knows who is meant: the last one that has come waits for it.
+void QueuePair::take(UniqueFd fd, const Token& from) {
+  if (state_ == QpState::init && !options_.active) {
+    guest_ = std::move(fd);
+    guest_token_ = from;
+  } else {
+    welcome(std::move(fd), from);
+  }
+}
+
+/// One that is not meant is told so, and nothing else happens: it may be anybody.
+void QueuePair::welcome(UniqueFd fd, const Token& from) {
+  if (joining_ && !shown_ && !options_.active && from == wanted_.qp_token) {
+    return line_->welcome(std::move(fd), from, token_);
+  }
+  const Greeting answer = make_greeting(Say::refused, from, token_);
+  say(fd.get(), &answer, sizeof answer);
+}
+
+void QueuePair::on_open() {
+  shown_ = true;
+  ++device_.counts().open_fds;
+  FileNote note;
+  note.kind = FileKind::device;
+  note.bytes = sizeof(DeviceSegment);
+  if (!line_->send(note, device_.fd())) return;
+  note.kind = FileKind::queue_pair;
+  note.bytes = segment_.map.bytes();
+  if (line_->send(note, segment_.fd.get())) device_.show_all(*line_);
+}
+
+void QueuePair::on_file(const FileNote& note, UniqueFd file) {
+  const std::string why = take_file(note, file);
+  if (!why.empty()) line_->refuse(why);
+}
+
+/// Empty, or what is wrong with it.
+std::string QueuePair::take_file(const FileNote& note, const UniqueFd& file) {
+  std::string error;
+  switch (note.kind) {
+    case FileKind::device: {
+      if (remote_) return "the peer has sent a second device segment";
+      Mapping map = map_sent_memfd(file, sizeof(DeviceSegment), PeerMay::read, &error);
+      if (map)
+        remote_ = RemoteDevice::of_sent(
+            wanted_, std::move(map), [this] { line_->receive(); }, &error);
+      return error;
+    }
+    case FileKind::queue_pair: {
+      if (!remote_ || peer_map_) return "the peer has sent its queue pair out of turn";
+      const std::size_t bytes = qp_segment_bytes(wanted_.receive_slots);
+      Mapping map = map_sent_memfd(file, bytes, PeerMay::write, &error);
+      if (map) error = claim(map.data(), wanted_);
+      if (!error.empty()) return error;
+      peer_map_ = std::move(map);
+      if (line_->send(Note::taken)) finish_joining();
+      return {};
+    }
+    case FileKind::memory: {
+      if (!remote_) return "the peer has sent a memory out of turn";
+      Mapping map = map_sent_memfd(file, note.bytes, PeerMay::write, &error);
+      if (!map) return error;
+      const bool taken = remote_->take_memory(note.slot, note.serial, note.addr, std::move(map));
+      return taken ? "" : "the peer has sent a memory that it cannot have, or too much";
+    }
+  }
+  return "the peer has sent a descriptor of no known kind";
+}
+
+void QueuePair::on_taken() {
+  if (peer_has_taken_) return line_->refuse("the peer has taken everything twice");
+  peer_has_taken_ = true;
+  finish_joining();
+}
+
+void QueuePair::finish_joining() {
+  if (!joining_ || !peer_has_taken_ || !peer_map_) return;
+  stop_joining();
+  use_peer(wanted_, std::move(peer_map_), std::move(remote_));
+  line_->forget_limit();
+  state_ = QpState::rts;
+}
+
+void QueuePair::stop_joining() {
+  if (std::exchange(joining_, false)) cq_.note_joining(-1);
+}
+
+/// Once connected it is the sideband that tells of a peer's end, as it does for peers that are opened through
+/// /proc; and what the peer sent before it ended is still in the ring.
+void QueuePair::on_lost(const std::string& why) {
+  if (state_ != QpState::rtr) return;
+  error_ = "shm: the connection for descriptors: " + why;
+  enter_error(SharedState::error);
+}
+
+}  // namespace rdma_rpc::fabric::shm

@@ -1,0 +1,215 @@
+// See line.h.
+#include "fabric/shm/line.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "fabric/system_limit.h"
+
+namespace rdma_rpc::fabric::shm {
+namespace {
+
+/// With one read; each note has one.
+constexpr std::size_t kFilesPerRead = 4;
+/// A peer that sends without end has its next turn later.
+constexpr int kReadsPerTurn = 32;
+
+union FilesBuffer {
+  cmsghdr align;
+  char bytes[CMSG_SPACE(kFilesPerRead * sizeof(int))];
+};
+
+/// Of what came with one read.
+void collect(msghdr& message, std::vector<UniqueFd>* files) {
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof fd, sizeof fd);
+      files->emplace_back(fd);
+    }
+  }
+}
+
+}  // namespace
+
+std::string Line::dial(const std::string& path, const Token& to, const Token& from,
+                       std::uint32_t timeout_ms) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof name.sun_path) return "shm: no path of a unix socket";
+  std::memcpy(name.sun_path, path.data(), path.size());
+  fd_ = UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  // (A unix socket is connected at once, or its listener has too many waiting.)
+  if (!fd_ || ::connect(fd_.get(), reinterpret_cast<sockaddr*>(&name), sizeof name) != 0) {
+    std::string why = "shm: " + path + " cannot be reached a second time: " + system_refusal(errno);
+    fd_.reset();
+    return why;
+  }
+  to_ = to;
+  from_ = from;
+  const Greeting hello = make_greeting(Say::hello, to, from);
+  if (!say(fd_.get(), &hello, sizeof hello) || !watch_.add(*this, fd_.get(), EPOLLIN)) {
+    std::string why = "shm: " + path + " takes nothing: " + system_refusal(errno);
+    fd_.reset();
+    return why;
+  }
+  watch_.limit(*this, timeout_ms);
+  return {};
+}
+
+void Line::welcome(UniqueFd fd, const Token& to, const Token& from) {
+  fd_ = std::move(fd);
+  to_ = to;
+  from_ = from;
+  const Greeting answer = make_greeting(Say::welcome, to, from);
+  // The descriptor was somebody else's: its flags are as they happened to be.
+  const bool ours = ::fcntl(fd_.get(), F_SETFL, O_NONBLOCK) == 0 && watch_.add(*this, fd_.get(), EPOLLIN);
+  if (!ours || !say(fd_.get(), &answer, sizeof answer)) return lose("it was lost before it began");
+  open_ = true;
+  user_.on_open();
+}
+
+bool Line::send(const FileNote& note, int file) {
+  if (!fd_) return false;
+  FileNote copy = note;
+  iovec bytes{&copy, sizeof copy};
+  FilesBuffer buffer{};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = buffer.bytes;
+  message.msg_controllen = CMSG_SPACE(sizeof file);
+  cmsghdr* part = CMSG_FIRSTHDR(&message);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(sizeof file);
+  std::memcpy(CMSG_DATA(part), &file, sizeof file);
+  const ssize_t sent = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent == static_cast<ssize_t>(sizeof copy)) return true;
+  lose("the peer takes no descriptor: " + system_refusal(errno));
+  return false;
+}
+
+bool Line::send(Note note) {
+  if (!fd_) return false;
+  if (say(fd_.get(), &note, sizeof note)) return true;
+  lose("the peer takes nothing: " + system_refusal(errno));
+  return false;
+}
+
+void Line::ring() {
+  const Note bell = Note::bell;
+  // What cannot be sent is not wanted: the peer has more than it reads, or has gone.
+  if (fd_) [[maybe_unused]]
+    const bool said = say(fd_.get(), &bell, sizeof bell);
+}
+
+void Line::ready() {
+  if (open_) return receive();
+  hear_answer();
+}
+
+void Line::hear_answer() {
+  // No more than the answer: with the bytes behind it descriptors come.
+  const ssize_t got = ::recv(fd_.get(), said_.data() + have_, said_.size() - have_, MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) return lose("the peer has closed it without an answer");
+  have_ += static_cast<std::size_t>(got);
+  if (have_ < said_.size()) return;
+  Greeting answer;
+  std::memcpy(&answer, said_.data(), sizeof answer);
+  have_ = 0;
+  if (const char* why = why_no_greeting(answer)) return lose(why);
+  if (answer.to != from_ || answer.from != to_) return lose("it leads to somebody else");
+  if (answer.say != Say::welcome) {
+    return lose("nobody there has that queue pair: the path leads to another server, or the peer has ended");
+  }
+  open_ = true;
+  user_.on_open();
+  receive();
+}
+
+void Line::receive() {
+  for (int i = 0; i < kReadsPerTurn && fd_ && open_; ++i) {
+    std::byte bytes[256];
+    iovec room{bytes, sizeof bytes};
+    FilesBuffer buffer{};
+    msghdr message{};
+    message.msg_iov = &room;
+    message.msg_iovlen = 1;
+    message.msg_control = buffer.bytes;
+    message.msg_controllen = sizeof buffer.bytes;
+    const ssize_t got = ::recvmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return;
+    if (got < 0) return lose(system_refusal(errno));
+    collect(message, &files_);
+    if (got == 0) return lose("the peer has ended, or closed it");
+    if ((message.msg_flags & MSG_CTRUNC) != 0) {
+      return refuse("descriptors of the peer have not come: too many with one note, or none is free here");
+    }
+    take(bytes, static_cast<std::size_t>(got));
+    if (have_ == 0 && !files_.empty()) return refuse("the peer has sent a descriptor that it has not named");
+  }
+}
+
+void Line::take(const std::byte* bytes, std::size_t count) {
+  for (std::size_t i = 0; i < count && fd_; ++i) {
+    said_[have_++] = bytes[i];
+    const auto note = static_cast<Note>(said_[0]);
+    if (note > Note::refused) return refuse("the peer has sent a note of no known kind");
+    if (have_ == (note == Note::file ? sizeof(FileNote) : 1)) carry_out();
+  }
+}
+
+void Line::carry_out() {
+  have_ = 0;
+  switch (static_cast<Note>(said_[0])) {
+    case Note::bell:
+      return;
+    case Note::taken:
+      return user_.on_taken();
+    case Note::refused:
+      return lose("the peer has refused what this side has shown it");
+    case Note::file:
+      break;
+  }
+  FileNote note;
+  std::memcpy(&note, said_.data(), sizeof note);
+  if (note.reserved != 0) return refuse("the peer has sent a note whose reserved bytes are not 0");
+  if (files_.empty()) return refuse("the peer has named a descriptor that it has not sent");
+  UniqueFd file = std::move(files_.front());
+  files_.erase(files_.begin());
+  user_.on_file(note, std::move(file));
+}
+
+void Line::refuse(const std::string& why) {
+  const Note note = Note::refused;
+  if (fd_) [[maybe_unused]]
+    const bool said = say(fd_.get(), &note, sizeof note);
+  lose(why);
+}
+
+void Line::lose(const std::string& why) {
+  if (!fd_) return;
+  close();
+  user_.on_lost(why);
+}
+
+void Line::close() {
+  if (!fd_) return;
+  watch_.remove(*this, fd_.get());
+  fd_.reset();
+  files_.clear();
+}
+
+void Line::expired() { lose("the peer has not answered in time"); }
+
+}  // namespace rdma_rpc::fabric::shm
