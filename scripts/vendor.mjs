@@ -19,14 +19,44 @@ import { root } from './command.mjs';
 const folder = join(root, 'dist', 'vendor');
 const modules = join(root, 'node_modules');
 
-/** Bundled, by the libraries that are in the file; the first gives it its name. */
+/** Bundled, by the libraries that are in the file; the first gives it its name, without its scope. */
 const BUNDLES = [
+  ['@bufbuild/protobuf'],
   ['msgpackr'],
   ['commander'],
   ['picocolors'],
   ['chokidar', 'readdirp'],
   ['tinyglobby', 'fdir', 'picomatch'],
 ];
+/** What of a library is used, where that is more than its main file, and in less than all of it: the same text is its declarations. */
+const PARTS = {
+  '@bufbuild/protobuf': [
+    "export { create, createFileRegistry, fromBinary, fromJson, toBinary, toJson } from '@bufbuild/protobuf';",
+    "export type * from '@bufbuild/protobuf';",
+    "export { toText } from '@bufbuild/protobuf/txtpb';",
+    "export * from '@bufbuild/protobuf/wkt';",
+    '',
+  ].join('\n'),
+};
+/** The comment that a file begins with, which says whose it is and under which licence. */
+function heading(path) {
+  const lines = readFileSync(join(modules, path), 'utf8').split('\n');
+  const end = lines.findIndex((line) => !line.startsWith('//'));
+  return lines
+    .slice(0, end)
+    .map((line) => line.replace(/^\/\/ ?/, ''))
+    .join('\n');
+}
+
+/** For libraries that have no file with their licence: its text from who has one, and what their sources say. */
+const LICENCES = {
+  '@bufbuild/protobuf': () =>
+    [
+      heading('@bufbuild/protobuf/dist/esm/index.js'),
+      heading('@bufbuild/protobuf/dist/esm/wire/varint.js'),
+      readFileSync(join(modules, 'typescript/LICENSE.txt'), 'utf8').trim(),
+    ].join('\n\n'),
+};
 /** CommonJS asks for Node's own modules with require(), which a module does not have. */
 const REQUIRE = {
   js: "import { createRequire as requireOf } from 'node:module';\nconst require = requireOf(import.meta.url);",
@@ -34,23 +64,30 @@ const REQUIRE = {
 /** Packages of nothing but headers, for the addon, and where in them those are. */
 const HEADERS = { 'node-addon-api': '', 'node-api-headers': 'include' };
 
+const nameOf = (library) => library.slice(library.indexOf('/') + 1);
+
 function notice([name, where]) {
   const { version, license } = JSON.parse(readFileSync(join(modules, name, 'package.json'), 'utf8'));
   const file = ['LICENSE', 'LICENSE.md']
     .map((file) => join(modules, name, file))
     .find((path) => existsSync(path));
-  return `${name} ${version} (${license}), in ${where}:\n\n${readFileSync(file, 'utf8').trim()}\n`;
+  const text = file === undefined ? LICENCES[name]() : readFileSync(file, 'utf8').trim();
+  return `${name} ${version} (${license}), in ${where}:\n\n${text}\n`;
 }
 
 rmSync(folder, { recursive: true, force: true });
 mkdirSync(folder, { recursive: true });
 for (const [name] of BUNDLES) {
   const msgpackr = name === 'msgpackr';
+  const contents = PARTS[name];
+  if (contents !== undefined) writeFileSync(join(folder, `${nameOf(name)}.d.ts`), contents);
   await build({
     absWorkingDir: root,
     // The main file of msgpackr is for Node and loads a binary where it can.
-    entryPoints: [msgpackr ? join(modules, 'msgpackr', 'index.js') : name],
-    outfile: join(folder, `${name}.js`),
+    ...(contents === undefined
+      ? { entryPoints: [msgpackr ? join(modules, 'msgpackr', 'index.js') : name] }
+      : { stdin: { contents, resolveDir: root, loader: 'ts' } }),
+    outfile: join(folder, `${nameOf(name)}.js`),
     bundle: true,
     format: 'esm',
     target: 'es2023',
@@ -65,7 +102,7 @@ for (const [name, where] of Object.entries(HEADERS)) {
   for (const file of headers) copyFileSync(join(modules, name, where, file), join(folder, 'include', file));
 }
 const contents = [
-  ...BUNDLES.flatMap((names) => names.map((name) => [name, `dist/vendor/${names[0]}.js`])),
+  ...BUNDLES.flatMap((names) => names.map((name) => [name, `dist/vendor/${nameOf(names[0])}.js`])),
   ...Object.keys(HEADERS).map((name) => [name, 'dist/vendor/include and the addon in prebuilds/']),
 ];
 writeFileSync(

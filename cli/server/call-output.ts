@@ -1,52 +1,167 @@
-/** What a call says beside its messages: header, trailer, and the details of an error. On stderr, so that stdout has nothing but messages. Used by `rdma-rpc call`. */
+/**
+ * What a call says: its messages on stdout, and on stderr an error with its details and, with `-v`, what was agreed, sent and received beside the
+ * messages. With `--json` all of it on stdout, a line each. Used by `rdma-rpc call`.
+ */
 import { Buffer } from 'node:buffer';
 import pc from '#picocolors';
-import { CodecError } from '../../runtime/codec/error.ts';
-import { toJsonString } from '../../runtime/codec/json/index.ts';
-import { UnknownMember } from '../../runtime/codec/json/read.ts';
-import { createRegistry, type Registry } from '../../runtime/codec/wkt/any.ts';
-import type { Metadata } from '../../runtime/core/metadata.ts';
+import { fromBinary, type JsonValue, toJson } from '#protobuf';
+import type { Channel } from '../../runtime/client/channel-type.ts';
+import { toJson as ownToJson } from '../../runtime/codec/json/index.ts';
+import { createRegistry } from '../../runtime/codec/wkt/any.ts';
+import type { Metadata, MetadataValue } from '../../runtime/core/metadata.ts';
 import type { RpcError } from '../../runtime/core/rpc-error.ts';
 import type { ErrorDetail } from '../../runtime/core/status-details.ts';
 import * as standardDetails from '../../runtime/details/index.ts';
 import { printable } from './connection.ts';
-import { suggestionOrList } from './suggest.ts';
+import { declarationText } from './declaration.ts';
+import type { Schema } from './schema.ts';
+import type { FoundMethod } from './suggest.ts';
 
-/** `key: value`, a line each; bytes as base64, as HTTP has them. */
-export function showMetadata(what: 'header' | 'trailer', metadata: Metadata): void {
-  for (const [key, value] of metadata) {
-    const text = typeof value === 'string' ? value : Buffer.from(value).toString('base64');
-    console.error(pc.dim(printable(`${what} ${key}: ${text}`)));
-  }
+interface OutputFlags {
+  readonly json?: true;
+  readonly verbose?: true;
+  readonly emitDefaults?: true;
+}
+
+const textOf = (value: MetadataValue): string =>
+  typeof value === 'string' ? value : Buffer.from(value).toString('base64');
+
+/** By key, values in order; bytes as base64. */
+function metadataJson(metadata: Iterable<readonly [string, MetadataValue]>): { [key: string]: string[] } {
+  const all = new Map<string, string[]>();
+  for (const [key, value] of metadata) all.set(key, [...(all.get(key) ?? []), textOf(value)]);
+  return Object.fromEntries(all);
 }
 
 const standard = createRegistry(standardDetails);
+const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`;
 
-/** As JSON where its type is known, to the server or as one of google.rpc; else its bytes. */
-function detailText({ type, value }: ErrorDetail, registry: Registry | undefined): string {
-  const known = registry?.find(type) ?? standard.find(type);
-  if (known !== undefined) {
+export class CallReport {
+  readonly #channel: Channel;
+  readonly #schema: Schema;
+  readonly #found: FoundMethod;
+  readonly #flags: OutputFlags;
+  readonly #tally = { requests: 0, requestBytes: 0, answers: 0, answerBytes: 0 };
+  #began = 0;
+  #trailer: Metadata | undefined;
+
+  constructor(channel: Channel, schema: Schema, found: FoundMethod, flags: OutputFlags) {
+    this.#channel = channel;
+    this.#schema = schema;
+    this.#found = found;
+    this.#flags = flags;
+  }
+
+  begin(metadata: readonly [string, MetadataValue][]): void {
+    this.#began = performance.now();
+    const { method, registry } = this.#found;
+    const session = this.#channel.session;
+    if (session !== undefined) {
+      const { peer, fabric, device, security } = session;
+      const at = device === fabric ? fabric : `${fabric} (${device})`;
+      this.#note(`connected to ${peer} over ${at}, memory shown by ${security}`);
+    }
+    this.#note(declarationText(method, registry, 'alone'));
+    this.#metadata('sent', metadata);
+  }
+
+  sent(bytes: Uint8Array): void {
+    ++this.#tally.requests;
+    this.#tally.requestBytes += bytes.byteLength;
+  }
+
+  header(header: Metadata): void {
+    this.#event({ header: metadataJson(header) });
+    this.#metadata('header', header);
+  }
+
+  trailer(trailer: Metadata): void {
+    this.#trailer = trailer;
+    this.#metadata('trailer', trailer);
+  }
+
+  /** Throws an Error where the bytes are no such message. */
+  message(bytes: Uint8Array): void {
+    ++this.#tally.answers;
+    this.#tally.answerBytes += bytes.byteLength;
+    const { method, registry } = this.#found;
+    let json: JsonValue;
     try {
-      return toJsonString(known, known.decode(value), registry === undefined ? {} : { registry });
+      const alwaysEmitImplicit = this.#flags.emitDefaults === true;
+      json = toJson(method.output, fromBinary(method.output, bytes), { registry, alwaysEmitImplicit });
     } catch (error) {
-      // Whoever sent it has another idea of the type: its bytes are better than none of the others.
-      if (!(error instanceof CodecError)) throw error;
+      throw new Error(`an answer of ${bytes.byteLength} bytes cannot be shown: ${(error as Error).message}`);
+    }
+    if (this.#flags.json === true) this.#event({ message: json });
+    else console.log(printable(JSON.stringify(json, null, method.proto.serverStreaming ? 0 : 2)));
+  }
+
+  succeeded(): void {
+    this.#event({ status: { code: 'OK', trailer: metadataJson(this.#trailer ?? []) } });
+    this.#sum('OK');
+  }
+
+  async failed(error: RpcError): Promise<void> {
+    const { codeName: code, rawMessage: message, metadata } = error;
+    const details: JsonValue[] = [];
+    for (const { type, value } of error.details) {
+      const known = await this.#detail({ type, value });
+      details.push({ type, ...(known === undefined ? { bytes: textOf(value) } : { value: known }) });
+    }
+    const trailer = metadataJson(this.#trailer ?? metadata);
+    if (this.#flags.json === true) return this.#event({ status: { code, message, details, trailer } });
+    console.error(pc.red(`error: ${printable(error.message)}`));
+    for (const [i, { type, value }] of error.details.entries()) {
+      const known = (details[i] as { value?: JsonValue }).value;
+      const text =
+        known === undefined ? `${value.byteLength} bytes: ${textOf(value)}` : JSON.stringify(known);
+      console.error(printable(`  ${type} ${text}`));
+    }
+    // With -v it is on the terminal already, if it came with the answer.
+    if (this.#flags.verbose !== true || this.#trailer === undefined)
+      this.#lines('trailer', this.#trailer ?? metadata);
+    this.#sum(code);
+  }
+
+  /** A detail as JSON where its type is known, to who declares or as one of google.rpc. */
+  async #detail({ type, value }: ErrorDetail): Promise<JsonValue | undefined> {
+    try {
+      const { registry } = this.#found;
+      const message =
+        registry.getMessage(type) ??
+        (standard.find(type) === undefined
+          ? (await this.#schema.declaring(type))?.getMessage(type)
+          : undefined);
+      if (message !== undefined) return toJson(message, fromBinary(message, value), { registry });
+      const own = standard.find(type);
+      return own === undefined ? undefined : (ownToJson(own, own.decode(value)) as JsonValue);
+    } catch {
+      // Whoever sent it has another idea of the type, or nobody can be asked: its bytes are better than none of the others.
+      return undefined;
     }
   }
-  return `${value.byteLength} bytes: ${Buffer.from(value).toString('base64')}`;
-}
 
-/** An error of the call, its details behind it. `trailerShown`: its metadata is on the terminal already. */
-export function showError(error: RpcError, registry: Registry | undefined, trailerShown: boolean): void {
-  console.error(pc.red(`error: ${printable(error.message)}`));
-  for (const detail of error.details)
-    console.error(printable(`  ${detail.type} ${detailText(detail, registry)}`));
-  if (!trailerShown) showMetadata('trailer', error.metadata);
-}
+  #sum(status: string): void {
+    const { requests, requestBytes, answers, answerBytes } = this.#tally;
+    const sent = `${count(requests, 'request')} (${count(requestBytes, 'byte')})`;
+    const received = `${count(answers, 'answer')} (${count(answerBytes, 'byte')})`;
+    this.#note(`${status}: ${sent}, ${received}, ${(performance.now() - this.#began).toFixed(1)} ms`);
+  }
 
-/** What is wrong with the request, as the command line can have it: the library's hints are for programs. */
-export function requestProblem(error: unknown): string | undefined {
-  if (!(error instanceof UnknownMember)) return undefined;
-  const names = error.fields.map(({ jsonName }) => jsonName);
-  return `${error.path}: there is no field ${JSON.stringify(error.member)}${suggestionOrList(error.member, names)}`;
+  #event(event: object): void {
+    if (this.#flags.json === true) console.log(JSON.stringify(event));
+  }
+
+  #note(text: string): void {
+    if (this.#flags.verbose === true) console.error(pc.dim(printable(text)));
+  }
+
+  #metadata(what: string, metadata: Iterable<readonly [string, MetadataValue]>): void {
+    if (this.#flags.verbose === true) this.#lines(what, metadata);
+  }
+
+  /** `key: value`, a line each; bytes as base64, as HTTP has them. */
+  #lines(what: string, metadata: Iterable<readonly [string, MetadataValue]>): void {
+    for (const [key, value] of metadata) console.error(pc.dim(printable(`${what} ${key}: ${textOf(value)}`)));
+  }
 }

@@ -1,14 +1,20 @@
-/** `rdma-rpc call`: one call of any kind, messages as JSON, without generated code: the server's own descriptors say what they look like. */
-import { text as readAll } from 'node:stream/consumers';
+/** `rdma-rpc call`: one call of any kind, messages as JSON, without generated code: descriptors of the server or of files say what they look like. */
 import { type Command, InvalidArgumentError } from '#commander';
-import type { JsonValue } from '../../runtime/codec/json/index.ts';
-import type { ServiceDefinition } from '../../runtime/codec/types.ts';
+import type { Channel } from '../../runtime/client/channel-type.ts';
+import type { MethodDefinition, ServiceDefinition } from '../../runtime/codec/types.ts';
 import type { Metadata, MetadataValue } from '../../runtime/core/metadata.ts';
 import { RpcError } from '../../runtime/core/rpc-error.ts';
-import { type ConnectionFlags, printable, withServer, withTimeout } from './connection.ts';
+import type { CallReport } from './call-output.ts';
+import { withServer } from './connection.ts';
+import { openSchema } from './schema.ts';
+import { type DeclarationFlags, withSchemaFlags } from './schema-flags.ts';
+import type { FoundMethod } from './suggest.ts';
 
-interface CallFlags extends ConnectionFlags {
+interface CallFlags extends DeclarationFlags {
   readonly metadata: [string, MetadataValue][];
+  readonly verbose?: true;
+  readonly allowUnknownFields?: true;
+  readonly emitDefaults?: true;
 }
 
 /** Bytes are base64, as they are shown. */
@@ -21,96 +27,114 @@ function pair(text: string, previous: [string, MetadataValue][]): [string, Metad
   return [...previous, [key, Buffer.from(value, 'base64')]];
 }
 
-/** Values of JSON, one after another, as lines or as one value over many lines. */
-function jsonValues(text: string): JsonValue[] {
-  try {
-    return [JSON.parse(text) as JsonValue];
-  } catch (error) {
-    const lines = text.split('\n').filter((line) => line.trim() !== '');
-    if (lines.length < 2) throw new Error(`the request is not JSON: ${(error as Error).message}`);
-    return lines.map((line, i) => {
-      try {
-        return JSON.parse(line) as JsonValue;
-      } catch (inLine) {
-        throw new Error(`line ${i + 1} of the request is not JSON: ${(inLine as Error).message}`);
-      }
-    });
-  }
-}
-
 export function addCallCommand(program: Command): void {
-  withTimeout(
+  withSchemaFlags(
     program
       .command('call')
-      .description('call a method with JSON, and print the answer as JSON; the server must offer reflection')
+      .description('call a method with JSON, and print the answer as JSON; by reflection, or by files')
       .argument('<address>', 'host:port or unix:/path')
       .argument('<method>', 'such as greeter.v1.Greeter/SayHello')
-      .argument('[request]', 'JSON; a line each for a stream of requests; - reads it from stdin', '{}')
-      .option('-m, --metadata <key=value>', 'metadata to send; may be repeated', pair, []),
-  ).action((address: string, method: string, request: string, { metadata, ...flags }: CallFlags) =>
+      .argument(
+        '[request]',
+        'JSON; several values for a stream of requests; - reads them from stdin, each sent as it comes',
+        '{}',
+      )
+      .option('-m, --metadata <key=value>', 'metadata to send; may be repeated', pair, [])
+      .option('-v, --verbose', 'what was agreed, sent and received beside the messages, on stderr')
+      .option('--allow-unknown-fields', 'pass over members of the request that no field has')
+      .option('--emit-defaults', 'show fields of the answer that have their default too'),
+  ).action((address: string, path: string, request: string, flags: CallFlags) =>
     withServer(address, flags, async (channel) => {
-      const [
-        { createClient },
-        { DynamicTypes },
-        { fromJson, toJsonString },
-        { filesOfMethod },
-        { withExtensions },
-        { requestProblem, showError, showMetadata },
-      ] = await Promise.all([
-        import('../../runtime/client/client.ts'),
-        import('./dynamic-type.ts'),
-        import('../../runtime/codec/json/index.ts'),
+      const [{ findMethod }, { requestsOf }, { CallReport }] = await Promise.all([
         import('./suggest.ts'),
-        import('./remote-extensions.ts'),
+        import('./request.ts'),
         import('./call-output.ts'),
       ]);
-      const files = await filesOfMethod(channel, method);
-      const types = new DynamicTypes(await withExtensions(channel, files));
-      const found = types.method(method);
-      if (found === undefined) throw new Error(`${method} is no method; give Service/Method`);
-      const { registry } = types;
-      const values = jsonValues(request === '-' ? await readAll(process.stdin) : request);
-      const requests = values.map((value) => {
-        try {
-          return fromJson(found.input, value, { registry });
-        } catch (error) {
-          const text = requestProblem(error);
-          throw text === undefined ? error : new Error(text);
-        }
+      const schema = await openSchema(flags, () => channel);
+      const found = await findMethod(schema, path);
+      const { input } = found.method;
+      const ignoreUnknownFields = flags.allowUnknownFields === true;
+      const chunks = request === '-' ? process.stdin.setEncoding('utf8') : [request];
+      const requests = requestsOf(chunks as AsyncIterable<string>, {
+        input,
+        registry: found.registry,
+        ignoreUnknownFields,
       });
-      if (!found.requestStream && requests.length !== 1) throw new Error(`${method} takes one request`);
-
-      const service = method.slice(0, method.indexOf('/'));
-      const definition = {
-        name: service,
-        fullName: service,
-        methods: { call: found },
-      } satisfies ServiceDefinition;
-      const { call } = createClient(definition as ServiceDefinition, channel) as unknown as {
-        call(request: unknown, options: object): Promise<object> | AsyncIterable<object>;
-      };
-      let trailerShown = false;
-      const options = {
-        metadata,
-        onHeader: (header: Metadata) => showMetadata('header', header),
-        onTrailer: (trailer: Metadata) => {
-          trailerShown = true;
-          showMetadata('trailer', trailer);
-        },
-      };
-      const indent = found.responseStream ? 0 : 2;
-      const show = (message: object): void =>
-        console.log(printable(toJsonString(found.output, message as never, { indent, registry })));
-      try {
-        const answer = call(found.requestStream ? requests : requests[0], options);
-        if (Symbol.asyncIterator in answer) for await (const each of answer) show(each);
-        else show(await answer);
-      } catch (error) {
-        if (!(error instanceof RpcError)) throw error;
-        showError(error, registry, trailerShown);
-        return 1;
-      }
-      return 0;
+      const report = new CallReport(channel, schema, found, flags);
+      return await call(channel, found, requests, report, flags.metadata);
     }),
   );
+}
+
+/** The only one; a method that takes one gets no stream. */
+async function single(requests: AsyncIterable<Uint8Array>, path: string): Promise<Uint8Array> {
+  const all: Uint8Array[] = [];
+  for await (const each of requests) all.push(each);
+  if (all.length !== 1) throw new Error(`${path} takes one request`);
+  return all[0]!;
+}
+
+async function call(
+  channel: Channel,
+  { method }: FoundMethod,
+  requests: AsyncIterable<Uint8Array>,
+  report: CallReport,
+  metadata: [string, MetadataValue][],
+): Promise<number> {
+  const [{ createClient }, { methodId }, { rawType }] = await Promise.all([
+    import('../../runtime/client/client.ts'),
+    import('../../runtime/codec/method-id.ts'),
+    import('./raw-type.ts'),
+  ]);
+  const fullName = `${method.parent.typeName}/${method.name}`;
+  const { clientStreaming, serverStreaming } = method.proto;
+  const definition: MethodDefinition<Uint8Array, Uint8Array, Uint8Array, Uint8Array> = {
+    name: method.name,
+    fullName,
+    id: methodId(fullName),
+    input: rawType(method.input.typeName),
+    requestStream: clientStreaming,
+    output: rawType(method.output.typeName),
+    responseStream: serverStreaming,
+    options: {},
+  };
+  const service = {
+    name: method.parent.name,
+    fullName: method.parent.typeName,
+    methods: { call: definition },
+  };
+  const client = createClient(service as ServiceDefinition, channel) as unknown as {
+    call(request: unknown, options: object): Promise<Uint8Array> | AsyncIterable<Uint8Array>;
+  };
+  /** What is wrong with a request of a stream ends the call: that is the error then, not the call's. */
+  let refused: { readonly error: unknown } | undefined;
+  const counted = async function* (): AsyncGenerator<Uint8Array> {
+    try {
+      for await (const each of requests) {
+        report.sent(each);
+        yield each;
+      }
+    } catch (error) {
+      refused = { error };
+      throw error;
+    }
+  };
+  const request = clientStreaming ? counted() : await single(counted(), fullName);
+  report.begin(metadata);
+  try {
+    const answer = client.call(request, {
+      metadata,
+      onHeader: (header: Metadata) => report.header(header),
+      onTrailer: (trailer: Metadata) => report.trailer(trailer),
+    });
+    if (Symbol.asyncIterator in answer) for await (const each of answer) report.message(each);
+    else report.message(await answer);
+  } catch (error) {
+    if (refused !== undefined) throw refused.error;
+    if (!(error instanceof RpcError)) throw error;
+    await report.failed(error);
+    return 1;
+  }
+  report.succeeded();
+  return 0;
 }

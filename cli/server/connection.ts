@@ -7,6 +7,8 @@ import { messageBytes } from '../../runtime/limits.ts';
 
 export interface ConnectionFlags {
   readonly timeout: number;
+  /** What is known for programs, on stdout; errors too. */
+  readonly json?: true;
 }
 
 const timeoutMaxMs = 600_000;
@@ -24,16 +26,29 @@ export function printable(text: string): string {
 }
 
 export function withTimeout(command: Command): Command {
-  return command.option('--timeout <ms>', 'time limit for connecting and for each call', milliseconds, 5000);
+  return command
+    .option('--timeout <ms>', 'time limit for connecting and for each call', milliseconds, 5000)
+    .option('--json', 'JSON for programs, of docs/schemas');
+}
+
+/** One sentence on stderr; for programs the same on stdout. The exit code is the caller's. */
+export function sayError(error: unknown, { json }: { readonly json?: true }): void {
+  const { message } = error as Error;
+  if (json === true) {
+    const code = error instanceof RpcError ? { code: error.codeName } : {};
+    console.log(JSON.stringify({ error: { ...code, message } }));
+  }
+  console.error(pc.red(`error: ${printable(message)}`));
 }
 
 /** Runs `action` with a channel to the server and sets the exit code: what the action returns, 1 when a call fails, 2 for an address that is none. */
 export async function withServer(
   address: string,
-  { timeout }: ConnectionFlags,
+  flags: ConnectionFlags,
   action: (channel: Channel) => Promise<number>,
 ): Promise<void> {
   // Loaded here, so that other commands need no addon.
+  const { timeout } = flags;
   const { createChannel } = await import('../../runtime/client/channel.ts');
   let channel: Channel;
   try {
@@ -45,7 +60,7 @@ export async function withServer(
       log: () => undefined,
     });
   } catch (error) {
-    console.error(pc.red(`error: ${(error as Error).message}`));
+    sayError(error, flags);
     process.exitCode = 2;
     return;
   }
@@ -53,8 +68,7 @@ export async function withServer(
     await channel.ready();
     process.exitCode = await action(channel);
   } catch (error) {
-    const { message } = error instanceof RpcError ? error : (error as Error);
-    console.error(pc.red(`error: ${printable(message)}`));
+    sayError(error, flags);
     process.exitCode = 1;
   } finally {
     await channel.close();

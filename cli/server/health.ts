@@ -16,7 +16,8 @@ export function addHealthCommand(program: Command): void {
         '../../runtime/services/gen/grpc/health/v1/health.rdma.ts'
       );
       const { status } = await createClient(HealthDefinition, channel).check({ service });
-      console.log(names[status] ?? `status ${status}`);
+      const name = names[status] ?? `status ${status}`;
+      console.log(flags.json === true ? JSON.stringify({ service, status: name }) : name);
       return names[status] === 'SERVING' ? 0 : 1;
     }),
   );

@@ -1,7 +1,7 @@
 /** Extensions of the messages of a call: reflection tells of the files that declare them, since nothing else leads there. Used by `rdma-rpc call`. */
-import type { DescriptorProto, FileDescriptorProto } from '../../codegen/descriptor/descriptor.rdma.ts';
+import type { DescriptorProto, FileDescriptorProto } from '#protobuf';
 import type { Channel } from '../../runtime/client/channel-type.ts';
-import { extensionNumbers, fileOfExtension } from './remote-schema.ts';
+import { extensionNumbers, fileOfExtension } from './reflection-client.ts';
 
 /** A server could go on declaring. */
 const questionsMax = 1000;
@@ -14,14 +14,14 @@ function extendable(files: Iterable<FileDescriptorProto>): ReadonlyMap<string, R
     const name = `${scope}${message.name}`;
     if (message.extensionRange.length > 0) found.set(name, new Set());
     for (const each of message.nestedType) visit(`${name}.`, each);
-    for (const each of message.extension) known.push([each.extendee ?? '', each.number ?? 0]);
+    for (const each of message.extension) known.push([each.extendee, each.number]);
   };
   for (const file of files) {
     // Options are extended in every other file, and are no part of calls.
     if (file.package === 'google.protobuf') continue;
-    const scope = file.package === undefined || file.package === '' ? '' : `${file.package}.`;
+    const scope = file.package === '' ? '' : `${file.package}.`;
     for (const message of file.messageType) visit(scope, message);
-    for (const each of file.extension) known.push([each.extendee ?? '', each.number ?? 0]);
+    for (const each of file.extension) known.push([each.extendee, each.number]);
   }
   for (const [extendee, number] of known) found.get(extendee.replace(/^\./, ''))?.add(number);
   return found;
@@ -32,7 +32,7 @@ export async function withExtensions(
   channel: Channel,
   files: readonly FileDescriptorProto[],
 ): Promise<FileDescriptorProto[]> {
-  const all = new Map(files.map((file) => [file.name ?? '', file]));
+  const all = new Map(files.map((file) => [file.name, file]));
   const asked = new Set<string>();
   let questions = 0;
   const count = (): void => {
@@ -51,7 +51,7 @@ export async function withExtensions(
       if (known.has(number)) continue;
       count();
       for (const file of await fileOfExtension(channel, name, number))
-        if (!all.has(file.name ?? '')) all.set(file.name ?? '', file);
+        if (!all.has(file.name)) all.set(file.name, file);
     }
   }
 }

@@ -1,75 +1,18 @@
-/** What a server declares, asked for by reflection and decoded. Used by the commands that list, describe and call. */
-import { FileDescriptorProto } from '../../codegen/descriptor/descriptor.rdma.ts';
+/** What a server declares, by its reflection. Used by the commands that list, describe and call. */
 import type { Channel } from '../../runtime/client/channel-type.ts';
-import { createClient } from '../../runtime/client/client.ts';
-import { RpcError } from '../../runtime/core/rpc-error.ts';
-import { errorCode, Status } from '../../runtime/core/status.ts';
-import {
-  ServerReflectionDefinition,
-  type ServerReflectionRequestInit,
-  type ServerReflectionResponse,
-} from '../../runtime/services/gen/grpc/reflection/v1/reflection.rdma.ts';
+import { filesOf, serviceNames } from './reflection-client.ts';
+import { registryOf } from './registry.ts';
+import { withExtensions } from './remote-extensions.ts';
+import type { Schema } from './schema.ts';
 
-type Asked = NonNullable<ServerReflectionRequestInit['messageRequest']>;
-type Answer = NonNullable<ServerReflectionResponse['messageResponse']>;
-/** By kind of answer. */
-type Values = { [A in Extract<Answer, { case: string }> as A['case']]: A['value'] };
-
-async function ask<K extends keyof Values>(
-  channel: Channel,
-  messageRequest: Asked,
-  wanted: K,
-): Promise<Values[K]> {
-  const { serverReflectionInfo } = createClient(ServerReflectionDefinition, channel);
-  try {
-    for await (const { messageResponse: answer } of serverReflectionInfo([{ messageRequest }])) {
-      if (answer?.case === wanted) return answer.value as Values[K];
-      if (answer?.case !== 'errorResponse') break;
-      const { errorCode: code, errorMessage } = answer.value;
-      throw new RpcError(errorCode(code), `the server says: ${errorMessage}`, { sent: 'yes' });
-    }
-  } catch (error) {
-    if (!(error instanceof RpcError) || error.code !== Status.UNIMPLEMENTED) throw error;
-    const text = 'this server has no reflection: addReflection(server) of rdma-rpc/reflection adds it';
-    throw new RpcError(Status.UNIMPLEMENTED, text, { sent: 'no', cause: error });
-  }
-  throw new RpcError(Status.INTERNAL, 'the server gave no answer of the kind that was asked for');
-}
-
-/** Full names, sorted. */
-export async function serviceNames(channel: Channel): Promise<string[]> {
-  const { service } = await ask(channel, { case: 'listServices', value: '' }, 'listServicesResponse');
-  return service.map(({ name }) => name).sort();
-}
-
-/** The file that declares `symbol` first, then what it imports. */
-export async function filesOf(channel: Channel, symbol: string): Promise<FileDescriptorProto[]> {
-  const asked = { case: 'fileContainingSymbol', value: symbol } as const;
-  const { fileDescriptorProto } = await ask(channel, asked, 'fileDescriptorResponse');
-  return fileDescriptorProto.map((bytes) => FileDescriptorProto.decode(bytes));
-}
-
-/** The numbers of the extensions that the server has of a message; none where it does not tell. */
-export async function extensionNumbers(channel: Channel, message: string): Promise<readonly number[]> {
-  const asked = { case: 'allExtensionNumbersOfType', value: message } as const;
-  try {
-    return (await ask(channel, asked, 'allExtensionNumbersResponse')).extensionNumber;
-  } catch (error) {
-    // Not every server can, and a call without extensions is better than none.
-    if (error instanceof RpcError && untold.has(error.code)) return [];
-    throw error;
-  }
-}
-
-const untold: ReadonlySet<number> = new Set([Status.NOT_FOUND, Status.UNIMPLEMENTED]);
-
-/** The file that declares an extension first, then what it imports. */
-export async function fileOfExtension(
-  channel: Channel,
-  containingType: string,
-  extensionNumber: number,
-): Promise<FileDescriptorProto[]> {
-  const asked = { case: 'fileContainingExtension', value: { containingType, extensionNumber } } as const;
-  const { fileDescriptorProto } = await ask(channel, asked, 'fileDescriptorResponse');
-  return fileDescriptorProto.map((bytes) => FileDescriptorProto.decode(bytes));
+export function remoteSchema(channel: Channel): Schema {
+  return {
+    owner: 'the server',
+    services: () => serviceNames(channel),
+    async declaring(symbol, extensions) {
+      const files = await filesOf(channel, symbol);
+      if (files === undefined) return undefined;
+      return registryOf(extensions === undefined ? files : await withExtensions(channel, files));
+    },
+  };
 }

@@ -1,60 +1,90 @@
-/** `rdma-rpc list` and `rdma-rpc describe`: what a server has, by reflection. */
+/** `rdma-rpc list` and `rdma-rpc describe`: what a server has, by reflection or by files. */
 import type { Command } from '#commander';
-import { type ConnectionFlags, printable, withServer, withTimeout } from './connection.ts';
+import { printable } from './connection.ts';
+import type { Schema } from './schema.ts';
+import { type DeclarationFlags, withSchema, withSchemaFlags } from './schema-flags.ts';
 
 /** `pkg.Service/Method` is how methods are written elsewhere. */
 const symbolOf = (name: string): string => name.replace('/', '.');
 
 export function addListCommand(program: Command): void {
-  withTimeout(
+  withSchemaFlags(
     program
       .command('list')
-      .description('list the services of a server, or the methods of one; it must offer reflection')
-      .argument('<address>', 'host:port or unix:/path')
+      .description('list the services of a server, or the methods of one; by reflection, or by files')
+      .argument('[address]', 'host:port or unix:/path; left out with --proto and --protoset')
       .argument('[service]', 'full name of a service'),
-  ).action((address: string, service: string | undefined, flags: ConnectionFlags) =>
-    withServer(address, flags, async (channel) => {
-      const { serviceNames } = await import('./remote-schema.ts');
-      const { filesIfAny, methodsOf, suggestionOrList } = await import('./suggest.ts');
-      if (service === undefined) {
-        for (const name of await serviceNames(channel)) console.log(printable(name));
-        return 0;
-      }
-      const methods = methodsOf((await filesIfAny(channel, service)) ?? [], service);
-      if (methods === undefined) {
-        const meant = suggestionOrList(service, await serviceNames(channel));
-        throw new Error(`${service} is no service${meant}`);
-      }
-      for (const name of methods) console.log(printable(`${service}/${name}`));
-      return 0;
-    }),
+  ).action((address: string | undefined, service: string | undefined, flags: DeclarationFlags) =>
+    withSchema(given(address, service), flags, (schema, [name]) => list(schema, name, flags)),
   );
 }
 
 export function addDescribeCommand(program: Command): void {
-  withTimeout(
+  withSchemaFlags(
     program
       .command('describe')
       .description(
-        'print the declaration of a service, method, message or enum; the server must offer reflection',
+        'print the declaration of a service, method, message or enum as .proto text; by reflection, or by files',
       )
-      .argument('<address>', 'host:port or unix:/path')
-      .argument('<name>', 'full name, such as greeter.v1.Greeter or greeter.v1.Greeter/SayHello'),
-  ).action((address: string, name: string, flags: ConnectionFlags) =>
-    withServer(address, flags, async (channel) => {
-      const { declarationText } = await import('./proto-text.ts');
-      const { declaredNames, filesIfAny, suggestionOrList } = await import('./suggest.ts');
-      const files = await filesIfAny(channel, symbolOf(name));
-      if (files === undefined) {
-        const meant = suggestionOrList(symbolOf(name), await declaredNames(channel));
-        throw new Error(`the server declares no ${name}${meant}`);
-      }
-      const [file] = files;
-      const text = file && declarationText(file, symbolOf(name));
-      if (text === undefined)
-        throw new Error(`${name} is declared in ${file?.name}, in no way that can be shown`);
-      console.log(printable(`// ${file?.name}\n${text}`));
-      return 0;
+      .argument('[address]', 'host:port or unix:/path; left out with --proto and --protoset')
+      .argument(
+        '[name]',
+        'full name, such as greeter.v1.Greeter or greeter.v1.Greeter/SayHello; none: all services',
+      ),
+  ).action((address: string | undefined, name: string | undefined, flags: DeclarationFlags) =>
+    withSchema(given(address, name), flags, async (schema, [symbol]) => {
+      const names = symbol === undefined ? await schema.services() : [symbol];
+      const shown: object[] = [];
+      for (const each of names) shown.push(await describe(schema, each, flags));
+      if (flags.json === true) console.log(JSON.stringify({ declarations: shown }, null, 2));
     }),
   );
+}
+
+const given = (...words: (string | undefined)[]): string[] => words.filter((word) => word !== undefined);
+
+async function list(schema: Schema, service: string | undefined, { json }: DeclarationFlags): Promise<void> {
+  const names = await schema.services();
+  if (service === undefined && json !== true) {
+    for (const name of names) console.log(printable(name));
+    return;
+  }
+  const services: object[] = [];
+  for (const name of service === undefined ? names : [service]) {
+    const found = (await schema.declaring(name))?.getService(name);
+    if (found === undefined) {
+      const { suggestionOrList } = await import('./suggest.ts');
+      throw new Error(`${name} is no service${suggestionOrList(name, names)}`);
+    }
+    const methods = found.methods.map((method) => ({
+      name: `${name}/${method.name}`,
+      request: method.input.typeName,
+      requestStream: method.proto.clientStreaming,
+      response: method.output.typeName,
+      responseStream: method.proto.serverStreaming,
+    }));
+    services.push({ name, methods });
+    if (json !== true) for (const method of methods) console.log(printable(method.name));
+  }
+  if (json === true) console.log(JSON.stringify({ services }, null, 2));
+}
+
+async function describe(schema: Schema, name: string, { json }: DeclarationFlags): Promise<object> {
+  const symbol = symbolOf(name);
+  const registry = await schema.declaring(symbol);
+  const { lookUp } = await import('./registry.ts');
+  const found = registry && lookUp(registry, symbol);
+  if (registry === undefined || found === undefined) {
+    const { declaredNames, suggestionOrList } = await import('./suggest.ts');
+    const verb = schema.owner.endsWith('s') ? 'declare' : 'declares';
+    const meant = suggestionOrList(symbol, await declaredNames(schema));
+    throw new Error(`${schema.owner} ${verb} no ${name}${meant}`);
+  }
+  const { declarationText } = await import('./declaration.ts');
+  const file = (found.kind === 'rpc' ? found.parent : found).file.proto.name;
+  const declaration = declarationText(found, registry);
+  if (json !== true) console.log(printable(`// ${file}\n${declaration}`));
+  const kind = found.kind === 'rpc' ? 'method' : found.kind;
+  const fullName = found.kind === 'rpc' ? `${found.parent.typeName}/${found.name}` : found.typeName;
+  return { name: fullName, kind, file, declaration };
 }

@@ -1,10 +1,8 @@
-/** What a name that a server does not have may have meant. Used by the commands that take names. */
-import type { FileDescriptorProto } from '../../codegen/descriptor/descriptor.rdma.ts';
+/** What a name that nobody declares may have meant. Used by the commands that take names. */
+import type { DescMethod, FileRegistry } from '#protobuf';
 import { suggestion } from '../../codegen/diagnostic.ts';
-import type { Channel } from '../../runtime/client/channel-type.ts';
-import { RpcError } from '../../runtime/core/rpc-error.ts';
-import { Status } from '../../runtime/core/status.ts';
-import { filesOf, serviceNames } from './remote-schema.ts';
+import { namesIn } from './registry.ts';
+import type { Schema } from './schema.ts';
 
 const listedMax = 8;
 /** Services that are looked into for names of messages. */
@@ -35,72 +33,58 @@ function likely(unknown: string, candidates: readonly string[]): string {
   return `; did you mean ${sameLast[0]}?`;
 }
 
-/** The files of a symbol; undefined when the server does not have it. */
-export async function filesIfAny(
-  channel: Channel,
-  symbol: string,
-): Promise<FileDescriptorProto[] | undefined> {
-  try {
-    return await filesOf(channel, symbol);
-  } catch (error) {
-    if (error instanceof RpcError && error.code === Status.NOT_FOUND) return undefined;
-    throw error;
-  }
+/** Names of the methods of a service; undefined when it is none. */
+async function methodsOf(schema: Schema, service: string): Promise<string[] | undefined> {
+  return (await schema.declaring(service))?.getService(service)?.methods.map(({ name }) => name);
 }
 
-/** `package.` of a file, empty for none. */
-const scopeOf = ({ package: name = '' }: FileDescriptorProto): string => (name === '' ? '' : `${name}.`);
-
-/** Methods of a service; undefined when none of the files has the service. */
-export function methodsOf(files: readonly FileDescriptorProto[], service: string): string[] | undefined {
-  for (const file of files) {
-    const found = file.service.find(({ name }) => `${scopeOf(file)}${name}` === service);
-    if (found !== undefined) return found.method.map(({ name = '' }) => name);
-  }
-  return undefined;
+/** A method, and all that is declared around it. */
+export interface FoundMethod {
+  readonly method: DescMethod;
+  readonly registry: FileRegistry;
 }
 
-/** The files that a call of `method` needs. Throws an Error that says which part of the name is wrong, and what was meant. */
-export async function filesOfMethod(channel: Channel, method: string): Promise<FileDescriptorProto[]> {
-  const slash = method.indexOf('/');
-  const files = await filesIfAny(channel, method.replace('/', '.'));
-  if (files !== undefined && slash > 0) return files;
-  const dot = method.lastIndexOf('.');
-  if (slash < 0) {
-    const whole = files && methodsOf(files, method);
-    if (whole !== undefined)
-      throw new Error(
-        `${method} is a service; give Service/Method${suggestionOrList(
-          '',
-          whole.map((name) => `${method}/${name}`),
-        )}`,
-      );
-    if (files !== undefined && methodsOf(files, method.slice(0, dot))?.includes(method.slice(dot + 1)))
-      throw new Error(
-        `${method} is no method; did you mean ${method.slice(0, dot)}/${method.slice(dot + 1)}?`,
-      );
-    const names = (await serviceNames(channel)).map((name) => `${name}/…`);
-    throw new Error(`${method} is no method; give Service/Method${suggestionOrList('', names)}`);
-  }
-  const service = method.slice(0, slash);
-  const name = method.slice(slash + 1);
-  const services = await serviceNames(channel);
-  const known = await filesIfAny(channel, service);
-  const methods = known && methodsOf(known, service);
+/** `path`: Service/Method. Throws an Error that says which part of the name is wrong, and what was meant. */
+export async function findMethod(schema: Schema, path: string): Promise<FoundMethod> {
+  const slash = path.indexOf('/');
+  const service = path.slice(0, Math.max(0, slash));
+  const name = path.slice(slash + 1);
+  if (slash > 0) {
+    const registry = await schema.declaring(`${service}.${name}`, 'extensions');
+    const method = registry?.getService(service)?.methods.find((each) => each.name === name);
+    if (registry !== undefined && method !== undefined) return { method, registry };
+  } else await refuseWithoutSlash(schema, path);
+  const methods = await methodsOf(schema, service);
   if (methods === undefined)
-    throw new Error(`the server has no service ${service}${suggestionOrList(service, services)}`);
+    throw new Error(
+      `${has(schema, `no service ${service}`)}${suggestionOrList(service, await schema.services())}`,
+    );
   throw new Error(`${service} has no method ${name}${suggestionOrList(name, methods)}`);
 }
 
-/** Names that a server declares: services, their methods, and the messages and enums of their files. */
-export async function declaredNames(channel: Channel): Promise<string[]> {
+const has = ({ owner }: Schema, what: string): string =>
+  `${owner} ${owner.endsWith('s') ? 'have' : 'has'} ${what}`;
+
+async function refuseWithoutSlash(schema: Schema, path: string): Promise<never> {
+  const dot = path.lastIndexOf('.');
+  const whole = await methodsOf(schema, path);
+  if (whole !== undefined) {
+    const methods = whole.map((name) => `${path}/${name}`);
+    throw new Error(`${path} is a service; give Service/Method${suggestionOrList('', methods)}`);
+  }
+  const service = path.slice(0, Math.max(0, dot));
+  if ((await methodsOf(schema, service))?.includes(path.slice(dot + 1)) === true)
+    throw new Error(`${path} is no method; did you mean ${service}/${path.slice(dot + 1)}?`);
+  const names = (await schema.services()).map((name) => `${name}/…`);
+  throw new Error(`${path} is no method; give Service/Method${suggestionOrList('', names)}`);
+}
+
+/** Names that can be described: services, their methods, and what else their files declare. */
+export async function declaredNames(schema: Schema): Promise<string[]> {
   const names = new Set<string>();
-  for (const service of (await serviceNames(channel)).slice(0, servicesMax)) {
-    names.add(service);
-    const files = (await filesIfAny(channel, service)) ?? [];
-    for (const method of methodsOf(files, service) ?? []) names.add(`${service}.${method}`);
-    for (const file of files)
-      for (const { name } of [...file.messageType, ...file.enumType]) names.add(`${scopeOf(file)}${name}`);
+  for (const service of (await schema.services()).slice(0, servicesMax)) {
+    const registry = await schema.declaring(service);
+    for (const name of registry === undefined ? [] : namesIn(registry)) names.add(name);
   }
   return [...names];
 }

@@ -1,11 +1,9 @@
 /** Extensions that no import leads to: what `rdma-rpc call` asks a server's reflection for, and how long. */
+
 import { type Channel, createInProcessTransport } from 'rdma-rpc';
 import { expect, onTestFinished, test } from 'vitest';
+import { create, type FileDescriptorProto, FileDescriptorProtoSchema, toBinary } from '#protobuf';
 import { withExtensions } from '../../cli/server/remote-extensions.ts';
-import {
-  FileDescriptorProto,
-  type FileDescriptorProtoInit,
-} from '../../codegen/descriptor/descriptor.rdma.ts';
 import {
   ServerReflectionDefinition,
   type ServerReflectionResponseInit,
@@ -14,14 +12,14 @@ import {
 type Answer = NonNullable<ServerReflectionResponseInit['messageResponse']>;
 interface Server {
   numbers(message: string): readonly number[] | undefined;
-  file(message: string, number: number): FileDescriptorProtoInit;
+  file(message: string, number: number): FileDescriptorProto;
 }
 
 function channelTo({ numbers, file }: Server, asked: string[] = []): Channel {
   const answer = (message: string, number?: number): Answer => {
     asked.push(number === undefined ? message : `${message} ${number}`);
     if (number !== undefined) {
-      const bytes = FileDescriptorProto.encode(file(message, number));
+      const bytes = toBinary(FileDescriptorProtoSchema, file(message, number));
       return { case: 'fileDescriptorResponse', value: { fileDescriptorProto: [bytes] } };
     }
     const extensionNumber = numbers(message);
@@ -46,7 +44,7 @@ function channelTo({ numbers, file }: Server, asked: string[] = []): Channel {
 
 /** A file `name` with a message `name` that can be extended, and an extension of another one. */
 const fileWith = (name: string, extendee?: string, number?: number): FileDescriptorProto =>
-  FileDescriptorProto.create({
+  create(FileDescriptorProtoSchema, {
     name: `${name}.proto`,
     messageType: [{ name, extensionRange: [{ start: 1, end: 1000 }] }],
     extension:
@@ -71,15 +69,15 @@ test('files with extensions, and with extensions of the messages in those', asyn
 
 test('nothing is asked where nothing can be extended', async () => {
   const asked: string[] = [];
-  const channel = channelTo({ numbers: () => [], file: () => ({}) }, asked);
-  const plain = FileDescriptorProto.create({ name: 'p.proto', messageType: [{ name: 'P' }] });
+  const channel = channelTo({ numbers: () => [], file: () => create(FileDescriptorProtoSchema) }, asked);
+  const plain = create(FileDescriptorProtoSchema, { name: 'p.proto', messageType: [{ name: 'P' }] });
   const options = { ...fileWith('FieldOptions'), package: 'google.protobuf' };
   expect(await withExtensions(channel, [plain, options])).toEqual([plain, options]);
   expect(asked).toEqual([]);
 });
 
 test('a server that does not tell', async () => {
-  const channel = channelTo({ numbers: () => undefined, file: () => ({}) });
+  const channel = channelTo({ numbers: () => undefined, file: () => create(FileDescriptorProtoSchema) });
   expect(namesOf(await withExtensions(channel, [fileWith('A')]))).toEqual(['A.proto']);
 });
 

@@ -1,7 +1,5 @@
 /** The commands that ask a server: health, list, describe, call. Runs the built command as a user would, against a server in this process. */
-import { execFile } from 'node:child_process';
 import { createServer as createNetServer } from 'node:net';
-import { fileURLToPath } from 'node:url';
 import { createServer, type HandlerContext, Metadata, RpcError, type Server, Status } from 'rdma-rpc';
 import { BadRequest, detail } from 'rdma-rpc/details';
 import { type Health, healthOf } from 'rdma-rpc/health';
@@ -11,26 +9,7 @@ import { printable } from '../../cli/server/connection.ts';
 import { number$ as number, Proto2Definition } from '../codegen/gen/proto2.rdma.ts';
 import { EchoDefinition, EchoMessage } from '../runtime/gen/echo.rdma.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
-
-const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
-
-interface Outcome {
-  code: number;
-  out: string;
-  errors: string;
-}
-function run(...args: string[]): Promise<Outcome> {
-  return new Promise((resolve) => {
-    execFile(
-      process.execPath,
-      [main, ...args],
-      { env: { ...process.env, NO_COLOR: '1' } },
-      (error, out, errors) => {
-        resolve({ code: error === null ? 0 : Number(error.code), out, errors });
-      },
-    );
-  });
-}
+import { type Outcome, run } from './command.ts';
 
 let server: Server;
 let health: Health;
@@ -250,11 +229,26 @@ describe('with reflection', () => {
         trailer.set('took-ms', '3');
         return { text: 'hi' };
       };
-      expect(await run('call', address, 'test.echo.Echo/Echo')).toEqual({
-        code: 0,
-        out: '{\n  "text": "hi"\n}\n',
-        errors: 'header request-id: 7\nheader token-bin: AQL6\ntrailer took-ms: 3\n',
-      });
+      const { errors, ...shown } = await run(
+        ...['call', address, 'test.echo.Echo/Echo', '{"text":"ab"}', '-v', '-m', 'a=1'],
+      );
+      expect(shown).toEqual({ code: 0, out: '{\n  "text": "hi"\n}\n' });
+      expect(
+        errors
+          .replace(/pid \d+/, 'pid 1')
+          .replace(/[\d.]+ ms/, '1.0 ms')
+          .split('\n'),
+      ).toEqual([
+        expect.stringMatching(/^connected to .+ over shm, memory shown by window$/),
+        'rpc Echo(test.echo.EchoMessage) returns (test.echo.EchoMessage);',
+        'sent a: 1',
+        'header request-id: 7',
+        'header token-bin: AQL6',
+        'trailer took-ms: 3',
+        'OK: 1 request (4 bytes), 1 answer (4 bytes), 1.0 ms',
+        '',
+      ]);
+      expect(await run('call', address, 'test.echo.Echo/Echo')).toMatchObject({ code: 0, errors: '' });
     });
 
     test('the details of an error, and its trailer once', async () => {
@@ -273,12 +267,12 @@ describe('with reflection', () => {
         code: 1,
         out: '',
         errors: [
-          'trailer from: here',
           'error: INVALID_ARGUMENT: who?',
           '  google.rpc.BadRequest {"fieldViolations":[{"field":"text","description":"is empty"}]}',
           '  test.echo.EchoMessage {"text":"of the server"}',
           '  acme.Unknown 3 bytes: AQL6',
           '  google.rpc.RetryInfo 3 bytes: AQL6',
+          'trailer from: here',
           '',
         ].join('\n'),
       });
@@ -289,8 +283,8 @@ describe('with reflection', () => {
         trailer.set('back-bin', metadata.get('token-bin') as Uint8Array);
         return {};
       };
-      expect(await run('call', address, 'test.echo.Echo/Echo', '-m', 'Token-bin=AQL6')).toMatchObject({
-        errors: 'trailer back-bin: AQL6\n',
+      expect(await run('call', address, 'test.echo.Echo/Echo', '-vm', 'Token-bin=AQL6')).toMatchObject({
+        errors: expect.stringMatching(/\ntrailer back-bin: AQL6\n/),
         code: 0,
       });
       expect(await run('call', address, 'test.echo.Echo/Echo', '-m', 'token-bin=AQL!')).toMatchObject({
@@ -304,7 +298,7 @@ describe('with reflection', () => {
         throw new RpcError(Status.ABORTED, 'enough', { details: [{ type: 'acme.Unknown', value: bytes }] });
       };
       expect(await run('call', address, 'test.stream.Streams/Count', '{}')).toMatchObject({
-        errors: 'header kind: stream\nerror: ABORTED: enough\n  acme.Unknown 3 bytes: AQL6\n',
+        errors: 'error: ABORTED: enough\n  acme.Unknown 3 bytes: AQL6\n',
       });
     });
 
@@ -315,7 +309,7 @@ describe('with reflection', () => {
       expect(await run('call', address, 'test.stream.Streams/Count', '{}')).toEqual({
         code: 1,
         out: '{"number":1}\n',
-        errors: 'header kind: stream\ntrailer left: 2\nerror: ABORTED: enough\n',
+        errors: 'error: ABORTED: enough\ntrailer left: 2\n',
       });
     });
   });

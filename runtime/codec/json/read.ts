@@ -97,19 +97,6 @@ export function readValue(
   return read(field, json, options, path, depth);
 }
 
-/** A member that is no field. Of a class of its own for tools that have other options than programs do. */
-export class UnknownMember extends CodecError {
-  readonly member: string;
-  /** What there is. */
-  readonly fields: readonly Field[];
-
-  constructor(path: string, member: string, fields: readonly Field[]) {
-    super(path, `there is no field ${JSON.stringify(member)} (ignoreUnknownFields would pass over it)`);
-    this.member = member;
-    this.fields = fields;
-  }
-}
-
 /** The fields of a message, without regard to what well-known types look like. */
 export function readFields(
   type: MessageType<object>,
@@ -130,7 +117,10 @@ export function readFields(
       )
         continue;
       if (options.ignoreUnknownFields === true) continue;
-      throw new UnknownMember(path, name, fieldsOf(type));
+      throw new CodecError(
+        path,
+        `there is no field ${JSON.stringify(name)} (ignoreUnknownFields would pass over it)`,
+      );
     }
     const inside = `${path}.${field.name}`;
     if (seen.has(field)) throw new CodecError(inside, 'the field is there twice, under both of its names');

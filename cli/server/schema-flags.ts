@@ -1,0 +1,68 @@
+/** Flags of the commands that need to know what a server declares, and how they get at it: from the server, or from files without one. */
+import type { Command } from '#commander';
+import { type ConnectionFlags, sayError, withServer, withTimeout } from './connection.ts';
+import { fromFiles, openSchema, type Schema, type SchemaFlags } from './schema.ts';
+
+export type DeclarationFlags = ConnectionFlags & SchemaFlags;
+
+const collect = (value: string, previous: readonly string[]): string[] => [...previous, value];
+
+export function withSchemaFlags(command: Command): Command {
+  return withTimeout(
+    command
+      .option(
+        '--proto <file>',
+        '.proto file to read instead of asking the server; may be repeated',
+        collect,
+        [],
+      )
+      .option(
+        '-I, --include <dir>',
+        'where imports of --proto files are looked up; may be repeated',
+        collect,
+        [],
+      )
+      .option(
+        '--protoset <file>',
+        'descriptor set (protoc, buf build) to read instead of asking the server; may be repeated',
+        collect,
+        [],
+      ),
+  );
+}
+
+/** Names of protobuf have no colon, addresses have one. */
+const isAddress = (text: string | undefined): boolean => text?.includes(':') === true;
+
+/**
+ * Runs `action` with what is declared, and with the names of the command line. An address comes first, unless files say it all: then there need be none, and nobody is
+ * connected to. Sets the exit code.
+ */
+export async function withSchema(
+  words: readonly string[],
+  flags: DeclarationFlags,
+  action: (schema: Schema, names: readonly string[]) => Promise<void>,
+): Promise<void> {
+  const [first, ...others] = words;
+  if (fromFiles(flags)) {
+    try {
+      const schema = await openSchema(flags, () => {
+        throw new TypeError('files need no channel');
+      });
+      await action(schema, isAddress(first) ? others : words);
+    } catch (error) {
+      sayError(error, flags);
+      process.exitCode = 1;
+    }
+    return;
+  }
+  if (first === undefined) {
+    sayError(new Error('give the address of a server, or --proto or --protoset'), flags);
+    process.exitCode = 2;
+    return;
+  }
+  await withServer(first, flags, async (channel) => {
+    await action(await openSchema(flags, () => channel), others);
+    return 0;
+  });
+}

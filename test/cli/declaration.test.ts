@@ -1,0 +1,183 @@
+/** Declarations as text: what is printed for every declaration of the test schemas, read again, declares the same; options and comments stay. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import {
+  type DescFile,
+  Edition,
+  FieldDescriptorProto_Type,
+  FileDescriptorProtoSchema,
+  type FileRegistry,
+  toJson,
+} from '#protobuf';
+import { declarationText } from '../../cli/server/declaration.ts';
+import { fileRegistry } from '../../cli/server/file-schema.ts';
+import { lookUp } from '../../cli/server/registry.ts';
+import { root } from '../house/tree.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'rdma-rpc-text-'));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+const registryOf = (proto: string, include: readonly string[] = []): FileRegistry =>
+  fileRegistry({ proto: [proto], include, protoset: [] });
+
+function textOf({ proto, edition, ...file }: DescFile, registry: FileRegistry): string {
+  const head =
+    edition === Edition.EDITION_PROTO2 || edition === Edition.EDITION_PROTO3
+      ? `syntax = "${edition === Edition.EDITION_PROTO2 ? 'proto2' : 'proto3'}"`
+      : `edition = "${Edition[edition]?.slice('EDITION_'.length)}"`;
+  const features = toJson(FileDescriptorProtoSchema, proto, { registry }) as {
+    options?: { features?: object };
+  };
+  const set = Object.entries(features.options?.features ?? {});
+  // Extensions at the top have the messages of their groups there.
+  const groups = new Set(
+    file.extensions
+      .filter((each) => each.proto.type === FieldDescriptorProto_Type.GROUP)
+      .map((each) => each.message),
+  );
+  const snake = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return [
+    `${head};`,
+    `package ${proto.package};`,
+    ...proto.dependency.map((path) => `import "${path}";`),
+    ...set.map(([name, value]) => `option features.${snake(name)} = ${value};`),
+    ...[
+      ...file.messages.filter((each) => !groups.has(each)),
+      ...file.enums,
+      ...file.extensions,
+      ...file.services,
+    ].map((each) => declarationText(each, registry)),
+  ].join('\n');
+}
+
+/** Everything but the options of the file and the places of comments. */
+function bare({ proto }: DescFile, registry: FileRegistry): object {
+  const comments = proto.sourceCodeInfo?.location.map(({ leadingComments, trailingComments }) =>
+    (leadingComments || trailingComments).replace(/^\s*\*? ?/gm, '').trim(),
+  );
+  const { options, sourceCodeInfo, ...rest } = toJson(FileDescriptorProtoSchema, proto, {
+    registry,
+  }) as { options?: object; sourceCodeInfo?: object };
+  return { ...(byName(rest) as object), comments: comments?.sort() };
+}
+
+/** The text has its own order: messages before fields, groups where their fields are. */
+function byName(value: unknown): unknown {
+  if (Array.isArray(value)) {
+    const name = (each: unknown) => (each as { name?: string })?.name ?? '';
+    return value.map(byName).sort((a, b) => (name(a) < name(b) ? -1 : name(a) > name(b) ? 1 : 0));
+  }
+  if (typeof value !== 'object' || value === null) return value;
+  // Braces with no options in them are options that are empty.
+  const given = Object.entries(value).filter(([, each]) => JSON.stringify(each) !== '{}');
+  return Object.fromEntries(given.map(([key, each]) => [key, byName(each)]));
+}
+
+const schemas = [
+  'test/runtime/protos/echo.proto',
+  'test/codec/protos/everything.proto',
+  'test/codec/protos/well_known.proto',
+  'test/codec/protos/documented.proto',
+  'test/codegen/protos/proto2.proto',
+  'test/codegen/protos/edition.proto',
+  'test/codegen/protos/options.proto',
+  'test/interop/protos/interop.proto',
+];
+
+test.each(schemas)('%s', (path) => {
+  const name = path.slice(path.lastIndexOf('/') + 1);
+  const registry = registryOf(join(root, path));
+  const again = join(directory, name);
+  mkdirSync(dirname(again), { recursive: true });
+  const file = [...registry.files].find(({ proto }) => proto.name === name)!;
+  writeFileSync(again, textOf(file, registry));
+  const read = registryOf(again, [directory, dirname(join(root, path))]);
+  const readFile = [...read.files].find(({ proto }) => proto.name === name)!;
+  expect(bare(readFile, read)).toEqual(bare(file, registry));
+});
+
+test('options, reserved names and comments, as people read them', () => {
+  const path = join(directory, 'shop.proto');
+  writeFileSync(
+    path,
+    `syntax = "proto2";
+package shop;
+import "google/protobuf/descriptor.proto";
+message Rule { optional int32 max = 1; repeated string tags = 2; optional Rule inner = 3; }
+extend google.protobuf.FieldOptions { optional Rule rule = 50001; }
+extend google.protobuf.MethodOptions { repeated string scopes = 50002; }
+// What somebody buys.
+//
+// All of it.
+message Order {
+  reserved 4, 6 to 8;
+  reserved "old";
+  extensions 100 to max;
+  /* Who buys. */
+  required string name = 1 [default = "no \\"one\\"", (rule) = { max: 3 tags: "a" tags: "b" inner { max: 1 } }];
+  repeated int32 sizes = 2 [packed = true, json_name = "SIZES"];
+  optional group Part = 3 { optional bytes raw = 1 [default = "\\001x"]; }
+  // Which.
+  oneof kind { string big = 10; string small = 11; }
+}
+enum Colour { option allow_alias = true; RED = 0; ROT = 0 [deprecated = true]; }
+service Shop {
+  // Buys.
+  rpc Buy(Order) returns (stream Order) { option deprecated = true; option (scopes) = "a"; option (scopes) = "b"; }
+}
+`,
+  );
+  const registry = registryOf(path);
+  const shown = (name: string) => declarationText(lookUp(registry, name)!, registry);
+  expect(shown('shop.Order')).toMatchInlineSnapshot(`
+    "// What somebody buys.
+    //
+    // All of it.
+    message Order {
+      // Who buys.
+      required string name = 1 [default = "no \\"one\\"", (shop.rule) = {
+        max: 3
+        tags: "a"
+        tags: "b"
+        inner: {
+          max: 1
+        }
+      }];
+      repeated int32 sizes = 2 [json_name = "SIZES", packed = true];
+      optional group Part = 3 {
+        optional bytes raw = 1 [default = "\\001x"];
+      }
+      // Which.
+      oneof kind {
+        string big = 10;
+        string small = 11;
+      }
+      extensions 100 to max;
+      reserved 4, 6 to 8;
+      reserved "old";
+    }"
+  `);
+  expect(shown('shop.Order.big')).toBe(shown('shop.Order'));
+  expect(shown('shop.ROT')).toMatchInlineSnapshot(`
+    "enum Colour {
+      option allow_alias = true;
+      RED = 0;
+      ROT = 0 [deprecated = true];
+    }"
+  `);
+  expect(shown('shop.Shop.Buy')).toMatchInlineSnapshot(`
+    "// Buys.
+    rpc Buy(shop.Order) returns (stream shop.Order) {
+      option deprecated = true;
+      option (shop.scopes) = "a";
+      option (shop.scopes) = "b";
+    }"
+  `);
+  expect(shown('shop.rule')).toMatchInlineSnapshot(`
+    "extend google.protobuf.FieldOptions {
+      optional shop.Rule rule = 50001;
+    }"
+  `);
+});

@@ -1,0 +1,246 @@
+/** `list`, `describe` and `call` with files instead of reflection, streams from stdin, output for programs, and peers that are none of ours. */
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
+import { type AddressInfo, createServer as createNetServer, type Server as NetServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text as readAll } from 'node:stream/consumers';
+import { createServer, RpcError, type Server, Status } from 'rdma-rpc';
+import { addReflection } from 'rdma-rpc/reflection';
+import { afterAll, afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { create, FileDescriptorSetSchema, toBinary } from '#protobuf';
+import { fileRegistry } from '../../cli/server/file-schema.ts';
+import { root } from '../house/tree.ts';
+import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
+import { main, run } from './command.ts';
+import { expectSchema } from './schemas.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'rdma-rpc-files-'));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+const echoProto = join(root, 'test/runtime/protos/echo.proto');
+const streamProto = join(root, 'test/stream/protos/stream.proto');
+const echoSet = join(directory, 'echo.binpb');
+const { files } = fileRegistry({ proto: [echoProto], include: [], protoset: [] });
+const file = [...files].map(({ proto }) => proto);
+// Any order will do, imports behind those that import them too.
+const set = create(FileDescriptorSetSchema, { file: file.reverse() });
+writeFileSync(echoSet, toBinary(FileDescriptorSetSchema, set));
+
+let server: Server;
+let address: string;
+beforeEach(async () => {
+  server = createServer().add(EchoDefinition, {
+    echo: (request) => {
+      if (request.text === 'fail')
+        throw new RpcError(Status.NOT_FOUND, 'nobody', { metadata: { left: '2' } });
+      return request;
+    },
+    behave: () => ({}),
+  });
+  address = await server.listen('127.0.0.1:0');
+});
+afterEach(() => server.shutdown({ graceMs: 0 }));
+
+describe.each([
+  ['--proto', echoProto],
+  ['--protoset', echoSet],
+])('with %s', (...flags) => {
+  test('a call to a server without reflection', async () => {
+    const outcome = await run('call', address, 'test.echo.Echo/Echo', '{"text":"hi"}', ...flags);
+    expect(outcome).toEqual({ code: 0, out: '{\n  "text": "hi"\n}\n', errors: '' });
+  });
+
+  test('list and describe need no server, and take its address', async () => {
+    expect((await run('list', ...flags)).out).toBe('test.echo.Echo\n');
+    expect((await run('list', address, 'test.echo.Echo', ...flags)).out).toMatch(/^test\.echo\.Echo\/Echo\n/);
+    expect((await run('describe', 'test.echo.Echo/Echo', ...flags)).out).toContain(
+      'rpc Echo(test.echo.EchoMessage) returns (test.echo.EchoMessage)',
+    );
+    expect((await run('describe', ...flags)).out).toMatch(/^\/\/ echo\.proto\n[\s\S]*service Echo \{\n/);
+  });
+
+  test('a name that is not there says what was meant', async () => {
+    const { code, errors } = await run('call', address, 'test.echo.Echo/Ehco', ...flags);
+    expect([code, errors]).toEqual([1, 'error: test.echo.Echo has no method Ehco; did you mean Echo?\n']);
+    expect((await run('describe', 'test.echo.Ecko', ...flags)).errors).toMatch(
+      /^error: the .* declares? no test\.echo\.Ecko; did you mean test\.echo\.Echo\?\n$/,
+    );
+  });
+});
+
+test('comments of the .proto are in its declarations', async () => {
+  const path = join(directory, 'a.proto');
+  writeFileSync(
+    path,
+    'syntax = "proto3";\n// What it is for.\nmessage A {\n  // A text.\n  string t = 1;\n}\n',
+  );
+  expect((await run('describe', 'A', '--proto', path)).out).toBe(
+    '// a.proto\n// What it is for.\nmessage A {\n  // A text.\n  string t = 1;\n}\n',
+  );
+});
+
+test.each<[string, string[], RegExp]>([
+  [
+    'a .proto that is not there',
+    ['--proto', 'no/such.proto'],
+    /^error: .*no\/such\.proto: error: no such file\n$/,
+  ],
+  [
+    'a set that is not there',
+    ['--protoset', 'no/such.binpb'],
+    /^error: no\/such\.binpb cannot be read: ENOENT\n$/,
+  ],
+  ['a set that is none', ['--protoset', echoProto], /is no descriptor set: protoc --include_imports/],
+])('%s', async (_, flags, errors) => {
+  expect(await run('list', ...flags)).toMatchObject({
+    code: 1,
+    out: '',
+    errors: expect.stringMatching(errors),
+  });
+});
+
+test('a .proto with a mistake: where', async () => {
+  const path = join(directory, 'broken.proto');
+  writeFileSync(path, 'syntax = "proto3";\nmessage A { Bee b = 1; }\n');
+  expect((await run('list', '--proto', path)).errors).toMatch(/broken\.proto:2:13: error: .*Bee/);
+});
+
+test('protoc reads the same', async () => {
+  if (spawnSync('protoc', ['--version']).status !== 0) return;
+  const path = join(directory, 'protoc.binpb');
+  const args = [
+    `-I${join(root, 'test/runtime/protos')}`,
+    '--include_imports',
+    `--descriptor_set_out=${path}`,
+  ];
+  expect(spawnSync('protoc', [...args, 'echo.proto']).status).toBe(0);
+  expect((await run('list', '--protoset', path)).out).toBe('test.echo.Echo\n');
+});
+
+test('neither files nor an address', async () => {
+  expect(await run('list')).toMatchObject({
+    code: 2,
+    errors: 'error: give the address of a server, or --proto or --protoset\n',
+  });
+});
+
+describe('requests', () => {
+  const echo = (...args: string[]) =>
+    run('call', address, 'test.echo.Echo/Echo', ...args, '--proto', echoProto);
+
+  test('members that no field has are refused, or passed over', async () => {
+    expect((await echo('{"txt":1}')).errors).toMatch(/there is no field "txt"; did you mean text\?/);
+    expect(await echo('{"txt":1,"text":"a"}', '--allow-unknown-fields')).toMatchObject({
+      code: 0,
+      out: '{\n  "text": "a"\n}\n',
+    });
+  });
+
+  test('fields with their default, where they are wanted', async () => {
+    expect(JSON.parse((await echo('{}', '--emit-defaults')).out)).toMatchObject({ text: '', payload: '' });
+  });
+
+  test('a stream from stdin: each as it comes, however it is laid out', async () => {
+    server.add(StreamsDefinition, {
+      async *echo(requests) {
+        for await (const each of requests) yield each;
+      },
+    });
+    const child = spawn(
+      process.execPath,
+      [main, 'call', address, 'test.stream.Streams/Echo', '-', '--proto', streamProto],
+      { stdio: ['pipe', 'pipe', 'inherit'] },
+    );
+    onTestFinished(() => void child.kill());
+    child.stdin.write('{"number":1}\n');
+    // The answer is here before there is an end of the requests.
+    const [first] = await new Promise<[Buffer]>((resolve) =>
+      child.stdout.once('data', (data) => resolve([data])),
+    );
+    expect(first.toString()).toBe('{"number":1}\n');
+    child.stdin.end('{\n  "number": 2\n}{"number":3}');
+    const rest = readAll(child.stdout);
+    const code = await new Promise((resolve) => child.once('exit', resolve));
+    expect([code, await rest]).toEqual([0, '{"number":2}\n{"number":3}\n']);
+    const wrong = [address, 'test.stream.Streams/Echo', '{"number":1}\n{"number"', '--proto', streamProto];
+    expect(await run('call', ...wrong)).toMatchObject({
+      code: 1,
+      errors: expect.stringMatching(/^error: line 2 of the request is not JSON: .*\n$/),
+    });
+  });
+});
+
+describe('--json', () => {
+  test('list, describe, health', async () => {
+    addReflection(server);
+    const json = async (...args: string[]) => JSON.parse((await run(...args, '--json')).out) as object;
+    const list = expectSchema('list', await json('list', address, 'test.echo.Echo'));
+    expect(list).toMatchObject({ services: [{ name: 'test.echo.Echo' }] });
+    const shown = expectSchema('describe', await json('describe', address, 'test.echo.Echo/Echo'));
+    expect(shown).toMatchObject({ declarations: [{ name: 'test.echo.Echo/Echo', kind: 'method' }] });
+    expectSchema('list', await json('list', address, 'no.Such'));
+    expect(expectSchema('health', await json('health', address))).toMatchObject({
+      error: { code: 'UNIMPLEMENTED' },
+    });
+  });
+
+  test.each([
+    ['an answer', '{"text":"hi"}', 0, [{ message: { text: 'hi' } }, { status: { code: 'OK', trailer: {} } }]],
+    [
+      'an error',
+      '{"text":"fail"}',
+      1,
+      [{ status: { code: 'NOT_FOUND', message: 'nobody', details: [], trailer: { left: ['2'] } } }],
+    ],
+    [
+      'a request that is wrong',
+      '{"txt":1}',
+      1,
+      [{ error: { message: expect.stringMatching(/no field "txt"/) } }],
+    ],
+  ])('call: %s', async (_, request, code, lines) => {
+    const outcome = await run(
+      'call',
+      address,
+      'test.echo.Echo/Echo',
+      request,
+      '--json',
+      '--proto',
+      echoProto,
+    );
+    const shown = outcome.out.trimEnd().split('\n');
+    expect(outcome.code).toBe(code);
+    expect(shown.map((line) => expectSchema('call', JSON.parse(line) as object))).toEqual(lines);
+  });
+});
+
+describe('one sentence and a code, no stack, where the peer is none of ours', () => {
+  const listening = async (peer: NetServer): Promise<string> => {
+    await new Promise<void>((resolve) => peer.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void peer.close());
+    return `127.0.0.1:${(peer.address() as AddressInfo).port}`;
+  };
+  const commands = [['health'], ['list'], ['describe'], ['call', 'test.echo.Echo/Echo']];
+  test.each<[string, () => Promise<string>]>([
+    ['nobody listens', async () => '127.0.0.1:1'],
+    ['no such socket', async () => `unix:${join(directory, 'none.sock')}`],
+    ['a web server', () => listening(createHttpServer((_, response) => response.end('hello')))],
+    ['who hangs up', () => listening(createNetServer((socket) => socket.destroy()))],
+  ])('%s', async (_, start) => {
+    const peer = await start();
+    for (const [command, ...args] of commands) {
+      const { code, out, errors } = await run(command!, peer, ...args, '--timeout', '2000');
+      expect([command, code, out]).toEqual([command, 1, '']);
+      expect(errors).toMatch(/^error: [A-Z_]+: .+\n$/);
+      expect(errors).not.toMatch(/\n\s+at /);
+    }
+  });
+});
+
+test('the schemas of the documents are those that are tested', () => {
+  for (const name of ['call', 'list', 'describe', 'health'])
+    expect(existsSync(join(root, 'docs/schemas', `${name}.schema.json`)), name).toBe(true);
+});
