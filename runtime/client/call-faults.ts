@@ -7,7 +7,7 @@ import { errorCode } from '../core/status.ts';
 import { takeDetails } from '../core/status-details.ts';
 import type { FabricContext } from '../lane/fabric-context.ts';
 import type { Incoming } from '../lane/incoming.ts';
-import type { Target } from '../lane/outgoing.ts';
+import type { Target } from '../lane/submission.ts';
 import { Ev, Reason } from '../native.ts';
 
 /** What native code refused to send. `sent`: of the whole stream, whose OPEN may be out already. */

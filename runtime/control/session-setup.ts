@@ -8,7 +8,7 @@ import {
   releaseContext,
 } from '../lane/contexts.ts';
 import type { FabricContext, Through } from '../lane/fabric-context.ts';
-import type { Target } from '../lane/outgoing.ts';
+import type { Target } from '../lane/submission.ts';
 import { slotsPerStream } from '../limits.ts';
 import type { VerbsOptions } from '../native.ts';
 import { type FabricReason, feature, type PeerLimits } from './frames.ts';

@@ -11,6 +11,7 @@ import { gatherBytes, leaseBytes } from '../limits.ts';
 import { leasedMemory, type NativeContext, Reason, Use } from '../native.ts';
 import { bufferKey } from './buffer-keys.ts';
 import { type ImagePlan, layOut, planImage } from './image-layout.ts';
+import type { Target } from './submission.ts';
 
 const nothing = new Uint8Array(0);
 
@@ -59,19 +60,17 @@ export class BulkMessages {
     this.#native = native;
   }
 
-  /** The message ready to be submitted, or a Reason, negated, with nothing left behind. What its encoder throws comes out. */
+  /** The message for `target`, in `piecesMax` pieces at most, ready to be submitted, or a Reason, negated, with nothing left behind. What its encoder throws comes out. */
   encode<Init>(
+    { maxMessageBytes: maxBytes, images, session }: Target,
     type: MessageType<unknown, Init>,
     message: Init,
-    maxBytes: number,
     piecesMax: number,
     use: number,
-    images: boolean,
-    session: number,
   ): BulkMessage | number {
     this.#use = use;
     this.#session = session;
-    const alignBytes = images ? leaseBytes : Number.POSITIVE_INFINITY;
+    const alignBytes = images === true ? leaseBytes : Number.POSITIVE_INFINITY;
     const bulk = this.#encode(type, message, maxBytes, gatherBytes, alignBytes);
     if (typeof bulk === 'number' || bulk.pieces.length <= piecesMax) return bulk;
     // More large values than its descriptor list may hold: all of it is copied into one piece.

@@ -18,7 +18,8 @@ import {
 } from '../native.ts';
 import { keyFromWords } from './buffer-keys.ts';
 import { newTurn } from './deadlines.ts';
-import { Outgoing, type Target } from './outgoing.ts';
+import { Outgoing } from './outgoing.ts';
+import type { Target } from './submission.ts';
 
 /** A client or server session. `at` is where the event's words start. None of these may throw. */
 export interface SessionOwner {

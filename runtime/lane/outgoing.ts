@@ -18,17 +18,7 @@ import {
 } from '../native.ts';
 import { BulkMessages } from './bulk.ts';
 import { closeTurn } from './deadlines.ts';
-
-/** What the submission path must know of a session. */
-export interface Target {
-  readonly session: number;
-  /** Metadata and message together that both our send slots and the peer's receive slots hold. */
-  readonly eagerBytes: number;
-  /** Largest message that the peer accepts. */
-  readonly maxMessageBytes: number;
-  /** The peer takes messages as images (docs/WIRE.md §2.4). */
-  readonly images?: boolean;
-}
+import type { Submission } from './submission.ts';
 
 /** Returned by `submit` when every send slot is in use: wait for `slotsFree`. Other negative results are a Reason, negated. */
 export const noSlot = -100;
@@ -78,39 +68,21 @@ export class Outgoing {
   }
 
   /**
-   * Sends `message`. 0: staged; above 0: bulk, the token of its SENT event; `noSlot`; otherwise a Reason, negated. What the message's
-   * encoder throws comes out, and nothing has then been sent. `sink`: arena block for the response, 0 none; `sinkOnly`: what does not fit it is refused. `use`: of memory for a message that fits no slot,
-   * 0 for what `op` says.
+   * Sends `message` as `submission` says. 0: staged; above 0: bulk, the token of its SENT event; `noSlot`; otherwise a Reason, negated. What the
+   * message's encoder throws comes out, and nothing has then been sent.
    */
-  submit<Init>(
-    op: number,
-    target: Target,
-    call: number,
-    method: number,
-    timeoutUs: number,
-    type: MessageType<unknown, Init>,
-    message: Init,
-    metadata: Uint8Array | undefined,
-    sink: number,
-    use = 0,
-    sinkOnly = false,
-  ): number {
+  submit<Init>(submission: Submission, type: MessageType<unknown, Init>, message: Init): number {
+    // All of it now: a getter of the message may make a call itself, with the same submission.
+    const { op, target, call, method, timeoutUs, metadata, sink, sinkOnly, use } = submission;
+    if (metadata !== undefined) submission.metadata = undefined;
     const control = this.#control;
     if (control[Ctl.freeSlots]! <= this.#scarceSlots && !this.#mayTake(target.session)) return noSlot;
     const metadataBytes = metadata === undefined ? 0 : metadata.byteLength;
     if (sink !== 0 || metadataBytes > target.eagerBytes) {
       return this.#submitBulk(
-        op,
-        target,
-        call,
-        method,
-        timeoutUs,
+        { op, target, call, method, timeoutUs, metadata, sink, sinkOnly, use },
         type,
         message,
-        metadata,
-        sink,
-        use,
-        sinkOnly,
       );
     }
     // A getter of the message may make a call itself, or do anything else: it must find neither this slot nor this sink.
@@ -132,17 +104,9 @@ export class Outgoing {
     // What a field's annotation wants apart goes as bulk although it might fit.
     if (slab.full || slab.planned !== 0) {
       return this.#submitBulk(
-        op,
-        target,
-        call,
-        method,
-        timeoutUs,
+        { op, target, call, method, timeoutUs, metadata, sink, sinkOnly, use },
         type,
         message,
-        metadata,
-        sink,
-        use,
-        sinkOnly,
       );
     }
     if (messageBytes > target.maxMessageBytes) return this.#refuse(messageBytes);
@@ -152,15 +116,9 @@ export class Outgoing {
   }
 
   /** Sends a text (of an error) in place of a message; what does not fit `textBytesMax` is cut off at a character. */
-  submitText(
-    op: number,
-    target: Target,
-    call: number,
-    method: number,
-    message: string,
-    textBytesMax: number,
-    metadata: Uint8Array | undefined,
-  ): number {
+  submitText(submission: Submission, message: string, textBytesMax: number): number {
+    const { op, target, call, method, metadata } = submission;
+    submission.metadata = undefined;
     const control = this.#control;
     if (control[Ctl.freeSlots]! <= this.#scarceSlots && !this.#mayTake(target.session)) return noSlot;
     const slot = this.#popSlot();
@@ -242,20 +200,13 @@ export class Outgoing {
   }
 
   #submitBulk<Init>(
-    op: number,
-    target: Target,
-    call: number,
-    method: number,
-    timeoutUs: number,
+    submission: Readonly<Submission>,
     type: MessageType<unknown, Init>,
     message: Init,
-    given: Uint8Array | undefined,
-    sink: number,
-    givenUse: number,
-    sinkOnly: boolean,
   ): number {
-    const metadata = given ?? nothing;
-    const use = givenUse !== 0 ? givenUse : op === SubOp.response ? Use.response : Use.request;
+    const { op, target, call, method, timeoutUs, sink } = submission;
+    const metadata = submission.metadata ?? nothing;
+    const use = submission.use || (op === SubOp.response ? Use.response : Use.request);
     const spareBytes = target.eagerBytes - metadata.byteLength;
     if (spareBytes < 0) {
       throw new RangeError(
@@ -264,15 +215,7 @@ export class Outgoing {
     }
     // The list of pieces shares the slot with the metadata; one piece always fits.
     const pieceCount = Math.min(piecesMax, 1 + Math.floor(spareBytes / pieceBytes));
-    let bulk = this.bulk.encode(
-      type,
-      message,
-      target.maxMessageBytes,
-      pieceCount,
-      use,
-      target.images === true,
-      target.session,
-    );
+    let bulk = this.bulk.encode(target, type, message, pieceCount, use);
     if (
       typeof bulk !== 'number' &&
       bulk.image &&
@@ -317,7 +260,7 @@ export class Outgoing {
       keys,
       sink,
       use,
-      (bulk.image ? submitImage : 0) | (sinkOnly ? submitSinkOnly : 0),
+      (bulk.image ? submitImage : 0) | (submission.sinkOnly ? submitSinkOnly : 0),
     );
     this.bulk.submitted(bulk, token);
     if (token < 0) {

@@ -9,7 +9,8 @@ import { Status } from '../core/status.ts';
 import { detailsKey, encodeDetails } from '../core/status-details.ts';
 import type { OnHandlerError } from '../core/warnings.ts';
 import type { FabricContext, SlotWaiter } from '../lane/fabric-context.ts';
-import { noSlot, type Target } from '../lane/outgoing.ts';
+import { noSlot } from '../lane/outgoing.ts';
+import { Submission, type Target } from '../lane/submission.ts';
 import { errorTextBytes } from '../limits.ts';
 import { notRun, Reason, SubOp } from '../native.ts';
 import { ServerCall } from './server-call.ts';
@@ -40,6 +41,7 @@ export class Responder implements SlotWaiter, Answering {
 
   readonly #context: FabricContext;
   readonly #target: Target;
+  readonly #submission: Submission;
   readonly #onHandlerError: OnHandlerError;
   #waiting: (ServerCall | ErrorAnswer)[] = [];
   readonly #short: ShortAnswers;
@@ -47,6 +49,7 @@ export class Responder implements SlotWaiter, Answering {
   constructor(context: FabricContext, target: Target, onHandlerError: OnHandlerError) {
     this.#context = context;
     this.#target = target;
+    this.#submission = new Submission(SubOp.response, target);
     this.#onHandlerError = onHandlerError;
     this.#short = new ShortAnswers(context, this);
   }
@@ -75,17 +78,11 @@ export class Responder implements SlotWaiter, Answering {
     let result: number;
     try {
       if (check.left > 0) check.look(response);
-      result = this.#context.outgoing.submit(
-        SubOp.response,
-        this.#target,
-        call.handle,
-        Status.OK,
-        0,
-        call.definition.responseType,
-        response,
-        this.#metadata(call),
-        0,
-      );
+      const submission = this.#submission;
+      submission.metadata = this.#metadata(call);
+      submission.call = call.handle;
+      submission.method = Status.OK;
+      result = this.#context.outgoing.submit(submission, call.definition.responseType, response);
     } catch (error) {
       this.fail(call, error);
       return;
@@ -196,15 +193,11 @@ export class Responder implements SlotWaiter, Answering {
 
   #send(answer: ErrorAnswer): void {
     if (this.down) return;
-    const result = this.#context.outgoing.submitText(
-      SubOp.response,
-      this.#target,
-      answer.handle,
-      answer.status,
-      answer.text,
-      errorTextBytes,
-      answer.metadata,
-    );
+    const submission = this.#submission;
+    submission.call = answer.handle;
+    submission.method = answer.status;
+    submission.metadata = answer.metadata;
+    const result = this.#context.outgoing.submitText(submission, answer.text, errorTextBytes);
     if (result === noSlot) this.#wait(answer);
   }
 

@@ -8,7 +8,7 @@ import { RpcError } from '../core/rpc-error.ts';
 import { Status } from '../core/status.ts';
 import type { FabricContext, SessionOwner } from '../lane/fabric-context.ts';
 import { Incoming } from '../lane/incoming.ts';
-import type { Target } from '../lane/outgoing.ts';
+import type { Target } from '../lane/submission.ts';
 import { Ev } from '../native.ts';
 import type { Handlers } from './handlers.ts';
 import type { Load } from './load.ts';

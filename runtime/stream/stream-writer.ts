@@ -7,8 +7,8 @@ import { encodeMeasured } from '../codec/measured.ts';
 import { Sink } from '../codec/sink.ts';
 import type { MessageType } from '../codec/types.ts';
 import { type Lengths, lengthsOf } from '../core/lengths.ts';
-import type { Target } from '../lane/outgoing.ts';
 import { packedBytes } from '../lane/plain-types.ts';
+import type { Target } from '../lane/submission.ts';
 import { PartFlag, packedLengthBytes, partHeaderBytes } from './part-header.ts';
 import { atTurnEnd } from './turn-end.ts';
 

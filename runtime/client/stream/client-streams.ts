@@ -5,7 +5,8 @@
 import { Sink } from '../../codec/sink.ts';
 import type { MessageType } from '../../codec/types.ts';
 import type { FabricContext, SlotWaiter } from '../../lane/fabric-context.ts';
-import { noSlot, type Target } from '../../lane/outgoing.ts';
+import { noSlot } from '../../lane/outgoing.ts';
+import { Submission, type Target } from '../../lane/submission.ts';
 import { slotsPerStream } from '../../limits.ts';
 import { Ev, Held, Reason, SubOp } from '../../native.ts';
 import { IncomingParts } from '../../stream/incoming-parts.ts';
@@ -37,6 +38,7 @@ export class ClientStreams implements PartEvents, SlotWaiter {
   readonly target: Target;
   readonly incoming: IncomingParts;
 
+  readonly #submission: Submission;
   readonly #listener: ClientStreamsListener;
   readonly #events: Int32Array;
   /** The first slot. Those of the streams themselves come first: they expose no memory, so nothing ever delays an opening behind its parts. */
@@ -69,6 +71,7 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     this.context = context;
     this.target = target;
     this.incoming = new IncomingParts(context.native, target.session, 'client');
+    this.#submission = new Submission(SubOp.part, target);
     this.#listener = listener;
     this.#events = context.native.events;
     this.#base = inflightMax;
@@ -126,7 +129,13 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     const { outgoing } = this.context;
     let result = -1;
     try {
-      result = outgoing.submit(SubOp.part, this.target, call, id, timeoutUs, type, message, metadata, 0);
+      const submission = this.#submission;
+      submission.call = call;
+      submission.method = id | 0;
+      submission.timeoutUs = timeoutUs;
+      submission.metadata = metadata;
+      submission.use = 0;
+      result = outgoing.submit(submission, type, message);
     } finally {
       if (result < 0) this.#freeOpens.push(call);
     }
@@ -164,18 +173,13 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     const { outgoing } = this.context;
     let result = -1;
     try {
-      result = outgoing.submit(
-        SubOp.part,
-        this.target,
-        call,
-        push ? pushMethod : pullMethod(stream.method.id),
-        0,
-        type,
-        message,
-        partHeader(stream.number, sequence, count, kind, flags),
-        0,
-        use,
-      );
+      const submission = this.#submission;
+      submission.call = call;
+      submission.method = (push ? pushMethod : pullMethod(stream.method.id)) | 0;
+      submission.timeoutUs = 0;
+      submission.metadata = partHeader(stream.number, sequence, count, kind, flags);
+      submission.use = use;
+      result = outgoing.submit(submission, type, message);
     } finally {
       if (result < 0) {
         this.#freeParts.push(call);

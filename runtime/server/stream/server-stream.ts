@@ -12,7 +12,7 @@ import { deadlines } from '../../lane/deadlines.ts';
 import { noSlot } from '../../lane/outgoing.ts';
 import type { DeadlineOwner } from '../../lane/timer-wheel.ts';
 import { streamParts } from '../../limits.ts';
-import { Reason, SubOp, Use } from '../../native.ts';
+import { Reason, Use } from '../../native.ts';
 import { PartKind, partHeader, withEntries } from '../../stream/part-header.ts';
 import { Producer, type ProducerOwner } from '../../stream/producer.ts';
 import { tookBack } from '../../stream/refused.ts';
@@ -175,19 +175,11 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
       header = withHeader;
     }
     const { outgoing } = context;
-    const use = this.#awaited === sequence ? Use.response : Use.part;
-    const result = outgoing.submit(
-      SubOp.response,
-      target,
-      handle,
-      Status.OK,
-      0,
-      type,
-      message,
-      header,
-      0,
-      use,
-    );
+    const { submission } = this.#streams;
+    submission.call = handle;
+    submission.metadata = header;
+    submission.use = this.#awaited === sequence ? Use.response : Use.part;
+    const result = outgoing.submit(submission, type, message);
     if (result === -Reason.noMemory && this.#waitsForMemory(sequence)) return false;
     if (result === noSlot) {
       this.#streams.starve(this);

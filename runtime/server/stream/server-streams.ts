@@ -9,6 +9,7 @@ import { Status } from '../../core/status.ts';
 import type { SlotWaiter } from '../../lane/fabric-context.ts';
 import { noSlot } from '../../lane/outgoing.ts';
 import { noMessage } from '../../lane/plain-types.ts';
+import { Submission } from '../../lane/submission.ts';
 import { Ev, SubOp } from '../../native.ts';
 import { IncomingParts } from '../../stream/incoming-parts.ts';
 import { PartFlag, PartKind, partHeader } from '../../stream/part-header.ts';
@@ -32,6 +33,7 @@ function reasonOf(error: unknown): string {
 export class ServerStreams implements ServerParts, StreamTable, SlotWaiter {
   readonly session: Shared;
   readonly incoming: IncomingParts;
+  readonly submission: Submission;
 
   readonly #streamsMax: number;
   readonly #events: Int32Array;
@@ -43,6 +45,8 @@ export class ServerStreams implements ServerParts, StreamTable, SlotWaiter {
   constructor(session: Shared, streamsMax: number) {
     this.session = session;
     this.incoming = new IncomingParts(session.context.native, session.target.session, 'server');
+    this.submission = new Submission(SubOp.response, session.target);
+    this.submission.method = Status.OK;
     this.#streamsMax = streamsMax;
     this.#events = session.context.native.events;
   }
@@ -161,21 +165,13 @@ export class ServerStreams implements ServerParts, StreamTable, SlotWaiter {
   }
 
   #send(handle: number, header: Uint8Array | undefined): boolean {
-    const { context, target, responder } = this.session;
+    const { context, responder } = this.session;
     if (responder.down) return true;
-    const { outgoing } = context;
-    const result = outgoing.submit(
-      SubOp.response,
-      target,
-      handle,
-      Status.OK,
-      0,
-      noMessage,
-      undefined,
-      header,
-      0,
-    );
-    return result !== noSlot;
+    const { submission } = this;
+    submission.call = handle;
+    submission.metadata = header;
+    submission.use = 0;
+    return context.outgoing.submit(submission, noMessage, undefined) !== noSlot;
   }
 
   #onOpen(at: number, handle: number): void {

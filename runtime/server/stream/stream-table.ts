@@ -1,4 +1,6 @@
 /** What a stream on the server knows of all that its session has: a ServerStreams. */
+
+import type { Submission } from '../../lane/submission.ts';
 import type { IncomingParts } from '../../stream/incoming-parts.ts';
 import type { Shared } from '../server-session.ts';
 
@@ -12,6 +14,8 @@ export interface TableStream {
 export interface StreamTable {
   readonly session: Shared;
   readonly incoming: IncomingParts;
+  /** Of answers to parts. */
+  readonly submission: Submission;
   /** The credit for a PUSH. */
   answerPush(handle: number): void;
   /** Nothing comes for this PULL: nothing at all, or (flags 0) not yet. */

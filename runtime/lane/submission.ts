@@ -1,0 +1,39 @@
+/**
+ * What goes out with a message, by name. Whoever sends again and again has one of its own and fills it in before each `submit`, so that nothing is made
+ * for a call. On its JS thread.
+ */
+
+/** What the submission path must know of a session. */
+export interface Target {
+  readonly session: number;
+  /** Metadata and message together that both our send slots and the peer's receive slots hold. */
+  readonly eagerBytes: number;
+  /** Largest message that the peer accepts. */
+  readonly maxMessageBytes: number;
+  /** The peer takes messages as images (docs/WIRE.md §2.4). */
+  readonly images?: boolean;
+}
+
+export class Submission {
+  /** SubOp. */
+  readonly op: number;
+  readonly target: Target;
+  /** The call slot; of an answer, the handle of its request. */
+  call = 0;
+  /** The method's id, 32 bits with a sign, or what `op` has in its place: the status of an answer. */
+  method = 0;
+  /** 0: none. */
+  timeoutUs = 0;
+  /** Undefined again after each `submit`: it must not outlive its call. */
+  metadata: Uint8Array | undefined;
+  /** Block of the arena for the response, 0 for none; `sinkOnly`: what does not fit it is refused. */
+  sink = 0;
+  sinkOnly = false;
+  /** Use: of memory for a message that fits no slot, 0 for what `op` says. */
+  use = 0;
+
+  constructor(op: number, target: Target) {
+    this.op = op;
+    this.target = target;
+  }
+}
