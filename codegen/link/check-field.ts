@@ -2,7 +2,7 @@
 import type { FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { labels, typeName } from '../descriptor/types.ts';
 import { decodeOptions } from '../options/tree.ts';
-import { closed, type FeatureScope, ownFeature, presences } from './features.ts';
+import { closed, FeatureScope, ownFeature, presences } from './features.ts';
 import type { Schema, SchemaFile } from './schema.ts';
 
 /** Numbers in google.protobuf.FieldOptions. */
@@ -75,7 +75,7 @@ export function fieldFaults(
   );
   const found = type === 'enum' ? schema.get(field.typeName ?? '') : undefined;
   if (found?.kind === 'enum' && (syntax === 'proto3' || implicit)) {
-    const isClosed = schema.featuresOf(found).get('enumType') === closed;
+    const isClosed = FeatureScope.ofEnum(schema, found).get('enumType') === closed;
     refuse(
       isClosed,
       `${found.fullName} is a closed enum, which ${syntax === 'proto3' ? 'proto3 has not' : 'a field of implicit presence cannot hold'}`,

@@ -1,6 +1,7 @@
 /** Features of editions as the rules of the language ask for them: what an element has been given, else what its surroundings have. Used by the checks of a linked file. */
+import type { DescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { decodeOptions, OptionTree } from '../options/tree.ts';
-import type { Schema, SchemaFile } from './schema.ts';
+import type { DeclaredKind, Schema, SchemaFile } from './schema.ts';
 
 /** Field numbers of google.protobuf.FeatureSet. */
 const featureNumbers = {
@@ -57,6 +58,18 @@ export class FeatureScope {
 
   static ofFile(schema: Schema, file: SchemaFile): FeatureScope {
     return new FeatureScope(schema, file).inside('FileOptions', file.descriptor.options);
+  }
+
+  /** Of an enum, with those of what it is in. */
+  static ofEnum(schema: Schema, { file, fullName, descriptor }: DeclaredKind<'enum'>): FeatureScope {
+    const outer: DescriptorProto[] = [];
+    for (let at = fullName.lastIndexOf('.'); at > 0; at = fullName.lastIndexOf('.', at - 1)) {
+      const found = schema.messageOf(fullName.slice(0, at));
+      if (found !== undefined) outer.unshift(found.descriptor);
+    }
+    let features = FeatureScope.ofFile(schema, file);
+    for (const { options } of outer) features = features.inside('MessageOptions', options);
+    return features.inside('EnumOptions', descriptor.options);
   }
 
   /** Of an element with these options. */

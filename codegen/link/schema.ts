@@ -13,7 +13,6 @@ import type {
 import { isScalarName } from '../descriptor/types.ts';
 import { type Place, type Reporter, suggestion } from '../diagnostic.ts';
 import type { Location, Locations } from '../source/parsed.ts';
-import { FeatureScope } from './features.ts';
 
 export interface SchemaFile {
   readonly path: string;
@@ -172,18 +171,6 @@ export class Schema {
   /** By full name, with or without a leading dot. */
   get(fullName: string): Declared | undefined {
     return this.names.get(fullName.startsWith('.') ? fullName.slice(1) : fullName);
-  }
-
-  /** Features of an enum, with those of what it is in. */
-  featuresOf({ file, fullName, descriptor }: DeclaredKind<'enum'>): FeatureScope {
-    const outer: DescriptorProto[] = [];
-    for (let at = fullName.lastIndexOf('.'); at > 0; at = fullName.lastIndexOf('.', at - 1)) {
-      const found = this.messageOf(fullName.slice(0, at));
-      if (found !== undefined) outer.unshift(found.descriptor);
-    }
-    let features = FeatureScope.ofFile(this, file);
-    for (const { options } of outer) features = features.inside('MessageOptions', options);
-    return features.inside('EnumOptions', descriptor.options);
   }
 
   messageOf(fullName: string): DeclaredKind<'message'> | undefined {

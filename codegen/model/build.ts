@@ -7,7 +7,7 @@ import {
   type EnumDescriptorProto,
   FileDescriptorProto,
 } from '../descriptor/descriptor.rdma.ts';
-import { closed } from '../link/features.ts';
+import { closed, FeatureScope } from '../link/features.ts';
 import { join, type Schema, type SchemaFile } from '../link/schema.ts';
 import { isInRuntime } from '../source/files.ts';
 import { Building } from './building.ts';
@@ -195,7 +195,7 @@ class ModelBuilder {
     const { building } = this;
     const declared = building.schema.get(common.fullName);
     const isClosed =
-      declared?.kind === 'enum' && building.schema.featuresOf(declared).get('enumType') === closed;
+      declared?.kind === 'enum' && FeatureScope.ofEnum(building.schema, declared).get('enumType') === closed;
     const options = building.options('EnumOptions', descriptor.options);
     const values = descriptor.value.map(({ name = '', number = 0, options: bytes }, i) => ({
       name,

@@ -1,9 +1,9 @@
 /** Enums. Called by the parser. */
 import { EnumDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import type { Token } from './lexer.ts';
-import type { ParseState } from './parse.ts';
 import { parseInlineOptions, parseOptionStatement } from './parse-option.ts';
 import { parseReserved } from './parse-reserved.ts';
+import type { ParseState } from './parse-state.ts';
 import type { OptionStatement } from './parsed.ts';
 
 export function parseEnum(

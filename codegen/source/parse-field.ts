@@ -8,9 +8,9 @@ import {
 } from '../descriptor/descriptor.rdma.ts';
 import { isScalarName, labels, typeNumbers } from '../descriptor/types.ts';
 import type { Token } from './lexer.ts';
-import type { ParseState } from './parse.ts';
 import { join, type MessageParser, type Surroundings } from './parse-message.ts';
 import { parseInlineOptions, parseOptionStatement } from './parse-option.ts';
+import type { ParseState } from './parse-state.ts';
 import type { OptionStatement } from './parsed.ts';
 
 type Into = Surroundings & { readonly fields: FieldDescriptorProto[]; readonly fieldPath: string };

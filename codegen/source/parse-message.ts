@@ -5,11 +5,11 @@ import {
   type FieldDescriptorProto,
 } from '../descriptor/descriptor.rdma.ts';
 import { fieldNumberMax } from '../descriptor/types.ts';
-import type { ParseState } from './parse.ts';
 import { parseEnum } from './parse-enum.ts';
 import { FieldParser } from './parse-field.ts';
 import { parseInlineOptions, parseOptionStatement } from './parse-option.ts';
 import { parseReserved } from './parse-reserved.ts';
+import type { ParseState } from './parse-state.ts';
 import type { OptionStatement } from './parsed.ts';
 
 /** Where declarations go: the lists of a file or a message, with the paths of these lists. */

@@ -1,5 +1,5 @@
 /** `reserved 2, 9 to 11;` and `reserved "foo";` of messages and enums. Called by the parser. */
-import type { ParseState } from './parse.ts';
+import type { ParseState } from './parse-state.ts';
 
 interface Reserving {
   readonly reservedRange: { start?: number | undefined; end?: number | undefined }[];

@@ -1,7 +1,7 @@
 /** Services and their methods. Called by the parser. */
 import { ServiceDescriptorProto } from '../descriptor/descriptor.rdma.ts';
-import type { ParseState } from './parse.ts';
 import { parseOptionStatement } from './parse-option.ts';
+import type { ParseState } from './parse-state.ts';
 import type { OptionStatement } from './parsed.ts';
 
 export function parseService(

@@ -4,81 +4,16 @@
  */
 
 import { posix } from 'node:path';
-import { type FieldDescriptorProto, FileDescriptorProto } from '../descriptor/descriptor.rdma.ts';
+import { FileDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { editions } from '../descriptor/types.ts';
 import type { Reporter } from '../diagnostic.ts';
-import { type Token, tokenize } from './lexer.ts';
+import { tokenize } from './lexer.ts';
 import { MessageParser } from './parse-message.ts';
 import { parseOptionStatement } from './parse-option.ts';
 import { parseService } from './parse-service.ts';
-import type { Location, OptionStatement, OptionValue, ParsedFile, PendingOptions } from './parsed.ts';
-import { SyntaxFault, TokenStream } from './token-stream.ts';
-
-/** What all parts of the parser work on. */
-export class ParseState {
-  readonly stream: TokenStream;
-  readonly locations = new Map<string, Location>();
-  readonly pending: PendingOptions[] = [];
-  readonly defaults = new Map<FieldDescriptorProto, OptionValue>();
-  /** `proto2`, `proto3` or the edition's name. */
-  syntax = 'proto2';
-
-  constructor(stream: TokenStream) {
-    this.stream = stream;
-  }
-
-  get since2024(): boolean {
-    return this.isEdition && this.syntax !== '2023';
-  }
-
-  get isEdition(): boolean {
-    return this.syntax !== 'proto2' && this.syntax !== 'proto3';
-  }
-
-  /** A statement begins at the token that comes next; `trailing` is set by `end`. */
-  begin(): Token {
-    return this.stream.peek();
-  }
-
-  /** Notes where an element is: named by `name`, begun at `start`, and the token just taken ends its head. */
-  element(path: string, start: Token, name: Token): void {
-    const { leading } = start;
-    const { trailing } = this.stream.last;
-    this.locations.set(path, { token: start, leading, trailing });
-    this.locations.set(`${path},1`, { token: name });
-  }
-
-  place(path: string, token: Token): void {
-    this.locations.set(path, { token });
-  }
-
-  options(
-    type: string,
-    holder: PendingOptions['holder'],
-    scope: string,
-    statements: OptionStatement[],
-  ): void {
-    if (statements.length > 0) this.pending.push({ type, holder, scope, statements });
-  }
-
-  /** Statements up to the closing brace; each with its own recovery. */
-  block(statement: () => void): void {
-    while (!this.stream.accept('}')) {
-      if (this.stream.peek().kind === 'end') this.stream.expected('}');
-      this.statement(statement);
-    }
-  }
-
-  statement(parse: () => void): void {
-    if (this.stream.accept(';')) return;
-    try {
-      parse();
-    } catch (error) {
-      if (!(error instanceof SyntaxFault)) throw error;
-      this.stream.recover();
-    }
-  }
-}
+import { ParseState } from './parse-state.ts';
+import type { OptionStatement, ParsedFile } from './parsed.ts';
+import { TokenStream } from './token-stream.ts';
 
 class FileParser {
   private readonly state: ParseState;

@@ -81,6 +81,8 @@ export const nativeLayers: readonly LayerRule[] = [
  * puts what both sides need into a file below them.
  */
 export const circles: readonly (readonly string[])[] = [
+  // The parser: a group is a field that has a message, whose fields may be groups.
+  ['codegen/source/parse-field.ts', 'codegen/source/parse-message.ts'],
   // JSON: a message inside of an Any, of a well-known type or of an extension is read and written as messages are.
   [
     'runtime/codec/json/any.ts',
