@@ -182,7 +182,7 @@ export interface VerbsOptions {
 }
 
 export interface NativeOptions extends RuntimeNeeds {
-  fabric: 'shm' | 'verbs' | 'tcp' | 'sim';
+  fabric: 'shm' | 'shm-fd' | 'verbs' | 'tcp' | 'sim';
   verbs?: VerbsOptions;
   polling: Polling;
   /** Message bytes a send slot or receive slot holds at most, metadata included (eager limit). */
@@ -263,7 +263,7 @@ export interface NativeContext {
   sessionAddress(session: number): Uint8Array;
   /**
    * Connects to the peer's address blob. Empty string: connected, or on the way, and a sessionUp or sessionDown event will tell; calls may be submitted
-   * meanwhile. Otherwise why not (the session is then useless: close it). tcp: `host`, in numbers, and `port` say where the passive side's server listens.
+   * meanwhile. Otherwise why not (the session is then useless: close it). tcp: `host`, in numbers, and `port` say where the passive side's server listens; shm-fd: `host` is the path of its unix socket.
    */
   connectSession(session: number, peerAddress: Uint8Array, host?: string, port?: number): string;
   /** Receive slab of a session, for events with region -1. Detached after the session is closed. */

@@ -22,7 +22,7 @@ Napi::Value hand_over(const Napi::CallbackInfo& info) {
   const auto bytes = info[1].As<Napi::Uint8Array>();
   const std::string why =
       rdma_rpc::fabric::hand_over(info[0].As<Napi::Number>().Int32Value(),
-                                      {reinterpret_cast<const std::byte*>(bytes.Data()), bytes.ByteLength()});
+                                  {reinterpret_cast<const std::byte*>(bytes.Data()), bytes.ByteLength()});
   return Napi::String::New(info.Env(), why);
 }
 

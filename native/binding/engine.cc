@@ -18,6 +18,8 @@ namespace {
 constexpr std::int64_t kCollectNowBytes = std::int64_t{1} << 33;
 /// Less than a channel waits for a connection (connectTimeoutMs), so that its error says what was missing.
 constexpr std::uint32_t kTcpConnectMs = 4'000;
+/// What a peer of another user may cost this thread at the end of a session.
+constexpr std::uint32_t kStrangerGraceUs = 1'000;
 /// Of a stepped simulation, when nothing else happens: as long as the pump sleeps before it looks at what has
 /// lost its patience.
 constexpr std::uint64_t kStepIdleNs = 5'000'000;
@@ -25,6 +27,10 @@ constexpr std::uint64_t kStepIdleNs = 5'000'000;
 std::shared_ptr<fabric::Device> open_device(const EngineOptions& options,
                                             std::shared_ptr<fabric::SimWorld>& stepped, std::string* error) {
   if (options.fabric == "shm") return fabric::open_shm_device({}, error);
+  // Each session has a device of its own, and a peer that stands still in a copy is not waited for: it may be
+  // anybody.
+  if (options.fabric == "shm-fd")
+    return fabric::open_shm_device({.revoke_grace_us = kStrangerGraceUs, .by_descriptors = true}, error);
   if (options.fabric == "verbs") return fabric::open_verbs_device(options.verbs, error);
   // The server's listener is in JS, and hands over what comes.
   if (options.fabric == "tcp")
@@ -37,7 +43,7 @@ std::shared_ptr<fabric::Device> open_device(const EngineOptions& options,
     if (options.stepped) stepped = world;
     return {world->open_device("sim").release(), [world](fabric::Device* device) { delete device; }};
   }
-  *error = "unknown fabric '" + options.fabric + "' (known: shm, verbs, tcp, sim)";
+  *error = "unknown fabric '" + options.fabric + "' (known: shm, shm-fd, verbs, tcp, sim)";
   return nullptr;
 }
 
@@ -47,7 +53,10 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
   std::shared_ptr<fabric::SimWorld> stepped;
   auto device = open_device(options, stepped, error);
   if (device == nullptr) return nullptr;
-  auto context = session::Context::open(std::move(device), options.context, error);
+  session::ContextOptions wanted = options.context;
+  // What another user may reach is what was set aside for it, whatever was configured for others.
+  if (options.fabric == "shm-fd") wanted.exposure = session::Exposure::staging;
+  auto context = session::Context::open(std::move(device), wanted, error);
   if (context == nullptr) return nullptr;
   auto* engine = new Engine(env);
   engine->context_ = std::move(context);

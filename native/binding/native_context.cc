@@ -79,7 +79,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     self.Set("sendSlab", engine_->send_slab());
     self.Set("slotStride", context.slots().stride());
     self.Set("slotPayloadOffset", session::kSlotHeadroom);
-    self.Set("peersKeepAccess", context.device().capabilities().peers_keep_access);
+    self.Set("peersKeepAccess", context.peers_keep_access());
     self.Set("submissionsMax", session::kSubmissionsMax);
     self.Set("path", context.device().capabilities().path);
   }

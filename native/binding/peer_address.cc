@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "fabric/shm/shm.h"
 #include "fabric/tcp/tcp.h"
 
 namespace rdma_rpc::binding {
@@ -11,6 +12,8 @@ std::vector<std::byte> read_peer_address(const Napi::CallbackInfo& info, std::st
   const auto given = info[1].As<Napi::Uint8Array>();
   const auto* bytes = reinterpret_cast<const std::byte*>(given.Data());
   if (!info[2].IsString()) return {bytes, bytes + given.ByteLength()};
+  if (!info[3].IsNumber())
+    return fabric::shm_address_via({bytes, given.ByteLength()}, info[2].As<Napi::String>().Utf8Value(), why);
   const auto port = static_cast<std::uint16_t>(info[3].As<Napi::Number>().Uint32Value());
   return fabric::tcp_address_via({bytes, given.ByteLength()}, info[2].As<Napi::String>().Utf8Value(), port,
                                  why);

@@ -9,8 +9,8 @@
 
 namespace rdma_rpc::binding {
 
-/// From the bytes in info[1]; with info[2] and info[3], host and port, as it is dialled there. Empty, and
-/// why, when it cannot be.
+/// From the bytes in info[1]; with info[2] and info[3], host and port, or with info[2] alone, the path of a
+/// unix socket, as it is dialled there. Empty, and why, when it cannot be.
 std::vector<std::byte> read_peer_address(const Napi::CallbackInfo& info, std::string* why);
 
 }  // namespace rdma_rpc::binding

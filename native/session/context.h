@@ -101,6 +101,11 @@ class Context {
   memory::Arena& arena() { return *arena_; }
   memory::MrCache& mr_cache() { return *mr_cache_; }
   const Stats& stats() const { return stats_; }
+  /// Peers may go on writing to memory of large messages that they have once had a right to. (What small ones
+  /// come in is read from a copy.)
+  bool peers_keep_access() const {
+    return device_->capabilities().peers_keep_access && shared_->exposure != Exposure::staging;
+  }
   std::size_t memory_waiters() const { return shared_ ? shared_->memory_waiters.size() : 0; }
   /// Calls wait for arena memory, here or in JS.
   bool awaits_memory() const { return memory_waiters() != 0 || control_[boundary::ctl::want_memory] != 0; }

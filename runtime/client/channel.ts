@@ -6,7 +6,7 @@ import { EventEmitter } from 'node:events';
 import { parseAddress } from '../control/address.ts';
 import { socketDial } from '../control/dial.ts';
 import { type FabricPlan, fabricPlan, offers } from '../control/fabric-options.ts';
-import { choiceOf, type LocalSide } from '../control/session-setup.ts';
+import { choiceOf, isAlone, type LocalSide } from '../control/session-setup.ts';
 import { type SessionSummary, summaryOf } from '../control/session-summary.ts';
 import { type Reject, type Resolve, refusedCall } from '../core/failing.ts';
 import { failure, intoLent, unavailable } from '../core/failure.ts';
@@ -127,9 +127,9 @@ export class ClientChannel
     if (current !== undefined) return current;
     const side = this.side();
     const fabric = side.fabrics[0]!;
-    if (side.isolated)
+    if (isAlone(side, fabric))
       throw unavailable(
-        `${this.address}: a channel with isolation 'session' has memory only while it is connected; await ready() first`,
+        `${this.address}: a channel with ${side.isolated ? "isolation 'session'" : "fabric 'shm-fd'"} has memory only while it is connected; await ready() first`,
       );
     return peekContext(choiceOf(side, fabric));
   }

@@ -5,10 +5,10 @@
 
 import { textOf } from '../core/foreign.ts';
 import type { FabricName } from '../lane/contexts.ts';
-import { whyNoDoor } from './door.ts';
+import { type Doors, doorsOf } from './door.ts';
 import { FabricReasons } from './fabric-reasons.ts';
 import { controlText, type FabricReason, type Frame, type Hello, ownFeatures, version } from './frames.ts';
-import { hostIdentity, whyNotOneHost } from './host.ts';
+import { hostIdentity, whyNotOneHost, whyNotOneKernel } from './host.ts';
 import type { Link } from './link.ts';
 import {
   discardSession,
@@ -31,18 +31,25 @@ async function next(link: Link): Promise<Frame> {
   return frame;
 }
 
-/** Fabrics that the client offers and this side can try; the reasons for the others are put down. Those that need one host are left out for a client on another. `door`: why tcp is none, or ''. */
-function common(side: LocalSide, hello: Hello, reasons: FabricReasons, door: string): FabricName[] {
+/** Why a client on that host cannot have this fabric by this connection, as far as can be told beforehand; '' when it may. */
+function whyNot(name: FabricName, host: string, doors: Doors): string {
+  switch (name) {
+    case 'tcp':
+      return doors.tcp;
+    case 'shm-fd':
+      return whyNotOneKernel(host, hostIdentity()) || doors['shm-fd'];
+    case 'verbs':
+      return '';
+    default:
+      return whyNotOneHost(host, hostIdentity());
+  }
+}
+
+/** Fabrics that the client offers and this side can try; the reasons for the others are put down. */
+function common(side: LocalSide, hello: Hello, reasons: FabricReasons, doors: Doors): FabricName[] {
   return side.fabrics.filter((name) => {
     const offer = hello.fabrics.find((each) => each.name === name);
-    const why =
-      offer === undefined
-        ? 'the client does not offer it'
-        : name === 'tcp'
-          ? door
-          : name === 'verbs'
-            ? ''
-            : whyNotOneHost(offer.host, hostIdentity());
+    const why = offer === undefined ? 'the client does not offer it' : whyNot(name, offer.host, doors);
     if (why !== '') reasons.add([{ name, reason: why }]);
     return why === '';
   });
@@ -87,7 +94,7 @@ export async function acceptOver(link: Link, side: LocalSide, peer: string, atta
   const hello = await next(link);
   if (hello.type !== 'hello') throw new Error(`the client began with ${hello.type} instead of hello`);
   const reasons = new FabricReasons(side);
-  const fabrics = common(side, hello, reasons, whyNoDoor(link.duplex));
+  const fabrics = common(side, hello, reasons, doorsOf(link.duplex));
   const told = new FabricReasons({ ...side, without: [] });
   told.add(withoutFor(side, reasons));
   const own = localLimits(side);

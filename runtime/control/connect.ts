@@ -10,7 +10,8 @@ import { RpcError } from '../core/rpc-error.ts';
 import { errorCode } from '../core/status.ts';
 import type { FabricName } from '../lane/contexts.ts';
 import { ownAddress, peerPlace } from './address.ts';
-import type { Dial } from './dial.ts';
+import { type Dial, dialledPath } from './dial.ts';
+import { onlyUnix } from './door.ts';
 import { FabricReasons } from './fabric-reasons.ts';
 import {
   controlText,
@@ -119,8 +120,7 @@ async function tryFabric(
       discardSession(prepared, answer.reason);
       return answer.reason;
     }
-    const through = fabric === 'tcp' ? side.through : undefined;
-    const why = await link.whileOpen(context.connect(target.session, answer.address, through));
+    const why = await link.whileOpen(context.connect(target.session, answer.address, side.through));
     if (why !== '') {
       discardSession(prepared, why);
       link.send({ type: 'unreachable', reason: controlText(why) });
@@ -140,18 +140,28 @@ async function tryFabric(
   };
 }
 
-/** With what this connection says: the address of this end, and where tcp is to dial. */
+/** With what this connection says: the address of this end, and where fabrics that need one are to dial. */
 function sideOf(side: LocalSide, duplex: Duplex): LocalSide {
   const address = ownAddress(duplex);
-  const through = peerPlace(duplex);
-  const here = {
+  const path = dialledPath(duplex);
+  const through = path === undefined ? peerPlace(duplex) : { path };
+  const none: Partial<Record<FabricName, string>> = {
+    ...((through === undefined || path !== undefined) && { tcp: 'the address is no host:port' }),
+    ...(path === undefined && { 'shm-fd': onlyUnix }),
+  };
+  return {
     ...side,
     ...(address !== undefined && { address }),
     ...(through !== undefined && { through }),
+    without: [
+      ...side.without,
+      ...side.fabrics.flatMap((name) => {
+        const reason = none[name];
+        return reason === undefined ? [] : [{ name, reason }];
+      }),
+    ],
+    fabrics: side.fabrics.filter((name) => none[name] === undefined),
   };
-  if (through !== undefined || !side.fabrics.includes('tcp')) return here;
-  const without = [...side.without, { name: 'tcp', reason: 'the address is no host:port' }];
-  return { ...here, without, fabrics: side.fabrics.filter((name) => name !== 'tcp') };
 }
 
 /** Dials and shakes hands. Gives up with the signal's reason, an Error, when it fires. */

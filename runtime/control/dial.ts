@@ -7,6 +7,13 @@ import type { Address } from './address.ts';
 /** Opens a connection; gives up when the signal fires. */
 export type Dial = (signal: AbortSignal) => Promise<Duplex>;
 
+const paths = new WeakMap<Duplex, string>();
+
+/** Where a connection leads that was dialled as a unix socket; undefined for others. */
+export function dialledPath(duplex: Duplex): string | undefined {
+  return paths.get(duplex);
+}
+
 export function socketDial(address: Address): Dial {
   return (signal) =>
     new Promise((resolve, reject) => {
@@ -31,6 +38,7 @@ export function socketDial(address: Address): Dial {
         socket.off('error', reject);
         // An idle channel does not keep the process alive; calls in flight do (client/keep-alive.ts).
         socket.unref();
+        if (address.kind === 'unix') paths.set(socket, address.path);
         resolve(socket);
       });
     });

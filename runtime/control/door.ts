@@ -1,6 +1,7 @@
 /**
- * The way in for connections of the tcp fabric. They come to the address that the user has typed, as sideband connections do, since a proxy, a tunnel
- * or a service passes nothing else on, and are told from those by their first bytes (WIRE, "The tcp fabric"). Used by a server's links.
+ * The way in for connections of the tcp fabric, and of shared memory by descriptors. They come to the address that the user has typed, as sideband
+ * connections do, since a proxy, a tunnel or a service passes nothing else on, and another container has nothing else; they are told from those by their
+ * first bytes (WIRE, "The tcp fabric"). Used by a server's links.
  */
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -10,25 +11,39 @@ export const greetingBytes = 40;
 /** As a length it would be that of a control frame far beyond all limits. */
 export const greetingMagic = 0x706d6452;
 
+/** What to do where two containers of one host meet at a host:port. */
+export const onlyUnix =
+  'memory is shared with other users and containers of one host by a unix socket only: listen on unix:/path, in a directory or volume that both have';
+
 /** A handle of libuv has it; in other JS runtimes, and once it is closed, there is none. */
 function descriptorOf(duplex: Duplex): number | undefined {
   const fd = (duplex as { _handle?: { fd?: unknown } })._handle?.fd;
   return typeof fd === 'number' && fd >= 0 ? fd : undefined;
 }
 
-/** Why clients that come by this connection cannot use tcp; '' when they can. A stream from another thread says so itself. */
-export function whyNoDoor(duplex: Duplex): string {
-  const { whyNoDoor: told } = duplex as { whyNoDoor?: unknown };
-  if (typeof told === 'string') return told;
-  if (!(duplex instanceof Socket)) return 'connections reach this server by way of another thread or process';
-  if (duplex.remoteAddress === undefined) return 'the server is reached by a unix socket here';
-  return descriptorOf(duplex) === undefined ? 'this JS runtime gives no descriptors of sockets' : '';
+/** Why clients that come by one connection cannot use a fabric whose connections come the same way; '' when they can. */
+export interface Doors {
+  readonly tcp: string;
+  readonly 'shm-fd': string;
+}
+
+/** A stream from another thread says so itself. */
+export function doorsOf(duplex: Duplex): Doors {
+  const { doors } = duplex as { doors?: Doors };
+  if (doors !== undefined) return doors;
+  const elsewhere = 'connections reach this server by way of another thread or process';
+  if (!(duplex instanceof Socket)) return { tcp: elsewhere, 'shm-fd': elsewhere };
+  const noDescriptor =
+    descriptorOf(duplex) === undefined ? 'this JS runtime gives no descriptors of sockets' : '';
+  return duplex.remoteAddress === undefined
+    ? { tcp: 'the server is reached by a unix socket here', 'shm-fd': noDescriptor }
+    : { tcp: noDescriptor, 'shm-fd': onlyUnix };
 }
 
 /** Gives a connection that began with `greeting` to the session that it is for. Returns why not, or ''. The caller destroys `duplex`, without a word. */
 export function handOver(duplex: Duplex, greeting: Uint8Array): string {
   const fd = descriptorOf(duplex);
   return fd === undefined
-    ? 'a connection of the tcp fabric: there is no descriptor of it'
+    ? 'a connection of a session: there is no descriptor of it'
     : loadNative().handOver(fd, greeting);
 }

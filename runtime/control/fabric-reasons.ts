@@ -9,7 +9,7 @@ import type { FabricReason } from './frames.ts';
 import type { LocalSide } from './session-setup.ts';
 
 /** Those that can be chosen between two processes, in the order of `auto`. */
-export const fabricNames = ['shm', 'verbs', 'tcp'] as const satisfies readonly FabricName[];
+export const fabricNames = ['shm', 'shm-fd', 'verbs', 'tcp'] as const satisfies readonly FabricName[];
 
 /** `mlx5_0 port 1, window`; nothing that the fabric's name has said. */
 function detail(fabric: FabricName, { device, port, security }: SessionInfo): string {
@@ -60,7 +60,8 @@ export class FabricReasons {
   /** Logs the choice; `peer` says with whom. */
   chosen(peer: string, fabric: FabricName, context: FabricContext, session: number): void {
     const others = fabricNames
-      .filter((name) => name !== fabric)
+      // Of two ways to the same memory the second is not worth a word where the first is there.
+      .filter((name) => name !== fabric && !(name === 'shm-fd' && fabric === 'shm'))
       .map((name) => `${name}: ${this.#reasons.get(name) ?? this.#untried(name, fabric)}`);
     const with_ = detail(fabric, context.native.sessionInfo(session));
     this.#side.log([`${peer}: fabric ${fabric} (${with_}) chosen`, ...others].join('; '), this.tried);

@@ -17,11 +17,18 @@ export function hostIdentity(): string {
   return identity;
 }
 
-/** Why processes with these identities cannot share memory; '' when they may. */
+const boot = (identity: string): string => identity.split('/')[0] ?? '';
+const twoHosts = 'the processes are on two hosts';
+
+/** Why processes with these identities cannot open each other's memory; '' when they may. */
 export function whyNotOneHost(one: string, other: string): string {
   if (one === other) return '';
-  const boot = (text: string): string => text.split('/')[0] ?? '';
   return boot(one) === boot(other)
     ? 'the processes are in two pid namespaces of one host (containers: share it with --pid=host)'
-    : 'the processes are on two hosts';
+    : twoHosts;
+}
+
+/** Why processes with these identities cannot send each other memory; '' when they may. */
+export function whyNotOneKernel(one: string, other: string): string {
+  return boot(one) === boot(other) ? '' : twoHosts;
 }

@@ -26,7 +26,7 @@ export interface LocalSide {
   readonly verbs: VerbsOptions;
   /** Address of this end of the sideband: verbs takes the device and the GID that have it, unless they are named. */
   readonly address?: string;
-  /** Where a client's sideband connection leads: tcp dials that, too. */
+  /** Where a client's sideband connection leads: tcp and shared memory by descriptors dial that, too. */
   readonly through?: Through;
   /** Each session has a context of its own. */
   readonly isolated: boolean;
@@ -42,6 +42,14 @@ export function choiceOf({ verbs, address }: LocalSide, fabric: FabricName): Fab
   const named = verbs.device !== undefined && verbs.gidIndex !== undefined;
   const byAddress = !named && address !== undefined;
   return { fabric, verbs: byAddress ? { ...verbs, address } : verbs };
+}
+
+/**
+ * Each session on this fabric has a context of its own. By descriptors always: what is shown to one peer of a device is shown to all, and peers are other users
+ * and containers.
+ */
+export function isAlone(side: Pick<LocalSide, 'isolated'>, fabric: FabricName): boolean {
+  return side.isolated || fabric === 'shm-fd';
 }
 
 export function localLimits(side: LocalSide): PeerLimits {
@@ -69,7 +77,7 @@ export function prepareSession(
   const { inflightMax, streamsMax = 0 } = agreed;
   const callSlots = inflightMax + slotsPerStream * streamsMax;
   const choice = choiceOf(side, fabric);
-  const context = side.isolated ? acquireOwnContext(choice, callSlots) : acquireContext(choice);
+  const context = isAlone(side, fabric) ? acquireOwnContext(choice, callSlots) : acquireContext(choice);
   try {
     const session = context.createSession({
       role: side.role,

@@ -35,10 +35,7 @@ export interface SessionOwner {
 }
 
 /** Where the server listens, as this host reaches it. */
-export interface Through {
-  readonly host: string;
-  readonly port: number;
-}
+export type Through = { readonly host: string; readonly port: number } | { readonly path: string };
 
 /** Somebody who found no send slot. */
 export interface SlotWaiter {
@@ -97,9 +94,14 @@ export class FabricContext {
     }
   }
 
-  /** Resolves with '' when the session's queue pair is connected to the peer's, or with why it cannot be; the fabric has a time limit for it. `through`: for tcp. */
+  /** Resolves with '' when the session's queue pair is connected to the peer's, or with why it cannot be; the fabric has a time limit for it. `through`: for fabrics that dial by themselves. */
   connect(session: number, peerAddress: Uint8Array, through?: Through): Promise<string> {
-    const why = this.native.connectSession(session, peerAddress, through?.host, through?.port);
+    const why =
+      this.fabric === 'tcp' && through !== undefined && 'host' in through
+        ? this.native.connectSession(session, peerAddress, through.host, through.port)
+        : this.fabric === 'shm-fd' && through !== undefined && 'path' in through
+          ? this.native.connectSession(session, peerAddress, through.path)
+          : this.native.connectSession(session, peerAddress);
     if (why !== '') return Promise.resolve(why);
     return new Promise((settle) => this.#unowned.set(session, { settle }));
   }

@@ -14,7 +14,7 @@ import { controlText } from '../control/frames.ts';
 import { Handshakes } from '../control/handshakes.ts';
 import { Link } from '../control/link.ts';
 import { Listener } from '../control/listener.ts';
-import { choiceOf, type LocalSide, type Prepared } from '../control/session-setup.ts';
+import { choiceOf, isAlone, type LocalSide, type Prepared } from '../control/session-setup.ts';
 import { type SessionSummary, summaryOf } from '../control/session-summary.ts';
 import { guarded } from '../core/foreign.ts';
 import { checkedInterceptors, type Interceptor } from '../core/interceptor.ts';
@@ -180,7 +180,9 @@ export class RpcServer implements Server, ServerSessionListener {
     }
     if (errors.length > 0 && this.#contexts.length === 0) throw errors[0];
     // Each session will open one of its own.
-    if (side.isolated) this.#releaseAll(this.#contexts.splice(0));
+    const kept = this.#contexts.splice(0);
+    this.#releaseAll(kept.filter(({ fabric }) => isAlone(side, fabric)));
+    this.#contexts.push(...kept.filter(({ fabric }) => !isAlone(side, fabric)));
   }
 
   onHandlerError(error: unknown, method: string): void {

@@ -5,6 +5,7 @@
  */
 import { Duplex } from 'node:stream';
 import type { MessagePort } from 'node:worker_threads';
+import type { Doors } from '../control/door.ts';
 
 /** Of the socket, for limits, logs and the choice of device. */
 export interface SocketAddresses {
@@ -12,7 +13,7 @@ export interface SocketAddresses {
   readonly remotePort?: number | undefined;
   readonly localAddress?: string | undefined;
   /** As door.ts has it: the main thread hands connections of sessions over. */
-  readonly whyNoDoor?: string | undefined;
+  readonly doors?: Doors | undefined;
 }
 
 /** Bytes; or: the last ones have been taken; or: no more follow. */
@@ -22,22 +23,19 @@ export class PortDuplex extends Duplex implements SocketAddresses {
   readonly remoteAddress: string | undefined;
   readonly remotePort: number | undefined;
   readonly localAddress: string | undefined;
-  readonly whyNoDoor: string | undefined;
+  readonly doors: Doors | undefined;
   readonly #port: MessagePort;
   /** Waits for `taken`. */
   #written: (() => void) | undefined;
   #owesTaken = false;
   #ended = false;
 
-  constructor(
-    port: MessagePort,
-    { remoteAddress, remotePort, localAddress, whyNoDoor }: SocketAddresses = {},
-  ) {
+  constructor(port: MessagePort, { remoteAddress, remotePort, localAddress, doors }: SocketAddresses = {}) {
     super();
     this.remoteAddress = remoteAddress;
     this.remotePort = remotePort;
     this.localAddress = localAddress;
-    this.whyNoDoor = whyNoDoor;
+    this.doors = doors;
     this.#port = port;
     port.on('message', (message: Message) => this.#take(message));
     // The other thread has destroyed its end, or is no more.

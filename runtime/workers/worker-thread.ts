@@ -4,7 +4,7 @@
  */
 import type { Socket } from 'node:net';
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
-import { whyNoDoor } from '../control/door.ts';
+import { doorsOf } from '../control/door.ts';
 import { closeTimeoutMs, workerRestartMs, workerStartTimeoutMs } from '../limits.ts';
 import { portKey, type ToMain, type ToWorker } from './messages.ts';
 import { PortDuplex } from './port-duplex.ts';
@@ -120,7 +120,7 @@ export class WorkerThread implements Place {
   take(socket: Socket, peer: string): void {
     const { port1, port2 } = new MessageChannel();
     const { remoteAddress, remotePort, localAddress } = socket;
-    const from = { remoteAddress, remotePort, localAddress, whyNoDoor: whyNoDoor(socket) };
+    const from = { remoteAddress, remotePort, localAddress, doors: doorsOf(socket) };
     this.#port?.postMessage({ type: 'connection', port: port2, from, peer } satisfies ToWorker, [port2]);
     const relay = new PortDuplex(port1);
     ++this.connections;

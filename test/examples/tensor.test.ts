@@ -22,6 +22,8 @@ test.each(pairWays)(
         },
       }),
     );
+    // By shm-fd it has memory to lease only while it is connected.
+    await pair.channel.ready();
     try {
       const report = await callVision(pair.channel);
       expect(report.inPlace).toBe(true);

@@ -103,6 +103,8 @@ describe.each(pairWays)('over %s', (way) => {
         },
       });
     });
+    // By shm-fd it has memory to lease only while it is connected.
+    await pair.channel.ready();
   });
   afterEach(async () => pair.close());
   const client = () => createClient(service, pair.channel);

@@ -54,7 +54,7 @@ describe('what may be used', () => {
     fabricPlan(options, checkedOptions('test', options, fabricRules), undefined);
 
   test('is found out when nothing is said', () => {
-    expect(plan({})).toMatchObject({ names: ['shm', 'verbs', 'tcp'], auto: true, isolated: false });
+    expect(plan({})).toMatchObject({ names: ['shm', 'shm-fd', 'verbs', 'tcp'], auto: true, isolated: false });
   });
 
   test('is what the environment says, unless an option does', () => {
@@ -78,7 +78,7 @@ describe('what may be used', () => {
     [
       'RDMA_RPC_FABRIC',
       'infiniband',
-      /environment variable RDMA_RPC_FABRIC: infiniband is none of auto, shm, verbs/,
+      /environment variable RDMA_RPC_FABRIC: infiniband is none of auto, shm, shm-fd, verbs/,
     ],
     ['RDMA_RPC_FABRIC', 'shm,shm', /RDMA_RPC_FABRIC: \["shm","shm"\] is none of/],
     ['RDMA_RPC_PORT', 'one', /RDMA_RPC_PORT: NaN is not an integer from 1 to 255/],
@@ -91,7 +91,7 @@ describe('what may be used', () => {
   });
 
   test.each<[string, object, RegExp]>([
-    ['no fabric', { fabric: 'sim' }, /fabric: sim is none of auto, shm, verbs/],
+    ['no fabric', { fabric: 'sim' }, /fabric: sim is none of auto, shm, shm-fd, verbs/],
     ['an empty list', { fabric: [] }, /fabric: \[\] is none of/],
     ['auto in a list', { fabric: ['auto', 'shm'] }, /fabric: auto is none of/],
     [

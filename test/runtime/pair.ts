@@ -8,9 +8,10 @@ import {
   type Server,
   type ServerOptions,
 } from 'rdma-rpc';
+import { socketPath } from './world.ts';
 
-export type PairWay = 'sim' | 'shm' | 'tcp';
-export const pairWays: readonly PairWay[] = ['sim', 'shm', 'tcp'];
+export type PairWay = 'sim' | 'shm' | 'shm-fd' | 'tcp';
+export const pairWays: readonly PairWay[] = ['sim', 'shm', 'shm-fd', 'tcp'];
 
 export interface Pair {
   readonly channel: Channel;
@@ -30,7 +31,10 @@ export async function openPair(
   }
   const server = createServer({ fabric: way, ...serverOptions });
   register(server);
-  const channel = createChannel(await server.listen('127.0.0.1:0'), { fabric: way, ...channelOptions });
+  const channel = createChannel(
+    await server.listen(way === 'shm-fd' ? `unix:${socketPath()}` : '127.0.0.1:0'),
+    { fabric: way, ...channelOptions },
+  );
   const close = async () => {
     await channel.close();
     await server.shutdown({ graceMs: 0 });

@@ -19,11 +19,17 @@ export interface World {
   close(): Promise<void>;
 }
 
-export type Way = 'in process' | 'shm over tcp' | 'shm over unix' | 'tcp';
-export const ways: readonly Way[] = ['in process', 'shm over tcp', 'shm over unix', 'tcp'];
+export type Way = 'in process' | 'shm over tcp' | 'shm over unix' | 'shm-fd' | 'tcp';
+export const ways: readonly Way[] = ['in process', 'shm over tcp', 'shm over unix', 'shm-fd', 'tcp'];
 
 /** The fabric of a way, as servers and channels have it as an option. */
-export const fabricOf = (way: Way): ChannelOptions => ({ fabric: way === 'tcp' ? 'tcp' : 'shm' });
+export const fabricOf = (way: Way): ChannelOptions => ({
+  fabric: way === 'tcp' || way === 'shm-fd' ? way : 'shm',
+});
+
+/** What a server of a way listens on. */
+export const placeOf = (way: Way, path: string): string =>
+  way === 'shm over unix' || way === 'shm-fd' ? `unix:${path}` : '127.0.0.1:0';
 
 let sockets = 0;
 export function socketPath(): string {
@@ -45,7 +51,7 @@ export async function openWorld(
   }
   const path = socketPath();
   const remote = createServer({ ...fabricOf(way), ...server }).add(EchoDefinition, echoHandlers(log));
-  const address = await remote.listen(way === 'shm over unix' ? `unix:${path}` : '127.0.0.1:0');
+  const address = await remote.listen(placeOf(way, path));
   const local = createChannel(address, { ...fabricOf(way), ...channel });
   return {
     channel: local,

@@ -10,7 +10,7 @@ import {
   type Server,
   type ServerOptions,
 } from 'rdma-rpc';
-import { fabricOf, socketPath, type Way } from '../runtime/world.ts';
+import { fabricOf, placeOf, socketPath, type Way } from '../runtime/world.ts';
 import { StreamsDefinition } from './gen/stream.rdma.ts';
 import { newLog, type StreamLog, streamHandlers } from './streams-service.ts';
 
@@ -38,7 +38,7 @@ export async function openStreams(
   }
   const path = socketPath();
   const remote = createServer({ ...fabricOf(way), ...server }).add(StreamsDefinition, handlers);
-  const address = await remote.listen(way === 'shm over unix' ? `unix:${path}` : '127.0.0.1:0');
+  const address = await remote.listen(placeOf(way, path));
   const local = createChannel(address, { ...fabricOf(way), ...channel });
   const close = async () => {
     await local.close();

@@ -128,7 +128,10 @@ void Device::withdraw(std::uint32_t slot) {
 std::unique_ptr<MemoryRegion> Device::reg_mr(void* addr, std::size_t length, std::uint32_t access,
                                              std::string* error) {
   const auto from = reinterpret_cast<std::uint64_t>(addr);
-  const bool exposed = (access & (access_remote_read | access_remote_write | access_mw_bind)) != 0;
+  // By descriptors nothing can be reached by its address; that a window may be bound some day asks for
+  // nothing yet.
+  const std::uint32_t may_bind = options_.by_descriptors ? 0u : access_mw_bind;
+  const bool exposed = (access & (access_remote_read | access_remote_write | may_bind)) != 0;
   const std::uint32_t memory = memory_of(from, length);
   std::string reason;
   if (length == 0) {
