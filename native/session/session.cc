@@ -85,7 +85,7 @@ void Session::maybe_down() {
 // --- completions
 
 void Session::on_send(const fabric::Wc& wc) {
-  check_connected();
+  if (state_ == SessionState::connecting) check_connected();
   const std::uint32_t sequence = static_cast<std::uint32_t>(wc.wr_id);
   if (wc.status != fabric::WcStatus::success && state_ != SessionState::draining) {
     fail(why_failed("send failed: ", wc.status));
@@ -121,7 +121,7 @@ void Session::on_done(SendQueue::Done done, bool vanished) {
 }
 
 void Session::on_receive(const fabric::Wc& wc) {
-  check_connected();
+  if (state_ == SessionState::connecting) check_connected();
   --receives_posted_;
   ++received_;
   const std::uint32_t slot = static_cast<std::uint32_t>(wc.wr_id);
@@ -191,7 +191,7 @@ bool Session::finish_turn() {
   send_->ring();
   if (!post_receives() || !send_->is_open()) return false;
   if (client_ != nullptr) client_->finish_turn();
-  const bool moving = server_ != nullptr && server_->move_transfers();
+  const bool moving = moves() && server_->move_transfers();
   post_now();
   return moving || unposted_;
 }

@@ -18,7 +18,7 @@ ClientHalf::~ClientHalf() {
   }
 }
 
-void ClientHalf::finish_turn() {
+void ClientHalf::move_waiting() {
   if (!revoke_backlog_.empty()) {
     for (const std::uint32_t slot : std::exchange(revoke_backlog_, {})) issue_revokes(slot);
   }

@@ -39,7 +39,9 @@ class ClientHalf final : Half {
 
   // --- each turn
   /// Invalidations and requests that waited for room.
-  void finish_turn();
+  void finish_turn() {
+    if (!revoke_backlog_.empty() || !deferred_.empty() || !deferred_sinks_.empty()) move_waiting();
+  }
   /// Calls wait for their CANCEL or for their windows: check_patience() is to be called.
   bool impatient() const { return impatient_ != 0; }
   /// False: the session has failed.
@@ -69,6 +71,9 @@ class ClientHalf final : Half {
   boundary::Event failed_event(std::uint32_t slot, boundary::Reason reason, boundary::Sent sent) const;
 
  private:
+  // client_half.cc
+  void move_waiting();
+
   // calls.cc
   ClientCall& begin_call(std::uint32_t slot, std::uint32_t method, bool part);
   bool start_bulk_request(std::uint32_t slot);

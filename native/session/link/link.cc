@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <utility>
 
 namespace rdma_rpc::session {
@@ -29,6 +30,7 @@ Link::Link(Shared& shared, std::uint32_t number, const SessionOptions& options)
       receive_depth_(options.inflight_max + kControlReceives),
       receive_stride_(SendSlots::stride_for(shared.slot_bytes)) {
   consumed_.reserve(receive_depth_);
+  if (shared.receives.size() < receive_depth_) shared.receives.resize(receive_depth_);
   for (std::uint32_t i = 0; i < kParkingSlots; ++i) parking_.push_back(receive_depth_ + i);
 }
 
@@ -92,13 +94,12 @@ std::string Link::why_failed(const char* what, fabric::WcStatus status) const {
 
 bool Link::post_receives() {
   if (consumed_.empty()) return true;
-  std::vector<fabric::RecvWr>& receives = shared_.receives;
-  receives.clear();
-  for (const std::uint32_t slot : consumed_) {
-    const auto addr =
-        reinterpret_cast<std::uint64_t>(receive_memory_->data()) + std::uint64_t{slot} * receive_stride_;
-    receives.push_back(
-        {kReceiveBit | wr_id_base(number_) | slot, {addr, receive_stride_, receive_region_->lkey()}});
+  const std::span<fabric::RecvWr> receives = std::span(shared_.receives).first(consumed_.size());
+  for (std::size_t i = 0; i < receives.size(); ++i) {
+    const auto addr = reinterpret_cast<std::uint64_t>(receive_memory_->data()) +
+                      std::uint64_t{consumed_[i]} * receive_stride_;
+    receives[i] = {kReceiveBit | wr_id_base(number_) | consumed_[i],
+                   {addr, receive_stride_, receive_region_->lkey()}};
   }
   const std::size_t taken = qp_->post_recv(receives);
   receives_posted_ += static_cast<std::uint32_t>(taken);
@@ -118,16 +119,6 @@ std::optional<std::uint32_t> Link::take_parking() {
   const std::uint32_t slot = parking_.back();
   parking_.pop_back();
   return slot;
-}
-
-void Link::post_now() {
-  if (!send_->is_open()) return;
-  unposted_ = send_->post();
-  if (!send_->waiting()) {
-    stalled_since_ns_ = 0;
-  } else if (stalled_since_ns_ == 0) {
-    stalled_since_ns_ = std::max<std::uint64_t>(shared_.awake_ns, 1);
-  }
 }
 
 void Link::control(wire::FrameType type, std::uint32_t call, std::uint32_t method, const wire::Sink* sink,

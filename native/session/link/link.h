@@ -3,6 +3,7 @@
 // server/server_half.h); the halves use it. On the context's thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -51,7 +52,15 @@ class Link {
                     SendQueue::Done done);
   void control(wire::FrameType type, std::uint32_t call, std::uint32_t method,
                const wire::Sink* sink = nullptr, SendQueue::Done done = SendQueue::Done());
-  void post_now();
+  void post_now() {
+    if (!send_->is_open()) return;
+    unposted_ = send_->post();
+    if (!send_->waiting()) {
+      stalled_since_ns_ = 0;
+    } else if (stalled_since_ns_ == 0) {
+      stalled_since_ns_ = std::max<std::uint64_t>(shared_.awake_ns, 1);
+    }
+  }
   void emit_sent(std::uint32_t& token);
 
   // --- receives
