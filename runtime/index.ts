@@ -46,10 +46,3 @@ export type { NativeStats } from './native.ts';
 export { createServer } from './server/server.ts';
 export type { ServerOptions } from './server/server-options.ts';
 export type { Server, ServiceScope } from './server/server-type.ts';
-export { listenInWorker } from './workers/listen-in-worker.ts';
-export {
-  serveWorkers,
-  type WorkerGroup,
-  type WorkerSummary,
-  type WorkersOptions,
-} from './workers/worker-group.ts';

@@ -31,7 +31,7 @@ const classes = {
     './generated/v1 Source',
   ],
   given: [
-    '. WorkerGroup',
+    './workers WorkerGroup',
     './health Health',
     './reflection Reflection',
     './reverse Peer',

@@ -45,7 +45,7 @@ export const typescriptLayers: readonly LayerRule[] = [
   part('reverse', 'client server stream lane core codec', 'limits native'),
   {
     files: /^runtime\/(index|in-process)\.ts$/,
-    mayUse: /^runtime\/((client|server|workers|control|core|codec)\/|(native|in-process)\.ts$)/,
+    mayUse: /^runtime\/((client|server|control|core|codec)\/|(native|in-process)\.ts$)/,
   },
   { files: /^codegen\//, mayUse: /^codegen\/|^runtime\/codec\// },
   { files: /^cli\//, mayUse: /^(cli|codegen|runtime)\// },

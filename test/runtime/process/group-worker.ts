@@ -1,6 +1,7 @@
 /** A worker of a group: serves the Echo service in the way that `workerData.mode` names. */
 import { threadId, workerData } from 'node:worker_threads';
-import { createServer, listenInWorker, type Server } from 'rdma-rpc';
+import { createServer, type Server } from 'rdma-rpc';
+import { listenInWorker } from 'rdma-rpc/workers';
 import { EchoDefinition, type EchoMessage } from '../gen/echo.rdma.ts';
 
 interface Given {

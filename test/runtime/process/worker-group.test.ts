@@ -8,13 +8,10 @@ import {
   createClient,
   createServer as createRpcServer,
   leaseOf,
-  listenInWorker,
   type RpcError,
   Status,
-  serveWorkers,
-  type WorkerGroup,
-  type WorkersOptions,
 } from 'rdma-rpc';
+import { listenInWorker, serveWorkers, type WorkerGroup, type WorkersOptions } from 'rdma-rpc/workers';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { handshakes, workerStartTimeoutMs } from '../../../runtime/limits.ts';
 import { EchoDefinition } from '../gen/echo.rdma.ts';

@@ -5,7 +5,8 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { createChannel, createClient, createServer, serveWorkers } from 'rdma-rpc';
+import { createChannel, createClient, createServer } from 'rdma-rpc';
+import { serveWorkers } from 'rdma-rpc/workers';
 import { GreeterDefinition } from './greeter.rdma.js';
 
 async function ask(address, name) {

@@ -1,5 +1,6 @@
 /** The worker of main.mjs. */
-import { createServer, listenInWorker } from 'rdma-rpc';
+import { createServer } from 'rdma-rpc';
+import { listenInWorker } from 'rdma-rpc/workers';
 import { GreeterDefinition } from './greeter.rdma.js';
 
 listenInWorker(
