@@ -1,33 +1,56 @@
 // See burst.h.
 #include "fabric/tcp/burst.h"
 
-namespace rdma_rpc::fabric::tcp {
+#include <algorithm>
+#include <cstring>
 
-void Burst::clear() {
-  frames_ = sent_frames_ = pieces_ = next_piece_ = bytes_ = 0;
-  cut_ = false;
-}
+namespace rdma_rpc::fabric::tcp {
+namespace {
+
+/// A longer payload is gathered from where it is.
+constexpr std::size_t kCopiedMax = 512;
+
+}  // namespace
+
+void Burst::clear() { frames_ = sent_frames_ = pieces_ = next_piece_ = copied_ = bytes_ = sent_ = 0; }
 
 void Burst::add_frame(const Header& header, std::uint32_t key) {
-  headers_[frames_] = header;
-  iov_[pieces_++] = {&headers_[frames_], sizeof header};
-  about_[frames_++] = {pieces_, key, 0, 0};
-  bytes_ += sizeof header;
+  about_[frames_++] = {bytes_, key, 0, 0, 0};
+  add_copy(&header, sizeof header);
 }
 
 void Burst::add_piece(const void* data, std::size_t bytes) {
   Frame& frame = about_[frames_ - 1];
-  if (frame.key != 0) {
-    frame.addr = reinterpret_cast<std::uint64_t>(data);
-    frame.bytes = bytes;
+  if (frame.key == 0 && bytes <= kCopiedMax && copied_ + bytes <= kCopies) return add_copy(data, bytes);
+  add_bytes(const_cast<void*>(data), bytes);
+  if (frame.key == 0) return;
+  frame.addr = reinterpret_cast<std::uint64_t>(data);
+  frame.bytes = bytes;
+  frame.piece = pieces_ - 1;
+}
+
+void Burst::add_copy(const void* data, std::size_t bytes) {
+  std::byte* to = &copies_[copied_];
+  std::memcpy(to, data, bytes);
+  copied_ += bytes;
+  add_bytes(to, bytes);
+}
+
+/// As a piece of its own, or as more of the one before it.
+void Burst::add_bytes(void* data, std::size_t bytes) {
+  iovec* last = pieces_ == 0 ? nullptr : &iov_[pieces_ - 1];
+  if (last != nullptr && static_cast<std::byte*>(last->iov_base) + last->iov_len == data) {
+    last->iov_len += bytes;
+  } else {
+    iov_[pieces_++] = {data, bytes};
   }
-  iov_[pieces_++] = {const_cast<void*>(data), bytes};
-  frame.end_piece = pieces_;
   bytes_ += bytes;
+  about_[frames_ - 1].end = bytes_;
 }
 
 void Burst::sent(std::size_t bytes) {
-  if (bytes > 0) cut_ = true;
+  sent_ += bytes;
+  while (sent_frames_ < frames_ && about_[sent_frames_].end <= sent_) ++sent_frames_;
   while (next_piece_ < pieces_) {
     iovec& piece = iov_[next_piece_];
     if (bytes < piece.iov_len) {
@@ -37,10 +60,6 @@ void Burst::sent(std::size_t bytes) {
     }
     bytes -= piece.iov_len;
     ++next_piece_;
-    if (next_piece_ == about_[sent_frames_].end_piece) {
-      ++sent_frames_;
-      cut_ = bytes > 0;
-    }
   }
 }
 
@@ -58,7 +77,7 @@ void Burst::keep(std::uint32_t key) {
   for (std::size_t i = sent_frames_; i < frames_; ++i) {
     Frame& frame = about_[i];
     if (frame.key != key) continue;
-    iovec& piece = iov_[frame.end_piece - 1];
+    iovec& piece = iov_[frame.piece];
     const auto* from = static_cast<const std::byte*>(piece.iov_base);
     kept_.assign(from, from + piece.iov_len);
     piece.iov_base = kept_.data();
@@ -69,10 +88,13 @@ void Burst::keep(std::uint32_t key) {
 
 std::vector<std::byte> Burst::rest_of_frame() const {
   std::vector<std::byte> rest;
-  if (!cut_) return rest;
-  for (std::size_t i = next_piece_; i < about_[sent_frames_].end_piece; ++i) {
+  if (empty() || begun() == 0) return rest;
+  std::size_t left = about_[sent_frames_].end - sent_;
+  for (std::size_t i = next_piece_; left > 0; ++i) {
     const auto* from = static_cast<const std::byte*>(iov_[i].iov_base);
-    rest.insert(rest.end(), from, from + iov_[i].iov_len);
+    const std::size_t part = std::min(left, iov_[i].iov_len);
+    rest.insert(rest.end(), from, from + part);
+    left -= part;
   }
   return rest;
 }

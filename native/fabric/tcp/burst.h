@@ -1,6 +1,7 @@
 // Frames on their way into the socket: headers of our own, and where in registered memory the bytes behind
-// them lie. Nothing is copied: one sendmsg() gathers them. What the socket does not take stays until it does.
-// Filled and sent by the queue pair, on the device's thread.
+// them lie. One sendmsg() gathers them. Bulk is not copied; a few bytes are, behind their header, since a
+// piece of its own costs the kernel more. What the socket does not take stays until it does. Filled and sent
+// by the queue pair, on the device's thread.
 #pragma once
 
 #include <sys/uio.h>
@@ -16,13 +17,15 @@ namespace rdma_rpc::fabric::tcp {
 
 class Burst {
  public:
-  static constexpr std::size_t kFrames = 16, kPieces = 64;
+  static constexpr std::size_t kFrames = 64, kPieces = 64;
   /// Of bulk: what a small frame that comes now waits for, besides TCP_NOTSENT_LOWAT.
   static constexpr std::size_t kBytes = kFrameBytesMax;
 
   bool empty() const { return frames_ == sent_frames_; }
   /// For one more frame of so many pieces.
-  bool has_room(std::size_t pieces) const { return frames_ < kFrames && pieces_ + pieces + 1 <= kPieces; }
+  bool has_room(std::size_t pieces) const {
+    return frames_ < kFrames && pieces_ + pieces + 1 <= kPieces && copied_ + sizeof(Header) <= kCopies;
+  }
   std::size_t bytes() const { return bytes_; }
   void clear();
 
@@ -43,17 +46,24 @@ class Burst {
   std::vector<std::byte> rest_of_frame() const;
 
  private:
+  static constexpr std::size_t kCopies = 8 << 10;
+
   struct Frame {
-    std::size_t end_piece = 0;  ///< behind its last one
+    std::size_t end = 0;  ///< bytes of the burst up to its end
     std::uint32_t key = 0;
     std::uint64_t addr = 0;
     std::uint64_t bytes = 0;
+    std::size_t piece = 0;  ///< where they are in `iov_`, with a key
   };
-  std::array<Header, kFrames> headers_;
+  void add_copy(const void* data, std::size_t bytes);
+  void add_bytes(void* data, std::size_t bytes);
+  /// What has been sent of the next frame.
+  std::size_t begun() const { return sent_ - (sent_frames_ == 0 ? 0 : about_[sent_frames_ - 1].end); }
+
+  std::array<std::byte, kCopies> copies_;  ///< headers, and small payloads behind them
   std::array<Frame, kFrames> about_;
   std::array<iovec, kPieces> iov_;
-  std::size_t frames_ = 0, sent_frames_ = 0, pieces_ = 0, next_piece_ = 0, bytes_ = 0;
-  bool cut_ = false;             ///< the next frame has been sent in part
+  std::size_t frames_ = 0, sent_frames_ = 0, pieces_ = 0, next_piece_ = 0, copied_ = 0, bytes_ = 0, sent_ = 0;
   std::vector<std::byte> kept_;  ///< see keep(); one answer at most is under way
 };
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "fabric/tcp/device.h"
 #include "fabric/tcp/queue_pair.h"
@@ -18,6 +19,8 @@ constexpr int kBatch = 64;
 /// With one connection its socket is asked itself, which is one system call less, and the kernel for other
 /// news only now and then.
 constexpr std::uint32_t kPollsPerLook = 16;
+/// Without a sleep, until fd() is told to be silent.
+constexpr std::uint32_t kPollsUnwatched = 16;
 /// Turns that arm() gives before it says that there is more to do.
 constexpr int kTurnsOfArm = 4;
 
@@ -66,22 +69,20 @@ void CompletionQueue::enqueue(QueuePair& qp) { waiting_.push_back(&qp); }
 void CompletionQueue::look() {
   epoll_event events[kBatch];
   const int count = ::epoll_wait(inner_.get(), events, kBatch, 0);
-  bool others = false;
   for (int i = 0; i < count; ++i) {
     auto* qp = static_cast<QueuePair*>(events[i].data.ptr);
     if (qp == nullptr) {
-      others = true;
+      others_ = true;
     } else {
       const std::uint32_t what = events[i].events;
       const bool ends = (what & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
       qp->note_ready(ends || (what & EPOLLIN) != 0, (what & EPOLLOUT) != 0, ends);
     }
   }
-  // Last, since it may end queue pairs that are named above.
-  if (others) device_.watch().progress();
 }
 
 void CompletionQueue::give_turns() {
+  if (std::exchange(others_, false)) device_.watch().progress();
   turns_.swap(waiting_);
   for (std::size_t i = 0; i < turns_.size(); ++i) {
     if (turns_[i] != nullptr) turns_[i]->turn();
@@ -90,8 +91,11 @@ void CompletionQueue::give_turns() {
 }
 
 void CompletionQueue::progress() {
+  if (watched_ && !armed_ && polls_ - awake_since_ >= kPollsUnwatched) watch_sockets(false);
   const bool one = connected_.size() == 1 && !connected_[0]->is_blocked();
-  if (one && polls_++ % kPollsPerLook != 0) {
+  if (!waiting_.empty() && polls_ % kPollsPerLook != 0) {
+    // What is known already, first.
+  } else if (one && polls_ % kPollsPerLook != 0) {
     connected_[0]->note_ready(true, false, false);
   } else {
     look();
@@ -99,8 +103,16 @@ void CompletionQueue::progress() {
   give_turns();
 }
 
+/// Nothing of that is lost when the system refuses: fd() is readable once too often, or a sleeper polls.
+void CompletionQueue::watch_sockets(bool on) {
+  epoll_event event{};
+  if (on) event.events = EPOLLIN;
+  if (::epoll_ctl(outer_.get(), EPOLL_CTL_MOD, inner_.get(), &event) == 0) watched_ = on;
+}
+
 std::size_t CompletionQueue::poll(std::span<Wc> out) {
   changed_ = false;
+  ++polls_;
   if (head_ == tail_) progress();
   const std::size_t count = std::min<std::size_t>(out.size(), tail_ - head_);
   for (std::size_t i = 0; i < count; ++i) {
@@ -112,25 +124,22 @@ std::size_t CompletionQueue::poll(std::span<Wc> out) {
 }
 
 bool CompletionQueue::arm() {
+  ++polls_;
   for (int i = 0; i < kTurnsOfArm && head_ == tail_; ++i) {
     look();
     give_turns();
     if (waiting_.empty()) break;
   }
   if (head_ != tail_ || changed_ || !waiting_.empty()) return false;
-  epoll_event event{};
-  event.events = EPOLLIN;
-  if (::epoll_ctl(outer_.get(), EPOLL_CTL_MOD, inner_.get(), &event) != 0) return false;
-  armed_ = true;
-  return true;
+  if (!watched_) watch_sockets(true);
+  armed_ = watched_;
+  return armed_;
 }
 
 void CompletionQueue::acknowledge() {
-  if (armed_) {
-    epoll_event event{};
-    ::epoll_ctl(outer_.get(), EPOLL_CTL_MOD, inner_.get(), &event);
-  }
+  if (armed_) look();
   armed_ = false;
+  awake_since_ = polls_;
   if (!rung_) return;
   std::uint64_t value = 0;
   // Cannot fail: the counter is not zero and only this object reads it.

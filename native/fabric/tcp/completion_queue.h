@@ -2,8 +2,9 @@
 // reports is kept as the edge that it is, so that an idle queue pair costs nothing, however many there are.
 // On the device's thread.
 //
-// fd() is an epoll descriptor that watches another one, with the sockets in it. acknowledge() takes that one
-// out of it, so that fd() is silent while nobody sleeps, whatever the sockets do.
+// fd() is an epoll descriptor that watches another one, with the sockets in it. acknowledge() takes the news
+// out of that one. Only after some polls without a sleep it stops watching, too, so that fd() is silent while
+// nobody sleeps, whatever the sockets do: who sleeps between two answers pays for no change of it.
 #pragma once
 
 #include <cstdint>
@@ -52,6 +53,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
   void announce();
 
  private:
+  void watch_sockets(bool on);
   void look();
   void give_turns();
   void progress();
@@ -62,6 +64,9 @@ class CompletionQueue final : public fabric::CompletionQueue {
   std::uint64_t room_ = 0, head_ = 0, tail_ = 0;
   std::vector<QueuePair*> connected_, waiting_, turns_;
   std::uint32_t polls_ = 0;
+  std::uint32_t awake_since_ = 0;  ///< a round
+  bool watched_ = false;           ///< fd() tells of the sockets
+  bool others_ = false;            ///< the device's watch has news
   bool armed_ = false, rung_ = false, changed_ = false;
 };
 
