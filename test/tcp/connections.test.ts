@@ -1,5 +1,6 @@
 /** How sessions of the tcp fabric come about: by the address that the user has typed and no other, through what stands in between, beside strangers, and within limits. */
 import { connect, type Socket } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import {
@@ -91,6 +92,17 @@ describe('the choice', () => {
 
   test('IPv6', async () => {
     const { address } = await serve({}, '[::1]:0');
+    expect(await echoes(open(address), 100_000)).toBe(true);
+  });
+
+  test('IPv6 of one link, where the address names the interface', async ({ skip }) => {
+    const [zoned] = Object.entries(networkInterfaces()).flatMap(([name, addresses = []]) =>
+      addresses
+        .filter(({ address }) => address.startsWith('fe80:'))
+        .map(({ address }) => `${address}%${name}`),
+    );
+    skip(zoned === undefined, 'no interface of this machine has a link-local address');
+    const { address } = await serve({}, `[${zoned}]:0`);
     expect(await echoes(open(address), 100_000)).toBe(true);
   });
 });

@@ -2,6 +2,7 @@
 #include "fabric/tcp/address.h"
 
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <sys/socket.h>
 
 #include <bit>
@@ -29,6 +30,27 @@ std::uint32_t checksum(std::span<const std::byte> bytes) {
   return sum;
 }
 
+constexpr std::size_t kZoneOffset = 4;
+
+/// fe80::/10. Nobody but its host knows by which interface to go there.
+bool is_link_local(const Place& place) { return place.ip[0] == 0xfe && (place.ip[1] & 0xc0) == 0x80; }
+
+/// Takes the number of the interface out of a link-local address.
+std::uint32_t take_zone(Place* place) {
+  std::uint32_t zone = 0;
+  if (!is_link_local(*place)) return zone;
+  std::memcpy(&zone, place->ip.data() + kZoneOffset, sizeof zone);
+  std::memset(place->ip.data() + kZoneOffset, 0, sizeof zone);
+  return zone;
+}
+
+bool parse_zoned(const std::string& ip, const std::string& name, Place* place) {
+  if (::inet_pton(AF_INET6, ip.c_str(), place->ip.data()) != 1 || !is_link_local(*place)) return false;
+  const std::uint32_t zone = ::if_nametoindex(name.c_str());
+  std::memcpy(place->ip.data() + kZoneOffset, &zone, sizeof zone);
+  return zone != 0;
+}
+
 bool is_ipv4(const Place& place) {
   return std::memcmp(place.ip.data(), kIpv4Prefix, sizeof kIpv4Prefix) == 0;
 }
@@ -36,21 +58,31 @@ bool is_ipv4(const Place& place) {
 }  // namespace
 
 bool parse_host(const std::string& host, Place* place) {
+  const std::size_t percent = host.find('%');
+  if (percent != std::string::npos) {
+    return parse_zoned(host.substr(0, percent), host.substr(percent + 1), place);
+  }
   if (::inet_pton(AF_INET6, host.c_str(), place->ip.data()) == 1) return true;
   std::memcpy(place->ip.data(), kIpv4Prefix, sizeof kIpv4Prefix);
   return ::inet_pton(AF_INET, host.c_str(), place->ip.data() + sizeof kIpv4Prefix) == 1;
 }
 
-std::string to_text(const Place& place) {
-  char ip[INET6_ADDRSTRLEN] = {}, text[INET6_ADDRSTRLEN + 8];
+std::string to_text(const Place& at) {
+  Place place = at;
+  char zone[1 + IF_NAMESIZE] = {};
+  const std::uint32_t index = take_zone(&place);
+  if (index != 0 && ::if_indextoname(index, zone + 1) != nullptr) zone[0] = '%';
+  char ip[INET6_ADDRSTRLEN] = {}, text[INET6_ADDRSTRLEN + sizeof zone + 8];
   const bool v4 = is_ipv4(place);
   ::inet_ntop(v4 ? AF_INET : AF_INET6, place.ip.data() + (v4 ? sizeof kIpv4Prefix : 0), ip, sizeof ip);
-  std::snprintf(text, sizeof text, v4 ? "%s:%u" : "[%s]:%u", ip, static_cast<unsigned>(place.port));
+  std::snprintf(text, sizeof text, v4 ? "%s%s:%u" : "[%s%s]:%u", ip, zone, static_cast<unsigned>(place.port));
   return text;
 }
 
-socklen_t to_sockaddr(const Place& place, sockaddr_storage* to) {
+socklen_t to_sockaddr(const Place& at, sockaddr_storage* to) {
   *to = {};
+  Place place = at;
+  const std::uint32_t zone = take_zone(&place);
   if (is_ipv4(place)) {
     auto* v4 = reinterpret_cast<sockaddr_in*>(to);
     v4->sin_family = AF_INET;
@@ -62,6 +94,7 @@ socklen_t to_sockaddr(const Place& place, sockaddr_storage* to) {
   v6->sin6_family = AF_INET6;
   v6->sin6_port = htons(place.port);
   std::memcpy(&v6->sin6_addr, place.ip.data(), sizeof v6->sin6_addr);
+  v6->sin6_scope_id = zone;
   return sizeof *v6;
 }
 

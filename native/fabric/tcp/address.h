@@ -16,13 +16,15 @@
 
 namespace rdma_rpc::fabric::tcp {
 
-/// Where to dial: an IPv6 address and port; IPv4 as ::ffff:a.b.c.d.
+/// Where to dial: an IPv6 address and port; IPv4 as ::ffff:a.b.c.d. A link-local one has the number of its
+/// interface on this host in bytes 4 to 7, which are 0 in what others call it.
 struct Place {
   std::array<std::uint8_t, 16> ip{};
   std::uint16_t port = 0;
 };
 
-/// From numbers ("10.0.0.1", "fe80::1"). False: that is no address.
+/// From numbers ("10.0.0.1", "2001:db8::1", "fe80::1%eth0"). False: that is no address, or there is no such
+/// interface.
 bool parse_host(const std::string& host, Place* place);
 std::string to_text(const Place& place);
 /// As connect() and bind() want it. Returns its length.
