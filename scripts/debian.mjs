@@ -56,6 +56,11 @@ const NEEDS = {
     { debian: 'xz-utils', present: () => which('xz') !== undefined },
     { debian: 'ibverbs-providers', present: () => existsSync('/etc/libibverbs.d/rxe.driver') },
   ],
+  // Tests between two network namespaces of this machine.
+  hosts: [
+    { debian: 'iproute2', present: () => existsSync('/sbin/ip') || which('ip') !== undefined },
+    { debian: 'util-linux', present: () => which('unshare') !== undefined && which('nsenter') !== undefined },
+  ],
   // The guest's kernel is built against packages that test/rdma-vm/kernel.sh unpacks in its cache; this is for building siw.
   siw: [
     { debian: 'gcc', present: () => which('gcc') !== undefined },
@@ -90,7 +95,7 @@ const NEEDS = {
 };
 
 /** What `npm test` uses; set-up installs it. */
-export const FOR_TESTS = ['build', 'verbs', 'tests', 'protoc'];
+export const FOR_TESTS = ['build', 'verbs', 'tests', 'protoc', 'hosts'];
 
 /** All packages of `purposes`, keys of NEEDS. */
 export const packagesOf = (purposes) =>

@@ -140,6 +140,8 @@ async function setup(args) {
     if (lacking !== '') console.log(`! native tests are left out: ${lacking}`);
     const noProtoc = await debian.install('protoc');
     if (noProtoc !== '') console.log(`! comparisons with protoc are left out: ${noProtoc}`);
+    const noHosts = await debian.install('hosts');
+    if (noHosts !== '') console.log(`! tests between two hosts are left out: ${noHosts}`);
   }
   return did.includes(true);
 }

@@ -2,8 +2,11 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { needs } from '../needs.ts';
 
 const program = fileURLToPath(new URL('../../dist/examples/kv/two-hosts.js', import.meta.url));
+
+needs('hosts');
 
 test('the key-value cache over a cable between two hosts: every answer is right', {
   timeout: 240_000,
