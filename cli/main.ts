@@ -4,8 +4,10 @@
  */
 import { Command, CommanderError } from '#commander';
 import { addBuildAddonCommand } from './build-addon.ts';
-import { addDevicesCommand } from './devices.ts';
 import { addGenCommand } from './gen.ts';
+import { addDevicesCommand } from './machine/devices.ts';
+import { addDoctorCommand } from './machine/doctor.ts';
+import { addInfoCommand } from './machine/info.ts';
 import { addScaffoldCommand } from './scaffold.ts';
 import { addCallCommand } from './server/call.ts';
 import { addHealthCommand } from './server/health.ts';
@@ -20,6 +22,8 @@ const program = new Command('rdma-rpc')
 
 addGenCommand(program);
 addScaffoldCommand(program);
+addInfoCommand(program);
+addDoctorCommand(program);
 addDevicesCommand(program);
 addBuildAddonCommand(program);
 addHealthCommand(program);

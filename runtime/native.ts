@@ -13,7 +13,7 @@ import { addonPath, namedAddon } from './addon-path.ts';
 import { contextNeeds, type RuntimeNeeds } from './js-runtime.ts';
 import { glibcVersion, whyNoAddon, whyNotNamed } from './native-remedy.ts';
 import type { NativeStats } from './native-stats.ts';
-import type { VerbsReport } from './verbs-report.ts';
+import type { VerbsCapabilities, VerbsReport } from './verbs-report.ts';
 
 export type { NativeStats } from './native-stats.ts';
 export type { VerbsCapabilities, VerbsDevice, VerbsGid, VerbsPort, VerbsReport } from './verbs-report.ts';
@@ -249,6 +249,8 @@ export interface NativeContext {
   readonly peersKeepAccess: boolean;
   /** Submissions that fit before a flush is due. */
   readonly submissionsMax: number;
+  /** Of the device. */
+  readonly capabilities: VerbsCapabilities;
   /** verbs: device, port and addresses that it is reached by. Two contexts with the same one are for the same peers. */
   readonly path: string;
 

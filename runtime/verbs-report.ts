@@ -1,4 +1,4 @@
-/** What native code says of the RDMA devices of this machine, for `rdma-rpc devices` and the choice of a fabric. Part of the native boundary (native.ts). */
+/** What native code says of the RDMA devices of this machine, for `rdma-rpc info` and the choice of a fabric. Part of the native boundary (native.ts). */
 export interface VerbsGid {
   index: number;
   gid: string;
@@ -21,10 +21,21 @@ export interface VerbsCapabilities {
   maxQpWr: number;
   maxRdAtomic: number;
   maxMsgBytes: number;
+  /** Of one WRITE, where that is less. */
+  maxWriteBytes: number;
   windows: boolean;
   immediate: boolean;
   onDemand: boolean;
   dmabuf: boolean;
+  /** Registered memory counts against RLIMIT_MEMLOCK. */
+  pinsMemory: boolean;
+  /** Memory of the application may be shown to the peer as it is. */
+  anyMemory: boolean;
+  /** Memory of the application is copied first, since the CPU reads it after the post. */
+  copiesLate: boolean;
+  peersKeepAccess: boolean;
+  /** READs land in memory that the peer may write (iWARP). */
+  readsLandInStaging: boolean;
 }
 export interface VerbsDevice {
   name: string;

@@ -79,9 +79,11 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     self.Set("sendSlab", engine_->send_slab());
     self.Set("slotStride", context.slots().stride());
     self.Set("slotPayloadOffset", session::kSlotHeadroom);
+    const fabric::Capabilities& capabilities = context.device().capabilities();
+    self.Set("capabilities", capabilities_object(env, capabilities));
     self.Set("peersKeepAccess", context.peers_keep_access());
     self.Set("submissionsMax", session::kSubmissionsMax);
-    self.Set("path", context.device().capabilities().path);
+    self.Set("path", capabilities.path);
   }
 
   ~NativeContext() override {

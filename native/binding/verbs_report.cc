@@ -1,6 +1,7 @@
 // See verbs_report.h.
 #include "binding/verbs_report.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "fabric/verbs_loader.h"
@@ -36,21 +37,6 @@ Napi::Object port(Napi::Env env, const fabric::VerbsPort& given) {
   return result;
 }
 
-Napi::Object capabilities(Napi::Env env, const fabric::Capabilities& given) {
-  auto result = Napi::Object::New(env);
-  result.Set("maxInline", given.max_inline);
-  result.Set("maxSge", given.max_sge);
-  result.Set("maxSgeRead", given.max_sge_read);
-  result.Set("maxQpWr", given.max_qp_wr);
-  result.Set("maxRdAtomic", given.max_rd_atomic);
-  result.Set("maxMsgBytes", static_cast<double>(given.max_msg_bytes));
-  result.Set("windows", given.windows);
-  result.Set("immediate", given.immediate);
-  result.Set("onDemand", given.on_demand);
-  result.Set("dmabuf", given.dmabuf);
-  return result;
-}
-
 Napi::Object device(Napi::Env env, const fabric::VerbsDevice& given) {
   auto result = Napi::Object::New(env);
   result.Set("name", given.name);
@@ -58,12 +44,35 @@ Napi::Object device(Napi::Env env, const fabric::VerbsDevice& given) {
   const std::string unfit =
       given.why_not.empty() ? session::Session::why_unfit(given.capabilities) : std::string();
   result.Set("whyNot", given.why_not.empty() ? unfit : given.why_not);
-  result.Set("capabilities", capabilities(env, given.capabilities));
+  result.Set("capabilities", capabilities_object(env, given.capabilities));
   result.Set("ports", array(env, given.ports, port));
   return result;
 }
 
 }  // namespace
+
+Napi::Object capabilities_object(Napi::Env env, const fabric::Capabilities& given) {
+  auto result = Napi::Object::New(env);
+  result.Set("maxInline", given.max_inline);
+  result.Set("maxSge", given.max_sge);
+  result.Set("maxSgeRead", given.max_sge_read);
+  result.Set("maxQpWr", given.max_qp_wr);
+  result.Set("maxRdAtomic", given.max_rd_atomic);
+  result.Set("maxMsgBytes", static_cast<double>(given.max_msg_bytes));
+  // No limit of its own has none.
+  result.Set("maxWriteBytes",
+             static_cast<double>(std::min<std::uint64_t>(given.max_write_bytes, given.max_msg_bytes)));
+  result.Set("windows", given.windows);
+  result.Set("immediate", given.immediate);
+  result.Set("onDemand", given.on_demand);
+  result.Set("dmabuf", given.dmabuf);
+  result.Set("pinsMemory", given.pins_memory);
+  result.Set("anyMemory", given.exposes_any_memory);
+  result.Set("copiesLate", given.reads_memory_late);
+  result.Set("peersKeepAccess", given.peers_keep_access);
+  result.Set("readsLandInStaging", given.read_sink_needs_remote_write);
+  return result;
+}
 
 Napi::Object verbs_report(Napi::Env env, std::size_t needed_bytes) {
   const fabric::VerbsReport report = fabric::list_verbs_devices(needed_bytes);

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { devicesText } from '../../cli/devices.ts';
+import { devicesText } from '../../cli/machine/devices.ts';
 import type { VerbsDevice, VerbsReport } from '../../runtime/native.ts';
 
 const none: VerbsReport = { whyNone: 'verbs is off: no RDMA device', whyNoCm: '', memlock: '', devices: [] };
@@ -17,10 +17,16 @@ const good: VerbsDevice = {
     maxQpWr: 8192,
     maxRdAtomic: 16,
     maxMsgBytes: 2 ** 30,
+    maxWriteBytes: 2 ** 30,
     windows: true,
     immediate: true,
     onDemand: false,
     dmabuf: false,
+    pinsMemory: true,
+    anyMemory: true,
+    copiesLate: false,
+    peersKeepAccess: false,
+    readsLandInStaging: false,
   },
   ports: [
     {

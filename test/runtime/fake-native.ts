@@ -65,6 +65,7 @@ export class FakeNative implements NativeContext {
   readonly slotPayloadOffset = payloadOffset;
   readonly submissionsMax = 64;
   readonly path = 'fake';
+  readonly capabilities = {} as NativeContext['capabilities'];
   /** What refusal() says. */
   refused = '';
 

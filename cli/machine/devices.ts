@@ -1,14 +1,14 @@
-/** `rdma-rpc devices`: the RDMA devices of this machine, what each can do, and what is missing where one cannot be used. */
+/** `rdma-rpc devices`, a part of `rdma-rpc info`: the RDMA devices of this machine, what each can do, and what is missing where one cannot be used. */
 import type { Command } from '#commander';
 import pc from '#picocolors';
-import { firstSessionBytes } from '../runtime/lane/contexts.ts';
+import { firstSessionBytes } from '../../runtime/lane/contexts.ts';
 import {
   loadNative,
   type VerbsCapabilities,
   type VerbsDevice,
   type VerbsPort,
   type VerbsReport,
-} from '../runtime/native.ts';
+} from '../../runtime/native.ts';
 
 export function addDevicesCommand(program: Command): void {
   program
@@ -29,7 +29,7 @@ export function addDevicesCommand(program: Command): void {
 }
 
 /** The largest binary unit that divides it. */
-function bytes(count: number): string {
+export function bytes(count: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB'];
   let unit = 0;
   while (count !== 0 && count % 1024 === 0 && unit < units.length - 1) {
@@ -39,7 +39,7 @@ function bytes(count: number): string {
   return `${count} ${units[unit]}`;
 }
 
-function capabilityLines(can: VerbsCapabilities): string[] {
+export function capabilityLines(can: VerbsCapabilities): string[] {
   const optional = [
     [can.windows, 'memory windows'],
     [can.immediate, 'immediate data'],

@@ -1,0 +1,26 @@
+/** All checks of `rdma-rpc doctor`, in the order in which one depends on the other. A check looks, and changes nothing. */
+import { checkDevices, checkFiles, checkModules, checkMtuMismatch, checkPorts } from './check-devices.ts';
+import { checkAddon, checkContainer, checkFabrics, checkPolling, checkProcessors } from './check-host.ts';
+import { checkHugePages, checkMemlock } from './check-memory.ts';
+import type { Facts } from './facts.ts';
+import type { Finding } from './findings.ts';
+import type { Machine } from './machine.ts';
+
+const checks: readonly ((machine: Machine, facts: Facts) => Finding[])[] = [
+  checkAddon,
+  checkFabrics,
+  checkDevices,
+  checkModules,
+  checkFiles,
+  checkPorts,
+  checkMtuMismatch,
+  checkMemlock,
+  checkHugePages,
+  checkProcessors,
+  checkPolling,
+  checkContainer,
+];
+
+export function examine(machine: Machine, facts: Facts): Finding[] {
+  return checks.flatMap((check) => check(machine, facts));
+}

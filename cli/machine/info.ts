@@ -1,0 +1,135 @@
+/** `rdma-rpc info`: what there is here: fabrics, devices, limits, and the sizes at which messages travel in another way. */
+import { arch, availableParallelism, release } from 'node:os';
+import type { Command } from '#commander';
+import { contextOptions } from '../../runtime/lane/contexts.ts';
+import { gatherBytes, inflight, leaseBytes, messageBytes } from '../../runtime/limits.ts';
+import type { VerbsReport } from '../../runtime/native.ts';
+import { version } from '../version.ts';
+import { bytes, capabilityLines, devicesText } from './devices.ts';
+import { type FabricFact, type Facts, factsHere } from './facts.ts';
+import { kernelDevices, type Machine, machineAt } from './machine.ts';
+
+/** What only the system's files have of a device. */
+interface DeviceFiles {
+  readonly name: string;
+  readonly firmware?: string;
+  readonly board?: string;
+  readonly ports: readonly {
+    readonly number: number;
+    readonly rate?: string;
+    readonly physicalState?: string;
+  }[];
+}
+
+export interface Info {
+  readonly version: string;
+  readonly node: string;
+  readonly kernel: string;
+  readonly arch: string;
+  readonly cpus: number;
+  readonly whyNoAddon: string;
+  readonly fabrics: readonly FabricFact[];
+  readonly verbs: VerbsReport;
+  readonly kernelDevices: readonly DeviceFiles[];
+  /** In bytes; `docs/GUIDE.md` has the options that change them. */
+  readonly sizes: Sizes;
+}
+
+interface Sizes {
+  readonly slotBytes: number;
+  readonly gatherBytes: number;
+  readonly leaseBytes: number;
+  readonly maxMessageBytes: number;
+  readonly arenaBytes: number;
+  readonly mrCacheBytes: number;
+  readonly sendSlots: number;
+  readonly inflightMax: number;
+}
+
+const given = <K extends string>(key: K, value: string | undefined): { [key in K]?: string } =>
+  value === undefined || value === '' ? {} : ({ [key]: value } as { [key in K]?: string });
+
+function filesOf(machine: Machine, name: string): DeviceFiles {
+  const folder = `/sys/class/infiniband/${name}`;
+  return {
+    name,
+    ...given('firmware', machine.text(`${folder}/fw_ver`)),
+    ...given('board', machine.text(`${folder}/board_id`)),
+    ports: machine.names(`${folder}/ports`).map((port) => ({
+      number: Number(port),
+      ...given('rate', machine.text(`${folder}/ports/${port}/rate`)),
+      ...given('physicalState', machine.text(`${folder}/ports/${port}/phys_state`)?.replace(/^\d+: /, '')),
+    })),
+  };
+}
+
+export function infoOf(machine: Machine, { whyNoAddon, fabrics, verbs }: Facts): Info {
+  const { slotBytes, arenaBytes, mrCacheBytes, sendSlots } = contextOptions();
+  return {
+    version: version(),
+    node: process.version,
+    kernel: release(),
+    arch: arch(),
+    cpus: availableParallelism(),
+    whyNoAddon,
+    fabrics,
+    verbs,
+    kernelDevices: kernelDevices(machine).map((name) => filesOf(machine, name)),
+    sizes: {
+      slotBytes,
+      gatherBytes,
+      leaseBytes,
+      maxMessageBytes: messageBytes.default,
+      arenaBytes,
+      mrCacheBytes,
+      sendSlots,
+      inflightMax: inflight.default,
+    },
+  };
+}
+
+function fabricLines({ name, whyNot, capabilities }: FabricFact): string[] {
+  if (whyNot !== '') return [`${name}: cannot be used: ${whyNot}`];
+  const lines = capabilities === undefined ? [] : capabilityLines(capabilities);
+  return [`${name}: can be used`, ...lines.map((line) => `  ${line}`)];
+}
+
+function fileLines({ name, firmware, board, ports }: DeviceFiles): string[] {
+  const about = [firmware && `firmware ${firmware}`, board].filter(Boolean).join(', ');
+  const each = ports.map(({ number, rate, physicalState }) =>
+    [`  port ${number}:`, [rate, physicalState].filter(Boolean).join(', ')].join(' '),
+  );
+  return [`${name}${about === '' ? '' : `: ${about}`}`, ...each];
+}
+
+export function infoText(info: Info): string {
+  const { sizes } = info;
+  const system = `rdma-rpc ${info.version}, Node ${info.node}, Linux ${info.kernel} ${info.arch}, ${info.cpus} processors`;
+  if (info.whyNoAddon !== '') return `${system}\n\nnothing works: ${info.whyNoAddon}`;
+  const kernel = info.kernelDevices.flatMap(fileLines);
+  return [
+    system,
+    '',
+    ...info.fabrics.flatMap(fabricLines),
+    '',
+    devicesText(info.verbs),
+    ...(kernel.length === 0 ? [] : ['', ...kernel]),
+    '',
+    `a message goes inline up to what the device sends so, in a slot up to ${bytes(sizes.slotBytes)}, above that by READ and WRITE`,
+    `bytes from ${bytes(sizes.gatherBytes)} on are sent from where they are, and from ${bytes(sizes.leaseBytes)} on received as views`,
+    `messages up to ${bytes(sizes.maxMessageBytes)}, ${sizes.inflightMax} calls in flight a session, ${sizes.sendSlots} send slots a thread`,
+    `arena up to ${bytes(sizes.arenaBytes)}, registered buffers kept up to ${bytes(sizes.mrCacheBytes)}`,
+  ].join('\n');
+}
+
+export function addInfoCommand(program: Command): void {
+  program
+    .command('info')
+    .description('say what there is here: fabrics, RDMA devices, limits and thresholds')
+    .option('--json', 'JSON for programs, of docs/schemas')
+    .action(({ json }: { json?: true }) => {
+      const info = infoOf(machineAt(), factsHere());
+      console.log(json === true ? JSON.stringify(info, null, 2) : infoText(info));
+      process.exitCode = info.whyNoAddon === '' ? 0 : 1;
+    });
+}
