@@ -21,11 +21,7 @@ function valueBound(field: Field, value: string, scope: Scope): string {
     if (isPlain(field)) return `${scope.local('sizeBytes')}(${value}, sink)`;
     return `$.sizeBulk(${value}, sink, ${field.bulkThreshold})`;
   }
-  const bound = scope.call(type, 'bound');
-  if (type.file === scope.file)
-    return `${bound}(${value === 'each' ? value : scope.sure(value)}, sink, depth + 1)`;
-  // Other files may be of an older generator, whose `bound` takes nothing that is absent and says which field has what is no message.
-  return `(${value} === undefined ? 0 : ${bound}(${value}, sink, depth + 1, ${quote(field.fullName)}))`;
+  return `${scope.call(type, 'bound')}(${value === 'each' ? value : scope.sure(value)}, sink, depth + 1)`;
 }
 
 /** What a field or oneof adds, as an expression, or as statements that add to `n` where there is a loop or a choice. */

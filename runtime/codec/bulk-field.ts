@@ -2,7 +2,6 @@
  * `bytes` fields with a threshold of their own (rdma_rpc.bulk_threshold), instead of the sink's. A sink that leaves nothing out notes that this message
  * has something to leave out: runtime/lane then takes one that does. Called by generated code.
  */
-import { boundBytes } from './bound.ts';
 import type { Sink } from './sink.ts';
 import { writeBytes } from './write.ts';
 
@@ -30,14 +29,6 @@ export function leave(sink: Sink, usual: number): void {
 export function note(sink: Sink, value: ArrayBufferView, threshold: number): void {
   const length = value.byteLength;
   if (sink.gatherBytes === Number.POSITIVE_INFINITY && length >= threshold && length !== 0) sink.planned++;
-}
-
-export function boundBulk(value: Uint8Array, sink: Sink, field: string, threshold: number): number {
-  const usual = enter(sink, threshold);
-  const bound = boundBytes(value, sink, field);
-  leave(sink, usual);
-  note(sink, value, threshold);
-  return bound;
 }
 
 export function writeBulk(

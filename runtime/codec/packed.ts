@@ -2,12 +2,11 @@
  * Writers of packed fields: a length and the values, without tags. One loop for each type: V8 keeps everything in registers there, which it cannot where a
  * generated function has a dozen of loops. Called by generated code only, on the thread of the call, with lists that are not empty.
  */
-import { lengthBytes } from './bound.ts';
+
 import { mismatch } from './error.ts';
 import { lowIndex, manyHalves, manySigned, manyUnsigned, splitSigned, splitUnsigned } from './int64.ts';
-import { readRunDouble, readRunFloat, readRunInt32, readRunSint32, readRunUint32 } from './runs.ts';
+import { lengthBytes } from './room.ts';
 import { noRoom, type Sink } from './sink.ts';
-import type { Source } from './source.ts';
 import {
   putLength,
   varintSize,
@@ -290,30 +289,4 @@ export function writePackedDouble(
     at += 8;
   }
   return at;
-}
-
-// Readers that code calls which an older generator made: those of runs.ts, for a list that must stay the one that it is.
-
-function append(into: number[], values: readonly number[]): void {
-  for (let i = 0; i < values.length; i++) into.push(values[i] as number);
-}
-
-export function readPackedInt32(source: Source, at: number, end: number, into: number[]): void {
-  append(into, readRunInt32(source, at, end, []));
-}
-
-export function readPackedUint32(source: Source, at: number, end: number, into: number[]): void {
-  append(into, readRunUint32(source, at, end, []));
-}
-
-export function readPackedSint32(source: Source, at: number, end: number, into: number[]): void {
-  append(into, readRunSint32(source, at, end, []));
-}
-
-export function readPackedFloat(source: Source, at: number, end: number, into: number[]): void {
-  append(into, readRunFloat(source, at, end, []));
-}
-
-export function readPackedDouble(source: Source, at: number, end: number, into: number[]): void {
-  append(into, readRunDouble(source, at, end, []));
 }

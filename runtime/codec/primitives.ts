@@ -1,15 +1,5 @@
 /** What generated code calls: the `$` of every generated file that has messages. Not for applications; it changes with the generator. */
-export {
-  boundBytes,
-  boundBytesField,
-  boundKeys,
-  boundList,
-  boundMap,
-  boundString,
-  boundStringField,
-  boundStrings,
-} from './bound.ts';
-export { boundBulk, writeBulk } from './bulk-field.ts';
+export { writeBulk } from './bulk-field.ts';
 export * from './check.ts';
 export { type Extendable, type Extension, extension } from './extension.ts';
 export { fieldEntries } from './fields.ts';

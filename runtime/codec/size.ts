@@ -1,11 +1,11 @@
 /**
- * Primitives of the generated `bound` functions: how much each value may take, as those of bound.ts, which code of older generators calls. These know no
- * names and refuse nothing: what is of another kind than its field counts nothing, and the encoder, which looks at it next, says what is wrong. Called by
+ * Primitives of the generated `bound` functions: how much each value may take. They know no names and refuse nothing: what is of another kind than its field counts nothing, and the encoder, which looks at it next, says what is wrong. Called by
  * generated code only, for messages that are too large for the memory that is at hand.
  */
-import { lengthBytes, stringRoom } from './bound.ts';
+
 import { enter, leave, note } from './bulk-field.ts';
 import { nestingMax } from './limits.ts';
+import { lengthBytes, stringRoom } from './room.ts';
 import { holesMax, type Sink } from './sink.ts';
 
 const none: readonly never[] = [];

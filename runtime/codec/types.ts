@@ -20,10 +20,9 @@ export interface MessageType<T, Init = T> {
    * An upper bound, in bytes, of what `encodeTo` will write into the sink's memory: what it has so much room for fits. `bytes` values of at least
    * `sink.gatherBytes` are not part of it; their lengths are added to `sink.gathered` (at most `holesMax` of them, the rest counts as memory).
    * Cheap: only long strings are measured, for others 3 × length stands in. Need not refuse what is no such message: the result then means nothing, and
-   * `encodeTo` is what throws. `sink.reset()` comes before it; `depth` and `field` (for errors) are for
-   * generated code.
+   * `encodeTo` is what throws. `sink.reset()` comes before it; `depth` is for generated code.
    */
-  bound(message: Init, sink: Sink, depth?: number, field?: string): number;
+  bound(message: Init, sink: Sink, depth?: number): number;
   /**
    * Writes the protobuf encoding at `at` and returns the end. Nothing is written at `limit` or behind it (default: the end of the sink's memory). When
    * there may not be enough room, which is decided as `bound` does, `sink.full` is set and what has been written means nothing. `bytes` values of at least

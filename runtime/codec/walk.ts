@@ -1,7 +1,6 @@
 /**
  * The way of generated decoders through a message: into it, from tag to tag, out of it. The position is `source.at`, where whatever reads a field leaves it.
- * (readMessage, readTag, skipField and readEnd are the same by arguments: for entries of maps, and for code of older generators.) Called by generated code
- * only, on the thread of the call.
+ * (readMessage, readTag, skipField and readEnd are the same by arguments, for entries of maps.) Called by generated code only, on the thread of the call.
  */
 import { readEnd, readMessage, readTag, skipField } from './read.ts';
 import type { Source } from './source.ts';

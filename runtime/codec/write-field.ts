@@ -3,10 +3,11 @@
  * no other), for which generated code has kept room. A store less in generated code, at every field, for compilers to read. Those of the most frequent types
  * repeat what write.ts has, so that V8 has one function to copy into its callers and not two. Called by generated code only, on the thread of the call.
  */
-import { lengthBytes } from './bound.ts';
+
 import { writeBulk } from './bulk-field.ts';
 import { mismatch } from './error.ts';
 import { highHalf, lowHalf, splitSigned, splitUnsigned } from './int64.ts';
+import { lengthBytes } from './room.ts';
 import type { Sink } from './sink.ts';
 import { loopCharsMax, writeShort } from './text.ts';
 import {

@@ -4,11 +4,12 @@
  * Whether something is a number at all is asked first: an operator that meets a bigint, a symbol or `valueOf` throws an error that is not ours.
  * Called by generated code only, on the thread of the call.
  */
-import { lengthBytes, stringRoom } from './bound.ts';
+
 import { checkAttached, checkBytes, checkList, checkString } from './check.ts';
 import { mismatch } from './error.ts';
 import { highHalf, lowHalf, splitSigned, splitUnsigned, zigzag } from './int64.ts';
 import { bigintOfNumber } from './jstype.ts';
+import { lengthBytes, stringRoom } from './room.ts';
 import { holesMax, noRoom, type Sink } from './sink.ts';
 import { loopCharsMax, writeShort, writeUtf8 } from './text.ts';
 

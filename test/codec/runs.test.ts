@@ -1,14 +1,7 @@
 /** Packed fields of every type: what is written, checked against varints made the simple way, and what is read of runs that are long, mixed, broken or in pieces. */
 import fc from 'fast-check';
-import { CodecError, Source } from 'rdma-rpc/codec';
+import { CodecError } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
-import {
-  readPackedDouble,
-  readPackedFloat,
-  readPackedInt32,
-  readPackedSint32,
-  readPackedUint32,
-} from '../../runtime/codec/packed.ts';
 import { Packed } from './gen/everything.rdma.ts';
 
 type Value = number | bigint | boolean;
@@ -266,27 +259,4 @@ test('booleans count bits in the high half', () => {
   const kind = kinds.find(({ key }) => key === 'fBool')!;
   const list = [...varint(2n ** 32n), ...varint(2n ** 63n), 0, 1, 0x80, 0, 2];
   expect(decode(kind, run(kind, list))).toEqual([true, true, false, true, false, true]);
-});
-
-// Code of an older generator calls these.
-test.each([
-  ['fInt32', readPackedInt32],
-  ['fUint32', readPackedUint32],
-  ['fSint32', readPackedSint32],
-  ['fFloat', readPackedFloat],
-  ['fDouble', readPackedDouble],
-] as const)('%s is added to a list that there is', (key, read) => {
-  const kind = kinds.find((each) => each.key === key)!;
-  fc.assert(
-    fc.property(lists(kind), (list) => {
-      const bytes = Uint8Array.from(run(kind, contentOf(kind, list)));
-      const source = new Source();
-      source.reset(bytes);
-      const into = [7];
-      read(source, 1, bytes.length, into);
-      expect(into).toEqual([7, ...list]);
-      expect(source.at).toBe(bytes.length);
-    }),
-    runs,
-  );
 });

@@ -152,7 +152,7 @@ export const runtimeBugs = [
   },
   {
     name: 'a text beyond ASCII is measured by its characters',
-    file: 'bound.ts',
+    file: 'room.ts',
     from: 'text.length < measuredChars ? text.length * 3 : Buffer.byteLength(text)',
     to: 'text.length < measuredChars ? text.length * 3 : text.length',
     caughtBy: [
