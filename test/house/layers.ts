@@ -66,11 +66,13 @@ export const nativeLayers: readonly LayerRule[] = [
   },
   {
     files: /^native\/session\/client\//,
-    mayUse: /^native\/(session\/((client|link)\/)?(?!(session|context)\.h$)[^/]+$|memory\/|fabric\/fabric\.h$)/,
+    mayUse:
+      /^native\/(session\/((client|link)\/)?(?!(session|context)\.h$)[^/]+$|memory\/|fabric\/fabric\.h$)/,
   },
   {
     files: /^native\/session\/server\//,
-    mayUse: /^native\/(session\/((server|link)\/)?(?!(session|context)\.h$)[^/]+$|memory\/|fabric\/fabric\.h$)/,
+    mayUse:
+      /^native\/(session\/((server|link)\/)?(?!(session|context)\.h$)[^/]+$|memory\/|fabric\/fabric\.h$)/,
   },
   { files: /^native\/session\//, mayUse: /^native\/(session\/|memory\/|fabric\/fabric\.h$)/ },
   { files: /^native\/binding\//, mayUse: /^native\/(binding|session|memory|fabric)\// },

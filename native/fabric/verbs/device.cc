@@ -9,9 +9,9 @@
 #include <cstring>
 
 #include "fabric/system_limit.h"
-#include "fabric/verbs/completion_queue.h"
 #include "fabric/verbs/optional.h"
-#include "fabric/verbs/queue_pair.h"
+#include "fabric/verbs/queue/completion_queue.h"
+#include "fabric/verbs/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::verbs {
 namespace {

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "fabric/verbs/attempts.h"
-#include "fabric/verbs/connection_manager.h"
+#include "fabric/verbs/connect/attempts.h"
+#include "fabric/verbs/connect/connection_manager.h"
 #include "fabric/verbs/port.h"
 #include "fabric/verbs/probe.h"
-#include "fabric/verbs/watchdog.h"
+#include "fabric/verbs/queue/watchdog.h"
 #include "fabric/verbs/windows.h"
 
 namespace rdma_rpc::fabric::verbs {

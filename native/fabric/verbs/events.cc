@@ -3,7 +3,7 @@
 #include <cerrno>
 
 #include "fabric/verbs/device.h"
-#include "fabric/verbs/queue_pair.h"
+#include "fabric/verbs/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::verbs {
 namespace {

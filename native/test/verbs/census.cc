@@ -26,7 +26,7 @@ std::map<std::string, std::size_t> descriptors() {
 std::string census() {
   std::string text;
   // Not those that lead nowhere: librdmacm closes what is left of a removed device later
-  // (fabric/verbs/removal.h).
+  // (fabric/verbs/connect/removal.h).
   for (const auto& [to, count] : descriptors()) {
     if (to != "/dev/null") text += std::to_string(count) + " x " + to + "\n";
   }

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "fabric/verbs/device.h"
-#include "fabric/verbs/queue_pair.h"
+#include "fabric/verbs/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::verbs::soft {
 namespace {

@@ -1,5 +1,5 @@
 // See status.h. Drivers do not agree on which status is which; where they differ, this says how.
-#include "fabric/verbs/status.h"
+#include "fabric/verbs/queue/status.h"
 
 namespace rdma_rpc::fabric::verbs {
 namespace {

@@ -1,11 +1,11 @@
 // See watchdog.h.
-#include "fabric/verbs/watchdog.h"
+#include "fabric/verbs/queue/watchdog.h"
 
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "fabric/verbs/device.h"
-#include "fabric/verbs/queue_pair.h"
+#include "fabric/verbs/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::verbs {
 namespace {

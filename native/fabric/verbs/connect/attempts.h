@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "fabric/verbs/connect_thread.h"
+#include "fabric/verbs/connect/connect_thread.h"
 
 namespace rdma_rpc::fabric::verbs {
 

@@ -1,5 +1,5 @@
 // See attempts.h.
-#include "fabric/verbs/attempts.h"
+#include "fabric/verbs/connect/attempts.h"
 
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "fabric/verbs/connection.h"
+#include "fabric/verbs/connect/connection.h"
 
 namespace rdma_rpc::fabric::verbs {
 

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "fabric/verbs/cm_objects.h"
+#include "fabric/verbs/connect/cm_objects.h"
 
 namespace rdma_rpc::fabric::verbs {
 

@@ -1,5 +1,5 @@
 // See completion_queue.h.
-#include "fabric/verbs/completion_queue.h"
+#include "fabric/verbs/queue/completion_queue.h"
 
 #include <arpa/inet.h>
 #include <sys/epoll.h>
@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
-#include "fabric/verbs/queue_pair.h"
-#include "fabric/verbs/status.h"
+#include "fabric/verbs/queue/queue_pair.h"
+#include "fabric/verbs/queue/status.h"
 
 namespace rdma_rpc::fabric::verbs {
 namespace {

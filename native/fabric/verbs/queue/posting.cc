@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "fabric/verbs/queue_pair.h"
+#include "fabric/verbs/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::verbs {
 namespace {

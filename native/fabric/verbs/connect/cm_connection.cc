@@ -1,13 +1,13 @@
 // See cm_connection.h.
-#include "fabric/verbs/cm_connection.h"
+#include "fabric/verbs/connect/cm_connection.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "fabric/verbs/connect/service.h"
 #include "fabric/verbs/device.h"
-#include "fabric/verbs/queue_pair.h"
-#include "fabric/verbs/service.h"
+#include "fabric/verbs/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::verbs {
 namespace {

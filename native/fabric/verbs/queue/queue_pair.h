@@ -8,11 +8,11 @@
 #include <memory>
 #include <vector>
 
-#include "fabric/verbs/completion_queue.h"
-#include "fabric/verbs/connection.h"
+#include "fabric/verbs/connect/connection.h"
+#include "fabric/verbs/queue/completion_queue.h"
+#include "fabric/verbs/queue/work_queue.h"
 #include "fabric/verbs/soft/nudge.h"
 #include "fabric/verbs/soft/workaround.h"
-#include "fabric/verbs/work_queue.h"
 
 namespace rdma_rpc::fabric::verbs {
 

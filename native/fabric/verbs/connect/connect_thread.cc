@@ -1,5 +1,5 @@
 // See connect_thread.h.
-#include "fabric/verbs/connect_thread.h"
+#include "fabric/verbs/connect/connect_thread.h"
 
 #include <poll.h>
 #include <pthread.h>

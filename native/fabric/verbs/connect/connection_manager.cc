@@ -1,5 +1,5 @@
 // See connection_manager.h.
-#include "fabric/verbs/connection_manager.h"
+#include "fabric/verbs/connect/connection_manager.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "fabric/verbs/cm_connection.h"
+#include "fabric/verbs/connect/cm_connection.h"
+#include "fabric/verbs/connect/removal.h"
 #include "fabric/verbs/device.h"
-#include "fabric/verbs/removal.h"
 
 namespace rdma_rpc::fabric::verbs {
 namespace {

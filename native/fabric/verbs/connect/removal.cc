@@ -1,5 +1,5 @@
 // See removal.h.
-#include "fabric/verbs/removal.h"
+#include "fabric/verbs/connect/removal.h"
 
 #include <fcntl.h>
 #include <infiniband/verbs.h>
@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "fabric/verbs/connect_thread.h"
+#include "fabric/verbs/connect/connect_thread.h"
 
 namespace rdma_rpc::fabric::verbs {
 namespace {

@@ -11,7 +11,7 @@
 #include <mutex>
 #include <optional>
 
-#include "fabric/verbs/cm_objects.h"
+#include "fabric/verbs/connect/cm_objects.h"
 #include "fabric/verbs/objects.h"
 
 namespace rdma_rpc::fabric::verbs {

@@ -1,10 +1,10 @@
 // See queue_pair.h.
-#include "fabric/verbs/queue_pair.h"
+#include "fabric/verbs/queue/queue_pair.h"
 
 #include <cstring>
 
-#include "fabric/verbs/cm_connection.h"
-#include "fabric/verbs/sideband_connection.h"
+#include "fabric/verbs/connect/cm_connection.h"
+#include "fabric/verbs/connect/sideband_connection.h"
 #include "fabric/verbs/soft/driver.h"
 
 namespace rdma_rpc::fabric::verbs {

@@ -10,10 +10,10 @@
 #include <memory>
 #include <string>
 
-#include "fabric/verbs/attempts.h"
-#include "fabric/verbs/cm_objects.h"
-#include "fabric/verbs/connection.h"
-#include "fabric/verbs/connection_manager.h"
+#include "fabric/verbs/connect/attempts.h"
+#include "fabric/verbs/connect/cm_objects.h"
+#include "fabric/verbs/connect/connection.h"
+#include "fabric/verbs/connect/connection_manager.h"
 
 namespace rdma_rpc::fabric::verbs {
 

@@ -3,8 +3,8 @@
 // nobody has: so that call has a thread of its own. On the device's thread.
 #pragma once
 
-#include "fabric/verbs/connect_thread.h"
-#include "fabric/verbs/connection.h"
+#include "fabric/verbs/connect/connect_thread.h"
+#include "fabric/verbs/connect/connection.h"
 
 namespace rdma_rpc::fabric::verbs {
 
