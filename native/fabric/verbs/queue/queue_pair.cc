@@ -100,8 +100,12 @@ void QueuePair::fail(const std::string& why) {
 void QueuePair::flushed() {
   if (state_ == QpState::err) return;
   device_.read_async_events();
-  fail(device_.capabilities().name +
-       " has ended the queue pair and does not say why; the peer may have closed the connection");
+  // Linux 6.12's soft-RoCE gives this status to what it could not send, too.
+  const std::string down = why_down(device_.context(), device_.port().number);
+  fail(!down.empty() ? down
+                     : device_.capabilities().name +
+                           " has ended the queue pair and does not say why; the peer may have closed the "
+                           "connection");
 }
 
 void QueuePair::not_carried_out() {
