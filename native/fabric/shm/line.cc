@@ -149,9 +149,9 @@ void Line::receive() {
     const ssize_t got = ::recvmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return;
-    if (got < 0) return lose(system_refusal(errno));
-    collect(message, &files_);
-    if (got == 0) return lose("the peer has ended, or closed it");
+    if (got < 0 && errno != ECONNRESET) return lose(system_refusal(errno));
+    if (got > 0) collect(message, &files_);
+    if (got <= 0) return lose("the peer has ended, or closed it");
     if ((message.msg_flags & MSG_CTRUNC) != 0) {
       return refuse("descriptors of the peer have not come: too many with one note, or none is free here");
     }

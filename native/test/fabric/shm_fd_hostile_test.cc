@@ -1,0 +1,363 @@
+// By descriptors: what a peer sends that bypasses this code. Whatever it is, the queue pair that it is meant
+// for refuses it with a reason, nothing else is touched, nobody waits for ever, and nothing raises SIGBUS.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "fabric/shm/layout.h"
+#include "fabric/shm/line.h"
+#include "fabric/shm_entrance.h"
+#include "fabric/shm_peers.h"
+
+namespace rdma_rpc::fabric::test {
+namespace {
+
+using shm::FileKind;
+using shm::FileNote;
+using shm::Note;
+
+/// A device by descriptors with one passive queue pair that expects the queue pair of a liar.
+class Victim {
+ public:
+  Victim() : device_(open_shm_device({.by_descriptors = true}, &error_)) {
+    cq_ = device_->create_cq(16);
+    qp_ = device_->create_qp(*cq_, {.send_wr_max = 8, .recv_wr_max = 8, .active = false}, &error_);
+    EXPECT_TRUE(make_token(&liar_.device_token));
+    EXPECT_TRUE(make_token(&liar_.qp_token));
+    liar_.magic = shm::kMagic;
+    liar_.version = shm::kLayoutVersion;
+    liar_.qp_num = 1;
+    liar_.receive_slots = 8;
+    liar_.by_descriptors = 1;
+    const auto* bytes = reinterpret_cast<const std::byte*>(&liar_);
+    EXPECT_EQ(qp_->connect({bytes, sizeof liar_}), "");
+    EXPECT_EQ(qp_->state(), QpState::rtr);
+    std::memcpy(&own_, qp_->local_address().data(), sizeof own_);
+  }
+  QueuePair& qp() { return *qp_; }
+  CompletionQueue& cq() { return *cq_; }
+  const shm::AddressBlob& liar() const { return liar_; }
+  const shm::AddressBlob& own() const { return own_; }
+  DeviceCounters counters() const { return device_->counters(); }
+  /// Polls until the queue pair has come to something.
+  QpState settled() {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    Wc wc;
+    while (qp_->state() == QpState::rtr && std::chrono::steady_clock::now() < end) cq_->poll({&wc, 1});
+    return qp_->state();
+  }
+  void end() { qp_.reset(); }
+
+ private:
+  std::string error_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<CompletionQueue> cq_;
+  std::unique_ptr<QueuePair> qp_;
+  shm::AddressBlob liar_{}, own_{};
+};
+
+/// The far end of a line, by hand.
+class Liar {
+ public:
+  explicit Liar(Victim& victim) {
+    int ends[2];
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    fd_ = UniqueFd(ends[0]);
+    const UniqueFd theirs(ends[1]);
+    const Greeting hello = make_greeting(Say::hello, victim.own().qp_token, victim.liar().qp_token);
+    EXPECT_EQ(hand_over(theirs.get(), std::as_bytes(std::span(&hello, 1))), "");
+    Wc wc;
+    victim.cq().poll({&wc, 1});  // takes it, and sends what it shows
+  }
+  /// `files` with the bytes of `what`.
+  void send(const void* what, std::size_t bytes, std::vector<int> files) const {
+    iovec part{const_cast<void*>(what), bytes};
+    alignas(cmsghdr) char buffer[CMSG_SPACE(32 * sizeof(int))] = {};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    if (!files.empty()) {
+      message.msg_control = buffer;
+      message.msg_controllen = CMSG_SPACE(files.size() * sizeof(int));
+      cmsghdr* rights = CMSG_FIRSTHDR(&message);
+      rights->cmsg_level = SOL_SOCKET;
+      rights->cmsg_type = SCM_RIGHTS;
+      rights->cmsg_len = CMSG_LEN(files.size() * sizeof(int));
+      std::memcpy(CMSG_DATA(rights), files.data(), files.size() * sizeof(int));
+    }
+    EXPECT_EQ(::sendmsg(fd_.get(), &message, MSG_NOSIGNAL), static_cast<ssize_t>(bytes));
+  }
+  void send(const FileNote& note, std::vector<int> files) const {
+    send(&note, sizeof note, std::move(files));
+  }
+  void send(Note note) const { send(&note, sizeof note, {}); }
+  void hang_up() { fd_.reset(); }
+  /// The last byte that has come is the refusal.
+  bool was_refused() const {
+    char bytes[4096];
+    char last = 0;
+    for (ssize_t got; (got = ::recv(fd_.get(), bytes, sizeof bytes, 0)) > 0;) last = bytes[got - 1];
+    return last == static_cast<char>(Note::refused);
+  }
+
+ private:
+  UniqueFd fd_;
+};
+
+constexpr int kSealed = F_SEAL_SHRINK | F_SEAL_GROW;
+
+UniqueFd memory_file(std::size_t bytes, int seals) {
+  UniqueFd fd(::memfd_create("forged", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  EXPECT_EQ(::ftruncate(fd.get(), static_cast<off_t>(bytes)), 0);
+  if (seals != 0) {
+    EXPECT_EQ(::fcntl(fd.get(), F_ADD_SEALS, seals), 0);
+  }
+  return fd;
+}
+template <class T>
+void put(const UniqueFd& fd, const T& what) {
+  EXPECT_EQ(::pwrite(fd.get(), &what, sizeof what, 0), static_cast<ssize_t>(sizeof what));
+}
+
+FileNote note_of(FileKind kind, std::uint64_t bytes = 0) {
+  FileNote note;
+  note.kind = kind;
+  note.bytes = bytes;
+  return note;
+}
+/// As an honest peer's.
+UniqueFd device_file(const Victim& victim, int seals = kSealed) {
+  UniqueFd fd = memory_file(sizeof(shm::DeviceSegment), 0);
+  put(fd, shm::Header{shm::kMagic, shm::kLayoutVersion, victim.liar().device_token});
+  if (seals != 0) {
+    EXPECT_EQ(::fcntl(fd.get(), F_ADD_SEALS, seals), 0);
+  }
+  return fd;
+}
+UniqueFd queue_pair_file(const Victim& victim, std::size_t more = 0, int seals = kSealed) {
+  UniqueFd fd = memory_file(shm::qp_segment_bytes(victim.liar().receive_slots) + more, 0);
+  put(fd, victim.liar());
+  if (seals != 0) {
+    EXPECT_EQ(::fcntl(fd.get(), F_ADD_SEALS, seals), 0);
+  }
+  return fd;
+}
+
+struct Lie {
+  const char* name;
+  std::function<void(const Victim&, Liar&)> tell;
+  const char* why;  ///< a part of the reason
+};
+void PrintTo(const Lie& lie, std::ostream* out) { *out << lie.name; }
+
+const Lie kLies[] = {
+    {"NoDescriptor", [](auto&, auto& liar) { liar.send(note_of(FileKind::device), {}); }, "has not sent"},
+    {"TwoDescriptorsWithOneNote",
+     [](auto& victim, auto& liar) {
+       const UniqueFd file = device_file(victim);
+       liar.send(note_of(FileKind::device), {file.get(), file.get()});
+     },
+     "has not named"},
+    {"ManyDescriptorsWithOneNote",
+     [](auto& victim, auto& liar) {
+       const UniqueFd file = device_file(victim);
+       liar.send(note_of(FileKind::device), std::vector<int>(32, file.get()));
+     },
+     "too many"},
+    {"ADescriptorWithABell",
+     [](auto& victim, auto& liar) {
+       const UniqueFd file = device_file(victim);
+       const Note bell = Note::bell;
+       liar.send(&bell, 1, {file.get()});
+     },
+     "has not named"},
+    {"APipe",
+     [](auto&, auto& liar) {
+       int ends[2];
+       ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+       const UniqueFd one(ends[0]), other(ends[1]);
+       liar.send(note_of(FileKind::device), {one.get()});
+     },
+     "is not a memfd"},
+    {"AFile",
+     [](auto&, auto& liar) {
+       const UniqueFd file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+       liar.send(note_of(FileKind::device), {file.get()});
+     },
+     "is not a memfd"},
+    {"NotSealed",
+     [](auto& victim, auto& liar) { liar.send(note_of(FileKind::device), {device_file(victim, 0).get()}); },
+     "sealed against resizing"},
+    {"SealedAgainstGrowingOnly",
+     [](auto& victim, auto& liar) {
+       liar.send(note_of(FileKind::device), {device_file(victim, F_SEAL_GROW).get()});
+     },
+     "sealed against resizing"},
+    {"TooSmall",
+     [](auto&, auto& liar) { liar.send(note_of(FileKind::device), {memory_file(4096, kSealed).get()}); },
+     "is not a memfd of"},
+    {"AnothersDevice",
+     [](auto&, auto& liar) {
+       liar.send(note_of(FileKind::device), {memory_file(sizeof(shm::DeviceSegment), kSealed).get()});
+     },
+     "not the one that its address names"},
+    {"ASecondDevice",
+     [](auto& victim, auto& liar) {
+       for (int i = 0; i < 2; ++i) liar.send(note_of(FileKind::device), {device_file(victim).get()});
+     },
+     "second"},
+    {"AQueuePairBeforeItsDevice",
+     [](auto& victim, auto& liar) {
+       liar.send(note_of(FileKind::queue_pair), {queue_pair_file(victim).get()});
+     },
+     "out of turn"},
+    {"AMemoryBeforeItsDevice",
+     [](auto&, auto& liar) {
+       liar.send(note_of(FileKind::memory, 4096), {memory_file(4096, kSealed).get()});
+     },
+     "out of turn"},
+    {"AQueuePairOfAnotherSize",
+     [](auto& victim, auto& liar) {
+       liar.send(note_of(FileKind::device), {device_file(victim).get()});
+       liar.send(note_of(FileKind::queue_pair), {queue_pair_file(victim, 4096).get()});
+     },
+     "is not a memfd of"},
+    {"AQueuePairThatCanBeWrittenToNoMore",
+     [](auto& victim, auto& liar) {
+       liar.send(note_of(FileKind::device), {device_file(victim).get()});
+       liar.send(note_of(FileKind::queue_pair), {queue_pair_file(victim, 0, kSealed | F_SEAL_WRITE).get()});
+     },
+     "cannot map"},
+    {"AQueuePairOfAnotherAddress",
+     [](auto& victim, auto& liar) {
+       liar.send(note_of(FileKind::device), {device_file(victim).get()});
+       const std::size_t bytes = shm::qp_segment_bytes(victim.liar().receive_slots);
+       liar.send(note_of(FileKind::queue_pair), {memory_file(bytes, kSealed).get()});
+     },
+     "not the one that its address names"},
+    {"AMemoryThatIsLargerThanItSays",
+     [](auto& victim, auto& liar) {
+       liar.send(note_of(FileKind::device), {device_file(victim).get()});
+       FileNote note = note_of(FileKind::memory, 8192);
+       note.serial = 1;
+       liar.send(note, {memory_file(4096, kSealed).get()});
+     },
+     "is not a memfd of 8192"},
+    {"AMemoryOfNoBytes",
+     [](auto& victim, auto& liar) {
+       liar.send(note_of(FileKind::device), {device_file(victim).get()});
+       FileNote note = note_of(FileKind::memory, 0);
+       note.serial = 1;
+       liar.send(note, {memory_file(0, kSealed).get()});
+     },
+     "cannot map"},
+    {"AMemoryBeyondTheTable",
+     [](auto& victim, auto& liar) {
+       liar.send(note_of(FileKind::device), {device_file(victim).get()});
+       FileNote note = note_of(FileKind::memory, 4096);
+       note.serial = 1;
+       note.slot = shm::kMemoriesMax;
+       liar.send(note, {memory_file(4096, kSealed).get()});
+     },
+     "cannot have"},
+    {"MoreMemoryThanAPeerMayHave",
+     [](auto& victim, auto& liar) {
+       liar.send(note_of(FileKind::device), {device_file(victim).get()});
+       FileNote note = note_of(FileKind::memory, std::uint64_t{17} << 30);
+       note.serial = 1;
+       liar.send(note, {memory_file(note.bytes, kSealed).get()});
+     },
+     "too much"},
+    {"ANoteOfNoKind", [](auto&, auto& liar) { liar.send(static_cast<Note>(77)); }, "no known kind"},
+    {"AFileOfNoKind",
+     [](auto& victim, auto& liar) {
+       liar.send(note_of(static_cast<FileKind>(9)), {device_file(victim).get()});
+     },
+     "no known kind"},
+    {"ReservedBytes",
+     [](auto& victim, auto& liar) {
+       FileNote note = note_of(FileKind::device);
+       note.reserved = 1;
+       liar.send(note, {device_file(victim).get()});
+     },
+     "reserved"},
+    {"TakenTwice", [](auto&, auto& liar) { liar.send(Note::taken), liar.send(Note::taken); }, "twice"},
+    {"Refused", [](auto&, auto& liar) { liar.send(Note::refused); }, "has refused"},
+    {"HangsUp", [](auto&, auto& liar) { liar.hang_up(); }, "has ended"},
+    {"HalfANote",
+     [](auto& victim, auto& liar) {
+       const FileNote note = note_of(FileKind::device);
+       liar.send(&note, 5, {device_file(victim).get()});
+       liar.hang_up();
+     },
+     "has ended"},
+};
+
+class ShmFdLies : public ::testing::TestWithParam<Lie> {};
+
+TEST_P(ShmFdLies, AreRefusedWithAReason) {
+  Victim victim;
+  Liar liar(victim);
+  const DeviceCounters before = victim.counters();
+  GetParam().tell(victim, liar);
+  EXPECT_EQ(victim.settled(), QpState::err);
+  EXPECT_NE(victim.qp().error().find(GetParam().why), std::string::npos) << victim.qp().error();
+  EXPECT_LE(victim.counters().open_fds, before.open_fds + 1);
+  victim.end();
+  EXPECT_EQ(victim.counters().queue_pairs, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shm, ShmFdLies, ::testing::ValuesIn(kLies),
+                         [](const auto& about) { return about.param.name; });
+
+TEST(ShmFdHostile, WhoSendsWhatIsRightIsConnectedAndOneWhoIsRefusedIsTold) {
+  Victim victim;
+  Liar liar(victim);
+  liar.send(note_of(FileKind::device), {device_file(victim).get()});
+  liar.send(note_of(FileKind::queue_pair), {queue_pair_file(victim).get()});
+  liar.send(Note::taken);
+  EXPECT_EQ(victim.settled(), QpState::rts) << victim.qp().error();
+
+  Victim other;
+  Liar refused(other);
+  refused.send(static_cast<Note>(77));
+  EXPECT_EQ(other.settled(), QpState::err);
+  EXPECT_TRUE(refused.was_refused());
+}
+
+/// A byte at a time, with the descriptor on the first: a stream has no notes, only bytes.
+TEST(ShmFdHostile, NotesMayComeInAnyPieces) {
+  Victim victim;
+  Liar liar(victim);
+  const UniqueFd files[] = {device_file(victim), queue_pair_file(victim)};
+  const FileNote notes[] = {note_of(FileKind::device), note_of(FileKind::queue_pair)};
+  Wc wc;
+  for (int i = 0; i < 2; ++i) {
+    const auto* bytes = reinterpret_cast<const char*>(&notes[i]);
+    for (std::size_t at = 0; at < sizeof notes[i]; ++at) {
+      liar.send(bytes + at, 1, at == 0 ? std::vector<int>{files[i].get()} : std::vector<int>{});
+      victim.cq().poll({&wc, 1});
+    }
+  }
+  liar.send(Note::taken);
+  EXPECT_EQ(victim.settled(), QpState::rts) << victim.qp().error();
+}
+
+/// One who has the right token twice, or a wrong one, changes nothing.
+TEST(ShmFdHostile, AStrangerTakesNobodysPlace) {
+  Victim victim;
+  Liar first(victim);
+  Wc wc;
+  victim.cq().poll({&wc, 1});
+  Liar second(victim);
+  victim.cq().poll({&wc, 1});
+  first.send(note_of(FileKind::device), {device_file(victim).get()});
+  first.send(note_of(FileKind::queue_pair), {queue_pair_file(victim).get()});
+  first.send(Note::taken);
+  EXPECT_EQ(victim.settled(), QpState::rts) << victim.qp().error();
+}
+
+}  // namespace
+}  // namespace rdma_rpc::fabric::test
