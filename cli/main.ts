@@ -4,6 +4,7 @@
  */
 import { Command, CommanderError } from '#commander';
 import { addBuildAddonCommand } from './build-addon.ts';
+import { addExplainCommand } from './explain/explain.ts';
 import { addGenCommand } from './gen.ts';
 import { addDevicesCommand } from './machine/devices.ts';
 import { addDoctorCommand } from './machine/doctor.ts';
@@ -25,6 +26,7 @@ addScaffoldCommand(program);
 addInfoCommand(program);
 addDoctorCommand(program);
 addDevicesCommand(program);
+addExplainCommand(program);
 addBuildAddonCommand(program);
 addHealthCommand(program);
 addListCommand(program);

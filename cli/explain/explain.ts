@@ -1,0 +1,116 @@
+/** `rdma-rpc explain`: how a call of a size travels between two fabrics of this machine, and why. */
+import { type Command, InvalidArgumentError, Option } from '#commander';
+import type { DescMessage } from '#protobuf';
+import { fabricNames } from '../../runtime/control/fabric-reasons.ts';
+import { messageBytes } from '../../runtime/limits.ts';
+import { sayError } from '../server/connection.ts';
+import { fromFiles } from '../server/schema.ts';
+import { type DeclarationFlags, withSchema, withSchemaFlags } from '../server/schema-flags.ts';
+import type { Carrier, Trial } from './trial.ts';
+
+interface ExplainFlags extends DeclarationFlags {
+  readonly size: number;
+  readonly responseSize: number;
+  readonly fabric: Trial['fabric'];
+  readonly clientDevice?: string;
+  readonly serverDevice?: string;
+}
+
+function size(text: string): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value >= 0 && value <= messageBytes.default) return value;
+  throw new InvalidArgumentError(`Give bytes from 0 to ${messageBytes.default}.`);
+}
+
+export function addExplainCommand(program: Command): void {
+  withSchemaFlags(
+    program
+      .command('explain')
+      .description(
+        'make one call of a size on a fabric of this machine, and say how its messages travelled, and why',
+      )
+      .argument(
+        '[address]',
+        'of a server with reflection that declares the method; left out with --proto, --protoset and neither',
+      )
+      .argument('[method]', 'such as greeter.v1.Greeter/SayHello')
+      .requiredOption('--size <bytes>', 'of the request', size)
+      .option('--response-size <bytes>', 'of the response', size, 0)
+      .addOption(
+        new Option('--fabric <name>', 'between the two sides').choices([...fabricNames]).default('shm'),
+      )
+      .option('--client-device <name>', "verbs: the client's device; default: the first that can be used")
+      .option('--server-device <name>', "verbs: the server's device"),
+  ).action(async (first: string | undefined, second: string | undefined, flags: ExplainFlags) => {
+    const words = [first, second].filter((word) => word !== undefined);
+    const path = words.at(-1);
+    if (path === undefined || !path.includes('/') || path.includes(':')) {
+      sayError(new Error('give a method: Service/Method'), flags);
+      process.exitCode = 2;
+      return;
+    }
+    // Without anybody who declares it, a method is taken for one with a field for bytes.
+    if (!fromFiles(flags) && words.length === 1) {
+      try {
+        await show(path, ['bytes', 'bytes'], flags);
+      } catch (error) {
+        sayError(error, flags);
+        process.exitCode = 1;
+      }
+      return;
+    }
+    await withSchema(words, flags, async (schema) => {
+      const { findMethod } = await import('../server/suggest.ts');
+      const { method } = await findMethod(schema, path);
+      await show(path, [carrierOf(method.input), carrierOf(method.output)], flags);
+    });
+  });
+}
+
+const scalarBytes = 12;
+
+/** A bytes field of the message itself carries what is sent from where it is; all else is copied as text is. */
+const carrierOf = ({ fields }: DescMessage): Carrier =>
+  fields.some((field) => field.scalar === scalarBytes) ? 'bytes' : 'text';
+
+async function show(
+  path: string,
+  [request, response]: [Carrier, Carrier],
+  flags: ExplainFlags,
+): Promise<void> {
+  const [{ runTrial }, { explained, messageText }] = await Promise.all([
+    import('./trial.ts'),
+    import('./text.ts'),
+  ]);
+  const { fabric, clientDevice, serverDevice } = flags;
+  const trial: Trial = {
+    fabric,
+    clientDevice,
+    serverDevice,
+    request: { bytes: flags.size, carrier: request },
+    response: { bytes: flags.responseSize, carrier: response },
+  };
+  const outcome = await runTrial(trial);
+  const calls = outcome.calls.map((call) => ({
+    request: explained('request', call.request, trial.request, outcome),
+    response: explained('response', call.response, trial.response, outcome),
+  }));
+  const { security } = outcome;
+  if (flags.json === true) {
+    const sides = { clientDevice: outcome.clientDevice, serverDevice: outcome.serverDevice };
+    console.log(JSON.stringify({ method: path, fabric, ...sides, security, calls }, null, 2));
+    return;
+  }
+  const [first, later] = calls;
+  const text = (call: (typeof calls)[number]): string =>
+    `${messageText('request', call.request)}\n${messageText('response', call.response)}`;
+  const same = text(first!) === text(later!);
+  console.log(
+    [
+      `${path} over ${fabric}, ${outcome.clientDevice} to ${outcome.serverDevice}, memory shown by ${security}`,
+      ...(same
+        ? ['', text(first!)]
+        : ['', 'the first call:', text(first!), '', 'later calls:', text(later!)]),
+    ].join('\n'),
+  );
+}

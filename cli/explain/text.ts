@@ -1,0 +1,106 @@
+/** What a call of a size did, as sentences: the tier of each message, the operations of each side, and why. Used by `rdma-rpc explain`. */
+import { contextOptions } from '../../runtime/lane/contexts.ts';
+import { gatherBytes } from '../../runtime/limits.ts';
+import type { Half, Outcome, Trial, Work } from './trial.ts';
+
+export type Tier = 'inline' | 'eager' | 'bulk';
+
+export interface Step {
+  readonly side: 'client' | 'server';
+  readonly operation: string;
+  readonly count: number;
+  readonly bytes?: number;
+}
+
+export interface Message {
+  readonly bytes: number;
+  readonly tier: Tier;
+  readonly why: string;
+  readonly steps: readonly Step[];
+}
+
+const times = (name: keyof Work, operation: string, bytes?: keyof Work) => ({ name, operation, bytes });
+const operations = [
+  times('inlineSends', 'SEND, inline'),
+  times('eagerSends', 'SEND from a registered slot'),
+  times('bulkReads', 'RDMA READ', 'bulkReadBytes'),
+  times('bulkWrites', 'RDMA WRITE', 'bulkWriteBytes'),
+];
+
+function stepsOf({ client, server }: Half): Step[] {
+  return (['client', 'server'] as const).flatMap((side) => {
+    const work = side === 'client' ? client : server;
+    return operations.flatMap(({ name, operation, bytes }) =>
+      work[name] === 0
+        ? []
+        : { side, operation, count: work[name], ...(bytes === undefined ? {} : { bytes: work[bytes] }) },
+    );
+  });
+}
+
+const shown = (bytes: number): string => `${bytes.toLocaleString('en')} bytes`;
+
+export function explained(
+  which: 'request' | 'response',
+  half: Half,
+  { bytes, carrier }: Trial['request'],
+  { capabilities, security }: Outcome,
+): Message {
+  const { slotBytes } = contextOptions();
+  const sender = which === 'request' ? half.client : half.server;
+  const moved = half.server.bulkReads + half.server.bulkWrites;
+  const tier: Tier = moved > 0 ? 'bulk' : sender.eagerSends > 0 ? 'eager' : 'inline';
+  if (tier === 'inline')
+    return {
+      bytes,
+      tier,
+      why: `its frame fits the ${shown(capabilities.maxInline)} that the device takes along with a SEND`,
+      steps: stepsOf(half),
+    };
+  if (tier === 'eager')
+    return {
+      bytes,
+      tier,
+      why: `its frame is longer than the ${shown(capabilities.maxInline)} that go inline, and fits a slot of ${shown(slotBytes)}`,
+      steps: stepsOf(half),
+    };
+  const inPlace = sender.mrHits + sender.mrMisses > 0;
+  const copied =
+    carrier === 'text' || bytes < gatherBytes
+      ? `only a bytes field of ${shown(gatherBytes)} or more is sent from where it is`
+      : capabilities.copiesLate
+        ? 'this fabric reads memory after the call has been made, so that of the application is copied'
+        : 'memory of the application cannot be shown here';
+  const source = inPlace
+    ? 'out of the memory of the application, without a copy'
+    : `out of the arena, where it was encoded or copied to: ${copied}`;
+  const keys =
+    security === 'window'
+      ? 'through a memory window that lasts this one call'
+      : security === 'staging'
+        ? 'by way of the staging memory of its session'
+        : 'through the keys of registrations (exposure: shared)';
+  const verb = which === 'request' ? 'READ by the server' : 'WRITTEN by the server';
+  const { grantsAsked, grantsPredicted } = half.client;
+  const grant =
+    which === 'request'
+      ? ''
+      : grantsAsked > 0
+        ? '; the server asked for the memory first, as nothing was known of the size of responses'
+        : grantsPredicted > 0 || moved > 0
+          ? '; the memory for it came with the request, as the last responses were large'
+          : '';
+  return {
+    bytes,
+    tier,
+    why: `it does not fit a slot of ${shown(slotBytes)}, so it is ${verb} ${source}, ${keys}${grant}`,
+    steps: stepsOf(half),
+  };
+}
+
+const line = ({ side, operation, count, bytes }: Step): string =>
+  `    ${side}: ${count === 1 ? '' : `${count} × `}${operation}${bytes === undefined ? '' : ` (${shown(bytes)})`}`;
+
+export function messageText(which: string, { bytes, tier, why, steps }: Message): string {
+  return [`  ${which} of ${shown(bytes)}: ${tier}`, `    ${why}`, ...steps.map(line)].join('\n');
+}

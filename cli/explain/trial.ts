@@ -1,0 +1,140 @@
+/**
+ * One call of a given size, really made: a server and a client in this process, each with a context of its own, on the fabric that is asked for. What the
+ * two did is read off their counters, so it is what the run time decides and not a copy of its rules. Used by `rdma-rpc explain`.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createChannel } from '../../runtime/client/channel.ts';
+import { createClient } from '../../runtime/client/client.ts';
+import { BytesValue, StringValue } from '../../runtime/codec/google/protobuf/wrappers.rdma.ts';
+import { methodId } from '../../runtime/codec/method-id.ts';
+import type { MessageType, MethodDefinition, ServiceDefinition } from '../../runtime/codec/types.ts';
+import { type FabricName, openContexts } from '../../runtime/lane/contexts.ts';
+import type { FabricContext } from '../../runtime/lane/fabric-context.ts';
+import type { NativeContext, NativeStats, VerbsCapabilities } from '../../runtime/native.ts';
+import { createServer } from '../../runtime/server/server.ts';
+
+/** What a message carries its size in. */
+export type Carrier = 'bytes' | 'text';
+
+export interface Trial {
+  readonly fabric: Exclude<FabricName, 'sim'>;
+  readonly request: { readonly bytes: number; readonly carrier: Carrier };
+  readonly response: { readonly bytes: number; readonly carrier: Carrier };
+  /** For verbs: names of devices; without, the first that can be used. */
+  readonly clientDevice?: string | undefined;
+  readonly serverDevice?: string | undefined;
+}
+
+/** What one side did on behalf of a message. */
+export type Work = { readonly [K in (typeof counted)[number]]: number };
+
+const counted = [
+  'inlineSends',
+  'eagerSends',
+  'bulkReads',
+  'bulkReadBytes',
+  'bulkWrites',
+  'bulkWriteBytes',
+  'grantsPredicted',
+  'grantsAsked',
+  'mrHits',
+  'mrMisses',
+] as const satisfies readonly (keyof NativeStats)[];
+
+export interface Half {
+  readonly client: Work;
+  readonly server: Work;
+}
+
+export interface Outcome {
+  readonly clientDevice: string;
+  readonly serverDevice: string;
+  readonly security: string;
+  readonly capabilities: VerbsCapabilities;
+  /** Of the first call, when nobody knows yet how large responses are, and of a later one. */
+  readonly calls: readonly { readonly request: Half; readonly response: Half }[];
+}
+
+const path = 'rdma_rpc.explain.Trial/Call';
+const types = { bytes: BytesValue, text: StringValue } as const;
+const messageOf = ({ bytes, carrier }: Trial['request']): object =>
+  carrier === 'bytes' ? { value: new Uint8Array(bytes) } : { value: 'x'.repeat(bytes) };
+
+function difference(after: NativeStats, before: NativeStats): Work {
+  return Object.fromEntries(counted.map((name) => [name, after[name] - before[name]])) as Work;
+}
+
+/** Client's and server's: the one of the channel, and the only other one that has a session. */
+function contextsOf({ context }: { readonly context: FabricContext }): [NativeContext, NativeContext] {
+  const other = openContexts().find((each) => each !== context && each.native.stats().sessions > 0);
+  if (other === undefined) throw new Error('the two sides have no contexts of their own');
+  return [context.native, other.native];
+}
+
+/** Throws an RpcError, or an Error, where the fabric cannot be had or refuses a call of that size. */
+export async function runTrial(trial: Trial): Promise<Outcome> {
+  const { fabric, request, response } = trial;
+  const method: MethodDefinition = {
+    name: 'Call',
+    fullName: path,
+    id: methodId(path),
+    input: types[request.carrier] as MessageType<unknown, unknown>,
+    requestStream: false,
+    output: types[response.carrier] as MessageType<unknown, unknown>,
+    responseStream: false,
+    options: {},
+  };
+  const service = { name: 'Trial', fullName: 'rdma_rpc.explain.Trial', methods: { call: method } };
+  const device = (name: string | undefined) => (name === undefined ? {} : { verbs: { device: name } });
+  const log = (): void => undefined;
+  const isolated = { fabric, isolation: 'session', log } as const;
+  const folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-explain-'));
+  const server = createServer({ ...isolated, ...device(trial.serverDevice) });
+  const answer = messageOf(response);
+  let handled = (): void => undefined;
+  server.add(
+    service as ServiceDefinition,
+    {
+      call: () => {
+        handled();
+        return answer;
+      },
+    } as never,
+  );
+  try {
+    const address = await server.listen(fabric === 'shm-fd' ? `unix:${join(folder, 's')}` : '127.0.0.1:0');
+    const channel = createChannel(address, { ...isolated, ...device(trial.clientDevice) });
+    try {
+      await channel.ready();
+      const { device: clientDevice, security } = channel.session!;
+      const [near, far] = contextsOf(channel as unknown as { readonly context: FabricContext });
+      const calls: { request: Half; response: Half }[] = [];
+      const client = createClient(service as ServiceDefinition, channel) as unknown as {
+        call(message: object): Promise<unknown>;
+      };
+      const message = messageOf(request);
+      for (let i = 0; i < 2; ++i) {
+        const before = [near.stats(), far.stats()] as const;
+        let between = before;
+        handled = () => {
+          between = [near.stats(), far.stats()];
+        };
+        await client.call(message);
+        const after = [near.stats(), far.stats()] as const;
+        calls.push({
+          request: { client: difference(between[0], before[0]), server: difference(between[1], before[1]) },
+          response: { client: difference(after[0], between[0]), server: difference(after[1], between[1]) },
+        });
+      }
+      const serverDevice = server.sessions[0]?.device ?? clientDevice;
+      return { clientDevice, serverDevice, security, capabilities: near.capabilities, calls };
+    } finally {
+      await channel.close();
+    }
+  } finally {
+    await server.shutdown({ graceMs: 0 });
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,89 @@
+/** `rdma-rpc explain`: what it says of calls of each tier on the fabrics that every machine has. */
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { root } from '../house/tree.ts';
+import { run } from './command.ts';
+import { expectSchema } from './schemas.ts';
+
+interface Message {
+  readonly tier: string;
+  readonly why: string;
+  readonly steps: readonly { readonly side: string; readonly operation: string; readonly bytes?: number }[];
+}
+interface Explained {
+  readonly security: string;
+  readonly calls: readonly { readonly request: Message; readonly response: Message }[];
+}
+
+const method = 'test.echo.Echo/Echo';
+const proto = join(root, 'test/runtime/protos/echo.proto');
+
+async function explain(...args: string[]): Promise<Explained> {
+  const { code, out } = await run('explain', method, ...args, '--json');
+  expect(code, out).toBe(0);
+  return expectSchema('explain', JSON.parse(out) as Explained);
+}
+const names = ({ steps }: Message) => steps.map(({ side, operation }) => `${side} ${operation}`);
+
+describe.each(['shm', 'tcp'])('over %s', (fabric) => {
+  test('a small call is inline, a larger one in a slot, a large one READ', async () => {
+    const [small] = (await explain('--size', '10', '--fabric', fabric)).calls;
+    expect([small!.request.tier, names(small!.request)]).toEqual(['inline', ['client SEND, inline']]);
+    const [eager] = (await explain('--size', '4000', '--fabric', fabric)).calls;
+    expect([eager!.request.tier, names(eager!.request)]).toEqual([
+      'eager',
+      ['client SEND from a registered slot'],
+    ]);
+    const [bulk] = (await explain('--size', '70000', '--fabric', fabric)).calls;
+    expect(bulk!.request.tier).toBe('bulk');
+    expect(names(bulk!.request)).toContain('server RDMA READ');
+  });
+
+  test('a large response is asked for once, and then foreseen', async () => {
+    const { calls } = await explain('--size', '1', '--response-size', '70000', '--fabric', fabric);
+    const [first, later] = calls.map(({ response }) => response);
+    expect(first!.why).toMatch(/the server asked for the memory first/);
+    expect(later!.why).toMatch(/the memory for it came with the request/);
+    expect(names(later!)).toEqual(['server SEND, inline', 'server RDMA WRITE']);
+  });
+});
+
+test('whose memory is read: bytes in place on shm, copied over tcp', async () => {
+  const why = async (...args: string[]) => (await explain('--size', '70000', ...args)).calls[0]!.request.why;
+  expect(await why('--proto', proto)).toMatch(/out of the memory of the application, without a copy/);
+  expect(await why('--fabric', 'tcp')).toMatch(/that of the application is copied/);
+});
+
+test('the screen', async () => {
+  const { code, out } = await run('explain', method, '--size', '10', '--fabric', 'tcp', '--proto', proto);
+  expect(code).toBe(0);
+  expect(`\n${out}`).toMatchInlineSnapshot(`
+    "
+    test.echo.Echo/Echo over tcp, tcp to tcp, memory shown by window
+
+      request of 10 bytes: inline
+        its frame fits the 128 bytes that the device takes along with a SEND
+        client: SEND, inline
+      response of 0 bytes: inline
+        its frame fits the 128 bytes that the device takes along with a SEND
+        server: SEND, inline
+    "
+  `);
+});
+
+test.each<[string, string[], number, RegExp]>([
+  ['no size', [method], 2, /--size/],
+  ['a size that is none', [method, '--size', 'big'], 2, /Give bytes from 0/],
+  ['no method', ['--size', '1'], 2, /^error: give a method: Service\/Method\n$/],
+  ['a misspelt method', ['test.echo.Echo/Ehco', '--size', '1', '--proto', proto], 1, /did you mean Echo\?/],
+  [
+    'a device that is not there',
+    [method, '--size', '1', '--fabric', 'verbs', '--client-device', 'none0'],
+    1,
+    /^error: .+\n$/,
+  ],
+])('%s', async (_, args, code, errors) => {
+  const outcome = await run('explain', ...args);
+  expect(outcome).toMatchObject({ code, out: '', errors: expect.stringMatching(errors) });
+  expect(outcome.errors).not.toMatch(/\n\s+at /);
+});
