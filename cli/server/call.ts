@@ -6,7 +6,7 @@ import type { Metadata, MetadataValue } from '../../runtime/core/metadata.ts';
 import { RpcError } from '../../runtime/core/rpc-error.ts';
 import type { CallReport } from './call-output.ts';
 import { withServer } from './connection.ts';
-import { openSchema } from './schema.ts';
+import { openSchema } from './open-schema.ts';
 import { type DeclarationFlags, withSchemaFlags } from './schema-flags.ts';
 import type { FoundMethod } from './suggest.ts';
 

@@ -13,7 +13,7 @@ import {
   type FileRegistry,
 } from '#protobuf';
 import { jsonNameOf } from '../../runtime/codec/fields.ts';
-import { inOrder } from './schema.ts';
+import { inOrder } from './import-order.ts';
 
 /** What has a declaration of its own to show. */
 export type Declared = DescMessage | DescEnum | DescExtension | DescService | DescMethod;
