@@ -56,32 +56,32 @@ export function quoteSource({ sourceLine, column, text }: Diagnostic): string {
 export class Reporter {
   /** As people know the file. */
   readonly file: string;
-  private readonly lines: readonly string[];
-  private readonly diagnostics: Diagnostic[];
-  private count = 0;
+  readonly #lines: readonly string[];
+  readonly #diagnostics: Diagnostic[];
+  #count = 0;
   /** An error has been reported. */
   failed = false;
 
   /** `source` is the file's text; without it no lines are quoted. */
   constructor(file: string, source: string, diagnostics: Diagnostic[]) {
     this.file = file;
-    this.lines = source === '' ? [] : source.replace(/^\uFEFF/, '').split('\n');
-    this.diagnostics = diagnostics;
+    this.#lines = source === '' ? [] : source.replace(/^\uFEFF/, '').split('\n');
+    this.#diagnostics = diagnostics;
   }
 
   report(place: Place, message: string, severity: Diagnostic['severity'] = 'error'): void {
     const { line, column } = place;
     const first = severity === 'error' && !this.failed;
     if (severity === 'error') this.failed = true;
-    this.count++;
+    this.#count++;
     // An error is never lost behind warnings.
-    if (this.count > perFile && !first) {
-      if (this.count === perFile + 1)
-        this.add({ line: 0, column: 0, text: '' }, 'and more, which are not shown', severity);
+    if (this.#count > perFile && !first) {
+      if (this.#count === perFile + 1)
+        this.#add({ line: 0, column: 0, text: '' }, 'and more, which are not shown', severity);
       return;
     }
-    const sourceLine = this.lines[line - 1]?.replace(/\r$/, '');
-    this.add(
+    const sourceLine = this.#lines[line - 1]?.replace(/\r$/, '');
+    this.#add(
       { line, column, text: cut(place.text) },
       message.split(' ').map(cut).join(' '),
       severity,
@@ -89,8 +89,8 @@ export class Reporter {
     );
   }
 
-  private add(place: Place, message: string, severity: Diagnostic['severity'], sourceLine?: string): void {
-    this.diagnostics.push({ severity, file: this.file, ...place, message, sourceLine });
+  #add(place: Place, message: string, severity: Diagnostic['severity'], sourceLine?: string): void {
+    this.#diagnostics.push({ severity, file: this.file, ...place, message, sourceLine });
   }
 }
 

@@ -47,41 +47,41 @@ interface Open {
 }
 
 class Loader {
-  private readonly directories: readonly string[];
-  private readonly runtimeApart: boolean;
-  private readonly met = new Set<string>();
-  private readonly asked = new Set<string>();
+  readonly #directories: readonly string[];
+  readonly #runtimeApart: boolean;
+  readonly #met = new Set<string>();
+  readonly #asked = new Set<string>();
   /** Those that could not be read, or not to their end. */
-  private readonly lost = new Set<string>();
+  readonly #lost = new Set<string>();
   /** `parsed` is missing for what came as a descriptor. */
-  private readonly parsed = new Map<string, { file: SchemaFile; parsed: ParsedFile | undefined }>();
+  readonly #parsed = new Map<string, { file: SchemaFile; parsed: ParsedFile | undefined }>();
   readonly diagnostics: Diagnostic[] = [];
   readonly files: string[] = [];
 
   constructor(directories: readonly string[], runtimeApart: boolean) {
-    this.directories = directories;
-    this.runtimeApart = runtimeApart;
+    this.#directories = directories;
+    this.#runtimeApart = runtimeApart;
   }
 
   /** About a file as a whole. */
-  private complain(file: string, message: string): void {
+  #complain(file: string, message: string): void {
     this.diagnostics.push({ severity: 'error', file: display(file), line: 0, column: 0, text: '', message });
   }
 
   /** A file that the user has named. */
   named(file: string): void {
-    const directory = this.directories.find((candidate) => inside(candidate, file));
+    const directory = this.#directories.find((candidate) => inside(candidate, file));
     if (!existsSync(file) || directory === undefined) {
-      const where = this.directories.map(display).join(', ');
-      this.complain(
+      const where = this.#directories.map(display).join(', ');
+      this.#complain(
         file,
         existsSync(file) ? `lies in none of the include directories (${where})` : 'no such file',
       );
       return;
     }
     const path = relative(directory, file).split(sep).join('/');
-    this.asked.add(path);
-    if (!(this.runtimeApart && isInRuntime(path)) && !this.met.has(path)) this.load(path, file);
+    this.#asked.add(path);
+    if (!(this.#runtimeApart && isInRuntime(path)) && !this.#met.has(path)) this.load(path, file);
   }
 
   /**
@@ -91,7 +91,7 @@ class Loader {
   load(path: string, file: string): void {
     const open = new Map<string, Open>();
     const begin = (path: string, file: string, before: Open | undefined): Open | undefined => {
-      const reading = this.read(path, file);
+      const reading = this.#read(path, file);
       if (reading === undefined) return before;
       const inner = { path, ...reading, next: 0, before };
       open.set(path, inner);
@@ -100,25 +100,25 @@ class Loader {
     for (let last = begin(path, file, undefined); last !== undefined; ) {
       const entry = last.parsed.imports[last.next++];
       if (entry === undefined) {
-        this.close(last);
+        this.#close(last);
         open.delete(last.path);
         last = last.before;
         continue;
       }
-      const found = this.follow(last.reporter, entry, open);
+      const found = this.#follow(last.reporter, entry, open);
       if (found !== undefined) last = begin(entry.path, found, last);
     }
   }
 
-  private read(path: string, file: string): Pick<Open, 'parsed' | 'reporter'> | undefined {
-    this.met.add(path);
+  #read(path: string, file: string): Pick<Open, 'parsed' | 'reporter'> | undefined {
+    this.#met.add(path);
     this.files.push(file);
     let text: string;
     try {
       text = readFileSync(file, 'utf8');
     } catch (error) {
-      this.complain(file, `cannot be read: ${(error as Error).message}`);
-      this.lost.add(path);
+      this.#complain(file, `cannot be read: ${(error as Error).message}`);
+      this.#lost.add(path);
       return undefined;
     }
     const reporter = new Reporter(display(file), text, this.diagnostics);
@@ -129,29 +129,29 @@ class Loader {
    * After its imports: every file comes after what it needs. One with a syntax error has holes and is left out; who imports it is linked all the
    * same, and the schema sees to it that nobody is blamed for names that may be there.
    */
-  private close({ path, parsed, reporter }: Open): void {
+  #close({ path, parsed, reporter }: Open): void {
     if (parsed.broken) {
-      this.lost.add(path);
+      this.#lost.add(path);
       return;
     }
     const { descriptor, locations } = parsed;
-    const file = { path, descriptor, locations, reporter, standsIn: this.lost.has(path) };
-    this.parsed.set(path, { file, parsed });
+    const file = { path, descriptor, locations, reporter, standsIn: this.#lost.has(path) };
+    this.#parsed.set(path, { file, parsed });
   }
 
   /** Where an import is that has not been met yet; undefined for all others. */
-  private follow(
+  #follow(
     reporter: Reporter,
     { path, token }: ParsedFile['imports'][number],
     open: ReadonlyMap<string, Open>,
   ): string | undefined {
     if (open.has(path))
       reporter.report(token, `files import each other in a circle: ${[...open.keys(), path].join(' → ')}`);
-    if (this.met.has(path)) return undefined;
-    const found = findImport(path, this.directories, this.runtimeApart);
+    if (this.#met.has(path)) return undefined;
+    const found = findImport(path, this.#directories, this.#runtimeApart);
     if (found !== undefined) return found;
-    if (this.loadPackaged(path)) return undefined;
-    const where = this.directories.map((directory) => display(directory) || '.').join(', ');
+    if (this.#loadPackaged(path)) return undefined;
+    const where = this.#directories.map((directory) => display(directory) || '.').join(', ');
     const package_ = packageWith(path);
     const also = package_ === undefined ? '' : `, or install ${package_}, which has it`;
     reporter.report(
@@ -162,33 +162,35 @@ class Loader {
   }
 
   /** A file that a package of npm has as a descriptor, with what it imports. False: none has it. */
-  private loadPackaged(path: string): boolean {
-    const descriptor = packagedFile(path, this.directories);
+  #loadPackaged(path: string): boolean {
+    const descriptor = packagedFile(path, this.#directories);
     if (descriptor === undefined) return false;
-    this.met.add(path);
+    this.#met.add(path);
     for (const each of descriptor.dependency)
-      if (!this.met.has(each)) this.load(each, join(bundledDirectory(), each));
+      if (!this.#met.has(each)) this.load(each, join(bundledDirectory(), each));
     const reporter = new Reporter(path, '', this.diagnostics);
-    this.parsed.set(path, { file: { path, descriptor, locations: new Map(), reporter }, parsed: undefined });
+    this.#parsed.set(path, { file: { path, descriptor, locations: new Map(), reporter }, parsed: undefined });
     return true;
   }
 
   link(): Loaded {
     // Options are declared there, whether anybody imports it or not; who imports it seldom wants it generated. Ours stands in for one that is broken.
-    const asked = [...this.parsed.keys()].filter((path) => path !== descriptorPath || this.asked.has(path));
-    if (!this.parsed.has(descriptorPath)) this.load(descriptorPath, join(bundledDirectory(), descriptorPath));
+    const asked = [...this.#parsed.keys()].filter((path) => path !== descriptorPath || this.#asked.has(path));
+    if (!this.#parsed.has(descriptorPath))
+      this.load(descriptorPath, join(bundledDirectory(), descriptorPath));
     const schema = new Schema();
     const linker = new Linker(schema);
-    for (const { file } of this.parsed.values()) schema.add(file);
-    for (const { file, parsed } of this.parsed.values()) {
+    for (const { file } of this.#parsed.values()) schema.add(file);
+    for (const { file, parsed } of this.#parsed.values()) {
       if (parsed === undefined) addExtensions(schema, file);
       else linker.resolve(file, parsed);
     }
     linker.finish();
-    for (const { file, parsed } of this.parsed.values())
+    for (const { file, parsed } of this.#parsed.values())
       if (parsed === undefined) sortOptions(schema, file.descriptor);
-    const { directories, files, diagnostics } = this;
-    return { schema, paths: asked, named: [...this.asked], directories, files, diagnostics };
+    const directories = this.#directories;
+    const { files, diagnostics } = this;
+    return { schema, paths: asked, named: [...this.#asked], directories, files, diagnostics };
   }
 }
 

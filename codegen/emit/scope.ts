@@ -54,36 +54,36 @@ const eager = (name: string): boolean => name === 'generatedType';
 
 export class Scope {
   readonly file: File;
-  private readonly options: EmitOptions;
-  private readonly imported = new Map<File, string>();
-  private readonly locals = new Set<string>();
-  private readonly types = new Set<keyof typeof aliases>();
-  private readonly shared = new Map<string, string>();
-  private holed: ReadonlySet<Message> | undefined;
+  readonly #options: EmitOptions;
+  readonly #imported = new Map<File, string>();
+  readonly #locals = new Set<string>();
+  readonly #types = new Set<keyof typeof aliases>();
+  readonly #shared = new Map<string, string>();
+  #holed: ReadonlySet<Message> | undefined;
 
   constructor(file: File, options: EmitOptions) {
     this.file = file;
-    this.options = options;
+    this.#options = options;
   }
 
   /** Prefix for names of the file that `type` is declared in. */
-  private prefix(file: File): string {
+  #prefix(file: File): string {
     if (file === this.file) return '';
     if (file.bundled) return '$.';
-    let alias = this.imported.get(file);
+    let alias = this.#imported.get(file);
     if (alias === undefined) {
-      alias = `$${this.imported.size + 1}`;
-      this.imported.set(file, alias);
+      alias = `$${this.#imported.size + 1}`;
+      this.#imported.set(file, alias);
     }
     return `${alias}.`;
   }
 
   type(type: Message | Enum): string {
-    return this.prefix(type.file) + type.identifier;
+    return this.#prefix(type.file) + type.identifier;
   }
 
   init(type: Message): string {
-    return this.prefix(type.file) + type.init;
+    return this.#prefix(type.file) + type.init;
   }
 
   /** Calls go straight to the function in the same file, else through the message's const. */
@@ -96,7 +96,7 @@ export class Scope {
    * imported with what it has seen before, every time.
    */
   local(primitive: string): string {
-    this.locals.add(primitive);
+    this.#locals.add(primitive);
     return `$${primitive}`;
   }
 
@@ -106,7 +106,7 @@ export class Scope {
    */
   alias(type: keyof typeof aliases): string {
     if (this.erases) return `$.${type}`;
-    this.types.add(type);
+    this.#types.add(type);
     return `$${type}`;
   }
 
@@ -115,20 +115,20 @@ export class Scope {
     const text = (free: string) => `${this.function(free, parameters, result)}\n${body}\n}`;
     let free = `$${name}`;
     // Two types of a name: `uint32`, and a message that is called so.
-    while ((this.shared.get(free) ?? text(free)) !== text(free)) free += '$';
-    this.shared.set(free, text(free));
+    while ((this.#shared.get(free) ?? text(free)) !== text(free)) free += '$';
+    this.#shared.set(free, text(free));
     return free;
   }
 
   /** Whether values in a message may be left out of the memory. Of other files' messages nobody knows: those files may be generated anew without this one. */
   mayHaveHoles(type: Message): boolean {
-    this.holed ??= messagesWithHoles(this.file);
-    return type.file !== this.file || this.holed.has(type);
+    this.#holed ??= messagesWithHoles(this.file);
+    return type.file !== this.file || this.#holed.has(type);
   }
 
   /** The code is JavaScript; types are apart. */
   get erases(): boolean {
-    return this.options.target === 'js';
+    return this.#options.target === 'js';
   }
 
   /** What only TypeScript has: nothing where the code is JavaScript. */
@@ -160,35 +160,35 @@ export class Scope {
   /** The const with the descriptor of an imported file. */
   descriptor(file: File): string {
     // Most who import it need nothing else of it, which is no reason to generate it.
-    return file.path === descriptorPath ? `$.${file.descriptor}` : this.prefix(file) + file.descriptor;
+    return file.path === descriptorPath ? `$.${file.descriptor}` : this.#prefix(file) + file.descriptor;
   }
 
-  private modulePath(file: File): string {
+  #modulePath(file: File): string {
     const from = posix.dirname(outputPath(this.file.path));
-    const path = posix.relative(from, outputPath(file.path, this.options.importExtension));
+    const path = posix.relative(from, outputPath(file.path, this.#options.importExtension));
     return path.startsWith('.') ? path : `./${path}`;
   }
 
   /** Import and export statements that `body` needs, to be asked for when everything else has been emitted. `kind` is `import type` in declarations. */
   imports(body: string, kind: 'import' | 'import type'): string[] {
-    const lines: string[] = [`${kind} * as $ from ${quote(this.options.codecModule)};`];
+    const lines: string[] = [`${kind} * as $ from ${quote(this.#options.codecModule)};`];
     if (body.includes('$rpc.')) lines.push("import type * as $rpc from 'rdma-rpc';");
     if (body.includes('$msgpack.')) lines.push("import * as $msgpack from 'rdma-rpc/msgpack';");
-    for (const [file, alias] of this.imported)
+    for (const [file, alias] of this.#imported)
       if (body.includes(`${alias}.`))
-        lines.push(`${kind} * as ${alias} from ${quote(this.modulePath(file))};`);
+        lines.push(`${kind} * as ${alias} from ${quote(this.#modulePath(file))};`);
     for (const file of this.file.publicImports)
-      if (!file.bundled) lines.push(`export * from ${quote(this.modulePath(file))};`);
+      if (!file.bundled) lines.push(`export * from ${quote(this.#modulePath(file))};`);
     return lines;
   }
 
   /** Aliases that are called while the module is loaded, which has to find them there. */
   head(): string {
-    return this.aliases(eager);
+    return this.#aliases(eager);
   }
 
-  private aliases(wanted: (name: string) => boolean): string {
-    return [...this.locals]
+  #aliases(wanted: (name: string) => boolean): string {
+    return [...this.#locals]
       .filter(wanted)
       .sort()
       .map((name) => `const $${name} = $.${name};`)
@@ -197,9 +197,9 @@ export class Scope {
 
   /** What `alias`, `local` and `share` have promised, to be asked for when all messages have been emitted. At the end: it is for functions, and nobody reads it. */
   common(): string {
-    const types = [...this.types].sort().map(aliasOf);
-    const consts = this.aliases((name) => !eager(name));
-    return [this.erasable(types.join('\n')), consts, ...this.shared.values()].join('\n\n');
+    const types = [...this.#types].sort().map(aliasOf);
+    const consts = this.#aliases((name) => !eager(name));
+    return [this.erasable(types.join('\n')), consts, ...this.#shared.values()].join('\n\n');
   }
 }
 

@@ -16,128 +16,119 @@ const legacyJsonField = 11;
 const exported = 2;
 
 class Checker {
-  private readonly schema: Schema;
-  private readonly file: SchemaFile;
+  readonly #schema: Schema;
+  readonly #file: SchemaFile;
 
   constructor(schema: Schema, file: SchemaFile) {
-    this.schema = schema;
-    this.file = file;
+    this.#schema = schema;
+    this.#file = file;
   }
 
   run(): void {
-    const { schema, file } = this;
+    const schema = this.#schema;
+    const file = this.#file;
     const { descriptor } = file;
     const features = FeatureScope.ofFile(schema, file);
     descriptor.messageType.forEach((message, i) => {
-      this.message(message, `4,${i}`, features, true);
+      this.#message(message, `4,${i}`, features, true);
     });
     descriptor.enumType.forEach((type, i) => {
-      this.enum(type, `5,${i}`, features);
+      this.#enum(type, `5,${i}`, features);
     });
     descriptor.extension.forEach((field, i) => {
-      this.extension(field, `7,${i}`, features);
+      this.#extension(field, `7,${i}`, features);
     });
     descriptor.service.forEach(({ method }, i) => {
       method.forEach(({ inputType, outputType }, j) => {
-        this.use(inputType, `6,${i},2,${j}`, 2);
-        this.use(outputType, `6,${i},2,${j}`, 3);
+        this.#use(inputType, `6,${i},2,${j}`, 2);
+        this.#use(outputType, `6,${i},2,${j}`, 3);
       });
     });
   }
 
-  private readonly report = (
+  readonly #report = (
     path: string,
     part: number | undefined,
     message: string,
     severity?: 'warning',
   ): void => {
-    this.file.reporter.report(placeOf(this.file, path, part), message, severity);
+    this.#file.reporter.report(placeOf(this.#file, path, part), message, severity);
   };
 
   /** A type of another file that this one may not use. */
-  private use(typeName: string | undefined, path: string, part: number): void {
-    const found = this.schema.get(typeName ?? '');
-    if (found === undefined || found.file === this.file) return;
+  #use(typeName: string | undefined, path: string, part: number): void {
+    const found = this.#schema.get(typeName ?? '');
+    if (found === undefined || found.file === this.#file) return;
     if (found.kind !== 'message' && found.kind !== 'enum') return;
-    const why = whyLocal(found, FeatureScope.ofFile(this.schema, found.file));
+    const why = whyLocal(found, FeatureScope.ofFile(this.#schema, found.file));
     if (why !== undefined)
-      this.report(path, part, `${found.fullName} is not visible outside of ${found.file.path}: ${why}`);
+      this.#report(path, part, `${found.fullName} is not visible outside of ${found.file.path}: ${why}`);
   }
 
-  private enum(
-    type: Parameters<typeof checkEnum>[2],
-    path: string,
-    outer: FeatureScope,
-    exportable = true,
-  ): void {
-    this.nested(type.visibility, path, outer, exportable);
-    checkEnum(this.schema, this.file, type, path, outer.inside('EnumOptions', type.options), this.report);
+  #enum(type: Parameters<typeof checkEnum>[2], path: string, outer: FeatureScope, exportable = true): void {
+    this.#nested(type.visibility, path, outer, exportable);
+    checkEnum(this.#schema, this.#file, type, path, outer.inside('EnumOptions', type.options), this.#report);
   }
 
   /** STRICT has nothing inside of messages that others may use, but for enums in messages that are nothing else. */
-  private nested(
-    visibility: number | undefined,
-    path: string,
-    features: FeatureScope,
-    exportable: boolean,
-  ): void {
+  #nested(visibility: number | undefined, path: string, features: FeatureScope, exportable: boolean): void {
     if (visibility !== exported || exportable || features.get('visibility') !== visibilities.strict) return;
-    this.report(path, 1, 'nothing in a message is for export where default_symbol_visibility is STRICT');
+    this.#report(path, 1, 'nothing in a message is for export where default_symbol_visibility is STRICT');
   }
 
-  private message(message: DescriptorProto, path: string, outer: FeatureScope, exportable: boolean): void {
-    const { syntax } = this.file.descriptor;
+  #message(message: DescriptorProto, path: string, outer: FeatureScope, exportable: boolean): void {
+    const { syntax } = this.#file.descriptor;
     const features = outer.inside('MessageOptions', message.options);
-    const options = decodeOptions(this.schema, 'MessageOptions', message.options);
-    this.nested(message.visibility, path, features, exportable);
+    const options = decodeOptions(this.#schema, 'MessageOptions', message.options);
+    this.#nested(message.visibility, path, features, exportable);
     const numbers = new Map<number, string>();
     message.field.forEach((field, i) => {
       const fieldPath = `${path},2,${i}`;
       const { number = 0, name = '' } = field;
       const other = numbers.get(number);
-      if (other !== undefined) this.report(fieldPath, 3, `the number ${number} is used by ${other} already`);
+      if (other !== undefined) this.#report(fieldPath, 3, `the number ${number} is used by ${other} already`);
       numbers.set(number, name);
-      this.number(number, fieldPath);
+      this.#number(number, fieldPath);
       if (message.reservedRange.some(({ start = 0, end = 0 }) => number >= start && number < end))
-        this.report(fieldPath, 3, `the number ${number} is reserved in message ${message.name}`);
+        this.#report(fieldPath, 3, `the number ${number} is reserved in message ${message.name}`);
       if (message.reservedName.includes(name))
-        this.report(fieldPath, 1, `the name ${name} is reserved in message ${message.name}`);
+        this.#report(fieldPath, 1, `the name ${name} is reserved in message ${message.name}`);
       if (message.extensionRange.some(({ start = 0, end = 0 }) => number >= start && number < end))
-        this.report(fieldPath, 3, `the number ${number} lies in a range that is left to extensions`);
-      this.field(field, fieldPath, features);
+        this.#report(fieldPath, 3, `the number ${number} lies in a range that is left to extensions`);
+      this.#field(field, fieldPath, features);
     });
-    this.ranges(message, path);
+    this.#ranges(message, path);
     const lenient = features.get('jsonFormat') === jsonBestEffort || options?.flag(legacyJsonField) === true;
     for (const { field, message: fault, severity } of jsonConflicts(message, lenient))
-      this.report(`${path},2,${field}`, 1, fault, severity === 'warning' ? severity : undefined);
-    if (options?.flag(messageSetField) === true) this.messageSet(message, path);
+      this.#report(`${path},2,${field}`, 1, fault, severity === 'warning' ? severity : undefined);
+    if (options?.flag(messageSetField) === true) this.#messageSet(message, path);
     if (syntax === 'proto3' && message.extensionRange.length > 0)
-      this.report(`${path},5,0`, 1, 'proto3 has no extension ranges');
+      this.#report(`${path},5,0`, 1, 'proto3 has no extension ranges');
     message.extensionRange.forEach(({ start = 0, end = 0 }, i) => {
       if (start < 1 || end - 1 > fieldNumberMax || end <= start)
-        this.report(
+        this.#report(
           `${path},5,${i}`,
           1,
           `${start} to ${end - 1} is no range of field numbers (1 to ${fieldNumberMax})`,
         );
     });
-    if (message.options?.[0] === 0x38) this.mapEntry(message, path);
+    if (message.options?.[0] === 0x38) this.#mapEntry(message, path);
     message.nestedType.forEach((nested, i) => {
-      this.message(nested, `${path},3,${i}`, features, false);
+      this.#message(nested, `${path},3,${i}`, features, false);
     });
     const onlyEnums = message.reservedRange.some(
       ({ start = 0, end = 0 }) => start <= 1 && end > fieldNumberMax,
     );
     message.enumType.forEach((type, i) => {
-      this.enum(type, `${path},4,${i}`, features, onlyEnums);
+      this.#enum(type, `${path},4,${i}`, features, onlyEnums);
     });
     message.extension.forEach((field, i) => {
-      this.extension(field, `${path},6,${i}`, features);
+      this.#extension(field, `${path},6,${i}`, features);
     });
   }
 
-  private ranges(message: DescriptorProto, path: string): void {
-    const report = (at: string, fault: string) => this.report(at, undefined, fault);
+  #ranges(message: DescriptorProto, path: string): void {
+    const report = (at: string, fault: string) => this.#report(at, undefined, fault);
     const rangesOf = (what: NumberRange['what'], number: number): NumberRange[] =>
       (number === 5 ? message.extensionRange : message.reservedRange).map(({ start = 0, end = 0 }, i) => {
         return { start, end: end - 1, what, path: `${path},${number},${i}` };
@@ -150,43 +141,46 @@ class Checker {
     checkReservedNames(message.reservedName, `${path},10`, report);
   }
 
-  private messageSet({ field, extensionRange, name }: DescriptorProto, path: string): void {
-    if (this.file.descriptor.syntax === 'proto3')
-      this.report(path, 1, 'proto3 has no message_set_wire_format');
+  #messageSet({ field, extensionRange, name }: DescriptorProto, path: string): void {
+    if (this.#file.descriptor.syntax === 'proto3')
+      this.#report(path, 1, 'proto3 has no message_set_wire_format');
     else if (field.length > 0)
-      this.report(`${path},2,0`, 1, `the message set ${name} has fields: only extensions may`);
+      this.#report(`${path},2,0`, 1, `the message set ${name} has fields: only extensions may`);
     else if (extensionRange.length === 0)
-      this.report(path, 1, `the message set ${name} leaves no range to extensions`);
+      this.#report(path, 1, `the message set ${name} leaves no range to extensions`);
   }
 
   /** The default of a value that is left out is the enum's first. */
-  private mapEntry(entry: DescriptorProto, path: string): void {
-    const type = this.schema.get(entry.field[1]?.typeName ?? '');
+  #mapEntry(entry: DescriptorProto, path: string): void {
+    const type = this.#schema.get(entry.field[1]?.typeName ?? '');
     if (type?.kind === 'enum' && (type.descriptor.value[0]?.number ?? 0) !== 0)
-      this.report(path, 1, `the first value of ${type.fullName} must be 0, since it is the value of a map`);
+      this.#report(path, 1, `the first value of ${type.fullName} must be 0, since it is the value of a map`);
   }
 
-  private number(number: number, path: string): void {
+  #number(number: number, path: string): void {
     if (number < 1 || number > fieldNumberMax)
-      this.report(path, 3, `field number ${number} is not between 1 and ${fieldNumberMax}`);
+      this.#report(path, 3, `field number ${number} is not between 1 and ${fieldNumberMax}`);
     else if (number >= 19000 && number <= 19999)
-      this.report(path, 3, 'field numbers 19000 to 19999 belong to protobuf itself');
+      this.#report(path, 3, 'field numbers 19000 to 19999 belong to protobuf itself');
   }
 
-  private field(field: FieldDescriptorProto, path: string, outer: FeatureScope): void {
+  #field(field: FieldDescriptorProto, path: string, outer: FeatureScope): void {
     const features = outer.inside('FieldOptions', field.options);
-    for (const fault of fieldFaults(this.schema, this.file, field, features)) this.report(path, 1, fault);
-    if (field.typeName !== undefined) this.use(field.typeName, path, 6);
+    for (const fault of fieldFaults(this.#schema, this.#file, field, features)) this.#report(path, 1, fault);
+    if (field.typeName !== undefined) this.#use(field.typeName, path, 6);
   }
 
-  private extension(field: FieldDescriptorProto, path: string, outer: FeatureScope): void {
-    const extendee = this.schema.messageOf(field.extendee ?? '');
+  #extension(field: FieldDescriptorProto, path: string, outer: FeatureScope): void {
+    const extendee = this.#schema.messageOf(field.extendee ?? '');
     const { number = 0 } = field;
     if (extendee === undefined) return;
-    this.field(field, path, outer);
-    this.use(field.extendee, path, 2);
-    if (this.file.descriptor.syntax === 'proto3' && !/^google\.protobuf\.\w+Options$/.test(extendee.fullName))
-      this.report(
+    this.#field(field, path, outer);
+    this.#use(field.extendee, path, 2);
+    if (
+      this.#file.descriptor.syntax === 'proto3' &&
+      !/^google\.protobuf\.\w+Options$/.test(extendee.fullName)
+    )
+      this.#report(
         path,
         2,
         `proto3 extends nothing but the options of google.protobuf, not ${extendee.fullName}`,
@@ -194,7 +188,7 @@ class Checker {
     else if (
       !extendee.descriptor.extensionRange.some(({ start = 0, end = 0 }) => number >= start && number < end)
     )
-      this.report(path, 3, `${extendee.fullName} leaves no range with ${number} to extensions`);
+      this.#report(path, 3, `${extendee.fullName} leaves no range with ${number} to extensions`);
   }
 }
 

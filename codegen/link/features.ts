@@ -45,15 +45,15 @@ const defaults: Readonly<Record<string, Partial<Record<FeatureName, number>>>> =
 const edition2024 = 1001;
 
 export class FeatureScope {
-  private readonly schema: Schema;
-  private readonly file: SchemaFile;
+  readonly #schema: Schema;
+  readonly #file: SchemaFile;
   /** Those that were set, from the inside out. */
-  private readonly set: readonly OptionTree[];
+  readonly #set: readonly OptionTree[];
 
   constructor(schema: Schema, file: SchemaFile, set: readonly OptionTree[] = []) {
-    this.schema = schema;
-    this.file = file;
-    this.set = set;
+    this.#schema = schema;
+    this.#file = file;
+    this.#set = set;
   }
 
   static ofFile(schema: Schema, file: SchemaFile): FeatureScope {
@@ -74,16 +74,16 @@ export class FeatureScope {
 
   /** Of an element with these options. */
   inside(type: string, options: Uint8Array | undefined): FeatureScope {
-    const tree = decodeOptions(this.schema, type, options)?.tree(holders[type] ?? 0);
-    return new FeatureScope(this.schema, this.file, tree === undefined ? this.set : [tree, ...this.set]);
+    const tree = decodeOptions(this.#schema, type, options)?.tree(holders[type] ?? 0);
+    return new FeatureScope(this.#schema, this.#file, tree === undefined ? this.#set : [tree, ...this.#set]);
   }
 
   get(name: FeatureName): number {
-    for (const tree of this.set) {
+    for (const tree of this.#set) {
       const value = tree.get(featureNumbers[name]);
       if (value !== undefined && !(value instanceof OptionTree)) return Number(value);
     }
-    const { syntax = 'proto2', edition = 0 } = this.file.descriptor;
+    const { syntax = 'proto2', edition = 0 } = this.#file.descriptor;
     if (name === 'visibility' && edition >= edition2024) return visibilities.exportTopLevel;
     return defaults[syntax]?.[name] ?? 0;
   }

@@ -11,30 +11,30 @@ import { defaultText } from './default.ts';
 import { type DeclaredKind, join, placeOf, type Schema, type SchemaFile } from './schema.ts';
 
 export class Linker {
-  private readonly schema: Schema;
-  private readonly linked: { file: SchemaFile; parsed: ParsedFile }[] = [];
+  readonly #schema: Schema;
+  readonly #linked: { file: SchemaFile; parsed: ParsedFile }[] = [];
 
   constructor(schema: Schema) {
-    this.schema = schema;
+    this.#schema = schema;
   }
 
   /** First all files' names, so that options may use extensions that come later. */
   resolve(file: SchemaFile, parsed: ParsedFile): void {
-    this.linked.push({ file, parsed });
+    this.#linked.push({ file, parsed });
     const { descriptor } = file;
     const scope = descriptor.package ?? '';
     descriptor.messageType.forEach((message, i) => {
-      this.message(file, message, `4,${i}`, scope);
+      this.#message(file, message, `4,${i}`, scope);
     });
     descriptor.extension.forEach((field, i) => {
-      this.extension(file, field, `7,${i}`, scope);
+      this.#extension(file, field, `7,${i}`, scope);
     });
     descriptor.service.forEach((service, i) => {
       const inside = join(scope, service.name);
       service.method.forEach((method, j) => {
         const path = `6,${i},2,${j}`;
         const type = (name: string | undefined, part: number) =>
-          this.schema.resolve(file, name ?? '', inside, ['message'], placeOf(file, path, part), 'type');
+          this.#schema.resolve(file, name ?? '', inside, ['message'], placeOf(file, path, part), 'type');
         const input = type(method.inputType, 2);
         const output = type(method.outputType, 3);
         if (input !== undefined) method.inputType = `.${input.fullName}`;
@@ -45,32 +45,32 @@ export class Linker {
 
   /** Then options, which make use of them, and the checks. Also of files in which something is wrong already: who mends one thing wants to know of the next. */
   finish(): void {
-    for (const { file, parsed } of this.linked) {
-      for (const pending of parsed.pending) interpretOptions(this.schema, file, pending);
+    for (const { file, parsed } of this.#linked) {
+      for (const pending of parsed.pending) interpretOptions(this.#schema, file, pending);
       for (const [field, value] of parsed.defaults) {
-        const text = defaultText(this.schema, file, field, value);
+        const text = defaultText(this.#schema, file, field, value);
         if (text !== undefined) field.defaultValue = text;
       }
     }
-    for (const { file } of this.linked) checkFile(this.schema, file);
+    for (const { file } of this.#linked) checkFile(this.#schema, file);
   }
 
-  private message(file: SchemaFile, message: DescriptorProto, path: string, scope: string): void {
+  #message(file: SchemaFile, message: DescriptorProto, path: string, scope: string): void {
     const inside = join(scope, message.name);
     message.field.forEach((field, i) => {
-      this.type(file, field, `${path},2,${i}`, inside);
+      this.#type(file, field, `${path},2,${i}`, inside);
     });
     message.extension.forEach((field, i) => {
-      this.extension(file, field, `${path},6,${i}`, inside);
+      this.#extension(file, field, `${path},6,${i}`, inside);
     });
     message.nestedType.forEach((nested, i) => {
-      this.message(file, nested, `${path},3,${i}`, inside);
+      this.#message(file, nested, `${path},3,${i}`, inside);
     });
   }
 
-  private type(file: SchemaFile, field: FieldDescriptorProto, path: string, scope: string): void {
+  #type(file: SchemaFile, field: FieldDescriptorProto, path: string, scope: string): void {
     if (field.typeName === undefined) return;
-    const found = this.schema.resolve(
+    const found = this.#schema.resolve(
       file,
       field.typeName,
       scope,
@@ -84,9 +84,9 @@ export class Linker {
     else if (field.type !== typeNumbers.group) field.type = typeNumbers.message;
   }
 
-  private extension(file: SchemaFile, field: FieldDescriptorProto, path: string, scope: string): void {
-    this.type(file, field, path, scope);
-    const extendee = this.schema.resolve(
+  #extension(file: SchemaFile, field: FieldDescriptorProto, path: string, scope: string): void {
+    this.#type(file, field, path, scope);
+    const extendee = this.#schema.resolve(
       file,
       field.extendee ?? '',
       scope,
@@ -96,9 +96,9 @@ export class Linker {
     );
     if (extendee === undefined) return;
     field.extendee = `.${extendee.fullName}`;
-    const declared = this.schema.get(join(scope, field.name));
+    const declared = this.#schema.get(join(scope, field.name));
     if (declared?.kind !== 'extension' || declared.descriptor !== field) return;
-    addExtension(this.schema, declared, file);
+    addExtension(this.#schema, declared, file);
   }
 }
 

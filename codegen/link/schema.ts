@@ -60,8 +60,8 @@ export function placeOf(file: SchemaFile, path: string, part?: number): Place {
 export class Schema {
   /** By import path; imported files before those that import them. */
   readonly files = new Map<string, SchemaFile>();
-  private readonly names = new Map<string, Declared>();
-  private readonly visible = new Map<SchemaFile, Visible>();
+  readonly #names = new Map<string, Declared>();
+  readonly #visible = new Map<SchemaFile, Visible>();
   /** Extensions by the full name of what they extend, known once that is resolved. */
   readonly extensions = new Map<string, DeclaredKind<'extension'>[]>();
 
@@ -71,16 +71,16 @@ export class Schema {
     const { descriptor } = file;
     const { package: name = '' } = descriptor;
     const parts = name.split('.');
-    if (name !== '') for (let i = 1; i <= parts.length; i++) this.package(file, parts.slice(0, i).join('.'));
+    if (name !== '') for (let i = 1; i <= parts.length; i++) this.#package(file, parts.slice(0, i).join('.'));
     const inside = { file, scope: name };
     descriptor.messageType.forEach((each, i) => {
-      this.message(inside, each, `4,${i}`);
+      this.#message(inside, each, `4,${i}`);
     });
     descriptor.enumType.forEach((each, i) => {
-      this.enum(inside, each, `5,${i}`);
+      this.#enum(inside, each, `5,${i}`);
     });
     descriptor.extension.forEach((each, i) => {
-      this.declare({
+      this.#declare({
         kind: 'extension',
         descriptor: each,
         file,
@@ -90,16 +90,16 @@ export class Schema {
     });
     descriptor.service.forEach((each, i) => {
       const fullName = join(name, each.name);
-      this.declare({ kind: 'service', descriptor: each, file, path: `6,${i}`, fullName });
+      this.#declare({ kind: 'service', descriptor: each, file, path: `6,${i}`, fullName });
       each.method.forEach((method, j) => {
-        this.declare({ kind: 'method', file, path: `6,${i},2,${j}`, fullName: join(fullName, method.name) });
+        this.#declare({ kind: 'method', file, path: `6,${i},2,${j}`, fullName: join(fullName, method.name) });
       });
     });
   }
 
-  private package(file: SchemaFile, fullName: string): void {
-    const other = this.names.get(fullName);
-    if (other === undefined) this.names.set(fullName, { kind: 'package', file, path: '', fullName });
+  #package(file: SchemaFile, fullName: string): void {
+    const other = this.#names.get(fullName);
+    if (other === undefined) this.#names.set(fullName, { kind: 'package', file, path: '', fullName });
     else if (other.kind !== 'package')
       file.reporter.report(
         placeOf(file, '2'),
@@ -107,25 +107,25 @@ export class Schema {
       );
   }
 
-  private message(
+  #message(
     { file, scope }: { file: SchemaFile; scope: string },
     descriptor: DescriptorProto,
     path: string,
   ): void {
     const fullName = join(scope, descriptor.name);
-    this.declare({ kind: 'message', descriptor, file, path, fullName });
+    this.#declare({ kind: 'message', descriptor, file, path, fullName });
     const inside = { file, scope: fullName };
     descriptor.field.forEach((each, i) => {
-      this.declare({ kind: 'field', file, path: `${path},2,${i}`, fullName: join(fullName, each.name) });
+      this.#declare({ kind: 'field', file, path: `${path},2,${i}`, fullName: join(fullName, each.name) });
     });
     descriptor.nestedType.forEach((each, i) => {
-      this.message(inside, each, `${path},3,${i}`);
+      this.#message(inside, each, `${path},3,${i}`);
     });
     descriptor.enumType.forEach((each, i) => {
-      this.enum(inside, each, `${path},4,${i}`);
+      this.#enum(inside, each, `${path},4,${i}`);
     });
     descriptor.extension.forEach((each, i) => {
-      this.declare({
+      this.#declare({
         kind: 'extension',
         descriptor: each,
         file,
@@ -134,26 +134,26 @@ export class Schema {
       });
     });
     descriptor.oneofDecl.forEach((each, i) => {
-      this.declare({ kind: 'oneof', file, path: `${path},8,${i}`, fullName: join(fullName, each.name) });
+      this.#declare({ kind: 'oneof', file, path: `${path},8,${i}`, fullName: join(fullName, each.name) });
     });
   }
 
-  private enum(
+  #enum(
     { file, scope }: { file: SchemaFile; scope: string },
     descriptor: EnumDescriptorProto,
     path: string,
   ): void {
-    this.declare({ kind: 'enum', descriptor, file, path, fullName: join(scope, descriptor.name) });
+    this.#declare({ kind: 'enum', descriptor, file, path, fullName: join(scope, descriptor.name) });
     // Values are neighbours of their enum, as in C++.
     descriptor.value.forEach((each, i) => {
-      this.declare({ kind: 'value', file, path: `${path},2,${i}`, fullName: join(scope, each.name) });
+      this.#declare({ kind: 'value', file, path: `${path},2,${i}`, fullName: join(scope, each.name) });
     });
   }
 
-  private declare(declared: Declared): void {
+  #declare(declared: Declared): void {
     const { file, fullName, path } = declared;
-    const other = this.names.get(fullName);
-    if (other === undefined) this.names.set(fullName, declared);
+    const other = this.#names.get(fullName);
+    if (other === undefined) this.#names.set(fullName, declared);
     else {
       const where =
         other.kind === 'package'
@@ -170,7 +170,7 @@ export class Schema {
 
   /** By full name, with or without a leading dot. */
   get(fullName: string): Declared | undefined {
-    return this.names.get(fullName.startsWith('.') ? fullName.slice(1) : fullName);
+    return this.#names.get(fullName.startsWith('.') ? fullName.slice(1) : fullName);
   }
 
   messageOf(fullName: string): DeclaredKind<'message'> | undefined {
@@ -193,16 +193,16 @@ export class Schema {
   ): DeclaredKind<K> | undefined {
     let hidden: Declared | undefined;
     let other: Declared | undefined;
-    const { files: visible, incomplete } = this.visibleFrom(file);
+    const { files: visible, incomplete } = this.#visibleFrom(file);
     const report = (message: string): void => {
       if (!incomplete) file.reporter.report(place, message);
     };
     const first = name.split('.', 1)[0] ?? '';
     for (const candidate of candidates(name, scope)) {
       // The innermost scope that knows the first part of a name is the one that has to know all of it.
-      const found = this.names.get(candidate);
+      const found = this.#names.get(candidate);
       if (found === undefined) {
-        const start = this.names.get(candidate.slice(0, candidate.length - name.length + first.length));
+        const start = this.#names.get(candidate.slice(0, candidate.length - name.length + first.length));
         if (candidate === name || first === '' || start === undefined || !isScope(start, visible)) continue;
         report(
           `${name} means ${candidate} here, which is not declared; .${name} begins at the outermost scope`,
@@ -221,16 +221,16 @@ export class Schema {
     else if (other !== undefined) report(`${name} is ${listed([other.kind])}, not ${listed(kinds)}`);
     else if (isScalarName(name))
       file.reporter.report(place, `${name} is a scalar type, not ${listed(kinds)}: wrap it in a message`);
-    else if (!incomplete) report(`unknown ${what} ${name}${this.suggest(file, name, kinds) || hint}`);
+    else if (!incomplete) report(`unknown ${what} ${name}${this.#suggest(file, name, kinds) || hint}`);
     return undefined;
   }
 
-  private suggest(file: SchemaFile, name: string, kinds: readonly string[]): string {
+  #suggest(file: SchemaFile, name: string, kinds: readonly string[]): string {
     const last = name.slice(name.lastIndexOf('.') + 1);
     const names = new Map<string, string>();
-    const { files: visible } = this.visibleFrom(file);
+    const { files: visible } = this.#visibleFrom(file);
     const prefix = `${file.descriptor.package ?? ''}.`;
-    for (const { kind, fullName, file: owner } of this.names.values()) {
+    for (const { kind, fullName, file: owner } of this.#names.values()) {
       if (!kinds.includes(kind) || !visible.has(owner)) continue;
       names.set(
         fullName.slice(fullName.lastIndexOf('.') + 1),
@@ -243,11 +243,11 @@ export class Schema {
 
   /** Whether what `file` imports could not all be read. */
   isIncomplete(file: SchemaFile): boolean {
-    return this.visibleFrom(file).incomplete;
+    return this.#visibleFrom(file).incomplete;
   }
 
-  private visibleFrom(file: SchemaFile): Visible {
-    const known = this.visible.get(file);
+  #visibleFrom(file: SchemaFile): Visible {
+    const known = this.#visible.get(file);
     if (known !== undefined) return known;
     const files = new Set([file]);
     let incomplete = false;
@@ -262,7 +262,7 @@ export class Schema {
       for (const i of publicDependency) paths.push(dependency[i] ?? '');
     }
     const visible = { files, incomplete };
-    this.visible.set(file, visible);
+    this.#visible.set(file, visible);
     return visible;
   }
 }

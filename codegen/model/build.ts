@@ -34,28 +34,28 @@ type Node = { readonly names: readonly string[]; readonly path: string } & (
 );
 
 class ModelBuilder {
-  private readonly building: Building;
-  private readonly options: ModelOptions;
-  private readonly services: ServiceBuilder;
-  private readonly extensions: ExtensionBuilder;
-  private readonly later: (() => void)[] = [];
+  readonly #building: Building;
+  readonly #options: ModelOptions;
+  readonly #services: ServiceBuilder;
+  readonly #extensions: ExtensionBuilder;
+  readonly #later: (() => void)[] = [];
 
   constructor(schema: Schema, options: ModelOptions) {
-    this.building = new Building(schema, options.int64 ?? 'bigint');
-    this.options = options;
-    this.services = new ServiceBuilder(this.building);
-    this.extensions = new ExtensionBuilder(this.building);
+    this.#building = new Building(schema, options.int64 ?? 'bigint');
+    this.#options = options;
+    this.#services = new ServiceBuilder(this.#building);
+    this.#extensions = new ExtensionBuilder(this.#building);
   }
 
   run(): File[] {
-    const { building } = this;
-    for (const file of building.schema.files.values()) this.declareFile(file);
-    for (const make of this.later) make();
+    const building = this.#building;
+    for (const file of building.schema.files.values()) this.#declareFile(file);
+    for (const make of this.#later) make();
     return [...building.files.values()];
   }
 
-  private declareFile(source: SchemaFile): void {
-    const { building } = this;
+  #declareFile(source: SchemaFile): void {
+    const building = this.#building;
     const { descriptor } = source;
     const byPath = (path: string): File[] => {
       const found = building.schema.files.get(path);
@@ -65,7 +65,7 @@ class ModelBuilder {
     const file: File = {
       path: source.path,
       package: descriptor.package ?? '',
-      bundled: this.options.runtimeApart && isInRuntime(source.path),
+      bundled: this.#options.runtimeApart && isInRuntime(source.path),
       uses: new Set(),
       descriptor: descriptorName(source.path),
       // Only when it is asked for: of a file with errors there may be none.
@@ -88,7 +88,7 @@ class ModelBuilder {
     );
     const nodes: Node[] = [];
     descriptor.messageType.forEach((each, i) => {
-      this.visit(nodes, each, `4,${i}`, [], features);
+      this.#visit(nodes, each, `4,${i}`, [], features);
     });
     descriptor.enumType.forEach((each, i) => {
       nodes.push({ enum: each, path: `5,${i}`, names: [each.name ?? ''] });
@@ -98,51 +98,51 @@ class ModelBuilder {
     const declared = new Map<Node, string>();
     for (const node of [...nodes].sort((a, b) => a.names.length - b.names.length))
       declared.set(node, identifiers.declare(node.names));
-    for (const node of nodes) this.declareType(source, file, node, declared.get(node) ?? '', identifiers);
+    for (const node of nodes) this.#declareType(source, file, node, declared.get(node) ?? '', identifiers);
     descriptor.service.forEach((each, i) => {
-      const make = this.services.declare(source, each, `6,${i}`, identifiers);
-      this.later.push(() => file.services.push(make()));
+      const make = this.#services.declare(source, each, `6,${i}`, identifiers);
+      this.#later.push(() => file.services.push(make()));
     });
-    this.later.push(() => {
-      file.extensions.push(...this.extensions.build(source, file, features, identifiers));
+    this.#later.push(() => {
+      file.extensions.push(...this.#extensions.build(source, file, features, identifiers));
     });
   }
 
-  private visit(
+  #visit(
     nodes: Node[],
     message: DescriptorProto,
     path: string,
     outer: readonly string[],
     outerFeatures: Features,
   ): void {
-    if (isMapEntry(this.building, message)) return;
+    if (isMapEntry(this.#building, message)) return;
     const names = [...outer, message.name ?? ''];
     const features = withFeatures(
       outerFeatures,
       'MessageOptions',
-      this.building.options('MessageOptions', message.options),
+      this.#building.options('MessageOptions', message.options),
     );
     nodes.push({ message, path, names, features });
     message.nestedType.forEach((each, i) => {
-      this.visit(nodes, each, `${path},3,${i}`, names, features);
+      this.#visit(nodes, each, `${path},3,${i}`, names, features);
     });
     message.enumType.forEach((each, i) => {
       nodes.push({ enum: each, path: `${path},4,${i}`, names: [...names, each.name ?? ''] });
     });
   }
 
-  private declareType(
+  #declareType(
     source: SchemaFile,
     file: File,
     node: Node,
     identifier: string,
     identifiers: Identifiers,
   ): void {
-    const { building } = this;
+    const building = this.#building;
     const { path, names } = node;
     const fullName = join(file.package, names.join('.'));
     if ('enum' in node) {
-      const type = this.enum(source, node.enum, path, {
+      const type = this.#enum(source, node.enum, path, {
         file,
         fullName,
         identifier,
@@ -162,7 +162,7 @@ class ModelBuilder {
       init: identifiers.derive(identifier, 'Init'),
       fields: [],
       oneofs: [],
-      keepsUnknown: descriptor.extensionRange.length > 0 || this.options.unknownFields === 'keep',
+      keepsUnknown: descriptor.extensionRange.length > 0 || this.#options.unknownFields === 'keep',
       reserved: descriptor.reservedName,
       custom: customOptions(building.schema, options),
       options: '',
@@ -171,7 +171,7 @@ class ModelBuilder {
     };
     file.messages.push(message);
     building.types.set(fullName, message);
-    this.later.push(() => {
+    this.#later.push(() => {
       new FieldBuilder(building, source).build(descriptor, path, message, features);
       const derive = (suffix: string, wanted: boolean): string =>
         wanted ? identifiers.derive(identifier, suffix) : '';
@@ -186,13 +186,13 @@ class ModelBuilder {
     });
   }
 
-  private enum(
+  #enum(
     source: SchemaFile,
     descriptor: EnumDescriptorProto,
     path: string,
     common: Pick<Enum, 'file' | 'fullName' | 'identifier' | 'names'>,
   ): Enum {
-    const { building } = this;
+    const building = this.#building;
     const declared = building.schema.get(common.fullName);
     const isClosed =
       declared?.kind === 'enum' && FeatureScope.ofEnum(building.schema, declared).get('enumType') === closed;

@@ -13,10 +13,10 @@ import type { Identifiers } from './names.ts';
 const optionMessages = /^\.google\.protobuf\.(?:\w+Options|FeatureSet)$/;
 
 export class ExtensionBuilder {
-  private readonly building: Building;
+  readonly #building: Building;
 
   constructor(building: Building) {
-    this.building = building;
+    this.#building = building;
   }
 
   build(source: SchemaFile, file: File, features: Features, identifiers: Identifiers): Extension[] {
@@ -29,7 +29,7 @@ export class ExtensionBuilder {
       inherited: Features,
     ): void => {
       if (optionMessages.test(field.extendee ?? '')) return;
-      const made = this.extension(source, file, field, path, names, inherited, identifiers);
+      const made = this.#extension(source, file, field, path, names, inherited, identifiers);
       if (made !== undefined) result.push(made);
     };
     const visit = (
@@ -42,7 +42,7 @@ export class ExtensionBuilder {
       const inside = withFeatures(
         outerFeatures,
         'MessageOptions',
-        this.building.options('MessageOptions', message.options),
+        this.#building.options('MessageOptions', message.options),
       );
       message.extension.forEach((field, i) => {
         add(field, `${path},6,${i}`, names, inside);
@@ -60,7 +60,7 @@ export class ExtensionBuilder {
     return result;
   }
 
-  private extension(
+  #extension(
     source: SchemaFile,
     file: File,
     descriptor: FieldDescriptorProto,
@@ -69,9 +69,9 @@ export class ExtensionBuilder {
     features: Features,
     identifiers: Identifiers,
   ): Extension | undefined {
-    const extendee = this.building.message(source, descriptor.extendee);
+    const extendee = this.#building.message(source, descriptor.extendee);
     const parent = outer.length === 0 ? file.package : join(file.package, outer.join('.'));
-    const fields = new FieldBuilder(this.building, source);
+    const fields = new FieldBuilder(this.#building, source);
     const field = fields.field(descriptor, path, { key: 'value', parent, oneof: undefined, features });
     if (extendee === undefined || field === undefined) return undefined;
     const identifier = identifiers.declare([...outer, descriptor.name ?? '']);

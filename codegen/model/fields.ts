@@ -28,17 +28,17 @@ function distinctJsonNames(fields: readonly Field[]): Field[] {
 }
 
 export class FieldBuilder {
-  private readonly building: Building;
-  private readonly file: SchemaFile;
+  readonly #building: Building;
+  readonly #file: SchemaFile;
 
   constructor(building: Building, file: SchemaFile) {
-    this.building = building;
-    this.file = file;
+    this.#building = building;
+    this.#file = file;
   }
 
   /** Fills in the fields and oneofs of `message`. */
   build(descriptor: DescriptorProto, path: string, message: Message, features: Features): void {
-    const oneofs = this.oneofs(descriptor, path, message.fullName);
+    const oneofs = this.#oneofs(descriptor, path, message.fullName);
     const named = new Set<Oneof>();
     const numbered = descriptor.field
       .map((field, i) => {
@@ -82,14 +82,14 @@ export class FieldBuilder {
     for (const field of message.fields) field.oneof?.fields.push(field);
   }
 
-  private oneofs(descriptor: DescriptorProto, path: string, parent: string) {
+  #oneofs(descriptor: DescriptorProto, path: string, parent: string) {
     return descriptor.oneofDecl.map(({ name = '', options }, i) => {
       const oneofPath = `${path},8,${i}`;
-      const about = this.building.documented(
-        this.file,
+      const about = this.#building.documented(
+        this.#file,
         oneofPath,
         'OneofOptions',
-        this.building.options('OneofOptions', options),
+        this.#building.options('OneofOptions', options),
       );
       const oneof: Oneof = { key: '', fullName: `${parent}.${name}`, fields: [], ...about };
       return { oneof, path: oneofPath, name };
@@ -107,7 +107,8 @@ export class FieldBuilder {
       features: outer,
     }: { key: string; parent: string; oneof: Oneof | undefined; features: Features },
   ): Field | undefined {
-    const { building, file } = this;
+    const building = this.#building;
+    const file = this.#file;
     const { name = '', number = 0, label } = descriptor;
     const options = building.options('FieldOptions', descriptor.options);
     const features = withFeatures(outer, 'FieldOptions', options);
@@ -134,7 +135,7 @@ export class FieldBuilder {
     if (entry !== undefined && isMapEntry(building, entry.descriptor)) {
       const [mapKey, value] = entry.descriptor.field;
       const keyName = typeName(mapKey?.type) ?? '';
-      const type = value === undefined ? undefined : this.type(value, undefined);
+      const type = value === undefined ? undefined : this.#type(value, undefined);
       if (type === undefined || !isScalarName(keyName)) return undefined;
       return {
         ...common,
@@ -148,7 +149,7 @@ export class FieldBuilder {
         mapKey: keyName,
       };
     }
-    const type = this.type(descriptor, options);
+    const type = this.#type(descriptor, options);
     if (type === undefined) return undefined;
     const why = defaultProblem(descriptor, type);
     if (why !== '') building.report(file, path, 7, why);
@@ -172,14 +173,14 @@ export class FieldBuilder {
     };
   }
 
-  private type(descriptor: FieldDescriptorProto, options: OptionTree | undefined): FieldType | undefined {
+  #type(descriptor: FieldDescriptorProto, options: OptionTree | undefined): FieldType | undefined {
     const name = typeName(descriptor.type) ?? '';
-    if (!isScalarName(name)) return this.building.type(this.file, descriptor.typeName);
+    if (!isScalarName(name)) return this.#building.type(this.#file, descriptor.typeName);
     const wanted = name.endsWith('64') ? options?.integer(6) : 0;
     return {
       kind: 'scalar',
       scalar: name,
-      jstype: wanted === 1 ? 'string' : wanted === 2 ? 'number' : this.building.int64,
+      jstype: wanted === 1 ? 'string' : wanted === 2 ? 'number' : this.#building.int64,
     };
   }
 }

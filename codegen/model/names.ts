@@ -65,28 +65,28 @@ export function descriptorName(path: string): string {
 
 /** Chooses the names of one file. A name once given is not given again. */
 export class Identifiers {
-  private readonly used: Set<string>;
+  readonly #used: Set<string>;
 
   /** `more` are names that the file has of its own. */
   constructor(more: readonly string[]) {
-    this.used = new Set([...taken, ...more]);
+    this.#used = new Set([...taken, ...more]);
   }
 
   /** Declared names first: `['Order', 'Item']` → `Order_Item`, or `Order$Item` when that is taken. */
   declare(path: readonly string[]): string {
     const plain = path.join('_');
-    return this.take(plain, path.length > 1 ? path.join('$') : `${plain}$`);
+    return this.#take(plain, path.length > 1 ? path.join('$') : `${plain}$`);
   }
 
   /** Then the names made from them: `FooInit`, or `Foo$Init` when there is a message FooInit. */
   derive(identifier: string, suffix: string): string {
-    return this.take(`${identifier}${suffix}`, `${identifier}$${suffix}`);
+    return this.#take(`${identifier}${suffix}`, `${identifier}$${suffix}`);
   }
 
-  private take(wanted: string, otherwise: string): string {
-    let name = this.used.has(wanted) ? otherwise : wanted;
-    while (this.used.has(name)) name += '$';
-    this.used.add(name);
+  #take(wanted: string, otherwise: string): string {
+    let name = this.#used.has(wanted) ? otherwise : wanted;
+    while (this.#used.has(name)) name += '$';
+    this.#used.add(name);
     return name;
   }
 }

@@ -10,12 +10,12 @@ import { type Identifiers, keysFor, methodName } from './names.ts';
 import { customOptions, methodOptions } from './options.ts';
 
 export class ServiceBuilder {
-  private readonly building: Building;
+  readonly #building: Building;
   /** Paths by id, of all files: two with the same are an error. */
-  private readonly ids = new Map<number, string>();
+  readonly #ids = new Map<number, string>();
 
   constructor(building: Building) {
-    this.building = building;
+    this.#building = building;
   }
 
   /** Chooses the service's names now and returns what makes it once all types are known. */
@@ -30,7 +30,7 @@ export class ServiceBuilder {
       identifiers.derive(name, suffix),
     ) as [string, string, string];
     return () => {
-      const { building } = this;
+      const building = this.#building;
       const fullName = join(file.descriptor.package ?? '', name);
       const options = building.options('ServiceOptions', descriptor.options);
       return {
@@ -39,21 +39,21 @@ export class ServiceBuilder {
         definition,
         client,
         handlers,
-        methods: this.methods(file, descriptor, path, fullName, options),
+        methods: this.#methods(file, descriptor, path, fullName, options),
         custom: customOptions(building.schema, options),
         ...building.documented(file, path, 'ServiceOptions', options),
       };
     };
   }
 
-  private methods(
+  #methods(
     file: SchemaFile,
     service: ServiceDescriptorProto,
     servicePath: string,
     fullName: string,
     serviceOptions: OptionTree | undefined,
   ): Method[] {
-    const { building } = this;
+    const building = this.#building;
     const keys = keysFor(
       service.method.map(({ name = '' }) => name),
       methodName,
@@ -75,9 +75,9 @@ export class ServiceBuilder {
         name,
         key,
         path,
-        id: this.id(file, place, path, methodId(path)),
+        id: this.#id(file, place, path, methodId(path)),
         preferredId:
-          preferred === undefined ? undefined : this.id(file, place, path, methodId(path, preferred)),
+          preferred === undefined ? undefined : this.#id(file, place, path, methodId(path, preferred)),
         request,
         response,
         requestStream: method.clientStreaming === true,
@@ -89,11 +89,11 @@ export class ServiceBuilder {
   }
 
   /** `id`, if no other method has it. */
-  private id(file: SchemaFile, place: string, path: string, id: number): number {
-    const other = this.ids.get(id);
+  #id(file: SchemaFile, place: string, path: string, id: number): number {
+    const other = this.#ids.get(id);
     if (other !== undefined && other !== path)
-      this.building.report(file, place, 1, `${path} and ${other} have the same method id ${id}: rename one`);
-    this.ids.set(id, path);
+      this.#building.report(file, place, 1, `${path} and ${other} have the same method id ${id}: rename one`);
+    this.#ids.set(id, path);
     return id;
   }
 }

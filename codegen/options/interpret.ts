@@ -18,58 +18,58 @@ type Where = OptionValue['token'];
 const enumNamesMax = 8;
 
 class Interpreter {
-  private readonly schema: Schema;
-  private readonly file: SchemaFile;
-  private readonly scope: string;
+  readonly #schema: Schema;
+  readonly #file: SchemaFile;
+  readonly #scope: string;
   /** `MessageOptions` and the like. */
-  private readonly type: string;
+  readonly #type: string;
 
   constructor(schema: Schema, file: SchemaFile, { scope, type }: PendingOptions) {
-    this.schema = schema;
-    this.file = file;
-    this.scope = scope;
-    this.type = type;
+    this.#schema = schema;
+    this.#file = file;
+    this.#scope = scope;
+    this.#type = type;
   }
 
-  private get isEdition(): boolean {
-    return this.file.descriptor.syntax === 'editions';
+  get #isEdition(): boolean {
+    return this.#file.descriptor.syntax === 'editions';
   }
 
-  private report(place: Where, message: string): undefined {
-    this.file.reporter.report(place, message);
+  #report(place: Where, message: string): undefined {
+    this.#file.reporter.report(place, message);
     return undefined;
   }
 
   statement(root: OptionTree, { parts, value }: OptionStatement): void {
     let tree = root;
     for (const [i, part] of parts.entries()) {
-      const field = this.field(tree, part.name, part.extension, part.token, 'option');
+      const field = this.#field(tree, part.name, part.extension, part.token, 'option');
       if (field === undefined) return;
       if (i === parts.length - 1) {
         const before = tree.values.get(field.descriptor.number ?? 0);
         if (before !== undefined && !isRepeated(field))
-          this.report(part.token, `option ${part.name} is set twice`);
-        else this.assign(tree, field, value, part.name);
+          this.#report(part.token, `option ${part.name} is set twice`);
+        else this.#assign(tree, field, value, part.name);
         return;
       }
       // Its type is unknown, which has been reported where it is declared.
       if (typeName(field.descriptor.type) === undefined) return;
-      const message = this.messageOf(field);
+      const message = this.#messageOf(field);
       if (message === undefined || isRepeated(field)) {
-        this.report(part.token, `option ${part.name} has no fields of its own`);
+        this.#report(part.token, `option ${part.name} has no fields of its own`);
         return;
       }
       const list = tree.list(field);
-      if (list.length === 0) list.push(new OptionTree(this.schema, message));
+      if (list.length === 0) list.push(new OptionTree(this.#schema, message));
       tree = list[0] as OptionTree;
     }
   }
 
-  private messageOf({ descriptor }: OptionField): DeclaredKind<'message'> | undefined {
-    return this.schema.messageOf(descriptor.typeName ?? '');
+  #messageOf({ descriptor }: OptionField): DeclaredKind<'message'> | undefined {
+    return this.#schema.messageOf(descriptor.typeName ?? '');
   }
 
-  private field(
+  #field(
     tree: OptionTree,
     name: string,
     extension: boolean,
@@ -79,18 +79,18 @@ class Interpreter {
     const { message } = tree;
     if (extension) {
       const hint = ': import the file that declares it';
-      const found = this.schema.resolve(this.file, name, this.scope, ['extension'], place, what, hint);
+      const found = this.#schema.resolve(this.#file, name, this.#scope, ['extension'], place, what, hint);
       // Of one that extends what is unknown nothing can be said either.
-      if (found === undefined || this.schema.messageOf(found.descriptor.extendee ?? '') === undefined)
+      if (found === undefined || this.#schema.messageOf(found.descriptor.extendee ?? '') === undefined)
         return undefined;
       if (found.descriptor.extendee !== `.${message.fullName}`)
-        return this.report(
+        return this.#report(
           place,
           `${found.fullName} extends ${found.descriptor.extendee?.slice(1)}, not ${message.fullName}`,
         );
       return { descriptor: found.descriptor, extension: found.fullName };
     }
-    const fields = [...fieldsOf(this.schema, message).values()].filter(
+    const fields = [...fieldsOf(this.#schema, message).values()].filter(
       (field) => field.extension === undefined,
     );
     // In text format a group goes by the name of its message.
@@ -99,14 +99,14 @@ class Interpreter {
         descriptor.name === name ||
         (typeName(descriptor.type) === 'group' && descriptor.typeName?.endsWith(`.${name}`)),
     );
-    if (name === 'features' && message.fullName === `google.protobuf.${this.type}` && !this.isEdition)
-      return this.report(
+    if (name === 'features' && message.fullName === `google.protobuf.${this.#type}` && !this.#isEdition)
+      return this.#report(
         place,
-        `features are for editions; this file is ${this.file.descriptor.syntax ?? 'proto2'}`,
+        `features are for editions; this file is ${this.#file.descriptor.syntax ?? 'proto2'}`,
       );
     if (found !== undefined && message.fullName === 'google.protobuf.FeatureSet') {
-      const allowed = misplacedFeature(name, this.type);
-      if (allowed !== undefined) return this.report(place, `feature ${name} is for ${allowed} only`);
+      const allowed = misplacedFeature(name, this.#type);
+      if (allowed !== undefined) return this.#report(place, `feature ${name} is for ${allowed} only`);
     }
     if (
       found !== undefined &&
@@ -116,32 +116,32 @@ class Interpreter {
     // The one that could not be read may have it.
     if (message.file.standsIn === true) return undefined;
     const names = fields.map(({ descriptor }) => descriptor.name ?? '');
-    return this.report(place, `${message.fullName} has no ${what} ${name}${suggestion(name, names)}`);
+    return this.#report(place, `${message.fullName} has no ${what} ${name}${suggestion(name, names)}`);
   }
 
-  private assign(tree: OptionTree, field: OptionField, value: OptionValue, name: string): void {
+  #assign(tree: OptionTree, field: OptionField, value: OptionValue, name: string): void {
     if (value.kind === 'list') {
-      if (!isRepeated(field)) this.report(value.token, `${name} takes one value, not a list`);
-      else for (const item of value.items) this.assign(tree, field, item, name);
+      if (!isRepeated(field)) this.#report(value.token, `${name} takes one value, not a list`);
+      else for (const item of value.items) this.#assign(tree, field, item, name);
       return;
     }
-    const converted = this.value(field, value, name);
+    const converted = this.#value(field, value, name);
     if (converted !== undefined) tree.list(field).push(converted);
   }
 
-  private value(field: OptionField, value: OptionValue, name: string): TreeValue | undefined {
+  #value(field: OptionField, value: OptionValue, name: string): TreeValue | undefined {
     const { descriptor } = field;
     const type = typeName(descriptor.type);
-    const wrong = (wanted: string): undefined => this.report(value.token, `${name} takes ${wanted}`);
+    const wrong = (wanted: string): undefined => this.#report(value.token, `${name} takes ${wanted}`);
     switch (type) {
       case undefined:
         return undefined;
       case 'message':
       case 'group': {
-        const message = this.messageOf(field);
+        const message = this.#messageOf(field);
         return value.kind !== 'message' || message === undefined
           ? wrong('a message in braces')
-          : this.message(message, value.fields);
+          : this.#message(message, value.fields);
       }
       case 'string':
         return value.kind === 'string' ? value.bytes.toString('utf8') : wrong('a string in quotes');
@@ -153,13 +153,13 @@ class Interpreter {
         if (value.kind === 'name' && /^(false|f|False)$/.test(value.text)) return false;
         return wrong('true or false');
       case 'enum': {
-        const found = this.schema.get(descriptor.typeName ?? '');
+        const found = this.#schema.get(descriptor.typeName ?? '');
         if (found?.kind !== 'enum') return undefined;
         const known = found.descriptor.value.find(
           (each) => value.kind === 'name' && each.name === value.text,
         );
-        if (this.type === 'FileOptions' && known?.name === 'LEGACY_REQUIRED' && name === 'field_presence')
-          return this.report(value.token, 'a file cannot make all of its fields LEGACY_REQUIRED');
+        if (this.#type === 'FileOptions' && known?.name === 'LEGACY_REQUIRED' && name === 'field_presence')
+          return this.#report(value.token, 'a file cannot make all of its fields LEGACY_REQUIRED');
         if (known !== undefined) return BigInt(known.number ?? 0);
         if (found.file.standsIn === true && value.kind === 'name') return undefined;
         const names = found.descriptor.value.map((each) => each.name ?? '');
@@ -177,16 +177,16 @@ class Interpreter {
     }
   }
 
-  private message(message: DeclaredKind<'message'>, fields: readonly TextField[]): OptionTree {
-    const tree = new OptionTree(this.schema, message);
+  #message(message: DeclaredKind<'message'>, fields: readonly TextField[]): OptionTree {
+    const tree = new OptionTree(this.#schema, message);
     for (const each of fields) {
-      if (each.bracketed && each.name.includes('/')) this.any(tree, each);
+      if (each.bracketed && each.name.includes('/')) this.#any(tree, each);
       else {
-        const field = this.field(tree, each.name, each.bracketed, each.token, 'field');
+        const field = this.#field(tree, each.name, each.bracketed, each.token, 'field');
         if (field === undefined) continue;
         if (tree.values.has(field.descriptor.number ?? 0) && !isRepeated(field))
-          this.report(each.token, `${each.name} is set twice`);
-        else this.assign(tree, field, each.value, each.name);
+          this.#report(each.token, `${each.name} is set twice`);
+        else this.#assign(tree, field, each.value, each.name);
       }
     }
     dropDefaults(tree, message);
@@ -194,17 +194,17 @@ class Interpreter {
   }
 
   /** `[type.googleapis.com/a.B] { … }` inside a google.protobuf.Any. */
-  private any(tree: OptionTree, { name, token, value }: TextField): void {
-    const [url, content] = [1, 2].map((number) => fieldsOf(this.schema, tree.message).get(number));
-    const type = this.schema.messageOf(name.slice(name.lastIndexOf('/') + 1));
+  #any(tree: OptionTree, { name, token, value }: TextField): void {
+    const [url, content] = [1, 2].map((number) => fieldsOf(this.#schema, tree.message).get(number));
+    const type = this.#schema.messageOf(name.slice(name.lastIndexOf('/') + 1));
     if (tree.message.fullName !== 'google.protobuf.Any' || url === undefined || content === undefined)
-      this.report(token, `${tree.message.fullName} is no google.protobuf.Any`);
+      this.#report(token, `${tree.message.fullName} is no google.protobuf.Any`);
     else if (type === undefined) {
-      if (!this.schema.isIncomplete(this.file)) this.report(token, `unknown type ${name}`);
-    } else if (value.kind !== 'message') this.report(value.token, `${name} takes a message in braces`);
+      if (!this.#schema.isIncomplete(this.#file)) this.#report(token, `unknown type ${name}`);
+    } else if (value.kind !== 'message') this.#report(value.token, `${name} takes a message in braces`);
     else {
       tree.list(url).push(name);
-      tree.list(content).push(this.message(type, value.fields).encode());
+      tree.list(content).push(this.#message(type, value.fields).encode());
     }
   }
 }

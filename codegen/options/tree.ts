@@ -64,11 +64,11 @@ export class OptionTree {
   readonly message: DeclaredKind<'message'>;
   readonly values = new Map<number, { readonly field: OptionField; readonly list: TreeValue[] }>();
   /** Fields that nothing in this run declares, with their tags. */
-  private readonly unknown: Uint8Array[] = [];
-  private readonly schema: Schema;
+  readonly #unknown: Uint8Array[] = [];
+  readonly #schema: Schema;
 
   constructor(schema: Schema, message: DeclaredKind<'message'>) {
-    this.schema = schema;
+    this.#schema = schema;
     this.message = message;
   }
 
@@ -104,7 +104,7 @@ export class OptionTree {
 
   /** Adds what `bytes` have; singular values replace, singular messages merge. What is not of its field's type is kept as unknown: the bytes may come from a file with other ideas of a number. */
   decode(bytes: Uint8Array): void {
-    const fields = fieldsOf(this.schema, this.message);
+    const fields = fieldsOf(this.#schema, this.message);
     const reader = new ByteReader(bytes);
     while (reader.at < bytes.length) {
       const start = reader.at;
@@ -115,13 +115,13 @@ export class OptionTree {
       reader.skip(wireType, number);
       const end = reader.at;
       const inner = new ByteReader(bytes.subarray(content, end));
-      if (field === undefined || !this.take(field, inner, wireType, wanted, number))
-        this.unknown.push(bytes.slice(start, end));
+      if (field === undefined || !this.#take(field, inner, wireType, wanted, number))
+        this.#unknown.push(bytes.slice(start, end));
     }
   }
 
   /** False, and nothing taken, when the value is none of the field's. */
-  private take(
+  #take(
     field: OptionField,
     reader: ByteReader,
     wireType: WireType,
@@ -130,10 +130,10 @@ export class OptionTree {
   ): boolean {
     const before = this.values.get(field.descriptor.number ?? 0)?.list.slice();
     try {
-      if (wireType === wanted) this.put(field, reader, wireType, number);
+      if (wireType === wanted) this.#put(field, reader, wireType, number);
       else if (wireType === 2 && wanted !== 3 && isRepeated(field)) {
         const packed = new ByteReader(reader.delimited());
-        while (packed.at < packed.bytes.length) this.list(field).push(this.scalar(field, packed));
+        while (packed.at < packed.bytes.length) this.list(field).push(this.#scalar(field, packed));
       } else return false;
       return true;
     } catch (error) {
@@ -144,26 +144,26 @@ export class OptionTree {
     }
   }
 
-  private put(field: OptionField, reader: ByteReader, wireType: WireType, number: number): void {
+  #put(field: OptionField, reader: ByteReader, wireType: WireType, number: number): void {
     const list = this.list(field);
     const type = typeName(field.descriptor.type);
     if (type !== 'message' && type !== 'group') {
-      const value = this.scalar(field, reader);
+      const value = this.#scalar(field, reader);
       if (!isRepeated(field)) list.length = 0;
       list.push(value);
       return;
     }
     const content = wireType === 3 ? reader.group(number) : reader.delimited();
-    const message = this.schema.messageOf(field.descriptor.typeName ?? '');
+    const message = this.#schema.messageOf(field.descriptor.typeName ?? '');
     if (message === undefined) return;
     const last = list[0];
     const tree =
-      !isRepeated(field) && last instanceof OptionTree ? last : new OptionTree(this.schema, message);
+      !isRepeated(field) && last instanceof OptionTree ? last : new OptionTree(this.#schema, message);
     tree.decode(content);
     if (tree !== last) list.push(tree);
   }
 
-  private scalar({ descriptor }: OptionField, reader: ByteReader): TreeValue {
+  #scalar({ descriptor }: OptionField, reader: ByteReader): TreeValue {
     switch (typeName(descriptor.type)) {
       case 'double':
         return reader.double();
@@ -198,13 +198,13 @@ export class OptionTree {
   encode(): Uint8Array {
     const writer = new ByteWriter();
     for (const [number, { field, list }] of [...this.values].sort(([a], [b]) => a - b)) {
-      for (const value of list) this.write(writer, field, number, value);
+      for (const value of list) this.#write(writer, field, number, value);
     }
-    for (const bytes of this.unknown) writer.raw(bytes);
+    for (const bytes of this.#unknown) writer.raw(bytes);
     return writer.result();
   }
 
-  private write(writer: ByteWriter, field: OptionField, number: number, value: TreeValue): void {
+  #write(writer: ByteWriter, field: OptionField, number: number, value: TreeValue): void {
     const wireType = wireTypeOf(field);
     writer.tag(number, wireType);
     if (value instanceof OptionTree) {

@@ -4,15 +4,15 @@ export type WireType = 0 | 1 | 2 | 3 | 4 | 5;
 
 export class ByteReader {
   readonly bytes: Uint8Array;
-  private readonly view: DataView;
+  readonly #view: DataView;
   at = 0;
 
   constructor(bytes: Uint8Array) {
     this.bytes = bytes;
-    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
-  private need(count: number): number {
+  #need(count: number): number {
     if (this.bytes.length - this.at < count) throw new RangeError('the bytes of an option end too early');
     this.at += count;
     return this.at - count;
@@ -22,7 +22,7 @@ export class ByteReader {
   varint(): bigint {
     let value = 0n;
     for (let shift = 0n; shift < 70n; shift += 7n) {
-      const byte = this.bytes[this.need(1)] as number;
+      const byte = this.bytes[this.#need(1)] as number;
       value |= BigInt(byte & 127) << shift;
       if (byte < 128) return BigInt.asUintN(64, value);
     }
@@ -36,24 +36,24 @@ export class ByteReader {
 
   delimited(): Uint8Array {
     const length = Number(this.varint());
-    const start = this.need(length);
+    const start = this.#need(length);
     return this.bytes.subarray(start, start + length);
   }
 
   fixed32(): number {
-    return this.view.getUint32(this.need(4), true);
+    return this.#view.getUint32(this.#need(4), true);
   }
 
   fixed64(): bigint {
-    return this.view.getBigUint64(this.need(8), true);
+    return this.#view.getBigUint64(this.#need(8), true);
   }
 
   float(): number {
-    return this.view.getFloat32(this.need(4), true);
+    return this.#view.getFloat32(this.#need(4), true);
   }
 
   double(): number {
-    return this.view.getFloat64(this.need(8), true);
+    return this.#view.getFloat64(this.#need(8), true);
   }
 
   /** The content of a group whose start tag has been read. */
@@ -69,16 +69,16 @@ export class ByteReader {
 
   skip(wireType: WireType, number: number): void {
     if (wireType === 0) this.varint();
-    else if (wireType === 1) this.need(8);
+    else if (wireType === 1) this.#need(8);
     else if (wireType === 2) this.delimited();
     else if (wireType === 3) this.group(number);
-    else if (wireType === 5) this.need(4);
+    else if (wireType === 5) this.#need(4);
     else throw new RangeError(`the bytes of an option have the wire type ${wireType}`);
   }
 }
 
 export class ByteWriter {
-  private readonly parts: Uint8Array[] = [];
+  readonly #parts: Uint8Array[] = [];
 
   varint(value: bigint): this {
     const bytes: number[] = [];
@@ -91,7 +91,7 @@ export class ByteWriter {
   }
 
   raw(bytes: Uint8Array): this {
-    this.parts.push(bytes);
+    this.#parts.push(bytes);
     return this;
   }
 
@@ -99,29 +99,29 @@ export class ByteWriter {
     return this.varint(BigInt(bytes.length)).raw(bytes);
   }
 
-  private fixed(size: number, set: (view: DataView) => void): this {
+  #fixed(size: number, set: (view: DataView) => void): this {
     const bytes = new Uint8Array(size);
     set(new DataView(bytes.buffer));
     return this.raw(bytes);
   }
 
   fixed32(value: number): this {
-    return this.fixed(4, (view) => view.setUint32(0, value, true));
+    return this.#fixed(4, (view) => view.setUint32(0, value, true));
   }
 
   fixed64(value: bigint): this {
-    return this.fixed(8, (view) => view.setBigUint64(0, value, true));
+    return this.#fixed(8, (view) => view.setBigUint64(0, value, true));
   }
 
   float(value: number): this {
-    return this.fixed(4, (view) => view.setFloat32(0, value, true));
+    return this.#fixed(4, (view) => view.setFloat32(0, value, true));
   }
 
   double(value: number): this {
-    return this.fixed(8, (view) => view.setFloat64(0, value, true));
+    return this.#fixed(8, (view) => view.setFloat64(0, value, true));
   }
 
   result(): Uint8Array {
-    return Uint8Array.from(Buffer.concat(this.parts));
+    return Uint8Array.from(Buffer.concat(this.#parts));
   }
 }

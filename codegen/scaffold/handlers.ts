@@ -22,20 +22,20 @@ export interface Scaffolded {
 export type ModuleOf = (output: string) => string;
 
 class Scaffold {
-  private readonly source: SourceFile;
-  private readonly moduleOf: ModuleOf;
+  readonly #source: SourceFile;
+  readonly #moduleOf: ModuleOf;
 
   constructor(source: SourceFile, moduleOf: ModuleOf) {
-    this.source = source;
-    this.moduleOf = moduleOf;
+    this.#source = source;
+    this.#moduleOf = moduleOf;
   }
 
   add(service: Service, file: File): Scaffolded {
-    const found = this.source.getClasses().find((each) => implementsAny(each, service.handlers));
-    const target = found ?? this.newClass(service, file);
+    const found = this.#source.getClasses().find((each) => implementsAny(each, service.handlers));
+    const target = found ?? this.#newClass(service, file);
     const has = (name: string) => target.getInstanceMember(name) !== undefined;
     const missing = service.methods.filter(({ key }) => !has(key));
-    for (const method of missing) this.addMethod(target, method);
+    for (const method of missing) this.#addMethod(target, method);
     const known = new Set(service.methods.map(({ key }) => key));
     return {
       service: service.fullName,
@@ -48,18 +48,22 @@ class Scaffold {
     };
   }
 
-  private newClass(service: Service, file: File): ClassDeclaration {
-    const handlers = this.import(this.moduleOf(outputPath(file.path)), service.handlers);
-    return this.source.addClass({ name: `${service.name}Service`, isExported: true, implements: [handlers] });
+  #newClass(service: Service, file: File): ClassDeclaration {
+    const handlers = this.#import(this.#moduleOf(outputPath(file.path)), service.handlers);
+    return this.#source.addClass({
+      name: `${service.name}Service`,
+      isExported: true,
+      implements: [handlers],
+    });
   }
 
-  private addMethod(target: ClassDeclaration, method: Method): void {
+  #addMethod(target: ClassDeclaration, method: Method): void {
     const { requestStream, responseStream, options } = method;
-    const request = this.message(method.request, method.request.identifier);
-    const response = options.oneWay ? 'void' : this.message(method.response, method.response.init);
-    const error = this.import('rdma-rpc', 'RpcError', 'value');
-    const status = this.import('rdma-rpc', 'Status', 'value');
-    const context = this.import('rdma-rpc', 'HandlerContext');
+    const request = this.#message(method.request, method.request.identifier);
+    const response = options.oneWay ? 'void' : this.#message(method.response, method.response.init);
+    const error = this.#import('rdma-rpc', 'RpcError', 'value');
+    const status = this.#import('rdma-rpc', 'Status', 'value');
+    const context = this.#import('rdma-rpc', 'HandlerContext');
     const doc = docText(method);
     target.addMethod({
       name: method.key,
@@ -78,13 +82,13 @@ class Scaffold {
     });
   }
 
-  private message({ file }: Message, name: string): string {
-    return this.import(file.bundled ? 'rdma-rpc/codec' : this.moduleOf(outputPath(file.path)), name);
+  #message({ file }: Message, name: string): string {
+    return this.#import(file.bundled ? 'rdma-rpc/codec' : this.#moduleOf(outputPath(file.path)), name);
   }
 
   /** Imports `name` unless that has been done. Returns what it is called here, which is another name when somebody else has this one. */
-  private import(module: string, name: string, kind: 'type' | 'value' = 'type'): string {
-    const imports = this.source.getImportDeclarations();
+  #import(module: string, name: string, kind: 'type' | 'value' = 'type'): string {
+    const imports = this.#source.getImportDeclarations();
     const own = imports.filter((each) => each.getModuleSpecifierValue() === module);
     for (const each of own.flatMap((declaration) => declaration.getNamedImports())) {
       if (each.getName() === name) return each.getAliasNode()?.getText() ?? name;
@@ -93,7 +97,7 @@ class Scaffold {
       ...imports.flatMap((each) =>
         each.getNamedImports().map((named) => named.getAliasNode()?.getText() ?? named.getName()),
       ),
-      ...this.source
+      ...this.#source
         .getStatements()
         .flatMap((each) => (Node.isNamed(each) || Node.isNameable(each) ? [each.getName()] : [])),
     ]);
@@ -107,7 +111,7 @@ class Scaffold {
       target.addNamedImport({ ...named, isTypeOnly: kind === 'type' && !target.isTypeOnly() });
     } else {
       const isTypeOnly = kind === 'type';
-      this.source.addImportDeclaration({ moduleSpecifier: module, isTypeOnly, namedImports: [named] });
+      this.#source.addImportDeclaration({ moduleSpecifier: module, isTypeOnly, namedImports: [named] });
     }
     return local;
   }

@@ -31,50 +31,51 @@ const integer = /^(?:0[xX][\da-fA-F]+|0[0-7]*|[1-9]\d*)$/;
 const decimal = /^(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fF]?$/;
 
 class Lexer {
-  private at: number;
-  private line = 1;
-  private lineStart: number;
-  private readonly source: string;
+  #at: number;
+  #line = 1;
+  #lineStart: number;
+  readonly #source: string;
   readonly tokens: Token[] = [];
 
   constructor(source: string) {
-    this.source = source;
-    this.at = source.startsWith('\uFEFF') ? 1 : 0;
-    this.lineStart = this.at;
+    this.#source = source;
+    this.#at = source.startsWith('\uFEFF') ? 1 : 0;
+    this.#lineStart = this.#at;
   }
 
-  private take(pattern: RegExp): string | undefined {
-    pattern.lastIndex = this.at;
-    const match = pattern.exec(this.source);
+  #take(pattern: RegExp): string | undefined {
+    pattern.lastIndex = this.#at;
+    const match = pattern.exec(this.#source);
     if (match === null) return undefined;
     const whole = match[0];
     for (let i = whole.indexOf('\n'); i !== -1; i = whole.indexOf('\n', i + 1)) {
-      this.line++;
-      this.lineStart = this.at + i + 1;
+      this.#line++;
+      this.#lineStart = this.#at + i + 1;
     }
-    this.at += whole.length;
+    this.#at += whole.length;
     return match[1] ?? whole;
   }
 
-  private newline(): boolean {
-    if (this.source[this.at] !== '\n') return false;
-    this.line++;
-    this.lineStart = ++this.at;
+  #newline(): boolean {
+    if (this.#source[this.#at] !== '\n') return false;
+    this.#line++;
+    this.#lineStart = ++this.#at;
     return true;
   }
 
   /** Digits, points, letters, and the sign of an exponent. Piece by piece: a regular expression with a choice in a loop runs out of stack on millions of digits. */
-  private number(): string | undefined {
-    const start = this.at;
-    if (this.take(numberStart) === undefined) return undefined;
-    do this.take(numberPart);
-    while (/[eE]/.test(this.source[this.at - 1] ?? '') && this.take(sign) !== undefined);
-    return this.source.slice(start, this.at);
+  #number(): string | undefined {
+    const start = this.#at;
+    if (this.#take(numberStart) === undefined) return undefined;
+    do this.#take(numberPart);
+    while (/[eE]/.test(this.#source[this.#at - 1] ?? '') && this.#take(sign) !== undefined);
+    return this.#source.slice(start, this.#at);
   }
 
   /** A string with its quotes, if it ends on its line. By hand for the same reason: strings may be of many megabytes. */
-  private quoted(): string | undefined {
-    const { source, at: start } = this;
+  #quoted(): string | undefined {
+    const source = this.#source;
+    const start = this.#at;
     const quote = source[start];
     if (quote !== '"' && quote !== "'") return undefined;
     for (let at = start + 1; at < source.length; at++) {
@@ -83,35 +84,36 @@ class Lexer {
       if (char === '\\' && source[at + 1] !== '\n') at++;
       else if (char === '\\') return undefined;
       else if (char === quote) {
-        this.at = at + 1;
-        return source.slice(start, this.at);
+        this.#at = at + 1;
+        return source.slice(start, this.#at);
       }
     }
     return undefined;
   }
 
-  private token(): Token {
-    const { at: offset, line } = this;
-    const common = { offset, line, column: offset - this.lineStart + 1 };
-    if (offset >= this.source.length) return { kind: 'end', text: '', ...common };
-    const plain = this.take(name);
+  #token(): Token {
+    const offset = this.#at;
+    const line = this.#line;
+    const common = { offset, line, column: offset - this.#lineStart + 1 };
+    if (offset >= this.#source.length) return { kind: 'end', text: '', ...common };
+    const plain = this.#take(name);
     if (plain !== undefined) return { kind: 'name', text: plain, ...common };
-    const digits = this.number();
+    const digits = this.#number();
     if (digits !== undefined) {
       if (integer.test(digits)) return { kind: 'int', text: digits, ...common };
       if (decimal.test(digits)) return { kind: 'float', text: digits, ...common };
       return { kind: 'bad', text: digits, ...common, reason: `${digits} is neither a number nor a name` };
     }
-    const quoted = this.quoted();
+    const quoted = this.#quoted();
     if (quoted !== undefined) return { kind: 'string', text: quoted, ...common };
-    const char = String.fromCodePoint(this.source.codePointAt(offset) ?? 0);
-    this.at += char.length;
+    const char = String.fromCodePoint(this.#source.codePointAt(offset) ?? 0);
+    this.#at += char.length;
     if (char === '"' || char === "'") {
-      this.take(/[^\n]*/y);
+      this.#take(/[^\n]*/y);
       return { kind: 'bad', text: char, ...common, reason: 'this string has no end on its line' };
     }
-    if (char === '/' && this.source[this.at] === '*') {
-      this.take(/[\s\S]*/y);
+    if (char === '/' && this.#source[this.#at] === '*') {
+      this.#take(/[\s\S]*/y);
       return { kind: 'bad', text: '/*', ...common, reason: 'this comment has no end' };
     }
     if (/[;{}()[\]<>=,.:+/-]/.test(char)) return { kind: 'symbol', text: char, ...common };
@@ -122,7 +124,7 @@ class Lexer {
    * protoc's rule for whose a comment is: one on the line of a token, or directly below it with an empty line after, belongs to
    * what ends there; one directly above a token to what begins there; all others to nobody.
    */
-  private comments(previous: Token | undefined): string | undefined {
+  #comments(previous: Token | undefined): string | undefined {
     let held: { text: string; line: boolean } | undefined;
     let toPrevious = previous !== undefined;
     const flush = (): void => {
@@ -133,41 +135,41 @@ class Lexer {
       held = undefined;
     };
     if (previous !== undefined) {
-      this.take(blank);
-      const line = this.take(lineComment);
+      this.#take(blank);
+      const line = this.#take(lineComment);
       if (line !== undefined) {
         held = { text: line, line: true };
         flush();
       } else {
-        const block = this.take(blockComment);
+        const block = this.#take(blockComment);
         if (block !== undefined) {
-          this.take(blank);
+          this.#take(blank);
           // A token follows on the same line: whose the comment is cannot be told.
-          if (!this.newline()) return undefined;
+          if (!this.#newline()) return undefined;
           held = { text: unindent(block), line: false };
           flush();
-        } else if (!this.newline()) return undefined;
+        } else if (!this.#newline()) return undefined;
       }
     }
     for (;;) {
-      this.take(blank);
-      const line = this.take(lineComment);
+      this.#take(blank);
+      const line = this.#take(lineComment);
       if (line !== undefined) {
         if (held?.line === false) flush();
         held = { text: (held?.text ?? '') + line, line: true };
         continue;
       }
-      const block = this.take(blockComment);
+      const block = this.#take(blockComment);
       if (block !== undefined) {
         flush();
         held = { text: unindent(block), line: false };
-        this.take(blank);
-        this.newline();
-      } else if (this.newline()) {
+        this.#take(blank);
+        this.#newline();
+      } else if (this.#newline()) {
         flush();
         toPrevious = false;
       } else {
-        const next = this.source[this.at];
+        const next = this.#source[this.#at];
         if (next === undefined || next === '}' || next === ']' || next === ')') flush();
         return held?.text;
       }
@@ -176,15 +178,15 @@ class Lexer {
 
   run(): Token[] {
     for (let previous: Token | undefined; ; ) {
-      const leading = this.comments(previous);
+      const leading = this.#comments(previous);
       // Comments between two tokens of a line are passed over by `comments` one at a time.
       while (
-        this.take(blank) ||
-        this.take(lineComment) !== undefined ||
-        this.take(blockComment) !== undefined ||
-        this.newline()
+        this.#take(blank) ||
+        this.#take(lineComment) !== undefined ||
+        this.#take(blockComment) !== undefined ||
+        this.#newline()
       );
-      const token = this.token();
+      const token = this.#token();
       if (leading !== undefined) token.leading = leading;
       this.tokens.push(token);
       previous = token;

@@ -32,27 +32,27 @@ const mapKeys = new Set([
 ]);
 
 export class FieldParser {
-  private readonly state: ParseState;
-  private readonly messages: MessageParser;
+  readonly #state: ParseState;
+  readonly #messages: MessageParser;
 
   constructor(state: ParseState, messages: MessageParser) {
-    this.state = state;
-    this.messages = messages;
+    this.#state = state;
+    this.#messages = messages;
   }
 
   field(into: Into, place: 'field' | 'oneof' | 'extension', oneofIndex?: number): void {
-    const { state } = this;
+    const state = this.#state;
     const { stream } = state;
     const start = stream.peek();
     const path = `${into.fieldPath},${into.fields.length}`;
     const field = FieldDescriptorProto.create({ label: labels.optional });
     if (stream.is('map') && stream.is('<', 1)) {
-      this.map(into, path, start, place);
+      this.#map(into, path, start, place);
       return;
     }
-    const label = this.label(field, place);
+    const label = this.#label(field, place);
     if (stream.is('group') && stream.peek(1).kind === 'name' && stream.is('=', 2)) {
-      this.group(into, path, start, field, oneofIndex);
+      this.#group(into, path, start, field, oneofIndex);
       return;
     }
     const type = stream.dotted(label ? 'the type of the field' : 'a field');
@@ -60,14 +60,14 @@ export class FieldParser {
     if (isScalarName(type.text)) field.type = typeNumbers[type.text];
     else field.typeName = type.text;
     state.place(`${path},6`, type);
-    this.rest(into, path, start, field, name, oneofIndex, name.text);
+    this.#rest(into, path, start, field, name, oneofIndex, name.text);
     stream.expect(';');
-    this.finish(into, path, start, field, name);
+    this.#finish(into, path, start, field, name);
   }
 
   /** The word in front of the type; true when there was one. What each syntax has is checked here. */
-  private label(field: FieldDescriptorProto, place: 'field' | 'oneof' | 'extension'): boolean {
-    const { state } = this;
+  #label(field: FieldDescriptorProto, place: 'field' | 'oneof' | 'extension'): boolean {
+    const state = this.#state;
     const { stream, syntax } = state;
     const token = stream.peek();
     const { text } = token;
@@ -93,7 +93,7 @@ export class FieldParser {
   }
 
   /** `= number [options]`; default and json_name are no options but parts of the descriptor. */
-  private rest(
+  #rest(
     into: Into,
     path: string,
     start: Token,
@@ -102,53 +102,53 @@ export class FieldParser {
     oneofIndex: number | undefined,
     text: string,
   ): void {
-    const { stream } = this.state;
+    const { stream } = this.#state;
     stream.expect('=');
     const { token, value } = stream.integer("the field's number");
     field.name = text;
     field.number = value;
     field.jsonName = jsonNameOf(text);
     if (oneofIndex !== undefined) field.oneofIndex = oneofIndex;
-    this.state.place(`${path},1`, name);
-    this.state.place(`${path},3`, token);
-    this.state.place(path, start);
+    this.#state.place(`${path},1`, name);
+    this.#state.place(`${path},3`, token);
+    this.#state.place(path, start);
     const statements = parseInlineOptions(stream).filter(
-      (statement) => !this.special(field, path, statement),
+      (statement) => !this.#special(field, path, statement),
     );
-    this.state.options('FieldOptions', field, into.scope, statements);
+    this.#state.options('FieldOptions', field, into.scope, statements);
   }
 
-  private special(field: FieldDescriptorProto, path: string, { parts, value }: OptionStatement): boolean {
+  #special(field: FieldDescriptorProto, path: string, { parts, value }: OptionStatement): boolean {
     const [part] = parts;
     if (part === undefined || parts.length > 1 || part.extension) return false;
     if (part.name === 'json_name') {
-      if (value.kind !== 'string') this.state.stream.fail(value.token, 'json_name must be a string');
+      if (value.kind !== 'string') this.#state.stream.fail(value.token, 'json_name must be a string');
       field.jsonName = value.bytes.toString();
-      this.state.place(`${path},10`, value.token);
+      this.#state.place(`${path},10`, value.token);
       return true;
     }
     if (part.name !== 'default') return false;
     if (value.kind === 'list' || value.kind === 'message')
-      this.state.stream.fail(value.token, 'a default is a single value');
-    this.state.defaults.set(field, value);
-    this.state.place(`${path},7`, value.token);
+      this.#state.stream.fail(value.token, 'a default is a single value');
+    this.#state.defaults.set(field, value);
+    this.#state.place(`${path},7`, value.token);
     return true;
   }
 
   /** What follows the field has been read: comments are known, it joins its message. */
-  private finish(into: Into, path: string, start: Token, field: FieldDescriptorProto, name: Token): void {
-    this.state.element(path, start, name);
+  #finish(into: Into, path: string, start: Token, field: FieldDescriptorProto, name: Token): void {
+    this.#state.element(path, start, name);
     into.fields.push(field);
   }
 
-  private group(
+  #group(
     into: Into,
     path: string,
     start: Token,
     field: FieldDescriptorProto,
     oneofIndex: number | undefined,
   ): void {
-    const { state } = this;
+    const state = this.#state;
     const { stream } = state;
     const keyword = stream.next();
     const name = stream.name("the group's name");
@@ -164,18 +164,18 @@ export class FieldParser {
     field.type = typeNumbers.group;
     field.typeName = name.text;
     state.place(`${path},6`, name);
-    this.rest(into, path, start, field, name, oneofIndex, name.text.toLowerCase());
+    this.#rest(into, path, start, field, name, oneofIndex, name.text.toLowerCase());
     stream.expect('{');
     const messagePath = `${into.messagePath},${into.messages.length}`;
     const message = DescriptorProto.create({ name: name.text });
     into.messages.push(message);
-    this.finish(into, path, start, field, name);
+    this.#finish(into, path, start, field, name);
     state.element(messagePath, start, name);
-    this.messages.body(message, messagePath, join(into.scope, name.text));
+    this.#messages.body(message, messagePath, join(into.scope, name.text));
   }
 
-  private map(into: Into, path: string, start: Token, place: string): void {
-    const { state } = this;
+  #map(into: Into, path: string, start: Token, place: string): void {
+    const state = this.#state;
     const { stream } = state;
     stream.next();
     stream.expect('<');
@@ -195,7 +195,7 @@ export class FieldParser {
       type: typeNumbers.message,
       typeName: entry,
     });
-    this.rest(into, path, start, field, name, undefined, name.text);
+    this.#rest(into, path, start, field, name, undefined, name.text);
     stream.expect(';');
     const scalar = isScalarName(type.text) ? { type: typeNumbers[type.text] } : { typeName: type.text };
     const entryPath = `${into.messagePath},${into.messages.length}`;
@@ -218,11 +218,11 @@ export class FieldParser {
         options: Uint8Array.of(0x38, 1),
       }),
     );
-    this.finish(into, path, start, field, name);
+    this.#finish(into, path, start, field, name);
   }
 
   oneof(into: IntoMessage): void {
-    const { state } = this;
+    const state = this.#state;
     const { stream } = state;
     const start = stream.next();
     const name = stream.name("the oneof's name");

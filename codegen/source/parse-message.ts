@@ -32,22 +32,22 @@ const nestingMax = 100;
 const visibilities: Readonly<Record<string, number>> = { local: 1, export: 2 };
 
 export class MessageParser {
-  private readonly state: ParseState;
-  private readonly fields: FieldParser;
-  private depth = 0;
+  readonly #state: ParseState;
+  readonly #fields: FieldParser;
+  #depth = 0;
 
   constructor(state: ParseState) {
-    this.state = state;
-    this.fields = new FieldParser(state, this);
+    this.#state = state;
+    this.#fields = new FieldParser(state, this);
   }
 
   /** A message, enum or extend statement; false when the next token begins none. */
   declaration(into: Surroundings): boolean {
-    const { stream } = this.state;
+    const { stream } = this.#state;
     const start = stream.peek();
     let visibility: number | undefined;
     if ((stream.is('export') || stream.is('local')) && (stream.is('message', 1) || stream.is('enum', 1))) {
-      if (!this.state.since2024) stream.fail(start, `${start.text} needs edition 2024 or later`);
+      if (!this.#state.since2024) stream.fail(start, `${start.text} needs edition 2024 or later`);
       visibility = visibilities[stream.next().text];
     }
     if (stream.is('message')) {
@@ -57,38 +57,38 @@ export class MessageParser {
       const message = DescriptorProto.create({ name: name.text, visibility });
       into.messages.push(message);
       stream.expect('{');
-      this.state.element(path, start, name);
+      this.#state.element(path, start, name);
       this.body(message, path, join(into.scope, name.text));
       return true;
     }
     if (stream.is('enum')) {
-      parseEnum(this.state, into.enums, into.enumPath, into.scope, start, visibility);
+      parseEnum(this.#state, into.enums, into.enumPath, into.scope, start, visibility);
       return true;
     }
     if (!stream.is('extend')) return false;
-    this.extend(into);
+    this.#extend(into);
     return true;
   }
 
-  private extend(into: Surroundings): void {
-    const { stream } = this.state;
+  #extend(into: Surroundings): void {
+    const { stream } = this.#state;
     stream.next();
     const extendee = stream.dotted('the message to extend');
     stream.expect('{');
-    this.state.block(() => {
+    this.#state.block(() => {
       const path = `${into.extensionPath},${into.extensions.length}`;
-      this.fields.field({ ...into, fields: into.extensions, fieldPath: into.extensionPath }, 'extension');
+      this.#fields.field({ ...into, fields: into.extensions, fieldPath: into.extensionPath }, 'extension');
       const added = into.extensions.at(-1);
       if (added !== undefined && added.extendee === undefined) added.extendee = extendee.text;
-      this.state.place(`${path},2`, extendee);
+      this.#state.place(`${path},2`, extendee);
     });
   }
 
   /** Everything between the braces of a message (or group). */
   body(message: DescriptorProto, path: string, scope: string): void {
-    const { state } = this;
+    const state = this.#state;
     const { stream } = state;
-    if (++this.depth > nestingMax)
+    if (++this.#depth > nestingMax)
       stream.fail(stream.last, `messages are nested more than ${nestingMax} deep`);
     const options: OptionStatement[] = [];
     const inside = {
@@ -112,20 +112,20 @@ export class MessageParser {
         case 'reserved':
           return parseReserved(state, message, `${path},9`, `${path},10`, { max: fieldNumberMax, open: 1 });
         case 'extensions':
-          return this.extensionRanges(message, path, scope);
+          return this.#extensionRanges(message, path, scope);
         case 'oneof':
-          return this.fields.oneof(inside);
+          return this.#fields.oneof(inside);
         default:
-          if (!this.declaration(inside)) this.fields.field(inside, 'field');
+          if (!this.declaration(inside)) this.#fields.field(inside, 'field');
       }
     });
-    this.fields.syntheticOneofs(message);
+    this.#fields.syntheticOneofs(message);
     state.options('MessageOptions', message, scope, options);
-    this.depth--;
+    this.#depth--;
   }
 
-  private extensionRanges(message: DescriptorProto, path: string, scope: string): void {
-    const { stream } = this.state;
+  #extensionRanges(message: DescriptorProto, path: string, scope: string): void {
+    const { stream } = this.#state;
     stream.next();
     const first = message.extensionRange.length;
     do {
@@ -133,12 +133,12 @@ export class MessageParser {
       let last = start.value;
       if (stream.accept('to'))
         last = stream.accept('max') ? fieldNumberMax : stream.integer('a field number or max').value;
-      this.state.place(`${path},5,${message.extensionRange.length}`, start.token);
+      this.#state.place(`${path},5,${message.extensionRange.length}`, start.token);
       message.extensionRange.push({ start: start.value, end: last + 1 });
     } while (stream.accept(','));
     const options = parseInlineOptions(stream);
     stream.expect(';');
     for (const range of message.extensionRange.slice(first))
-      this.state.options('ExtensionRangeOptions', range, scope, options);
+      this.#state.options('ExtensionRangeOptions', range, scope, options);
   }
 }

@@ -16,24 +16,26 @@ import type { OptionStatement, ParsedFile } from './parsed.ts';
 import { TokenStream } from './token-stream.ts';
 
 class FileParser {
-  private readonly state: ParseState;
-  private readonly file: FileDescriptorProto;
-  private readonly imports: ParsedFile['imports'][number][] = [];
-  private readonly options: OptionStatement[] = [];
-  private readonly messages: MessageParser;
+  readonly #state: ParseState;
+  readonly #file: FileDescriptorProto;
+  readonly #imports: ParsedFile['imports'][number][] = [];
+  readonly #options: OptionStatement[] = [];
+  readonly #messages: MessageParser;
 
   constructor(path: string, state: ParseState) {
-    this.state = state;
-    this.file = FileDescriptorProto.create({ name: path });
-    this.messages = new MessageParser(state);
+    this.#state = state;
+    this.#file = FileDescriptorProto.create({ name: path });
+    this.#messages = new MessageParser(state);
   }
 
   run(): ParsedFile {
-    const { state, file, imports } = this;
+    const state = this.#state;
+    const file = this.#file;
+    const imports = this.#imports;
     const { stream } = state;
-    this.syntaxStatement();
+    this.#syntaxStatement();
     while (stream.peek().kind !== 'end') {
-      state.statement(() => this.statement());
+      state.statement(() => this.#statement());
       // A brace too many: recovery stops in front of it.
       if (stream.is('}')) {
         stream.reporter.report(stream.next(), 'this } closes nothing');
@@ -44,7 +46,7 @@ class FileParser {
       file.syntax = 'editions';
       file.edition = editions[state.syntax];
     }
-    state.options('FileOptions', file, file.package ?? '', this.options);
+    state.options('FileOptions', file, file.package ?? '', this.#options);
     return {
       descriptor: file,
       locations: state.locations,
@@ -55,9 +57,9 @@ class FileParser {
     };
   }
 
-  private syntaxStatement(): void {
-    const { stream } = this.state;
-    this.state.statement(() => {
+  #syntaxStatement(): void {
+    const { stream } = this.#state;
+    this.#state.statement(() => {
       const keyword = stream.peek().text;
       if (keyword !== 'syntax' && keyword !== 'edition') {
         const message = 'no syntax = "proto3" or edition at the start: taken as proto2';
@@ -72,24 +74,25 @@ class FileParser {
       if (!known.includes(value))
         stream.reporter.report(token, `${keyword} "${value}" is not supported, only ${listed(known)}`);
       // Also one that is not supported: the rest is then not measured by the rules of another.
-      this.state.syntax = known.includes(value) || keyword === 'edition' ? value : 'proto3';
+      this.#state.syntax = known.includes(value) || keyword === 'edition' ? value : 'proto3';
       stream.expect(';');
     });
   }
 
-  private statement(): void {
-    const { state, file } = this;
+  #statement(): void {
+    const state = this.#state;
+    const file = this.#file;
     const { stream } = state;
     const { package: scope = '' } = file;
     switch (stream.peek().text) {
       case 'package':
-        this.packageStatement();
+        this.#packageStatement();
         return;
       case 'import':
-        this.importStatement();
+        this.#importStatement();
         return;
       case 'option':
-        this.options.push(parseOptionStatement(stream));
+        this.#options.push(parseOptionStatement(stream));
         return;
       case 'service':
         parseService(state, file.service, '6', scope);
@@ -100,7 +103,7 @@ class FileParser {
         return;
       default:
         if (
-          this.messages.declaration({
+          this.#messages.declaration({
             scope,
             messages: file.messageType,
             messagePath: '4',
@@ -115,31 +118,31 @@ class FileParser {
     }
   }
 
-  private packageStatement(): void {
-    const { stream } = this.state;
+  #packageStatement(): void {
+    const { stream } = this.#state;
     const keyword = stream.next();
     const name = stream.dotted("the package's name", false);
     stream.expect(';');
-    if (this.file.package !== undefined) stream.fail(keyword, 'a file has only one package');
-    this.file.package = name.text;
+    if (this.#file.package !== undefined) stream.fail(keyword, 'a file has only one package');
+    this.#file.package = name.text;
   }
 
-  private importStatement(): void {
-    const { stream } = this.state;
+  #importStatement(): void {
+    const { stream } = this.#state;
     stream.next();
     let kind: ParsedFile['imports'][number]['kind'] = 'plain';
     for (const each of ['public', 'weak', 'option'] as const) if (stream.is(each)) kind = each;
     if (kind !== 'plain') {
       const token = stream.next();
-      if (kind === 'option' && !this.state.since2024) stream.fail(token, 'import option needs edition 2024');
+      if (kind === 'option' && !this.#state.since2024) stream.fail(token, 'import option needs edition 2024');
     }
     const { token, bytes } = stream.string('a path in quotes');
     stream.expect(';');
     // `./a.proto` is `a.proto`; protoc refuses it, others do not.
     const path = posix.normalize(bytes.toString());
-    if (this.imports.some((other) => other.path === path)) stream.fail(token, `${path} is imported twice`);
-    this.imports.push({ path, token, kind });
-    const { file } = this;
+    if (this.#imports.some((other) => other.path === path)) stream.fail(token, `${path} is imported twice`);
+    this.#imports.push({ path, token, kind });
+    const file = this.#file;
     if (kind === 'public') file.publicDependency.push(file.dependency.length);
     if (kind === 'weak') file.weakDependency.push(file.dependency.length);
     (kind === 'option' ? file.optionDependency : file.dependency).push(path);

@@ -8,33 +8,33 @@ import type { Token } from './lexer.ts';
 export class SyntaxFault extends Error {}
 
 export class TokenStream {
-  private at = 0;
-  private ended = false;
+  #at = 0;
+  #ended = false;
   /** The token last taken. */
   last: Token;
-  private readonly tokens: readonly Token[];
+  readonly #tokens: readonly Token[];
   readonly reporter: Reporter;
 
   constructor(tokens: readonly Token[], reporter: Reporter) {
-    this.tokens = tokens;
+    this.#tokens = tokens;
     this.reporter = reporter;
     this.last = this.peek();
   }
 
   peek(ahead = 0): Token {
-    return this.tokens[Math.min(this.at + ahead, this.tokens.length - 1)] as Token;
+    return this.#tokens[Math.min(this.#at + ahead, this.#tokens.length - 1)] as Token;
   }
 
   next(): Token {
     this.last = this.peek();
-    if (this.last.kind !== 'end') this.at++;
+    if (this.last.kind !== 'end') this.#at++;
     return this.last;
   }
 
   fail(token: Token, message: string): never {
     // Everything that is open at the end of the file would complain.
-    if (token.kind !== 'end' || !this.ended) this.reporter.report(token, token.reason ?? message);
-    if (token.kind === 'end') this.ended = true;
+    if (token.kind !== 'end' || !this.#ended) this.reporter.report(token, token.reason ?? message);
+    if (token.kind === 'end') this.#ended = true;
     throw new SyntaxFault();
   }
 

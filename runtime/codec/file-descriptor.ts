@@ -14,13 +14,13 @@ export interface FileDescriptor {
 }
 
 class LazyFileDescriptor implements FileDescriptor {
-  private readonly imported: () => readonly FileDescriptor[];
-  private readonly base64: () => string;
-  private decoded: Uint8Array | undefined;
+  readonly #imported: () => readonly FileDescriptor[];
+  readonly #base64: () => string;
+  #decoded: Uint8Array | undefined;
 
   constructor(imported: () => readonly FileDescriptor[], base64: () => string) {
-    this.imported = imported;
-    this.base64 = base64;
+    this.#imported = imported;
+    this.#base64 = base64;
   }
 
   get name(): string {
@@ -37,13 +37,13 @@ class LazyFileDescriptor implements FileDescriptor {
   }
 
   get dependencies(): readonly FileDescriptor[] {
-    return this.imported();
+    return this.#imported();
   }
 
   get bytes(): Uint8Array {
-    const { base64 } = this;
-    this.decoded ??= Uint8Array.from(atob(base64()), (char) => char.charCodeAt(0));
-    return this.decoded;
+    const base64 = this.#base64;
+    this.#decoded ??= Uint8Array.from(atob(base64()), (char) => char.charCodeAt(0));
+    return this.#decoded;
   }
 }
 

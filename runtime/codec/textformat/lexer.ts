@@ -14,21 +14,21 @@ const int = /0[xX][\da-fA-F]+|0[0-7]*|[1-9]\d*/y;
 const float = /(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?[fF]?|\d+[eE][+-]?\d+[fF]?|(?:0|[1-9]\d*)[fF]/y;
 
 export class TextLexer {
-  private readonly text: string;
-  private readonly typeName: string;
-  private at = 0;
+  readonly #text: string;
+  readonly #typeName: string;
+  #at = 0;
   token: Token;
 
   constructor(text: string, typeName: string) {
-    this.text = text;
-    this.typeName = typeName;
-    this.token = this.read();
+    this.#text = text;
+    this.#typeName = typeName;
+    this.token = this.#read();
   }
 
   fail(message: string, at = this.token.at): never {
-    const before = this.text.slice(0, at).split('\n');
+    const before = this.#text.slice(0, at).split('\n');
     throw new CodecError(
-      this.typeName,
+      this.#typeName,
       `line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}: ${message}`,
     );
   }
@@ -36,7 +36,7 @@ export class TextLexer {
   /** The token that is there, and on to the next. */
   next(): Token {
     const { token } = this;
-    this.token = this.read();
+    this.token = this.#read();
     return token;
   }
 
@@ -60,52 +60,52 @@ export class TextLexer {
     return this.fail(`expected ${what}, ${kind === 'end' ? 'but the text ends' : `found ${found}`}`);
   }
 
-  private take(pattern: RegExp): string | undefined {
-    pattern.lastIndex = this.at;
-    const found = pattern.exec(this.text)?.[0];
-    if (found !== undefined) this.at += found.length;
+  #take(pattern: RegExp): string | undefined {
+    pattern.lastIndex = this.#at;
+    const found = pattern.exec(this.#text)?.[0];
+    if (found !== undefined) this.#at += found.length;
     return found;
   }
 
-  private read(): Token {
-    while (this.take(blank) !== undefined);
-    const { at } = this;
+  #read(): Token {
+    while (this.#take(blank) !== undefined);
+    const at = this.#at;
     const token = (kind: Token['kind'], text: string): Token => ({ kind, text, at });
-    const first = this.text[at];
+    const first = this.#text[at];
     if (first === undefined) return token('end', '');
-    const plain = this.take(name);
+    const plain = this.#take(name);
     if (plain !== undefined) return token('name', plain);
-    const number = this.number(at);
+    const number = this.#number(at);
     if (number !== undefined) return number;
-    if (first === '"' || first === "'") return token('string', this.quoted(first));
-    this.at++;
+    if (first === '"' || first === "'") return token('string', this.#quoted(first));
+    this.#at++;
     if (!/[{}<>[\]:;,./-]/.test(first)) this.fail(`text format has no ${JSON.stringify(first)} here`, at);
     return token('symbol', first);
   }
 
-  private number(at: number): Token | undefined {
+  #number(at: number): Token | undefined {
     let kind: Token['kind'] = 'float';
-    let text = this.take(float);
+    let text = this.#take(float);
     if (text === undefined) {
       kind = 'int';
-      text = this.take(int);
+      text = this.#take(int);
     }
     if (text === undefined) return undefined;
     // Digits and letters side by side are neither.
-    if (/[\w.]/.test(this.text[this.at] ?? '')) this.fail('this is no number', at);
+    if (/[\w.]/.test(this.#text[this.#at] ?? '')) this.fail('this is no number', at);
     return { kind, text, at };
   }
 
   /** With its quotes. By hand: a regular expression runs out of stack on megabytes. */
-  private quoted(quote: string): string {
-    const start = this.at;
-    for (let at = start + 1; at < this.text.length; at++) {
-      const char = this.text[at];
+  #quoted(quote: string): string {
+    const start = this.#at;
+    for (let at = start + 1; at < this.#text.length; at++) {
+      const char = this.#text[at];
       if (char === '\n') break;
       if (char === '\\') at++;
       else if (char === quote) {
-        this.at = at + 1;
-        return this.text.slice(start, this.at);
+        this.#at = at + 1;
+        return this.#text.slice(start, this.#at);
       }
     }
     return this.fail('this string has no end on its line', start);

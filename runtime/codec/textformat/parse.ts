@@ -13,32 +13,32 @@ import { readScalar } from './scalar.ts';
 type Message = { [key: string]: unknown };
 
 class Parser {
-  private readonly lexer: TextLexer;
-  private readonly registry: Registry | undefined;
+  readonly #lexer: TextLexer;
+  readonly #registry: Registry | undefined;
 
   constructor(lexer: TextLexer, registry: Registry | undefined) {
-    this.lexer = lexer;
-    this.registry = registry;
+    this.#lexer = lexer;
+    this.#registry = registry;
   }
 
   /** Up to `end`, which is taken, or to the end of the text. */
   message(type: MessageType<object>, end: '}' | '>' | '', depth: number): object {
-    const lexer: TextLexer = this.lexer;
+    const lexer: TextLexer = this.#lexer;
     if (depth > nestingMax) lexer.fail(`messages are nested more than ${nestingMax} deep`);
     const message = type.create() as Message;
     const seen = new Set<Field>();
     const extended = new Map<AnyExtension, unknown>();
     while (end === '' ? lexer.token.kind !== 'end' : !lexer.accept(end)) {
-      if (lexer.is('[')) this.bracketed(type, message, extended, depth);
-      else this.named(type, message, seen, depth);
+      if (lexer.is('[')) this.#bracketed(type, message, extended, depth);
+      else this.#named(type, message, seen, depth);
       if (!lexer.accept(',')) lexer.accept(';');
     }
     for (const [extension, value] of extended) extension.set(message, value);
     return message;
   }
 
-  private named(type: MessageType<object>, message: Message, seen: Set<Field>, depth: number): void {
-    const lexer: TextLexer = this.lexer;
+  #named(type: MessageType<object>, message: Message, seen: Set<Field>, depth: number): void {
+    const lexer: TextLexer = this.#lexer;
     const { token } = lexer;
     if (token.kind !== 'name') lexer.expected('the name of a field');
     const field = fieldsByTextName(type).get(token.text);
@@ -46,11 +46,11 @@ class Parser {
       if (type.reserved?.split(' ').includes(token.text) !== true)
         lexer.fail(`${type.typeName} has no field ${token.text}`);
       lexer.next();
-      this.passOver(depth);
+      this.#passOver(depth);
       return;
     }
     lexer.next();
-    const value = this.value(field, depth, message[field.key]);
+    const value = this.#value(field, depth, message[field.key]);
     if (field.presence === 'repeated' || field.presence === 'map') {
       message[field.key] = value;
       return;
@@ -67,25 +67,25 @@ class Parser {
   }
 
   /** A value of a field that is no more: whatever has the form of one. */
-  private passOver(depth: number): void {
-    const lexer: TextLexer = this.lexer;
+  #passOver(depth: number): void {
+    const lexer: TextLexer = this.#lexer;
     if (depth > nestingMax) lexer.fail(`messages are nested more than ${nestingMax} deep`);
     const colon = lexer.accept(':');
-    if (lexer.is('[')) this.list(() => this.passOverOne(depth));
-    else if (colon || lexer.is('{') || lexer.is('<')) this.passOverOne(depth);
+    if (lexer.is('[')) this.#list(() => this.#passOverOne(depth));
+    else if (colon || lexer.is('{') || lexer.is('<')) this.#passOverOne(depth);
     else lexer.expected(':');
   }
 
-  private passOverOne(depth: number): void {
-    const lexer: TextLexer = this.lexer;
+  #passOverOne(depth: number): void {
+    const lexer: TextLexer = this.#lexer;
     const end = lexer.is('{') ? '}' : lexer.is('<') ? '>' : '';
     if (end !== '') {
       lexer.next();
       while (!lexer.accept(end)) {
-        if (lexer.accept('[')) while (!lexer.accept(']')) this.anyToken();
+        if (lexer.accept('[')) while (!lexer.accept(']')) this.#anyToken();
         else if (lexer.token.kind === 'name' || lexer.token.kind === 'int') lexer.next();
         else lexer.expected('the name of a field');
-        this.passOver(depth + 1);
+        this.#passOver(depth + 1);
         if (!lexer.accept(',')) lexer.accept(';');
       }
       return;
@@ -94,23 +94,23 @@ class Parser {
     else {
       lexer.accept('-');
       if (lexer.token.kind === 'symbol') lexer.expected('a value');
-      this.anyToken();
+      this.#anyToken();
     }
   }
 
-  private anyToken(): void {
-    if (this.lexer.token.kind === 'end') this.lexer.expected('a value');
-    this.lexer.next();
+  #anyToken(): void {
+    if (this.#lexer.token.kind === 'end') this.#lexer.expected('a value');
+    this.#lexer.next();
   }
 
   /** `[shop.v1.discount]: 5`, or `[type.googleapis.com/shop.v1.Order] { … }` inside an Any. */
-  private bracketed(
+  #bracketed(
     type: MessageType<object>,
     message: Message,
     extended: Map<AnyExtension, unknown>,
     depth: number,
   ): void {
-    const lexer: TextLexer = this.lexer;
+    const lexer: TextLexer = this.#lexer;
     const { at } = lexer.next();
     let name = '';
     while (!lexer.accept(']')) {
@@ -119,44 +119,44 @@ class Parser {
       name += lexer.next().text;
     }
     if (name.includes('/')) {
-      this.any(type, message, name, at, depth);
+      this.#any(type, message, name, at, depth);
       return;
     }
-    const extension = this.registry?.extension(name);
+    const extension = this.#registry?.extension(name);
     if (extension === undefined) lexer.fail(`extension ${name} is not in the registry (option registry)`, at);
     if (extension.extends !== type.typeName)
       lexer.fail(`${name} is an extension of ${extension.extends}`, at);
     const field = fieldsOf(extension.codec)[0] as Field;
     if (extended.has(extension) && field.presence !== 'repeated') lexer.fail(`${name} is there twice`, at);
-    extended.set(extension, this.value(field, depth, extended.get(extension)));
+    extended.set(extension, this.#value(field, depth, extended.get(extension)));
   }
 
-  private any(type: MessageType<object>, message: Message, url: string, at: number, depth: number): void {
-    const lexer: TextLexer = this.lexer;
+  #any(type: MessageType<object>, message: Message, url: string, at: number, depth: number): void {
+    const lexer: TextLexer = this.#lexer;
     if (type.typeName !== 'google.protobuf.Any') lexer.fail(`${type.typeName} is no google.protobuf.Any`, at);
     if (message.typeUrl !== '') lexer.fail('an Any holds one message', at);
-    const content = this.registry?.find(url.slice(url.lastIndexOf('/') + 1));
+    const content = this.#registry?.find(url.slice(url.lastIndexOf('/') + 1));
     if (content === undefined) lexer.fail(`type ${url} is not in the registry (option registry)`, at);
     lexer.accept(':');
     message.typeUrl = url;
-    message.value = content.encode(this.block(content, depth));
+    message.value = content.encode(this.#block(content, depth));
   }
 
-  private block(type: MessageType<object>, depth: number): object {
-    const lexer: TextLexer = this.lexer;
+  #block(type: MessageType<object>, depth: number): object {
+    const lexer: TextLexer = this.#lexer;
     if (lexer.accept('{')) return this.message(type, '}', depth + 1);
     if (lexer.accept('<')) return this.message(type, '>', depth + 1);
     return lexer.expected('{');
   }
 
   /** What a field holds after what comes next; `before` is what it held, of which lists and maps become longer. */
-  private value(field: Field, depth: number, before: unknown): unknown {
-    const lexer: TextLexer = this.lexer;
+  #value(field: Field, depth: number, before: unknown): unknown {
+    const lexer: TextLexer = this.#lexer;
     const nests = field.message !== undefined || field.presence === 'map';
     if (!lexer.accept(':') && !nests) lexer.expected(':');
-    if (field.presence !== 'repeated' && field.presence !== 'map') return this.single(field, depth);
-    const values = this.list(() =>
-      field.presence === 'map' ? this.entry(field, depth) : this.single(field, depth),
+    if (field.presence !== 'repeated' && field.presence !== 'map') return this.#single(field, depth);
+    const values = this.#list(() =>
+      field.presence === 'map' ? this.#entry(field, depth) : this.#single(field, depth),
     );
     if (field.presence === 'repeated') return [...((before as unknown[]) ?? []), ...values];
     const map = (before as Message | undefined) ?? newMap<Message>();
@@ -164,8 +164,8 @@ class Parser {
     return map;
   }
 
-  private list<V>(read: () => V): V[] {
-    const lexer: TextLexer = this.lexer;
+  #list<V>(read: () => V): V[] {
+    const lexer: TextLexer = this.#lexer;
     if (!lexer.accept('[')) return [read()];
     const values: V[] = [];
     if (lexer.accept(']')) return values;
@@ -175,15 +175,15 @@ class Parser {
     return values;
   }
 
-  private single(field: Field, depth: number): unknown {
-    if (field.message !== undefined) return this.block(field.message, depth);
-    const value = readScalar(this.lexer, field.scalar, field);
+  #single(field: Field, depth: number): unknown {
+    if (field.message !== undefined) return this.#block(field.message, depth);
+    const value = readScalar(this.#lexer, field.scalar, field);
     return field.array === undefined ? value : arrayFromBytes(field.array, value as Uint8Array, field.name);
   }
 
   /** A map's entry is a message with `key` and `value`. */
-  private entry(field: Field, depth: number): [key: string, value: unknown] {
-    const lexer: TextLexer = this.lexer;
+  #entry(field: Field, depth: number): [key: string, value: unknown] {
+    const lexer: TextLexer = this.#lexer;
     const end = lexer.is('<') ? '>' : '}';
     if (!lexer.accept('<')) lexer.expect('{');
     const keyType = field.mapKey ?? 'string';
@@ -198,7 +198,7 @@ class Parser {
       found.set(
         text,
         text === 'value'
-          ? this.single(field, depth + 1)
+          ? this.#single(field, depth + 1)
           : readScalar(lexer, keyType, { enum: undefined, closed: false, jstype: 'string' }),
       );
       if (!lexer.accept(',')) lexer.accept(';');

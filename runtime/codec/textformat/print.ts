@@ -42,54 +42,54 @@ function scalarText({ scalar, enum: names, array }: Field, value: unknown, path:
 }
 
 export class Printer {
-  private readonly registry: Registry | undefined;
-  private readonly keepsUnknown: boolean;
-  private readonly oneLine: boolean;
-  private readonly parts: string[] = [];
-  private depth = 0;
+  readonly #registry: Registry | undefined;
+  readonly #keepsUnknown: boolean;
+  readonly #oneLine: boolean;
+  readonly #parts: string[] = [];
+  #depth = 0;
 
   constructor({ registry, unknownFields = false, oneLine = false }: TextWriteOptions) {
-    this.registry = registry;
-    this.keepsUnknown = unknownFields;
-    this.oneLine = oneLine;
+    this.#registry = registry;
+    this.#keepsUnknown = unknownFields;
+    this.#oneLine = oneLine;
   }
 
   print(type: MessageType<object>, message: object): string {
-    this.message(type, message, type.typeName);
-    return this.oneLine ? this.parts.join(' ') : this.parts.map((line) => `${line}\n`).join('');
+    this.#message(type, message, type.typeName);
+    return this.#oneLine ? this.#parts.join(' ') : this.#parts.map((line) => `${line}\n`).join('');
   }
 
-  private line(text: string): void {
-    this.parts.push(this.oneLine ? text : '  '.repeat(this.depth) + text);
+  #line(text: string): void {
+    this.#parts.push(this.#oneLine ? text : '  '.repeat(this.#depth) + text);
   }
 
-  private block(name: string, path: string, content: () => void): void {
-    if (this.depth >= nestingMax)
+  #block(name: string, path: string, content: () => void): void {
+    if (this.#depth >= nestingMax)
       throw new CodecError(path, `messages are nested more than ${nestingMax} deep (a cycle?)`);
-    this.line(`${name} {`);
-    this.depth++;
+    this.#line(`${name} {`);
+    this.#depth++;
     content();
-    this.depth--;
-    this.line('}');
+    this.#depth--;
+    this.#line('}');
   }
 
-  private message(type: MessageType<object>, message: unknown, path: string): void {
+  #message(type: MessageType<object>, message: unknown, path: string): void {
     if (typeof message !== 'object' || message === null || Array.isArray(message))
       mismatch(path, message, 'an object');
-    if (type.typeName === 'google.protobuf.Any' && this.any(message, path)) return;
+    if (type.typeName === 'google.protobuf.Any' && this.#any(message, path)) return;
     for (const field of fieldsOf(type)) {
       const value = fieldValue(message, field);
       if (value !== undefined && !isUnset(field, value))
-        this.field(field, textName(field), value, `${path}.${field.name}`);
+        this.#field(field, textName(field), value, `${path}.${field.name}`);
     }
     const kept = unknownOf(message);
-    if (kept !== undefined) this.kept(type, kept, path);
+    if (kept !== undefined) this.#kept(type, kept, path);
   }
 
   /** An Any written out, where its type is known and its value is one. */
-  private any(message: object, path: string): boolean {
+  #any(message: object, path: string): boolean {
     const { typeUrl = '', value } = message as { typeUrl?: string; value?: Uint8Array };
-    const type = this.registry?.find(anyTypeName({ typeUrl }));
+    const type = this.#registry?.find(anyTypeName({ typeUrl }));
     if (type === undefined || !typeUrl.includes('/')) return false;
     let content: object;
     try {
@@ -97,57 +97,58 @@ export class Printer {
     } catch {
       return false;
     }
-    this.block(`[${typeUrl}]`, path, () => this.message(type, content, path));
+    this.#block(`[${typeUrl}]`, path, () => this.#message(type, content, path));
     return true;
   }
 
-  private field(field: Field, name: string, value: unknown, path: string): void {
-    if (field.presence === 'map') this.map(field, name, value, path);
-    else if (field.presence !== 'repeated') this.single(field, name, value, path);
+  #field(field: Field, name: string, value: unknown, path: string): void {
+    if (field.presence === 'map') this.#map(field, name, value, path);
+    else if (field.presence !== 'repeated') this.#single(field, name, value, path);
     else if (!Array.isArray(value)) mismatch(path, value, 'an array');
-    else for (const [i, each] of value.entries()) this.single(field, name, each, `${path}[${i}]`);
+    else for (const [i, each] of value.entries()) this.#single(field, name, each, `${path}[${i}]`);
   }
 
-  private single(field: Field, name: string, value: unknown, path: string): void {
+  #single(field: Field, name: string, value: unknown, path: string): void {
     const { message } = field;
-    if (message === undefined) this.line(`${name}: ${scalarText(field, value, path)}`);
-    else this.block(name, path, () => this.message(message, value, path));
+    if (message === undefined) this.#line(`${name}: ${scalarText(field, value, path)}`);
+    else this.#block(name, path, () => this.#message(message, value, path));
   }
 
-  private map(field: Field, name: string, value: unknown, path: string): void {
+  #map(field: Field, name: string, value: unknown, path: string): void {
     if (!isMap(value)) mismatch(path, value, 'a plain object');
     const { mapKey = 'string' } = field;
     for (const [key, each] of Object.entries(value)) {
       const inside = `${path}[${JSON.stringify(key)}]`;
-      this.block(name, inside, () => {
-        this.line(`key: ${mapKey === 'string' ? quoteText(key) : key}`);
-        this.single(field, 'value', each, inside);
+      this.#block(name, inside, () => {
+        this.#line(`key: ${mapKey === 'string' ? quoteText(key) : key}`);
+        this.#single(field, 'value', each, inside);
       });
     }
   }
 
   /** What the message has kept: extensions by name, all else by number, if at all. */
-  private kept(type: MessageType<object>, bytes: Uint8Array, path: string): void {
+  #kept(type: MessageType<object>, bytes: Uint8Array, path: string): void {
     const found = new Map<number, AnyExtension>();
     for (const number of fieldNumbers(bytes)) {
-      const extension = this.registry?.extensionOf(type.typeName, number);
+      const extension = this.#registry?.extensionOf(type.typeName, number);
       if (extension === undefined) continue;
       found.set(number, extension);
       const field = fieldsOf(extension.codec)[0] as Field;
       const value = fieldValue(extension.codec.decode(bytes), field);
-      if (value !== undefined) this.field(field, `[${extension.name}]`, value, `${path}.[${extension.name}]`);
+      if (value !== undefined)
+        this.#field(field, `[${extension.name}]`, value, `${path}.[${extension.name}]`);
     }
-    if (this.keepsUnknown)
-      this.unknown(
+    if (this.#keepsUnknown)
+      this.#unknown(
         unknownFields(bytes).filter(({ number }) => !found.has(number)),
         path,
       );
   }
 
-  private unknown(fields: readonly UnknownField[], path: string): void {
+  #unknown(fields: readonly UnknownField[], path: string): void {
     for (const { number, value } of fields) {
-      if (typeof value === 'string') this.line(`${number}: ${value}`);
-      else this.block(String(number), path, () => this.unknown(value, path));
+      if (typeof value === 'string') this.#line(`${number}: ${value}`);
+      else this.#block(String(number), path, () => this.#unknown(value, path));
     }
   }
 }
