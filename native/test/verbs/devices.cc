@@ -2,6 +2,7 @@
 #include "verbs/devices.h"
 
 #include <gtest/gtest.h>
+#include <sys/utsname.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -42,6 +43,14 @@ std::string why_no_devices() {
 std::string guest_link() {
   const char* link = std::getenv("RDMA_VM");
   return link == nullptr || std::string(link) == "none" ? "" : link;
+}
+
+std::pair<int, int> guest_linux() {
+  utsname linux_is{};
+  ::uname(&linux_is);
+  std::pair<int, int> version;
+  std::sscanf(linux_is.release, "%d.%d", &version.first, &version.second);
+  return version;
 }
 
 std::string shell(const std::string& command) {

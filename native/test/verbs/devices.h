@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "fabric/verbs_loader.h"
 
@@ -21,6 +22,8 @@ std::string why_no_devices();
 
 /// "rxe" or "siw" in the guest, where RDMA_VM says so; empty elsewhere.
 std::string guest_link();
+/// Of the guest's Linux: {6, 1} of "6.1.0-39-amd64".
+std::pair<int, int> guest_linux();
 /// Runs a command of the shell and fails the test when it fails. What it prints.
 std::string shell(const std::string& command);
 

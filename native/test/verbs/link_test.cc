@@ -66,6 +66,10 @@ TEST_P(LinkDown, AnAttemptToConnectFailsWithinItsLimit) {
   if (is_tcp())
     GTEST_SKIP() << "not run: the attempt ends in time, but what the kernel keeps of it for over 100 s would "
                     "be counted";
+  // A program of nothing but librdmacm shows it, until both links are deleted and added again.
+  if (guest_link() == "rxe" && !at_client() && guest_linux() >= std::pair{6, 12})
+    GTEST_SKIP() << "not run: after an attempt while the server's link is down soft-RoCE of Linux 6.12 "
+                    "brings no request to connect any more";
   Ends ends;
   ends.expect_works(ends.connect());
   {
