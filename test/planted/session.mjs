@@ -70,7 +70,7 @@ export const sessionBugs = [
   {
     name: 'a caller is told that its call has ended before the CANCEL has arrived',
     file: 'session/client/revocation.cc',
-    from: '    if (answered || call.bulk->cancel_arrived || !call.bulk->lends_request)\n',
+    from: '    if (answered || call.bulk->cancel_arrived || !call.bulk->lends_request || withdraw_request(*call.bulk))\n',
     to: '    if (answered || slot < kCallSlotsMax)\n',
     program,
     caughtBy: 'LateCancel.NobodyIsToldBeforeTheCancelHasArrived',
