@@ -24,7 +24,7 @@ const registeredMin = 16 * 1024;
 /** Eight payloads of 16 MiB out and back, on either side. */
 const arenaBytes = 384 * 1024 * 1024;
 /** The largest payload, and what is around it. */
-const maxMessageBytes = 64 * 1024 * 1024 + overheadBytes;
+const messageMaxBytes = 64 * 1024 * 1024 + overheadBytes;
 /** All connections come from one client here. */
 const sessionsPerPeerMax = 1024;
 
@@ -34,7 +34,7 @@ function addressOf({ socket, port }: EndOptions): string {
 
 async function serve(options: EndOptions, handlers: BenchHandlers): Promise<BenchServer> {
   configure({ polling: options.polling, arenaBytes });
-  const server = createServer({ maxMessageBytes, sessionsPerPeerMax }).add(BenchDefinition, {
+  const server = createServer({ messageMaxBytes, sessionsPerPeerMax }).add(BenchDefinition, {
     echo: (request: Msg) => {
       const answer = handlers.echo(request);
       // The runtime holds the memory that an answer is sent from until it has been sent, so it may be released once the answer is on its way.
@@ -63,7 +63,7 @@ interface WorkerMemory {
 async function connect(options: EndOptions): Promise<BenchClient> {
   configure({ polling: options.polling, arenaBytes });
   const fabric = options.port === undefined ? 'auto' : 'tcp';
-  const open = (): Channel => createChannel(addressOf(options), { timeoutMs, fabric, maxMessageBytes });
+  const open = (): Channel => createChannel(addressOf(options), { timeoutMs, fabric, messageMaxBytes });
   const channel = open();
   const others: Channel[] = [];
   const client = createClient(BenchDefinition, channel);

@@ -23,11 +23,11 @@ function subset(options: object, rules: object): object {
  * A channel to a server that `register` adds services to. Closing the channel shuts the server down. Options are those of server and channel;
  * a limit that both have applies to both.
  */
-export function createInProcessTransport(
+export function createInProcessChannel(
   register: (server: Pick<Server, 'add' | 'use' | 'with'>) => void,
   options: InProcessOptions = {},
 ): Channel {
-  checkNames('createInProcessTransport', options, [
+  checkNames('createInProcessChannel', options, [
     ...new Set(
       [...Object.keys(serverRules), ...Object.keys(channelRules)].filter((name) => !(name in fabricRules)),
     ),

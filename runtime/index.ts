@@ -27,22 +27,22 @@ export type {
 export { type Lease, leaseOf } from './core/lease.ts';
 export { Metadata, type MetadataInit, type MetadataValue } from './core/metadata.ts';
 export type { HedgingOptions, RetryOptions } from './core/repeat-options.ts';
-export { RpcError, type RpcErrorOptions, type Sent } from './core/rpc-error.ts';
+export { type Processed as Sent, RpcError, type RpcErrorOptions } from './core/rpc-error.ts';
 export { Status, type StatusCode, type StatusName } from './core/status.ts';
 export type { ErrorDetail, ErrorDetailInit } from './core/status-details.ts';
 export type {
   CallOptions,
+  Client,
   ClientDefaults,
-  ClientOf,
-  HandlersOf,
+  Handlers,
   Messages,
   MethodDefaults,
-  PortableClientOf,
+  PortableClient,
   PortableOptions,
   StreamOptions,
 } from './core/types.ts';
-export { createInProcessTransport, type InProcessOptions } from './in-process.ts';
-export type { NativeStats } from './native.ts';
+export { createInProcessChannel, type InProcessOptions } from './in-process.ts';
+export type { Stats } from './native.ts';
 export { createServer } from './server/server.ts';
 export type { ServerOptions } from './server/server-options.ts';
 export type { Server, ServiceScope } from './server/server-type.ts';

@@ -90,8 +90,8 @@ export const graceMs = { default: 5_000, min: 0, max: 86_400_000 } as const;
 /** From telling a client to make no more calls to turning away those that it makes all the same. Longer than any round trip. */
 export const goawayNoticeMs = 1_000;
 /** Age and idle time at which a server lets a client connect anew; without the options: never. */
-export const connectionAgeMs = { default: undefined, min: 1, max: 1_000_000_000 } as const;
-export const connectionIdleMs = { default: undefined, min: 1, max: 1_000_000_000 } as const;
+export const connectionAgeMaxMs = { default: undefined, min: 1, max: 1_000_000_000 } as const;
+export const connectionIdleMaxMs = { default: undefined, min: 1, max: 1_000_000_000 } as const;
 /** What calls under way get then: longer than most time limits of calls. */
 export const connectionAgeGraceMs = { default: 60_000, min: 0, max: 86_400_000 } as const;
 /** Ages differ by that share either way, so that clients that came together do not come back together. */
@@ -165,7 +165,7 @@ export const tellingMsMax = 100;
 export const arenaBytes = { default: 256 * MiB, min: 4 * MiB, max: 1024 * GiB } as const;
 /** Application buffers kept registered between calls: bytes, count, and how long unused. */
 export const mrCacheBytes = { default: 256 * MiB, min: 0, max: 1024 * GiB } as const;
-export const mrCacheEntries = { default: 1024, min: 0, max: 1_000_000 } as const;
+export const mrCacheEntriesMax = { default: 1024, min: 0, max: 1_000_000 } as const;
 export const mrCacheIdleMs = { default: 10_000, min: 1, max: 86_400_000 } as const;
 /** Memory that a session's peer can touch where there are no windows; it grows to that. Messages are copied through it, so a larger one is refused. */
 export const stagingBytes = { default: undefined, min: 256 * KiB, max: 1024 * GiB } as const;
@@ -193,7 +193,7 @@ export const deadlinesMax = 1 << 22;
 export const collectPauseMs = { first: 100, max: 30_000 } as const;
 /** Share of the time that they may take. */
 export const collectShare = 0.05;
-/** What a message in MessagePack may take in the heap when it is decoded; `maxMessageBytes` is what it may take on the wire. */
+/** What a message in MessagePack may take in the heap when it is decoded; `messageMaxBytes` is what it may take on the wire. */
 export const decodedBytesMax = 256 * MiB;
 /** Longest delay of a JavaScript timer; a longer one would fire at once. */
 export const timerMaxMs = 0x7fff_ffff;

@@ -1,6 +1,6 @@
 /** The counters of a context, as native/binding/stats_object.h makes them. Part of the native boundary (native.ts). */
 /** Counters of one context since its start; plain numbers, read by the demo's table, tests and `info`. */
-export interface NativeStats {
+export interface Stats {
   calls: number;
   requests: number;
   inlineSends: number;

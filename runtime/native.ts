@@ -12,10 +12,10 @@
 import { addonPath, namedAddon } from './addon-path.ts';
 import { contextNeeds, type RuntimeNeeds } from './js-runtime.ts';
 import { glibcVersion, whyNoAddon, whyNotNamed } from './native-remedy.ts';
-import type { NativeStats } from './native-stats.ts';
+import type { Stats } from './native-stats.ts';
 import type { VerbsCapabilities, VerbsReport } from './verbs-report.ts';
 
-export type { NativeStats } from './native-stats.ts';
+export type { Stats } from './native-stats.ts';
 export type { VerbsCapabilities, VerbsDevice, VerbsGid, VerbsPort, VerbsReport } from './verbs-report.ts';
 
 /** Int32 words of one submission. A slot holds `slotPayloadOffset` spare bytes, then `metadata | message`. */
@@ -25,7 +25,7 @@ export const Sub = {
   session: 1,
   /** REQUEST, PART: call slot, chosen from the session's `callSlots`, unused now. RESPONSE: the `call` word of the request's event. */
   call: 2,
-  /** REQUEST, PART: method id. RESPONSE: status code, plus `notRun` when the handler did not run (the caller then learns sent: no). */
+  /** REQUEST, PART: method id. RESPONSE: status code, plus `notRun` when the handler did not run (the caller then learns processed: no). */
   method: 3,
   /** Send slot number, taken from the free stack. Native code puts it back when the fabric is done with it. */
   slot: 4,
@@ -191,7 +191,7 @@ export interface NativeOptions extends RuntimeNeeds {
   sendSlots: number;
   arenaBytes: number;
   mrCacheBytes: number;
-  mrCacheEntries: number;
+  mrCacheEntriesMax: number;
   mrCacheIdleMs: number;
   /**
    * How peers get at memory. `auto` (default): by windows, by copies in staging memory where the device has none. `staging`: by copies anyway.
@@ -215,9 +215,9 @@ export interface SessionOptions {
   /** Calls open at once, those of streams included: at least `inflightMax`, at most 4096. Default `inflightMax`; equal on both sides. */
   callSlots?: number;
   /** Largest message accepted here, bytes. */
-  maxMessageBytes: number;
+  messageMaxBytes: number;
   /** Largest message that the peer accepts, bytes. */
-  peerMaxMessageBytes: number;
+  peerMessageMaxBytes: number;
 }
 
 export interface SessionInfo {
@@ -330,7 +330,7 @@ export interface NativeContext {
   /** Responses of this method word will have about so many bytes: its next request brings memory for them. */
   expectResponse(method: number, bytes: number): void;
 
-  stats(): NativeStats;
+  stats(): Stats;
   /** Batches of events go to this function, which must not throw. */
   onEvents(callback: (count: number) => void): void;
   /** A stepped simulation carries out its next event, in the order of the seed; what comes of it is delivered in the next turn of the event loop. False: there is none, and its clock, by which sessions go, has moved on by 5 ms. */

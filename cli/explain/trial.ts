@@ -12,7 +12,7 @@ import { methodId } from '../../runtime/codec/method-id.ts';
 import type { MessageType, MethodDefinition, ServiceDefinition } from '../../runtime/codec/types.ts';
 import { type FabricName, openContexts } from '../../runtime/lane/contexts.ts';
 import type { FabricContext } from '../../runtime/lane/fabric-context.ts';
-import type { NativeContext, NativeStats, VerbsCapabilities } from '../../runtime/native.ts';
+import type { NativeContext, Stats, VerbsCapabilities } from '../../runtime/native.ts';
 import { createServer } from '../../runtime/server/server.ts';
 
 /** What a message carries its size in. */
@@ -41,7 +41,7 @@ const counted = [
   'grantsAsked',
   'mrHits',
   'mrMisses',
-] as const satisfies readonly (keyof NativeStats)[];
+] as const satisfies readonly (keyof Stats)[];
 
 export interface Half {
   readonly client: Work;
@@ -62,7 +62,7 @@ const types = { bytes: BytesValue, text: StringValue } as const;
 const messageOf = ({ bytes, carrier }: Trial['request']): object =>
   carrier === 'bytes' ? { value: new Uint8Array(bytes) } : { value: 'x'.repeat(bytes) };
 
-function difference(after: NativeStats, before: NativeStats): Work {
+function difference(after: Stats, before: Stats): Work {
   return Object.fromEntries(counted.map((name) => [name, after[name] - before[name]])) as Work;
 }
 

@@ -39,7 +39,7 @@ interface Sizes {
   readonly slotBytes: number;
   readonly gatherBytes: number;
   readonly leaseBytes: number;
-  readonly maxMessageBytes: number;
+  readonly messageMaxBytes: number;
   readonly arenaBytes: number;
   readonly mrCacheBytes: number;
   readonly sendSlots: number;
@@ -79,7 +79,7 @@ export function infoOf(machine: Machine, { whyNoAddon, fabrics, verbs }: Facts):
       slotBytes,
       gatherBytes,
       leaseBytes,
-      maxMessageBytes: messageBytes.default,
+      messageMaxBytes: messageBytes.default,
       arenaBytes,
       mrCacheBytes,
       sendSlots,
@@ -117,7 +117,7 @@ export function infoText(info: Info): string {
     '',
     `a message goes inline up to what the device sends so, in a slot up to ${bytes(sizes.slotBytes)}, above that by READ and WRITE`,
     `bytes from ${bytes(sizes.gatherBytes)} on are sent from where they are, and from ${bytes(sizes.leaseBytes)} on received as views`,
-    `messages up to ${bytes(sizes.maxMessageBytes)}, ${sizes.inflightMax} calls in flight a session, ${sizes.sendSlots} send slots a thread`,
+    `messages up to ${bytes(sizes.messageMaxBytes)}, ${sizes.inflightMax} calls in flight a session, ${sizes.sendSlots} send slots a thread`,
     `arena up to ${bytes(sizes.arenaBytes)}, registered buffers kept up to ${bytes(sizes.mrCacheBytes)}`,
   ].join('\n');
 }

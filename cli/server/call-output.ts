@@ -102,7 +102,7 @@ export class CallReport {
   }
 
   async failed(error: RpcError): Promise<void> {
-    const { codeName: code, rawMessage: message, metadata } = error;
+    const { codeName: code, rawMessage: message, trailer: metadata } = error;
     const details: JsonValue[] = [];
     for (const { type, value } of error.details) {
       const known = await this.#detail({ type, value });

@@ -56,7 +56,7 @@ export async function withServer(
       connectTimeoutMs: timeout,
       timeoutMs: timeout,
       // There is no flag for it, so nothing may fail for it.
-      maxMessageBytes: messageBytes.max,
+      messageMaxBytes: messageBytes.max,
       log: () => undefined,
     });
   } catch (error) {

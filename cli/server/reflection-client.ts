@@ -26,13 +26,13 @@ async function ask<K extends keyof Values>(
       if (answer?.case === wanted) return answer.value as Values[K];
       if (answer?.case !== 'errorResponse') break;
       const { errorCode: code, errorMessage } = answer.value;
-      throw new RpcError(errorCode(code), `the server says: ${errorMessage}`, { sent: 'yes' });
+      throw new RpcError(errorCode(code), `the server says: ${errorMessage}`, { processed: 'yes' });
     }
   } catch (error) {
     if (!(error instanceof RpcError) || error.code !== Status.UNIMPLEMENTED) throw error;
     const text =
       'this server has no reflection: addReflection(server) of rdma-rpc/reflection adds it, or give --proto or --protoset';
-    throw new RpcError(Status.UNIMPLEMENTED, text, { sent: 'no', cause: error });
+    throw new RpcError(Status.UNIMPLEMENTED, text, { processed: 'no', cause: error });
   }
   throw new RpcError(Status.INTERNAL, 'the server gave no answer of the kind that was asked for');
 }

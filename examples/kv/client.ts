@@ -19,7 +19,7 @@ if (address === undefined) {
 
 /** Resolves to whether every answer was the right one. */
 async function run(address: string): Promise<boolean> {
-  const channel = createChannel(address, { maxMessageBytes: messageMax, connectTimeoutMs: connectMs });
+  const channel = createChannel(address, { messageMaxBytes: messageMax, connectTimeoutMs: connectMs });
   try {
     await channel.ready({ timeoutMs: connectMs });
     const { fabric, device, security } = channel.session!;

@@ -21,7 +21,7 @@ function transport(): Record<string, bigint> {
 }
 
 async function start(): Promise<Server> {
-  const made = createServer({ maxMessageBytes: messageMax, handshakeTimeoutMs: connectMs });
+  const made = createServer({ messageMaxBytes: messageMax, handshakeTimeoutMs: connectMs });
   made.add(KvDefinition, kvHandlers(budgetBytes(), transport));
   const address = await made.listen(process.argv[2] ?? `unix:/tmp/rdma-rpc-kv-${process.pid}.sock`);
   if (process.send === undefined) console.log(`kv: listening on ${address}`);

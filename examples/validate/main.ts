@@ -25,7 +25,7 @@ try {
 // The same rules on the client: the request is not even sent.
 const careful = createClient(SignupDefinition, channel, { '*': { interceptors: [validation()] } });
 await careful.register({ ...good, name: 'A' }).catch((error: RpcError) => {
-  console.log(`${error.codeName}, sent: ${error.sent}`);
+  console.log(`${error.codeName}, processed: ${error.processed}`);
 });
 await channel.close();
 await server.shutdown();

@@ -64,7 +64,7 @@ EngineOptions read_options(const Napi::Object& given) {
   options.context.send_slots = u32(given, "sendSlots");
   options.context.arena.budget_bytes = u64(given, "arenaBytes");
   options.context.mr_cache.max_bytes = u64(given, "mrCacheBytes");
-  options.context.mr_cache.max_entries = u64(given, "mrCacheEntries");
+  options.context.mr_cache.max_entries = u64(given, "mrCacheEntriesMax");
   options.context.mr_cache.idle_ns = u64(given, "mrCacheIdleMs") * 1'000'000;
   const Napi::Value exposure = given.Get("exposure");
   if (exposure.IsString()) {

@@ -133,8 +133,8 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     options.client = given.Get("role").As<Napi::String>().Utf8Value() == "client";
     options.inflight_max = u32(given, "inflightMax");
     if (given.Has("callSlots")) options.call_slots = u32(given, "callSlots");
-    options.max_message_bytes = u32(given, "maxMessageBytes");
-    options.peer_max_message_bytes = u32(given, "peerMaxMessageBytes");
+    options.max_message_bytes = u32(given, "messageMaxBytes");
+    options.peer_max_message_bytes = u32(given, "peerMessageMaxBytes");
     options.staging_bytes = engine->staging_bytes();
     std::string error;
     const std::int64_t number = engine->context().create_session(options, &error);

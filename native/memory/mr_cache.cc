@@ -82,7 +82,7 @@ bool MrCache::make_room(std::size_t bytes, std::string* error) {
     return false;
   }
   if (pinned_.size() >= options_.max_entries) {
-    refuse(error, "calls in flight use all of mrCacheEntries (" + std::to_string(options_.max_entries) +
+    refuse(error, "calls in flight use all of mrCacheEntriesMax (" + std::to_string(options_.max_entries) +
                       ") registered buffers");
     return false;
   }

@@ -1,8 +1,8 @@
 /** The errors of a client's calls and streams that need a look at their session: what was refused here, and what the server has answered. */
 
-import { memoryFailure, sentName, tooLarge } from '../core/failure.ts';
+import { memoryFailure, processedName, tooLarge } from '../core/failure.ts';
 import type { Metadata } from '../core/metadata.ts';
-import { RpcError, type Sent } from '../core/rpc-error.ts';
+import { type Processed, RpcError } from '../core/rpc-error.ts';
 import { errorCode } from '../core/status.ts';
 import { takeDetails } from '../core/status-details.ts';
 import type { FabricContext } from '../lane/fabric-context.ts';
@@ -16,10 +16,10 @@ export function requestRefusal(
   target: Target,
   path: string,
   reason: number,
-  sent: Sent = 'no',
+  processed: Processed = 'no',
 ): RpcError {
-  if (reason !== Reason.tooLarge) return memoryFailure(context.native, reason, path, sent);
-  return tooLarge(path, context.outgoing.bulk.refusedBytes, target.maxMessageBytes, 'server', sent);
+  if (reason !== Reason.tooLarge) return memoryFailure(context.native, reason, path, processed);
+  return tooLarge(path, context.outgoing.bulk.refusedBytes, target.messageMaxBytes, 'server', processed);
 }
 
 /**
@@ -35,7 +35,7 @@ export function statusError(
   begun = false,
 ): RpcError {
   const details = takeDetails(trailer);
-  const word = sentName(events[at + Ev.sent]!);
-  const sent = begun && word === 'no' ? 'maybe' : word;
-  return new RpcError(errorCode(status), incoming.text(at), { metadata: trailer, details, sent });
+  const word = processedName(events[at + Ev.sent]!);
+  const processed = begun && word === 'no' ? 'maybe' : word;
+  return new RpcError(errorCode(status), incoming.text(at), { trailer: trailer, details, processed });
 }

@@ -4,12 +4,12 @@
  */
 import { type Abortable, listen, unlisten } from '../core/abort-listeners.ts';
 import { failure, reasonOf } from '../core/failure.ts';
-import { RpcError, type Sent } from '../core/rpc-error.ts';
+import { type Processed, RpcError } from '../core/rpc-error.ts';
 import type { CallOptions } from '../core/types.ts';
 import { interceptorGraceMs, timerMaxMs } from '../limits.ts';
 import { Reason } from '../native.ts';
 
-const order: readonly Sent[] = ['no', 'maybe', 'yes'];
+const order: readonly Processed[] = ['no', 'maybe', 'yes'];
 
 export class CallGuard implements Abortable {
   readonly startedMs: number = performance.now();
@@ -23,7 +23,7 @@ export class CallGuard implements Abortable {
   /** Why it is late, 0 while it is not. */
   #reason = 0;
   #cause: unknown;
-  #sent: Sent = 'no';
+  #sent: Processed = 'no';
   #underWay = 0;
 
   /** `timeoutMs`: below 0 for none. */
@@ -60,9 +60,9 @@ export class CallGuard implements Abortable {
   }
 
   /** That call has ended, and this is what became of its request. */
-  leave(sent: Sent): void {
+  leave(processed: Processed): void {
     --this.#underWay;
-    if (order.indexOf(sent) > order.indexOf(this.#sent)) this.#sent = sent;
+    if (order.indexOf(processed) > order.indexOf(this.#sent)) this.#sent = processed;
   }
 
   /** The call is over. */
@@ -100,12 +100,12 @@ export class CallGuard implements Abortable {
   }
 
   #error(detail: string): RpcError {
-    const sent = this.#underWay > 0 && this.#sent === 'no' ? 'maybe' : this.#sent;
-    return failure(this.#reason, this.#path, sent, detail, this.#cause);
+    const processed = this.#underWay > 0 && this.#sent === 'no' ? 'maybe' : this.#sent;
+    return failure(this.#reason, this.#path, processed, detail, this.#cause);
   }
 }
 
 /** What an attempt's error says of its request. */
-export function sentOf(error: unknown): Sent {
-  return error instanceof RpcError ? error.sent : 'maybe';
+export function sentOf(error: unknown): Processed {
+  return error instanceof RpcError ? error.processed : 'maybe';
 }

@@ -14,7 +14,7 @@ export interface ChannelOptions extends FabricOptions {
   /** Calls that wait beyond those in flight. Default 4096; one more fails with RESOURCE_EXHAUSTED. */
   queueMax?: number;
   /** Largest response accepted, bytes. Default 64 MiB, at most 4 GiB - 1. */
-  maxMessageBytes?: number;
+  messageMaxBytes?: number;
   /** One attempt to connect. Default 5000. */
   connectTimeoutMs?: number;
   /** Pause after the first failed attempt; each further one is 1.6 times as long. All vary by 20 %. Default 50. */
@@ -26,7 +26,7 @@ export interface ChannelOptions extends FabricOptions {
   /** Which of several addresses are left out for a while because of their answers. */
   outlierDetection?: OutlierDetection;
   /** Of several addresses: `round-robin` connects to all and takes turns, `pick-first` to the first that can be reached, in their order. Default round-robin. */
-  policy?: 'round-robin' | 'pick-first';
+  loadBalancing?: 'round-robin' | 'pick-first';
   /** Least time between two questions to the resolver. Default 5000. */
   resolveMinMs?: number;
   /** Time limit of calls that have none of their own. Default: none. */
@@ -50,13 +50,13 @@ export const channelRules: OptionRules = {
   inflightMax: { kind: 'integer', range: limits.inflight },
   streamsMax: { kind: 'integer', range: limits.streams },
   queueMax: { kind: 'integer', range: limits.queuedCalls },
-  maxMessageBytes: { kind: 'integer', range: limits.messageBytes },
+  messageMaxBytes: { kind: 'integer', range: limits.messageBytes },
   connectTimeoutMs: { kind: 'integer', range: limits.connectTimeoutMs },
   backoffMs: { kind: 'integer', range: limits.backoffMs },
   backoffMaxMs: { kind: 'integer', range: limits.backoffMaxMs },
   verifyAfterMs: { kind: 'integer', range: limits.verifyAfterMs },
   outlierDetection: { kind: 'options', rules: outlierRules },
-  policy: { kind: 'choice', values: ['round-robin', 'pick-first'], default: 'round-robin' },
+  loadBalancing: { kind: 'choice', values: ['round-robin', 'pick-first'], default: 'round-robin' },
   resolveMinMs: { kind: 'integer', range: limits.resolveMinMs },
   timeoutMs: { kind: 'time' },
   identity: { kind: 'text', default: `pid ${process.pid}`, maxBytes: limits.controlTextBytes },

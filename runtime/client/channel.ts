@@ -108,7 +108,7 @@ export class ClientChannel
     } catch (error) {
       // One of its own, with a stack that ends at who waits: several may wait for the same.
       const { code, rawMessage, cause } = RpcError.from(error);
-      throw new RpcError(code, rawMessage, { sent: 'no', cause: cause ?? error });
+      throw new RpcError(code, rawMessage, { processed: 'no', cause: cause ?? error });
     }
   }
 
@@ -191,8 +191,8 @@ export class ClientChannel
 
   /** What this side offers in a handshake. */
   side(): LocalSide {
-    const { inflightMax, streamsMax, maxMessageBytes, identity, log } = this.settings;
-    const own = { role: 'client', inflightMax, streamsMax, maxMessageBytes, identity } as const;
+    const { inflightMax, streamsMax, messageMaxBytes, identity, log } = this.settings;
+    const own = { role: 'client', inflightMax, streamsMax, messageMaxBytes, identity } as const;
     return { ...own, log: fabricLog(log), ...offers(this.#plan) };
   }
 
@@ -241,7 +241,7 @@ export class ClientChannel
   unconnected(path: string): RpcError {
     const cause = this.#connections.lastError;
     const why = cause?.rawMessage ?? 'not connected';
-    return new RpcError(cause?.code ?? Status.UNAVAILABLE, `${path}: ${why}`, { sent: 'no', cause });
+    return new RpcError(cause?.code ?? Status.UNAVAILABLE, `${path}: ${why}`, { processed: 'no', cause });
   }
 
   #busy(): boolean {

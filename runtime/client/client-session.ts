@@ -3,7 +3,14 @@
  * object made for it is its promise. `start` fills a row, one SETTLED or FAILED event empties it. Owned by a channel, on its JS thread.
  */
 import { failCall, type Reject, type Resolve, refuseCall, refuseRequest } from '../core/failing.ts';
-import { beyondInto, failure, leaseLost, memoryFailure, responseFault, sentName } from '../core/failure.ts';
+import {
+  beyondInto,
+  failure,
+  leaseLost,
+  memoryFailure,
+  processedName,
+  responseFault,
+} from '../core/failure.ts';
 import type { RpcError } from '../core/rpc-error.ts';
 import { Status } from '../core/status.ts';
 import { deadlines, timeLeftUs } from '../lane/deadlines.ts';
@@ -242,21 +249,24 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
       return;
     }
     const reason = this.#events[at + Ev.timeoutUs]!;
-    const sent = sentName(this.#events[at + Ev.sent]!);
+    const processed = processedName(this.#events[at + Ev.sent]!);
     const held = this.#events[at + Ev.method]!;
-    const unsent = reason === Reason.sessionLost && sent === 'no' ? this.#unsent(call) : undefined;
+    const unsent = reason === Reason.sessionLost && processed === 'no' ? this.#unsent(call) : undefined;
     if ((held & Held.sink) !== 0) extras?.into?.lose();
     const short = this.#whyShort(call);
     this.#free(call, (held & Held.slot) !== 0);
-    if (reason === Reason.deadline && sent !== 'no') this.tally.count(Status.DEADLINE_EXCEEDED);
+    if (reason === Reason.deadline && processed !== 'no') this.tally.count(Status.DEADLINE_EXCEEDED);
     if (reason === Reason.sessionLost) {
       this.#listener.onSessionLost();
       if (unsent !== undefined && this.#queue.takeBack(unsent)) return;
       const why = this.#context.native.sessionError(this.target.session);
-      failCall(resolve, failure(reason, method.path, sent, why));
+      failCall(resolve, failure(reason, method.path, processed, why));
     } else {
       const lost = (held & Held.sink) !== 0 ? leaseLost : short;
-      failCall(resolve, memoryFailure(this.#context.native, reason, method.path, sent, lost, extras?.cause));
+      failCall(
+        resolve,
+        memoryFailure(this.#context.native, reason, method.path, processed, lost, extras?.cause),
+      );
     }
     this.#listener.onCallDone();
   }
@@ -374,7 +384,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
   #confirmed(at: number, path: string, status: number, why: string, cause: unknown): RpcError {
     this.#incoming.discard(at);
     const reason = status === Status.DEADLINE_EXCEEDED ? Reason.deadline : Reason.cancelled;
-    return failure(reason, path, sentName(this.#events[at + Ev.sent]!), why, cause);
+    return failure(reason, path, processedName(this.#events[at + Ev.sent]!), why, cause);
   }
 
   /** The server could have answered, but `into` was all the memory that there was for it. */

@@ -2,7 +2,7 @@
 import type { ServiceDefinition } from '../codec/types.ts';
 import { checkedInterceptors, type Interceptor } from '../core/interceptor.ts';
 import { checkNames } from '../core/options.ts';
-import type { ClientDefaults, ClientOf } from '../core/types.ts';
+import type { Client, ClientDefaults } from '../core/types.ts';
 import { callFunction } from './call-function.ts';
 import { type ClientChannel, clientChannel } from './channel.ts';
 import type { Channel } from './channel-type.ts';
@@ -30,7 +30,7 @@ export function createClient<D extends ServiceDefinition>(
   definition: D,
   channel: Channel,
   defaults: ClientDefaults<D> = {},
-): ClientOf<D> {
+): Client<D> {
   const what = `createClient ${definition.fullName}`;
   const through = clientChannel(what, channel);
   checkNames(what, defaults, ['*', ...Object.keys(definition.methods)]);
@@ -48,5 +48,5 @@ export function createClient<D extends ServiceDefinition>(
     const call = callFunction(through, definition, method, target, interceptors);
     client[name] = others === undefined ? call : withDefaults(call, others, interceptors.length === 0);
   }
-  return Object.freeze(client) as ClientOf<D>;
+  return Object.freeze(client) as Client<D>;
 }

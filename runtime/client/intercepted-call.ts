@@ -66,14 +66,14 @@ class CallState {
     } catch (cause) {
       const why = textOf(cause);
       const text = `${this.#path}: the response cannot be used: ${why}`;
-      throw new RpcError(Status.INTERNAL, text, { sent: 'yes', cause });
+      throw new RpcError(Status.INTERNAL, text, { processed: 'yes', cause });
     }
   }
 
   tellOfFailure(error: unknown): void {
     try {
       if (this.header !== undefined) this.tellHeader(this.header);
-      if (error instanceof RpcError) this.tellTrailer(error.metadata);
+      if (error instanceof RpcError) this.tellTrailer(error.trailer);
     } catch {
       // The caller learns of the call's own error, which comes first.
     }
@@ -130,7 +130,7 @@ export function interceptedCall(
     const trailer = new Metadata();
     const options: CallOptions = {
       ...request.options,
-      metadata: request.header,
+      metadata: request.metadata,
       signal: request.signal,
       timeoutMs: leftMs(request),
       context: request.context,
@@ -160,7 +160,7 @@ export function interceptedCall(
       service,
       method,
       peer,
-      header: new Metadata(options.metadata),
+      metadata: new Metadata(options.metadata),
       signal: options.signal,
       timeoutMs: call.timeoutMs < 0 ? undefined : call.timeoutMs,
       values: options.values ?? new ContextValues(options.context?.values),

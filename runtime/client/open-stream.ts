@@ -14,12 +14,14 @@ const notForStreams = ['into', 'retry', 'hedging'] as const;
 async function onlyMessage(reader: StreamReader, path: string): Promise<unknown> {
   const first = await reader.next();
   if (first.done === true) {
-    throw new RpcError(Status.INTERNAL, `${path}: the server sent no response`, { sent: 'yes' });
+    throw new RpcError(Status.INTERNAL, `${path}: the server sent no response`, { processed: 'yes' });
   }
   const second = await reader.next();
   if (second.done === true) return first.value;
   await reader.return();
-  throw new RpcError(Status.INTERNAL, `${path}: the server sent more than one response`, { sent: 'yes' });
+  throw new RpcError(Status.INTERNAL, `${path}: the server sent more than one response`, {
+    processed: 'yes',
+  });
 }
 
 /** Iterables begin when they are first read; errors of the options come out then, too. */

@@ -30,11 +30,11 @@ const integer = (min: number, max: number): OptionRule => ({
   range: { default: undefined, min, max },
 });
 const retryRules = {
-  attempts: integer(2, 5),
+  attemptsMax: integer(2, 5),
   backoffMs: integer(0, backoffMs.max),
   backoffMaxMs: integer(0, backoffMaxMs.max),
 };
-const hedgingRules = { attempts: integer(2, 5), delayMs: integer(0, backoffMs.max) };
+const hedgingRules = { attemptsMax: integer(2, 5), delayMs: integer(0, backoffMs.max) };
 
 function checkPolicy(where: string, given: object, rules: Readonly<Record<string, OptionRule>>): void {
   checkNames(where, given, [...Object.keys(rules), 'codes']);

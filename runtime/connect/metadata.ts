@@ -40,7 +40,7 @@ export function toHeaders(metadata: Metadata | undefined, headers: Headers = new
 /** The codes of both are those of gRPC. Details keep their bytes; `error.findDetails(schema)` decodes them. */
 export function toConnectError(error: unknown): ConnectError {
   if (!(error instanceof RpcError)) return ConnectError.from(error, Code.Internal);
-  const { code, rawMessage, metadata, details } = error;
+  const { code, rawMessage, trailer: metadata, details } = error;
   const result = new ConnectError(rawMessage, code as number as Code, toHeaders(metadata), undefined, error);
   result.details = details.map(({ type, value }) => ({ type, value: new Uint8Array(value) }));
   return result;

@@ -2,7 +2,7 @@
 import { checkedOptions, checkNames, type OptionRules } from '../core/options.ts';
 import { type ContextOptions, contextStats, type FabricName, setContextOptions } from '../lane/contexts.ts';
 import * as limits from '../limits.ts';
-import type { NativeStats, Polling } from '../native.ts';
+import type { Polling, Stats } from '../native.ts';
 
 export interface RuntimeOptions {
   /** `adaptive` (default): spins briefly after traffic, sleeps when idle. `busy`: always spins, a CPU per thread. `event`: never spins. */
@@ -15,7 +15,7 @@ export interface RuntimeOptions {
   arenaBytes?: number;
   /** Application buffers kept registered: bytes (default 256 MiB), count (1024), idle time (10 s). */
   mrCacheBytes?: number;
-  mrCacheEntries?: number;
+  mrCacheEntriesMax?: number;
   mrCacheIdleMs?: number;
   /**
    * What peers can reach of this thread's memory. `auto` (default): windows where the device has them, staging memory elsewhere. `shared`: all registered memory,
@@ -26,7 +26,7 @@ export interface RuntimeOptions {
   stagingBytes?: number;
   /** How buffers of the application are registered. `on-demand`: not pinned, pages come in when they are used; only on devices that can (ODP), others refuse. */
   registration?: 'pinned' | 'on-demand';
-  /** In-process transport only: seed of its scheduler. */
+  /** In-process channel only: seed of its scheduler. */
   seed?: number;
 }
 
@@ -36,7 +36,7 @@ export const runtimeRules: OptionRules = {
   sendSlots: { kind: 'integer', range: limits.sendSlots },
   arenaBytes: { kind: 'integer', range: limits.arenaBytes },
   mrCacheBytes: { kind: 'integer', range: limits.mrCacheBytes },
-  mrCacheEntries: { kind: 'integer', range: limits.mrCacheEntries },
+  mrCacheEntriesMax: { kind: 'integer', range: limits.mrCacheEntriesMax },
   mrCacheIdleMs: { kind: 'integer', range: limits.mrCacheIdleMs },
   exposure: { kind: 'choice', values: ['auto', 'staging', 'shared'], default: 'auto' },
   stagingBytes: { kind: 'integer', range: limits.stagingBytes },
@@ -56,6 +56,6 @@ export function configure(options: RuntimeOptions): void {
 }
 
 /** Counters of this thread's contexts (or of one fabric's) since each was opened, added up; zeros when none is open. */
-export function stats(fabric?: FabricName): NativeStats {
+export function stats(fabric?: FabricName): Stats {
   return contextStats(fabric);
 }

@@ -54,7 +54,7 @@ async function expect<T extends FrameType>(link: Link, ...types: T[]): Promise<E
 
 function refused(refusal: Refusal): RpcError {
   return new RpcError(errorCode(refusal.code), `the server refused the connection: ${refusal.message}`, {
-    sent: 'no',
+    processed: 'no',
   });
 }
 

@@ -28,7 +28,7 @@ export const ownFeatures = feature.ping | feature.leave | feature.images;
 
 export interface PeerLimits {
   readonly inflightMax: number;
-  readonly maxMessageBytes: number;
+  readonly messageMaxBytes: number;
   /** Receive slots of the sender: what it can take in one SEND. */
   readonly slotBytes: number;
   /** Open streams at once. Without: none. */
@@ -159,7 +159,7 @@ const features = integer(0, 0xffff_ffff);
 const count = integer(0, Number.MAX_SAFE_INTEGER);
 const limits = record({
   inflightMax: integer(inflight.min, inflight.max),
-  maxMessageBytes: integer(messageBytes.min, messageBytes.max),
+  messageMaxBytes: integer(messageBytes.min, messageBytes.max),
   slotBytes: integer(slotBytes.min, slotBytes.max),
   streamsMax: optional(integer(streams.min, streams.max)),
 });

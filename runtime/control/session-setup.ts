@@ -17,7 +17,7 @@ export interface LocalSide {
   readonly role: 'client' | 'server';
   readonly inflightMax: number;
   readonly streamsMax: number;
-  readonly maxMessageBytes: number;
+  readonly messageMaxBytes: number;
   /** Fabrics to offer or accept, in order of preference. */
   readonly fabrics: readonly FabricName[];
   /** Those that are not among them because they cannot be had here. */
@@ -53,8 +53,8 @@ export function isAlone(side: Pick<LocalSide, 'isolated'>, fabric: FabricName): 
 }
 
 export function localLimits(side: LocalSide): PeerLimits {
-  const { inflightMax, streamsMax, maxMessageBytes } = side;
-  return { inflightMax, streamsMax, maxMessageBytes, slotBytes: contextOptions().slotBytes };
+  const { inflightMax, streamsMax, messageMaxBytes } = side;
+  return { inflightMax, streamsMax, messageMaxBytes, slotBytes: contextOptions().slotBytes };
 }
 
 /** A native session that is not connected yet, and the context that it holds a use of. */
@@ -83,12 +83,12 @@ export function prepareSession(
       role: side.role,
       inflightMax,
       callSlots,
-      maxMessageBytes: side.maxMessageBytes,
-      peerMaxMessageBytes: peer.maxMessageBytes,
+      messageMaxBytes: side.messageMaxBytes,
+      peerMessageMaxBytes: peer.messageMaxBytes,
     });
     const eagerBytes = Math.min(contextOptions().slotBytes, peer.slotBytes);
     const images = (features & feature.images) !== 0;
-    const target = { session, eagerBytes, maxMessageBytes: peer.maxMessageBytes, images };
+    const target = { session, eagerBytes, messageMaxBytes: peer.messageMaxBytes, images };
     return { context, target, inflightMax, streamsMax };
   } catch (error) {
     releaseContext(context);

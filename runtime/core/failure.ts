@@ -2,14 +2,14 @@
 
 import { type NativeContext, Reason } from '../native.ts';
 import { textOf } from './foreign.ts';
-import { RpcError, type Sent } from './rpc-error.ts';
+import { type Processed, RpcError } from './rpc-error.ts';
 import { Status, type StatusCode } from './status.ts';
 
-const sentNames: readonly Sent[] = ['no', 'maybe', 'yes'];
+const processedNames: readonly Processed[] = ['no', 'maybe', 'yes'];
 
 /** The `sent` word of an event. */
-export function sentName(word: number): Sent {
-  return sentNames[word] ?? 'maybe';
+export function processedName(word: number): Processed {
+  return processedNames[word] ?? 'maybe';
 }
 
 const codes: Readonly<Record<number, StatusCode>> = {
@@ -29,7 +29,7 @@ const texts: Readonly<Record<number, string>> = {
   [Reason.deadline]: 'the deadline passed',
   [Reason.noMemory]:
     'the arena has no room: give leases back earlier with release(), or raise arenaBytes in configure() on the side that is full',
-  [Reason.tooLarge]: 'the message is larger than maxMessageBytes of the side that receives it',
+  [Reason.tooLarge]: 'the message is larger than messageMaxBytes of the side that receives it',
   [Reason.registration]:
     'the memory could not be registered: raise RLIMIT_MEMLOCK, or mrCacheBytes in configure()',
   [Reason.staging]:
@@ -46,10 +46,16 @@ export function reasonOf(cause: unknown): number {
 }
 
 /** A call that ended here for a native reason. `method` is the path of the call, `detail` what else is known. */
-export function failure(reason: number, method: string, sent: Sent, detail = '', cause?: unknown): RpcError {
+export function failure(
+  reason: number,
+  method: string,
+  processed: Processed,
+  detail = '',
+  cause?: unknown,
+): RpcError {
   const code = codes[reason] ?? Status.INTERNAL;
   const text = texts[reason] ?? `unknown reason ${reason}`;
-  return new RpcError(code, `${method}: ${text}${detail === '' ? '' : ` (${detail})`}`, { sent, cause });
+  return new RpcError(code, `${method}: ${text}${detail === '' ? '' : ` (${detail})`}`, { processed, cause });
 }
 
 /** The same, where it may have been the system that gave no memory: its reason then. */
@@ -57,15 +63,15 @@ export function memoryFailure(
   native: NativeContext,
   reason: number,
   method: string,
-  sent: Sent,
+  processed: Processed,
   detail = '',
   cause?: unknown,
 ): RpcError {
   const wantsMemory = reason === Reason.noMemory || reason === Reason.registration;
   const refusal = wantsMemory ? native.refusal() : '';
-  if (refusal === '') return failure(reason, method, sent, detail, cause);
+  if (refusal === '') return failure(reason, method, processed, detail, cause);
   const text = `${method}: no memory for the message: ${refusal}`;
-  return new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent, cause });
+  return new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed, cause });
 }
 
 /** Of a call whose `into` the server may still write to. */
@@ -76,7 +82,7 @@ export function beyondInto(method: string, needed: number, capacity: number): Rp
   const text =
     `${method}: the response takes ${needed} bytes of memory and \`into\` has ${capacity}; ` +
     `give a lease of allocBuffer(${needed}), or intoOverflow: 'lease' for one of its own`;
-  return new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent: 'yes' });
+  return new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed: 'yes' });
 }
 
 export function intoLent(method: string): TypeError {
@@ -84,15 +90,15 @@ export function intoLent(method: string): TypeError {
 }
 
 /** A request that cannot be encoded. */
-export function requestFault(method: string, cause: unknown, sent: Sent = 'no'): RpcError {
+export function requestFault(method: string, cause: unknown, processed: Processed = 'no'): RpcError {
   const text = `${method}: the request cannot be sent: ${textOf(cause)}`;
-  return new RpcError(Status.INTERNAL, text, { sent, cause });
+  return new RpcError(Status.INTERNAL, text, { processed, cause });
 }
 
 /** A response that cannot be decoded, a part that must not be, or what the caller's own callback threw. */
 export function responseFault(method: string, cause: unknown): RpcError {
   const text = `${method}: the response cannot be used: ${textOf(cause)}`;
-  return new RpcError(Status.INTERNAL, text, { sent: 'yes', cause });
+  return new RpcError(Status.INTERNAL, text, { processed: 'yes', cause });
 }
 
 export function tooLarge(
@@ -100,18 +106,18 @@ export function tooLarge(
   bytes: number,
   limit: number,
   side: 'server' | 'client',
-  sent: Sent = 'no',
+  processed: Processed = 'no',
 ): RpcError {
-  const text = `${method}: a message of ${bytes} bytes, but the ${side} accepts ${limit}; raise maxMessageBytes there`;
-  return new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent });
+  const text = `${method}: a message of ${bytes} bytes, but the ${side} accepts ${limit}; raise messageMaxBytes there`;
+  return new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed });
 }
 
 /** `why`: what they wait for, if it is known. */
 export function queueFull(method: string, queueMax: number, why = ''): RpcError {
   const text = `${method}: ${queueMax} calls wait already${why === '' ? '' : ` (${why})`}; make fewer at once, or raise queueMax of the channel`;
-  return new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent: 'no' });
+  return new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed: 'no' });
 }
 
-export function unavailable(text: string, sent: Sent = 'no', cause?: unknown): RpcError {
-  return new RpcError(Status.UNAVAILABLE, text, { sent, cause });
+export function unavailable(text: string, processed: Processed = 'no', cause?: unknown): RpcError {
+  return new RpcError(Status.UNAVAILABLE, text, { processed, cause });
 }

@@ -15,7 +15,7 @@ interface AnyRequest {
   /** Who is at the other end: on a client the channel's address, on a server that of the context. */
   readonly peer: string;
   /** Metadata of the request. May be changed in place; on a client until `next` is called. */
-  readonly header: Metadata;
+  readonly metadata: Metadata;
   /** Gives the call up. On a client undefined when the caller gave none. */
   readonly signal: AbortSignal | undefined;
   /** Client: time limit of the whole call in ms, from its start, further attempts included. Server: time left; a change has no effect. Undefined: none. */

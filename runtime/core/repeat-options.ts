@@ -3,7 +3,7 @@ import type { StatusCode } from './status.ts';
 
 export interface RetryOptions {
   /** Attempts in all, 2 to 5. Default 3. */
-  readonly attempts?: number;
+  readonly attemptsMax?: number;
   /** Pause before the second attempt, ms; each further one is 1.6 times as long. All vary by 20 %. Default 50. */
   readonly backoffMs?: number;
   /** Longest such pause. Default 1000. */
@@ -16,7 +16,7 @@ export interface HedgingOptions {
   /** Time without an answer after which the next attempt begins, ms. 0: all at once. */
   readonly delayMs: number;
   /** Attempts in all, 2 to 5. Default 2. */
-  readonly attempts?: number;
+  readonly attemptsMax?: number;
   /** Errors that do not end the call while other attempts may succeed; the next one begins at once. Default: UNAVAILABLE. */
   readonly codes?: readonly StatusCode[];
 }

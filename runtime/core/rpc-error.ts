@@ -7,17 +7,17 @@ import { errorCode, Status, type StatusCode, type StatusName, statusName } from 
 import { type ErrorDetail, type ErrorDetailInit, errorDetail } from './status-details.ts';
 
 /** Whether the handler can have run: `no` it cannot, `maybe` the request was posted and no answer came, `yes` the server answered. */
-export type Sent = 'no' | 'maybe' | 'yes';
+export type Processed = 'no' | 'maybe' | 'yes';
 
 export interface RpcErrorOptions {
   /** Messages that say more, as a program needs it: `{ type: BadRequest, value: {...} }`. Those of google.rpc are in `rdma-rpc/details`. */
   details?: readonly ErrorDetailInit[] | undefined;
-  /** From or for the peer, as calls take it. Default: empty. */
-  metadata?: MetadataInit | undefined;
+  /** Behind the answer that the error is, as calls take metadata. Default: empty. */
+  trailer?: MetadataInit | undefined;
   /** Stays on this side. */
   cause?: unknown;
   /** Default `maybe`. Errors made by this library say what they know. */
-  sent?: Sent | undefined;
+  processed?: Processed | undefined;
 }
 
 const none: readonly ErrorDetail[] = [];
@@ -57,10 +57,11 @@ export class RpcError extends Error {
   readonly codeName: StatusName;
   /** The text without the code name in front. */
   readonly rawMessage: string;
-  readonly metadata: Metadata;
+  /** What the server sent behind its answer, or is to send. */
+  readonly trailer: Metadata;
   /** Encoded; `findDetails` decodes them. */
   readonly details: readonly ErrorDetail[];
-  readonly sent: Sent;
+  readonly processed: Processed;
 
   /** @param code one of {@link Status} but OK; another number becomes UNKNOWN. Throws CodecError for a detail that cannot be encoded. */
   constructor(code: StatusCode, message: string, options: RpcErrorOptions = {}) {
@@ -73,10 +74,10 @@ export class RpcError extends Error {
     this.code = known;
     this.codeName = statusName(known);
     this.rawMessage = message;
-    const { metadata } = options;
-    this.metadata = metadata instanceof Metadata ? metadata : new Metadata(metadata ?? undefined);
+    const { trailer } = options;
+    this.trailer = trailer instanceof Metadata ? trailer : new Metadata(trailer ?? undefined);
     this.details = options.details?.map(errorDetail) ?? none;
-    this.sent = options.sent ?? 'maybe';
+    this.processed = options.processed ?? 'maybe';
   }
 
   /** The details of one type, decoded; malformed ones are left out. */
@@ -95,14 +96,14 @@ export class RpcError extends Error {
 
   /** For logs: what JSON.stringify makes of it. Stack and cause stay here; details are base64. */
   toJSON(): object {
-    const { name, codeName, code, rawMessage, sent, metadata, details } = this;
+    const { name, codeName, code, rawMessage, processed, trailer, details } = this;
     return {
       name,
       codeName,
       code,
       message: rawMessage,
-      sent,
-      metadata: metadata.toJSON(),
+      processed,
+      trailer: trailer.toJSON(),
       details: details.map(({ type, value }) => ({ type, value: Buffer.from(value).toString('base64') })),
     };
   }
@@ -129,7 +130,7 @@ export class RpcError extends Error {
         typeof error.code === 'number' &&
         typeof error.codeName === 'string' &&
         typeof error.rawMessage === 'string' &&
-        typeof error.sent === 'string'
+        typeof error.processed === 'string'
       );
     } catch {
       return false; // a getter of it has thrown

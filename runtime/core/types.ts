@@ -93,7 +93,7 @@ type HandlerFunction<M> =
  * The client of a service: a function per method. A single response comes as a promise, a stream of them as an async iterable that can be read once and
  * starts when it is first read.
  */
-export type ClientOf<D extends ServiceDefinition> = {
+export type Client<D extends ServiceDefinition> = {
   readonly [K in keyof D['methods']]: ClientFunction<D['methods'][K]>;
 };
 
@@ -117,12 +117,12 @@ type PortableFunction<M> =
  * A client of the service, whoever has made it: those of this package, of nice-grpc and of connect-es can be assigned to it. For code that runs over any of them;
  * what it may use is what all of them have.
  */
-export type PortableClientOf<D extends ServiceDefinition> = {
+export type PortableClient<D extends ServiceDefinition> = {
   readonly [K in keyof D['methods']]: PortableFunction<D['methods'][K]>;
 };
 
 /** The handlers of a service: a function per method that returns the response or a promise of it, or, for a stream of responses, an iterable (a generator). */
-export type HandlersOf<D extends ServiceDefinition> = {
+export type Handlers<D extends ServiceDefinition> = {
   [K in keyof D['methods']]: HandlerFunction<D['methods'][K]>;
 };
 

@@ -56,7 +56,7 @@ class GrpcClientCall {
     } catch (cause) {
       // A client that has been closed throws an error of no kind, where a channel here says this.
       const why = `${path}: grpc-js cannot make the call: ${(cause as Error).message}`;
-      throw new RpcError(Status.UNAVAILABLE, why, { sent: 'no', cause });
+      throw new RpcError(Status.UNAVAILABLE, why, { processed: 'no', cause });
     }
     this.#stream.on('metadata', (header) => this.#tell(this.#options.onHeader, fromGrpc(header)));
     this.#stream.on('status', (status) => {
@@ -170,7 +170,7 @@ class GrpcClientCall {
       if (this.#gaveUp !== undefined) throw this.#gaveUp.error;
       if (!isServiceError(error)) throw error;
       const result = errorOf(path, error);
-      this.#tell(this.#options.onTrailer, result.metadata);
+      this.#tell(this.#options.onTrailer, result.trailer);
       throw result;
     } finally {
       this.#finish();

@@ -47,5 +47,10 @@ export function errorOf(path: string, error: ServiceError): RpcError {
   const details = takeDetails(metadata);
   const own = ownCodes.has(code);
   const text = code === Status.DEADLINE_EXCEEDED ? `${path}: the deadline passed` : error.details;
-  return new RpcError(code, text, { metadata, details, sent: own ? 'maybe' : 'yes', cause: error });
+  return new RpcError(code, text, {
+    trailer: metadata,
+    details,
+    processed: own ? 'maybe' : 'yes',
+    cause: error,
+  });
 }

@@ -10,7 +10,7 @@ import { type Attempts, repeated } from '../client/repeat.ts';
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
 import { checkedInterceptors } from '../core/interceptor.ts';
 import { checkNames } from '../core/options.ts';
-import type { CallOptions, ClientDefaults, ClientOf } from '../core/types.ts';
+import type { CallOptions, Client, ClientDefaults } from '../core/types.ts';
 import { type GrpcClient, type GrpcMethod, grpcResponse, grpcResponses } from './client-call.ts';
 
 export type { GrpcClient } from './client-call.ts';
@@ -58,7 +58,7 @@ export function createGrpcClient<D extends ServiceDefinition>(
   definition: D,
   client: GrpcClient,
   defaults: ClientDefaults<D> = {},
-): ClientOf<D> {
+): Client<D> {
   const what = `createGrpcClient ${definition.fullName}`;
   if (typeof (client as Partial<GrpcClient> | undefined)?.makeBidiStreamRequest !== 'function')
     throw new TypeError(
@@ -90,5 +90,5 @@ export function createGrpcClient<D extends ServiceDefinition>(
       );
     result[name] = others === undefined ? call : withDefaults(call, others, false);
   }
-  return Object.freeze(result) as ClientOf<D>;
+  return Object.freeze(result) as Client<D>;
 }

@@ -148,7 +148,7 @@ export class GrpcContext implements HandlerContext {
       } catch {}
     };
     carry(() => this.#sendHeader());
-    const entries = [...this.trailer, ...(known?.metadata ?? [])].filter(
+    const entries = [...this.trailer, ...(known?.trailer ?? [])].filter(
       ([, value]) => typeof value !== 'string' || printable.test(value),
     );
     if (known !== undefined && known.details.length > 0)

@@ -5,7 +5,7 @@
 import type { Duplex } from 'node:stream';
 import type { ServiceDefinition } from '../codec/types.ts';
 import type { Metadata, MetadataValue } from '../core/metadata.ts';
-import type { HandlersOf } from '../core/types.ts';
+import type { Handlers } from '../core/types.ts';
 import { GrpcContext } from './context.ts';
 import { type GrpcHandler, type GrpcHandlerOptions, grpcHandlers } from './handlers.ts';
 
@@ -141,7 +141,7 @@ function adapted(handler: GrpcHandler): (call: GrpcJsStream, callback: Callback)
 /** `handlers` for `server.addService(definition.methods, ...)` of grpc-js. Methods that they lack answer UNIMPLEMENTED. */
 export function toGrpcJsHandlers<D extends ServiceDefinition>(
   definition: D,
-  handlers: Partial<HandlersOf<D>>,
+  handlers: Partial<Handlers<D>>,
   options: GrpcHandlerOptions = {},
 ): GrpcJsHandlers<D> {
   const entries = grpcHandlers(definition, handlers, options);

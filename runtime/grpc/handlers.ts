@@ -4,7 +4,7 @@ import type { MessageType, MethodDefinition, ServiceDefinition } from '../codec/
 import type { HandlerContext } from '../core/handler-context.ts';
 import { abortCode, RpcError } from '../core/rpc-error.ts';
 import { Status } from '../core/status.ts';
-import type { HandlersOf } from '../core/types.ts';
+import type { Handlers } from '../core/types.ts';
 import { HandlerErrors, processWarning } from '../core/warnings.ts';
 import { warnOfNames } from '../server/handler-names.ts';
 import { ResponseCheck } from '../server/response-check.ts';
@@ -71,7 +71,7 @@ export class GrpcHandler {
 /** Throws a TypeError for a handler that is no function. */
 export function grpcHandlers<D extends ServiceDefinition>(
   definition: D,
-  handlers: Partial<HandlersOf<D>>,
+  handlers: Partial<Handlers<D>>,
   options: GrpcHandlerOptions,
 ): [string, GrpcHandler][] {
   const errors = new HandlerErrors(options.onHandlerError);

@@ -4,7 +4,7 @@
  */
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
 import type { Metadata, MetadataValue } from '../core/metadata.ts';
-import type { HandlersOf } from '../core/types.ts';
+import type { Handlers } from '../core/types.ts';
 import { type GrpcCall, GrpcContext, type GrpcFailure } from './context.ts';
 import { type GrpcHandler, type GrpcHandlerOptions, grpcHandlers } from './handlers.ts';
 
@@ -108,7 +108,7 @@ function streamed(handler: GrpcHandler) {
 /** `handlers` for `server.add(definition, ...)` of nice-grpc. Methods that they lack answer UNIMPLEMENTED. */
 export function toNiceGrpcHandlers<D extends ServiceDefinition>(
   definition: D,
-  handlers: Partial<HandlersOf<D>>,
+  handlers: Partial<Handlers<D>>,
   options: GrpcHandlerOptions = {},
 ): NiceGrpcHandlers<D> {
   const entries = grpcHandlers(definition, handlers, options).map(([name, handler]) => [

@@ -62,7 +62,7 @@ export class BulkMessages {
 
   /** The message for `target`, in `piecesMax` pieces at most, ready to be submitted, or a Reason, negated, with nothing left behind. What its encoder throws comes out. */
   encode<Init>(
-    { maxMessageBytes: maxBytes, images, session }: Target,
+    { messageMaxBytes: maxBytes, images, session }: Target,
     type: MessageType<unknown, Init>,
     message: Init,
     piecesMax: number,

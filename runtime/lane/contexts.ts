@@ -3,7 +3,7 @@
  * has closed and no lease is out. A session can also have one for itself. (Worker threads load this module anew, so each has its own.)
  */
 import * as limits from '../limits.ts';
-import { loadNative, type NativeOptions, type NativeStats, type VerbsOptions } from '../native.ts';
+import { loadNative, type NativeOptions, type Stats, type VerbsOptions } from '../native.ts';
 import { FabricContext } from './fabric-context.ts';
 
 export type FabricName = NativeOptions['fabric'];
@@ -40,7 +40,7 @@ let options: ContextOptions = {
   sendSlots: limits.sendSlots.default,
   arenaBytes: limits.arenaBytes.default,
   mrCacheBytes: limits.mrCacheBytes.default,
-  mrCacheEntries: limits.mrCacheEntries.default,
+  mrCacheEntriesMax: limits.mrCacheEntriesMax.default,
   mrCacheIdleMs: limits.mrCacheIdleMs.default,
 };
 
@@ -172,7 +172,7 @@ function close(entry: Entry): void {
   entry.context.native.close();
 }
 
-const zero: NativeStats = {
+const zero: Stats = {
   calls: 0,
   requests: 0,
   inlineSends: 0,
@@ -206,12 +206,12 @@ const zero: NativeStats = {
 };
 
 /** Counters of this thread's open contexts, added up; zeros when there is none. */
-export function contextStats(fabric?: FabricName): NativeStats {
+export function contextStats(fabric?: FabricName): Stats {
   const sum = { ...zero };
   for (const { context } of open) {
     if (fabric !== undefined && context.fabric !== fabric) continue;
     const one = context.native.stats();
-    for (const counter of Object.keys(zero) as (keyof NativeStats)[]) sum[counter] += one[counter];
+    for (const counter of Object.keys(zero) as (keyof Stats)[]) sum[counter] += one[counter];
   }
   return sum;
 }

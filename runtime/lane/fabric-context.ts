@@ -207,14 +207,15 @@ export class FabricContext {
         refusal === ''
           ? `allocBuffer: no room for ${bytes} bytes in the arena; give leases back with release(), or raise arenaBytes (default ${arenaBytes.default}) in configure()`
           : `allocBuffer: no memory for ${bytes} bytes: ${refusal}`;
-      throw new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent: 'no' });
+      throw new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed: 'no' });
     }
     return new BlockLease(this.native, block, this.native.blockBuffer(block), 0, bytes);
   }
 
   registerBuffer(buffer: ArrayBuffer): void {
     const why = this.outgoing.bulk.register(buffer);
-    if (why !== '') throw new RpcError(Status.RESOURCE_EXHAUSTED, `registerBuffer: ${why}`, { sent: 'no' });
+    if (why !== '')
+      throw new RpcError(Status.RESOURCE_EXHAUSTED, `registerBuffer: ${why}`, { processed: 'no' });
   }
 
   /**
@@ -233,7 +234,7 @@ export class FabricContext {
       ? 'the lease was released before the call was sent'
       : 'the lease belongs to another fabric; get it with allocBuffer(bytes, channel)';
     if (lease.released || lease.native !== this.native)
-      throw new RpcError(Status.FAILED_PRECONDITION, `${path}: into: ${why}`, { sent: 'no' });
+      throw new RpcError(Status.FAILED_PRECONDITION, `${path}: into: ${why}`, { processed: 'no' });
     return lease.block;
   }
 

@@ -98,7 +98,7 @@ export class Outgoing {
       messageBytes = type.encodeTo(message, slab, at, from + target.eagerBytes) - at;
     } finally {
       this.#encoding = nested;
-      if (messageBytes < 0 || slab.full || slab.planned !== 0 || messageBytes > target.maxMessageBytes)
+      if (messageBytes < 0 || slab.full || slab.planned !== 0 || messageBytes > target.messageMaxBytes)
         this.#pushSlot(slot);
     }
     // What a field's annotation wants apart goes as bulk although it might fit.
@@ -109,7 +109,7 @@ export class Outgoing {
         message,
       );
     }
-    if (messageBytes > target.maxMessageBytes) return this.#refuse(messageBytes);
+    if (messageBytes > target.messageMaxBytes) return this.#refuse(messageBytes);
     if (metadata !== undefined) this.#memory.set(metadata, from);
     this.#stage(op, target.session, call, method, slot, metadataBytes, messageBytes, timeoutUs);
     return 0;
@@ -224,7 +224,7 @@ export class Outgoing {
       bulk.bytes <= spareBytes
     ) {
       this.bulk.discard(bulk);
-      bulk = this.bulk.encodePlain(type, message, target.maxMessageBytes);
+      bulk = this.bulk.encodePlain(type, message, target.messageMaxBytes);
     }
     if (typeof bulk === 'number') return bulk;
     // Getters of the message may have made calls that have taken them.

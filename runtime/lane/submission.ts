@@ -9,7 +9,7 @@ export interface Target {
   /** Metadata and message together that both our send slots and the peer's receive slots hold. */
   readonly eagerBytes: number;
   /** Largest message that the peer accepts. */
-  readonly maxMessageBytes: number;
+  readonly messageMaxBytes: number;
   /** The peer takes messages as images (docs/WIRE.md §2.4). */
   readonly images?: boolean;
 }

@@ -74,13 +74,13 @@ export class Peer implements CallPlace, DeadlineOwner {
     if (this.#gone !== '') throw unavailable(`${path}: ${this.#gone}`);
     if (this.#pending.size >= reverseCalls) {
       const text = `${path}: ${reverseCalls} calls to this client wait for their answers`;
-      throw new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent: 'no' });
+      throw new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed: 'no' });
     }
     const encoded = this.#encode(method, request);
     const waitingBytes = this.calls.bytes;
     if (waitingBytes > 0 && waitingBytes + encoded.byteLength > reverseQueueBytes) {
       const text = `${path}: ${waitingBytes} bytes of calls to this client wait for it to read them, and with this one there would be more than ${reverseQueueBytes}`;
-      throw new RpcError(Status.RESOURCE_EXHAUSTED, text, { sent: 'no' });
+      throw new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed: 'no' });
     }
     const number = this.#nextNumber();
     const message: CallInit & Refusable = {
@@ -113,8 +113,8 @@ export class Peer implements CallPlace, DeadlineOwner {
       if (told !== undefined) extras?.tell(told);
       if (answer.status !== Status.OK) {
         const trailer = told?.trailer;
-        const sent = answer.notRun ? 'no' : 'yes';
-        const options = { metadata: trailer, details: takeDetails(trailer), sent } as const;
+        const processed = answer.notRun ? 'no' : 'yes';
+        const options = { trailer, details: takeDetails(trailer), processed } as const;
         throw new RpcError(errorCode(answer.status), answer.text, options);
       }
       resolve(method.responseType.decode(answer.message));
@@ -125,7 +125,7 @@ export class Peer implements CallPlace, DeadlineOwner {
       }
       const why = textOf(cause);
       const text = `${method.path}: the response cannot be used: ${why}`;
-      failCall(resolve, new RpcError(Status.INTERNAL, text, { sent: 'yes', cause }));
+      failCall(resolve, new RpcError(Status.INTERNAL, text, { processed: 'yes', cause }));
     }
   }
 
@@ -140,8 +140,8 @@ export class Peer implements CallPlace, DeadlineOwner {
       this.calls.push({ number, cancel });
     }
     const { method, extras } = pending;
-    const sent = unsent ? 'no' : 'maybe';
-    failCall(pending.resolve, failure(reason, method.path, sent, '', extras?.cause));
+    const processed = unsent ? 'no' : 'maybe';
+    failCall(pending.resolve, failure(reason, method.path, processed, '', extras?.cause));
   }
 
   /** The stream cannot carry the call: it is too large, or there is no memory for it. */

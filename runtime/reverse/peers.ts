@@ -11,20 +11,20 @@ import { warn } from '../core/log.ts';
 import { checkedTimeMs, checkNames } from '../core/options.ts';
 import { RpcError } from '../core/rpc-error.ts';
 import { Status } from '../core/status.ts';
-import type { ClientOf } from '../core/types.ts';
+import type { Client } from '../core/types.ts';
 import { ServerCall } from '../server/server-call.ts';
 import type { Server } from '../server/server-type.ts';
 import { type Answer, type CallInit, ReverseDefinition } from './gen/reverse.rdma.ts';
 import { Peer } from './peer.ts';
 
 /** The client of a service, as far as a client can serve it: its unary methods. */
-export type UnaryClientOf<D extends ServiceDefinition> = {
+export type UnaryClient<D extends ServiceDefinition> = {
   readonly [K in keyof D['methods'] as D['methods'][K] extends {
     readonly requestStream: false;
     readonly responseStream: false;
   }
     ? K
-    : never]: ClientOf<D>[K];
+    : never]: Client<D>[K];
 };
 
 /** `peer`: a client has begun to serve. `gone`: it has ended, or its connection has. */
@@ -67,7 +67,7 @@ export class Peers extends EventEmitter<PeerEvents> {
     definition: D,
     to: Peer | HandlerContext,
     defaults: { timeoutMs?: number; interceptors?: readonly Interceptor[] } = {},
-  ): UnaryClientOf<D> {
+  ): UnaryClient<D> {
     const what = `client of ${definition.fullName}`;
     checkNames(what, defaults, ['timeoutMs', 'interceptors']);
     if (defaults.timeoutMs !== undefined) checkedTimeMs(`${what}: timeoutMs`, defaults.timeoutMs);
@@ -75,7 +75,7 @@ export class Peers extends EventEmitter<PeerEvents> {
     const peer = to instanceof Peer ? to : this.of(to);
     if (peer === undefined) {
       const text = `${definition.fullName}: this client serves no calls; it has to, by serveReverse(channel)`;
-      throw new RpcError(Status.FAILED_PRECONDITION, text, { sent: 'no' });
+      throw new RpcError(Status.FAILED_PRECONDITION, text, { processed: 'no' });
     }
     const client: Record<string, unknown> = {};
     for (const [name, method] of Object.entries(definition.methods)) {
@@ -87,14 +87,14 @@ export class Peers extends EventEmitter<PeerEvents> {
           ? call
           : interceptedCall(definition, method, target.timeoutMs, interceptors, peer.name, call);
     }
-    return Object.freeze(client) as UnaryClientOf<D>;
+    return Object.freeze(client) as UnaryClient<D>;
   }
 
   /** @internal The handler of Reverse.Serve. */
   async *serve(answers: AsyncIterable<Answer>, context: HandlerContext): AsyncGenerator<CallInit> {
     if (!(context instanceof ServerCall)) throw new TypeError('the context of another server');
     if (this.#peers.has(context.session)) {
-      throw new RpcError(Status.ALREADY_EXISTS, 'this connection serves already', { sent: 'yes' });
+      throw new RpcError(Status.ALREADY_EXISTS, 'this connection serves already', { processed: 'yes' });
     }
     const peer = new Peer(context.peer);
     this.#peers.set(context.session, peer);

@@ -14,11 +14,11 @@ import { encodeResponseMetadata, metadataFault } from '../core/metadata-wire.ts'
 import { checkNames } from '../core/options.ts';
 import { abortCode, RpcError } from '../core/rpc-error.ts';
 import { Status } from '../core/status.ts';
-import type { ClientOf, HandlersOf } from '../core/types.ts';
+import type { Client, Handlers } from '../core/types.ts';
 import { HandlerErrors, type OnHandlerError } from '../core/warnings.ts';
 import { reverseCalls, reverseQueueBytes, reverseRetryMs, reverseTakenMs } from '../limits.ts';
 import { Reason } from '../native.ts';
-import { Handlers } from '../server/handlers.ts';
+import { HandlerTable } from '../server/handlers.ts';
 import { ServerCall } from '../server/server-call.ts';
 import type { ServerMethod } from '../server/server-method.ts';
 import { onRefused, type Refusable, type Refused } from '../stream/refused.ts';
@@ -53,8 +53,8 @@ const servers = new WeakMap<Channel, ReverseServer>();
 
 export class ReverseServer {
   readonly #channel: Channel;
-  readonly #client: ClientOf<typeof ReverseDefinition>;
-  readonly #handlers = new Handlers();
+  readonly #client: Client<typeof ReverseDefinition>;
+  readonly #handlers = new HandlerTable();
   readonly #errors: HandlerErrors;
   readonly #interceptors: readonly Interceptor[];
   readonly #peer: string;
@@ -82,7 +82,7 @@ export class ReverseServer {
     if (servers.has(channel)) {
       const text =
         'serveReverse: this channel serves already: add services to what the first call gave, or close that before';
-      this.#failed?.(new RpcError(Status.ALREADY_EXISTS, text, { sent: 'no' }));
+      this.#failed?.(new RpcError(Status.ALREADY_EXISTS, text, { processed: 'no' }));
       this.#ended = Promise.resolve();
       return;
     }
@@ -91,7 +91,7 @@ export class ReverseServer {
   }
 
   /** Serves the unary methods of `definition` that `handlers` has. Throws as `server.add` does. */
-  add<D extends ServiceDefinition>(definition: D, handlers: Partial<HandlersOf<D>>): this {
+  add<D extends ServiceDefinition>(definition: D, handlers: Partial<Handlers<D>>): this {
     this.#handlers.add(definition, handlers, this.#interceptors);
     return this;
   }
@@ -100,7 +100,7 @@ export class ReverseServer {
   close(): Promise<void> {
     this.#stop.abort();
     this.#leave();
-    this.#failed?.(new RpcError(Status.CANCELLED, 'serveReverse: closed', { sent: 'no' }));
+    this.#failed?.(new RpcError(Status.CANCELLED, 'serveReverse: closed', { processed: 'no' }));
     return this.#ended;
   }
 
@@ -257,7 +257,7 @@ export class ReverseServer {
 
   #errorMetadata(call: ServerCall, error: RpcError | undefined): Uint8Array {
     try {
-      return encodeResponseMetadata(call.givenHeader, error?.metadata ?? call.givenTrailer) ?? nothing;
+      return encodeResponseMetadata(call.givenHeader, error?.trailer ?? call.givenTrailer) ?? nothing;
     } catch {
       // Too large: the status matters more.
       return nothing;

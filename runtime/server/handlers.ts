@@ -21,7 +21,7 @@ function formsOf(method: MethodDefinition): readonly MethodForm[] {
   return method.preferred === undefined ? [method] : [method, method.preferred];
 }
 
-export class Handlers {
+export class HandlerTable {
   readonly limits: TimeLimits;
   readonly #services = new Set<string>();
   readonly #paths = new Map<number, string>();

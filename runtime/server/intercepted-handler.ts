@@ -59,7 +59,7 @@ export function interceptedHandler(
       service,
       method,
       peer: context.peer,
-      header: context.metadata,
+      metadata: context.metadata,
       // Asked for, it is made; interceptors that do not ask should not pay for it.
       get signal() {
         return context.signal;

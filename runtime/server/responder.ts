@@ -26,7 +26,7 @@ interface ErrorAnswer {
 
 /** The header, the trailer, and the error's own metadata and details together. Throws as `encodeMetadata` does. */
 function errorMetadata(call: ServerCall, error: RpcError | undefined): Uint8Array | undefined {
-  const trailer = new Metadata([...(call.givenTrailer ?? []), ...(error?.metadata ?? [])]);
+  const trailer = new Metadata([...(call.givenTrailer ?? []), ...(error?.trailer ?? [])]);
   // One of another copy of this package may be older.
   const details = error?.details ?? [];
   if (error !== undefined && details.length > 0) {
@@ -216,6 +216,6 @@ export class Responder implements SlotWaiter, Answering {
       return `${call.method}: no memory for the response: raise arenaBytes or mrCacheBytes in configure() on the server`;
     }
     const bytes = this.#context.outgoing.bulk.refusedBytes;
-    return `${call.method}: a response of ${bytes} bytes, but the client accepts ${this.#target.maxMessageBytes}; raise maxMessageBytes there`;
+    return `${call.method}: a response of ${bytes} bytes, but the client accepts ${this.#target.messageMaxBytes}; raise messageMaxBytes there`;
   }
 }

@@ -145,8 +145,8 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   }
 
   /** From now on the handler sees what interceptors have made of the request. */
-  adopt(request: { header: Metadata; values: ContextValues; signal: AbortSignal | undefined }): void {
-    this.#more.metadata = request.header;
+  adopt(request: { metadata: Metadata; values: ContextValues; signal: AbortSignal | undefined }): void {
+    this.#more.metadata = request.metadata;
     this.#more.values = request.values;
     // Looking at an untouched signal would make one.
     const own = Object.getOwnPropertyDescriptor(request, 'signal');

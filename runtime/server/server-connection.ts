@@ -11,7 +11,7 @@ import type { ServerSession } from './server-session.ts';
 
 export type ConnectionLife = Pick<
   ResolvedServerOptions,
-  'connectionAgeMs' | 'connectionIdleMs' | 'connectionAgeGraceMs'
+  'connectionAgeMaxMs' | 'connectionIdleMaxMs' | 'connectionAgeGraceMs'
 >;
 
 /** Idleness is looked for that often within its limit, rather than noted with each call. */
@@ -40,13 +40,13 @@ export class ServerConnection {
   }
 
   /** The handshake is over. */
-  begin({ connectionAgeMs, connectionIdleMs, connectionAgeGraceMs }: ConnectionLife): void {
+  begin({ connectionAgeMaxMs, connectionIdleMaxMs, connectionAgeGraceMs }: ConnectionLife): void {
     this.ready = true;
-    if (connectionAgeMs !== undefined) {
-      const ageMs = connectionAgeMs * (1 + connectionAgeJitter * (2 * Math.random() - 1));
+    if (connectionAgeMaxMs !== undefined) {
+      const ageMs = connectionAgeMaxMs * (1 + connectionAgeJitter * (2 * Math.random() - 1));
       this.#after(ageMs, () => this.#retire('the connection has reached its age', connectionAgeGraceMs));
     }
-    if (connectionIdleMs !== undefined) this.#watchIdleness(connectionIdleMs, connectionAgeGraceMs);
+    if (connectionIdleMaxMs !== undefined) this.#watchIdleness(connectionIdleMaxMs, connectionAgeGraceMs);
   }
 
   /**

@@ -11,7 +11,7 @@ export interface ServerOptions extends FabricOptions {
   /** Streams open at once per session, at most; the client may ask for fewer. Default 64, 0 to allow none. */
   streamsMax?: number;
   /** Largest request accepted, bytes. Default 64 MiB, at most 4 GiB - 1. */
-  maxMessageBytes?: number;
+  messageMaxBytes?: number;
   /** Sessions at once. Default 1024. */
   sessionsMax?: number;
   /** Connections of one network address, those in their handshake included. Default 64. Unix sockets have no address and no such limit. */
@@ -22,14 +22,14 @@ export interface ServerOptions extends FabricOptions {
   handshakesMax?: number;
   /** Default 5000. */
   handshakeTimeoutMs?: number;
-  /** Time limit of calls whose clients set none. When it passes, the server answers DEADLINE_EXCEEDED. Default: that of maxTimeoutMs, else none. */
+  /** Time limit of calls whose clients set none. When it passes, the server answers DEADLINE_EXCEEDED. Default: that of timeoutMaxMs, else none. */
   defaultTimeoutMs?: number;
   /** Longest time that a call may take, whatever its client says; the server answers as above. Default: none. */
-  maxTimeoutMs?: number;
+  timeoutMaxMs?: number;
   /** A connection older than this, 10 % more or less, is asked to go; the client makes a new one for its next call. Default: none. */
-  connectionAgeMs?: number;
+  connectionAgeMaxMs?: number;
   /** A connection without calls for this long is asked to go. Default: none. */
-  connectionIdleMs?: number;
+  connectionIdleMaxMs?: number;
   /** What calls under way get when age or idleness ends their connection. Default 60000. */
   connectionAgeGraceMs?: number;
   /** Told about errors of handlers that are no RpcError. Callers learn only INTERNAL and a fixed text. */
@@ -46,16 +46,16 @@ export interface ServerOptions extends FabricOptions {
 export const serverRules: OptionRules = {
   inflightMax: { kind: 'integer', range: limits.inflight },
   streamsMax: { kind: 'integer', range: limits.streams },
-  maxMessageBytes: { kind: 'integer', range: limits.messageBytes },
+  messageMaxBytes: { kind: 'integer', range: limits.messageBytes },
   sessionsMax: { kind: 'integer', range: limits.sessions },
   sessionsPerPeerMax: { kind: 'integer', range: limits.sessionsPerPeer },
   handlersMax: { kind: 'integer', range: limits.handlers },
   handshakesMax: { kind: 'integer', range: limits.handshakes },
   handshakeTimeoutMs: { kind: 'integer', range: limits.handshakeTimeoutMs },
   defaultTimeoutMs: { kind: 'integer', range: limits.serverTimeoutMs },
-  maxTimeoutMs: { kind: 'integer', range: limits.serverTimeoutMs },
-  connectionAgeMs: { kind: 'integer', range: limits.connectionAgeMs },
-  connectionIdleMs: { kind: 'integer', range: limits.connectionIdleMs },
+  timeoutMaxMs: { kind: 'integer', range: limits.serverTimeoutMs },
+  connectionAgeMaxMs: { kind: 'integer', range: limits.connectionAgeMaxMs },
+  connectionIdleMaxMs: { kind: 'integer', range: limits.connectionIdleMaxMs },
   connectionAgeGraceMs: { kind: 'integer', range: limits.connectionAgeGraceMs },
   onHandlerError: { kind: 'function' },
   identity: { kind: 'text', default: `pid ${process.pid}`, maxBytes: limits.controlTextBytes },
@@ -67,9 +67,9 @@ type Optional =
   | 'onHandlerError'
   | 'log'
   | 'defaultTimeoutMs'
-  | 'maxTimeoutMs'
-  | 'connectionAgeMs'
-  | 'connectionIdleMs';
+  | 'timeoutMaxMs'
+  | 'connectionAgeMaxMs'
+  | 'connectionIdleMaxMs';
 
 /** Checked, with defaults. */
 export type ResolvedServerOptions = Required<Omit<ServerOptions, Optional | keyof FabricOptions>> &

@@ -10,7 +10,7 @@ import type { FabricContext, SessionOwner } from '../lane/fabric-context.ts';
 import { Incoming } from '../lane/incoming.ts';
 import type { Target } from '../lane/submission.ts';
 import { Ev } from '../native.ts';
-import type { Handlers } from './handlers.ts';
+import type { HandlerTable } from './handlers.ts';
 import type { Load } from './load.ts';
 import { Responder } from './responder.ts';
 import { ServerCall } from './server-call.ts';
@@ -23,7 +23,7 @@ export interface Shared {
   readonly context: FabricContext;
   readonly target: Target;
   readonly session: { readonly peer: string };
-  readonly handlers: Handlers;
+  readonly handlers: HandlerTable;
   readonly responder: Responder;
   readonly load: Load;
   /** Counts a stream that is to be opened. */
@@ -57,7 +57,7 @@ export class ServerSession implements SessionOwner {
   parts: ServerParts | undefined;
 
   readonly #context: FabricContext;
-  readonly #handlers: Handlers;
+  readonly #handlers: HandlerTable;
   readonly #listener: ServerSessionListener;
   readonly #load: Load;
   readonly #responder: Responder;
@@ -77,7 +77,7 @@ export class ServerSession implements SessionOwner {
     context: FabricContext,
     target: Target,
     peer: string,
-    handlers: Handlers,
+    handlers: HandlerTable,
     load: Load,
     listener: ServerSessionListener,
   ) {

@@ -2,7 +2,7 @@
 import type { ServiceDefinition } from '../codec/types.ts';
 import type { SessionSummary } from '../control/session-summary.ts';
 import type { Interceptor } from '../core/interceptor.ts';
-import type { HandlersOf } from '../core/types.ts';
+import type { Handlers } from '../core/types.ts';
 
 /** Handlers of services, and the addresses where they are served. */
 export interface Server extends AsyncDisposable {
@@ -10,7 +10,7 @@ export interface Server extends AsyncDisposable {
    * Serves the methods of `definition` that `handlers` (an object or class instance) has; the others answer UNIMPLEMENTED. Throws if
    * the service was added before, or one of its method ids collides.
    */
-  add<D extends ServiceDefinition>(definition: D, handlers: Partial<HandlersOf<D>>): this;
+  add<D extends ServiceDefinition>(definition: D, handlers: Partial<Handlers<D>>): this;
   /** Puts interceptors around all services, the first outermost. Throws when a service has been added already: it would be without them. */
   use(...interceptors: Interceptor[]): this;
   /** Where to add services that have these interceptors, inside of those of the server. */
@@ -40,7 +40,7 @@ export interface Server extends AsyncDisposable {
 /** Services of a server that share interceptors: what `server.with(...)` gives. */
 export interface ServiceScope {
   /** As `server.add`, with the interceptors of the server and, inside of them, those of this scope. */
-  add<D extends ServiceDefinition>(definition: D, handlers: Partial<HandlersOf<D>>): this;
+  add<D extends ServiceDefinition>(definition: D, handlers: Partial<Handlers<D>>): this;
   /** A scope with more interceptors, inside of those of this one. */
   with(...interceptors: Interceptor[]): ServiceScope;
 }

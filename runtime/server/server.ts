@@ -1,5 +1,5 @@
 /**
- * A server: handlers of services, the addresses it listens on, and its sessions. `createServer` makes one; the in-process transport gives it
+ * A server: handlers of services, the addresses it listens on, and its sessions. `createServer` makes one; the in-process channel gives it
  * connections without a socket.
  */
 
@@ -22,12 +22,12 @@ import { fabricLog, LimitedLog, type Log, logged } from '../core/log.ts';
 import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames } from '../core/options.ts';
 import { RpcError } from '../core/rpc-error.ts';
 import { Status } from '../core/status.ts';
-import type { HandlersOf } from '../core/types.ts';
+import type { Handlers } from '../core/types.ts';
 import { HandlerErrors, processWarning } from '../core/warnings.ts';
 import { acquireContext, type FabricName, releaseContext } from '../lane/contexts.ts';
 import type { FabricContext } from '../lane/fabric-context.ts';
 import * as limits from '../limits.ts';
-import { Handlers } from './handlers.ts';
+import { HandlerTable } from './handlers.ts';
 import { Load } from './load.ts';
 import { PeerCounts } from './peer-counts.ts';
 import { ServerConnection } from './server-connection.ts';
@@ -41,7 +41,7 @@ import { TimeLimits } from './time-limits.ts';
 export class RpcServer implements Server, ServerSessionListener {
   readonly #options: ResolvedServerOptions;
   readonly #plan: FabricPlan;
-  readonly #handlers: Handlers;
+  readonly #handlers: HandlerTable;
   readonly #errors: HandlerErrors;
   readonly #interceptors: Interceptor[] = [];
   readonly #load: Load;
@@ -63,17 +63,17 @@ export class RpcServer implements Server, ServerSessionListener {
     this.#options = checkedOptions<ResolvedServerOptions>('createServer', options, serverRules);
     checkCallSlots('createServer', this.#options);
     this.#plan = fabricPlan(options, this.#options, fabrics);
-    const { handlersMax, sessionsPerPeerMax, log, defaultTimeoutMs, maxTimeoutMs } = this.#options;
+    const { handlersMax, sessionsPerPeerMax, log, defaultTimeoutMs, timeoutMaxMs } = this.#options;
     const warn = log === undefined ? processWarning : logged(log);
     this.#errors = new HandlerErrors(this.#options.onHandlerError, warn);
-    this.#handlers = new Handlers(new TimeLimits(defaultTimeoutMs, maxTimeoutMs), warn);
+    this.#handlers = new HandlerTable(new TimeLimits(defaultTimeoutMs, timeoutMaxMs), warn);
     this.#load = new Load(handlersMax);
     this.#peers = new PeerCounts(sessionsPerPeerMax);
     this.#log = log === undefined ? undefined : new LimitedLog(log);
     this.#handshakes = new Handshakes(this.#options, (link) => this.#connectionOf(link)?.used ?? false);
   }
 
-  add<D extends ServiceDefinition>(definition: D, handlers: Partial<HandlersOf<D>>): this {
+  add<D extends ServiceDefinition>(definition: D, handlers: Partial<Handlers<D>>): this {
     this.#addWith([], definition, handlers);
     return this;
   }
@@ -259,8 +259,8 @@ export class RpcServer implements Server, ServerSessionListener {
   }
 
   #side(address: string | undefined, log: Log | undefined): LocalSide {
-    const { inflightMax, streamsMax, maxMessageBytes, identity } = this.#options;
-    const own = { inflightMax, streamsMax, maxMessageBytes, identity };
+    const { inflightMax, streamsMax, messageMaxBytes, identity } = this.#options;
+    const own = { inflightMax, streamsMax, messageMaxBytes, identity };
     const side = { ...own, log: fabricLog(log), ...offers(this.#plan) };
     return address === undefined ? { role: 'server', ...side } : { role: 'server', ...side, address };
   }

@@ -1,7 +1,7 @@
 /** Services of a server that share interceptors. Made by `server.with(...)`. */
 import type { ServiceDefinition } from '../codec/types.ts';
 import { checkedInterceptors, type Interceptor } from '../core/interceptor.ts';
-import type { HandlersOf } from '../core/types.ts';
+import type { Handlers } from '../core/types.ts';
 import type { ServiceScope } from './server-type.ts';
 
 type AddWith = (
@@ -19,7 +19,7 @@ export class ScopedServices implements ServiceScope {
     this.#addWith = addWith;
   }
 
-  add<D extends ServiceDefinition>(definition: D, handlers: Partial<HandlersOf<D>>): this {
+  add<D extends ServiceDefinition>(definition: D, handlers: Partial<Handlers<D>>): this {
     this.#addWith(this.#interceptors, definition, handlers);
     return this;
   }

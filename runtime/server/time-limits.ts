@@ -26,6 +26,6 @@ export class TimeLimits {
 
 /** What a call is answered with when the server's own limit has passed. */
 export function pastLimit(method: string): RpcError {
-  const text = `${method}: the time limit of the server passed (its options defaultTimeoutMs and maxTimeoutMs)`;
+  const text = `${method}: the time limit of the server passed (its options defaultTimeoutMs and timeoutMaxMs)`;
   return new RpcError(Status.DEADLINE_EXCEEDED, text);
 }

@@ -42,8 +42,8 @@ const nothing = new Uint8Array(0);
 const sink = new Sink();
 
 /** What a part of several messages may have: they count as one where the peer looks at sizes. */
-export function packedCapacity({ eagerBytes, maxMessageBytes }: Target): number {
-  return Math.min(eagerBytes - partHeaderBytes, maxMessageBytes);
+export function packedCapacity({ eagerBytes, messageMaxBytes }: Target): number {
+  return Math.min(eagerBytes - partHeaderBytes, messageMaxBytes);
 }
 
 export class StreamWriter {

@@ -166,7 +166,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Interceptor {
     };
 
     let parent = context.active();
-    if (!client) parent = disown(propagator.extract(ROOT_CONTEXT, request.header, getter));
+    if (!client) parent = disown(propagator.extract(ROOT_CONTEXT, request.metadata, getter));
     else if (trace.getSpan(parent) === undefined) parent = request.values.get(handlerContext) ?? parent;
 
     const kind = client ? SpanKind.CLIENT : SpanKind.SERVER;
@@ -177,7 +177,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Interceptor {
       parent,
     );
     const active = trace.setSpan(parent, span);
-    if (client) disown<unknown>(propagator.inject(active, request.header, setter));
+    if (client) disown<unknown>(propagator.inject(active, request.metadata, setter));
     else request.values.set(handlerContext, active);
     return new ObservedSpan(request, span, active, client ? ready.client : ready.server, attributes);
   }

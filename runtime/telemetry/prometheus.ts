@@ -7,7 +7,7 @@ import { Counter, Gauge, Histogram, type Registry, register } from 'prom-client'
 import { stats } from '../control/configure.ts';
 import { disown } from '../core/foreign.ts';
 import type { Interceptor, RpcRequest } from '../core/interceptor.ts';
-import type { NativeStats } from '../native.ts';
+import type { Stats } from '../native.ts';
 import { durationBounds, type Observer, observedCall } from './observed-call.ts';
 
 export interface PrometheusOptions {
@@ -99,7 +99,7 @@ export function prometheus(options: PrometheusOptions = {}): Interceptor {
  * a registry of its own.
  */
 export function collectNativeStats(registry: Registry = register): void {
-  for (const counter of Object.keys(stats()) as (keyof NativeStats)[]) {
+  for (const counter of Object.keys(stats()) as (keyof Stats)[]) {
     const name = `rdma_rpc_native_${counter.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`;
     if (registry.getSingleMetric(name) !== undefined) continue;
     new Gauge({

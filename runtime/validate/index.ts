@@ -90,13 +90,13 @@ function check(
   if (result.kind === 'valid') return;
   if (result.kind === 'error') {
     const text = `${what} cannot be checked: a rule of ${type.typeName} is wrong: ${result.error.message}`;
-    throw new RpcError(Status.INTERNAL, text, { cause: result.error, sent: 'no' });
+    throw new RpcError(Status.INTERNAL, text, { cause: result.error, processed: 'no' });
   }
   const { violations, error } = result;
   throw new RpcError(code, `${what} breaks a rule: ${violationsText(violations)}`, {
     details: violationDetails(violations),
     cause: error,
-    sent: 'no',
+    processed: 'no',
   });
 }
 

@@ -61,7 +61,7 @@ test('the program compiles', () => {
 });
 
 test('a client is one line', () => {
-  expect(hover('docs =').shown).toBe('const docs: ClientOf<DocsDefinition>');
+  expect(hover('docs =').shown).toBe('const docs: Client<DocsDefinition>');
 });
 
 test('channels and servers are what users know', () => {

@@ -1,7 +1,7 @@
 /** Channels to several addresses: turns, losses, bad answers, and names that are resolved again. */
 import {
   type Channel,
-  type ClientOf,
+  type Client,
   createChannel,
   createClient,
   type OutlierDetection,
@@ -25,16 +25,16 @@ const a = 'a:1';
 const b = 'b:1';
 const c = 'c:1';
 
-type Client = ClientOf<typeof EchoDefinition>;
+type TestClient = Client<typeof EchoDefinition>;
 const stateOf = (channel: Channel, address: string) =>
   channel.addresses.find((each) => each.address === address)?.state;
 /** Which servers answer so many calls, in order. */
-async function answered(client: Client, calls: number): Promise<string> {
+async function answered(client: TestClient, calls: number): Promise<string> {
   let who = '';
   for (let i = 0; i < calls; ++i) who += (await client.fetch({})).text[0];
   return who;
 }
-async function allReady(channel: Channel): Promise<Client> {
+async function allReady(channel: Channel): Promise<TestClient> {
   await channel.ready();
   await until(() => channel.addresses.every(({ state }) => state === 'ready'));
   return createClient(EchoDefinition, channel);
@@ -68,7 +68,7 @@ describe('several addresses', () => {
     const hanging = [0, 1].map(() => caught(client.behave({ text: 'hang' })));
     await until(() => bed.at(a).log.started + bed.at(b).log.started === 2);
     await bed.stop(b);
-    expect(await Promise.race(hanging)).toMatchObject({ code: Status.UNAVAILABLE, sent: 'maybe' });
+    expect(await Promise.race(hanging)).toMatchObject({ code: Status.UNAVAILABLE, processed: 'maybe' });
     expect(await answered(client, 4)).toBe('aaaa');
     expect(channel.state).toBe('ready');
   });
@@ -76,7 +76,7 @@ describe('several addresses', () => {
   test('when none can be reached, calls fail with the last error', async () => {
     const channel = bed.channel([a, b], { backoffMs: longMs });
     const error = await caught(createClient(EchoDefinition, channel).echo({}));
-    expect(error).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
+    expect(error).toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' });
     expect(channel.state).toBe('failing');
     expect(bed.dialled.sort()).toEqual([a, b]);
   });
@@ -115,7 +115,7 @@ describe('bad answers in a row', () => {
   }
 
   /** `throw` answers INTERNAL wherever it runs: only calls of a's turn are made to. */
-  async function strike(client: Client, times: number): Promise<void> {
+  async function strike(client: TestClient, times: number): Promise<void> {
     let struck = 0;
     while (struck < times) {
       const before = bed.at(a).log.started;
@@ -251,7 +251,7 @@ describe('a resolver', () => {
     const channel = bed.channel({ resolve }, { connectTimeoutMs: 20, backoffMs: longMs });
     const error = await caught(createClient(EchoDefinition, channel).echo({}));
     expect(error).toBeInstanceOf(RpcError);
-    expect(error).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no', message: text });
+    expect(error).toMatchObject({ code: Status.UNAVAILABLE, processed: 'no', message: text });
     expect(channel.state).toBe('failing');
   });
 

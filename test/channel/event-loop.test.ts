@@ -95,7 +95,7 @@ const ways: [string, () => Promise<() => Promise<unknown>>][] = [
     'retries and hedging that are wrong',
     async () => {
       const client = createClient(EchoDefinition, await failing());
-      const options = [{ hedging: { delayMs: 1 } }, { retry: { attempts: 99 } }];
+      const options = [{ hedging: { delayMs: 1 } }, { retry: { attemptsMax: 99 } }];
       let i = 0;
       return () => client.echo({}, options[++i % options.length]);
     },
@@ -133,7 +133,7 @@ test('an application that calls in an endless loop finds the server that comes b
       expect((await client.echo({ number: 6 })).number).toBe(6);
       break;
     } catch (error) {
-      expect(error).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' } satisfies Partial<RpcError>);
+      expect(error).toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' } satisfies Partial<RpcError>);
       ++failures;
       // Without turns of the event loop there is no end to it.
       if (failures > 200_000) throw error;

@@ -24,7 +24,7 @@ async function answered(channel: Channel, calls: number): Promise<string> {
 describe('pick-first', () => {
   test('connects to the first alone', async () => {
     bed.start(a, b, c);
-    const channel = bed.channel([a, b, c], { policy });
+    const channel = bed.channel([a, b, c], { loadBalancing: policy });
     expect(await answered(channel, 5)).toBe('aaaaa');
     expect(bed.dialled).toEqual([a]);
     expect(channel.addresses.map(({ state }) => state)).toEqual(['ready', 'idle', 'idle']);
@@ -32,7 +32,7 @@ describe('pick-first', () => {
 
   test('goes on to the next when one cannot be reached, and stays there', async () => {
     bed.start(b, c);
-    const channel = bed.channel([a, b, c], { policy, backoffMs: 1, backoffMaxMs: 1 });
+    const channel = bed.channel([a, b, c], { loadBalancing: policy, backoffMs: 1, backoffMaxMs: 1 });
     await channel.ready();
     bed.start(a);
     expect(await answered(channel, 5)).toBe('bbbbb');
@@ -41,7 +41,7 @@ describe('pick-first', () => {
 
   test('begins with the first again when the connection is lost', async () => {
     bed.start(b, c);
-    const channel = bed.channel([a, b, c], { policy, backoffMs: 1, backoffMaxMs: 1 });
+    const channel = bed.channel([a, b, c], { loadBalancing: policy, backoffMs: 1, backoffMaxMs: 1 });
     await channel.ready();
     await until(() => channel.addresses[0]?.state === 'idle');
     bed.start(a);
@@ -51,15 +51,23 @@ describe('pick-first', () => {
   });
 
   test('calls wait while the list is gone through, and fail when nobody on it can be reached', async () => {
-    const channel = bed.channel([a, b, c], { policy, backoffMs: longMs, backoffMaxMs: longMs });
+    const channel = bed.channel([a, b, c], {
+      loadBalancing: policy,
+      backoffMs: longMs,
+      backoffMaxMs: longMs,
+    });
     const error = await caught(createClient(EchoDefinition, channel).echo({}));
-    expect(error).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
+    expect(error).toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' });
     expect(bed.dialled).toEqual([a, b, c]);
     expect(channel.state).toBe('failing');
   });
 
   test('ready() goes through the whole list, whatever pauses there are', async () => {
-    const channel = bed.channel([a, b, c], { policy, backoffMs: longMs, backoffMaxMs: longMs });
+    const channel = bed.channel([a, b, c], {
+      loadBalancing: policy,
+      backoffMs: longMs,
+      backoffMaxMs: longMs,
+    });
     await caught(channel.ready());
     bed.start(c);
     await channel.ready();
@@ -68,7 +76,7 @@ describe('pick-first', () => {
   });
 
   test('a call that waits for ready outlasts rounds in which nobody answers', async () => {
-    const channel = bed.channel([a, b], { policy, backoffMs: 1, backoffMaxMs: 1 });
+    const channel = bed.channel([a, b], { loadBalancing: policy, backoffMs: 1, backoffMaxMs: 1 });
     const answer = answered(channel, 1);
     await until(() => bed.dialled.length > 6);
     bed.start(b);
@@ -87,7 +95,7 @@ describe('pick-first', () => {
         return () => undefined;
       },
     };
-    const channel = bed.channel(resolver, { policy });
+    const channel = bed.channel(resolver, { loadBalancing: policy });
     expect(await answered(channel, 2)).toBe('aa');
     list.now = [b];
     change();
@@ -97,7 +105,7 @@ describe('pick-first', () => {
 
   test('bad answers leave nobody out', async () => {
     bed.start(a, b);
-    const channel = bed.channel([a, b], { policy, outlierDetection: { badAnswersMax: 1 } });
+    const channel = bed.channel([a, b], { loadBalancing: policy, outlierDetection: { badAnswersMax: 1 } });
     const client = createClient(EchoDefinition, channel);
     for (let i = 0; i < 5; ++i) await caught(client.behave({ text: 'throw' }));
     expect(await answered(channel, 2)).toBe('aa');
@@ -105,7 +113,7 @@ describe('pick-first', () => {
 });
 
 test('a policy that there is not', () => {
-  expect(() => createChannel('a:1', { policy: 'random' as 'pick-first' })).toThrow(
-    /policy: random is none of round-robin, pick-first/,
+  expect(() => createChannel('a:1', { loadBalancing: 'random' as 'pick-first' })).toThrow(
+    /loadBalancing: random is none of round-robin, pick-first/,
   );
 });

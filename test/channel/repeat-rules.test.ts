@@ -10,10 +10,10 @@ import { until } from './bed.ts';
 
 test('a call that may have been sent is made again only when it is idempotent', () => {
   const call = { idempotent: false, endMs: 0, signal: undefined, attempt: () => Promise.resolve() };
-  const error = (sent: 'no' | 'maybe' | 'yes') => new RpcError(Status.UNAVAILABLE, '', { sent });
+  const error = (processed: 'no' | 'maybe' | 'yes') => new RpcError(Status.UNAVAILABLE, '', { processed });
   const may = (idempotent: boolean) =>
-    (['no', 'maybe', 'yes'] as const).map((sent) =>
-      mayRepeat({ ...call, idempotent }, [Status.UNAVAILABLE], error(sent)),
+    (['no', 'maybe', 'yes'] as const).map((processed) =>
+      mayRepeat({ ...call, idempotent }, [Status.UNAVAILABLE], error(processed)),
     );
   expect(may(false)).toEqual([true, false, false]);
   expect(may(true)).toEqual([true, true, true]);
@@ -22,7 +22,7 @@ test('a call that may have been sent is made again only when it is idempotent', 
 test('push-back: ms, never, or nothing', () => {
   const error = (value?: string) =>
     new RpcError(Status.UNAVAILABLE, '', {
-      metadata: value === undefined ? undefined : new Metadata({ 'retry-pushback-ms': value }),
+      trailer: value === undefined ? undefined : new Metadata({ 'retry-pushback-ms': value }),
     });
   expect(
     [undefined, '0', '1500', '-1', '', '1e3', '9999999999'].map((value) => pushback(error(value))),
@@ -46,7 +46,7 @@ test('large answers of losers are given back, that of the winner is not', async 
     signal: undefined,
     attempt: () => new Promise((resolve) => settle.push(resolve)),
   };
-  const answer = hedged(call, { delayMs: 0, attempts: 3, codes: [] }, new RetryBudget());
+  const answer = hedged(call, { delayMs: 0, attemptsMax: 3, codes: [] }, new RetryBudget());
   await until(() => settle.length === 3);
   const responses = settle.map((resolve) => {
     const block = native.allocBlock(100);

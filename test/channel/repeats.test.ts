@@ -44,9 +44,9 @@ const fail = (
   code: (typeof Status)[keyof typeof Status] = Status.UNAVAILABLE,
   metadata?: Metadata,
 ): never => {
-  throw new RpcError(code as never, 'as planned', { metadata });
+  throw new RpcError(code as never, 'as planned', { trailer: metadata });
 };
-const quick = { attempts: 3, backoffMs: 0 } as const;
+const quick = { attemptsMax: 3, backoffMs: 0 } as const;
 
 describe('a call that no handler has seen', () => {
   test('is made once more when the server turned it away, and only once', async () => {
@@ -101,7 +101,7 @@ describe('retry', () => {
     const channel = bed.channel(['a:1'], { backoffMs: 1, backoffMaxMs: 1 });
     const call = createClient(definition, channel, { echo: { idempotent: false } }).echo(
       { number: 2 },
-      { retry: { attempts: 5, backoffMs: 10 } },
+      { retry: { attemptsMax: 5, backoffMs: 10 } },
     );
     await until(() => bed.dialled.length === 1);
     bed.start('a:1');
@@ -121,7 +121,7 @@ describe('retry', () => {
 
   test('no pause is begun that goes beyond the deadline', async () => {
     const { client, seen } = scripted(() => fail());
-    const retry = { attempts: 3, backoffMs: 60_000, backoffMaxMs: 60_000 };
+    const retry = { attemptsMax: 3, backoffMs: 60_000, backoffMaxMs: 60_000 };
     expect(await caught(client.behave({}, { retry, timeoutMs: 20_000 }))).toMatchObject({
       code: Status.UNAVAILABLE,
     });
@@ -134,7 +134,7 @@ describe('retry', () => {
     const call = caught(
       client.behave(
         {},
-        { retry: { attempts: 3, backoffMs: 60_000, backoffMaxMs: 60_000 }, signal: controller.signal },
+        { retry: { attemptsMax: 3, backoffMs: 60_000, backoffMaxMs: 60_000 }, signal: controller.signal },
       ),
     );
     await until(() => seen.calls === 1);
@@ -152,7 +152,7 @@ describe('retry', () => {
     const { client, seen } = scripted(() =>
       fail(Status.UNAVAILABLE, new Metadata({ 'retry-pushback-ms': value })),
     );
-    await caught(client.behave({}, { retry: { attempts: 3, backoffMs: value === '0' ? 60_000 : 0 } }));
+    await caught(client.behave({}, { retry: { attemptsMax: 3, backoffMs: value === '0' ? 60_000 : 0 } }));
     expect(seen.calls).toBe(calls);
   });
 
@@ -177,7 +177,7 @@ describe('retry', () => {
         },
       },
     );
-    expect(await caught(thrown)).toMatchObject({ code: Status.INTERNAL, sent: 'yes' });
+    expect(await caught(thrown)).toMatchObject({ code: Status.INTERNAL, processed: 'yes' });
   });
 
   test('stops when half of the budget is used up, and comes back with successes', async () => {
@@ -202,7 +202,7 @@ describe('hedging', () => {
         ? { number: 3 }
         : new Promise((resolve) => context.signal.addEventListener('abort', resolve)),
     );
-    expect((await client.behave({}, { hedging: { delayMs: 1, attempts: 4 } })).number).toBe(3);
+    expect((await client.behave({}, { hedging: { delayMs: 1, attemptsMax: 4 } })).number).toBe(3);
     await until(() => seen.aborted >= 2);
     expect(seen.calls).toBeLessThanOrEqual(4);
   });
@@ -217,14 +217,14 @@ describe('hedging', () => {
     const { client, seen } = scripted((_, _context, call) =>
       fail(call === 1 ? Status.UNAVAILABLE : Status.NOT_FOUND),
     );
-    const error = await caught(client.behave({}, { hedging: { delayMs: 60_000, attempts: 5 } }));
+    const error = await caught(client.behave({}, { hedging: { delayMs: 60_000, attemptsMax: 5 } }));
     expect(error).toMatchObject({ code: Status.NOT_FOUND });
     expect(seen.calls).toBe(2);
   });
 
   test('when all fail, the last error', async () => {
     const { client, seen } = scripted(() => fail());
-    const error = await caught(client.behave({}, { hedging: { delayMs: 0, attempts: 3 } }));
+    const error = await caught(client.behave({}, { hedging: { delayMs: 0, attemptsMax: 3 } }));
     expect(error).toMatchObject({ code: Status.UNAVAILABLE });
     expect(seen.calls).toBe(3);
   });
@@ -233,13 +233,13 @@ describe('hedging', () => {
     const { client, seen } = scripted(() =>
       fail(Status.UNAVAILABLE, new Metadata({ 'retry-pushback-ms': '-1' })),
     );
-    await caught(client.behave({}, { hedging: { delayMs: 60_000, attempts: 3 } }));
+    await caught(client.behave({}, { hedging: { delayMs: 60_000, attemptsMax: 3 } }));
     expect(seen.calls).toBe(1);
   });
 
   test('the signal and the deadline end all attempts', async () => {
     const { client, seen } = scripted(() => new Promise(() => undefined));
-    const hedging = { delayMs: 0, attempts: 2 };
+    const hedging = { delayMs: 0, attemptsMax: 2 };
     expect(await caught(client.behave({}, { hedging, timeoutMs: 30 }))).toMatchObject({
       code: Status.DEADLINE_EXCEEDED,
     });
@@ -265,8 +265,8 @@ describe('defaults of a client', () => {
 
   test('retry: of a method before that of all, of a call before both', async () => {
     const { client, seen } = scripted(() => fail(), {
-      '*': { retry: { attempts: 2, backoffMs: 0 } },
-      behave: { retry: { attempts: 4, backoffMs: 0 } },
+      '*': { retry: { attemptsMax: 2, backoffMs: 0 } },
+      behave: { retry: { attemptsMax: 4, backoffMs: 0 } },
     });
     await caught(client.behave({}));
     expect(seen.calls).toBe(4);
@@ -275,7 +275,7 @@ describe('defaults of a client', () => {
   });
 
   test.each<[string, object, RegExp]>([
-    ['attempts', { retry: { attempts: 6 } }, /retry: attempts: 6 is not an integer from 2 to 5/],
+    ['attempts', { retry: { attemptsMax: 6 } }, /retry: attemptsMax: 6 is not an integer from 2 to 5/],
     ['a wrong name', { retry: { tries: 3 } }, /there is no option tries/],
     ['codes', { retry: { codes: [99] } }, /codes is a list of Status codes/],
     ['OK among them', { hedging: { delayMs: 1, codes: [0] } }, /codes is a list of Status codes/],
@@ -349,7 +349,7 @@ describe('defaults of a client', () => {
 
   test('the way of a method goes before the other one of all', async () => {
     const { client, seen } = scripted(() => fail(), {
-      '*': { hedging: { delayMs: 60_000, attempts: 5 } },
+      '*': { hedging: { delayMs: 60_000, attemptsMax: 5 } },
       behave: { retry: quick },
     });
     await caught(client.behave({}));
@@ -360,7 +360,7 @@ describe('defaults of a client', () => {
     ['both', { retry: quick, hedging: { delayMs: 1 } }, /either retry or hedging/],
     ['hedging of a method that may not run twice', { hedging: { delayMs: 1 } }, /idempotency_level/],
     ['retry of a method of which nobody says so', { retry: quick }, /`retry` makes .*idempotency_level/],
-    ['a retry that is none', { retry: { attempts: 1 } }, /from 2 to 5/],
+    ['a retry that is none', { retry: { attemptsMax: 1 } }, /from 2 to 5/],
   ])('%s: the call is refused', async (what, options, text) => {
     const { client, seen } = scripted(() => ({}));
     const method = what === 'both' ? 'behave' : 'echo';

@@ -46,7 +46,7 @@ test('a server that is killed and started again, five times: calls wait for it a
           () => ++outcomes.ok,
           (error: RpcError) => {
             // In flight when the server went.
-            expect(error).toMatchObject({ code: Status.UNAVAILABLE, sent: 'maybe' });
+            expect(error).toMatchObject({ code: Status.UNAVAILABLE, processed: 'maybe' });
             ++outcomes.lost;
           },
         );
@@ -98,7 +98,7 @@ describe.each(ways)(
             () => ++successes,
             (error: RpcError) => {
               expect(error.code, error.message).toBe(Status.UNAVAILABLE);
-              ++failed[error.sent];
+              ++failed[error.processed];
             },
           );
         }
@@ -153,7 +153,7 @@ test('a process that is stopped: attempts end, and go on when it does', async ()
   const server = await start('127.0.0.1:0');
   server.child.kill('SIGSTOP');
   const { client } = open(server.address, { connectTimeoutMs: 100, backoffMs: 5, backoffMaxMs: 20 });
-  expect(await caught(client.echo({}))).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
+  expect(await caught(client.echo({}))).toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' });
   const patient = client.echo({ number: 4 }, { waitForReady: true, timeoutMs: 20_000 });
   server.child.kill('SIGCONT');
   expect((await patient).number).toBe(4);

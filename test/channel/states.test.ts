@@ -63,7 +63,11 @@ describe('while a channel is failing', () => {
     bed.start('a');
     const second = await caught(client.echo({}));
     for (const error of [first, second]) {
-      expect(error).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no', message: /Echo: cannot connect/ });
+      expect(error).toMatchObject({
+        code: Status.UNAVAILABLE,
+        processed: 'no',
+        message: /Echo: cannot connect/,
+      });
     }
     expect(bed.dialled).toEqual(['a']);
   });
@@ -104,9 +108,9 @@ describe('waitForReady', () => {
     const controller = new AbortController();
     const late = caught(client.echo({}, { timeoutMs: 20 }));
     const given = caught(client.echo({}, { signal: controller.signal }));
-    expect(await late).toMatchObject({ code: Status.DEADLINE_EXCEEDED, sent: 'no' });
+    expect(await late).toMatchObject({ code: Status.DEADLINE_EXCEEDED, processed: 'no' });
     controller.abort();
-    expect(await given).toMatchObject({ code: Status.CANCELLED, sent: 'no' });
+    expect(await given).toMatchObject({ code: Status.CANCELLED, processed: 'no' });
   });
 
   test('of a call goes before that of its client; anything but true and false is refused', async () => {
@@ -126,7 +130,7 @@ describe('waitForReady', () => {
     const call = caught(createClient(EchoDefinition, channel).echo({}, { waitForReady: true }));
     await until(() => channel.state === 'failing');
     await channel.close();
-    expect(await call).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
+    expect(await call).toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' });
   });
 });
 
@@ -134,7 +138,7 @@ describe('ready()', () => {
   test('says what failed last when its time is over', async () => {
     const channel = bed.channel(['a'], { backoffMs: 1, backoffMaxMs: 5 });
     const error = await caught(channel.ready({ timeoutMs: 500 }));
-    expect(error).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
+    expect(error).toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' });
     expect(error.message).toMatch(/bed: not ready within 500 ms: cannot connect to a: nobody listens at a/);
     expect(bed.dialled.length).toBeGreaterThan(1);
   });

@@ -51,7 +51,7 @@ describe('a call', () => {
     const bed = new ClientBed();
     const promise = bed.call({})!;
     bed.native.deliver({ ...failed, timeoutUs: Reason.sessionLost, sent: sent.no });
-    await expect(promise).rejects.toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
+    await expect(promise).rejects.toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' });
   });
 
   test('that its caller has given up is not taken back', async () => {
@@ -61,7 +61,7 @@ describe('a call', () => {
     const promise = bed.call({}, { extras: extras({ signal: controller.signal }) })!;
     controller.abort();
     bed.native.deliver({ ...failed, timeoutUs: Reason.sessionLost, sent: sent.no });
-    await expect(promise).rejects.toMatchObject({ sent: 'no' });
+    await expect(promise).rejects.toMatchObject({ processed: 'no' });
     expect(bed.takenBack).toEqual([]);
   });
 });

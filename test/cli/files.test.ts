@@ -34,8 +34,7 @@ let address: string;
 beforeEach(async () => {
   server = createServer().add(EchoDefinition, {
     echo: (request) => {
-      if (request.text === 'fail')
-        throw new RpcError(Status.NOT_FOUND, 'nobody', { metadata: { left: '2' } });
+      if (request.text === 'fail') throw new RpcError(Status.NOT_FOUND, 'nobody', { trailer: { left: '2' } });
       return request;
     },
     behave: () => ({}),

@@ -1,6 +1,6 @@
 /** Extensions that no import leads to: what `rdma-rpc call` asks a server's reflection for, and how long. */
 
-import { type Channel, createInProcessTransport } from 'rdma-rpc';
+import { type Channel, createInProcessChannel } from 'rdma-rpc';
 import { expect, onTestFinished, test } from 'vitest';
 import { create, type FileDescriptorProto, FileDescriptorProtoSchema, toBinary } from '#protobuf';
 import { withExtensions } from '../../cli/server/remote-extensions.ts';
@@ -27,7 +27,7 @@ function channelTo({ numbers, file }: Server, asked: string[] = []): Channel {
       ? { case: 'errorResponse', value: { errorCode: 5, errorMessage: 'no such message' } }
       : { case: 'allExtensionNumbersResponse', value: { extensionNumber } };
   };
-  const channel = createInProcessTransport((server) =>
+  const channel = createInProcessChannel((server) =>
     server.add(ServerReflectionDefinition, {
       async *serverReflectionInfo(requests) {
         for await (const { messageRequest: each } of requests) {

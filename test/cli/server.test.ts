@@ -304,7 +304,7 @@ describe('with reflection', () => {
 
     test('the same of a stream, its messages before the error', async () => {
       answer = () => {
-        throw new RpcError(Status.ABORTED, 'enough', { metadata: new Metadata({ left: '2' }) });
+        throw new RpcError(Status.ABORTED, 'enough', { trailer: new Metadata({ left: '2' }) });
       };
       expect(await run('call', address, 'test.stream.Streams/Count', '{}')).toEqual({
         code: 1,

@@ -1,18 +1,11 @@
 /** The table of status codes in docs/GUIDE.md: each code that the library makes, made here, with the `sent` that the table gives it. */
-import {
-  allocBuffer,
-  type ClientOf,
-  createClient,
-  createInProcessTransport,
-  RpcError,
-  Status,
-} from 'rdma-rpc';
+import { allocBuffer, type Client, createClient, createInProcessChannel, RpcError, Status } from 'rdma-rpc';
 import { expect, test } from 'vitest';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { guide, tableOf } from './document.ts';
 
 interface World {
-  readonly client: ClientOf<typeof EchoDefinition>;
+  readonly client: Client<typeof EchoDefinition>;
   /** Closes the connection. */
   close(): Promise<void>;
   /** Resolves when the handler of `behave` has begun; it never answers. */
@@ -49,7 +42,7 @@ const misfortunes: readonly [string, Misfortune][] = [
     'the lease for `into` was released before the call was sent',
     async () => {
       // It waits for the connection.
-      const channel = createInProcessTransport(() => undefined);
+      const channel = createInProcessChannel(() => undefined);
       const lease = allocBuffer(1000, channel);
       const call = createClient(EchoDefinition, channel).echo({}, { into: lease });
       lease.release();
@@ -80,7 +73,7 @@ async function outcome(misfortune: Misfortune): Promise<string> {
   const begun = new Promise<void>((resolve) => {
     begin = resolve;
   });
-  const channel = createInProcessTransport(
+  const channel = createInProcessChannel(
     (server) =>
       server.add(EchoDefinition, {
         echo: ({ text }) => {
@@ -94,13 +87,13 @@ async function outcome(misfortune: Misfortune): Promise<string> {
         },
         fetch: () => large,
       }),
-    { maxMessageBytes: limitBytes, maxTimeoutMs: 1000 },
+    { messageMaxBytes: limitBytes, timeoutMaxMs: 1000 },
   );
   await channel.ready();
   const world = { client: createClient(EchoDefinition, channel), close: () => channel.close(), begun };
   const error = await misfortune(world).then(() => undefined, RpcError.from);
   await channel.close();
-  return `${error?.codeName} ${error?.sent}`;
+  return `${error?.codeName} ${error?.processed}`;
 }
 
 const rows: string[] = [];

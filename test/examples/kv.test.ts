@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { type ClientOf, createChannel, createClient, createServer, RpcError, Status, stats } from 'rdma-rpc';
+import { type Client, createChannel, createClient, createServer, RpcError, Status, stats } from 'rdma-rpc';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type KvClient, KvDefinition, type KvHandlers } from '../../examples/kv/gen/kv.rdma.ts';
 import { runLoad, type SizeClass } from '../../examples/kv/load.ts';
@@ -19,12 +19,12 @@ let sockets = 0;
 
 /** Runs `use` with a client of a server in this process that has these handlers. */
 async function withKv<T>(handlers: KvHandlers, use: (kv: KvClient) => Promise<T>): Promise<T> {
-  const server = createServer({ maxMessageBytes: messageMax }).add(KvDefinition, handlers);
+  const server = createServer({ messageMaxBytes: messageMax }).add(KvDefinition, handlers);
   const channel = createChannel(await server.listen(`${socket}-${++sockets}.sock`), {
-    maxMessageBytes: messageMax,
+    messageMaxBytes: messageMax,
   });
   try {
-    const kv: ClientOf<typeof KvDefinition> = createClient(KvDefinition, channel);
+    const kv: Client<typeof KvDefinition> = createClient(KvDefinition, channel);
     return await use(kv);
   } finally {
     await channel.close();

@@ -44,7 +44,7 @@ export const oneWayCases: Readonly<Record<string, Case>> = {
   'a one-way request that is given up': async ({ client, log }) => {
     const { notes } = await log();
     const error = await failure(client.noteCall(note(10, 1), { signal: AbortSignal.abort() }));
-    expect(error).toMatchObject({ code: Status.CANCELLED, sent: 'no' });
+    expect(error).toMatchObject({ code: Status.CANCELLED, processed: 'no' });
     // Whether the news or the answer comes first is open; what must not be is that it ran and says `no`.
     for (const body of [10, 100_000]) {
       const before = (await log()).notes;
@@ -56,7 +56,7 @@ export const oneWayCases: Readonly<Record<string, Case>> = {
       if (how === undefined) await until(async () => (await log()).notes > before);
       else expect(how.code).toBe(Status.CANCELLED);
       await client.emptyCall({});
-      if (how?.sent === 'no') expect((await log()).notes).toBe(before);
+      if (how?.processed === 'no') expect((await log()).notes).toBe(before);
     }
     expect((await log()).notes).toBeLessThanOrEqual(notes + 2);
   },

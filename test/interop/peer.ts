@@ -3,10 +3,10 @@ import { type ChildProcess, fork } from 'node:child_process';
 import {
   type Channel,
   type ChannelOptions,
-  type ClientOf,
+  type Client,
   createChannel,
   createClient,
-  createInProcessTransport,
+  createInProcessChannel,
   type ServerOptions,
 } from 'rdma-rpc';
 import { compiled, exited, nextMessage } from '../runtime/process/processes.ts';
@@ -17,8 +17,8 @@ import { emptyLog, type InteropLog, interopHandlers } from './service.ts';
 /** What a case calls. */
 export interface Peer {
   readonly channel: Channel;
-  readonly client: ClientOf<typeof InteropDefinition>;
-  readonly absent: ClientOf<typeof AbsentDefinition>;
+  readonly client: Client<typeof InteropDefinition>;
+  readonly absent: Client<typeof AbsentDefinition>;
   /** Another connection to the same server. */
   another(): Channel;
   log(): Promise<InteropLog>;
@@ -37,7 +37,7 @@ function over(channel: Channel): Pick<Peer, 'channel' | 'client' | 'absent'> {
 export function openInProcess(): Promise<Peer> {
   const log = emptyLog();
   const open = (): Channel =>
-    createInProcessTransport((server) => server.add(InteropDefinition, interopHandlers(log)));
+    createInProcessChannel((server) => server.add(InteropDefinition, interopHandlers(log)));
   const channel = open();
   return Promise.resolve({
     ...over(channel),

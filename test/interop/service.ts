@@ -1,5 +1,5 @@
 /** The server of the interoperability cases, written against the public API alone. */
-import { type HandlerContext, type HandlersOf, leaseOf, RpcError, Status } from 'rdma-rpc';
+import { type HandlerContext, type Handlers, leaseOf, RpcError, Status } from 'rdma-rpc';
 import type {
   EchoStatus,
   InteropDefinition,
@@ -75,7 +75,7 @@ async function* outputs(
   fail(request.responseStatus);
 }
 
-export function interopHandlers(log: InteropLog): Partial<HandlersOf<typeof InteropDefinition>> {
+export function interopHandlers(log: InteropLog): Partial<Handlers<typeof InteropDefinition>> {
   const unary = ({ responseSize, payload }: SimpleRequest, context: HandlerContext): SimpleResponseInit => ({
     payload: answer(responseSize, payload?.seed ?? 0),
     peer: context.peer,

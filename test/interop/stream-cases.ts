@@ -194,7 +194,11 @@ export const streamCases: Readonly<Record<string, Case>> = {
         for await (const { payload } of stream) sizes.push(payload!.body.byteLength);
       })();
       const error = await failure(reading);
-      expect(error).toMatchObject({ code: Status.UNKNOWN, rawMessage: 'test status message', sent: 'yes' });
+      expect(error).toMatchObject({
+        code: Status.UNKNOWN,
+        rawMessage: 'test status message',
+        processed: 'yes',
+      });
       expect(sizes).toEqual([9, 20_000]);
     }
   },

@@ -112,7 +112,11 @@ export const unaryCases: Readonly<Record<string, Case>> = {
   status_code_and_message: async ({ client }) => {
     const responseStatus = { code: Status.UNKNOWN, message: 'test status message' };
     const error = await failure(client.unaryCall({ responseStatus }));
-    expect(error).toMatchObject({ code: Status.UNKNOWN, rawMessage: 'test status message', sent: 'yes' });
+    expect(error).toMatchObject({
+      code: Status.UNKNOWN,
+      rawMessage: 'test status message',
+      processed: 'yes',
+    });
   },
 
   'every status code': async ({ client }) => {
@@ -131,7 +135,7 @@ export const unaryCases: Readonly<Record<string, Case>> = {
   unimplemented_method: async ({ client }) => {
     expect(await failure(client.unimplementedCall({}))).toMatchObject({
       code: Status.UNIMPLEMENTED,
-      sent: 'no',
+      processed: 'no',
     });
   },
 
@@ -142,7 +146,7 @@ export const unaryCases: Readonly<Record<string, Case>> = {
   cancel_before_start: async ({ client, log }) => {
     const before = (await log()).started;
     const error = await failure(client.unaryCall(request(10, 10, 1), { signal: AbortSignal.abort() }));
-    expect(error).toMatchObject({ code: Status.CANCELLED, sent: 'no' });
+    expect(error).toMatchObject({ code: Status.CANCELLED, processed: 'no' });
     await client.emptyCall({});
     expect((await log()).started).toBe(before);
   },
@@ -158,7 +162,7 @@ export const unaryCases: Readonly<Record<string, Case>> = {
       giveUp.abort();
       const error = await call;
       expect(error.code).toBe(Status.CANCELLED);
-      expect(error.sent).not.toBe('no');
+      expect(error.processed).not.toBe('no');
       await until(async () => (await log()).aborted > aborted);
     }
   },

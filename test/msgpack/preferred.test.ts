@@ -6,9 +6,9 @@ import {
   type Channel,
   createChannel,
   createClient,
-  createInProcessTransport,
+  createInProcessChannel,
   createServer,
-  type HandlersOf,
+  type Handlers,
   leaseOf,
   type ServiceDefinition,
   Status,
@@ -31,7 +31,7 @@ const entry: EntryInit = {
 };
 
 let forgotten: (id: string) => void = () => undefined;
-const handlers: HandlersOf<typeof LedgerDefinition> = {
+const handlers: Handlers<typeof LedgerDefinition> = {
   echo: (request) => request,
   plain: (request) => request,
   *list({ entries, bytes }) {
@@ -63,7 +63,7 @@ function older<D extends ServiceDefinition>(definition: D): D {
 
 async function open(way: string, served: typeof LedgerDefinition): Promise<Channel> {
   if (way === 'in process') {
-    const channel = createInProcessTransport((server) => server.add(served, handlers));
+    const channel = createInProcessChannel((server) => server.add(served, handlers));
     onTestFinished(() => channel.close());
     return channel;
   }
@@ -121,7 +121,7 @@ describe.each(['in process', 'shm'])('%s', (way) => {
     const client = createClient(LedgerDefinition, await open(way, older(LedgerDefinition)));
     const refused = {
       code: Status.UNIMPLEMENTED,
-      sent: 'no',
+      processed: 'no',
       message: expect.stringMatching(
         /test\.ledger\.Ledger\/\w+ is called with messages in MessagePack.*preferred_codec/,
       ),
@@ -134,7 +134,7 @@ describe.each(['in process', 'shm'])('%s', (way) => {
 
 test('calls from a server to its client', async () => {
   let call: Promise<Entry> | undefined;
-  const channel = createInProcessTransport((server) => {
+  const channel = createInProcessChannel((server) => {
     const peers = peersOf(server);
     server.add(BookDefinition, {
       usual: async (request) => {
@@ -157,7 +157,7 @@ test('a service without a schema is called with the same bytes', async () => {
     name: 'test.ledger.Ledger',
     methods: { Echo: method<EntryInit, EntryInit>() },
   });
-  const channel = createInProcessTransport((server) =>
+  const channel = createInProcessChannel((server) =>
     server.add(Schemaless, { Echo: ({ id }) => ({ id: `${id}!` }) }),
   );
   onTestFinished(() => channel.close());

@@ -1,16 +1,8 @@
 /** Services without a schema: the same clients, handlers, streams, large messages and errors, in process and over shared memory. */
-import {
-  type ClientOf,
-  createClient,
-  createServer,
-  type HandlersOf,
-  leaseOf,
-  RpcError,
-  Status,
-} from 'rdma-rpc';
+import { type Client, createClient, createServer, type Handlers, leaseOf, RpcError, Status } from 'rdma-rpc';
 import { bidiStream, clientStream, defineService, method, serverStream } from 'rdma-rpc/msgpack';
 import { afterEach, beforeEach, describe, expect, expectTypeOf, test } from 'vitest';
-import { type Channel, createChannel, createInProcessTransport } from '../../runtime/index.ts';
+import { type Channel, createChannel, createInProcessChannel } from '../../runtime/index.ts';
 
 interface Message {
   from: string;
@@ -29,7 +21,7 @@ const Room = defineService({
   },
 });
 
-const handlers: HandlersOf<typeof Room> = {
+const handlers: Handlers<typeof Room> = {
   say: (message) => ({ id: 2n ** 40n, echo: message }),
   fail: (reason) => {
     if (reason === 'odd') return (() => 0) as unknown as string;
@@ -53,11 +45,11 @@ const handlers: HandlersOf<typeof Room> = {
 
 describe.each(['in process', 'shm'])('%s', (way) => {
   let channel: Channel;
-  let client: ClientOf<typeof Room>;
+  let client: Client<typeof Room>;
   let close: () => Promise<void>;
   beforeEach(async () => {
     if (way === 'in process') {
-      channel = createInProcessTransport((server) => server.add(Room, handlers));
+      channel = createInProcessChannel((server) => server.add(Room, handlers));
       close = () => channel.close();
     } else {
       const server = createServer().add(Room, handlers);
@@ -91,11 +83,14 @@ describe.each(['in process', 'shm'])('%s', (way) => {
   });
 
   test('errors are those of every service', async () => {
-    await expect(client.fail('nothing here')).rejects.toMatchObject({ code: Status.NOT_FOUND, sent: 'yes' });
+    await expect(client.fail('nothing here')).rejects.toMatchObject({
+      code: Status.NOT_FOUND,
+      processed: 'yes',
+    });
     await expect(client.fail('odd')).rejects.toMatchObject({ code: Status.INTERNAL });
     await expect(client.fail(() => 0)).rejects.toMatchObject({
       code: Status.INTERNAL,
-      sent: 'no',
+      processed: 'no',
       message: expect.stringMatching(/chat\.Room\/fail request: a function cannot be sent/),
     });
   });
@@ -103,7 +98,7 @@ describe.each(['in process', 'shm'])('%s', (way) => {
 
 test('a response may be any value', async () => {
   const Any = defineService({ name: 'Any', methods: { echo: method<unknown, unknown>() } });
-  const channel = createInProcessTransport((server) => server.add(Any, { echo: (value) => value }));
+  const channel = createInProcessChannel((server) => server.add(Any, { echo: (value) => value }));
   const client = createClient(Any, channel);
   for (const value of [null, undefined, 0, 'a', [], {}, [[{}]], false])
     expect(await client.echo(value)).toEqual(value);
@@ -113,11 +108,11 @@ test('a response may be any value', async () => {
 });
 
 test('the types are those that were given', () => {
-  type Client = ClientOf<typeof Room>;
-  expectTypeOf<Client['say']>().parameter(0).toEqualTypeOf<Message>();
-  expectTypeOf<Client['say']>().returns.resolves.toEqualTypeOf<{ id: bigint; echo: Message }>();
-  expectTypeOf<Client['history']>().returns.toEqualTypeOf<AsyncIterable<Message>>();
-  expectTypeOf<Client['import']>().returns.resolves.toEqualTypeOf<number>();
+  type TestClient = Client<typeof Room>;
+  expectTypeOf<TestClient['say']>().parameter(0).toEqualTypeOf<Message>();
+  expectTypeOf<TestClient['say']>().returns.resolves.toEqualTypeOf<{ id: bigint; echo: Message }>();
+  expectTypeOf<TestClient['history']>().returns.toEqualTypeOf<AsyncIterable<Message>>();
+  expectTypeOf<TestClient['import']>().returns.resolves.toEqualTypeOf<number>();
 });
 
 test.each([

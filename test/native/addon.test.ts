@@ -182,7 +182,7 @@ describe('the end of a context', () => {
     native.close();
     expect(() => native.allocBlock(1, Use.application)).toThrow('context is closed');
     expect(() =>
-      native.createSession({ role: 'client', inflightMax: 1, maxMessageBytes: 1, peerMaxMessageBytes: 1 }),
+      native.createSession({ role: 'client', inflightMax: 1, messageMaxBytes: 1, peerMessageMaxBytes: 1 }),
     ).toThrow('context is closed');
     expect(() => native.stats()).toThrow('context is closed');
     native.flush();

@@ -37,7 +37,7 @@ const defaults: NativeOptions = {
   sendSlots: 64,
   arenaBytes: 8 << 20,
   mrCacheBytes: 4 << 20,
-  mrCacheEntries: 64,
+  mrCacheEntriesMax: 64,
   mrCacheIdleMs: 10_000,
   // For the programs that tests start: as on a JS runtime without libuv.
   ...(process.env['RDMA_RPC_TEST_LOOP'] === 'thread' ? { loop: 'thread' as const } : {}),
@@ -45,8 +45,8 @@ const defaults: NativeOptions = {
 const session: SessionOptions = {
   role: 'client',
   inflightMax: 16,
-  maxMessageBytes: 4 << 20,
-  peerMaxMessageBytes: 4 << 20,
+  messageMaxBytes: 4 << 20,
+  peerMessageMaxBytes: 4 << 20,
 };
 
 export class Loopback {

@@ -5,9 +5,9 @@ import { type CallOptions, Code, ConnectError, createClient, type Interceptor } 
 import {
   type Channel,
   createChannel,
-  createInProcessTransport,
+  createInProcessChannel,
   createServer,
-  type HandlersOf,
+  type Handlers,
   RpcError,
   type Interceptor as RpcInterceptor,
   Status,
@@ -58,7 +58,7 @@ const untilAborted = (signal: AbortSignal) =>
       resolve();
     }),
   );
-const handlers: Partial<HandlersOf<typeof StreamsDefinition>> = {
+const handlers: Partial<Handlers<typeof StreamsDefinition>> = {
   unary: async ({ text, payload }, { metadata, header, trailer, signal }) => {
     header.set('x-header', 'ahead');
     header.set('x-bytes-bin', new Uint8Array([0, 255]));
@@ -76,7 +76,7 @@ const handlers: Partial<HandlersOf<typeof StreamsDefinition>> = {
       if (where === 'header') header.set('x-text', outlandish);
       if (where === 'trailer') trailer.set('x-text', outlandish);
       if (where === 'error')
-        throw new RpcError(Status.NOT_FOUND, 'no such thing', { metadata: { 'x-text': outlandish } });
+        throw new RpcError(Status.NOT_FOUND, 'no such thing', { trailer: { 'x-text': outlandish } });
     }
     return { text, payload };
   },
@@ -123,7 +123,7 @@ describe.each(['in process', 'shm'])('%s', (way) => {
   beforeEach(async () => {
     aborted.length = 0;
     if (way === 'in process') {
-      channel = createInProcessTransport((server) => server.add(StreamsDefinition, handlers));
+      channel = createInProcessChannel((server) => server.add(StreamsDefinition, handlers));
       close = () => channel.close();
     } else {
       const server = createServer().add(StreamsDefinition, handlers);
@@ -262,7 +262,7 @@ describe.each(['in process', 'shm'])('%s', (way) => {
 describe('interceptors of the channel', () => {
   const seen: string[] = [];
   const ofChannel: RpcInterceptor = (next) => async (request) => {
-    const { service, method, header } = request;
+    const { service, method, metadata: header } = request;
     seen.push(`${service.fullName} ${method.name} ${request.side} ${header.get('x-asked')}`);
     if (request.stream) {
       const response = await next({ ...request, message: counted(request.message) });
@@ -288,7 +288,7 @@ describe('interceptors of the channel', () => {
   let client: Client;
   beforeEach(() => {
     seen.length = 0;
-    channel = createInProcessTransport((server) => server.add(StreamsDefinition, handlers), {
+    channel = createInProcessChannel((server) => server.add(StreamsDefinition, handlers), {
       interceptors: [ofChannel],
     });
     const transport = createConnectTransport(channel, { interceptors: [ofConnect] });
@@ -324,7 +324,7 @@ describe('interceptors of the channel', () => {
 });
 
 test('options are checked', () => {
-  const channel = createInProcessTransport(() => undefined);
+  const channel = createInProcessChannel(() => undefined);
   expect(() => createConnectTransport(channel, { interceptor: [] } as object)).toThrow(
     /did you mean interceptors/,
   );

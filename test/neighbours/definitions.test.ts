@@ -16,7 +16,7 @@ import {
   createServer as createNiceGrpcServer,
   type ServiceImplementation,
 } from 'nice-grpc';
-import { createClient, createInProcessTransport, type HandlerContext } from 'rdma-rpc';
+import { createClient, createInProcessChannel, type HandlerContext } from 'rdma-rpc';
 import { defineService, method } from 'rdma-rpc/msgpack';
 import { describe, expect, test } from 'vitest';
 import { type Item, type ItemInit, type Order, StreamsDefinition } from '../stream/gen/stream.rdma.ts';
@@ -61,7 +61,7 @@ test('the same object serves both', async () => {
   server.add(PartDefinition, implementation);
   const port = await server.listen('127.0.0.1:0');
   const theirs = createNiceGrpcChannel(`127.0.0.1:${port}`);
-  const ours = createInProcessTransport((each) => each.add(PartDefinition, handlers));
+  const ours = createInProcessChannel((each) => each.add(PartDefinition, handlers));
 
   const clients = [
     createClient(PartDefinition, ours),

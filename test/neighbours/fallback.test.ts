@@ -6,7 +6,7 @@ import { create, createFileRegistry, fromBinary, type Message } from '@bufbuild/
 import type { GenMessage, GenService } from '@bufbuild/protobuf/codegenv2';
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import { type Client as ConnectClient, createClient as createConnectClient } from '@connectrpc/connect';
-import { Client, credentials, Server as GrpcServer, ServerCredentials } from '@grpc/grpc-js';
+import { credentials, Client as GrpcClient, Server as GrpcServer, ServerCredentials } from '@grpc/grpc-js';
 import {
   createChannel as createNiceChannel,
   createClient as createNiceClient,
@@ -14,14 +14,14 @@ import {
 } from 'nice-grpc';
 import {
   type CallOptions,
+  type Client,
   type ClientDefaults,
-  type ClientOf,
   createClient,
-  createInProcessTransport,
-  type HandlersOf,
+  createInProcessChannel,
+  type Handlers,
   type Interceptor,
   type Metadata,
-  type PortableClientOf,
+  type PortableClient,
   RpcError,
   Status,
 } from 'rdma-rpc';
@@ -33,12 +33,12 @@ import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from 'vites
 import type { FileDescriptor } from '../../runtime/codec/file-descriptor.ts';
 import { type ItemInit, StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 
-type Streams = ClientOf<typeof StreamsDefinition>;
+type Streams = Client<typeof StreamsDefinition>;
 
 /** What the requests of `hold` were told when nobody took them any more, and the signals of handlers that have fired. */
 let heard: string[] = [];
 let failures = 0;
-const handlers: Partial<HandlersOf<typeof StreamsDefinition>> = {
+const handlers: Partial<Handlers<typeof StreamsDefinition>> = {
   async unary({ text, payload, count }, context) {
     const { metadata, header, trailer, signal } = context;
     header.set('x-header', 'ahead');
@@ -56,7 +56,7 @@ const handlers: Partial<HandlersOf<typeof StreamsDefinition>> = {
     }
     if (text === 'missing')
       throw new RpcError(Status.NOT_FOUND, 'no such thing', {
-        metadata: undefined,
+        trailer: undefined,
         details: [detail(BadRequest, { fieldViolations: [{ field: 'text', description: 'gone' }] })],
       });
     return { text, payload };
@@ -102,7 +102,7 @@ function line(result: unknown): string {
   }
   if (!(result instanceof RpcError)) return result.message;
   const details = result.findDetails(BadRequest).map(({ fieldViolations: [first] }) => first?.description);
-  return [result.codeName, ...details, ...texts(result.metadata)].join(' ');
+  return [result.codeName, ...details, ...texts(result.trailer)].join(' ');
 }
 
 async function outcome(call: Promise<unknown> | AsyncIterable<unknown>): Promise<string> {
@@ -122,7 +122,7 @@ let grpcPort = 0;
 const close: (() => unknown)[] = [];
 
 beforeAll(async () => {
-  const channel = createInProcessTransport((server) => server.add(StreamsDefinition, handlers));
+  const channel = createInProcessChannel((server) => server.add(StreamsDefinition, handlers));
   overUs = (defaults) => createClient(StreamsDefinition, channel, defaults);
   const server = new GrpcServer();
   server.addService(StreamsDefinition.methods, toGrpcJsHandlers(StreamsDefinition, handlers));
@@ -131,7 +131,7 @@ beforeAll(async () => {
       error === null ? resolve(bound) : reject(error),
     );
   });
-  const client = new Client(`127.0.0.1:${grpcPort}`, credentials.createInsecure());
+  const client = new GrpcClient(`127.0.0.1:${grpcPort}`, credentials.createInsecure());
   overGrpc = (defaults) => createGrpcClient(StreamsDefinition, client, defaults);
   close.push(
     () => client.close(),
@@ -206,7 +206,7 @@ async function application(make: Make): Promise<unknown> {
 
   const seen: string[] = [];
   const watch: Interceptor = (next) => async (request) => {
-    request.header.set('x-by', 'interceptor');
+    request.metadata.set('x-by', 'interceptor');
     const response = await next(request);
     seen.push(`${request.method.name} ${request.stream} ${response.header.get('x-header')}`);
     return response;
@@ -271,13 +271,13 @@ describe('the same application over rdma-rpc and over gRPC', () => {
     const idempotent = Object.assign(Object.create(unary) as typeof unary, {
       options: { idempotencyLevel: 'IDEMPOTENT' },
     });
-    const client = new Client(`127.0.0.1:${grpcPort}`, credentials.createInsecure());
+    const client = new GrpcClient(`127.0.0.1:${grpcPort}`, credentials.createInsecure());
     const { unary: call } = createGrpcClient(
       { ...StreamsDefinition, methods: { unary: idempotent } },
       client,
     );
     failures = 0;
-    const retry = { attempts: 3, backoffMs: 1 };
+    const retry = { attemptsMax: 3, backoffMs: 1 };
     expect((await call({ text: 'flaky', count: 2 }, { retry })).text).toBe('flaky');
     failures = 0;
     expect(await outcome(call({ text: 'flaky', count: 9 }, { retry }))).toMatch(/^UNAVAILABLE/);
@@ -286,7 +286,7 @@ describe('the same application over rdma-rpc and over gRPC', () => {
   });
 
   test('hears of a server that is not there, and waits for it on request', async () => {
-    const client = new Client('127.0.0.1:1', credentials.createInsecure());
+    const client = new GrpcClient('127.0.0.1:1', credentials.createInsecure());
     const { unary } = createGrpcClient(StreamsDefinition, client);
     expect(await outcome(unary({}))).toMatch(/^UNAVAILABLE/);
     expect(await outcome(unary({}, { waitForReady: true, timeoutMs: 60 }))).toMatch(/^DEADLINE_EXCEEDED/);
@@ -341,7 +341,7 @@ type EsStreams = GenService<{
 }>;
 const { unary, count, sum, echo } = StreamsDefinition.methods;
 const PartDefinition = { ...StreamsDefinition, methods: { unary, count, sum, echo } };
-type Portable = PortableClientOf<typeof PartDefinition>;
+type Portable = PortableClient<typeof PartDefinition>;
 
 function esService(file: FileDescriptor): EsStreams {
   const files = new Map<string, FileDescriptor>();
@@ -357,7 +357,7 @@ function esService(file: FileDescriptor): EsStreams {
 
 describe('clients of all kinds', () => {
   test('can be assigned to the portable client', () => {
-    expectTypeOf<ClientOf<typeof PartDefinition>>().toExtend<Portable>();
+    expectTypeOf<Client<typeof PartDefinition>>().toExtend<Portable>();
     expectTypeOf<NiceClient<typeof PartDefinition>>().toExtend<Portable>();
     expectTypeOf<ConnectClient<EsStreams>>().toExtend<Portable>();
     // Another service's are not.
@@ -379,9 +379,9 @@ describe('clients of all kinds', () => {
       ];
     }
     const Streams = esService(StreamsDefinition.file);
-    const channel = createInProcessTransport((server) => server.add(StreamsDefinition, handlers));
+    const channel = createInProcessChannel((server) => server.add(StreamsDefinition, handlers));
     const nice = createNiceChannel(`127.0.0.1:${grpcPort}`);
-    const grpc = new Client(`127.0.0.1:${grpcPort}`, credentials.createInsecure());
+    const grpc = new GrpcClient(`127.0.0.1:${grpcPort}`, credentials.createInsecure());
     const clients: Portable[] = [
       createClient(PartDefinition, channel),
       createGrpcClient(PartDefinition, grpc),

@@ -1,12 +1,12 @@
 /** One service, its handlers written for this package, on servers of real gRPC. For the tests beside it. */
 import { Server as GrpcJsServer, ServerCredentials } from '@grpc/grpc-js';
 import { createServer as createNiceGrpcServer } from 'nice-grpc';
-import { type HandlersOf, RpcError, Status } from 'rdma-rpc';
+import { type Handlers, RpcError, Status } from 'rdma-rpc';
 import { BadRequest } from 'rdma-rpc/details';
 import { type GrpcHandlerOptions, toGrpcJsHandlers, toNiceGrpcHandlers } from 'rdma-rpc/grpc';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 
-export type Handlers = Partial<HandlersOf<typeof StreamsDefinition>>;
+export type TestHandlers = Partial<Handlers<typeof StreamsDefinition>>;
 
 /** What handlers have seen, and whom they tell. */
 export class Seen {
@@ -39,7 +39,7 @@ export class Seen {
   }
 }
 
-export function handlersThat(seen: Seen): Handlers {
+export function handlersThat(seen: Seen): TestHandlers {
   const untilAborted = (signal: AbortSignal): Promise<void> =>
     new Promise((resolve) => {
       const done = (): void => {
@@ -84,7 +84,7 @@ export function handlersThat(seen: Seen): Handlers {
           return {};
         case 'many trailers':
           throw new RpcError(Status.ABORTED, 'no more', {
-            metadata: Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`x-many-${i}`, 'v'])),
+            trailer: Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`x-many-${i}`, 'v'])),
           });
         case 'hang':
           await untilAborted(signal);
@@ -153,7 +153,7 @@ export interface Running {
   readonly address: string;
   stop(): void;
 }
-type Start = (handlers: Handlers, options: GrpcHandlerOptions) => Promise<Running>;
+type Start = (handlers: TestHandlers, options: GrpcHandlerOptions) => Promise<Running>;
 
 export const servers: Readonly<Record<'nice-grpc' | 'grpc-js', Start>> = {
   'nice-grpc': async (handlers, options) => {

@@ -8,8 +8,8 @@ import { ViolationsSchema } from '@bufbuild/protovalidate/gen/buf/validate/valid
 import {
   type Channel,
   createClient,
-  createInProcessTransport,
-  type HandlersOf,
+  createInProcessChannel,
+  type Handlers,
   type RpcError,
   type ServiceDefinition,
   Status,
@@ -34,7 +34,7 @@ const good = {
 } as const;
 
 let calls: unknown[] = [];
-const handlers: HandlersOf<typeof SignupDefinition> = {
+const handlers: Handlers<typeof SignupDefinition> = {
   register: (request) => ({ registered: calls.push(request) }),
   async registerAll(requests) {
     for await (const request of requests) calls.push(request);
@@ -47,7 +47,7 @@ afterEach(async () => {
 });
 function channelTo(options?: ValidationOptions): Channel {
   calls = [];
-  const channel = createInProcessTransport((server) => {
+  const channel = createInProcessChannel((server) => {
     if (options !== undefined) server.use(validation(options));
     server.add(SignupDefinition, handlers).add(EchoDefinition, { echo: (request) => request });
   });
@@ -163,7 +163,7 @@ describe('on a client', () => {
 
   test('a request that breaks a rule is not sent', async () => {
     const error = await failed(client().register({ ...good, age: 7 }));
-    expect(error).toMatchObject({ code: Status.INVALID_ARGUMENT, sent: 'no' });
+    expect(error).toMatchObject({ code: Status.INVALID_ARGUMENT, processed: 'no' });
     expect((await failed(client().registerAll([{ ...good, age: 7 }]))).code).toBe(Status.INVALID_ARGUMENT);
     expect(calls).toEqual([]);
     expect(await client().register(good)).toEqual({ registered: 1 });
@@ -201,7 +201,7 @@ test('responses on request: one that breaks a rule is INTERNAL', async () => {
   const { SDefinition } = await load(
     'message M { int32 x = 1 [(buf.validate.field).int32.gt = 0]; }\nservice S { rpc Get(M) returns (M); rpc Many(M) returns (stream M); }',
   );
-  const channel = createInProcessTransport((server) =>
+  const channel = createInProcessChannel((server) =>
     server.use(validation({ requests: false, responses: true })).add(SDefinition, {
       get: ({ x }: { x: number }) => ({ x: x - 1 }),
       *many({ x }: { x: number }) {
@@ -232,7 +232,7 @@ test('a rule that is wrong itself is INTERNAL, and says which message has it', a
   const { SDefinition } = await load(
     'message M { int32 x = 1 [(buf.validate.field).cel = { id: "x" expression: "this. is no CEL" }]; }\nservice S { rpc Get(M) returns (M); }',
   );
-  const channel = createInProcessTransport((server) =>
+  const channel = createInProcessChannel((server) =>
     server.use(validation()).add(SDefinition, { get: () => ({}) } as never),
   );
   open.push(channel);
@@ -271,7 +271,7 @@ describe('examples/validate', () => {
     expect(lines[0]).toBe('registered: 1');
     expect(lines[1]).toBe('INVALID_ARGUMENT');
     expect(lines.slice(2, 5).map((line) => line.trim().split(':')[0])).toEqual(['email', 'age', 'login']);
-    expect(lines.at(-1)).toBe('INVALID_ARGUMENT, sent: no');
+    expect(lines.at(-1)).toBe('INVALID_ARGUMENT, processed: no');
   });
 
   test('its server', async () => {

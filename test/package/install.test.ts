@@ -111,11 +111,11 @@ describe.each(managers)('$name', ({ name, install, again }) => {
   });
 
   test('has a MessagePack that works, and its licence', () => {
-    const script = `import { createClient, createInProcessTransport } from 'rdma-rpc';
+    const script = `import { createClient, createInProcessChannel } from 'rdma-rpc';
       import { defineService, method } from 'rdma-rpc/msgpack';
       const Sum = defineService({ name: 'test.Sum', methods: { add: method() } });
       const add = ({ terms }) => ({ sum: terms.reduce((a, b) => a + b), text: 'größer' });
-      const channel = createInProcessTransport((server) => server.add(Sum, { add }));
+      const channel = createInProcessChannel((server) => server.add(Sum, { add }));
       console.log(JSON.stringify(await createClient(Sum, channel).add({ terms: [1, 2.5] })));
       await channel.close();`;
     const done = run(app, [process.execPath, '--input-type=module', '-e', script]);

@@ -39,7 +39,7 @@ export const runtimeBugs = [
     to: 'if (slab.full',
     caughtBy: [
       'test/runtime/client-session.test.ts',
-      'that cannot be encoded is rejected with sent: no and leaves every slot free',
+      'that cannot be encoded is rejected with processed: no and leaves every slot free',
     ],
   },
   {
@@ -73,8 +73,8 @@ export const runtimeBugs = [
   {
     name: 'a call that may have been sent is made again although it is not idempotent',
     file: 'retry.ts',
-    from: "return call.idempotent || error.sent === 'no';",
-    to: "return call.idempotent || error.sent !== 'yes';",
+    from: "return call.idempotent || error.processed === 'no';",
+    to: "return call.idempotent || error.processed !== 'yes';",
     caughtBy: [
       'test/channel/repeat-rules.test.ts',
       'a call that may have been sent is made again only when it is idempotent',
@@ -83,8 +83,8 @@ export const runtimeBugs = [
   {
     name: 'hedging makes one attempt more than was asked for',
     file: 'hedging.ts',
-    from: 'if (begun < policy.attempts && budget.allows)',
-    to: 'if (begun <= policy.attempts && budget.allows)',
+    from: 'if (begun < policy.attemptsMax && budget.allows)',
+    to: 'if (begun <= policy.attemptsMax && budget.allows)',
     caughtBy: ['test/channel/repeats.test.ts', 'when all fail, the last error'],
   },
   {

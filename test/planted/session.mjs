@@ -127,7 +127,7 @@ export const sessionBugs = [
     caughtBy: 'Held.WhileTheDeviceIsSlowToInvalidate',
   },
   {
-    name: 'the receive of an answer beyond maxMessageBytes is not posted again',
+    name: 'the receive of an answer beyond messageMaxBytes is not posted again',
     file: 'session/client/calls.cc',
     from: `    link_.recycle(receive_slot);
     event = failed_event(slot, Reason::too_large, Sent::yes);`,

@@ -171,8 +171,8 @@ describe('modules', () => {
     },
   );
 
-  const required = `const { createServer, createInProcessTransport } = require('rdma-rpc');
-    console.log(typeof createServer, typeof createInProcessTransport, typeof require('rdma-rpc/codec'));`;
+  const required = `const { createServer, createInProcessChannel } = require('rdma-rpc');
+    console.log(typeof createServer, typeof createInProcessChannel, typeof require('rdma-rpc/codec'));`;
 
   test.each(ERASING)("require('rdma-rpc'): %s", async (node) => {
     const cwd = folder('commonjs', modules);
@@ -223,10 +223,10 @@ describe('tools', () => {
   test.each(['module', 'commonjs'] as const)('vitest, "type": "%s"', async (type) => {
     const cwd = folder(type, modules);
     await run(generate, { cwd });
-    const program = `import { createClient, createInProcessTransport } from 'rdma-rpc';
+    const program = `import { createClient, createInProcessChannel } from 'rdma-rpc';
       import { GreeterDefinition } from './gen/greeter.rdma.ts';
       test('answers', async () => {
-        const channel = createInProcessTransport((server) =>
+        const channel = createInProcessChannel((server) =>
           server.add(GreeterDefinition, { sayHello: ({ name }) => ({ text: name }) }));
         expect(await createClient(GreeterDefinition, channel).sayHello({ name: 'Ada' })).toEqual({ text: 'Ada' });
         await channel.close();

@@ -103,7 +103,7 @@ describe('errors of a handler', () => {
     const { client } = open();
     for (const payload of [pattern(10, 1), pattern(100_000, 1)]) {
       const error = await caught(client.behave({ text: 'not found', payload }));
-      expect(error).toMatchObject({ code: Status.NOT_FOUND, sent: 'yes' });
+      expect(error).toMatchObject({ code: Status.NOT_FOUND, processed: 'yes' });
     }
   });
 });

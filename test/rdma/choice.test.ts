@@ -86,7 +86,7 @@ describe('what cannot be had is named', () => {
     await server.shutdown();
     const { channel } = reach(there().address, { fabric: 'verbs', verbs });
     const error = await caught(channel.ready());
-    expect(error).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no', message });
+    expect(error).toMatchObject({ code: Status.UNAVAILABLE, processed: 'no', message });
   });
 });
 

@@ -3,7 +3,7 @@
  * is cut. Needs root, `ip`, `tc` and a kernel with veth and netem, as the guest of npm run test:rdma has them; no RDMA device.
  */
 import { spawnSync } from 'node:child_process';
-import { type Channel, type ClientOf, leaseOf, RpcError } from 'rdma-rpc';
+import { type Channel, type Client, leaseOf, RpcError } from 'rdma-rpc';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { ServerProcess } from '../runtime/process/processes.ts';
@@ -65,12 +65,12 @@ afterEach(async (context) => {
   await endAll(context);
 });
 
-function open(): { client: ClientOf<typeof EchoDefinition>; channel: Channel } {
+function open(): { client: Client<typeof EchoDefinition>; channel: Channel } {
   return reach(`${subnet.far}:${port}`, { fabric: 'tcp', timeoutMs: callMs });
 }
 
 /** Small and large calls in both directions. How each ended: undefined when its answer is right. */
-function load(client: ClientOf<typeof EchoDefinition>, timeoutMs = callMs): Promise<unknown[]> {
+function load(client: Client<typeof EchoDefinition>, timeoutMs = callMs): Promise<unknown[]> {
   const sizes = [...Array.from({ length: 40 }, (_, index) => index * 10), 5_000, 200_000, 1_000_000];
   return Promise.all(
     sizes.map(async (bytes, number) => {

@@ -8,7 +8,7 @@ import { inspect } from 'node:util';
 import {
   type Channel,
   type ChannelOptions,
-  type ClientOf,
+  type Client,
   createChannel,
   createClient,
   type FabricOptions,
@@ -91,7 +91,7 @@ export function sharedServer(): () => ServerProcess {
 
 export interface Reached {
   readonly channel: Channel;
-  readonly client: ClientOf<typeof EchoDefinition>;
+  readonly client: Client<typeof EchoDefinition>;
 }
 
 /** Options of a channel whose calls end when they are stuck. */

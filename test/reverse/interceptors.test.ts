@@ -2,7 +2,7 @@
 import {
   type Channel,
   createContextKey,
-  createInProcessTransport,
+  createInProcessChannel,
   type Interceptor,
   Metadata,
   RpcError,
@@ -22,7 +22,7 @@ let log: EchoLog;
 async function open(inner: readonly Interceptor[], outer: readonly Interceptor[], handlers: object = {}) {
   log = { started: 0, aborted: [] };
   let peers: Peers | undefined;
-  channel = createInProcessTransport((server) => {
+  channel = createInProcessChannel((server) => {
     peers = peersOf(server);
   });
   reverse = serveReverse(channel, { interceptors: inner }).add(EchoDefinition, {
@@ -90,13 +90,13 @@ describe('interceptors of reverse calls', () => {
   test('change messages and metadata, both ways', async () => {
     const key = createContextKey('nobody', 'who');
     const inner: Interceptor = (next) => async (request) => {
-      request.values.set(key, String(request.header.get('who')));
+      request.values.set(key, String(request.metadata.get('who')));
       const response = await next(request);
       response.trailer.set('seen', 'by the inner');
       return response;
     };
     const outer: Interceptor = (next) => async (request) => {
-      request.header.set('who', 'Ada');
+      request.metadata.set('who', 'Ada');
       const response = await next(request);
       if (response.stream) return response;
       return { ...response, message: { ...(response.message as object), number: 7 } };
@@ -154,7 +154,7 @@ describe('what goes along with a reverse call', () => {
     );
     await vi.waitFor(() => expect(log.started).toBe(1));
     controller.abort();
-    expect(await call).toMatchObject({ code: Status.CANCELLED, sent: 'maybe' });
+    expect(await call).toMatchObject({ code: Status.CANCELLED, processed: 'maybe' });
     await vi.waitFor(() => expect(reason).toMatchObject({ code: Status.CANCELLED }));
     expect(seen).toBeGreaterThan(0);
   });

@@ -61,8 +61,8 @@ test.each([
   ['request', 2_000_000, 'client', 'no'],
   ['response', 2_000_000, 'server', 'yes'],
   ['request that would fit without what is around it', 999_990, 'client', 'no'],
-] as const)('a %s beyond maxMessageBytes ends its own call only', async (what, bytes, side, sent) => {
-  const limits = { maxMessageBytes: 1_000_000 };
+] as const)('a %s beyond messageMaxBytes ends its own call only', async (what, bytes, side, processed) => {
+  const limits = { messageMaxBytes: 1_000_000 };
   const world = await open({ server: limits, channel: limits });
   const gone = vi.fn();
   world.peers.on('gone', gone);
@@ -73,10 +73,10 @@ test.each([
   const large =
     what === 'response' ? echo.fetch({ number: bytes }) : echo.echo({ payload: new Uint8Array(bytes) });
   const error = await caught(() => large);
-  expect(error).toMatchObject({ code: Status.RESOURCE_EXHAUSTED, sent });
+  expect(error).toMatchObject({ code: Status.RESOURCE_EXHAUSTED, processed });
   expect(error.message).toMatch(
     new RegExp(
-      `Echo/\\w+: a message of \\d+ bytes, but the ${side} accepts 1000000; raise maxMessageBytes there`,
+      `Echo/\\w+: a message of \\d+ bytes, but the ${side} accepts 1000000; raise messageMaxBytes there`,
     ),
   );
   expect(await echo.echo({ number: 5 })).toMatchObject({ number: 5 });
@@ -86,7 +86,7 @@ test.each([
 });
 
 test('small limits of a message hold for each, not for many that travel together', async () => {
-  const limits = { maxMessageBytes: 1024 };
+  const limits = { messageMaxBytes: 1024 };
   const world = await open({ server: limits, channel: limits });
   const echo = await clientOf(world);
   const calls = Array.from({ length: 100 }, (_, number) =>
@@ -118,7 +118,7 @@ test('calls that were given up do not pile up for a client that does not read', 
     controller.abort();
     // No handler can have seen them.
     for (const error of await Promise.all(errors))
-      expect(error).toMatchObject({ code: Status.CANCELLED, sent: 'no' });
+      expect(error).toMatchObject({ code: Status.CANCELLED, processed: 'no' });
   }
   expect([peer.calls.size, peer.calls.bytes]).toEqual([0, 0]);
 });
@@ -129,7 +129,7 @@ test('what it has begun to read is cancelled there', async () => {
   const error = caught(() => echo.echo({}, { signal: controller.signal }));
   const call = await peer.calls.next();
   controller.abort();
-  expect((await error).sent).toBe('maybe');
+  expect((await error).processed).toBe('maybe');
   expect((await peer.calls.next()).value).toEqual({ number: call.value.number, cancel: Status.CANCELLED });
 });
 
@@ -138,7 +138,7 @@ test('the bytes that wait for a client have a limit, too; one large call may alw
   const payload = new Uint8Array(reverseQueueBytes / 2);
   const first = caught(() => echo.echo({ payload: new Uint8Array(reverseQueueBytes + 1) }));
   const refused = await caught(() => echo.echo({ payload }));
-  expect(refused).toMatchObject({ code: Status.RESOURCE_EXHAUSTED, sent: 'no' });
+  expect(refused).toMatchObject({ code: Status.RESOURCE_EXHAUSTED, processed: 'no' });
   expect(refused.message).toMatch(/bytes of calls to this client wait for it to read them/);
   await peer.calls.next();
   const second = caught(() => echo.echo({ payload }));
@@ -151,7 +151,7 @@ test('a second serveReverse on a channel says so; when the first is closed, anot
   const world = await open();
   const second = serveReverse(world.channel).add(EchoDefinition, {});
   const error = await caught(() => second.ready);
-  expect(error).toMatchObject({ code: Status.ALREADY_EXISTS, sent: 'no' });
+  expect(error).toMatchObject({ code: Status.ALREADY_EXISTS, processed: 'no' });
   expect(error.message).toMatch(/this channel serves already: add services to what the first call gave/);
   await second.close();
   expect(await (await clientOf(world)).echo({ number: 3 })).toMatchObject({ number: 3 });

@@ -91,7 +91,10 @@ test.each([0, 1000, 8192, 100_000, 3_000_000])('%d bytes there and back', async 
 test('many at once each get their own answer; more than may be in flight are refused', async () => {
   const echo = peers.client(EchoDefinition, await onlyPeer());
   const calls = Array.from({ length: reverseCalls }, (_, number) => echo.echo({ number }));
-  expect(await caught(() => echo.echo({}))).toMatchObject({ code: Status.RESOURCE_EXHAUSTED, sent: 'no' });
+  expect(await caught(() => echo.echo({}))).toMatchObject({
+    code: Status.RESOURCE_EXHAUSTED,
+    processed: 'no',
+  });
   expect((await Promise.all(calls)).map(({ number }) => number)).toEqual(calls.map((_, i) => i));
   expect(await echo.echo({ number: 1 })).toMatchObject({ number: 1 });
 });
@@ -101,14 +104,14 @@ test('errors, metadata, trailers', async () => {
   expect(await caught(() => echo.behave({ text: 'not found' }))).toMatchObject({
     code: Status.NOT_FOUND,
     rawMessage: 'no such thing',
-    sent: 'yes',
+    processed: 'yes',
   });
   expect(await caught(() => echo.behave({ text: 'throw' }))).toMatchObject({
     code: Status.INTERNAL,
     rawMessage: 'test.echo.Echo/Behave: the handler failed',
   });
   expect(errors).toEqual(['test.echo.Echo/Behave Error: a secret']);
-  expect(await caught(() => echo.missing({}))).toMatchObject({ code: Status.UNIMPLEMENTED, sent: 'no' });
+  expect(await caught(() => echo.missing({}))).toMatchObject({ code: Status.UNIMPLEMENTED, processed: 'no' });
   const onTrailer = vi.fn();
   const answer = await echo.behave({ text: 'metadata' }, { metadata: { k: 'v' }, onTrailer });
   expect(answer.number).toBe(1);
@@ -126,7 +129,7 @@ describe('a call that is given up', () => {
     const error = caught(() => echo.behave({ text: 'hang' }, options));
     await vi.waitFor(() => expect(log.started).toBe(1));
     controller.abort();
-    expect(await error).toMatchObject({ code, sent: 'maybe' });
+    expect(await error).toMatchObject({ code, processed: 'maybe' });
     await vi.waitFor(() => expect(log.aborted).toHaveLength(1));
     expect(await echo.echo({ number: 2 })).toMatchObject({ number: 2 });
   });
@@ -134,11 +137,11 @@ describe('a call that is given up', () => {
   test('before it was made', async () => {
     const echo = peers.client(EchoDefinition, await onlyPeer());
     for (const options of [{ timeoutMs: 0 }, { signal: AbortSignal.abort() }]) {
-      expect((await caught(() => echo.echo({}, options))).sent).toBe('no');
+      expect((await caught(() => echo.echo({}, options))).processed).toBe('no');
     }
     expect(await caught(() => echo.echo({ number: 'x' } as never))).toMatchObject({
       code: Status.INTERNAL,
-      sent: 'no',
+      processed: 'no',
     });
     expect(log.started).toBe(0);
   });
@@ -150,9 +153,9 @@ test('when the connection is lost: calls fail, handlers learn it, and the client
   const error = caught(() => echo.behave({ text: 'hang' }));
   await vi.waitFor(() => expect(log.started).toBe(1));
   await server.shutdown({ graceMs: 0 });
-  expect(await error).toMatchObject({ code: Status.UNAVAILABLE, sent: 'maybe' });
+  expect(await error).toMatchObject({ code: Status.UNAVAILABLE, processed: 'maybe' });
   expect(first.connected).toBe(false);
-  expect(await caught(() => echo.echo({}))).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
+  expect(await caught(() => echo.echo({}))).toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' });
   await vi.waitFor(() => expect(log.aborted).toEqual([Status.CANCELLED]));
   server = createServer();
   peers = peersOf(server);
@@ -167,7 +170,7 @@ test('a server that shuts down waits for the answers that it has asked for, and 
   const error = caught(() => echo.behave({ text: 'hang' }, { signal: controller.signal }));
   await vi.waitFor(() => expect(log.started).toBe(1));
   const down = server.shutdown({ graceMs: 86_400_000 });
-  expect(await caught(() => echo.echo({}))).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
+  expect(await caught(() => echo.echo({}))).toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' });
   controller.abort();
   await error;
   await down;

@@ -184,7 +184,7 @@ describe.each(pairWays)('over %s', (way) => {
           (cause) => cause,
         );
       expect(error).toBeInstanceOf(RpcError);
-      expect([error.code, error.sent]).toEqual([Status.RESOURCE_EXHAUSTED, 'yes']);
+      expect([error.code, error.processed]).toEqual([Status.RESOURCE_EXHAUSTED, 'yes']);
       const needed = Number(/allocBuffer\((\d+)\)/.exec(error.message)?.[1]);
       expect(needed).toBeGreaterThan(100_000);
       using enough = allocBuffer(needed, pair.channel);

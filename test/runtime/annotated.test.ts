@@ -4,12 +4,12 @@
  */
 import {
   type Channel,
-  type ClientOf,
+  type Client,
   createChannel,
   createClient,
-  createInProcessTransport,
+  createInProcessChannel,
   createServer,
-  type HandlersOf,
+  type Handlers,
   leaseOf,
   RpcError,
   type Server,
@@ -34,7 +34,7 @@ function* valuesIn(value: unknown): Generator<Uint8Array> {
 describe.each(['in process', 'shm'] as const)('%s', (way) => {
   let channel: Channel;
   let server: Server | undefined;
-  let client: ClientOf<typeof AnnotatedDefinition>;
+  let client: Client<typeof AnnotatedDefinition>;
   let runs: string[];
   let forgotten: () => void;
   let leased: boolean;
@@ -47,7 +47,7 @@ describe.each(['in process', 'shm'] as const)('%s', (way) => {
       if (runs.length === 1) throw new RpcError(Status.UNAVAILABLE, 'as planned');
       return {};
     };
-    const handlers: HandlersOf<typeof AnnotatedDefinition> = {
+    const handlers: Handlers<typeof AnnotatedDefinition> = {
       echo: (request) => {
         leased = leaseOf(request) !== undefined;
         return request;
@@ -67,7 +67,7 @@ describe.each(['in process', 'shm'] as const)('%s', (way) => {
       flakyOnce: failingOnce('flakyOnce'),
     };
     if (way === 'in process') {
-      channel = createInProcessTransport((each) => each.add(AnnotatedDefinition, handlers));
+      channel = createInProcessChannel((each) => each.add(AnnotatedDefinition, handlers));
     } else {
       server = createServer({ fabric: 'shm' }).add(AnnotatedDefinition, handlers);
       channel = createChannel(await server.listen('127.0.0.1:0'), { fabric: 'shm' });
@@ -189,7 +189,7 @@ describe.each(['in process', 'shm'] as const)('%s', (way) => {
   });
 
   test('idempotency_level: only what may run twice is tried again after a handler has run', async () => {
-    const retry = { attempts: 2, backoffMs: 0 };
+    const retry = { attemptsMax: 2, backoffMs: 0 };
     await client.flaky({}, { retry });
     expect(runs).toEqual(['flaky', 'flaky']);
     runs.length = 0;

@@ -2,7 +2,7 @@
  * Where the stack of a call's error ends: in the function, and at the line, that awaits the call; whatever
  * kind the call is and however it failed.
  */
-import { createClient, createInProcessTransport, type Interceptor, RpcError, Status } from 'rdma-rpc';
+import { createClient, createInProcessChannel, type Interceptor, RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Channel } from '../../runtime/client/channel-type.ts';
 import { Bed } from '../channel/bed.ts';
@@ -13,7 +13,7 @@ import { EchoDefinition } from './gen/echo.rdma.ts';
 
 let channel: Channel;
 beforeEach(() => {
-  channel = createInProcessTransport((server) =>
+  channel = createInProcessChannel((server) =>
     server
       .add(EchoDefinition, echoHandlers({ started: 0, aborted: [] }))
       .add(StreamsDefinition, streamHandlers(newLog())),
@@ -81,7 +81,7 @@ async function withInterceptors() {
   await client.behave(notFound);
 }
 async function withRetries() {
-  const retry = { attempts: 3, backoffMs: 0, codes: [Status.NOT_FOUND] };
+  const retry = { attemptsMax: 3, backoffMs: 0, codes: [Status.NOT_FOUND] };
   await createClient(EchoDefinition, channel, { behave: { idempotent: true } }).behave(notFound, { retry });
 }
 async function withHedging() {

@@ -3,7 +3,7 @@
 import {
   allocBuffer,
   type ChannelOptions,
-  type ClientOf,
+  type Client,
   createClient,
   leaseOf,
   Metadata,
@@ -38,7 +38,7 @@ describe.each(ways)('%s', (way) => {
   async function open(
     server: ServerOptions = {},
     channel: ChannelOptions = {},
-  ): Promise<ClientOf<typeof EchoDefinition>> {
+  ): Promise<Client<typeof EchoDefinition>> {
     world = await openWorld(way, server, channel);
     return createClient(EchoDefinition, world.channel);
   }
@@ -103,10 +103,13 @@ describe.each(ways)('%s', (way) => {
     ['an error', 'throw', Status.INTERNAL, 'test.echo.Echo/Behave: the handler failed', 'yes'],
     ['a rejection', 'reject', Status.INTERNAL, 'test.echo.Echo/Behave: the handler failed', 'yes'],
     ['no response', 'nothing', Status.INTERNAL, 'test.echo.Echo/Behave: the handler failed', 'yes'],
-  ] as const)('%s of the handler reaches the caller as its code', async (_, text, code, rawMessage, sent) => {
-    const client = await open();
-    expect(await caught(client.behave({ text }))).toMatchObject({ code, rawMessage, sent });
-  });
+  ] as const)(
+    '%s of the handler reaches the caller as its code',
+    async (_, text, code, rawMessage, processed) => {
+      const client = await open();
+      expect(await caught(client.behave({ text }))).toMatchObject({ code, rawMessage, processed });
+    },
+  );
 
   test('the error hook gets what callers do not', async () => {
     const errors: string[] = [];
@@ -117,9 +120,9 @@ describe.each(ways)('%s', (way) => {
     expect(errors).toEqual(['test.echo.Echo/Behave: Error: a secret']);
   });
 
-  test('a method without a handler is UNIMPLEMENTED, sent: no', async () => {
+  test('a method without a handler is UNIMPLEMENTED, processed: no', async () => {
     const client = await open();
-    expect(await caught(client.missing({}))).toMatchObject({ code: Status.UNIMPLEMENTED, sent: 'no' });
+    expect(await caught(client.missing({}))).toMatchObject({ code: Status.UNIMPLEMENTED, processed: 'no' });
   });
 
   test('metadata travels both ways', async () => {
@@ -179,7 +182,7 @@ describe.each(ways)('%s', (way) => {
     await client.echo({});
     expect(await caught(client.behave({ text: 'hang' }, { timeoutMs: 500 }))).toMatchObject({
       code: Status.DEADLINE_EXCEEDED,
-      sent: 'maybe',
+      processed: 'maybe',
     });
     // One more round trip, so that the cancel has arrived.
     await client.echo({});
@@ -193,7 +196,11 @@ describe.each(ways)('%s', (way) => {
     const call = caught(client.behave({ text: 'hang' }, { signal: controller.signal }));
     await client.echo({});
     controller.abort(new Error('enough'));
-    expect(await call).toMatchObject({ code: Status.CANCELLED, sent: 'maybe', cause: { message: 'enough' } });
+    expect(await call).toMatchObject({
+      code: Status.CANCELLED,
+      processed: 'maybe',
+      cause: { message: 'enough' },
+    });
     await client.echo({});
     expect(world!.log.aborted).toEqual([Status.CANCELLED]);
   });
@@ -217,7 +224,7 @@ describe.each(ways)('%s', (way) => {
     ['no time', { timeoutMs: 0 }, Status.DEADLINE_EXCEEDED],
   ])('%s: the call is never sent', async (_, options, code) => {
     const client = await open();
-    expect(await caught(client.echo({}, options))).toMatchObject({ code, sent: 'no' });
+    expect(await caught(client.echo({}, options))).toMatchObject({ code, processed: 'no' });
     expect(world!.log.started).toBe(0);
   });
 
@@ -240,24 +247,24 @@ describe.each(ways)('%s', (way) => {
 
   test('a request that the server is too small for names its option', async () => {
     const client = await open(
-      { maxMessageBytes: 100_000 },
-      way === 'in process' ? { maxMessageBytes: 100_000 } : {},
+      { messageMaxBytes: 100_000 },
+      way === 'in process' ? { messageMaxBytes: 100_000 } : {},
     );
     expect(await caught(client.echo({ payload: pattern(200_000) }))).toMatchObject({
       code: Status.RESOURCE_EXHAUSTED,
-      sent: 'no',
-      rawMessage: expect.stringMatching(/the server accepts 100000; raise maxMessageBytes/),
+      processed: 'no',
+      rawMessage: expect.stringMatching(/the server accepts 100000; raise messageMaxBytes/),
     });
     expect((await client.echo({ number: 1 })).number).toBe(1);
   });
 
   test('a response that the client is too small for names its option', async () => {
-    const client = await open(way === 'in process' ? { maxMessageBytes: 100_000 } : {}, {
-      maxMessageBytes: 100_000,
+    const client = await open(way === 'in process' ? { messageMaxBytes: 100_000 } : {}, {
+      messageMaxBytes: 100_000,
     });
     expect(await caught(client.fetch({ number: 200_000 }))).toMatchObject({
       code: Status.RESOURCE_EXHAUSTED,
-      rawMessage: expect.stringMatching(/the client accepts 100000; raise maxMessageBytes/),
+      rawMessage: expect.stringMatching(/the client accepts 100000; raise messageMaxBytes/),
     });
     expect((await client.fetch({ number: 1000 })).payload).toHaveLength(1000);
   });
@@ -271,11 +278,11 @@ describe.each(ways)('%s', (way) => {
     );
     expect(await caught(client.echo({}))).toMatchObject({
       code: Status.RESOURCE_EXHAUSTED,
-      sent: 'no',
+      processed: 'no',
       rawMessage: expect.stringMatching(/queueMax/),
     });
     controller.abort();
-    expect((await Promise.all(waiting)).map((error) => error.sent)).toEqual(['maybe', 'no', 'no']);
+    expect((await Promise.all(waiting)).map((error) => error.processed)).toEqual(['maybe', 'no', 'no']);
   });
 
   test('a call that waits leaves at its deadline', async () => {
@@ -285,7 +292,7 @@ describe.each(ways)('%s', (way) => {
     const first = caught(client.behave({ text: 'hang' }, { signal: controller.signal }));
     expect(await caught(client.echo({}, { timeoutMs: 20 }))).toMatchObject({
       code: Status.DEADLINE_EXCEEDED,
-      sent: 'no',
+      processed: 'no',
     });
     controller.abort();
     await first;
@@ -365,7 +372,7 @@ describe.each(ways)('%s', (way) => {
     expect(await call).toMatchObject({ code: Status.UNAVAILABLE });
     expect(await caught(client.echo({}))).toMatchObject({
       code: Status.UNAVAILABLE,
-      sent: 'no',
+      processed: 'no',
       rawMessage: expect.stringMatching(/channel is closed/),
     });
     expect(world!.channel.state).toBe('closed');

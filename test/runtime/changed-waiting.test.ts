@@ -138,7 +138,7 @@ describe.each(pairWays.flatMap((way) => hows.map((how) => [way, how] as const)))
       };
       const pair = await openPair(way, (server) => server.add(EchoDefinition, { echo }));
       const client = createClient(EchoDefinition, pair.channel, {
-        '*': { idempotent: true, retry: { attempts: 3, backoffMs: 1 } },
+        '*': { idempotent: true, retry: { attemptsMax: 3, backoffMs: 1 } },
       });
       await expect(client.echo({ payload: payload.view })).rejects.toThrow(gone);
       expect(handled).toBe(1);

@@ -16,7 +16,7 @@ export const text = (value: string): Uint8Array => EchoMessage.encode({ text: va
 export interface BedOptions {
   inflightMax?: number;
   slots?: number;
-  maxMessageBytes?: number;
+  messageMaxBytes?: number;
 }
 
 export function extras(given: CallWishes & { metadata?: Metadata }): CallExtras {
@@ -38,14 +38,14 @@ export class ClientBed {
   takesBack = false;
   readonly takenBack: Unsent[] = [];
 
-  constructor({ inflightMax = 8, slots = 64, maxMessageBytes = 1e6 }: BedOptions = {}) {
+  constructor({ inflightMax = 8, slots = 64, messageMaxBytes = 1e6 }: BedOptions = {}) {
     this.native = new FakeNative({ slots });
     const context = new FabricContext('sim', this.native);
     const session = context.createSession({
       role: 'client',
       inflightMax,
-      maxMessageBytes: 1e6,
-      peerMaxMessageBytes: maxMessageBytes,
+      messageMaxBytes: 1e6,
+      peerMessageMaxBytes: messageMaxBytes,
     });
     const queue = {
       waiting: { size: 0 },
@@ -53,7 +53,7 @@ export class ClientBed {
       awaitMemory: () => false,
       takeBack: (call: Unsent) => this.takesBack && this.takenBack.push(call) > 0,
     };
-    const target = { session, eagerBytes: 8192, maxMessageBytes };
+    const target = { session, eagerBytes: 8192, messageMaxBytes };
     this.session = new ClientSession(context, target, inflightMax, queue, {
       onCallDone: () => {
         ++this.done;

@@ -92,17 +92,21 @@ describe('large messages', () => {
   test.each([
     [
       'too large for the peer',
-      { maxMessageBytes: 50_000 },
+      { messageMaxBytes: 50_000 },
       0,
-      /100\d{3} bytes, but the server accepts 50000; raise maxMessageBytes/,
+      /100\d{3} bytes, but the server accepts 50000; raise messageMaxBytes/,
     ],
     ['no arena memory here', {}, Reason.noMemory, /arena has no room/],
     ['no registration', {}, Reason.registration, /could not be registered: raise RLIMIT_MEMLOCK/],
-  ])('%s: RESOURCE_EXHAUSTED, sent: no, nothing held', async (_, options, refuse, message) => {
+  ])('%s: RESOURCE_EXHAUSTED, processed: no, nothing held', async (_, options, refuse, message) => {
     open(options);
     native.refuseBulk = refuse;
     const promise = call({ payload: large }, { extras: extras({ metadata: new Metadata({ k: 'v' }) }) })!;
-    await expect(promise).rejects.toMatchObject({ code: Status.RESOURCE_EXHAUSTED, sent: 'no', message });
+    await expect(promise).rejects.toMatchObject({
+      code: Status.RESOURCE_EXHAUSTED,
+      processed: 'no',
+      message,
+    });
     expect(native.blocks.size).toBe(0);
     expect(native.freeSlotCount).toBe(64);
     expect(session.inFlight).toBe(0);

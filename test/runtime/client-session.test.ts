@@ -100,8 +100,8 @@ describe('a call', () => {
       sent: 2,
     });
     const error = await promise.catch((e: RpcError) => e);
-    expect(error).toMatchObject({ code: Status.NOT_FOUND, rawMessage: 'no such key: ä', sent: 'yes' });
-    expect((error as RpcError).metadata.get('hint')).toBe('try b');
+    expect(error).toMatchObject({ code: Status.NOT_FOUND, rawMessage: 'no such key: ä', processed: 'yes' });
+    expect((error as RpcError).trailer.get('hint')).toBe('try b');
     expect(trailers[0]?.get('hint')).toBe('try b');
   });
 
@@ -111,10 +111,10 @@ describe('a call', () => {
     await expect(promise).rejects.toMatchObject({ code: Status.UNKNOWN });
   });
 
-  test('a response that does not decode is INTERNAL, sent: yes', async () => {
+  test('a response that does not decode is INTERNAL, processed: yes', async () => {
     const promise = call({})!;
     native.deliver({ kind: EvKind.settled, call: 0, message: Uint8Array.of(0xff) });
-    await expect(promise).rejects.toMatchObject({ code: Status.INTERNAL, sent: 'yes' });
+    await expect(promise).rejects.toMatchObject({ code: Status.INTERNAL, processed: 'yes' });
     expect(session.inFlight).toBe(0);
   });
 
@@ -142,11 +142,11 @@ describe('a call', () => {
     await expect(promise).rejects.toMatchObject({ code: Status.INTERNAL, message: /oops/ });
   });
 
-  test('that cannot be encoded is rejected with sent: no and leaves every slot free', async () => {
+  test('that cannot be encoded is rejected with processed: no and leaves every slot free', async () => {
     const promise = call({ number: -1 })!;
     await expect(promise).rejects.toMatchObject({
       code: Status.INTERNAL,
-      sent: 'no',
+      processed: 'no',
       message: /EchoMessage.number/,
     });
     expect(native.submitted).toHaveLength(0);
@@ -200,7 +200,7 @@ describe('giving up', () => {
     native.deliver({ kind: EvKind.failed, call: 0, timeoutUs: Reason.cancelled, sent: 1 });
     await expect(promise).rejects.toMatchObject({
       code: Status.CANCELLED,
-      sent: 'maybe',
+      processed: 'maybe',
       cause: { message: 'changed my mind' },
     });
   });
@@ -244,7 +244,7 @@ describe('giving up', () => {
     controller.abort();
     expect(native.cancels).toHaveLength(1);
     native.deliver({ kind: EvKind.failed, call: 0, timeoutUs: Reason.deadline, sent: 1 });
-    await expect(promise).rejects.toMatchObject({ code: Status.DEADLINE_EXCEEDED, sent: 'maybe' });
+    await expect(promise).rejects.toMatchObject({ code: Status.DEADLINE_EXCEEDED, processed: 'maybe' });
   });
 });
 
@@ -255,7 +255,7 @@ describe('a call that is held after its end', () => {
     open({ inflightMax: 1 });
     const promise = call({})!;
     native.deliver(held);
-    await expect(promise).rejects.toMatchObject({ code: Status.DEADLINE_EXCEEDED, sent: 'maybe' });
+    await expect(promise).rejects.toMatchObject({ code: Status.DEADLINE_EXCEEDED, processed: 'maybe' });
     expect([session.inFlight, session.held, session.full]).toEqual([0, 1, true]);
     expect(call({})).toBeUndefined();
     native.deliver({ kind: EvKind.released, call: 0 });
@@ -311,7 +311,7 @@ describe('the end of the session', () => {
     const errors = (await Promise.allSettled(promises)).map(
       (r) => (r as PromiseRejectedResult).reason as RpcError,
     );
-    expect(errors.map((error) => [error.code, error.sent])).toEqual([
+    expect(errors.map((error) => [error.code, error.processed])).toEqual([
       [14, 'no'],
       [14, 'maybe'],
     ]);
@@ -340,7 +340,7 @@ describe('the end of the session', () => {
     const begun = endWithCallsBegunInItsBatch(count);
     expect(begun).toHaveLength(count);
     for (const promise of begun) {
-      await expect(promise).rejects.toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
+      await expect(promise).rejects.toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' });
     }
     expect(bed.allSettledOnce).toBe(true);
   });
@@ -355,7 +355,7 @@ describe('the end of the session', () => {
   test('settles a call that native code has forgotten', async () => {
     const promise = call({})!;
     native.deliver({ kind: EvKind.sessionDown });
-    await expect(promise).rejects.toMatchObject({ code: Status.UNAVAILABLE, sent: 'maybe' });
+    await expect(promise).rejects.toMatchObject({ code: Status.UNAVAILABLE, processed: 'maybe' });
     native.deliver({ kind: EvKind.settled, call: 0, message: text('late') });
     expect(bed.allSettledOnce).toBe(true);
     expect(bed.down).toHaveLength(1);

@@ -159,6 +159,6 @@ describe('a session', () => {
     native('verbs').deliver(down(client));
     const error = await call.catch((e: RpcError) => e);
     expect(error).toBeInstanceOf(RpcError);
-    expect(error).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
+    expect(error).toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' });
   });
 });

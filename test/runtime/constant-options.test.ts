@@ -49,7 +49,7 @@ test('what is given is copied: later changes reach no call', async () => {
 test('what an interceptor does to its request stays with that call', async () => {
   const channel = await open();
   const meddling: Interceptor = (next) => (request) => {
-    request.header.append('more', 'x');
+    request.metadata.append('more', 'x');
     Object.assign(request.options ?? {}, { timeoutMs: 0, metadata: { lost: 'y' } });
     return next(request);
   };

@@ -1,5 +1,5 @@
 /** Details of errors: what goes in comes out, and what gRPC peers would see. */
-import { createClient, createInProcessTransport, Metadata, RpcError, Status } from 'rdma-rpc';
+import { createClient, createInProcessChannel, Metadata, RpcError, Status } from 'rdma-rpc';
 import { BadRequest, detail, ErrorInfo, StatusMessage } from 'rdma-rpc/details';
 import { afterEach, describe, expect, test } from 'vitest';
 import { detailsKey, encodeDetails, takeDetails } from '../../runtime/core/status-details.ts';
@@ -65,7 +65,7 @@ describe('from a handler', () => {
   let faults: unknown[];
   const open = (error: () => unknown) => {
     faults = [];
-    const channel = createInProcessTransport(
+    const channel = createInProcessChannel(
       (server) =>
         server.add(EchoDefinition, {
           echo: (_, context) => {
@@ -87,7 +87,7 @@ describe('from a handler', () => {
       () =>
         new RpcError(Status.NOT_FOUND, 'gone', {
           details: [detail(ErrorInfo, info)],
-          metadata: new Metadata({ own: 'x' }),
+          trailer: new Metadata({ own: 'x' }),
         }),
     );
     const seen: string[] = [];
@@ -100,9 +100,9 @@ describe('from a handler', () => {
         },
       ),
     );
-    expect(error).toMatchObject({ code: Status.NOT_FOUND, rawMessage: 'gone', sent: 'yes' });
+    expect(error).toMatchObject({ code: Status.NOT_FOUND, rawMessage: 'gone', processed: 'yes' });
     expect(error?.findDetails(ErrorInfo)).toEqual([ErrorInfo.create(info)]);
-    expect([...error!.metadata]).toEqual([
+    expect([...error!.trailer]).toEqual([
       ['cost', '3'],
       ['own', 'x'],
     ]);
@@ -110,7 +110,7 @@ describe('from a handler', () => {
   });
 
   test('of a stream they reach the caller behind its messages', async () => {
-    const channel = createInProcessTransport((server) =>
+    const channel = createInProcessChannel((server) =>
       server.add(StreamsDefinition, {
         *count() {
           yield { number: 1 };
@@ -144,7 +144,7 @@ describe('from a handler', () => {
       code: Status.NOT_FOUND,
       codeName: 'NOT_FOUND',
       rawMessage: 'x',
-      sent: 'yes',
+      processed: 'yes',
     });
     expect(await failed(open(() => foreign).echo({}))).toMatchObject({
       code: Status.NOT_FOUND,

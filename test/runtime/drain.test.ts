@@ -103,7 +103,7 @@ test('one of two servers shuts down: every call is answered, each handler runs o
 
 test('connections that reach their age again and again: every call is answered, each handler runs once', async () => {
   let connections = 0;
-  const { address, ran } = await serve({ connectionAgeMs: 20, log: () => ++connections });
+  const { address, ran } = await serve({ connectionAgeMaxMs: 20, log: () => ++connections });
   const channel = createChannel(address);
   open.push(channel);
   const calls = load(channel);
@@ -121,6 +121,7 @@ test('the only server shuts down: calls are answered, or were never run and say 
   await calls.more(200);
   await server.shutdown({ graceMs: 60_000 });
   const made = await calls.end();
-  for (const error of calls.errors) expect(error).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
+  for (const error of calls.errors)
+    expect(error).toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' });
   expect(ran.length + calls.errors.length).toBe(made);
 });

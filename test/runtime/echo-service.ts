@@ -1,5 +1,5 @@
 /** The service that the runtime's tests call. `behave` does what its text says; what it saw is kept for the test to look at. */
-import { type HandlerContext, type HandlersOf, leaseOf, RpcError, Status } from 'rdma-rpc';
+import { type HandlerContext, type Handlers, leaseOf, RpcError, Status } from 'rdma-rpc';
 import type { EchoDefinition, EchoMessage, EchoMessageInit } from './gen/echo.rdma.ts';
 
 export interface EchoLog {
@@ -61,7 +61,7 @@ const behaviours: Readonly<Record<string, Behaviour>> = {
   },
 };
 
-export function echoHandlers(log: EchoLog): Partial<HandlersOf<typeof EchoDefinition>> {
+export function echoHandlers(log: EchoLog): Partial<Handlers<typeof EchoDefinition>> {
   return {
     echo: (request) => {
       ++log.started;

@@ -31,7 +31,7 @@ describe.each(ways)('staging, %s', (way) => {
     await expect(call).rejects.toMatchObject({
       code: Status.RESOURCE_EXHAUSTED,
       message: expect.stringContaining('stagingBytes'),
-      sent: 'no',
+      processed: 'no',
     });
     expect((await client.echo({ payload: new Uint8Array(10), number: 2 })).payload).toHaveLength(10);
   });

@@ -8,7 +8,7 @@ import {
   type ChannelOptions,
   createChannel,
   createClient,
-  createInProcessTransport,
+  createInProcessChannel,
   createServer,
   type FabricOptions,
   leaseOf,
@@ -107,11 +107,11 @@ describe('what may be used', () => {
     expect(() => createChannel('127.0.0.1:1', options)).toThrow(message);
   });
 
-  test('the in-process transport has one fabric, whatever the environment says', async () => {
+  test('the in-process channel has one fabric, whatever the environment says', async () => {
     vi.stubEnv('RDMA_RPC_FABRIC', 'verbs');
     const options = { fabric: 'shm' } as object;
-    expect(() => createInProcessTransport(() => undefined, options)).toThrow(/no option fabric/);
-    const channel = createInProcessTransport((each) => each.add(EchoDefinition, { echo: (r) => r }));
+    expect(() => createInProcessChannel(() => undefined, options)).toThrow(/no option fabric/);
+    const channel = createInProcessChannel((each) => each.add(EchoDefinition, { echo: (r) => r }));
     channels.push(channel);
     await channel.ready();
     expect(channel.fabric).toBe('sim');

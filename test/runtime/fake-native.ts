@@ -7,10 +7,10 @@ import {
   Ev,
   EvKind,
   type NativeContext,
-  type NativeStats,
   type SessionInfo,
   type SessionOptions,
   Slots,
+  type Stats,
   Sub,
 } from '../../runtime/native.ts';
 
@@ -303,8 +303,8 @@ export class FakeNative implements NativeContext {
 
   expectResponse(): void {}
 
-  stats(): NativeStats {
-    return { arenaLeasedBlocks: this.blocks.size } as NativeStats;
+  stats(): Stats {
+    return { arenaLeasedBlocks: this.blocks.size } as Stats;
   }
 
   onEvents(callback: (count: number) => void): void {

@@ -7,7 +7,7 @@ import { checkFrame, controlText, type Frame, magic, version } from '../../runti
 import { decodeFrame, encodeFrame, Link } from '../../runtime/control/link.ts';
 import { controlFrameBytes } from '../../runtime/limits.ts';
 
-const limits = { inflightMax: 256, maxMessageBytes: 65536, slotBytes: 8192 };
+const limits = { inflightMax: 256, messageMaxBytes: 65536, slotBytes: 8192 };
 const hello = {
   type: 'hello',
   magic,
@@ -63,10 +63,10 @@ describe('a frame', () => {
     ['a fraction', { ...hello, limits: { ...limits, slotBytes: 8192.5 } }, /limits: slotBytes/],
     [
       'a size beyond 32 bits',
-      { ...hello, limits: { ...limits, maxMessageBytes: 2 ** 32 } },
-      /limits: maxMessageBytes/,
+      { ...hello, limits: { ...limits, messageMaxBytes: 2 ** 32 } },
+      /limits: messageMaxBytes/,
     ],
-    ['a bigint', { ...hello, limits: { ...limits, maxMessageBytes: 65536n } }, /limits: maxMessageBytes/],
+    ['a bigint', { ...hello, limits: { ...limits, messageMaxBytes: 65536n } }, /limits: messageMaxBytes/],
     [
       'too many fabrics',
       { ...hello, fabrics: Array(17).fill({ name: 'a', host: 'b' }) },

@@ -6,10 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import {
   createChannel,
   createClient,
-  createInProcessTransport,
+  createInProcessChannel,
   createServer,
   type HandlerContext,
-  type HandlersOf,
+  type Handlers,
   type InProcessOptions,
   Metadata,
   RpcError,
@@ -36,13 +36,13 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-type EchoHandler = HandlersOf<typeof EchoDefinition>['echo'];
+type EchoHandler = Handlers<typeof EchoDefinition>['echo'];
 async function withEcho(
   echo: EchoHandler,
   use: (call: (options?: { timeoutMs?: number; signal?: AbortSignal }) => Promise<unknown>) => Promise<void>,
   options: InProcessOptions = {},
 ): Promise<void> {
-  const channel = createInProcessTransport((server) => server.add(EchoDefinition, { echo }), options);
+  const channel = createInProcessChannel((server) => server.add(EchoDefinition, { echo }), options);
   const client = createClient(EchoDefinition, channel);
   await channel.ready();
   await use((given) => client.echo({}, given).catch((error: unknown) => error));
@@ -82,7 +82,7 @@ describe('without onHandlerError', () => {
   });
 
   test('a stream is no exception, from its beginning, its middle, or its single response', async () => {
-    const channel = createInProcessTransport((server) =>
+    const channel = createInProcessChannel((server) =>
       server.add(StreamsDefinition, {
         count: () => {
           throw new Error('at the beginning');
@@ -324,16 +324,16 @@ describe('when the call is over already', () => {
     await withEcho(
       (_request, context) => end(context),
       async (call) => {
-        expect(await call()).toMatchObject({ code: Status.DEADLINE_EXCEEDED, sent: 'yes' });
+        expect(await call()).toMatchObject({ code: Status.DEADLINE_EXCEEDED, processed: 'yes' });
         for (let i = 0; i < 20; ++i) await turn();
       },
-      { maxTimeoutMs: 20 },
+      { timeoutMaxMs: 20 },
     );
     expect(warned.map(({ detail }) => detail.split('\n')[0])).toEqual(shown);
   });
 
   test.each(cases)('%s: of a stream that was left', async (_, end, shown) => {
-    const channel = createInProcessTransport((server) =>
+    const channel = createInProcessChannel((server) =>
       server.add(StreamsDefinition, {
         async *count(_order, context) {
           yield {};

@@ -1,10 +1,10 @@
 /** What server.add refuses. */
 import { describe, expect, test } from 'vitest';
-import { Handlers } from '../../runtime/server/handlers.ts';
+import { HandlerTable } from '../../runtime/server/handlers.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 
 describe('server.add', () => {
-  test.each<[string, (handlers: Handlers) => void, RegExp]>([
+  test.each<[string, (handlers: HandlerTable) => void, RegExp]>([
     ['a service twice', (h) => h.add(EchoDefinition, {}), /has been added already/],
     [
       'a handler that is no function',
@@ -30,7 +30,7 @@ describe('server.add', () => {
       /must be an object/,
     ],
   ])('refuses %s', (_, add, message) => {
-    const handlers = new Handlers();
+    const handlers = new HandlerTable();
     handlers.add(EchoDefinition, {});
     expect(() => add(handlers)).toThrow(message);
   });

@@ -20,7 +20,7 @@ import { discardSession, type LocalSide, prepareSession } from '../../runtime/co
 import { RpcServer } from '../../runtime/server/server.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 
-const limits = { inflightMax: 4, streamsMax: 2, maxMessageBytes: 65536, slotBytes: 8192 };
+const limits = { inflightMax: 4, streamsMax: 2, messageMaxBytes: 65536, slotBytes: 8192 };
 const hello = (changes: object = {}): Frame =>
   ({
     type: 'hello',
@@ -37,7 +37,7 @@ const side: LocalSide = {
   role: 'client',
   inflightMax: 4,
   streamsMax: 2,
-  maxMessageBytes: 65536,
+  messageMaxBytes: 65536,
   fabrics: ['sim'],
   without: [],
   verbs: {},
@@ -211,7 +211,7 @@ describe('limits', () => {
     const error = await channel.ready().catch((e: RpcError) => e);
     expect(error).toMatchObject({
       code: Status.RESOURCE_EXHAUSTED,
-      sent: 'no',
+      processed: 'no',
       message: /option sessionsMax of the server/,
     });
     await first.close();
@@ -334,22 +334,25 @@ describe('a server that', () => {
       (socket) => socket.write(encodeFrame({ type: 'bye', reason: 'not today' })),
       /not today/,
     ],
-  ])('%s: calls fail with UNAVAILABLE or its code, sent: no, and the reason', async (_, script, reason) => {
-    const address = await impostor(script);
-    channel = createChannel(address, { log: () => undefined });
-    const error = await createClient(EchoDefinition, channel)
-      .echo({})
-      .then(
-        () => undefined,
-        (e: RpcError) => e,
-      );
-    expect(error).toBeInstanceOf(RpcError);
-    expect([Status.UNAVAILABLE, Status.UNAUTHENTICATED]).toContain(error!.code);
-    expect(error!.sent).toBe('no');
-    expect(error!.message).toMatch(reason);
-    expect(error!.message).toContain(address);
-    expect(channel.state).toBe('failing');
-  });
+  ])(
+    '%s: calls fail with UNAVAILABLE or its code, processed: no, and the reason',
+    async (_, script, reason) => {
+      const address = await impostor(script);
+      channel = createChannel(address, { log: () => undefined });
+      const error = await createClient(EchoDefinition, channel)
+        .echo({})
+        .then(
+          () => undefined,
+          (e: RpcError) => e,
+        );
+      expect(error).toBeInstanceOf(RpcError);
+      expect([Status.UNAVAILABLE, Status.UNAUTHENTICATED]).toContain(error!.code);
+      expect(error!.processed).toBe('no');
+      expect(error!.message).toMatch(reason);
+      expect(error!.message).toContain(address);
+      expect(channel.state).toBe('failing');
+    },
+  );
 
   test('is silent: the attempt ends after connectTimeoutMs, by name', async () => {
     const address = await impostor(() => undefined);
@@ -364,7 +367,7 @@ describe('a server that', () => {
     channel = createChannel('unix:/tmp/rdma-rpc-nobody-here.sock');
     await expect(createClient(EchoDefinition, channel).echo({})).rejects.toMatchObject({
       code: Status.UNAVAILABLE,
-      sent: 'no',
+      processed: 'no',
       message: /cannot connect to unix:\/tmp\/rdma-rpc-nobody-here.sock/,
     });
   });

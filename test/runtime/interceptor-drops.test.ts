@@ -26,7 +26,7 @@ afterEach(() => {
 
 /** An answer of its own, as good as that of `next`. */
 function answer(request: RpcRequest): RpcResponse {
-  const { service, method, header } = request;
+  const { service, method, metadata: header } = request;
   const trailer = header;
   if (!request.stream) return { stream: false, service, method, message: {}, header, trailer };
   async function* messages() {

@@ -88,7 +88,7 @@ describe.each(pairWays)('%s', (way) => {
   test('the text names who it was, and what has become of the request', async () => {
     expect(await call('unary', hang, { timeoutMs: 1 })).toMatchObject({
       rawMessage: 'test.stream.Streams/Unary: the deadline passed (an interceptor has not come back)',
-      sent: 'no',
+      processed: 'no',
     });
     expect(runs).toBe(0);
     const leaving = new AbortController();
@@ -99,7 +99,7 @@ describe.each(pairWays)('%s', (way) => {
     };
     expect(await call('unary', leave, { signal: leaving.signal })).toMatchObject({
       rawMessage: 'test.stream.Streams/Unary: cancelled by the caller (an interceptor has not come back)',
-      sent: 'yes',
+      processed: 'yes',
     });
   });
 
@@ -117,7 +117,7 @@ describe.each(pairWays)('%s', (way) => {
     const error = await call('unary', sleeper, { timeoutMs: 5 });
     expect(error.code).toBe(Status.DEADLINE_EXCEEDED);
     goOn?.();
-    expect(await late).toMatchObject({ code: Status.DEADLINE_EXCEEDED, sent: 'no' });
+    expect(await late).toMatchObject({ code: Status.DEADLINE_EXCEEDED, processed: 'no' });
     expect(runs).toBe(0);
   });
 

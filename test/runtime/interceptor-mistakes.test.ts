@@ -1,13 +1,13 @@
 /** What is refused about interceptors, and that methods without them are plain. */
 import {
   createClient,
-  createInProcessTransport,
+  createInProcessChannel,
   createServer,
   type Interceptor,
   type RpcRequest,
 } from 'rdma-rpc';
 import { describe, expect, test } from 'vitest';
-import { Handlers } from '../../runtime/server/handlers.ts';
+import { HandlerTable } from '../../runtime/server/handlers.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 
 describe('mistakes are named', () => {
@@ -24,7 +24,7 @@ describe('mistakes are named', () => {
     ['no function, scope', () => createServer().with({} as never), /list of functions/],
     [
       'no list, channel',
-      () => createInProcessTransport(() => {}, { interceptors: 5 as never }),
+      () => createInProcessChannel(() => {}, { interceptors: 5 as never }),
       /interceptors: not a list of functions/,
     ],
     [
@@ -32,7 +32,7 @@ describe('mistakes are named', () => {
       () =>
         createClient(
           EchoDefinition,
-          createInProcessTransport(() => {}),
+          createInProcessChannel(() => {}),
           { echo: { interceptors: [5] as never } },
         ),
       /interceptors of echo/,
@@ -42,7 +42,7 @@ describe('mistakes are named', () => {
       () =>
         createClient(
           EchoDefinition,
-          createInProcessTransport(() => {}),
+          createInProcessChannel(() => {}),
           { '*': { interceptors: [(next) => next, function forgot() {} as never] } },
         ),
       /^test.echo.Echo\/Echo: interceptor 2 of 2 \(forgot\) returned undefined, not a function: write \(next\) =>/,
@@ -61,7 +61,7 @@ describe('mistakes are named', () => {
 
   const call = (client: Interceptor[], server: Interceptor[]) => {
     const faults: unknown[] = [];
-    const channel = createInProcessTransport(
+    const channel = createInProcessChannel(
       (s) => s.use(...server).add(EchoDefinition, { echo: (request) => request }),
       { onHandlerError: (fault) => faults.push(fault) },
     );
@@ -73,8 +73,8 @@ describe('mistakes are named', () => {
   const silent: Interceptor = () => async () => undefined as never;
   const fresh: Interceptor =
     (next) =>
-    ({ side, service, method, message, header }) =>
-      next({ side, service, method, stream: false, message, header } as RpcRequest);
+    ({ side, service, method, message, metadata: header }) =>
+      next({ side, service, method, stream: false, message, metadata: header } as RpcRequest);
 
   const no =
     (request: unknown): Interceptor =>
@@ -97,7 +97,7 @@ describe('mistakes are named', () => {
 
 test('without interceptors a method is the plain one', () => {
   const handler = () => ({});
-  const handlers = new Handlers();
+  const handlers = new HandlerTable();
   handlers.add(EchoDefinition, { echo: handler });
   expect(handlers.find(EchoDefinition.methods.echo.id | 0)?.handler).toBe(handler);
 });

@@ -118,7 +118,7 @@ describe.each(pairWays)('%s', (way) => {
     expect(seen[0]!.signal).toBe(signal);
     expect(seen[1]).toMatchObject({ ...common, side: 'server', message: { text: 'x' } });
     expect(seen[1]!.timeoutMs).toBeLessThanOrEqual(9000);
-    expect(seen[1]!.header.get('user')).toBe('ada');
+    expect(seen[1]!.metadata.get('user')).toBe('ada');
     expect(seen[1]!.context!.method).toBe('test.echo.Echo/Echo');
     expect(seen[1]!.signal).toBe(seen[1]!.context!.signal);
   });
@@ -126,15 +126,19 @@ describe.each(pairWays)('%s', (way) => {
   test('may change messages, metadata and values in both directions', async () => {
     const user = createContextKey('nobody');
     const client: Interceptor = (next) => async (request) => {
-      request.header.set('token', 't');
+      request.metadata.set('token', 't');
       const response = await next({ ...request, message: { text: 'a' } } as RpcRequest);
       response.trailer.set('client', String(response.header.get('server')));
       return { ...response, message: { ...(response.message as EchoMessage), number: 7 } } as typeof response;
     };
     const server: Interceptor = (next) => async (request) => {
-      request.values.set(user, `bearer of ${request.header.get('token')}`);
+      request.values.set(user, `bearer of ${request.metadata.get('token')}`);
       const message = { ...(request.message as EchoMessage), text: 'b' };
-      const response = await next({ ...request, message, header: new Metadata({ own: 'x' }) } as RpcRequest);
+      const response = await next({
+        ...request,
+        message,
+        metadata: new Metadata({ own: 'x' }),
+      } as RpcRequest);
       response.header.set('server', 's');
       return response;
     };
@@ -221,7 +225,7 @@ describe.each(pairWays)('%s', (way) => {
       }),
     );
     const { echo } = createClient(EchoDefinition, channel, { '*': { interceptors: [watch] } });
-    expect(await outcome(echo({}))).toMatchObject({ code: Status.INTERNAL, sent: 'yes' });
+    expect(await outcome(echo({}))).toMatchObject({ code: Status.INTERNAL, processed: 'yes' });
     expect(seen).toEqual([
       'server Error: a secret',
       'client RpcError: INTERNAL: test.echo.Echo/Echo: the handler failed',
@@ -234,7 +238,7 @@ describe.each(pairWays)('%s', (way) => {
     const channel = await open((server) => server.use(deny).add(EchoDefinition, { echo: () => ({}) }));
     expect(await outcome(createClient(EchoDefinition, channel).echo({}))).toMatchObject({
       code: Status.UNAUTHENTICATED,
-      sent: 'yes',
+      processed: 'yes',
     });
     const broken: Interceptor = () => () => {
       throw new TypeError('broken');
@@ -284,7 +288,7 @@ describe.each(pairWays)('%s', (way) => {
     };
     expect(await outcome(echo({}, { [name]: broken }))).toMatchObject({
       code: Status.INTERNAL,
-      sent: 'yes',
+      processed: 'yes',
       rawMessage: expect.stringMatching(/cannot be used: not today/),
     });
   });

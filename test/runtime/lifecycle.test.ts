@@ -4,10 +4,10 @@ import { connect } from 'node:net';
 import {
   allocBuffer,
   type Channel,
-  type ClientOf,
+  type Client,
   createChannel,
   createClient,
-  createInProcessTransport,
+  createInProcessChannel,
   createServer,
   leaseOf,
   type RpcError,
@@ -38,7 +38,7 @@ afterEach(async () => {
 interface Pair {
   server: Server;
   channel: Channel;
-  client: ClientOf<typeof EchoDefinition>;
+  client: Client<typeof EchoDefinition>;
   log: EchoLog;
   address: string;
 }
@@ -72,7 +72,7 @@ describe('shutdown', () => {
     );
     await ended;
     expect(server.sessionCount).toBe(0);
-    expect(await caught(client.echo({}))).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
+    expect(await caught(client.echo({}))).toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' });
     expect(channel.state).toBe('failing');
     await expect(createChannel(address).ready()).rejects.toMatchObject({ code: Status.UNAVAILABLE });
   });
@@ -83,7 +83,7 @@ describe('shutdown', () => {
     const hanging = caught(client.behave({ text: 'hang' }));
     await until(() => log.started === 2);
     await server.shutdown({ graceMs: 20 });
-    expect(await hanging).toMatchObject({ code: Status.UNAVAILABLE, sent: 'maybe' });
+    expect(await hanging).toMatchObject({ code: Status.UNAVAILABLE, processed: 'maybe' });
     expect(log.aborted).toEqual([Status.CANCELLED]);
   });
 
@@ -107,7 +107,7 @@ describe('shutdown', () => {
 });
 
 describe('reconnect', () => {
-  test('the next call after a loss connects anew; calls in flight fail once with sent: maybe', async () => {
+  test('the next call after a loss connects anew; calls in flight fail once with processed: maybe', async () => {
     const path = `unix:${socketPath()}`;
     const first = await pair(path);
     const { client, channel } = first;
@@ -115,7 +115,7 @@ describe('reconnect', () => {
     const hanging = caught(client.behave({ text: 'hang' }));
     await until(() => first.log.started === 2);
     await first.server.shutdown({ graceMs: 0 });
-    expect(await hanging).toMatchObject({ code: Status.UNAVAILABLE, sent: 'maybe' });
+    expect(await hanging).toMatchObject({ code: Status.UNAVAILABLE, processed: 'maybe' });
     await until(() => channel.state === 'idle');
     const second = await start(path);
     expect((await client.echo({ number: 9 })).number).toBe(9);
@@ -191,7 +191,7 @@ describe('nothing is left', () => {
   });
 
   test('of the context once its last user has closed; a lease keeps it', async () => {
-    const channel = createInProcessTransport((server) => server.add(EchoDefinition, { echo: (r) => r }));
+    const channel = createInProcessChannel((server) => server.add(EchoDefinition, { echo: (r) => r }));
     const client = createClient(EchoDefinition, channel);
     await client.echo({});
     const lease = allocBuffer(10_000, channel);
@@ -201,14 +201,14 @@ describe('nothing is left', () => {
     expect(lease.bytes.every((byte) => byte === 5)).toBe(true);
     expect(stats('sim').arenaLeasedBlocks).toBe(1);
     lease.release();
-    const again = createInProcessTransport((server) => server.add(EchoDefinition, { echo: (r) => r }));
+    const again = createInProcessChannel((server) => server.add(EchoDefinition, { echo: (r) => r }));
     await createClient(EchoDefinition, again).echo({});
     await again.close();
     await until(() => stats('sim').memoryRegions === 0);
   });
 
   test('of a message that outlives its channel: its bytes stay', async () => {
-    const channel = createInProcessTransport((server) => server.add(EchoDefinition, { echo: (r) => r }));
+    const channel = createInProcessChannel((server) => server.add(EchoDefinition, { echo: (r) => r }));
     const answer = await createClient(EchoDefinition, channel).echo({
       payload: new Uint8Array(100_000).fill(9),
     });

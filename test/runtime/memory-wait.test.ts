@@ -60,13 +60,13 @@ describe('a request that must be copied while the arena is full', { timeout: 60_
     fill();
     await expect(client.echo({ text }, { timeoutMs: 50 })).rejects.toMatchObject({
       code: Status.DEADLINE_EXCEEDED,
-      sent: 'no',
+      processed: 'no',
       message: expect.stringMatching(names),
     });
     const signal = AbortSignal.timeout(50);
     await expect(client.echo({ text }, { signal })).rejects.toMatchObject({
       code: Status.CANCELLED,
-      sent: 'no',
+      processed: 'no',
     });
     await world.channel.close();
   });
@@ -76,7 +76,7 @@ describe('a request that must be copied while the arena is full', { timeout: 60_
     await client.echo({});
     fill();
     const call = client.echo({ text });
-    const ended = expect(call).rejects.toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
+    const ended = expect(call).rejects.toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' });
     await client.echo({});
     await world.channel.close();
     await ended;
@@ -88,7 +88,7 @@ describe('a request that must be copied while the arena is full', { timeout: 60_
     fill();
     await expect(client.echo({ text })).rejects.toMatchObject({
       code: Status.RESOURCE_EXHAUSTED,
-      sent: 'no',
+      processed: 'no',
       message: expect.stringMatching(names),
     });
   });
@@ -106,7 +106,7 @@ describe('an application that keeps large messages', { timeout: 60_000 }, () => 
     const payload = new Uint8Array(700 * KiB);
     await expect(client.echo({ payload }, { timeoutMs: 300 })).rejects.toMatchObject({
       code: Status.DEADLINE_EXCEEDED,
-      sent: 'no',
+      processed: 'no',
       message: expect.stringMatching(/the server's arena.*release\(\).*arenaBytes/s),
     });
   });

@@ -1,6 +1,6 @@
 /** Names that nobody knows, in the options of a call and among handlers: JavaScript says nothing about them, so the library does. */
 import { Client, credentials } from '@grpc/grpc-js';
-import { type Channel, createClient, createInProcessTransport, createServer, type Server } from 'rdma-rpc';
+import { type Channel, createClient, createInProcessChannel, createServer, type Server } from 'rdma-rpc';
 import { toGrpcJsHandlers } from 'rdma-rpc/grpc';
 import { createGrpcClient } from 'rdma-rpc/grpc-client';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -14,7 +14,7 @@ describe('options of a call', () => {
   const started = vi.fn((request: object) => request);
   beforeEach(() => {
     started.mockClear();
-    channel = createInProcessTransport((server) => {
+    channel = createInProcessChannel((server) => {
       server.add(EchoDefinition, { echo: started });
       server.add(StreamsDefinition, { *count() {} });
     });

@@ -1,12 +1,5 @@
 /** Calls that a handler makes for its caller: with the context passed on they end when the caller's call does, whatever their own limits are. */
-import {
-  type CallOptions,
-  type ClientOf,
-  createClient,
-  type HandlerContext,
-  RpcError,
-  Status,
-} from 'rdma-rpc';
+import { type CallOptions, type Client, createClient, type HandlerContext, RpcError, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
@@ -23,7 +16,7 @@ const outcome = (call: Promise<unknown>): Promise<RpcError | undefined> =>
 describe.each(pairWays)('%s', (way) => {
   /** front → back; `behave` of front calls `nested`, and its failure is kept. */
   async function chain(
-    nested: (back: ClientOf<typeof EchoDefinition>, context: HandlerContext) => Promise<object>,
+    nested: (back: Client<typeof EchoDefinition>, context: HandlerContext) => Promise<object>,
     defaultMs?: number,
   ) {
     const failures: (RpcError | undefined)[] = [];
@@ -88,7 +81,7 @@ describe.each(pairWays)('%s', (way) => {
     const call = outcome(front.behave({}, { timeoutMs: 1000 }));
     await begun;
     expect(await call).toMatchObject({ code: Status.DEADLINE_EXCEEDED });
-    await expect.poll(() => failures).toMatchObject([{ code: Status.DEADLINE_EXCEEDED, sent: 'maybe' }]);
+    await expect.poll(() => failures).toMatchObject([{ code: Status.DEADLINE_EXCEEDED, processed: 'maybe' }]);
   });
 
   test('is given up with the call of its caller', async () => {
@@ -100,7 +93,7 @@ describe.each(pairWays)('%s', (way) => {
     expect(await call).toMatchObject({ code: Status.CANCELLED });
     await expect
       .poll(() => failures)
-      .toMatchObject([{ code: Status.CANCELLED, sent: 'maybe', cause: { code: Status.CANCELLED } }]);
+      .toMatchObject([{ code: Status.CANCELLED, processed: 'maybe', cause: { code: Status.CANCELLED } }]);
   });
 
   test('a stream that the handler reads ends with its caller', async () => {
@@ -114,7 +107,7 @@ describe.each(pairWays)('%s', (way) => {
     await begun;
     controller.abort();
     expect(await call).toMatchObject({ code: Status.CANCELLED });
-    await expect.poll(() => failures).toMatchObject([{ code: Status.CANCELLED, sent: 'maybe' }]);
+    await expect.poll(() => failures).toMatchObject([{ code: Status.CANCELLED, processed: 'maybe' }]);
   });
 
   test('is given up by its own signal, too', async () => {
@@ -140,6 +133,6 @@ describe.each(pairWays)('%s', (way) => {
     expect(await outcome(front.behave({}, { signal: gone.signal }))).toMatchObject({
       code: Status.CANCELLED,
     });
-    await expect.poll(() => failures).toMatchObject([{ code: Status.CANCELLED, sent: 'no' }]);
+    await expect.poll(() => failures).toMatchObject([{ code: Status.CANCELLED, processed: 'no' }]);
   });
 });

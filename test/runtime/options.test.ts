@@ -36,8 +36,8 @@ describe('options', () => {
     ],
     [
       'above its range',
-      () => createServer({ maxMessageBytes: 2 ** 32 }),
-      /maxMessageBytes: 4294967296 is not an integer from 1024 to 4294967295/,
+      () => createServer({ messageMaxBytes: 2 ** 32 }),
+      /messageMaxBytes: 4294967296 is not an integer from 1024 to 4294967295/,
     ],
     ['not whole', () => createServer({ sessionsMax: 1.5 }), /sessionsMax: 1.5 is not an integer/],
     [
@@ -77,7 +77,7 @@ describe('options', () => {
   });
 
   test('the nearest known name is found by edit distance', () => {
-    expect(nearest('maxMesageByte', ['inflightMax', 'maxMessageBytes', 'queueMax'])).toBe('maxMessageBytes');
+    expect(nearest('maxMesageByte', ['inflightMax', 'messageMaxBytes', 'queueMax'])).toBe('messageMaxBytes');
   });
 
   test('a channel that is no channel is refused', () => {

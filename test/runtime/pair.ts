@@ -3,7 +3,7 @@ import {
   type Channel,
   type ChannelOptions,
   createChannel,
-  createInProcessTransport,
+  createInProcessChannel,
   createServer,
   type Server,
   type ServerOptions,
@@ -26,7 +26,7 @@ export async function openPair(
 ): Promise<Pair> {
   if (way === 'sim') {
     const options = { ...serverOptions, ...channelOptions };
-    const channel = createInProcessTransport((server) => void register(server as Server), options);
+    const channel = createInProcessChannel((server) => void register(server as Server), options);
     return { channel, close: () => channel.close() };
   }
   const server = createServer({ fabric: way, ...serverOptions });

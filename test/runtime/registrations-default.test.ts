@@ -2,6 +2,6 @@
 import { configure } from 'rdma-rpc';
 import { nothingStays } from './registrations.ts';
 
-configure({ mrCacheEntries: 8 });
+configure({ mrCacheEntriesMax: 8 });
 
 nothingStays(8);

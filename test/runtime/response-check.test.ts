@@ -2,7 +2,7 @@
  * Responses with properties that are no fields: said once, at the first moment, with what may have been
  * meant.
  */
-import { createClient, createInProcessTransport } from 'rdma-rpc';
+import { createClient, createInProcessChannel } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { checkedResponses } from '../../runtime/limits.ts';
 import { msgpackType } from '../../runtime/msgpack/msgpack-type.ts';
@@ -117,7 +117,7 @@ describe('of a server', () => {
   };
 
   test('the caller gets what is right, and the mistake is told once', async () => {
-    const channel = createInProcessTransport(
+    const channel = createInProcessChannel(
       (server) => server.add(EchoDefinition, { echo: () => ({ text: 'right', nubmer: 3 }) as object }),
       { log },
     );
@@ -132,7 +132,7 @@ describe('of a server', () => {
   test('only the first responses of a method are looked at', async () => {
     let calls = 0;
     const echo = () => (++calls > checkedResponses ? { nubmer: 3 } : {}) as object;
-    const channel = createInProcessTransport((server) => server.add(EchoDefinition, { echo }), { log });
+    const channel = createInProcessChannel((server) => server.add(EchoDefinition, { echo }), { log });
     const client = createClient(EchoDefinition, channel);
     for (let i = 0; i < checkedResponses + 5; ++i) await client.echo({});
     await channel.close();
@@ -141,7 +141,7 @@ describe('of a server', () => {
   });
 
   test('streams too, whether they have one response or many', async () => {
-    const channel = createInProcessTransport(
+    const channel = createInProcessChannel(
       (server) =>
         server.add(StreamsDefinition, {
           async *echo() {
@@ -164,7 +164,7 @@ describe('of a server', () => {
 
     test('it is a process warning', async () => {
       const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
-      const channel = createInProcessTransport((server) =>
+      const channel = createInProcessChannel((server) =>
         server.add(EchoDefinition, { echo: () => ({ txt: 'a' }) as object }),
       );
       await createClient(EchoDefinition, channel).echo({});

@@ -74,7 +74,7 @@ describe.each(pairWays)('%s', (way) => {
       trailer.set('k', 'v');
     });
     const error = await echo({}).then(() => undefined, RpcError.from);
-    expect(error).toMatchObject({ code: Status.RESOURCE_EXHAUSTED, sent: 'yes' });
+    expect(error).toMatchObject({ code: Status.RESOURCE_EXHAUSTED, processed: 'yes' });
     expect(error?.rawMessage).toMatch(text);
     expect((await heard((options) => echo({}, options))).at(-1)).toBe('RESOURCE_EXHAUSTED');
   });

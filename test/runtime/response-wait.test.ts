@@ -109,7 +109,7 @@ describe('a response that must be copied while the arena is full', { timeout: 60
     fill();
     await expect(client.fetch({ number: 600 * KiB }, { timeoutMs: 400 })).rejects.toMatchObject({
       code: Status.RESOURCE_EXHAUSTED,
-      sent: 'yes',
+      processed: 'yes',
       message: expect.stringMatching(names),
     });
     release();
@@ -121,7 +121,7 @@ describe('a response that must be copied while the arena is full', { timeout: 60
     fill();
     await expect(client.fetch({ number: 600 * KiB })).rejects.toMatchObject({
       code: Status.RESOURCE_EXHAUSTED,
-      sent: 'yes',
+      processed: 'yes',
       message: expect.stringMatching(names),
     });
   });

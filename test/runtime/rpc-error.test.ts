@@ -36,9 +36,9 @@ describe('RpcError', () => {
   test('says its code name, keeps the bare text, metadata and cause', () => {
     const cause = new Error('why');
     const error = new RpcError(Status.NOT_FOUND, 'no such key', {
-      metadata: new Metadata({ k: 'v' }),
+      trailer: new Metadata({ k: 'v' }),
       cause,
-      sent: 'yes',
+      processed: 'yes',
     });
     expect(error.message).toBe('NOT_FOUND: no such key');
     expect(error).toMatchObject({
@@ -46,15 +46,15 @@ describe('RpcError', () => {
       code: 5,
       codeName: 'NOT_FOUND',
       rawMessage: 'no such key',
-      sent: 'yes',
+      processed: 'yes',
     });
-    expect(error.metadata.get('k')).toBe('v');
+    expect(error.trailer.get('k')).toBe('v');
     expect(error.cause).toBe(cause);
   });
 
   test('takes metadata as calls do', () => {
     const metadata = new Metadata({ a: '1' });
-    const given = (init: MetadataInit) => new RpcError(Status.ABORTED, '', { metadata: init }).metadata;
+    const given = (init: MetadataInit) => new RpcError(Status.ABORTED, '', { trailer: init }).trailer;
     expect(given(metadata)).toBe(metadata);
     expect([given({ a: '1' }), given([['A', '1']])]).toEqual([metadata, metadata]);
     expect([...given({ a: ['1', '2'] })]).toEqual([
@@ -64,10 +64,10 @@ describe('RpcError', () => {
     expect(() => given({ 'a-bin': 'text' })).toThrow(/a-bin: a -bin key takes a Uint8Array/);
   });
 
-  test('has sent: maybe and empty metadata by default', () => {
+  test('has processed: maybe and empty metadata by default', () => {
     const error = new RpcError(Status.ABORTED, '');
-    expect(error.sent).toBe('maybe');
-    expect(error.metadata.size).toBe(0);
+    expect(error.processed).toBe('maybe');
+    expect(error.trailer.size).toBe(0);
     expect('cause' in error).toBe(false);
   });
 
@@ -119,14 +119,19 @@ describe('RpcError', () => {
     ]);
     const details = [{ type: 'a.B', value: new Uint8Array([1]) }];
     const cause = new Error('mine');
-    const error = new RpcError(Status.NOT_FOUND, 'gone', { metadata, details, sent: 'yes', cause });
+    const error = new RpcError(Status.NOT_FOUND, 'gone', {
+      trailer: metadata,
+      details,
+      processed: 'yes',
+      cause,
+    });
     expect(JSON.parse(JSON.stringify({ error }))).toEqual({
       error: {
         name: 'RpcError',
         codeName: 'NOT_FOUND',
         code: 5,
         message: 'gone',
-        sent: 'yes',
+        processed: 'yes',
         metadata: { constructor: ['a'], k: ['v', 'w'], 'b-bin': ['AQL/'] },
         details: [{ type: 'a.B', value: 'AQ==' }],
       },
@@ -139,7 +144,7 @@ describe('RpcError', () => {
       code: 5,
       codeName: 'NOT_FOUND',
       rawMessage: 'x',
-      sent: 'yes',
+      processed: 'yes',
     });
     expect(foreign).toBeInstanceOf(RpcError);
     for (const other of [new Error('x'), { name: 'RpcError', code: 5 }, null, undefined, 5]) {

@@ -93,12 +93,12 @@ type Expected = readonly [StatusName, Sent];
 /** Calls, and checks what the caller learns; `no` is held against what the handler saw. */
 async function check(
   call: Promise<unknown>,
-  [code, sent]: Expected,
+  [code, processed]: Expected,
   runs?: { count: number },
 ): Promise<void> {
   const error = await call.then(() => undefined, RpcError.from);
-  expect([error?.codeName, error?.sent]).toEqual([code, sent]);
-  if (sent === 'no' && runs !== undefined) {
+  expect([error?.codeName, error?.processed]).toEqual([code, processed]);
+  if (processed === 'no' && runs !== undefined) {
     await new Promise((resolve) => setImmediate(resolve));
     expect(runs.count).toBe(0);
   }
@@ -185,7 +185,7 @@ describe.each(pairWays)('%s', (way) => {
       await check(late, ['DEADLINE_EXCEEDED', 'no'], bed.runs);
       await bed.channel.close();
       await leftIsRefused;
-      expect(await first).toMatchObject({ codeName: 'UNAVAILABLE', sent: 'maybe' });
+      expect(await first).toMatchObject({ codeName: 'UNAVAILABLE', processed: 'maybe' });
     });
 
     test('too many waiting', async () => {
@@ -206,8 +206,8 @@ describe.each(pairWays)('%s', (way) => {
       // It is given to the device before it is cancelled, so nobody can know.
       const error = await call.then(() => undefined, RpcError.from);
       expect(error?.codeName).toBe('CANCELLED');
-      expect(['no', 'maybe']).toContain(error?.sent);
-      if (error?.sent === 'no') expect(bed.runs.count).toBe(0);
+      expect(['no', 'maybe']).toContain(error?.processed);
+      if (error?.processed === 'no') expect(bed.runs.count).toBe(0);
     });
 
     test.each<[string, Expected, CallOptions, (bed: Bed, controller: AbortController) => unknown]>([
@@ -222,7 +222,7 @@ describe.each(pairWays)('%s', (way) => {
       await bed.begun;
       await happen(bed, controller);
       const error = await call;
-      expect([error?.codeName, error?.sent]).toEqual(expected);
+      expect([error?.codeName, error?.processed]).toEqual(expected);
       expect(error?.rawMessage).toMatch(/^test\.(echo\.Echo\/Behave|stream\.Streams\/Count): ./);
       if (controller.signal.aborted) expect(error?.cause).toBe('enough');
     });
@@ -248,11 +248,11 @@ describe.each(pairWays)('%s', (way) => {
         'the status of a call of its own, which was not sent',
         ['UNAVAILABLE', 'yes'],
         () => {
-          throw new RpcError(14, 'elsewhere', { sent: 'no' });
+          throw new RpcError(14, 'elsewhere', { processed: 'no' });
         },
         {},
       ],
-      ['the limit of the server', ['DEADLINE_EXCEEDED', 'yes'], hang, { maxTimeoutMs: 50 }],
+      ['the limit of the server', ['DEADLINE_EXCEEDED', 'yes'], hang, { timeoutMaxMs: 50 }],
       ['a response that cannot be encoded', ['INTERNAL', 'yes'], () => ({ payload: 5 }), {}],
       [
         'header and trailer too large',
@@ -274,7 +274,7 @@ describe.each(pairWays)('%s', (way) => {
       const outcome = await bed.call({ signal: controller.signal }).then(() => 'the answer', RpcError.from);
       // A large call waits a moment for the peer to let go of its memory, and the answer wins where it comes within that.
       if (kind === 'large' && outcome === 'the answer') return;
-      expect(outcome).toMatchObject({ codeName: 'CANCELLED', sent: 'maybe' });
+      expect(outcome).toMatchObject({ codeName: 'CANCELLED', processed: 'maybe' });
     });
 
     test('settled: cancelled, the server gone', async () => {
@@ -321,7 +321,7 @@ describe.each(pairWays)('%s', (way) => {
       'is too large for the server',
       ['RESOURCE_EXHAUSTED', 'no'],
       { payload: new Uint8Array(5000) },
-      { maxMessageBytes: 4000 },
+      { messageMaxBytes: 4000 },
     ],
   ])('a request that %s', async (_, expected, request, options) => {
     const bed = await openBed(way, 'small', () => ({}), options);
@@ -334,7 +334,7 @@ describe.each(pairWays)('%s', (way) => {
       'small',
       () => ({ payload: new Uint8Array(5000) }),
       {},
-      { maxMessageBytes: 4000 },
+      { messageMaxBytes: 4000 },
     );
     await check(bed.call(), ['RESOURCE_EXHAUSTED', 'yes']);
   });

@@ -1,18 +1,18 @@
 /** A server session on a scripted native side, for the tests of what it does with requests. */
-import { type HandlersOf, Status } from '../../runtime/index.ts';
+import { type Handlers, Status } from '../../runtime/index.ts';
 import { FabricContext } from '../../runtime/lane/fabric-context.ts';
 import { EvKind, notRun } from '../../runtime/native.ts';
-import { Handlers } from '../../runtime/server/handlers.ts';
+import { HandlerTable } from '../../runtime/server/handlers.ts';
 import { Load } from '../../runtime/server/load.ts';
 import { ServerSession } from '../../runtime/server/server-session.ts';
 import { type FakeEvent, FakeNative } from './fake-native.ts';
 import { EchoDefinition, EchoMessage } from './gen/echo.rdma.ts';
 
-export type EchoHandlers = Partial<HandlersOf<typeof EchoDefinition>>;
+export type EchoHandlers = Partial<Handlers<typeof EchoDefinition>>;
 
 export interface BedOptions {
   readonly slots?: number;
-  readonly maxMessageBytes?: number;
+  readonly messageMaxBytes?: number;
   readonly handlersMax?: number;
 }
 
@@ -23,18 +23,18 @@ export class ServerBed {
   readonly down: string[] = [];
 
   constructor(handlers: EchoHandlers, options: BedOptions = {}) {
-    const { slots = 64, maxMessageBytes = 1e6, handlersMax = 100 } = options;
+    const { slots = 64, messageMaxBytes = 1e6, handlersMax = 100 } = options;
     this.native = new FakeNative({ slots });
     const context = new FabricContext('sim', this.native);
-    const registry = new Handlers();
+    const registry = new HandlerTable();
     registry.add(EchoDefinition, handlers);
     const number = context.createSession({
       role: 'server',
       inflightMax: 8,
-      maxMessageBytes: 1e6,
-      peerMaxMessageBytes: 1e6,
+      messageMaxBytes: 1e6,
+      peerMessageMaxBytes: 1e6,
     });
-    const target = { session: number, eagerBytes: 8192, maxMessageBytes };
+    const target = { session: number, eagerBytes: 8192, messageMaxBytes };
     this.session = new ServerSession(context, target, 'somebody', registry, new Load(handlersMax), {
       onHandlerError: (error, method) => void this.handlerErrors.push([error, method]),
       onSessionDown: (_, reason) => void this.down.push(reason),

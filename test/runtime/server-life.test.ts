@@ -4,7 +4,7 @@ import {
   type Channel,
   createChannel,
   createClient,
-  createInProcessTransport,
+  createInProcessChannel,
   createServer,
   type InProcessOptions,
   type RpcError,
@@ -51,7 +51,7 @@ describe('a connection', () => {
 
   async function connected(options: InProcessOptions): Promise<void> {
     log = { started: 0, aborted: [] };
-    channel = createInProcessTransport((server) => server.add(EchoDefinition, echoHandlers(log)), options);
+    channel = createInProcessChannel((server) => server.add(EchoDefinition, echoHandlers(log)), options);
     open.push(() => channel.close());
     client = createClient(EchoDefinition, channel);
     await client.echo({});
@@ -66,7 +66,7 @@ describe('a connection', () => {
     [1, 1100],
   ])('lives for its age, 10 percent more or less: %d of the jitter', async (random, ageMs) => {
     vi.spyOn(Math, 'random').mockReturnValue(random);
-    await connected({ connectionAgeMs: 1000 });
+    await connected({ connectionAgeMaxMs: 1000 });
     vi.advanceTimersByTime(ageMs - 1);
     await turn();
     expect(channel.state).toBe('ready');
@@ -76,7 +76,7 @@ describe('a connection', () => {
   });
 
   test('of its age lets calls finish within the grace; the others end with it', async () => {
-    await connected({ connectionAgeMs: 1000, connectionAgeGraceMs: 5000 });
+    await connected({ connectionAgeMaxMs: 1000, connectionAgeGraceMs: 5000 });
     const hanging = caught(client.behave({ text: 'hang' }));
     await until(() => log.started === 2);
     vi.advanceTimersByTime(1100);
@@ -89,14 +89,14 @@ describe('a connection', () => {
     vi.advanceTimersByTime(1);
     expect(await hanging).toMatchObject({
       code: Status.UNAVAILABLE,
-      sent: 'maybe',
+      processed: 'maybe',
       message: expect.stringContaining('the connection has reached its age'),
     });
     expect(log.aborted).toEqual([Status.CANCELLED]);
   });
 
   test('without calls is asked to go, and not while a handler runs or calls come', async () => {
-    await connected({ connectionIdleMs: 1000 });
+    await connected({ connectionIdleMaxMs: 1000 });
     const hanging = client.behave({ text: 'hang' }, { signal: AbortSignal.any([]) });
     hanging.catch(() => undefined);
     await until(() => log.started === 2);
@@ -105,7 +105,7 @@ describe('a connection', () => {
     expect(channel.state).toBe('ready');
     await channel.close();
 
-    await connected({ connectionIdleMs: 1000 });
+    await connected({ connectionIdleMaxMs: 1000 });
     for (let i = 0; i < 10; ++i) {
       vi.advanceTimersByTime(700);
       await client.echo({});
@@ -140,7 +140,7 @@ describe('a client that was told to go', () => {
         role: 'client',
         inflightMax: 4,
         streamsMax: 0,
-        maxMessageBytes: 65_536,
+        messageMaxBytes: 65_536,
         fabrics: ['sim'],
         without: [],
         verbs: {},
@@ -185,7 +185,7 @@ describe('a client that was told to go', () => {
     // It is on its way for longer than the notice.
     vi.advanceTimersByTime(10 * limits.goawayNoticeMs);
     expect(await call('echo', 'second')).toMatchObject({ text: 'second' });
-    expect(await caught(call('echo', 'third'))).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
+    expect(await caught(call('echo', 'third'))).toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' });
     finish!();
     expect(await early).toMatchObject({ text: 'early' });
     end();
@@ -201,7 +201,7 @@ describe('a client that was told to go', () => {
     vi.advanceTimersByTime(limits.goawayNoticeMs);
     expect(await link.receive()).toMatchObject({ type: 'goaway', last: 1 });
     link.send({ type: 'leaving', calls: 100 });
-    expect(await caught(call('echo', 'late'))).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
+    expect(await caught(call('echo', 'late'))).toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' });
     end();
     await early;
     await until(() => stats('sim').queuePairs === 0);
@@ -228,7 +228,7 @@ describe('a client that was told to go', () => {
     vi.advanceTimersByTime(limits.goawayNoticeMs);
     expect(await caught(call('echo', 'late'))).toMatchObject({
       code: Status.UNAVAILABLE,
-      sent: 'no',
+      processed: 'no',
       message: expect.stringContaining('the server is shutting down'),
     });
     finish!();
@@ -266,7 +266,7 @@ describe('who may come in', () => {
     await channels[1]!.ready();
     expect(await caught(channels[2]!.ready())).toMatchObject({
       code: Status.RESOURCE_EXHAUSTED,
-      sent: 'no',
+      processed: 'no',
       message: expect.stringContaining(
         '127.0.0.1 has 2 connections already (option sessionsPerPeerMax of the server)',
       ),

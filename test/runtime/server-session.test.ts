@@ -126,7 +126,7 @@ describe('an error', () => {
     open({
       echo: (_, context) => {
         context.trailer.set('a', '1');
-        throw new RpcError(Status.NOT_FOUND, 'no such thing', { metadata: new Metadata({ b: '2' }) });
+        throw new RpcError(Status.NOT_FOUND, 'no such thing', { trailer: new Metadata({ b: '2' }) });
       },
     });
     native.deliver(request());
@@ -181,12 +181,12 @@ describe('an error', () => {
   });
 
   test('of a response larger than the client accepts names the option', () => {
-    open({ echo: () => ({ payload: new Uint8Array(3000) }) }, { maxMessageBytes: 2000 });
+    open({ echo: () => ({ payload: new Uint8Array(3000) }) }, { messageMaxBytes: 2000 });
     native.deliver(request());
     expect(answers()).toMatchObject([
       {
         status: Status.RESOURCE_EXHAUSTED,
-        text: expect.stringMatching(/3003 bytes, but the client accepts 2000; raise maxMessageBytes/),
+        text: expect.stringMatching(/3003 bytes, but the client accepts 2000; raise messageMaxBytes/),
       },
     ]);
   });
@@ -195,7 +195,7 @@ describe('an error', () => {
     const bytes = native.arenaBytes + 1;
     open(
       { echo: () => ({ payload: new Uint8Array(new SharedArrayBuffer(bytes)) }) },
-      { maxMessageBytes: 2 * bytes },
+      { messageMaxBytes: 2 * bytes },
     );
     native.deliver(request());
     expect(answers()).toMatchObject([

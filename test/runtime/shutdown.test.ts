@@ -1,11 +1,11 @@
 /** `shutdown({ graceMs })` ends, whatever handlers and clients do, and leaves nothing behind; so does a connection's age. Over the simulated fabric and shared memory. */
 import { type Duplex, duplexPair } from 'node:stream';
 import {
-  type ClientOf,
+  type Client,
   createChannel,
   createClient,
   createServer,
-  type HandlersOf,
+  type Handlers,
   RpcError,
   Status,
   stats,
@@ -26,13 +26,13 @@ async function until(condition: () => boolean): Promise<void> {
 const never = new Promise<never>(() => undefined);
 const megabyte = new Uint8Array(1 << 20);
 
-type Client = ClientOf<typeof StreamsDefinition>;
+type TestClient = Client<typeof StreamsDefinition>;
 type Fabric = 'sim' | 'shm';
 
 interface World {
   readonly server: Server;
   readonly channel: Channel;
-  readonly client: Client;
+  readonly client: TestClient;
   /** The client's ends of its connections; only where there is no socket. */
   readonly ends: Duplex[];
   /** Handlers that have begun, and that were told by their signal. */
@@ -51,7 +51,7 @@ async function openWorld(fabric: Fabric, options: object = {}): Promise<World> {
     ++seen.begun;
     signal.addEventListener('abort', () => ++seen.told);
   };
-  const handlers: Partial<HandlersOf<typeof StreamsDefinition>> = {
+  const handlers: Partial<Handlers<typeof StreamsDefinition>> = {
     // Neither the end of its call nor of the server matters to it.
     unary: (_, { signal }) => {
       begin(signal);
@@ -117,7 +117,7 @@ async function readSlowly(stream: AsyncIterable<unknown>, more: Promise<void>): 
 }
 
 /** What is under way when the server is to go: each gives promises of calls that can end with an error only. */
-const troubles: readonly [string, (client: Client, over: Promise<void>) => Promise<unknown>[]][] = [
+const troubles: readonly [string, (client: TestClient, over: Promise<void>) => Promise<unknown>[]][] = [
   ['nothing', () => []],
   ['handlers that never end', (client) => Array.from({ length: 300 }, () => client.unary({}))],
   [
@@ -151,7 +151,9 @@ describe.each<Fabric>(['sim', 'shm'])('shutdown ends, over %s', (fabric) => {
     await channel.close();
     await until(() => stats(fabric).queuePairs === 0);
     // What the server was doing is over as well: it takes no more of anything.
-    expect((await RpcError.from(await client.unary({}).catch((error: unknown) => error))).sent).toBe('no');
+    expect((await RpcError.from(await client.unary({}).catch((error: unknown) => error))).processed).toBe(
+      'no',
+    );
   });
 
   test('with one-way calls whose handlers never end', async () => {
@@ -180,11 +182,11 @@ test('a client that does not hear, and goes on', async () => {
   await server.shutdown({ graceMs: 20 });
   expect(server.sessionCount).toBe(0);
   for (const end of ends) end.resume();
-  expect(await call).toMatchObject({ code: Status.UNAVAILABLE, sent: 'maybe' });
+  expect(await call).toMatchObject({ code: Status.UNAVAILABLE, processed: 'maybe' });
 });
 
 describe("a connection's age", () => {
-  const ages = { connectionAgeMs: 1000, connectionAgeGraceMs: 5000 };
+  const ages = { connectionAgeMaxMs: 1000, connectionAgeGraceMs: 5000 };
   async function aged(): Promise<
     World & { stream: AsyncIterator<{ number: number }>; say(n: number): void }
   > {

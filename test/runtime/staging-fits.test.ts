@@ -5,12 +5,12 @@ import { EchoDefinition } from './gen/echo.rdma.ts';
 import { openWorld, ways } from './world.ts';
 
 const valueBytes = 40 << 20;
-const maxMessageBytes = valueBytes + 1024;
+const messageMaxBytes = valueBytes + 1024;
 
 beforeAll(() => configure({ exposure: 'staging' }));
 
 test.each(ways)('a message of 40 MiB goes out and back, %s', async (way) => {
-  const world = await openWorld(way, { maxMessageBytes }, { maxMessageBytes });
+  const world = await openWorld(way, { messageMaxBytes }, { messageMaxBytes });
   try {
     const client = createClient(EchoDefinition, world.channel);
     const payload = new Uint8Array(valueBytes).fill(7);

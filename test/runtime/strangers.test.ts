@@ -9,7 +9,7 @@ import { Link } from '../../runtime/control/link.ts';
 import { discardSession, type LocalSide, prepareSession } from '../../runtime/control/session-setup.ts';
 import { RpcServer } from '../../runtime/server/server.ts';
 
-const limits = { inflightMax: 4, streamsMax: 2, maxMessageBytes: 65536, slotBytes: 8192 };
+const limits = { inflightMax: 4, streamsMax: 2, messageMaxBytes: 65536, slotBytes: 8192 };
 const hello = (changes: object = {}): Frame =>
   ({
     type: 'hello',
@@ -26,7 +26,7 @@ const side: LocalSide = {
   role: 'client',
   inflightMax: 4,
   streamsMax: 2,
-  maxMessageBytes: 65536,
+  messageMaxBytes: 65536,
   fabrics: ['sim'],
   without: [],
   verbs: {},

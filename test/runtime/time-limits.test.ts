@@ -22,7 +22,7 @@ test.each<[number | undefined, number | undefined, number, number]>([
   expect(new TimeLimits(defaultMs, maxMs).limitUs(given)).toBe(holds);
 });
 
-test.each(['defaultTimeoutMs', 'maxTimeoutMs'])('%s of 0 is refused by name', (name) => {
+test.each(['defaultTimeoutMs', 'timeoutMaxMs'])('%s of 0 is refused by name', (name) => {
   expect(() => createServer({ [name]: 0 })).toThrow(new RegExp(`${name}: 0 is not an integer from 1`));
 });
 
@@ -39,7 +39,7 @@ describe.each(pairWays)('%s', (way) => {
   });
 
   /** `behave` answers when its signal fires; `fetch` never does; `echo` says how much time it has. */
-  async function open(options: { defaultTimeoutMs?: number; maxTimeoutMs?: number }) {
+  async function open(options: { defaultTimeoutMs?: number; timeoutMaxMs?: number }) {
     reasons = [];
     faults = [];
     const told = (_: object, { signal }: HandlerContext) =>
@@ -70,7 +70,7 @@ describe.each(pairWays)('%s', (way) => {
   }
 
   test('what holds is what the handler sees', async () => {
-    const client = await open({ defaultTimeoutMs: 20_000, maxTimeoutMs: 40_000 });
+    const client = await open({ defaultTimeoutMs: 20_000, timeoutMaxMs: 40_000 });
     const seen = async (timeoutMs?: number) =>
       Math.ceil((await client.echo({}, { timeoutMs })).number / 10_000);
     expect(await seen()).toBe(2);
@@ -80,10 +80,10 @@ describe.each(pairWays)('%s', (way) => {
 
   test.each([
     ['the client has no limit', { defaultTimeoutMs: 50 }, {}],
-    ['the limit of the client is longer', { maxTimeoutMs: 500 }, { timeoutMs: 60_000 }],
+    ['the limit of the client is longer', { timeoutMaxMs: 500 }, { timeoutMs: 60_000 }],
   ])('%s: the server answers, whatever its handler does', async (_, options, callOptions) => {
     const client = await open(options);
-    const late = { code: Status.DEADLINE_EXCEEDED, sent: 'yes' };
+    const late = { code: Status.DEADLINE_EXCEEDED, processed: 'yes' };
     expect(await outcome(client.fetch({}, callOptions))).toMatchObject(late);
     const error = await outcome(client.behave({}, callOptions));
     expect(error).toMatchObject(late);
@@ -95,7 +95,7 @@ describe.each(pairWays)('%s', (way) => {
   });
 
   test('a stream ends likewise, behind what came before', async () => {
-    await open({ maxTimeoutMs: 500 });
+    await open({ timeoutMaxMs: 500 });
     const got: number[] = [];
     const call = (async () => {
       for await (const { number } of createClient(StreamsDefinition, pair!.channel).count({}))
@@ -106,7 +106,7 @@ describe.each(pairWays)('%s', (way) => {
   });
 
   test('a call that is done in time is not touched', async () => {
-    const client = await open({ maxTimeoutMs: 4_000_000 });
+    const client = await open({ timeoutMaxMs: 4_000_000 });
     for (let i = 0; i < 100; ++i) await client.echo({});
     expect(
       await collect(createClient(StreamsDefinition, pair!.channel).count({}, { timeoutMs: 20 })).catch(

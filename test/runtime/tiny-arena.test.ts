@@ -58,7 +58,7 @@ describe.each<Way>(['in process', 'shm over unix'])('%s', { timeout: 240_000 }, 
     for (const request of [{ payload: new Uint8Array(arenaBytes + 1) }, { text: text(arenaBytes + 1, 0) }]) {
       await expect(client.echo(request)).rejects.toMatchObject({
         code: Status.RESOURCE_EXHAUSTED,
-        sent: 'no',
+        processed: 'no',
         message: expect.stringMatching(/(arena|mrCache)Bytes/),
       });
     }

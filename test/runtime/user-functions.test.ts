@@ -114,13 +114,13 @@ const only =
   (bad: Anything): Interceptor =>
   (next) =>
   (request) =>
-    request.header.get('bad') === undefined ? next(request) : (bad(request) as ReturnType<typeof next>);
+    request.metadata.get('bad') === undefined ? next(request) : (bad(request) as ReturnType<typeof next>);
 const behind =
   (bad: Anything): Interceptor =>
   (next) =>
   async (request) => {
     const response = await next(request);
-    return request.header.get('bad') === undefined ? response : ((await bad(response)) as typeof response);
+    return request.metadata.get('bad') === undefined ? response : ((await bad(response)) as typeof response);
   };
 /** For functions that hear of all calls. */
 const once = (bad: Anything): Anything => {
@@ -177,10 +177,10 @@ const sites: Readonly<Record<string, Site>> = {
     call: (bad) => ({ retry: { codes: [getting('0', bad)] } as unknown as RetryOptions }),
   },
   'delayMs of hedging': { call: (bad) => ({ hedging: getting('delayMs', bad) as HedgingOptions }) },
-  'onHeader of a call with retries': { call: (bad) => ({ onHeader: bad, retry: { attempts: 2 } }) },
+  'onHeader of a call with retries': { call: (bad) => ({ onHeader: bad, retry: { attemptsMax: 2 } }) },
   'onTrailer of a hedged call': { call: (bad) => ({ onTrailer: bad, hedging: { delayMs: 1 } }) },
   'a getter of a request with retries': {
-    call: () => ({ retry: { attempts: 2, backoffMs: 0, codes: [Status.INTERNAL] } }),
+    call: () => ({ retry: { attemptsMax: 2, backoffMs: 0, codes: [Status.INTERNAL] } }),
     request: (bad) => getting('text', bad),
   },
   'what a probe of health asks': {

@@ -6,7 +6,7 @@ import {
   type Channel,
   type ChannelOptions,
   createChannel,
-  createInProcessTransport,
+  createInProcessChannel,
   createServer,
   type ServerOptions,
 } from 'rdma-rpc';
@@ -43,7 +43,7 @@ export async function openWorld(
 ): Promise<World> {
   const log: EchoLog = { started: 0, aborted: [] };
   if (way === 'in process') {
-    const local = createInProcessTransport((s) => s.add(EchoDefinition, echoHandlers(log)), {
+    const local = createInProcessChannel((s) => s.add(EchoDefinition, echoHandlers(log)), {
       ...server,
       ...channel,
     });

@@ -1,5 +1,5 @@
 /** The client of the tests of states: calls of every kind, with random messages, at a random pace, which look at what comes back. */
-import { type CallOptions, type ClientOf, leaseOf, RpcError, Status, type StreamOptions } from 'rdma-rpc';
+import { type CallOptions, type Client, leaseOf, RpcError, Status, type StreamOptions } from 'rdma-rpc';
 import type { Peers } from 'rdma-rpc/reverse';
 import { InteropDefinition, type OutputResponse } from '../interop/gen/interop.rdma.ts';
 import type { Entry, Ledger } from './ledger.ts';
@@ -7,9 +7,9 @@ import { looked, payload, sizes } from './messages.ts';
 import type { Pauses } from './pauses.ts';
 import type { Random } from './random.ts';
 
-export type Client = ClientOf<typeof InteropDefinition>;
+export type TestClient = Client<typeof InteropDefinition>;
 /** Makes one call and resolves when it has ended; rejects with what it failed with. */
-export type Kind = (client: Client, entry: Entry, options: CallOptions) => Promise<void>;
+export type Kind = (client: TestClient, entry: Entry, options: CallOptions) => Promise<void>;
 
 const messagesMax = 14;
 const pauseMax = 30;
@@ -65,7 +65,7 @@ export function kindsOf(
   }
 
   const unary = async (
-    client: Pick<Client, 'unaryCall'>,
+    client: Pick<TestClient, 'unaryCall'>,
     { id }: Entry,
     options: CallOptions,
   ): Promise<void> => {
@@ -77,7 +77,7 @@ export function kindsOf(
     }
     leaseOf(response)?.release();
   };
-  const oneWay = async (client: Pick<Client, 'noteCall'>, { id }: Entry, options: CallOptions) => {
+  const oneWay = async (client: Pick<TestClient, 'noteCall'>, { id }: Entry, options: CallOptions) => {
     const told: unknown = await client.noteCall({ payload: payload(id, random.pick(sizes)) }, options);
     if (told !== undefined) ledger.fault(`call ${id} got an answer`);
   };
@@ -85,7 +85,7 @@ export function kindsOf(
   const back = () => {
     const peer = peers?.all[0];
     if (peer !== undefined) return peers!.client(InteropDefinition, peer);
-    throw new RpcError(Status.UNAVAILABLE, 'the client does not serve', { sent: 'no' });
+    throw new RpcError(Status.UNAVAILABLE, 'the client does not serve', { processed: 'no' });
   };
   // The calls of a server to its client need somebody who serves there.
   const reverse: Readonly<Record<string, Kind>> = {

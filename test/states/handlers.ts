@@ -1,17 +1,17 @@
 /** The server of the tests of states: handlers of every kind of call that wait now and then, and tell the ledger what they saw. */
-import { type HandlersOf, leaseOf } from 'rdma-rpc';
+import { type Handlers, leaseOf } from 'rdma-rpc';
 import type { InteropDefinition, OutputRequest } from '../interop/gen/interop.rdma.ts';
 import type { Entry, Ledger } from './ledger.ts';
 import { looked, payload } from './messages.ts';
 import type { Pauses } from './pauses.ts';
 import type { Random } from './random.ts';
 
-export type Handlers = Partial<HandlersOf<typeof InteropDefinition>>;
+export type TestHandlers = Partial<Handlers<typeof InteropDefinition>>;
 
 /** Longer than most calls take. */
 const pauseMax = 20;
 
-export function handlersOf(ledger: Ledger, pauses: Pauses, random: Random): Handlers {
+export function handlersOf(ledger: Ledger, pauses: Pauses, random: Random): TestHandlers {
   const begin = (id: number): Entry | undefined => {
     const entry = ledger.find(id);
     if (entry !== undefined) ++entry.began;

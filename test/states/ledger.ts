@@ -81,12 +81,12 @@ export class Ledger {
       if (ends !== 1) this.fault(`${call} ended ${ends} times`);
       if (began > 1) this.fault(`${call} ran ${began} times`);
       if (error === undefined && began !== 1 && !left) this.fault(`${call} is OK and ran ${began} times`);
-      if (error?.sent === 'no' && began !== 0)
-        this.fault(`${call} says sent: no, but ran (${error?.message})`);
+      if (error?.processed === 'no' && began !== 0)
+        this.fault(`${call} says processed: no, but ran (${error?.message})`);
       const codes = lost ? [...allowed[misfortune], Status.UNAVAILABLE] : allowed[misfortune];
       // One that is given up need not be made again elsewhere.
       const once = misfortune === 'cancel' || !singles.includes(what);
-      if (deaf && once && error?.code === Status.UNAVAILABLE && error.sent === 'no') continue;
+      if (deaf && once && error?.code === Status.UNAVAILABLE && error.processed === 'no') continue;
       if (error !== undefined && !codes.includes(error.code)) this.fault(`${call} failed: ${error.message}`);
     }
     return this.faults;

@@ -2,7 +2,7 @@
 import { createClient } from 'rdma-rpc';
 import { type Peers, peersOf, type ReverseServer, serveReverse } from 'rdma-rpc/reverse';
 import { InteropDefinition } from '../interop/gen/interop.rdma.ts';
-import { type Client, type Kind, kindsOf } from './calls.ts';
+import { type Kind, kindsOf, type TestClient } from './calls.ts';
 import { passTime } from './clock.ts';
 import { handlersOf } from './handlers.ts';
 import { type Entry, Ledger, type Misfortune, singles } from './ledger.ts';
@@ -37,7 +37,7 @@ export class Life {
   readonly world: SteppedWorld;
 
   readonly #pauses: Pauses;
-  readonly #client: Client;
+  readonly #client: TestClient;
   readonly #serving: ReverseServer | undefined;
   #plans: Plan[] = [];
 

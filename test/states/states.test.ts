@@ -31,7 +31,7 @@ test.each(
       life.random.restart(course);
       const plan = life.start(kind, misfortune, step);
       await life.goOn();
-      seen.add(plan.entry.error?.sent ?? 'OK');
+      seen.add(plan.entry.error?.processed ?? 'OK');
       // It had ended before the misfortune came.
       over = plan.events <= step && plan.entry.error === undefined;
     }

@@ -11,7 +11,7 @@ import {
   setContextOptions,
 } from '../../runtime/lane/contexts.ts';
 import type { FabricContext } from '../../runtime/lane/fabric-context.ts';
-import type { NativeStats } from '../../runtime/native.ts';
+import type { Stats } from '../../runtime/native.ts';
 import { RpcServer } from '../../runtime/server/server.ts';
 import { keptBy } from '../runtime/kept.ts';
 import { follow } from './clock.ts';
@@ -21,7 +21,7 @@ const small = {
   slotBytes: 1024,
   arenaBytes: 1024 * 1024,
   sendSlots: 64,
-  mrCacheEntries: 8,
+  mrCacheEntriesMax: 8,
   mrCacheBytes: 128 * 1024,
 };
 /** What has not ended by then never will. */
@@ -144,14 +144,15 @@ export class SteppedWorld {
     for (const [what, count] of Object.entries(keptBy(this.#context)))
       if (count !== 0) wrong.push(`${what}: ${count}`);
     const { registered } = this.#context.outgoing.bulk.kept;
-    if (registered.length > small.mrCacheEntries) wrong.push(`${registered.length} buffers are registered`);
+    if (registered.length > small.mrCacheEntriesMax)
+      wrong.push(`${registered.length} buffers are registered`);
     if (protocolErrors !== 0) wrong.push(`${protocolErrors} protocol errors`);
     const inFlight = this.channel.session?.callsInFlight ?? 0;
     if (inFlight !== 0) wrong.push(`${inFlight} calls in flight`);
     return wrong;
   }
 
-  get stats(): NativeStats {
+  get stats(): Stats {
     return contextStats('sim');
   }
 

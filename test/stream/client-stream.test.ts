@@ -42,10 +42,10 @@ function setUp({ inflightMax = 4, streamsMax = 2, slots = 64 } = {}): void {
   const session = context.createSession({
     role: 'client',
     inflightMax,
-    maxMessageBytes: 1e6,
-    peerMaxMessageBytes: 1e6,
+    messageMaxBytes: 1e6,
+    peerMessageMaxBytes: 1e6,
   });
-  const target = { session, eagerBytes: 8192, maxMessageBytes: 100_000 };
+  const target = { session, eagerBytes: 8192, messageMaxBytes: 100_000 };
   const listener = {
     onCallDone: () => undefined,
     onSessionDown: () => undefined,
@@ -221,7 +221,7 @@ describe('a server that breaks the rules', () => {
     native.deliver(event(a!.slot));
     expect(native.cancels).toMatchObject([{ call: open!.slot, reason: Reason.cancelled }]);
     native.deliver({ kind: EvKind.failed, call: open!.slot, timeoutUs: Reason.cancelled, sent: 1 });
-    expect(await first).toMatchObject({ code: Status.INTERNAL, sent: 'yes' });
+    expect(await first).toMatchObject({ code: Status.INTERNAL, processed: 'yes' });
     expect((await first).rawMessage).toContain('the response cannot be used');
     // Its other part is still on its way: the place is not free before it has come.
     expect(done).toBe(0);

@@ -1,11 +1,11 @@
 /** How streams end when they do not end by themselves: left, cancelled, timed out, failed, drained, lost. */
-import { type ClientOf, createChannel, createClient, leaseOf, RpcError, Status, stats } from 'rdma-rpc';
+import { type Client, createChannel, createClient, leaseOf, RpcError, Status, stats } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { socketPath, type Way } from '../runtime/world.ts';
 import { type ItemInit, StreamsDefinition } from './gen/stream.rdma.ts';
 import { caught, collect, openStreams, type StreamWorld } from './stream-world.ts';
 
-type Client = ClientOf<typeof StreamsDefinition>;
+type TestClient = Client<typeof StreamsDefinition>;
 
 /** Requests without end, and how many were taken. */
 function endless(item: ItemInit): {
@@ -29,7 +29,7 @@ function endless(item: ItemInit): {
 }
 
 /** Resolves when `count` has not changed for several round trips. */
-async function atRest(client: Client, count: () => number): Promise<void> {
+async function atRest(client: TestClient, count: () => number): Promise<void> {
   for (let before = -1; before !== count(); ) {
     before = count();
     for (let i = 0; i < 10; ++i) await client.unary({});
@@ -41,7 +41,7 @@ describe.each<Way>(['in process', 'shm over unix'])('%s', (way) => {
   afterEach(async () => {
     await world.close();
   });
-  async function open(...options: [object?, object?]): Promise<Client> {
+  async function open(...options: [object?, object?]): Promise<TestClient> {
     world = await openStreams(way, ...options);
     return createClient(StreamsDefinition, world.channel);
   }
@@ -92,7 +92,7 @@ describe.each<Way>(['in process', 'shm over unix'])('%s', (way) => {
       for await (const _ of items) if (++count === after) controller.abort(reason);
     });
     expect(error).toMatchObject({ code: Status.CANCELLED, cause: reason });
-    expect(error.sent).toBe(after === 0 ? 'no' : 'maybe');
+    expect(error.processed).toBe(after === 0 ? 'no' : 'maybe');
     expect(count).toBe(after);
     if (after > 0) await finished('hang');
   });
@@ -125,7 +125,7 @@ describe.each<Way>(['in process', 'shm over unix'])('%s', (way) => {
     await vi.waitFor(() => expect(world.log.caught).toEqual([Status.DEADLINE_EXCEEDED]));
     expect(await caught(() => collect(client.behave({}, { timeoutMs: 0 })))).toMatchObject({
       code: Status.DEADLINE_EXCEEDED,
-      sent: 'no',
+      processed: 'no',
     });
   });
 
@@ -157,17 +157,17 @@ describe.each<Way>(['in process', 'shm over unix'])('%s', (way) => {
     }
     expect(await caught(() => collect(client.count({ count: 'x' } as never)))).toMatchObject({
       code: Status.INTERNAL,
-      sent: 'no',
+      processed: 'no',
     });
     expect(await caught(() => client.take(5 as never))).toBeInstanceOf(TypeError);
     expect(await caught(() => client.take([], { into: 5 } as never))).toBeInstanceOf(TypeError);
   });
 
   test.each([
-    ['on the way there', { maxMessageBytes: 50_000 }, {}, 'the server accepts 50000'],
-    ['on the way back', {}, { maxMessageBytes: 50_000 }, 'the client accepts 50000'],
+    ['on the way there', { messageMaxBytes: 50_000 }, {}, 'the server accepts 50000'],
+    ['on the way back', {}, { messageMaxBytes: 50_000 }, 'the client accepts 50000'],
   ])('a message that is too large %s', async (_, server, channel, text) => {
-    if (way === 'in process') server = channel = { maxMessageBytes: 50_000 };
+    if (way === 'in process') server = channel = { messageMaxBytes: 50_000 };
     const client = await open(server, channel);
     const payload = new Uint8Array(60_000);
     const error = await caught(() =>
@@ -234,11 +234,11 @@ describe.each<Way>(['in process', 'shm over unix'])('%s', (way) => {
     const error = await caught(async () => {
       for await (const _ of client.behave({ count: 1, text: 'hang' })) void world.channel.close();
     });
-    expect(error).toMatchObject({ code: Status.UNAVAILABLE, sent: 'maybe' });
+    expect(error).toMatchObject({ code: Status.UNAVAILABLE, processed: 'maybe' });
     await finished('hang');
     expect(await caught(() => collect(client.count({ count: 1 })))).toMatchObject({
       code: Status.UNAVAILABLE,
-      sent: 'no',
+      processed: 'no',
     });
   });
 
@@ -249,7 +249,7 @@ describe.each<Way>(['in process', 'shm over unix'])('%s', (way) => {
     const waiting = [1, 2].map((count) => collect(client.count({ count })));
     expect(await caught(() => collect(client.count({ count: 3 })))).toMatchObject({
       code: Status.RESOURCE_EXHAUSTED,
-      sent: 'no',
+      processed: 'no',
     });
     const controller = new AbortController();
     await open1.return?.();
@@ -259,8 +259,8 @@ describe.each<Way>(['in process', 'shm over unix'])('%s', (way) => {
     const cancelled = caught(() => collect(client.count({ count: 1 }, { signal: controller.signal })));
     const late = caught(() => collect(client.count({ count: 1 }, { timeoutMs: 20 })));
     controller.abort();
-    expect(await cancelled).toMatchObject({ code: Status.CANCELLED, sent: 'no' });
-    expect(await late).toMatchObject({ code: Status.DEADLINE_EXCEEDED, sent: 'no' });
+    expect(await cancelled).toMatchObject({ code: Status.CANCELLED, processed: 'no' });
+    expect(await late).toMatchObject({ code: Status.DEADLINE_EXCEEDED, processed: 'no' });
     await again.return?.();
   });
 
@@ -319,7 +319,7 @@ test('a server that cannot be reached', async () => {
   const client = createClient(StreamsDefinition, channel);
   expect(await caught(() => collect(client.count({})))).toMatchObject({
     code: Status.UNAVAILABLE,
-    sent: 'no',
+    processed: 'no',
   });
   expect(await caught(() => client.sum([]))).toBeInstanceOf(RpcError);
   await channel.close();

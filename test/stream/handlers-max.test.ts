@@ -1,5 +1,5 @@
 /** Handlers of streams that go on when their stream is over still count as running: what they hold is still held. */
-import { createClient, createInProcessTransport, Status } from 'rdma-rpc';
+import { createClient, createInProcessChannel, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ItemInit } from './gen/stream.rdma.ts';
 import { StreamsDefinition } from './gen/stream.rdma.ts';
@@ -24,7 +24,7 @@ function open() {
   async function* busily(): AsyncGenerator<ItemInit> {
     yield await busy();
   }
-  const channel = createInProcessTransport(
+  const channel = createInProcessChannel(
     (server) =>
       server.add(StreamsDefinition, {
         unary: () => ({}),
@@ -59,7 +59,7 @@ describe.each(kinds)('%s', (_, call) => {
     controller.abort();
     expect(await error).toMatchObject({ code: Status.CANCELLED });
     const full = await caught(() => world.client.unary({}));
-    expect(full).toMatchObject({ code: Status.RESOURCE_EXHAUSTED, sent: 'no' });
+    expect(full).toMatchObject({ code: Status.RESOURCE_EXHAUSTED, processed: 'no' });
     expect(full.message).toMatch(/1 handlers are running already \(option handlersMax of the server\)/);
     world.go();
     for (let tries = 0; ; ++tries) {

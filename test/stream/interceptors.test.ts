@@ -79,7 +79,7 @@ describe.each(pairWays)('%s', (way) => {
 
   test('header and trailer: seen, changed, and heard of once', async () => {
     const sign: Interceptor = (next) => async (request) => {
-      request.header.set('x-header', 'please');
+      request.metadata.set('x-header', 'please');
       const response = await next(request);
       if (request.side === 'server') response.trailer.set('x-signed', 'server');
       return response;
@@ -120,7 +120,7 @@ describe.each(pairWays)('%s', (way) => {
       for await (const { number } of client.behave({ count: 2, text: 'not found' }, { onTrailer }))
         got.push(number);
     })();
-    await expect(failed).rejects.toMatchObject({ code: Status.NOT_FOUND, sent: 'yes' });
+    await expect(failed).rejects.toMatchObject({ code: Status.NOT_FOUND, processed: 'yes' });
     expect(got).toEqual([0, 1]);
     expect(trailer?.get('x-why')).toBe('gone');
     expect(seen).toEqual(['server NOT_FOUND: no such thing', 'client NOT_FOUND: no such thing']);

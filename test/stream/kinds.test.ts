@@ -1,5 +1,5 @@
 /** The four kinds of calls as users make them, over the addon, by every way that needs one process only. */
-import { type ClientOf, createChannel, createClient, leaseOf, type Metadata, Status, stats } from 'rdma-rpc';
+import { type Client, createChannel, createClient, leaseOf, type Metadata, Status, stats } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { ways } from '../runtime/world.ts';
 import { type Item, type ItemInit, StreamsDefinition } from './gen/stream.rdma.ts';
@@ -10,7 +10,7 @@ describe.each(ways)('%s', (way) => {
   afterEach(async () => {
     await world.close();
   });
-  async function open(...options: [object?, object?]): Promise<ClientOf<typeof StreamsDefinition>> {
+  async function open(...options: [object?, object?]): Promise<Client<typeof StreamsDefinition>> {
     world = await openStreams(way, ...options);
     return createClient(StreamsDefinition, world.channel);
   }
@@ -39,7 +39,7 @@ describe.each(ways)('%s', (way) => {
   });
 
   test('small messages may travel together although together they are larger than one may be', async () => {
-    const client = await open({ maxMessageBytes: 1024 }, { maxMessageBytes: 1024 });
+    const client = await open({ messageMaxBytes: 1024 }, { messageMaxBytes: 1024 });
     const items = Array.from({ length: 100 }, (_, number) => ({ number, payload: new Uint8Array(500) }));
     expect((await collect(client.echo(items))).map(({ number }) => number)).toEqual(items.map((_, i) => i));
   });
@@ -209,7 +209,7 @@ describe.each(ways)('%s', (way) => {
       const error = await caught(async () => {
         for await (const { number } of client.behave({ count: 500, text })) got.push(number);
       });
-      expect(error).toMatchObject({ code, rawMessage: message, sent: 'yes' });
+      expect(error).toMatchObject({ code, rawMessage: message, processed: 'yes' });
       expect(got).toHaveLength(500);
     }
     expect(errors).toEqual(['Error: a secret']);
@@ -224,7 +224,7 @@ describe.each(ways)('%s', (way) => {
     const client = await open();
     expect(await caught(() => collect(client.missing([])))).toMatchObject({
       code: Status.UNIMPLEMENTED,
-      sent: 'no',
+      processed: 'no',
     });
   });
 

@@ -1,5 +1,5 @@
 /** Methods that nobody waits for: the caller learns that the request has arrived, and nothing of what became of it. */
-import { type ClientOf, createClient, Status } from 'rdma-rpc';
+import { type Client, createClient, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { ways } from '../runtime/world.ts';
 import { StreamsDefinition } from './gen/stream.rdma.ts';
@@ -10,7 +10,7 @@ describe.each(ways)('%s', (way) => {
   afterEach(async () => {
     await world.close();
   });
-  async function open(...options: [object?, object?]): Promise<ClientOf<typeof StreamsDefinition>> {
+  async function open(...options: [object?, object?]): Promise<Client<typeof StreamsDefinition>> {
     world = await openStreams(way, ...options);
     return createClient(StreamsDefinition, world.channel);
   }
@@ -48,7 +48,7 @@ describe.each(ways)('%s', (way) => {
     await client.note({ text: 'hang' });
     expect(await caught(() => client.note({ text: 'x' }))).toMatchObject({
       code: Status.RESOURCE_EXHAUSTED,
-      sent: 'no',
+      processed: 'no',
     });
     expect(world.log.notes).toEqual(['hang', 'hang']);
   });
@@ -64,7 +64,7 @@ describe.each(ways)('%s', (way) => {
 test('streams are off where one side allows none', async () => {
   const world = await openStreams('shm over unix', { streamsMax: 0 });
   const client = createClient(StreamsDefinition, world.channel);
-  expect(await caught(() => client.sum([]))).toMatchObject({ code: Status.UNIMPLEMENTED, sent: 'no' });
+  expect(await caught(() => client.sum([]))).toMatchObject({ code: Status.UNIMPLEMENTED, processed: 'no' });
   expect(await client.unary({ count: 1 })).toMatchObject({ number: 1 });
   await world.close();
 });

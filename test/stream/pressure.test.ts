@@ -1,7 +1,7 @@
 /** Many streams of large messages that nobody reads, beside others, in an arena that could hold a few of their messages only. */
 import {
   allocBuffer,
-  type ClientOf,
+  type Client,
   configure,
   createClient,
   type Lease,
@@ -15,7 +15,7 @@ import type { Way } from '../runtime/world.ts';
 import { type ItemInit, StreamsDefinition } from './gen/stream.rdma.ts';
 import { caught, openStreams, type StreamWorld } from './stream-world.ts';
 
-type Client = ClientOf<typeof StreamsDefinition>;
+type TestClient = Client<typeof StreamsDefinition>;
 
 const MiB = 1024 ** 2;
 const arenaBytes = 64 * MiB;
@@ -32,7 +32,7 @@ async function* large(count: number, bytes = largeBytes): AsyncGenerator<ItemIni
 }
 
 /** Resolves when nothing of the arena has changed for many round trips. */
-async function atRest(client: Client): Promise<void> {
+async function atRest(client: TestClient): Promise<void> {
   let still = 0;
   for (let before = -1; still < 5; ) {
     for (let i = 0; i < 20; ++i) await client.unary({});
@@ -44,7 +44,7 @@ async function atRest(client: Client): Promise<void> {
 }
 
 /** What must go on beside them: unary calls, large answers, streams of large messages both ways. */
-async function goOn(client: Client): Promise<void> {
+async function goOn(client: TestClient): Promise<void> {
   for (let i = 0; i < 100; ++i) expect(await client.unary({ count: i })).toMatchObject({ number: i });
   let next = 0;
   for await (const item of client.count({ count: 5, bytes: largeBytes })) {
@@ -81,7 +81,7 @@ describe.each<Way>(['in process', 'shm over unix'])('%s', { timeout: 240_000 }, 
   afterEach(async () => {
     await world.close();
   });
-  async function open(): Promise<Client> {
+  async function open(): Promise<TestClient> {
     world = await openStreams(way, { streamsMax: 80 }, { streamsMax: 80 });
     return createClient(StreamsDefinition, world.channel);
   }

@@ -362,8 +362,8 @@ describe('messages of a part that arrives', () => {
     const session = context.createSession({
       role: 'server',
       inflightMax: 1,
-      maxMessageBytes: 1e6,
-      peerMaxMessageBytes: 1e6,
+      messageMaxBytes: 1e6,
+      peerMessageMaxBytes: 1e6,
     });
     const incoming = new IncomingParts(native, session, 'client');
     let result: unknown;

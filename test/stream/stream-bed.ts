@@ -1,7 +1,7 @@
 /** A server session with streams on a scripted native side: tests send it parts as a client would, or as none should, and read what it answers. */
 import { FabricContext } from '../../runtime/lane/fabric-context.ts';
 import { EvKind, notRun } from '../../runtime/native.ts';
-import { Handlers } from '../../runtime/server/handlers.ts';
+import { HandlerTable } from '../../runtime/server/handlers.ts';
 import { Load } from '../../runtime/server/load.ts';
 import { ServerSession } from '../../runtime/server/server-session.ts';
 import { ServerStreams } from '../../runtime/server/stream/server-streams.ts';
@@ -53,15 +53,15 @@ export class StreamBed {
   constructor({ slots = 64, streamsMax = 4 } = {}) {
     this.native = new FakeNative({ slots });
     const context = new FabricContext('sim', this.native);
-    const handlers = new Handlers();
+    const handlers = new HandlerTable();
     handlers.add(StreamsDefinition, streamHandlers(this.log));
     const number = context.createSession({
       role: 'server',
       inflightMax: 8,
-      maxMessageBytes: 1e6,
-      peerMaxMessageBytes: 1e6,
+      messageMaxBytes: 1e6,
+      peerMessageMaxBytes: 1e6,
     });
-    const target = { session: number, eagerBytes: 8192, maxMessageBytes: 1e6 };
+    const target = { session: number, eagerBytes: 8192, messageMaxBytes: 1e6 };
     const session = new ServerSession(context, target, 'somebody', handlers, this.load, {
       onHandlerError: () => undefined,
       onSessionDown: () => undefined,

@@ -4,7 +4,7 @@ import {
   type Channel,
   type ChannelOptions,
   createChannel,
-  createInProcessTransport,
+  createInProcessChannel,
   createServer,
   type RpcError,
   type Server,
@@ -30,7 +30,7 @@ export async function openStreams(
   const log = newLog();
   const handlers = streamHandlers(log);
   if (way === 'in process') {
-    const local = createInProcessTransport((s) => s.add(StreamsDefinition, handlers), {
+    const local = createInProcessChannel((s) => s.add(StreamsDefinition, handlers), {
       ...server,
       ...channel,
     });

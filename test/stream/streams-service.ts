@@ -1,5 +1,5 @@
 /** The service that the tests of streams call, and what its handlers saw. */
-import { type HandlerContext, type HandlersOf, RpcError, Status } from 'rdma-rpc';
+import { type HandlerContext, type Handlers, RpcError, Status } from 'rdma-rpc';
 import type { ItemInit, Order, StreamsDefinition } from './gen/stream.rdma.ts';
 
 export interface StreamLog {
@@ -52,7 +52,7 @@ async function* behave(order: Order, context: HandlerContext, log: StreamLog): A
   }
 }
 
-export function streamHandlers(log: StreamLog): Partial<HandlersOf<typeof StreamsDefinition>> {
+export function streamHandlers(log: StreamLog): Partial<Handlers<typeof StreamsDefinition>> {
   return {
     *count({ count, bytes }, context) {
       const wish = context.metadata.get('x-header');

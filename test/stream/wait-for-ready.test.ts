@@ -16,7 +16,7 @@ test('a stream of each kind', async () => {
     () => client.sum(items),
     () => collect(client.echo(items)),
   ]) {
-    expect(await caught(call)).toMatchObject({ code: Status.UNAVAILABLE, sent: 'no' });
+    expect(await caught(call)).toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' });
   }
   const waitForReady = true;
   const patient = [
@@ -26,7 +26,7 @@ test('a stream of each kind', async () => {
   ];
   expect(await caught(() => client.sum(items, { waitForReady, timeoutMs: 20 }))).toMatchObject({
     code: Status.DEADLINE_EXCEEDED,
-    sent: 'no',
+    processed: 'no',
   });
   const server = createServer().add(StreamsDefinition, streamHandlers(newLog()));
   await server.listen(address);

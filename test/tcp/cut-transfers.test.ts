@@ -121,10 +121,10 @@ test('at 200 bytes of a transfer in either direction', { timeout: 600_000 }, asy
         continue;
       }
       expect(error).toBeInstanceOf(RpcError);
-      const { sent } = error as RpcError;
-      outcomes[sent]++;
-      if (sent === 'no') expect(times).toBe(0);
-      if (sent === 'yes') expect(times).toBe(1);
+      const { processed } = error as RpcError;
+      outcomes[processed]++;
+      if (processed === 'no') expect(times).toBe(0);
+      if (processed === 'yes') expect(times).toBe(1);
     }
     await channel.close();
   }

@@ -37,7 +37,7 @@ const setUp = () => {
     tracerProvider: new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] }),
     meterProvider: new MeterProvider({ readers: [reader] }),
     propagator: new W3CTraceContextPropagator(),
-    attributes: ({ header }) => ({ 'app.user': String(header.get('user')) }),
+    attributes: ({ metadata: header }) => ({ 'app.user': String(header.get('user')) }),
   });
 };
 

@@ -1,5 +1,5 @@
 // The simulated fabric: a world of devices inside one process, with a seed, a virtual clock and fault hooks.
-// It is what sessions are tested on, and the fabric of the in-process transport that users get for their own
+// It is what sessions are tested on, and the fabric of the in-process channel that users get for their own
 // tests. Made by tests and by the binding. A world and all its devices belong to one thread; nothing here
 // locks. Queue pairs of any two devices of one world can connect.
 //

@@ -218,7 +218,7 @@ void ServerHalf::refuse(std::uint32_t slot, std::uint32_t status, bool ran, cons
 /// The client knows the limit and should not have sent it.
 void ServerHalf::refuse_size(std::uint32_t slot, std::uint32_t bytes) {
   refuse(slot, kResourceExhausted, false,
-         "request of " + std::to_string(bytes) + " bytes exceeds the server's maxMessageBytes (" +
+         "request of " + std::to_string(bytes) + " bytes exceeds the server's messageMaxBytes (" +
              std::to_string(options_.max_message_bytes) + ")");
 }
 

@@ -101,7 +101,7 @@ void ServerHalf::on_sink(const wire::Frame& frame) {
         slot, kResourceExhausted, true,
         "the client has no memory for a response of " + std::to_string(call.bulk->total) +
             " bytes: its application keeps large messages or leases, which leaseOf(message)?.release() "
-            "gives back; or raise its arenaBytes, maxMessageBytes or stagingBytes");
+            "gives back; or raise its arenaBytes, messageMaxBytes or stagingBytes");
   }
   if (frame.sink.length < call.bulk->total) return link_.protocol_error("sink shorter than asked for");
   call.has_sink = call.exposed = true;

@@ -206,7 +206,7 @@ TEST_F(MrCacheTest, ARefusalNamesTheLimitAndItsNumber) {
 
   get(cache, 2, 50);
   EXPECT_EQ(cache.acquire(3, at(3), 10, 0, &error), nullptr);
-  EXPECT_NE(error.find("mrCacheEntries (2)"), std::string::npos) << error;
+  EXPECT_NE(error.find("mrCacheEntriesMax (2)"), std::string::npos) << error;
 
   EXPECT_EQ(cache.acquire(4, nullptr, 0, 0, &error), nullptr);
   EXPECT_NE(error.find("empty or detached"), std::string::npos) << error;

@@ -34,7 +34,7 @@ export interface AddressSummary {
 }
 
 export interface PolicySettings extends OutlierSettings {
-  readonly policy: 'round-robin' | 'pick-first';
+  readonly loadBalancing: 'round-robin' | 'pick-first';
 }
 export type ConnectionsSettings = EndpointSettings & ResolutionSettings & PolicySettings;
 
@@ -75,7 +75,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     this.#owner = owner;
     this.settings = owner.settings;
     this.queue = owner.queue;
-    this.#pickFirst = owner.settings.policy === 'pick-first';
+    this.#pickFirst = owner.settings.loadBalancing === 'pick-first';
     this.#outliers = new Outliers(owner.settings, () => this.#endpoints);
     const { resolver, addresses = [route.address] } = route;
     if (resolver === undefined) this.#setAddresses(addresses);

@@ -191,7 +191,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
     } catch (cause) {
       const known = RpcError.from(cause, Status.UNAVAILABLE);
       const text = `cannot connect to ${this.address}: ${known.rawMessage}`;
-      error = new RpcError(known.code, text, { sent: 'no', cause });
+      error = new RpcError(known.code, text, { processed: 'no', cause });
     } finally {
       clearTimeout(timer);
       this.#abandon = undefined;

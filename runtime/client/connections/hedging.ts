@@ -11,7 +11,10 @@ import { mayRepeat, pushback, type Repeatable } from './retry.ts';
 import type { RetryBudget } from './retry-budget.ts';
 
 export type HedgingPolicy = Required<HedgingOptions>;
-export const hedgingDefaults: Omit<HedgingPolicy, 'delayMs'> = { attempts: 2, codes: [Status.UNAVAILABLE] };
+export const hedgingDefaults: Omit<HedgingPolicy, 'delayMs'> = {
+  attemptsMax: 2,
+  codes: [Status.UNAVAILABLE],
+};
 
 export async function hedged(call: Repeatable, policy: HedgingPolicy, budget: RetryBudget): Promise<unknown> {
   const losers = new AbortController();
@@ -30,7 +33,7 @@ export async function hedged(call: Repeatable, policy: HedgingPolicy, budget: Re
   const later = (ms: number): void => {
     clearTimeout(timer);
     timer = undefined;
-    if (begun < policy.attempts && budget.allows) timer = setTimeout(begin, ms);
+    if (begun < policy.attemptsMax && budget.allows) timer = setTimeout(begin, ms);
   };
   const failed = (error: unknown): void => {
     const known = error instanceof RpcError && mayRepeat(call, policy.codes, error) ? error : undefined;
@@ -41,7 +44,7 @@ export async function hedged(call: Repeatable, policy: HedgingPolicy, budget: Re
     budget.failed();
     const asked = pushback(known);
     if (asked === 'never') {
-      begun = policy.attempts;
+      begun = policy.attemptsMax;
       clearTimeout(timer);
       timer = undefined;
     } else later(asked ?? 0);

@@ -27,7 +27,7 @@ export class ReadyWaiters {
   ): Promise<void> {
     const cancelled = (): RpcError =>
       new RpcError(Status.CANCELLED, 'ready: cancelled by the caller', {
-        sent: 'no',
+        processed: 'no',
         cause: signal?.reason,
       });
     if (signal?.aborted) return Promise.reject(cancelled());

@@ -11,7 +11,7 @@ import type { RetryBudget } from './retry-budget.ts';
 
 export type RetryPolicy = Required<RetryOptions>;
 export const retryDefaults: RetryPolicy = {
-  attempts: 3,
+  attemptsMax: 3,
   backoffMs: 50,
   backoffMaxMs: 1000,
   codes: [Status.UNAVAILABLE],
@@ -19,7 +19,7 @@ export const retryDefaults: RetryPolicy = {
 
 /** A call that may be made several times. */
 export interface Repeatable {
-  /** Errors of any kind allow another attempt; otherwise only those with `sent: 'no'`. */
+  /** Errors of any kind allow another attempt; otherwise only those with `processed: 'no'`. */
   readonly idempotent: boolean;
   /** On the clock of performance.now(); Infinity for none. */
   readonly endMs: number;
@@ -31,7 +31,7 @@ export interface Repeatable {
 
 /** What the server said about another attempt: ms to wait, `never`, or nothing. */
 export function pushback(error: RpcError): number | 'never' | undefined {
-  const given = error.metadata.get('retry-pushback-ms');
+  const given = error.trailer.get('retry-pushback-ms');
   if (given === undefined) return undefined;
   return typeof given === 'string' && /^\d{1,9}$/.test(given) ? Number(given) : 'never';
 }
@@ -39,7 +39,7 @@ export function pushback(error: RpcError): number | 'never' | undefined {
 /** Whether a failed attempt may be followed by another. */
 export function mayRepeat(call: Repeatable, codes: readonly StatusCode[], error: RpcError): boolean {
   if (call.signal?.aborted || !codes.includes(error.code)) return false;
-  return call.idempotent || error.sent === 'no';
+  return call.idempotent || error.processed === 'no';
 }
 
 export async function retried(call: Repeatable, policy: RetryPolicy, budget: RetryBudget): Promise<unknown> {
@@ -54,7 +54,7 @@ export async function retried(call: Repeatable, policy: RetryPolicy, budget: Ret
       budget.failed();
       const asked = pushback(cause);
       const pauseMs = asked ?? backoff.next();
-      if (attempt >= policy.attempts || pauseMs === 'never' || !budget.allows) throw cause;
+      if (attempt >= policy.attemptsMax || pauseMs === 'never' || !budget.allows) throw cause;
       if (performance.now() + pauseMs >= call.endMs) throw cause;
       // When the signal fires meanwhile, the next attempt ends before it begins.
       await sleep(pauseMs, undefined, call.signal === undefined ? {} : { signal: call.signal }).catch(

@@ -2,7 +2,7 @@
  * A stream on the client, from the application's first look to the last part: requests out of an iterable, responses into an async iterator, and its
  * end, which comes once nothing of it is on its way any more. Made by a channel, on its JS thread.
  */
-import { failure, reasonOf, sentName } from '../../core/failure.ts';
+import { failure, processedName, reasonOf } from '../../core/failure.ts';
 import type { ResponseMetadata } from '../../core/metadata-wire.ts';
 import { RpcError } from '../../core/rpc-error.ts';
 import { Status } from '../../core/status.ts';
@@ -128,7 +128,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
   open(streams: ClientStreams): boolean {
     if (streams.max === 0) {
       const text = `${this.method.path}: no streams on this connection: streamsMax is 0 on one of its sides`;
-      this.refuse(new RpcError(Status.UNIMPLEMENTED, text, { sent: 'no' }));
+      this.refuse(new RpcError(Status.UNIMPLEMENTED, text, { processed: 'no' }));
       return true;
     }
     const number = streams.nextNumber();
@@ -213,9 +213,9 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     const status = this.#word(at, Ev.method);
     const { whole } = this.#streams!.incoming;
     this.#pending = false;
-    const sent = sentName(this.#word(at, Ev.sent));
+    const processed = processedName(this.#word(at, Ev.sent));
     if (this.#outcome.reason === 0) this.#streams!.onAnswer(status);
-    if (status === Status.UNAVAILABLE && sent === 'no') {
+    if (status === Status.UNAVAILABLE && processed === 'no') {
       this.#streams!.onTurnedAway();
       if (this.#repeats(at)) return;
     }
@@ -224,7 +224,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     if (error === undefined) whole.discard(at);
     else this.#outcome.error ??= error;
     this.#outcome.settle(metadata);
-    this.#outcome.giveUp(sent);
+    this.#outcome.giveUp(processed);
     this.#requests?.stop();
     if (this.#state === 'open') this.#state = 'closing';
     this.#checkOver();
@@ -232,7 +232,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
 
   onOpenFailed(reason: number, sent: number, why: string): void {
     this.#pending = false;
-    const word = sentName(sent);
+    const word = processedName(sent);
     if (reason === Reason.sessionLost && word === 'no' && this.#repeats(-1)) return;
     if (this.#outcome.reason === 0) this.#lose(failure(reason, this.method.path, word, why));
     else this.#outcome.giveUp(word);

@@ -6,7 +6,7 @@ import { failure, responseFault } from '../../core/failure.ts';
 import { heard } from '../../core/foreign.ts';
 import type { Metadata } from '../../core/metadata.ts';
 import type { ResponseMetadata } from '../../core/metadata-wire.ts';
-import { RpcError, type Sent } from '../../core/rpc-error.ts';
+import { type Processed, RpcError } from '../../core/rpc-error.ts';
 import { Status } from '../../core/status.ts';
 import type { CallExtras } from '../call-extras.ts';
 
@@ -28,8 +28,9 @@ export class Outcome {
   }
 
   /** The error of a stream that was given up, unless it has one. */
-  giveUp(sent: Sent): void {
-    if (this.reason !== 0) this.error ??= failure(this.reason, this.#path, sent, '', this.#extras?.cause);
+  giveUp(processed: Processed): void {
+    if (this.reason !== 0)
+      this.error ??= failure(this.reason, this.#path, processed, '', this.#extras?.cause);
   }
 
   /** The header comes once: with the first message, ahead of it, or with the end. What the callback throws comes out. */
@@ -54,7 +55,7 @@ export class Outcome {
   end(complete: boolean): unknown {
     if (this.error === undefined && !complete) {
       const text = `${this.#path}: the server ended the stream before its last message`;
-      this.error = new RpcError(Status.INTERNAL, text, { sent: 'yes' });
+      this.error = new RpcError(Status.INTERNAL, text, { processed: 'yes' });
     }
     try {
       if (this.#trailer !== undefined) heard('onTrailer', this.#extras?.onTrailer?.(this.#trailer));

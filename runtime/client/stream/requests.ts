@@ -67,10 +67,10 @@ export class Requests implements PartPort, ProducerOwner {
     } else if (result < 0 && result !== notNow) {
       const { context, target } = this.#streams;
       const bytes = context.outgoing.bulk.refusedBytes;
-      if (tookBack(message, { reason: -result, bytes, maxBytes: target.maxMessageBytes })) return refused;
+      if (tookBack(message, { reason: -result, bytes, maxBytes: target.messageMaxBytes })) return refused;
       // A handler that takes one message begins when it has it.
-      const sent = stream.method.requestStream ? 'maybe' : 'no';
-      const error = requestRefusal(context, target, stream.method.path, -result, sent);
+      const processed = stream.method.requestStream ? 'maybe' : 'no';
+      const error = requestRefusal(context, target, stream.method.path, -result, processed);
       stream.giveUp(Reason.cancelled, error);
     }
     return result === 0;

@@ -187,7 +187,7 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
     }
     if (result < 0) {
       const bytes = outgoing.bulk.refusedBytes;
-      if (tookBack(message, { reason: -result, bytes, maxBytes: target.maxMessageBytes })) return refused;
+      if (tookBack(message, { reason: -result, bytes, maxBytes: target.messageMaxBytes })) return refused;
       const text = responder.refusalText(this.call, -result);
       this.#end(new RpcError(Status.RESOURCE_EXHAUSTED, text));
       return false;

@@ -126,7 +126,7 @@ describe('a group of three workers', () => {
     );
     expect(new Set(threads).size).toBe(3);
     const error = await caught(clients[0]!.client.behave({ text: 'crash' }));
-    expect(error).toMatchObject({ code: Status.UNAVAILABLE, sent: 'maybe' });
+    expect(error).toMatchObject({ code: Status.UNAVAILABLE, processed: 'maybe' });
     for (const { client, channel } of clients.slice(1)) {
       expect(channel.state).toBe('ready');
       expect((await client.echo({ number: 1 })).number).toBe(1);
@@ -169,7 +169,7 @@ describe('a group of three workers', () => {
     const hanging = caught(reach(group).client.behave({ text: 'hang' }));
     await until(() => Atomics.load(gate, 0) === 1);
     await group.shutdown({ graceMs: 10 });
-    expect(await hanging).toMatchObject({ code: Status.UNAVAILABLE, sent: 'maybe' });
+    expect(await hanging).toMatchObject({ code: Status.UNAVAILABLE, processed: 'maybe' });
   });
 });
 
