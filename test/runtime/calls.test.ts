@@ -361,7 +361,8 @@ describe.each(ways)('%s', (way) => {
       leaseOf(fetched)?.release();
       if (i === 20) reserved = stats().arenaBytes;
     }
-    expect(stats().arenaBytes).toBe(reserved);
+    // Less when meanwhile the context of an earlier session has gone, where each has its own.
+    expect(stats().arenaBytes).toBeLessThanOrEqual(reserved);
   });
 
   test('a closed channel refuses calls and names itself', async () => {

@@ -81,7 +81,7 @@ describe('options', () => {
   });
 
   test('a channel that is no channel is refused', () => {
-    expect(() => createClient(EchoDefinition, {} as never)).toThrow(/must be a channel/);
+    expect(() => createClient(EchoDefinition, {} as never)).toThrow(/takes a channel, of createChannel()/);
   });
 });
 

@@ -110,7 +110,7 @@ describe('RpcError', () => {
     expect(RpcError.from(error).code).toBe(Status.DEADLINE_EXCEEDED);
   });
 
-  test('JSON.stringify gives what a log needs, metadata and details too', () => {
+  test('JSON.stringify gives what a log needs, trailer and details too', () => {
     const metadata = new Metadata([
       ['constructor', 'a'],
       ['k', 'v'],
@@ -132,7 +132,7 @@ describe('RpcError', () => {
         code: 5,
         message: 'gone',
         processed: 'yes',
-        metadata: { constructor: ['a'], k: ['v', 'w'], 'b-bin': ['AQL/'] },
+        trailer: { constructor: ['a'], k: ['v', 'w'], 'b-bin': ['AQL/'] },
         details: [{ type: 'a.B', value: 'AQ==' }],
       },
     });
