@@ -12,7 +12,8 @@
 //  fd().
 //  - A peer that is gone shows as the end of the connection, or when it has acknowledged nothing for
 //    TcpOptions::peer_timeout_ms.
-//  - Memory that must not be read any more can be withdrawn at any time: what the kernel has is copied, and of
+//  - Memory that must not be read any more can be withdrawn at any time: what the kernel has is copied, and
+//  of
 //    a frame under way the rest is.
 //  - A window that is taken back while an answer to a READ of it waits for the network ends the connection,
 //  since
