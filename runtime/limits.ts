@@ -58,6 +58,8 @@ export const outlierHostsMin = 5;
 export const outlierStdevs = 1.9;
 /** Share of the connected addresses that may be left out at once; one may always be, while there is another. As gRPC (A50). */
 export const ejectedShareMax = 0.1;
+/** How often a connection that could go over a better fabric looks whether that has come, 0: never. Each look is an attempt to connect. */
+export const fabricUpgradeMs = { default: 0, min: 0, max: 86_400_000 } as const;
 /** Between two questions to a resolver. Losses come in swarms when a server ends. */
 export const resolveMinMs = { default: 5_000, min: 0, max: 86_400_000 } as const;
 /** Addresses of one channel, each with a connection. */

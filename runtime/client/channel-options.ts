@@ -27,6 +27,8 @@ export interface ChannelOptions extends FabricOptions {
   outlierDetection?: OutlierDetection;
   /** Of several addresses: `round-robin` connects to all and takes turns, `pick-first` to the first that can be reached, in their order. Default round-robin. */
   loadBalancing?: 'round-robin' | 'pick-first';
+  /** A connection over a fabric that is not the first of those allowed: how often the better ones are tried. Default 0: never. */
+  fabricUpgradeMs?: number;
   /** Least time between two questions to the resolver. Default 5000. */
   resolveMinMs?: number;
   /** Time limit of calls that have none of their own. Default: none. */
@@ -57,6 +59,7 @@ export const channelRules: OptionRules = {
   verifyAfterMs: { kind: 'integer', range: limits.verifyAfterMs },
   outlierDetection: { kind: 'options', rules: outlierRules },
   loadBalancing: { kind: 'choice', values: ['round-robin', 'pick-first'], default: 'round-robin' },
+  fabricUpgradeMs: { kind: 'integer', range: limits.fabricUpgradeMs },
   resolveMinMs: { kind: 'integer', range: limits.resolveMinMs },
   timeoutMs: { kind: 'time' },
   identity: { kind: 'text', default: `pid ${process.pid}`, maxBytes: limits.controlTextBytes },

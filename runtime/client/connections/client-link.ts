@@ -64,6 +64,11 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#link.close(reason, { type: 'bye', reason: controlText(reason) });
   }
 
+  /** Why it has ended. */
+  get ended(): string | undefined {
+    return this.#link.ended;
+  }
+
   /** The server answers pings. */
   get pings(): boolean {
     return this.connection.pings;

@@ -9,10 +9,12 @@ import type { LocalSide } from '../../control/session-setup.ts';
 import { unavailable } from '../../core/failure.ts';
 import { RpcError } from '../../core/rpc-error.ts';
 import { Status } from '../../core/status.ts';
+import type { FabricName } from '../../lane/contexts.ts';
 import { closeTimeoutMs, ejectionMaxMs, verifyTimeoutMs } from '../../limits.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
 import { Backoff } from './backoff.ts';
 import { ClientLink, type ClientLinkOwner } from './client-link.ts';
+import { FabricUpgrade } from './fabric-upgrade.ts';
 import type { OutlierDetection, Tally, Watched } from './outliers.ts';
 
 /** `failing`: the last attempt failed, and the pause before the next is not over. `ejected`: connected, but its answers were bad. */
@@ -22,6 +24,7 @@ export interface EndpointSettings {
   readonly connectTimeoutMs: number;
   readonly backoffMs: number;
   readonly backoffMaxMs: number;
+  readonly fabricUpgradeMs: number;
   readonly outlierDetection: Pick<Required<OutlierDetection>, 'badAnswersMax' | 'ejectionMs'>;
 }
 
@@ -51,6 +54,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
   readonly #owner: EndpointOwner;
   readonly #backoff: Backoff;
   readonly #ejection: Backoff;
+  readonly #upgrade: FabricUpgrade;
   /** Those that have not ended, draining ones too. */
   readonly #links = new Set<ClientLink>();
   #attempt: Promise<void> | undefined;
@@ -67,9 +71,12 @@ export class Endpoint implements ClientLinkOwner, Watched {
     this.address = address;
     this.#dial = dial;
     this.#owner = owner;
-    const { backoffMs, backoffMaxMs, outlierDetection } = owner.settings;
+    const { backoffMs, backoffMaxMs, fabricUpgradeMs, outlierDetection } = owner.settings;
     this.#backoff = new Backoff(backoffMs, backoffMaxMs);
     this.#ejection = new Backoff(outlierDetection.ejectionMs, ejectionMaxMs);
+    this.#upgrade = new FabricUpgrade(fabricUpgradeMs, (fabrics, abandon) =>
+      this.#tryBetter(fabrics, abandon),
+    );
   }
 
   /** Calls are in flight. */
@@ -114,6 +121,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
     const attempt = this.#attempt;
     this.#leave(reason);
     await attempt;
+    await this.#upgrade.ended();
     for (const link of [...this.#links]) link.close(reason);
     await this.#linksGone();
     this.#owner.onGone(this);
@@ -126,6 +134,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
   onRetired(link: ClientLink): void {
     if (this.link !== link) return;
     this.link = undefined;
+    this.#upgrade.stop('the connection that it was to replace has gone');
     clearTimeout(this.#timer);
     if (this.#gone === undefined) this.#set('idle');
   }
@@ -167,37 +176,63 @@ export class Endpoint implements ClientLinkOwner, Watched {
   async #connect(): Promise<void> {
     const abandon = new AbortController();
     this.#abandon = abandon;
-    const { connectTimeoutMs } = this.#owner.settings;
-    const late = `no answer within ${connectTimeoutMs} ms (option connectTimeoutMs of the channel)`;
-    const timer = setTimeout(() => abandon.abort(new Error(late)), connectTimeoutMs);
     let error: RpcError | undefined;
     try {
-      const { link, connection } = await openConnection(
-        this.#dial,
-        this.#owner.side(),
-        this.address,
-        abandon.signal,
-      );
-      const { queue, settings } = this.#owner;
-      const { badAnswersMax } = settings.outlierDetection;
-      const current = new ClientLink(connection, link, queue, this, badAnswersMax);
-      this.#links.add(current);
+      const side = this.#owner.side();
+      const current = await this.#open(side, abandon);
+      const { ended } = current;
       if (this.#gone !== undefined) current.close(this.#gone);
-      else if (link.ended === undefined) {
+      else if (ended === undefined) {
         this.link = current;
         this.#leftAtOnce = false;
-      } else if (this.#leftAtOnce || !current.draining) throw unavailable(link.ended);
+        this.#upgrade.watch(current.connection.fabric, side.fabrics);
+      } else if (this.#leftAtOnce || !current.draining) throw unavailable(ended);
       else this.#leftAtOnce = true;
     } catch (cause) {
       const known = RpcError.from(cause, Status.UNAVAILABLE);
       const text = `cannot connect to ${this.address}: ${known.rawMessage}`;
       error = new RpcError(known.code, text, { processed: 'no', cause });
     } finally {
-      clearTimeout(timer);
       this.#abandon = undefined;
       this.#attempt = undefined;
     }
     if (this.#gone === undefined) this.#attempted(error);
+  }
+
+  /** One connection more, within `connectTimeoutMs`. */
+  async #open(side: LocalSide, abandon: AbortController): Promise<ClientLink> {
+    const { queue, settings } = this.#owner;
+    const { connectTimeoutMs, outlierDetection } = settings;
+    const late = `no answer within ${connectTimeoutMs} ms (option connectTimeoutMs of the channel)`;
+    const timer = setTimeout(() => abandon.abort(new Error(late)), connectTimeoutMs);
+    try {
+      const { link, connection } = await openConnection(this.#dial, side, this.address, abandon.signal);
+      const opened = new ClientLink(connection, link, queue, this, outlierDetection.badAnswersMax);
+      this.#links.add(opened);
+      return opened;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** New calls take the better connection; the old one ends with its last call. */
+  async #tryBetter(fabrics: readonly FabricName[], abandon: AbortController): Promise<boolean> {
+    const old = this.link;
+    const side = this.#owner.side();
+    const better = await this.#open(
+      { ...side, fabrics: fabrics.filter((name) => side.fabrics.includes(name)) },
+      abandon,
+    );
+    if (abandon.signal.aborted || old === undefined || this.link !== old || this.state !== 'ready') {
+      better.close(this.#gone ?? 'a better fabric came too late');
+      return false;
+    }
+    if (better.ended !== undefined) return false;
+    this.link = better;
+    this.#set('ready');
+    old.drain();
+    this.#upgrade.watch(better.connection.fabric, side.fabrics);
+    return true;
   }
 
   #attempted(error: RpcError | undefined): void {
@@ -218,6 +253,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
   #leave(reason: string): void {
     this.#gone ??= reason;
     clearTimeout(this.#timer);
+    this.#upgrade.stop(reason);
     this.#abandon?.abort(new Error(reason));
   }
 

@@ -1,0 +1,163 @@
+/** A connection over a fabric that is not the first choice, and better ones that come later; on a clock that the test moves. */
+import { type Duplex, duplexPair } from 'node:stream';
+import { createClient } from 'rdma-rpc';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { ClientChannel } from '../../runtime/client/channel.ts';
+import type { FabricName } from '../../runtime/lane/contexts.ts';
+import { RpcServer } from '../../runtime/server/server.ts';
+import { echoHandlers } from '../runtime/echo-service.ts';
+import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+import { turn, until } from './bed.ts';
+
+const everyMs = 10_000;
+
+/** A channel that wants shm and can do with sim, and a server at the other end that offers what it is told. */
+class Pair {
+  /** What the server offers to the next connection; undefined: nobody listens. */
+  offered: readonly FabricName[] | undefined = ['sim'];
+  /** The next connections get no answer. */
+  mute = false;
+  dials = 0;
+  readonly handled: string[] = [];
+  readonly held: (() => void)[] = [];
+  readonly channel: ClientChannel;
+  readonly #servers: RpcServer[] = [];
+
+  constructor(fabricUpgradeMs?: number) {
+    const dial = async (): Promise<Duplex> => {
+      ++this.dials;
+      const [near, far] = duplexPair();
+      if (this.mute) return near;
+      if (this.offered === undefined) throw new Error('nobody listens');
+      const server = new RpcServer({ log: () => undefined }, this.offered);
+      this.#servers.push(server);
+      server
+        .add(EchoDefinition, {
+          ...echoHandlers({ started: 0, aborted: [] }),
+          echo: async (request) => {
+            this.handled.push(request.text);
+            if (request.text === 'slow') await new Promise<void>((resolve) => this.held.push(resolve));
+            return request;
+          },
+        })
+        .accept(far, 'client');
+      return near;
+    };
+    const options = { log: () => undefined, ...(fabricUpgradeMs !== undefined && { fabricUpgradeMs }) };
+    this.channel = new ClientChannel({ address: 'pair', dial, fabrics: ['shm', 'sim'] }, options);
+  }
+
+  get fabric(): string | undefined {
+    return this.channel.session?.fabric;
+  }
+
+  async look(): Promise<void> {
+    await vi.advanceTimersByTimeAsync(everyMs);
+  }
+
+  /** The first connection is lost. */
+  async lose(): Promise<void> {
+    await this.#servers[0]!.shutdown({ graceMs: 0 });
+    await until(() => this.channel.state !== 'ready');
+  }
+
+  async close(): Promise<void> {
+    for (const end of this.held) end();
+    await this.channel.close();
+    for (const server of this.#servers) await server.shutdown({ graceMs: 0 });
+  }
+}
+
+/** Time passes, and what it brings about is done. */
+async function pass(ms: number): Promise<void> {
+  await vi.advanceTimersByTimeAsync(ms);
+  for (let turns = 0; turns < 20; ++turns) await turn();
+}
+
+let pair: Pair;
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
+afterEach(async () => {
+  vi.useRealTimers();
+  await pair.close();
+});
+
+async function connected(fabricUpgradeMs?: number) {
+  pair = new Pair(fabricUpgradeMs);
+  const client = createClient(EchoDefinition, pair.channel);
+  await client.echo({ text: 'first' });
+  expect(pair.fabric).toBe('sim');
+  return client;
+}
+
+describe('fabricUpgradeMs', () => {
+  test('left alone it never looks', async () => {
+    await connected();
+    pair.offered = ['shm', 'sim'];
+    await vi.advanceTimersByTimeAsync(100 * everyMs);
+    expect([pair.dials, pair.fabric]).toEqual([1, 'sim']);
+  });
+
+  test('a better fabric takes the calls from then on; the first choice looks no more', async () => {
+    const client = await connected(everyMs);
+    pair.offered = ['shm', 'sim'];
+    await vi.advanceTimersByTimeAsync(everyMs - 1);
+    expect(pair.dials).toBe(1);
+    await vi.advanceTimersByTimeAsync(1);
+    await until(() => pair.fabric === 'shm');
+    expect((await client.echo({ text: 'second' })).text).toBe('second');
+    await vi.advanceTimersByTimeAsync(100 * everyMs);
+    expect([pair.dials, pair.channel.state]).toEqual([2, 'ready']);
+  });
+
+  test('a call in flight ends where it began, once', async () => {
+    const client = await connected(everyMs);
+    const slow = client.echo({ text: 'slow' });
+    await until(() => pair.held.length === 1);
+    pair.offered = ['shm', 'sim'];
+    await pair.look();
+    await until(() => pair.fabric === 'shm');
+    await client.echo({ text: 'beside' });
+    pair.held[0]!();
+    expect((await slow).text).toBe('slow');
+    expect(pair.handled).toEqual(['first', 'slow', 'beside']);
+  });
+
+  test.each<[string, Partial<Pick<Pair, 'offered' | 'mute'>>]>([
+    ['the server has none', {}],
+    ['nobody listens', { offered: undefined }],
+    ['nobody answers', { mute: true }],
+  ])('%s: the connection stays, and the next look comes after as long a time', async (_, broken) => {
+    const client = await connected(everyMs);
+    Object.assign(pair, broken);
+    for (let looks = 1; looks <= 3; ++looks) {
+      let waitedMs = 0;
+      for (; pair.dials === looks; waitedMs += 1000) await pass(1000);
+      expect(waitedMs).toBeGreaterThanOrEqual(everyMs);
+      expect([pair.fabric, pair.channel.state]).toEqual(['sim', 'ready']);
+      await client.echo({ text: 'still' });
+    }
+  });
+
+  test('a connection that is lost meanwhile is replaced as ever', async () => {
+    const client = await connected(everyMs);
+    pair.mute = true;
+    await pair.look();
+    await until(() => pair.dials === 2);
+    pair.mute = false;
+    pair.offered = ['shm', 'sim'];
+    await pair.lose();
+    await client.echo({ text: 'again' });
+    expect(pair.fabric).toBe('shm');
+  });
+
+  test('a channel that is closed meanwhile gives the look up', async () => {
+    await connected(everyMs);
+    pair.mute = true;
+    await pair.look();
+    await until(() => pair.dials === 2);
+    await pair.channel.close();
+    expect(pair.channel.state).toBe('closed');
+    await pass(10 * everyMs);
+    expect(pair.dials).toBe(2);
+  });
+});
