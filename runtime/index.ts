@@ -27,7 +27,7 @@ export type {
 export { type Lease, leaseOf } from './core/lease.ts';
 export { Metadata, type MetadataInit, type MetadataValue } from './core/metadata.ts';
 export type { HedgingOptions, RetryOptions } from './core/repeat-options.ts';
-export { type Processed as Sent, RpcError, type RpcErrorOptions } from './core/rpc-error.ts';
+export { type Processed, RpcError, type RpcErrorOptions } from './core/rpc-error.ts';
 export { Status, type StatusCode, type StatusName } from './core/status.ts';
 export type { ErrorDetail, ErrorDetailInit } from './core/status-details.ts';
 export type {

@@ -10,6 +10,11 @@ import { type ExportedDeclarations, Node, Project, ts } from 'ts-morph';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const printer = ts.createPrinter({ removeComments: true });
 
+/** What a declaration is called where it stands; users may get it under another name. */
+function nameOf(declaration: ExportedDeclarations): string | undefined {
+  return Node.hasName(declaration) ? declaration.getName() : undefined;
+}
+
 /** Generated declarations, which follow rules of their own, are their names. */
 function textOf(name: string, declaration: ExportedDeclarations): string {
   const file = declaration.getSourceFile();
@@ -22,7 +27,8 @@ function textOf(name: string, declaration: ExportedDeclarations): string {
     .printNode(ts.EmitHint.Unspecified, node.compilerNode, file.compilerNode)
     .replace(/^(export )?(declare )?/, '')
     .replaceAll(/^ *(?:#private|private .*);\n/gm, '')
-    .replaceAll(/^(?: {4})+/gm, (indent) => ' '.repeat(indent.length / 2));
+    .replaceAll(/^(?: {4})+/gm, (indent) => ' '.repeat(indent.length / 2))
+    .replace(/^/, nameOf(declaration) === name ? '' : `as ${name}: `);
 }
 
 interface Manifest {

@@ -6,8 +6,8 @@ import {
   type Channel,
   createChannel,
   createClient,
+  type Processed,
   type RpcError,
-  type Sent,
   Status,
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -83,13 +83,13 @@ describe.each(ways)(
     const callers = 8;
 
     /**
-     * Calls without a pause while the server goes and comes. Gives how they failed, by `sent`; every one
+     * Calls without a pause while the server goes and comes. Gives how they failed, by `processed`; every one
      * ends.
      */
-    async function restarted(options: CallOptions): Promise<Record<Sent, number>> {
+    async function restarted(options: CallOptions): Promise<Record<Processed, number>> {
       const first = await start('127.0.0.1:0');
       const { client, channel } = open(first.address, { backoffMs: 5, backoffMaxMs: 50 });
-      const failed: Record<Sent, number> = { no: 0, maybe: 0, yes: 0 };
+      const failed: Record<Processed, number> = { no: 0, maybe: 0, yes: 0 };
       let successes = 0;
       let stop = false;
       const load = Array.from({ length: callers }, async () => {

@@ -1,4 +1,4 @@
-/** The table of status codes in docs/GUIDE.md: each code that the library makes, made here, with the `sent` that the table gives it. */
+/** The table of status codes in docs/GUIDE.md: each code that the library makes, made here, with the `processed` that the table gives it. */
 import { allocBuffer, type Client, createClient, createInProcessChannel, RpcError, Status } from 'rdma-rpc';
 import { expect, test } from 'vitest';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';

@@ -1,5 +1,5 @@
 /**
- * `sent` of every failure: each step of a call, and each thing that can go wrong there, for small calls, large ones and streams. `no` must be certain (the
+ * `processed` of every failure: each step of a call, and each thing that can go wrong there, for small calls, large ones and streams. `no` must be certain (the
  * handler has not run and will not), `yes` means that the server answered, `maybe` is the rest.
  */
 import { createServer as createTcpServer } from 'node:net';
@@ -11,8 +11,8 @@ import {
   createClient,
   type HandlerContext,
   type Interceptor,
+  type Processed,
   RpcError,
-  type Sent,
   type ServerOptions,
   type StatusName,
 } from 'rdma-rpc';
@@ -88,7 +88,7 @@ async function openBed(
   return { channel: pair.channel, call: caller(pair.channel, kind), begun, runs, kill: () => pair.close() };
 }
 
-type Expected = readonly [StatusName, Sent];
+type Expected = readonly [StatusName, Processed];
 
 /** Calls, and checks what the caller learns; `no` is held against what the handler saw. */
 async function check(
@@ -168,7 +168,7 @@ describe.each(kinds)('%s, before there is a connection', (kind) => {
 describe.each(pairWays)('%s', (way) => {
   describe.each(kinds)('%s', (kind) => {
     // The server confirms that it has let go of a large call, and so tells that its handler has begun.
-    const confirmed: Sent = kind === 'large' ? 'yes' : 'maybe';
+    const confirmed: Processed = kind === 'large' ? 'yes' : 'maybe';
 
     test('waiting behind other calls: cancel, deadline, the end of the channel', async () => {
       const bed = await openBed(way, kind, hang, {}, { inflightMax: 1, streamsMax: 1 });

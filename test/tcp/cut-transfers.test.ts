@@ -1,12 +1,12 @@
-/** A session's connection that is reset at any byte of what it carries: every call settles once, its `sent` is true, and the next connection works. */
+/** A session's connection that is reset at any byte of what it carries: every call settles once, its `processed` is true, and the next connection works. */
 import {
   type CallOptions,
   createChannel,
   createClient,
   createServer,
   leaseOf,
+  type Processed,
   RpcError,
-  type Sent,
 } from 'rdma-rpc';
 import { expect, test } from 'vitest';
 import { until } from '../channel/bed.ts';
@@ -84,7 +84,7 @@ test('at 200 bytes of a transfer in either direction', { timeout: 600_000 }, asy
     },
   );
   const address = await relay.listen();
-  const outcomes: Record<Sent | 'answered', number> = { no: 0, maybe: 0, yes: 0, answered: 0 };
+  const outcomes: Record<Processed | 'answered', number> = { no: 0, maybe: 0, yes: 0, answered: 0 };
   let calls = 0;
   for (let round = 0; round < cuts; ++round) {
     cut = { side: next() < 0.5 ? 'client' : 'server', at: 1 + Math.floor(bytesMax * next() ** 3) };

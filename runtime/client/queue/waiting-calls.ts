@@ -1,5 +1,5 @@
 /**
- * Unary calls of a channel that have not been processed: no connection yet, no free call slot or no free send slot. Each leaves its line at the head, by
+ * Unary calls of a channel that have not been sent: no connection yet, no free call slot or no free send slot. Each leaves its line at the head, by
  * deadline or by cancel. Owned by the queue of a channel, on its JS thread.
  */
 
