@@ -105,9 +105,11 @@ void QueuePair::stop_joining() {
 }
 
 /// Once connected it is the sideband that tells of a peer's end, as it does for peers that are opened through
-/// /proc; and what the peer sent before it ended is still in the ring.
-void QueuePair::on_lost(const std::string& why) {
-  if (state_ != QpState::rtr) return;
+/// /proc; and what the peer sent before it ended is still in the ring. A line that is lost with both sides
+/// alive takes its queue pair with it: nobody would be woken any more, and the one side knows nothing of the
+/// other's new memory.
+void QueuePair::on_lost(const std::string& why, bool peer_went) {
+  if (state_ != QpState::rtr && (state_ != QpState::rts || peer_went)) return;
   error_ = "shm: the connection for descriptors: " + why;
   enter_error(SharedState::error);
 }

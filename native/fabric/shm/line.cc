@@ -151,12 +151,14 @@ void Line::receive() {
     if (got < 0 && errno == EAGAIN) return;
     if (got < 0 && errno != ECONNRESET) return lose(system_refusal(errno));
     if (got > 0) collect(message, &files_);
-    if (got <= 0) return lose("the peer has ended, or closed it");
+    if (got <= 0) return lose("the peer has ended, or closed it", true);
     if ((message.msg_flags & MSG_CTRUNC) != 0) {
       return refuse("descriptors of the peer have not come: too many with one note, or none is free here");
     }
     take(bytes, static_cast<std::size_t>(got));
-    if (have_ == 0 && !files_.empty()) return refuse("the peer has sent a descriptor that it has not named");
+    // (A note that has come in part may have its own.)
+    if (files_.size() > (have_ == 0 ? 0u : 1u))
+      return refuse("the peer has sent a descriptor that it has not named");
   }
 }
 
@@ -197,10 +199,10 @@ void Line::refuse(const std::string& why) {
   lose(why);
 }
 
-void Line::lose(const std::string& why) {
+void Line::lose(const std::string& why, bool peer_went) {
   if (!fd_) return;
   close();
-  user_.on_lost(why);
+  user_.on_lost(why, peer_went);
 }
 
 void Line::close() {

@@ -44,8 +44,9 @@ class LineUser {
   virtual void on_open() = 0;
   virtual void on_file(const FileNote& note, UniqueFd file) = 0;
   virtual void on_taken() = 0;
-  /// It has ended. `why`: in words.
-  virtual void on_lost(const std::string& why) = 0;
+  /// It has ended. `why`: in words. `peer_went`: the peer has closed it, and everything that it sent has been
+  /// heard.
+  virtual void on_lost(const std::string& why, bool peer_went) = 0;
 };
 
 class Line final : public Waiter {
@@ -80,7 +81,7 @@ class Line final : public Waiter {
   void hear_answer();
   void take(const std::byte* bytes, std::size_t count);
   void carry_out();
-  void lose(const std::string& why);
+  void lose(const std::string& why, bool peer_went = false);
 
   Watch& watch_;
   LineUser& user_;

@@ -43,7 +43,7 @@ class QueuePair final : public fabric::QueuePair, public LineUser {
   void on_open() override;
   void on_file(const FileNote& note, UniqueFd file) override;
   void on_taken() override;
-  void on_lost(const std::string& why) override;
+  void on_lost(const std::string& why, bool peer_went) override;
 
   /// Moves up to out.size() completions to `out`.
   std::size_t poll(std::span<Wc> out);
