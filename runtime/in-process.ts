@@ -32,6 +32,10 @@ export function createInProcessChannel(
       [...Object.keys(serverRules), ...Object.keys(channelRules)].filter((name) => !(name in fabricRules)),
     ),
   ]);
+  if (typeof register !== 'function')
+    throw new TypeError(
+      'createInProcessChannel: takes a function, which adds services to the server that it gets',
+    );
   const server = new RpcServer(subset(options, serverRules), ['sim']);
   register(server);
   const address = 'in-process';

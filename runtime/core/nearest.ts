@@ -21,9 +21,26 @@ function scored(word: string, known: readonly string[]): { name: string; score: 
     .sort((a, b) => a.score - b.score)[0];
 }
 
-/** The most similar of them, however little that is. */
+/** `maxTimeoutMs` and `timeoutMaxMs` have the same. */
+const sortedWords = (name: string): string =>
+  (name.match(/[A-Z]?[^A-Z_]+|[A-Z]/g) ?? [])
+    .map((part) => part.toLowerCase())
+    .sort()
+    .join('');
+
+/** What options are called elsewhere, in gRPC and Connect. */
+const elsewhere: ReadonlyMap<string, string> = new Map([
+  ['deadline', 'timeoutMs'],
+  ['headers', 'metadata'],
+  ['contextValues', 'values'],
+]);
+
+/** The most similar of them, however little that is; before it, the one that has the same words, or that is called `word` elsewhere. */
 export function nearest(word: string, known: readonly string[]): string {
-  return scored(word, known)?.name ?? '';
+  const meant = elsewhere.get(word);
+  if (meant !== undefined && known.includes(meant)) return meant;
+  const words = sortedWords(word.slice(0, 64));
+  return known.find((name) => sortedWords(name) === words) ?? scored(word, known)?.name ?? '';
 }
 
 /** The same if it is similar enough to be a slip, `user_id` for `userId` among them. */

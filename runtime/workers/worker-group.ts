@@ -150,6 +150,10 @@ export class WorkerGroup implements WorkerThreadOwner {
  * `listenInWorker(server)`. Resolves when all of them listen. Rejects with the first error of a worker, or when the address is in use.
  */
 export async function serveWorkers(file: URL | string, options: WorkersOptions): Promise<WorkerGroup> {
+  if (typeof file === 'string' && !URL.canParse(file)) {
+    const hint = "give new URL('./worker.js', import.meta.url), or pathToFileURL() of a path";
+    throw new TypeError(`serveWorkers: file: ${JSON.stringify(file)} is no URL; ${hint}`);
+  }
   const group = new WorkerGroup(new URL(file), options);
   await group.start(options.address);
   return group;

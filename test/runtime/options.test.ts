@@ -2,7 +2,13 @@
 import { describe, expect, test } from 'vitest';
 import { formatAddress, parseAddress } from '../../runtime/control/address.ts';
 import { nearest } from '../../runtime/core/nearest.ts';
-import { configure, createChannel, createClient, createServer } from '../../runtime/index.ts';
+import {
+  configure,
+  createChannel,
+  createClient,
+  createInProcessChannel,
+  createServer,
+} from '../../runtime/index.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 
 const anywhere = 'unix:/tmp/nowhere.sock';
@@ -63,6 +69,11 @@ describe('options', () => {
     ],
     ['no object', () => createServer(5 as never), /options must be an object/],
     [
+      'no function for an in-process server',
+      () => createInProcessChannel(createServer() as never),
+      /^createInProcessChannel: takes a function, which adds services/,
+    ],
+    [
       'a default of an unknown method',
       () => createClient(EchoDefinition, createChannel(anywhere), { ecko: {} } as object),
       /no option ecko; did you mean echo\?/,
@@ -78,6 +89,16 @@ describe('options', () => {
 
   test('the nearest known name is found by edit distance', () => {
     expect(nearest('maxMesageByte', ['inflightMax', 'messageMaxBytes', 'queueMax'])).toBe('messageMaxBytes');
+  });
+
+  test('before it, the one that has the same words, or is called so elsewhere', () => {
+    expect(nearest('maxTimeoutMs', ['defaultTimeoutMs', 'timeoutMaxMs'])).toBe('timeoutMaxMs');
+    expect(nearest('max_timeout_ms', ['defaultTimeoutMs', 'timeoutMaxMs'])).toBe('timeoutMaxMs');
+    const options = ['timeoutMs', 'metadata', 'onHeader', 'hedging', 'values', 'context'];
+    expect(nearest('deadline', options)).toBe('timeoutMs');
+    expect(nearest('headers', options)).toBe('metadata');
+    expect(nearest('contextValues', options)).toBe('values');
+    expect(nearest('deadline', ['hedging', 'inflightMax'])).toBe('hedging');
   });
 
   test('a channel that is no channel is refused', () => {

@@ -293,6 +293,12 @@ describe('serveWorkers rejects', () => {
     await expect(start(options)).rejects.toThrow(reason);
   });
 
+  test('a file that is no URL', async () => {
+    await expect(serveWorkers('./worker.js', { address: '127.0.0.1:0' })).rejects.toThrow(
+      /serveWorkers: file: ".\/worker.js" is no URL; give new URL/,
+    );
+  });
+
   test('an address in use', async () => {
     const other = createServer();
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
