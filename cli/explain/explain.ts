@@ -31,7 +31,7 @@ export function addExplainCommand(program: Command): void {
       )
       .argument(
         '[address]',
-        'of a server with reflection that declares the method; left out with --proto, --protoset and neither',
+        'of a server with reflection that declares the method; may be left out, and is with --proto and --protoset',
       )
       .argument('[method]', 'such as greeter.v1.Greeter/SayHello')
       .requiredOption('--size <bytes>', 'of the request', size)

@@ -11,7 +11,7 @@ export function checkDevices(machine: Machine, { verbs }: Facts): Finding[] {
     return [
       advice(
         'devices',
-        'no RDMA device: shm and tcp are what there is',
+        'no RDMA device: shm, shm-fd and tcp are what there is',
         'for tests: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev eth0',
       ),
     ];
