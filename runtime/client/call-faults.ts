@@ -3,7 +3,7 @@
 import { memoryFailure, processedName, tooLarge } from '../core/failure.ts';
 import type { Metadata } from '../core/metadata.ts';
 import { type Processed, RpcError } from '../core/rpc-error.ts';
-import { errorCode } from '../core/status.ts';
+import { errorCode, Status } from '../core/status.ts';
 import { takeDetails } from '../core/status-details.ts';
 import type { FabricContext } from '../lane/fabric-context.ts';
 import type { Incoming } from '../lane/incoming.ts';
@@ -22,11 +22,17 @@ export function requestRefusal(
   return tooLarge(path, context.outgoing.bulk.refusedBytes, target.messageMaxBytes, 'server', processed);
 }
 
+/** A server that does not have the service knows of the method no more than its id. */
+function named(path: string, status: number, text: string): string {
+  return status === Status.UNIMPLEMENTED ? text.replace(/^method id \d+(?= is not implemented)/, path) : text;
+}
+
 /**
- * What the server has answered with the event at `at`. `trailer`: what came with it; the details in it go into the error. `begun`: the handler
+ * What the server has answered to a call of `path` with the event at `at`. `trailer`: what came with it; the details in it go into the error. `begun`: the handler
  * may have, whatever became of this part of a stream.
  */
 export function statusError(
+  path: string,
   incoming: Incoming,
   events: Int32Array,
   at: number,
@@ -37,5 +43,9 @@ export function statusError(
   const details = takeDetails(trailer);
   const word = processedName(events[at + Ev.sent]!);
   const processed = begun && word === 'no' ? 'maybe' : word;
-  return new RpcError(errorCode(status), incoming.text(at), { trailer: trailer, details, processed });
+  return new RpcError(errorCode(status), named(path, status, incoming.text(at)), {
+    trailer: trailer,
+    details,
+    processed,
+  });
 }
