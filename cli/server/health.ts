@@ -15,7 +15,15 @@ export function addHealthCommand(program: Command): void {
       const { HealthCheckResponse_ServingStatusNames: names, HealthDefinition } = await import(
         '../../runtime/services/gen/grpc/health/v1/health.rdma.ts'
       );
-      const { status } = await createClient(HealthDefinition, channel).check({ service });
+      const { RpcError } = await import('../../runtime/core/rpc-error.ts');
+      const { Status } = await import('../../runtime/core/status.ts');
+      const { status } = await createClient(HealthDefinition, channel)
+        .check({ service })
+        .catch((error: unknown) => {
+          if (!(error instanceof RpcError) || error.code !== Status.UNIMPLEMENTED) throw error;
+          const text = 'this server has no health service: healthOf(server) of rdma-rpc/health adds it';
+          throw new RpcError(Status.UNIMPLEMENTED, text, { processed: 'no', cause: error });
+        });
       const name = names[status] ?? `status ${status}`;
       console.log(flags.json === true ? JSON.stringify({ service, status: name }) : name);
       return names[status] === 'SERVING' ? 0 : 1;

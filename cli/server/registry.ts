@@ -54,9 +54,10 @@ export function lookUp(registry: FileRegistry, name: string): Declared | undefin
   return undefined;
 }
 
-/** Full names of all that can be described. */
+/** Full names of all that can be described, but for what options are made of: it is there beside whatever has options, and hardly ever meant. */
 export function namesIn(registry: FileRegistry): string[] {
-  return [...registry].flatMap((each) =>
+  const declared = [...registry].filter(({ file }) => file.proto.name !== 'google/protobuf/descriptor.proto');
+  return declared.flatMap((each) =>
     each.kind === 'service'
       ? [each.typeName, ...each.methods.map((method) => `${each.typeName}.${method.name}`)]
       : each.typeName,

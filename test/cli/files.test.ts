@@ -107,6 +107,19 @@ test('a .proto with a mistake: where', async () => {
   expect((await run('list', '--proto', path)).errors).toMatch(/broken\.proto:2:13: error: .*Bee/);
 });
 
+test('what options are made of is not what a name may have meant', async () => {
+  const path = join(directory, 'shop.proto');
+  const level = 'option idempotency_level = IDEMPOTENT;';
+  writeFileSync(
+    path,
+    `syntax = "proto3";\nservice Shop { rpc Get(Item) returns (Item) { ${level} } }\nmessage Item {}\n`,
+  );
+  expect(await run('describe', '--proto', path, 'Nope')).toMatchObject({
+    code: 1,
+    errors: 'error: the .proto files declare no Nope; there is Item, Shop, Shop.Get\n',
+  });
+});
+
 test('protoc reads the same', async () => {
   if (spawnSync('protoc', ['--version']).status !== 0) return;
   const path = join(directory, 'protoc.binpb');

@@ -47,6 +47,17 @@ describe('rdma-rpc health', () => {
     expect(await run('health', address, ...args)).toEqual(outcome);
   });
 
+  test('a server without the service', async () => {
+    const plain = createServer();
+    expect(await run('health', await plain.listen('127.0.0.1:0'))).toEqual({
+      code: 1,
+      out: '',
+      errors:
+        'error: UNIMPLEMENTED: this server has no health service: healthOf(server) of rdma-rpc/health adds it\n',
+    });
+    await plain.shutdown({ graceMs: 0 });
+  });
+
   test('nobody listens there', async () => {
     await server.shutdown();
     expect(await run('health', address)).toMatchObject({
