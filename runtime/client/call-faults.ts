@@ -44,7 +44,7 @@ export function statusError(
   const word = processedName(events[at + Ev.sent]!);
   const processed = begun && word === 'no' ? 'maybe' : word;
   return new RpcError(errorCode(status), named(path, status, incoming.text(at)), {
-    trailer: trailer,
+    trailer,
     details,
     processed,
   });
