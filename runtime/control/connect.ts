@@ -164,13 +164,18 @@ function sideOf(side: LocalSide, duplex: Duplex): LocalSide {
   };
 }
 
+export interface Opened {
+  readonly link: Link;
+  readonly connection: Connection;
+}
+
 /** Dials and shakes hands. Gives up with the signal's reason, an Error, when it fires. */
 export async function openConnection(
   dial: Dial,
   side: LocalSide,
   server: string,
   signal: AbortSignal,
-): Promise<{ link: Link; connection: Connection }> {
+): Promise<Opened> {
   const duplex = await dial(signal);
   const link = new Link(duplex);
   const giveUp = (): void => link.close((signal.reason as Error).message);

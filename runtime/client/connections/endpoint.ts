@@ -3,7 +3,7 @@
  * while when its answers are bad. Nothing happens by itself: somebody must want a connection. Owned by a channel.
  */
 
-import { openConnection } from '../../control/connect.ts';
+import { type Opened, openConnection } from '../../control/connect.ts';
 import type { Dial } from '../../control/dial.ts';
 import type { LocalSide } from '../../control/session-setup.ts';
 import { unavailable } from '../../core/failure.ts';
@@ -176,10 +176,11 @@ export class Endpoint implements ClientLinkOwner, Watched {
   async #connect(): Promise<void> {
     const abandon = new AbortController();
     this.#abandon = abandon;
+    const timer = this.#limit(abandon);
     let error: RpcError | undefined;
     try {
       const side = this.#owner.side();
-      const current = await this.#open(side, abandon);
+      const current = this.#adopt(await openConnection(this.#dial, side, this.address, abandon.signal));
       const { ended } = current;
       if (this.#gone !== undefined) current.close(this.#gone);
       else if (ended === undefined) {
@@ -193,46 +194,51 @@ export class Endpoint implements ClientLinkOwner, Watched {
       const text = `cannot connect to ${this.address}: ${known.rawMessage}`;
       error = new RpcError(known.code, text, { processed: 'no', cause });
     } finally {
+      clearTimeout(timer);
       this.#abandon = undefined;
       this.#attempt = undefined;
     }
     if (this.#gone === undefined) this.#attempted(error);
   }
 
-  /** One connection more, within `connectTimeoutMs`. */
-  async #open(side: LocalSide, abandon: AbortController): Promise<ClientLink> {
-    const { queue, settings } = this.#owner;
-    const { connectTimeoutMs, outlierDetection } = settings;
+  /** Gives an attempt up that has taken too long. */
+  #limit(abandon: AbortController): NodeJS.Timeout {
+    const { connectTimeoutMs } = this.#owner.settings;
     const late = `no answer within ${connectTimeoutMs} ms (option connectTimeoutMs of the channel)`;
-    const timer = setTimeout(() => abandon.abort(new Error(late)), connectTimeoutMs);
-    try {
-      const { link, connection } = await openConnection(this.#dial, side, this.address, abandon.signal);
-      const opened = new ClientLink(connection, link, queue, this, outlierDetection.badAnswersMax);
-      this.#links.add(opened);
-      return opened;
-    } finally {
-      clearTimeout(timer);
-    }
+    return setTimeout(() => abandon.abort(new Error(late)), connectTimeoutMs);
+  }
+
+  /** In the turn in which it has connected, since from then on it hears what happens to it. */
+  #adopt({ link, connection }: Opened): ClientLink {
+    const { queue, settings } = this.#owner;
+    const adopted = new ClientLink(connection, link, queue, this, settings.outlierDetection.badAnswersMax);
+    this.#links.add(adopted);
+    return adopted;
   }
 
   /** New calls take the better connection; the old one ends with its last call. */
-  async #tryBetter(fabrics: readonly FabricName[], abandon: AbortController): Promise<boolean> {
+  async #tryBetter(better: readonly FabricName[], abandon: AbortController): Promise<boolean> {
     const old = this.link;
     const side = this.#owner.side();
-    const better = await this.#open(
-      { ...side, fabrics: fabrics.filter((name) => side.fabrics.includes(name)) },
-      abandon,
-    );
-    if (abandon.signal.aborted || old === undefined || this.link !== old || this.state !== 'ready') {
-      better.close(this.#gone ?? 'a better fabric came too late');
-      return false;
+    const fabrics = better.filter((name) => side.fabrics.includes(name));
+    const timer = this.#limit(abandon);
+    try {
+      const found = this.#adopt(
+        await openConnection(this.#dial, { ...side, fabrics }, this.address, abandon.signal),
+      );
+      if (found.ended !== undefined) return false;
+      if (abandon.signal.aborted || old === undefined || this.link !== old || this.state !== 'ready') {
+        found.close(this.#gone ?? 'a better fabric came too late');
+        return false;
+      }
+      this.link = found;
+      this.#set('ready');
+      old.drain();
+      this.#upgrade.watch(found.connection.fabric, side.fabrics);
+      return true;
+    } finally {
+      clearTimeout(timer);
     }
-    if (better.ended !== undefined) return false;
-    this.link = better;
-    this.#set('ready');
-    old.drain();
-    this.#upgrade.watch(better.connection.fabric, side.fabrics);
-    return true;
   }
 
   #attempted(error: RpcError | undefined): void {
