@@ -10,7 +10,7 @@ import type { Incoming } from '../lane/incoming.ts';
 import type { Target } from '../lane/submission.ts';
 import { Ev, Reason } from '../native.ts';
 
-/** What native code refused to send. `sent`: of the whole stream, whose OPEN may be out already. */
+/** What native code refused to send. `processed`: of the whole stream, whose OPEN may be out already. */
 export function requestRefusal(
   context: FabricContext,
   target: Target,

@@ -13,9 +13,11 @@ export interface RuntimeOptions {
   sendSlots?: number;
   /** Arena for large messages and leases. Default 256 MiB. */
   arenaBytes?: number;
-  /** Application buffers kept registered: bytes (default 256 MiB), count (1024), idle time (10 s). */
+  /** Bytes of application buffers that are kept registered. Default 256 MiB. */
   mrCacheBytes?: number;
+  /** Their number. Default 1024. */
   mrCacheEntriesMax?: number;
+  /** A registration that is not used for so long ends. Default 10 s. */
   mrCacheIdleMs?: number;
   /**
    * What peers can reach of this thread's memory. `auto` (default): windows where the device has them, staging memory elsewhere. `shared`: all registered memory,

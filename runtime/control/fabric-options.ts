@@ -15,7 +15,7 @@ export type Fabric = (typeof fabricNames)[number];
 
 export interface FabricOptions {
   /**
-   * `auto` (default): shared memory when both processes are on one host, RDMA devices if both have one, TCP otherwise. A name allows only that one, a list those, in order of
+   * `auto` (default): shared memory when both processes are on one host (of two users or containers: when they meet at a unix socket), RDMA devices if both have one, TCP otherwise. A name allows only that one, a list those, in order of
    * preference. Without this option: the environment variable RDMA_RPC_FABRIC.
    */
   fabric?: 'auto' | Fabric | readonly Fabric[];

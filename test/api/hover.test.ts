@@ -8,7 +8,7 @@ import { expect, test } from 'vitest';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const file = join(root, 'test/api/user.ts');
 const program = `
-import { createChannel, createClient, createServer } from 'rdma-rpc';
+import { createChannel, createClient, createServer, RpcError } from 'rdma-rpc';
 import { DocsDefinition } from '../codec/gen/documented.rdma.ts';
 
 const channel = createChannel('localhost:5000');
@@ -17,6 +17,7 @@ export const answer = await docs.read({}, { timeoutMs: 100 });
 const server = createServer();
 server.add(DocsDefinition, { read: (request) => ({ leading: request.leading }) });
 void channel.close();
+export const again = RpcError.from(0).processed;
 `;
 
 function service(): ts.LanguageService {
@@ -81,4 +82,8 @@ test('methods of a client, and of handlers, have the comments of the .proto', ()
 test('members have their documentation', () => {
   expect(hover('close();').doc).toContain('Ends all connections.');
   expect(hover('timeoutMs: 100').doc).toContain('Time limit in ms');
+  expect(hover('processed;')).toMatchObject({
+    shown: '(property) RpcError.processed: Processed',
+    doc: expect.stringContaining('calling again is always safe'),
+  });
 });
