@@ -4,6 +4,7 @@
  */
 
 import { Buffer } from 'node:buffer';
+import { inspect } from 'node:util';
 import { disown } from '../codec/disown.ts';
 import { metadataEntries } from '../limits.ts';
 
@@ -126,6 +127,11 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
       json[key].push(typeof value === 'string' ? value : Buffer.from(value).toString('base64'));
     }
     return json;
+  }
+
+  /** What console.log shows, of an error with a trailer too. */
+  [inspect.custom](): object {
+    return { ...this.toJSON() };
   }
 
   *entries(): IterableIterator<[string, MetadataValue]> {

@@ -1,4 +1,5 @@
 /** Metadata as users see it, and its wire form: what is refused, and why. */
+import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Metadata } from '../../runtime/core/metadata.ts';
@@ -30,6 +31,12 @@ describe('Metadata', () => {
     expect(metadata.delete('X-Trace')).toBe(false);
     expect(metadata.has('x-trace')).toBe(false);
     expect(metadata.size).toBe(1);
+  });
+
+  test('console.log shows what is in it', () => {
+    expect(inspect({ trailer: new Metadata({ hint: 'a', 'id-bin': Uint8Array.of(1) }) })).toBe(
+      "{ trailer: { hint: [ 'a' ], 'id-bin': [ 'AQ==' ] } }",
+    );
   });
 
   test('set replaces all values of a key', () => {
