@@ -19,7 +19,7 @@ export async function bundlers(cache, [main, worker]) {
     const bundle = await rollup({
       input: entries,
       plugins: [nodeResolve({ exportConditions: ['node'] })],
-      external: external ? ['rdma-rpc'] : [],
+      external: external ? [/^rdma-rpc/] : [],
       onwarn: () => undefined,
     });
     await bundle.write({
@@ -38,7 +38,7 @@ export async function bundlers(cache, [main, worker]) {
       target: 'node20',
       context: dirname(main),
       entry: entries,
-      externals: external ? { 'rdma-rpc': 'rdma-rpc' } : {},
+      externals: external ? [/^rdma-rpc/] : [],
       externalsType: module ? 'module' : 'commonjs',
       experiments: { outputModule: module },
       output: {
