@@ -177,9 +177,12 @@ describe.skipIf(none !== '')(`two containers${none === '' ? '' : `: not run: ${n
       await client.kill();
     }
     const after = await server.censusWhere(
-      ({ sessions, descriptors }) => sessions === 0 && descriptors === before.descriptors,
+      ({ sessions, descriptors }) => sessions === 0 && descriptors <= before.descriptors,
     );
-    expect({ ...after, inodes: {} }).toEqual({ ...before, inodes: {} });
+    // Less when the first client's context was collected only later.
+    const counts = ({ mapped, inodes, ...others }: typeof after) => Object.entries({ ...mapped, ...others });
+    const known = new Map(counts(before));
+    expect(counts(after).filter(([name, count]) => count > (known.get(name) ?? 0))).toEqual([]);
   });
 
   test('a server killed at any moment costs calls and nothing else', { timeout: 300_000 }, async () => {
