@@ -49,7 +49,7 @@ async function serve(options: EndOptions, handlers: BenchHandlers): Promise<Benc
   });
   const address = await server.listen(addressOf(options));
   return {
-    port: Number(address.slice(address.lastIndexOf(':') + 1)),
+    port: options.port === undefined ? undefined : Number(address.slice(address.lastIndexOf(':') + 1)),
     close: () => server.shutdown({ graceMs: 100 }),
   };
 }
