@@ -1,14 +1,15 @@
 /** The errors of a client's calls and streams that need a look at their session: what was refused here, and what the server has answered. */
 
-import { memoryFailure, processedName, tooLarge } from '../core/failure.ts';
+import { memoryFailure, processedName, tooLarge, unimplemented, unnamed } from '../core/failure.ts';
 import type { Metadata } from '../core/metadata.ts';
 import { type Processed, RpcError } from '../core/rpc-error.ts';
-import { errorCode, Status } from '../core/status.ts';
+import { errorCode } from '../core/status.ts';
 import { takeDetails } from '../core/status-details.ts';
 import type { FabricContext } from '../lane/fabric-context.ts';
 import type { Incoming } from '../lane/incoming.ts';
 import type { Target } from '../lane/submission.ts';
 import { Ev, Reason } from '../native.ts';
+import type { ClientMethod } from './client-method.ts';
 
 /** What native code refused to send. `processed`: of the whole stream, whose OPEN may be out already. */
 export function requestRefusal(
@@ -22,17 +23,12 @@ export function requestRefusal(
   return tooLarge(path, context.outgoing.bulk.refusedBytes, target.messageMaxBytes, 'server', processed);
 }
 
-/** A server that does not have the service knows of the method no more than its id. */
-function named(path: string, status: number, text: string): string {
-  return status === Status.UNIMPLEMENTED ? text.replace(/^method id \d+(?= is not implemented)/, path) : text;
-}
-
 /**
- * What the server has answered to a call of `path` with the event at `at`. `trailer`: what came with it; the details in it go into the error. `begun`: the handler
+ * What the server has answered to a call of `method` with the event at `at`. `trailer`: what came with it; the details in it go into the error. `begun`: the handler
  * may have, whatever became of this part of a stream.
  */
 export function statusError(
-  path: string,
+  { id, path }: Pick<ClientMethod, 'id' | 'path'>,
   incoming: Incoming,
   events: Int32Array,
   at: number,
@@ -43,9 +39,8 @@ export function statusError(
   const details = takeDetails(trailer);
   const word = processedName(events[at + Ev.sent]!);
   const processed = begun && word === 'no' ? 'maybe' : word;
-  return new RpcError(errorCode(status), named(path, status, incoming.text(at)), {
-    trailer,
-    details,
-    processed,
-  });
+  const told = incoming.text(at);
+  // A server that does not have the service knows of the method no more than its id.
+  const text = told === unimplemented(unnamed(id)) ? unimplemented(path) : told;
+  return new RpcError(errorCode(status), text, { trailer, details, processed });
 }

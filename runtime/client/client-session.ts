@@ -219,7 +219,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
       if (confirms) failCall(resolve, this.#confirmed(at, method.path, status, short, extras?.cause));
       else if (unsent !== undefined && this.#queue.takeBack(unsent)) this.#incoming.discard(at);
       else if (this.#beyondInto(at, status)) failCall(resolve, this.#intoError(at, method, extras));
-      else failCall(resolve, this.#statusError(at, method.path, status, extras));
+      else failCall(resolve, this.#statusError(at, method, status, extras));
     } else {
       let response: unknown;
       let fault: RpcError | undefined;
@@ -369,9 +369,9 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     if (metadata !== undefined) extras.tell(metadata);
   }
 
-  #statusError(at: number, path: string, status: number, extras: CallExtras | undefined): RpcError {
+  #statusError(at: number, method: ClientMethod, status: number, extras: CallExtras | undefined): RpcError {
     const metadata = this.#incoming.responseMetadata(at);
-    const error = statusError(path, this.#incoming, this.#events, at, status, metadata?.trailer);
+    const error = statusError(method, this.#incoming, this.#events, at, status, metadata?.trailer);
     try {
       if (metadata !== undefined) extras?.tell(metadata);
     } catch {

@@ -74,6 +74,12 @@ export function memoryFailure(
   return new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed, cause });
 }
 
+/** A method that a server knows by no more than the id on the wire. */
+export const unnamed = (id: number): string => `method id ${id >>> 0}`;
+
+/** What a server answers to a call of a method that it does not have. */
+export const unimplemented = (name: string): string => `${name} is not implemented by this server`;
+
 /** Of a call whose `into` the server may still write to. */
 export const leaseLost = 'the server may still write to `into`: the lease is released';
 

@@ -1,6 +1,7 @@
 /** The handlers of a service as both adapters run them: bound, complete, with what the user wants to hear of errors. */
 import { encodeAhead } from '../codec/encoded-ahead.ts';
 import type { MessageType, MethodDefinition, ServiceDefinition } from '../codec/types.ts';
+import { unimplemented } from '../core/failure.ts';
 import type { HandlerContext } from '../core/handler-context.ts';
 import { abortCode, RpcError } from '../core/rpc-error.ts';
 import { Status } from '../core/status.ts';
@@ -79,7 +80,7 @@ export function grpcHandlers<D extends ServiceDefinition>(
   return Object.entries(definition.methods).map(([name, method]) => {
     const given = (handlers as Record<string, unknown>)[name];
     if (given === undefined || given === null) {
-      const text = `${method.fullName} is not implemented by this server`;
+      const text = unimplemented(method.fullName);
       const missing = (): never => {
         throw new RpcError(Status.UNIMPLEMENTED, text);
       };

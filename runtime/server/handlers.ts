@@ -1,6 +1,7 @@
 /** The methods of a server, by id: filled by `server.add`, read for each request. */
 import { methodId } from '../codec/method-id.ts';
 import type { MessageType, MethodDefinition, MethodForm, ServiceDefinition } from '../codec/types.ts';
+import { unimplemented, unnamed } from '../core/failure.ts';
 import type { Interceptor } from '../core/interceptor.ts';
 import { processWarning, type Warn } from '../core/warnings.ts';
 import { noMessage } from '../lane/plain-types.ts';
@@ -122,10 +123,10 @@ export class HandlerTable {
   missing(id: number, stream: boolean): string {
     const otherCodec = this.#otherCodecs.get(id >>> 0);
     if (otherCodec !== undefined && !this.#paths.has(id >>> 0)) return otherCodec;
-    const name = this.#paths.get(id >>> 0) ?? `method id ${id >>> 0}`;
+    const name = this.#paths.get(id >>> 0) ?? unnamed(id);
     if ((stream ? this.#methods : this.#streams).has(id)) {
       return `${name} is ${stream ? 'no' : 'a'} streaming method on this server: client and server have different versions of it`;
     }
-    return `${name} is not implemented by this server`;
+    return unimplemented(name);
   }
 }

@@ -3,45 +3,13 @@ import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { devicesText } from '../../cli/machine/devices.ts';
-import type { VerbsDevice, VerbsReport } from '../../runtime/native.ts';
+import type { VerbsReport } from '../../runtime/native.ts';
+import { device } from './scripted-machine.ts';
 
 const none: VerbsReport = { whyNone: 'verbs is off: no RDMA device', whyNoCm: '', memlock: '', devices: [] };
-const good: VerbsDevice = {
-  name: 'mlx5_0',
-  transport: 'InfiniBand',
-  whyNot: '',
-  capabilities: {
-    maxInline: 512,
-    maxSge: 16,
-    maxSgeRead: 1,
-    maxQpWr: 8192,
-    maxRdAtomic: 16,
-    maxMsgBytes: 2 ** 30,
-    maxWriteBytes: 2 ** 30,
-    windows: true,
-    immediate: true,
-    onDemand: false,
-    dmabuf: false,
-    pinsMemory: true,
-    anyMemory: true,
-    copiesLate: false,
-    peersKeepAccess: false,
-    readsLandInStaging: false,
-  },
-  ports: [
-    {
-      number: 1,
-      state: 'ACTIVE',
-      linkLayer: 'Ethernet',
-      activeMtu: 4096,
-      lid: 0,
-      gids: [{ index: 3, gid: '10.77.0.1', type: 'RoCE v2', interface: 'eth1' }],
-    },
-  ],
-};
 
 test('a device that can be used: its ports, addresses and what it can do', () => {
-  const report = { ...none, whyNone: '', memlock: 'unlimited', devices: [good] };
+  const report = { ...none, whyNone: '', memlock: 'unlimited', devices: [device] };
   expect(devicesText(report).split('\n')).toEqual([
     '1 RDMA device, 1 can be used',
     'rdma_cm: can be used',
@@ -58,15 +26,15 @@ test('a device that can be used: its ports, addresses and what it can do', () =>
 });
 
 test('one that cannot be opened: why, and nothing that nobody has found out', () => {
-  const capabilities = { ...good.capabilities, maxQpWr: 0 };
-  const broken = { ...good, name: 'mlx5_1', whyNot: 'no permission for uverbs1', capabilities, ports: [] };
-  const text = devicesText({ ...none, memlock: '8 MiB', whyNoCm: 'no rdma_cm', devices: [good, broken] });
+  const capabilities = { ...device.capabilities, maxQpWr: 0 };
+  const broken = { ...device, name: 'mlx5_1', whyNot: 'no permission for uverbs1', capabilities, ports: [] };
+  const text = devicesText({ ...none, memlock: '8 MiB', whyNoCm: 'no rdma_cm', devices: [device, broken] });
   expect(text).toMatch(/^2 RDMA devices, 1 can be used\nrdma_cm: cannot be used: no rdma_cm\n/);
   expect(text).toMatch(/\nmlx5_1 \(InfiniBand\): cannot be used: no permission for uverbs1$/);
 });
 
 test('one that can be opened and not used: why, and what it can do', () => {
-  const text = devicesText({ ...none, devices: [{ ...good, whyNot: 'memlock is 64 KiB' }] });
+  const text = devicesText({ ...none, devices: [{ ...device, whyNot: 'memlock is 64 KiB' }] });
   expect(text).toMatch(/cannot be used: memlock is 64 KiB\n {2}port 1: [\s\S]*\n {2}has: memory windows/);
 });
 

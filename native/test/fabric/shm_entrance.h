@@ -6,13 +6,12 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
 
-#include "fabric/door.h"
+#include "fabric/guests.h"
 #include "fabric/shm/shm.h"
 
 namespace rdma_rpc::fabric::test {
@@ -45,34 +44,13 @@ class ShmEntrance {
     EXPECT_EQ(error, "");
     return via;
   }
-  /// What there is to do. Returns what hand_over() said of the last one, or "nobody".
-  std::string admit() {
-    while (UniqueFd fd{::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)}) {
-      guests_.push_back({std::move(fd)});
-    }
-    std::string told = "nobody";
-    std::erase_if(guests_, [&told](Guest& guest) {
-      const ssize_t got =
-          ::recv(guest.fd.get(), guest.said + guest.have, sizeof guest.said - guest.have, MSG_DONTWAIT);
-      if (got < 0 && errno == EAGAIN) return false;
-      if (got <= 0) return true;
-      guest.have += static_cast<std::size_t>(got);
-      if (guest.have < sizeof guest.said) return false;
-      told = hand_over(guest.fd.get(), guest.said);
-      return true;
-    });
-    return told;
-  }
+  /// See Guests.
+  std::string admit() { return guests_.admit(listener_.get()); }
 
  private:
-  struct Guest {
-    UniqueFd fd;
-    std::byte said[kGreetingBytes]{};
-    std::size_t have = 0;
-  };
   std::string directory_, path_;
   UniqueFd listener_;
-  std::vector<Guest> guests_;
+  Guests guests_;
 };
 
 }  // namespace rdma_rpc::fabric::test

@@ -1,10 +1,10 @@
 // Connections of the tcp fabric that somebody else has accepted: they reach the queue pair that they ask for,
 // on whatever thread its device is, and nobody else.
 #include <atomic>
-#include <cerrno>
 #include <thread>
 
 #include "fabric/door.h"
+#include "fabric/guests.h"
 #include "fabric/tcp_raw_peer.h"
 
 namespace rdma_rpc::fabric::test {
@@ -32,34 +32,13 @@ class Entrance {
     EXPECT_EQ(error, "");
     return address;
   }
-  /// What there is to do. Returns what hand_over() said of a connection that has said its greeting, or
-  /// "nobody".
-  std::string admit() {
-    UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (fd) guests_.push_back({std::move(fd)});
-    std::string told = "nobody";
-    std::erase_if(guests_, [&told](Guest& guest) {
-      const ssize_t got =
-          ::recv(guest.fd.get(), guest.said + guest.have, sizeof guest.said - guest.have, MSG_DONTWAIT);
-      if (got < 0 && errno == EAGAIN) return false;
-      if (got <= 0) return true;
-      guest.have += static_cast<std::size_t>(got);
-      if (guest.have < sizeof guest.said) return false;
-      told = hand_over(guest.fd.get(), guest.said);
-      return true;
-    });
-    return told;
-  }
+  /// See Guests.
+  std::string admit() { return guests_.admit(listener_.get()); }
 
  private:
-  struct Guest {
-    UniqueFd fd;
-    std::byte said[kGreetingBytes]{};
-    std::size_t have = 0;
-  };
   UniqueFd listener_;
   tcp::Place place_;
-  std::vector<Guest> guests_;
+  Guests guests_;
 };
 
 bool settled(const QueuePair& qp) { return qp.state() != QpState::rtr; }

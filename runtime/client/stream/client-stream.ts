@@ -370,7 +370,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
   #statusError(at: number, status: number, begun: boolean, metadata?: ResponseMetadata): RpcError {
     const { incoming, context } = this.#streams!;
     const { trailer } = metadata ?? incoming.whole.responseMetadata(at) ?? {};
-    return statusError(this.method.path, incoming.whole, context.native.events, at, status, trailer, begun);
+    return statusError(this.method, incoming.whole, context.native.events, at, status, trailer, begun);
   }
 
   /** Whether it is only being waited for. */

@@ -1,0 +1,46 @@
+// What a server's listener does with connections of queue pairs: it accepts them, reads what each begins
+// with, and hands it over. For tests, which call it on the thread of the devices or on another.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "fabric/door.h"
+
+namespace rdma_rpc::fabric::test {
+
+class Guests {
+ public:
+  /// What there is to do at `listener`. Returns what hand_over() said of the last connection that has said
+  /// its greeting, or "nobody".
+  std::string admit(int listener) {
+    while (UniqueFd fd{::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)}) {
+      guests_.push_back({std::move(fd)});
+    }
+    std::string told = "nobody";
+    std::erase_if(guests_, [&told](Guest& guest) {
+      const ssize_t got =
+          ::recv(guest.fd.get(), guest.said + guest.have, sizeof guest.said - guest.have, MSG_DONTWAIT);
+      if (got < 0 && errno == EAGAIN) return false;
+      if (got <= 0) return true;
+      guest.have += static_cast<std::size_t>(got);
+      if (guest.have < sizeof guest.said) return false;
+      told = hand_over(guest.fd.get(), guest.said);
+      return true;
+    });
+    return told;
+  }
+
+ private:
+  struct Guest {
+    UniqueFd fd;
+    std::byte said[kGreetingBytes]{};
+    std::size_t have = 0;
+  };
+  std::vector<Guest> guests_;
+};
+
+}  // namespace rdma_rpc::fabric::test

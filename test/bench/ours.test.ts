@@ -1,0 +1,16 @@
+/** Our own rows of the benchmark: client and server, two processes, find each other over either kind of socket. How fast they are is no matter here. */
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+
+const main = fileURLToPath(new URL('../../dist/bench/main.js', import.meta.url));
+
+test.each(['asleep-32B-x1', 'tcp-asleep-32B-x1'])('%s', { timeout: 60_000 }, (scenario) => {
+  if (!existsSync(main)) throw new Error(`${main} is missing: run npm run build`);
+  const args = ['--quick', '--only', 'rdma-rpc', scenario];
+  const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], { encoding: 'utf8' });
+  expect(stdout + stderr).not.toContain('NOT RUN');
+  expect(stdout + stderr).toContain(`rdma-rpc ${scenario}: `);
+  expect(status).toBe(0);
+});
