@@ -105,6 +105,11 @@ class ShortLinkDown : public LinkDown {};
 /// fails what it cannot send.)
 TEST_P(ShortLinkDown, IsRiddenOutByCallsUnderWay) {
   if (is_tcp()) GTEST_SKIP() << "not run: soft-iWARP closes its connections when a link goes down";
+  // A program of nothing but librdmacm shows it: rxe0 counts one `send_err` and no retry. On 6.1 the packet
+  // counts as lost.
+  if (guest_link() == "rxe" && guest_linux() >= std::pair{6, 12})
+    GTEST_SKIP() << "not run: soft-RoCE of Linux 6.12 ends a queue pair at the first packet that its "
+                    "interface drops, as one does whose peer has its link down";
   Ends ends(open_device(kClientEnd, kRetries), open_device(kServerEnd, kRetries));
   const Link link = ends.connect();
   ends.expect_works(link);
