@@ -56,7 +56,8 @@ export const typescriptLayers: readonly LayerRule[] = [
 export const nativeLayers: readonly LayerRule[] = [
   { files: /^native\/fabric\/[^/]+$/, mayUse: /^native\/fabric\/[^/]+$/ },
   { files: /^native\/fabric\/sim\//, mayUse: /^native\/fabric\/(sim\/)?[^/]+$/ },
-  { files: /^native\/fabric\/shm\//, mayUse: /^native\/fabric\/(shm\/)?[^/]+$/ },
+  { files: /^native\/fabric\/shm\//, mayUse: /^native\/fabric\/(shm\/(\w+\/)?)?[^/]+$/ },
+  { files: /^native\/fabric\/tcp\//, mayUse: /^native\/fabric\/(tcp\/(\w+\/)?)?[^/]+$/ },
   { files: /^native\/fabric\/verbs\//, mayUse: /^native\/fabric\/(verbs\/(\w+\/)?)?[^/]+$/ },
   { files: /^native\/memory\//, mayUse: /^native\/(memory\/|fabric\/fabric\.h$)/ },
   // The halves of a session stand on its link, and neither knows the other.

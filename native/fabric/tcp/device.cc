@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "fabric/tcp/completion_queue.h"
-#include "fabric/tcp/queue_pair.h"
+#include "fabric/tcp/queue/completion_queue.h"
+#include "fabric/tcp/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric {
 namespace tcp {

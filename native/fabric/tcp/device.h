@@ -8,10 +8,10 @@
 
 #include "fabric/door.h"
 #include "fabric/fabric.h"
-#include "fabric/tcp/farewells.h"
-#include "fabric/tcp/keys.h"
-#include "fabric/tcp/listener.h"
-#include "fabric/tcp/memory.h"
+#include "fabric/tcp/connect/farewells.h"
+#include "fabric/tcp/connect/listener.h"
+#include "fabric/tcp/memory/keys.h"
+#include "fabric/tcp/memory/memory.h"
 #include "fabric/tcp/tcp.h"
 #include "fabric/watch.h"
 

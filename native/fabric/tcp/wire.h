@@ -9,7 +9,7 @@
 
 #include "fabric/fabric.h"
 #include "fabric/greeting.h"
-#include "fabric/tcp/address.h"
+#include "fabric/tcp/connect/address.h"
 #include "fabric/tcp/tcp.h"
 
 namespace rdma_rpc::fabric::tcp {

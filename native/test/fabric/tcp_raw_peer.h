@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "fabric/fabric_suite.h"
-#include "fabric/tcp/address.h"
-#include "fabric/tcp/socket.h"
+#include "fabric/tcp/connect/address.h"
+#include "fabric/tcp/connect/socket.h"
 #include "fabric/tcp/tcp.h"
 #include "fabric/tcp/wire.h"
 

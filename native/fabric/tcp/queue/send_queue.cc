@@ -1,5 +1,5 @@
 // See send_queue.h.
-#include "fabric/tcp/send_queue.h"
+#include "fabric/tcp/queue/send_queue.h"
 
 #include <algorithm>
 #include <bit>

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "fabric/fabric.h"
-#include "fabric/tcp/keys.h"
+#include "fabric/tcp/memory/keys.h"
 
 namespace rdma_rpc::fabric::tcp {
 

@@ -1,5 +1,5 @@
 // What the user posts, what is carried out here, and completions; see queue_pair.h.
-#include "fabric/tcp/queue_pair.h"
+#include "fabric/tcp/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::tcp {
 

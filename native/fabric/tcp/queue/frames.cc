@@ -1,7 +1,7 @@
 // What each frame of the peer does: checks as a NIC makes them, and what follows from them. Every field is
 // the peer's word and is checked before anything depends on it. A frame that cannot be ends the connection; a
 // request that may not be is refused. See queue_pair.h.
-#include "fabric/tcp/queue_pair.h"
+#include "fabric/tcp/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::tcp {
 

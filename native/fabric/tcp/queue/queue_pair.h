@@ -11,13 +11,13 @@
 #include <string>
 #include <vector>
 
-#include "fabric/tcp/burst.h"
-#include "fabric/tcp/completion_queue.h"
+#include "fabric/tcp/connect/dialer.h"
+#include "fabric/tcp/connect/listener.h"
 #include "fabric/tcp/device.h"
-#include "fabric/tcp/dialer.h"
-#include "fabric/tcp/listener.h"
-#include "fabric/tcp/receive_queue.h"
-#include "fabric/tcp/send_queue.h"
+#include "fabric/tcp/queue/burst.h"
+#include "fabric/tcp/queue/completion_queue.h"
+#include "fabric/tcp/queue/receive_queue.h"
+#include "fabric/tcp/queue/send_queue.h"
 
 namespace rdma_rpc::fabric::tcp {
 

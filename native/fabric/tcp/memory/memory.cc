@@ -1,5 +1,5 @@
 // See memory.h.
-#include "fabric/tcp/memory.h"
+#include "fabric/tcp/memory/memory.h"
 
 #include <sys/mman.h>
 

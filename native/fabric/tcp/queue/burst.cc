@@ -1,5 +1,5 @@
 // See burst.h.
-#include "fabric/tcp/burst.h"
+#include "fabric/tcp/queue/burst.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,5 @@
 // See completion_queue.h.
-#include "fabric/tcp/completion_queue.h"
+#include "fabric/tcp/queue/completion_queue.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "fabric/tcp/device.h"
-#include "fabric/tcp/queue_pair.h"
+#include "fabric/tcp/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::tcp {
 namespace {

@@ -1,5 +1,5 @@
 // See keys.h.
-#include "fabric/tcp/keys.h"
+#include "fabric/tcp/memory/keys.h"
 
 #include <algorithm>
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "fabric/tcp/keys.h"
+#include "fabric/tcp/memory/keys.h"
 #include "fabric/tcp/wire.h"
 
 namespace rdma_rpc::fabric::tcp {

@@ -1,5 +1,5 @@
 // Life and connection; see queue_pair.h.
-#include "fabric/tcp/queue_pair.h"
+#include "fabric/tcp/queue/queue_pair.h"
 
 #include <cstring>
 

@@ -1,5 +1,5 @@
 // See farewells.h.
-#include "fabric/tcp/farewells.h"
+#include "fabric/tcp/connect/farewells.h"
 
 #include <sys/epoll.h>
 #include <sys/socket.h>

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "fabric/tcp/queue_pair.h"
+#include "fabric/tcp/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::tcp {
 namespace {

@@ -1,5 +1,5 @@
 // See socket.h.
-#include "fabric/tcp/socket.h"
+#include "fabric/tcp/connect/socket.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>

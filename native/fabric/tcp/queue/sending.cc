@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "fabric/tcp/queue_pair.h"
+#include "fabric/tcp/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::tcp {
 namespace {

@@ -1,5 +1,5 @@
 // See address.h.
-#include "fabric/tcp/address.h"
+#include "fabric/tcp/connect/address.h"
 
 #include <arpa/inet.h>
 #include <net/if.h>

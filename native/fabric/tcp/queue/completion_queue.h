@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "fabric/fabric.h"
-#include "fabric/tcp/socket.h"
+#include "fabric/tcp/connect/socket.h"
 
 namespace rdma_rpc::fabric::tcp {
 

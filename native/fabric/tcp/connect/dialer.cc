@@ -1,5 +1,5 @@
 // See dialer.h.
-#include "fabric/tcp/dialer.h"
+#include "fabric/tcp/connect/dialer.h"
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "fabric/tcp/device.h"
-#include "fabric/tcp/queue_pair.h"
+#include "fabric/tcp/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::tcp {
 namespace {
