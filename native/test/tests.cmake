@@ -55,7 +55,8 @@ gtest_discover_tests(session_test TEST_PREFIX "iwarp." PROPERTIES ENVIRONMENT RD
 
 # shm once more, with words and copies that a model steps through (native/fabric/shm/shared_words.h). Its objects come before the
 # library's, which are then left out.
-file(GLOB model_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/model/*.cc ${CMAKE_SOURCE_DIR}/native/fabric/shm/*.cc)
+file(GLOB model_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/model/*.cc ${CMAKE_SOURCE_DIR}/native/fabric/shm/*.cc
+     ${CMAKE_SOURCE_DIR}/native/fabric/shm/*/*.cc)
 add_executable(shm_model_test ${model_sources})
 target_link_libraries(shm_model_test PRIVATE rdma_rpc_test_flags GTest::gtest_main)
 target_compile_definitions(shm_model_test PRIVATE RDMA_RPC_SHARED_WORDS="model/words.h")

@@ -4,7 +4,7 @@ const program = 'shm_model_test';
 export const shmBugs = [
   {
     name: 'a lost wake-up: the rings are looked at before the sleeper says that it sleeps',
-    file: 'fabric/shm/completion_queue.cc',
+    file: 'fabric/shm/queue/completion_queue.cc',
     from: `  poller_.sleeping.store(sleeps_, std::memory_order_seq_cst);
   for (const QueuePair* qp : queue_pairs_) {
     if (!qp->idle()) {
@@ -23,7 +23,7 @@ export const shmBugs = [
   },
   {
     name: 'no second look at the state of the peer once the hazard is set',
-    file: 'fabric/shm/send_queue.cc',
+    file: 'fabric/shm/queue/send_queue.cc',
     from: `  WcStatus status = peer_fault();
   if (status == WcStatus::success) {
     if (device_.options()`,
@@ -35,7 +35,7 @@ export const shmBugs = [
   },
   {
     name: 'the header of a message is published with relaxed order',
-    file: 'fabric/shm/send_queue.cc',
+    file: 'fabric/shm/queue/send_queue.cc',
     from: '  first.header.store(pack(header), std::memory_order_release);',
     to: '  first.header.store(pack(header), std::memory_order_relaxed);',
     program,
@@ -43,7 +43,7 @@ export const shmBugs = [
   },
   {
     name: 'no fence between publishing and the look whether the peer sleeps',
-    file: 'fabric/shm/queue_pair.cc',
+    file: 'fabric/shm/queue/queue_pair.cc',
     from: '  full_fence();\n',
     to: '',
     program,
@@ -51,7 +51,7 @@ export const shmBugs = [
   },
   {
     name: 'each sleep has the same number, so a peer that has rung once never rings again',
-    file: 'fabric/shm/completion_queue.cc',
+    file: 'fabric/shm/queue/completion_queue.cc',
     from: '  if (++sleeps_ == 0) ++sleeps_;',
     to: '  sleeps_ = 1;',
     program,
@@ -59,7 +59,7 @@ export const shmBugs = [
   },
   {
     name: 'who fails does not ring',
-    file: 'fabric/shm/queue_pair.cc',
+    file: 'fabric/shm/queue/queue_pair.cc',
     from: '  if (peer_ != nullptr) ring_doorbell();\n',
     to: '',
     program,
@@ -67,7 +67,7 @@ export const shmBugs = [
   },
   {
     name: 'the hazard of a placed message is cleared with relaxed order',
-    file: 'fabric/shm/send_queue.cc',
+    file: 'fabric/shm/queue/send_queue.cc',
     from: '  peer_->hazard.store(0, std::memory_order_release);',
     to: '  peer_->hazard.store(0, std::memory_order_relaxed);',
     program,
@@ -75,7 +75,7 @@ export const shmBugs = [
   },
   {
     name: 'the hazard of a READ or WRITE may still be in the store buffer when the key is looked at',
-    file: 'fabric/shm/transfer.cc',
+    file: 'fabric/shm/queue/transfer.cc',
     from: '    peer_->hazard.store(wr.rkey, std::memory_order_seq_cst);',
     to: '    peer_->hazard.store(wr.rkey, std::memory_order_release);',
     program,
@@ -83,7 +83,7 @@ export const shmBugs = [
   },
   {
     name: 'an invalidation does not wait for the copy that is under way',
-    file: 'fabric/shm/send_queue.cc',
+    file: 'fabric/shm/queue/send_queue.cc',
     from: '  if (peer_holds(key)) await_release(key, revoked.addr, revoked.length);\n',
     to: '  static_cast<void>(revoked);\n',
     program,
@@ -91,7 +91,7 @@ export const shmBugs = [
   },
   {
     name: 'posted receives are published with relaxed order',
-    file: 'fabric/shm/receive_queue.cc',
+    file: 'fabric/shm/queue/receive_queue.cc',
     from: '  own_->posted.store(published_, std::memory_order_release);',
     to: '  own_->posted.store(published_, std::memory_order_relaxed);',
     program,
@@ -99,7 +99,7 @@ export const shmBugs = [
   },
   {
     name: 'whether the peer has failed is looked at behind the ring, so what it sent before is lost',
-    file: 'fabric/shm/receive_queue.cc',
+    file: 'fabric/shm/queue/receive_queue.cc',
     from: '        if (fault) enter_error(SharedState::error);',
     to: `        if (peer_->state.load() == static_cast<std::uint32_t>(SharedState::fault)) {
           static_cast<void>(fault);

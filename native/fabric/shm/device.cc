@@ -14,9 +14,9 @@
 #include <cstdio>
 #include <cstring>
 
-#include "fabric/shm/completion_queue.h"
-#include "fabric/shm/queue_pair.h"
-#include "fabric/shm/regions.h"
+#include "fabric/shm/memory/regions.h"
+#include "fabric/shm/queue/completion_queue.h"
+#include "fabric/shm/queue/queue_pair.h"
 #include "fabric/system_limit.h"
 
 namespace rdma_rpc::fabric {

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "fabric/fabric.h"
+#include "fabric/shm/connect/line.h"
+#include "fabric/shm/connect/process.h"
+#include "fabric/shm/connect/remote_device.h"
 #include "fabric/shm/layout.h"
-#include "fabric/shm/line.h"
-#include "fabric/shm/memory.h"
-#include "fabric/shm/process.h"
-#include "fabric/shm/protection_table.h"
-#include "fabric/shm/remote_device.h"
-#include "fabric/shm/segment.h"
+#include "fabric/shm/memory/memory.h"
+#include "fabric/shm/memory/protection_table.h"
+#include "fabric/shm/memory/segment.h"
 #include "fabric/shm/shm.h"
 
 namespace rdma_rpc::fabric::shm {

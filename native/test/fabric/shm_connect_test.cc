@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fabric/shm/layout.h"
-#include "fabric/shm/segment.h"
+#include "fabric/shm/memory/segment.h"
 #include "fabric/shm_peers.h"
 
 namespace rdma_rpc::fabric::test {

@@ -8,8 +8,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "fabric/shm/connect/line.h"
 #include "fabric/shm/layout.h"
-#include "fabric/shm/line.h"
 #include "fabric/shm_entrance.h"
 #include "fabric/shm_peers.h"
 

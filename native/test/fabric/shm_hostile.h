@@ -6,7 +6,7 @@
 
 #include "fabric/shm/device.h"
 #include "fabric/shm/layout.h"
-#include "fabric/shm/segment.h"
+#include "fabric/shm/memory/segment.h"
 #include "fabric/shm_peers.h"
 
 namespace rdma_rpc::fabric::test {

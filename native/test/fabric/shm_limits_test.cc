@@ -2,7 +2,7 @@
 // fails says which limit it is, and nobody is taken for dead.
 #include <sys/resource.h>
 
-#include "fabric/shm/process.h"
+#include "fabric/shm/connect/process.h"
 #include "fabric/shm_peers.h"
 
 namespace rdma_rpc::fabric::test {

@@ -2,7 +2,7 @@
 // NIC would make. See queue_pair.h.
 #include <algorithm>
 
-#include "fabric/shm/queue_pair.h"
+#include "fabric/shm/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::shm {
 

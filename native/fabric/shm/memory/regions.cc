@@ -1,5 +1,5 @@
 // See regions.h.
-#include "fabric/shm/regions.h"
+#include "fabric/shm/memory/regions.h"
 
 #include <vector>
 

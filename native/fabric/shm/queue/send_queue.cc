@@ -2,8 +2,8 @@
 // one cell written, no shared line read unless the known receives of the peer have run out. See queue_pair.h.
 #include <cstring>
 
-#include "fabric/shm/queue_pair.h"
-#include "fabric/shm/regions.h"
+#include "fabric/shm/memory/regions.h"
+#include "fabric/shm/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::shm {
 namespace {

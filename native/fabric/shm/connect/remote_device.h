@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "fabric/shm/connect/process.h"
 #include "fabric/shm/layout.h"
-#include "fabric/shm/process.h"
-#include "fabric/shm/segment.h"
+#include "fabric/shm/memory/segment.h"
 
 namespace rdma_rpc::fabric::shm {
 

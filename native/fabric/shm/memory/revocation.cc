@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "fabric/shm/queue_pair.h"
+#include "fabric/shm/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::shm {
 namespace {

@@ -1,5 +1,5 @@
 // See remote_device.h. Every figure read from the peer's tables is read once and checked before use.
-#include "fabric/shm/remote_device.h"
+#include "fabric/shm/connect/remote_device.h"
 
 #include <sys/uio.h>
 

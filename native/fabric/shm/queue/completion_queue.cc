@@ -1,5 +1,5 @@
 // See completion_queue.h.
-#include "fabric/shm/completion_queue.h"
+#include "fabric/shm/queue/completion_queue.h"
 
 #include <sched.h>
 #include <sys/epoll.h>
@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "fabric/shm/device.h"
-#include "fabric/shm/queue_pair.h"
+#include "fabric/shm/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::shm {
 namespace {

@@ -10,7 +10,7 @@
 #include "fabric/door.h"
 #include "fabric/fabric.h"
 #include "fabric/shm/layout.h"
-#include "fabric/shm/segment.h"
+#include "fabric/shm/memory/segment.h"
 
 namespace rdma_rpc::fabric::shm {
 

@@ -1,7 +1,7 @@
 // The queue pair. Its own segment receives what the peer sends; the peer's segment is mapped to send there.
-// One class in six files: queue_pair.cc (life and state), joining.cc (by descriptors), send_queue.cc
-// (post_send), transfer.cc (READ and WRITE), receive_queue.cc (post_recv, poll) and revocation.cc (waiting
-// for a peer's last copy). Used on the device's thread.
+// One class in six files: queue_pair.cc (life and state), send_queue.cc (post_send), transfer.cc (READ and
+// WRITE), receive_queue.cc (post_recv, poll), connect/joining.cc (by descriptors) and memory/revocation.cc
+// (waiting for a peer's last copy). Used on the device's thread.
 #pragma once
 
 #include <array>
@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "fabric/fabric.h"
-#include "fabric/shm/completion_queue.h"
+#include "fabric/shm/connect/remote_device.h"
 #include "fabric/shm/device.h"
 #include "fabric/shm/layout.h"
-#include "fabric/shm/remote_device.h"
+#include "fabric/shm/queue/completion_queue.h"
 
 namespace rdma_rpc::fabric::shm {
 
@@ -94,7 +94,7 @@ class QueuePair final : public fabric::QueuePair, public LineUser {
   void enter_error(SharedState shown);
   void ring_doorbell();
 
-  // joining.cc
+  // connect/joining.cc
   std::string join(const AddressBlob& address, const std::string& path);
   void welcome(UniqueFd fd, const Token& from);
   std::string take_file(const FileNote& note, const UniqueFd& file);
@@ -127,7 +127,7 @@ class QueuePair final : public fabric::QueuePair, public LineUser {
   void fail_receive(WcStatus status);
   bool invalidate_for_peer(std::uint32_t key);
 
-  // revocation.cc
+  // memory/revocation.cc
   void await_release(std::uint32_t hazard, std::uint64_t addr, std::uint64_t bytes);
   bool released();
   void await_any_release();

@@ -2,7 +2,7 @@
 // header is read once, as one word, and checked before anything follows from it. See queue_pair.h.
 #include <algorithm>
 
-#include "fabric/shm/queue_pair.h"
+#include "fabric/shm/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::shm {
 

@@ -1,5 +1,5 @@
 // See line.h.
-#include "fabric/shm/line.h"
+#include "fabric/shm/connect/line.h"
 
 #include <fcntl.h>
 #include <sys/epoll.h>

@@ -1,5 +1,5 @@
 // Keys are made, granted and revoked here; see protection_table.h.
-#include "fabric/shm/protection_table.h"
+#include "fabric/shm/memory/protection_table.h"
 
 namespace rdma_rpc::fabric::shm {
 namespace {

@@ -1,6 +1,6 @@
 // How a queue pair connects by descriptors: it dials, or is come to, then each side sends what it shows, says
 // that it can use what the other has sent, and is in RTS when both have. See queue_pair.h, line.h.
-#include "fabric/shm/queue_pair.h"
+#include "fabric/shm/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::shm {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "fabric/fabric.h"
-#include "fabric/shm/segment.h"
+#include "fabric/shm/memory/segment.h"
 
 namespace rdma_rpc::fabric::shm {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "fabric/fabric.h"
-#include "fabric/shm/protection_table.h"
+#include "fabric/shm/memory/protection_table.h"
 
 namespace rdma_rpc::fabric::shm {
 

@@ -1,5 +1,5 @@
 // See memory.h.
-#include "fabric/shm/memory.h"
+#include "fabric/shm/memory/memory.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

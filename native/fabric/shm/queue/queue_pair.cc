@@ -1,5 +1,5 @@
 // A queue pair's life: made, connected, in ERR, gone. See queue_pair.h.
-#include "fabric/shm/queue_pair.h"
+#include "fabric/shm/queue/queue_pair.h"
 
 #include <unistd.h>
 

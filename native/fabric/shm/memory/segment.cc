@@ -1,5 +1,5 @@
 // memfds, seals and /proc/<pid>/fd; see segment.h.
-#include "fabric/shm/segment.h"
+#include "fabric/shm/memory/segment.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>

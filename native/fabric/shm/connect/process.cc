@@ -1,5 +1,5 @@
 // Reads /proc/<pid>/task/<pid>/stat; see process.h.
-#include "fabric/shm/process.h"
+#include "fabric/shm/connect/process.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "fabric/shm/process.h"
+#include "fabric/shm/connect/process.h"
 #include "fabric/unique_fd.h"
 
 namespace rdma_rpc::fabric::shm {
