@@ -1,4 +1,4 @@
-/** The counters of a context, as native/binding/stats_object.h makes them. Part of the native boundary (native.ts). */
+/** The counters of a context, as native/binding/objects/stats_object.h makes them. Part of the native boundary (native.ts). */
 /** Counters of one context since its start; plain numbers, read by the demo's table, tests and `info`. */
 export interface Stats {
   calls: number;

@@ -17,7 +17,7 @@ if(NOT RDMA_RPC_UV_INCLUDE)
                       "Set npm_config_nodedir to a Node installation that has its headers, or install libuv1-dev.")
 endif()
 
-file(GLOB binding_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cc)
+file(GLOB binding_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cc ${CMAKE_CURRENT_LIST_DIR}/*/*.cc)
 add_library(rdma_rpc MODULE ${binding_sources})
 target_link_libraries(rdma_rpc PRIVATE rdma_rpc_core)
 # The binary that the package ships must load where libstdc++ is older than here.

@@ -10,9 +10,9 @@
 #include <string>
 #include <unordered_map>
 
-#include "binding/block_buffers.h"
-#include "binding/pump.h"
-#include "binding/watched_buffers.h"
+#include "binding/buffers/block_buffers.h"
+#include "binding/buffers/watched_buffers.h"
+#include "binding/event_loop/pump.h"
 #include "fabric/sim/sim.h"
 #include "fabric/verbs_loader.h"
 #include "session/context.h"

@@ -5,13 +5,13 @@
 #include <utility>
 #include <vector>
 
-#include "binding/boundary_constants.h"
 #include "binding/engine.h"
-#include "binding/engine_options.h"
-#include "binding/peer_address.h"
+#include "binding/objects/boundary_constants.h"
+#include "binding/objects/engine_options.h"
+#include "binding/objects/peer_address.h"
+#include "binding/objects/stats_object.h"
+#include "binding/objects/verbs_report.h"
 #include "binding/requirements.h"
-#include "binding/stats_object.h"
-#include "binding/verbs_report.h"
 
 namespace rdma_rpc::binding {
 namespace {

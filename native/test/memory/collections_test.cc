@@ -1,5 +1,5 @@
 // When V8 is made to collect for calls that wait for memory: a fixed share of the time, whatever one costs.
-#include "binding/collections.h"
+#include "binding/event_loop/collections.h"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 #include <atomic>
 #include <memory>
 
-#include "binding/event_loop.h"
+#include "binding/event_loop/event_loop.h"
 
 namespace rdma_rpc::binding {
 

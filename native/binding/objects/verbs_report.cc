@@ -1,5 +1,5 @@
 // See verbs_report.h.
-#include "binding/verbs_report.h"
+#include "binding/objects/verbs_report.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,5 +1,5 @@
 // See pump.h.
-#include "binding/pump.h"
+#include "binding/event_loop/pump.h"
 
 #include <utility>
 

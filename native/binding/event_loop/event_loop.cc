@@ -1,8 +1,8 @@
 // See event_loop.h.
-#include "binding/event_loop.h"
+#include "binding/event_loop/event_loop.h"
 
-#include "binding/uv_event_loop.h"
-#include "binding/wait_thread.h"
+#include "binding/event_loop/uv_event_loop.h"
+#include "binding/event_loop/wait_thread.h"
 
 namespace rdma_rpc::binding {
 

@@ -8,9 +8,9 @@
 #include <memory>
 #include <string>
 
-#include "binding/clock.h"
-#include "binding/collections.h"
-#include "binding/event_loop.h"
+#include "binding/event_loop/clock.h"
+#include "binding/event_loop/collections.h"
+#include "binding/event_loop/event_loop.h"
 #include "session/context.h"
 
 namespace rdma_rpc::binding {

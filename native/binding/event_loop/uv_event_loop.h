@@ -4,7 +4,7 @@
 
 #include <uv.h>
 
-#include "binding/event_loop.h"
+#include "binding/event_loop/event_loop.h"
 
 namespace rdma_rpc::binding {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "binding/pump.h"
+#include "binding/event_loop/pump.h"
 #include "session/context.h"
 
 namespace rdma_rpc::binding {

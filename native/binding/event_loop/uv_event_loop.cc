@@ -1,5 +1,5 @@
 // See uv_event_loop.h.
-#include "binding/uv_event_loop.h"
+#include "binding/event_loop/uv_event_loop.h"
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // See wait_thread.h.
-#include "binding/wait_thread.h"
+#include "binding/event_loop/wait_thread.h"
 
 #include <napi.h>
 #include <signal.h>

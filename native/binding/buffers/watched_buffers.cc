@@ -1,5 +1,5 @@
 // See watched_buffers.h.
-#include "binding/watched_buffers.h"
+#include "binding/buffers/watched_buffers.h"
 
 #include <utility>
 

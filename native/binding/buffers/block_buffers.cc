@@ -1,5 +1,5 @@
 // See block_buffers.h.
-#include "binding/block_buffers.h"
+#include "binding/buffers/block_buffers.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // See engine_options.h.
-#include "binding/engine_options.h"
+#include "binding/objects/engine_options.h"
 
 #include <string>
 #include <type_traits>

@@ -1,5 +1,5 @@
 // See peer_address.h.
-#include "binding/peer_address.h"
+#include "binding/objects/peer_address.h"
 
 #include <cstdint>
 
