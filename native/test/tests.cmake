@@ -71,7 +71,7 @@ gtest_discover_tests(session_canary_test)
 # On RDMA devices: each program is one test for CTest, since it can only run as a whole or not at all.
 file(GLOB verbs_suite_sources CONFIGURE_DEPENDS ${fabric_test}/verbs/*_test.cc)
 set(verbs ${CMAKE_SOURCE_DIR}/native/fabric/verbs)
-add_executable(verbs_test ${verbs_suite_sources} ${verbs}/connect/address.cc ${verbs}/connect/ip_address.cc)
+add_executable(verbs_test ${verbs_suite_sources} ${verbs}/address/address.cc ${verbs}/address/ip_address.cc)
 target_link_libraries(verbs_test PRIVATE fabric_suite)
 
 file(GLOB verbs_session_sources CONFIGURE_DEPENDS ${session_test}/verbs/*.cc)

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "fabric/verbs/connect/address.h"
-#include "fabric/verbs/connect/interface.h"
+#include "fabric/verbs/address/address.h"
+#include "fabric/verbs/address/interface.h"
 #include "fabric/verbs/objects.h"
 #include "fabric/verbs_loader.h"
 

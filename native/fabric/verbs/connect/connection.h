@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "fabric/verbs/connect/address.h"
+#include "fabric/verbs/address/address.h"
 #include "fabric/verbs/objects.h"
 
 namespace rdma_rpc::fabric::verbs {

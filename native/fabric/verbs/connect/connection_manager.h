@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "fabric/verbs/address/ip_address.h"
 #include "fabric/verbs/connect/cm_objects.h"
-#include "fabric/verbs/connect/ip_address.h"
 
 namespace rdma_rpc::fabric::verbs {
 

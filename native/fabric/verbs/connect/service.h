@@ -4,7 +4,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "fabric/verbs/connect/address.h"
+#include "fabric/verbs/address/address.h"
 #include "fabric/verbs_loader.h"
 
 namespace rdma_rpc::fabric::verbs {

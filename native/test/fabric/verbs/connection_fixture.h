@@ -11,7 +11,7 @@
 #include <span>
 #include <string>
 
-#include "fabric/verbs/connect/address.h"
+#include "fabric/verbs/address/address.h"
 #include "fabric/verbs/verbs_devices.h"
 
 namespace rdma_rpc::fabric::test {

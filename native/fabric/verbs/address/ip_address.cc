@@ -1,5 +1,5 @@
 // See ip_address.h.
-#include "fabric/verbs/connect/ip_address.h"
+#include "fabric/verbs/address/ip_address.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

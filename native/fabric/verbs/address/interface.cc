@@ -1,5 +1,5 @@
 // See interface.h.
-#include "fabric/verbs/connect/interface.h"
+#include "fabric/verbs/address/interface.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

@@ -1,10 +1,10 @@
 // See address.h.
-#include "fabric/verbs/connect/address.h"
+#include "fabric/verbs/address/address.h"
 
 #include <bit>
 #include <cstring>
 
-#include "fabric/verbs/connect/ip_address.h"
+#include "fabric/verbs/address/ip_address.h"
 
 namespace rdma_rpc::fabric::verbs {
 namespace {
