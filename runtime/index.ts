@@ -13,6 +13,9 @@ export { configure, type RuntimeOptions, stats } from './control/configure.ts';
 export type { Fabric, FabricOptions, VerbsSettings } from './control/fabric-options.ts';
 export type { SessionSummary } from './control/session-summary.ts';
 export { type ContextKey, ContextValues, createContextKey } from './core/context-values.ts';
+export { type Processed, RpcError, type RpcErrorOptions } from './core/errors/rpc-error.ts';
+export { Status, type StatusCode, type StatusName } from './core/errors/status.ts';
+export type { ErrorDetail, ErrorDetailInit } from './core/errors/status-details.ts';
 export type { HandlerContext } from './core/handler-context.ts';
 export type {
   Interceptor,
@@ -27,9 +30,6 @@ export type {
 export { type Lease, leaseOf } from './core/lease.ts';
 export { Metadata, type MetadataInit, type MetadataValue } from './core/metadata.ts';
 export type { HedgingOptions, RetryOptions } from './core/repeat-options.ts';
-export { type Processed, RpcError, type RpcErrorOptions } from './core/rpc-error.ts';
-export { Status, type StatusCode, type StatusName } from './core/status.ts';
-export type { ErrorDetail, ErrorDetailInit } from './core/status-details.ts';
 export type {
   CallOptions,
   Client,

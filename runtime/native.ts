@@ -118,7 +118,7 @@ export const Use = {
   response: 4,
   application: 6,
 } as const;
-/** Why a call failed here: `timeoutUs` word of a FAILED event. runtime/core/failure.ts has the texts. */
+/** Why a call failed here: `timeoutUs` word of a FAILED event. runtime/core/errors/failure.ts has the texts. */
 export const Reason = {
   sessionLost: 1,
   cancelled: 2,

@@ -1,6 +1,6 @@
 /** What is measured: each codec on each message, after a check that the codecs agree. Used by contender.ts, one codec to a process. */
 import { type MessageType, Sink, Source } from 'rdma-rpc/codec';
-import { loopCharsMax, readUtf8, writeShort, writeUtf8 } from '../../runtime/codec/text.ts';
+import { loopCharsMax, readUtf8, writeShort, writeUtf8 } from '../../runtime/codec/primitives/text.ts';
 import { gatherBytes, leaseBytes } from '../../runtime/limits.ts';
 import { type Peer, protobufEs, protobufjsStatic } from './peers.ts';
 import type { Case } from './values.ts';

@@ -4,7 +4,7 @@ import type { DescMessage } from '#protobuf';
 import { fabricNames } from '../../runtime/control/fabric-reasons.ts';
 import { messageBytes } from '../../runtime/limits.ts';
 import { sayError } from '../server/connection.ts';
-import { fromFiles } from '../server/schema.ts';
+import { fromFiles } from '../server/schema/schema.ts';
 import { type DeclarationFlags, withSchema, withSchemaFlags } from '../server/schema-flags.ts';
 import type { Carrier, Trial } from './trial.ts';
 
@@ -60,7 +60,7 @@ export function addExplainCommand(program: Command): void {
       return;
     }
     await withSchema(words, flags, async (schema) => {
-      const { findMethod } = await import('../server/suggest.ts');
+      const { findMethod } = await import('../server/schema/suggest.ts');
       const { method } = await findMethod(schema, path);
       await show(path, [carrierOf(method.input), carrierOf(method.output)], flags);
     });

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { createChannel } from '../../runtime/client/channel.ts';
 import { createClient } from '../../runtime/client/client.ts';
 import { BytesValue, StringValue } from '../../runtime/codec/google/protobuf/wrappers.rdma.ts';
-import { methodId } from '../../runtime/codec/method-id.ts';
+import { methodId } from '../../runtime/codec/service/method-id.ts';
 import type { MessageType, MethodDefinition, ServiceDefinition } from '../../runtime/codec/types.ts';
 import { type FabricName, openContexts } from '../../runtime/lane/contexts.ts';
 import type { FabricContext } from '../../runtime/lane/fabric-context.ts';

@@ -8,14 +8,14 @@ import { fromBinary, type JsonValue, toJson } from '#protobuf';
 import type { Channel } from '../../runtime/client/channel-type.ts';
 import { toJson as ownToJson } from '../../runtime/codec/json/index.ts';
 import { createRegistry } from '../../runtime/codec/wkt/any.ts';
+import type { RpcError } from '../../runtime/core/errors/rpc-error.ts';
+import type { ErrorDetail } from '../../runtime/core/errors/status-details.ts';
 import type { Metadata, MetadataValue } from '../../runtime/core/metadata.ts';
-import type { RpcError } from '../../runtime/core/rpc-error.ts';
-import type { ErrorDetail } from '../../runtime/core/status-details.ts';
 import * as standardDetails from '../../runtime/details/index.ts';
 import { printable } from './connection.ts';
-import { declarationText } from './declaration.ts';
-import type { Schema } from './schema.ts';
-import type { FoundMethod } from './suggest.ts';
+import { declarationText } from './schema/declaration.ts';
+import type { Schema } from './schema/schema.ts';
+import type { FoundMethod } from './schema/suggest.ts';
 
 interface OutputFlags {
   readonly json?: true;

@@ -2,13 +2,13 @@
 import { type Command, InvalidArgumentError } from '#commander';
 import type { Channel } from '../../runtime/client/channel-type.ts';
 import type { MethodDefinition, ServiceDefinition } from '../../runtime/codec/types.ts';
+import { RpcError } from '../../runtime/core/errors/rpc-error.ts';
 import type { Metadata, MetadataValue } from '../../runtime/core/metadata.ts';
-import { RpcError } from '../../runtime/core/rpc-error.ts';
 import type { CallReport } from './call-output.ts';
 import { withServer } from './connection.ts';
-import { openSchema } from './open-schema.ts';
+import { openSchema } from './schema/open-schema.ts';
+import type { FoundMethod } from './schema/suggest.ts';
 import { type DeclarationFlags, withSchemaFlags } from './schema-flags.ts';
-import type { FoundMethod } from './suggest.ts';
 
 interface CallFlags extends DeclarationFlags {
   readonly metadata: [string, MetadataValue][];
@@ -46,7 +46,7 @@ export function addCallCommand(program: Command): void {
   ).action((address: string, path: string, request: string, flags: CallFlags) =>
     withServer(address, flags, async (channel) => {
       const [{ findMethod }, { requestsOf }, { CallReport }] = await Promise.all([
-        import('./suggest.ts'),
+        import('./schema/suggest.ts'),
         import('./request.ts'),
         import('./call-output.ts'),
       ]);
@@ -83,7 +83,7 @@ async function call(
 ): Promise<number> {
   const [{ createClient }, { methodId }, { rawType }] = await Promise.all([
     import('../../runtime/client/client.ts'),
-    import('../../runtime/codec/method-id.ts'),
+    import('../../runtime/codec/service/method-id.ts'),
     import('./raw-type.ts'),
   ]);
   const fullName = `${method.parent.typeName}/${method.name}`;

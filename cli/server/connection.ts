@@ -2,7 +2,7 @@
 import { type Command, InvalidArgumentError } from '#commander';
 import pc from '#picocolors';
 import type { Channel } from '../../runtime/client/channel-type.ts';
-import { RpcError } from '../../runtime/core/rpc-error.ts';
+import { RpcError } from '../../runtime/core/errors/rpc-error.ts';
 import { messageBytes } from '../../runtime/limits.ts';
 
 export interface ConnectionFlags {

@@ -15,8 +15,8 @@ export function addHealthCommand(program: Command): void {
       const { HealthCheckResponse_ServingStatusNames: names, HealthDefinition } = await import(
         '../../runtime/services/gen/grpc/health/v1/health.rdma.ts'
       );
-      const { RpcError } = await import('../../runtime/core/rpc-error.ts');
-      const { Status } = await import('../../runtime/core/status.ts');
+      const { RpcError } = await import('../../runtime/core/errors/rpc-error.ts');
+      const { Status } = await import('../../runtime/core/errors/status.ts');
       const { status } = await createClient(HealthDefinition, channel)
         .check({ service })
         .catch((error: unknown) => {

@@ -1,6 +1,7 @@
 /** A message that is already encoded, or not yet decoded, as a MessageType: the runtime moves its bytes. Used by `rdma-rpc call`. */
+
+import { noRoom } from '../../runtime/codec/memory/sink.ts';
 import { messageType } from '../../runtime/codec/message.ts';
-import { noRoom } from '../../runtime/codec/sink.ts';
 import type { MessageType } from '../../runtime/codec/types.ts';
 
 export function rawType(typeName: string): MessageType<Uint8Array, Uint8Array> {

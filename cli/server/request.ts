@@ -7,7 +7,7 @@ import {
   type JsonValue,
   toBinary,
 } from '#protobuf';
-import { suggestionOrList } from './suggest.ts';
+import { suggestionOrList } from './schema/suggest.ts';
 
 /** What a request is read with. */
 export interface RequestForm {

@@ -1,7 +1,7 @@
 /** `rdma-rpc list` and `rdma-rpc describe`: what a server has, by reflection or by files. */
 import type { Command } from '#commander';
 import { printable } from './connection.ts';
-import type { Schema } from './schema.ts';
+import type { Schema } from './schema/schema.ts';
 import { type DeclarationFlags, withSchema, withSchemaFlags } from './schema-flags.ts';
 
 /** `pkg.Service/Method` is how methods are written elsewhere. */
@@ -53,7 +53,7 @@ async function list(schema: Schema, service: string | undefined, { json }: Decla
   for (const name of service === undefined ? names : [service]) {
     const found = (await schema.declaring(name))?.getService(name);
     if (found === undefined) {
-      const { suggestionOrList } = await import('./suggest.ts');
+      const { suggestionOrList } = await import('./schema/suggest.ts');
       throw new Error(`${name} is no service${suggestionOrList(name, names)}`);
     }
     const methods = found.methods.map((method) => ({
@@ -72,15 +72,15 @@ async function list(schema: Schema, service: string | undefined, { json }: Decla
 async function describe(schema: Schema, name: string, { json }: DeclarationFlags): Promise<object> {
   const symbol = symbolOf(name);
   const registry = await schema.declaring(symbol);
-  const { lookUp } = await import('./registry.ts');
+  const { lookUp } = await import('./schema/registry.ts');
   const found = registry && lookUp(registry, symbol);
   if (registry === undefined || found === undefined) {
-    const { declaredNames, suggestionOrList } = await import('./suggest.ts');
+    const { declaredNames, suggestionOrList } = await import('./schema/suggest.ts');
     const verb = schema.owner.endsWith('s') ? 'declare' : 'declares';
     const meant = suggestionOrList(symbol, await declaredNames(schema));
     throw new Error(`${schema.owner} ${verb} no ${name}${meant}`);
   }
-  const { declarationText } = await import('./declaration.ts');
+  const { declarationText } = await import('./schema/declaration.ts');
   const file = (found.kind === 'rpc' ? found.parent : found).file.proto.name;
   const declaration = declarationText(found, registry);
   if (json !== true) console.log(printable(`// ${file}\n${declaration}`));

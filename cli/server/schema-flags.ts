@@ -1,8 +1,8 @@
 /** Flags of the commands that need to know what a server declares, and how they get at it: from the server, or from files without one. */
 import type { Command } from '#commander';
 import { type ConnectionFlags, sayError, withServer, withTimeout } from './connection.ts';
-import { openSchema } from './open-schema.ts';
-import { fromFiles, type Schema, type SchemaFlags } from './schema.ts';
+import { openSchema } from './schema/open-schema.ts';
+import { fromFiles, type Schema, type SchemaFlags } from './schema/schema.ts';
 
 export type DeclarationFlags = ConnectionFlags & SchemaFlags;
 

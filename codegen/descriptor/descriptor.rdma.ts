@@ -4,7 +4,7 @@
 // biome-ignore-all lint: generated
 // biome-ignore-all format: generated
 // biome-ignore-all assist: generated
-import * as $ from '../../runtime/codec/primitives.ts';
+import * as $ from '../../runtime/codec/primitives/index.ts';
 
 /** Descriptor of descriptor.proto, for reflection. */
 export const file_descriptor_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], $descriptor, 1);

@@ -1,7 +1,7 @@
 /** An extension: the codec of a message with it as its only field, wrapped into a const. */
 import type { Extension } from '../model/model.ts';
+import { codecOf, emitFunctions } from './codec/functions.ts';
 import { docLines } from './comment.ts';
-import { codecOf, emitFunctions } from './functions.ts';
 import { quote } from './scalar.ts';
 import type { Scope } from './scope.ts';
 import { fieldType } from './shape.ts';

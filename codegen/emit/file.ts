@@ -1,11 +1,11 @@
 /** One .proto's output: its statements as text. A thousand messages are two seconds of work for anything that builds a syntax tree of them. */
 import type { File, Message } from '../model/model.ts';
+import { codecOf, emitFunctions } from './codec/functions.ts';
 import { inComment } from './comment.ts';
 import { emitCustom, emitDefaults } from './custom.ts';
 import { emitDescriptor, emitDescriptorText } from './descriptor.ts';
 import { emitEnum } from './enum.ts';
 import { emitExtension } from './extension.ts';
-import { codecOf, emitFunctions } from './functions.ts';
 import { type EmitOptions, outputPath, Scope } from './scope.ts';
 import { emitService } from './service.ts';
 import { emitInterface } from './shape.ts';

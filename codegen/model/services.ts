@@ -1,6 +1,6 @@
 /** Services and methods. Called by build.ts once all types are declared. */
 
-import { methodId } from '../../runtime/codec/method-id.ts';
+import { methodId } from '../../runtime/codec/service/method-id.ts';
 import type { ServiceDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { join, type SchemaFile } from '../link/schema.ts';
 import type { OptionTree } from '../options/tree.ts';

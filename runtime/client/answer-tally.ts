@@ -1,5 +1,5 @@
 /** What a session's server has answered: bad answers in a row, and how many of all were bad. For channels with several addresses; counted with each call. */
-import { Status } from '../core/status.ts';
+import { Status } from '../core/errors/status.ts';
 
 /** Answers that speak against the server rather than the request. */
 const badCodes: ReadonlySet<number> = new Set([

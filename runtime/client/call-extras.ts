@@ -4,7 +4,7 @@
  */
 
 import { type Abortable, listen, unlisten } from '../core/abort-listeners.ts';
-import { reasonOf } from '../core/failure.ts';
+import { reasonOf } from '../core/errors/failure.ts';
 import { heard } from '../core/foreign.ts';
 import type { BlockLease } from '../core/lease.ts';
 import type { Metadata } from '../core/metadata.ts';

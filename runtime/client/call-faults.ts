@@ -1,10 +1,10 @@
 /** The errors of a client's calls and streams that need a look at their session: what was refused here, and what the server has answered. */
 
-import { memoryFailure, processedName, tooLarge, unimplemented, unnamed } from '../core/failure.ts';
+import { memoryFailure, processedName, tooLarge, unimplemented, unnamed } from '../core/errors/failure.ts';
+import { type Processed, RpcError } from '../core/errors/rpc-error.ts';
+import { errorCode } from '../core/errors/status.ts';
+import { takeDetails } from '../core/errors/status-details.ts';
 import type { Metadata } from '../core/metadata.ts';
-import { type Processed, RpcError } from '../core/rpc-error.ts';
-import { errorCode } from '../core/status.ts';
-import { takeDetails } from '../core/status-details.ts';
 import type { FabricContext } from '../lane/fabric-context.ts';
 import type { Incoming } from '../lane/incoming.ts';
 import type { Target } from '../lane/submission.ts';

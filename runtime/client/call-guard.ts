@@ -3,8 +3,8 @@
  * back. Each intercepted call of a client has one.
  */
 import { type Abortable, listen, unlisten } from '../core/abort-listeners.ts';
-import { failure, reasonOf } from '../core/failure.ts';
-import { type Processed, RpcError } from '../core/rpc-error.ts';
+import { failure, reasonOf } from '../core/errors/failure.ts';
+import { type Processed, RpcError } from '../core/errors/rpc-error.ts';
 import type { CallOptions } from '../core/types.ts';
 import { interceptorGraceMs, timerMaxMs } from '../limits.ts';
 import { Reason } from '../native.ts';

@@ -1,5 +1,5 @@
 /** Turns the options of one call into what the call carries along; nothing for a call that has none of them. Used by a channel. */
-import { failure, reasonOf } from '../core/failure.ts';
+import { failure, reasonOf } from '../core/errors/failure.ts';
 import { BlockLease } from '../core/lease.ts';
 import { nearest } from '../core/nearest.ts';
 import { checkedTimeMs } from '../core/options.ts';

@@ -2,7 +2,7 @@
  * The client half of a session: the table of calls in flight. A call is a row of parallel arrays, numbered by its call slot; the only
  * object made for it is its promise. `start` fills a row, one SETTLED or FAILED event empties it. Owned by a channel, on its JS thread.
  */
-import { failCall, type Reject, type Resolve, refuseCall, refuseRequest } from '../core/failing.ts';
+import { failCall, type Reject, type Resolve, refuseCall, refuseRequest } from '../core/errors/failing.ts';
 import {
   beyondInto,
   failure,
@@ -10,9 +10,9 @@ import {
   memoryFailure,
   processedName,
   responseFault,
-} from '../core/failure.ts';
-import type { RpcError } from '../core/rpc-error.ts';
-import { Status } from '../core/status.ts';
+} from '../core/errors/failure.ts';
+import type { RpcError } from '../core/errors/rpc-error.ts';
+import { Status } from '../core/errors/status.ts';
 import { deadlines, timeLeftUs } from '../lane/deadlines.ts';
 import type { FabricContext, SessionOwner } from '../lane/fabric-context.ts';
 import { Incoming } from '../lane/incoming.ts';

@@ -5,7 +5,9 @@
 
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
 import { ContextValues } from '../core/context-values.ts';
-import { refusedCall } from '../core/failing.ts';
+import { refusedCall } from '../core/errors/failing.ts';
+import { RpcError } from '../core/errors/rpc-error.ts';
+import { Status } from '../core/errors/status.ts';
 import { heard, textOf } from '../core/foreign.ts';
 import { iterableOfOne, onlyMessage, RequestMessages } from '../core/intercepted-messages.ts';
 import {
@@ -17,8 +19,6 @@ import {
   type RpcResponse,
 } from '../core/interceptor.ts';
 import { Metadata } from '../core/metadata.ts';
-import { RpcError } from '../core/rpc-error.ts';
-import { Status } from '../core/status.ts';
 import type { CallOptions } from '../core/types.ts';
 import { CallGuard, sentOf } from './call-guard.ts';
 import { callTimeoutMs } from './call-options.ts';

@@ -1,6 +1,6 @@
 /** Makes a stream of a client's call: checks its options, and gives it the shape that the method's kind has. Used by a channel. */
-import { RpcError } from '../core/rpc-error.ts';
-import { Status } from '../core/status.ts';
+import { RpcError } from '../core/errors/rpc-error.ts';
+import { Status } from '../core/errors/status.ts';
 import type { CallOptions, StreamOptions } from '../core/types.ts';
 import type { StreamReader } from '../stream/stream-reader.ts';
 import type { CallExtras } from './call-extras.ts';

@@ -3,14 +3,14 @@
  * these options, too. Used by channels and when a client is made.
  */
 
-import { refusedCall } from '../core/failing.ts';
-import { requestFault, responseFault } from '../core/failure.ts';
+import { refusedCall } from '../core/errors/failing.ts';
+import { requestFault, responseFault } from '../core/errors/failure.ts';
+import { Status } from '../core/errors/status.ts';
 import { heard } from '../core/foreign.ts';
 import { lengthsOf } from '../core/lengths.ts';
 import type { Metadata } from '../core/metadata.ts';
 import { checkedValue, checkNames, type OptionRule } from '../core/options.ts';
 import type { HedgingOptions, RetryOptions } from '../core/repeat-options.ts';
-import { Status } from '../core/status.ts';
 import type { CallOptions } from '../core/types.ts';
 import { backoffMaxMs, backoffMs } from '../limits.ts';
 import { callTimeoutMs } from './call-options.ts';

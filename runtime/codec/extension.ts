@@ -3,8 +3,8 @@
  * extension reads its value out of them and writes it back. Made by generated code, used by applications.
  */
 
-import { readTag, skipField } from './read.ts';
-import { Source } from './source.ts';
+import { Source } from './memory/source.ts';
+import { readTag, skipField } from './primitives/read.ts';
 import type { MessageType } from './types.ts';
 import { setUnknown, unknownOf } from './unknown.ts';
 

@@ -4,8 +4,8 @@
  */
 import { fieldEntries } from './fields.ts';
 import { encodeMeasured } from './measured.ts';
-import { Sink } from './sink.ts';
-import { Source } from './source.ts';
+import { Sink } from './memory/sink.ts';
+import { Source } from './memory/source.ts';
 import type { MessageType } from './types.ts';
 
 /** Messages up to this bound are encoded in shared scratch memory and copied out at their real length. */

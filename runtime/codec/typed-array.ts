@@ -3,9 +3,9 @@
  * The functions of `rdma-rpc/tensor`, and what generated code calls for fields with the option rdma_rpc.typed_array, on the thread of the call.
  */
 import { mismatch } from './error.ts';
-import { lowIndex } from './int64.ts';
-import { readBytes } from './read.ts';
-import type { Source } from './source.ts';
+import type { Source } from './memory/source.ts';
+import { lowIndex } from './primitives/int64.ts';
+import { readBytes } from './primitives/read.ts';
 
 /** The typed arrays that a field can be declared as. */
 export const arrays = {

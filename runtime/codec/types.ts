@@ -3,8 +3,8 @@
  * Imported by generated files as types, and by runtime/lane, which encodes into send slots and decodes out of receive memory.
  */
 import type { FileDescriptor } from './file-descriptor.ts';
-import type { Sink } from './sink.ts';
-import type { Source } from './source.ts';
+import type { Sink } from './memory/sink.ts';
+import type { Source } from './memory/source.ts';
 import type { ArrayName } from './typed-array.ts';
 
 /**

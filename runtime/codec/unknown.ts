@@ -2,8 +2,8 @@
  * Unknown fields kept on request: fields that a newer peer has sent and this version does not know, as the bytes they came in. Generated code calls this
  * only where the generator was asked to keep them.
  */
-import { noRoom, type Sink } from './sink.ts';
-import type { Source } from './source.ts';
+import { noRoom, type Sink } from './memory/sink.ts';
+import type { Source } from './memory/source.ts';
 
 /** Part of a generated message that keeps them: tags and values, one field after the other, exactly as they came. */
 export interface UnknownFields {

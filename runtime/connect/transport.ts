@@ -23,7 +23,7 @@ import { type ClientChannel, clientChannel } from '../client/channel.ts';
 import type { Channel } from '../client/channel-type.ts';
 import { clientMethod } from '../client/client-method.ts';
 import type { ClientMethodFunction } from '../client/intercepted-call.ts';
-import { methodId } from '../codec/method-id.ts';
+import { methodId } from '../codec/service/method-id.ts';
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
 import type { Metadata } from '../core/metadata.ts';
 import { checkNames } from '../core/options.ts';

@@ -4,10 +4,10 @@
  */
 
 import type { Duplex } from 'node:stream';
-import { unavailable } from '../core/failure.ts';
+import { unavailable } from '../core/errors/failure.ts';
+import { RpcError } from '../core/errors/rpc-error.ts';
+import { errorCode } from '../core/errors/status.ts';
 import { textOf } from '../core/foreign.ts';
-import { RpcError } from '../core/rpc-error.ts';
-import { errorCode } from '../core/status.ts';
 import type { FabricName } from '../lane/contexts.ts';
 import { ownAddress, peerPlace } from './address.ts';
 import { type Dial, dialledPath } from './dial.ts';

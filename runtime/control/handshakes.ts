@@ -2,7 +2,7 @@
  * The connections of a server whose handshake is not over. Each has a time limit, all together a count: one more pushes another out, the oldest of those that
  * have said nothing, so that silent connections keep nobody away, however many come. Used by a server.
  */
-import { Status } from '../core/status.ts';
+import { Status } from '../core/errors/status.ts';
 import type { Link } from './link.ts';
 
 export interface HandshakeLimits {

@@ -4,8 +4,8 @@
  *
  * The rule: after `release()` the memory belongs to someone else. Views of it still exist, and show another's data.
  */
-import { imagePlace } from '../codec/image.ts';
-import type { CopyOut } from '../codec/source.ts';
+import { imagePlace } from '../codec/memory/image.ts';
+import type { CopyOut } from '../codec/memory/source.ts';
 import type { NativeContext } from '../native.ts';
 
 export interface Lease {

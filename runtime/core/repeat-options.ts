@@ -1,5 +1,5 @@
 /** How a call may be made more than once: options of calls and clients. The client's retry.ts and hedging.ts do it. */
-import type { StatusCode } from './status.ts';
+import type { StatusCode } from './errors/status.ts';
 
 export interface RetryOptions {
   /** Attempts in all, 2 to 5. Default 3. */

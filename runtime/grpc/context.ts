@@ -4,11 +4,11 @@
  */
 import type { MethodDefinition } from '../codec/types.ts';
 import { ContextValues } from '../core/context-values.ts';
+import { RpcError } from '../core/errors/rpc-error.ts';
+import { Status } from '../core/errors/status.ts';
+import { detailsKey, encodeDetails } from '../core/errors/status-details.ts';
 import type { HandlerContext } from '../core/handler-context.ts';
 import { Metadata, type MetadataValue } from '../core/metadata.ts';
-import { RpcError } from '../core/rpc-error.ts';
-import { Status } from '../core/status.ts';
-import { detailsKey, encodeDetails } from '../core/status-details.ts';
 import { handlerController } from '../server/handler-signal.ts';
 
 /** A call as a gRPC server has it. */

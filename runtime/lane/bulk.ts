@@ -5,7 +5,7 @@
 import { isSharedArrayBuffer } from 'node:util/types';
 import { CodecError } from '../codec/error.ts';
 import { encodeMeasured } from '../codec/measured.ts';
-import { Sink } from '../codec/sink.ts';
+import { Sink } from '../codec/memory/sink.ts';
 import type { MessageType } from '../codec/types.ts';
 import { gatherBytes, leaseBytes } from '../limits.ts';
 import { leasedMemory, type NativeContext, Reason, Use } from '../native.ts';

@@ -2,9 +2,10 @@
  * One JS thread's use of one fabric: the native context, the sessions on it, the submission path, and the dispatch of event
  * batches to their sessions. Made when first needed (contexts.ts), used by channels and servers, on its JS thread.
  */
+
+import { RpcError } from '../core/errors/rpc-error.ts';
+import { Status } from '../core/errors/status.ts';
 import { BlockLease, type Lease } from '../core/lease.ts';
-import { RpcError } from '../core/rpc-error.ts';
-import { Status } from '../core/status.ts';
 import { processWarning } from '../core/warnings.ts';
 import { arenaBytes, aroundBytes, sessionPlaces } from '../limits.ts';
 import {

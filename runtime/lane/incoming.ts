@@ -3,9 +3,9 @@
  * valid during the callback only, or an arena block, of which large `bytes` fields become views. Owned by a session.
  */
 import { CodecError } from '../codec/error.ts';
-import { Image } from '../codec/image.ts';
-import { markShared } from '../codec/shared-memory.ts';
-import { Source } from '../codec/source.ts';
+import { Image } from '../codec/memory/image.ts';
+import { markShared } from '../codec/memory/shared-memory.ts';
+import { Source } from '../codec/memory/source.ts';
 import type { MessageType } from '../codec/types.ts';
 import { BlockLease, setLease } from '../core/lease.ts';
 import { decodeResponseMetadata, metadataFault, type ResponseMetadata } from '../core/metadata-wire.ts';

@@ -2,7 +2,7 @@
  * The submission path: encodes a message into a free send slot and stages eight words for native code, or, when it does not fit,
  * hands it over as a bulk message (bulk.ts). One per context, on its JS thread.
  */
-import { Sink } from '../codec/sink.ts';
+import { Sink } from '../codec/memory/sink.ts';
 import type { MessageType } from '../codec/types.ts';
 import { flushEvery, pieceBytes, piecesMax, reservedSlots, sessionPlaces, slotShare } from '../limits.ts';
 import {

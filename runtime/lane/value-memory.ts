@@ -4,7 +4,7 @@
  * JS thread.
  */
 import { markAsUntransferable } from 'node:worker_threads';
-import { imageAlignment, imagePlace } from '../codec/image.ts';
+import { imageAlignment, imagePlace } from '../codec/memory/image.ts';
 import { loadNative } from '../native.ts';
 
 /** A shorter one has memory of its own, which V8 keeps in its own heap. */

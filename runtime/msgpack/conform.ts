@@ -2,15 +2,23 @@
  * Values against the fields of a generated message: what of a value belongs to the message, checked, as a plain object. For messages of a schema that travel as
  * MessagePack; used by msgpack-form.ts on their way out and in.
  */
-import { checkBytes, checkList, checkMessage, checkOneof, checkString, unknownCase } from '../codec/check.ts';
+
 import { CodecError, mismatch } from '../codec/error.ts';
 import { fieldNumbers } from '../codec/extension.ts';
 import { type Field, fieldsOf, fieldValue, isUnset } from '../codec/fields.ts';
 import { whole, wide } from '../codec/integer-range.ts';
-import { bigintOfNumber, bigintOfString } from '../codec/jstype.ts';
-import { boolKey, mapKeys, numberKey } from '../codec/maps.ts';
 import { newMap } from '../codec/message.ts';
-import { missing } from '../codec/proto2.ts';
+import {
+  checkBytes,
+  checkList,
+  checkMessage,
+  checkOneof,
+  checkString,
+  unknownCase,
+} from '../codec/primitives/check.ts';
+import { bigintOfNumber, bigintOfString } from '../codec/primitives/jstype.ts';
+import { boolKey, mapKeys, numberKey } from '../codec/primitives/maps.ts';
+import { missing } from '../codec/primitives/proto2.ts';
 import { arrayFromBytes, arrays, octets } from '../codec/typed-array.ts';
 import type { MessageType } from '../codec/types.ts';
 import { setUnknown, unknownOf } from '../codec/unknown.ts';

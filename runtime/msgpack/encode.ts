@@ -4,7 +4,7 @@
  */
 import { CodecError } from '../codec/error.ts';
 import { nestingMax } from '../codec/limits.ts';
-import { holesMax, type Sink } from '../codec/sink.ts';
+import { holesMax, type Sink } from '../codec/memory/sink.ts';
 
 /** Where in a value something is: keys of objects, positions in arrays. */
 export type Path = readonly (string | number)[];

@@ -3,8 +3,8 @@
  * is missing is a schema, so both sides trust each other's types.
  */
 
-import { Method } from '../codec/method.ts';
-import { methodId } from '../codec/method-id.ts';
+import { Method } from '../codec/service/method.ts';
+import { methodId } from '../codec/service/method-id.ts';
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
 import { msgpackType } from './msgpack-type.ts';
 

@@ -7,9 +7,9 @@
  */
 import { Packr, Unpackr } from '#msgpackr';
 import { CodecError } from '../codec/error.ts';
+import { noRoom, type Sink } from '../codec/memory/sink.ts';
+import type { Source } from '../codec/memory/source.ts';
 import { messageType } from '../codec/message.ts';
-import { noRoom, type Sink } from '../codec/sink.ts';
-import type { Source } from '../codec/source.ts';
 import type { MessageType } from '../codec/types.ts';
 import { Check } from './check.ts';
 import { type Lifted, lift, Measure, type Path } from './encode.ts';

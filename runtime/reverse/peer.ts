@@ -6,13 +6,13 @@
 import type { CallExtras, CallPlace } from '../client/call-extras.ts';
 import { callExtras, callTimeoutMs } from '../client/call-options.ts';
 import type { ClientMethod } from '../client/client-method.ts';
-import { failCall, refusedCall } from '../core/failing.ts';
-import { failure, requestFault, tooLarge, unavailable } from '../core/failure.ts';
+import { failCall, refusedCall } from '../core/errors/failing.ts';
+import { failure, requestFault, tooLarge, unavailable } from '../core/errors/failure.ts';
+import { RpcError } from '../core/errors/rpc-error.ts';
+import { errorCode, Status } from '../core/errors/status.ts';
+import { takeDetails } from '../core/errors/status-details.ts';
 import { textOf } from '../core/foreign.ts';
 import { decodeResponseMetadata, metadataFault } from '../core/metadata-wire.ts';
-import { RpcError } from '../core/rpc-error.ts';
-import { errorCode, Status } from '../core/status.ts';
-import { takeDetails } from '../core/status-details.ts';
 import type { CallOptions } from '../core/types.ts';
 import { deadlines, turnNow } from '../lane/deadlines.ts';
 import type { DeadlineOwner } from '../lane/timer-wheel.ts';

@@ -6,14 +6,14 @@
 import type { Channel } from '../client/channel-type.ts';
 import { createClient } from '../client/client.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
-import { failure, tooLarge } from '../core/failure.ts';
+import { failure, tooLarge } from '../core/errors/failure.ts';
+import { abortCode, RpcError } from '../core/errors/rpc-error.ts';
+import { Status } from '../core/errors/status.ts';
 import { textOf } from '../core/foreign.ts';
 import { checkedInterceptors, type Interceptor } from '../core/interceptor.ts';
 import { leaseOf } from '../core/lease.ts';
 import { encodeResponseMetadata, metadataFault } from '../core/metadata-wire.ts';
 import { checkNames } from '../core/options.ts';
-import { abortCode, RpcError } from '../core/rpc-error.ts';
-import { Status } from '../core/status.ts';
 import type { Client, Handlers } from '../core/types.ts';
 import { HandlerErrors, type OnHandlerError } from '../core/warnings.ts';
 import { reverseCalls, reverseQueueBytes, reverseRetryMs, reverseTakenMs } from '../limits.ts';

@@ -1,7 +1,7 @@
 /** The methods of a server, by id: filled by `server.add`, read for each request. */
-import { methodId } from '../codec/method-id.ts';
+import { methodId } from '../codec/service/method-id.ts';
 import type { MessageType, MethodDefinition, MethodForm, ServiceDefinition } from '../codec/types.ts';
-import { unimplemented, unnamed } from '../core/failure.ts';
+import { unimplemented, unnamed } from '../core/errors/failure.ts';
 import type { Interceptor } from '../core/interceptor.ts';
 import { processWarning, type Warn } from '../core/warnings.ts';
 import { noMessage } from '../lane/plain-types.ts';

@@ -3,6 +3,8 @@
  * have some.
  */
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
+import { RpcError } from '../core/errors/rpc-error.ts';
+import { Status } from '../core/errors/status.ts';
 import { asyncIterable, iterableOfOne, onlyMessage, RequestMessages } from '../core/intercepted-messages.ts';
 import {
   checkedRequest,
@@ -12,8 +14,6 @@ import {
   type RpcRequest,
   type RpcResponse,
 } from '../core/interceptor.ts';
-import { RpcError } from '../core/rpc-error.ts';
-import { Status } from '../core/status.ts';
 import { ServerCall } from './server-call.ts';
 import type { AnyHandler } from './server-method.ts';
 

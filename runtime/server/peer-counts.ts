@@ -1,7 +1,7 @@
 /** How many connections each network address has to a server, so that one cannot take all places. */
 import type { Duplex } from 'node:stream';
-import { RpcError } from '../core/rpc-error.ts';
-import { Status } from '../core/status.ts';
+import { RpcError } from '../core/errors/rpc-error.ts';
+import { Status } from '../core/errors/status.ts';
 
 export class PeerCounts {
   readonly #max: number;

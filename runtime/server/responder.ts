@@ -2,11 +2,12 @@
  * Sends what a server session answers: responses, errors, refusals. Those that find no send slot, or no memory, wait here, never more
  * than the session has calls in flight. Owned by a ServerSession, on its JS thread.
  */
+
+import { abortCode, RpcError } from '../core/errors/rpc-error.ts';
+import { Status } from '../core/errors/status.ts';
+import { detailsKey, encodeDetails } from '../core/errors/status-details.ts';
 import { Metadata } from '../core/metadata.ts';
 import { encodeResponseMetadata } from '../core/metadata-wire.ts';
-import { abortCode, RpcError } from '../core/rpc-error.ts';
-import { Status } from '../core/status.ts';
-import { detailsKey, encodeDetails } from '../core/status-details.ts';
 import type { OnHandlerError } from '../core/warnings.ts';
 import type { FabricContext, SlotWaiter } from '../lane/fabric-context.ts';
 import { noSlot } from '../lane/outgoing.ts';

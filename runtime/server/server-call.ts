@@ -4,12 +4,12 @@
  */
 
 import { ContextValues } from '../core/context-values.ts';
+import { RpcError } from '../core/errors/rpc-error.ts';
+import { Status } from '../core/errors/status.ts';
 import type { HandlerContext } from '../core/handler-context.ts';
 import { type Lengths, lengthsOf } from '../core/lengths.ts';
 import { Metadata } from '../core/metadata.ts';
 import { decodeMetadata } from '../core/metadata-wire.ts';
-import { RpcError } from '../core/rpc-error.ts';
-import { Status } from '../core/status.ts';
 import { deadlines } from '../lane/deadlines.ts';
 import type { DeadlineOwner } from '../lane/timer-wheel.ts';
 import { handlerController } from './handler-signal.ts';

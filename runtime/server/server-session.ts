@@ -3,9 +3,9 @@
  * event's callback; async ones are kept in a list until they are done. Owned by a server, on its JS thread.
  */
 
+import { RpcError } from '../core/errors/rpc-error.ts';
+import { Status } from '../core/errors/status.ts';
 import { promiseOf, textOf } from '../core/foreign.ts';
-import { RpcError } from '../core/rpc-error.ts';
-import { Status } from '../core/status.ts';
 import type { FabricContext, SessionOwner } from '../lane/fabric-context.ts';
 import { Incoming } from '../lane/incoming.ts';
 import type { Target } from '../lane/submission.ts';

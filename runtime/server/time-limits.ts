@@ -2,8 +2,8 @@
  * How long calls may take as the server sees it, beside what their clients say. Such a limit is kept by the server: it answers when the time is over, since
  * the client waits for longer, or for ever.
  */
-import { RpcError } from '../core/rpc-error.ts';
-import { Status } from '../core/status.ts';
+import { RpcError } from '../core/errors/rpc-error.ts';
+import { Status } from '../core/errors/status.ts';
 
 export class TimeLimits {
   readonly #defaultUs: number;

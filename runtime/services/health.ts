@@ -3,9 +3,9 @@
  * what it knows of its services.
  */
 
+import { RpcError } from '../core/errors/rpc-error.ts';
+import { Status } from '../core/errors/status.ts';
 import type { HandlerContext } from '../core/handler-context.ts';
-import { RpcError } from '../core/rpc-error.ts';
-import { Status } from '../core/status.ts';
 import type { Server } from '../server/server-type.ts';
 import {
   HealthCheckResponse_ServingStatus as Code,

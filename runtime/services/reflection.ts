@@ -4,7 +4,7 @@
  */
 import type { FileDescriptor } from '../codec/file-descriptor.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
-import { Status } from '../core/status.ts';
+import { Status } from '../core/errors/status.ts';
 import type { Server } from '../server/server-type.ts';
 import { DescriptorIndex } from './descriptor-index.ts';
 import {

@@ -3,7 +3,7 @@
  * returns is the caller's, nothing refers to the receive slab.
  */
 import { CodecError } from '../codec/error.ts';
-import { Source } from '../codec/source.ts';
+import { Source } from '../codec/memory/source.ts';
 import type { MessageType } from '../codec/types.ts';
 import { decodeResponseMetadata, metadataFault, type ResponseMetadata } from '../core/metadata-wire.ts';
 import { Incoming } from '../lane/incoming.ts';

@@ -4,7 +4,7 @@
  */
 
 import { encodeMeasured } from '../codec/measured.ts';
-import { Sink } from '../codec/sink.ts';
+import { Sink } from '../codec/memory/sink.ts';
 import type { MessageType } from '../codec/types.ts';
 import { type Lengths, lengthsOf } from '../core/lengths.ts';
 import { packedBytes } from '../lane/plain-types.ts';

@@ -22,11 +22,11 @@ import {
   trace,
 } from '@opentelemetry/api';
 import { type ContextKey, createContextKey } from '../core/context-values.ts';
+import { RpcError } from '../core/errors/rpc-error.ts';
+import type { StatusName } from '../core/errors/status.ts';
 import { disown } from '../core/foreign.ts';
 import type { Interceptor, RpcRequest } from '../core/interceptor.ts';
 import type { Metadata } from '../core/metadata.ts';
-import { RpcError } from '../core/rpc-error.ts';
-import type { StatusName } from '../core/status.ts';
 import { durationBounds, type Observer, observedCall } from './observed-call.ts';
 
 export interface OpenTelemetryOptions {

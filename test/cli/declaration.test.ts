@@ -11,9 +11,9 @@ import {
   type FileRegistry,
   toJson,
 } from '#protobuf';
-import { declarationText } from '../../cli/server/declaration.ts';
-import { fileRegistry } from '../../cli/server/file-schema.ts';
-import { lookUp } from '../../cli/server/registry.ts';
+import { declarationText } from '../../cli/server/schema/declaration.ts';
+import { fileRegistry } from '../../cli/server/schema/file-schema.ts';
+import { lookUp } from '../../cli/server/schema/registry.ts';
 import { root } from '../house/tree.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'rdma-rpc-text-'));

@@ -10,7 +10,7 @@ import { createServer, RpcError, type Server, Status } from 'rdma-rpc';
 import { addReflection } from 'rdma-rpc/reflection';
 import { afterAll, afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { create, FileDescriptorSetSchema, toBinary } from '#protobuf';
-import { fileRegistry } from '../../cli/server/file-schema.ts';
+import { fileRegistry } from '../../cli/server/schema/file-schema.ts';
 import { root } from '../house/tree.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';

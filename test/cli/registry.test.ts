@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from 'vitest';
 import { create, type FileDescriptorProto, FileDescriptorProtoSchema, fromBinary, toJson } from '#protobuf';
-import { lookUp, registryOf } from '../../cli/server/registry.ts';
 import { jsonTexts, requestOf } from '../../cli/server/request.ts';
+import { lookUp, registryOf } from '../../cli/server/schema/registry.ts';
 
 type Init = Parameters<typeof create<typeof FileDescriptorProtoSchema>>[1];
 const file = (init: Init): FileDescriptorProto => create(FileDescriptorProtoSchema, init);

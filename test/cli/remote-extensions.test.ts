@@ -3,7 +3,7 @@
 import { type Channel, createInProcessChannel } from 'rdma-rpc';
 import { expect, onTestFinished, test } from 'vitest';
 import { create, type FileDescriptorProto, FileDescriptorProtoSchema, toBinary } from '#protobuf';
-import { withExtensions } from '../../cli/server/remote-extensions.ts';
+import { withExtensions } from '../../cli/server/schema/remote-extensions.ts';
 import {
   ServerReflectionDefinition,
   type ServerReflectionResponseInit,

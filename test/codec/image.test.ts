@@ -5,8 +5,8 @@
 import fc from 'fast-check';
 import { CodecError, Sink, Source } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
-import { Image, imagePlace, imageTableBytes } from '../../runtime/codec/image.ts';
 import { encodeMeasured } from '../../runtime/codec/measured.ts';
+import { Image, imagePlace, imageTableBytes } from '../../runtime/codec/memory/image.ts';
 import { layOut, planImage } from '../../runtime/lane/image-layout.ts';
 import { msgpackType } from '../../runtime/msgpack/index.ts';
 import { Extendable, Everything as Proto2 } from '../codegen/gen/proto2.rdma.ts';

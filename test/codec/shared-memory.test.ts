@@ -2,9 +2,9 @@
 import { Worker } from 'node:worker_threads';
 import { CodecError } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
-import { Image } from '../../runtime/codec/image.ts';
-import { isShared, markShared } from '../../runtime/codec/shared-memory.ts';
-import { Source } from '../../runtime/codec/source.ts';
+import { Image } from '../../runtime/codec/memory/image.ts';
+import { isShared, markShared } from '../../runtime/codec/memory/shared-memory.ts';
+import { Source } from '../../runtime/codec/memory/source.ts';
 import { msgpackType } from '../../runtime/msgpack/msgpack-type.ts';
 import { EchoMessage } from '../runtime/gen/echo.rdma.ts';
 

@@ -1,8 +1,8 @@
 /** Strings of every short length: they are moved in pieces of 8, 4 and fewer characters, and none may be lost between the pieces. */
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { Source } from '../../runtime/codec/source.ts';
-import { loopCharsMax, readUtf8, writeShort } from '../../runtime/codec/text.ts';
+import { Source } from '../../runtime/codec/memory/source.ts';
+import { loopCharsMax, readUtf8, writeShort } from '../../runtime/codec/primitives/text.ts';
 import { Tree } from './gen/everything.rdma.ts';
 
 describe('short strings', () => {

@@ -32,7 +32,7 @@ describe('in generated code', () => {
     const { outputs } = await generate({
       files: [join(include, 'descriptor.proto')],
       include: [include],
-      codecModule: '../../runtime/codec/primitives.ts',
+      codecModule: '../../runtime/codec/primitives/index.ts',
     });
     await expect(outputs[0]?.text).toMatchFileSnapshot(join(include, 'descriptor.rdma.ts'));
   });

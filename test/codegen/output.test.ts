@@ -6,7 +6,7 @@ import { globSync } from 'tinyglobby';
 import { describe, expect, test } from 'vitest';
 import { generate } from '../../codegen/index.ts';
 import { propertyName } from '../../codegen/model/names.ts';
-import { methodId } from '../../runtime/codec/method-id.ts';
+import { methodId } from '../../runtime/codec/service/method-id.ts';
 import { outputOf, proto3, workspace } from './workspace.ts';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
@@ -30,7 +30,7 @@ describe('stability', () => {
         { cwd: root, absolute: true },
       ).sort(),
       include: [join(root, 'proto')],
-      codecModule: '../../primitives.ts',
+      codecModule: '../../primitives/index.ts',
       emitWellKnownTypes: true,
     });
     expect(outputs.map(({ path }) => path)).toHaveLength(7);
@@ -42,7 +42,7 @@ describe('stability', () => {
     const { outputs } = await generate({
       files: [join(root, 'proto/google/protobuf/descriptor.proto')],
       include: [join(root, 'proto')],
-      codecModule: '../../primitives.ts',
+      codecModule: '../../primitives/index.ts',
       emitWellKnownTypes: true,
     });
     const [output] = outputs;

@@ -4,8 +4,8 @@ import { Packr, pack } from 'msgpackr';
 import { CodecError } from 'rdma-rpc/codec';
 import { msgpackType } from 'rdma-rpc/msgpack';
 import { describe, expect, test } from 'vitest';
-import { Sink } from '../../runtime/codec/sink.ts';
-import { Source } from '../../runtime/codec/source.ts';
+import { Sink } from '../../runtime/codec/memory/sink.ts';
+import { Source } from '../../runtime/codec/memory/source.ts';
 
 fc.configureGlobal({ seed: 20_261_121 });
 

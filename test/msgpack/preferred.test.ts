@@ -17,7 +17,7 @@ import { Method } from 'rdma-rpc/generated/v1';
 import { defineService, method } from 'rdma-rpc/msgpack';
 import { peersOf, serveReverse } from 'rdma-rpc/reverse';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { methodId } from '../../runtime/codec/method-id.ts';
+import { methodId } from '../../runtime/codec/service/method-id.ts';
 import { BookDefinition, Entry, type EntryInit, LedgerDefinition } from './gen/ledger.rdma.ts';
 
 const entry: EntryInit = {

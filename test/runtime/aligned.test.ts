@@ -1,8 +1,8 @@
 /** Large `bytes` begin on 64 bytes wherever they arrive, looked at by pointer, in requests, responses and streams; and `into` is used or says why not. */
 import { leaseOf, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { Method } from '../../runtime/codec/method.ts';
-import { methodId } from '../../runtime/codec/method-id.ts';
+import { Method } from '../../runtime/codec/service/method.ts';
+import { methodId } from '../../runtime/codec/service/method-id.ts';
 import { allocBuffer, createClient, type HandlerContext, type Lease, RpcError } from '../../runtime/index.ts';
 import { defineService, method } from '../../runtime/msgpack/index.ts';
 import { loadNative } from '../../runtime/native.ts';

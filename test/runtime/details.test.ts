@@ -2,7 +2,7 @@
 import { createClient, createInProcessChannel, Metadata, RpcError, Status } from 'rdma-rpc';
 import { BadRequest, detail, ErrorInfo, StatusMessage } from 'rdma-rpc/details';
 import { afterEach, describe, expect, test } from 'vitest';
-import { detailsKey, encodeDetails, takeDetails } from '../../runtime/core/status-details.ts';
+import { detailsKey, encodeDetails, takeDetails } from '../../runtime/core/errors/status-details.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { EchoDefinition, EchoMessage } from './gen/echo.rdma.ts';
 

@@ -1,7 +1,7 @@
 /** Memory that the peers of a fabric can write to is known as such, so that decoders take care. */
 import { createClient } from 'rdma-rpc';
 import { expect, test } from 'vitest';
-import { isShared } from '../../runtime/codec/shared-memory.ts';
+import { isShared } from '../../runtime/codec/memory/shared-memory.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 import { openPair, pairWays } from './pair.ts';
 

@@ -7,7 +7,7 @@ import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { createClient, type MethodDefinition, RpcError, type ServiceDefinition, Status } from 'rdma-rpc';
 import { expect, test } from 'vitest';
-import { methodId } from '../../runtime/codec/method-id.ts';
+import { methodId } from '../../runtime/codec/service/method-id.ts';
 import { msgpackType } from '../../runtime/msgpack/msgpack-type.ts';
 import { Maps, Packed, Tree } from '../codec/gen/everything.rdma.ts';
 import { EchoDefinition, EchoMessage } from './gen/echo.rdma.ts';

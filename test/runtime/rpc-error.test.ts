@@ -1,7 +1,7 @@
 /** Status codes and the error class. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { errorCode, statusName } from '../../runtime/core/status.ts';
+import { errorCode, statusName } from '../../runtime/core/errors/status.ts';
 import { Metadata, type MetadataInit, RpcError, Status } from '../../runtime/index.ts';
 
 test('codes have the numbers of gRPC', () => {

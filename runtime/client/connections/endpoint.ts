@@ -6,9 +6,9 @@
 import { type Opened, openConnection } from '../../control/connect.ts';
 import type { Dial } from '../../control/dial.ts';
 import type { LocalSide } from '../../control/session-setup.ts';
-import { unavailable } from '../../core/failure.ts';
-import { RpcError } from '../../core/rpc-error.ts';
-import { Status } from '../../core/status.ts';
+import { unavailable } from '../../core/errors/failure.ts';
+import { RpcError } from '../../core/errors/rpc-error.ts';
+import { Status } from '../../core/errors/status.ts';
 import type { FabricName } from '../../lane/contexts.ts';
 import { closeTimeoutMs, ejectionMaxMs, verifyTimeoutMs } from '../../limits.ts';
 import type { CallQueue } from '../queue/call-queue.ts';

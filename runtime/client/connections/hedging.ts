@@ -2,11 +2,11 @@
  * Makes a call several times, each a while after the one before, and takes the first answer; the others are cancelled. Used by repeat.ts for
  * calls that ask for it.
  */
-import { failCall } from '../../core/failing.ts';
+import { failCall } from '../../core/errors/failing.ts';
+import { RpcError } from '../../core/errors/rpc-error.ts';
+import { Status } from '../../core/errors/status.ts';
 import { leaseOf } from '../../core/lease.ts';
 import type { HedgingOptions } from '../../core/repeat-options.ts';
-import { RpcError } from '../../core/rpc-error.ts';
-import { Status } from '../../core/status.ts';
 import { mayRepeat, pushback, type Repeatable } from './retry.ts';
 import type { RetryBudget } from './retry-budget.ts';
 

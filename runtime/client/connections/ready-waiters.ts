@@ -1,8 +1,8 @@
 /** Those who wait in `channel.ready()`. Owned by a channel. */
 import { type Abortable, listen, unlisten } from '../../core/abort-listeners.ts';
-import { unavailable } from '../../core/failure.ts';
-import { RpcError } from '../../core/rpc-error.ts';
-import { Status } from '../../core/status.ts';
+import { unavailable } from '../../core/errors/failure.ts';
+import { RpcError } from '../../core/errors/rpc-error.ts';
+import { Status } from '../../core/errors/status.ts';
 
 interface Waiter {
   /** Waits through failed attempts until its time is over. */

@@ -3,10 +3,10 @@
  * than `resolveMinMs`. A failure leaves the addresses known so far in use. Owned by a channel.
  */
 
-import { unavailable } from '../../core/failure.ts';
+import { unavailable } from '../../core/errors/failure.ts';
+import { RpcError } from '../../core/errors/rpc-error.ts';
+import { Status } from '../../core/errors/status.ts';
 import { guarded } from '../../core/foreign.ts';
-import { RpcError } from '../../core/rpc-error.ts';
-import { Status } from '../../core/status.ts';
 import { Backoff } from './backoff.ts';
 import { checkedAddresses, type Resolver } from './resolver.ts';
 

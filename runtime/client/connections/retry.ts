@@ -3,9 +3,9 @@
  * for it.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { RpcError } from '../../core/errors/rpc-error.ts';
+import { Status, type StatusCode } from '../../core/errors/status.ts';
 import type { RetryOptions } from '../../core/repeat-options.ts';
-import { RpcError } from '../../core/rpc-error.ts';
-import { Status, type StatusCode } from '../../core/status.ts';
 import { Backoff } from './backoff.ts';
 import type { RetryBudget } from './retry-budget.ts';
 

@@ -3,8 +3,8 @@
  * their own, so that neither holds up the other, and so have calls whose request finds no memory. Owned by a channel, handed down to its connections,
  * on its JS thread.
  */
-import { failCall, type Reject, type Resolve } from '../../core/failing.ts';
-import { queueFull, unavailable } from '../../core/failure.ts';
+import { failCall, type Reject, type Resolve } from '../../core/errors/failing.ts';
+import { queueFull, unavailable } from '../../core/errors/failure.ts';
 import { lengthsOf } from '../../core/lengths.ts';
 import { closeTurn } from '../../lane/deadlines.ts';
 import type { FabricContext, SlotWaiter } from '../../lane/fabric-context.ts';

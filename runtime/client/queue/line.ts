@@ -2,7 +2,7 @@
  * A line of calls or streams that wait to be sent: they leave it at its head, or anywhere when they are given up. The owner of the line looks at its
  * `size` before it lets one more in. Used by the queue of a channel, on its JS thread.
  */
-import { requestFault } from '../../core/failure.ts';
+import { requestFault } from '../../core/errors/failure.ts';
 import type { Lengths } from '../../core/lengths.ts';
 
 /** A call or a stream, which may stand in one line at a time. */

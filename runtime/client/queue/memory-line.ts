@@ -2,7 +2,7 @@
  * Unary calls of a channel whose requests must be copied into the arena, which has no room for them now. They wait apart from others,
  * since small calls need none, and not for ever. Owned by a channel, on its JS thread.
  */
-import { failure } from '../../core/failure.ts';
+import { failure } from '../../core/errors/failure.ts';
 import { deadlines, turnNow } from '../../lane/deadlines.ts';
 import type { FabricContext, SlotWaiter } from '../../lane/fabric-context.ts';
 import { memoryWaitMs } from '../../limits.ts';

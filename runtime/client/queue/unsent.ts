@@ -1,6 +1,6 @@
 /** A call that no handler has seen, with all that is needed to make it again. Handed from a session that is lost back to its channel. */
 
-import type { Reject, Resolve } from '../../core/failing.ts';
+import type { Reject, Resolve } from '../../core/errors/failing.ts';
 import type { CallExtras } from '../call-extras.ts';
 import type { ClientMethod } from '../client-method.ts';
 

@@ -3,8 +3,8 @@
  * deadline or by cancel. Owned by the queue of a channel, on its JS thread.
  */
 
-import { failCall, type Reject, type Resolve, refuseCall } from '../../core/failing.ts';
-import { failure } from '../../core/failure.ts';
+import { failCall, type Reject, type Resolve, refuseCall } from '../../core/errors/failing.ts';
+import { failure } from '../../core/errors/failure.ts';
 import { type Lengths, lengthsOf } from '../../core/lengths.ts';
 import { deadlines } from '../../lane/deadlines.ts';
 import type { DeadlineOwner } from '../../lane/timer-wheel.ts';

@@ -2,10 +2,10 @@
  * A stream on the client, from the application's first look to the last part: requests out of an iterable, responses into an async iterator, and its
  * end, which comes once nothing of it is on its way any more. Made by a channel, on its JS thread.
  */
-import { failure, processedName, reasonOf } from '../../core/failure.ts';
+import { failure, processedName, reasonOf } from '../../core/errors/failure.ts';
+import { RpcError } from '../../core/errors/rpc-error.ts';
+import { Status } from '../../core/errors/status.ts';
 import type { ResponseMetadata } from '../../core/metadata-wire.ts';
-import { RpcError } from '../../core/rpc-error.ts';
-import { Status } from '../../core/status.ts';
 import { deadlines, turnNow } from '../../lane/deadlines.ts';
 import type { DeadlineOwner } from '../../lane/timer-wheel.ts';
 import { partLingerMs } from '../../limits.ts';

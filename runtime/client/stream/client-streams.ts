@@ -2,7 +2,7 @@
  * The streams of one client session: the table of the call slots behind those of unary calls. A stream has one slot for itself and one for a part
  * in each direction whenever it wants them; what is left over is for whoever has more to move. Owned by a connection of a channel, on its JS thread.
  */
-import { Sink } from '../../codec/sink.ts';
+import { Sink } from '../../codec/memory/sink.ts';
 import type { MessageType } from '../../codec/types.ts';
 import type { FabricContext, SlotWaiter } from '../../lane/fabric-context.ts';
 import { noSlot } from '../../lane/outgoing.ts';

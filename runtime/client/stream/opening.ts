@@ -2,9 +2,9 @@
  * The first frame of a stream: with the request in it, if there is only one and it fits, so that a handler begins a round trip earlier. Used by client
  * streams.
  */
-import { requestFault } from '../../core/failure.ts';
+import { requestFault } from '../../core/errors/failure.ts';
+import type { RpcError } from '../../core/errors/rpc-error.ts';
 import { type Lengths, lengthsOf } from '../../core/lengths.ts';
-import type { RpcError } from '../../core/rpc-error.ts';
 import { timeLeftUs } from '../../lane/deadlines.ts';
 import { noMessage } from '../../lane/plain-types.ts';
 import { PartFlag, PartKind, partHeader, partHeaderBytes, withEntries } from '../../stream/part-header.ts';

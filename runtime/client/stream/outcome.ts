@@ -2,12 +2,12 @@
  * How a client's stream ends, put together as it comes: why it was given up, the server's status, header and trailer. Owned by a ClientStream.
  */
 
-import { failure, responseFault } from '../../core/failure.ts';
+import { failure, responseFault } from '../../core/errors/failure.ts';
+import { type Processed, RpcError } from '../../core/errors/rpc-error.ts';
+import { Status } from '../../core/errors/status.ts';
 import { heard } from '../../core/foreign.ts';
 import type { Metadata } from '../../core/metadata.ts';
 import type { ResponseMetadata } from '../../core/metadata-wire.ts';
-import { type Processed, RpcError } from '../../core/rpc-error.ts';
-import { Status } from '../../core/status.ts';
 import type { CallExtras } from '../call-extras.ts';
 
 export class Outcome {

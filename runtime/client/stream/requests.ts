@@ -2,8 +2,8 @@
  * The requests of a stream on their way out: taken from the application's iterable, written into parts, and sent as far as the window goes. Made by a client
  * stream when it is opened.
  */
-import { keepStack } from '../../core/failing.ts';
-import { requestFault } from '../../core/failure.ts';
+import { keepStack } from '../../core/errors/failing.ts';
+import { requestFault } from '../../core/errors/failure.ts';
 import { Reason } from '../../native.ts';
 import { Producer, type ProducerOwner } from '../../stream/producer.ts';
 import { tookBack } from '../../stream/refused.ts';

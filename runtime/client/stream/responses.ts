@@ -2,7 +2,7 @@
  * The responses of a stream on their way in: asked for as far as the window goes, taken out of their parts, and handed to the reader. Made by a client
  * stream when it is opened.
  */
-import { responseFault } from '../../core/failure.ts';
+import { responseFault } from '../../core/errors/failure.ts';
 import { Ev, Reason } from '../../native.ts';
 import type { CallExtras } from '../call-extras.ts';
 import { requestRefusal } from '../call-faults.ts';

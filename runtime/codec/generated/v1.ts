@@ -10,4 +10,4 @@ export * from '../google/protobuf/field_mask.rdma.ts';
 export * from '../google/protobuf/struct.rdma.ts';
 export * from '../google/protobuf/timestamp.rdma.ts';
 export * from '../google/protobuf/wrappers.rdma.ts';
-export * from '../primitives.ts';
+export * from '../primitives/index.ts';

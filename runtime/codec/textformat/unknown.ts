@@ -1,6 +1,7 @@
 /** Unknown fields as text format shows them: numbers, and what looks like a message as one. Called by print.ts. */
-import { readTag, skipField } from '../read.ts';
-import { Source } from '../source.ts';
+
+import { Source } from '../memory/source.ts';
+import { readTag, skipField } from '../primitives/read.ts';
 import { quoteBytes } from './escape.ts';
 
 export interface UnknownField {

@@ -4,10 +4,10 @@
  */
 
 import type { MessageType } from '../../codec/types.ts';
+import { RpcError } from '../../core/errors/rpc-error.ts';
+import { Status } from '../../core/errors/status.ts';
 import { promiseOf, textOf } from '../../core/foreign.ts';
 import { encodeResponseMetadata } from '../../core/metadata-wire.ts';
-import { RpcError } from '../../core/rpc-error.ts';
-import { Status } from '../../core/status.ts';
 import { deadlines } from '../../lane/deadlines.ts';
 import { noSlot } from '../../lane/outgoing.ts';
 import type { DeadlineOwner } from '../../lane/timer-wheel.ts';

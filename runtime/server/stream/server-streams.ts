@@ -3,9 +3,9 @@
  * JS thread.
  */
 
+import { RpcError } from '../../core/errors/rpc-error.ts';
+import { Status } from '../../core/errors/status.ts';
 import { textOf } from '../../core/foreign.ts';
-import { RpcError } from '../../core/rpc-error.ts';
-import { Status } from '../../core/status.ts';
 import type { SlotWaiter } from '../../lane/fabric-context.ts';
 import { noSlot } from '../../lane/outgoing.ts';
 import { noMessage } from '../../lane/plain-types.ts';

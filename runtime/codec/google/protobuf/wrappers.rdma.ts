@@ -4,7 +4,7 @@
 // biome-ignore-all lint: generated
 // biome-ignore-all format: generated
 // biome-ignore-all assist: generated
-import * as $ from '../../primitives.ts';
+import * as $ from '../../primitives/index.ts';
 
 /** Descriptor of google/protobuf/wrappers.proto, for reflection. */
 export const file_google_protobuf_wrappers_proto: $.FileDescriptor = /* @__PURE__ */ $.fileDescriptor(() => [], $descriptor, 1);

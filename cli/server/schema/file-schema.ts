@@ -1,0 +1,73 @@
+/** What `--proto` and `--protoset` declare: .proto files through the parser of `rdma-rpc gen`, descriptor sets as protoc and buf write them. */
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import {
+  type FileDescriptorProto,
+  FileDescriptorProtoSchema,
+  FileDescriptorSetSchema,
+  type FileRegistry,
+  fromBinary,
+} from '#protobuf';
+import { FileDescriptorProto as OwnDescriptor } from '../../../codegen/descriptor/descriptor.rdma.ts';
+import { formatDiagnostic } from '../../../codegen/diagnostic.ts';
+import type { SchemaFile } from '../../../codegen/link/schema.ts';
+import { loadFiles } from '../../../codegen/load.ts';
+import { lookUp, registryOf } from './registry.ts';
+import type { Schema, SchemaFlags } from './schema.ts';
+
+/** With its comments, which a descriptor has apart. */
+function descriptorOf({ descriptor, locations }: SchemaFile): FileDescriptorProto {
+  const location = [...locations].flatMap(([path, { leading, trailing }]) =>
+    leading === undefined && trailing === undefined
+      ? []
+      : { path: path.split(',').map(Number), leadingComments: leading, trailingComments: trailing },
+  );
+  return fromBinary(
+    FileDescriptorProtoSchema,
+    OwnDescriptor.encode({ ...descriptor, sourceCodeInfo: { location } }),
+  );
+}
+
+function parsed(files: readonly string[], include: readonly string[]): FileDescriptorProto[] {
+  const { schema, diagnostics } = loadFiles(files, include, false);
+  const errors = diagnostics.filter(({ severity }) => severity === 'error');
+  if (errors.length > 0) throw new Error(errors.map(formatDiagnostic).join('\n'));
+  return [...schema.files.values()].map(descriptorOf);
+}
+
+function descriptorSet(path: string): FileDescriptorProto[] {
+  let bytes: Uint8Array;
+  try {
+    bytes = readFileSync(path);
+  } catch (error) {
+    throw new Error(`${path} cannot be read: ${(error as NodeJS.ErrnoException).code}`);
+  }
+  try {
+    const { file } = fromBinary(FileDescriptorSetSchema, bytes);
+    if (file.length > 0 && file.every(({ name }) => name !== '')) return file;
+  } catch {
+    // Said below: what exactly is wrong with bytes that are something else tells nobody anything.
+  }
+  throw new Error(
+    `${path} is no descriptor set: protoc --include_imports --descriptor_set_out=FILE makes one`,
+  );
+}
+
+/** Throws an Error that says what is wrong with which file. */
+export function fileRegistry({ proto, include, protoset }: SchemaFlags): FileRegistry {
+  const files = new Map<string, FileDescriptorProto>();
+  for (const path of protoset) for (const file of descriptorSet(path)) files.set(file.name, file);
+  const named = proto.map((each) => resolve(each));
+  if (named.length > 0) for (const file of parsed(named, include)) files.set(file.name, file);
+  return registryOf([...files.values()]);
+}
+
+export function fileSchema(flags: SchemaFlags): Schema {
+  const registry = fileRegistry(flags);
+  const services = [...registry].flatMap((each) => (each.kind === 'service' ? each.typeName : [])).sort();
+  return {
+    owner: flags.proto.length > 0 ? 'the .proto files' : 'the descriptor set',
+    services: async () => services,
+    declaring: async (symbol) => (lookUp(registry, symbol) === undefined ? undefined : registry),
+  };
+}

@@ -1,0 +1,89 @@
+/** The questions of grpc.reflection.v1, asked. Used by the schema of a server. */
+import { type FileDescriptorProto, FileDescriptorProtoSchema, fromBinary } from '#protobuf';
+import type { Channel } from '../../../runtime/client/channel-type.ts';
+import { createClient } from '../../../runtime/client/client.ts';
+import { RpcError } from '../../../runtime/core/errors/rpc-error.ts';
+import { errorCode, Status } from '../../../runtime/core/errors/status.ts';
+import {
+  ServerReflectionDefinition,
+  type ServerReflectionRequestInit,
+  type ServerReflectionResponse,
+} from '../../../runtime/services/gen/grpc/reflection/v1/reflection.rdma.ts';
+
+type Asked = NonNullable<ServerReflectionRequestInit['messageRequest']>;
+type Answer = NonNullable<ServerReflectionResponse['messageResponse']>;
+/** By kind of answer. */
+type Values = { [A in Extract<Answer, { case: string }> as A['case']]: A['value'] };
+
+async function ask<K extends keyof Values>(
+  channel: Channel,
+  messageRequest: Asked,
+  wanted: K,
+): Promise<Values[K]> {
+  const { serverReflectionInfo } = createClient(ServerReflectionDefinition, channel);
+  try {
+    for await (const { messageResponse: answer } of serverReflectionInfo([{ messageRequest }])) {
+      if (answer?.case === wanted) return answer.value as Values[K];
+      if (answer?.case !== 'errorResponse') break;
+      const { errorCode: code, errorMessage } = answer.value;
+      throw new RpcError(errorCode(code), `the server says: ${errorMessage}`, { processed: 'yes' });
+    }
+  } catch (error) {
+    if (!(error instanceof RpcError) || error.code !== Status.UNIMPLEMENTED) throw error;
+    const text =
+      'this server has no reflection: addReflection(server) of rdma-rpc/reflection adds it, or give --proto or --protoset';
+    throw new RpcError(Status.UNIMPLEMENTED, text, { processed: 'no', cause: error });
+  }
+  throw new RpcError(Status.INTERNAL, 'the server gave no answer of the kind that was asked for');
+}
+
+/** Full names, sorted. */
+export async function serviceNames(channel: Channel): Promise<string[]> {
+  const { service } = await ask(channel, { case: 'listServices', value: '' }, 'listServicesResponse');
+  return service.map(({ name }) => name).sort();
+}
+
+function decoded(files: readonly Uint8Array[]): FileDescriptorProto[] {
+  return files.map((bytes) => {
+    try {
+      return fromBinary(FileDescriptorProtoSchema, bytes);
+    } catch (error) {
+      throw new Error(`the server sent a descriptor that cannot be read: ${(error as Error).message}`);
+    }
+  });
+}
+
+/** The file that declares `symbol` first, then what it imports; undefined when the server has nothing of that name. */
+export async function filesOf(channel: Channel, symbol: string): Promise<FileDescriptorProto[] | undefined> {
+  const asked = { case: 'fileContainingSymbol', value: symbol } as const;
+  try {
+    return decoded((await ask(channel, asked, 'fileDescriptorResponse')).fileDescriptorProto);
+  } catch (error) {
+    if (error instanceof RpcError && error.code === Status.NOT_FOUND) return undefined;
+    throw error;
+  }
+}
+
+/** The numbers of the extensions that the server has of a message; none where it does not tell. */
+export async function extensionNumbers(channel: Channel, message: string): Promise<readonly number[]> {
+  const asked = { case: 'allExtensionNumbersOfType', value: message } as const;
+  try {
+    return (await ask(channel, asked, 'allExtensionNumbersResponse')).extensionNumber;
+  } catch (error) {
+    // Not every server can, and a call without extensions is better than none.
+    if (error instanceof RpcError && untold.has(error.code)) return [];
+    throw error;
+  }
+}
+
+const untold: ReadonlySet<number> = new Set([Status.NOT_FOUND, Status.UNIMPLEMENTED]);
+
+/** The file that declares an extension first, then what it imports. */
+export async function fileOfExtension(
+  channel: Channel,
+  containingType: string,
+  extensionNumber: number,
+): Promise<FileDescriptorProto[]> {
+  const asked = { case: 'fileContainingExtension', value: { containingType, extensionNumber } } as const;
+  return decoded((await ask(channel, asked, 'fileDescriptorResponse')).fileDescriptorProto);
+}

@@ -1,0 +1,57 @@
+/** Extensions of the messages of a call: reflection tells of the files that declare them, since nothing else leads there. Used by `rdma-rpc call`. */
+import type { DescriptorProto, FileDescriptorProto } from '#protobuf';
+import type { Channel } from '../../../runtime/client/channel-type.ts';
+import { extensionNumbers, fileOfExtension } from './reflection-client.ts';
+
+/** A server could go on declaring. */
+const questionsMax = 1000;
+
+/** Full names of the messages that can be extended, and the numbers of the extensions of each that are known. */
+function extendable(files: Iterable<FileDescriptorProto>): ReadonlyMap<string, ReadonlySet<number>> {
+  const found = new Map<string, Set<number>>();
+  const known: [extendee: string, number: number][] = [];
+  const visit = (scope: string, message: DescriptorProto): void => {
+    const name = `${scope}${message.name}`;
+    if (message.extensionRange.length > 0) found.set(name, new Set());
+    for (const each of message.nestedType) visit(`${name}.`, each);
+    for (const each of message.extension) known.push([each.extendee, each.number]);
+  };
+  for (const file of files) {
+    // Options are extended in every other file, and are no part of calls.
+    if (file.package === 'google.protobuf') continue;
+    const scope = file.package === '' ? '' : `${file.package}.`;
+    for (const message of file.messageType) visit(scope, message);
+    for (const each of file.extension) known.push([each.extendee, each.number]);
+  }
+  for (const [extendee, number] of known) found.get(extendee.replace(/^\./, ''))?.add(number);
+  return found;
+}
+
+/** `files`, and those with the extensions of their messages, and of the messages in those. Throws when there is no end of them. */
+export async function withExtensions(
+  channel: Channel,
+  files: readonly FileDescriptorProto[],
+): Promise<FileDescriptorProto[]> {
+  const all = new Map(files.map((file) => [file.name, file]));
+  const asked = new Set<string>();
+  let questions = 0;
+  const count = (): void => {
+    if (++questions > questionsMax)
+      throw new Error(
+        `the messages of this call have extensions that more than ${questionsMax} questions would be needed for`,
+      );
+  };
+  for (;;) {
+    const next = [...extendable(all.values())].find(([name]) => !asked.has(name));
+    if (next === undefined) return [...all.values()];
+    const [name, known] = next;
+    asked.add(name);
+    count();
+    for (const number of await extensionNumbers(channel, name)) {
+      if (known.has(number)) continue;
+      count();
+      for (const file of await fileOfExtension(channel, name, number))
+        if (!all.has(file.name)) all.set(file.name, file);
+    }
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * The generated `decodeFrom` function: one switch over whole tags, and the literal that gives every message of the type the same shape. Whatever reads or
+ * passes over a field leaves the position behind it in `source.at`.
+ */
+import type { Field, Message } from '../../model/model.ts';
+import { packedPrimitive, quote, tagOf, wireTypeOf } from '../scalar.ts';
+import type { Parameter, Scope } from '../scope.ts';
+import { braced, entry, propertiesOf } from './binding.ts';
+import { decodeMap } from './map.ts';
+import { read, zeroOf } from './value.ts';
+
+/** What a field holds before anything has been read. */
+export function initialOf(field: Field, scope: Scope): string {
+  switch (field.presence) {
+    case 'repeated':
+      return '[]';
+    case 'map':
+      return `${scope.local('newMap')}()`;
+    case 'optional':
+      return 'undefined';
+    case 'required':
+      // Found to be missing at the end.
+      return scope.sure('undefined');
+    default:
+      return zeroOf(field, scope);
+  }
+}
+
+/** Expression that reads a message: between two tags, of which the second is passed over afterwards, or behind a length. Arguments are evaluated from left to right. */
+function decodeMessage(field: Field, type: Message, into: string, scope: Scope): string {
+  const extent = field.delimited ? 'at, stop' : `${scope.local('readStart')}(source, at, end), source.stop`;
+  return `${scope.call(type, 'decodeFrom')}(source, ${extent}, depth + 1${into === '' ? '' : `, ${into}`})`;
+}
+
+/** A case that reads a message with that statement. */
+function messageCase(field: Field, statement: string): string {
+  if (!field.delimited) return `${statement} break;`;
+  return `{ const stop = $.readGroup(source, ${field.number}, at, end, depth + 1); const behind = source.at; ${statement} source.at = behind; break; }`;
+}
+
+function singular(field: Field, scope: Scope): string {
+  const { type, oneof } = field;
+  const target = `m.${oneof === undefined ? field.key : oneof.key}`;
+  const wrap = (value: string) =>
+    oneof === undefined ? value : `${scope.local('choice')}(${quote(field.key)}, ${value})`;
+  if (type.kind !== 'message') return `${target} = ${wrap(read(field, 'end', scope))}; break;`;
+  // Several occurrences of a message are merged.
+  const into =
+    oneof === undefined ? target : `${target}.case === ${quote(field.key)} ? ${target}.value : undefined`;
+  return messageCase(field, `${target} = ${wrap(decodeMessage(field, type, into, scope))};`);
+}
+
+function repeated(field: Field, scope: Scope): string {
+  if (field.type.kind !== 'message') return `m.${field.key}.push(${read(field, 'end', scope)}); break;`;
+  return messageCase(field, `m.${field.key}.push(${decodeMessage(field, field.type, '', scope)});`);
+}
+
+/** The packed form of a repeated field. */
+function run(field: Field, scope: Scope): string {
+  const primitive = packedPrimitive(field);
+  if (primitive !== undefined)
+    return `m.${field.key} = $.readRun${primitive}(source, at, end, m.${field.key}); break;`;
+  return `{
+        const stop = ${scope.local('readLength')}(source, at, end);
+        for (at = source.at; at < stop; at = source.at) m.${field.key}.push(${read(field, 'stop', scope)});
+        ${scope.local('readEnd')}(source, at, stop);
+        break;
+      }`;
+}
+
+/** Each leaves the position behind the field in `source.at`. */
+function cases(field: Field, scope: Scope): string[] {
+  const wireType = field.presence === 'map' ? 2 : field.delimited ? 3 : wireTypeOf(field.type);
+  const emit = field.presence === 'map' ? decodeMap : field.presence === 'repeated' ? repeated : singular;
+  const result = [`case ${tagOf(field, wireType) | 0}: ${emit(field, scope)}`];
+  // Numbers come packed or one by one, whatever the .proto says.
+  if (field.presence === 'repeated' && field.type.kind !== 'message' && wireType !== 2)
+    result.push(`case ${tagOf(field, 2) | 0}: ${run(field, scope)}`);
+  return result;
+}
+
+export function emitDecode(message: Message, scope: Scope): string {
+  const type = message.identifier;
+  const initial = propertiesOf(message).map(({ key, field, oneof }) =>
+    entry(key, oneof === undefined ? initialOf(field, scope) : scope.local('unset')),
+  );
+  const start = message.keepsUnknown ? '\n    const start = source.at;' : '';
+  const keep = message.keepsUnknown ? ' $.keepUnknown(m, source, start, source.at);' : '';
+  const missing = message.fields.flatMap((field) =>
+    field.presence === 'required'
+      ? [`  if (m.${field.key} === undefined) $.missingField(source, end, ${quote(field.fullName)});\n`]
+      : [],
+  );
+  const parameters: Parameter[] = [
+    ['source', scope.alias('Source')],
+    ['at', 'number'],
+    ['end', 'number'],
+    ['depth', 'number', '0'],
+    ['m', type, braced(initial, Number.POSITIVE_INFINITY, '')],
+  ];
+  const skip = `default: ${scope.local('skipUnknown')}(source, at, end, depth);${keep}`;
+  return `${scope.headOf(message, 'decodeFrom', parameters)}
+  ${scope.local('enterMessage')}(source, at, depth, ${quote(message.fullName)});
+  while (source.at < end) {${start}
+    at = ${scope.local('nextTag')}(source, end);
+    switch (source.tag) {
+      ${[...message.fields.flatMap((field) => cases(field, scope)), skip].join('\n      ')}
+    }
+  }
+  ${scope.local('leaveMessage')}(source, end);
+${missing.join('')}  return m;
+}`;
+}

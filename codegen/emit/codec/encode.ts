@@ -1,0 +1,223 @@
+/**
+ * The generated `encodeTo` function: straight-line code with literal tags. Room for what no value changes is looked for once; each value of
+ * a length of its own looks whether it fits in front of what must come behind it (room.ts).
+ */
+import type { Field, Message, Oneof } from '../../model/model.ts';
+import { formOf, packedPrimitive, quote, tagBytes, tagOf, wireTypeOf } from '../scalar.ts';
+import type { Parameter, Scope } from '../scope.ts';
+import { binding, braced, variableOf } from './binding.ts';
+import { encodeMap } from './map.ts';
+import { fieldRoom, lengthBytes, listed, roomOf, runRoom, tagSize, widening } from './room.ts';
+import { fieldRuns } from './runs.ts';
+import { limitOf, nested, withLocals, writeValue } from './value.ts';
+
+/** Statements that put the tag at `at`; `at` itself is advanced by what follows. */
+function tag(number: number, wireType: number): { readonly write: string; readonly size: number } {
+  const bytes = tagBytes(number, wireType);
+  return { write: putBytes(bytes), size: bytes.length };
+}
+
+const putBytes = (bytes: readonly number[]): string =>
+  bytes.map((byte, i) => `bytes[${i === 0 ? 'at' : `at + ${i}`}] = ${byte};`).join(' ');
+
+/** A message between two tags instead of behind a length. */
+function group(field: Field, value: string, free: number, scope: Scope): string[] {
+  const start = tag(field.number, 3);
+  const end = tag(field.number, 4);
+  const content = nested(field, value, `at + ${start.size}`, limitOf(free + end.size), scope);
+  return [start.write, `at = ${content};`, `${end.write} at += ${end.size};`];
+}
+
+/** The primitive writes the last byte of the tag, which nearly always is the only one. */
+function tagged(field: Field, value: string, free: number, scope: Scope): string[] {
+  if (field.delimited) return group(field, value, free, scope);
+  const bytes = tagBytes(field.number, wireTypeOf(field.type));
+  const last = bytes.pop();
+  const name = quote(field.fullName);
+  const write = `at = ${writeValue(field, value, bytes.length, free, scope, name, last)};`;
+  return bytes.length === 0 ? [write] : [putBytes(bytes), write];
+}
+
+/** Default of what is left out where nothing is sent for it: then one comparison tells whether there is something to send. */
+function unsent(field: Field): string | undefined {
+  const form = formOf(field.type);
+  if (field.presence !== 'implicit' || form === undefined || form.type === 'Uint8Array') return undefined;
+  // -0 is not the default: its bits differ. Bigints are not compared where none is given: that is a call.
+  if (form.primitive === 'Float' || form.primitive === 'Double') return undefined;
+  if (form.type !== 'bigint' || field.type.kind !== 'scalar') return form.zero;
+  return field.type.jstype === 'bigint' ? undefined : field.type.jstype === 'string' ? "'0'" : '0';
+}
+
+/** When a field is sent. */
+function isSet(field: Field, value: string): string {
+  const zero = unsent(field);
+  if (zero !== undefined) return `${value} !== ${zero}`;
+  const present = `${value} !== undefined`;
+  if (field.presence !== 'implicit' || field.type.kind === 'message') return present;
+  switch (formOf(field.type)?.type) {
+    case 'Uint8Array':
+      if (field.array !== undefined)
+        return `${present} && $.hasArray(${value}, $.arrays.${field.array}, ${quote(field.fullName)})`;
+      return `${present} && $.hasBytes(${value}, ${quote(field.fullName)})`;
+    case 'bigint':
+      return `${present} && ${value} !== 0n`;
+    default:
+      return `${present} && (${value} !== 0 || 1 / ${value} < 0)`;
+  }
+}
+
+/** Where each element looks for its own room, one that has found none ends the list: room for the next one's tag is what the one before leaves free. */
+function loop(field: Field, length: string): string {
+  return `for (let i = 0; i < ${length}${listed(field) > 0 ? '' : ' && !sink.full'}; i++)`;
+}
+
+/** Elements of a list tend to be of one size: each is written as far from its length as the length of the one before was long, one byte or two. */
+function messages(field: Field, value: string, free: number, scope: Scope): string {
+  const { write, size } = tag(field.number, 2);
+  const limit = `${limitOf(free + fieldRoom(field) + widening)} + wide`;
+  const content = nested(field, scope.sure(`${value}[i]`), 'start + 1 + wide', limit, scope);
+  const holes = field.type.kind === 'message' && scope.mayHaveHoles(field.type);
+  const close = holes ? '$.closeLength(sink, start, sink.held' : '$.closeSolid(bytes, start';
+  return `for (let i = 0, wide = 0; i < ${value}.length && !sink.full; i++) {
+      ${write} const start = at + ${size};
+      at = ${close}, ${content}, wide);
+      wide = ${scope.sure('bytes[start]')} >> 7;
+    }`;
+}
+
+/** A list that one primitive writes. */
+function hasShortStrings(field: Field): boolean {
+  return formOf(field.type)?.primitive === 'String' && tagSize(field) === 1;
+}
+
+function repeated(field: Field, value: string, free: number, scope: Scope): string[] {
+  const behind = limitOf(free + fieldRoom(field));
+  if (hasShortStrings(field))
+    return [
+      `at = $.writeStringsField(sink, at, ${tagOf(field, 2)}, ${value}, ${behind}, ${quote(field.fullName)});`,
+    ];
+  const check = `$.checkList(${value}, ${quote(field.fullName)});`;
+  const each = loop(field, `${value}.length`);
+  const fits = `if (at + ${value}.length * ${listed(field)} > ${limitOf(free)}) $.noRoom(sink, at);`;
+  const item = scope.sure(`${value}[i]`);
+  if (!field.packed) {
+    if (field.type.kind === 'message' && !field.delimited)
+      return [check, messages(field, value, free, scope)];
+    const write = tagged(field, item, free + (listed(field) > 0 ? 0 : fieldRoom(field)), scope);
+    const all = `${each} { ${write.join(' ')} }`;
+    return listed(field) > 0 ? [check, fits, `else ${all}`] : [check, all];
+  }
+  const { write, size } = tag(field.number, 2);
+  const run = packedPrimitive(field);
+  if (run !== undefined) {
+    const call = `$.writePacked${run}(sink, at + ${size}, ${value}, ${limitOf(free)}, ${quote(field.fullName)})`;
+    return [check, `if (${value}.length !== 0) {\n      ${write} at = ${call};\n    }`];
+  }
+  return [
+    check,
+    `if (at + ${size + lengthBytes} + ${value}.length * ${listed(field)} > ${limitOf(free)}) $.noRoom(sink, at);
+    else if (${value}.length !== 0) {
+      ${write} const start = at + ${size};
+      at = start + 1;
+      ${each} at = ${writeValue(field, item, 0, 0, scope)};
+      at = $.closeSolid(bytes, start, at);
+    }`,
+  ];
+}
+
+/** A oneof whose fields are neighbours, as they nearly always are. None of them comes first: V8 then compares names with names only. */
+function wholeOneof({ fullName }: Oneof, local: string, cases: readonly string[]): string {
+  return `switch (${local}?.case) {
+    case undefined: default: $.noCase(${local}, ${quote(fullName)}); break;
+    ${cases.join('\n    ')}
+  }`;
+}
+
+/** The value of any other one, checked where the first of its fields comes. */
+function checkOneof({ fullName, fields }: Oneof, local: string): string {
+  const cases = fields.map((field) => `case ${quote(field.key)}:`).join(' ');
+  return `switch (${local}?.case) { case undefined: default: $.noCase(${local}, ${quote(fullName)}); break; ${cases} }`;
+}
+
+/** Statements that write a field outside of oneofs. */
+function write(field: Field, value: string, free: number, scope: Scope): string[] {
+  if (field.presence === 'map') return [encodeMap(field, value, free, scope)];
+  return field.presence === 'repeated'
+    ? repeated(field, value, free, scope)
+    : tagged(field, value, free, scope);
+}
+
+function when(condition: string, statements: readonly string[]): string {
+  const [first, ...others] = statements;
+  if (others.length === 0 && !first?.includes('\n')) return `if (${condition}) ${first}`;
+  return `if (${condition}) {\n    ${statements.join('\n    ')}\n  }`;
+}
+
+/** Whether what writes the field looks itself whether it is there: lists and maps mostly are, so nothing is called for nothing. */
+function takesAbsent(field: Field): boolean {
+  return field.presence === 'map' || (field.presence === 'repeated' && hasShortStrings(field));
+}
+
+/** All values in one statement, which a compiler reads faster than one for each; V8 looks once what `m` is. */
+function take(values: readonly string[]): string {
+  if (values.length === 0) return '';
+  return `  const ${braced(values, '  const  = m;'.length, '  ')} = m;\n`;
+}
+
+/** Variables of the function, and those inside of its statements. */
+const own: ReadonlySet<string> = new Set('m sink at limit depth field bytes i start wide'.split(' '));
+
+export function emitEncode(message: Message, scope: Scope): string {
+  const runs = fieldRuns(message);
+  const room = roomOf(runs);
+  const values: string[] = [];
+  const lines: string[] = [];
+  const declared = new Set<Oneof>();
+  let free = room;
+  for (const run of runs) {
+    const { oneof } = run;
+    if (oneof !== undefined) {
+      free -= runRoom(run);
+      const local = variableOf(oneof.key, `o${message.oneofs.indexOf(oneof)}$`, own);
+      const isFirst = !declared.has(oneof);
+      declared.add(oneof);
+      if (isFirst) values.push(binding(oneof.key, local, undefined));
+      const cases = run.fields.map((field) => {
+        const write = tagged(field, `${local}.value`, free, scope);
+        return `case ${quote(field.key)}: ${write.join(' ')} break;`;
+      });
+      if (run.fields.length === oneof.fields.length) {
+        lines.push(wholeOneof(oneof, local, cases));
+        continue;
+      }
+      if (isFirst) lines.push(checkOneof(oneof, local));
+      lines.push(`switch (${local}?.case) {\n    ${cases.join('\n    ')}\n  }`);
+      continue;
+    }
+    for (const field of run.fields) {
+      free -= fieldRoom(field);
+      const local = variableOf(field.key, `v${field.number}$`, own);
+      values.push(binding(field.key, local, unsent(field)));
+      if (field.presence === 'required')
+        lines.push(`if (${local} === undefined) $.missing(${quote(field.fullName)});`);
+      const statements = write(field, local, free, scope);
+      lines.push(takesAbsent(field) ? statements.join(' ') : when(isSet(field, local), statements));
+    }
+  }
+  if (message.keepsUnknown) lines.push('at = $.writeUnknown(sink, at, m, limit);');
+  const body = withLocals(lines.join('\n  '), scope);
+  const bytes = /(?<!\.)\bbytes(\[|,)/.test(body) ? '  const { bytes } = sink;\n' : '';
+  const parameters: Parameter[] = [
+    ['m', message.init],
+    ['sink', scope.alias('Sink')],
+    ['at', 'number'],
+    ['limit', 'number', 'sink.bytes.length'],
+    ['depth', 'number', '0'],
+    ['field', 'string', quote(message.fullName)],
+  ];
+  return `${scope.headOf(message, 'encodeTo', parameters)}
+  if (${scope.local('noEntry')}(m, sink, at${room === 0 ? '' : ` + ${room}`}, limit, depth, field)) return at;
+${bytes}${take(values)}  ${body}
+  return at;
+}`;
+}

@@ -1,0 +1,59 @@
+/** The table of a message's fields, for JSON, equality and the like: a few bytes per field, read by nothing that calls need. */
+import { jsonNameOf, keyOf } from '../../../runtime/codec/fields.ts';
+import type { Field, Message } from '../../model/model.ts';
+import { quote } from '../scalar.ts';
+import type { Scope } from '../scope.ts';
+
+/** Whether a field is what proto2 calls a group: named like its message, which is declared beside it. Text format calls it by the message's name. */
+function isGroup({ name, fullName, type, delimited }: Field): boolean {
+  if (!delimited || type.kind !== 'message') return false;
+  const at = type.fullName.lastIndexOf('.') + 1;
+  return (
+    type.fullName.slice(at).toLowerCase() === name &&
+    type.fullName.slice(0, at) === fullName.slice(0, fullName.length - name.length)
+  );
+}
+
+/** What does not follow from the field's name. */
+function apart(field: Field): string | undefined {
+  const { name, key, jsonName, type, array } = field;
+  const entries: string[] = [];
+  if (key !== keyOf(name)) entries.push(`key: ${quote(key)}`);
+  if (jsonName !== jsonNameOf(name)) entries.push(`jsonName: ${quote(jsonName)}`);
+  if (type.kind === 'scalar' && type.jstype !== 'bigint') entries.push(`jstype: ${quote(type.jstype)}`);
+  if (type.kind === 'enum' && type.closed) entries.push('closed: true');
+  if (isGroup(field)) entries.push('group: true');
+  if (array !== undefined) entries.push(`array: ${quote(array)}`);
+  return entries.length === 0 ? undefined : `{ ${entries.join(', ')} }`;
+}
+
+function presence({ presence, type }: Field): string {
+  const usual = type.kind === 'message' ? 'optional' : 'implicit';
+  return presence === usual ? '' : presence;
+}
+
+/** A word of the text that the runtime's `fieldEntries` reads; what is no text goes into `more`. */
+function entry(field: Field, more: string[], scope: Scope): string {
+  const { name, type, oneof, mapKey } = field;
+  if (type.kind !== 'scalar') more.push(scope.type(type));
+  const rest = apart(field);
+  if (rest !== undefined) more.push(rest);
+  const kind = type.kind === 'scalar' ? type.scalar : '*';
+  const cells = [
+    name,
+    kind,
+    presence(field),
+    mapKey ?? oneof?.key ?? '',
+    ...(rest === undefined ? [] : ['*']),
+  ];
+  return cells.join(':').replace(/:+$/, '');
+}
+
+/** The last arguments of `$.generatedType`. */
+export function emitFields(message: Message, scope: Scope): string {
+  const more: string[] = [];
+  const words = message.fields.map((field) => entry(field, more, scope));
+  const reserved = message.reserved.length === 0 ? '' : `, ${quote(message.reserved.join(' '))}`;
+  const types = more.length > 0 ? `, () => [${more.join(', ')}]` : reserved === '' ? '' : ', undefined';
+  return `${quote(words.join(' '))}${types}${reserved}`;
+}

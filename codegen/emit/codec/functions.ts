@@ -1,0 +1,20 @@
+/** The four functions that a message's codec is made of. Nobody sees them but the const that holds them and the messages that they are called from. */
+import type { Message } from '../../model/model.ts';
+import { quote } from '../scalar.ts';
+import { type Part, parts, type Scope } from '../scope.ts';
+import { internal, type Statement } from '../statement.ts';
+import { emitBound } from './bound.ts';
+import { emitCreate } from './create.ts';
+import { emitDecode } from './decode.ts';
+import { emitEncode } from './encode.ts';
+import { emitFields } from './fields.ts';
+
+export function emitFunctions(message: Message, scope: Scope): Statement[] {
+  return [emitCreate, emitBound, emitEncode, emitDecode].map((emit) => internal(emit(message, scope)));
+}
+
+/** Arguments of `$.generatedType`. */
+export function codecOf(message: Message, typeName: string, scope: Scope): string {
+  const functions = parts.map((part: Part) => scope.call(message, part));
+  return `${quote(typeName)}, ${functions.join(', ')}, ${emitFields(message, scope)}`;
+}

@@ -1,0 +1,166 @@
+/**
+ * Map fields in generated encoders and decoders: a call of a function that stands once in the file for all maps of a pair of types, since maps are as much code
+ * as the rest of a message, and what a compiler reads of generated code is what it costs. Called by encode.ts and decode.ts.
+ */
+import type { Field } from '../../model/model.ts';
+import { formOf, quote, scalarForm, tagBytes, tagOf, wireTypeOf } from '../scalar.ts';
+import type { Parameter, Scope } from '../scope.ts';
+import { fieldType, mapKeyType, valueType } from '../shape.ts';
+import { element, fixed, lengthBytes, listed, widening } from './room.ts';
+import { limitOf, read, withLocals, writeValue, zeroOf } from './value.ts';
+
+const keyForm = (field: Field) => scalarForm(field.mapKey ?? 'string');
+
+/** What tells apart maps that need functions of their own; equal names of different types are the scope's affair. */
+function typesOf(field: Field, scope: Scope): string {
+  const { type, mapKey, utf8, array } = field;
+  const value =
+    array !== undefined
+      ? `${array}Array`
+      : type.kind === 'scalar'
+        ? type.scalar
+        : scope.type(type).replace('.', '$');
+  return `${mapKey}_${value}${utf8 ? '' : '$loose'}`;
+}
+
+const hasShortTag = (field: Field): boolean => tagOf(field, 2) < 128;
+
+/** The key of an entry as what its type needs; in JavaScript it is a string. Numbers are made of it before the entry is begun. */
+function writeKey(field: Field, free: number): string {
+  const form = keyForm(field);
+  const write = 'bytes, at + 1';
+  switch (form.type) {
+    case 'string':
+      return `$.writeString(sink, at + 1, key, ${limitOf(free)}, field)`;
+    case 'boolean':
+      return `$.writeBool(${write}, $.boolKey(key, field), field)`;
+    case 'bigint':
+      return `$.write${form.primitive}(${write}, $.bigintOfString(key, field), field)`;
+    default:
+      return `$.write${form.primitive}(${write}, number, field)`;
+  }
+}
+
+/** The value of an entry whose key is a number. V8 finds it faster by that than by its text, unless it is negative: then only the text is a key to it. */
+function ofNumber(field: Field): string {
+  const unsigned = field.mapKey === 'uint32' || field.mapKey === 'fixed32';
+  return unsigned ? 'map[number]' : 'map[number < 0 ? key : number]';
+}
+
+/** Statements that write the entry of `key`. The end of its room, `limit`, leaves free what comes behind the entry and what closing it may need. */
+function writeEntry(field: Field, value: string, scope: Scope): string {
+  const { type } = field;
+  const keyTag = tagBytes(1, keyForm(field).wireType)[0];
+  const valueTag = tagBytes(2, wireTypeOf(type))[0];
+  const valueRoom = 1 + (type.kind === 'message' ? lengthBytes : fixed(field));
+  const holes = type.kind === 'message' ? scope.mayHaveHoles(type) : formOf(type)?.primitive === 'Bytes';
+  const heldNow = holes ? 'const held = sink.held; ' : '';
+  const close =
+    listed(field) > 0
+      ? 'bytes[start] = at - start - 1;'
+      : holes
+        ? 'at = $.closeLength(sink, start, held, at);'
+        : 'at = $.closeSolid(bytes, start, at);';
+  const start = hasShortTag(field)
+    ? 'bytes[at] = tag; const start = at + 1;'
+    : 'const start = $.writeVarint(bytes, at, tag);';
+  return `${start}
+  ${heldNow}at = start + 1;
+  bytes[at] = ${keyTag}; at = ${writeKey(field, valueRoom)};
+  bytes[at] = ${valueTag}; at = ${writeValue(field, value, 1, 0, scope, 'field')};
+  ${close}`;
+}
+
+/** Name of the function for entries with a string as key. A map has two loops, and one place where entries are written. */
+function shareEntry(field: Field, name: string, common: readonly Parameter[], scope: Scope): string {
+  const parameters: Parameter[] = [...common, ['key', 'string'], ['value', valueType(field, scope, 'init')]];
+  const body = `  const bytes = sink.bytes;
+  ${writeEntry(field, 'value', scope)}
+  return at;`;
+  return scope.share(`encodeEntry_${name}`, parameters, 'number', withLocals(body, scope));
+}
+
+/** Statement that writes the map, if there is one. */
+export function encodeMap(field: Field, value: string, free: number, scope: Scope): string {
+  const name = `${typesOf(field, scope)}${hasShortTag(field) ? '' : '_longTag'}`;
+  const nests = field.type.kind === 'message';
+  const common: Parameter[] = [
+    ['sink', '$.Sink'],
+    ['at', 'number'],
+    ['tag', 'number'],
+    ['limit', 'number'],
+    ['field', 'string'],
+    ...(nests ? [['depth', 'number'] as const] : []),
+  ];
+  const loop = `for (let i = 0; i < keys.length${listed(field) > 0 ? '' : ' && !sink.full'}; i++)`;
+  const key = `const key = ${scope.sure('keys[i]')};`;
+  const numeric = keyForm(field).type === 'number';
+  const found = scope.sure(numeric ? ofNumber(field) : 'map[key]');
+  let body: string;
+  if (field.mapKey === 'string') {
+    const entry = shareEntry(field, name, common, scope);
+    const put = `at = ${entry}(${common.map(([each]) => each).join(', ')}, key, ${found});`;
+    // V8 knows in a loop of the first form where the value of each key is, unless it has seen a hash table there, as decoded maps are.
+    body = `  if ($.checkMap(map, field)) {
+    for (const key in map) { if (sink.full) break; ${put} }
+  } else {
+    const keys = $.mapKeys(map, field);
+    ${loop} { ${key} ${put} }
+  }
+  return at;`;
+  } else {
+    const fits = `if (at + keys.length * ${listed(field)} > limit) return $.noRoom(sink, at);\n  `;
+    body = `  const bytes = sink.bytes;
+  const keys = $.mapKeys(map, field);
+  ${listed(field) > 0 ? fits : ''}${loop} {
+    ${key}${numeric ? '\n    const number = $.numberKey(key, field);' : ''}
+    ${writeEntry(field, found, scope).replaceAll('\n', '\n  ')}
+  }
+  return at;`;
+  }
+  const parameters: Parameter[] = [...common, ['map', `${fieldType(field, scope, 'init')} | undefined`]];
+  const whole = `  if (map === undefined) return at;\n${withLocals(body, scope)}`;
+  const encode = scope.share(`encodeMap_${name}`, parameters, 'number', whole);
+  const behind = listed(field) > 0 ? free : free + widening + element(field);
+  const depth = nests ? 'depth, ' : '';
+  return `at = ${encode}(sink, at, ${tagOf(field, 2)}, ${limitOf(behind)}, ${quote(field.fullName)}, ${depth}${value});`;
+}
+
+/** Statement that reads an entry into the map. */
+export function decodeMap(field: Field, scope: Scope): string {
+  const form = keyForm(field);
+  const { type } = field;
+  const key = `${scope.local(`read${form.primitive}`)}(source, at, stop)`;
+  const asKey = form.type === 'string' || mapKeyType(field) === 'number' ? key : `\`\${${key}}\``;
+  const keyZero = form.type === 'boolean' ? "'false'" : form.type === 'bigint' ? "'0'" : form.zero;
+  const isMessage = type.kind === 'message';
+  const readLength = scope.local('readLength');
+  const takeValue = isMessage
+    ? `{ const inner = ${readLength}(source, at, stop); value = ${scope.call(type, 'decodeFrom')}(source, source.at, inner, depth + 1, value); }`
+    : `value = ${read(field, 'stop', scope)};`;
+  const declared = isMessage ? `${scope.type(type)} | undefined` : valueType(field, scope, 'decoded');
+  const assigned = isMessage ? `value ?? ${zeroOf(field, scope)}` : 'value';
+  const parameters: Parameter[] = [
+    ['source', '$.Source'],
+    ['at', 'number'],
+    ['end', 'number'],
+    ['depth', 'number'],
+    ['map', fieldType(field, scope, 'decoded')],
+  ];
+  const body = `  const stop = ${readLength}(source, at, end);
+  let key${scope.erasable(`: ${mapKeyType(field)}`)} = ${keyZero};
+  let value${scope.erasable(`: ${declared}`)}${isMessage ? '' : ` = ${zeroOf(field, scope)}`};
+  at = source.at;
+  while (at < stop) {
+    const tag = ${scope.local('readTag')}(source, at, stop);
+    at = source.at;
+    if (tag === ${8 | form.wireType}) key = ${asKey};
+    else if (tag === ${16 | wireTypeOf(type)}) ${takeValue}
+    else ${scope.local('skipField')}(source, tag, at, stop, depth);
+    at = source.at;
+  }
+  ${scope.local('readEnd')}(source, at, stop);
+  ${mapKeyType(field) === 'number' ? `$.putNumber(source, map, key, ${assigned});` : `map[key] = ${assigned};`}`;
+  const decode = scope.share(`decodeEntry_${typesOf(field, scope)}`, parameters, 'void', body);
+  return `${decode}(source, at, end, depth, m.${field.key}); break;`;
+}

@@ -1,0 +1,106 @@
+/**
+ * One value in generated encoders and decoders, without what stands around it: a field's, an element's, or a map entry's. Called by encode.ts, decode.ts, create.ts and
+ * map.ts.
+ */
+import type { Field } from '../../model/model.ts';
+import { formOf, isPlainNumber, quote } from '../scalar.ts';
+import type { Scope } from '../scope.ts';
+import { widening } from './room.ts';
+
+/** Primitives that are called for every field or element. */
+const perField = /\$\.((?:write|close|check|map|numberKey|noRoom|noCase|hasBytes)\w*)(?=\()/g;
+
+export const withLocals = (code: string, scope: Scope): string =>
+  code.replace(perField, (_, primitive: string) => scope.local(primitive));
+
+/** Where room ends that has to leave `free` bytes behind it. */
+export const limitOf = (free: number): string => (free === 0 ? 'limit' : `limit - ${free}`);
+
+/** Expression that writes a value, with `tag` in front of it if given, at `at + skip`, leaves `free` bytes behind it and is the new end. */
+export function writeValue(
+  field: Field,
+  value: string,
+  skip: number,
+  free: number,
+  scope: Scope,
+  name = quote(field.fullName),
+  tag?: number,
+): string {
+  const { type } = field;
+  const offset = skip === 0 ? 'at' : `at + ${skip}`;
+  const place = tag === undefined ? offset : `${offset}, ${tag}`;
+  const kind = tag === undefined ? '' : 'Field';
+  if (type.kind === 'message') {
+    const start = `at + ${skip + (tag === undefined ? 1 : 2)}`;
+    const content = nested(field, value, start, limitOf(free + widening), scope, name);
+    // Arguments are evaluated from left to right: `sink.held` is read before the message is written.
+    return scope.mayHaveHoles(type)
+      ? `$.closeLength${kind}(sink, ${place}, sink.held, ${content})`
+      : `$.closeSolid${kind}(bytes, ${place}, ${content})`;
+  }
+  const form = formOf(type);
+  switch (form?.primitive) {
+    case 'String':
+      return `$.writeString${kind}(sink, ${place}, ${value}, ${limitOf(free)}, ${name})`;
+    case 'Bytes':
+      if (field.array !== undefined) value = `$.octets(${value}, $.arrays.${field.array}, ${name})`;
+      if (field.bulkThreshold !== undefined)
+        return `$.writeBulk${kind}(sink, ${place}, ${value}, ${limitOf(free)}, ${name}, ${field.bulkThreshold})`;
+      return `$.writeBytes${kind}(sink, ${place}, ${value}, ${limitOf(free)}, ${name})`;
+    case 'Float':
+    case 'Double':
+      return `$.write${form.primitive}${kind}(sink, ${place}, ${value}, ${name})`;
+    default:
+      if (form !== undefined && isPlainNumber(type, form)) {
+        return `$.write${form.primitive}Number${kind}(bytes, ${place}, ${value}, ${name})`;
+      }
+      return `$.write${form?.primitive}${kind}(bytes, ${place}, ${asBigint(field, value, name)}, ${name})`;
+  }
+}
+
+function asBigint(field: Field, value: string, name: string): string {
+  if (field.type.kind !== 'scalar' || formOf(field.type)?.type !== 'bigint') return value;
+  if (field.type.jstype === 'string') return `$.bigintOfString(${value}, ${name})`;
+  return field.type.jstype === 'number' ? `$.bigintOfNumber(${value}, ${name})` : value;
+}
+
+/** Expression that writes a message's content and is its end. */
+export function nested(
+  { type, fullName }: Field,
+  value: string,
+  at: string,
+  limit: string,
+  scope: Scope,
+  name = quote(fullName),
+): string {
+  if (type.kind !== 'message') return '';
+  return `${scope.call(type, 'encodeTo')}(${value}, sink, ${at}, ${limit}, depth + 1, ${name})`;
+}
+
+/** Source text of the default of a value. */
+export function zeroOf(field: Field, scope: Scope): string {
+  const { type } = field;
+  if (field.array !== undefined) return `$.noArrays.${field.array}`;
+  if (type.kind === 'message') return `${scope.call(type, 'create')}()`;
+  if (type.kind === 'scalar' && formOf(type)?.type === 'bigint') {
+    return type.jstype === 'bigint' ? '0n' : type.jstype === 'string' ? "'0'" : '0';
+  }
+  return formOf(type)?.zero ?? '0';
+}
+
+/** Expression that reads a value at `at`; the position behind it is `source.at`. */
+export function read(field: Field, end: string, scope: Scope): string {
+  const { type } = field;
+  const from = (primitive: string, more = '') =>
+    `${scope.local(`read${primitive}`)}(source, at, ${end}${more})`;
+  if (field.array !== undefined) return `$.readArray(source, at, ${end}, $.arrays.${field.array})`;
+  const form = formOf(type);
+  if (type.kind === 'scalar' && type.scalar === 'string' && !field.utf8) return from('LooseString');
+  if (form === undefined || type.kind === 'enum') return from('Int32');
+  const name = quote(field.fullName);
+  if (isPlainNumber(type, form)) return from(`${form.primitive}Number`, `, ${name}`);
+  const value = from(form.primitive);
+  if (type.kind !== 'scalar' || form.type !== 'bigint') return value;
+  if (type.jstype === 'string') return `String(${value})`;
+  return type.jstype === 'number' ? `$.numberOfBigint(source, ${value}, ${name})` : value;
+}

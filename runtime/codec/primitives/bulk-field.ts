@@ -1,0 +1,47 @@
+/**
+ * `bytes` fields with a threshold of their own (rdma_rpc.bulk_threshold), instead of the sink's. A sink that leaves nothing out notes that this message
+ * has something to leave out: runtime/lane then takes one that does. Called by generated code.
+ */
+import type { Sink } from '../memory/sink.ts';
+import { writeBytes } from './write.ts';
+
+/** The sink's own threshold, replaced for one value; returns what it was. */
+export function enter(sink: Sink, threshold: number): number {
+  const usual = sink.gatherBytes;
+  if (usual !== Number.POSITIVE_INFINITY) {
+    usualApart = sink.apartBytes;
+    sink.gatherBytes = Math.min(threshold, sink.alignBytes);
+    // A sink that copies everything goes on doing so: there is no room for the list of what would lie elsewhere.
+    if (usualApart !== Number.POSITIVE_INFINITY) sink.apartBytes = threshold;
+  }
+  return usual;
+}
+
+let usualApart = 0;
+
+/** Back to what `enter` has returned. */
+export function leave(sink: Sink, usual: number): void {
+  if (usual === Number.POSITIVE_INFINITY) return;
+  sink.gatherBytes = usual;
+  sink.apartBytes = usualApart;
+}
+
+export function note(sink: Sink, value: ArrayBufferView, threshold: number): void {
+  const length = value.byteLength;
+  if (sink.gatherBytes === Number.POSITIVE_INFINITY && length >= threshold && length !== 0) sink.planned++;
+}
+
+export function writeBulk(
+  sink: Sink,
+  at: number,
+  value: Uint8Array,
+  limit: number,
+  field: string,
+  threshold: number,
+): number {
+  const usual = enter(sink, threshold);
+  const end = writeBytes(sink, at, value, limit, field);
+  leave(sink, usual);
+  note(sink, value, threshold);
+  return end;
+}

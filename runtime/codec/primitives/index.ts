@@ -1,0 +1,37 @@
+/** What generated code calls: the `$` of every generated file that has messages. Not for applications; it changes with the generator. */
+
+export { type Extendable, type Extension, extension } from '../extension.ts';
+export { fieldEntries } from '../fields.ts';
+export { type FileDescriptor, fileDescriptor } from '../file-descriptor.ts';
+export { noRoom, type Sink } from '../memory/sink.ts';
+export type { Source } from '../memory/source.ts';
+export * from '../message.ts';
+export { Method } from '../service/method.ts';
+export {
+  type ArrayClass,
+  arrays,
+  hasArray,
+  noArrays,
+  octets,
+  readArray,
+} from '../typed-array.ts';
+export type {
+  FieldEntry,
+  MessageType,
+  MethodDefinition,
+  MethodOptions,
+  ServiceDefinition,
+} from '../types.ts';
+export { boundUnknown, keepUnknown, type UnknownFields, writeUnknown } from '../unknown.ts';
+export { writeBulk } from './bulk-field.ts';
+export * from './check.ts';
+export * from './jstype.ts';
+export * from './maps.ts';
+export * from './packed.ts';
+export * from './proto2.ts';
+export * from './read.ts';
+export * from './runs.ts';
+export * from './size.ts';
+export * from './walk.ts';
+export * from './write.ts';
+export * from './write-field.ts';

@@ -1,0 +1,292 @@
+/**
+ * Writers of packed fields: a length and the values, without tags. One loop for each type: V8 keeps everything in registers there, which it cannot where a
+ * generated function has a dozen of loops. Called by generated code only, on the thread of the call, with lists that are not empty.
+ */
+
+import { mismatch } from '../error.ts';
+import { noRoom, type Sink } from '../memory/sink.ts';
+import { lowIndex, manyHalves, manySigned, manyUnsigned, splitSigned, splitUnsigned } from './int64.ts';
+import { lengthBytes } from './room.ts';
+import {
+  putLength,
+  varintSize,
+  writeBool,
+  writeFixed32,
+  writeFixed64,
+  writeSfixed32,
+  writeSfixed64,
+  writeVarint,
+  writeVarint64,
+} from './write.ts';
+
+/** Of this module and not of another: V8 asks every time whether an import has its value yet, and whether it is the function that it was. */
+const prefixMax = lengthBytes;
+const low = lowIndex;
+const high = 1 - low;
+const signed = manySigned;
+const unsigned = manyUnsigned;
+const halves = manyHalves;
+const put = writeVarint;
+const put64 = writeVarint64;
+const sizeOf = varintSize;
+const putBool = writeBool;
+const putFixed32 = writeFixed32;
+const putSfixed32 = writeSfixed32;
+const putFixed64 = writeFixed64;
+const putSfixed64 = writeSfixed64;
+
+// Values of a list tend to be of one size: the room for the length is as if all were like the last one. Where that turns out wrong the values are moved.
+
+/** The size of the last value. Whether it is a number at all is asked later. */
+function lastSize(list: readonly number[], zigzag: boolean): number {
+  const last = list[list.length - 1];
+  if (typeof last !== 'number') return 1;
+  if (zigzag) return sizeOf(((last << 1) ^ (last >> 31)) >>> 0);
+  return last < 0 ? 10 : sizeOf(last);
+}
+
+/** The same for 64 bits, to a byte or two. */
+function lastSize64(list: readonly bigint[], zigzag: boolean): number {
+  const last = list[list.length - 1];
+  if (typeof last !== 'bigint') return 1;
+  signed[0] = last;
+  const hi = halves[high] as number;
+  const sign = zigzag ? hi >> 31 : 0;
+  return hi === sign ? sizeOf(((halves[low] as number) ^ sign) >>> 0) : 4 + sizeOf((hi ^ sign) >>> 0);
+}
+
+export function writePackedInt32(
+  sink: Sink,
+  at: number,
+  list: readonly number[],
+  limit: number,
+  field: string,
+): number {
+  if (at + prefixMax + 10 * list.length > limit) return noRoom(sink, at);
+  const { bytes } = sink;
+  const start = at + sizeOf(list.length * lastSize(list, false));
+  let end = start;
+  for (let i = 0; i < list.length; i++) {
+    const value = list[i] as number;
+    if (typeof value !== 'number' || value !== (value | 0))
+      mismatch(field, value, 'a whole number from -2^31 to 2^31 - 1');
+    // A negative int32 is sign-extended to 64 bits.
+    end = value < 0 ? put64(bytes, end, value, -1) : put(bytes, end, value);
+  }
+  return putLength(bytes, at, start, end);
+}
+
+export function writePackedUint32(
+  sink: Sink,
+  at: number,
+  list: readonly number[],
+  limit: number,
+  field: string,
+): number {
+  if (at + prefixMax + 5 * list.length > limit) return noRoom(sink, at);
+  const { bytes } = sink;
+  const start = at + sizeOf(list.length * lastSize(list, false));
+  let end = start;
+  for (let i = 0; i < list.length; i++) {
+    const value = list[i] as number;
+    if (typeof value !== 'number' || value !== value >>> 0)
+      mismatch(field, value, 'a whole number from 0 to 2^32 - 1');
+    end = put(bytes, end, value);
+  }
+  return putLength(bytes, at, start, end);
+}
+
+export function writePackedSint32(
+  sink: Sink,
+  at: number,
+  list: readonly number[],
+  limit: number,
+  field: string,
+): number {
+  if (at + prefixMax + 5 * list.length > limit) return noRoom(sink, at);
+  const { bytes } = sink;
+  const start = at + sizeOf(list.length * lastSize(list, true));
+  let end = start;
+  for (let i = 0; i < list.length; i++) {
+    const value = list[i] as number;
+    if (typeof value !== 'number' || value !== (value | 0))
+      mismatch(field, value, 'a whole number from -2^31 to 2^31 - 1');
+    end = put(bytes, end, (value << 1) ^ (value >> 31));
+  }
+  return putLength(bytes, at, start, end);
+}
+
+export function writePackedInt64(
+  sink: Sink,
+  at: number,
+  list: readonly bigint[],
+  limit: number,
+  field: string,
+): number {
+  if (at + prefixMax + 10 * list.length > limit) return noRoom(sink, at);
+  const { bytes } = sink;
+  const start = at + sizeOf(list.length * lastSize64(list, false));
+  let end = start;
+  for (let i = 0; i < list.length; i++) {
+    const value = list[i] as bigint;
+    if (typeof value !== 'bigint' || BigInt.asIntN(64, value) !== value) splitSigned(value, field);
+    signed[0] = value;
+    const lo = halves[low] as number;
+    const hi = halves[high] as number;
+    end = put64(bytes, end, lo, hi);
+  }
+  return putLength(bytes, at, start, end);
+}
+
+export function writePackedUint64(
+  sink: Sink,
+  at: number,
+  list: readonly bigint[],
+  limit: number,
+  field: string,
+): number {
+  if (at + prefixMax + 10 * list.length > limit) return noRoom(sink, at);
+  const { bytes } = sink;
+  const start = at + sizeOf(list.length * lastSize64(list, false));
+  let end = start;
+  for (let i = 0; i < list.length; i++) {
+    const value = list[i] as bigint;
+    if (typeof value !== 'bigint' || BigInt.asUintN(64, value) !== value) splitUnsigned(value, field);
+    unsigned[0] = value;
+    const lo = halves[low] as number;
+    const hi = halves[high] as number;
+    end = put64(bytes, end, lo, hi);
+  }
+  return putLength(bytes, at, start, end);
+}
+
+export function writePackedSint64(
+  sink: Sink,
+  at: number,
+  list: readonly bigint[],
+  limit: number,
+  field: string,
+): number {
+  if (at + prefixMax + 10 * list.length > limit) return noRoom(sink, at);
+  const { bytes } = sink;
+  const start = at + sizeOf(list.length * lastSize64(list, true));
+  let end = start;
+  for (let i = 0; i < list.length; i++) {
+    const value = list[i] as bigint;
+    if (typeof value !== 'bigint' || BigInt.asIntN(64, value) !== value) splitSigned(value, field);
+    signed[0] = value;
+    const lo = halves[low] as number;
+    const hi = halves[high] as number;
+    const sign = hi >> 31;
+    end = put64(bytes, end, (lo << 1) ^ sign, ((hi << 1) | (lo >>> 31)) ^ sign);
+  }
+  return putLength(bytes, at, start, end);
+}
+
+export function writePackedBool(
+  sink: Sink,
+  at: number,
+  list: readonly boolean[],
+  limit: number,
+  field: string,
+): number {
+  if (at + prefixMax + list.length > limit) return noRoom(sink, at);
+  const { bytes } = sink;
+  at = put(bytes, at, list.length);
+  for (let i = 0; i < list.length; i++) at = putBool(bytes, at, list[i] as boolean, field);
+  return at;
+}
+
+export function writePackedFixed32(
+  sink: Sink,
+  at: number,
+  list: readonly number[],
+  limit: number,
+  field: string,
+): number {
+  if (at + prefixMax + 4 * list.length > limit) return noRoom(sink, at);
+  const { bytes } = sink;
+  at = put(bytes, at, 4 * list.length);
+  for (let i = 0; i < list.length; i++) at = putFixed32(bytes, at, list[i] as number, field);
+  return at;
+}
+
+export function writePackedSfixed32(
+  sink: Sink,
+  at: number,
+  list: readonly number[],
+  limit: number,
+  field: string,
+): number {
+  if (at + prefixMax + 4 * list.length > limit) return noRoom(sink, at);
+  const { bytes } = sink;
+  at = put(bytes, at, 4 * list.length);
+  for (let i = 0; i < list.length; i++) at = putSfixed32(bytes, at, list[i] as number, field);
+  return at;
+}
+
+export function writePackedFixed64(
+  sink: Sink,
+  at: number,
+  list: readonly bigint[],
+  limit: number,
+  field: string,
+): number {
+  if (at + prefixMax + 8 * list.length > limit) return noRoom(sink, at);
+  const { bytes } = sink;
+  at = put(bytes, at, 8 * list.length);
+  for (let i = 0; i < list.length; i++) at = putFixed64(bytes, at, list[i] as bigint, field);
+  return at;
+}
+
+export function writePackedSfixed64(
+  sink: Sink,
+  at: number,
+  list: readonly bigint[],
+  limit: number,
+  field: string,
+): number {
+  if (at + prefixMax + 8 * list.length > limit) return noRoom(sink, at);
+  const { bytes } = sink;
+  at = put(bytes, at, 8 * list.length);
+  for (let i = 0; i < list.length; i++) at = putSfixed64(bytes, at, list[i] as bigint, field);
+  return at;
+}
+
+export function writePackedFloat(
+  sink: Sink,
+  at: number,
+  list: readonly number[],
+  limit: number,
+  field: string,
+): number {
+  if (at + prefixMax + 4 * list.length > limit) return noRoom(sink, at);
+  const { view } = sink;
+  at = put(sink.bytes, at, 4 * list.length);
+  for (let i = 0; i < list.length; i++) {
+    const value = list[i] as number;
+    if (typeof value !== 'number') mismatch(field, value, 'a number');
+    view.setFloat32(at, value, true);
+    at += 4;
+  }
+  return at;
+}
+
+export function writePackedDouble(
+  sink: Sink,
+  at: number,
+  list: readonly number[],
+  limit: number,
+  field: string,
+): number {
+  if (at + prefixMax + 8 * list.length > limit) return noRoom(sink, at);
+  const { view } = sink;
+  at = put(sink.bytes, at, 8 * list.length);
+  for (let i = 0; i < list.length; i++) {
+    const value = list[i] as number;
+    if (typeof value !== 'number') mismatch(field, value, 'a number');
+    view.setFloat64(at, value, true);
+    at += 8;
+  }
+  return at;
+}

@@ -1,0 +1,272 @@
+/**
+ * Readers of packed fields: a length and the values, without tags. Each takes the list that there is and returns the one that holds the new values too: a list
+ * that nobody has begun can then be made at its length instead of growing. Like all readers they leave the position behind the run in `source.at`.
+ * Called by generated code only, on the thread of the call.
+ */
+
+import type { Source } from '../memory/source.ts';
+import { lowIndex, manyHalves, manySigned, manyUnsigned, manyValues } from './int64.ts';
+import { need, readLength, wide, wideHigh } from './read.ts';
+
+/** Of this module and not of another: V8 asks every time whether an import has its value yet. */
+const low = lowIndex;
+const high = 1 - low;
+const signed = manySigned;
+const unsigned = manyUnsigned;
+const halves = manyHalves;
+const readWide = wide;
+const highOfWide = wideHigh;
+
+/** Values that are collected before they go into a list. */
+const chunk = manyValues;
+/** From here on a copy of what has been collected beats adding one after the other. */
+const copiedMin = 8;
+
+/** What is collected: whole numbers of 32 bits with a sign, or doubles. A list each, since V8 keeps them in different forms, in copies too. */
+const ints: number[] = [0];
+const reals: number[] = [0.5];
+
+/** The list with the first `count` of what has been collected. */
+function joined(into: number[], from: readonly number[], count: number): number[] {
+  if (into.length === 0 && count >= copiedMin) return from.slice(0, count);
+  for (let i = 0; i < count; i++) into.push(from[i] as number);
+  return into;
+}
+
+/** The same without a sign. Few of them need the 32nd bit. */
+function joinedUnsigned(into: number[], count: number): number[] {
+  let all = 0;
+  for (let i = 0; i < count; i++) all |= ints[i] as number;
+  if (all >= 0) return joined(into, ints, count);
+  for (let i = 0; i < count; i++) into.push((ints[i] as number) >>> 0);
+  return into;
+}
+
+/** Collects varints, of which the low half is wanted, and returns how many. */
+function collectInts(source: Source, at: number, stop: number, zigzag: boolean): number {
+  const { bytes } = source;
+  const near = stop - 2;
+  let count = 0;
+  while (at < stop && count < chunk) {
+    // Up to three bytes, with as many left: nearly all. The reader of the others stays out of this loop, so that V8 has registers for it.
+    while (at < near && count < chunk) {
+      let value = bytes[at] as number;
+      if (value < 128) at++;
+      else {
+        const second = bytes[at + 1] as number;
+        if (second < 128) {
+          value = (value & 127) | (second << 7);
+          at += 2;
+        } else {
+          const third = bytes[at + 2] as number;
+          if (third > 127) break;
+          value = (value & 127) | ((second & 127) << 7) | (third << 14);
+          at += 3;
+        }
+      }
+      ints[count++] = zigzag ? (value >>> 1) ^ -(value & 1) : value;
+    }
+    if (at < stop && count < chunk) {
+      const value = readWide(source, at, stop);
+      at = source.at;
+      ints[count++] = zigzag ? (value >>> 1) ^ -(value & 1) : value;
+    }
+  }
+  source.at = at;
+  return count;
+}
+
+/** Collects varints of 64 bits as halves, and returns how many. Up to six bytes are read in the inner loop, as milliseconds since 1970 have. */
+function collectHalves(source: Source, at: number, stop: number): number {
+  const { bytes } = source;
+  const near = stop - 5;
+  let count = 0;
+  while (at < stop && count < chunk) {
+    while (at < near && count < chunk) {
+      let byte = bytes[at] as number;
+      let lo = byte & 127;
+      let hi = 0;
+      let size = 1;
+      if (byte > 127) {
+        byte = bytes[at + 1] as number;
+        lo |= (byte & 127) << 7;
+        size = 2;
+        if (byte > 127) {
+          byte = bytes[at + 2] as number;
+          lo |= (byte & 127) << 14;
+          size = 3;
+          if (byte > 127) {
+            byte = bytes[at + 3] as number;
+            lo |= (byte & 127) << 21;
+            size = 4;
+            if (byte > 127) {
+              byte = bytes[at + 4] as number;
+              lo |= byte << 28;
+              hi = (byte & 127) >>> 4;
+              size = 5;
+              if (byte > 127) {
+                byte = bytes[at + 5] as number;
+                if (byte > 127) break;
+                hi |= byte << 3;
+                size = 6;
+              }
+            }
+          }
+        }
+      }
+      at += size;
+      halves[2 * count + low] = lo;
+      halves[2 * count + high] = hi;
+      count++;
+    }
+    if (at < stop && count < chunk) {
+      halves[2 * count + low] = readWide(source, at, stop);
+      halves[2 * count + high] = highOfWide();
+      at = source.at;
+      count++;
+    }
+  }
+  source.at = at;
+  return count;
+}
+
+/** How many values of `size` bytes are collected next. Fails where there is a piece of one. */
+function sized(source: Source, at: number, stop: number, size: number): number {
+  if (stop - at >= chunk * size) return chunk;
+  const count = Math.floor((stop - at) / size);
+  if (count === 0) need(source, at, stop, size);
+  return count;
+}
+
+/** int32, and enums. */
+export function readRunInt32(source: Source, at: number, end: number, into: number[]): number[] {
+  const stop = readLength(source, at, end);
+  while (source.at < stop) into = joined(into, ints, collectInts(source, source.at, stop, false));
+  return into;
+}
+
+export function readRunUint32(source: Source, at: number, end: number, into: number[]): number[] {
+  const stop = readLength(source, at, end);
+  while (source.at < stop) into = joinedUnsigned(into, collectInts(source, source.at, stop, false));
+  return into;
+}
+
+export function readRunSint32(source: Source, at: number, end: number, into: number[]): number[] {
+  const stop = readLength(source, at, end);
+  while (source.at < stop) into = joined(into, ints, collectInts(source, source.at, stop, true));
+  return into;
+}
+
+export function readRunBool(source: Source, at: number, end: number, into: boolean[]): boolean[] {
+  const stop = readLength(source, at, end);
+  while (source.at < stop) {
+    const count = collectHalves(source, source.at, stop);
+    for (let i = 0; i < count; i++)
+      into.push(((halves[2 * i] as number) | (halves[2 * i + 1] as number)) !== 0);
+  }
+  return into;
+}
+
+export function readRunInt64(source: Source, at: number, end: number, into: bigint[]): bigint[] {
+  const stop = readLength(source, at, end);
+  while (source.at < stop) {
+    const count = collectHalves(source, source.at, stop);
+    for (let i = 0; i < count; i++) into.push(signed[i] as bigint);
+  }
+  return into;
+}
+
+export function readRunUint64(source: Source, at: number, end: number, into: bigint[]): bigint[] {
+  const stop = readLength(source, at, end);
+  while (source.at < stop) {
+    const count = collectHalves(source, source.at, stop);
+    for (let i = 0; i < count; i++) into.push(unsigned[i] as bigint);
+  }
+  return into;
+}
+
+export function readRunSint64(source: Source, at: number, end: number, into: bigint[]): bigint[] {
+  const stop = readLength(source, at, end);
+  while (source.at < stop) {
+    const count = collectHalves(source, source.at, stop);
+    for (let i = 0; i < 2 * count; i += 2) {
+      const lo = halves[i + low] as number;
+      const hi = halves[i + high] as number;
+      const sign = -(lo & 1);
+      halves[i + low] = ((lo >>> 1) | (hi << 31)) ^ sign;
+      halves[i + high] = (hi >>> 1) ^ sign;
+    }
+    for (let i = 0; i < count; i++) into.push(signed[i] as bigint);
+  }
+  return into;
+}
+
+export function readRunFixed32(source: Source, at: number, end: number, into: number[]): number[] {
+  const stop = readLength(source, at, end);
+  const { view } = source;
+  for (at = source.at; at < stop; ) {
+    const count = sized(source, at, stop, 4);
+    for (let i = 0; i < count; i++, at += 4) ints[i] = view.getInt32(at, true);
+    into = joinedUnsigned(into, count);
+  }
+  source.at = at;
+  return into;
+}
+
+export function readRunSfixed32(source: Source, at: number, end: number, into: number[]): number[] {
+  const stop = readLength(source, at, end);
+  const { view } = source;
+  for (at = source.at; at < stop; ) {
+    const count = sized(source, at, stop, 4);
+    for (let i = 0; i < count; i++, at += 4) ints[i] = view.getInt32(at, true);
+    into = joined(into, ints, count);
+  }
+  source.at = at;
+  return into;
+}
+
+export function readRunFloat(source: Source, at: number, end: number, into: number[]): number[] {
+  const stop = readLength(source, at, end);
+  const { view } = source;
+  for (at = source.at; at < stop; ) {
+    const count = sized(source, at, stop, 4);
+    for (let i = 0; i < count; i++, at += 4) reals[i] = view.getFloat32(at, true);
+    into = joined(into, reals, count);
+  }
+  source.at = at;
+  return into;
+}
+
+export function readRunDouble(source: Source, at: number, end: number, into: number[]): number[] {
+  const stop = readLength(source, at, end);
+  const { view } = source;
+  for (at = source.at; at < stop; ) {
+    const count = sized(source, at, stop, 8);
+    for (let i = 0; i < count; i++, at += 8) reals[i] = view.getFloat64(at, true);
+    into = joined(into, reals, count);
+  }
+  source.at = at;
+  return into;
+}
+
+export function readRunFixed64(source: Source, at: number, end: number, into: bigint[]): bigint[] {
+  const stop = readLength(source, at, end);
+  const { view } = source;
+  for (at = source.at; at < stop; at += 8) {
+    need(source, at, stop, 8);
+    into.push(view.getBigUint64(at, true));
+  }
+  source.at = stop;
+  return into;
+}
+
+export function readRunSfixed64(source: Source, at: number, end: number, into: bigint[]): bigint[] {
+  const stop = readLength(source, at, end);
+  const { view } = source;
+  for (at = source.at; at < stop; at += 8) {
+    need(source, at, stop, 8);
+    into.push(view.getBigInt64(at, true));
+  }
+  source.at = stop;
+  return into;
+}

@@ -1,0 +1,159 @@
+/**
+ * Strings to UTF-8 and back. Short ASCII strings are moved in JavaScript, where a native call would cost more than the bytes;
+ * everything else goes through Node's own transcoder. Called by the string reader and writer.
+ */
+import { isUtf8 } from 'node:buffer';
+import type { Source } from '../memory/source.ts';
+
+/** Methods of Buffer that work on any Uint8Array; Node has them, @types/node does not list them. */
+interface Transcoder {
+  utf8Slice(this: Uint8Array, start: number, end: number): string;
+  utf8Write(this: Uint8Array, text: string, at: number, bytesMax: number): number;
+}
+const { utf8Slice, utf8Write } = Buffer.prototype as unknown as Transcoder;
+
+/** Up to here a loop beats one native call, which costs what 30 to 40 characters do (Node 20). At three bytes each their length still has one byte. */
+export const loopCharsMax = 36;
+const loopBytesMax = 16;
+
+const char = String.fromCharCode;
+
+/** Writes `text`, which is no longer than `loopCharsMax`, at `at` and returns the end. Lone surrogates become U+FFFD. */
+export function writeShort(bytes: Uint8Array, at: number, text: string): number {
+  const length = text.length;
+  let i = 0;
+  // Two at a time: one costs a turn of the loop, and four cost more code than V8 copies into all callers.
+  for (; i + 2 <= length; i += 2) {
+    const a = text.charCodeAt(i);
+    const b = text.charCodeAt(i + 1);
+    if ((a | b) > 127) return writeShortUtf8(bytes, at + i, text, i);
+    bytes[at + i] = a;
+    bytes[at + i + 1] = b;
+  }
+  if (i !== length) {
+    const last = text.charCodeAt(i);
+    if (last > 127) return writeShortUtf8(bytes, at + i, text, i);
+    bytes[at + i] = last;
+  }
+  return at + length;
+}
+
+/** The rest of `text` from character `i` on. */
+function writeShortUtf8(bytes: Uint8Array, at: number, text: string, i: number): number {
+  const { length } = text;
+  for (; i < length; i++) {
+    let code = text.charCodeAt(i);
+    if (code < 0x80) {
+      bytes[at++] = code;
+      // Most languages go on in ASCII for a while.
+      for (; i + 3 <= length; i += 2) {
+        const a = text.charCodeAt(i + 1);
+        const b = text.charCodeAt(i + 2);
+        if ((a | b) > 127) break;
+        bytes[at] = a;
+        bytes[at + 1] = b;
+        at += 2;
+      }
+      continue;
+    }
+    if (code < 0x800) {
+      bytes[at++] = 0xc0 | (code >> 6);
+      bytes[at++] = 0x80 | (code & 63);
+      continue;
+    }
+    if ((code & 0xf800) === 0xd800) {
+      // One half of a pair, a high one if all is well, and behind it the low one. NaN behind the end is not.
+      const low = text.charCodeAt(i + 1);
+      if (code < 0xdc00 && (low & 0xfc00) === 0xdc00) {
+        i++;
+        code = 0x1_0000 + ((code & 0x3ff) << 10) + (low & 0x3ff);
+        bytes[at++] = 0xf0 | (code >> 18);
+        bytes[at++] = 0x80 | ((code >> 12) & 63);
+        bytes[at++] = 0x80 | ((code >> 6) & 63);
+        bytes[at++] = 0x80 | (code & 63);
+        continue;
+      }
+      code = 0xfffd;
+    }
+    bytes[at++] = 0xe0 | (code >> 12);
+    bytes[at++] = 0x80 | ((code >> 6) & 63);
+    bytes[at++] = 0x80 | (code & 63);
+  }
+  return at;
+}
+
+/** Writes any string, lone surrogates as U+FFFD, and returns the end. There is room for 3 bytes per UTF-16 unit. */
+export function writeUtf8(bytes: Uint8Array, at: number, text: string): number {
+  return at + utf8Write.call(bytes, text, at, text.length * 3);
+}
+
+/** The string in [at, end), which lies in the memory. Refuses invalid UTF-8. */
+export function readUtf8(source: Source, at: number, end: number): string {
+  const bytes = source.bytes;
+  if (end - at <= loopBytesMax) {
+    const text = readShortAscii(bytes, at, end);
+    if (text !== undefined) return text;
+  }
+  if (source.shared) return readCopied(source, at, end);
+  const text = utf8Slice.call(bytes, at, end);
+  // The transcoder replaces what is invalid; a string with a replacement character deserves a second look.
+  if (text.includes('\ufffd') && !isUtf8(bytes.subarray(at, end)))
+    source.fail(at, 'invalid UTF-8 in a string');
+  return text;
+}
+
+/** Of what is read in one go: longer texts are copied to memory of their own. */
+const copyBytesMax = 4096;
+let copyRoom: Uint8Array | undefined;
+
+/** V8 measures a text before it makes the string: whoever changes it in between writes beyond the string. */
+function readCopied(source: Source, at: number, end: number): string {
+  const length = end - at;
+  let copy: Uint8Array;
+  if (length <= copyBytesMax) {
+    copyRoom ??= new Uint8Array(copyBytesMax);
+    copy = copyRoom;
+    copy.set(source.bytes.subarray(at, end));
+  } else {
+    copy = source.bytes.slice(at, end);
+  }
+  const text = utf8Slice.call(copy, 0, length);
+  if (text.includes('\ufffd') && !isUtf8(copy.subarray(0, length)))
+    source.fail(at, 'invalid UTF-8 in a string');
+  return text;
+}
+
+/** Undefined when there is a byte that is not ASCII. Few calls with many characters each: every one makes a string. */
+function readShortAscii(bytes: Uint8Array, at: number, end: number): string | undefined {
+  let text = '';
+  if (end - at >= 8) {
+    const a = bytes[at] as number;
+    const b = bytes[at + 1] as number;
+    const c = bytes[at + 2] as number;
+    const d = bytes[at + 3] as number;
+    const e = bytes[at + 4] as number;
+    const f = bytes[at + 5] as number;
+    const g = bytes[at + 6] as number;
+    const h = bytes[at + 7] as number;
+    if ((a | b | c | d | e | f | g | h) > 127) return undefined;
+    text = char(a, b, c, d, e, f, g, h);
+    at += 8;
+  }
+  while (end - at >= 4) {
+    const a = bytes[at] as number;
+    const b = bytes[at + 1] as number;
+    const c = bytes[at + 2] as number;
+    const d = bytes[at + 3] as number;
+    if ((a | b | c | d) > 127) return undefined;
+    text += char(a, b, c, d);
+    at += 4;
+  }
+  const rest = end - at;
+  if (rest === 0) return text;
+  const a = bytes[at] as number;
+  if (rest === 1) return a > 127 ? undefined : text + char(a);
+  const b = bytes[at + 1] as number;
+  if (rest === 2) return (a | b) > 127 ? undefined : text + char(a, b);
+  const c = bytes[at + 2] as number;
+  return (a | b | c) > 127 ? undefined : text + char(a, b, c);
+}

@@ -1,0 +1,288 @@
+/**
+ * Primitives of generated encoders for whole fields: as those of write.ts, with the last byte of the tag in front of the value (nearly always there is
+ * no other), for which generated code has kept room. A store less in generated code, at every field, for compilers to read. Those of the most frequent types
+ * repeat what write.ts has, so that V8 has one function to copy into its callers and not two. Called by generated code only, on the thread of the call.
+ */
+
+import { mismatch } from '../error.ts';
+import type { Sink } from '../memory/sink.ts';
+import { writeBulk } from './bulk-field.ts';
+import { highHalf, lowHalf, splitSigned, splitUnsigned } from './int64.ts';
+import { lengthBytes } from './room.ts';
+import { loopCharsMax, writeShort } from './text.ts';
+import {
+  closeWide,
+  putLength,
+  writeBytes,
+  writeFixed32,
+  writeFixed64,
+  writeInt64Number,
+  writeLongString,
+  writeSfixed32,
+  writeSfixed64,
+  writeSint64,
+  writeUint64Number,
+  writeVarint,
+  writeVarint64,
+} from './write.ts';
+
+/** Of this module and not of another: V8 asks every time whether an import has its value yet, and whether it is the function that it was. */
+const putVarint = writeVarint;
+const putVarint64 = writeVarint64;
+const putFixed32 = writeFixed32;
+const putFixed64 = writeFixed64;
+const putSfixed32 = writeSfixed32;
+const putSfixed64 = writeSfixed64;
+const putSint64 = writeSint64;
+const putText = writeShort;
+const textMax = loopCharsMax;
+const prefixMax = lengthBytes;
+
+export function writeInt32Field(
+  bytes: Uint8Array,
+  at: number,
+  tag: number,
+  value: number,
+  field: string,
+): number {
+  bytes[at] = tag;
+  if (typeof value === 'number' && value === (value & 127)) {
+    bytes[at + 1] = value;
+    return at + 2;
+  }
+  if (typeof value !== 'number' || value !== (value | 0))
+    mismatch(field, value, 'a whole number from -2^31 to 2^31 - 1');
+  // A negative int32 is sign-extended to 64 bits.
+  return value < 0 ? putVarint64(bytes, at + 1, value, -1) : putVarint(bytes, at + 1, value);
+}
+
+export function writeUint32Field(
+  bytes: Uint8Array,
+  at: number,
+  tag: number,
+  value: number,
+  field: string,
+): number {
+  bytes[at] = tag;
+  if (typeof value === 'number' && value === (value & 127)) {
+    bytes[at + 1] = value;
+    return at + 2;
+  }
+  if (typeof value !== 'number' || value !== value >>> 0)
+    mismatch(field, value, 'a whole number from 0 to 2^32 - 1');
+  return putVarint(bytes, at + 1, value);
+}
+
+export function writeSint32Field(
+  bytes: Uint8Array,
+  at: number,
+  tag: number,
+  value: number,
+  field: string,
+): number {
+  if (typeof value !== 'number' || value !== (value | 0))
+    mismatch(field, value, 'a whole number from -2^31 to 2^31 - 1');
+  bytes[at] = tag;
+  return putVarint(bytes, at + 1, (value << 1) ^ (value >> 31));
+}
+
+export function writeEnumField(
+  bytes: Uint8Array,
+  at: number,
+  tag: number,
+  value: number,
+  field: string,
+): number {
+  if (typeof value !== 'number' || value !== (value | 0))
+    mismatch(field, value, 'an enum value (a whole number from -2^31 to 2^31 - 1)');
+  bytes[at] = tag;
+  return value < 0 ? putVarint64(bytes, at + 1, value, -1) : putVarint(bytes, at + 1, value);
+}
+
+export function writeBoolField(
+  bytes: Uint8Array,
+  at: number,
+  tag: number,
+  value: boolean,
+  field: string,
+): number {
+  if (typeof value !== 'boolean') mismatch(field, value, 'a boolean');
+  bytes[at] = tag;
+  bytes[at + 1] = value ? 1 : 0;
+  return at + 2;
+}
+
+export function writeInt64Field(
+  bytes: Uint8Array,
+  at: number,
+  tag: number,
+  value: bigint,
+  field: string,
+): number {
+  splitSigned(value, field);
+  bytes[at] = tag;
+  return putVarint64(bytes, at + 1, lowHalf(), highHalf());
+}
+
+export function writeUint64Field(
+  bytes: Uint8Array,
+  at: number,
+  tag: number,
+  value: bigint,
+  field: string,
+): number {
+  splitUnsigned(value, field);
+  bytes[at] = tag;
+  return putVarint64(bytes, at + 1, lowHalf(), highHalf());
+}
+
+export function writeInt64NumberField(
+  bytes: Uint8Array,
+  at: number,
+  tag: number,
+  value: number,
+  field: string,
+): number {
+  bytes[at] = tag;
+  return writeInt64Number(bytes, at + 1, value, field);
+}
+
+export function writeUint64NumberField(
+  bytes: Uint8Array,
+  at: number,
+  tag: number,
+  value: number,
+  field: string,
+): number {
+  bytes[at] = tag;
+  return writeUint64Number(bytes, at + 1, value, field);
+}
+
+export function writeSint64Field(
+  bytes: Uint8Array,
+  at: number,
+  tag: number,
+  value: bigint,
+  field: string,
+): number {
+  bytes[at] = tag;
+  return putSint64(bytes, at + 1, value, field);
+}
+
+export function writeFixed32Field(
+  bytes: Uint8Array,
+  at: number,
+  tag: number,
+  value: number,
+  field: string,
+): number {
+  bytes[at] = tag;
+  return putFixed32(bytes, at + 1, value, field);
+}
+
+export function writeSfixed32Field(
+  bytes: Uint8Array,
+  at: number,
+  tag: number,
+  value: number,
+  field: string,
+): number {
+  bytes[at] = tag;
+  return putSfixed32(bytes, at + 1, value, field);
+}
+
+export function writeFixed64Field(
+  bytes: Uint8Array,
+  at: number,
+  tag: number,
+  value: bigint,
+  field: string,
+): number {
+  bytes[at] = tag;
+  return putFixed64(bytes, at + 1, value, field);
+}
+
+export function writeSfixed64Field(
+  bytes: Uint8Array,
+  at: number,
+  tag: number,
+  value: bigint,
+  field: string,
+): number {
+  bytes[at] = tag;
+  return putSfixed64(bytes, at + 1, value, field);
+}
+
+export function writeFloatField(sink: Sink, at: number, tag: number, value: number, field: string): number {
+  if (typeof value !== 'number') mismatch(field, value, 'a number');
+  sink.bytes[at] = tag;
+  sink.view.setFloat32(at + 1, value, true);
+  return at + 5;
+}
+
+export function writeDoubleField(sink: Sink, at: number, tag: number, value: number, field: string): number {
+  if (typeof value !== 'number') mismatch(field, value, 'a number');
+  sink.bytes[at] = tag;
+  sink.view.setFloat64(at + 1, value, true);
+  return at + 9;
+}
+
+export function writeStringField(
+  sink: Sink,
+  at: number,
+  tag: number,
+  text: string,
+  limit: number,
+  field: string,
+): number {
+  const { bytes } = sink;
+  bytes[at++] = tag;
+  if (typeof text !== 'string' || text.length > textMax || at + prefixMax + 3 * text.length > limit)
+    return writeLongString(sink, at, text, limit, field);
+  // Three bytes per character stay below 128: the length has one byte.
+  const end = putText(bytes, at + 1, text);
+  bytes[at] = end - at - 1;
+  return end;
+}
+
+export function writeBytesField(
+  sink: Sink,
+  at: number,
+  tag: number,
+  value: Uint8Array,
+  limit: number,
+  field: string,
+): number {
+  sink.bytes[at] = tag;
+  return writeBytes(sink, at + 1, value, limit, field);
+}
+
+export function writeBulkField(
+  sink: Sink,
+  at: number,
+  tag: number,
+  value: Uint8Array,
+  limit: number,
+  field: string,
+  threshold: number,
+): number {
+  sink.bytes[at] = tag;
+  return writeBulk(sink, at + 1, value, limit, field, threshold);
+}
+
+/** Tag and length of a message in [at + 2, end), as `closeLength` puts the length alone. */
+export function closeLengthField(sink: Sink, at: number, tag: number, held: number, end: number): number {
+  const { bytes } = sink;
+  bytes[at++] = tag;
+  if (end - at > 128 || sink.held !== held) return closeWide(sink, at, held, end, 0);
+  bytes[at] = end - at - 1;
+  return end;
+}
+
+/** The same for a message that has no hole whatever its values. */
+export function closeSolidField(bytes: Uint8Array, at: number, tag: number, end: number): number {
+  bytes[at++] = tag;
+  if (end - at > 128) return putLength(bytes, at, at + 1, end);
+  bytes[at] = end - at - 1;
+  return end;
+}

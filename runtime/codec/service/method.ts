@@ -1,0 +1,126 @@
+/**
+ * A method of a generated service: what this package needs, and the forms that grpc-js and nice-grpc take, so that definitions are theirs too. Made when a
+ * generated module is loaded; a form is made when somebody reads it. Nothing of either is imported.
+ */
+
+import type { MessageType, MethodDefinition, MethodForm, MethodOptions } from '../types.ts';
+import { encoded } from './encoded-ahead.ts';
+
+/** A message type as ts-proto makes it. `encode` takes what `fromPartial` gives: nice-grpc takes the type of messages from there. */
+export interface TsProtoMessageType<T, Init> {
+  encode(message: T): { finish(): Uint8Array };
+  decode(bytes: Uint8Array): T;
+  fromPartial(message: Init): T;
+}
+
+/** Node's, which is no word of TypeScript where its types are not installed. */
+type NodeBuffer = typeof globalThis extends { Buffer: { alloc(size: number): infer B } } ? B : Uint8Array;
+
+function tsProto<T, Init>(type: MessageType<T, Init>): TsProtoMessageType<T, Init> {
+  return {
+    encode: (message) => {
+      const bytes = encoded(type, message as unknown as Init);
+      return { finish: () => bytes };
+    },
+    decode: (bytes) => type.decode(bytes),
+    fromPartial: (message) => type.create(message),
+  };
+}
+
+function serializer<Init>(type: MessageType<unknown, Init>): (message: Init) => NodeBuffer {
+  return (message) => {
+    const { buffer, byteOffset, byteLength } = encoded(type, message);
+    return Buffer.from(buffer, byteOffset, byteLength) as NodeBuffer;
+  };
+}
+
+function deserializer<T>(type: MessageType<T, never>): (bytes: Uint8Array) => T {
+  return (bytes) => type.decode(bytes);
+}
+
+/** What generated code says of a method. */
+interface Declared<
+  Req,
+  ReqInit,
+  Res,
+  ResInit,
+  RequestStream extends boolean,
+  ResponseStream extends boolean,
+  Options extends MethodOptions,
+> {
+  readonly fullName: string;
+  readonly id: number;
+  readonly input: MessageType<Req, ReqInit>;
+  readonly requestStream: RequestStream;
+  readonly output: MessageType<Res, ResInit>;
+  readonly responseStream: ResponseStream;
+  readonly options: Options;
+  readonly preferred?: MethodForm<Req, ReqInit, Res, ResInit>;
+}
+
+/** A service whose methods are these is a definition for nice-grpc, and its `methods` are one for grpc-js. */
+export class Method<
+  Req,
+  ReqInit,
+  Res,
+  ResInit,
+  RequestStream extends boolean,
+  ResponseStream extends boolean,
+  Options extends MethodOptions,
+> implements MethodDefinition<Req, ReqInit, Res, ResInit>
+{
+  readonly fullName: string;
+  readonly id: number;
+  readonly input: MessageType<Req, ReqInit>;
+  readonly requestStream: RequestStream;
+  readonly output: MessageType<Res, ResInit>;
+  readonly responseStream: ResponseStream;
+  /** Both types: one has what was declared, the other names what could have been, without which TypeScript takes the options of gRPC for others. */
+  readonly options: Options & MethodOptions;
+  readonly preferred: MethodForm<Req, ReqInit, Res, ResInit> | undefined;
+
+  constructor(declared: Declared<Req, ReqInit, Res, ResInit, RequestStream, ResponseStream, Options>) {
+    this.fullName = declared.fullName;
+    this.id = declared.id;
+    this.input = declared.input;
+    this.requestStream = declared.requestStream;
+    this.output = declared.output;
+    this.responseStream = declared.responseStream;
+    this.options = declared.options;
+    this.preferred = declared.preferred;
+  }
+
+  /** `GetUser`. No property of its own: grpc-js copies those to functions, which have a name that cannot be changed. */
+  get name(): string {
+    return this.fullName.slice(this.fullName.indexOf('/') + 1);
+  }
+
+  /** `/pkg.Service/GetUser`: that of HTTP/2. */
+  get path(): string {
+    return `/${this.fullName}`;
+  }
+
+  get requestType(): TsProtoMessageType<Req, ReqInit> {
+    return tsProto(this.input);
+  }
+
+  get responseType(): TsProtoMessageType<Res, ResInit> {
+    return tsProto(this.output);
+  }
+
+  get requestSerialize(): (message: ReqInit) => NodeBuffer {
+    return serializer(this.input);
+  }
+
+  get requestDeserialize(): (bytes: Uint8Array) => Req {
+    return deserializer(this.input);
+  }
+
+  get responseSerialize(): (message: ResInit) => NodeBuffer {
+    return serializer(this.output);
+  }
+
+  get responseDeserialize(): (bytes: Uint8Array) => Res {
+    return deserializer(this.output);
+  }
+}

@@ -1,0 +1,129 @@
+/** The errors that the runtime itself makes for calls: a text for each native Reason, saying what to do next. */
+
+import { type NativeContext, Reason } from '../../native.ts';
+import { textOf } from '../foreign.ts';
+import { type Processed, RpcError } from './rpc-error.ts';
+import { Status, type StatusCode } from './status.ts';
+
+const processedNames: readonly Processed[] = ['no', 'maybe', 'yes'];
+
+/** The `sent` word of an event. */
+export function processedName(word: number): Processed {
+  return processedNames[word] ?? 'maybe';
+}
+
+const codes: Readonly<Record<number, StatusCode>> = {
+  [Reason.sessionLost]: Status.UNAVAILABLE,
+  [Reason.cancelled]: Status.CANCELLED,
+  [Reason.deadline]: Status.DEADLINE_EXCEEDED,
+  [Reason.noMemory]: Status.RESOURCE_EXHAUSTED,
+  [Reason.tooLarge]: Status.RESOURCE_EXHAUSTED,
+  [Reason.registration]: Status.RESOURCE_EXHAUSTED,
+  [Reason.staging]: Status.RESOURCE_EXHAUSTED,
+  [Reason.detached]: Status.INTERNAL,
+};
+
+const texts: Readonly<Record<number, string>> = {
+  [Reason.sessionLost]: 'the connection was lost',
+  [Reason.cancelled]: 'cancelled by the caller',
+  [Reason.deadline]: 'the deadline passed',
+  [Reason.noMemory]:
+    'the arena has no room: give leases back earlier with release(), or raise arenaBytes in configure() on the side that is full',
+  [Reason.tooLarge]: 'the message is larger than messageMaxBytes of the side that receives it',
+  [Reason.registration]:
+    'the memory could not be registered: raise RLIMIT_MEMLOCK, or mrCacheBytes in configure()',
+  [Reason.staging]:
+    'the message is larger than stagingBytes, which messages are copied through where a device has no windows: raise it in configure()',
+  [Reason.detached]:
+    'an ArrayBuffer of the request was transferred or detached while the call used it: keep it until the call has ended, or give a copy',
+};
+
+/** What a signal's reason says of a call: that its time is up, as the signal of a handler's context does, or that it was cancelled. */
+export function reasonOf(cause: unknown): number {
+  return cause instanceof RpcError && cause.code === Status.DEADLINE_EXCEEDED
+    ? Reason.deadline
+    : Reason.cancelled;
+}
+
+/** A call that ended here for a native reason. `method` is the path of the call, `detail` what else is known. */
+export function failure(
+  reason: number,
+  method: string,
+  processed: Processed,
+  detail = '',
+  cause?: unknown,
+): RpcError {
+  const code = codes[reason] ?? Status.INTERNAL;
+  const text = texts[reason] ?? `unknown reason ${reason}`;
+  return new RpcError(code, `${method}: ${text}${detail === '' ? '' : ` (${detail})`}`, { processed, cause });
+}
+
+/** The same, where it may have been the system that gave no memory: its reason then. */
+export function memoryFailure(
+  native: NativeContext,
+  reason: number,
+  method: string,
+  processed: Processed,
+  detail = '',
+  cause?: unknown,
+): RpcError {
+  const wantsMemory = reason === Reason.noMemory || reason === Reason.registration;
+  const refusal = wantsMemory ? native.refusal() : '';
+  if (refusal === '') return failure(reason, method, processed, detail, cause);
+  const text = `${method}: no memory for the message: ${refusal}`;
+  return new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed, cause });
+}
+
+/** A method that a server knows by no more than the id on the wire. */
+export const unnamed = (id: number): string => `method id ${id >>> 0}`;
+
+/** What a server answers to a call of a method that it does not have. */
+export const unimplemented = (name: string): string => `${name} is not implemented by this server`;
+
+/** Of a call whose `into` the server may still write to. */
+export const leaseLost = 'the server may still write to `into`: the lease is released';
+
+/** Of a call whose response was to come into `into` or nowhere. */
+export function beyondInto(method: string, needed: number, capacity: number): RpcError {
+  const text =
+    `${method}: the response takes ${needed} bytes of memory and \`into\` has ${capacity}; ` +
+    `give a lease of allocBuffer(${needed}), or intoOverflow: 'lease' for one of its own`;
+  return new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed: 'yes' });
+}
+
+export function intoLent(method: string): TypeError {
+  return new TypeError(`${method}: into: another call brings its response to this lease: give each its own`);
+}
+
+/** A request that cannot be encoded. */
+export function requestFault(method: string, cause: unknown, processed: Processed = 'no'): RpcError {
+  const text = `${method}: the request cannot be sent: ${textOf(cause)}`;
+  return new RpcError(Status.INTERNAL, text, { processed, cause });
+}
+
+/** A response that cannot be decoded, a part that must not be, or what the caller's own callback threw. */
+export function responseFault(method: string, cause: unknown): RpcError {
+  const text = `${method}: the response cannot be used: ${textOf(cause)}`;
+  return new RpcError(Status.INTERNAL, text, { processed: 'yes', cause });
+}
+
+export function tooLarge(
+  method: string,
+  bytes: number,
+  limit: number,
+  side: 'server' | 'client',
+  processed: Processed = 'no',
+): RpcError {
+  const text = `${method}: a message of ${bytes} bytes, but the ${side} accepts ${limit}; raise messageMaxBytes there`;
+  return new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed });
+}
+
+/** `why`: what they wait for, if it is known. */
+export function queueFull(method: string, queueMax: number, why = ''): RpcError {
+  const text = `${method}: ${queueMax} calls wait already${why === '' ? '' : ` (${why})`}; make fewer at once, or raise queueMax of the channel`;
+  return new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed: 'no' });
+}
+
+export function unavailable(text: string, processed: Processed = 'no', cause?: unknown): RpcError {
+  return new RpcError(Status.UNAVAILABLE, text, { processed, cause });
+}

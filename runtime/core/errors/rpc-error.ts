@@ -1,0 +1,140 @@
+/** The one error class of both sides: thrown to callers, and thrown by handlers to answer with a status. */
+
+import type { MessageType } from '../../codec/types.ts';
+import { textOf } from '../foreign.ts';
+import { Metadata, type MetadataInit } from '../metadata.ts';
+import { errorCode, Status, type StatusCode, type StatusName, statusName } from './status.ts';
+import { type ErrorDetail, type ErrorDetailInit, errorDetail } from './status-details.ts';
+
+/** Whether the handler can have run: `no` it cannot, `maybe` the request went out and no answer came, `yes` the server answered. */
+export type Processed = 'no' | 'maybe' | 'yes';
+
+export interface RpcErrorOptions {
+  /** Messages that say more, as a program needs it: `{ type: BadRequest, value: {...} }`. Those of google.rpc are in `rdma-rpc/details`. */
+  details?: readonly ErrorDetailInit[] | undefined;
+  /** Metadata to send behind the answer, in any form that `metadata` of a call takes. Default: empty. */
+  trailer?: MetadataInit | undefined;
+  /** Stays on this side. */
+  cause?: unknown;
+  /** Default `maybe`. Errors made by this library say what they know. */
+  processed?: Processed | undefined;
+}
+
+const none: readonly ErrorDetail[] = [];
+/** Names of the errors that an AbortSignal gives. */
+const abortCodes: Readonly<Record<string, StatusCode>> = {
+  AbortError: Status.CANCELLED,
+  TimeoutError: Status.DEADLINE_EXCEEDED,
+};
+
+/** Causes of causes that are looked at: they may go in a circle. */
+const causesMax = 16;
+
+/**
+ * The code of what an abort throws, undefined for anything else. Node's functions throw an AbortError with
+ * the signal's reason as its cause, so that is asked: an RpcError among the causes, as the signals of
+ * handlers have, says it best, then a TimeoutError.
+ */
+export function abortCode(error: unknown): StatusCode | undefined {
+  try {
+    if (!(error instanceof Error)) return undefined;
+    const code = abortCodes[error.name];
+    let cause: unknown = error;
+    for (let i = 0; code !== undefined && i < causesMax && cause instanceof Error; ++i) {
+      if (cause instanceof RpcError) return cause.code;
+      if (abortCodes[cause.name] === Status.DEADLINE_EXCEEDED) return Status.DEADLINE_EXCEEDED;
+      cause = cause.cause;
+    }
+    return code;
+  } catch {
+    return undefined; // a getter of it has thrown
+  }
+}
+
+export class RpcError extends Error {
+  readonly code: StatusCode;
+  /** For example `NOT_FOUND`. */
+  readonly codeName: StatusName;
+  /** The text without the code name in front. */
+  readonly rawMessage: string;
+  /** What the server sent behind its answer, or is to send. */
+  readonly trailer: Metadata;
+  /** Encoded; `findDetails` decodes them. */
+  readonly details: readonly ErrorDetail[];
+  /** Whether the handler can have run: `no` calling again is always safe, `maybe` no answer came, `yes` the server answered. */
+  readonly processed: Processed;
+
+  /** @param code one of {@link Status} but OK; another number becomes UNKNOWN. Throws CodecError for a detail that cannot be encoded. */
+  constructor(code: StatusCode, message: string, options: RpcErrorOptions = {}) {
+    const known = errorCode(code);
+    super(
+      `${statusName(known)}: ${message}`,
+      options.cause === undefined ? undefined : { cause: options.cause },
+    );
+    this.name = 'RpcError';
+    this.code = known;
+    this.codeName = statusName(known);
+    this.rawMessage = message;
+    const { trailer } = options;
+    this.trailer = trailer instanceof Metadata ? trailer : new Metadata(trailer ?? undefined);
+    this.details = options.details?.map(errorDetail) ?? none;
+    this.processed = options.processed ?? 'maybe';
+  }
+
+  /** The details of one type, decoded; malformed ones are left out. */
+  findDetails<T>(type: MessageType<T, never>): T[] {
+    const found: T[] = [];
+    for (const detail of this.details) {
+      if (detail.type !== type.typeName) continue;
+      try {
+        found.push(type.decode(detail.value));
+      } catch {
+        // Whoever sent it has another idea of the type: for the caller it is as if it were not there.
+      }
+    }
+    return found;
+  }
+
+  /** For logs: what JSON.stringify makes of it. Stack and cause stay here; details are base64. */
+  toJSON(): object {
+    const { name, codeName, code, rawMessage, processed, trailer, details } = this;
+    return {
+      name,
+      codeName,
+      code,
+      message: rawMessage,
+      processed,
+      trailer: trailer.toJSON(),
+      details: details.map(({ type, value }) => ({ type, value: Buffer.from(value).toString('base64') })),
+    };
+  }
+
+  /**
+   * An RpcError stays as it is, a TimeoutError (of `AbortSignal.timeout`) becomes DEADLINE_EXCEEDED, an
+   * AbortError what its causes say, else CANCELLED, anything else `code` (UNKNOWN) with its text and the
+   * original as cause.
+   */
+  static from(reason: unknown, code: StatusCode = Status.UNKNOWN): RpcError {
+    if (reason instanceof RpcError) return reason;
+    return new RpcError(abortCode(reason) ?? code, textOf(reason), { cause: reason });
+  }
+
+  /** By shape, so that `instanceof` also works when two copies of this package are loaded. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    // A subclass inherits this, and is no question of shape.
+    // biome-ignore lint/complexity/noThisInStatic: it is about the class that was asked
+    if (this !== RpcError) return Function.prototype[Symbol.hasInstance].call(this, value);
+    try {
+      if (!(value instanceof Error) || value.name !== 'RpcError') return false;
+      const error = value as Partial<RpcError>;
+      return (
+        typeof error.code === 'number' &&
+        typeof error.codeName === 'string' &&
+        typeof error.rawMessage === 'string' &&
+        typeof error.processed === 'string'
+      );
+    } catch {
+      return false; // a getter of it has thrown
+    }
+  }
+}

@@ -1,0 +1,95 @@
+/**
+ * The details of an error, and how they travel: as a google.rpc.Status in the metadata entry `grpc-status-details-bin`, which is what
+ * gRPC does. That message is read and written by hand, since the runtime does not import generated code; `rdma-rpc/details` has
+ * the messages that people put in. Used where errors are made, sent and received.
+ */
+import { Any } from '../../codec/google/protobuf/any.rdma.ts';
+import { Sink } from '../../codec/memory/sink.ts';
+import { Source } from '../../codec/memory/source.ts';
+import { readEnd, readLength, readMessage, readTag, skipField } from '../../codec/primitives/read.ts';
+import { closeLength, writeInt32, writeString } from '../../codec/primitives/write.ts';
+import type { MessageType } from '../../codec/types.ts';
+import type { Metadata } from '../metadata.ts';
+
+export const detailsKey = 'grpc-status-details-bin';
+const urlPrefix = 'type.googleapis.com/';
+
+/** One detail, encoded. */
+export interface ErrorDetail {
+  /** Full name of its message, for example `google.rpc.BadRequest`. */
+  readonly type: string;
+  readonly value: Uint8Array;
+}
+
+/** A detail as it is given to an error: a message and its type, or one that came with another error. */
+export type ErrorDetailInit =
+  | { readonly type: MessageType<unknown, unknown>; readonly value: object }
+  | ErrorDetail;
+
+/** The encoding is made at once, so that a wrong value is an error where it was written. Throws CodecError. */
+export function errorDetail({ type, value }: ErrorDetailInit): ErrorDetail {
+  if (typeof type === 'string') return { type, value: value as Uint8Array };
+  return { type: type.typeName, value: type.encode(value) };
+}
+
+const codeTag = 1 << 3;
+const messageTag = (2 << 3) | 2;
+const detailTag = (3 << 3) | 2;
+/** The most that a tag and a length, or a code, take. */
+const fieldBytes = 12;
+
+/** google.rpc.Status, encoded. */
+export function encodeDetails(code: number, message: string, details: readonly ErrorDetail[]): Uint8Array {
+  let room = 2 * fieldBytes + 3 * message.length;
+  for (const { type, value } of details) {
+    room += 3 * fieldBytes + 3 * (urlPrefix.length + type.length) + value.byteLength;
+  }
+  const sink = new Sink();
+  const bytes = new Uint8Array(room);
+  sink.reset(bytes);
+  bytes[0] = codeTag;
+  let at = writeInt32(bytes, 1, code, 'google.rpc.Status.code');
+  bytes[at] = messageTag;
+  at = writeString(sink, at + 1, message, room, 'google.rpc.Status.message');
+  for (const { type, value } of details) {
+    bytes[at] = detailTag;
+    const end = Any.encodeTo({ typeUrl: urlPrefix + type, value }, sink, at + 2);
+    at = closeLength(sink, at + 1, sink.held, end);
+  }
+  return bytes.slice(0, at);
+}
+
+/** Throws CodecError. */
+function decodeDetails(bytes: Uint8Array): ErrorDetail[] {
+  const details: ErrorDetail[] = [];
+  const source = new Source();
+  source.reset(bytes);
+  const end = bytes.byteLength;
+  let at = 0;
+  readMessage(source, at, 0, 'google.rpc.Status');
+  while (at < end) {
+    const tag = readTag(source, at, end);
+    at = source.at;
+    if (tag === detailTag) {
+      const stop = readLength(source, at, end);
+      const { typeUrl, value } = Any.decodeFrom(source, source.at, stop, 1);
+      details.push({ type: typeUrl.slice(typeUrl.lastIndexOf('/') + 1), value });
+      at = stop;
+    } else at = skipField(source, tag, at, end, 0);
+  }
+  readEnd(source, at, end);
+  return details;
+}
+
+/** Takes the details out of an error's metadata. Without any, or when they are malformed, the metadata stays as it is. */
+export function takeDetails(metadata: Metadata | undefined): readonly ErrorDetail[] {
+  const bytes = metadata?.get(detailsKey);
+  if (metadata === undefined || !(bytes instanceof Uint8Array)) return [];
+  try {
+    const details = decodeDetails(bytes);
+    metadata.delete(detailsKey);
+    return details;
+  } catch {
+    return [];
+  }
+}
