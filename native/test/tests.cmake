@@ -1,4 +1,4 @@
-# The native test programs. One per layer of native/, to which every *_test.cc in native/test/<layer>/ belongs; then those that
+# The native test programs. One per layer of native/, to which every *_test.cc below native/test/<layer>/ belongs; then those that
 # need RDMA devices. What several programs have in common is compiled once, as an object library.
 if(CMAKE_CROSSCOMPILING)
   # Debian has the library for each architecture, but its sources for all.
@@ -27,8 +27,8 @@ set(session_test ${CMAKE_CURRENT_LIST_DIR}/session)
 set(faults_test ${CMAKE_CURRENT_LIST_DIR}/verbs)
 
 # The fabric suite, for simulated, shared-memory, TCP and RDMA devices.
-file(GLOB fabric_suite_sources CONFIGURE_DEPENDS ${fabric_test}/*_suite.cc)
-add_library(fabric_suite OBJECT ${fabric_suite_sources} ${fabric_test}/allocation_count.cc)
+file(GLOB fabric_suite_sources CONFIGURE_DEPENDS ${fabric_test}/suite/*.cc)
+add_library(fabric_suite OBJECT ${fabric_suite_sources})
 # The two sides of a session and the oracle that watches them.
 add_library(session_sides OBJECT ${session_test}/ledger.cc ${session_test}/side.cc ${session_test}/side_events.cc ${session_test}/audit.cc)
 add_library(session_pair OBJECT ${session_test}/pair.cc)
@@ -40,7 +40,8 @@ foreach(parts fabric_suite session_sides session_pair session_scripted_peer sess
 endforeach()
 
 foreach(layer fabric memory session)
-  file(GLOB test_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/${layer}/*_test.cc)
+  file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/${layer}/*_test.cc)
+  list(FILTER test_sources EXCLUDE REGEX "/(verbs|canary)/[^/]*$") # programs of their own, below
   add_executable(${layer}_test ${test_sources})
   target_link_libraries(${layer}_test PRIVATE rdma_rpc_test_flags GTest::gtest_main)
 endforeach()

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "fabric/verbs/verbs_devices.h"
+#include "fabric/verbs/devices.h"
 
 /// librdmacm has a protection domain on each device that it is used on, of 16 bytes in soft-RoCE's library.
 /// Of one that was removed it cannot give that back: its descriptors lead nowhere by then (removal.cc), and

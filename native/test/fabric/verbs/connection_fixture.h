@@ -1,5 +1,5 @@
 // Two devices and queue pairs on them that are not connected yet: what the tests of connections begin with.
-// On the devices of the fabric suite (verbs_suite_test.cc).
+// On the devices of the fabric suite (suite_test.cc).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include <string>
 
 #include "fabric/verbs/address/address.h"
-#include "fabric/verbs/verbs_devices.h"
+#include "fabric/verbs/devices.h"
 
 namespace rdma_rpc::fabric::test {
 

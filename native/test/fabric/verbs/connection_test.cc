@@ -1,5 +1,5 @@
 // Connections by rdma_cm: what hostile, silent and mistaken peers lead to, and that nothing is left behind.
-// On the devices of the fabric suite (verbs_suite_test.cc).
+// On the devices of the fabric suite (suite_test.cc).
 #include <algorithm>
 #include <cstdlib>
 #include <random>

@@ -1,0 +1,140 @@
+// What connect() of shm refuses: addresses that lie, memory that could be resized under us, peers that may
+// not be reached.
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <string>
+#include <vector>
+
+#include "fabric/shm/layout.h"
+#include "fabric/shm/memory/segment.h"
+#include "fabric/shm/peers.h"
+
+namespace rdma_rpc::fabric::test {
+namespace {
+
+shm::AddressBlob blob_of(const QueuePair& qp) {
+  shm::AddressBlob blob;
+  const auto bytes = qp.local_address();
+  EXPECT_EQ(bytes.size(), sizeof blob);
+  std::memcpy(&blob, bytes.data(), sizeof blob);
+  return blob;
+}
+
+std::string connect_with(const shm::AddressBlob& blob) {
+  ShmEnd end;
+  const std::string reason = end.qp->connect(std::as_bytes(std::span(&blob, 1)));
+  EXPECT_EQ(end.qp->state(), reason.empty() ? QpState::rts : QpState::err);
+  return reason;
+}
+
+/// A copy of the peer's queue pair segment that is a memfd with other seals or of another size.
+UniqueFd forged_segment(const shm::AddressBlob& blob, std::size_t more_bytes, int seals) {
+  UniqueFd fd(::memfd_create("forged", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const std::size_t bytes = shm::qp_segment_bytes(blob.receive_slots) + more_bytes;
+  EXPECT_EQ(::ftruncate(fd.get(), static_cast<off_t>(bytes)), 0);
+  shm::AddressBlob copy = blob;
+  copy.qp_fd = static_cast<std::uint32_t>(fd.get());
+  EXPECT_EQ(::pwrite(fd.get(), &copy, sizeof copy, 0), static_cast<ssize_t>(sizeof copy));
+  EXPECT_EQ(::fcntl(fd.get(), F_ADD_SEALS, seals), 0);
+  return fd;
+}
+
+TEST(ShmConnect, AnswersAWrongAddressWithTheReason) {
+  ShmEnd peer;
+  const shm::AddressBlob good = blob_of(*peer.qp);
+  struct Row {
+    const char* what;
+    std::function<void(shm::AddressBlob&)> change;
+    const char* reason;
+  };
+  const std::vector<Row> rows = {
+      {"magic", [](auto& blob) { blob.magic ^= 1; }, "no shm address"},
+      {"version", [](auto& blob) { ++blob.version; }, "layout version"},
+      {"start time", [](auto& blob) { ++blob.start_ticks; }, "start time"},
+      {"pid", [](auto& blob) { blob.pid = 0; }, "pid namespace"},
+      {"slots not a power of two", [](auto& blob) { blob.receive_slots = 3; }, "out of range"},
+      {"too many slots", [](auto& blob) { blob.receive_slots = 1u << 31; }, "out of range"},
+      {"no slots", [](auto& blob) { blob.receive_slots = 0; }, "out of range"},
+      {"poller", [](auto& blob) { blob.poller = shm::kPollersMax; }, "out of range"},
+      {"device token", [](auto& blob) { blob.device_token[3] ^= std::byte{1}; }, "device segment"},
+      {"queue pair token", [](auto& blob) { blob.qp_token[3] ^= std::byte{1}; }, "queue pair"},
+      {"other slots", [](auto& blob) { blob.receive_slots *= 2; }, "not a memfd of"},
+      {"closed descriptor", [](auto& blob) { blob.qp_fd = 987654; }, "cannot open"},
+      {"device is a pipe", [](auto& blob) { blob.device_fd = blob.pipe_fd; }, "kind of file"},
+      {"segment is the device", [](auto& blob) { blob.qp_fd = blob.device_fd; }, "not a memfd of"},
+      {"other pipe", [](auto& blob) { blob.pipe_fd = blob.qp_fd; }, "its address names"},
+  };
+  for (const Row& row : rows) {
+    shm::AddressBlob blob = good;
+    row.change(blob);
+    EXPECT_NE(connect_with(blob).find(row.reason), std::string::npos)
+        << row.what << ": " << connect_with(blob);
+  }
+  EXPECT_EQ(connect_with(good), "");
+  EXPECT_NE(connect_with(good).find("connected to another"), std::string::npos) << "it has its peer already";
+}
+
+TEST(ShmConnect, RefusesMemoryThatItsOwnerCouldResize) {
+  ShmEnd peer;
+  const shm::AddressBlob good = blob_of(*peer.qp);
+  struct Row {
+    const char* what;
+    std::size_t more_bytes;
+    int seals;
+    bool accepted;
+  };
+  const int fixed = F_SEAL_SHRINK | F_SEAL_GROW;
+  for (const Row& row : {Row{"as it should be", 0, fixed, true}, Row{"not sealed", 0, 0, false},
+                         Row{"may grow", 0, F_SEAL_SHRINK, false}, Row{"may shrink", 0, F_SEAL_GROW, false},
+                         Row{"too large", 1, fixed, false}, Row{"a page too large", 4096, fixed, false}}) {
+    const UniqueFd forged = forged_segment(good, row.more_bytes, row.seals);
+    shm::AddressBlob blob = good;
+    blob.qp_fd = static_cast<std::uint32_t>(forged.get());
+    const std::string reason = connect_with(blob);
+    EXPECT_EQ(reason.empty(), row.accepted) << row.what << ": " << reason;
+    EXPECT_EQ(reason.find("sealed") != std::string::npos, !row.accepted) << row.what << ": " << reason;
+  }
+}
+
+TEST(ShmConnect, APeerCanNeitherResizeOurMemoryNorWriteOurTables) {
+  const ShmEnd end;
+  const shm::AddressBlob blob = blob_of(*end.qp);
+  const std::string path = "/proc/self/fd/" + std::to_string(blob.qp_fd);
+  const UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(file);
+  EXPECT_NE(::ftruncate(file.get(), 0), 0);
+  EXPECT_NE(::fcntl(file.get(), F_ADD_SEALS, F_SEAL_WRITE), 0);
+  std::string error;
+  const auto self = shm::this_process();
+  constexpr std::size_t kBytes = sizeof(shm::DeviceSegment);
+  EXPECT_TRUE(shm::map_peer_memfd(self, blob.device_fd, kBytes, shm::PeerMay::read, &error)) << error;
+  EXPECT_FALSE(shm::map_peer_memfd(self, blob.device_fd, kBytes, shm::PeerMay::write, &error));
+}
+
+TEST(ShmConnect, AnotherUserIsToldWhy) {
+  if (::geteuid() != 0) GTEST_SKIP() << "not run: only root can become another user";
+  const ShmEnd end;
+  const ShmHello hello = hello_of(end);
+  ChildProcess child([&hello](int) {
+    if (::setresuid(65534, 65534, 65534) != 0) return 1;
+    ShmEnd other;
+    return other.qp->connect(hello.blob()).find("must run as the same user") != std::string::npos ? 0 : 2;
+  });
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(ShmConnect, QueuePairsToOneDeviceShareItsMappings) {
+  ShmEnd here, there;
+  std::string error;
+  const auto second = there.device->create_qp(*there.cq, {}, &error);
+  const auto more = here.device->create_qp(*here.cq, {}, &error);
+  const auto before = here.device->counters().open_fds;
+  ASSERT_EQ(here.qp->connect(there.qp->local_address()), "");
+  ASSERT_EQ(more->connect(second->local_address()), "");
+  EXPECT_EQ(here.device->counters().open_fds, before + 2)
+      << "each connection holds the peer's pipe, nothing else";
+}
+
+}  // namespace
+}  // namespace rdma_rpc::fabric::test

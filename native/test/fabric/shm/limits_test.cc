@@ -1,0 +1,81 @@
+// What a process on shm can do when the system gives it no more descriptors: what is connected goes on, what
+// fails says which limit it is, and nobody is taken for dead.
+#include <sys/resource.h>
+
+#include "fabric/shm/connect/process.h"
+#include "fabric/shm/peers.h"
+
+namespace rdma_rpc::fabric::test {
+namespace {
+
+/// While it lives no descriptor can be opened.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit none{0, before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  }
+  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+void expect_names_the_limit(const std::string& why) {
+  EXPECT_NE(why.find("Too many open files; this process may have 0 (raise it with ulimit -n"),
+            std::string::npos)
+      << why;
+}
+
+TEST(ShmLimits, WithoutDescriptorsWhatIsMadeSaysWhichLimitItIs) {
+  std::string error;
+  const auto device = open_shm_device({}, &error);
+  ASSERT_NE(device, nullptr) << error;
+  ShmEnd peer;
+  ShmEnd end;
+  const auto address = peer.qp->local_address();
+  // Here, since a sanitizer opens descriptors for the first look at an object of a type.
+  EXPECT_EQ(device->refusal(), "");
+  const NoDescriptors none;
+  EXPECT_EQ(device->alloc_memory(4096, "test"), nullptr);
+  expect_names_the_limit(device->refusal());
+  EXPECT_EQ(device->create_cq(16), nullptr);
+  expect_names_the_limit(device->refusal());
+  expect_names_the_limit(end.qp->connect(address));
+}
+
+TEST(ShmLimits, WithoutDescriptorsNobodyIsTakenForDead) {
+  const shm::ProcessIdentity self = shm::this_process();
+  const NoDescriptors none;
+  int unknown = 0;
+  EXPECT_TRUE(shm::is_running(self, &unknown));
+  EXPECT_EQ(unknown, EMFILE);
+}
+
+TEST(ShmLimits, MemoryThatCannotBeReachedNowCostsNoConnection) {
+  ShmEnd client, server;
+  const auto memory = client.device->alloc_memory(1 << 16, "request");
+  ASSERT_NE(memory, nullptr);
+  std::string error;
+  const auto region =
+      client.device->reg_mr(memory->data(), memory->size(), access_local_write | access_remote_read, &error);
+  ASSERT_NE(region, nullptr) << error;
+  ASSERT_EQ(server.qp->connect(client.qp->local_address()), "");
+  ASSERT_EQ(client.qp->connect(server.qp->local_address()), "");
+  const auto reach = [&] { return server.qp->reach(region->rkey(), region->addr(), region->length()); };
+  {
+    const NoDescriptors none;
+    expect_names_the_limit(reach());
+    EXPECT_EQ(server.qp->state(), QpState::rts);
+  }
+  EXPECT_EQ(reach(), "");
+  const NoDescriptors none;
+  EXPECT_EQ(reach(), "") << "what has been reached once stays";
+  EXPECT_EQ(server.qp->reach(region->rkey() + 1, region->addr(), 1), "") << "the READ itself tells";
+}
+
+}  // namespace
+}  // namespace rdma_rpc::fabric::test

@@ -1,0 +1,184 @@
+// The fixture of the fabric suite: two devices, "client" and "server", with one queue pair each. Every
+// other file of this folder holds TEST_P(FabricSuite, ...); a fabric runs them all by adding one file with a
+// FabricUnderTest of its own and
+//   INSTANTIATE_TEST_SUITE_P(Shm, FabricSuite, ::testing::Values(FabricFactory{"shm", make_shm}),
+//   factory_name);
+// A test asks Capabilities what the fabric can do and skips, with a reason, what it cannot.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fabric/fabric.h"
+
+namespace rdma_rpc::fabric {
+
+inline void PrintTo(WcStatus status, std::ostream* out) { *out << to_string(status); }
+inline void PrintTo(QpState state, std::ostream* out) { *out << to_string(state); }
+
+namespace test {
+
+/// What a fabric gives to be tested. Owns the two devices.
+class FabricUnderTest {
+ public:
+  virtual ~FabricUnderTest() = default;
+  virtual Device& client() = 0;
+  virtual Device& server() = 0;
+  /// The address of a queue pair of the server as the client is to get it.
+  virtual std::vector<std::byte> dialled(std::vector<std::byte> address) { return address; }
+  /// Lets a little time pass. The suite calls it between polls of both completion queues, until the
+  /// completion it waits for is there.
+  virtual void pump() = 0;
+  /// How many rounds of pump and poll without a completion mean that nothing more will come.
+  virtual int idle_rounds() const { return 1; }
+  /// Tests with very many cases try each nth: for a fabric on which a case can cost a second.
+  virtual std::size_t case_stride() const { return 1; }
+};
+
+struct FabricFactory {
+  std::string name;
+  std::function<std::unique_ptr<FabricUnderTest>()> make;
+};
+inline void PrintTo(const FabricFactory& factory, std::ostream* out) { *out << factory.name; }
+inline std::string factory_name(const ::testing::TestParamInfo<FabricFactory>& info) {
+  return info.param.name;
+}
+
+/// Registered memory of one side, with unregistered guard bytes before and behind it.
+struct Memory {
+  static constexpr std::size_t kGuard = 64;
+  std::unique_ptr<HostMemory> host;
+  std::unique_ptr<MemoryRegion> region;
+
+  std::byte* data() const { return host->data() + kGuard; }
+  /// Sets every byte, the guards too; untouched() tells whether they all still have the value.
+  void paint(std::uint8_t value) const { std::memset(host->data(), value, host->size()); }
+  bool untouched(std::uint8_t value) const;
+  std::uint64_t addr(std::uint64_t offset = 0) const { return region->addr() + offset; }
+  std::uint32_t rkey() const { return region->rkey(); }
+  Sge sge(std::uint64_t offset, std::uint64_t length) const {
+    return {addr(offset), static_cast<std::uint32_t>(length), region->lkey()};
+  }
+  void fill(std::uint64_t offset, std::uint64_t length, std::uint32_t seed) const;
+  /// True when the range holds what fill() with that seed wrote there.
+  bool holds(std::uint64_t offset, std::uint64_t length, std::uint32_t seed) const;
+  /// True when every byte of the range has this value.
+  bool all(std::uint64_t offset, std::uint64_t length, std::uint8_t value) const;
+};
+
+struct Side {
+  Device* device = nullptr;
+  std::unique_ptr<CompletionQueue> cq;
+  std::unique_ptr<QueuePair> qp;
+  std::deque<Wc> completions;  ///< polled, not yet looked at
+};
+
+inline constexpr std::uint32_t kAllRights = access_local_write | access_remote_read | access_remote_write;
+inline constexpr std::uint32_t kLocal = access_local_write;
+inline constexpr std::uint32_t kBindable = access_local_write | access_mw_bind;
+
+class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
+ protected:
+  void SetUp() override;
+  /// Closes everything and checks that both devices' counters are where they started.
+  void TearDown() override;
+
+  const Capabilities& caps() const { return client_.device->capabilities(); }
+  Side& peer_of(Side& side) { return &side == &client_ ? server_ : client_; }
+
+  /// INIT → RTS on both sides.
+  void connect();
+  /// As the client is to get it.
+  std::vector<std::byte> address_of(const QueuePair& server) {
+    return fabric_->dialled(server.local_address());
+  }
+  /// connect() of the client only. False when that alone does not take it to RTS: it waits for the server.
+  bool connect_client_alone();
+  /// Polls both sides until this queue pair is in RTS or ERR; tells whether it is in RTS.
+  bool comes_up(QueuePair& qp);
+  /// A further pair of queue pairs on the completion queues of the two sides, connected. Lives until
+  /// TearDown.
+  struct Pair {
+    QueuePair* client;
+    QueuePair* server;
+  };
+  Pair another_pair();
+  /// Replaces the pair of the fixture with one of this depth, not connected.
+  void recreate(const QpOptions& options);
+
+  /// Zeroed memory of a device; lives until TearDown, after the queue pairs.
+  Memory& memory(Side& side, std::size_t bytes, std::uint32_t access);
+  MemoryWindow& window(Side& side);
+  /// Carries out a bind and checks that it succeeded.
+  void bind(Side& side, MemoryWindow& window, const Memory& memory, std::uint64_t offset,
+            std::uint64_t length, std::uint32_t access);
+  static SendWr bind_wr(MemoryWindow& window, const MemoryRegion& region, std::uint64_t addr,
+                        std::uint64_t length, std::uint32_t access);
+
+  /// Posts one request and checks that it was taken.
+  static void post(QueuePair& qp, const SendWr& wr);
+  static void post(Side& side, const SendWr& wr) { post(*side.qp, wr); }
+  static void post_recv(Side& side, std::uint64_t wr_id, const Sge& sge);
+
+  /// The next completion of this side. Fails the test when there is none within the patience of the suite.
+  Wc next(Side& side);
+  /// next(), checked for its id and status.
+  Wc expect(Side& side, std::uint64_t wr_id, WcStatus status = WcStatus::success);
+  /// next(), checked for an error of any kind.
+  Wc expect_error(Side& side, std::uint64_t wr_id);
+  /// Whether `wc` gives `status` as the reason why its request was refused, as far as the device can tell.
+  bool refused_with(const Wc& wc, WcStatus status) const;
+  /// Checks that both queue pairs have gone to ERR, and takes their flushed receives away.
+  void expect_both_dead();
+  std::size_t case_stride() const { return fabric_->case_stride(); }
+  void settle_without_polling() { fabric_->pump(); }
+  /// Lets everything happen that can; completions stay in `completions`.
+  void settle();
+  /// Whether fd() of this side becomes readable; waits for it up to the patience of the suite.
+  bool becomes_readable(Side& side);
+  bool is_readable(Side& side) const;
+  /// settle(), then checks that neither side has a completion that was not looked at.
+  void expect_quiet();
+
+  Side client_, server_;
+
+ private:
+  void open_pair(const QpOptions& options);
+  std::unique_ptr<QueuePair> open_qp(Side& side, QpOptions options);
+  void connect_both(QueuePair& client, QueuePair& server);
+  std::size_t poll_both();
+
+  std::unique_ptr<FabricUnderTest> fabric_;
+  DeviceCounters start_client_, start_server_;
+  std::deque<Memory> memories_;
+  std::vector<std::unique_ptr<MemoryWindow>> windows_;
+  std::vector<std::unique_ptr<QueuePair>> more_;
+};
+
+/// A request with the parts that most tests set.
+inline SendWr request(Opcode opcode, std::uint64_t wr_id, std::span<const Sge> sges,
+                      std::uint64_t remote_addr = 0, std::uint32_t rkey = 0) {
+  SendWr wr;
+  wr.wr_id = wr_id;
+  wr.opcode = opcode;
+  wr.signaled = true;
+  wr.sges = sges;
+  wr.remote_addr = remote_addr;
+  wr.rkey = rkey;
+  return wr;
+}
+
+#define RDMA_RPC_NEEDS(capability) \
+  if (!caps().capability) GTEST_SKIP() << "not run: " << caps().name << " has no " #capability
+
+}  // namespace test
+}  // namespace rdma_rpc::fabric

@@ -1,0 +1,91 @@
+// Windows whose memory is withdrawn: where the owner's CPU serves READs it can stop at any time, and the peer
+// is told instead of refused. Elsewhere nothing changes.
+#include "fabric/suite/fabric_suite.h"
+
+namespace rdma_rpc::fabric::test {
+namespace {
+constexpr std::uint64_t kBytes = 4 << 20;
+}
+
+TEST_P(FabricSuite, AWindowWhoseMemoryIsWithdrawnGivesReadsNoByteAndTheQueuePairGoesOn) {
+  RDMA_RPC_NEEDS(windows);
+  connect();
+  Memory& exposed = memory(client_, kBytes, kBindable);
+  Memory& local = memory(server_, kBytes, kLocal | access_remote_write);
+  MemoryWindow& mw = window(client_);
+  exposed.fill(0, kBytes, 3);
+  bind(client_, mw, exposed, 0, kBytes, access_remote_read);
+  EXPECT_FALSE(server_.qp->withdraw(mw.rkey())) << "another queue pair's window";
+  EXPECT_FALSE(client_.qp->withdraw(exposed.region->lkey())) << "no window";
+  ASSERT_EQ(client_.qp->withdraw(mw.rkey()), caps().reads_memory_late);
+  const Sge sge = local.sge(0, kBytes);
+  for (std::uint64_t id = 1; id < 4; ++id) {
+    local.paint(0xcc);
+    post(server_, request(Opcode::rdma_read, id, {&sge, 1}, exposed.addr(), mw.rkey()));
+    EXPECT_EQ(expect(server_, id).vanished, caps().reads_memory_late);
+    EXPECT_TRUE(caps().reads_memory_late ? local.untouched(0xcc) : local.holds(0, kBytes, 3));
+  }
+  // It is bound until it is invalidated, and good again after the next bind.
+  SendWr invalidate = request(Opcode::local_inv, 4, {});
+  invalidate.invalidate_rkey = mw.rkey();
+  post(client_, invalidate);
+  expect(client_, 4);
+  bind(client_, mw, exposed, 0, kBytes, access_remote_read);
+  post(server_, request(Opcode::rdma_read, 5, {&sge, 1}, exposed.addr(), mw.rkey()));
+  EXPECT_FALSE(expect(server_, 5).vanished);
+  EXPECT_TRUE(local.holds(0, kBytes, 3));
+  expect_quiet();
+}
+
+TEST_P(FabricSuite, NoByteIsReadBehindTheWithdrawalThoughReadsAreUnderWay) {
+  RDMA_RPC_NEEDS(reads_memory_late);
+  connect();
+  Memory& exposed = memory(client_, kBytes, kBindable);
+  Memory& local = memory(server_, kBytes, kLocal);
+  MemoryWindow& mw = window(client_);
+  for (int polls = 0; polls < 40; ++polls) {
+    SCOPED_TRACE(polls);
+    exposed.paint(0x5a);
+    local.paint(0);
+    bind(client_, mw, exposed, 0, kBytes, access_remote_read);
+    const Sge sges[] = {local.sge(0, kBytes / 2), local.sge(kBytes / 2, kBytes / 2)};
+    post(server_, request(Opcode::rdma_read, 1, {&sges[0], 1}, exposed.addr(), mw.rkey()));
+    post(server_, request(Opcode::rdma_read, 2, {&sges[1], 1}, exposed.addr(kBytes / 2), mw.rkey()));
+    Wc wc;
+    for (int i = 0; i < polls; ++i) {
+      settle_without_polling();
+      EXPECT_EQ(client_.cq->poll({&wc, 1}), 0u);
+    }
+    ASSERT_TRUE(client_.qp->withdraw(mw.rkey()));
+    exposed.paint(0xee);
+    for (const std::uint64_t id : {1u, 2u}) {
+      const bool vanished = expect(server_, id).vanished;
+      EXPECT_TRUE(vanished || local.all((id - 1) * kBytes / 2, kBytes / 2, 0x5a));
+    }
+    EXPECT_EQ(std::memchr(local.data(), 0xee, kBytes), nullptr);
+    SendWr invalidate = request(Opcode::local_inv, 3, {});
+    invalidate.invalidate_rkey = mw.rkey();
+    post(client_, invalidate);
+    expect(client_, 3);
+  }
+  expect_quiet();
+}
+
+TEST_P(FabricSuite, AWindowMayBeWithdrawnBeforeItsBindIsCarriedOut) {
+  RDMA_RPC_NEEDS(reads_memory_late);
+  connect();
+  Memory& exposed = memory(client_, 4096, kBindable);
+  Memory& local = memory(server_, 4096, kLocal);
+  MemoryWindow& mw = window(client_);
+  local.paint(0xcc);
+  post(client_, bind_wr(mw, *exposed.region, exposed.addr(), 4096, access_remote_read));
+  ASSERT_TRUE(client_.qp->withdraw(mw.rkey()));
+  next(client_);
+  const Sge sge = local.sge(0, 4096);
+  post(server_, request(Opcode::rdma_read, 1, {&sge, 1}, exposed.addr(), mw.rkey()));
+  EXPECT_TRUE(expect(server_, 1).vanished);
+  EXPECT_TRUE(local.untouched(0xcc));
+  expect_quiet();
+}
+
+}  // namespace rdma_rpc::fabric::test

@@ -1,0 +1,214 @@
+// How connections of the tcp fabric are made and lost: strangers at the door, others behind the same address,
+// a connection that is cut at each of its bytes.
+#include <map>
+
+#include "fabric/tcp/relay.h"
+
+namespace rdma_rpc::fabric::test {
+namespace {
+
+/// `b`'s address as dialled through `place`.
+std::vector<std::byte> via(const TcpEnd& b, const tcp::Place& place) {
+  std::string error;
+  const auto address = tcp_address_via(b.qp->local_address(), "127.0.0.1", place.port, &error);
+  EXPECT_EQ(error, "");
+  return address;
+}
+
+bool settles(const QueuePair& qp) { return qp.state() != QpState::rtr; }
+
+TEST(TcpConnection, WhoAsksForAQueuePairThatIsNotHereIsToldSo) {
+  TcpEnd end;
+  RawPeer peer(end);
+  ASSERT_NO_FATAL_FAILURE(peer.dial());
+  peer.greet(Token{});
+  const auto bytes = peer.take(sizeof(Greeting));
+  ASSERT_EQ(bytes.size(), sizeof(Greeting));
+  Greeting answer;
+  std::memcpy(&answer, bytes.data(), sizeof answer);
+  EXPECT_EQ(answer.say, Say::unknown);
+  EXPECT_EQ(peer.take(1).size(), 0u) << "and is sent away";
+  EXPECT_EQ(end.qp->state(), QpState::init);
+}
+
+TEST(TcpConnection, WhoIsNotThePeerOfTheHandshakeIsRefused) {
+  for (const bool before : {true, false}) {
+    TcpEnd end;
+    RawPeer stranger(end), peer(end);
+    if (!before) end.qp->connect(peer.blob());
+    ASSERT_NO_FATAL_FAILURE(stranger.dial());
+    stranger.greet(stranger.address().token);
+    end.poll();
+    if (before) end.qp->connect(peer.blob());
+    const auto bytes = stranger.take(sizeof(Greeting));
+    ASSERT_EQ(bytes.size(), sizeof(Greeting));
+    Greeting answer;
+    std::memcpy(&answer, bytes.data(), sizeof answer);
+    EXPECT_EQ(answer.say, Say::refused);
+    EXPECT_EQ(end.qp->state(), QpState::rtr) << "its own peer may still come";
+  }
+}
+
+TEST(TcpConnection, StrangersWithoutAWordKeepNobodyOut) {
+  TcpEnd end(false, 4096, {.strangers_max = 4});
+  std::vector<std::unique_ptr<RawPeer>> silent;
+  for (int i = 0; i < 40; ++i) {
+    silent.push_back(std::make_unique<RawPeer>(end));
+    ASSERT_NO_FATAL_FAILURE(silent.back()->dial());
+    if (i % 2 == 0) silent.back()->send_all("Rdm", 3);
+    end.poll();
+  }
+  RawPeer peer(end);
+  ASSERT_NO_FATAL_FAILURE(peer.connect());
+  EXPECT_EQ(silent.front()->take(1).size(), 0u) << "the oldest had to go";
+}
+
+TEST(TcpConnection, StrangersHaveSoMuchTime) {
+  TcpEnd end(false, 4096, {.connect_timeout_ms = 1});
+  RawPeer stranger(end);
+  ASSERT_NO_FATAL_FAILURE(stranger.dial());
+  EXPECT_EQ(stranger.take(1).size(), 0u);
+}
+
+TEST(TcpConnection, APeerThatDoesNotComeIsWaitedForSoLong) {
+  TcpEnd passive(false, 4096, {.connect_timeout_ms = 1}), active(true);
+  ASSERT_EQ(passive.qp->connect(active.qp->local_address()), "");
+  ASSERT_TRUE(passive.until([&] { return settles(*passive.qp); }));
+  EXPECT_NE(passive.qp->error().find("has not come"), std::string::npos) << passive.qp->error();
+}
+
+TEST(TcpConnection, APlaceThatDoesNotAnswerIsWaitedForSoLong) {
+  TcpEnd passive, active(true, 4096, {.connect_timeout_ms = 1});
+  // Nobody polls the passive side: the kernel takes the connection, and that is all.
+  ASSERT_EQ(active.qp->connect(passive.qp->local_address()), "");
+  ASSERT_TRUE(active.until([&] { return settles(*active.qp); }));
+  EXPECT_NE(active.qp->error().find("has not answered within 1 ms"), std::string::npos) << active.qp->error();
+}
+
+TEST(TcpConnection, AnAddressThatCannotBeListenedOnIsNamed) {
+  std::string error;
+  for (const char* host : {"192.0.2.1", "no address"}) {
+    const auto device = open_tcp_device({.host = host}, &error);
+    const auto cq = device->create_cq(16);
+    EXPECT_EQ(device->create_qp(*cq, {.active = false}, &error), nullptr);
+    EXPECT_NE(error.find(host), std::string::npos) << error;
+    EXPECT_NE(device->create_qp(*cq, {.active = true}, &error), nullptr) << "the side that dials needs none";
+  }
+}
+
+TEST(TcpConnection, BehindABalancerItDialsUntilItReachesItsServer) {
+  TcpEnd right, wrong, active(true);
+  int dials = 0;
+  Relay relay([&] {
+    const TcpEnd& next = dials++ % 2 == 0 ? wrong : right;
+    tcp::Address address;
+    EXPECT_EQ(tcp::decode(next.qp->local_address(), &address), "");
+    return address.place;
+  });
+  ASSERT_EQ(right.qp->connect(active.qp->local_address()), "");
+  ASSERT_EQ(active.qp->connect(via(right, relay.place())), "");
+  ASSERT_TRUE(active.until([&] {
+    relay.pump();
+    right.poll();
+    wrong.poll();
+    return settles(*active.qp) && settles(*right.qp);
+  }));
+  EXPECT_EQ(active.qp->error(), "");
+  EXPECT_EQ(active.qp->state(), QpState::rts);
+  EXPECT_EQ(relay.connections(), 2);
+}
+
+TEST(TcpConnection, ABalancerThatNeverLeadsToTheServerIsGivenUp) {
+  TcpEnd right, wrong, active(true);
+  tcp::Address address;
+  ASSERT_EQ(tcp::decode(wrong.qp->local_address(), &address), "");
+  ASSERT_EQ(active.qp->connect(via(right, address.place)), "");
+  ASSERT_TRUE(active.until([&] {
+    wrong.poll();
+    return settles(*active.qp);
+  }));
+  EXPECT_NE(active.qp->error().find("has reached the server"), std::string::npos) << active.qp->error();
+}
+
+/// A bit of everything, both ways; the ids of what each side has posted.
+void post_everything(TcpEnd& from, const TcpEnd& to) {
+  const Sge some = from.sge(0, 100), sink = from.sge(512, 300);
+  from.post(request(Opcode::send, 1, {&some, 1}));
+  from.post(request(Opcode::rdma_write, 2, {&some, 1}, to.region->addr() + 1024, to.region->rkey()));
+  from.post(request(Opcode::rdma_read, 3, {&sink, 1}, to.region->addr() + 2048, to.region->rkey()));
+  SendWr last = request(Opcode::send, 4, {&some, 1});
+  last.fence = true;
+  from.post(last);
+}
+
+/// One run with a cut; how many bytes have gone through the relay is what the caller varies. True: nothing
+/// was cut.
+bool run_with_cut(bool from_dialer, std::size_t bytes) {
+  TcpEnd active(true, 4096), passive(false, 4096);
+  tcp::Address address;
+  EXPECT_EQ(tcp::decode(passive.qp->local_address(), &address), "");
+  Relay relay([&] { return address.place; });
+  relay.cut_after(from_dialer, bytes);
+  const auto both_until = [&](const std::function<bool()>& done) {
+    return wait_until([&] {
+      relay.pump();
+      active.poll();
+      passive.poll();
+      return done();
+    });
+  };
+  for (TcpEnd* end : {&active, &passive}) {
+    for (std::uint64_t i = 0; i < 4; ++i) end->receive(100 + i, 3072);
+  }
+  EXPECT_EQ(passive.qp->connect(active.qp->local_address()), "");
+  EXPECT_EQ(active.qp->connect(via(passive, relay.place())), "");
+  // The passive side may not know that its welcome has not arrived.
+  EXPECT_TRUE(both_until([&] { return settles(*active.qp); }));
+  if (active.qp->state() != QpState::rts) {
+    EXPECT_NE(active.qp->error(), "");
+    return false;
+  }
+  EXPECT_TRUE(both_until([&] { return settles(*passive.qp); }));
+  post_everything(active, passive);
+  if (passive.qp->state() == QpState::rts) post_everything(passive, active);
+  const auto sends_settled = [](const TcpEnd& end) {
+    std::size_t count = 0;
+    for (const Wc& wc : end.completions) count += wc.wr_id < 100 ? 1 : 0;
+    return count == 4;
+  };
+  const auto over = [](const TcpEnd& end) { return end.qp->state() == QpState::err; };
+  EXPECT_TRUE(both_until([&] {
+    return (sends_settled(active) && sends_settled(passive)) || (over(active) && over(passive));
+  })) << "a request is never settled";
+  const bool whole = !over(active) && !over(passive);
+  for (TcpEnd* end : {&active, &passive}) {
+    if (!whole) end->qp->to_error();
+    end->poll();
+    std::map<std::uint64_t, int> seen;
+    bool failed = false;
+    for (const Wc& wc : end->completions) {
+      EXPECT_EQ(++seen[wc.wr_id], 1) << "twice: " << wc.wr_id;
+      if (wc.wr_id >= 100) continue;
+      EXPECT_FALSE(failed && wc.status == WcStatus::success) << "carried out behind one that was not";
+      failed |= wc.status != WcStatus::success;
+    }
+    EXPECT_EQ(end->qp->error().find("protocol"), std::string::npos) << end->qp->error();
+  }
+  return whole;
+}
+
+TEST(TcpConnection, CutAtEachByteItSettlesEveryRequestOnce) {
+  for (const bool from_dialer : {true, false}) {
+    bool whole = false;
+    for (std::size_t bytes = 0; !whole && bytes < 4096; ++bytes) {
+      SCOPED_TRACE((from_dialer ? "active side cut after " : "passive side cut after ") +
+                   std::to_string(bytes));
+      whole = run_with_cut(from_dialer, bytes);
+      if (HasFailure()) return;
+    }
+    EXPECT_TRUE(whole) << "the cut never came behind the last byte";
+  }
+}
+
+}  // namespace
+}  // namespace rdma_rpc::fabric::test

@@ -1,0 +1,162 @@
+// Connections of the tcp fabric that somebody else has accepted: they reach the queue pair that they ask for,
+// on whatever thread its device is, and nobody else.
+#include <atomic>
+#include <thread>
+
+#include "fabric/door.h"
+#include "fabric/guests.h"
+#include "fabric/tcp/raw_peer.h"
+
+namespace rdma_rpc::fabric::test {
+namespace {
+
+const TcpOptions kByDoor{.host = ""};
+
+/// Listens as a server does, reads what a connection begins with, and hands it over.
+class Entrance {
+ public:
+  Entrance() {
+    EXPECT_TRUE(tcp::parse_host("127.0.0.1", &place_));
+    sockaddr_storage name{};
+    const socklen_t length = tcp::to_sockaddr(place_, &name);
+    listener_ = UniqueFd(::socket(name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&name), length), 0);
+    EXPECT_EQ(::listen(listener_.get(), 64), 0);
+    EXPECT_TRUE(tcp::place_of(listener_.get(), &place_));
+  }
+  std::uint16_t port() const { return place_.port; }
+  /// `qp`'s address as it is dialled through here.
+  std::vector<std::byte> to(const QueuePair& qp) const {
+    std::string error;
+    auto address = tcp_address_via(qp.local_address(), "127.0.0.1", place_.port, &error);
+    EXPECT_EQ(error, "");
+    return address;
+  }
+  /// See Guests.
+  std::string admit() { return guests_.admit(listener_.get()); }
+
+ private:
+  UniqueFd listener_;
+  tcp::Place place_;
+  Guests guests_;
+};
+
+bool settled(const QueuePair& qp) { return qp.state() != QpState::rtr; }
+
+TEST(TcpDoor, WhatAnotherHasAcceptedReachesItsQueuePair) {
+  Entrance entrance;
+  TcpEnd one(false, 4096, kByDoor), two(false, 4096, kByDoor), active(true);
+  ASSERT_NE(two.qp, nullptr) << two.error;
+  ASSERT_EQ(two.qp->connect(active.qp->local_address()), "");
+  ASSERT_EQ(active.qp->connect(entrance.to(*two.qp)), "");
+  ASSERT_TRUE(active.until([&] {
+    const std::string why = entrance.admit();
+    EXPECT_TRUE(why.empty() || why == "nobody") << why;
+    one.poll();
+    two.poll();
+    return settled(*active.qp) && settled(*two.qp);
+  }));
+  EXPECT_EQ(active.qp->error(), "");
+  EXPECT_EQ(two.qp->state(), QpState::rts);
+  EXPECT_EQ(one.qp->state(), QpState::init);
+  two.receive(7);
+  const Sge some = active.sge(0, 100);
+  active.post(request(Opcode::send, 1, {&some, 1}));
+  ASSERT_TRUE(two.until([&] {
+    active.poll();
+    return !two.completions.empty();
+  }));
+  EXPECT_EQ(two.completions[0].wr_id, 7u);
+  EXPECT_EQ(two.completions[0].status, WcStatus::success);
+}
+
+TEST(TcpDoor, ADeviceThatSleepsWakesForIt) {
+  Entrance entrance;
+  TcpEnd passive(false, 4096, kByDoor), active(true);
+  ASSERT_EQ(passive.qp->connect(active.qp->local_address()), "");
+  passive.poll();
+  ASSERT_TRUE(passive.cq->arm());
+  ASSERT_EQ(active.qp->connect(entrance.to(*passive.qp)), "");
+  ASSERT_TRUE(active.until([&] { return entrance.admit().empty(); }));
+  pollfd bell{passive.cq->fd(), POLLIN, 0};
+  EXPECT_EQ(::poll(&bell, 1, 20'000), 1);
+  passive.cq->acknowledge();
+  ASSERT_TRUE(active.until([&] {
+    passive.poll();
+    return settled(*active.qp);
+  }));
+  EXPECT_EQ(active.qp->state(), QpState::rts);
+}
+
+TEST(TcpDoor, WhoAsksForASessionOfAnotherProcessIsToldSo) {
+  Entrance entrance;
+  TcpEnd passive(false, 4096, kByDoor), active(true, 4096);
+  tcp::Address address;
+  ASSERT_EQ(tcp::decode(entrance.to(*passive.qp), &address), "");
+  for (const std::size_t byte : {0u, 15u}) {
+    // The door is named by the first bytes, the queue pair by all of them.
+    address.token[byte] ^= std::byte{1};
+    TcpEnd lost(true);
+    ASSERT_EQ(lost.qp->connect(tcp::encode(address)), "");
+    ASSERT_TRUE(lost.until([&] {
+      entrance.admit();
+      passive.poll();
+      return settled(*lost.qp);
+    }));
+    EXPECT_NE(lost.qp->error().find("has reached the server"), std::string::npos) << lost.qp->error();
+  }
+  EXPECT_EQ(passive.qp->state(), QpState::init);
+}
+
+TEST(TcpDoor, AnAddressWithoutAPlaceCannotBeDialled) {
+  TcpEnd passive(false, 4096, kByDoor), active(true);
+  EXPECT_NE(active.qp->connect(passive.qp->local_address()).find("tcp_address_via"), std::string::npos);
+}
+
+TEST(TcpDoor, WhatIsNoGreetingIsNotHandedOver) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  const UniqueFd one(ends[0]), other(ends[1]);
+  const auto handed = [&](Greeting greeting, std::size_t bytes = sizeof(Greeting)) {
+    return hand_over(one.get(), {reinterpret_cast<const std::byte*>(&greeting), bytes});
+  };
+  Greeting wrong = make_greeting(Say::hello, {}, {});
+  wrong.magic = 1;
+  EXPECT_NE(handed(wrong), "");
+  EXPECT_NE(handed(make_greeting(Say::welcome, {}, {})), "");
+  EXPECT_NE(handed(make_greeting(Say::hello, {}, {}), 39), "");
+  EXPECT_EQ(::recv(other.get(), &wrong, sizeof wrong, MSG_DONTWAIT), -1) << "nothing is said to such a one";
+}
+
+/// Devices come and go on their threads while connections for them, and for those that have gone, come in.
+TEST(TcpDoor, DevicesMayGoWhileConnectionsForThemComeIn) {
+  constexpr int kThreads = 3, kRounds = 40;
+  Entrance entrance;
+  std::atomic<int> running{kThreads};
+  std::atomic<int> connected{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < kRounds; ++round) {
+        TcpEnd passive(false, 4096, kByDoor), active(true);
+        EXPECT_EQ(passive.qp->connect(active.qp->local_address()), "");
+        EXPECT_EQ(active.qp->connect(entrance.to(*passive.qp)), "");
+        // Every third leaves at once, with its connection on the way.
+        if ((round + i) % 3 == 0) continue;
+        EXPECT_TRUE(active.until([&] {
+          passive.poll();
+          return settled(*active.qp) && settled(*passive.qp);
+        }));
+        if (active.qp->state() == QpState::rts && passive.qp->state() == QpState::rts) ++connected;
+      }
+      --running;
+    });
+  }
+  while (running > 0) entrance.admit();
+  for (std::thread& thread : threads) thread.join();
+  // (A round for each of 40, of which 13 or 14 leave.)
+  EXPECT_GE(connected, kThreads * (kRounds - 14));
+}
+
+}  // namespace
+}  // namespace rdma_rpc::fabric::test

@@ -1,0 +1,243 @@
+// What only tcp can get wrong while a transfer is under way: a key that ends in the middle of a frame, a
+// queue pair that fails with a frame half sent, small frames beside large transfers, two sides that both only
+// write.
+#include <optional>
+
+#include "fabric/tcp/raw_peer.h"
+
+namespace rdma_rpc::fabric::test {
+namespace {
+
+using tcp::Header;
+using tcp::Op;
+
+constexpr std::uint32_t kFrame = 32 << 10;
+
+class TcpTransfer : public ::testing::Test {
+ protected:
+  void connect(std::size_t bytes = 64 << 10) {
+    end.emplace(false, bytes);
+    peer.emplace(*end);
+    ASSERT_NO_FATAL_FAILURE(peer->connect());
+  }
+  /// The key of a window over all of the memory.
+  std::uint32_t bind(std::uint32_t access) {
+    SendWr wr = request(Opcode::bind_mw, 0xb1, {});
+    wr.bind = {end->window.get(), end->region.get(), end->region->addr(), end->region->length(), access};
+    end->post(wr);
+    EXPECT_EQ(end->outcome(0xb1), WcStatus::success);
+    return end->window->rkey();
+  }
+  void end_window() {
+    SendWr wr = request(Opcode::local_inv, 0x11, {});
+    wr.invalidate_rkey = end->window->rkey();
+    end->post(wr);
+    EXPECT_EQ(end->outcome(0x11), WcStatus::success);
+  }
+  /// Until the end has taken all that was sent so far: the first `bytes` of its memory are what was sent.
+  bool lands(std::size_t bytes) {
+    return end->until([&] { return end->host->data()[bytes - 1] == std::byte{0x5a}; });
+  }
+  Header write_of(std::uint32_t key, std::uint32_t total) const {
+    return {.op = Op::write,
+            .flags = std::uint8_t{total <= tcp::kFrameBytesMax},  // flag_ack
+            .bytes = std::min(total, tcp::kFrameBytesMax),
+            .key = key,
+            .addr = end->region->addr(),
+            .total = total};
+  }
+
+  std::optional<TcpEnd> end;
+  std::optional<RawPeer> peer;
+};
+
+TEST_F(TcpTransfer, AWindowThatEndsInTheMiddleOfAFrameTakesNoFurtherByte) {
+  ASSERT_NO_FATAL_FAILURE(connect());
+  const std::uint32_t key = bind(access_remote_write);
+  const std::vector<std::byte> half(kFrame / 2, std::byte{0x5a});
+  peer->send(write_of(key, kFrame), half);
+  ASSERT_TRUE(lands(half.size()));
+  end_window();
+  std::memset(end->host->data(), 0xee, end->host->size());
+  peer->send_all(half.data(), half.size());
+  Header answer;
+  ASSERT_TRUE(peer->take_frame(&answer));
+  EXPECT_EQ(answer.op, Op::refusal);
+  EXPECT_EQ(tcp::refusal_status(answer.extra), WcStatus::rem_access_err);
+  EXPECT_EQ(end->qp->state(), QpState::err);
+  EXPECT_TRUE(end->untouched(0xee));
+}
+
+TEST_F(TcpTransfer, AfterTheFlushNoByteOfAFrameUnderWayLands) {
+  ASSERT_NO_FATAL_FAILURE(connect());
+  end->receive(9);
+  const std::vector<std::byte> half(kFrame / 2, std::byte{0x5a});
+  peer->send(write_of(end->region->rkey(), kFrame), half);
+  ASSERT_TRUE(lands(half.size()));
+  end->qp->to_error();
+  EXPECT_EQ(end->outcome(9), WcStatus::wr_flush_err);
+  std::memset(end->host->data(), 0xee, end->host->size());
+  peer->send_all(half.data(), half.size());
+  Header last;
+  ASSERT_TRUE(peer->take_frame(&last));
+  EXPECT_EQ(last.op, Op::bye);
+  EXPECT_TRUE(end->untouched(0xee));
+}
+
+TEST_F(TcpTransfer, ARangeThatIsTooLongTouchesNoByteOfItsFirstFrame) {
+  ASSERT_NO_FATAL_FAILURE(connect(1 << 20));
+  std::memset(end->host->data(), 0xee, end->host->size());
+  peer->send(write_of(end->region->rkey(), (1 << 20) + 1), std::vector<std::byte>(tcp::kFrameBytesMax));
+  ASSERT_TRUE(end->until([&] { return end->qp->state() == QpState::err; }));
+  EXPECT_TRUE(end->untouched(0xee));
+}
+
+/// More than the kernel holds for a peer that does not read.
+constexpr std::uint32_t kMuch = 64 << 20;
+
+TEST_F(TcpTransfer, AWindowThatEndsDuringTheAnswerToAReadGivesNoFurtherByte) {
+  ASSERT_NO_FATAL_FAILURE(connect(kMuch));
+  const std::uint32_t key = bind(access_remote_read);
+  std::memset(end->host->data(), 0x5a, end->host->size());
+  peer->send({.op = Op::read, .key = key, .addr = end->region->addr(), .total = kMuch});
+  Header header;
+  std::vector<std::byte> payload;
+  ASSERT_TRUE(peer->take_frame(&header, &payload));
+  EXPECT_EQ(header.op, Op::data);
+  end->poll();
+  end_window();
+  std::memset(end->host->data(), 0xee, end->host->size());
+  std::size_t got = payload.size();
+  while (peer->take_frame(&header, &payload)) {
+    for (const std::byte byte : payload)
+      ASSERT_EQ(byte, std::byte{0x5a}) << "read after the window had ended";
+    got += payload.size();
+  }
+  EXPECT_LT(got, kMuch);
+  EXPECT_EQ(end->qp->state(), QpState::err);
+}
+
+TEST_F(TcpTransfer, AWindowThatIsWithdrawnDuringTheAnswerToAReadEndsTheAnswerAndNothingElse) {
+  ASSERT_NO_FATAL_FAILURE(connect(kMuch));
+  const std::uint32_t key = bind(access_remote_read);
+  std::memset(end->host->data(), 0x5a, end->host->size());
+  const Header read{.op = Op::read, .key = key, .addr = end->region->addr(), .total = kMuch};
+  peer->send(read);
+  Header header;
+  std::vector<std::byte> payload;
+  ASSERT_TRUE(peer->take_frame(&header, &payload));
+  end->poll();
+  ASSERT_TRUE(end->qp->withdraw(key));
+  std::memset(end->host->data(), 0xee, end->host->size());
+  std::size_t got = payload.size();
+  while (peer->take_frame(&header, &payload) && (header.flags & tcp::flag_vanished) == 0) {
+    for (const std::byte byte : payload)
+      ASSERT_EQ(byte, std::byte{0x5a}) << "read after the memory had been withdrawn";
+    got += payload.size();
+  }
+  EXPECT_EQ(header.op, Op::data);
+  EXPECT_EQ(header.total, kMuch - got);
+  EXPECT_LT(got, kMuch);
+  Header again = read;
+  again.number = 1;
+  peer->send(again);
+  ASSERT_TRUE(peer->take_frame(&header, &payload));
+  EXPECT_EQ(header.flags, tcp::flag_vanished);
+  end_window();
+  EXPECT_EQ(end->qp->state(), QpState::rts);
+}
+
+TEST_F(TcpTransfer, ASmallMessageOvertakesTheAnswerToALargeRead) {
+  ASSERT_NO_FATAL_FAILURE(connect(kMuch));
+  peer->send({.op = Op::read, .key = end->region->rkey(), .addr = end->region->addr(), .total = kMuch});
+  Header header;
+  ASSERT_TRUE(peer->take_frame(&header));
+  const Sge sge = end->sge(0, 32);
+  end->post(request(Opcode::send, 5, {&sge, 1}));
+  std::size_t after = 0;
+  for (bool seen = false; after + header.bytes < kMuch && peer->take_frame(&header);) {
+    seen |= header.op == Op::send;
+    if (seen && header.op == Op::data) after += header.bytes;
+    if (header.total == header.bytes && header.op == Op::data) break;
+  }
+  EXPECT_GT(after, kMuch / 2) << "it waited for most of the transfer";
+}
+
+TEST_F(TcpTransfer, APartOfAWriteAndOneOfAnAnswerTakeTurns) {
+  ASSERT_NO_FATAL_FAILURE(connect(kMuch));
+  const Sge sge = end->sge(0, kMuch);
+  end->post(request(Opcode::rdma_write, 5, {&sge, 1}, 0x1000, 1));
+  peer->send({.op = Op::read, .key = end->region->rkey(), .addr = end->region->addr(), .total = kMuch});
+  // Both need as many frames.
+  std::size_t written = 0, answered = 0;
+  for (Header header; answered < kMuch && peer->take_frame(&header);) {
+    (header.op == Op::data ? answered : written) += header.bytes;
+  }
+  EXPECT_EQ(answered, kMuch);
+  EXPECT_GT(written, kMuch / 2) << "the WRITE waited for the answer";
+  while (written < kMuch) {
+    Header header;
+    ASSERT_TRUE(peer->take_frame(&header));
+    EXPECT_EQ(header.op, Op::write);
+    written += header.bytes;
+  }
+}
+
+TEST_F(TcpTransfer, APeerWhoseRequestHasFailedIsNotedAndTheNextRequestFails) {
+  ASSERT_NO_FATAL_FAILURE(connect());
+  end->receive(9);
+  peer->send({.op = Op::gone});
+  peer->close();
+  for (int i = 0; i < 100; ++i) end->poll();
+  EXPECT_EQ(end->qp->state(), QpState::rts);
+  EXPECT_TRUE(end->completions.empty());
+  end->post(request(Opcode::send, 5, {}));
+  EXPECT_EQ(end->outcome(5), WcStatus::retry_exc_err);
+  EXPECT_EQ(end->outcome(9), WcStatus::wr_flush_err);
+}
+
+TEST_F(TcpTransfer, WhatWaitsForAPeerWhoseRequestHasFailedFails) {
+  ASSERT_NO_FATAL_FAILURE(connect());
+  end->post(request(Opcode::send, 5, {}));
+  end->post(request(Opcode::send, 6, {}));
+  peer->send({.op = Op::gone});
+  EXPECT_EQ(end->outcome(5), WcStatus::retry_exc_err);
+  EXPECT_EQ(end->outcome(6), WcStatus::wr_flush_err);
+}
+
+TEST_F(TcpTransfer, AConnectionThatEndsWithoutAGoodByeIsALoss) {
+  ASSERT_NO_FATAL_FAILURE(connect());
+  end->receive(9);
+  peer->close();
+  EXPECT_EQ(end->outcome(9), WcStatus::wr_flush_err);
+  EXPECT_NE(end->qp->error().find("without a good-bye"), std::string::npos) << end->qp->error();
+}
+
+TEST(TcpBothWays, TwoSidesThatBothOnlyWriteDoNotBlockEachOther) {
+  TcpEnd a(true, kMuch), b(false, kMuch);
+  ASSERT_EQ(a.qp->connect(b.qp->local_address()), "");
+  ASSERT_EQ(b.qp->connect(a.qp->local_address()), "");
+  ASSERT_TRUE(wait_until([&] {
+    a.poll();
+    b.poll();
+    return a.qp->state() == QpState::rts && b.qp->state() == QpState::rts;
+  }));
+  constexpr std::uint32_t kPart = kMuch / 4;
+  for (auto [from, to] : {std::pair{&a, &b}, {&b, &a}}) {
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      const Sge sge = from->sge(0, kPart);
+      from->post(request(Opcode::rdma_write, i, {&sge, 1}, to->region->addr() + kPart, to->region->rkey()));
+    }
+  }
+  ASSERT_TRUE(wait_until([&] {
+    a.poll();
+    b.poll();
+    return a.completions.size() == 4 && b.completions.size() == 4;
+  }));
+  for (const TcpEnd* side : {&a, &b}) {
+    for (const Wc& wc : side->completions) EXPECT_EQ(wc.status, WcStatus::success);
+  }
+}
+
+}  // namespace
+}  // namespace rdma_rpc::fabric::test
