@@ -2,7 +2,7 @@
 // simulated fabric.
 #include <gtest/gtest.h>
 
-#include "session/pair.h"
+#include "session/sides/pair.h"
 
 namespace rdma_rpc::session::test {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <random>
 
-#include "session/pair.h"
-#include "session/scripted_peer.h"
+#include "session/hostile/scripted_peer.h"
+#include "session/sides/pair.h"
 
 namespace rdma_rpc::session::test {
 namespace {

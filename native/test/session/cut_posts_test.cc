@@ -5,8 +5,8 @@
 #include <memory>
 #include <random>
 
-#include "session/audit.h"
-#include "session/pair.h"
+#include "session/sides/audit.h"
+#include "session/sides/pair.h"
 #include "verbs/hooked_device.h"
 
 namespace rdma_rpc::session::test {

@@ -2,7 +2,7 @@
 // the oracle looks at the whole: one last event, truthful `sent`, untouched memory, nothing left behind.
 #include <gtest/gtest.h>
 
-#include "session/pair.h"
+#include "session/sides/pair.h"
 
 namespace rdma_rpc::session::test {
 namespace {

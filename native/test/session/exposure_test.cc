@@ -1,8 +1,8 @@
 // The rungs of exposure: which one a session is on, what each moves, and that calls are the same on all of
-// them. What a hostile peer can reach is in hostile_server_test.cc.
+// them. What a hostile peer can reach is in hostile/server_test.cc.
 #include <gtest/gtest.h>
 
-#include "session/pair.h"
+#include "session/sides/pair.h"
 
 namespace rdma_rpc::session::test {
 namespace {

@@ -2,7 +2,7 @@
 // and responses, from where they are or copied; and sinks that are all the memory there is for an answer.
 #include <gtest/gtest.h>
 
-#include "session/pair.h"
+#include "session/sides/pair.h"
 
 namespace rdma_rpc::session::test {
 namespace {

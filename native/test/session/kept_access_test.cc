@@ -2,7 +2,7 @@
 // from its receives is a copy.
 #include <gtest/gtest.h>
 
-#include "session/pair.h"
+#include "session/sides/pair.h"
 
 namespace rdma_rpc::session::test {
 namespace {

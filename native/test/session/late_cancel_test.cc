@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "session/pair.h"
+#include "session/sides/pair.h"
 #include "verbs/hooked_device.h"
 
 namespace rdma_rpc::session::test {

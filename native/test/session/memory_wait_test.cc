@@ -2,7 +2,7 @@
 // The session goes on in any case.
 #include <gtest/gtest.h>
 
-#include "session/pair.h"
+#include "session/sides/pair.h"
 
 namespace rdma_rpc::session::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <random>
 
-#include "session/pair.h"
+#include "session/sides/pair.h"
 
 namespace rdma_rpc::session::test {
 namespace {

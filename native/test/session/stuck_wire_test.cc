@@ -2,7 +2,7 @@
 // their deadline, whatever of them was sent, and their memory is nobody's until it is safe.
 #include <gtest/gtest.h>
 
-#include "session/pair.h"
+#include "session/sides/pair.h"
 
 namespace rdma_rpc::session::test {
 namespace {

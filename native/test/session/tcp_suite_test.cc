@@ -1,6 +1,6 @@
-// The session suite on two devices of the tcp fabric, over loopback. See device_suite.h.
+// The session suite on two devices of the tcp fabric, over loopback. See suite/device_suite.h.
 #include "fabric/tcp/tcp.h"
-#include "session/device_suite.h"
+#include "session/suite/device_suite.h"
 
 namespace rdma_rpc::session::test {
 namespace {

@@ -8,7 +8,7 @@
 #include <random>
 #include <sstream>
 
-#include "session/scripted_peer.h"
+#include "session/hostile/scripted_peer.h"
 
 namespace rdma_rpc::session::test {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "session/pair.h"
+#include "session/sides/pair.h"
 
 namespace rdma_rpc::session::test {
 namespace {

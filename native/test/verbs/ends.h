@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "session/audit.h"
-#include "session/side.h"
+#include "session/sides/audit.h"
+#include "session/sides/side.h"
 #include "verbs/devices.h"
 
 namespace rdma_rpc::session::test {

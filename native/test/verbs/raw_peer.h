@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "session/scripted_peer.h"
+#include "session/hostile/scripted_peer.h"
 #include "verbs/ends.h"
 
 namespace rdma_rpc::session::test {

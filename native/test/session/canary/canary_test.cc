@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "session/pair.h"
+#include "session/sides/pair.h"
 
 namespace rdma_rpc::session::test {
 namespace {

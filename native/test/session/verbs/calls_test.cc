@@ -1,5 +1,5 @@
-// The session suite on two real devices. See device_suite.h.
-#include "session/device_suite.h"
+// The session suite on two real devices. See suite/device_suite.h.
+#include "session/suite/device_suite.h"
 
 namespace rdma_rpc::session::test {
 namespace {

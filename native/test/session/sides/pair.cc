@@ -1,5 +1,5 @@
 // See pair.h.
-#include "session/pair.h"
+#include "session/sides/pair.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "session/audit.h"
+#include "session/sides/audit.h"
 
 namespace rdma_rpc::session::test {
 

@@ -1,5 +1,5 @@
 // See side.h.
-#include "session/side.h"
+#include "session/sides/side.h"
 
 #include <gtest/gtest.h>
 

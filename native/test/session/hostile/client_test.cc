@@ -2,7 +2,7 @@
 // back.
 #include <gtest/gtest.h>
 
-#include "session/hostile.h"
+#include "session/hostile/hostile.h"
 
 namespace rdma_rpc::session::test {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "fabric/sim/sim.h"
 #include "session/context.h"
-#include "session/ledger.h"
+#include "session/sides/ledger.h"
 
 namespace rdma_rpc::session::test {
 

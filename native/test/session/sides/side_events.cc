@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "session/side.h"
+#include "session/sides/side.h"
 
 namespace rdma_rpc::session::test {
 

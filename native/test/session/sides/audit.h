@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "session/side.h"
+#include "session/sides/side.h"
 
 namespace rdma_rpc::session::test {
 

@@ -1,5 +1,5 @@
 // See scripted_peer.h.
-#include "session/scripted_peer.h"
+#include "session/hostile/scripted_peer.h"
 
 #include <gtest/gtest.h>
 

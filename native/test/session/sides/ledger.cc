@@ -1,5 +1,5 @@
 // See ledger.h.
-#include "session/ledger.h"
+#include "session/sides/ledger.h"
 
 #include <algorithm>
 #include <cstring>

@@ -7,9 +7,9 @@
 
 #include <functional>
 
-#include "session/audit.h"
-#include "session/pair.h"
-#include "session/scripted_peer.h"
+#include "session/hostile/scripted_peer.h"
+#include "session/sides/audit.h"
+#include "session/sides/pair.h"
 
 namespace rdma_rpc::session::test {
 

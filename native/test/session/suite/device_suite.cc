@@ -1,7 +1,7 @@
 // Sessions between two devices in real time, on every rung that these have: calls of every size and kind,
 // calls given up in each phase of their life, sessions that end under load. The oracle of the session tests
 // keeps the books.
-#include "session/device_suite.h"
+#include "session/suite/device_suite.h"
 
 namespace rdma_rpc::session::test {
 namespace {

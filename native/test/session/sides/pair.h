@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "session/side.h"
+#include "session/sides/side.h"
 
 namespace rdma_rpc::session::test {
 

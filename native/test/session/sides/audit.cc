@@ -1,5 +1,5 @@
 // See audit.h.
-#include "session/audit.h"
+#include "session/sides/audit.h"
 
 namespace rdma_rpc::session::test {
 

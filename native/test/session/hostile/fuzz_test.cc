@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "session/hostile.h"
+#include "session/hostile/hostile.h"
 
 namespace rdma_rpc::session::test {
 namespace {
