@@ -35,7 +35,8 @@ add_library(session_sides OBJECT ${sides}/ledger.cc ${sides}/side.cc ${sides}/si
 add_library(session_pair OBJECT ${sides}/pair.cc)
 add_library(session_scripted_peer OBJECT ${session_test}/hostile/scripted_peer.cc)
 # The session suite in real time, for any two devices.
-add_library(session_device_suite OBJECT ${session_test}/suite/device_suite.cc ${faults_test}/ends.cc ${faults_test}/devices.cc)
+add_library(session_device_suite OBJECT ${session_test}/suite/device_suite.cc ${faults_test}/devices/ends.cc
+            ${faults_test}/devices/devices.cc)
 foreach(parts fabric_suite session_sides session_pair session_scripted_peer session_device_suite)
   target_link_libraries(${parts} PRIVATE rdma_rpc_test_flags)
 endforeach()
@@ -48,7 +49,7 @@ foreach(layer fabric memory session)
 endforeach()
 target_link_libraries(fabric_test PRIVATE fabric_suite)
 target_link_libraries(session_test PRIVATE session_sides session_pair session_scripted_peer session_device_suite)
-target_sources(session_test PRIVATE ${faults_test}/hooked_device.cc)
+target_sources(session_test PRIVATE ${faults_test}/devices/hooked_device.cc)
 gtest_discover_tests(fabric_test)
 gtest_discover_tests(memory_test)
 gtest_discover_tests(session_test)
@@ -81,7 +82,7 @@ add_executable(verbs_session_test ${verbs_session_sources})
 target_link_libraries(verbs_session_test PRIVATE session_sides session_device_suite)
 
 # What only real devices can show: faults of the wire, of processes, of peers that lie, of resources.
-file(GLOB faults_sources CONFIGURE_DEPENDS ${faults_test}/*.cc)
+file(GLOB faults_sources CONFIGURE_DEPENDS ${faults_test}/*.cc ${faults_test}/devices/*.cc ${faults_test}/peer/*.cc)
 add_executable(verbs_faults_test ${faults_sources})
 target_link_libraries(verbs_faults_test PRIVATE session_sides session_scripted_peer)
 if(TARGET rdma_rpc_verbs)

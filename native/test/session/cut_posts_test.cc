@@ -7,7 +7,7 @@
 
 #include "session/sides/audit.h"
 #include "session/sides/pair.h"
-#include "verbs/hooked_device.h"
+#include "verbs/devices/hooked_device.h"
 
 namespace rdma_rpc::session::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "session/sides/pair.h"
-#include "verbs/hooked_device.h"
+#include "verbs/devices/hooked_device.h"
 
 namespace rdma_rpc::session::test {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "fabric/tcp/tcp.h"
-#include "verbs/ends.h"
+#include "verbs/devices/ends.h"
 
 namespace rdma_rpc::session::test {
 namespace {

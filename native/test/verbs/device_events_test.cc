@@ -2,9 +2,9 @@
 // their process sleeps or polls, end with the reason, and a new one works.
 #include <gtest/gtest.h>
 
-#include "verbs/census.h"
-#include "verbs/ends.h"
-#include "verbs/wire.h"
+#include "verbs/devices/census.h"
+#include "verbs/devices/ends.h"
+#include "verbs/devices/wire.h"
 
 namespace rdma_rpc::session::test {
 namespace {

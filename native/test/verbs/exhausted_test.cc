@@ -8,9 +8,9 @@
 
 #include <cstdlib>
 
-#include "verbs/census.h"
-#include "verbs/ends.h"
-#include "verbs/hooked_device.h"
+#include "verbs/devices/census.h"
+#include "verbs/devices/ends.h"
+#include "verbs/devices/hooked_device.h"
 
 namespace rdma_rpc::session::test {
 namespace {

@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <utility>
 
-#include "verbs/census.h"
-#include "verbs/ends.h"
-#include "verbs/wire.h"
+#include "verbs/devices/census.h"
+#include "verbs/devices/ends.h"
+#include "verbs/devices/wire.h"
 
 namespace rdma_rpc::session::test {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <functional>
 
-#include "verbs/census.h"
-#include "verbs/raw_peer.h"
+#include "verbs/devices/census.h"
+#include "verbs/peer/raw_peer.h"
 
 namespace rdma_rpc::session::test {
 namespace {

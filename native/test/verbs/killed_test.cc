@@ -6,9 +6,9 @@
 
 #include <utility>
 
-#include "verbs/census.h"
-#include "verbs/hooked_device.h"
-#include "verbs/peer_process.h"
+#include "verbs/devices/census.h"
+#include "verbs/devices/hooked_device.h"
+#include "verbs/peer/peer_process.h"
 
 namespace rdma_rpc::session::test {
 namespace {

@@ -3,8 +3,8 @@
 // pattern when the caller is told and looks again after the server has certainly come to rest.
 #include <gtest/gtest.h>
 
-#include "verbs/census.h"
-#include "verbs/ends.h"
+#include "verbs/devices/census.h"
+#include "verbs/devices/ends.h"
 
 namespace rdma_rpc::session::test {
 namespace {

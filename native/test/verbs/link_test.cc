@@ -2,9 +2,9 @@
 // sessions end by themselves or are closed, or ride it out; then new ones work.
 #include <gtest/gtest.h>
 
-#include "verbs/census.h"
-#include "verbs/ends.h"
-#include "verbs/wire.h"
+#include "verbs/devices/census.h"
+#include "verbs/devices/ends.h"
+#include "verbs/devices/wire.h"
 
 namespace rdma_rpc::session::test {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "verbs/ends.h"
-#include "verbs/peer_process.h"
+#include "verbs/devices/ends.h"
+#include "verbs/peer/peer_process.h"
 
 namespace {
 

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include "verbs/census.h"
-#include "verbs/peer_process.h"
+#include "verbs/devices/census.h"
+#include "verbs/peer/peer_process.h"
 
 namespace rdma_rpc::session::test {
 namespace {

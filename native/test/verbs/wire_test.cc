@@ -2,9 +2,9 @@
 // answer has the right bytes, a cut wire is noticed by itself, and a mended one works again.
 #include <gtest/gtest.h>
 
-#include "verbs/census.h"
-#include "verbs/ends.h"
-#include "verbs/wire.h"
+#include "verbs/devices/census.h"
+#include "verbs/devices/ends.h"
+#include "verbs/devices/wire.h"
 
 namespace rdma_rpc::session::test {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "verbs/ends.h"
+#include "verbs/devices/ends.h"
 
 namespace rdma_rpc::session::test {
 

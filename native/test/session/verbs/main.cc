@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "verbs/devices.h"
+#include "verbs/devices/devices.h"
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
-#include "verbs/census.h"
-#include "verbs/ends.h"
+#include "verbs/devices/census.h"
+#include "verbs/devices/ends.h"
+#include "verbs/devices/wire.h"
 #include "verbs/provider/provider.h"
-#include "verbs/wire.h"
 
 namespace rdma_rpc::session::test {
 namespace {

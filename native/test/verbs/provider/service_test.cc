@@ -2,7 +2,7 @@
 // that is not ready; by rdma_cm and over the sideband. And devices that lack what is needed: the true reason.
 #include <gtest/gtest.h>
 
-#include "verbs/ends.h"
+#include "verbs/devices/ends.h"
 #include "verbs/provider/provider.h"
 
 namespace rdma_rpc::session::test {

@@ -1,5 +1,5 @@
 // See raw_peer.h.
-#include "verbs/raw_peer.h"
+#include "verbs/peer/raw_peer.h"
 
 #include <time.h>
 

@@ -1,5 +1,5 @@
 // See hooked_device.h.
-#include "verbs/hooked_device.h"
+#include "verbs/devices/hooked_device.h"
 
 #include <algorithm>
 #include <vector>

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "verbs/devices.h"
+#include "verbs/devices/devices.h"
 
 namespace rdma_rpc::session::test {
 

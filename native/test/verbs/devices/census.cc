@@ -1,5 +1,5 @@
 // See census.h.
-#include "verbs/census.h"
+#include "verbs/devices/census.h"
 
 #include <time.h>
 
@@ -9,7 +9,7 @@
 #include <system_error>
 #include <vector>
 
-#include "verbs/devices.h"
+#include "verbs/devices/devices.h"
 
 namespace rdma_rpc::session::test {
 

@@ -1,6 +1,6 @@
 // The RDMA devices of these tests: those in RDMA_RPC_VERBS_DEVICES (two names with a comma), or the first one
 // for both ends. And the guest of test/rdma-vm, where the wire between them can be disturbed. Called by
-// everything in this folder.
+// everything in native/test/verbs.
 #pragma once
 
 #include <memory>

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "session/hostile/scripted_peer.h"
-#include "verbs/ends.h"
+#include "verbs/devices/ends.h"
 
 namespace rdma_rpc::session::test {
 

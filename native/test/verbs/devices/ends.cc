@@ -1,5 +1,5 @@
 // See ends.h.
-#include "verbs/ends.h"
+#include "verbs/devices/ends.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>

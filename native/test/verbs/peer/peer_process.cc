@@ -1,5 +1,5 @@
 // The side of the test; see peer_process.h. peer_main.cc is the process.
-#include "verbs/peer_process.h"
+#include "verbs/peer/peer_process.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // What this process and its devices have open, counted from outside of our code: descriptors in /proc, verbs
-// objects as the kernel counts them. Taken before and after each test of this folder.
+// objects as the kernel counts them. Taken before and after each test of native/test/verbs.
 #pragma once
 
 #include <gtest/gtest.h>

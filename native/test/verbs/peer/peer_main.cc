@@ -9,8 +9,8 @@
 #include <cstring>
 #include <utility>
 
-#include "verbs/hooked_device.h"
-#include "verbs/peer_process.h"
+#include "verbs/devices/hooked_device.h"
+#include "verbs/peer/peer_process.h"
 
 namespace rdma_rpc::session::test {
 namespace {

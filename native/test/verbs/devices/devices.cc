@@ -1,5 +1,5 @@
 // See devices.h.
-#include "verbs/devices.h"
+#include "verbs/devices/devices.h"
 
 #include <gtest/gtest.h>
 #include <sys/utsname.h>

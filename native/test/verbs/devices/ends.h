@@ -10,7 +10,7 @@
 
 #include "session/sides/audit.h"
 #include "session/sides/side.h"
-#include "verbs/devices.h"
+#include "verbs/devices/devices.h"
 
 namespace rdma_rpc::session::test {
 

@@ -1,6 +1,6 @@
 // The other end of a session in a process of its own, which can be killed or stopped at a chosen moment of a
 // call: it does that to itself, so the moment is exact. Told what to do through a socket; it answers each
-// order once. Used by the tests of this folder, on the test's thread.
+// order once. Used by the tests of native/test/verbs, on the test's thread.
 #pragma once
 
 #include <sys/types.h>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "verbs/ends.h"
+#include "verbs/devices/ends.h"
 
 namespace rdma_rpc::session::test {
 
