@@ -19,7 +19,7 @@ import { HandlerErrors, type OnHandlerError } from '../core/warnings.ts';
 import { reverseCalls, reverseQueueBytes, reverseRetryMs, reverseTakenMs } from '../limits.ts';
 import { Reason } from '../native.ts';
 import { HandlerTable } from '../server/handlers.ts';
-import { ServerCall } from '../server/server-call.ts';
+import { type CallOwner, ServerCall } from '../server/server-call.ts';
 import type { ServerMethod } from '../server/server-method.ts';
 import { onRefused, type Refusable, type Refused } from '../stream/refused.ts';
 import { type AnswerInit, type Call, ReverseDefinition } from './gen/reverse.rdma.ts';
@@ -35,9 +35,21 @@ export interface ReverseOptions {
 const nothing = new Uint8Array(0);
 
 /** One stream: its handlers that run, and its answers. */
-class Serving {
+class Serving implements CallOwner {
+  readonly peer: string;
   readonly answers = new MessageQueue<AnswerInit & Refusable>();
   readonly running = new Map<number, ServerCall>();
+
+  constructor(peer: string) {
+    this.peer = peer;
+  }
+
+  /** What the handler gives now finds its call gone. */
+  onLate({ handle: number, definition }: ServerCall, { code, rawMessage }: RpcError): void {
+    if (definition.oneWay) return;
+    this.running.delete(number);
+    this.answers.push({ number, status: code, text: rawMessage });
+  }
 
   /** The connection or the stream is over. */
   end(): void {
@@ -117,7 +129,7 @@ export class ReverseServer {
     const { signal } = this.#stop;
     let takenSinceMs = Number.POSITIVE_INFINITY;
     while (!signal.aborted) {
-      const serving = new Serving();
+      const serving = new Serving(this.#peer);
       try {
         const calls = this.#client.serve(serving.answers, { signal, waitForReady: true });
         for await (const call of calls) {
@@ -210,7 +222,7 @@ export class ReverseServer {
       return;
     }
     const deadlineMs = timeoutUs === 0n ? 0 : performance.now() + Number(timeoutUs) / 1000;
-    const call = new ServerCall({ peer: this.#peer }, number, method, deadlineMs, metadata.slice());
+    const call = new ServerCall(serving, number, method, deadlineMs, metadata.slice());
     serving.running.set(number, call);
     void this.#handle(serving, call, method, request);
   }

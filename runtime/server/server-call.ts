@@ -26,17 +26,29 @@ class Asked {
   adopted: AbortSignal | undefined;
   controller: AbortController | undefined;
   aborted: RpcError | undefined;
-  onLate: ((call: ServerCall, reason: RpcError) => void) | undefined;
   /** That this call opened. */
-  stream: { sendHeader(): void } | undefined;
+  stream: OpenedStream | undefined;
   /** The response, while it waits for a send slot. */
   response: unknown;
   lengths: Lengths | undefined;
 }
 
+/** Where a call came by. */
+export interface CallOwner {
+  readonly peer: string;
+  /** The deadline has passed, and the handler knows: the call is to be answered with `reason`. Not asked for calls that opened a stream. */
+  onLate(call: ServerCall, reason: RpcError): void;
+}
+
+/** The stream that a call opened. */
+export interface OpenedStream {
+  sendHeader(): void;
+  onDeadline(): void;
+}
+
 export class ServerCall implements HandlerContext, DeadlineOwner {
   /** The connection that it came by. */
-  readonly session: { readonly peer: string };
+  readonly session: CallOwner;
   /** For the response. */
   readonly handle: number;
   readonly definition: ServerMethod;
@@ -44,7 +56,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   readonly deadlineMs: number;
   /** Its deadline is the server's own limit, which its client does not know. */
   limited = false;
-  /** That limit has passed, and the call been answered. */
+  /** The deadline has passed, and the call been answered: what its handler gives is dropped. */
   late = false;
   /** Of a one-way method: it has been answered before its handler ran. */
   accepted = false;
@@ -56,7 +68,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   #timer = -1;
 
   constructor(
-    session: { readonly peer: string },
+    session: CallOwner,
     handle: number,
     definition: ServerMethod,
     deadlineMs: number,
@@ -75,7 +87,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   }
 
   /** That this call opened, if it did. */
-  set stream(stream: { sendHeader(): void }) {
+  set stream(stream: OpenedStream) {
     this.#more.stream = stream;
   }
 
@@ -174,14 +186,19 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     return header;
   }
 
+  /** A handler that hears of it here may do so before the client does: whatever it answers then must not be taken for an answer in time. */
   onDeadline(): void {
     this.#timer = -1;
+    const asked = this.#asked;
+    if (asked?.aborted !== undefined) return;
+    if (asked?.stream !== undefined) {
+      asked.stream.onDeadline();
+      return;
+    }
     const reason = this.deadlineError();
-    const onLate = this.#asked?.aborted === undefined ? this.#asked?.onLate : undefined;
-    this.abort(reason);
-    if (onLate === undefined) return;
     this.late = true;
-    onLate(this, reason);
+    this.abort(reason);
+    this.session.onLate(this, reason);
   }
 
   deadlineError(): RpcError {
@@ -189,9 +206,8 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     return new RpcError(Status.DEADLINE_EXCEEDED, `${this.method}: the deadline passed`);
   }
 
-  /** Calls `onLate` when the deadline passes before the handler is done. */
-  enforce(onLate: (call: ServerCall, reason: RpcError) => void): void {
-    this.#more.onLate = onLate;
+  /** Answers when the deadline passes before the handler is done, whether or not that asks for its signal. */
+  enforce(): void {
     this.#arm();
   }
 

@@ -13,7 +13,7 @@ import { Ev } from '../native.ts';
 import type { HandlerTable } from './handlers.ts';
 import type { Load } from './load.ts';
 import { Responder } from './responder.ts';
-import { ServerCall } from './server-call.ts';
+import { type CallOwner, ServerCall } from './server-call.ts';
 
 /** A request with less time left than this is never started without a look at the clock. */
 const hurryUs = 100_000;
@@ -22,7 +22,7 @@ const hurryUs = 100_000;
 export interface Shared {
   readonly context: FabricContext;
   readonly target: Target;
-  readonly session: { readonly peer: string };
+  readonly session: CallOwner;
   readonly handlers: HandlerTable;
   readonly responder: Responder;
   readonly load: Load;
@@ -48,7 +48,7 @@ export interface ServerSessionListener {
   onSessionDown(session: ServerSession, reason: string): void;
 }
 
-export class ServerSession implements SessionOwner {
+export class ServerSession implements SessionOwner, CallOwner {
   readonly target: Target;
   readonly peer: string;
   /** Calls so far: unary ones, and streams. */
@@ -204,6 +204,10 @@ export class ServerSession implements SessionOwner {
     );
   }
 
+  onLate(call: ServerCall, reason: RpcError): void {
+    if (!call.accepted) this.#responder.fail(call, reason);
+  }
+
   onDown(reason: string): void {
     this.#responder.stop();
     for (let call = this.#first; call !== undefined; call = call.next) {
@@ -260,17 +264,12 @@ export class ServerSession implements SessionOwner {
     }
     if (promise !== undefined) {
       this.#link(call);
-      if (call.limited) call.enforce(this.#late);
+      if (call.limited) call.enforce();
       void this.#finish(call, promise);
     } else {
       this.#responder.answer(call, result);
     }
   }
-
-  /** The server's own limit has passed: the client may wait for longer. What the handler gives is dropped. */
-  readonly #late = (call: ServerCall, reason: RpcError): void => {
-    if (!call.accepted) this.#responder.fail(call, reason);
-  };
 
   async #finish(call: ServerCall, result: Promise<unknown>): Promise<void> {
     let response: unknown;

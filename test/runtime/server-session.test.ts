@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { decodeMetadata, encodeMetadata } from '../../runtime/core/metadata-wire.ts';
 import { type HandlerContext, leaseOf, Metadata, RpcError, Status } from '../../runtime/index.ts';
+import { deadlines } from '../../runtime/lane/deadlines.ts';
 import { EvKind, SubOp } from '../../runtime/native.ts';
 import type { FakeEvent, FakeNative } from './fake-native.ts';
 import { EchoDefinition, EchoMessage } from './gen/echo.rdma.ts';
@@ -274,6 +275,22 @@ describe('the context', () => {
       expect(signals[0]!.reason).toMatchObject({ code });
     },
   );
+
+  test('fires its signal when the deadline of the client passes here first: the call is answered with that, and not with what the handler gives then', async () => {
+    open({
+      echo: (r, { signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve(r))),
+    });
+    native.deliver(request({ timeoutUs: 5_000_000 }));
+    deadlines.run(deadlines.now + 4_900);
+    await turn();
+    expect(answers()).toEqual([]);
+    deadlines.run(deadlines.now + 1_000);
+    await turn();
+    const text = 'test.echo.Echo/Echo: the deadline passed';
+    expect(answers()).toMatchObject([{ status: Status.DEADLINE_EXCEEDED, notRun: false, text }]);
+    expect(handlerErrors).toEqual([]);
+    expect(bed.session.busy).toBe(false);
+  });
 
   test('has an aborted signal when it is first asked for after the cancel', async () => {
     let kept: HandlerContext | undefined;
