@@ -9,6 +9,8 @@ export interface Stats {
   bulkReadBytes: number;
   bulkWrites: number;
   bulkWriteBytes: number;
+  bulkRequests: number;
+  bulkResponses: number;
   grantsPredicted: number;
   grantsAsked: number;
   creditFrames: number;

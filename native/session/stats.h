@@ -9,6 +9,7 @@ struct Stats {
   std::uint64_t calls = 0, requests = 0;
   std::uint64_t inline_sends = 0, eager_sends = 0;
   std::uint64_t bulk_reads = 0, bulk_read_bytes = 0, bulk_writes = 0, bulk_write_bytes = 0;
+  std::uint64_t bulk_requests = 0, bulk_responses = 0;  ///< of calls made here, and of parts of streams
   std::uint64_t sinks_predicted = 0, sinks_asked = 0;
   std::uint64_t credit_frames = 0, protocol_errors = 0, late_responses = 0;
   std::uint64_t calls_held = 0;  ///< told to their callers before the peer had let go

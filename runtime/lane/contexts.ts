@@ -181,6 +181,8 @@ const zero: Stats = {
   bulkReadBytes: 0,
   bulkWrites: 0,
   bulkWriteBytes: 0,
+  bulkRequests: 0,
+  bulkResponses: 0,
   grantsPredicted: 0,
   grantsAsked: 0,
   creditFrames: 0,

@@ -28,6 +28,8 @@ inline Napi::Object stats_object(Napi::Env env, session::Context& context, const
       {"bulkReadBytes", stats.bulk_read_bytes},
       {"bulkWrites", stats.bulk_writes},
       {"bulkWriteBytes", stats.bulk_write_bytes},
+      {"bulkRequests", stats.bulk_requests},
+      {"bulkResponses", stats.bulk_responses},
       {"grantsPredicted", stats.sinks_predicted},
       {"grantsAsked", stats.sinks_asked},
       {"creditFrames", stats.credit_frames},

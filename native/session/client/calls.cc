@@ -143,6 +143,7 @@ bool ClientHalf::start_bulk_request(std::uint32_t slot) {
     // The pieces do not fit the headroom of a slot: the metadata makes place for them, and they become part
     // of the payload.
     header.flags |= wire::has_pieces;
+    ++shared_.stats.bulk_requests;
     if (bulk.image) header.flags |= wire::image;
     std::byte* payload = shared_.slots.payload(bulk.slot);
     const std::uint32_t pieces_bytes =
@@ -246,6 +247,7 @@ void ClientHalf::on_response(const wire::Frame& frame, std::uint32_t receive_slo
     if (frame.total == 0 || frame.total > bulk.sink_capacity) {
       return link_.protocol_error("response written beyond its sink");
     }
+    ++shared_.stats.bulk_responses;
     // Copied before anybody looks at it: the peer can still change what lies in the staging memory.
     if (bulk.staged_sink != memory::kNoBlock && !bulk.told) {
       std::memcpy(shared_.arena.at(bulk.sink).data, staging_->at(bulk.staged_sink).data, frame.total);
