@@ -193,8 +193,6 @@ export const wheelSlots = 2048;
 export const deadlinesMax = 1 << 22;
 /** Between two garbage collections that look for dropped streams of connect-es while others wait: the shortest, and the longest when they find nothing. */
 export const collectPauseMs = { first: 100, max: 30_000 } as const;
-/** Share of the time that they may take. */
-export const collectShare = 0.05;
 /** What a message in MessagePack may take in the heap when it is decoded; `messageMaxBytes` is what it may take on the wire. */
 export const decodedBytesMax = 256 * MiB;
 /** Longest delay of a JavaScript timer; a longer one would fire at once. */

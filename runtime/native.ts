@@ -355,6 +355,10 @@ export interface NativeModule {
   readonly whyUnusable: string;
   /** Where the memory of a buffer begins. A double holds it: addresses have 48 bits, or 57. */
   address(buffer: ArrayBuffer): number;
+  /** How long V8 is not to be made to collect in this thread: all that make it do so share a tenth of the thread's time. 0: it may be. */
+  collectionWaitMs(): number;
+  /** It has been made to collect, which took so long. */
+  collectionDone(ms: number): void;
   /** A connection that this process has accepted, as a descriptor, and the greeting that it began with: goes to the tcp session that it is for, whatever thread that is of. Empty, or why not. The descriptor is duplicated. */
   handOver(fd: number, greeting: Uint8Array): string;
   /** Locks a file that is created, or was left by a process that is gone. Throws with the `code` EWOULDBLOCK when another holds it, EEXIST when it is somebody's file. */

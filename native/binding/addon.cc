@@ -1,20 +1,43 @@
-// Entry point of the addon: once per JS thread, no state of its own.
+// Entry point of the addon: once per JS thread, no state of its own but what that thread has left for
+// collections.
 #include <napi.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
+#include "binding/event_loop/clock.h"
+#include "binding/event_loop/collections.h"
 #include "binding/file_lock.h"
 #include "binding/native_context.h"
 #include "fabric/door.h"
 
 namespace {
 
+using rdma_rpc::binding::CollectionBudget;
+using rdma_rpc::binding::monotonic_ns;
+
+constexpr double kNsPerMs = 1e6;
+/// No collection takes longer, whatever JS says.
+constexpr double kCollectionMaxMs = 60'000;
+
 /// What JS cannot see: buffers that are to begin on 64 bytes are cut by it, tests of zero copy look at it.
 Napi::Value address(const Napi::CallbackInfo& info) {
   if (!info[0].IsArrayBuffer()) return Napi::Number::New(info.Env(), 0);
   const auto at = reinterpret_cast<std::uintptr_t>(info[0].As<Napi::ArrayBuffer>().Data());
   return Napi::Number::New(info.Env(), static_cast<double>(at));
+}
+
+/// In milliseconds.
+Napi::Value collection_wait(const Napi::CallbackInfo& info) {
+  const std::uint64_t next = CollectionBudget::of_thread().next_ns(), now = monotonic_ns();
+  return Napi::Number::New(info.Env(), next <= now ? 0.0 : static_cast<double>(next - now) / kNsPerMs);
+}
+
+void collection_done(const Napi::CallbackInfo& info) {
+  const double cost_ns = std::clamp(info[0].ToNumber().DoubleValue(), 0.0, kCollectionMaxMs) * kNsPerMs;
+  const std::uint64_t now = monotonic_ns();
+  CollectionBudget::of_thread().spend(now - std::min(now, static_cast<std::uint64_t>(cost_ns)), now);
 }
 
 /// A connection that JS has accepted, and the bytes that it began with, for a queue pair of any thread.
@@ -29,6 +52,8 @@ Napi::Value hand_over(const Napi::CallbackInfo& info) {
 Napi::Object init(Napi::Env env, Napi::Object exports) {
   rdma_rpc::binding::define_module(env, exports);
   exports.Set("address", Napi::Function::New(env, address));
+  exports.Set("collectionWaitMs", Napi::Function::New(env, collection_wait));
+  exports.Set("collectionDone", Napi::Function::New(env, collection_done));
   exports.Set("handOver", Napi::Function::New(env, hand_over));
   exports.Set("lockFile", Napi::Function::New(env, rdma_rpc::binding::lock_file));
   exports.Set("unlockFile", Napi::Function::New(env, rdma_rpc::binding::unlock_file));

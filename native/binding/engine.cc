@@ -66,10 +66,11 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
   engine->pump_ = std::make_unique<Pump>(
       *engine->context_, options.polling, [engine](std::uint32_t count) { return engine->deliver(count); },
       [env, engine] {
-        if (!engine->blocks_->collectable()) return;
+        if (!engine->blocks_->collectable()) return false;
         std::int64_t now = 0;
         napi_adjust_external_memory(env, kCollectNowBytes, &now);
         napi_adjust_external_memory(env, -kCollectNowBytes, &now);
+        return true;
       });
   if (!engine->pump_->open(options.loop, env, error)) {
     delete engine;

@@ -5,7 +5,8 @@
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { collectPauseMs, collectShare } from '../limits.ts';
+import { collectPauseMs } from '../limits.ts';
+import { loadNative } from '../native.ts';
 
 type Messages = AsyncGenerator<unknown, void, undefined>;
 
@@ -59,8 +60,9 @@ export function endedWhenDropped(messages: Messages): AsyncIterable<unknown> {
 
 function collector(): (() => void) | undefined {
   const { Bun } = globalThis as { Bun?: { gc(now: boolean): void } };
-  if (Bun !== undefined) return () => Bun.gc(true);
   try {
+    loadNative(); // who has none has no streams either, and look() must not be told of that
+    if (Bun !== undefined) return () => Bun.gc(true);
     // The function of new contexts only: whoever looks for a global `gc` finds what there was before.
     setFlagsFromString('--expose-gc');
     const gc: unknown = runInNewContext('gc');
@@ -79,7 +81,7 @@ let pauseMs: number = collectPauseMs.first;
 
 /**
  * A stream is about to be opened. While it has to wait for a place, and other streams might have been dropped, there is a collection now and then: they
- * take but a small share of the time, and become rare when they find nothing.
+ * share a tenth of the thread's time with those for calls that wait for memory, and become rare when they find nothing.
  */
 export function findDropped(places: StreamPlaces): void {
   if (places.openStreams?.full === true || places.streams.size > 0) schedule(places);
@@ -95,10 +97,16 @@ function look(places: StreamPlaces, now: () => void): void {
   timer = undefined;
   if (places.streams.size === 0 || open === 0) return;
   const began = performance.now();
-  pauseMs = found > 0 ? collectPauseMs.first : Math.min(collectPauseMs.max, 2 * pauseMs);
-  found = 0;
-  now();
-  const ended = performance.now();
-  nextMs = ended + Math.max(pauseMs, (ended - began) / collectShare);
+  // What is collected meanwhile for somebody else finds dropped streams, too.
+  const waitMs = loadNative().collectionWaitMs();
+  if (waitMs > 0) nextMs = began + waitMs;
+  else {
+    pauseMs = found > 0 ? collectPauseMs.first : Math.min(collectPauseMs.max, 2 * pauseMs);
+    found = 0;
+    now();
+    const ended = performance.now();
+    loadNative().collectionDone(ended - began);
+    nextMs = ended + pauseMs;
+  }
   schedule(places);
 }

@@ -37,7 +37,7 @@ export const typescriptLayers: readonly LayerRule[] = [
   part('tensor', 'codec', ''),
   part('validate', 'details core codec', ''),
   part('telemetry', 'control core', 'native'),
-  part('connect', 'client core codec', 'limits'),
+  part('connect', 'client core codec', 'limits native'),
   part('services', 'server core codec', 'limits'),
   part('workers', 'server control core', 'limits'),
   // Both sides at once: nothing else is built on these.

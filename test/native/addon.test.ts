@@ -164,6 +164,15 @@ describe('buffers', () => {
   });
 });
 
+test('all that make V8 collect share a tenth of the time of their thread', () => {
+  const native = loadNative();
+  const before = native.collectionWaitMs();
+  native.collectionDone(100);
+  // Those who ask again and again get no more by it.
+  for (let i = 0; i < 3; ++i) expect(native.collectionWaitMs()).toBeGreaterThan(before + 200);
+  expect(native.collectionWaitMs()).toBeLessThanOrEqual(before + 900);
+});
+
 describe('RDMA devices', () => {
   test('are reported, or why there are none', () => {
     const { devices, whyNone } = loadNative().verbsDevices(0);

@@ -25,11 +25,8 @@ constexpr std::uint64_t kSlowTickMs = 1000;
 }  // namespace
 
 Pump::Pump(session::Context& context, Polling polling, std::function<bool(std::uint32_t)> deliver,
-           std::function<void()> on_memory_short)
-    : context_(&context),
-      polling_(polling),
-      deliver_(std::move(deliver)),
-      on_memory_short_(std::move(on_memory_short)) {}
+           std::function<bool()> collect)
+    : context_(&context), polling_(polling), deliver_(std::move(deliver)), collect_(std::move(collect)) {}
 
 bool Pump::open(LoopKind kind, napi_env env, std::string* error) {
   loop_ = open_event_loop(kind, env, context_->cq().fd(), *this, error);
@@ -147,8 +144,8 @@ void Pump::turn() {
 /// by each sleep.
 void Pump::look_after(std::uint64_t now_ns) {
   if (collections_.due(context_->awaits_memory(), now_ns)) {
-    on_memory_short_();
-    collections_.done(now_ns, monotonic_ns());
+    const bool collected = collect_();
+    collections_.done(collected, now_ns, monotonic_ns());
   }
   if (now_ns - looked_ns_ < kSlowTickMs * 1'000'000) return;
   looked_ns_ = now_ns;

@@ -23,10 +23,10 @@ struct PumpCounters {
 
 class Pump final : private EventLoop::Listener {
  public:
-  /// `deliver(count)` enters JS with the events; false: JS cannot run any more. `on_memory_short` is called
-  /// now and then while calls wait for arena memory.
+  /// `deliver(count)` enters JS with the events; false: JS cannot run any more. `collect` is called now and
+  /// then while calls wait for arena memory; false: there was nothing to collect.
   Pump(session::Context& context, Polling polling, std::function<bool(std::uint32_t)> deliver,
-       std::function<void()> on_memory_short);
+       std::function<bool()> collect);
   /// First of all. False, with the reason in `error`: there is no such event loop.
   bool open(LoopKind kind, napi_env env, std::string* error);
   Pump(const Pump&) = delete;
@@ -56,8 +56,8 @@ class Pump final : private EventLoop::Listener {
   session::Context* context_;
   const Polling polling_;
   std::function<bool(std::uint32_t)> deliver_;
-  std::function<void()> on_memory_short_;
-  Collections collections_;
+  std::function<bool()> collect_;
+  Collections collections_{CollectionBudget::of_thread()};
   std::function<std::uint64_t()> clock_;
   std::unique_ptr<EventLoop> loop_;
   bool one_batch_a_turn_ = false;

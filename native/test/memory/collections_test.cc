@@ -1,49 +1,89 @@
-// When V8 is made to collect for calls that wait for memory: a fixed share of the time, whatever one costs.
+// When V8 is made to collect: a fixed share of a thread's time, whatever one costs and whoever asks.
 #include "binding/event_loop/collections.h"
 
 #include <gtest/gtest.h>
+
+#include <vector>
 
 namespace rdma_rpc::binding {
 namespace {
 
 constexpr std::uint64_t kMs = 1'000'000;
+constexpr std::uint64_t kLongMs = 600'000;
 
-/// Percent of ten minutes that collections take, each of which costs so much, while calls wait all the time.
-std::uint64_t percent(std::uint64_t cost_ns, std::uint64_t& count) {
-  Collections collections;
-  std::uint64_t spent = 0, now = 1000 * kMs;
-  const std::uint64_t end = now + 600'000 * kMs;
-  for (; now < end; now += kMs) {
-    if (!collections.due(true, now)) continue;
-    collections.done(now, now + cost_ns);
+/// What collections took of ten minutes.
+struct Taken {
+  std::uint64_t percent = 0, count = 0;
+};
+
+/// `askers` pumps whose calls wait all the time, and a stream's look each 100 ms; each collection costs so
+/// much.
+Taken taken(std::size_t askers, std::uint64_t cost_ns) {
+  CollectionBudget budget;
+  std::vector<Collections> pumps(askers, Collections(budget));
+  std::uint64_t spent = 0, count = 0, now = 1000 * kMs, look = now;
+  const std::uint64_t end = now + kLongMs * kMs;
+  const auto collect = [&] {
     now += cost_ns;
     spent += cost_ns;
     ++count;
+    return now - cost_ns;
+  };
+  for (; now < end; now += kMs) {
+    for (Collections& pump : pumps) {
+      if (!pump.due(true, now)) continue;
+      const std::uint64_t began = collect();
+      pump.done(true, began, now);
+    }
+    if (now < look) continue;
+    look = now + 100 * kMs;
+    if (now >= budget.next_ns()) {
+      const std::uint64_t began = collect();
+      budget.spend(began, now);
+    }
   }
-  return spent * 100 / (600'000 * kMs);
+  return {spent * 100 / (now - 1000 * kMs), count};
 }
 
-TEST(Collections, TakeAFixedShareOfTheTime) {
-  for (const std::uint64_t ms : {1u, 5u, 80u, 700u, 9000u}) {
-    SCOPED_TRACE(ms);
-    std::uint64_t count = 0;
-    EXPECT_LE(percent(ms * kMs, count), Collections::kPercent);
-    EXPECT_GE(count, 600'000 / (ms * 100 / Collections::kPercent + 10));
+TEST(Collections, TakeAFixedShareOfTheTimeWhoeverAsks) {
+  for (const std::size_t askers : {1u, 2u, 5u}) {
+    for (const std::uint64_t ms : {1u, 5u, 80u, 700u, 9000u}) {
+      SCOPED_TRACE(ms);
+      const Taken all = taken(askers, ms * kMs);
+      EXPECT_LE(all.percent, CollectionBudget::kPercent);
+      EXPECT_GE(all.count, kLongMs / (ms * 100 / CollectionBudget::kPercent + 10));
+    }
   }
 }
 
 TEST(Collections, AreNotMadeForWhatComesBackByItself) {
-  Collections collections;
+  CollectionBudget budget;
+  Collections collections(budget);
   for (std::uint64_t now = kMs; now < 1000 * kMs; now += kMs) {
     EXPECT_FALSE(collections.due(now % (4 * kMs) != 0, now));
   }
 }
 
 TEST(Collections, AreDueSoonAfterCallsBeginToWait) {
-  Collections collections;
+  CollectionBudget budget;
+  Collections collections(budget);
   EXPECT_FALSE(collections.due(false, 1000 * kMs));
   EXPECT_FALSE(collections.due(true, 2000 * kMs));
-  EXPECT_TRUE(collections.due(true, 2000 * kMs + Collections::kPauseMinNs));
+  EXPECT_TRUE(collections.due(true, 2000 * kMs + CollectionBudget::kPauseMinNs));
+}
+
+TEST(Collections, ThatWouldFindNothingTakeNothingFromOthers) {
+  CollectionBudget budget;
+  Collections idle(budget);
+  EXPECT_FALSE(idle.due(true, 2000 * kMs));
+  EXPECT_TRUE(idle.due(true, 2010 * kMs));
+  idle.done(false, 2010 * kMs, 2010 * kMs);
+  EXPECT_LE(budget.next_ns(), 2010 * kMs);
+  EXPECT_FALSE(idle.due(true, 2010 * kMs + CollectionBudget::kPauseMinNs - 1));
+}
+
+TEST(Collections, OfAThreadShareOneBudget) {
+  EXPECT_EQ(&CollectionBudget::of_thread(), &CollectionBudget::of_thread());
 }
 
 }  // namespace
