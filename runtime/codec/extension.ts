@@ -20,8 +20,6 @@ export interface Extension<Message extends Extendable, Value, Init = Value> {
   /** Full name of the message that it extends. */
   readonly extends: string;
   readonly number: number;
-  /** @internal The codec of a message with the extension as its only field, `value`. */
-  readonly codec: MessageType<{ value?: unknown }, { readonly value?: unknown }>;
   has(message: Message): boolean;
   /** Undefined when it is not there; of a repeated one an empty list. Throws CodecError when its bytes are malformed. */
   get(message: Message): Value;
@@ -32,6 +30,14 @@ export interface Extension<Message extends Extendable, Value, Init = Value> {
 
 // biome-ignore lint/suspicious/noExplicitAny: an extension of any message
 export type AnyExtension = Extension<any, unknown, unknown>;
+
+/** The codec of a message with the extension as its only field, `value`. */
+type ExtensionCodec = MessageType<{ value?: unknown }, { readonly value?: unknown }>;
+
+/** For what works on extensions of any type: JSON, the text format. */
+export function codecOf(extension: AnyExtension): ExtensionCodec {
+  return (extension as AnyExtension & { readonly codec: ExtensionCodec }).codec;
+}
 
 /** Tells an extension from whatever else a generated module exports. */
 export function isExtension(value: unknown): value is AnyExtension {
@@ -81,7 +87,7 @@ function join(parts: readonly Uint8Array[]): Uint8Array {
 /** `codec` is that of a message whose only field is the extension, under the name `value`. */
 export function extension<Message extends Extendable, Value, Init>(
   of: { readonly name: string; readonly extends: string; readonly number: number },
-  codec: MessageType<{ value?: unknown }, { readonly value?: unknown }>,
+  codec: ExtensionCodec,
 ): Extension<Message, Value, Init> {
   const { number } = of;
   const clear = (message: Message): void => {
@@ -90,7 +96,7 @@ export function extension<Message extends Extendable, Value, Init>(
     if (rest === undefined) delete message.$unknownFields;
     else setUnknown(message, rest);
   };
-  return {
+  const made: Extension<Message, Value, Init> & { readonly codec: ExtensionCodec } = {
     ...of,
     codec,
     clear,
@@ -109,4 +115,5 @@ export function extension<Message extends Extendable, Value, Init>(
       setUnknown(message, kept === undefined ? bytes : join([kept, bytes]));
     },
   };
+  return made;
 }

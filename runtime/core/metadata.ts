@@ -40,9 +40,19 @@ export function valueBytes(value: MetadataValue): Uint8Array {
   return typeof value === 'string' ? Buffer.from(value, 'utf8') : value;
 }
 
+let withEntries: (entries: [string, MetadataValue][]) => Metadata;
+
 /** Like the web's `Headers`: keys are case-insensitive and may have several values, in order. At most 64 entries and 8 KiB. */
 export class Metadata implements Iterable<[string, MetadataValue]> {
   readonly #entries: [string, MetadataValue][] = [];
+
+  static {
+    withEntries = (entries) => {
+      const metadata = new Metadata();
+      metadata.#entries.push(...entries);
+      return metadata;
+    };
+  }
 
   constructor(init?: MetadataInit) {
     if (init === undefined) return;
@@ -54,19 +64,6 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
       const values = Array.isArray(given) ? (given as readonly MetadataValue[]) : [given as MetadataValue];
       for (const value of values) this.append(key, value);
     }
-  }
-
-  /**
-   * @internal What a peer has sent that has other limits, such as one of gRPC: as many entries as there are, without those that have no form here. What is sent on over a connection of
-   * ours has its limits again.
-   */
-  static received(entries: Iterable<readonly [string, MetadataValue]>): Metadata {
-    const result = new Metadata();
-    for (const [key, value] of entries) {
-      const fits = key.endsWith('-bin') ? value instanceof Uint8Array : typeof value === 'string';
-      if (fits && keyPattern.test(key)) result.#entries.push([key, value]);
-    }
-    return result;
   }
 
   get size(): number {
@@ -141,4 +138,17 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
   [Symbol.iterator](): IterableIterator<[string, MetadataValue]> {
     return this.entries();
   }
+}
+
+/**
+ * What a peer has sent that has other limits, such as one of gRPC: as many entries as there are, without those that have no form here. What is sent on over a connection of
+ * ours has its limits again.
+ */
+export function receivedMetadata(entries: Iterable<readonly [string, MetadataValue]>): Metadata {
+  const fitting = [...entries].filter(
+    ([key, value]) =>
+      (key.endsWith('-bin') ? value instanceof Uint8Array : typeof value === 'string') &&
+      keyPattern.test(key),
+  );
+  return withEntries(fitting.map(([key, value]) => [key, value]));
 }

@@ -33,6 +33,9 @@ const elsewhere: ReadonlyMap<string, string> = new Map([
   ['deadline', 'timeoutMs'],
   ['headers', 'metadata'],
   ['contextValues', 'values'],
+  // Of errors.
+  ['metadata', 'trailer'],
+  ['sent', 'processed'],
 ]);
 
 /** The most similar of them, however little that is; before it, the one that has the same words, or that is called `word` elsewhere. */

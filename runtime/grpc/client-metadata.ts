@@ -3,7 +3,7 @@ import { Metadata as GrpcMetadata, type ServiceError } from '@grpc/grpc-js';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { errorCode, Status } from '../core/errors/status.ts';
 import { takeDetails } from '../core/errors/status-details.ts';
-import { Metadata, type MetadataInit } from '../core/metadata.ts';
+import { Metadata, type MetadataInit, receivedMetadata } from '../core/metadata.ts';
 import { printable } from './context.ts';
 
 /** Headers of HTTP/2 and of gRPC itself, which are no metadata of an application. */
@@ -28,7 +28,7 @@ export function toGrpc(path: string, init: MetadataInit | undefined, waitForRead
 /** Leaves out what ours have no form for. */
 export function fromGrpc(received: GrpcMetadata): Metadata {
   const keys = Object.keys(received.getMap()).filter((key) => !transport.test(key));
-  return Metadata.received(keys.flatMap((key) => received.get(key).map((value) => [key, value] as const)));
+  return receivedMetadata(keys.flatMap((key) => received.get(key).map((value) => [key, value] as const)));
 }
 
 /** Codes that grpc-js gives itself as well: whether a handler has run is not known then. */

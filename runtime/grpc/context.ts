@@ -8,7 +8,7 @@ import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import { detailsKey, encodeDetails } from '../core/errors/status-details.ts';
 import type { HandlerContext } from '../core/handler-context.ts';
-import { Metadata, type MetadataValue } from '../core/metadata.ts';
+import { Metadata, type MetadataValue, receivedMetadata } from '../core/metadata.ts';
 import { handlerController } from '../server/handler-signal.ts';
 
 /** A call as a gRPC server has it. */
@@ -69,7 +69,7 @@ export class GrpcContext implements HandlerContext {
       const entries: [string, MetadataValue][] = [];
       for (const [key, values] of this.#call.metadata())
         for (const value of values) entries.push([key, value]);
-      this.#metadata = Metadata.received(entries);
+      this.#metadata = receivedMetadata(entries);
     }
     return this.#metadata;
   }
@@ -153,7 +153,7 @@ export class GrpcContext implements HandlerContext {
     );
     if (known !== undefined && known.details.length > 0)
       carry(() => entries.push([detailsKey, encodeDetails(known.code, known.rawMessage, known.details)]));
-    const trailer = Metadata.received(entries);
+    const trailer = receivedMetadata(entries);
     // Text with half a surrogate pair has no form in HTTP/2.
     return { code, details: Buffer.from(details).toString(), trailer };
   }

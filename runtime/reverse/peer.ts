@@ -21,6 +21,7 @@ import { Reason } from '../native.ts';
 import { onRefused, type Refusable, type Refused } from '../stream/refused.ts';
 import type { Answer, CallInit } from './gen/reverse.rdma.ts';
 import { MessageQueue } from './message-queue.ts';
+import type { Peer } from './reverse-type.ts';
 
 interface Pending {
   /** What is sent for it. */
@@ -36,26 +37,22 @@ const notForPeers = ['into', 'retry', 'hedging'] as const;
 const nothing = new Uint8Array(0);
 const numberMax = 0xffff_ffff;
 
-export class Peer implements CallPlace, DeadlineOwner {
-  /** Address and self-given name, as in the context of a handler. */
+export class RpcPeer implements Peer, CallPlace, DeadlineOwner {
   readonly name: string;
-  /** @internal What the client is sent. */
+  /** What the client is sent. */
   readonly calls: MessageQueue<CallInit & Refusable> = new MessageQueue();
   readonly #pending = new Map<number, Pending>();
   #number = 0;
   #gone = '';
 
-  /** @internal */
   constructor(name: string) {
     this.name = name;
   }
 
-  /** Whether it can still be called. */
   get connected(): boolean {
     return this.#gone === '';
   }
 
-  /** @internal */
   call(method: ClientMethod, request: unknown, options: CallOptions = {}): Promise<unknown> {
     try {
       return this.#start(method, request, options);
@@ -99,7 +96,6 @@ export class Peer implements CallPlace, DeadlineOwner {
     });
   }
 
-  /** @internal */
   onAnswer(answer: Answer): void {
     const pending = this.#take(answer.number);
     // Given up meanwhile, or never made.
@@ -129,7 +125,7 @@ export class Peer implements CallPlace, DeadlineOwner {
     }
   }
 
-  /** @internal A signal has fired. */
+  /** A signal has fired. */
   cancelCall(number: number, reason: number): void {
     const pending = this.#take(number);
     if (pending === undefined) return;
@@ -154,20 +150,19 @@ export class Peer implements CallPlace, DeadlineOwner {
     failCall(pending.resolve, error);
   }
 
-  /** @internal */
   onDeadline(number: number): void {
     const pending = this.#pending.get(number);
     if (pending !== undefined) pending.timer = -1;
     this.cancelCall(number, Reason.deadline);
   }
 
-  /** @internal It gets no more calls, and leaves when it has answered those that it has. */
+  /** It gets no more calls, and leaves when it has answered those that it has. */
   drain(why: string): void {
     this.#gone = why;
     if (this.#pending.size === 0) this.calls.end();
   }
 
-  /** @internal It serves no more. */
+  /** It serves no more. */
   end(why: string): void {
     this.#gone = why;
     this.calls.end();

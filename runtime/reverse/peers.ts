@@ -11,27 +11,11 @@ import { checkedInterceptors, type Interceptor } from '../core/interceptor.ts';
 import { leaseOf } from '../core/lease.ts';
 import { warn } from '../core/log.ts';
 import { checkedTimeMs, checkNames } from '../core/options.ts';
-import type { Client } from '../core/types.ts';
 import { ServerCall } from '../server/server-call.ts';
 import type { Server } from '../server/server-type.ts';
 import { type Answer, type CallInit, ReverseDefinition } from './gen/reverse.rdma.ts';
-import { Peer } from './peer.ts';
-
-/** The client of a service, as far as a client can serve it: its unary methods. */
-export type UnaryClient<D extends ServiceDefinition> = {
-  readonly [K in keyof D['methods'] as D['methods'][K] extends {
-    readonly requestStream: false;
-    readonly responseStream: false;
-  }
-    ? K
-    : never]: Client<D>[K];
-};
-
-/** `peer`: a client has begun to serve. `gone`: it has ended, or its connection has. */
-interface PeerEvents {
-  peer: [Peer];
-  gone: [Peer];
-}
+import { RpcPeer } from './peer.ts';
+import type { Peer, PeerEvents, Peers, UnaryClient } from './reverse-type.ts';
 
 function shown(error: unknown): string {
   try {
@@ -41,28 +25,21 @@ function shown(error: unknown): string {
   }
 }
 
-export class Peers extends EventEmitter<PeerEvents> {
-  readonly #peers = new Map<object, Peer>();
+export class RpcPeers extends EventEmitter<PeerEvents> implements Peers {
+  readonly #peers = new Map<object, RpcPeer>();
 
-  /** @internal peersOf() is the way to make them */
   constructor() {
     super({ captureRejections: true });
   }
 
-  /** Those that serve now. */
-  get all(): readonly Peer[] {
+  get all(): readonly RpcPeer[] {
     return [...this.#peers.values()];
   }
 
-  /** The peer on whose connection a handler's call came, undefined when it does not serve. */
-  of(context: HandlerContext): Peer | undefined {
+  of(context: HandlerContext): RpcPeer | undefined {
     return context instanceof ServerCall ? this.#peers.get(context.session) : undefined;
   }
 
-  /**
-   * A client of `definition` that calls `to`: a peer, or the one that has made a handler's call. `timeoutMs`: default limit of its calls. `interceptors`: around them, the
-   * first is outermost. Throws FAILED_PRECONDITION when the caller does not serve.
-   */
   client<D extends ServiceDefinition>(
     definition: D,
     to: Peer | HandlerContext,
@@ -72,7 +49,7 @@ export class Peers extends EventEmitter<PeerEvents> {
     checkNames(what, defaults, ['timeoutMs', 'interceptors']);
     if (defaults.timeoutMs !== undefined) checkedTimeMs(`${what}: timeoutMs`, defaults.timeoutMs);
     const interceptors = checkedInterceptors(what, defaults.interceptors);
-    const peer = to instanceof Peer ? to : this.of(to);
+    const peer = to instanceof RpcPeer ? to : this.of(to as HandlerContext);
     if (peer === undefined) {
       const text = `${definition.fullName}: this client serves no calls; it has to, by serveReverse(channel)`;
       throw new RpcError(Status.FAILED_PRECONDITION, text, { processed: 'no' });
@@ -90,13 +67,13 @@ export class Peers extends EventEmitter<PeerEvents> {
     return Object.freeze(client) as UnaryClient<D>;
   }
 
-  /** @internal The handler of Reverse.Serve. */
+  /** The handler of Reverse.Serve. */
   async *serve(answers: AsyncIterable<Answer>, context: HandlerContext): AsyncGenerator<CallInit> {
     if (!(context instanceof ServerCall)) throw new TypeError('the context of another server');
     if (this.#peers.has(context.session)) {
       throw new RpcError(Status.ALREADY_EXISTS, 'this connection serves already', { processed: 'yes' });
     }
-    const peer = new Peer(context.peer);
+    const peer = new RpcPeer(context.peer);
     this.#peers.set(context.session, peer);
     // Not awaited in the end: the client ends its answers when this side has ended its calls.
     void this.#read(peer, answers);
@@ -128,7 +105,7 @@ export class Peers extends EventEmitter<PeerEvents> {
     warn(`peersOf: a listener of '${String(event)}' has failed: ${shown(error)}`);
   }
 
-  async #read(peer: Peer, answers: AsyncIterable<Answer>): Promise<void> {
+  async #read(peer: RpcPeer, answers: AsyncIterable<Answer>): Promise<void> {
     try {
       for await (const answer of answers) {
         peer.onAnswer(answer);
@@ -144,7 +121,7 @@ export class Peers extends EventEmitter<PeerEvents> {
 
 /** Adds the service that clients serve through to `server`. When it shuts down, clients leave with their last answer. */
 export function peersOf(server: Pick<Server, 'add'> & Partial<Pick<Server, 'onShutdown'>>): Peers {
-  const peers = new Peers();
+  const peers = new RpcPeers();
   server.onShutdown?.(() => {
     for (const peer of peers.all) peer.drain('the server is shutting down');
   });

@@ -15,7 +15,7 @@ import { leaseOf } from '../core/lease.ts';
 import { encodeResponseMetadata, metadataFault } from '../core/metadata-wire.ts';
 import { checkNames } from '../core/options.ts';
 import type { Client, Handlers } from '../core/types.ts';
-import { HandlerErrors, type OnHandlerError } from '../core/warnings.ts';
+import { HandlerErrors } from '../core/warnings.ts';
 import { reverseCalls, reverseQueueBytes, reverseRetryMs, reverseTakenMs } from '../limits.ts';
 import { Reason } from '../native.ts';
 import { HandlerTable } from '../server/handlers.ts';
@@ -24,13 +24,7 @@ import type { ServerMethod } from '../server/server-method.ts';
 import { onRefused, type Refusable, type Refused } from '../stream/refused.ts';
 import { type AnswerInit, type Call, ReverseDefinition } from './gen/reverse.rdma.ts';
 import { MessageQueue } from './message-queue.ts';
-
-export interface ReverseOptions {
-  /** Told about errors of handlers that are no RpcError. The server learns only INTERNAL. */
-  onHandlerError?: OnHandlerError;
-  /** Around the handlers of all services, the first is outermost. Default: none. */
-  interceptors?: readonly Interceptor[];
-}
+import type { ReverseOptions, ReverseServer } from './reverse-type.ts';
 
 const nothing = new Uint8Array(0);
 
@@ -61,9 +55,9 @@ class Serving implements CallOwner {
 }
 
 /** By channel, the one that serves on it. */
-const servers = new WeakMap<Channel, ReverseServer>();
+const servers = new WeakMap<Channel, RpcReverseServer>();
 
-export class ReverseServer {
+class RpcReverseServer implements ReverseServer {
   readonly #channel: Channel;
   readonly #client: Client<typeof ReverseDefinition>;
   readonly #handlers = new HandlerTable();
@@ -74,10 +68,8 @@ export class ReverseServer {
   readonly #ended: Promise<void>;
   #ready: (() => void) | undefined;
   #failed: ((error: unknown) => void) | undefined;
-  /** Resolves when the server can call; rejects when it never will. */
   readonly ready: Promise<void>;
 
-  /** @internal */
   constructor(channel: Channel, options: ReverseOptions) {
     checkNames('serveReverse', options, ['onHandlerError', 'interceptors']);
     this.#interceptors = checkedInterceptors('serveReverse', options.interceptors);
@@ -102,13 +94,11 @@ export class ReverseServer {
     this.#ended = this.#run();
   }
 
-  /** Serves the unary methods of `definition` that `handlers` has. Throws as `server.add` does. */
   add<D extends ServiceDefinition>(definition: D, handlers: Partial<Handlers<D>>): this {
     this.#handlers.add(definition, handlers, this.#interceptors);
     return this;
   }
 
-  /** Serves no more. Handlers that run are told by their signals. */
   close(): Promise<void> {
     this.#stop.abort();
     this.#leave();
@@ -282,5 +272,5 @@ export class ReverseServer {
  * listens, it keeps the process alive. One serves on a channel: `ready` of a second rejects with ALREADY_EXISTS.
  */
 export function serveReverse(channel: Channel, options: ReverseOptions = {}): ReverseServer {
-  return new ReverseServer(channel, options);
+  return new RpcReverseServer(channel, options);
 }

@@ -27,7 +27,7 @@ function notFound(what: string): Answer {
   };
 }
 
-export class Reflection {
+class Reflection {
   readonly #services: () => readonly ServiceDefinition[];
   #index: DescriptorIndex | undefined;
   /** Services that the index was made of. */
@@ -37,7 +37,6 @@ export class Reflection {
     this.#services = services;
   }
 
-  /** @internal */
   async *serverReflectionInfo(
     requests: AsyncIterable<ServerReflectionRequest>,
   ): AsyncGenerator<ServerReflectionResponseInit> {

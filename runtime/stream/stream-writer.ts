@@ -139,7 +139,6 @@ export class StreamWriter {
     if (this.#ending || (this.#count !== 0 && !this.#atTurnEnd)) this.#send();
   }
 
-  /** @internal */
   onTurnEnd(): void {
     this.#atTurnEnd = false;
     if (this.#count !== 0 && !this.#done) this.#send();

@@ -10,34 +10,15 @@ import { type Log, warn } from '../core/log.ts';
 import { checkedOptions, checkedTimeMs, checkNames, type OptionRules } from '../core/options.ts';
 import * as limits from '../limits.ts';
 import { Unplaced } from './unplaced.ts';
+import type { WorkerGroup, WorkerSummary, WorkersOptions } from './worker-group-type.ts';
 import { WorkerThread, type WorkerThreadOwner } from './worker-thread.ts';
-
-export interface WorkersOptions {
-  /** As for `server.listen`: `host:port`, `[ipv6]:port` or `unix:/path`. */
-  address: string;
-  /** Threads. Default: one for each CPU that this process may use. */
-  workers?: number;
-  /** Values for the workers, which find them in `workerData` of `node:worker_threads`. */
-  workerData?: object;
-  /** Told why a worker has ended that was not told to; it is started again. Default: a process warning. */
-  onWorkerError?: (error: Error) => void;
-}
-
-export interface WorkerSummary {
-  /** -1 while it is being restarted. */
-  readonly threadId: number;
-  /** Takes connections. */
-  readonly up: boolean;
-  readonly connections: number;
-  readonly restarts: number;
-}
 
 const rules: OptionRules = {
   workers: { kind: 'integer', range: limits.workers },
   onWorkerError: { kind: 'function' },
 };
 
-export class WorkerGroup implements WorkerThreadOwner {
+export class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
   readonly file: URL;
   readonly workerData: object | undefined;
   readonly #threads: readonly WorkerThread[];
@@ -49,7 +30,6 @@ export class WorkerGroup implements WorkerThreadOwner {
   #address = '';
   #shutdown: Promise<void> | undefined;
 
-  /** @internal serveWorkers() is the way to make one */
   constructor(file: URL, { address: _, workerData, ...rest }: WorkersOptions) {
     const { workers = availableParallelism(), onWorkerError } = checkedOptions<
       Pick<WorkersOptions, 'workers' | 'onWorkerError'>
@@ -66,12 +46,10 @@ export class WorkerGroup implements WorkerThreadOwner {
     this.#listener = new Listener((socket) => this.#firstWords.add(socket));
   }
 
-  /** Where clients connect to, with the port that was bound. */
   get address(): string {
     return this.#address;
   }
 
-  /** The workers, each with the connections that it has now. */
   get workers(): readonly WorkerSummary[] {
     return this.#threads.map(({ threadId, up, connections, restarts }) => ({
       threadId,
@@ -81,10 +59,6 @@ export class WorkerGroup implements WorkerThreadOwner {
     }));
   }
 
-  /**
-   * Accepts no more connections, shuts every worker's server down with this grace (default 5000), and ends the threads. Always resolves, a few seconds
-   * after the grace at the latest.
-   */
   shutdown(options: { graceMs?: number } = {}): Promise<void> {
     checkNames('shutdown', options, ['graceMs']);
     const graceMs = checkedTimeMs('shutdown: graceMs', options.graceMs ?? limits.graceMs.default);
@@ -96,7 +70,6 @@ export class WorkerGroup implements WorkerThreadOwner {
     return this.shutdown();
   }
 
-  /** @internal */
   async start(address: string): Promise<void> {
     try {
       await Promise.all(this.#threads.map((thread) => thread.start()));
@@ -107,7 +80,6 @@ export class WorkerGroup implements WorkerThreadOwner {
     }
   }
 
-  /** @internal */
   onWorkerError(error: Error): void {
     const text = `serveWorkers: a worker ended and is started again: ${error.message}`;
     try {
@@ -119,12 +91,10 @@ export class WorkerGroup implements WorkerThreadOwner {
     }
   }
 
-  /** @internal */
   onHere(thread: WorkerThread): void {
     this.#unplaced.here(thread);
   }
 
-  /** @internal */
   onChange(thread: WorkerThread): void {
     this.#unplaced.changed(thread);
   }
@@ -154,7 +124,7 @@ export async function serveWorkers(file: URL | string, options: WorkersOptions):
     const hint = "give new URL('./worker.js', import.meta.url), or pathToFileURL() of a path";
     throw new TypeError(`serveWorkers: file: ${JSON.stringify(file)} is no URL; ${hint}`);
   }
-  const group = new WorkerGroup(new URL(file), options);
+  const group = new RpcWorkerGroup(new URL(file), options);
   await group.start(options.address);
   return group;
 }

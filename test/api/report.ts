@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type ExportedDeclarations, Node, Project, ts } from 'ts-morph';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
+export const root = fileURLToPath(new URL('../..', import.meta.url));
 const printer = ts.createPrinter({ removeComments: true });
 
 /** What a declaration is called where it stands; users may get it under another name. */

@@ -15,8 +15,8 @@ import { type Peers, peersOf, type ReverseServer, serveReverse } from 'rdma-rpc/
 import { afterEach, expect, test, vi } from 'vitest';
 import { reverseCalls, reverseQueueBytes } from '../../runtime/limits.ts';
 import { ReverseDefinition } from '../../runtime/reverse/gen/reverse.rdma.ts';
-import { Peer } from '../../runtime/reverse/peer.ts';
-import { Peers as PeersOfAServer } from '../../runtime/reverse/peers.ts';
+import { RpcPeer } from '../../runtime/reverse/peer.ts';
+import { RpcPeers } from '../../runtime/reverse/peers.ts';
 import { type EchoLog, echoHandlers } from '../runtime/echo-service.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { socketPath } from '../runtime/world.ts';
@@ -97,8 +97,8 @@ test('small limits of a message hold for each, not for many that travel together
 
 /** A client that does not read: nobody takes what is sent to it. */
 function deafClient() {
-  const peer = new Peer('deaf');
-  return { peer, echo: new PeersOfAServer().client(EchoDefinition, peer) };
+  const peer = new RpcPeer('deaf');
+  return { peer, echo: new RpcPeers().client(EchoDefinition, peer) };
 }
 
 test.each(['into', 'retry', 'hedging'])('%s is nothing for a call to a client', async (option) => {
@@ -246,5 +246,5 @@ test('calls back and forth that need more calls than there may be end with their
   for (const call of calls)
     if (call.status === 'rejected') expect(call.reason).toMatchObject({ code: Status.DEADLINE_EXCEEDED });
   expect(await client.echo({ number: 5 })).toMatchObject({ number: 0 });
-  await vi.waitFor(() => expect(peers.all[0]!.calls.size).toBe(0));
+  await vi.waitFor(() => expect((peers.all[0] as RpcPeer).calls.size).toBe(0));
 });

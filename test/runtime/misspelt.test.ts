@@ -4,8 +4,8 @@ import { type Channel, createClient, createInProcessChannel, createServer, type 
 import { toGrpcJsHandlers } from 'rdma-rpc/grpc';
 import { createGrpcClient } from 'rdma-rpc/grpc-client';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { Peer } from '../../runtime/reverse/peer.ts';
-import { Peers } from '../../runtime/reverse/peers.ts';
+import { RpcPeer } from '../../runtime/reverse/peer.ts';
+import { RpcPeers } from '../../runtime/reverse/peers.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 
@@ -41,7 +41,10 @@ describe('options of a call', () => {
       'a stream with interceptors',
       (options) => stream(createClient(StreamsDefinition, channel, pass).count({}, options)),
     ],
-    ['a call to a client', (options) => new Peers().client(EchoDefinition, new Peer('x')).echo({}, options)],
+    [
+      'a call to a client',
+      (options) => new RpcPeers().client(EchoDefinition, new RpcPeer('x')).echo({}, options),
+    ],
     [
       'a call over gRPC',
       (options) => {

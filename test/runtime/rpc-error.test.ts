@@ -1,6 +1,7 @@
 /** Status codes and the error class. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
+import { CodecError } from '../../runtime/codec/error.ts';
 import { errorCode, statusName } from '../../runtime/core/errors/status.ts';
 import { Metadata, type MetadataInit, RpcError, Status } from '../../runtime/index.ts';
 
@@ -138,25 +139,57 @@ describe('RpcError', () => {
     });
   });
 
-  test('instanceof goes by shape, so that two copies of the package understand each other', () => {
-    const foreign = Object.assign(new Error('NOT_FOUND: x'), {
+  test.each([
+    ['metadata', 'trailer'],
+    ['sent', 'processed'],
+    ['detail', 'details'],
+  ])('an option %s is refused: %s was meant', (name, meant) => {
+    const text = `new RpcError: there is no option ${name}; did you mean ${meant}?`;
+    expect(() => new RpcError(Status.ABORTED, 'x', { [name]: 'yes' })).toThrow(new TypeError(text));
+  });
+
+  test('processed is one of its three words', () => {
+    const options = { processed: 'certainly' as 'yes' };
+    expect(() => new RpcError(Status.ABORTED, 'x', options)).toThrow(
+      /processed: certainly is none of no, maybe, yes/,
+    );
+  });
+});
+
+describe('instanceof', () => {
+  test('knows an error of another copy of the package', async () => {
+    vi.resetModules();
+    const other = await import('../../runtime/index.ts');
+    const otherCodec = await import('../../runtime/codec/error.ts');
+    expect(other.RpcError).not.toBe(RpcError);
+    expect(new other.RpcError(Status.ABORTED, 'x')).toBeInstanceOf(RpcError);
+    expect(new RpcError(Status.ABORTED, 'x')).toBeInstanceOf(other.RpcError);
+    expect(new CodecError('a.B', 'x')).toBeInstanceOf(otherCodec.CodecError);
+    expect(new otherCodec.CodecError('a.B', 'x')).toBeInstanceOf(CodecError);
+    expect(new CodecError('a.B', 'x')).not.toBeInstanceOf(other.RpcError);
+  });
+
+  test('takes nothing else for one', () => {
+    const like = Object.assign(new Error('NOT_FOUND: x'), {
       name: 'RpcError',
       code: 5,
       codeName: 'NOT_FOUND',
-      rawMessage: 'x',
-      processed: 'yes',
     });
-    expect(foreign).toBeInstanceOf(RpcError);
-    for (const other of [new Error('x'), { name: 'RpcError', code: 5 }, null, undefined, 5]) {
+    const { proxy, revoke } = Proxy.revocable({}, {});
+    revoke();
+    for (const other of [new Error('x'), like, { name: 'RpcError', code: 5 }, proxy, null, undefined, 5]) {
       expect(other instanceof RpcError).toBe(false);
+      expect(other instanceof CodecError).toBe(false);
     }
   });
 });
 
 describe('a subclass', () => {
-  class Refused extends RpcError {}
+  class Refused extends RpcError {
+    override name = 'Refused';
+  }
 
-  test('is an RpcError, but other RpcErrors are none of its own', () => {
+  test('is an RpcError, whatever its name, but other RpcErrors are none of its own', () => {
     expect(new Refused(Status.ABORTED, 'x')).toBeInstanceOf(RpcError);
     expect(new Refused(Status.ABORTED, 'x')).toBeInstanceOf(Refused);
     expect(new RpcError(Status.ABORTED, 'x') instanceof Refused).toBe(false);

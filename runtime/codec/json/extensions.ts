@@ -3,7 +3,7 @@
  * has kept. Called by write.ts and read.ts.
  */
 import { CodecError } from '../error.ts';
-import { type AnyExtension, type Extendable, fieldNumbers } from '../extension.ts';
+import { type AnyExtension, codecOf, type Extendable, fieldNumbers } from '../extension.ts';
 import { type Field, fieldsOf, fieldValue } from '../fields.ts';
 import type { MessageType } from '../types.ts';
 import { unknownOf } from '../unknown.ts';
@@ -14,7 +14,7 @@ import { readValue } from './read.ts';
 import { writeValue } from './write.ts';
 
 /** The extension as the field of a message that has nothing else. */
-const fieldOf = (extension: AnyExtension): Field => fieldsOf(extension.codec)[0] as Field;
+const fieldOf = (extension: AnyExtension): Field => fieldsOf(codecOf(extension))[0] as Field;
 
 /** Adds the extensions that `message` has. Fields that the registry does not know stay out, as all unknown fields do. */
 export function writeExtensions(
@@ -33,7 +33,7 @@ export function writeExtensions(
     if (extension === undefined) continue;
     const field = fieldOf(extension);
     const name = `[${extension.name}]`;
-    const value = fieldValue(extension.codec.decode(kept), field);
+    const value = fieldValue(codecOf(extension).decode(kept), field);
     if (value !== undefined) put(json, name, writeValue(field, value, options, `${path}.${name}`, depth));
   }
 }

@@ -1,5 +1,5 @@
 /** Text format to messages. Called by index.ts. */
-import type { AnyExtension } from '../extension.ts';
+import { type AnyExtension, codecOf } from '../extension.ts';
 import { type Field, fieldsOf, zeroOf } from '../fields.ts';
 import { nestingMax } from '../limits.ts';
 import { newMap } from '../message.ts';
@@ -126,7 +126,7 @@ class Parser {
     if (extension === undefined) lexer.fail(`extension ${name} is not in the registry (option registry)`, at);
     if (extension.extends !== type.typeName)
       lexer.fail(`${name} is an extension of ${extension.extends}`, at);
-    const field = fieldsOf(extension.codec)[0] as Field;
+    const field = fieldsOf(codecOf(extension))[0] as Field;
     if (extended.has(extension) && field.presence !== 'repeated') lexer.fail(`${name} is there twice`, at);
     extended.set(extension, this.#value(field, depth, extended.get(extension)));
   }

@@ -1,6 +1,6 @@
 /** Messages to text format. Called by index.ts. */
 import { CodecError, mismatch } from '../error.ts';
-import { type AnyExtension, fieldNumbers } from '../extension.ts';
+import { type AnyExtension, codecOf, fieldNumbers } from '../extension.ts';
 import { type Field, fieldsOf, fieldValue, isMap, isUnset } from '../fields.ts';
 import { enumToJson, scalarToJson } from '../json/scalar.ts';
 import { nestingMax } from '../limits.ts';
@@ -133,8 +133,8 @@ export class Printer {
       const extension = this.#registry?.extensionOf(type.typeName, number);
       if (extension === undefined) continue;
       found.set(number, extension);
-      const field = fieldsOf(extension.codec)[0] as Field;
-      const value = fieldValue(extension.codec.decode(bytes), field);
+      const field = fieldsOf(codecOf(extension))[0] as Field;
+      const value = fieldValue(codecOf(extension).decode(bytes), field);
       if (value !== undefined)
         this.#field(field, `[${extension.name}]`, value, `${path}.[${extension.name}]`);
     }

@@ -1,8 +1,10 @@
 /** The one error class of both sides: thrown to callers, and thrown by handlers to answer with a status. */
 
+import { brand, branded } from '../../codec/brand.ts';
 import type { MessageType } from '../../codec/types.ts';
 import { textOf } from '../foreign.ts';
 import { Metadata, type MetadataInit } from '../metadata.ts';
+import { checkNames } from '../options.ts';
 import { errorCode, Status, type StatusCode, type StatusName, statusName } from './status.ts';
 import { type ErrorDetail, type ErrorDetailInit, errorDetail } from './status-details.ts';
 
@@ -20,6 +22,8 @@ export interface RpcErrorOptions {
   processed?: Processed | undefined;
 }
 
+const optionNames: readonly (keyof RpcErrorOptions)[] = ['details', 'trailer', 'cause', 'processed'];
+const processedValues: readonly Processed[] = ['no', 'maybe', 'yes'];
 const none: readonly ErrorDetail[] = [];
 /** Names of the errors that an AbortSignal gives. */
 const abortCodes: Readonly<Record<string, StatusCode>> = {
@@ -64,8 +68,9 @@ export class RpcError extends Error {
   /** Whether the handler can have run: `no` calling again is always safe, `maybe` no answer came, `yes` the server answered. */
   readonly processed: Processed;
 
-  /** @param code one of {@link Status} but OK; another number becomes UNKNOWN. Throws CodecError for a detail that cannot be encoded. */
+  /** @param code one of {@link Status} but OK; another number becomes UNKNOWN. Throws a TypeError for an option that there is not, CodecError for a detail that cannot be encoded. */
   constructor(code: StatusCode, message: string, options: RpcErrorOptions = {}) {
+    checkNames('new RpcError', options, optionNames);
     const known = errorCode(code);
     super(
       `${statusName(known)}: ${message}`,
@@ -79,6 +84,8 @@ export class RpcError extends Error {
     this.trailer = trailer instanceof Metadata ? trailer : new Metadata(trailer ?? undefined);
     this.details = options.details?.map(errorDetail) ?? none;
     this.processed = options.processed ?? 'maybe';
+    if (!processedValues.includes(this.processed))
+      throw new RangeError(`new RpcError: processed: ${String(this.processed)} is none of no, maybe, yes`);
   }
 
   /** The details of one type, decoded; malformed ones are left out. */
@@ -119,22 +126,13 @@ export class RpcError extends Error {
     return new RpcError(abortCode(reason) ?? code, textOf(reason), { cause: reason });
   }
 
-  /** By shape, so that `instanceof` also works when two copies of this package are loaded. */
+  static {
+    brand(RpcError, 'RpcError');
+  }
+
+  /** Also right for one of another copy of this package. */
   static override [Symbol.hasInstance](value: unknown): boolean {
-    // A subclass inherits this, and is no question of shape.
     // biome-ignore lint/complexity/noThisInStatic: it is about the class that was asked
-    if (this !== RpcError) return Function.prototype[Symbol.hasInstance].call(this, value);
-    try {
-      if (!(value instanceof Error) || value.name !== 'RpcError') return false;
-      const error = value as Partial<RpcError>;
-      return (
-        typeof error.code === 'number' &&
-        typeof error.codeName === 'string' &&
-        typeof error.rawMessage === 'string' &&
-        typeof error.processed === 'string'
-      );
-    } catch {
-      return false; // a getter of it has thrown
-    }
+    return branded(this, value);
   }
 }
