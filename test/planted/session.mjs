@@ -47,15 +47,9 @@ export const sessionBugs = [
   {
     name: 'the slot of an inline frame is given back by the post and by its completion',
     file: 'session/link/send_queue.cc',
-    from: `      slots_.give_back(static_cast<std::uint32_t>(record.slot));
-      record.slot = -1;
-    }
-  }
-  const std::size_t rest`,
-    to: `      slots_.give_back(static_cast<std::uint32_t>(record.slot));
-    }
-  }
-  const std::size_t rest`,
+    from: '    if (wrs_[i].inline_data) give_slot_back(record_of(sequence));',
+    to: `    const std::uint32_t slot = record_of(sequence).slot;
+    if (wrs_[i].inline_data && slot != kNoSlot) slots_.give_back(slot);`,
     program,
     caughtBy: 'Connecting.IsAnnouncedOnceBySessionUp',
   },

@@ -32,12 +32,9 @@ SendQueue::SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabili
       waiting_control_(lines.control),
       waiting_cancels_(lines.cancels) {}
 
-SendWr& SendQueue::prepare(Opcode opcode, Record record, bool signaled, const std::byte* frame) {
-  const std::size_t index = prepared_++;
-  SendWr& wr = wrs_[index];
-  record_of(sequence_) = record;
-  ++sequence_;
-  frames_[index] = frame;
+SendWr& SendQueue::prepare(Opcode opcode, bool signaled, Done done, std::uint32_t slot) {
+  SendWr& wr = wrs_[prepared_++];
+  record_of(sequence_++) = {slot & kNoSlot, done.then, done.ref};
   wr.wr_id = wr_id_base_ | sequence_;
   wr.opcode = opcode;
   wr.signaled = signaled || ++unsignaled_ >= depth_ / kSignalShare;
@@ -83,7 +80,7 @@ void SendQueue::prepare_frame(const Outgoing& frame) {
   ++(inlined ? stats_.inline_sends : stats_.eager_sends);
   const Opcode opcode = frame.invalidate_rkey != 0 ? Opcode::send_with_inv : Opcode::send;
   const bool signaled = !inlined || frame.done.then != Then::nothing;
-  SendWr& wr = prepare(opcode, {static_cast<std::int32_t>(frame.slot), frame.done}, signaled, frame.start);
+  SendWr& wr = prepare(opcode, signaled, frame.done, frame.slot);
   wr.inline_data = inlined;
   wr.invalidate_rkey = frame.invalidate_rkey;
   const Sge sge{reinterpret_cast<std::uint64_t>(frame.start), frame.bytes, slots_.lkey()};
@@ -95,7 +92,7 @@ void SendQueue::prepare_control(const Control& control) {
   header.credits = pay_credits();
   --credits_;
   ++stats_.inline_sends;
-  SendWr& wr = prepare(Opcode::send, {-1, control.done}, control.done.then != Then::nothing, nullptr);
+  SendWr& wr = prepare(Opcode::send, control.done.then != Then::nothing, control.done);
   const std::size_t index = static_cast<std::size_t>(&wr - wrs_.data());
   std::byte* bytes = controls_[index].data();
   std::memcpy(bytes, &header, sizeof header);
@@ -129,17 +126,17 @@ bool SendQueue::send_control(const wire::Header& header, const wire::Sink* sink,
 
 void SendQueue::bind(fabric::MemoryWindow& window, const fabric::MemoryRegion& region, std::uint64_t addr,
                      std::uint64_t length, std::uint32_t access) {
-  SendWr& wr = prepare(Opcode::bind_mw, {}, false, nullptr);
+  SendWr& wr = prepare(Opcode::bind_mw, false, {});
   wr.bind = {&window, &region, addr, length, access};
   post_prepared();
 }
 
 void SendQueue::invalidate(std::uint32_t rkey, Done done) {
-  prepare(Opcode::local_inv, {-1, done}, true, nullptr).invalidate_rkey = rkey;
+  prepare(Opcode::local_inv, true, done).invalidate_rkey = rkey;
 }
 
 void SendQueue::read(const Sge& into, std::uint64_t remote_addr, std::uint32_t rkey, Done done) {
-  SendWr& wr = prepare(Opcode::rdma_read, {-1, done}, true, nullptr);
+  SendWr& wr = prepare(Opcode::rdma_read, true, done);
   wr.remote_addr = remote_addr;
   wr.rkey = rkey;
   set_sges(wr, {&into, 1});
@@ -148,7 +145,7 @@ void SendQueue::read(const Sge& into, std::uint64_t remote_addr, std::uint32_t r
 }
 
 void SendQueue::write(std::span<const Sge> from, std::uint64_t remote_addr, std::uint32_t rkey) {
-  SendWr& wr = prepare(Opcode::rdma_write, {}, false, nullptr);
+  SendWr& wr = prepare(Opcode::rdma_write, false, {});
   wr.remote_addr = remote_addr;
   wr.rkey = rkey;
   set_sges(wr, from);
@@ -184,20 +181,16 @@ void SendQueue::post_prepared() {
   const std::size_t taken = qp_.post_send({wrs_.data(), prepared_});
   std::uint32_t sequence = first_prepared();
   for (std::size_t i = 0; i < taken; ++i, ++sequence) {
-    Record& record = record_of(sequence);
-    if (wrs_[i].inline_data && record.slot >= 0) {  // copied by the post
-      slots_.give_back(static_cast<std::uint32_t>(record.slot));
-      record.slot = -1;
-    }
+    if (wrs_[i].inline_data) give_slot_back(record_of(sequence));  // copied by the post
   }
   const std::size_t rest = prepared_ - taken;
   for (std::size_t i = 0; i < rest && taken != 0; ++i) {
     wrs_[i] = wrs_[taken + i];
-    frames_[i] = frames_[taken + i];
     controls_[i] = controls_[taken + i];
     sges_[i] = sges_[taken + i];
     if (!wrs_[i].sges.empty()) {
-      if (frames_[i] == nullptr && wrs_[i].inline_data) {
+      const bool in_slot = record_of(sequence + static_cast<std::uint32_t>(i)).slot != kNoSlot;
+      if (wrs_[i].inline_data && !in_slot) {
         sges_[i][0].addr = reinterpret_cast<std::uint64_t>(controls_[i].data());
       }
       wrs_[i].sges = {sges_[i].data(), wrs_[i].sges.size()};
@@ -206,14 +199,8 @@ void SendQueue::post_prepared() {
   prepared_ = rest;
 }
 
-void SendQueue::drop_record(std::uint32_t sequence) {
-  Record& record = record_of(sequence);
-  if (record.slot >= 0) slots_.give_back(static_cast<std::uint32_t>(record.slot));
-  record = {};
-}
-
 void SendQueue::post_beacon() {
-  prepare(Opcode::send, {-1, {Then::drained, 0}}, true, nullptr);
+  prepare(Opcode::send, true, {Then::drained, 0});
   post_prepared();
 }
 

@@ -24,7 +24,6 @@ namespace rdma_rpc::session {
 /// What to do when a work request has completed.
 enum class Then : std::uint8_t {
   nothing,
-  free_slot,       ///< ref: send slot
   bulk_sent,       ///< ref: call slot of the server call whose response (and WRITEs before it) is out
   chunk_read,      ///< ref: call slot of the server call that this READ belongs to
   cancel_arrived,  ///< ref: call word of the client call whose CANCEL lies in the peer's receive queue
@@ -127,11 +126,8 @@ class SendQueue {
   void retire(std::uint32_t sequence, F&& f) {
     while (static_cast<std::int32_t>(sequence - retired_) > 0) {
       Record& record = record_of(retired_++);
-      if (record.slot >= 0) {
-        slots_.give_back(static_cast<std::uint32_t>(record.slot));
-        record.slot = -1;
-      }
-      if (record.done.then != Then::nothing) f(record.done);
+      give_slot_back(record);
+      if (record.then != Then::nothing) f(Done{record.then, record.ref});
     }
   }
 
@@ -147,8 +143,10 @@ class SendQueue {
   template <class F>
   void drain(F&& f) {
     for (std::size_t i = 0; i < prepared_; ++i) {
-      if (frames_[i] != nullptr) report_unsent(frames_[i], f);
-      drop_record(first_prepared() + static_cast<std::uint32_t>(i));
+      Record& record = record_of(first_prepared() + static_cast<std::uint32_t>(i));
+      if (record.slot != kNoSlot) report_unsent(reinterpret_cast<const std::byte*>(sges_[i][0].addr), f);
+      give_slot_back(record);
+      record = {};
     }
     prepared_ = 0;
     for (; !waiting_.empty(); waiting_.pop()) {
@@ -161,10 +159,14 @@ class SendQueue {
   }
 
  private:
+  static constexpr std::uint32_t kNoSlot = (1u << 24) - 1;
+  /// What the session has to do when a request completes; what the request was only its queue pair knows.
   struct Record {
-    std::int32_t slot = -1;
-    Done done;
+    std::uint32_t slot : 24 = kNoSlot;  ///< of a frame in a send slot: to be given back
+    Then then = Then::nothing;
+    std::uint32_t ref = 0;
   };
+  static_assert(sizeof(Record) == 8);
   struct Control {
     wire::Header header;
     wire::Sink sink;
@@ -180,9 +182,12 @@ class SendQueue {
   }
   Record& record_of(std::uint32_t sequence) { return records_[sequence & (depth_ - 1)]; }
   std::uint32_t first_prepared() const { return sequence_ - static_cast<std::uint32_t>(prepared_); }
-  void drop_record(std::uint32_t sequence);
+  void give_slot_back(Record& record) {
+    if (record.slot != kNoSlot) slots_.give_back(record.slot);
+    record.slot = kNoSlot;
+  }
   bool may_send(std::uint32_t credits_left) { return credits_ > credits_left && room(1); }
-  fabric::SendWr& prepare(fabric::Opcode opcode, Record record, bool signaled, const std::byte* frame);
+  fabric::SendWr& prepare(fabric::Opcode opcode, bool signaled, Done done, std::uint32_t slot = kNoSlot);
   void set_sges(fabric::SendWr& wr, std::span<const fabric::Sge> sges);
   std::uint16_t pay_credits();
   bool credits_due() const;
@@ -212,7 +217,6 @@ class SendQueue {
   std::size_t prepared_ = 0;
   std::array<fabric::SendWr, kPostBatch> wrs_;
   std::array<std::array<fabric::Sge, kSgeMax>, kPostBatch> sges_;
-  std::array<const std::byte*, kPostBatch> frames_{};
   std::array<std::array<std::byte, sizeof(wire::Header) + sizeof(wire::Sink)>, kPostBatch> controls_;
 
   BoundedQueue<Outgoing> waiting_;
