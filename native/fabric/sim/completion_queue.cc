@@ -3,8 +3,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "fabric/sim/device.h"
@@ -13,7 +11,7 @@
 namespace rdma_rpc::fabric {
 
 SimCompletionQueue::SimCompletionQueue(SimDevice& device, std::uint32_t entries, int event_fd)
-    : device_(device), entries_(entries), event_fd_(event_fd), ring_(std::bit_ceil(std::max(entries, 1u))) {
+    : device_(device), entries_(entries), event_fd_(event_fd), ring_(entries) {
   ++device_.live.open_fds;
 }
 
@@ -33,21 +31,11 @@ void SimCompletionQueue::conclude_connections() {
 
 std::size_t SimCompletionQueue::poll(std::span<Wc> out) {
   if (!connecting_.empty()) conclude_connections();
-  const std::size_t count = std::min<std::size_t>(out.size(), tail_ - head_);
-  for (std::size_t i = 0; i < count; ++i) {
-    const Cqe& cqe = ring_[head_++ & (ring_.size() - 1)];
-    out[i] = cqe.wc;
-    if (cqe.receive) {
-      cqe.qp->receive_polled();
-    } else {
-      cqe.qp->sends_polled(cqe.send_end);
-    }
-  }
-  return count;
+  return ring_.take(out);
 }
 
 bool SimCompletionQueue::arm() {
-  if (tail_ != head_) return false;
+  if (ring_.size() != 0) return false;
   for (const SimQueuePair* qp : connecting_) {
     if (qp->can_conclude()) return false;
   }
@@ -64,20 +52,9 @@ void SimCompletionQueue::acknowledge() {
   readable_ = false;
 }
 
-void SimCompletionQueue::make_room(std::uint32_t requests) {
-  room_ += requests;
-  if (room_ <= ring_.size()) return;
-  std::vector<Cqe> wider(std::bit_ceil(room_));
-  const std::uint64_t count = tail_ - head_;
-  for (std::uint64_t i = 0; i < count; ++i) wider[i] = ring_[(head_ + i) & (ring_.size() - 1)];
-  ring_ = std::move(wider);
-  head_ = 0;
-  tail_ = count;
-}
-
 void SimCompletionQueue::push(const Cqe& cqe) {
-  ring_[tail_++ & (ring_.size() - 1)] = cqe;
-  if (tail_ - head_ > entries_) ++device_.world().counters.cq_overruns;
+  ring_.push(cqe);
+  if (ring_.size() > entries_) ++device_.world().counters.cq_overruns;
   announce();
 }
 
@@ -87,14 +64,9 @@ void SimCompletionQueue::announce() {
   readable_ = write(event_fd_, &one, sizeof one) == sizeof one;
 }
 
-void SimCompletionQueue::forget(const SimQueuePair& qp) {
+void SimCompletionQueue::forget(const SimQueuePair& qp, std::uint32_t requests) {
   std::erase(connecting_, &qp);
-  const std::uint64_t mask = ring_.size() - 1;
-  std::uint64_t kept = head_;
-  for (std::uint64_t i = head_; i != tail_; ++i) {
-    if (ring_[i & mask].qp != &qp) ring_[kept++ & mask] = ring_[i & mask];
-  }
-  tail_ = kept;
+  ring_.forget(qp, requests);
 }
 
 }  // namespace rdma_rpc::fabric

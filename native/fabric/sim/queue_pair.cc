@@ -39,8 +39,7 @@ SimQueuePair::SimQueuePair(SimDevice& device, SimCompletionQueue& cq, const QpOp
 }
 
 SimQueuePair::~SimQueuePair() {
-  cq_.forget(*this);
-  cq_.give_back(options_.send_wr_max + options_.recv_wr_max);
+  cq_.forget(*this, options_.send_wr_max + options_.recv_wr_max);
   world_.wake_peers_of(*this);
   world_.remove(*this);
   for (const auto& [number, other] : world_.queue_pairs()) {
@@ -317,6 +316,14 @@ void SimQueuePair::complete_receive(const Wc& wc) {
   cqe.wc.qp_num = qp_num_;
   if (cqe.wc.opcode == Opcode::send) cqe.wc.opcode = Opcode::recv;
   push(cqe);
+}
+
+void SimQueuePair::polled(bool receive, std::uint64_t send_end) {
+  if (receive) {
+    ++receives_freed_;
+  } else {
+    sends_freed_ = send_end;
+  }
 }
 
 void SimQueuePair::push(const Cqe& cqe) {

@@ -35,8 +35,7 @@ class SimQueuePair final : public QueuePair {
   bool is_ready = false;  // in the world's ready list
 
   // Called by the completion queue.
-  void sends_polled(std::uint64_t end) { sends_freed_ = end; }
-  void receive_polled() { ++receives_freed_; }
+  void polled(bool receive, std::uint64_t send_end);
   /// A connection under way that poll() would bring to its end, one way or the other.
   bool can_conclude() const;
   void conclude();

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "fabric/tcp/device.h"
@@ -33,8 +32,7 @@ bool watch(int epoll, int fd, std::uint32_t events, void* data) {
 
 }  // namespace
 
-CompletionQueue::CompletionQueue(Device& device, std::uint32_t entries)
-    : device_(device), ring_(std::bit_ceil(std::max(entries, 1u))) {
+CompletionQueue::CompletionQueue(Device& device, std::uint32_t entries) : device_(device), ring_(entries) {
   device_.counts().open_fds += 3;
 }
 
@@ -113,24 +111,18 @@ void CompletionQueue::watch_sockets(bool on) {
 std::size_t CompletionQueue::poll(std::span<Wc> out) {
   changed_ = false;
   ++polls_;
-  if (head_ == tail_) progress();
-  const std::size_t count = std::min<std::size_t>(out.size(), tail_ - head_);
-  for (std::size_t i = 0; i < count; ++i) {
-    const Cqe& cqe = ring_[head_++ & (ring_.size() - 1)];
-    out[i] = cqe.wc;
-    cqe.qp->polled(cqe.receive, cqe.send_end);
-  }
-  return count;
+  if (ring_.size() == 0) progress();
+  return ring_.take(out);
 }
 
 bool CompletionQueue::arm() {
   ++polls_;
-  for (int i = 0; i < kTurnsOfArm && head_ == tail_; ++i) {
+  for (int i = 0; i < kTurnsOfArm && ring_.size() == 0; ++i) {
     look();
     give_turns();
     if (waiting_.empty()) break;
   }
-  if (head_ != tail_ || changed_ || !waiting_.empty()) return false;
+  if (ring_.size() != 0 || changed_ || !waiting_.empty()) return false;
   if (!watched_) watch_sockets(true);
   armed_ = watched_;
   return armed_;
@@ -147,19 +139,8 @@ void CompletionQueue::acknowledge() {
   rung_ = false;
 }
 
-void CompletionQueue::make_room(std::uint32_t requests) {
-  room_ += requests;
-  if (room_ <= ring_.size()) return;
-  std::vector<Cqe> wider(std::bit_ceil(room_));
-  const std::uint64_t count = tail_ - head_;
-  for (std::uint64_t i = 0; i < count; ++i) wider[i] = ring_[(head_ + i) & (ring_.size() - 1)];
-  ring_ = std::move(wider);
-  head_ = 0;
-  tail_ = count;
-}
-
 void CompletionQueue::push(const Cqe& cqe) {
-  ring_[tail_++ & (ring_.size() - 1)] = cqe;
+  ring_.push(cqe);
   announce();
 }
 
@@ -168,16 +149,6 @@ void CompletionQueue::announce() {
   if (!armed_ || rung_) return;
   const std::uint64_t one = 1;
   rung_ = ::write(bell_.get(), &one, sizeof one) == sizeof one;
-}
-
-void CompletionQueue::forget(const QueuePair& qp, std::uint32_t requests) {
-  room_ -= requests;
-  const std::uint64_t mask = ring_.size() - 1;
-  std::uint64_t kept = head_;
-  for (std::uint64_t i = head_; i != tail_; ++i) {
-    if (ring_[i & mask].qp != &qp) ring_[kept++ & mask] = ring_[i & mask];
-  }
-  tail_ = kept;
 }
 
 }  // namespace rdma_rpc::fabric::tcp

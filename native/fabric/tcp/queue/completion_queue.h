@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "fabric/completion_ring.h"
 #include "fabric/fabric.h"
 #include "fabric/tcp/connect/socket.h"
 
@@ -18,13 +19,7 @@ namespace rdma_rpc::fabric::tcp {
 class Device;
 class QueuePair;
 
-/// A completion and what polling it gives back to its queue pair.
-struct Cqe {
-  Wc wc;
-  QueuePair* qp;
-  bool receive;
-  std::uint64_t send_end;  ///< sends with an index below this one are complete
-};
+using Cqe = Completion<QueuePair>;
 
 class CompletionQueue final : public fabric::CompletionQueue {
  public:
@@ -38,10 +33,9 @@ class CompletionQueue final : public fabric::CompletionQueue {
   void acknowledge() override;
   int fd() const override { return outer_.get(); }
 
-  /// Makes room for all that a further queue pair can have outstanding, so that push() never overflows.
-  void make_room(std::uint32_t requests);
-  /// Of a queue pair that is gone, with its completions.
-  void forget(const QueuePair& qp, std::uint32_t requests);
+  /// See CompletionRing.
+  void make_room(std::uint32_t requests) { ring_.make_room(requests); }
+  void forget(const QueuePair& qp, std::uint32_t requests) { ring_.forget(qp, requests); }
   void push(const Cqe& cqe);
   /// A queue pair has a connection from now on. False: the system refuses.
   bool add(QueuePair& qp, int fd);
@@ -60,8 +54,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
 
   Device& device_;
   UniqueFd outer_, inner_, bell_;
-  std::vector<Cqe> ring_;
-  std::uint64_t room_ = 0, head_ = 0, tail_ = 0;
+  CompletionRing<QueuePair> ring_;
   std::vector<QueuePair*> connected_, waiting_, turns_;
   std::uint32_t polls_ = 0;
   std::uint32_t awake_since_ = 0;  ///< a round
