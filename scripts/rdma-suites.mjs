@@ -18,9 +18,11 @@ const SANITIZER = /^SUMMARY: .*$/m;
 
 const endedProperly = (code) => code === 0 || code === TESTS_FAILED;
 
+const named = (suite, part, parts) => (parts === 1 ? suite : `${suite} ${part + 1} of ${parts}`);
+
 /** A program of native/test in `directory`, or one of `parts` parts of it. `filter`: GoogleTest's, '' for all. */
 export const nativeSuite = (program, directory, filter, part = 0, parts = 1) => ({
-  name: parts === 1 ? program : `${program} ${part + 1} of ${parts}`,
+  name: named(program, part, parts),
   command: (_, tests) => {
     const wanted = tests?.map(({ key }) => key).join(':') ?? filter;
     const shares = tests === undefined && parts > 1;
@@ -46,16 +48,19 @@ export const nativeSuite = (program, directory, filter, part = 0, parts = 1) => 
 });
 
 /**
- * So many guests share the tests of a program: of two, each takes every second test. With sanitizers the faults take seven
- * minutes, and on a busy machine twice that, which is near a suite's limit.
+ * So many guests share the tests of a suite: of two, each takes every second test, or file. With sanitizers the faults take seven
+ * minutes, and the Node suite takes as long without; on a busy machine that is twice as much, which is near a suite's limit.
  */
-const GUESTS = { verbs_faults_test: 2 };
+const GUESTS = { verbs_faults_test: 2, node: 2 };
+
+const partsOf = (suite, filter, make) => {
+  const parts = filter === '' ? (GUESTS[suite] ?? 1) : 1;
+  return Array.from({ length: parts }, (_, part) => make(part, parts));
+};
 
 /** The suites that a program is. */
-export function nativeSuites(program, directory, filter) {
-  const parts = filter === '' ? (GUESTS[program] ?? 1) : 1;
-  return Array.from({ length: parts }, (_, part) => nativeSuite(program, directory, filter, part, parts));
-}
+export const nativeSuites = (program, directory, filter) =>
+  partsOf(program, filter, (part, parts) => nativeSuite(program, directory, filter, part, parts));
 
 const literally = (text) => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
@@ -93,13 +98,14 @@ export async function bundle() {
   });
 }
 
-/** Those of test/rdma, after bundle(). `filter`: vitest's pattern of names, '' for all. */
-export const nodeSuite = (filter) => ({
-  name: 'node',
+/** Those of test/rdma, or one of `parts` parts of them. */
+const nodeSuite = (filter, part, parts) => ({
+  name: named('node', part, parts),
   command: (report, tests) => [
     ...['env', `RDMA_RPC_TEST_DIST=${BUNDLED}`, process.execPath],
     ...['node_modules/vitest/vitest.mjs', 'run', '--config', 'test/rdma/vitest.config.ts'],
     ...reporting(report),
+    ...(tests === undefined && parts > 1 ? [`--shard=${part + 1}/${parts}`] : []),
     ...(tests !== undefined ? only(tests) : filter === '' ? [] : ['-t', filter]),
   ],
   read: (report, output, code, error) => {
@@ -108,3 +114,7 @@ export const nodeSuite = (filter) => ({
     return { ...result, ended: result.ended && endedProperly(code), shown };
   },
 });
+
+/** After bundle(). `filter`: vitest's pattern of names, '' for all. */
+export const nodeSuites = (filter) =>
+  partsOf('node', filter, (part, parts) => nodeSuite(filter, part, parts));

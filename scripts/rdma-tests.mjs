@@ -19,7 +19,7 @@ import { install, missing } from './debian.mjs';
 import { buildDirectory, buildVerbsTests } from './native-tests.mjs';
 import { whyNotDevices } from './rdma-devices.mjs';
 import { kernelPackage, kernels } from './rdma-kernels.mjs';
-import { bundle, nativeSuites, nodeSuite } from './rdma-suites.mjs';
+import { bundle, nativeSuites, nodeSuites } from './rdma-suites.mjs';
 import { boot, whyNoGuest } from './rdma-vm.mjs';
 import { merge, toRepeat } from './repeat.mjs';
 import { NOT_RUN, reason, record, summarize } from './results.mjs';
@@ -150,10 +150,10 @@ async function suites() {
   const programs = await progress('rdma: build', () => buildVerbsTests(options.sanitize, options.only));
   const directory = buildDirectory(options.sanitize);
   const native = programs.flatMap((program) => nativeSuites(program, directory, options.filter));
-  const node = nodeSuite(options.filter);
-  if (options.sanitize !== '' || !node.name.includes(options.only)) return native;
+  const node = nodeSuites(options.filter).filter(({ name }) => name.includes(options.only));
+  if (options.sanitize !== '' || node.length === 0) return native;
   await bundle();
-  return [...native, node];
+  return [...native, ...node];
 }
 
 async function whyNone() {

@@ -28,10 +28,10 @@ const { REPEAT_MAX, toRepeat, merge } = (await script('repeat.mjs')) as {
   toRepeat: (report: Report) => FailedTest[];
   merge: (first: Report, second: Report) => Report;
 };
-const { nativeSuite, nativeSuites, nodeSuite } = (await script('rdma-suites.mjs')) as {
+const { nativeSuite, nativeSuites, nodeSuites } = (await script('rdma-suites.mjs')) as {
   nativeSuite: (program: string, directory: string, filter: string) => Suite;
   nativeSuites: (program: string, directory: string, filter: string) => Suite[];
-  nodeSuite: (filter: string) => Suite;
+  nodeSuites: (filter: string) => Suite[];
 };
 
 /** A report of a suite that ran to its end: `passed` tests passed, and those with these names failed. */
@@ -147,8 +147,21 @@ describe('GoogleTest', () => {
 
 describe('vitest', () => {
   test('a first run has the pattern that was given', () => {
-    expect(nodeSuite('isolation').command('r.json').slice(-2)).toEqual(['-t', 'isolation']);
-    expect(nodeSuite('').command('r.json')).not.toContain('-t');
+    const [suite, ...none] = nodeSuites('isolation');
+    expect(none).toEqual([]);
+    expect(suite!.name).toBe('node');
+    expect(suite!.command('r.json').slice(-2)).toEqual(['-t', 'isolation']);
+  });
+
+  test('two guests share the files, but not what is run again', () => {
+    const suites = nodeSuites('');
+    expect(suites.map(({ name }) => name)).toEqual(['node 1 of 2', 'node 2 of 2']);
+    for (const [part, each] of suites.entries()) {
+      expect(each.command('r.json').slice(-1)).toEqual([`--shard=${part + 1}/2`]);
+      expect(each.command('r.json')).not.toContain('-t');
+      const again = [{ key: '', line: '', file: 'test/rdma/a.test.ts', names: ['ends'] }];
+      expect(each.command('r.json', again).join(' ')).not.toContain('--shard');
+    }
   });
 
   test('a second one has the files, and the exact names that vitest joins with spaces', () => {
@@ -158,7 +171,7 @@ describe('vitest', () => {
       failed('test/rdma/a.test.ts', ['ends']),
       failed('test/rdma/b.test.ts', ['ends']),
     ];
-    const [one, two, option, pattern = '', ...rest] = nodeSuite('isolation')
+    const [one, two, option, pattern = '', ...rest] = nodeSuites('isolation')[0]!
       .command('r.json', tests)
       .slice(-4);
     expect([one, two, option, rest]).toEqual(['test/rdma/a.test.ts', 'test/rdma/b.test.ts', '-t', []]);
