@@ -67,7 +67,7 @@ export function emitFile(file: File, version: string, options: EmitOptions): Out
       '// biome-ignore-all format: generated',
       '// biome-ignore-all assist: generated',
     ];
-    const imports = scope.imports(body, extension === 'd.ts' ? 'import type' : 'import');
+    const imports = scope.imports(extension === 'd.ts' ? 'declaration' : 'code');
     const text = `${[...header, ...imports].join('\n')}\n\n${body}`.replace(/\n{3,}/g, '\n\n');
     return { path: outputPath(file.path, extension), text: `${text}\n` };
   };

@@ -1,6 +1,7 @@
 /**
  * How one output file refers to things: messages and enums of its own by name, those of other files through a namespace import (`$1.Order`),
- * well-known types and primitives through the runtime's (`$.Timestamp`). No such prefix can meet a declared name.
+ * well-known types and primitives through the runtime's (`$.Timestamp`). No such prefix can meet a declared name. Whoever emits a reference asks here for
+ * it, so the scope knows what the file has to import and to declare.
  */
 import { posix } from 'node:path';
 import type { Enum, Field, File, Message } from '../model/model.ts';
@@ -50,6 +51,9 @@ function aliasOf(name: keyof typeof aliases): string {
   return `type $${name}${parameters} = $.${name}${args};`;
 }
 
+/** The files that come out: all in one, or declarations apart. */
+export type OutputPart = 'code' | 'declaration';
+
 const eager = (name: string): boolean => name === 'generatedType';
 
 export class Scope {
@@ -59,6 +63,10 @@ export class Scope {
   readonly #locals = new Set<string>();
   readonly #types = new Set<keyof typeof aliases>();
   readonly #shared = new Map<string, string>();
+  /** Prefixes that the output has names behind. */
+  readonly #used: Readonly<Record<OutputPart, Set<string>>> = { code: new Set(), declaration: new Set() };
+  /** The encoder that is being emitted has the sink's memory in a variable. */
+  #takesBytes = false;
   #holed: ReadonlySet<Message> | undefined;
 
   constructor(file: File, options: EmitOptions) {
@@ -66,8 +74,8 @@ export class Scope {
     this.#options = options;
   }
 
-  /** Prefix for names of the file that `type` is declared in. */
-  #prefix(file: File): string {
+  /** Prefix for names of another file, in a part of the output. */
+  #prefix(file: File, part: OutputPart): string {
     if (file === this.file) return '';
     if (file.bundled) return '$.';
     let alias = this.#imported.get(file);
@@ -75,20 +83,61 @@ export class Scope {
       alias = `$${this.#imported.size + 1}`;
       this.#imported.set(file, alias);
     }
+    this.#used[part].add(alias);
     return `${alias}.`;
   }
 
-  type(type: Message | Enum): string {
-    return this.#prefix(type.file) + type.identifier;
+  /** Where types are. */
+  get #typesPart(): OutputPart {
+    return this.erases ? 'declaration' : 'code';
   }
 
+  /** As a type. */
+  type(type: Message | Enum): string {
+    return this.#prefix(type.file, this.#typesPart) + type.identifier;
+  }
+
+  /** As a type: what `encode` takes. */
   init(type: Message): string {
-    return this.#prefix(type.file) + type.init;
+    return this.#prefix(type.file, this.#typesPart) + type.init;
+  }
+
+  /** The const of the type. */
+  value(type: Message | Enum): string {
+    return this.#prefix(type.file, 'code') + type.identifier;
   }
 
   /** Calls go straight to the function in the same file, else through the message's const. */
   call(type: Message, what: Part): string {
-    return type.file === this.file ? `$${what}_${type.identifier}` : `${this.type(type)}.${what}`;
+    return type.file === this.file ? `$${what}_${type.identifier}` : `${this.value(type)}.${what}`;
+  }
+
+  /** A type of `rdma-rpc` itself. */
+  rpc(type: string): string {
+    this.#used[this.#typesPart].add('$rpc');
+    return `$rpc.${type}`;
+  }
+
+  /** A function for messages in MessagePack. */
+  msgpack(name: string): string {
+    this.#used.code.add('$msgpack');
+    return `$msgpack.${name}`;
+  }
+
+  /** The sink's memory, through a variable of the encoder that is being emitted. */
+  bytes(): string {
+    this.#takesBytes = true;
+    return 'bytes';
+  }
+
+  /** What `emit` gives, and whether it needs that variable. Functions for maps are emitted while the encoder of their message is, and have one of their own. */
+  encoder<T>(emit: () => T): { readonly emitted: T; readonly takesBytes: boolean } {
+    const outer = this.#takesBytes;
+    this.#takesBytes = false;
+    const emitted = emit();
+    const takesBytes = this.#takesBytes;
+    this.#takesBytes = outer;
+    return { emitted, takesBytes };
   }
 
   /**
@@ -160,7 +209,9 @@ export class Scope {
   /** The const with the descriptor of an imported file. */
   descriptor(file: File): string {
     // Most who import it need nothing else of it, which is no reason to generate it.
-    return file.path === descriptorPath ? `$.${file.descriptor}` : this.#prefix(file) + file.descriptor;
+    return file.path === descriptorPath
+      ? `$.${file.descriptor}`
+      : this.#prefix(file, 'code') + file.descriptor;
   }
 
   #modulePath(file: File): string {
@@ -169,14 +220,15 @@ export class Scope {
     return path.startsWith('.') ? path : `./${path}`;
   }
 
-  /** Import and export statements that `body` needs, to be asked for when everything else has been emitted. `kind` is `import type` in declarations. */
-  imports(body: string, kind: 'import' | 'import type'): string[] {
+  /** Import and export statements of a part of the output, to be asked for when everything else has been emitted. */
+  imports(part: OutputPart): string[] {
+    const used = this.#used[part];
+    const kind = part === 'declaration' ? 'import type' : 'import';
     const lines: string[] = [`${kind} * as $ from ${quote(this.#options.codecModule)};`];
-    if (body.includes('$rpc.')) lines.push("import type * as $rpc from 'rdma-rpc';");
-    if (body.includes('$msgpack.')) lines.push("import * as $msgpack from 'rdma-rpc/msgpack';");
+    if (used.has('$rpc')) lines.push("import type * as $rpc from 'rdma-rpc';");
+    if (used.has('$msgpack')) lines.push("import * as $msgpack from 'rdma-rpc/msgpack';");
     for (const [file, alias] of this.#imported)
-      if (body.includes(`${alias}.`))
-        lines.push(`${kind} * as ${alias} from ${quote(this.#modulePath(file))};`);
+      if (used.has(alias)) lines.push(`${kind} * as ${alias} from ${quote(this.#modulePath(file))};`);
     for (const file of this.file.publicImports)
       if (!file.bundled) lines.push(`export * from ${quote(this.#modulePath(file))};`);
     return lines;

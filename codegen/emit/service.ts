@@ -30,13 +30,13 @@ function methodType(method: Method, scope: Scope): string {
 
 function methodValue(method: Method, scope: Scope): string {
   const values = options(method).map(([key, value]) => `${key}: ${plainText(value)}`);
-  const input = scope.type(method.request);
-  const output = scope.type(method.response);
+  const input = scope.value(method.request);
+  const output = scope.value(method.response);
   const { preferredId } = method;
   const preferred =
     preferredId === undefined
       ? ''
-      : `\n      preferred: /* @__PURE__ */ $msgpack.msgpackForm(${preferredId}, ${input}, ${output}),`;
+      : `\n      preferred: /* @__PURE__ */ ${scope.msgpack('msgpackForm')}(${preferredId}, ${input}, ${output}),`;
   return `/* @__PURE__ */ new $.Method({
       fullName: ${quote(method.path)},
       id: ${method.id},
@@ -85,19 +85,19 @@ function isOneWay(method: Method): boolean {
 
 function clientSignature(method: Method, scope: Scope): string {
   const init = scope.init(method.request);
-  const request = method.requestStream ? `requests: $rpc.Messages<${init}>` : `request: ${init}`;
+  const request = method.requestStream ? `requests: ${scope.rpc('Messages')}<${init}>` : `request: ${init}`;
   const streams = method.requestStream || method.responseStream;
   const result = method.responseStream ? 'AsyncIterable' : 'Promise';
   const options = streams ? 'StreamOptions' : 'CallOptions';
-  return `(${request}, options?: $rpc.${options}) => ${result}<${isOneWay(method) ? 'void' : scope.type(method.response)}>`;
+  return `(${request}, options?: ${scope.rpc(options)}) => ${result}<${isOneWay(method) ? 'void' : scope.type(method.response)}>`;
 }
 
 function handlerSignature(method: Method, scope: Scope): string {
   const type = scope.type(method.request);
   const init = isOneWay(method) ? 'void' : scope.init(method.response);
   const request = method.requestStream ? `requests: AsyncIterable<${type}>` : `request: ${type}`;
-  const result = method.responseStream ? `$rpc.Messages<${init}>` : `${init} | Promise<${init}>`;
-  return `(${request}, context: $rpc.HandlerContext) => ${result}`;
+  const result = method.responseStream ? `${scope.rpc('Messages')}<${init}>` : `${init} | Promise<${init}>`;
+  return `(${request}, context: ${scope.rpc('HandlerContext')}) => ${result}`;
 }
 
 export function emitService(service: Service, scope: Scope): Statement[] {

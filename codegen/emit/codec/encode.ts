@@ -8,22 +8,26 @@ import type { Parameter, Scope } from '../scope.ts';
 import { binding, braced, variableOf } from './binding.ts';
 import { encodeMap } from './map.ts';
 import { fieldRoom, lengthBytes, listed, roomOf, runRoom, tagSize, widening } from './room.ts';
-import { fieldRuns } from './runs.ts';
-import { limitOf, nested, withLocals, writeValue } from './value.ts';
+import { fieldRuns, type Run } from './runs.ts';
+import { limitOf, nested, writeValue } from './value.ts';
 
 /** Statements that put the tag at `at`; `at` itself is advanced by what follows. */
-function tag(number: number, wireType: number): { readonly write: string; readonly size: number } {
+function tag(
+  number: number,
+  wireType: number,
+  scope: Scope,
+): { readonly write: string; readonly size: number } {
   const bytes = tagBytes(number, wireType);
-  return { write: putBytes(bytes), size: bytes.length };
+  return { write: putBytes(bytes, scope), size: bytes.length };
 }
 
-const putBytes = (bytes: readonly number[]): string =>
-  bytes.map((byte, i) => `bytes[${i === 0 ? 'at' : `at + ${i}`}] = ${byte};`).join(' ');
+const putBytes = (bytes: readonly number[], scope: Scope): string =>
+  bytes.map((byte, i) => `${scope.bytes()}[${i === 0 ? 'at' : `at + ${i}`}] = ${byte};`).join(' ');
 
 /** A message between two tags instead of behind a length. */
 function group(field: Field, value: string, free: number, scope: Scope): string[] {
-  const start = tag(field.number, 3);
-  const end = tag(field.number, 4);
+  const start = tag(field.number, 3, scope);
+  const end = tag(field.number, 4, scope);
   const content = nested(field, value, `at + ${start.size}`, limitOf(free + end.size), scope);
   return [start.write, `at = ${content};`, `${end.write} at += ${end.size};`];
 }
@@ -35,7 +39,7 @@ function tagged(field: Field, value: string, free: number, scope: Scope): string
   const last = bytes.pop();
   const name = quote(field.fullName);
   const write = `at = ${writeValue(field, value, bytes.length, free, scope, name, last)};`;
-  return bytes.length === 0 ? [write] : [putBytes(bytes), write];
+  return bytes.length === 0 ? [write] : [putBytes(bytes, scope), write];
 }
 
 /** Default of what is left out where nothing is sent for it: then one comparison tells whether there is something to send. */
@@ -49,7 +53,7 @@ function unsent(field: Field): string | undefined {
 }
 
 /** When a field is sent. */
-function isSet(field: Field, value: string): string {
+function isSet(field: Field, value: string, scope: Scope): string {
   const zero = unsent(field);
   if (zero !== undefined) return `${value} !== ${zero}`;
   const present = `${value} !== undefined`;
@@ -58,7 +62,7 @@ function isSet(field: Field, value: string): string {
     case 'Uint8Array':
       if (field.array !== undefined)
         return `${present} && $.hasArray(${value}, $.arrays.${field.array}, ${quote(field.fullName)})`;
-      return `${present} && $.hasBytes(${value}, ${quote(field.fullName)})`;
+      return `${present} && ${scope.local('hasBytes')}(${value}, ${quote(field.fullName)})`;
     case 'bigint':
       return `${present} && ${value} !== 0n`;
     default:
@@ -73,15 +77,17 @@ function loop(field: Field, length: string): string {
 
 /** Elements of a list tend to be of one size: each is written as far from its length as the length of the one before was long, one byte or two. */
 function messages(field: Field, value: string, free: number, scope: Scope): string {
-  const { write, size } = tag(field.number, 2);
+  const { write, size } = tag(field.number, 2, scope);
   const limit = `${limitOf(free + fieldRoom(field) + widening)} + wide`;
   const content = nested(field, scope.sure(`${value}[i]`), 'start + 1 + wide', limit, scope);
   const holes = field.type.kind === 'message' && scope.mayHaveHoles(field.type);
-  const close = holes ? '$.closeLength(sink, start, sink.held' : '$.closeSolid(bytes, start';
+  const close = holes
+    ? `${scope.local('closeLength')}(sink, start, sink.held`
+    : `${scope.local('closeSolid')}(${scope.bytes()}, start`;
   return `for (let i = 0, wide = 0; i < ${value}.length && !sink.full; i++) {
       ${write} const start = at + ${size};
       at = ${close}, ${content}, wide);
-      wide = ${scope.sure('bytes[start]')} >> 7;
+      wide = ${scope.sure(`${scope.bytes()}[start]`)} >> 7;
     }`;
 }
 
@@ -94,49 +100,50 @@ function repeated(field: Field, value: string, free: number, scope: Scope): stri
   const behind = limitOf(free + fieldRoom(field));
   if (hasShortStrings(field))
     return [
-      `at = $.writeStringsField(sink, at, ${tagOf(field, 2)}, ${value}, ${behind}, ${quote(field.fullName)});`,
+      `at = ${scope.local('writeStringsField')}(sink, at, ${tagOf(field, 2)}, ${value}, ${behind}, ${quote(field.fullName)});`,
     ];
-  const check = `$.checkList(${value}, ${quote(field.fullName)});`;
+  const check = `${scope.local('checkList')}(${value}, ${quote(field.fullName)});`;
   const each = loop(field, `${value}.length`);
-  const fits = `if (at + ${value}.length * ${listed(field)} > ${limitOf(free)}) $.noRoom(sink, at);`;
   const item = scope.sure(`${value}[i]`);
   if (!field.packed) {
     if (field.type.kind === 'message' && !field.delimited)
       return [check, messages(field, value, free, scope)];
     const write = tagged(field, item, free + (listed(field) > 0 ? 0 : fieldRoom(field)), scope);
     const all = `${each} { ${write.join(' ')} }`;
-    return listed(field) > 0 ? [check, fits, `else ${all}`] : [check, all];
+    if (listed(field) === 0) return [check, all];
+    const fits = `if (at + ${value}.length * ${listed(field)} > ${limitOf(free)}) ${scope.local('noRoom')}(sink, at);`;
+    return [check, fits, `else ${all}`];
   }
-  const { write, size } = tag(field.number, 2);
+  const { write, size } = tag(field.number, 2, scope);
   const run = packedPrimitive(field);
   if (run !== undefined) {
-    const call = `$.writePacked${run}(sink, at + ${size}, ${value}, ${limitOf(free)}, ${quote(field.fullName)})`;
+    const call = `${scope.local(`writePacked${run}`)}(sink, at + ${size}, ${value}, ${limitOf(free)}, ${quote(field.fullName)})`;
     return [check, `if (${value}.length !== 0) {\n      ${write} at = ${call};\n    }`];
   }
   return [
     check,
-    `if (at + ${size + lengthBytes} + ${value}.length * ${listed(field)} > ${limitOf(free)}) $.noRoom(sink, at);
+    `if (at + ${size + lengthBytes} + ${value}.length * ${listed(field)} > ${limitOf(free)}) ${scope.local('noRoom')}(sink, at);
     else if (${value}.length !== 0) {
       ${write} const start = at + ${size};
       at = start + 1;
       ${each} at = ${writeValue(field, item, 0, 0, scope)};
-      at = $.closeSolid(bytes, start, at);
+      at = ${scope.local('closeSolid')}(${scope.bytes()}, start, at);
     }`,
   ];
 }
 
 /** A oneof whose fields are neighbours, as they nearly always are. None of them comes first: V8 then compares names with names only. */
-function wholeOneof({ fullName }: Oneof, local: string, cases: readonly string[]): string {
+function wholeOneof({ fullName }: Oneof, local: string, cases: readonly string[], scope: Scope): string {
   return `switch (${local}?.case) {
-    case undefined: default: $.noCase(${local}, ${quote(fullName)}); break;
+    case undefined: default: ${scope.local('noCase')}(${local}, ${quote(fullName)}); break;
     ${cases.join('\n    ')}
   }`;
 }
 
 /** The value of any other one, checked where the first of its fields comes. */
-function checkOneof({ fullName, fields }: Oneof, local: string): string {
+function checkOneof({ fullName, fields }: Oneof, local: string, scope: Scope): string {
   const cases = fields.map((field) => `case ${quote(field.key)}:`).join(' ');
-  return `switch (${local}?.case) { case undefined: default: $.noCase(${local}, ${quote(fullName)}); break; ${cases} }`;
+  return `switch (${local}?.case) { case undefined: default: ${scope.local('noCase')}(${local}, ${quote(fullName)}); break; ${cases} }`;
 }
 
 /** Statements that write a field outside of oneofs. */
@@ -167,9 +174,13 @@ function take(values: readonly string[]): string {
 /** Variables of the function, and those inside of its statements. */
 const own: ReadonlySet<string> = new Set('m sink at limit depth field bytes i start wide'.split(' '));
 
-export function emitEncode(message: Message, scope: Scope): string {
-  const runs = fieldRuns(message);
-  const room = roomOf(runs);
+interface Written {
+  readonly lines: readonly string[];
+  readonly values: readonly string[];
+}
+
+/** Statements that write the fields, and what they take from the message. */
+function writeFields(message: Message, runs: readonly Run[], room: number, scope: Scope): Written {
   const values: string[] = [];
   const lines: string[] = [];
   const declared = new Set<Oneof>();
@@ -187,10 +198,10 @@ export function emitEncode(message: Message, scope: Scope): string {
         return `case ${quote(field.key)}: ${write.join(' ')} break;`;
       });
       if (run.fields.length === oneof.fields.length) {
-        lines.push(wholeOneof(oneof, local, cases));
+        lines.push(wholeOneof(oneof, local, cases, scope));
         continue;
       }
-      if (isFirst) lines.push(checkOneof(oneof, local));
+      if (isFirst) lines.push(checkOneof(oneof, local, scope));
       lines.push(`switch (${local}?.case) {\n    ${cases.join('\n    ')}\n  }`);
       continue;
     }
@@ -201,12 +212,19 @@ export function emitEncode(message: Message, scope: Scope): string {
       if (field.presence === 'required')
         lines.push(`if (${local} === undefined) $.missing(${quote(field.fullName)});`);
       const statements = write(field, local, free, scope);
-      lines.push(takesAbsent(field) ? statements.join(' ') : when(isSet(field, local), statements));
+      lines.push(takesAbsent(field) ? statements.join(' ') : when(isSet(field, local, scope), statements));
     }
   }
-  if (message.keepsUnknown) lines.push('at = $.writeUnknown(sink, at, m, limit);');
-  const body = withLocals(lines.join('\n  '), scope);
-  const bytes = /(?<!\.)\bbytes(\[|,)/.test(body) ? '  const { bytes } = sink;\n' : '';
+  if (message.keepsUnknown) lines.push(`at = ${scope.local('writeUnknown')}(sink, at, m, limit);`);
+  return { lines, values };
+}
+
+export function emitEncode(message: Message, scope: Scope): string {
+  const runs = fieldRuns(message);
+  const room = roomOf(runs);
+  const { emitted, takesBytes } = scope.encoder(() => writeFields(message, runs, room, scope));
+  const body = emitted.lines.join('\n  ');
+  const bytes = takesBytes ? '  const { bytes } = sink;\n' : '';
   const parameters: Parameter[] = [
     ['m', message.init],
     ['sink', scope.alias('Sink')],
@@ -217,7 +235,7 @@ export function emitEncode(message: Message, scope: Scope): string {
   ];
   return `${scope.headOf(message, 'encodeTo', parameters)}
   if (${scope.local('noEntry')}(m, sink, at${room === 0 ? '' : ` + ${room}`}, limit, depth, field)) return at;
-${bytes}${take(values)}  ${body}
+${bytes}${take(emitted.values)}  ${body}
   return at;
 }`;
 }

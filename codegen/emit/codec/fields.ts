@@ -35,7 +35,7 @@ function presence({ presence, type }: Field): string {
 /** A word of the text that the runtime's `fieldEntries` reads; what is no text goes into `more`. */
 function entry(field: Field, more: string[], scope: Scope): string {
   const { name, type, oneof, mapKey } = field;
-  if (type.kind !== 'scalar') more.push(scope.type(type));
+  if (type.kind !== 'scalar') more.push(scope.value(type));
   const rest = apart(field);
   if (rest !== undefined) more.push(rest);
   const kind = type.kind === 'scalar' ? type.scalar : '*';

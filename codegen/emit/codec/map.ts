@@ -7,7 +7,7 @@ import { formOf, quote, scalarForm, tagBytes, tagOf, wireTypeOf } from '../scala
 import type { Parameter, Scope } from '../scope.ts';
 import { fieldType, mapKeyType, valueType } from '../shape.ts';
 import { element, fixed, lengthBytes, listed, widening } from './room.ts';
-import { limitOf, read, withLocals, writeValue, zeroOf } from './value.ts';
+import { limitOf, read, writeValue, zeroOf } from './value.ts';
 
 const keyForm = (field: Field) => scalarForm(field.mapKey ?? 'string');
 
@@ -26,18 +26,18 @@ function typesOf(field: Field, scope: Scope): string {
 const hasShortTag = (field: Field): boolean => tagOf(field, 2) < 128;
 
 /** The key of an entry as what its type needs; in JavaScript it is a string. Numbers are made of it before the entry is begun. */
-function writeKey(field: Field, free: number): string {
+function writeKey(field: Field, free: number, scope: Scope): string {
   const form = keyForm(field);
   const write = 'bytes, at + 1';
   switch (form.type) {
     case 'string':
-      return `$.writeString(sink, at + 1, key, ${limitOf(free)}, field)`;
+      return `${scope.local('writeString')}(sink, at + 1, key, ${limitOf(free)}, field)`;
     case 'boolean':
-      return `$.writeBool(${write}, $.boolKey(key, field), field)`;
+      return `${scope.local('writeBool')}(${write}, $.boolKey(key, field), field)`;
     case 'bigint':
-      return `$.write${form.primitive}(${write}, $.bigintOfString(key, field), field)`;
+      return `${scope.local(`write${form.primitive}`)}(${write}, $.bigintOfString(key, field), field)`;
     default:
-      return `$.write${form.primitive}(${write}, number, field)`;
+      return `${scope.local(`write${form.primitive}`)}(${write}, number, field)`;
   }
 }
 
@@ -47,7 +47,7 @@ function ofNumber(field: Field): string {
   return unsigned ? 'map[number]' : 'map[number < 0 ? key : number]';
 }
 
-/** Statements that write the entry of `key`. The end of its room, `limit`, leaves free what comes behind the entry and what closing it may need. */
+/** Statements that write the entry of `key`, in a function that has `bytes`. The end of its room, `limit`, leaves free what comes behind the entry and what closing it may need. */
 function writeEntry(field: Field, value: string, scope: Scope): string {
   const { type } = field;
   const keyTag = tagBytes(1, keyForm(field).wireType)[0];
@@ -59,15 +59,16 @@ function writeEntry(field: Field, value: string, scope: Scope): string {
     listed(field) > 0
       ? 'bytes[start] = at - start - 1;'
       : holes
-        ? 'at = $.closeLength(sink, start, held, at);'
-        : 'at = $.closeSolid(bytes, start, at);';
+        ? `at = ${scope.local('closeLength')}(sink, start, held, at);`
+        : `at = ${scope.local('closeSolid')}(bytes, start, at);`;
+  const put = scope.encoder(() => writeValue(field, value, 1, 0, scope, 'field')).emitted;
   const start = hasShortTag(field)
     ? 'bytes[at] = tag; const start = at + 1;'
-    : 'const start = $.writeVarint(bytes, at, tag);';
+    : `const start = ${scope.local('writeVarint')}(bytes, at, tag);`;
   return `${start}
   ${heldNow}at = start + 1;
-  bytes[at] = ${keyTag}; at = ${writeKey(field, valueRoom)};
-  bytes[at] = ${valueTag}; at = ${writeValue(field, value, 1, 0, scope, 'field')};
+  bytes[at] = ${keyTag}; at = ${writeKey(field, valueRoom, scope)};
+  bytes[at] = ${valueTag}; at = ${put};
   ${close}`;
 }
 
@@ -77,7 +78,7 @@ function shareEntry(field: Field, name: string, common: readonly Parameter[], sc
   const body = `  const bytes = sink.bytes;
   ${writeEntry(field, 'value', scope)}
   return at;`;
-  return scope.share(`encodeEntry_${name}`, parameters, 'number', withLocals(body, scope));
+  return scope.share(`encodeEntry_${name}`, parameters, 'number', body);
 }
 
 /** Statement that writes the map, if there is one. */
@@ -101,25 +102,26 @@ export function encodeMap(field: Field, value: string, free: number, scope: Scop
     const entry = shareEntry(field, name, common, scope);
     const put = `at = ${entry}(${common.map(([each]) => each).join(', ')}, key, ${found});`;
     // V8 knows in a loop of the first form where the value of each key is, unless it has seen a hash table there, as decoded maps are.
-    body = `  if ($.checkMap(map, field)) {
+    body = `  if (${scope.local('checkMap')}(map, field)) {
     for (const key in map) { if (sink.full) break; ${put} }
   } else {
-    const keys = $.mapKeys(map, field);
+    const keys = ${scope.local('mapKeys')}(map, field);
     ${loop} { ${key} ${put} }
   }
   return at;`;
   } else {
-    const fits = `if (at + keys.length * ${listed(field)} > limit) return $.noRoom(sink, at);\n  `;
+    const fits = () =>
+      `if (at + keys.length * ${listed(field)} > limit) return ${scope.local('noRoom')}(sink, at);\n  `;
     body = `  const bytes = sink.bytes;
-  const keys = $.mapKeys(map, field);
-  ${listed(field) > 0 ? fits : ''}${loop} {
-    ${key}${numeric ? '\n    const number = $.numberKey(key, field);' : ''}
+  const keys = ${scope.local('mapKeys')}(map, field);
+  ${listed(field) > 0 ? fits() : ''}${loop} {
+    ${key}${numeric ? `\n    const number = ${scope.local('numberKey')}(key, field);` : ''}
     ${writeEntry(field, found, scope).replaceAll('\n', '\n  ')}
   }
   return at;`;
   }
   const parameters: Parameter[] = [...common, ['map', `${fieldType(field, scope, 'init')} | undefined`]];
-  const whole = `  if (map === undefined) return at;\n${withLocals(body, scope)}`;
+  const whole = `  if (map === undefined) return at;\n${body}`;
   const encode = scope.share(`encodeMap_${name}`, parameters, 'number', whole);
   const behind = listed(field) > 0 ? free : free + widening + element(field);
   const depth = nests ? 'depth, ' : '';

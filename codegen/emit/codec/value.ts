@@ -7,12 +7,6 @@ import { formOf, isPlainNumber, quote } from '../scalar.ts';
 import type { Scope } from '../scope.ts';
 import { widening } from './room.ts';
 
-/** Primitives that are called for every field or element. */
-const perField = /\$\.((?:write|close|check|map|numberKey|noRoom|noCase|hasBytes)\w*)(?=\()/g;
-
-export const withLocals = (code: string, scope: Scope): string =>
-  code.replace(perField, (_, primitive: string) => scope.local(primitive));
-
 /** Where room ends that has to leave `free` bytes behind it. */
 export const limitOf = (free: number): string => (free === 0 ? 'limit' : `limit - ${free}`);
 
@@ -35,26 +29,26 @@ export function writeValue(
     const content = nested(field, value, start, limitOf(free + widening), scope, name);
     // Arguments are evaluated from left to right: `sink.held` is read before the message is written.
     return scope.mayHaveHoles(type)
-      ? `$.closeLength${kind}(sink, ${place}, sink.held, ${content})`
-      : `$.closeSolid${kind}(bytes, ${place}, ${content})`;
+      ? `${scope.local(`closeLength${kind}`)}(sink, ${place}, sink.held, ${content})`
+      : `${scope.local(`closeSolid${kind}`)}(${scope.bytes()}, ${place}, ${content})`;
   }
   const form = formOf(type);
   switch (form?.primitive) {
     case 'String':
-      return `$.writeString${kind}(sink, ${place}, ${value}, ${limitOf(free)}, ${name})`;
+      return `${scope.local(`writeString${kind}`)}(sink, ${place}, ${value}, ${limitOf(free)}, ${name})`;
     case 'Bytes':
       if (field.array !== undefined) value = `$.octets(${value}, $.arrays.${field.array}, ${name})`;
       if (field.bulkThreshold !== undefined)
-        return `$.writeBulk${kind}(sink, ${place}, ${value}, ${limitOf(free)}, ${name}, ${field.bulkThreshold})`;
-      return `$.writeBytes${kind}(sink, ${place}, ${value}, ${limitOf(free)}, ${name})`;
+        return `${scope.local(`writeBulk${kind}`)}(sink, ${place}, ${value}, ${limitOf(free)}, ${name}, ${field.bulkThreshold})`;
+      return `${scope.local(`writeBytes${kind}`)}(sink, ${place}, ${value}, ${limitOf(free)}, ${name})`;
     case 'Float':
     case 'Double':
-      return `$.write${form.primitive}${kind}(sink, ${place}, ${value}, ${name})`;
+      return `${scope.local(`write${form.primitive}${kind}`)}(sink, ${place}, ${value}, ${name})`;
     default:
       if (form !== undefined && isPlainNumber(type, form)) {
-        return `$.write${form.primitive}Number${kind}(bytes, ${place}, ${value}, ${name})`;
+        return `${scope.local(`write${form.primitive}Number${kind}`)}(${scope.bytes()}, ${place}, ${value}, ${name})`;
       }
-      return `$.write${form?.primitive}${kind}(bytes, ${place}, ${asBigint(field, value, name)}, ${name})`;
+      return `${scope.local(`write${form?.primitive}${kind}`)}(${scope.bytes()}, ${place}, ${asBigint(field, value, name)}, ${name})`;
   }
 }
 
