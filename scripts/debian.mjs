@@ -56,6 +56,8 @@ const NEEDS = {
     { debian: 'xz-utils', present: () => which('xz') !== undefined },
     { debian: 'ibverbs-providers', present: () => existsSync('/etc/libibverbs.d/rxe.driver') },
   ],
+  // A stranger who sends descriptors, which no program of Node can.
+  strangers: [{ debian: 'python3', present: () => which('python3') !== undefined }],
   // Tests between two network namespaces of this machine.
   hosts: [
     { debian: 'iproute2', present: () => existsSync('/sbin/ip') || which('ip') !== undefined },
@@ -95,7 +97,7 @@ const NEEDS = {
 };
 
 /** What `npm test` uses; set-up installs it. */
-export const FOR_TESTS = ['build', 'verbs', 'tests', 'protoc', 'hosts'];
+export const FOR_TESTS = ['build', 'verbs', 'tests', 'protoc', 'hosts', 'strangers'];
 
 /** All packages of `purposes`, keys of NEEDS. */
 export const packagesOf = (purposes) =>

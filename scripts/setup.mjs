@@ -141,6 +141,9 @@ async function setup(args) {
     const noProtoc = await debian.install('protoc');
     if (noProtoc !== '') console.log(`! comparisons with protoc are left out: ${noProtoc}`);
     const noHosts = await debian.install('hosts');
+    const noStrangers = await debian.install('strangers');
+    if (noStrangers !== '')
+      console.log(`! tests with strangers at unix sockets are left out: ${noStrangers}`);
     if (noHosts !== '') console.log(`! tests between two hosts are left out: ${noHosts}`);
   }
   return did.includes(true);

@@ -13,6 +13,9 @@
 #include <mutex>
 #include <utility>
 
+#include "fabric/porter.h"
+#include "fabric/rights.h"
+
 namespace rdma_rpc::fabric {
 namespace {
 
@@ -94,11 +97,13 @@ std::string hand_over(int fd, std::span<const std::byte> greeting) {
   std::memcpy(&hello, greeting.data(), sizeof hello);
   if (const char* why = why_no_greeting(hello)) return why;
   if (hello.say != Say::hello) return "a connection began with an answer";
-  UniqueFd own(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  UniqueFd own = carried_connection(fd);
+  if (!own) own = UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!own) return std::string("no descriptor for a connection: ") + std::strerror(errno);
   if (Door::hand_over(own, hello)) return {};
   const Greeting answer = make_greeting(Say::unknown, hello.from, hello.to);
   say(own.get(), &answer, sizeof answer);
+  close_elsewhere(std::move(own));
   return "a connection for a session that is not of this process";
 }
 

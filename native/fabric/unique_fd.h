@@ -19,6 +19,8 @@ class UniqueFd {
   }
   ~UniqueFd() { reset(); }
   int get() const { return fd_; }
+  /// Whoever calls it closes it.
+  int release() { return std::exchange(fd_, -1); }
   void reset() {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   }

@@ -3,6 +3,7 @@ import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { tcpKeepAliveMs } from '../limits.ts';
 import type { Address } from './address.ts';
+import { dialUnix } from './unix-socket.ts';
 
 /** Opens a connection; gives up when the signal fires. */
 export type Dial = (signal: AbortSignal) => Promise<Duplex>;
@@ -17,6 +18,14 @@ export function dialledPath(duplex: Duplex): string | undefined {
 export function socketDial(address: Address): Dial {
   return (signal) =>
     new Promise((resolve, reject) => {
+      const dialled = (socket: Socket): void => {
+        // An idle channel does not keep the process alive; calls in flight do (client/keep-alive.ts).
+        socket.unref();
+        if (address.kind === 'unix') paths.set(socket, address.path);
+        resolve(socket);
+      };
+      const ready = address.kind === 'unix' ? dialUnix(address.path) : undefined;
+      if (ready !== undefined) return dialled(ready);
       const socket: Socket =
         address.kind === 'unix'
           ? connect({ path: address.path })
@@ -36,10 +45,7 @@ export function socketDial(address: Address): Dial {
       socket.once('connect', () => {
         signal.removeEventListener('abort', giveUp);
         socket.off('error', reject);
-        // An idle channel does not keep the process alive; calls in flight do (client/keep-alive.ts).
-        socket.unref();
-        if (address.kind === 'unix') paths.set(socket, address.path);
-        resolve(socket);
+        dialled(socket);
       });
     });
 }

@@ -16,7 +16,7 @@ export const onlyUnix =
   'memory is shared with other users and containers of one host by a unix socket only: listen on unix:/path, in a directory or volume that both have';
 
 /** A handle of libuv has it; in other JS runtimes, and once it is closed, there is none. */
-function descriptorOf(duplex: Duplex): number | undefined {
+export function descriptorOf(duplex: Duplex): number | undefined {
   const fd = (duplex as { _handle?: { fd?: unknown } })._handle?.fd;
   return typeof fd === 'number' && fd >= 0 ? fd : undefined;
 }

@@ -1,8 +1,9 @@
-/** Listens for sideband connections on TCP or a unix socket. Used by a server, one per address. */
+/** Listens for sideband connections on TCP or a unix socket, where nobody can send descriptors (unix-socket.ts). Used by a server, one per address. */
 import { createServer, type Server, type Socket } from 'node:net';
 import { tcpKeepAliveMs } from '../limits.ts';
 import { type Address, boundAddress, formatAddress, parseAddress } from './address.ts';
 import { UnixPath } from './unix-path.ts';
+import { carried, guardListener, mustCarry } from './unix-socket.ts';
 
 function listenOn(server: Server, options: object): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -15,22 +16,22 @@ function listenOn(server: Server, options: object): Promise<void> {
 }
 
 export class Listener {
-  readonly #server: Server;
+  readonly #onConnection: (socket: Socket) => void;
+  #server: Server | undefined;
   #path: UnixPath | undefined;
   #closed = false;
 
   constructor(onConnection: (socket: Socket) => void) {
-    this.#server = createServer(
-      { noDelay: true, keepAlive: true, keepAliveInitialDelay: tcpKeepAliveMs },
-      onConnection,
-    );
+    this.#onConnection = onConnection;
   }
 
   /** Returns the address that clients connect to. A socket that a dead process left is replaced. Rejects when it is closed meanwhile. */
   async listen(text: string): Promise<string> {
     const address = parseAddress(text);
+    const server = this.#made(address);
+    this.#server = server;
     try {
-      await this.#bind(address);
+      await this.#bind(server, address);
     } catch (error) {
       this.#release();
       throw error;
@@ -40,17 +41,30 @@ export class Listener {
       throw new Error(`listen ${text}: it was shut down meanwhile`);
     }
     // Running out of descriptors must not take the process down: the connection is lost, the server goes on.
-    this.#server.on('error', (error) => process.emitWarning(error, 'RdmaRpcWarning'));
-    return address.kind === 'unix'
-      ? formatAddress(address)
-      : boundAddress(this.#server.address(), address.host);
+    server.on('error', (error) => process.emitWarning(error, 'RdmaRpcWarning'));
+    return address.kind === 'unix' ? formatAddress(address) : boundAddress(server.address(), address.host);
   }
 
-  async #bind(address: Address): Promise<void> {
+  #made(address: Address): Server {
+    if (address.kind === 'tcp' || !mustCarry()) {
+      const keepAlive = { noDelay: true, keepAlive: true, keepAliveInitialDelay: tcpKeepAliveMs };
+      return createServer(address.kind === 'tcp' ? keepAlive : {}, this.#onConnection);
+    }
+    return createServer({ pauseOnConnect: true }, (socket) => {
+      const safe = carried(socket);
+      if (safe !== undefined) this.#onConnection(safe);
+    });
+  }
+
+  async #bind(server: Server, address: Address): Promise<void> {
     if (address.kind === 'tcp') {
-      await listenOn(this.#server, { host: address.host, port: address.port });
+      await listenOn(server, { host: address.host, port: address.port });
     } else {
-      this.#path = await UnixPath.take(address.path, (path) => listenOn(this.#server, { path }));
+      this.#path = await UnixPath.take(address.path, async (path) => {
+        await listenOn(server, { path });
+        // Before the path has the name that others know.
+        guardListener(path);
+      });
     }
   }
 
@@ -64,6 +78,6 @@ export class Listener {
     // The path first: whoever finds it must find somebody who listens.
     this.#path?.release();
     this.#path = undefined;
-    if (this.#server.listening) this.#server.close();
+    if (this.#server?.listening === true) this.#server.close();
   }
 }

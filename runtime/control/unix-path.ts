@@ -4,10 +4,10 @@
  */
 import { randomBytes } from 'node:crypto';
 import { linkSync, lstatSync, readFileSync, renameSync, type Stats, unlinkSync } from 'node:fs';
-import { connect } from 'node:net';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { type FileLock, loadNative } from '../native.ts';
 import { unixPathBytes } from './address.ts';
+import { socketDial } from './dial.ts';
 
 type SystemError = NodeJS.ErrnoException;
 
@@ -82,19 +82,17 @@ function boundSockets(): string {
 }
 
 /** Empty when the socket's owner is dead, else why it is not known to be. */
-function whyNotDead(path: string): Promise<string> {
-  return new Promise((settle) => {
-    const probe = connect({ path });
-    probe.once('connect', () => {
-      probe.destroy();
-      settle('another process listens there');
-    });
-    probe.once('error', ({ code }: SystemError) => {
-      if (code === 'ENOENT') settle('');
-      else if (code !== 'ECONNREFUSED') settle(`its socket answers with ${code}`);
-      else settle(isBound(path, boundSockets()) ? 'another process has its socket there' : '');
-    });
-  });
+async function whyNotDead(path: string): Promise<string> {
+  try {
+    const probe = await socketDial({ kind: 'unix', path })(new AbortController().signal);
+    probe.destroy();
+    return 'another process listens there';
+  } catch (error) {
+    const { code } = error as SystemError;
+    if (code === 'ENOENT') return '';
+    if (code !== 'ECONNREFUSED') return `its socket answers with ${code}`;
+    return isBound(path, boundSockets()) ? 'another process has its socket there' : '';
+  }
 }
 
 /** Frees the path of a socket that nobody has any more. Throws when something else is there. */

@@ -13,14 +13,14 @@ std::string QueuePair::join(const AddressBlob& address, const std::string& path)
   if (options_.active) {
     return line_->dial(path, wanted_.qp_token, token_, device_.options().connect_timeout_ms);
   }
-  if (guest_) welcome(std::move(guest_), guest_token_);
+  if (guest_) welcome(guest_.release(), guest_token_);
   return {};
 }
 
 /// Before connect() nobody knows who is meant: the last one that has come waits for it.
 void QueuePair::take(UniqueFd fd, const Token& from) {
   if (state_ == QpState::init && !options_.active) {
-    guest_ = std::move(fd);
+    guest_ = ForeignFd(std::move(fd));
     guest_token_ = from;
   } else {
     welcome(std::move(fd), from);
@@ -34,6 +34,7 @@ void QueuePair::welcome(UniqueFd fd, const Token& from) {
   }
   const Greeting answer = make_greeting(Say::refused, from, token_);
   say(fd.get(), &answer, sizeof answer);
+  close_elsewhere(std::move(fd));
 }
 
 void QueuePair::on_open() {
@@ -48,8 +49,8 @@ void QueuePair::on_open() {
   if (line_->send(note, segment_.fd.get())) device_.show_all(*line_);
 }
 
-void QueuePair::on_file(const FileNote& note, UniqueFd file) {
-  const std::string why = take_file(note, file);
+void QueuePair::on_file(const FileNote& note, ForeignFd file) {
+  const std::string why = take_file(note, file.fd());
   if (!why.empty()) line_->refuse(why);
 }
 

@@ -19,24 +19,6 @@ constexpr std::size_t kFilesPerRead = 4;
 /// A peer that sends without end has its next turn later.
 constexpr int kReadsPerTurn = 32;
 
-union FilesBuffer {
-  cmsghdr align;
-  char bytes[CMSG_SPACE(kFilesPerRead * sizeof(int))];
-};
-
-/// Of what came with one read.
-void collect(msghdr& message, std::vector<UniqueFd>* files) {
-  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof fd, sizeof fd);
-      files->emplace_back(fd);
-    }
-  }
-}
-
 }  // namespace
 
 std::string Line::dial(const std::string& path, const Token& to, const Token& from,
@@ -45,7 +27,7 @@ std::string Line::dial(const std::string& path, const Token& to, const Token& fr
   name.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof name.sun_path) return "shm: no path of a unix socket";
   std::memcpy(name.sun_path, path.data(), path.size());
-  fd_ = UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  fd_ = ForeignFd(UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
   // (A unix socket is connected at once, or its listener has too many waiting.)
   if (!fd_ || ::connect(fd_.get(), reinterpret_cast<sockaddr*>(&name), sizeof name) != 0) {
     std::string why = "shm: " + path + " cannot be reached a second time: " + system_refusal(errno);
@@ -65,9 +47,11 @@ std::string Line::dial(const std::string& path, const Token& to, const Token& fr
 }
 
 void Line::welcome(UniqueFd fd, const Token& to, const Token& from) {
-  fd_ = std::move(fd);
+  fd_ = ForeignFd(std::move(fd));
   to_ = to;
   from_ = from;
+  // The peer sends none before it is welcome, and whoever listened may have had them refused.
+  allow_rights(fd_.get());
   const Greeting answer = make_greeting(Say::welcome, to, from);
   // The descriptor was somebody else's: its flags are as they happened to be.
   const bool ours = ::fcntl(fd_.get(), F_SETFL, O_NONBLOCK) == 0 && watch_.add(*this, fd_.get(), EPOLLIN);
@@ -80,7 +64,10 @@ bool Line::send(const FileNote& note, int file) {
   if (!fd_) return false;
   FileNote copy = note;
   iovec bytes{&copy, sizeof copy};
-  FilesBuffer buffer{};
+  union {
+    cmsghdr align;
+    char bytes[CMSG_SPACE(sizeof file)];
+  } buffer{};
   msghdr message{};
   message.msg_iov = &bytes;
   message.msg_iovlen = 1;
@@ -116,11 +103,30 @@ void Line::ready() {
   hear_answer();
 }
 
+bool Line::hear(void* bytes, std::size_t room, ssize_t* got) {
+  if (being_closed() > kClosingMax) {
+    refuse("peers have sent so many descriptors that this process is still closing them");
+    return false;
+  }
+  const std::size_t had = files_.size();
+  bool cut = false;
+  *got = receive_with_rights(fd_.get(), bytes, room, &files_, &cut);
+  const int error = errno;
+  if (cut)
+    refuse("descriptors of the peer have not come: none is free here");
+  else if (files_.size() - had > kFilesPerRead)
+    refuse("the peer has sent too many descriptors with one note");
+  errno = error;
+  return static_cast<bool>(fd_);
+}
+
 void Line::hear_answer() {
   // No more than the answer: with the bytes behind it descriptors come.
-  const ssize_t got = ::recv(fd_.get(), said_.data() + have_, said_.size() - have_, MSG_DONTWAIT);
+  ssize_t got = 0;
+  if (!hear(said_.data() + have_, said_.size() - have_, &got)) return;
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) return lose("the peer has closed it without an answer");
+  if (!files_.empty()) return refuse("a descriptor has come with its answer");
   have_ += static_cast<std::size_t>(got);
   if (have_ < said_.size()) return;
   Greeting answer;
@@ -139,22 +145,12 @@ void Line::hear_answer() {
 void Line::receive() {
   for (int i = 0; i < kReadsPerTurn && fd_ && open_; ++i) {
     std::byte bytes[256];
-    iovec room{bytes, sizeof bytes};
-    FilesBuffer buffer{};
-    msghdr message{};
-    message.msg_iov = &room;
-    message.msg_iovlen = 1;
-    message.msg_control = buffer.bytes;
-    message.msg_controllen = sizeof buffer.bytes;
-    const ssize_t got = ::recvmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    ssize_t got = 0;
+    if (!hear(bytes, sizeof bytes, &got)) return;
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return;
     if (got < 0 && errno != ECONNRESET) return lose(system_refusal(errno));
-    if (got > 0) collect(message, &files_);
     if (got <= 0) return lose("the peer has ended, or closed it", true);
-    if ((message.msg_flags & MSG_CTRUNC) != 0) {
-      return refuse("descriptors of the peer have not come: too many with one note, or none is free here");
-    }
     take(bytes, static_cast<std::size_t>(got));
     // (A note that has come in part may have its own.)
     if (files_.size() > (have_ == 0 ? 0u : 1u))
@@ -187,7 +183,7 @@ void Line::carry_out() {
   std::memcpy(&note, said_.data(), sizeof note);
   if (note.reserved != 0) return refuse("the peer has sent a note whose reserved bytes are not 0");
   if (files_.empty()) return refuse("the peer has named a descriptor that it has not sent");
-  UniqueFd file = std::move(files_.front());
+  ForeignFd file = std::move(files_.front());
   files_.erase(files_.begin());
   user_.on_file(note, std::move(file));
 }

@@ -5,6 +5,7 @@
 //
 // Each side has a socket of its own, so nothing that the peer does to its descriptor (such as making it
 // block) is seen here. What comes is untrusted: its shape is checked here, the descriptors by who gets them.
+// Closing one, or a line with unread ones in it, can take as long as the peer likes: another thread does that.
 #pragma once
 
 #include <array>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "fabric/greeting.h"
+#include "fabric/rights.h"
 #include "fabric/watch.h"
 
 namespace rdma_rpc::fabric::shm {
@@ -42,7 +44,7 @@ class LineUser {
   virtual ~LineUser() = default;
   /// Greeted: descriptors may be sent.
   virtual void on_open() = 0;
-  virtual void on_file(const FileNote& note, UniqueFd file) = 0;
+  virtual void on_file(const FileNote& note, ForeignFd file) = 0;
   virtual void on_taken() = 0;
   /// It has ended. `why`: in words. `peer_went`: the peer has closed it, and everything that it sent has been
   /// heard.
@@ -79,19 +81,21 @@ class Line final : public Waiter {
 
  private:
   void hear_answer();
+  /// As recv(). False: it has ended, for what came with the bytes.
+  bool hear(void* bytes, std::size_t room, ssize_t* got);
   void take(const std::byte* bytes, std::size_t count);
   void carry_out();
   void lose(const std::string& why, bool peer_went = false);
 
   Watch& watch_;
   LineUser& user_;
-  UniqueFd fd_;
+  ForeignFd fd_;
   bool open_ = false;
   Token to_{}, from_{};
   /// Of the greeting's answer, then of a note that has come in part.
   std::array<std::byte, kGreetingBytes> said_;
   std::size_t have_ = 0;
-  std::vector<UniqueFd> files_;  ///< in the order in which they came, each waits for its note
+  std::vector<ForeignFd> files_;  ///< in the order in which they came, each waits for its note
 };
 
 }  // namespace rdma_rpc::fabric::shm

@@ -52,16 +52,18 @@ UniqueFd open_peer_file(const ProcessIdentity& peer, std::uint32_t fd, mode_t ki
 Mapping map_memfd(const UniqueFd& file, const std::string& name, std::size_t bytes, PeerMay access,
                   std::string* error) {
   const bool write = access == PeerMay::write;
+  // Seals first: a file system that another process serves may keep whoever asks it anything waiting, and has
+  // none.
+  const int seals = ::fcntl(file.get(), F_GET_SEALS);
+  const bool sealed = seals >= 0 && (seals & kFixedSize) == kFixedSize;
   struct stat about {};
   struct statfs system {};
-  if (::fstat(file.get(), &about) != 0 || ::fstatfs(file.get(), &system) != 0) {
+  if (sealed && (::fstat(file.get(), &about) != 0 || ::fstatfs(file.get(), &system) != 0)) {
     *error = system_error("cannot look at " + name);
     return {};
   }
-  const int seals = ::fcntl(file.get(), F_GET_SEALS);
   // Huge pages are refused with the rest: touching one raises SIGBUS when the pool is empty.
-  if (seals < 0 || (seals & kFixedSize) != kFixedSize || system.f_type != TMPFS_MAGIC ||
-      static_cast<std::size_t>(about.st_size) != bytes) {
+  if (!sealed || system.f_type != TMPFS_MAGIC || static_cast<std::size_t>(about.st_size) != bytes) {
     *error =
         "shm: " + name + " is not a memfd of " + std::to_string(bytes) + " bytes sealed against resizing";
     return {};

@@ -41,7 +41,7 @@ class QueuePair final : public fabric::QueuePair, public LineUser {
   }
 
   void on_open() override;
-  void on_file(const FileNote& note, UniqueFd file) override;
+  void on_file(const FileNote& note, ForeignFd file) override;
   void on_taken() override;
   void on_lost(const std::string& why, bool peer_went) override;
 
@@ -184,7 +184,7 @@ class QueuePair final : public fabric::QueuePair, public LineUser {
   std::unique_ptr<Line> line_;
   bool joining_ = false, shown_ = false, peer_has_taken_ = false;
   AddressBlob wanted_{};  ///< the peer's
-  UniqueFd guest_;        ///< has come before connect()
+  ForeignFd guest_;       ///< has come before connect()
   Token guest_token_{};
 };
 

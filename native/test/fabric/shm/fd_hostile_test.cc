@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "fabric/lingering.h"
 #include "fabric/shm/fd_liar.h"
 
 namespace rdma_rpc::fabric::test {
@@ -38,6 +39,18 @@ const Lie kLies[] = {
        liar.send(note_of(FileKind::device), std::vector<int>(32, file.get()));
      },
      "too many"},
+    {"AsManyAsTheKernelTakes",
+     [](auto& victim, auto& liar) {
+       const UniqueFd file = device_file(victim);
+       liar.send(note_of(FileKind::device), std::vector<int>(253, file.get()));
+     },
+     "too many"},
+    {"OneWhoseLastCloseTakesAMinute",
+     [](auto&, auto& liar) {
+       static Lingering stranger;
+       liar.send(note_of(FileKind::device), {stranger.give().get()});
+     },
+     "is not a memfd"},
     {"ADescriptorWithABell",
      [](auto& victim, auto& liar) {
        const UniqueFd file = device_file(victim);
@@ -174,7 +187,7 @@ TEST_P(ShmFdLies, AreRefusedWithAReason) {
   Liar liar(victim);
   const DeviceCounters before = victim.counters();
   GetParam().tell(victim, liar);
-  EXPECT_EQ(victim.settled(), QpState::err);
+  EXPECT_LT(time_of([&] { EXPECT_EQ(victim.settled(), QpState::err); }), kAtOnce);
   EXPECT_NE(victim.qp().error().find(GetParam().why), std::string::npos) << victim.qp().error();
   EXPECT_LE(victim.counters().open_fds, before.open_fds + 1);
   victim.end();
@@ -197,6 +210,14 @@ TEST(ShmFdHostile, WhoSendsWhatIsRightIsConnectedAndOneWhoIsRefusedIsTold) {
   refused.send(static_cast<Note>(77));
   EXPECT_EQ(other.settled(), QpState::err);
   EXPECT_TRUE(refused.was_refused());
+}
+
+TEST(ShmFdHostile, WhatIsNeverReadIsClosedByNoThreadThatHasOtherThingsToDo) {
+  Victim victim;
+  Liar liar(victim);
+  Lingering stranger;
+  liar.send(note_of(FileKind::device), {stranger.give().get()});
+  EXPECT_LT(time_of([&] { victim.end(); }), kAtOnce);
 }
 
 /// A byte at a time, with the descriptor on the first: a stream has no notes, only bytes.

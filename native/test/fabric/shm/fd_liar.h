@@ -75,7 +75,7 @@ class Liar {
   /// `files` with the bytes of `what`.
   void send(const void* what, std::size_t bytes, std::vector<int> files) const {
     iovec part{const_cast<void*>(what), bytes};
-    alignas(cmsghdr) char buffer[CMSG_SPACE(32 * sizeof(int))] = {};
+    alignas(cmsghdr) char buffer[CMSG_SPACE(253 * sizeof(int))] = {};
     msghdr message{};
     message.msg_iov = &part;
     message.msg_iovlen = 1;

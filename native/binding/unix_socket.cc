@@ -1,0 +1,88 @@
+// See unix_socket.h.
+#include "binding/unix_socket.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "fabric/porter.h"
+#include "fabric/rights.h"
+
+namespace rdma_rpc::binding {
+namespace {
+
+using fabric::ForeignFd;
+using fabric::UniqueFd;
+
+/// Listeners are looked for among so many descriptors; a new one gets the lowest that is free.
+constexpr int kDescriptorsMax = 65536;
+
+bool listens_at(int fd, std::string_view name) {
+  sockaddr_un bound{};
+  socklen_t length = sizeof bound;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &length) != 0 || bound.sun_family != AF_UNIX)
+    return false;
+  const std::string_view path(bound.sun_path, ::strnlen(bound.sun_path, sizeof bound.sun_path));
+  int listens = 0;
+  length = sizeof listens;
+  return path.ends_with(name) && ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) == 0 &&
+         listens != 0;
+}
+
+Napi::Value guard_listener(const Napi::CallbackInfo& info) {
+  const std::string name = info[0].As<Napi::String>().Utf8Value();
+  for (int fd = 0; fd < kDescriptorsMax; ++fd) {
+    if (!listens_at(fd, name)) continue;
+    if (!fabric::refuse_rights(fd)) return Napi::Boolean::New(info.Env(), false);
+    // Whoever has come before that may have sent some. The name is nobody's address yet.
+    pollfd wait{fd, POLLIN, 0};
+    while (::poll(&wait, 1, 0) == 1) {
+      UniqueFd early(::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC));
+      if (!early) break;
+      fabric::close_elsewhere(std::move(early));
+    }
+    return Napi::Boolean::New(info.Env(), true);
+  }
+  return Napi::Boolean::New(info.Env(), false);
+}
+
+Napi::Value carry(const Napi::CallbackInfo& info) {
+  UniqueFd own(::fcntl(info[0].As<Napi::Number>().Int32Value(), F_DUPFD_CLOEXEC, 0));
+  UniqueFd end = own ? fabric::carry(ForeignFd(std::move(own))) : UniqueFd();
+  return Napi::Number::New(info.Env(), end ? end.release() : -errno);
+}
+
+Napi::Value dial_unix(const Napi::CallbackInfo& info) {
+  const std::string path = info[0].As<Napi::String>().Utf8Value();
+  const bool carried = info[1].As<Napi::Boolean>().Value();
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  if (path.empty() || path.size() > sizeof name.sun_path) return Napi::Number::New(info.Env(), -EINVAL);
+  std::memcpy(name.sun_path, path.data(), path.size());
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd) return Napi::Number::New(info.Env(), -errno);
+  // Before anybody can send any.
+  if (!carried) fabric::refuse_rights(fd.get());
+  if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&name), sizeof name) != 0)
+    return Napi::Number::New(info.Env(), -errno);
+  if (carried) fd = fabric::carry(ForeignFd(std::move(fd)));
+  return Napi::Number::New(info.Env(), fd ? fd.release() : -errno);
+}
+
+}  // namespace
+
+void define_unix_sockets(Napi::Env env, Napi::Object exports) {
+  exports.Set("refusesRights", Napi::Boolean::New(env, fabric::kernel_refuses_rights()));
+  exports.Set("guardListener", Napi::Function::New(env, guard_listener));
+  exports.Set("carry", Napi::Function::New(env, carry));
+  exports.Set("dialUnix", Napi::Function::New(env, dial_unix));
+}
+
+}  // namespace rdma_rpc::binding

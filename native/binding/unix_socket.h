@@ -1,0 +1,12 @@
+// Unix sockets of JS whose peers can send no descriptors (fabric/rights.h). Called on the JS thread; nothing
+// of it is per call.
+#pragma once
+
+#include <napi.h>
+
+namespace rdma_rpc::binding {
+
+/// refusesRights, guardListener, carry, dialUnix: see runtime/native.ts.
+void define_unix_sockets(Napi::Env env, Napi::Object exports);
+
+}  // namespace rdma_rpc::binding

@@ -1,0 +1,134 @@
+// See rights.h.
+#include "fabric/rights.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <mutex>
+
+namespace rdma_rpc::fabric {
+namespace {
+
+/// SO_PASSRIGHTS, which headers of older systems do not have.
+constexpr int kPassRights = 83;
+/// The kernel takes no more with one message (SCM_MAX_FD).
+constexpr std::size_t kFilesMax = 253;
+/// Threads that close. One is enough unless a file's owner keeps it waiting.
+constexpr int kThreadsMax = 8;
+constexpr std::size_t kStackBytes = 64 * 1024;
+
+bool pass_rights(int fd, int on) { return ::setsockopt(fd, SOL_SOCKET, kPassRights, &on, sizeof on) == 0; }
+
+/// Lives as long as the process, as do threads that are kept waiting.
+struct Closing {
+  std::mutex mutex;
+  std::deque<UniqueFd> waiting;
+  std::atomic<std::size_t> count{0};  ///< those that are being closed, too
+  int threads = 0;
+};
+Closing& closing() {
+  static Closing& only = *new Closing;
+  return only;
+}
+
+void close_all() {
+  Closing& all = closing();
+  for (;;) {
+    UniqueFd fd;
+    {
+      const std::lock_guard lock(all.mutex);
+      if (all.waiting.empty()) {
+        --all.threads;
+        return;
+      }
+      fd = std::move(all.waiting.front());
+      all.waiting.pop_front();
+    }
+    const linger none{0, 0};
+    ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &none, sizeof none);
+    fd.reset();
+    --all.count;
+  }
+}
+
+bool start_thread() {
+  // Signals of the process are for its own threads, and a new thread has its maker's mask.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  ::pthread_attr_setstacksize(&attributes, kStackBytes);
+  pthread_t thread;
+  const int error = ::pthread_create(
+      &thread, &attributes,
+      [](void*) -> void* {
+        close_all();
+        return nullptr;
+      },
+      nullptr);
+  ::pthread_attr_destroy(&attributes);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return error == 0;
+}
+
+}  // namespace
+
+bool refuse_rights(int fd) { return pass_rights(fd, 0); }
+void allow_rights(int fd) { pass_rights(fd, 1); }
+
+bool kernel_refuses_rights() {
+  static const bool known = [] {
+    const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    return probe && refuse_rights(probe.get());
+  }();
+  return known;
+}
+
+void close_elsewhere(UniqueFd fd) {
+  if (!fd) return;
+  Closing& all = closing();
+  const std::lock_guard lock(all.mutex);
+  all.waiting.push_back(std::move(fd));
+  ++all.count;
+  // No thread lives without work, so one that is there may be kept waiting by what it closes.
+  if (all.threads == kThreadsMax) return;
+  ++all.threads;
+  // Without one the next one's closes this, too.
+  if (!start_thread()) --all.threads;
+}
+
+std::size_t being_closed() { return closing().count; }
+
+ssize_t receive_with_rights(int fd, void* bytes, std::size_t room, std::vector<ForeignFd>* files, bool* cut) {
+  union {
+    cmsghdr align;
+    char bytes[CMSG_SPACE(kFilesMax * sizeof(int))];
+  } control;
+  iovec part{bytes, room};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes;
+  message.msg_controllen = sizeof control.bytes;
+  const ssize_t got = ::recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (got < 0) return got;
+  for (cmsghdr* each = CMSG_FIRSTHDR(&message); each != nullptr; each = CMSG_NXTHDR(&message, each)) {
+    if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (each->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int file = -1;
+      std::memcpy(&file, CMSG_DATA(each) + i * sizeof file, sizeof file);
+      files->emplace_back(UniqueFd(file));
+    }
+  }
+  *cut = (message.msg_flags & MSG_CTRUNC) != 0;
+  return got;
+}
+
+}  // namespace rdma_rpc::fabric
