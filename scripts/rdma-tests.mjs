@@ -124,7 +124,8 @@ async function runOnce(place, suite, title, tests) {
     }),
   );
   // Time limits mean little in a guest whose clock is wrong.
-  for (const [line] of output.matchAll(/^rdma-vm: the guest's clock .*$/gm)) console.log(`${title}: ${line}`);
+  for (const [line] of output.matchAll(/^rdma-vm: the guest(?:'s clock| was started again).*$/gm))
+    console.log(`${title}: ${line}`);
   // The guest itself cannot be had. A suite that says so, beside devices that are there, has failed.
   if (code === NOT_RUN) {
     const noGuest = output.includes('rdma-vm: not run:');

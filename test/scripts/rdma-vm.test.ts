@@ -63,6 +63,24 @@ test.runIf(isLinux)('emulation takes over where KVM stops in the middle of start
   expect(start(qemu, 'kvm tcg')).toMatchObject({ status: 0, stdout: 'by tcg\n' });
 });
 
+test.runIf(isLinux)(
+  'an emulated guest whose kernel breaks while it boots is started again, once, and that is told',
+  () => {
+    const breaks = 'echo \'[    3.850899] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI\' >"$ctl/console"';
+    const again = start(
+      `[ -e "$ctl/tried" ] || { touch "$ctl/tried"; ${breaks}; exit 0; }\n${succeeds}`,
+      'tcg',
+    );
+    expect(again).toMatchObject({ status: 0, stdout: 'by tcg\n' });
+    expect(again.stderr).toContain('rdma-vm: the guest was started again: Oops: int3: 0000');
+    const never = start(`echo >>"$ctl/tried"; ${breaks}; wc -l <"$ctl/tried" >&2`, 'tcg');
+    expect(never.status).toBe(125);
+    expect(never.stderr).toContain('stopped without a result before it had started');
+    expect(never.stderr).toContain('2\n');
+    expect(never.stderr).not.toContain('3\n');
+  },
+);
+
 test.runIf(isLinux)('a guest that KVM stops after it has started is an error, and says which', () => {
   const qemu = `touch "$ctl/started"; echo 'KVM internal error. Suberror: 1'; exec sleep 600`;
   const { status, stderr } = start(qemu, 'kvm tcg');
