@@ -5,7 +5,6 @@
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import {
   existsSync,
-  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -16,15 +15,12 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { emptyApp, env, SETUP_LIMIT_MS as LIMIT_MS, pack, quiet, root } from './pack.ts';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
 const PNPM = 'pnpm@10.34.8';
-const LIMIT_MS = 300_000;
 const UNPACKED_BYTES_MAX = 5e6;
 const work = mkdtempSync(join(tmpdir(), 'rdma-rpc-install-'));
-const quiet = ['--prefer-offline', '--no-audit', '--no-fund'];
 let tarball = '';
 
 interface Manager {
@@ -42,14 +38,13 @@ const managers: readonly Manager[] = [
 
 function run(cwd: string, command: readonly string[]): SpawnSyncReturns<string> {
   // pnpm asks before it removes anything, unless it is in CI.
-  const env = { ...process.env, RDMA_RPC_PREBUILDS: 'local', CI: 'true' };
-  return spawnSync(command[0]!, command.slice(1), { cwd, env, encoding: 'utf8', timeout: LIMIT_MS });
+  const how = { cwd, env: { ...env, CI: 'true' }, timeout: LIMIT_MS };
+  return spawnSync(command[0]!, command.slice(1), { ...how, encoding: 'utf8' });
 }
 
 function folder(name: string): string {
   const path = join(work, name);
-  mkdirSync(path);
-  writeFileSync(join(path, 'package.json'), JSON.stringify({ name, private: true, type: 'module' }));
+  emptyApp(path, name);
   return path;
 }
 
@@ -68,9 +63,7 @@ function withScripts(path: string): string[] {
 }
 
 beforeAll(() => {
-  const packed = run(root, ['npm', 'pack', '--json', '--pack-destination', work]);
-  expect(packed.stderr).not.toMatch(/npm error/);
-  tarball = join(work, (JSON.parse(packed.stdout) as [{ filename: string }])[0].filename);
+  ({ tarball } = pack(work));
 }, LIMIT_MS);
 
 afterAll(() => rmSync(work, { recursive: true, force: true }));

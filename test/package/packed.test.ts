@@ -3,54 +3,39 @@
  * out there, on the binary that the package brings.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { whyNot } from '../needs.ts';
+import { emptyApp, env, pack, quiet, root, SETUP_LIMIT_MS } from './pack.ts';
 import { filesOf } from './readme.ts';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
 /** Built where the headers of libibverbs are. */
 const PLUGIN = 'build/Release/rdma_rpc_verbs.so';
-const SETUP_LIMIT_MS = 300_000;
 const STEP_LIMIT_MS = 120_000;
 
 const work = mkdtempSync(join(tmpdir(), 'rdma-rpc-packed-'));
 const app = join(work, 'app');
 const children: ChildProcess[] = [];
-let packed: string[] = [];
+let packed: readonly string[] = [];
 
 function run(cwd: string, command: string, ...args: string[]): string {
   return execFileSync(command, args, {
     cwd,
     encoding: 'utf8',
     timeout: STEP_LIMIT_MS,
-    // The binaries for other systems are the matter of scripts/portable-tests.mjs.
-    env: { ...process.env, RDMA_RPC_PREBUILDS: 'local' },
+    env,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
 }
 
 beforeAll(() => {
-  const [tarball] = JSON.parse(run(root, 'npm', 'pack', '--json', '--pack-destination', work)) as [
-    { filename: string; files: { path: string }[] },
-  ];
-  packed = tarball.files.map((file) => file.path);
-  mkdirSync(app);
-  writeFileSync(join(app, 'package.json'), JSON.stringify({ name: 'app', private: true, type: 'module' }));
-  const quiet = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund'];
-  run(app, 'npm', 'install', ...quiet, join(work, tarball.filename));
+  const { tarball, files } = pack(work);
+  packed = files;
+  emptyApp(app, 'app');
+  run(app, 'npm', 'install', '--ignore-scripts', ...quiet, tarball);
   for (const [name, content] of filesOf(readFileSync(join(root, 'README.md'), 'utf8'))) {
     writeFileSync(join(app, name), content);
   }
