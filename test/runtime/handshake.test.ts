@@ -133,6 +133,17 @@ describe('a client that', () => {
     });
   });
 
+  test('says nothing but pings is refused all the same', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const link = open({ handshakeTimeoutMs: 5000 })();
+    for (let second = 0; second < 5; ++second) {
+      link.send({ type: 'ping' });
+      expect(await link.receive()).toEqual({ type: 'pong' });
+      vi.advanceTimersByTime(1000);
+    }
+    expect(await link.receive()).toMatchObject({ message: /no handshake within 5000 ms/ });
+  });
+
   test('falls silent halfway is refused too, and its session goes', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const dial = open();

@@ -5,7 +5,7 @@ import type { ServerOptions } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type Frame, magic, ownFeatures, version } from '../../runtime/control/frames.ts';
 import { hostIdentity } from '../../runtime/control/host.ts';
-import { Link } from '../../runtime/control/link.ts';
+import { encodeFrame, Link } from '../../runtime/control/link.ts';
 import { discardSession, type LocalSide, prepareSession } from '../../runtime/control/session-setup.ts';
 import { RpcServer } from '../../runtime/server/server.ts';
 
@@ -96,6 +96,21 @@ describe('a client that', () => {
     }
     expect([...told]).toEqual([expect.stringMatching(/cannot open memory of this process/)]);
     expect(new Set(lines.map((line) => line.replace(/\d+/g, ''))).size).toBeGreaterThan(1);
+  });
+
+  test('sends pings and reads no answer does not make them pile up', async () => {
+    server = new RpcServer({}, ['sim']);
+    const [near, far] = duplexPair();
+    server.accept(far, 'script');
+    const pings = 100_000;
+    let most = 0;
+    for (let i = 0; i < pings; i += 1000) {
+      near.write(Buffer.concat(Array.from({ length: 1000 }, () => encodeFrame({ type: 'ping' }))));
+      await new Promise((resolve) => setImmediate(resolve));
+      most = Math.max(most, far.writableLength);
+    }
+    await until(() => near.writableLength === 0);
+    expect(most).toBeLessThanOrEqual(far.writableHighWaterMark + encodeFrame({ type: 'pong' }).byteLength);
   });
 
   test('makes room for others when all have spoken: the oldest goes', async () => {

@@ -1,6 +1,9 @@
-// What a process on shm can do when the system gives it no more descriptors: what is connected goes on, what
-// fails says which limit it is, and nobody is taken for dead.
+// What a process on shm can do when the system gives it no more descriptors, or no more addresses: what is
+// connected goes on, what fails says which limit it is, and nobody is taken for dead.
 #include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
 
 #include "fabric/shm/connect/process.h"
 #include "fabric/shm/peers.h"
@@ -46,6 +49,29 @@ TEST(ShmLimits, WithoutDescriptorsWhatIsMadeSaysWhichLimitItIs) {
   expect_names_the_limit(device->refusal());
   expect_names_the_limit(end.qp->connect(address));
 }
+
+#ifndef __SANITIZE_ADDRESS__  // which has taken all addresses that there are
+TEST(ShmLimits, WithoutAddressesWhatIsMadeSaysWhichLimitItIsAndTheOthersGoOn) {
+  constexpr std::size_t kBytes = std::size_t{256} << 20;
+  ShmEnd client, server;
+  ASSERT_EQ(server.qp->connect(client.qp->local_address()), "");
+  ASSERT_EQ(client.qp->connect(server.qp->local_address()), "");
+  rlimit before{};
+  ::getrlimit(RLIMIT_AS, &before);
+  rlim_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlimit few{pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + kBytes / 2, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &few), 0);
+  const auto memory = client.device->alloc_memory(kBytes, "test");
+  const std::string why = client.device->refusal();
+  EXPECT_NE(client.device->alloc_memory(1 << 16, "test"), nullptr);
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_EQ(memory, nullptr);
+  EXPECT_NE(why.find("bytes of addresses (raise it with ulimit -v)"), std::string::npos) << why;
+  EXPECT_NE(client.device->alloc_memory(kBytes, "test"), nullptr);
+  EXPECT_EQ(server.qp->state(), QpState::rts);
+}
+#endif
 
 TEST(ShmLimits, WithoutDescriptorsNobodyIsTakenForDead) {
   const shm::ProcessIdentity self = shm::this_process();
