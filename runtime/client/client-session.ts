@@ -13,14 +13,14 @@ import {
 } from '../core/errors/failure.ts';
 import type { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
-import { deadlines, timeLeftUs } from '../lane/deadlines.ts';
+import { timeLeftUs } from '../lane/deadlines.ts';
 import type { FabricContext, SessionOwner } from '../lane/fabric-context.ts';
 import { Incoming } from '../lane/incoming.ts';
 import { noSlot } from '../lane/outgoing.ts';
 import { Submission, type Target } from '../lane/submission.ts';
-import type { DeadlineOwner, TurnListener } from '../lane/timer-wheel.ts';
 import { Ev, Held, Reason, SubOp } from '../native.ts';
 import { AnswerTally } from './answer-tally.ts';
+import { CallDeadlines } from './call-deadlines.ts';
 import type { CallExtras, CallPlace } from './call-extras.ts';
 import { requestRefusal, statusError } from './call-faults.ts';
 import type { ClientMethod } from './client-method.ts';
@@ -28,9 +28,7 @@ import type { CallQueue } from './queue/call-queue.ts';
 import type { Unsent } from './queue/unsent.ts';
 import type { ClientSessionListener, PartEvents } from './session-listeners.ts';
 
-const noTimer = -1;
-
-export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener, CallPlace {
+export class ClientSession implements SessionOwner, CallPlace {
   readonly target: Target;
   /** Calls in flight. */
   inFlight = 0;
@@ -57,14 +55,9 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
   readonly #resolve: (Resolve | undefined)[];
   readonly #reject: (Reject | undefined)[];
   readonly #extras: (CallExtras | undefined)[];
-  /** Absolute, ms; 0: none. The session has one timer, for the earliest: a call that ends in time costs a store. */
-  readonly #deadlineMs: Float64Array;
-  /** Turn that the deadline was computed in. */
-  readonly #turn: Int32Array;
+  readonly #deadlines: CallDeadlines;
   /** Batch of events that the call was begun in or after. */
   readonly #batch: Int32Array;
-  #timer = noTimer;
-  #timerMs = Infinity;
   readonly #givenUp: Uint8Array;
   /** Of calls given up: bytes of the arena that they were waiting for. */
   readonly #awaited: Uint32Array;
@@ -91,13 +84,11 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     this.#resolve = new Array<undefined>(inflightMax).fill(undefined);
     this.#reject = new Array<undefined>(inflightMax).fill(undefined);
     this.#extras = new Array<undefined>(inflightMax).fill(undefined);
-    this.#deadlineMs = new Float64Array(inflightMax);
-    this.#turn = new Int32Array(inflightMax);
+    this.#deadlines = new CallDeadlines(inflightMax, (call) => this.#giveUp(call, Reason.deadline));
     this.#batch = new Int32Array(inflightMax);
     this.#givenUp = new Uint8Array(inflightMax);
     this.#awaited = new Uint32Array(inflightMax);
     context.attach(this);
-    deadlines.listeners.add(this);
   }
 
   get full(): boolean {
@@ -105,8 +96,8 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
   }
 
   /**
-   * Sends a call and takes over its promise. False: there is no call slot or send slot, nothing has happened. `deadlineMs` is absolute
-   * on the clock of deadlines.ts, 0 for none.
+   * Sends a call and takes over its promise. Its parts are arguments, since a record would be an object made for each call. False: there is
+   * no call slot or send slot, nothing has happened. `deadlineMs` is absolute on the clock of deadlines.ts, 0 for none.
    */
   start(
     method: ClientMethod,
@@ -162,35 +153,12 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     this.#resolve[call] = resolve;
     this.#reject[call] = reject;
     this.#batch[call] = this.#context.batch;
-    if (deadlineMs !== 0) {
-      this.#deadlineMs[call] = deadlineMs;
-      this.#turn[call] = deadlines.turn;
-      if (deadlineMs < this.#timerMs) this.#wakeAt(deadlineMs);
-    }
+    if (deadlineMs !== 0) this.#deadlines.set(call, deadlineMs);
     if (extras !== undefined) {
       this.#extras[call] = extras;
       extras.watch(this, call);
     }
     return true;
-  }
-
-  /** The earliest deadline there was: that call, or others, may have ended long since. */
-  onDeadline(): void {
-    this.#timer = noTimer;
-    this.#timerMs = Infinity;
-    let earliestMs = Infinity;
-    for (const [call, deadlineMs] of this.#deadlineMs.entries()) {
-      if (deadlineMs === 0) continue;
-      if (deadlineMs > deadlines.now) earliestMs = Math.min(earliestMs, deadlineMs);
-      else this.#giveUp(call, Reason.deadline);
-    }
-    if (earliestMs !== Infinity) this.#wakeAt(earliestMs);
-  }
-
-  onLongTurn(lagMs: number): void {
-    for (const [call, turn] of this.#turn.entries()) {
-      if (turn === deadlines.turn && this.#deadlineMs[call] !== 0) this.#deadlineMs[call]! += lagMs;
-    }
   }
 
   cancelCall(call: number, reason: number): void {
@@ -282,9 +250,7 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
   }
 
   onDown(reason: string): void {
-    deadlines.listeners.delete(this);
-    if (this.#timer !== noTimer) deadlines.remove(this.#timer);
-    this.#timer = noTimer;
+    this.#deadlines.stop();
     // Native code has failed every call that it knew when it made this batch. One that was begun since is staged, and is not sent any more.
     // Should another be left all the same, its caller must not wait for ever.
     for (const [call, resolve] of this.#resolve.entries()) {
@@ -321,27 +287,21 @@ export class ClientSession implements SessionOwner, DeadlineOwner, TurnListener,
     // One that was given up meanwhile has a reason of its own to end.
     if (this.#givenUp[call] === 1 || method === undefined || resolve === undefined || reject === undefined)
       return undefined;
-    const deadlineMs = this.#deadlineMs[call]!;
+    const deadlineMs = this.#deadlines.of(call);
     return { method, request: this.#request[call], deadlineMs, extras: this.#extras[call], resolve, reject };
-  }
-
-  #wakeAt(deadlineMs: number): void {
-    if (this.#timer !== noTimer) deadlines.remove(this.#timer);
-    this.#timerMs = deadlineMs;
-    this.#timer = deadlines.add(deadlineMs, this, 0);
   }
 
   #giveUp(call: number, reason: number): void {
     if (this.#reject[call] === undefined || this.#givenUp[call] === 1) return;
     this.#givenUp[call] = 1;
-    this.#deadlineMs[call] = 0;
+    this.#deadlines.clear(call);
     // A call that is only staged is not known to native code yet.
     this.#context.outgoing.flush();
     this.#awaited[call] = this.#context.native.cancel(this.target.session, call, reason);
   }
 
   #free(call: number, held = false): void {
-    this.#deadlineMs[call] = 0;
+    this.#deadlines.clear(call);
     const extras = this.#extras[call];
     if (extras !== undefined) {
       extras.unwatch();

@@ -9,7 +9,8 @@ const nothing = () => undefined;
 test('what starts the head and comes back to the queue does not start it again', () => {
   const queue = new WaitingCalls();
   for (let number = 0; number < 3; ++number) {
-    queue.push(new WaitingCall(queue, echo, number, 0, undefined, nothing, nothing));
+    const call = { method: echo, request: number, deadlineMs: 0, extras: undefined };
+    queue.push(new WaitingCall(queue, { ...call, resolve: nothing, reject: nothing }));
   }
   const started: unknown[] = [];
   const start = ({ request }: WaitingCall): boolean => {
@@ -30,7 +31,8 @@ test('a call that is given up leaves the queue, and the others stay', async () =
     const controller = new AbortController();
     const extras = new CallExtras({ signal: controller.signal }, undefined);
     const settle = (outcome: unknown) => outcomes.push(Promise.resolve(outcome));
-    queue.push(new WaitingCall(queue, echo, number, 0, extras, settle, nothing));
+    const call = { method: echo, request: number, deadlineMs: 0, extras };
+    queue.push(new WaitingCall(queue, { ...call, resolve: settle, reject: nothing }));
     return controller;
   });
   // One from the middle, the last and the first.

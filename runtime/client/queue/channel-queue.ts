@@ -3,13 +3,12 @@
  * their own, so that neither holds up the other, and so have calls whose request finds no memory. Owned by a channel, handed down to its connections,
  * on its JS thread.
  */
-import { failCall, type Reject, type Resolve } from '../../core/errors/failing.ts';
+import { failCall, type Reject } from '../../core/errors/failing.ts';
 import { queueFull, unavailable } from '../../core/errors/failure.ts';
 import { lengthsOf } from '../../core/lengths.ts';
 import { closeTurn } from '../../lane/deadlines.ts';
 import type { FabricContext, SlotWaiter } from '../../lane/fabric-context.ts';
 import { CallExtras } from '../call-extras.ts';
-import type { ClientMethod } from '../client-method.ts';
 import type { Connections } from '../connections/connections.ts';
 import type { ClientStream, StreamHost } from '../stream/client-stream.ts';
 import type { ClientStreams } from '../stream/client-streams.ts';
@@ -37,9 +36,7 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
   readonly waiting: WaitingCalls = new WaitingCalls(() => this.#whyWaiting());
   readonly streams: WaitingStreams = new WaitingStreams();
   readonly #owner: QueueOwner;
-  readonly #memoryLine = new MemoryLine(({ method, request, deadlineMs, extras, resolve, reject }) =>
-    this.enter(method, request, deadlineMs, extras, resolve, reject),
-  );
+  readonly #memoryLine = new MemoryLine((call) => this.enter(call));
   #connections!: Connections;
 
   constructor(owner: QueueOwner) {
@@ -64,17 +61,10 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
   }
 
   /** A call that the connection whose turn it is has not taken. */
-  enter(
-    method: ClientMethod,
-    request: unknown,
-    deadlineMs: number,
-    extras: CallExtras | undefined,
-    resolve: Resolve,
-    reject: Reject,
-  ): void {
+  enter(unsent: Unsent): void {
     // Nothing was staged, so nothing else would.
     closeTurn();
-    const call = new WaitingCall(this.waiting, method, request, deadlineMs, extras, resolve, reject);
+    const call = new WaitingCall(this.waiting, unsent);
     this.#admit(call, this.waiting, this.#startCall, this.waiting.why);
   }
 
@@ -118,14 +108,14 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
 
   /** It goes to the end of the line, once. */
   takeBack(call: Unsent): boolean {
-    const { method, request, deadlineMs, resolve, reject } = call;
+    const { method, request } = call;
     const extras = call.extras ?? new CallExtras({}, undefined);
     if (extras.retried || this.#owner.closed || this.waiting.size >= this.#owner.settings.queueMax)
       return false;
     // What it was sent with is not known any more.
     if (lengthsOf(method.requestType, request)?.resizable === true) return false;
     extras.retried = true;
-    this.waiting.push(new WaitingCall(this.waiting, method, request, deadlineMs, extras, resolve, reject));
+    this.waiting.push(new WaitingCall(this.waiting, { ...call, extras }));
     this.#connections.reconsider();
     return true;
   }

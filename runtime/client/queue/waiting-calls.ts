@@ -12,8 +12,9 @@ import { Reason } from '../../native.ts';
 import type { CallExtras, CallPlace } from '../call-extras.ts';
 import type { ClientMethod } from '../client-method.ts';
 import { Line, Waiter } from './line.ts';
+import type { Unsent } from './unsent.ts';
 
-export class WaitingCall extends Waiter implements DeadlineOwner, CallPlace {
+export class WaitingCall extends Waiter implements Unsent, DeadlineOwner, CallPlace {
   readonly method: ClientMethod;
   readonly request: unknown;
   /** 0: none. */
@@ -24,23 +25,16 @@ export class WaitingCall extends Waiter implements DeadlineOwner, CallPlace {
   readonly queue: WaitingCalls;
   timer = -1;
 
-  constructor(
-    queue: WaitingCalls,
-    method: ClientMethod,
-    request: unknown,
-    deadlineMs: number,
-    extras: CallExtras | undefined,
-    resolve: Resolve,
-    reject: Reject,
-  ) {
+  /** `deadlineMs`: where it may wait for less than its own time. */
+  constructor(queue: WaitingCalls, call: Unsent, deadlineMs: number = call.deadlineMs) {
     super();
     this.queue = queue;
-    this.method = method;
-    this.request = request;
+    this.method = call.method;
+    this.request = call.request;
     this.deadlineMs = deadlineMs;
-    this.extras = extras;
-    this.resolve = resolve;
-    this.reject = reject;
+    this.extras = call.extras;
+    this.resolve = call.resolve;
+    this.reject = call.reject;
   }
 
   get path(): string {
