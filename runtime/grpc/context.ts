@@ -9,6 +9,7 @@ import { Status } from '../core/errors/status.ts';
 import { detailsKey, encodeDetails } from '../core/errors/status-details.ts';
 import type { HandlerContext } from '../core/handler-context.ts';
 import { Metadata, type MetadataValue, receivedMetadata } from '../core/metadata.ts';
+import { deadlinePassed, handlerFailed } from '../server/call-faults.ts';
 import { handlerController } from '../server/handler-signal.ts';
 
 /** A call as a gRPC server has it. */
@@ -108,7 +109,7 @@ export class GrpcContext implements HandlerContext {
     if (this.#done || this.#cancelled !== undefined) return;
     this.#cancelled =
       this.timeoutMs() === 0
-        ? new RpcError(Status.DEADLINE_EXCEEDED, `${this.method}: the deadline passed`)
+        ? deadlinePassed(this.method)
         : new RpcError(Status.CANCELLED, `${this.method}: the client has given it up`);
     this.#controller?.abort(this.#cancelled);
   }
@@ -139,7 +140,7 @@ export class GrpcContext implements HandlerContext {
   fail(error: unknown): GrpcFailure {
     this.#done = true;
     const known = error instanceof RpcError ? error : undefined;
-    const details = known?.rawMessage ?? `${this.method}: the handler failed`;
+    const details = known?.rawMessage ?? handlerFailed(this.method);
     const code = known?.code ?? Status.INTERNAL;
     // What cannot be sent is left out: the error says more than it.
     const carry = (action: () => void): void => {

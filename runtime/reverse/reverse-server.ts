@@ -9,7 +9,6 @@ import type { ServiceDefinition } from '../codec/types.ts';
 import { failure, tooLarge } from '../core/errors/failure.ts';
 import { abortCode, RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
-import { textOf } from '../core/foreign.ts';
 import { checkedInterceptors, type Interceptor } from '../core/interceptor.ts';
 import { leaseOf } from '../core/lease.ts';
 import { encodeResponseMetadata, metadataFault } from '../core/metadata-wire.ts';
@@ -18,6 +17,15 @@ import type { Client, Handlers } from '../core/types.ts';
 import { HandlerErrors } from '../core/warnings.ts';
 import { reverseCalls, reverseQueueBytes, reverseRetryMs, reverseTakenMs } from '../limits.ts';
 import { Reason } from '../native.ts';
+import {
+  exhausted,
+  givenUp,
+  handlerFailed,
+  malformedMetadata,
+  type Refusal,
+  undecodable,
+  unknownMethod,
+} from '../server/call-faults.ts';
 import { HandlerTable } from '../server/handlers.ts';
 import { type CallOwner, ServerCall } from '../server/server-call.ts';
 import type { ServerMethod } from '../server/server-method.ts';
@@ -172,12 +180,7 @@ class RpcReverseServer implements ReverseServer {
     } else if (call.cancel !== 0) {
       const running = serving.running.get(call.number);
       serving.running.delete(call.number);
-      running?.abort(
-        new RpcError(
-          call.cancel === 4 ? Status.DEADLINE_EXCEEDED : Status.CANCELLED,
-          `${running.method}: given up by the server`,
-        ),
-      );
+      running?.abort(givenUp(running.method, call.cancel, 'server'));
     } else {
       this.#start(serving, call);
     }
@@ -185,30 +188,26 @@ class RpcReverseServer implements ReverseServer {
 
   #start(serving: Serving, { number, method: id, timeoutUs, metadata, message }: Call): void {
     const method = this.#handlers.find(id | 0);
-    const refuse = (status: number, text: string): void =>
-      serving.answers.push({ number, status, text, notRun: true });
+    const refuse = (refusal: Refusal): void => serving.answers.push({ number, ...refusal, notRun: true });
     if (method === undefined) {
-      refuse(Status.UNIMPLEMENTED, this.#handlers.missing(id | 0, false));
+      refuse(unknownMethod(this.#handlers.missing(id | 0, false)));
       return;
     }
+    const { path } = method;
     if (serving.running.size >= reverseCalls || serving.running.has(number)) {
-      refuse(
-        Status.RESOURCE_EXHAUSTED,
-        `${method.path}: ${reverseCalls} calls run already, or one has this number`,
-      );
+      refuse(exhausted(path, `${reverseCalls} calls run already, or one has this number`));
       return;
     }
     const why = metadataFault(metadata, 0, metadata.byteLength);
     if (why !== '') {
-      refuse(Status.INTERNAL, `${method.path}: malformed metadata: ${why}`);
+      refuse(malformedMetadata(path, why));
       return;
     }
     let request: unknown;
     try {
       request = method.requestType.decode(message);
     } catch (error) {
-      const reason = textOf(error);
-      refuse(Status.INTERNAL, `${method.path}: the request cannot be decoded: ${reason}`);
+      refuse(undecodable(path, error));
       return;
     }
     const deadlineMs = timeoutUs === 0n ? 0 : performance.now() + Number(timeoutUs) / 1000;
@@ -239,7 +238,7 @@ class RpcReverseServer implements ReverseServer {
       const known = error instanceof RpcError ? error : undefined;
       const meant = call.aborted !== undefined && abortCode(error) !== undefined;
       if (known === undefined ? !meant : method.oneWay) this.#errors.report(error, call.method);
-      const text = known?.rawMessage ?? `${call.method}: the handler failed`;
+      const text = known?.rawMessage ?? handlerFailed(call.method);
       answer = {
         number,
         status: known?.code ?? Status.INTERNAL,

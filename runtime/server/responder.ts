@@ -14,6 +14,7 @@ import { noSlot } from '../lane/outgoing.ts';
 import { Submission, type Target } from '../lane/submission.ts';
 import { errorTextBytes } from '../limits.ts';
 import { notRun, Reason, SubOp } from '../native.ts';
+import { handlerFailed, type Refusal } from './call-faults.ts';
 import { ServerCall } from './server-call.ts';
 import { type Answering, ShortAnswers } from './short-answers.ts';
 
@@ -113,7 +114,7 @@ export class Responder implements SlotWaiter, Answering {
     this.#send({
       handle: call.handle,
       status: known?.code ?? Status.INTERNAL,
-      text: known?.rawMessage ?? `${call.method}: the handler failed`,
+      text: known?.rawMessage ?? handlerFailed(call.method),
       metadata: this.#errorMetadata(call, known),
     });
   }
@@ -129,7 +130,7 @@ export class Responder implements SlotWaiter, Answering {
   }
 
   /** Answers a request whose handler has not been and will not be run. */
-  refuse(handle: number, status: number, text: string): void {
+  refuse(handle: number, { status, text }: Refusal): void {
     this.#send({ handle, status: status | notRun, text, metadata: undefined });
   }
 

@@ -4,17 +4,16 @@
  */
 
 import { ContextValues } from '../core/context-values.ts';
-import { RpcError } from '../core/errors/rpc-error.ts';
-import { Status } from '../core/errors/status.ts';
+import type { RpcError } from '../core/errors/rpc-error.ts';
 import type { HandlerContext } from '../core/handler-context.ts';
 import { type Lengths, lengthsOf } from '../core/lengths.ts';
 import { Metadata } from '../core/metadata.ts';
 import { decodeMetadata } from '../core/metadata-wire.ts';
 import { deadlines } from '../lane/deadlines.ts';
 import type { DeadlineOwner } from '../lane/timer-wheel.ts';
+import { deadlinePassed, limitPassed } from './call-faults.ts';
 import { handlerController } from './handler-signal.ts';
 import type { ServerMethod } from './server-method.ts';
-import { pastLimit } from './time-limits.ts';
 
 /** What only some calls have. One is made per call that has any of it, so that the others stay small: every request makes a ServerCall. */
 class Asked {
@@ -202,8 +201,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   }
 
   deadlineError(): RpcError {
-    if (this.limited) return pastLimit(this.method);
-    return new RpcError(Status.DEADLINE_EXCEEDED, `${this.method}: the deadline passed`);
+    return this.limited ? limitPassed(this.method) : deadlinePassed(this.method);
   }
 
   /** Answers when the deadline passes before the handler is done, whether or not that asks for its signal. */

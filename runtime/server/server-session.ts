@@ -3,20 +3,25 @@
  * event's callback; async ones are kept in a list until they are done. Owned by a server, on its JS thread.
  */
 
-import { RpcError } from '../core/errors/rpc-error.ts';
-import { Status } from '../core/errors/status.ts';
-import { promiseOf, textOf } from '../core/foreign.ts';
+import type { RpcError } from '../core/errors/rpc-error.ts';
+import { promiseOf } from '../core/foreign.ts';
 import type { FabricContext, SessionOwner } from '../lane/fabric-context.ts';
 import { Incoming } from '../lane/incoming.ts';
 import type { Target } from '../lane/submission.ts';
 import { Ev } from '../native.ts';
+import { Admission } from './admission.ts';
+import {
+  connectionLost,
+  givenUp,
+  malformedMetadata,
+  type Refusal,
+  undecodable,
+  unknownMethod,
+} from './call-faults.ts';
 import type { HandlerTable } from './handlers.ts';
 import type { Load } from './load.ts';
 import { Responder } from './responder.ts';
 import { type CallOwner, ServerCall } from './server-call.ts';
-
-/** A request with less time left than this is never started without a look at the clock. */
-const hurryUs = 100_000;
 
 /** What unary calls and streams of a session share. */
 export interface Shared {
@@ -26,10 +31,7 @@ export interface Shared {
   readonly handlers: HandlerTable;
   readonly responder: Responder;
   readonly load: Load;
-  /** Counts a stream that is to be opened. */
-  onOpening(): void;
-  /** Why what was counted last may not be started, undefined when it may. */
-  refusal(path: string): RpcError | undefined;
+  readonly admission: Admission;
 }
 
 /** Gets what belongs to streams. */
@@ -51,8 +53,6 @@ export interface ServerSessionListener {
 export class ServerSession implements SessionOwner, CallOwner {
   readonly target: Target;
   readonly peer: string;
-  /** Calls so far: unary ones, and streams. */
-  calls = 0;
   /** Its streams, if it may have any. */
   parts: ServerParts | undefined;
 
@@ -60,16 +60,12 @@ export class ServerSession implements SessionOwner, CallOwner {
   readonly #handlers: HandlerTable;
   readonly #listener: ServerSessionListener;
   readonly #load: Load;
+  readonly #admission: Admission;
   readonly #responder: Responder;
   readonly #incoming: Incoming;
   readonly #events: Int32Array;
-  /** Requests taken without a look at the clock. */
-  #unclocked = 0;
   /** Parts of streams so far. */
   #partCount = 0;
-  /** Calls after so many are turned away, and why. */
-  #last = Infinity;
-  #closed = '';
   /** Calls of async handlers, newest first. */
   #first: ServerCall | undefined;
 
@@ -86,6 +82,7 @@ export class ServerSession implements SessionOwner, CallOwner {
     this.#context = context;
     this.#handlers = handlers;
     this.#load = load;
+    this.#admission = new Admission(context, load, handlers.limits);
     this.#listener = listener;
     this.#responder = new Responder(context, target, (error, method) =>
       listener.onHandlerError(error, method),
@@ -100,6 +97,11 @@ export class ServerSession implements SessionOwner, CallOwner {
     return this.#first !== undefined || (this.parts !== undefined && this.parts.size > 0);
   }
 
+  /** Calls so far: unary ones, and streams. */
+  get calls(): number {
+    return this.#admission.calls;
+  }
+
   /** Changes with every request, of whatever kind. */
   get requests(): number {
     return this.calls + this.#partCount;
@@ -107,8 +109,7 @@ export class ServerSession implements SessionOwner, CallOwner {
 
   /** Calls after the first `last` of this session answer UNAVAILABLE without being run; the others go on. */
   turnAway(reason: string, last: number): void {
-    this.#closed = reason;
-    this.#last = last;
+    this.#admission.turnAway(reason, last);
   }
 
   /** What its streams work with. */
@@ -120,10 +121,7 @@ export class ServerSession implements SessionOwner, CallOwner {
       handlers: this.#handlers,
       responder: this.#responder,
       load: this.#load,
-      onOpening: () => {
-        ++this.calls;
-      },
-      refusal: (path) => this.#refusal(path),
+      admission: this.#admission,
     };
   }
 
@@ -138,52 +136,37 @@ export class ServerSession implements SessionOwner, CallOwner {
       this.parts.onPart(at);
       return;
     }
-    ++this.calls;
-    const handle = this.#events[at + Ev.call]!;
-    const method = this.#handlers.find(this.#events[at + Ev.method]!);
+    const admission = this.#admission;
+    ++admission.calls;
+    const id = this.#events[at + Ev.method]!;
+    const method = this.#handlers.find(id);
     if (method === undefined) {
-      this.#unimplemented(at, handle);
+      const part = this.#events[at + Ev.sent] !== 0;
+      this.#refuse(at, unknownMethod(this.#handlers.missing(id, part)));
       return;
     }
-    if (this.calls > this.#last || this.#load.full) {
-      this.#incoming.discard(at);
-      const { code, rawMessage } = this.#refusal(method.path)!;
-      this.#responder.refuse(handle, code, rawMessage);
+    const { path } = method;
+    const refusal = admission.refusal(path, this.#events[at + Ev.timeoutUs]! >>> 0);
+    if (refusal !== undefined) {
+      this.#refuse(at, refusal);
       return;
     }
-    const givenUs = this.#events[at + Ev.timeoutUs]! >>> 0;
-    const timeoutUs = this.#handlers.limits.limitUs(givenUs);
-    let deadlineMs = 0;
-    if (timeoutUs !== 0) {
-      // Counted from the batch's start, as native code did; handlers of the same batch may have taken long since.
-      deadlineMs = this.#context.batchMs + timeoutUs / 1000;
-      if (this.#mayHavePassed(timeoutUs) && performance.now() >= deadlineMs) {
-        this.#incoming.discard(at);
-        const text = `${method.path}: the deadline passed before the handler started`;
-        this.#responder.refuse(handle, Status.DEADLINE_EXCEEDED, text);
-        return;
-      }
-    }
+    const { deadlineMs, limited } = admission;
     const metadata = this.#events[at + Ev.metadataBytes] === 0 ? undefined : this.#incoming.metadataBytes(at);
     if (typeof metadata === 'string') {
-      this.#incoming.discard(at);
-      this.#responder.refuse(handle, Status.INTERNAL, `${method.path}: malformed metadata: ${metadata}`);
+      this.#refuse(at, malformedMetadata(path, metadata));
       return;
     }
+    const handle = this.#events[at + Ev.call]!;
     let request: unknown;
     try {
       request = this.#incoming.message(at, method.requestType, undefined);
     } catch (error) {
-      const why = textOf(error);
-      this.#responder.refuse(
-        handle,
-        Status.INTERNAL,
-        `${method.path}: the request cannot be decoded: ${why}`,
-      );
+      this.#responder.refuse(handle, undecodable(path, error));
       return;
     }
     const call = new ServerCall(this, handle, method, deadlineMs, metadata);
-    call.limited = timeoutUs !== givenUs;
+    call.limited = limited;
     this.#run(call, request);
   }
 
@@ -196,12 +179,7 @@ export class ServerSession implements SessionOwner, CallOwner {
       this.parts?.onCancelled(handle, this.#events[at + Ev.method]!);
       return;
     }
-    const late = this.#events[at + Ev.method] === Status.DEADLINE_EXCEEDED;
-    call.abort(
-      late
-        ? new RpcError(Status.DEADLINE_EXCEEDED, `${call.method}: the deadline passed`)
-        : new RpcError(Status.CANCELLED, `${call.method}: cancelled by the client`),
-    );
+    call.abort(givenUp(call.method, this.#events[at + Ev.method]!));
   }
 
   onLate(call: ServerCall, reason: RpcError): void {
@@ -211,7 +189,7 @@ export class ServerSession implements SessionOwner, CallOwner {
   onDown(reason: string): void {
     this.#responder.stop();
     for (let call = this.#first; call !== undefined; call = call.next) {
-      call.abort(new RpcError(Status.CANCELLED, `${call.method}: the connection was lost: ${reason}`));
+      call.abort(connectionLost(call.method, reason));
     }
     this.parts?.onDown(reason);
     this.#listener.onSessionDown(this, reason);
@@ -226,27 +204,10 @@ export class ServerSession implements SessionOwner, CallOwner {
 
   onFailed(): void {}
 
-  /**
-   * Whether a look at the clock is due. It costs as much as decoding a small request, so a request with time to spare gets one only
-   * now and then: after a few handlers that each blocked for long, one may start late; none that was in a hurry.
-   */
-  #mayHavePassed(timeoutUs: number): boolean {
-    if (this.#context.firstOfBatch) return false;
-    return timeoutUs < hurryUs || (++this.#unclocked & 3) === 0;
-  }
-
-  /** Before anything is decoded: the caller may try elsewhere at once. */
-  #refusal(path: string): RpcError | undefined {
-    if (this.calls > this.#last) return new RpcError(Status.UNAVAILABLE, `${path}: ${this.#closed}`);
-    if (this.#load.full) return new RpcError(Status.RESOURCE_EXHAUSTED, `${path}: ${this.#load.text}`);
-    return undefined;
-  }
-
-  #unimplemented(at: number, handle: number): void {
+  #refuse(at: number, refusal: Refusal): void {
+    const handle = this.#events[at + Ev.call]!;
     this.#incoming.discard(at);
-    const part = this.#events[at + Ev.sent] !== 0;
-    const why = this.#handlers.missing(this.#events[at + Ev.method]!, part);
-    this.#responder.refuse(handle, Status.UNIMPLEMENTED, why);
+    this.#responder.refuse(handle, refusal);
   }
 
   #run(call: ServerCall, request: unknown): void {

@@ -2,8 +2,6 @@
  * How long calls may take as the server sees it, beside what their clients say. Such a limit is kept by the server: it answers when the time is over, since
  * the client waits for longer, or for ever.
  */
-import { RpcError } from '../core/errors/rpc-error.ts';
-import { Status } from '../core/errors/status.ts';
 
 export class TimeLimits {
   readonly #defaultUs: number;
@@ -22,10 +20,4 @@ export class TimeLimits {
     if (givenUs === 0) return this.#defaultUs;
     return Math.min(givenUs, this.#maxUs);
   }
-}
-
-/** What a call is answered with when the server's own limit has passed. */
-export function pastLimit(method: string): RpcError {
-  const text = `${method}: the time limit of the server passed (its options defaultTimeoutMs and timeoutMaxMs)`;
-  return new RpcError(Status.DEADLINE_EXCEEDED, text);
 }

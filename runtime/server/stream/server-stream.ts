@@ -11,39 +11,32 @@ import { encodeResponseMetadata } from '../../core/metadata-wire.ts';
 import { deadlines } from '../../lane/deadlines.ts';
 import { noSlot } from '../../lane/outgoing.ts';
 import type { DeadlineOwner } from '../../lane/timer-wheel.ts';
-import { streamParts } from '../../limits.ts';
 import { Reason, Use } from '../../native.ts';
 import { PartKind, partHeader, withEntries } from '../../stream/part-header.ts';
 import { Producer, type ProducerOwner } from '../../stream/producer.ts';
 import { tookBack } from '../../stream/refused.ts';
-import { type ReaderOwner, type ReceivedPart, StreamReader } from '../../stream/stream-reader.ts';
 import { type PartPort, packedCapacity, refused, StreamWriter } from '../../stream/stream-writer.ts';
 import type { ServerCall } from '../server-call.ts';
 import type { StreamMethod } from '../server-method.ts';
+import { Pulls } from './pulls.ts';
+import { Pushes, type PushesOwner } from './pushes.ts';
 import type { StreamTable } from './stream-table.ts';
 
 const noTimer = -1;
 const ignore = (): void => undefined;
 
-export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, DeadlineOwner {
+export class ServerStream implements PartPort, PushesOwner, ProducerOwner, DeadlineOwner {
   readonly number: number;
   /** Its OPEN, and the context of the handler. */
   readonly call: ServerCall;
 
   readonly #streams: StreamTable;
   readonly #method: StreamMethod;
-  readonly #reader: StreamReader;
+  readonly #pushes: Pushes;
   readonly #writer: StreamWriter;
   readonly #producer: Producer;
-  /** Handles of PULLs that wait for their part, by sequence. */
-  readonly #pulls: (number | undefined)[] = new Array<undefined>(streamParts).fill(undefined);
-  /** The PULL that the client's application waits for. */
-  #awaited = -1;
-  /** The part to send next. */
-  #sequence = 0;
+  readonly #pulls = new Pulls();
   #timer = noTimer;
-  /** Of requests: the method has a stream of them, or its one was too large for the OPEN. */
-  #takesParts = false;
   /** What the handler threw: it is answered behind what came before. */
   #failed = false;
   #error: unknown;
@@ -59,7 +52,7 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
     call.stream = this;
     this.#streams = streams;
     this.#method = method;
-    this.#reader = new StreamReader(this, true);
+    this.#pushes = new Pushes(streams, method.requestType, this);
     const capacity = packedCapacity(streams.session.target);
     this.#writer = new StreamWriter(method.responseType, capacity, this);
     this.#producer = new Producer(this, this.#writer);
@@ -69,8 +62,8 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
   begin(messages: readonly unknown[]): void {
     if (this.call.deadlineMs !== 0) this.#timer = deadlines.add(this.call.deadlineMs, this, 0);
     if (this.#method.requestStream) {
-      this.#takesParts = true;
-      this.#run(this.#reader);
+      this.#pushes.taken = true;
+      this.#run(this.#pushes.reader);
     } else if (messages.length !== 0) {
       this.#run(messages[0]);
     } else {
@@ -79,8 +72,8 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
   }
 
   #awaitRequest(): void {
-    this.#takesParts = true;
-    this.#reader.next().then((first) => {
+    this.#pushes.taken = true;
+    this.#pushes.reader.next().then((first) => {
       if (this.#over) return;
       if (first.done) this.fault('no message for a method that takes one');
       else this.#run(first.value);
@@ -90,70 +83,25 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
   // --- requests in
 
   onPush(at: number, handle: number): void {
-    const { incoming } = this.#streams;
-    const { sequence, last } = incoming.header;
-    if (!this.#takesParts) {
-      incoming.whole.discard(at);
-      this.#streams.answerPush(handle);
-      if (incoming.header.count !== 0) this.fault('a message for a method that takes one only');
-      return;
-    }
-    let part: ReceivedPart;
-    try {
-      const messages = incoming.messages(at, this.#method.requestType);
-      part = { messages, last, token: handle, copied: incoming.copied };
-    } catch (error) {
-      const why = textOf(error);
-      this.#streams.answerPush(handle);
-      this.fault(`the request cannot be decoded: ${why}`);
-      return;
-    }
-    if (!this.#reader.arrive(sequence, part)) {
-      this.#streams.answerPush(handle);
-      this.fault(`part ${sequence} came twice, too early, or after the last`);
-    }
+    this.#pushes.onPush(at, handle);
   }
 
-  onFirstRead(): void {}
-
-  /** The credit. */
-  onConsumed(part: ReceivedPart): void {
-    this.#streams.answerPush(part.token);
-  }
-
-  /** A PUSH whose message waits to be fetched. False: it is none that this stream expects. */
   onPushWaits(handle: number, sequence: number): boolean {
-    if (this.#takesParts) this.#reader.announce(sequence, handle);
-    return this.#takesParts;
+    return this.#pushes.onPushWaits(handle, sequence);
   }
 
-  onWanted(handle: number): void {
-    const { context, target } = this.#streams.session;
-    context.native.want(target.session, handle);
-  }
-
-  onUnwanted(handle: number): void {
-    this.#streams.answerPush(handle);
-  }
-
-  /** The handler reads no more: what still comes is dropped. */
-  onLeft(): undefined {}
-
-  onEnd(): unknown {
+  get cancelled(): unknown {
     return this.#cancelled;
   }
 
   // --- responses out
 
   onPull(handle: number, sequence: number, awaited: boolean): void {
-    const place = sequence % streamParts;
-    if ((sequence - this.#sequence) >>> 0 >= streamParts || this.#pulls[place] !== undefined) {
+    if (!this.#pulls.add(sequence, handle, awaited)) {
       this.#streams.answerPull(handle, this.number, sequence);
       this.fault(`part ${sequence} was asked for twice, or too early`);
       return;
     }
-    this.#pulls[place] = handle;
-    if (awaited) this.#awaited = sequence;
     this.#writer.onCredit();
   }
 
@@ -164,8 +112,7 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
     type: MessageType<unknown, unknown>,
     message: unknown,
   ): boolean | typeof refused {
-    const place = sequence % streamParts;
-    const handle = this.#pulls[place];
+    const handle = this.#pulls.handleOf(sequence);
     if (handle === undefined || this.#over) return false;
     const { context, target, responder } = this.#streams.session;
     let header = partHeader(this.number, sequence, count, PartKind.pull, flags);
@@ -178,7 +125,7 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
     const { submission } = this.#streams;
     submission.call = handle;
     submission.metadata = header;
-    submission.use = this.#awaited === sequence ? Use.response : Use.part;
+    submission.use = this.#pulls.isAwaited(sequence) ? Use.response : Use.part;
     const result = outgoing.submit(submission, type, message);
     if (result === -Reason.noMemory && this.#waitsForMemory(sequence)) return false;
     if (result === noSlot) {
@@ -193,21 +140,18 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
       return false;
     }
     if (sequence === 0) this.call.takeHeader();
-    this.#pulls[place] = undefined;
-    this.#sequence = (sequence + 1) >>> 0;
+    this.#pulls.done(sequence);
     return true;
   }
 
   /** Memory is short. What the client does not wait for gets an empty part, so that it asks again when it does. */
   #waitsForMemory(sequence: number): boolean {
-    if (this.#awaited === sequence) return this.#streams.awaitMemory(this);
+    if (this.#pulls.isAwaited(sequence)) return this.#streams.awaitMemory(this);
     for (let next = sequence; ; next = (next + 1) >>> 0) {
-      const place = next % streamParts;
-      const handle = this.#pulls[place];
+      const handle = this.#pulls.handleOf(next);
       if (handle === undefined) return true;
-      this.#pulls[place] = undefined;
+      this.#pulls.done(next);
       this.#streams.answerPull(handle, this.number, next, 0);
-      this.#sequence = (next + 1) >>> 0;
       this.#writer.skip();
     }
   }
@@ -376,15 +320,11 @@ export class ServerStream implements PartPort, ReaderOwner, ProducerOwner, Deadl
     this.#timer = noTimer;
     this.#streams.leave(this);
     this.#writer.stop();
-    this.#reader.leave();
-    for (let i = 0; i < streamParts; ++i) {
-      const sequence = (this.#sequence + i) >>> 0;
-      const handle = this.#pulls[sequence % streamParts];
-      if (handle !== undefined) this.#streams.answerPull(handle, this.number, sequence);
-    }
-    this.#pulls.fill(undefined);
+    this.#pushes.reader.leave();
+    for (const { sequence, handle } of this.#pulls.takeAll())
+      this.#streams.answerPull(handle, this.number, sequence);
     this.#await(this.#producer.stop());
-    this.#reader.close();
+    this.#pushes.reader.close();
     this.#leaveHandler();
   }
 }

@@ -3,9 +3,7 @@
  * JS thread.
  */
 
-import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
-import { textOf } from '../../core/foreign.ts';
 import type { SlotWaiter } from '../../lane/fabric-context.ts';
 import { noSlot } from '../../lane/outgoing.ts';
 import { noMessage } from '../../lane/plain-types.ts';
@@ -13,6 +11,16 @@ import { Submission } from '../../lane/submission.ts';
 import { Ev, SubOp } from '../../native.ts';
 import { IncomingParts } from '../../stream/incoming-parts.ts';
 import { PartFlag, PartKind, partHeader } from '../../stream/part-header.ts';
+import {
+  broken,
+  connectionLost,
+  exhausted,
+  givenUp,
+  malformedMetadata,
+  type Refusal,
+  undecodable,
+  unknownMethod,
+} from '../call-faults.ts';
 import { ServerCall } from '../server-call.ts';
 import type { StreamMethod } from '../server-method.ts';
 import type { ServerParts, Shared } from '../server-session.ts';
@@ -24,10 +32,6 @@ interface WaitingAnswer {
   readonly handle: number;
   /** Of a PULL. */
   readonly header: Uint8Array | undefined;
-}
-
-function reasonOf(error: unknown): string {
-  return textOf(error);
 }
 
 export class ServerStreams implements ServerParts, StreamTable, SlotWaiter {
@@ -62,7 +66,7 @@ export class ServerStreams implements ServerParts, StreamTable, SlotWaiter {
     const { header } = this.incoming;
     if (why !== '') {
       this.incoming.whole.discard(at);
-      this.session.responder.refuse(handle, Status.INTERNAL, why);
+      this.session.responder.refuse(handle, { status: Status.INTERNAL, text: why });
     } else if (header.kind === PartKind.open) {
       this.#onOpen(at, handle);
     } else {
@@ -99,23 +103,14 @@ export class ServerStreams implements ServerParts, StreamTable, SlotWaiter {
   onCancelled(handle: number, status: number): void {
     for (const stream of this.#open.values()) {
       if (stream.call.handle !== handle) continue;
-      const late = status === Status.DEADLINE_EXCEEDED;
-      stream.cancel(
-        late
-          ? new RpcError(Status.DEADLINE_EXCEEDED, `${stream.call.method}: the deadline passed`)
-          : new RpcError(Status.CANCELLED, `${stream.call.method}: cancelled by the client`),
-      );
+      stream.cancel(givenUp(stream.call.method, status));
       return;
     }
   }
 
   onDown(reason: string): void {
     this.#waiting = [];
-    for (const stream of [...this.#open.values()]) {
-      stream.cancel(
-        new RpcError(Status.CANCELLED, `${stream.call.method}: the connection was lost: ${reason}`),
-      );
-    }
+    for (const stream of [...this.#open.values()]) stream.cancel(connectionLost(stream.call.method, reason));
   }
 
   /** The stream is over. */
@@ -175,62 +170,57 @@ export class ServerStreams implements ServerParts, StreamTable, SlotWaiter {
   }
 
   #onOpen(at: number, handle: number): void {
-    const { handlers, context, session } = this.session;
+    const { handlers, admission, session } = this.session;
     const { header, whole } = this.incoming;
     const { stream: number, count, last } = header;
-    this.session.onOpening();
-    const refuse = (status: number, text: string): void => {
+    ++admission.calls;
+    const refuse = (refusal: Refusal): void => {
       whole.discard(at);
-      this.session.responder.refuse(handle, status, text);
+      this.session.responder.refuse(handle, refusal);
     };
     const living = this.#open.get(number);
     if (living !== undefined) {
       living.fault('a second stream has the same number');
-      refuse(Status.INTERNAL, `there is a stream ${number} already`);
+      refuse({ status: Status.INTERNAL, text: `there is a stream ${number} already` });
       return;
     }
-    const method = handlers.findStream(this.#events[at + Ev.method]!);
+    const id = this.#events[at + Ev.method]!;
+    const method = handlers.findStream(id);
     if (method === undefined) {
-      refuse(Status.UNIMPLEMENTED, handlers.missing(this.#events[at + Ev.method]!, true));
+      refuse(unknownMethod(handlers.missing(id, true)));
       return;
     }
     const { path, requestStream } = method;
-    const refusal = this.session.refusal(path);
+    const refusal = admission.refusal(path, this.#events[at + Ev.timeoutUs]! >>> 0);
     if (refusal !== undefined) {
-      refuse(refusal.code, refusal.rawMessage);
+      refuse(refusal);
       return;
     }
     if (this.#open.size >= this.#streamsMax) {
-      const text = `${path}: ${this.#streamsMax} streams are open already (option streamsMax of the server)`;
-      refuse(Status.RESOURCE_EXHAUSTED, text);
+      refuse(
+        exhausted(path, `${this.#streamsMax} streams are open already (option streamsMax of the server)`),
+      );
       return;
     }
     if (count !== 0 && (requestStream || !last)) {
-      refuse(Status.INTERNAL, `${path}: a message where a stream of messages begins`);
+      refuse(broken(path, 'a message where a stream of messages begins'));
       return;
     }
-    const givenUs = this.#events[at + Ev.timeoutUs]! >>> 0;
-    const timeoutUs = handlers.limits.limitUs(givenUs);
-    const deadlineMs = timeoutUs === 0 ? 0 : context.batchMs + timeoutUs / 1000;
-    if (deadlineMs !== 0 && performance.now() >= deadlineMs) {
-      refuse(Status.DEADLINE_EXCEEDED, `${path}: the deadline passed before the handler started`);
-      return;
-    }
+    const { deadlineMs, limited } = admission;
     const entries = this.incoming.entries(at);
     if (typeof entries === 'string') {
-      refuse(Status.INTERNAL, `${path}: malformed metadata: ${entries}`);
+      refuse(malformedMetadata(path, entries));
       return;
     }
     let messages: readonly unknown[];
     try {
       messages = this.incoming.messages(at, method.requestType);
     } catch (error) {
-      const text = `${path}: the request cannot be decoded: ${reasonOf(error)}`;
-      this.session.responder.refuse(handle, Status.INTERNAL, text);
+      this.session.responder.refuse(handle, undecodable(path, error));
       return;
     }
     const call = new ServerCall(session, handle, method.open, deadlineMs, entries);
-    call.limited = timeoutUs !== givenUs;
+    call.limited = limited;
     this.#begin(number, method, call, messages);
   }
 

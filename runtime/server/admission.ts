@@ -1,0 +1,64 @@
+/**
+ * Which requests of a session are run: before anything of them is decoded, so that a flood costs little and their
+ * callers may try elsewhere at once. For unary calls and streams; owned by a ServerSession, on its JS thread.
+ */
+import type { FabricContext } from '../lane/fabric-context.ts';
+import { exhausted, leaving, type Refusal, startsLate } from './call-faults.ts';
+import type { Load } from './load.ts';
+import type { TimeLimits } from './time-limits.ts';
+
+/** A request with less time left than this is never started without a look at the clock. */
+const hurryUs = 100_000;
+
+export class Admission {
+  /** Calls so far: unary ones, and streams. */
+  calls = 0;
+  /** Of the request that was let in last; 0: none. */
+  deadlineMs = 0;
+  /** That deadline is the server's own limit. */
+  limited = false;
+
+  readonly #context: FabricContext;
+  readonly #load: Load;
+  readonly #limits: TimeLimits;
+  /** Requests taken without a look at the clock. */
+  #unclocked = 0;
+  /** Calls after so many are turned away, and why. */
+  #last = Infinity;
+  #closed = '';
+
+  constructor(context: FabricContext, load: Load, limits: TimeLimits) {
+    this.#context = context;
+    this.#load = load;
+    this.#limits = limits;
+  }
+
+  /** Calls after the first `last` are not run; the others go on. */
+  turnAway(reason: string, last: number): void {
+    this.#closed = reason;
+    this.#last = last;
+  }
+
+  /** Why the call that was counted last is not run, undefined when it may be. `givenUs`: what its client gives it, 0 for no limit. */
+  refusal(path: string, givenUs: number): Refusal | undefined {
+    if (this.calls > this.#last) return leaving(path, this.#closed);
+    if (this.#load.full) return exhausted(path, this.#load.text);
+    const timeoutUs = this.#limits.limitUs(givenUs);
+    this.limited = timeoutUs !== givenUs;
+    this.deadlineMs = 0;
+    if (timeoutUs === 0) return undefined;
+    // Counted from the batch's start, as native code did; handlers of the same batch may have taken long since.
+    this.deadlineMs = this.#context.batchMs + timeoutUs / 1000;
+    const late = this.#mayBeLate(timeoutUs) && performance.now() >= this.deadlineMs;
+    return late ? startsLate(path) : undefined;
+  }
+
+  /**
+   * Whether a look at the clock is due. It costs as much as decoding a small request, so a request with time to spare gets one only
+   * now and then: after a few handlers that each blocked for long, one may start late; none that was in a hurry.
+   */
+  #mayBeLate(timeoutUs: number): boolean {
+    if (this.#context.firstOfBatch) return false;
+    return timeoutUs < hurryUs || (++this.#unclocked & 3) === 0;
+  }
+}

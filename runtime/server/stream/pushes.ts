@@ -1,0 +1,82 @@
+/** The requests of a stream on the server: its PUSHes, in order, as an async iterator for the handler. Owned by a ServerStream, on its JS thread. */
+import type { MessageType } from '../../codec/types.ts';
+import { type ReaderOwner, type ReceivedPart, StreamReader } from '../../stream/stream-reader.ts';
+import { undecodableRequest } from '../call-faults.ts';
+import type { StreamTable } from './stream-table.ts';
+
+/** The stream. */
+export interface PushesOwner {
+  /** The client has broken the rules. */
+  fault(why: string): void;
+  /** Nobody waits for the stream any more: why. */
+  readonly cancelled: unknown;
+}
+
+export class Pushes implements ReaderOwner {
+  readonly reader: StreamReader;
+  /** The method has a stream of requests, or its one was too large for the OPEN. */
+  taken = false;
+  readonly #streams: StreamTable;
+  readonly #requestType: MessageType<unknown, never>;
+  readonly #owner: PushesOwner;
+
+  constructor(streams: StreamTable, requestType: MessageType<unknown, never>, owner: PushesOwner) {
+    this.#streams = streams;
+    this.#requestType = requestType;
+    this.#owner = owner;
+    this.reader = new StreamReader(this, true);
+  }
+
+  onPush(at: number, handle: number): void {
+    const { incoming } = this.#streams;
+    const { sequence, last } = incoming.header;
+    if (!this.taken) {
+      incoming.whole.discard(at);
+      this.#streams.answerPush(handle);
+      if (incoming.header.count !== 0) this.#owner.fault('a message for a method that takes one only');
+      return;
+    }
+    let part: ReceivedPart;
+    try {
+      const messages = incoming.messages(at, this.#requestType);
+      part = { messages, last, token: handle, copied: incoming.copied };
+    } catch (error) {
+      this.#streams.answerPush(handle);
+      this.#owner.fault(undecodableRequest(error));
+      return;
+    }
+    if (!this.reader.arrive(sequence, part)) {
+      this.#streams.answerPush(handle);
+      this.#owner.fault(`part ${sequence} came twice, too early, or after the last`);
+    }
+  }
+
+  /** One whose message waits to be fetched. False: it is none that this stream expects. */
+  onPushWaits(handle: number, sequence: number): boolean {
+    if (this.taken) this.reader.announce(sequence, handle);
+    return this.taken;
+  }
+
+  onFirstRead(): void {}
+
+  /** The credit. */
+  onConsumed(part: ReceivedPart): void {
+    this.#streams.answerPush(part.token);
+  }
+
+  onWanted(handle: number): void {
+    const { context, target } = this.#streams.session;
+    context.native.want(target.session, handle);
+  }
+
+  onUnwanted(handle: number): void {
+    this.#streams.answerPush(handle);
+  }
+
+  /** The handler reads no more: what still comes is dropped. */
+  onLeft(): undefined {}
+
+  onEnd(): unknown {
+    return this.#owner.cancelled;
+  }
+}
