@@ -12,6 +12,7 @@
 import { addonPath, namedAddon } from './addon-path.ts';
 import { contextNeeds, type RuntimeNeeds } from './js-runtime.ts';
 import { glibcVersion, whyNoAddon, whyNotNamed } from './native-remedy.ts';
+import type { NativeSockets } from './native-sockets.ts';
 import type { Stats } from './native-stats.ts';
 import type { VerbsCapabilities, VerbsReport } from './verbs-report.ts';
 
@@ -347,7 +348,7 @@ export interface NativeContext {
 /** Of lockFile(); what is in it only native code knows. */
 export type FileLock = object;
 
-export interface NativeModule {
+export interface NativeModule extends NativeSockets {
   createContext(options: NativeOptions): NativeContext;
   /** `neededBytes` are registered on each meanwhile; a device that does not allow that cannot be used. */
   verbsDevices(neededBytes: number): VerbsReport;
@@ -359,16 +360,6 @@ export interface NativeModule {
   collectionWaitMs(): number;
   /** It has been made to collect, which took so long. */
   collectionDone(ms: number): void;
-  /** A connection that this process has accepted, as a descriptor, and the greeting that it began with: goes to the tcp session that it is for, whatever thread that is of. Empty, or why not. The descriptor is duplicated. */
-  handOver(fd: number, greeting: Uint8Array): string;
-  /** Whether this kernel can refuse descriptors that strangers send over unix sockets (SO_PASSRIGHTS, Linux 6.16). */
-  readonly refusesRights: boolean;
-  /** Refuses them at the unix socket of this process that listens at a path that ends with `name`, which nobody knows yet; whoever has connected is sent away. False: there is none. */
-  guardListener(name: string): boolean;
-  /** For other kernels: a descriptor that leads to the connection `fd`, by way of a thread that passes on bytes and no descriptors. Negative: an errno. */
-  carry(fd: number): number;
-  /** A descriptor that is connected to a unix socket and gets no descriptors, `carried` or by the kernel. Negative: an errno. */
-  dialUnix(path: string, carried: boolean): number;
   /** Locks a file that is created, or was left by a process that is gone. Throws with the `code` EWOULDBLOCK when another holds it, EEXIST when it is somebody's file. */
   lockFile(path: string, text: string): FileLock;
   /** Removes the file and lets it go. The end of the process lets it go, too. */

@@ -78,7 +78,9 @@ describe('layers', () => {
     ).toHaveLength(1);
     expect(violations('native/session/a.cc', ['native/fabric/shm/shm.h'], nativeLayers)).toHaveLength(1);
     expect(violations('native/fabric/sim/a.cc', ['native/fabric/shm/shm.h'], nativeLayers)).toHaveLength(1);
-    expect(violations('native/fabric/tcp/queue/a.cc', ['native/fabric/shm/shm.h'], nativeLayers)).toHaveLength(1);
+    expect(
+      violations('native/fabric/tcp/queue/a.cc', ['native/fabric/shm/shm.h'], nativeLayers),
+    ).toHaveLength(1);
     expect(violations('native/memory/a.cc', ['native/fabric/fabric.h'], nativeLayers)).toHaveLength(0);
     const uses = Object.entries({
       a: ['b', 'x'],

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "fabric/rights.h"
 #include "fabric/shm/device.h"
 #include "fabric/shm/queue/queue_pair.h"
 
@@ -52,6 +53,7 @@ std::string CompletionQueue::open_door(Token* token) {
           if (QueuePair* qp = device_.find(greeting.to)) return qp->take(std::move(fd), greeting.from);
           const Greeting answer = make_greeting(Say::unknown, greeting.from, greeting.to);
           say(fd.get(), &answer, sizeof answer);
+          close_elsewhere(std::move(fd));
         },
         &why);
     if (door_ == nullptr) return "shm: " + why;

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "fabric/rights.h"
 #include "fabric/shm/layout.h"
 #include "fabric/shm/peers.h"
 
@@ -25,6 +27,8 @@ struct Holdings {
 };
 
 Holdings holdings() {
+  // What a line had is closed elsewhere.
+  while (being_closed() > 0) std::this_thread::yield();
   Holdings held;
   DIR* directory = ::opendir("/proc/self/fd");
   while (::readdir(directory) != nullptr) ++held.descriptors;
