@@ -7,6 +7,7 @@ import { ClientChannel } from './client/channel.ts';
 import { type ChannelOptions, channelRules } from './client/channel-options.ts';
 import type { Channel } from './client/channel-type.ts';
 import { type FabricOptions, fabricRules } from './control/fabric-options.ts';
+import { ownIdentity, type Vouched } from './control/peer-identity.ts';
 import { checkNames } from './core/options.ts';
 import { RpcServer } from './server/server.ts';
 import { type ServerOptions, serverRules } from './server/server-options.ts';
@@ -45,8 +46,10 @@ export function createInProcessChannel(
       fabrics: ['sim'],
       dial: () => {
         const [near, far] = duplexPair();
-        server.accept(far, address);
-        return Promise.resolve(near);
+        // The other end is this process itself.
+        const vouched: Vouched = { verified: ownIdentity() };
+        server.accept(Object.assign(far, vouched), address);
+        return Promise.resolve(Object.assign(near, vouched));
       },
       onClosed: () => server.shutdown({ graceMs: 0 }),
     },

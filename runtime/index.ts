@@ -12,6 +12,8 @@ export type { MessageType, MethodDefinition, ServiceDefinition } from './codec/t
 export { configure, type RuntimeOptions, stats } from './control/configure.ts';
 export type { Fabric, FabricOptions, VerbsSettings } from './control/fabric-options.ts';
 export type { SessionSummary } from './control/session-summary.ts';
+export type { ChannelTls, Pem, ServerTls, TlsFiles, TlsMaterial, TlsSource } from './control/tls-options.ts';
+export { tlsFiles } from './control/tls-options.ts';
 export { type ContextKey, ContextValues, createContextKey } from './core/context-values.ts';
 export { type Processed, RpcError, type RpcErrorOptions } from './core/errors/rpc-error.ts';
 export { Status, type StatusCode, type StatusName } from './core/errors/status.ts';
@@ -29,6 +31,7 @@ export type {
 } from './core/interceptor.ts';
 export { type Lease, leaseOf } from './core/lease.ts';
 export { Metadata, type MetadataInit, type MetadataValue } from './core/metadata.ts';
+export type { PeerInfo } from './core/peer.ts';
 export type { HedgingOptions, RetryOptions } from './core/repeat-options.ts';
 export type {
   CallOptions,

@@ -69,6 +69,10 @@ export const handshakeTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as co
 /** Sockets whose handshake is not over. One more pushes the oldest out, so that silent ones cannot keep others away. */
 export const handshakes = { default: 128, min: 1, max: 65_536 } as const;
 /** Sessions of one server: each has its own queue pair and receive slab (inflightMax slots). */
+/** Numbers of users and groups; the last one stands for none. */
+export const userId = { default: undefined, min: 0, max: 0xffff_fffe } as const;
+/** Rights on the file of a unix socket. */
+export const socketMode = { default: undefined, min: 0, max: 0o777 } as const;
 export const sessions = { default: 1024, min: 1, max: 65_536 } as const;
 /** Connections of one network address, so that one client that goes wild leaves room for the others. A client process needs one. */
 export const sessionsPerPeer = { default: 64, min: 1, max: 65_536 } as const;

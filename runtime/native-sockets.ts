@@ -1,4 +1,7 @@
-/** What native code does with sockets of the control plane: a part of the native boundary (native.ts), implemented by native/binding. */
+/** What the addon does for the sockets of the sideband and the files beside them: part of native.ts. Used by the control layer, on its JS thread. */
+
+/** Of lockFile(); what is in it only native code knows. */
+export type FileLock = object;
 
 export interface NativeSockets {
   /** A connection that this process has accepted, as a descriptor, and the greeting that it began with: goes to the tcp session that it is for, whatever thread that is of. Empty, or why not. The descriptor is duplicated. */
@@ -11,4 +14,10 @@ export interface NativeSockets {
   carry(fd: number): number;
   /** A descriptor that is connected to a unix socket and gets no descriptors, `carried` or by the kernel. Negative: an errno. */
   dialUnix(path: string, carried: boolean): number;
+  /** Locks a file that is created, or was left by a process that is gone. Throws with the `code` EWOULDBLOCK when another holds it, EEXIST when it is somebody's file. */
+  lockFile(path: string, text: string): FileLock;
+  /** Removes the file and lets it go. The end of the process lets it go, too. */
+  unlockFile(lock: FileLock): void;
+  /** Of the process at the other end of a unix socket, when it connected or began to listen; undefined for other descriptors. */
+  peerCredentials(fd: number): Readonly<Record<'pid' | 'uid' | 'gid', number>> | undefined;
 }

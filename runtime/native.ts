@@ -16,6 +16,7 @@ import type { NativeSockets } from './native-sockets.ts';
 import type { Stats } from './native-stats.ts';
 import type { VerbsCapabilities, VerbsReport } from './verbs-report.ts';
 
+export type { FileLock } from './native-sockets.ts';
 export type { Stats } from './native-stats.ts';
 export type { VerbsCapabilities, VerbsDevice, VerbsGid, VerbsPort, VerbsReport } from './verbs-report.ts';
 
@@ -345,9 +346,6 @@ export interface NativeContext {
   close(): void;
 }
 
-/** Of lockFile(); what is in it only native code knows. */
-export type FileLock = object;
-
 export interface NativeModule extends NativeSockets {
   createContext(options: NativeOptions): NativeContext;
   /** `neededBytes` are registered on each meanwhile; a device that does not allow that cannot be used. */
@@ -360,10 +358,6 @@ export interface NativeModule extends NativeSockets {
   collectionWaitMs(): number;
   /** It has been made to collect, which took so long. */
   collectionDone(ms: number): void;
-  /** Locks a file that is created, or was left by a process that is gone. Throws with the `code` EWOULDBLOCK when another holds it, EEXIST when it is somebody's file. */
-  lockFile(path: string, text: string): FileLock;
-  /** Removes the file and lets it go. The end of the process lets it go, too. */
-  unlockFile(lock: FileLock): void;
   /** The constants as the addon was compiled with, for the test that compares them. */
   boundary(): Record<string, Record<string, number>>;
 }

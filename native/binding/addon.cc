@@ -10,6 +10,7 @@
 #include "binding/event_loop/collections.h"
 #include "binding/file_lock.h"
 #include "binding/native_context.h"
+#include "binding/peer_credentials.h"
 #include "binding/unix_socket.h"
 #include "fabric/door.h"
 
@@ -59,6 +60,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("lockFile", Napi::Function::New(env, rdma_rpc::binding::lock_file));
   rdma_rpc::binding::define_unix_sockets(env, exports);
   exports.Set("unlockFile", Napi::Function::New(env, rdma_rpc::binding::unlock_file));
+  exports.Set("peerCredentials", Napi::Function::New(env, rdma_rpc::binding::peer_credentials));
   return exports;
 }
 

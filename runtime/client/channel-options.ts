@@ -1,5 +1,6 @@
 /** What a channel can be told when it is made, and how it is checked. */
 import { type CheckedFabricOptions, type FabricOptions, fabricRules } from '../control/fabric-options.ts';
+import type { ChannelTls, TlsSource } from '../control/tls-options.ts';
 import type { Interceptor } from '../core/interceptor.ts';
 import type { Log } from '../core/log.ts';
 import type { OptionRules } from '../core/options.ts';
@@ -33,6 +34,8 @@ export interface ChannelOptions extends FabricOptions {
   resolveMinMs?: number;
   /** Time limit of calls that have none of their own. Default: none. */
   timeoutMs?: number;
+  /** TLS 1.3 on `host:port` addresses: whom the server must prove to be, and what this side proves to be. `{}`: with the authorities that Node trusts. */
+  tls?: TlsSource<ChannelTls>;
   /** What the server is told about this process. Default: its process id. */
   identity?: string;
   /** Around the calls of all clients of this channel, outside of those that a client has; the first is outermost. Default: none. */
@@ -62,6 +65,7 @@ export const channelRules: OptionRules = {
   fabricUpgradeMs: { kind: 'integer', range: limits.fabricUpgradeMs },
   resolveMinMs: { kind: 'integer', range: limits.resolveMinMs },
   timeoutMs: { kind: 'time' },
+  tls: { kind: 'source' },
   identity: { kind: 'text', default: `pid ${process.pid}`, maxBytes: limits.controlTextBytes },
   interceptors: { kind: 'functions' },
   log: { kind: 'function' },
@@ -70,7 +74,7 @@ export const channelRules: OptionRules = {
 
 /** With every default. */
 export type CheckedChannelOptions = Required<
-  Omit<ChannelOptions, 'log' | 'outlierDetection' | keyof FabricOptions>
+  Omit<ChannelOptions, 'log' | 'tls' | 'outlierDetection' | keyof FabricOptions>
 > &
   Pick<ChannelOptions, 'log'> & {
     readonly outlierDetection: Required<OutlierDetection>;

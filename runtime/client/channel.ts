@@ -8,6 +8,7 @@ import { socketDial } from '../control/dial.ts';
 import { type FabricPlan, fabricPlan, offers } from '../control/fabric-options.ts';
 import { choiceOf, isAlone, type LocalSide } from '../control/session-setup.ts';
 import { type SessionSummary, summaryOf } from '../control/session-summary.ts';
+import { TlsDial } from '../control/tls-client.ts';
 import { type Reject, type Resolve, refusedCall } from '../core/errors/failing.ts';
 import { failure, intoLent, unavailable } from '../core/errors/failure.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
@@ -88,7 +89,9 @@ export class ClientChannel
 
   get session(): SessionSummary | undefined {
     const connection = this.#connections.current?.connection;
-    return connection === undefined ? undefined : summaryOf(connection, connection.serverIdentity);
+    return connection === undefined
+      ? undefined
+      : summaryOf(connection, connection.server, connection.server.claims);
   }
 
   get addresses(): readonly AddressSummary[] {
@@ -274,7 +277,8 @@ export function createChannel(
   address: string | readonly string[] | Resolver,
   options?: ChannelOptions,
 ): Channel {
-  const { name, ...target } = targetOf(address);
-  const dial: Route['dial'] = (signal, to) => socketDial(parseAddress(to))(signal);
+  const { name, host, ...target } = targetOf(address);
+  const tls = options?.tls === undefined ? undefined : new TlsDial(options.tls, host);
+  const dial: Route['dial'] = (signal, to) => socketDial(parseAddress(to), tls)(signal);
   return new ClientChannel({ address: name, ...target, dial }, options);
 }

@@ -18,6 +18,9 @@ import {
   prepareSession,
 } from './session-setup.ts';
 
+/** Whether the client may have a session at all; undefined when that is clear at once. Throws or rejects to turn it away. */
+export type Admit = (hello: Hello) => Promise<void> | undefined;
+
 /** Makes the session known to its owner, before the first request can come. Throws to turn it away. */
 export type Attach = (prepared: Prepared, hello: Hello) => void;
 
@@ -90,9 +93,17 @@ function withoutFor(side: LocalSide, reasons: FabricReasons): FabricReason[] {
  * the link ends or the client breaks the rules; nothing is left behind then, except that an attached session still goes down by itself.
  * `peer` is for the log.
  */
-export async function acceptOver(link: Link, side: LocalSide, peer: string, attach: Attach): Promise<void> {
+export async function acceptOver(
+  link: Link,
+  side: LocalSide,
+  peer: string,
+  admit: Admit,
+  attach: Attach,
+): Promise<void> {
   const hello = await next(link);
   if (hello.type !== 'hello') throw new Error(`the client began with ${hello.type} instead of hello`);
+  const admitted = admit(hello);
+  if (admitted !== undefined) await link.whileOpen(admitted);
   const reasons = new FabricReasons(side);
   const fabrics = common(side, hello, reasons, doorsOf(link.duplex));
   const told = new FabricReasons({ ...side, without: [] });

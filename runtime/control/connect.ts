@@ -8,6 +8,7 @@ import { unavailable } from '../core/errors/failure.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { errorCode } from '../core/errors/status.ts';
 import { textOf } from '../core/foreign.ts';
+import { KnownPeer } from '../core/peer.ts';
 import type { FabricName } from '../lane/contexts.ts';
 import { ownAddress, peerPlace } from './address.ts';
 import { type Dial, dialledPath } from './dial.ts';
@@ -26,6 +27,7 @@ import {
 } from './frames.ts';
 import { hostIdentity } from './host.ts';
 import { Link } from './link.ts';
+import { verifiedOf } from './peer-identity.ts';
 import {
   discardSession,
   type LocalSide,
@@ -36,7 +38,7 @@ import {
 
 export interface Connection extends Prepared {
   readonly fabric: FabricName;
-  readonly serverIdentity: string;
+  readonly server: KnownPeer;
   /** The server answers pings. */
   readonly pings: boolean;
   /** The server wants an answer to its goaway. */
@@ -90,7 +92,7 @@ export async function connectOver(link: Link, side: LocalSide, server: string): 
       reasons.add([{ name: fabric, reason: 'the server does not offer it' }]);
       continue;
     }
-    const connected = await tryFabric(link, side, fabric, welcome);
+    const connected = await tryFabric(link, side, fabric, welcome, server);
     if (typeof connected !== 'string') {
       reasons.chosen(server, fabric, connected.context, connected.target.session);
       return connected;
@@ -105,6 +107,7 @@ async function tryFabric(
   side: LocalSide,
   fabric: FabricName,
   welcome: Welcome,
+  server: string,
 ): Promise<Connection | string> {
   let prepared: Prepared;
   try {
@@ -134,7 +137,7 @@ async function tryFabric(
   return {
     ...prepared,
     fabric,
-    serverIdentity: welcome.identity,
+    server: new KnownPeer(server, welcome.identity, verifiedOf(link.duplex)),
     pings: (welcome.features & feature.ping) !== 0,
     answersGoaway: (welcome.features & feature.leave) !== 0,
   };

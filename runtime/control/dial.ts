@@ -3,6 +3,7 @@ import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { tcpKeepAliveMs } from '../limits.ts';
 import type { Address } from './address.ts';
+import type { TlsDial } from './tls-client.ts';
 import { dialUnix } from './unix-socket.ts';
 
 /** Opens a connection; gives up when the signal fires. */
@@ -15,37 +16,69 @@ export function dialledPath(duplex: Duplex): string | undefined {
   return paths.get(duplex);
 }
 
-export function socketDial(address: Address): Dial {
-  return (signal) =>
-    new Promise((resolve, reject) => {
-      const dialled = (socket: Socket): void => {
-        // An idle channel does not keep the process alive; calls in flight do (client/keep-alive.ts).
-        socket.unref();
-        if (address.kind === 'unix') paths.set(socket, address.path);
-        resolve(socket);
-      };
-      const ready = address.kind === 'unix' ? dialUnix(address.path) : undefined;
-      if (ready !== undefined) return dialled(ready);
-      const socket: Socket =
-        address.kind === 'unix'
-          ? connect({ path: address.path })
-          : connect({
-              host: address.host,
-              port: address.port,
-              noDelay: true,
-              keepAlive: true,
-              keepAliveInitialDelay: tcpKeepAliveMs,
-            });
-      const giveUp = (): void => {
-        socket.destroy();
-        reject(signal.reason);
-      };
-      signal.addEventListener('abort', giveUp, { once: true });
-      socket.once('error', reject);
-      socket.once('connect', () => {
-        signal.removeEventListener('abort', giveUp);
-        socket.off('error', reject);
-        dialled(socket);
-      });
+function opened(address: Address, signal: AbortSignal): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const dialled = (socket: Socket): void => {
+      // An idle channel does not keep the process alive; calls in flight do (client/keep-alive.ts).
+      socket.unref();
+      if (address.kind === 'unix') paths.set(socket, address.path);
+      resolve(socket);
+    };
+    const ready = address.kind === 'unix' ? dialUnix(address.path) : undefined;
+    if (ready !== undefined) return dialled(ready);
+    const socket: Socket =
+      address.kind === 'unix'
+        ? connect({ path: address.path })
+        : connect({
+            host: address.host,
+            port: address.port,
+            noDelay: true,
+            keepAlive: true,
+            keepAliveInitialDelay: tcpKeepAliveMs,
+          });
+    const giveUp = (): void => {
+      socket.destroy();
+      reject(signal.reason);
+    };
+    signal.addEventListener('abort', giveUp, { once: true });
+    socket.once('error', reject);
+    socket.once('connect', () => {
+      signal.removeEventListener('abort', giveUp);
+      socket.off('error', reject);
+      dialled(socket);
     });
+  });
+}
+
+/** What the promise does, unless the signal fires first. */
+function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const giveUp = (): void => reject(signal.reason);
+    if (signal.aborted) giveUp();
+    signal.addEventListener('abort', giveUp, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp));
+  });
+}
+
+async function openedSecure(
+  host: string,
+  address: Address,
+  tls: TlsDial,
+  signal: AbortSignal,
+): Promise<Duplex> {
+  // First, since it may be a function of the application: no server waits meanwhile.
+  const secure = await unlessAborted(tls.ready(), signal);
+  const socket = await opened(address, signal);
+  try {
+    return await unlessAborted(secure(socket, host), signal);
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  }
+}
+
+/** `tls`: for TCP; on a unix socket the kernel says who is there. */
+export function socketDial(address: Address, tls?: TlsDial): Dial {
+  if (tls === undefined || address.kind === 'unix') return (signal) => opened(address, signal);
+  return (signal) => openedSecure(address.host, address, tls, signal);
 }

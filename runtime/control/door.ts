@@ -40,6 +40,14 @@ export function doorsOf(duplex: Duplex): Doors {
     : { tcp: noDescriptor, 'shm-fd': onlyUnix };
 }
 
+/** Ways in for what is no frame. */
+export interface Door {
+  /** As `handOver`. */
+  handOver(duplex: Duplex, greeting: Uint8Array): string;
+  /** With it connections must come by TLS, or be for a session. Rejects with why there is none. */
+  secure?(duplex: Duplex): Promise<Duplex>;
+}
+
 /** Gives a connection that began with `greeting` to the session that it is for. Returns why not, or ''. The caller destroys `duplex`, without a word. */
 export function handOver(duplex: Duplex, greeting: Uint8Array): string {
   const fd = descriptorOf(duplex);

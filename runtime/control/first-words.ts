@@ -3,18 +3,24 @@
  * they came. Each has a time limit, all together a count; one more pushes the oldest out. Used on the main thread of a worker group.
  */
 import type { Socket } from 'node:net';
+import { Status } from '../core/errors/status.ts';
 import { handshakes, handshakeTimeoutMs } from '../limits.ts';
 import { greetingBytes, greetingMagic, handOver } from './door.ts';
+import { Link } from './link.ts';
+import { isTls, plainRefused } from './tls-records.ts';
+import type { TlsDoor } from './tls-server.ts';
 
 const magicBytes = 4;
 
 export class FirstWords {
   readonly #then: (socket: Socket) => void;
+  readonly #tls: TlsDoor | undefined;
   /** In order of arrival. */
   readonly #silent = new Map<Socket, NodeJS.Timeout>();
 
-  /** `then`: gets each sideband connection, with nothing read from it. */
-  constructor(then: (socket: Socket) => void) {
+  /** `then`: gets each sideband connection, with nothing read from it; one of TLS when keys are agreed. `tls`: TCP connections must have it. */
+  constructor(then: (socket: Socket) => void, tls?: TlsDoor) {
+    this.#tls = tls;
     this.#then = then;
   }
 
@@ -30,10 +36,22 @@ export class FirstWords {
       const words = Buffer.concat(heard);
       const isSession = words.byteLength >= magicBytes && words.readUInt32LE(0) === greetingMagic;
       if (words.byteLength < (isSession ? greetingBytes : magicBytes)) return;
+      const tls = isSession || socket.remoteAddress === undefined ? undefined : this.#tls;
+      if (tls !== undefined && isTls(words.readUInt32LE(0))) {
+        socket.off('readable', look).off('end', lost).unshift(words);
+        tls.secure(socket).then((secured) => {
+          leave();
+          this.#then(secured);
+        }, lost);
+        return;
+      }
       leave();
       if (isSession) {
         handOver(socket, words.subarray(0, greetingBytes));
         socket.destroy();
+      } else if (tls !== undefined) {
+        const refusal = { type: 'refusal', code: Status.UNAUTHENTICATED, message: plainRefused } as const;
+        new Link(socket).close(plainRefused, refusal);
       } else {
         socket.unshift(words);
         this.#then(socket);

@@ -4,9 +4,11 @@
  */
 import type { Duplex } from 'node:stream';
 import { Packr, Unpackr } from '#msgpackr';
+import { Status } from '../core/errors/status.ts';
 import { closeTimeoutMs, controlFrameBytes } from '../limits.ts';
-import { greetingBytes, greetingMagic, type handOver } from './door.ts';
+import { type Door, greetingBytes, greetingMagic } from './door.ts';
 import { checkFrame, controlText, type Frame } from './frames.ts';
+import { isTls, plainRefused, tlsRefused } from './tls-records.ts';
 
 const prefixBytes = 4;
 const plain = { useRecords: false, moreTypes: false, mapsAsObjects: true, copyBuffers: true } as const;
@@ -33,7 +35,8 @@ export function decodeFrame(body: Uint8Array): Frame | string {
 }
 
 export class Link {
-  readonly duplex: Duplex;
+  /** With TLS another one than it began with. */
+  duplex: Duplex;
   /** Set once the handshake is over: frames that come unasked. */
   onFrame: ((frame: Frame) => void) | undefined;
   /** Called once, with what ended the connection. */
@@ -44,20 +47,18 @@ export class Link {
   /** It was no sideband connection, but one of a session of this process, which has it now. */
   handedOver = false;
 
-  readonly #door: typeof handOver | undefined;
+  #door: Door | undefined;
+  #securing = false;
   #pending: Buffer = Buffer.alloc(0);
   readonly #ready: Frame[] = [];
   #waiter: { resolve(frame: Frame): void; reject(error: Error): void } | undefined;
   #ended: string | undefined;
 
-  /** `door`: where connections of the tcp fabric go; without it they are refused as a bad frame. */
-  constructor(duplex: Duplex, door?: typeof handOver) {
+  /** `door`: where connections go that do not begin with a frame; without it they are refused. */
+  constructor(duplex: Duplex, door?: Door) {
     this.duplex = duplex;
     this.#door = door;
-    duplex.on('data', (chunk: Buffer) => this.#take(chunk));
-    duplex.on('error', (error) => this.#end(`the connection failed: ${error.message}`));
-    duplex.on('end', () => this.#end('the peer closed the connection'));
-    duplex.on('close', () => this.#end('the connection was closed'));
+    this.#listen();
   }
 
   /** Why the connection is over, or undefined. */
@@ -98,8 +99,20 @@ export class Link {
 
   /** Sends a last frame, if there is one to send, and ends the connection. `onEnd` is called with `reason` unless it already was. */
   close(reason: string, last?: Frame): void {
-    if (this.#ended === undefined && last !== undefined) this.duplex.end(encodeFrame(last));
+    if (this.#ended === undefined && last !== undefined && !this.#securing)
+      this.duplex.end(encodeFrame(last));
     this.#end(reason);
+  }
+
+  readonly #onData = (chunk: Buffer): void => this.#take(chunk);
+  readonly #onFinish = (): void => this.#end('the peer closed the connection');
+
+  #listen(): void {
+    this.duplex.on('data', this.#onData).on('end', this.#onFinish);
+    this.duplex.on('error', (error) => this.#end(`the connection failed: ${error.message}`));
+    this.duplex.on('close', () =>
+      this.#end(`the connection was closed${this.#securing ? ' in the TLS handshake' : ''}`),
+    );
   }
 
   #take(chunk: Buffer): void {
@@ -107,10 +120,7 @@ export class Link {
     this.#pending = this.#pending.byteLength === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
     while (this.#pending.byteLength >= prefixBytes && this.#ended === undefined) {
       const bodyBytes = this.#pending.readUInt32LE(0);
-      if (bodyBytes === greetingMagic && !this.spoke && this.#door !== undefined) {
-        if (this.#pending.byteLength >= greetingBytes) this.#give(this.#door);
-        return;
-      }
+      if (!this.spoke && this.#door !== undefined && this.#noFrame(bodyBytes, this.#door)) return;
       if (bodyBytes === 0 || bodyBytes > controlFrameBytes) {
         this.#refuse(
           `a frame of ${bodyBytes} bytes, allowed are 1 to ${controlFrameBytes}: not an rdma-rpc peer?`,
@@ -147,9 +157,44 @@ export class Link {
     }
   }
 
+  /** Whether the first bytes are for somebody else, or come to a door that takes other ones only. */
+  #noFrame(bodyBytes: number, door: Door): boolean {
+    if (bodyBytes === greetingMagic) {
+      if (this.#pending.byteLength >= greetingBytes) this.#give(door);
+    } else if (isTls(bodyBytes)) {
+      if (door.secure === undefined) this.#refuse(tlsRefused);
+      else this.#secure(door.secure);
+    } else if (door.secure !== undefined) {
+      this.close(plainRefused, { type: 'refusal', code: Status.UNAUTHENTICATED, message: plainRefused });
+    } else return false;
+    return true;
+  }
+
+  /** Goes on within TLS, where neither a greeting nor TLS again may come. */
+  #secure(secure: NonNullable<Door['secure']>): void {
+    const { duplex } = this;
+    this.#securing = true;
+    this.#door = undefined;
+    duplex.off('data', this.#onData).off('end', this.#onFinish).pause();
+    duplex.unshift(this.#pending);
+    this.#pending = Buffer.alloc(0);
+    secure(duplex).then(
+      (secured) => {
+        this.#securing = false;
+        if (this.#ended !== undefined) {
+          secured.destroy();
+          return;
+        }
+        this.duplex = secured;
+        this.#listen();
+      },
+      (error: Error) => this.#end(`TLS: ${error.message}`),
+    );
+  }
+
   /** Nothing may be said here, nor the connection be ended: it is another's. */
-  #give(door: typeof handOver): void {
-    const why = door(this.duplex, this.#pending.subarray(0, greetingBytes));
+  #give(door: Door): void {
+    const why = door.handOver(this.duplex, this.#pending.subarray(0, greetingBytes));
     this.handedOver = why === '';
     this.duplex.destroy();
     this.#end(why === '' ? 'a connection of a session' : why);
@@ -164,6 +209,7 @@ export class Link {
     if (this.#ended !== undefined) return;
     this.#ended = reason;
     this.#pending = Buffer.alloc(0);
+    if (this.#securing) this.duplex.destroy();
     // What was sent last is on its way and small enough for the system's own buffer; what still comes is dropped.
     const { duplex } = this;
     duplex.resume();

@@ -2,7 +2,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { tcpKeepAliveMs } from '../limits.ts';
 import { type Address, boundAddress, formatAddress, parseAddress } from './address.ts';
-import { UnixPath } from './unix-path.ts';
+import { type SocketFile, UnixPath } from './unix-path.ts';
 import { carried, guardListener, mustCarry } from './unix-socket.ts';
 
 function listenOn(server: Server, options: object): Promise<void> {
@@ -17,12 +17,15 @@ function listenOn(server: Server, options: object): Promise<void> {
 
 export class Listener {
   readonly #onConnection: (socket: Socket) => void;
+  readonly #file: SocketFile;
   #server: Server | undefined;
   #path: UnixPath | undefined;
   #closed = false;
 
-  constructor(onConnection: (socket: Socket) => void) {
+  /** `file`: of a unix socket. */
+  constructor(onConnection: (socket: Socket) => void, file: SocketFile = {}) {
     this.#onConnection = onConnection;
+    this.#file = file;
   }
 
   /** Returns the address that clients connect to. A socket that a dead process left is replaced. Rejects when it is closed meanwhile. */
@@ -60,11 +63,12 @@ export class Listener {
     if (address.kind === 'tcp') {
       await listenOn(server, { host: address.host, port: address.port });
     } else {
-      this.#path = await UnixPath.take(address.path, async (path) => {
+      const listenAt = async (path: string): Promise<void> => {
         await listenOn(server, { path });
         // Before the path has the name that others know.
         guardListener(path);
-      });
+      };
+      this.#path = await UnixPath.take(address.path, listenAt, this.#file);
     }
   }
 

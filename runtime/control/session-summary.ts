@@ -1,4 +1,5 @@
 /** What users can see of a session: for logs, tests and checks such as "only with windows". Made when asked for, by channels and servers. */
+import type { KnownPeer } from '../core/peer.ts';
 import type { FabricName } from '../lane/contexts.ts';
 import type { SessionInfo } from '../native.ts';
 import type { Prepared } from './session-setup.ts';
@@ -6,6 +7,10 @@ import type { Prepared } from './session-setup.ts';
 export interface SessionSummary {
   /** What the other side says of itself; of a client, its address too. */
   readonly peer: string;
+  /** Who it is, as far as that was verified; undefined: nobody knows. */
+  readonly identity: string | undefined;
+  /** What is promised. `peer`: who the other side is was verified when it connected. `none`: nothing; the network must be trusted. */
+  readonly security: 'none' | 'peer';
   readonly fabric: FabricName;
   /** Such as `mlx5_0`; the fabric's name where there is only one. */
   readonly device: string;
@@ -15,11 +20,13 @@ export interface SessionSummary {
    * What the peer can touch here. `window`: the memory of calls in flight, through keys that last one call. `staging`: memory set aside for this session,
    * since the device has no windows. `shared`: all registered memory of the context.
    */
-  readonly security: SessionInfo['security'];
+  readonly exposure: SessionInfo['security'];
   readonly callsInFlight: number;
 }
 
-export function summaryOf({ context, target }: Prepared, peer: string): SessionSummary {
-  const { device, port, security, callsInFlight } = context.native.sessionInfo(target.session);
-  return { peer, fabric: context.fabric, device, port, security, callsInFlight };
+/** `name`: the peer, for people. */
+export function summaryOf({ context, target }: Prepared, peer: KnownPeer, name: string): SessionSummary {
+  const { device, port, security: exposure, callsInFlight } = context.native.sessionInfo(target.session);
+  const { identity, security } = peer;
+  return { peer: name, identity, security, fabric: context.fabric, device, port, exposure, callsInFlight };
 }

@@ -3,11 +3,39 @@
  * beside the path decides between servers that begin at once. Used by listener.ts.
  */
 import { randomBytes } from 'node:crypto';
-import { linkSync, lstatSync, readFileSync, renameSync, type Stats, unlinkSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  type Stats,
+  unlinkSync,
+} from 'node:fs';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
+import type { OptionRules } from '../core/options.ts';
+import * as limits from '../limits.ts';
 import { type FileLock, loadNative } from '../native.ts';
 import { unixPathBytes } from './address.ts';
 import { socketDial } from './dial.ts';
+
+/** Rights and owner of the file; who may write to it may connect. */
+export interface SocketFile {
+  /** Such as `0o660`. */
+  mode?: number;
+  /** Owner and group, by number. Another owner takes the rights of root; a group must be one of this process. */
+  uid?: number;
+  gid?: number;
+}
+
+export const socketRules: OptionRules = {
+  mode: { kind: 'integer', range: limits.socketMode },
+  uid: { kind: 'integer', range: limits.userId },
+  gid: { kind: 'integer', range: limits.userId },
+};
 
 type SystemError = NodeJS.ErrnoException;
 
@@ -112,15 +140,15 @@ async function clear(path: string): Promise<void> {
   if (isSame(fileAt(path), file)) unlinkSync(path);
 }
 
-/** Beside the path and named for it, as far as a socket's name may be long. */
-function temporary(path: string): string {
+/** Beside the path and named for it, as far as a socket's name may be long: `more` bytes will follow. */
+function temporary(path: string, more: number): string {
   const folder = dirname(path);
   const random = `.${randomBytes(4).toString('hex')}`;
   for (const name of [`.${basename(path)}${random}`, random]) {
     const found = join(folder, name);
-    if (Buffer.byteLength(found) <= unixPathBytes) return found;
+    if (Buffer.byteLength(found) + more <= unixPathBytes) return found;
   }
-  const rest = unixPathBytes - random.length - 1;
+  const rest = unixPathBytes - random.length - 1 - more;
   throw failed('ENAMETOOLONG', path, `its folder has a name longer than ${rest} bytes; take a shorter one`);
 }
 
@@ -139,6 +167,44 @@ function rename(from: string, to: string): void {
   unlinkSync(from);
 }
 
+/** Sets what was asked for. -1: as it is. */
+function own(path: string, shown: string, { mode, uid = -1, gid = -1 }: SocketFile): void {
+  try {
+    if (uid !== -1 || gid !== -1) chownSync(path, uid, gid);
+    // Behind that, which may take rights away.
+    if (mode !== undefined) chmodSync(path, mode);
+  } catch (error) {
+    const { code = 'EIO' } = error as SystemError;
+    throw failed(
+      code,
+      shown,
+      'its mode or owner cannot be set (option socket: another uid takes root, a gid must be one of this process)',
+    );
+  }
+}
+
+/** Listens in a folder that only this user can enter, so that nobody connects before the socket's rights are what they shall be. */
+async function listenHidden(
+  path: string,
+  listenAt: (path: string) => Promise<void>,
+  file: SocketFile,
+  then: (bound: string) => void,
+): Promise<void> {
+  // A name that no other listener of the process has.
+  const name = randomBytes(4).toString('hex');
+  const folder = temporary(path, name.length + 1);
+  mkdirSync(folder, 0o700);
+  const bound = join(folder, name);
+  try {
+    await listenAt(bound);
+    own(bound, path, file);
+    then(bound);
+  } finally {
+    if (fileAt(bound) !== undefined) unlinkSync(bound);
+    rmdirSync(folder);
+  }
+}
+
 export class UnixPath {
   readonly #path: string;
   readonly #lock: FileLock;
@@ -153,14 +219,25 @@ export class UnixPath {
    * `listenAt` listens on the path that it is given. That is another one first: whoever closes a socket removes what lies at the path that it was bound to, whoever
    * made it. Throws with the code EADDRINUSE, or another, and the reason; everything is as it was then.
    */
-  static async take(path: string, listenAt: (path: string) => Promise<void>): Promise<UnixPath> {
+  static async take(
+    path: string,
+    listenAt: (path: string) => Promise<void>,
+    file: SocketFile = {},
+  ): Promise<UnixPath> {
     const taken = new UnixPath(path, lock(path));
     try {
       await clear(path);
-      const bound = temporary(path);
-      await listenAt(bound);
-      taken.#made = fileAt(bound);
-      rename(bound, path);
+      const name = (bound: string): void => {
+        taken.#made = fileAt(bound);
+        rename(bound, path);
+      };
+      if (Object.values(file).some((value) => value !== undefined)) {
+        await listenHidden(path, listenAt, file, name);
+      } else {
+        const bound = temporary(path, 0);
+        await listenAt(bound);
+        name(bound);
+      }
     } catch (error) {
       taken.release();
       throw error;

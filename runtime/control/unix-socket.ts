@@ -7,7 +7,9 @@ import { Socket } from 'node:net';
 import { basename } from 'node:path';
 import { getSystemErrorName } from 'node:util';
 import { loadNative } from '../native.ts';
+import { vouch } from './certificate.ts';
 import { descriptorOf } from './door.ts';
+import { verifiedOf } from './peer-identity.ts';
 
 /** Only Node makes a socket of a descriptor, and tells the descriptor of a socket. */
 const isNode = !('bun' in process.versions || 'deno' in process.versions);
@@ -37,10 +39,15 @@ const socketOf = (fd: number): Socket => new Socket({ fd, readable: true, writab
 /** What was accepted, by way of native code. Undefined: the system refuses, and the connection is over. */
 export function carried(socket: Socket): Socket | undefined {
   const fd = descriptorOf(socket);
+  // What comes out of native code is another socket, whose other end is this process.
+  const verified = verifiedOf(socket);
   const end = fd === undefined ? -1 : loadNative().carry(fd);
   // Its connection is a duplicate's by now.
   socket.destroy();
-  return end < 0 ? undefined : socketOf(end);
+  if (end < 0) return undefined;
+  const safe = socketOf(end);
+  vouch(safe, verified);
+  return safe;
 }
 
 /** Undefined: not in this JS runtime, where Node's own way has to do. Throws as Node's way would fail. */
@@ -49,5 +56,8 @@ export function dialUnix(path: string): Socket | undefined {
   const native = loadNative();
   const fd = native.dialUnix(path, !native.refusesRights);
   if (fd < 0) throw failed(fd, path);
-  return socketOf(fd);
+  const socket = socketOf(fd);
+  // The other end of one that is carried is this process, which says nothing of the server.
+  if (!native.refusesRights) vouch(socket, { transport: 'unix' });
+  return socket;
 }

@@ -1,13 +1,14 @@
 /** What a handler is given besides its request. Calls that it makes take it as an option, interceptors see it; the server's ServerCall is one. */
 import type { ContextValues } from './context-values.ts';
 import type { Metadata } from './metadata.ts';
+import type { PeerInfo } from './peer.ts';
 
 /** What a handler knows of its call besides the request. */
 export interface HandlerContext {
   /** `pkg.Service/Method` */
   readonly method: string;
-  /** Who calls: the address of its sideband connection and the name that it gave itself. Not authenticated. */
-  readonly peer: string;
+  /** Who calls: what was verified, and what it says of itself. */
+  readonly peer: PeerInfo;
   /** As the client sent it. */
   readonly metadata: Metadata;
   /** Metadata to send ahead of the answer: with the first message of a stream, otherwise with the response or error. */

@@ -20,6 +20,17 @@ export type OptionRule =
   | { readonly kind: 'choice'; readonly values: readonly string[]; readonly default: string }
   /** One of `values` or `default`, or a list of values. */
   | { readonly kind: 'choices'; readonly values: readonly string[]; readonly default: string }
+  /** One integer or several: a list either way. */
+  | { readonly kind: 'integers'; readonly range: Range }
+  /** The same for texts. */
+  | { readonly kind: 'texts'; readonly maxBytes: number }
+  | { readonly kind: 'boolean' }
+  /** PEM: a text or bytes. */
+  | { readonly kind: 'pem' }
+  /** One or a list. */
+  | { readonly kind: 'pems' }
+  /** An object that is checked where it is used, or a function that gives one. */
+  | { readonly kind: 'source' }
   | { readonly kind: 'function' }
   /** A list of functions; by default empty. */
   | { readonly kind: 'functions' }
@@ -59,6 +70,25 @@ export function checkedValue(where: string, rule: OptionRule, value: unknown): u
         throw new RangeError(`${where}: ${String(value)} is none of ${rule.values.join(', ')}`);
       }
       return value;
+    case 'integers':
+      return listOf(where, value, { kind: 'integer', range: rule.range });
+    case 'texts':
+      return listOf(where, value, { kind: 'text', default: '', maxBytes: rule.maxBytes });
+    case 'boolean':
+      if (typeof value !== 'boolean') throw new TypeError(`${where}: neither true nor false`);
+      return value;
+    case 'pem':
+      if (typeof value !== 'string' && !(value instanceof Uint8Array))
+        throw new TypeError(`${where}: takes PEM, as a text or bytes`);
+      return value;
+    case 'pems':
+      for (const each of Array.isArray(value) ? (value as unknown[]) : [value])
+        checkedValue(where, { kind: 'pem' }, each);
+      return value;
+    case 'source':
+      if ((typeof value !== 'object' || value === null) && typeof value !== 'function')
+        throw new TypeError(`${where}: takes an object, or a function that returns one`);
+      return value;
     case 'function':
       if (typeof value !== 'function') throw new TypeError(`${where}: not a function`);
       return value;
@@ -72,6 +102,10 @@ export function checkedValue(where: string, rule: OptionRule, value: unknown): u
     case 'options':
       return checkedOptions(where, value as object, rule.rules);
   }
+}
+
+function listOf(where: string, value: unknown, rule: OptionRule): unknown[] {
+  return (Array.isArray(value) ? value : [value]).map((each: unknown) => checkedValue(where, rule, each));
 }
 
 function checkedChoices(where: string, values: readonly string[], default_: string, value: unknown): unknown {

@@ -9,6 +9,7 @@ import { Status } from '../core/errors/status.ts';
 import { detailsKey, encodeDetails } from '../core/errors/status-details.ts';
 import type { HandlerContext } from '../core/handler-context.ts';
 import { Metadata, type MetadataValue, receivedMetadata } from '../core/metadata.ts';
+import { KnownPeer, type PeerInfo } from '../core/peer.ts';
 import { deadlinePassed, handlerFailed } from '../server/call-faults.ts';
 import { handlerController } from '../server/handler-signal.ts';
 
@@ -47,6 +48,7 @@ export class GrpcContext implements HandlerContext {
   readonly trailer = new Metadata();
   readonly values: ContextValues = new ContextValues();
   readonly #call: GrpcCall;
+  #peer: PeerInfo | undefined;
   #metadata: Metadata | undefined;
   #controller: AbortController | undefined;
   #cancelled: RpcError | undefined;
@@ -61,8 +63,10 @@ export class GrpcContext implements HandlerContext {
     this.#early = requestStream || responseStream;
   }
 
-  get peer(): string {
-    return this.#call.peer;
+  /** What gRPC has verified, its own interceptors know. */
+  get peer(): PeerInfo {
+    this.#peer ??= new KnownPeer(this.#call.peer);
+    return this.#peer;
   }
 
   get metadata(): Metadata {

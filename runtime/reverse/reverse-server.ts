@@ -13,6 +13,7 @@ import { checkedInterceptors, type Interceptor } from '../core/interceptor.ts';
 import { leaseOf } from '../core/lease.ts';
 import { encodeResponseMetadata, metadataFault } from '../core/metadata-wire.ts';
 import { checkNames } from '../core/options.ts';
+import { KnownPeer } from '../core/peer.ts';
 import type { Client, Handlers } from '../core/types.ts';
 import { HandlerErrors } from '../core/warnings.ts';
 import { reverseCalls, reverseQueueBytes, reverseRetryMs, reverseTakenMs } from '../limits.ts';
@@ -38,11 +39,11 @@ const nothing = new Uint8Array(0);
 
 /** One stream: its handlers that run, and its answers. */
 class Serving implements CallOwner {
-  readonly peer: string;
+  readonly peer: KnownPeer;
   readonly answers = new MessageQueue<AnswerInit & Refusable>();
   readonly running = new Map<number, ServerCall>();
 
-  constructor(peer: string) {
+  constructor(peer: KnownPeer) {
     this.peer = peer;
   }
 
@@ -71,7 +72,7 @@ class RpcReverseServer implements ReverseServer {
   readonly #handlers = new HandlerTable();
   readonly #errors: HandlerErrors;
   readonly #interceptors: readonly Interceptor[];
-  readonly #peer: string;
+  readonly #peer: KnownPeer;
   readonly #stop = new AbortController();
   readonly #ended: Promise<void>;
   #ready: (() => void) | undefined;
@@ -84,7 +85,7 @@ class RpcReverseServer implements ReverseServer {
     this.#channel = channel;
     this.#client = createClient(ReverseDefinition, channel);
     this.#errors = new HandlerErrors(options.onHandlerError);
-    this.#peer = channel.address;
+    this.#peer = new KnownPeer(channel.address);
     this.ready = new Promise((resolve, reject) => {
       this.#ready = resolve;
       this.#failed = reject;

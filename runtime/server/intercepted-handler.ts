@@ -58,7 +58,7 @@ export function interceptedHandler(
       ...(stream ? { stream, message: messages() } : { stream, message: given }),
       service,
       method,
-      peer: context.peer,
+      peer: String(context.peer),
       metadata: context.metadata,
       // Asked for, it is made; interceptors that do not ask should not pay for it.
       get signal() {

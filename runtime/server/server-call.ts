@@ -9,6 +9,7 @@ import type { HandlerContext } from '../core/handler-context.ts';
 import { type Lengths, lengthsOf } from '../core/lengths.ts';
 import { Metadata } from '../core/metadata.ts';
 import { decodeMetadata } from '../core/metadata-wire.ts';
+import type { PeerInfo } from '../core/peer.ts';
 import { deadlines } from '../lane/deadlines.ts';
 import type { DeadlineOwner } from '../lane/timer-wheel.ts';
 import { deadlinePassed, limitPassed } from './call-faults.ts';
@@ -34,7 +35,7 @@ class Asked {
 
 /** Where a call came by. */
 export interface CallOwner {
-  readonly peer: string;
+  readonly peer: PeerInfo;
   /** The deadline has passed, and the handler knows: the call is to be answered with `reason`. Not asked for calls that opened a stream. */
   onLate(call: ServerCall, reason: RpcError): void;
 }
@@ -105,7 +106,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     this.#asked?.lengths?.check();
   }
 
-  get peer(): string {
+  get peer(): PeerInfo {
     return this.session.peer;
   }
 

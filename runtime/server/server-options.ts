@@ -1,9 +1,12 @@
 /** The options of createServer: what each means, its default and its range. */
 import { type CheckedFabricOptions, type FabricOptions, fabricRules } from '../control/fabric-options.ts';
+import type { ServerTls, TlsSource } from '../control/tls-options.ts';
+import { type SocketFile, socketRules } from '../control/unix-path.ts';
 import type { Log } from '../core/log.ts';
 import type { OptionRules } from '../core/options.ts';
 import type { OnHandlerError } from '../core/warnings.ts';
 import * as limits from '../limits.ts';
+import type { AllowedPeers, CheckedAllowedPeers } from './allowed.ts';
 
 export interface ServerOptions extends FabricOptions {
   /** Calls in flight per session; the client may ask for fewer. Default 256. */
@@ -34,6 +37,12 @@ export interface ServerOptions extends FabricOptions {
   connectionAgeGraceMs?: number;
   /** Told about errors of handlers that are no RpcError. Callers learn only INTERNAL and a fixed text. */
   onHandlerError?: OnHandlerError;
+  /** Who may have a session, by what was verified. Default: everybody who can connect. */
+  allow?: AllowedPeers;
+  /** TLS 1.3 on `host:port` addresses, from the first byte; with `ca`, mutual. Unix sockets have none: the kernel says who is there. */
+  tls?: TlsSource<ServerTls>;
+  /** Rights, owner and group of the file that a unix socket is. Default: as the umask says, of this process. */
+  socket?: SocketFile;
   /** What clients are told about this process. Default: its process id. */
   identity?: string;
   /**
@@ -42,6 +51,12 @@ export interface ServerOptions extends FabricOptions {
    */
   log?: Log;
 }
+
+export const allowRules: OptionRules = {
+  uid: { kind: 'integers', range: limits.userId },
+  gid: { kind: 'integers', range: limits.userId },
+  identity: { kind: 'texts', maxBytes: limits.controlTextBytes },
+};
 
 export const serverRules: OptionRules = {
   inflightMax: { kind: 'integer', range: limits.inflight },
@@ -58,6 +73,9 @@ export const serverRules: OptionRules = {
   connectionIdleMaxMs: { kind: 'integer', range: limits.connectionIdleMaxMs },
   connectionAgeGraceMs: { kind: 'integer', range: limits.connectionAgeGraceMs },
   onHandlerError: { kind: 'function' },
+  allow: { kind: 'options', rules: allowRules },
+  tls: { kind: 'source' },
+  socket: { kind: 'options', rules: socketRules },
   identity: { kind: 'text', default: `pid ${process.pid}`, maxBytes: limits.controlTextBytes },
   log: { kind: 'function' },
   ...fabricRules,
@@ -72,6 +90,9 @@ type Optional =
   | 'connectionIdleMaxMs';
 
 /** Checked, with defaults. */
-export type ResolvedServerOptions = Required<Omit<ServerOptions, Optional | keyof FabricOptions>> &
-  Pick<ServerOptions, Optional> &
+export type ResolvedServerOptions = Required<
+  Omit<ServerOptions, Optional | 'allow' | 'tls' | keyof FabricOptions>
+> & {
+  readonly allow: CheckedAllowedPeers;
+} & Pick<ServerOptions, Optional> &
   CheckedFabricOptions;

@@ -5,6 +5,7 @@
 
 import type { RpcError } from '../core/errors/rpc-error.ts';
 import { promiseOf } from '../core/foreign.ts';
+import type { KnownPeer } from '../core/peer.ts';
 import type { FabricContext, SessionOwner } from '../lane/fabric-context.ts';
 import { Incoming } from '../lane/incoming.ts';
 import type { Target } from '../lane/submission.ts';
@@ -52,7 +53,7 @@ export interface ServerSessionListener {
 
 export class ServerSession implements SessionOwner, CallOwner {
   readonly target: Target;
-  readonly peer: string;
+  readonly peer: KnownPeer;
   /** Its streams, if it may have any. */
   parts: ServerParts | undefined;
 
@@ -72,7 +73,7 @@ export class ServerSession implements SessionOwner, CallOwner {
   constructor(
     context: FabricContext,
     target: Target,
-    peer: string,
+    peer: KnownPeer,
     handlers: HandlerTable,
     load: Load,
     listener: ServerSessionListener,

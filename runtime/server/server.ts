@@ -3,30 +3,35 @@
  * connections without a socket.
  */
 
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import type { ServiceDefinition } from '../codec/types.ts';
 import { acceptOver, NotConnected } from '../control/accept.ts';
 import { ownAddress, peerAddress } from '../control/address.ts';
-import { handOver } from '../control/door.ts';
+import { type Door, handOver } from '../control/door.ts';
 import { type FabricPlan, fabricPlan, offers } from '../control/fabric-options.ts';
-import { controlText } from '../control/frames.ts';
+import { controlText, type Hello } from '../control/frames.ts';
 import { Handshakes } from '../control/handshakes.ts';
 import { Link } from '../control/link.ts';
 import { Listener } from '../control/listener.ts';
+import { verifiedOf } from '../control/peer-identity.ts';
 import { choiceOf, isAlone, type LocalSide, type Prepared } from '../control/session-setup.ts';
 import { type SessionSummary, summaryOf } from '../control/session-summary.ts';
+import { TlsDoor } from '../control/tls-server.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import { guarded } from '../core/foreign.ts';
 import { checkedInterceptors, type Interceptor } from '../core/interceptor.ts';
 import { fabricLog, LimitedLog, type Log, logged } from '../core/log.ts';
 import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames } from '../core/options.ts';
+import { KnownPeer } from '../core/peer.ts';
 import type { Handlers } from '../core/types.ts';
 import { HandlerErrors, processWarning } from '../core/warnings.ts';
 import { acquireContext, type FabricName, releaseContext } from '../lane/contexts.ts';
 import type { FabricContext } from '../lane/fabric-context.ts';
 import * as limits from '../limits.ts';
+import { Allowed, checkVerified, reasonOf } from './allowed.ts';
 import { HandlerTable } from './handlers.ts';
 import { Load } from './load.ts';
 import { PeerCounts } from './peer-counts.ts';
@@ -46,6 +51,8 @@ export class RpcServer implements Server, ServerSessionListener {
   readonly #interceptors: Interceptor[] = [];
   readonly #load: Load;
   readonly #handshakes: Handshakes;
+  readonly #allowed: Allowed;
+  readonly #tls: TlsDoor | undefined;
   readonly #peers: PeerCounts;
   readonly #log: LimitedLog | undefined;
   readonly #listeners: Listener[] = [];
@@ -68,6 +75,8 @@ export class RpcServer implements Server, ServerSessionListener {
     this.#errors = new HandlerErrors(this.#options.onHandlerError, warn);
     this.#handlers = new HandlerTable(new TimeLimits(defaultTimeoutMs, timeoutMaxMs), warn);
     this.#load = new Load(handlersMax);
+    this.#allowed = new Allowed(options?.allow, this.#options.allow);
+    this.#tls = options?.tls === undefined ? undefined : new TlsDoor('createServer', options.tls);
     this.#peers = new PeerCounts(sessionsPerPeerMax);
     this.#log = log === undefined ? undefined : new LimitedLog(log);
     this.#handshakes = new Handshakes(this.#options, (link) => this.#connectionOf(link)?.used ?? false);
@@ -98,7 +107,7 @@ export class RpcServer implements Server, ServerSessionListener {
     const listener = new Listener((socket) => {
       const remote = socket.remoteAddress;
       this.accept(socket, remote === undefined ? address : `${remote}:${socket.remotePort}`);
-    });
+    }, this.#options.socket);
     this.#listeners.push(listener);
     return listener.listen(address);
   }
@@ -130,6 +139,11 @@ export class RpcServer implements Server, ServerSessionListener {
     return this.shutdown();
   }
 
+  /** Its own listeners take TLS. */
+  get hasTls(): boolean {
+    return this.#tls !== undefined;
+  }
+
   get sessionCount(): number {
     return this.#sessions.size;
   }
@@ -137,12 +151,12 @@ export class RpcServer implements Server, ServerSessionListener {
   get sessions(): readonly SessionSummary[] {
     return [...this.#sessions.values()]
       .filter(({ ready }) => ready)
-      .map(({ prepared, session }) => summaryOf(prepared, session.peer));
+      .map(({ prepared, session }) => summaryOf(prepared, session.peer, String(session.peer)));
   }
 
-  /** Takes a sideband connection; `peer` is for people. */
-  accept(duplex: Duplex, peer: string): void {
-    const link = new Link(duplex, handOver);
+  /** Takes a sideband connection; `address`: where it comes from, for people. */
+  accept(duplex: Duplex, address: string): void {
+    const link = new Link(duplex, this.#doorOf(duplex));
     if (this.#shutdown !== undefined) {
       this.#turnAway(link, Status.UNAVAILABLE, 'the server is shutting down');
       return;
@@ -152,13 +166,13 @@ export class RpcServer implements Server, ServerSessionListener {
     const limited = this.#log;
     const log: Log | undefined = limited && ((line) => limited.write(line, from));
     this.#handshakes.begin(link);
-    this.#shakeHands(link, peer, this.#side(ownAddress(duplex), log), full)
+    this.#shakeHands(link, address, this.#side(ownAddress(duplex), log), full)
       .catch((error: unknown) => {
         if (link.handedOver) return;
-        const { code, rawMessage } = RpcError.from(error, Status.UNAVAILABLE);
-        const message = controlText(rawMessage);
-        log?.(`handshake with ${peer} failed: ${message}`);
-        this.#turnAway(link, code, error instanceof NotConnected ? error.told : message);
+        const known = RpcError.from(error, Status.UNAVAILABLE);
+        const message = controlText(known.rawMessage);
+        log?.(`handshake with ${address} failed: ${reasonOf(known)}`);
+        this.#turnAway(link, known.code, error instanceof NotConnected ? error.told : message);
       })
       .finally(() => this.#handshakes.end(link));
   }
@@ -232,6 +246,12 @@ export class RpcServer implements Server, ServerSessionListener {
     this.#releaseAll(kept);
   }
 
+  #doorOf(duplex: Duplex): Door {
+    const tls = this.#tls;
+    const isTcp = duplex instanceof Socket && duplex.remoteAddress !== undefined;
+    return tls === undefined || !isTcp ? { handOver } : { handOver, secure: () => tls.secure(duplex) };
+  }
+
   #full(): RpcError | undefined {
     const { sessionsMax } = this.#options;
     if (this.#sessions.size < sessionsMax) return undefined;
@@ -239,7 +259,7 @@ export class RpcServer implements Server, ServerSessionListener {
     return new RpcError(Status.RESOURCE_EXHAUSTED, text);
   }
 
-  #attach(link: Link, prepared: Prepared, peer: string): void {
+  #attach(link: Link, prepared: Prepared, peer: KnownPeer): void {
     // Others may have come in while this one was shaking hands.
     const full = this.#full();
     if (full !== undefined) throw full;
@@ -265,15 +285,19 @@ export class RpcServer implements Server, ServerSessionListener {
     return address === undefined ? { role: 'server', ...side } : { role: 'server', ...side, address };
   }
 
-  async #shakeHands(link: Link, peer: string, side: LocalSide, full: RpcError | undefined): Promise<void> {
+  async #shakeHands(link: Link, address: string, side: LocalSide, full: RpcError | undefined): Promise<void> {
     if (full !== undefined) {
       // Its first words: one that belongs to a session is none more.
       await link.receive();
       throw full;
     }
-    await acceptOver(link, side, peer, (prepared, hello) =>
-      this.#attach(link, prepared, `${peer} (${hello.identity})`),
-    );
+    let peer = new KnownPeer(address);
+    const admit = (hello: Hello): undefined => {
+      peer = new KnownPeer(address, hello.identity, verifiedOf(link.duplex));
+      checkVerified(peer);
+      this.#allowed.check(peer);
+    };
+    await acceptOver(link, side, address, admit, (prepared) => this.#attach(link, prepared, peer));
     const connection = this.#connectionOf(link);
     connection?.begin(this.#options);
     link.deliver((frame) => {

@@ -20,6 +20,11 @@ function controlPort(): MessagePort {
 export function listenInWorker(given: Server): void {
   const port = controlPort();
   const server = rpcServer('listenInWorker', given);
+  if (server.hasTls) {
+    throw new Error(
+      'listenInWorker: the connections of workers are accepted by serveWorkers(): give the option tls to that',
+    );
+  }
   server.open();
   port.on('message', (message: ToWorker) => {
     if (message.type === 'shutdown') void server.shutdown({ graceMs: message.graceMs });

@@ -6,6 +6,7 @@
 import { Duplex } from 'node:stream';
 import type { MessagePort } from 'node:worker_threads';
 import type { Doors } from '../control/door.ts';
+import type { Verified } from '../core/peer.ts';
 
 /** Of the socket, for limits, logs and the choice of device. */
 export interface SocketAddresses {
@@ -14,6 +15,8 @@ export interface SocketAddresses {
   readonly localAddress?: string | undefined;
   /** As door.ts has it: the main thread hands connections of sessions over. */
   readonly doors?: Doors | undefined;
+  /** Who is at the other end of it. */
+  readonly verified?: Verified | undefined;
 }
 
 /** Bytes; or: the last ones have been taken; or: no more follow. */
@@ -24,18 +27,21 @@ export class PortDuplex extends Duplex implements SocketAddresses {
   readonly remotePort: number | undefined;
   readonly localAddress: string | undefined;
   readonly doors: Doors | undefined;
+  readonly verified: Verified;
   readonly #port: MessagePort;
   /** Waits for `taken`. */
   #written: (() => void) | undefined;
   #owesTaken = false;
   #ended = false;
 
-  constructor(port: MessagePort, { remoteAddress, remotePort, localAddress, doors }: SocketAddresses = {}) {
+  constructor(port: MessagePort, from: SocketAddresses = {}) {
     super();
+    const { remoteAddress, remotePort, localAddress, doors, verified = {} } = from;
     this.remoteAddress = remoteAddress;
     this.remotePort = remotePort;
     this.localAddress = localAddress;
     this.doors = doors;
+    this.verified = verified;
     this.#port = port;
     port.on('message', (message: Message) => this.#take(message));
     // The other thread has destroyed its end, or is no more.

@@ -1,10 +1,17 @@
 /** Worker threads behind one address as applications see them: what serveWorkers() takes and gives. The class behind them is in worker-group.ts. */
 
+import type { ServerTls, TlsSource } from '../control/tls-options.ts';
+import type { SocketFile } from '../control/unix-path.ts';
+
 export interface WorkersOptions {
   /** As for `server.listen`: `host:port`, `[ipv6]:port` or `unix:/path`. */
   address: string;
   /** Threads. Default: one for each CPU that this process may use. */
   workers?: number;
+  /** As for `createServer`; the workers' servers have none of their own. */
+  tls?: TlsSource<ServerTls>;
+  /** As for `createServer`: the file of a unix socket. */
+  socket?: SocketFile;
   /** Values for the workers, which find them in `workerData` of `node:worker_threads`. */
   workerData?: object;
   /** Told why a worker has ended that was not told to; it is started again. Default: a process warning. */

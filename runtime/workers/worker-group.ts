@@ -6,6 +6,8 @@ import type { Socket } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { FirstWords } from '../control/first-words.ts';
 import { Listener } from '../control/listener.ts';
+import { TlsDoor } from '../control/tls-server.ts';
+import { socketRules } from '../control/unix-path.ts';
 import { type Log, warn } from '../core/log.ts';
 import { checkedOptions, checkedTimeMs, checkNames, type OptionRules } from '../core/options.ts';
 import * as limits from '../limits.ts';
@@ -14,6 +16,8 @@ import type { WorkerGroup, WorkerSummary, WorkersOptions } from './worker-group-
 import { WorkerThread, type WorkerThreadOwner } from './worker-thread.ts';
 
 const rules: OptionRules = {
+  tls: { kind: 'source' },
+  socket: { kind: 'options', rules: socketRules },
   workers: { kind: 'integer', range: limits.workers },
   onWorkerError: { kind: 'function' },
 };
@@ -31,9 +35,16 @@ export class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
   #shutdown: Promise<void> | undefined;
 
   constructor(file: URL, { address: _, workerData, ...rest }: WorkersOptions) {
-    const { workers = availableParallelism(), onWorkerError } = checkedOptions<
-      Pick<WorkersOptions, 'workers' | 'onWorkerError'>
-    >('serveWorkers', rest, rules);
+    const {
+      workers = availableParallelism(),
+      onWorkerError,
+      socket,
+      tls,
+    } = checkedOptions<Pick<WorkersOptions, 'workers' | 'onWorkerError' | 'socket' | 'tls'>>(
+      'serveWorkers',
+      rest,
+      rules,
+    );
     if (workerData !== undefined && (typeof workerData !== 'object' || workerData === null)) {
       throw new TypeError('serveWorkers: workerData must be an object');
     }
@@ -42,8 +53,11 @@ export class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
     this.#onError = onWorkerError;
     this.#threads = Array.from({ length: workers }, () => new WorkerThread(this));
     this.#unplaced = new Unplaced(this.#threads);
-    this.#firstWords = new FirstWords((socket) => this.#accept(socket));
-    this.#listener = new Listener((socket) => this.#firstWords.add(socket));
+    this.#firstWords = new FirstWords(
+      (connection) => this.#accept(connection),
+      tls === undefined ? undefined : new TlsDoor('serveWorkers', tls),
+    );
+    this.#listener = new Listener((connection) => this.#firstWords.add(connection), socket);
   }
 
   get address(): string {

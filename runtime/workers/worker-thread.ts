@@ -5,6 +5,7 @@
 import type { Socket } from 'node:net';
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import { doorsOf } from '../control/door.ts';
+import { verifiedOf } from '../control/peer-identity.ts';
 import { closeTimeoutMs, workerRestartMs, workerStartTimeoutMs } from '../limits.ts';
 import { portKey, type ToMain, type ToWorker } from './messages.ts';
 import { PortDuplex } from './port-duplex.ts';
@@ -120,7 +121,13 @@ export class WorkerThread implements Place {
   take(socket: Socket, peer: string): void {
     const { port1, port2 } = new MessageChannel();
     const { remoteAddress, remotePort, localAddress } = socket;
-    const from = { remoteAddress, remotePort, localAddress, doors: doorsOf(socket) };
+    const from = {
+      remoteAddress,
+      remotePort,
+      localAddress,
+      doors: doorsOf(socket),
+      verified: verifiedOf(socket),
+    };
     this.#port?.postMessage({ type: 'connection', port: port2, from, peer } satisfies ToWorker, [port2]);
     const relay = new PortDuplex(port1);
     ++this.connections;

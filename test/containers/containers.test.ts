@@ -144,7 +144,7 @@ describe.skipIf(none !== '')(`two containers${none === '' ? '' : `: not run: ${n
     expect(wrong).toBe(0);
     client.order('session');
     const { session, log } = await client.until((told) => told.session !== undefined);
-    expect(session).toMatchObject({ fabric: 'shm-fd', security: 'staging' });
+    expect(session).toMatchObject({ fabric: 'shm-fd', exposure: 'staging' });
     expect(log?.[0]).toMatch(/fabric shm-fd \(staging\) chosen; shm: .*two pid namespaces/);
     const [mine, others] = [await client.census(), await server.census()];
     const shared = Object.entries(mine.inodes).filter(([inode]) => inode in others.inodes);

@@ -34,7 +34,7 @@ test(
     for (const { file, code } of chapters) writeFileSync(join(directory, file), `${code}\nexport {};\n`);
     writeFileSync(
       join(directory, 'tables.ts'),
-      `import type { CallOptions, HandlerContext, RpcError } from 'rdma-rpc';\n${namesAreKeys('keys: CallOptions', 'keyof CallOptions')}${namesAreKeys('keys: HandlerContext', 'keyof HandlerContext')}${namesAreKeys('keys: RpcError', 'Exclude<keyof RpcError, keyof Error>')}`,
+      `import type { CallOptions, HandlerContext, PeerInfo, RpcError } from 'rdma-rpc';\n${namesAreKeys('keys: CallOptions', 'keyof CallOptions')}${namesAreKeys('keys: HandlerContext', 'keyof HandlerContext')}${namesAreKeys('keys: PeerInfo', 'keyof PeerInfo')}${namesAreKeys('keys: RpcError', 'Exclude<keyof RpcError, keyof Error>')}`,
     );
     const compilerOptions = {
       noEmit: true,

@@ -48,6 +48,15 @@ function cellsOf(name: string, rule: OptionRule): [string | undefined, string] {
         `\`${rule.default}\``,
         `\`${rule.default}\`, ${rule.values.map((value) => `\`${value}\``).join(', ')}, or a list`,
       ];
+    case 'source':
+      return [undefined, 'object or function'];
+    case 'boolean':
+      return ['`true`', '`true`, `false`'];
+    case 'pem':
+    case 'pems':
+      return [undefined, 'PEM'];
+    case 'integers':
+    case 'texts':
     case 'options':
       return [undefined, 'object'];
     case 'functions':

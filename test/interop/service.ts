@@ -78,7 +78,7 @@ async function* outputs(
 export function interopHandlers(log: InteropLog): Partial<Handlers<typeof InteropDefinition>> {
   const unary = ({ responseSize, payload }: SimpleRequest, context: HandlerContext): SimpleResponseInit => ({
     payload: answer(responseSize, payload?.seed ?? 0),
-    peer: context.peer,
+    peer: String(context.peer),
   });
   return {
     emptyCall: () => ({}),

@@ -22,12 +22,14 @@ import { describe, expect, test } from 'vitest';
 import { type Item, type ItemInit, type Order, StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 
 /** What the contexts of both have in common. */
-type SharedContext = Pick<HandlerContext & CallContext, 'signal' | 'peer'>;
+type SharedContext = Pick<HandlerContext & CallContext, 'signal'> & {
+  readonly peer: HandlerContext['peer'] | CallContext['peer'];
+};
 
 /** One object for both servers. */
 const handlers = {
   async unary({ text }: Order, { signal, peer }: SharedContext): Promise<ItemInit> {
-    return { text: `${text} ${signal.aborted} ${typeof peer}` };
+    return { text: `${text} ${signal.aborted} ${typeof String(peer)}` };
   },
   async *count({ count }: Order): AsyncGenerator<ItemInit, void> {
     for (let number = 0; number < count; ++number) yield { number };

@@ -90,7 +90,7 @@ export function handlersThat(seen: Seen): TestHandlers {
           await untilAborted(signal);
           return {};
         case 'context': {
-          const known = [method, typeof timeoutMs, /\d+$/.test(peer), signal.aborted];
+          const known = [method, typeof timeoutMs, /\d+$/.test(String(peer)), signal.aborted];
           return { text: known.join(' ') };
         }
         default:

@@ -24,7 +24,7 @@ test('the session tells what it runs on', async () => {
   const { channel, client } = open();
   await channel.ready();
   expect(channel.session).toMatchObject({ fabric: 'verbs', device: clientDevice, port: 1, callsInFlight: 0 });
-  expect(['window', 'staging']).toContain(channel.session?.security);
+  expect(['window', 'staging']).toContain(channel.session?.exposure);
   expect((await client.behave({ text: 'peer' })).text).toContain(`pid ${process.pid}`);
 });
 

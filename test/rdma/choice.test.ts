@@ -48,7 +48,7 @@ describe('auto', () => {
     expect((await client.echo({ number: 7 })).number).toBe(7);
     expect(channel.session).toMatchObject({ fabric: 'verbs', device: clientDevice });
     expect(lines).toHaveLength(1);
-    expect(lines[0]).toContain(`fabric verbs (${clientDevice} port 1, ${channel.session?.security}) chosen`);
+    expect(lines[0]).toContain(`fabric verbs (${clientDevice} port 1, ${channel.session?.exposure}) chosen`);
     expect(lines[0]).toMatch(/; shm: the processes are in two pid namespaces of one host/);
   });
 });

@@ -85,7 +85,12 @@ describe('a session', () => {
     expect(channel.state).toBe('connecting');
     native('shm').deliver(up(client));
     await ready;
-    expect(channel.session).toMatchObject({ fabric: 'shm', device: 'fake', security: 'window' });
+    expect(channel.session).toMatchObject({
+      fabric: 'shm',
+      device: 'fake',
+      security: 'none',
+      exposure: 'window',
+    });
     expect(lines[0]).toMatch(/; tcp: not among those asked for$/);
     await until(() => server.sessions.length === 1);
     expect(server.sessions[0]).toMatchObject({ fabric: 'shm', peer: /^client \(pid \d+\)$/ });

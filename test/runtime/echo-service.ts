@@ -51,7 +51,7 @@ const behaviours: Readonly<Record<string, Behaviour>> = {
     return { number: context.metadata.size };
   },
   'time left': (_, context) => ({ number: Math.ceil(context.timeoutMs() ?? 0) }),
-  peer: (_, context) => ({ text: context.peer }),
+  peer: (_, context) => ({ text: String(context.peer) }),
   nothing: () => undefined as unknown as EchoMessageInit,
   release: (request) => {
     const number = request.payload.reduce((sum, byte) => (sum + byte) % 65_536, 0);

@@ -15,7 +15,7 @@ describe.each(ways)('staging, %s', (way) => {
 
   test('the session says so', async () => {
     await world.channel.ready();
-    expect(world.channel.session?.security).toBe('staging');
+    expect(world.channel.session?.exposure).toBe('staging');
   });
 
   test.each([10, 5_000, 100_000, 3 << 20])('payloads of %d bytes go out and back', async (bytes) => {

@@ -1,4 +1,5 @@
 /** A server session on a scripted native side, for the tests of what it does with requests. */
+import { KnownPeer } from '../../runtime/core/peer.ts';
 import { type Handlers, Status } from '../../runtime/index.ts';
 import { FabricContext } from '../../runtime/lane/fabric-context.ts';
 import { EvKind, notRun } from '../../runtime/native.ts';
@@ -35,10 +36,17 @@ export class ServerBed {
       peerMessageMaxBytes: 1e6,
     });
     const target = { session: number, eagerBytes: 8192, messageMaxBytes };
-    this.session = new ServerSession(context, target, 'somebody', registry, new Load(handlersMax), {
-      onHandlerError: (error, method) => void this.handlerErrors.push([error, method]),
-      onSessionDown: (_, reason) => void this.down.push(reason),
-    });
+    this.session = new ServerSession(
+      context,
+      target,
+      new KnownPeer('somebody'),
+      registry,
+      new Load(handlersMax),
+      {
+        onHandlerError: (error, method) => void this.handlerErrors.push([error, method]),
+        onSessionDown: (_, reason) => void this.down.push(reason),
+      },
+    );
   }
 
   /** What was answered, oldest first. */

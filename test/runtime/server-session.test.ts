@@ -217,7 +217,7 @@ describe('the context', () => {
   test('knows method, peer, metadata and the time left', () => {
     const seen: unknown[] = [];
     withContext((context) =>
-      seen.push(context.method, context.peer, context.metadata.get('k'), context.timeoutMs()),
+      seen.push(context.method, String(context.peer), context.metadata.get('k'), context.timeoutMs()),
     );
     native.deliver(request({ metadata: encodeMetadata(new Metadata({ k: 'v' })), timeoutUs: 2_000_000 }));
     expect(seen.slice(0, 3)).toEqual(['test.echo.Echo/Echo', 'somebody', 'v']);

@@ -1,4 +1,5 @@
 /** A server session with streams on a scripted native side: tests send it parts as a client would, or as none should, and read what it answers. */
+import { KnownPeer } from '../../runtime/core/peer.ts';
 import { FabricContext } from '../../runtime/lane/fabric-context.ts';
 import { EvKind, notRun } from '../../runtime/native.ts';
 import { HandlerTable } from '../../runtime/server/handlers.ts';
@@ -62,7 +63,7 @@ export class StreamBed {
       peerMessageMaxBytes: 1e6,
     });
     const target = { session: number, eagerBytes: 8192, messageMaxBytes: 1e6 };
-    const session = new ServerSession(context, target, 'somebody', handlers, this.load, {
+    const session = new ServerSession(context, target, new KnownPeer('somebody'), handlers, this.load, {
       onHandlerError: () => undefined,
       onSessionDown: () => undefined,
     });

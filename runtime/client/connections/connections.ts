@@ -15,7 +15,7 @@ import { Resolution, type ResolutionOwner, type ResolutionSettings } from './res
 import type { Target } from './resolver.ts';
 
 /** What a channel needs of the world: how to reach an address, and what ends with it. */
-export interface Route extends Omit<Target, 'name'> {
+export interface Route extends Omit<Target, 'name' | 'host'> {
   /** For people; the address itself when there is no list and no resolver. */
   readonly address: string;
   readonly dial: (signal: AbortSignal, address: string) => Promise<Duplex>;

@@ -22,6 +22,8 @@ export interface Resolver {
 export interface Target {
   /** For people. */
   readonly name: string;
+  /** The host that the user has named, where the addresses have none. */
+  readonly host?: string;
   readonly addresses?: readonly string[];
   readonly resolver?: Resolver;
 }
@@ -55,7 +57,7 @@ export function targetOf(given: string | readonly string[] | Resolver): Target {
     const address = parseAddress(given.replace(dns, ''));
     if (address.kind !== 'tcp') throw new TypeError(`createChannel: ${given} names no host`);
     if (isIP(address.host) !== 0) return { name: given, addresses: [formatAddress(address)] };
-    return { name: given, resolver: dnsResolver(address.host, address.port) };
+    return { name: given, host: address.host, resolver: dnsResolver(address.host, address.port) };
   }
   const list = typeof given === 'string' ? given.split(',').map((each) => each.trim()) : given;
   if (!Array.isArray(list)) parseAddress(String(given));

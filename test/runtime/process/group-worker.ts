@@ -1,6 +1,6 @@
 /** A worker of a group: serves the Echo service in the way that `workerData.mode` names. */
 import { threadId, workerData } from 'node:worker_threads';
-import { createServer, type Server } from 'rdma-rpc';
+import { createServer, type HandlerContext, type Server } from 'rdma-rpc';
 import { listenInWorker } from 'rdma-rpc/workers';
 import { EchoDefinition, type EchoMessage } from '../gen/echo.rdma.ts';
 
@@ -12,8 +12,11 @@ interface Given {
 const { mode, gate } = workerData as Given;
 
 let server: Server | undefined;
-const behaviours: Readonly<Record<string, () => Promise<object> | object>> = {
+const behaviours: Readonly<
+  Record<string, (request: EchoMessage, context: HandlerContext) => Promise<object> | object>
+> = {
   thread: () => ({ number: threadId }),
+  peer: (_, { peer }) => ({ text: `${peer.identity} ${peer.uid} ${peer.certificate?.fingerprint256}` }),
   crash: () => {
     setImmediate(() => {
       throw new Error('as planned');
@@ -50,7 +53,7 @@ if (mode === 'silent') setInterval(() => undefined, 1000);
 if (mode === undefined) {
   server = createServer().add(EchoDefinition, {
     echo: (request) => request,
-    behave: ({ text }: EchoMessage) => behaviours[text]!(),
+    behave: (request, context) => behaviours[request.text]!(request, context),
   });
   listenInWorker(server);
 }

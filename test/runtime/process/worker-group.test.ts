@@ -1,5 +1,8 @@
 /** Several worker threads behind one address: all serve, one that crashes comes back, all of them end. */
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import {
   type Channel,
@@ -14,6 +17,7 @@ import {
 import { listenInWorker, serveWorkers, type WorkerGroup, type WorkersOptions } from 'rdma-rpc/workers';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { handshakes, workerStartTimeoutMs } from '../../../runtime/limits.ts';
+import { Authority } from '../../security/certificates.ts';
 import { EchoDefinition } from '../gen/echo.rdma.ts';
 import { compiled } from './processes.ts';
 
@@ -279,6 +283,47 @@ describe('a worker whose thread is busy', () => {
     await ready;
     expect((await blocked).number).toBeGreaterThan(0);
   });
+});
+
+describe('the main thread knows', () => {
+  test('who is at the other end of a unix socket, and tells the workers', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-group-'));
+    try {
+      const address = `unix:${join(folder, 's')}`;
+      const group = await start({ workers: 1, address, socket: { mode: 0o600 } });
+      const uid = process.geteuid!();
+      expect((await reach(group).client.behave({ text: 'peer' })).text).toBe(`uid:${uid} ${uid} undefined`);
+      expect(statSync(join(folder, 's')).mode & 0o777).toBe(0o600);
+      for (const running of groups.splice(0)) await running.shutdown({ graceMs: 0 });
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  test.each(['shm', 'tcp'] as const)(
+    'whose certificate it is, and tells the workers (%s)',
+    async (fabric) => {
+      const authority = new Authority();
+      const { ca } = authority;
+      const { cert, key } = authority.issue({ addresses: ['127.0.0.1'] });
+      const group = await start({ workers: 1, tls: { cert, key, ca } });
+      const web = authority.issue({ uris: ['spiffe://example.org/web'] });
+      const { client } = reach(group, { fabric, tls: { ca, cert: web.cert, key: web.key } });
+      expect((await client.behave({ text: 'peer' })).text).toBe(
+        `spiffe://example.org/web undefined ${web.certificate.fingerprint256}`,
+      );
+      const stranger = await caught(reach(group, { tls: { ca } }).client.echo({}));
+      expect([stranger.code, stranger.message]).toEqual([
+        Status.UNAUTHENTICATED,
+        expect.stringMatching(/takes clients with a certificate that it trusts/),
+      ]);
+      const plain = await caught(reach(group).client.echo({}));
+      expect([plain.code, plain.message]).toEqual([
+        Status.UNAUTHENTICATED,
+        expect.stringMatching(/takes TLS on host:port addresses only/),
+      ]);
+    },
+  );
 });
 
 describe('serveWorkers rejects', () => {

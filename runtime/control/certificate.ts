@@ -1,0 +1,65 @@
+/** Who a certificate is for, by the names in it. Used for the peers of both sides, when TLS has found the certificate to be trusted. */
+import type { X509Certificate } from 'node:crypto';
+import type { TLSSocket } from 'node:tls';
+import type { Verified } from '../core/peer.ts';
+
+/** Kinds of identity that are not URIs: a URI that looks like one of them is none. */
+const ownSchemes = /^(uid|dns|subject):/i;
+
+/** `TYPE:value`, or `TYPE:"value"` as JSON when it has characters that could be mistaken. */
+const alternative = /([^:,]+):("(?:[^"\\]|\\.)*"|[^,]*)(?:, |$)/y;
+
+function alternatives(text: string): [kind: string, value: string][] | undefined {
+  const found: [string, string][] = [];
+  alternative.lastIndex = 0;
+  for (let at = 0; at < text.length; at = alternative.lastIndex) {
+    const [, kind, value = ''] = alternative.exec(text) ?? [];
+    if (kind === undefined) return undefined;
+    found.push([kind, value.startsWith('"') ? String(JSON.parse(value)) : value]);
+  }
+  return found;
+}
+
+/**
+ * The URI in it, else `dns:NAME` of the first name, else `subject:CN=…`. Undefined when it is not clear: several URIs, one that looks like another kind of
+ * identity, a SPIFFE id in the certificate of an authority, names that cannot be read.
+ */
+export function identityOf({ subject, subjectAltName = '', ca }: X509Certificate): string | undefined {
+  const names = alternatives(subjectAltName);
+  if (names === undefined) return undefined;
+  const uris = names.flatMap(([kind, value]) => (kind === 'URI' ? [value] : []));
+  const [uri] = uris;
+  if (uri !== undefined) {
+    if (uris.length > 1 || ownSchemes.test(uri)) return undefined;
+    return uri.startsWith('spiffe:') && ca ? undefined : uri;
+  }
+  const name = names.find(([kind]) => kind === 'DNS')?.[1];
+  if (name !== undefined) return `dns:${name}`;
+  // Several parts come on lines of their own.
+  return subject ? `subject:${subject.trim().replaceAll('\n', ', ')}` : undefined;
+}
+
+const verdicts = new WeakMap<object, Verified>();
+
+/** Notes what is known of the other end of a connection. */
+export function vouch(duplex: object, verified: Verified): void {
+  verdicts.set(duplex, verified);
+}
+
+/** Undefined when nobody has noted anything. */
+export function verdictOf(duplex: object): Verified | undefined {
+  return verdicts.get(duplex);
+}
+
+/** What TLS knows of the other end. `required`: it may not go on without a certificate that is trusted. */
+export function certified(socket: TLSSocket, required: boolean): Verified {
+  const certificate = socket.getPeerX509Certificate();
+  if (certificate !== undefined && socket.authorized) {
+    const identity = identityOf(certificate);
+    return { transport: 'tls', certificate, ...(identity !== undefined && { identity }) };
+  }
+  if (!required) return { transport: 'tls' };
+  // Node has the code of OpenSSL there, whatever its type says.
+  const why = certificate === undefined ? 'no certificate' : String(socket.authorizationError);
+  return { transport: 'tls', refused: why };
+}

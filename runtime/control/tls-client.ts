@@ -1,0 +1,115 @@
+/** The client's side of TLS on sideband connections: who the server must be, and what it says of one that is somebody else. Used when a channel dials. */
+import { X509Certificate } from 'node:crypto';
+import { isIP, type Socket } from 'node:net';
+import { type ConnectionOptions, connect, type SecureContext, type TLSSocket } from 'node:tls';
+import { RpcError } from '../core/errors/rpc-error.ts';
+import { Status } from '../core/errors/status.ts';
+import { textOf } from '../core/foreign.ts';
+import { certified, identityOf, vouch } from './certificate.ts';
+import {
+  type ChannelTls,
+  type Checked,
+  channelTlsRules,
+  secureContext,
+  TlsSets,
+  type TlsSource,
+} from './tls-options.ts';
+
+type CheckServer = NonNullable<ConnectionOptions['checkServerIdentity']>;
+
+/** Node calls this where an error would be nobody's. */
+function guardedCheck(check: CheckServer): CheckServer {
+  return (hostname, certificate) => {
+    try {
+      return check(hostname, certificate);
+    } catch (error) {
+      return new Error(`checkServerIdentity has failed: ${textOf(error)}`);
+    }
+  };
+}
+
+function checkOf({ identity, checkServerIdentity }: Checked<ChannelTls>): CheckServer | undefined {
+  if (checkServerIdentity !== undefined) return guardedCheck(checkServerIdentity);
+  if (identity === undefined) return undefined;
+  return guardedCheck((_, { raw }) => {
+    const found = identityOf(new X509Certificate(raw));
+    if (found !== undefined && identity.includes(found)) return undefined;
+    return new Error(
+      `the server is ${found ?? 'nobody that its certificate names clearly'}, which is not asked for`,
+    );
+  });
+}
+
+/** What OpenSSL and Node say when something else than TLS answers. */
+const plainCodes = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG', 'EPROTO']);
+/** What the system says when nobody is there, or goes. */
+const networkCode = /^E[A-Z]+$/;
+
+function explained(error: Error & { code?: string }): Error {
+  const { code = '' } = error;
+  if (plainCodes.has(code)) {
+    return new RpcError(
+      Status.UNAUTHENTICATED,
+      'the server does not speak TLS at this address: give its option tls, or none to this channel',
+      { processed: 'no', cause: error },
+    );
+  }
+  if (networkCode.test(code) && code !== 'EPROTO') return error;
+  return new RpcError(
+    Status.UNAUTHENTICATED,
+    `the server's certificate is not accepted: ${error.message} (${code || 'option tls of the channel'})`,
+    { processed: 'no', cause: error },
+  );
+}
+
+export class TlsDial {
+  readonly #sets: TlsSets<ChannelTls, SecureContext>;
+  readonly #servername: string | undefined;
+
+  /** Throws for options that cannot be used. `servername`: when the options have none, and the address that is dialled is not what the user typed. */
+  constructor(source: TlsSource<ChannelTls>, servername?: string) {
+    this.#servername = servername;
+    this.#sets = new TlsSets('createChannel: tls', source, channelTlsRules, secureContext);
+  }
+
+  /** What a connection is to be made with. Rejects when the application's function does. */
+  async ready(): Promise<(socket: Socket, host: string) => Promise<TLSSocket>> {
+    const { options, made } = await this.#sets.current();
+    return (socket, host) => this.#secure(socket, host, options, made);
+  }
+
+  #secure(
+    socket: Socket,
+    host: string,
+    options: Checked<ChannelTls>,
+    context: SecureContext,
+  ): Promise<TLSSocket> {
+    const name = options.servername || this.#servername || host;
+    const check = checkOf(options);
+    return new Promise((resolve, reject) => {
+      const secured = connect({
+        socket,
+        secureContext: context,
+        minVersion: 'TLSv1.3',
+        // For the check of the name; an address is not sent as one.
+        host: name,
+        ...(isIP(name) === 0 && { servername: name }),
+        rejectUnauthorized: options.rejectUnauthorized ?? true,
+        ...(check !== undefined && { checkServerIdentity: check }),
+      });
+      const failed = (error: Error): void => {
+        secured.destroy();
+        reject(explained(error));
+      };
+      const closed = (): void => failed(new Error('the server closed the connection in the TLS handshake'));
+      secured.once('error', failed).once('close', closed);
+      secured.once('secureConnect', () => {
+        secured.off('error', failed).off('close', closed);
+        vouch(secured, certified(secured, false));
+        // As plain ones: an idle channel does not keep the process alive.
+        secured.unref();
+        resolve(secured);
+      });
+    });
+  }
+}

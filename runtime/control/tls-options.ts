@@ -1,0 +1,168 @@
+/**
+ * What servers and channels are told about TLS: certificates and keys, given once or by a function that is asked again for each connection, and those
+ * of files. Read by tls-server.ts and tls-client.ts.
+ */
+import { readFileSync, statSync } from 'node:fs';
+import { createSecureContext, type PeerCertificate, type SecureContext } from 'node:tls';
+import { textOf } from '../core/foreign.ts';
+import { checkedOptions, type OptionRules } from '../core/options.ts';
+
+/** PEM: text or bytes. */
+export type Pem = string | Uint8Array;
+
+/** Named as in `node:tls`. */
+export interface TlsMaterial {
+  /** This side's certificate, and those between it and an authority that the other side trusts. */
+  cert?: Pem;
+  /** Its private key. */
+  key?: Pem;
+  /** Of the key. */
+  passphrase?: string;
+  /** The authorities that the other side's certificate may be signed by. Default on a channel: those that Node trusts. */
+  ca?: Pem | readonly Pem[];
+  /** Certificates that are revoked, as lists of their authorities. */
+  crl?: Pem | readonly Pem[];
+}
+
+export interface ServerTls extends TlsMaterial {
+  /** Asks clients for a certificate. Default: when there is a `ca`. */
+  requestCert?: boolean;
+  /** Refuses clients without a certificate that is trusted. Default: true; with false their `identity` is undefined. */
+  rejectUnauthorized?: boolean;
+}
+
+export interface ChannelTls extends TlsMaterial {
+  /** The name that the server's certificate must have. Default: the host of the address. */
+  servername?: string;
+  /** What the server's `identity` must be, one of them, instead of its having that name: such as a SPIFFE id. */
+  identity?: string | readonly string[];
+  /** As in `node:tls`: returns what is wrong with the server's certificate, undefined for nothing. In place of the check of its name. */
+  checkServerIdentity?: (hostname: string, certificate: PeerCertificate) => Error | undefined;
+  /** Default: true. With false a server may be anybody, as in `node:tls`: for tests. */
+  rejectUnauthorized?: boolean;
+}
+
+/** A function is called for each connection; what it returns is read once, and used until it returns another object. */
+export type TlsSource<T> = T | (() => T | Promise<T>);
+
+const material: OptionRules = {
+  cert: { kind: 'pem' },
+  key: { kind: 'pem' },
+  passphrase: { kind: 'text', default: '', maxBytes: 1024 },
+  ca: { kind: 'pems' },
+  crl: { kind: 'pems' },
+};
+export const serverTlsRules: OptionRules = {
+  ...material,
+  requestCert: { kind: 'boolean' },
+  rejectUnauthorized: { kind: 'boolean' },
+};
+export const channelTlsRules: OptionRules = {
+  ...material,
+  servername: { kind: 'text', default: '', maxBytes: 255 },
+  identity: { kind: 'texts', maxBytes: 2048 },
+  checkServerIdentity: { kind: 'function' },
+  rejectUnauthorized: { kind: 'boolean' },
+};
+
+export type Checked<T extends TlsMaterial> = Readonly<Omit<T, 'identity'>> & {
+  readonly identity?: readonly string[];
+};
+
+/** One set of options, as it is used. */
+export interface TlsSet<T extends TlsMaterial, Made> {
+  readonly options: Checked<T>;
+  readonly made: Made;
+}
+
+/** The newest set of a source, made anew when the source gives another object. */
+export class TlsSets<T extends TlsMaterial, Made> {
+  readonly #what: string;
+  readonly #rules: OptionRules;
+  readonly #source: TlsSource<T>;
+  readonly #make: (options: Checked<T>) => Made;
+  #given: T | undefined;
+  #set: TlsSet<T, Made> | undefined;
+
+  /** Throws for what is wrong with options that are given once. */
+  constructor(what: string, source: TlsSource<T>, rules: OptionRules, make: (options: Checked<T>) => Made) {
+    this.#what = what;
+    this.#source = source;
+    this.#rules = rules;
+    this.#make = make;
+    if (typeof source !== 'function') this.#read(source);
+  }
+
+  /** Throws or rejects when the source does, or when what it gives cannot be used. */
+  async current(): Promise<TlsSet<T, Made>> {
+    const source = this.#source;
+    if (typeof source !== 'function') return this.#set!;
+    try {
+      return this.#read(await source());
+    } catch (error) {
+      throw new Error(`${this.#what}: ${textOf(error)}`, { cause: error });
+    }
+  }
+
+  #read(given: T): TlsSet<T, Made> {
+    if (this.#set !== undefined && given === this.#given) return this.#set;
+    const options = checkedOptions<Checked<T>>(this.#what, given, this.#rules);
+    this.#set = { options, made: this.#make(options) };
+    this.#given = given;
+    return this.#set;
+  }
+}
+
+/** Throws what OpenSSL thinks of the texts. */
+export function secureContext({ cert, key, passphrase, ca, crl }: Checked<TlsMaterial>): SecureContext {
+  if ((cert === undefined) !== (key === undefined)) {
+    throw new TypeError(`tls: a ${cert === undefined ? 'key without its cert' : 'cert without its key'}`);
+  }
+  return createSecureContext({
+    minVersion: 'TLSv1.3',
+    ...(cert !== undefined && { cert: bufferOf(cert), key: bufferOf(key!) }),
+    ...(passphrase !== undefined && passphrase !== '' && { passphrase }),
+    ...(ca !== undefined && { ca: buffersOf(ca) }),
+    ...(crl !== undefined && { crl: buffersOf(crl) }),
+  });
+}
+
+export const bufferOf = (pem: Pem): string | Buffer =>
+  typeof pem === 'string' ? pem : Buffer.from(pem.buffer, pem.byteOffset, pem.byteLength);
+export const buffersOf = (pems: Pem | readonly Pem[]): (string | Buffer)[] =>
+  ([pems].flat() as Pem[]).map(bufferOf);
+
+/** Paths of PEM files. */
+export interface TlsFiles {
+  cert?: string;
+  key?: string;
+  ca?: string;
+  crl?: string;
+}
+
+/**
+ * A source for the option `tls` that reads PEM files, and reads them again for the first connection after one of them has changed. While they cannot be read, or
+ * key and certificate do not fit each other, as in the middle of a change, connections get what was read before. `more`: other options of `tls`.
+ */
+export function tlsFiles<T extends object = object>(files: TlsFiles, more?: T): () => TlsFiles & T {
+  const entries = Object.entries(files) as [string, string][];
+  let stamps = '';
+  let last: (TlsFiles & T) | undefined;
+  const stampOf = (path: string): string => {
+    const { ino, size, mtimeMs, ctimeMs } = statSync(path);
+    return `${ino} ${size} ${mtimeMs} ${ctimeMs}`;
+  };
+  return () => {
+    try {
+      const now = entries.map(([, path]) => stampOf(path)).join();
+      if (last !== undefined && now === stamps) return last;
+      const read = Object.fromEntries(entries.map(([name, path]) => [name, readFileSync(path, 'utf8')]));
+      secureContext(read);
+      last = { ...more, ...read } as TlsFiles & T;
+      stamps = now;
+    } catch (error) {
+      if (last === undefined) throw error;
+    }
+    return last;
+  };
+}

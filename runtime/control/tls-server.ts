@@ -1,0 +1,103 @@
+/**
+ * The server's side of TLS on sideband connections. They come to the same port as connections of the tcp fabric, so the first bytes have been read when
+ * one is given to this. Used by the links of a server, and by a worker group for all its workers.
+ */
+import { constants } from 'node:crypto';
+import type { Socket } from 'node:net';
+import { createServer, type Server, type TLSSocket } from 'node:tls';
+import { certified, vouch } from './certificate.ts';
+import {
+  bufferOf,
+  buffersOf,
+  type Checked,
+  type ServerTls,
+  secureContext,
+  serverTlsRules,
+  TlsSets,
+  type TlsSource,
+} from './tls-options.ts';
+
+/** The two ends of a connection: no other that is open has the same. */
+const placeOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket): string =>
+  [remoteAddress, remotePort, localAddress, localPort].join(' ');
+
+interface Waiting {
+  readonly resolve: (secured: TLSSocket) => void;
+  readonly reject: (error: Error) => void;
+}
+
+export class TlsDoor {
+  readonly #sets: TlsSets<ServerTls, Server>;
+  readonly #waiting = new Map<string, Waiting>();
+
+  /** Throws for options that cannot be used. */
+  constructor(what: string, source: TlsSource<ServerTls>) {
+    this.#sets = new TlsSets(`${what}: tls`, source, serverTlsRules, (options) => this.#serverOf(options));
+  }
+
+  /** Resolves when keys have been agreed, whoever the client is: `verdictOf` tells. Rejects with why there is no TLS. `socket` ends with it either way. */
+  async secure(socket: Socket): Promise<TLSSocket> {
+    const { made: server } = await this.#sets.current();
+    return new Promise<TLSSocket>((resolve, reject) => {
+      if (socket.destroyed) {
+        reject(new Error('the connection was closed'));
+        return;
+      }
+      const place = placeOf(socket);
+      socket.once('close', () => {
+        this.#waiting.delete(place);
+        reject(new Error('the connection was closed in the TLS handshake'));
+      });
+      this.#waiting.set(place, { resolve, reject });
+      server.emit('connection', socket);
+    });
+  }
+
+  #serverOf(options: Checked<ServerTls>): Server {
+    const {
+      cert,
+      key,
+      passphrase,
+      ca,
+      crl,
+      requestCert = ca !== undefined,
+      rejectUnauthorized = true,
+    } = options;
+    if (cert === undefined || key === undefined)
+      throw new TypeError('tls: a server has a cert and a key (PEM)');
+    if (requestCert && ca === undefined)
+      throw new TypeError('tls: requestCert needs the ca that signs the certificates of clients');
+    // For its errors, which name what is wrong.
+    secureContext(options);
+    const server = createServer({
+      cert: bufferOf(cert),
+      key: bufferOf(key),
+      ...(passphrase !== '' && { passphrase }),
+      ...(ca !== undefined && { ca: buffersOf(ca) }),
+      ...(crl !== undefined && { crl: buffersOf(crl) }),
+      minVersion: 'TLSv1.3',
+      // Those that are not trusted are told so, in a frame.
+      requestCert,
+      rejectUnauthorized: false,
+      // None is resumed: a certificate is looked at each time, since it may have been revoked.
+      secureOptions: constants.SSL_OP_NO_TICKET,
+    });
+    server.on('secureConnection', (secured) => {
+      vouch(secured, requestCert ? certified(secured, rejectUnauthorized) : { transport: 'tls' });
+      if (!this.#take(secured, (waiting) => waiting.resolve(secured))) secured.destroy();
+    });
+    server.on('tlsClientError', (error, secured) => {
+      this.#take(secured, (waiting) => waiting.reject(error));
+      secured.destroy();
+    });
+    return server;
+  }
+
+  #take(secured: TLSSocket, then: (waiting: Waiting) => void): boolean {
+    const place = placeOf(secured);
+    const waiting = this.#waiting.get(place);
+    this.#waiting.delete(place);
+    if (waiting !== undefined) then(waiting);
+    return waiting !== undefined;
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * Who may have a session: asked once for each connection, when its hello has come and before anything is made for it. Used by a server on its JS thread.
+ */
+import { controlText } from '../control/frames.ts';
+import { RpcError } from '../core/errors/rpc-error.ts';
+import { Status, type StatusCode } from '../core/errors/status.ts';
+import type { KnownPeer, PeerInfo } from '../core/peer.ts';
+
+/** Option `allow`. A peer needs one of these to match; what is not known of it never does. */
+export interface AllowedPeers {
+  /** Users, at the other end of a unix socket. */
+  uid?: number | readonly number[];
+  /** Primary groups of processes, at the other end of a unix socket. */
+  gid?: number | readonly number[];
+  /** Verified identities, as `context.peer.identity` has them. */
+  identity?: string | readonly string[];
+}
+
+export interface CheckedAllowedPeers {
+  readonly uid: readonly number[] | undefined;
+  readonly gid: readonly number[] | undefined;
+  readonly identity: readonly string[] | undefined;
+}
+
+/** Turns a client away: it learns the message, the log the reason too. */
+export class NotAdmitted extends RpcError {
+  readonly reason: string;
+
+  constructor(code: StatusCode, message: string, reason: string) {
+    super(code, message, { processed: 'no' });
+    this.reason = reason;
+  }
+}
+
+/** For the log. */
+function shown(peer: PeerInfo): string {
+  const { uid, gid, pid, identity } = peer;
+  if (uid === undefined && gid === undefined) return identity ?? 'nothing is known of it';
+  return `uid ${uid ?? 'unknown'}, gid ${gid ?? 'unknown'}, pid ${pid ?? 'unknown'}`;
+}
+
+const has = <T>(list: readonly T[] | undefined, value: T | undefined): boolean =>
+  value !== undefined && list?.includes(value) === true;
+
+/** Throws when TLS has found that it may not go on. */
+export function checkVerified({ refused }: KnownPeer): void {
+  if (refused === undefined) return;
+  const text = 'this server takes clients with a certificate that it trusts (option tls of the channel)';
+  throw new NotAdmitted(Status.UNAUTHENTICATED, text, refused);
+}
+
+/** What `allow` says. Throws a TypeError for one that names nothing, which would let nobody in. */
+export class Allowed {
+  readonly #allow: CheckedAllowedPeers | undefined;
+
+  constructor(given: AllowedPeers | undefined, checked: CheckedAllowedPeers) {
+    this.#allow = given === undefined ? undefined : checked;
+    if (given !== undefined && Object.values(checked).every((list) => list === undefined))
+      throw new TypeError('createServer: allow: it names nobody; give uid, gid or identity');
+  }
+
+  /** Throws when the peer is none of those. */
+  check(peer: PeerInfo): void {
+    const allow = this.#allow;
+    if (allow === undefined) return;
+    const { uid, gid, identity } = peer;
+    if (has(allow.uid, uid) || has(allow.gid, gid) || has(allow.identity, identity)) return;
+    const known = uid !== undefined || identity !== undefined;
+    throw new NotAdmitted(
+      known ? Status.PERMISSION_DENIED : Status.UNAUTHENTICATED,
+      'this client is none of those that the server allows (option allow of the server)',
+      shown(peer),
+    );
+  }
+}
+
+/** The reason as the log has it, cut to what a control frame holds. */
+export function reasonOf(error: RpcError): string {
+  const { rawMessage } = error;
+  return controlText(error instanceof NotAdmitted ? `${rawMessage}: ${error.reason}` : rawMessage);
+}

@@ -1,0 +1,114 @@
+/**
+ * Certificates for tests, made when they are needed: Node can read X.509 and not write it. As little of DER as they take. P-256 and SHA-256 throughout.
+ */
+import { generateKeyPairSync, type KeyObject, randomBytes, sign, X509Certificate } from 'node:crypto';
+
+const tag = { integer: 2, bits: 3, octets: 4, oid: 6, utf8: 12, time: 24, sequence: 48, set: 49 } as const;
+
+function der(kind: number, ...parts: readonly Uint8Array[]): Buffer {
+  const body = Buffer.concat(parts);
+  const { byteLength: size } = body;
+  let length = Buffer.of(size);
+  if (size > 0xff) length = Buffer.of(0x82, size >> 8, size & 0xff);
+  else if (size > 0x7f) length = Buffer.of(0x81, size);
+  return Buffer.concat([Buffer.of(kind), length, body]);
+}
+
+/** Of numbers below 2^21 behind the first two. */
+function oid(text: string): Buffer {
+  const [first = 0, second = 0, ...rest] = text.split('.').map(Number);
+  const bytes = rest.flatMap((part) => {
+    const groups = [part & 0x7f];
+    for (let left = part >> 7; left > 0; left >>= 7) groups.unshift((left & 0x7f) | 0x80);
+    return groups;
+  });
+  return der(tag.oid, Buffer.of(first * 40 + second, ...bytes));
+}
+
+const text = (value: string): Buffer => Buffer.from(value, 'utf8');
+const name = (common: string): Buffer =>
+  der(
+    tag.sequence,
+    ...(common === '' ? [] : [der(tag.set, der(tag.sequence, oid('2.5.4.3'), der(tag.utf8, text(common))))]),
+  );
+const time = (date: Date): Buffer =>
+  der(tag.time, text(`${date.toISOString().replace(/[-:T]/g, '').slice(0, 14)}Z`));
+const algorithm = der(tag.sequence, oid('1.2.840.10045.4.3.2'));
+const extension = (id: string, value: Buffer): Buffer => der(tag.sequence, oid(id), der(tag.octets, value));
+
+export interface Wanted {
+  /** Common name of the subject. */
+  readonly subject?: string;
+  readonly uris?: readonly string[];
+  readonly names?: readonly string[];
+  /** IPv4 addresses. */
+  readonly addresses?: readonly string[];
+  /** From now, negative for the past. Default: one. */
+  readonly days?: number;
+  readonly authority?: boolean;
+}
+
+export interface Issued {
+  /** PEM */
+  readonly cert: string;
+  readonly key: string;
+  readonly certificate: X509Certificate;
+}
+
+const day = 86_400_000;
+
+function certificate(wanted: Wanted, subjectKey: KeyObject, issuer: string, issuerKey: KeyObject): Buffer {
+  const { subject = '', uris = [], names = [], addresses = [], days = 1, authority = false } = wanted;
+  const end = new Date(Date.now() + days * day);
+  const begin = new Date(Math.min(Date.now(), end.getTime()) - day);
+  const alternatives = [
+    ...uris.map((uri) => der(0x86, text(uri))),
+    ...names.map((host) => der(0x82, text(host))),
+    ...addresses.map((address) => der(0x87, Buffer.from(address.split('.').map(Number)))),
+  ];
+  const extensions = [
+    extension('2.5.29.19', der(tag.sequence, ...(authority ? [Buffer.of(1, 1, 0xff)] : []))),
+    ...(alternatives.length > 0 ? [extension('2.5.29.17', der(tag.sequence, ...alternatives))] : []),
+  ];
+  const body = der(
+    tag.sequence,
+    der(0xa0, der(tag.integer, Buffer.of(2))),
+    der(tag.integer, Buffer.of(0x40), randomBytes(8)),
+    algorithm,
+    name(issuer),
+    der(tag.sequence, time(begin), time(end)),
+    name(subject),
+    subjectKey.export({ type: 'spki', format: 'der' }),
+    der(0xa3, der(tag.sequence, ...extensions)),
+  );
+  return der(tag.sequence, body, algorithm, der(tag.bits, Buffer.of(0), sign('sha256', body, issuerKey)));
+}
+
+const pem = (bytes: Buffer): string =>
+  [
+    '-----BEGIN CERTIFICATE-----',
+    ...bytes.toString('base64').match(/.{1,64}/g)!,
+    '-----END CERTIFICATE-----',
+    '',
+  ].join('\n');
+
+/** An authority of its own, which nobody knows yet. */
+export class Authority {
+  readonly ca: string;
+  readonly #name: string;
+  readonly #key: KeyObject;
+
+  constructor(common = 'test authority') {
+    const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    this.#name = common;
+    this.#key = privateKey;
+    this.ca = pem(certificate({ subject: common, authority: true, days: 10 }, publicKey, common, privateKey));
+  }
+
+  issue(wanted: Wanted): Issued {
+    const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const cert = pem(certificate(wanted, publicKey, this.#name, this.#key));
+    const key = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string;
+    return { cert, key, certificate: new X509Certificate(cert) };
+  }
+}

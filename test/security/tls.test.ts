@@ -1,0 +1,392 @@
+/** TLS on `host:port` addresses: who gets a session, who does not and what both sides say then, and certificates that change while calls are made. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { connect, createServer as listen } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect as secureConnect } from 'node:tls';
+import {
+  type Channel,
+  type ChannelOptions,
+  type ChannelTls,
+  createChannel,
+  createClient,
+  createServer,
+  type PeerInfo,
+  type RpcError,
+  type Server,
+  type ServerOptions,
+  type ServerTls,
+  Status,
+  stats,
+  tlsFiles,
+} from 'rdma-rpc';
+import { afterEach, describe, expect, test } from 'vitest';
+import { identityOf } from '../../runtime/control/certificate.ts';
+import { greetingBytes, greetingMagic } from '../../runtime/control/door.ts';
+import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+import { Authority, type Issued } from './certificates.ts';
+
+const authority = new Authority();
+const { ca } = authority;
+const spiffe = 'spiffe://example.org/web';
+const serverCert = authority.issue({ names: ['localhost'], addresses: ['127.0.0.1'], subject: 'server' });
+const web = authority.issue({ uris: [spiffe] });
+const pems = ({ cert, key }: Issued) => ({ cert, key });
+const mutual: ServerTls = { ...pems(serverCert), ca };
+
+const servers: Server[] = [];
+const channels: Channel[] = [];
+afterEach(async () => {
+  for (const channel of channels.splice(0)) await channel.close();
+  for (const server of servers.splice(0)) await server.shutdown({ graceMs: 0 });
+});
+
+interface Serving {
+  readonly server: Server;
+  readonly seen: PeerInfo[];
+  readonly lines: string[];
+  readonly address: string;
+  readonly port: number;
+}
+
+async function serve(options: ServerOptions = {}): Promise<Serving> {
+  const seen: PeerInfo[] = [];
+  const lines: string[] = [];
+  const server = createServer({ fabric: ['shm', 'tcp'], log: (line) => lines.push(line), ...options });
+  server.add(EchoDefinition, {
+    echo: (request, { peer }) => {
+      seen.push(peer);
+      return request;
+    },
+  });
+  servers.push(server);
+  const address = await server.listen('127.0.0.1:0');
+  return { server, seen, lines, address, port: Number(address.split(':')[1]) };
+}
+function reach(address: string, options: ChannelOptions = {}) {
+  const channel = createChannel(address, { backoffMs: 1, ...options });
+  channels.push(channel);
+  return { channel, client: createClient(EchoDefinition, channel) };
+}
+const caught = (promise: Promise<unknown>): Promise<RpcError> =>
+  promise.then(
+    () => Promise.reject(new Error('the call was answered')),
+    (error: RpcError) => error,
+  );
+const until = async (condition: () => boolean): Promise<void> => {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
+};
+
+describe.each(['shm', 'tcp'] as const)('over %s', (fabric) => {
+  test('both sides know each other by their certificates', async () => {
+    const { server, seen, address } = await serve({ tls: mutual, fabric });
+    const { channel, client } = reach(address, { tls: { ca, ...pems(web) }, fabric, identity: 'liar' });
+    const payload = new Uint8Array(1 << 20).fill(7);
+    expect(Buffer.compare((await client.echo({ payload })).payload, payload)).toBe(0);
+    expect(seen[0]).toMatchObject({ identity: spiffe, claims: 'liar', uid: undefined });
+    expect(seen[0]?.certificate?.fingerprint256).toBe(web.certificate.fingerprint256);
+    expect(channel.session).toMatchObject({ fabric, security: 'peer', identity: 'dns:localhost' });
+    expect(server.sessions[0]).toMatchObject({ fabric, security: 'peer', identity: spiffe });
+  });
+});
+
+test('without `ca` the server is known, and clients are not', async () => {
+  const { server, seen, address } = await serve({ tls: pems(serverCert) });
+  const { channel, client } = reach(address, { tls: { ca, ...pems(web) } });
+  await client.echo({});
+  expect(seen[0]).toMatchObject({ identity: undefined, certificate: undefined });
+  expect([channel.session?.security, server.sessions[0]?.security]).toEqual(['peer', 'none']);
+});
+
+test('`allow` and identities go together', async () => {
+  const { address } = await serve({ tls: mutual, allow: { identity: [spiffe] } });
+  await reach(address, { tls: { ca, ...pems(web) } }).client.echo({});
+  const other = authority.issue({ uris: ['spiffe://example.org/other'] });
+  const error = await caught(reach(address, { tls: { ca, ...pems(other) } }).client.echo({}));
+  expect(error.code).toBe(Status.PERMISSION_DENIED);
+});
+
+describe('a client is refused, and no queue pair is spent, that', () => {
+  const stranger = new Authority('somebody');
+  test.each<[string, ChannelTls | undefined, RegExp, RegExp]>([
+    ['has no certificate', { ca }, /takes clients with a certificate that it trusts/, /no certificate/],
+    [
+      'has one of another authority',
+      { ca, ...pems(stranger.issue({ uris: [spiffe] })) },
+      /takes clients with a certificate that it trusts/,
+      /UNABLE_TO_VERIFY_LEAF_SIGNATURE/,
+    ],
+    [
+      'has one that has expired',
+      { ca, ...pems(authority.issue({ uris: [spiffe], days: -1 })) },
+      /takes clients with a certificate that it trusts/,
+      /CERT_HAS_EXPIRED/,
+    ],
+    ['speaks no TLS', undefined, /takes TLS on host:port addresses only/, /takes TLS/],
+  ])('%s', async (_, tls, told, logged) => {
+    const { server, lines, address } = await serve({ tls: mutual });
+    const { queuePairs } = stats();
+    const error = await caught(reach(address, tls === undefined ? {} : { tls }).client.echo({}));
+    expect([error.code, error.processed]).toEqual([Status.UNAUTHENTICATED, 'no']);
+    expect(error.message).toMatch(told);
+    expect(lines.join()).toMatch(logged);
+    expect([server.sessionCount, stats().queuePairs]).toEqual([0, queuePairs]);
+  });
+});
+
+describe('a client refuses a server, before it says anything, that', () => {
+  const stranger = new Authority('somebody');
+  test.each<[string, ServerTls | undefined, ChannelTls, RegExp]>([
+    [
+      'has a certificate of another authority',
+      pems(serverCert),
+      { ca: stranger.ca },
+      /SELF_SIGNED_CERT|UNABLE_TO/,
+    ],
+    [
+      'has one that has expired',
+      pems(authority.issue({ addresses: ['127.0.0.1'], days: -1 })),
+      { ca },
+      /CERT_HAS_EXPIRED/,
+    ],
+    ['has another name', pems(serverCert), { ca, servername: 'db.example' }, /ERR_TLS_CERT_ALTNAME_INVALID/],
+    [
+      'is another identity',
+      pems(authority.issue({ uris: ['spiffe://example.org/evil'], addresses: ['127.0.0.1'] })),
+      { ca, identity: spiffe },
+      /the server is spiffe:\/\/example\.org\/evil, which is not asked for/,
+    ],
+    [
+      'the application does not want',
+      pems(serverCert),
+      {
+        ca,
+        checkServerIdentity: () => {
+          throw new Error('never mind');
+        },
+      },
+      /checkServerIdentity has failed: never mind/,
+    ],
+    ['speaks no TLS', undefined, { ca }, /does not speak TLS at this address/],
+  ])('%s', async (_, serverTls, tls, told) => {
+    const { server, lines, address } = await serve(serverTls === undefined ? {} : { tls: serverTls });
+    const { queuePairs } = stats();
+    const error = await caught(reach(address, { tls }).client.echo({}));
+    expect([error.code, error.processed]).toEqual([Status.UNAUTHENTICATED, 'no']);
+    expect(error.message).toMatch(told);
+    await until(() => lines.length > 0);
+    expect(lines[0]).toMatch(serverTls === undefined ? /this server has none at this address/ : /TLS/);
+    expect([server.sessionCount, stats().queuePairs]).toEqual([0, queuePairs]);
+  });
+
+  test('may be known by an identity instead of a name', async () => {
+    const { address } = await serve({ tls: pems(web) });
+    const { channel, client } = reach(address, { tls: { ca, identity: ['x', spiffe] } });
+    await client.echo({});
+    expect(channel.session?.identity).toBe(spiffe);
+  });
+});
+
+describe('at a port with TLS', () => {
+  test('older TLS is not spoken, and what begins like it costs itself only', async () => {
+    const { lines, port, address } = await serve({ tls: mutual });
+    const old = secureConnect({ host: '127.0.0.1', port, ca, maxVersion: 'TLSv1.2' });
+    await expect(new Promise((_, reject) => old.once('error', reject))).rejects.toThrow(/alert/);
+    const garbage = connect(port, '127.0.0.1');
+    garbage.on('error', () => undefined).resume();
+    garbage.write(Buffer.from('1603010200ffffffffffff', 'hex'));
+    garbage.end();
+    await new Promise((resolve) => garbage.once('close', resolve));
+    await until(() => lines.length === 2);
+    expect(lines.join()).toMatch(/unsupported protocol/i);
+    await reach(address, { tls: { ca, ...pems(web) } }).client.echo({});
+  });
+
+  test('a session is never resumed: each client shows its certificate', async () => {
+    const { port } = await serve({ tls: mutual });
+    let session: Buffer | undefined;
+    for (let i = 0; i < 2; ++i) {
+      const socket = secureConnect({
+        host: '127.0.0.1',
+        port,
+        ca,
+        ...pems(web),
+        ...(session && { session }),
+      });
+      socket.on('session', (given) => {
+        session = given;
+      });
+      await new Promise((resolve) => socket.once('secureConnect', resolve));
+      expect(socket.isSessionReused()).toBe(false);
+      await until(() => session !== undefined);
+      socket.destroy();
+    }
+  });
+
+  test('a connection of a session that names none is sent away', async () => {
+    const { port } = await serve({ tls: mutual, fabric: 'tcp' });
+    const greeting = Buffer.alloc(greetingBytes);
+    greeting.writeUInt32LE(greetingMagic, 0);
+    const socket = connect(port, '127.0.0.1');
+    socket.on('error', () => undefined);
+    socket.write(greeting);
+    let answer = 0;
+    socket.on('data', (chunk: Buffer) => {
+      answer += chunk.byteLength;
+    });
+    await new Promise((resolve) => socket.once('close', resolve));
+    expect(answer).toBe(0);
+  });
+
+  test('silence in the middle of the handshake lasts as long as any other', async () => {
+    const { server, lines, port } = await serve({ tls: mutual, handshakeTimeoutMs: 50 });
+    const socket = connect(port, '127.0.0.1');
+    socket.on('error', () => undefined).resume();
+    socket.write(Buffer.from('16030100f0', 'hex'));
+    await new Promise((resolve) => socket.once('close', resolve));
+    await until(() => lines.length > 0);
+    expect(lines[0]).toMatch(/no handshake within 50 ms/);
+    expect(server.sessionCount).toBe(0);
+  });
+});
+
+describe('certificates that change', () => {
+  test('are those of the next connection; those that are up go on, and no call fails', async () => {
+    let current: ServerTls = mutual;
+    const { seen, address } = await serve({ tls: () => current });
+    const old = reach(address, { tls: { ca, ...pems(web) } });
+    await old.client.echo({});
+    const next = new Authority('the next one');
+    current = { ...pems(next.issue({ addresses: ['127.0.0.1'], subject: 'new' })), ca: next.ca };
+    const mine = next.issue({ uris: ['spiffe://next/web'] });
+    const fresh = reach(address, { tls: () => Promise.resolve({ ca: next.ca, ...pems(mine) }) });
+    await fresh.client.echo({});
+    await old.client.echo({});
+    expect(seen.map(({ identity }) => identity)).toEqual([spiffe, 'spiffe://next/web', spiffe]);
+    // What the rotation has revoked.
+    const late = await caught(reach(address, { tls: { ca: next.ca, ...pems(web) } }).client.echo({}));
+    expect(late.code).toBe(Status.UNAUTHENTICATED);
+  });
+
+  test('lie in files that are read again when they have changed, but not while they do not fit', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-tls-'));
+    const paths = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') };
+    const write = ({ cert, key }: Partial<Issued>): void => {
+      if (cert !== undefined) writeFileSync(paths.cert, cert);
+      if (key !== undefined) writeFileSync(paths.key, key);
+    };
+    const named = async (address: string): Promise<string | undefined> => {
+      const { channel, client } = reach(address, { tls: { ca } });
+      await client.echo({});
+      return channel.session?.identity;
+    };
+    try {
+      write(authority.issue({ addresses: ['127.0.0.1'], subject: 'one' }));
+      const { address } = await serve({ tls: tlsFiles(paths) });
+      expect(await named(address)).toBe('subject:CN=one');
+      const two = authority.issue({ addresses: ['127.0.0.1'], subject: 'number two' });
+      write({ cert: two.cert });
+      expect(await named(address)).toBe('subject:CN=one');
+      write({ key: two.key });
+      expect(await named(address)).toBe('subject:CN=number two');
+      rmSync(paths.key);
+      expect(await named(address)).toBe('subject:CN=number two');
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  test.each<[string, () => ServerTls | Promise<ServerTls>, RegExp]>([
+    [
+      'throws',
+      () => {
+        throw new Error('no vault');
+      },
+      /tls: no vault/,
+    ],
+    ['rejects', () => Promise.reject(new Error('no vault')), /tls: no vault/],
+    ['gives nonsense', () => ({ cert: 'x', key: 'y' }), /createServer: tls: /],
+    ['hangs', () => new Promise(() => undefined), /no handshake within 100 ms/],
+  ])(
+    'come from a function of the server that %s: that connection is lost, the next is not',
+    async (_, bad, logged) => {
+      let good = false;
+      const tls = (): ServerTls | Promise<ServerTls> => (good ? mutual : bad());
+      const { lines, address } = await serve({ tls, handshakeTimeoutMs: 100 });
+      const options = { tls: { ca, ...pems(web) } };
+      expect((await caught(reach(address, options).client.echo({}))).processed).toBe('no');
+      await until(() => lines.length > 0);
+      expect(lines[0]).toMatch(logged);
+      good = true;
+      await reach(address, options).client.echo({}, { waitForReady: true });
+    },
+  );
+
+  test.each<[string, () => ChannelTls | Promise<ChannelTls>, RegExp]>([
+    [
+      'throws',
+      () => {
+        throw new Error('no vault');
+      },
+      /tls: no vault/,
+    ],
+    ['hangs', () => new Promise(() => undefined), /no answer within 100 ms/],
+  ])('come from a function of the channel that %s: its calls fail in time', async (_, tls, told) => {
+    const { address } = await serve({ tls: mutual });
+    const error = await caught(reach(address, { tls, connectTimeoutMs: 100 }).client.echo({}));
+    expect([error.processed, error.message]).toEqual(['no', expect.stringMatching(told)]);
+  });
+});
+
+describe('options that cannot be used are found at once', () => {
+  test.each<[object, RegExp]>([
+    [{ cert: serverCert.cert }, /a key without its cert|cert and a key/],
+    [{ cert: serverCert.cert, key: web.key }, /key values mismatch|KEY_VALUES_MISMATCH/i],
+    [{ ...pems(serverCert), requestCert: true }, /requestCert needs the ca/],
+    [{ ...pems(serverCert), certs: 1 }, /there is no option certs; did you mean cert/],
+    [{ cert: 5, key: 5 }, /tls: cert: takes PEM/],
+  ])('createServer: %#', (tls, reason) => {
+    expect(() => createServer({ tls: tls as ServerTls })).toThrow(reason);
+  });
+
+  test('createChannel', () => {
+    expect(() => createChannel('a:1', { tls: { ca: 'x', sni: 1 } as ChannelTls })).toThrow(/no option sni/);
+    expect(() => createChannel('a:1', { tls: true as never })).toThrow(/tls: options must be an object/);
+  });
+});
+
+describe('the identity in a certificate', () => {
+  const of = (wanted: Parameters<Authority['issue']>[0]): string | undefined =>
+    identityOf(authority.issue(wanted).certificate);
+
+  test('is its URI, else its first name, else its subject', () => {
+    expect(of({ uris: [spiffe], names: ['a.example'], subject: 'me' })).toBe(spiffe);
+    expect(of({ names: ['a.example', 'b.example'], subject: 'me' })).toBe('dns:a.example');
+    expect(of({ subject: 'me' })).toBe('subject:CN=me');
+    expect(of({})).toBeUndefined();
+  });
+
+  test.each([
+    [
+      'a name that holds another',
+      { names: ['a, URI:spiffe://example.org/admin'] },
+      'dns:a, URI:spiffe://example.org/admin',
+    ],
+    ['a URI that holds a name', { uris: ['x://y, DNS:evil'] }, 'x://y, DNS:evil'],
+    ['two URIs', { uris: [spiffe, 'spiffe://example.org/admin'] }, undefined],
+    ['a URI like a user', { uris: ['uid:0'] }, undefined],
+    ['a URI like a subject', { uris: ['SUBJECT:CN=root'] }, undefined],
+    ['a SPIFFE id of an authority', { uris: [spiffe], authority: true }, undefined],
+  ])('is not mistaken: %s', (_, wanted, identity) => {
+    expect(of(wanted)).toBe(identity);
+  });
+});
+
+test('a server that is none of ours, and closes, is no mistake in certificates', async () => {
+  const other = listen((socket) => socket.destroy());
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+  const { port } = other.address() as { port: number };
+  const error = await caught(reach(`127.0.0.1:${port}`, { tls: { ca } }).client.echo({}));
+  other.close();
+  expect(error.code).toBe(Status.UNAVAILABLE);
+});

@@ -1,0 +1,211 @@
+/** Who is at the other end of a unix socket: what the kernel says, whom `allow` lets in, and who may open the socket's file. */
+import { execFile } from 'node:child_process';
+import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import {
+  type Channel,
+  type ChannelOptions,
+  createChannel,
+  createClient,
+  createInProcessChannel,
+  createServer,
+  type PeerInfo,
+  type RpcError,
+  type Server,
+  type ServerOptions,
+  Status,
+  stats,
+} from 'rdma-rpc';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type Frame, magic, ownFeatures, version } from '../../runtime/control/frames.ts';
+import { hostIdentity } from '../../runtime/control/host.ts';
+import { decodeFrame, encodeFrame } from '../../runtime/control/link.ts';
+import { knownOf } from '../../runtime/control/peer-identity.ts';
+import { KnownPeer } from '../../runtime/core/peer.ts';
+import { Allowed } from '../../runtime/server/allowed.ts';
+import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+
+const uid = process.geteuid!();
+const gid = process.getegid!();
+const stranger = 54_321;
+
+let folder = '';
+const servers: Server[] = [];
+const channels: Channel[] = [];
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-peers-'));
+});
+afterEach(async () => {
+  for (const channel of channels.splice(0)) await channel.close();
+  for (const server of servers.splice(0)) await server.shutdown({ graceMs: 0 });
+  rmSync(folder, { recursive: true });
+});
+
+/** A server, and whom its last call came from. */
+async function serve(options: ServerOptions = {}, address = `unix:${join(folder, 's')}`) {
+  const seen: PeerInfo[] = [];
+  const server = createServer(options).add(EchoDefinition, {
+    echo: (request, { peer }) => {
+      seen.push(peer);
+      return request;
+    },
+  });
+  servers.push(server);
+  return { server, seen, address: await server.listen(address) };
+}
+function reach(address: string, options: ChannelOptions = {}) {
+  const channel = createChannel(address, options);
+  channels.push(channel);
+  return createClient(EchoDefinition, channel);
+}
+const caught = (promise: Promise<unknown>): Promise<RpcError> =>
+  promise.then(
+    () => Promise.reject(new Error('the call was answered')),
+    (error: RpcError) => error,
+  );
+
+describe('a client on a unix socket', () => {
+  test('is known by uid, gid and pid of its process, apart from what it says', async () => {
+    const { seen, address } = await serve();
+    await reach(address, { identity: 'uid:0, or so I say' }).echo({});
+    expect(seen[0]).toMatchObject({
+      uid,
+      gid,
+      pid: process.pid,
+      identity: `uid:${uid}`,
+      claims: 'uid:0, or so I say',
+      address,
+      certificate: undefined,
+    });
+    expect(String(seen[0])).toBe(`${address} (uid:0, or so I say)`);
+  });
+
+  test.each<[string, ServerOptions['allow']]>([
+    ['its user', { uid }],
+    ['its group, among others', { uid: 54_320, gid: [54_320, gid] }],
+    ['its identity', { identity: `uid:${uid}` }],
+  ])('has a session when the server allows %s', async (_, allow) => {
+    const { address } = await serve({ allow: allow! });
+    expect(await reach(address).echo({ number: 4 })).toMatchObject({ number: 4 });
+  });
+
+  test.each<[string, NonNullable<ServerOptions['allow']>]>([
+    ['another user', { uid: stranger }],
+    ['another group', { gid: stranger }],
+    ['nobody', { uid: [] }],
+    ['another identity', { identity: 'uid:54321' }],
+  ])('is refused when the server allows %s, before a queue pair is made', async (_, allow) => {
+    const lines: string[] = [];
+    const { server, address } = await serve({ allow, log: (line) => lines.push(line) });
+    const { queuePairs } = stats();
+    const error = await caught(reach(address, { identity: `uid:${stranger}` }).echo({}));
+    expect(error.code).toBe(Status.PERMISSION_DENIED);
+    expect(error.message).toMatch(/none of those that the server allows \(option allow of the server\)/);
+    expect(error.message).not.toContain(`${stranger}`);
+    expect(lines).toEqual([expect.stringContaining(`uid ${uid}, gid ${gid}, pid ${process.pid}`)]);
+    expect([server.sessionCount, stats().queuePairs]).toEqual([0, queuePairs]);
+  });
+
+  test('of another user is told from this one', async ({ skip }) => {
+    skip(uid !== 0, 'only root can be another user');
+    const { address } = await serve({ allow: { uid: 0 }, socket: { mode: 0o666 } });
+    const answer = await helloAs(stranger, address);
+    expect(answer).toMatchObject({ type: 'refusal', code: Status.PERMISSION_DENIED });
+    expect(await reach(address).echo({ number: 1 })).toMatchObject({ number: 1 });
+  });
+});
+
+/** What a server says to the hello of a process of that user. */
+async function helloAs(user: number, address: string): Promise<Frame | string> {
+  const hello = encodeFrame({
+    type: 'hello',
+    magic,
+    version,
+    features: ownFeatures,
+    limits: { inflightMax: 1, messageMaxBytes: 65_536, slotBytes: 8192 },
+    fabrics: [{ name: 'shm', host: hostIdentity() }],
+    identity: 'uid:0',
+  });
+  const script = `
+    process.setgroups([]); process.setgid(${user}); process.setuid(${user});
+    const socket = require('node:net').connect(${JSON.stringify(address.slice('unix:'.length))});
+    socket.write(Buffer.from('${hello.toString('hex')}', 'hex'));
+    socket.once('data', (chunk) => { console.log(chunk.toString('hex')); process.exit(0); });`;
+  chmodSync(folder, 0o755);
+  const { stdout } = await promisify(execFile)(process.execPath, ['-e', script], { cwd: '/' });
+  return decodeFrame(Buffer.from(stdout.trim(), 'hex').subarray(4));
+}
+
+describe('what the kernel cannot name', () => {
+  test('is unknown: process 0, and the users and groups that stand for others', () => {
+    expect(knownOf({ pid: 0, uid: 65_534, gid: 65_534 })).toEqual({});
+    expect(knownOf({ pid: 0, uid: 7, gid: 65_534 })).toEqual({ uid: 7, identity: 'uid:7' });
+  });
+
+  test('matches nothing, also when the number itself is allowed', () => {
+    const allowed = new Allowed(
+      { uid: 65_534 },
+      { uid: [65_534], gid: [65_534], identity: ['uid:65534', 'undefined'] },
+    );
+    const peer = new KnownPeer('unix:/s', 'uid:65534', knownOf({ pid: 0, uid: 65_534, gid: 65_534 }));
+    expect(() => allowed.check(peer)).toThrow(expect.objectContaining({ code: Status.UNAUTHENTICATED }));
+  });
+
+  test('matches nothing over TCP, where nobody says who is there', async () => {
+    const { server, address } = await serve({ allow: { uid: [uid, 65_534] } }, '127.0.0.1:0');
+    const error = await caught(reach(address, { identity: `uid:${uid}` }).echo({}));
+    expect(error.code).toBe(Status.UNAUTHENTICATED);
+    expect(server.sessionCount).toBe(0);
+  });
+});
+
+test('an in-process channel is of this process', async () => {
+  const seen: PeerInfo[] = [];
+  const channel = createInProcessChannel(
+    (server) =>
+      server.add(EchoDefinition, {
+        echo: (request, { peer }) => {
+          seen.push(peer);
+          return request;
+        },
+      }),
+    { allow: { uid } },
+  );
+  channels.push(channel);
+  await createClient(EchoDefinition, channel).echo({});
+  expect(seen[0]).toMatchObject({ uid, gid, pid: process.pid });
+});
+
+test('`allow` that names nobody is a mistake', () => {
+  expect(() => createServer({ allow: {} })).toThrow(/allow: it names nobody; give uid, gid or identity/);
+  expect(() => createServer({ allow: { uid: -1 } })).toThrow(/allow: uid: -1 is not an integer/);
+  expect(() => createServer({ allow: { user: 1 } as object })).toThrow(/there is no option user/);
+});
+
+describe('the file of a socket', () => {
+  test('has the mode and the group that were asked for, and nothing else is left beside it', async () => {
+    const { address } = await serve({ socket: { mode: 0o640, gid } });
+    const file = statSync(join(folder, 's'));
+    expect([file.mode & 0o777, file.gid, file.isSocket()]).toEqual([0o640, gid, true]);
+    expect(readdirSync(folder).sort()).toEqual(['s', 's.lock']);
+    await reach(address).echo({});
+    await servers[0]!.shutdown({ graceMs: 0 });
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  test('that cannot have its owner is no socket at all: listen() says why', async ({ skip }) => {
+    skip(uid === 0, 'root may give files away');
+    await expect(serve({ socket: { uid: stranger } })).rejects.toThrow(
+      /EPERM: its mode or owner cannot be set \(option socket/,
+    );
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  test('of another user who is no root keeps strangers out', async ({ skip }) => {
+    skip(uid !== 0, 'only root can be another user');
+    const { address } = await serve({ socket: { mode: 0o600 } });
+    await expect(helloAs(stranger, address)).rejects.toThrow(/EACCES/);
+  });
+});
