@@ -3,6 +3,7 @@
  * `rdma-rpc`, the command. Exit codes: 0 it worked, 1 the input is wrong, 2 the command line is.
  */
 import { Command, CommanderError } from '#commander';
+import { addBenchCommand } from './bench/bench.ts';
 import { addBuildAddonCommand } from './build-addon.ts';
 import { addExplainCommand } from './explain/explain.ts';
 import { addGenCommand } from './gen.ts';
@@ -32,6 +33,7 @@ addHealthCommand(program);
 addListCommand(program);
 addDescribeCommand(program);
 addCallCommand(program);
+addBenchCommand(program);
 
 try {
   await program.parseAsync();

@@ -58,6 +58,8 @@ const NEEDS = {
   ],
   // A stranger who sends descriptors, which no program of Node can.
   strangers: [{ debian: 'python3', present: () => which('python3') !== undefined }],
+  // Tests that open a page. Large: nothing installs it, and tests that lack it say so.
+  browser: [{ debian: 'chromium', present: () => existsSync('/usr/bin/chromium') }],
   // Tests between two network namespaces of this machine.
   hosts: [
     { debian: 'iproute2', present: () => existsSync('/sbin/ip') || which('ip') !== undefined },

@@ -27,6 +27,7 @@ const BUNDLES = [
   ['picocolors'],
   ['chokidar', 'readdirp'],
   ['tinyglobby', 'fdir', 'picomatch'],
+  ['hdr-histogram-js', 'pako', 'base64-js'],
 ];
 /** What of a library is used, where that is more than its main file, and in less than all of it: the same text is its declarations. */
 const PARTS = {
@@ -37,6 +38,13 @@ const PARTS = {
     "export * from '@bufbuild/protobuf/wkt';",
     '',
   ].join('\n'),
+  'hdr-histogram-js': "export { build, HistogramLogReader, HistogramLogWriter } from 'hdr-histogram-js';\n",
+};
+/** What a library can do and nobody here asks of it: histograms in WebAssembly, which need a loader of their own. */
+const LEFT_OUT = { 'hdr-histogram-js': /^@assemblyscript\/loader$|generated-wasm$/ };
+/** Copied as they are: a page of a report has their text inside. */
+const COPIES = {
+  uplot: { 'dist/uPlot.iife.min.js': 'uplot.js', 'dist/uPlot.min.css': 'uplot.css' },
 };
 /** The comment that a file begins with, which says whose it is and under which licence. */
 function heading(path) {
@@ -66,6 +74,15 @@ const HEADERS = { 'node-addon-api': '', 'node-api-headers': 'include' };
 
 const nameOf = (library) => library.slice(library.indexOf('/') + 1);
 
+/** For esbuild: modules whose names match are empty. */
+const without = (names) => ({
+  name: 'without',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: names }, ({ path }) => ({ path, namespace: 'without' }));
+    onLoad({ filter: /^/, namespace: 'without' }, () => ({ contents: '' }));
+  },
+});
+
 function notice([name, where]) {
   const { version, license } = JSON.parse(readFileSync(join(modules, name, 'package.json'), 'utf8'));
   const file = ['LICENSE', 'LICENSE.md']
@@ -92,10 +109,13 @@ for (const [name] of BUNDLES) {
     format: 'esm',
     target: 'es2023',
     logLevel: 'warning',
+    plugins: name in LEFT_OUT ? [without(LEFT_OUT[name])] : [],
     ...(msgpackr ? { platform: 'neutral' } : { platform: 'node', banner: REQUIRE }),
   });
 }
 copyFileSync(join(modules, 'msgpackr', 'index.d.ts'), join(folder, 'msgpackr.d.ts'));
+for (const [name, files] of Object.entries(COPIES))
+  for (const [from, to] of Object.entries(files)) copyFileSync(join(modules, name, from), join(folder, to));
 mkdirSync(join(folder, 'include'));
 for (const [name, where] of Object.entries(HEADERS)) {
   const headers = readdirSync(join(modules, name, where)).filter((file) => file.endsWith('.h'));
@@ -103,6 +123,7 @@ for (const [name, where] of Object.entries(HEADERS)) {
 }
 const contents = [
   ...BUNDLES.flatMap((names) => names.map((name) => [name, `dist/vendor/${nameOf(names[0])}.js`])),
+  ...Object.entries(COPIES).map(([name, files]) => [name, `dist/vendor/${Object.values(files)[0]}`]),
   ...Object.keys(HEADERS).map((name) => [name, 'dist/vendor/include and the addon in prebuilds/']),
 ];
 writeFileSync(

@@ -1,11 +1,11 @@
 /** `rdma-rpc call`: one call of any kind, messages as JSON, without generated code: descriptors of the server or of files say what they look like. */
-import { type Command, InvalidArgumentError } from '#commander';
+import type { Command } from '#commander';
 import type { Channel } from '../../runtime/client/channel-type.ts';
-import type { MethodDefinition, ServiceDefinition } from '../../runtime/codec/types.ts';
 import { RpcError } from '../../runtime/core/errors/rpc-error.ts';
 import type { Metadata, MetadataValue } from '../../runtime/core/metadata.ts';
 import type { CallReport } from './call-output.ts';
 import { withServer } from './connection.ts';
+import { metadataPair } from './metadata-flag.ts';
 import { openSchema } from './schema/open-schema.ts';
 import type { FoundMethod } from './schema/suggest.ts';
 import { type DeclarationFlags, withSchemaFlags } from './schema-flags.ts';
@@ -15,16 +15,6 @@ interface CallFlags extends DeclarationFlags {
   readonly verbose?: true;
   readonly allowUnknownFields?: true;
   readonly emitDefaults?: true;
-}
-
-/** Bytes are base64, as they are shown. */
-function pair(text: string, previous: [string, MetadataValue][]): [string, MetadataValue][] {
-  const at = text.indexOf('=');
-  if (at < 1) throw new InvalidArgumentError('Give key=value.');
-  const [key, value] = [text.slice(0, at), text.slice(at + 1)];
-  if (!key.toLowerCase().endsWith('-bin')) return [...previous, [key, value]];
-  if (!/^[\w+/-]*={0,2}$/.test(value)) throw new InvalidArgumentError('A key in -bin takes base64.');
-  return [...previous, [key, Buffer.from(value, 'base64')]];
 }
 
 export function addCallCommand(program: Command): void {
@@ -39,7 +29,7 @@ export function addCallCommand(program: Command): void {
         'JSON; several values for a stream of requests; - reads them from stdin, each sent as it comes',
         '{}',
       )
-      .option('-m, --metadata <key=value>', 'metadata to send; may be repeated', pair, [])
+      .option('-m, --metadata <key=value>', 'metadata to send; may be repeated', metadataPair, [])
       .option('-v, --verbose', 'what was agreed, sent and received beside the messages, on stderr')
       .option('--allow-unknown-fields', 'pass over members of the request that no field has')
       .option('--emit-defaults', 'show fields of the answer that have their default too'),
@@ -81,29 +71,12 @@ async function call(
   report: CallReport,
   metadata: [string, MetadataValue][],
 ): Promise<number> {
-  const [{ createClient }, { methodId }, { rawType }] = await Promise.all([
+  const [{ createClient }, { rawType, serviceOf }] = await Promise.all([
     import('../../runtime/client/client.ts'),
-    import('../../runtime/codec/service/method-id.ts'),
     import('./raw-type.ts'),
   ]);
   const fullName = `${method.parent.typeName}/${method.name}`;
-  const { clientStreaming, serverStreaming } = method.proto;
-  const definition: MethodDefinition<Uint8Array, Uint8Array, Uint8Array, Uint8Array> = {
-    name: method.name,
-    fullName,
-    id: methodId(fullName),
-    input: rawType(method.input.typeName),
-    requestStream: clientStreaming,
-    output: rawType(method.output.typeName),
-    responseStream: serverStreaming,
-    options: {},
-  };
-  const service = {
-    name: method.parent.name,
-    fullName: method.parent.typeName,
-    methods: { call: definition },
-  };
-  const client = createClient(service as ServiceDefinition, channel) as unknown as {
+  const client = createClient(serviceOf(method, rawType), channel) as unknown as {
     call(request: unknown, options: object): Promise<Uint8Array> | AsyncIterable<Uint8Array>;
   };
   /** What is wrong with a request of a stream ends the call: that is the error then, not the call's. */
@@ -119,7 +92,7 @@ async function call(
       throw error;
     }
   };
-  const request = clientStreaming ? counted() : await single(counted(), fullName);
+  const request = method.proto.clientStreaming ? counted() : await single(counted(), fullName);
   report.begin(metadata);
   try {
     const answer = client.call(request, {

@@ -1,8 +1,9 @@
-/** A message that is already encoded, or not yet decoded, as a MessageType: the runtime moves its bytes. Used by `rdma-rpc call`. */
-
+/** Messages that are already encoded, or not yet decoded, as MessageTypes: the runtime moves their bytes. Used by `rdma-rpc call` and `rdma-rpc bench`. */
+import type { DescMethod } from '#protobuf';
 import { noRoom } from '../../runtime/codec/memory/sink.ts';
 import { messageType } from '../../runtime/codec/message.ts';
-import type { MessageType } from '../../runtime/codec/types.ts';
+import { methodId } from '../../runtime/codec/service/method-id.ts';
+import type { MessageType, MethodDefinition, ServiceDefinition } from '../../runtime/codec/types.ts';
 
 export function rawType(typeName: string): MessageType<Uint8Array, Uint8Array> {
   return messageType<Uint8Array, Uint8Array>({
@@ -24,4 +25,41 @@ export function rawType(typeName: string): MessageType<Uint8Array, Uint8Array> {
       throw new TypeError(`${typeName}: its fields are in its descriptor`);
     },
   });
+}
+
+interface Size {
+  readonly byteLength: number;
+}
+
+/** Of an answer only its length is looked at. */
+export function sizeType(typeName: string): MessageType<Size, Size> {
+  const { fields } = rawType(typeName);
+  return messageType<Size, Size>({
+    typeName,
+    create: () => ({ byteLength: 0 }),
+    bound: () => 0,
+    encodeTo: (_, __, at) => at,
+    decodeFrom: (source, at, end) => {
+      source.cross(at, end);
+      return { byteLength: end - at };
+    },
+    fields,
+  });
+}
+
+/** A service of this method alone, called `call`: requests are encoded messages, answers what `output` makes of them. */
+export function serviceOf(method: DescMethod, output: typeof rawType | typeof sizeType): ServiceDefinition {
+  const { clientStreaming, serverStreaming } = method.proto;
+  const fullName = `${method.parent.typeName}/${method.name}`;
+  const call: MethodDefinition = {
+    name: method.name,
+    fullName,
+    id: methodId(fullName),
+    input: rawType(method.input.typeName) as MessageType<unknown, unknown>,
+    requestStream: clientStreaming,
+    output: output(method.output.typeName) as MessageType<unknown, unknown>,
+    responseStream: serverStreaming,
+    options: {},
+  };
+  return { name: method.parent.name, fullName: method.parent.typeName, methods: { call } };
 }

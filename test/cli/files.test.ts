@@ -253,6 +253,6 @@ describe('one sentence and a code, no stack, where the peer is none of ours', ()
 });
 
 test('the schemas of the documents are those that are tested', () => {
-  for (const name of ['call', 'list', 'describe', 'health'])
+  for (const name of ['bench', 'call', 'list', 'describe', 'health'])
     expect(existsSync(join(root, 'docs/schemas', `${name}.schema.json`)), name).toBe(true);
 });

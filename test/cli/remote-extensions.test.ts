@@ -4,6 +4,7 @@ import { type Channel, createInProcessChannel } from 'rdma-rpc';
 import { expect, onTestFinished, test } from 'vitest';
 import { create, type FileDescriptorProto, FileDescriptorProtoSchema, toBinary } from '#protobuf';
 import { withExtensions } from '../../cli/server/schema/remote-extensions.ts';
+import { channelReflection } from '../../cli/server/schema/remote-schema.ts';
 import {
   ServerReflectionDefinition,
   type ServerReflectionResponseInit,
@@ -61,7 +62,7 @@ test('files with extensions, and with extensions of the messages in those', asyn
     },
     asked,
   );
-  const files = await withExtensions(channel, [fileWith('A', 'A', 8)]);
+  const files = await withExtensions(channelReflection(channel), [fileWith('A', 'A', 8)]);
   expect(namesOf(files)).toEqual(['A.proto', 'B.proto', 'C.proto']);
   // Number 8 of A is known already.
   expect(asked).toEqual(['A', 'A 7', 'B', 'B 9', 'C']);
@@ -72,13 +73,13 @@ test('nothing is asked where nothing can be extended', async () => {
   const channel = channelTo({ numbers: () => [], file: () => create(FileDescriptorProtoSchema) }, asked);
   const plain = create(FileDescriptorProtoSchema, { name: 'p.proto', messageType: [{ name: 'P' }] });
   const options = { ...fileWith('FieldOptions'), package: 'google.protobuf' };
-  expect(await withExtensions(channel, [plain, options])).toEqual([plain, options]);
+  expect(await withExtensions(channelReflection(channel), [plain, options])).toEqual([plain, options]);
   expect(asked).toEqual([]);
 });
 
 test('a server that does not tell', async () => {
   const channel = channelTo({ numbers: () => undefined, file: () => create(FileDescriptorProtoSchema) });
-  expect(namesOf(await withExtensions(channel, [fileWith('A')]))).toEqual(['A.proto']);
+  expect(namesOf(await withExtensions(channelReflection(channel), [fileWith('A')]))).toEqual(['A.proto']);
 });
 
 test('a server that goes on and on', async () => {
@@ -87,5 +88,7 @@ test('a server that goes on and on', async () => {
     numbers: () => [1],
     file: (message, number) => fileWith(`N${++made}`, message, number),
   });
-  await expect(withExtensions(channel, [fileWith('A')])).rejects.toThrow(/more than 1000 questions/);
+  await expect(withExtensions(channelReflection(channel), [fileWith('A')])).rejects.toThrow(
+    /more than 1000 questions/,
+  );
 });

@@ -5,5 +5,6 @@ import { fromFiles, type Schema, type SchemaFlags } from './schema.ts';
 /** `channel` is only asked for when no file is given. */
 export async function openSchema(flags: SchemaFlags, channel: () => Channel): Promise<Schema> {
   if (fromFiles(flags)) return (await import('./file-schema.ts')).fileSchema(flags);
-  return (await import('./remote-schema.ts')).remoteSchema(channel());
+  const { channelReflection, remoteSchema } = await import('./remote-schema.ts');
+  return remoteSchema(channelReflection(channel()));
 }

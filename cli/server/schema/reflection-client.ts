@@ -1,13 +1,12 @@
 /** The questions of grpc.reflection.v1, asked. Used by the schema of a server. */
 import { type FileDescriptorProto, FileDescriptorProtoSchema, fromBinary } from '#protobuf';
-import type { Channel } from '../../../runtime/client/channel-type.ts';
-import { createClient } from '../../../runtime/client/client.ts';
 import { RpcError } from '../../../runtime/core/errors/rpc-error.ts';
 import { errorCode, Status } from '../../../runtime/core/errors/status.ts';
-import {
+import type { Client } from '../../../runtime/core/types.ts';
+import type {
   ServerReflectionDefinition,
-  type ServerReflectionRequestInit,
-  type ServerReflectionResponse,
+  ServerReflectionRequestInit,
+  ServerReflectionResponse,
 } from '../../../runtime/services/gen/grpc/reflection/v1/reflection.rdma.ts';
 
 type Asked = NonNullable<ServerReflectionRequestInit['messageRequest']>;
@@ -15,14 +14,19 @@ type Answer = NonNullable<ServerReflectionResponse['messageResponse']>;
 /** By kind of answer. */
 type Values = { [A in Extract<Answer, { case: string }> as A['case']]: A['value'] };
 
+/** A client of the service, over a channel of ours or over gRPC. */
+export interface Reflection extends Pick<Client<typeof ServerReflectionDefinition>, 'serverReflectionInfo'> {
+  /** What to do about a server that has none. */
+  readonly remedy: string;
+}
+
 async function ask<K extends keyof Values>(
-  channel: Channel,
+  reflection: Reflection,
   messageRequest: Asked,
   wanted: K,
 ): Promise<Values[K]> {
-  const { serverReflectionInfo } = createClient(ServerReflectionDefinition, channel);
   try {
-    for await (const { messageResponse: answer } of serverReflectionInfo([{ messageRequest }])) {
+    for await (const { messageResponse: answer } of reflection.serverReflectionInfo([{ messageRequest }])) {
       if (answer?.case === wanted) return answer.value as Values[K];
       if (answer?.case !== 'errorResponse') break;
       const { errorCode: code, errorMessage } = answer.value;
@@ -30,16 +34,15 @@ async function ask<K extends keyof Values>(
     }
   } catch (error) {
     if (!(error instanceof RpcError) || error.code !== Status.UNIMPLEMENTED) throw error;
-    const text =
-      'this server has no reflection: addReflection(server) of rdma-rpc/reflection adds it, or give --proto or --protoset';
+    const text = `this server has no reflection: ${reflection.remedy}`;
     throw new RpcError(Status.UNIMPLEMENTED, text, { processed: 'no', cause: error });
   }
   throw new RpcError(Status.INTERNAL, 'the server gave no answer of the kind that was asked for');
 }
 
 /** Full names, sorted. */
-export async function serviceNames(channel: Channel): Promise<string[]> {
-  const { service } = await ask(channel, { case: 'listServices', value: '' }, 'listServicesResponse');
+export async function serviceNames(reflection: Reflection): Promise<string[]> {
+  const { service } = await ask(reflection, { case: 'listServices', value: '' }, 'listServicesResponse');
   return service.map(({ name }) => name).sort();
 }
 
@@ -54,10 +57,13 @@ function decoded(files: readonly Uint8Array[]): FileDescriptorProto[] {
 }
 
 /** The file that declares `symbol` first, then what it imports; undefined when the server has nothing of that name. */
-export async function filesOf(channel: Channel, symbol: string): Promise<FileDescriptorProto[] | undefined> {
+export async function filesOf(
+  reflection: Reflection,
+  symbol: string,
+): Promise<FileDescriptorProto[] | undefined> {
   const asked = { case: 'fileContainingSymbol', value: symbol } as const;
   try {
-    return decoded((await ask(channel, asked, 'fileDescriptorResponse')).fileDescriptorProto);
+    return decoded((await ask(reflection, asked, 'fileDescriptorResponse')).fileDescriptorProto);
   } catch (error) {
     if (error instanceof RpcError && error.code === Status.NOT_FOUND) return undefined;
     throw error;
@@ -65,10 +71,10 @@ export async function filesOf(channel: Channel, symbol: string): Promise<FileDes
 }
 
 /** The numbers of the extensions that the server has of a message; none where it does not tell. */
-export async function extensionNumbers(channel: Channel, message: string): Promise<readonly number[]> {
+export async function extensionNumbers(reflection: Reflection, message: string): Promise<readonly number[]> {
   const asked = { case: 'allExtensionNumbersOfType', value: message } as const;
   try {
-    return (await ask(channel, asked, 'allExtensionNumbersResponse')).extensionNumber;
+    return (await ask(reflection, asked, 'allExtensionNumbersResponse')).extensionNumber;
   } catch (error) {
     // Not every server can, and a call without extensions is better than none.
     if (error instanceof RpcError && untold.has(error.code)) return [];
@@ -80,10 +86,10 @@ const untold: ReadonlySet<number> = new Set([Status.NOT_FOUND, Status.UNIMPLEMEN
 
 /** The file that declares an extension first, then what it imports. */
 export async function fileOfExtension(
-  channel: Channel,
+  reflection: Reflection,
   containingType: string,
   extensionNumber: number,
 ): Promise<FileDescriptorProto[]> {
   const asked = { case: 'fileContainingExtension', value: { containingType, extensionNumber } } as const;
-  return decoded((await ask(channel, asked, 'fileDescriptorResponse')).fileDescriptorProto);
+  return decoded((await ask(reflection, asked, 'fileDescriptorResponse')).fileDescriptorProto);
 }

@@ -1,7 +1,6 @@
 /** Extensions of the messages of a call: reflection tells of the files that declare them, since nothing else leads there. Used by `rdma-rpc call`. */
 import type { DescriptorProto, FileDescriptorProto } from '#protobuf';
-import type { Channel } from '../../../runtime/client/channel-type.ts';
-import { extensionNumbers, fileOfExtension } from './reflection-client.ts';
+import { extensionNumbers, fileOfExtension, type Reflection } from './reflection-client.ts';
 
 /** A server could go on declaring. */
 const questionsMax = 1000;
@@ -29,7 +28,7 @@ function extendable(files: Iterable<FileDescriptorProto>): ReadonlyMap<string, R
 
 /** `files`, and those with the extensions of their messages, and of the messages in those. Throws when there is no end of them. */
 export async function withExtensions(
-  channel: Channel,
+  reflection: Reflection,
   files: readonly FileDescriptorProto[],
 ): Promise<FileDescriptorProto[]> {
   const all = new Map(files.map((file) => [file.name, file]));
@@ -47,10 +46,10 @@ export async function withExtensions(
     const [name, known] = next;
     asked.add(name);
     count();
-    for (const number of await extensionNumbers(channel, name)) {
+    for (const number of await extensionNumbers(reflection, name)) {
       if (known.has(number)) continue;
       count();
-      for (const file of await fileOfExtension(channel, name, number))
+      for (const file of await fileOfExtension(reflection, name, number))
         if (!all.has(file.name)) all.set(file.name, file);
     }
   }

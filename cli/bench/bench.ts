@@ -1,0 +1,99 @@
+/** `rdma-rpc bench`: load on one method of a server, ours or one of gRPC, and what it took. Exit code 1 when calls fail or there is no server. */
+import { closeSync, openSync, writeSync } from 'node:fs';
+import type { Command } from '#commander';
+import { printable, sayError } from '../server/connection.ts';
+import { withSchemaFlags } from '../server/schema-flags.ts';
+import { type BenchFlags, planOf, withBenchFlags } from './flags.ts';
+import type { Plan } from './load.ts';
+import type { Target } from './target.ts';
+
+export function addBenchCommand(program: Command): void {
+  withSchemaFlags(
+    withBenchFlags(
+      program
+        .command('bench')
+        .description('put load on a method, and say what it took; by reflection, or by files')
+        .argument('<address>', 'host:port or unix:/path')
+        .argument('<method>', 'such as greeter.v1.Greeter/SayHello'),
+    ),
+  ).action(async (address: string, path: string, flags: BenchFlags) => {
+    let plan: Plan;
+    try {
+      plan = planOf(flags);
+    } catch (error) {
+      sayError(error, flags);
+      process.exitCode = 2;
+      return;
+    }
+    process.exitCode = await bench(address, path, flags, plan);
+  });
+}
+
+async function bench(address: string, path: string, flags: BenchFlags, plan: Plan): Promise<number> {
+  const { openChannels, openGrpc } = await import('./target.ts');
+  const { connections, fabric, timeout: timeoutMs } = flags;
+  let target: Target;
+  try {
+    target = await (flags.grpc === true ? openGrpc : openChannels)({
+      address,
+      connections,
+      timeoutMs,
+      fabric,
+    });
+  } catch (error) {
+    sayError(error, flags);
+    // Before anything was tried: an address that is none.
+    return error instanceof TypeError || error instanceof RangeError ? 2 : 1;
+  }
+  const files = new OutputFiles();
+  try {
+    // Before the load, not after it: a folder that is not there.
+    files.open(flags);
+    const [{ runBench }, { summaryText }] = await Promise.all([import('./run.ts'), import('./summary.ts')]);
+    const { result, recording } = await runBench(target, address, path, flags, plan);
+    if (flags.html !== undefined) files.write(flags.html, [(await import('./page.ts')).pageOf(result)]);
+    if (flags.hdrLog !== undefined)
+      files.write(flags.hdrLog, [
+        (await import('./hdr-log.ts')).hdrLog(recording, new Date(result.startedAt)),
+      ]);
+    if (flags.csv !== undefined && recording.table !== undefined) {
+      files.write(flags.csv, recording.table.csv());
+      if (recording.table.left > 0)
+        console.error(`${flags.csv} has the first calls only: ${recording.table.left} more were made`);
+    }
+    console.log(flags.json === true ? JSON.stringify(result, null, 2) : printable(summaryText(result)));
+    return result.calls.failed > 0 || result.calls.unsent > 0 ? 1 : 0;
+  } catch (error) {
+    sayError(error, flags);
+    return 1;
+  } finally {
+    files.close();
+    await target.close();
+  }
+}
+
+/** Opened before the load and written after it. */
+class OutputFiles {
+  readonly #open = new Map<string, number>();
+
+  /** Throws an Error with the name of a file that cannot be written. */
+  open({ csv, html, hdrLog }: BenchFlags): void {
+    for (const path of [csv, html, hdrLog]) {
+      if (path === undefined) continue;
+      if (this.#open.has(path)) throw new Error(`${path} is given twice: each kind of output needs a file`);
+      try {
+        this.#open.set(path, openSync(path, 'w'));
+      } catch (error) {
+        throw new Error(`${path} cannot be written: ${(error as NodeJS.ErrnoException).code}`);
+      }
+    }
+  }
+
+  write(path: string, parts: Iterable<string>): void {
+    for (const part of parts) writeSync(this.#open.get(path)!, part);
+  }
+
+  close(): void {
+    for (const file of this.#open.values()) closeSync(file);
+  }
+}

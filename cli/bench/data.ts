@@ -1,0 +1,63 @@
+/** The requests of `rdma-rpc bench`: from JSON on the command line or in a file, made once, or anew for each call where the text is a template. */
+import { readFile } from 'node:fs/promises';
+import { text as allOf } from 'node:stream/consumers';
+import type { JsonValue } from '#protobuf';
+import { jsonTexts, type RequestForm, requestOf } from '../server/request.ts';
+import { type CallNumbers, templateOf } from './template.ts';
+
+/** The messages of one call: one, or those of its stream. Throws where a template makes no message. */
+export type Requests = (numbers: CallNumbers) => readonly Uint8Array[];
+
+export interface DataFlags {
+  readonly data: string;
+  readonly dataFile?: string;
+}
+
+/** Throws an Error with the reason when the file cannot be read. */
+export async function dataText({ data, dataFile }: DataFlags): Promise<string> {
+  if (dataFile === undefined) return data;
+  if (dataFile === '-') return await allOf(process.stdin);
+  try {
+    return await readFile(dataFile, 'utf8');
+  } catch (error) {
+    throw new Error(`${dataFile} cannot be read: ${(error as NodeJS.ErrnoException).code}`);
+  }
+}
+
+/** Messages whose JSON may be an array. */
+const arrays = new Set(['google.protobuf.ListValue', 'google.protobuf.Value', 'google.protobuf.FieldMask']);
+
+/** An array is several messages, as several values one after another are. */
+function messages(text: string, { input }: RequestForm): JsonValue[] {
+  let json: JsonValue;
+  try {
+    json = JSON.parse(text) as JsonValue;
+  } catch (error) {
+    throw new Error(`the data is not JSON: ${(error as Error).message}`);
+  }
+  return Array.isArray(json) && !arrays.has(input.typeName) ? json : [json];
+}
+
+/** `stream`: all messages are of each call; otherwise each call has the next one. Throws an Error for what is no request of that type. */
+export async function requestsOf(text: string, form: RequestForm, stream: boolean): Promise<Requests> {
+  const texts: string[] = [];
+  for await (const each of jsonTexts([text])) texts.push(each.text);
+  const makes = texts.map((each) => templateOf(each));
+  if (makes.every((make) => make === undefined)) {
+    const all = texts.flatMap((each) => messages(each, form)).map((json) => requestOf(json, form));
+    if (all.length === 0 && !stream) throw new Error('the data has no request');
+    const single = all.map((each) => [each]);
+    return stream ? () => all : ({ call }) => single[call % single.length]!;
+  }
+  const make = (i: number, numbers: CallNumbers): Uint8Array[] =>
+    messages(makes[i]?.(numbers) ?? texts[i]!, form).map((json) => requestOf(json, form));
+  const requests: Requests = stream
+    ? (numbers) => texts.flatMap((_, i) => make(i, numbers))
+    : (numbers) => {
+        const all = make(numbers.call % texts.length, numbers);
+        if (all.length === 0) throw new Error('the data has no request');
+        return [all[Math.floor(numbers.call / texts.length) % all.length]!];
+      };
+  requests({ call: 0, worker: 0 });
+  return requests;
+}

@@ -1,0 +1,138 @@
+/** The flags of `rdma-rpc bench`, which are those of ghz where it has them, and what they come to. */
+import { type Command, InvalidArgumentError, Option } from '#commander';
+import { fabricNames } from '../../runtime/control/fabric-reasons.ts';
+import type { MetadataValue } from '../../runtime/core/metadata.ts';
+import { metadataPair } from '../server/metadata-flag.ts';
+import type { DeclarationFlags } from '../server/schema-flags.ts';
+import type { DataFlags } from './data.ts';
+import type { Plan } from './load.ts';
+import { type Rates, Schedule } from './schedule.ts';
+import type { TargetOptions } from './target.ts';
+
+export interface BenchFlags extends DeclarationFlags, DataFlags {
+  readonly concurrency: number;
+  readonly total?: number;
+  readonly duration?: number;
+  readonly rps?: number;
+  readonly loadSchedule?: Rates['kind'];
+  readonly loadStart?: number;
+  readonly loadStep?: number;
+  readonly loadEnd?: number;
+  readonly loadStepDuration?: number;
+  readonly loadMaxDuration?: number;
+  readonly connections: number;
+  readonly skipFirst: number;
+  readonly metadata: [string, MetadataValue][];
+  readonly fabric?: TargetOptions['fabric'];
+  readonly grpc?: true;
+  readonly csv?: string;
+  readonly html?: string;
+  readonly hdrLog?: string;
+  readonly allowUnknownFields?: true;
+  readonly progress: boolean;
+}
+
+/** As ghz has it, when neither a number of calls nor a duration is given. */
+const totalDefault = 200;
+const forever = Number.POSITIVE_INFINITY;
+
+const whole =
+  (min: number, max: number, what: string) =>
+  (text: string): number => {
+    const value = Number(text);
+    if (Number.isInteger(value) && value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`Give ${what} from ${min} to ${max}.`);
+  };
+
+const units: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+const durationMaxMs = 24 * 3_600_000;
+
+function duration(text: string): number {
+  const [, value = '', unit = ''] = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text) ?? [];
+  const ms = Number(value) * (units[unit] ?? 0);
+  if (ms >= 1 && ms <= durationMaxMs) return ms;
+  throw new InvalidArgumentError('Give a time such as 500ms, 10s, 2m or 1h, at most 24h.');
+}
+
+const rate = whole(1, 10_000_000, 'calls per second');
+const calls = whole(1, 1_000_000_000, 'calls');
+
+export function withBenchFlags(command: Command): Command {
+  return command
+    .option('-c, --concurrency <n>', 'calls at the same time', whole(1, 100_000, 'calls'), 50)
+    .option('-n, --total <n>', `calls to make; default ${totalDefault}, or what -z has time for`, calls)
+    .option('-z, --duration <time>', 'how long to begin calls, such as 10s or 2m', duration)
+    .option('-r, --rps <n>', 'open loop: calls per second, of all workers together', rate)
+    .addOption(
+      new Option('--load-schedule <kind>', 'open loop whose rate changes').choices(['const', 'step', 'line']),
+    )
+    .option('--load-start <n>', 'calls per second at the beginning', rate)
+    .option(
+      '--load-step <n>',
+      'by how much it changes: in a step, or in a second of a line',
+      whole(-10_000_000, 10_000_000, 'calls per second'),
+    )
+    .option('--load-end <n>', 'calls per second at which it stays', rate)
+    .option('--load-step-duration <time>', 'how long a step takes', duration)
+    .option('--load-max-duration <time>', 'after which the rate stays', duration)
+    .option('--connections <n>', 'the workers take turns with them', whole(1, 1000, 'connections'), 1)
+    .option('--skip-first <n>', 'calls that do not count, to warm up', whole(0, 1_000_000_000, 'calls'), 0)
+    .option('-d, --data <json>', 'request; an array: one after another, or the stream of each call', '{}')
+    .option('-D, --data-file <file>', 'the same from a file; - is stdin')
+    .option('-m, --metadata <key=value>', 'metadata to send; may be repeated', metadataPair, [])
+    .addOption(new Option('--fabric <name>', 'default: what suits').choices([...fabricNames]))
+    .option('--grpc', 'the server is one of gRPC, without TLS; needs @grpc/grpc-js')
+    .option('--csv <file>', 'every call as a line')
+    .option('--html <file>', 'the report as a page')
+    .option('--hdr-log <file>', 'latencies as a log of HdrHistogram')
+    .option('--allow-unknown-fields', 'pass over members of the request that no field has')
+    .option('--no-progress', 'no line of progress on stderr; there is one on terminals only');
+}
+
+/** Flags that only mean something beside others. Returns what is wrong, in a sentence. */
+function misfit(flags: BenchFlags): string | undefined {
+  const { loadSchedule, rps, grpc, fabric } = flags;
+  const loads = ['loadStart', 'loadStep', 'loadEnd', 'loadStepDuration', 'loadMaxDuration'] as const;
+  const flagOf = (name: string): string =>
+    `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  const given = loads.find((name) => flags[name] !== undefined);
+  if (loadSchedule === undefined && given !== undefined)
+    return `${flagOf(given)} needs --load-schedule step or line`;
+  if (loadSchedule === 'const' && rps === undefined) return '--load-schedule const needs --rps';
+  if (loadSchedule === 'const' && given !== undefined)
+    return `${flagOf(given)} has no meaning with --load-schedule const`;
+  if (loadSchedule === 'step' || loadSchedule === 'line') {
+    if (rps !== undefined)
+      return `--rps has no meaning with --load-schedule ${loadSchedule}: it is --load-start`;
+    const needed = [
+      'loadStart',
+      'loadStep',
+      ...(loadSchedule === 'step' ? ['loadStepDuration'] : []),
+    ] as const;
+    const missing = needed.find((name) => flags[name as keyof BenchFlags] === undefined);
+    if (missing !== undefined) return `--load-schedule ${loadSchedule} needs ${flagOf(missing)}`;
+  }
+  if (grpc === true && fabric !== undefined) return '--fabric has no meaning with --grpc';
+  return undefined;
+}
+
+/** Throws an Error with a sentence for flags that do not fit each other. */
+export function planOf(flags: BenchFlags): Plan {
+  const wrong = misfit(flags);
+  if (wrong !== undefined) throw new Error(wrong);
+  const { concurrency, duration: durationMs = forever, rps, loadSchedule, timeout } = flags;
+  // As ghz has it: the time decides where both are given.
+  const total = durationMs === forever ? (flags.total ?? totalDefault) : forever;
+  const open = rps !== undefined || loadSchedule !== undefined;
+  const schedule = open
+    ? new Schedule({
+        kind: loadSchedule ?? 'const',
+        start: rps ?? flags.loadStart!,
+        step: flags.loadStep ?? 0,
+        end: flags.loadEnd,
+        stepDurationMs: flags.loadStepDuration ?? 0,
+        maxDurationMs: flags.loadMaxDuration ?? forever,
+      })
+    : undefined;
+  return { concurrency, total, durationMs, schedule, graceMs: timeout };
+}

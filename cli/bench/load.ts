@@ -1,0 +1,188 @@
+/**
+ * Makes the calls of `rdma-rpc bench`. Closed loop: each worker begins its next call when its last one has ended. Open loop: calls are meant to begin at times that
+ * do not depend on the answers; one that finds all workers busy begins late, and what it waited is known to whoever records. On the JS thread, in callbacks.
+ */
+import type { Clock } from './clock.ts';
+import type { Schedule } from './schedule.ts';
+
+export interface Plan {
+  /** Workers, that is calls at the same time. */
+  readonly concurrency: number;
+  /** Calls; Infinity for as many as the time allows. */
+  readonly total: number;
+  readonly durationMs: number;
+  /** Undefined: closed loop. */
+  readonly schedule: Schedule | undefined;
+  /** How long calls that are late may still begin after the last one was meant to. */
+  readonly graceMs: number;
+}
+
+/** How a call ended. */
+export interface End {
+  readonly code: string;
+  readonly message?: string;
+  readonly responseBytes: number;
+}
+
+/** Never rejects. */
+export type MakeCall = (call: number, worker: number) => Promise<End>;
+
+/** Times in ms since the beginning. */
+export interface Record {
+  readonly intended: number;
+  readonly started: number;
+  readonly ended: number;
+  readonly end: End;
+}
+
+export interface Recorder {
+  record(call: number, record: Record): void;
+  /** Calls that never began, `stride` by `stride` in time: each stands for so many, and was meant for that time. */
+  unsent(intended: number, ended: number, count: number): void;
+}
+
+export interface LoadEnd {
+  /** Between the beginning and the end of the last call. */
+  readonly elapsedMs: number;
+  readonly begun: number;
+  readonly unsent: number;
+  /** Of the calls that began, those that found all workers busy when they were meant to. */
+  readonly late: number;
+}
+
+/** More are recorded as groups: the histogram looks the same. */
+const unsentRecords = 100_000;
+
+export class Load {
+  readonly #plan: Plan;
+  readonly #clock: Clock;
+  readonly #call: MakeCall;
+  readonly #recorder: Recorder;
+  readonly #idle: number[];
+  #startMs = 0;
+  #lastMs = 0;
+  #begun = 0;
+  #late = 0;
+  #inFlight = 0;
+  #stopMs = Number.POSITIVE_INFINITY;
+  #waking = false;
+  #forget: () => void = () => undefined;
+  /** Calls have been waiting for a worker since they were meant to begin. */
+  #busy = false;
+  #over = false;
+  #done: (end: LoadEnd) => void = () => undefined;
+
+  constructor(plan: Plan, clock: Clock, call: MakeCall, recorder: Recorder) {
+    this.#plan = plan;
+    this.#clock = clock;
+    this.#call = call;
+    this.#recorder = recorder;
+    this.#idle = Array.from({ length: plan.concurrency }, (_, i) => plan.concurrency - 1 - i);
+  }
+
+  get begun(): number {
+    return this.#begun;
+  }
+
+  /** Since the beginning. */
+  get elapsedMs(): number {
+    return this.#clock.now() - this.#startMs;
+  }
+
+  /** Begins no more calls; those that are running end. */
+  stop(): void {
+    this.#stopMs = Math.min(this.#stopMs, this.elapsedMs);
+    this.#over = true;
+    this.#step();
+  }
+
+  /** Resolves when the last call has ended. */
+  run(): Promise<LoadEnd> {
+    this.#startMs = this.#clock.now();
+    const { durationMs, graceMs, schedule } = this.#plan;
+    if (schedule !== undefined && durationMs !== Number.POSITIVE_INFINITY)
+      this.#forget = this.#clock.wakeAt(this.#startMs + durationMs + graceMs, () => this.stop());
+    return new Promise((resolve) => {
+      this.#done = resolve;
+      this.#step();
+    });
+  }
+
+  /** When the next call is meant to begin; undefined: there is none. */
+  #next(): number | undefined {
+    const { total, durationMs, schedule } = this.#plan;
+    if (this.#over || this.#begun >= total) return undefined;
+    const at = schedule === undefined ? this.elapsedMs : schedule.intendedAt(this.#begun);
+    return at < Math.min(durationMs, this.#stopMs) ? at : undefined;
+  }
+
+  #step(): void {
+    let next = this.#next();
+    for (; next !== undefined; next = this.#next()) {
+      const now = this.elapsedMs;
+      if (next > now) {
+        this.#busy = false;
+        this.#wakeAt(next);
+        return;
+      }
+      const worker = this.#idle.pop();
+      if (worker === undefined) {
+        this.#busy = this.#plan.schedule !== undefined;
+        return;
+      }
+      this.#begin(worker, this.#plan.schedule === undefined ? now : next, now);
+    }
+    this.#finish();
+  }
+
+  #begin(worker: number, intended: number, started: number): void {
+    const call = this.#begun++;
+    if (this.#busy) ++this.#late;
+    ++this.#inFlight;
+    void this.#call(call, worker).then((end) => {
+      const ended = this.elapsedMs;
+      this.#lastMs = ended;
+      --this.#inFlight;
+      this.#recorder.record(call, { intended, started, ended, end });
+      const next = (): void => {
+        this.#idle.push(worker);
+        this.#step();
+      };
+      // A call that fails may fail at once: the event loop gets its turn before the next one.
+      if (end.code === 'OK') next();
+      else this.#clock.wakeAt(this.#clock.now(), next);
+    });
+  }
+
+  #wakeAt(ms: number): void {
+    if (this.#waking) return;
+    this.#waking = true;
+    this.#clock.wakeAt(this.#startMs + ms, () => {
+      this.#waking = false;
+      this.#step();
+    });
+  }
+
+  #finish(): void {
+    if (this.#inFlight > 0) return;
+    const done = this.#done;
+    this.#done = () => undefined;
+    this.#forget();
+    const unsent = this.#giveUp();
+    done({ elapsedMs: this.#lastMs, begun: this.#begun, unsent, late: this.#late });
+  }
+
+  /** What was meant to begin and did not has waited until now, at least. */
+  #giveUp(): number {
+    const { schedule, durationMs, total } = this.#plan;
+    if (schedule === undefined) return 0;
+    const until = Math.min(durationMs, this.#stopMs);
+    const meant = until === Number.POSITIVE_INFINITY ? total : Math.min(total, schedule.callsBefore(until));
+    const unsent = Math.max(0, meant - this.#begun);
+    const stride = Math.ceil(unsent / unsentRecords);
+    const now = this.elapsedMs;
+    for (let call = this.#begun; call < meant; call += stride)
+      this.#recorder.unsent(schedule.intendedAt(call), now, Math.min(stride, meant - call));
+    return unsent;
+  }
+}

@@ -1,0 +1,37 @@
+/** The line of progress of `rdma-rpc bench`, on stderr, written over itself until the end. Only where that is a terminal. */
+
+const everyMs = 200;
+const width = 30;
+
+export interface Standing {
+  /** 0 to 1; undefined: nobody knows. */
+  readonly share: number | undefined;
+  readonly calls: number;
+  readonly elapsedMs: number;
+  readonly failed: number;
+}
+
+function progressLine({ share, calls, elapsedMs, failed }: Standing): string {
+  const done = Math.min(1, Math.max(0, share ?? 0));
+  const filled = Math.round(done * width);
+  const bar =
+    share === undefined
+      ? ''
+      : `[${'='.repeat(filled)}${' '.repeat(width - filled)}] ${Math.floor(100 * done)} % `;
+  const rate = elapsedMs === 0 ? 0 : (1000 * calls) / elapsedMs;
+  const wrong = failed === 0 ? '' : `, ${failed.toLocaleString('en')} failed`;
+  return `${bar}${calls.toLocaleString('en')} calls, ${Math.round(rate).toLocaleString('en')}/s${wrong}, ${(elapsedMs / 1000).toFixed(1)} s`;
+}
+
+/** Returns what ends it, and clears the line. */
+export function showProgress(stream: NodeJS.WriteStream, standing: () => Standing): () => void {
+  if (!stream.isTTY) return () => undefined;
+  const timer = setInterval(() => {
+    const line = progressLine(standing()).slice(0, Math.max(10, stream.columns - 1));
+    stream.write(`\r\u001b[K${line}`);
+  }, everyMs);
+  return () => {
+    clearInterval(timer);
+    stream.write('\r\u001b[K');
+  };
+}

@@ -1,0 +1,139 @@
+/**
+ * What the calls of a load took: HdrHistograms by interval of time, two where calls were meant to begin at a time (from when they began, and from when they were meant to), status
+ * codes, and every call for a table of them where that is asked for. A bounded amount of memory however many calls there are. Used by `rdma-rpc bench`.
+ */
+import { build } from '#hdr-histogram';
+import { CallTable } from './call-table.ts';
+import type { Record as CallRecord, Recorder } from './load.ts';
+
+export type Histogram = ReturnType<typeof build>;
+
+export interface Interval {
+  readonly raw: Histogram;
+  readonly corrected: Histogram | undefined;
+  calls: number;
+  failed: number;
+}
+
+export interface Failure {
+  readonly code: string;
+  readonly message: string;
+  count: number;
+}
+
+const nsPerMs = 1e6;
+/** Messages may have numbers in them: so many different ones are told apart. */
+const failuresMax = 20;
+const intervalsMax = 240;
+const widths = [100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000, 300_000, 600_000, 3_600_000];
+
+/** In nanoseconds, three digits of each. */
+export function newHistogram(): Histogram {
+  return build({
+    bitBucketSize: 32,
+    autoResize: true,
+    lowestDiscernibleValue: 64,
+    highestTrackableValue: 2 ** 21,
+    numberOfSignificantValueDigits: 3,
+  });
+}
+
+export class Recording implements Recorder {
+  readonly intervals: Interval[] = [];
+  readonly codes = new Map<string, number>();
+  readonly failures: Failure[] = [];
+  readonly table: CallTable | undefined;
+  /** Of one interval. */
+  widthMs: number;
+  responseBytes = 0;
+  readonly #open: boolean;
+  readonly #skip: number;
+
+  /** `expectedMs`: how long it will take, where that is known. `skip`: calls that do not count. */
+  constructor({
+    open,
+    expectedMs,
+    skip,
+    rows,
+  }: {
+    open: boolean;
+    expectedMs: number;
+    skip: number;
+    rows: boolean;
+  }) {
+    this.#open = open;
+    this.#skip = skip;
+    this.table = rows ? new CallTable() : undefined;
+    const wanted = Number.isFinite(expectedMs) ? expectedMs / (intervalsMax / 2) : 0;
+    this.widthMs = widths.find((width) => width >= wanted) ?? widths.at(-1)!;
+  }
+
+  record(call: number, { intended, started, ended, end }: CallRecord): void {
+    if (call < this.#skip) return;
+    const { code, message = '', responseBytes } = end;
+    this.codes.set(code, (this.codes.get(code) ?? 0) + 1);
+    this.table?.add(intended, started, ended, code);
+    const interval = this.#intervalAt(ended);
+    ++interval.calls;
+    this.responseBytes += responseBytes;
+    if (code !== 'OK') {
+      ++interval.failed;
+      this.#fail(code, message);
+      // What fails fast is no fast answer; what ran into its deadline took that long, at least.
+      if (code !== 'DEADLINE_EXCEEDED') return;
+    }
+    interval.raw.recordValue(Math.max(1, Math.round((ended - started) * nsPerMs)));
+    interval.corrected?.recordValue(Math.max(1, Math.round((ended - intended) * nsPerMs)));
+  }
+
+  unsent(intended: number, ended: number, count: number): void {
+    const ns = Math.max(1, Math.round((ended - intended) * nsPerMs));
+    this.#intervalAt(ended).corrected?.recordValueWithCount(ns, count);
+  }
+
+  /** All of it, added up. */
+  total(which: 'raw' | 'corrected'): Histogram | undefined {
+    if (which === 'corrected' && !this.#open) return undefined;
+    const sum = newHistogram();
+    for (const { [which]: one } of this.intervals) if (one !== undefined) sum.add(one);
+    return sum;
+  }
+
+  #fail(code: string, message: string): void {
+    const known = this.failures.find((each) => each.code === code && each.message === message);
+    if (known !== undefined) ++known.count;
+    else if (this.failures.length < failuresMax) this.failures.push({ code, message, count: 1 });
+  }
+
+  #intervalAt(ms: number): Interval {
+    let index = Math.floor(ms / this.widthMs);
+    while (index >= intervalsMax) {
+      this.#halve();
+      index = Math.floor(ms / this.widthMs);
+    }
+    while (this.intervals.length <= index)
+      this.intervals.push({
+        raw: newHistogram(),
+        corrected: this.#open ? newHistogram() : undefined,
+        calls: 0,
+        failed: 0,
+      });
+    return this.intervals[index]!;
+  }
+
+  /** Two intervals become one. */
+  #halve(): void {
+    this.widthMs *= 2;
+    const all = this.intervals.splice(0);
+    for (let i = 0; i < all.length; i += 2) {
+      const [first, second] = [all[i]!, all[i + 1]];
+      if (second !== undefined) {
+        first.raw.add(second.raw);
+        if (second.corrected !== undefined) first.corrected?.add(second.corrected);
+        first.calls += second.calls;
+        first.failed += second.failed;
+      }
+      this.intervals.push(first);
+    }
+  }
+}

@@ -1,0 +1,95 @@
+/**
+ * When each call of an open loop is meant to begin: a rate that stays, goes up in steps or along a line, as ghz has them. Plain arithmetic; used by
+ * load.ts, and by the flags of `rdma-rpc bench`.
+ */
+
+/** Calls per second from `fromMs` on, changing by `slope` calls per second in each second. */
+interface Segment {
+  readonly fromMs: number;
+  readonly rate: number;
+  readonly slope: number;
+  /** Calls that are meant to have begun before it. */
+  readonly before: number;
+}
+
+export interface Rates {
+  readonly kind: 'const' | 'step' | 'line';
+  /** Calls per second at the beginning. */
+  readonly start: number;
+  /** By which it changes: in each step, or in each second of a line. */
+  readonly step: number;
+  /** Where it stops changing. Without: never, or after `maxDurationMs`. */
+  readonly end?: number | undefined;
+  readonly stepDurationMs: number;
+  /** After which it stops changing. */
+  readonly maxDurationMs: number;
+}
+
+/** Each is some memory, and more than anybody looks at. */
+const stepsMax = 100_000;
+
+export class Schedule {
+  readonly rates: Rates;
+  readonly #segments: Segment[] = [];
+  #at = 0;
+
+  /** Throws an Error for rates that would come to less than one call per second. */
+  constructor(rates: Rates) {
+    this.rates = rates;
+    const { kind, start, step, end, stepDurationMs, maxDurationMs } = rates;
+    if (start < 1 || (end ?? start) < 1) throw new Error('a rate is at least 1 call per second');
+    if (end !== undefined && (end - start) * step < 0)
+      throw new Error(`a load that begins at ${start} does not come to ${end} by ${step}`);
+    if (step < 0 && end === undefined && kind !== 'const')
+      throw new Error('a load that goes down needs an end: --load-end');
+    if (kind === 'const' || step === 0) this.#add(0, start, 0);
+    else if (kind === 'line') {
+      const byEndMs = end === undefined ? Number.POSITIVE_INFINITY : ((end - start) / step) * 1000;
+      const untilMs = Math.min(byEndMs, maxDurationMs);
+      this.#add(0, start, step);
+      if (untilMs !== Number.POSITIVE_INFINITY) this.#add(untilMs, start + (step * untilMs) / 1000, 0);
+    } else {
+      const limit = (rate: number): number =>
+        end === undefined ? rate : step > 0 ? Math.min(rate, end) : Math.max(rate, end);
+      for (let i = 0; i < stepsMax; ++i) {
+        const rate = limit(start + i * step);
+        this.#add(i * stepDurationMs, rate, 0);
+        if (rate === end || (i + 1) * stepDurationMs >= maxDurationMs) break;
+      }
+    }
+  }
+
+  #add(fromMs: number, rate: number, slope: number): void {
+    const last = this.#segments.at(-1);
+    const before = last === undefined ? 0 : last.before + callsIn(last, fromMs - last.fromMs);
+    this.#segments.push({ fromMs, rate, slope, before });
+  }
+
+  /** When that call is meant to begin, asked of a schedule of its own. */
+  timeOf(call: number): number {
+    return new Schedule(this.rates).intendedAt(call);
+  }
+
+  /** Milliseconds from the beginning. To be asked in order: calls are numbered from 0. */
+  intendedAt(call: number): number {
+    while (this.#segments[this.#at + 1] !== undefined && this.#segments[this.#at + 1]!.before <= call)
+      ++this.#at;
+    const { fromMs, rate, slope, before } = this.#segments[this.#at]!;
+    const calls = call - before;
+    if (slope === 0) return fromMs + (calls * 1000) / rate;
+    // calls = rate t + slope t² / 2, in the form that loses no digits where the slope is small.
+    return fromMs + (2000 * calls) / (rate + Math.sqrt(rate * rate + 2 * slope * calls));
+  }
+
+  /** Calls that are meant to begin before that time. */
+  callsBefore(ms: number): number {
+    const segment = this.#segments.findLast(({ fromMs }) => fromMs <= ms)!;
+    // What is meant for that very moment is not before it; the rest is rounding.
+    return Math.ceil(segment.before + callsIn(segment, ms - segment.fromMs) - 1e-9);
+  }
+}
+
+function callsIn({ rate, slope }: Segment, ms: number): number {
+  const seconds = ms / 1000;
+  return rate * seconds + (slope * seconds * seconds) / 2;
+}

@@ -1,0 +1,77 @@
+/** What `rdma-rpc bench` sends: JSON that stays, and templates that make another request of each call. */
+import { describe, expect, test } from 'vitest';
+import { requestsOf } from '../../../cli/bench/data.ts';
+import { templateOf } from '../../../cli/bench/template.ts';
+import { fileRegistry } from '../../../cli/server/schema/file-schema.ts';
+import { root } from '../../house/tree.ts';
+import { EchoMessage } from '../../runtime/gen/echo.rdma.ts';
+
+const proto = [`${root}/test/runtime/protos/echo.proto`];
+const registry = fileRegistry({ proto, include: [], protoset: [] });
+const form = { input: registry.getMessage('test.echo.EchoMessage')!, registry, ignoreUnknownFields: false };
+const texts = async (data: string, calls: number, stream = false): Promise<string[][]> => {
+  const requests = await requestsOf(data, form, stream);
+  return Array.from({ length: calls }, (_, call) =>
+    requests({ call, worker: call % 2 }).map((bytes) => EchoMessage.decode(bytes).text),
+  );
+};
+
+describe('requests', () => {
+  test.each<[string, string, string[][]]>([
+    ['one, for every call', '{"text":"a"}', [['a'], ['a'], ['a']]],
+    ['an array, one after another', '[{"text":"a"},{"text":"b"}]', [['a'], ['b'], ['a']]],
+    ['values, one after another', '{"text":"a"} {"text":"b"}', [['a'], ['b'], ['a']]],
+    ['the number of the call', '{"text":"{{.RequestNumber}}"}', [['0'], ['1'], ['2']]],
+    ['that of the worker', '[{"text":"x"},{"text":"{{.WorkerID}}"}]', [['x'], ['1'], ['x']]],
+  ])('%s', async (_, data, expected) => {
+    expect(await texts(data, 3)).toEqual(expected);
+  });
+
+  test('of a stream: all of them in each call', async () => {
+    expect(await texts('[{"text":"a"},{"text":"{{.RequestNumber}}"}]', 2, true)).toEqual([
+      ['a', '0'],
+      ['a', '1'],
+    ]);
+  });
+
+  test.each([
+    ['{"txet":"a"}', /no field "txet"; did you mean text/],
+    ['{"text":', /not JSON/],
+    ['', /has no request/],
+    ['{"text":"{{randomString 5}}"}', /randomString takes 2 numbers/],
+    ['{"text":{{randomInt 1 5}}}', /text/],
+  ])('%j is none', async (data, error) => {
+    await expect(requestsOf(data, form, false)).rejects.toThrow(error);
+  });
+});
+
+describe('templates', () => {
+  const made = (text: string): string => templateOf(text)!({ call: 7, worker: 3 });
+
+  test.each([
+    ['{{ .RequestNumber }}/{{.WorkerID}}', /^7\/3$/],
+    ['{{.UUID}}', /^[0-9a-f-]{36}$/],
+    ['{{newUUID}}', /^[0-9a-f-]{36}$/],
+    ['{{.Timestamp}}', /^20\d\d-.*Z$/],
+    ['{{.TimestampUnix}} {{.TimestampUnixMilli}}', /^\d{10} \d{13}$/],
+    ['{{randomInt 3 5}}', /^[34]$/],
+    ['{{randomString 4 4}}', /^[a-zA-Z0-9]{4}$/],
+    ['{{randomBytes 3}}', /^[\w+/]{4}$/],
+  ])('%s', (text, expected) => {
+    expect(made(text)).toMatch(expected);
+  });
+
+  test('JSON with braces beside braces is none', () => {
+    expect(templateOf('{"a":{"b":{}}}')).toBeUndefined();
+  });
+
+  test.each([
+    ['{{.RequestNumbr}}', /did you mean \.RequestNumber/],
+    ['{{}}', /empty action/],
+    ['{{randomInt 5 5}}', /the first below the second/],
+    ['{{randomBytes 1e12}}', /length up to/],
+    ['{{constructor}}', /there is no constructor/],
+  ])('%s is none', (text, error) => {
+    expect(() => templateOf(text)).toThrow(error);
+  });
+});

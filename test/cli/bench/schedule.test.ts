@@ -1,0 +1,57 @@
+/** When calls of an open loop are meant to begin. */
+import { expect, test } from 'vitest';
+import { type Rates, Schedule } from '../../../cli/bench/schedule.ts';
+
+const forever = Number.POSITIVE_INFINITY;
+const of = (rates: Partial<Rates>): Schedule =>
+  new Schedule({ kind: 'const', start: 10, step: 0, stepDurationMs: 1000, maxDurationMs: forever, ...rates });
+const times = (schedule: Schedule, count: number): number[] =>
+  Array.from({ length: count }, (_, call) => Math.round(schedule.intendedAt(call)));
+
+test('a rate that stays', () => {
+  expect(times(of({}), 4)).toEqual([0, 100, 200, 300]);
+});
+
+test('steps up, to an end', () => {
+  const schedule = of({ kind: 'step', start: 2, step: 2, end: 4 });
+  expect(times(schedule, 8)).toEqual([0, 500, 1000, 1250, 1500, 1750, 2000, 2250]);
+});
+
+test('steps down, to an end', () => {
+  const schedule = of({ kind: 'step', start: 4, step: -2, end: 2 });
+  expect(times(schedule, 7)).toEqual([0, 250, 500, 750, 1000, 1500, 2000]);
+});
+
+test('steps that end with their time', () => {
+  const schedule = of({ kind: 'step', start: 1, step: 1, maxDurationMs: 2000 });
+  expect(times(schedule, 6)).toEqual([0, 1000, 1500, 2000, 2500, 3000]);
+});
+
+test('a line: the calls before a time are the area under it', () => {
+  const schedule = of({ kind: 'line', start: 10, step: 10, end: 30 });
+  expect(schedule.callsBefore(1000)).toBe(15);
+  expect(schedule.callsBefore(2000)).toBe(40);
+  expect(schedule.callsBefore(3000)).toBe(70);
+  expect(Math.round(schedule.intendedAt(15))).toBe(1000);
+  expect(Math.round(schedule.intendedAt(40))).toBe(2000);
+  expect(Math.round(schedule.intendedAt(70))).toBe(3000);
+});
+
+test('both say the same, for calls of any number', () => {
+  for (const kind of ['const', 'step', 'line'] as const) {
+    const [ask, count] = [0, 1].map(() => of({ kind, start: 50, step: 7, end: 400 }));
+    for (let call = 1; call < 5000; call += 13) {
+      const at = ask!.intendedAt(call);
+      expect(count!.callsBefore(at - 0.01)).toBe(call);
+      expect(count!.callsBefore(at + 0.01)).toBe(call + 1);
+    }
+  }
+});
+
+test.each<[string, Partial<Rates>, RegExp]>([
+  ['nothing at all', { start: 0 }, /at least 1 call per second/],
+  ['an end on the other side', { kind: 'step', step: 5, end: 2 }, /begins at 10 does not come to 2 by 5/],
+  ['down without an end', { kind: 'line', step: -1 }, /needs an end/],
+])('refuses %s', (_, rates, error) => {
+  expect(() => of(rates)).toThrow(error);
+});

@@ -1,0 +1,64 @@
+/** Time that stands still until everybody waits, and a server in it that takes one call after another. For the tests of `rdma-rpc bench`. */
+import type { Clock } from '../../../cli/bench/clock.ts';
+import type { End, MakeCall } from '../../../cli/bench/load.ts';
+
+interface Waiting {
+  readonly at: number;
+  readonly wake: () => void;
+}
+
+export class VirtualClock implements Clock {
+  #now = 1000;
+  readonly #waiting: Waiting[] = [];
+
+  now(): number {
+    return this.#now;
+  }
+
+  wakeAt(at: number, wake: () => void): () => void {
+    const waiting = { at, wake };
+    // Sorted, behind those of the same time.
+    let i = this.#waiting.length;
+    while (i > 0 && this.#waiting[i - 1]!.at > at) --i;
+    this.#waiting.splice(i, 0, waiting);
+    return () => {
+      const found = this.#waiting.indexOf(waiting);
+      if (found >= 0) this.#waiting.splice(found, 1);
+    };
+  }
+
+  /** Lets time pass until nobody waits for it. */
+  async run<T>(result: Promise<T>): Promise<T> {
+    let over = false;
+    void result.finally(() => {
+      over = true;
+    });
+    for (;;) {
+      await new Promise((resolve) => setImmediate(resolve));
+      if (over) return await result;
+      const next = this.#waiting.shift();
+      if (next === undefined) throw new Error('everybody waits for something that never comes');
+      this.#now = Math.max(this.#now, next.at);
+      next.wake();
+    }
+  }
+}
+
+/** Answers each call `serviceMs` after it has taken it, one at a time, and takes none from `stopMs` on for `stoppedMs`. */
+export function oneByOne(
+  clock: Clock,
+  serviceMs: number,
+  stopMs = Number.POSITIVE_INFINITY,
+  stoppedMs = 0,
+): MakeCall {
+  const stop = clock.now() + stopMs;
+  let freeMs = 0;
+  return () => {
+    let takenMs = Math.max(clock.now(), freeMs);
+    if (takenMs >= stop && takenMs < stop + stoppedMs) takenMs = stop + stoppedMs;
+    freeMs = takenMs + serviceMs;
+    return new Promise<End>((resolve) =>
+      clock.wakeAt(freeMs, () => resolve({ code: 'OK', responseBytes: 10 })),
+    );
+  };
+}
