@@ -143,19 +143,23 @@ void Line::hear_answer() {
 }
 
 void Line::receive() {
-  for (int i = 0; i < kReadsPerTurn && fd_ && open_; ++i) {
-    std::byte bytes[256];
-    ssize_t got = 0;
-    if (!hear(bytes, sizeof bytes, &got)) return;
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) return;
-    if (got < 0 && errno != ECONNRESET) return lose(system_refusal(errno));
-    if (got <= 0) return lose("the peer has ended, or closed it", true);
-    take(bytes, static_cast<std::size_t>(got));
-    // (A note that has come in part may have its own.)
-    if (files_.size() > (have_ == 0 ? 0u : 1u))
-      return refuse("the peer has sent a descriptor that it has not named");
+  for (int i = 0; i < kReadsPerTurn && receive_once(); ++i) {
   }
+}
+
+bool Line::receive_once() {
+  std::byte bytes[256];
+  ssize_t got = 0;
+  do {
+    if (!fd_ || !open_ || !hear(bytes, sizeof bytes, &got)) return false;
+  } while (got < 0 && errno == EINTR);
+  if (got < 0 && errno == EAGAIN) return false;
+  if (got < 0 && errno != ECONNRESET) return lose(system_refusal(errno)), false;
+  if (got <= 0) return lose("the peer has ended, or closed it", true), false;
+  take(bytes, static_cast<std::size_t>(got));
+  // (A note that has come in part may have its own.)
+  if (files_.size() > (have_ == 0 ? 0u : 1u)) refuse("the peer has sent a descriptor that it has not named");
+  return true;
 }
 
 void Line::take(const std::byte* bytes, std::size_t count) {

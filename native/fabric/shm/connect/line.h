@@ -5,7 +5,8 @@
 //
 // Each side has a socket of its own, so nothing that the peer does to its descriptor (such as making it
 // block) is seen here. What comes is untrusted: its shape is checked here, the descriptors by who gets them.
-// Closing one, or a line with unread ones in it, can take as long as the peer likes: another thread does that.
+// Closing one, or a line with unread ones in it, can take as long as the peer likes: another thread does
+// that.
 #pragma once
 
 #include <array>
@@ -68,6 +69,8 @@ class Line final : public Waiter {
   void ring();
   /// Looks at what has come, without waiting.
   void receive();
+  /// With one system call. False: nothing has come, or the line has ended.
+  bool receive_once();
   /// Nothing more will come.
   bool ended() const { return !fd_; }
   /// Connected, for better or worse: it may take as long as it likes from now on.

@@ -49,9 +49,10 @@ class CompletionQueue final : public fabric::CompletionQueue {
   void remove(QueuePair& qp) { std::erase(queue_pairs_, &qp); }
 
  private:
-  /// Its own pipe among the lines: acknowledge() reads it.
+  /// Its own pipe among the lines: acknowledge() reads it when it has been rung.
   struct OwnPipe final : Waiter {
-    void ready() override {}
+    bool rung = false;
+    void ready() override { rung = true; }
     void expired() override {}
   };
   void note_cpu();

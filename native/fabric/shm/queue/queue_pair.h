@@ -40,6 +40,9 @@ class QueuePair final : public fabric::QueuePair, public LineUser {
     if (line_ != nullptr && shown_) line_->send(note, fd);
   }
 
+  /// By descriptors, once connected: the peer has said something, which has been dealt with.
+  bool hears_something() { return state_ == QpState::rts && line_ != nullptr && line_->receive_once(); }
+
   void on_open() override;
   void on_file(const FileNote& note, ForeignFd file) override;
   void on_taken() override;
