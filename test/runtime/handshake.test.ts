@@ -1,6 +1,5 @@
 /** The server's door: hostile, silent, foreign and too many clients; and what a client says about a server that is none. */
 import { connect, createServer as listen, type Server as NetServer, type Socket } from 'node:net';
-import { duplexPair } from 'node:stream';
 import {
   type Channel,
   createChannel,
@@ -13,38 +12,12 @@ import {
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { connectOver } from '../../runtime/control/connect.ts';
-import { type Frame, magic, ownFeatures, version } from '../../runtime/control/frames.ts';
-import { hostIdentity } from '../../runtime/control/host.ts';
-import { encodeFrame, Link } from '../../runtime/control/link.ts';
-import { discardSession, type LocalSide, prepareSession } from '../../runtime/control/session-setup.ts';
+import { type Frame, ownFeatures, version } from '../../runtime/control/frames.ts';
+import { encodeFrame, type Link } from '../../runtime/control/link.ts';
+import { discardSession, prepareSession } from '../../runtime/control/session-setup.ts';
 import { RpcServer } from '../../runtime/server/server.ts';
+import { hello, limits, linkTo, side } from './by-hand.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
-
-const limits = { inflightMax: 4, streamsMax: 2, messageMaxBytes: 65536, slotBytes: 8192 };
-const hello = (changes: object = {}): Frame =>
-  ({
-    type: 'hello',
-    magic,
-    version,
-    features: 0,
-    limits,
-    fabrics: [{ name: 'sim', host: hostIdentity() }],
-    identity: 'script',
-    ...changes,
-  }) as Frame;
-
-const side: LocalSide = {
-  role: 'client',
-  inflightMax: 4,
-  streamsMax: 2,
-  messageMaxBytes: 65536,
-  fabrics: ['sim'],
-  without: [],
-  verbs: {},
-  isolated: false,
-  identity: 'script',
-  log: () => undefined,
-};
 
 let server: RpcServer | undefined;
 let channel: Channel | undefined;
@@ -60,11 +33,8 @@ afterEach(async () => {
 function open(options: ServerOptions = {}): () => Link {
   server = new RpcServer(options, ['sim']);
   server.add(EchoDefinition, { echo: (r) => r });
-  return () => {
-    const [near, far] = duplexPair();
-    server!.accept(far, 'script');
-    return new Link(near);
-  };
+  const of = server;
+  return () => linkTo(of);
 }
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

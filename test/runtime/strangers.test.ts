@@ -3,37 +3,12 @@ import { readFileSync } from 'node:fs';
 import { duplexPair } from 'node:stream';
 import type { ServerOptions } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
-import { type Frame, magic, ownFeatures, version } from '../../runtime/control/frames.ts';
+import { ownFeatures } from '../../runtime/control/frames.ts';
 import { hostIdentity } from '../../runtime/control/host.ts';
 import { encodeFrame, Link } from '../../runtime/control/link.ts';
-import { discardSession, type LocalSide, prepareSession } from '../../runtime/control/session-setup.ts';
+import { discardSession, prepareSession } from '../../runtime/control/session-setup.ts';
 import { RpcServer } from '../../runtime/server/server.ts';
-
-const limits = { inflightMax: 4, streamsMax: 2, messageMaxBytes: 65536, slotBytes: 8192 };
-const hello = (changes: object = {}): Frame =>
-  ({
-    type: 'hello',
-    magic,
-    version,
-    features: 0,
-    limits,
-    fabrics: [{ name: 'sim', host: hostIdentity() }],
-    identity: 'script',
-    ...changes,
-  }) as Frame;
-
-const side: LocalSide = {
-  role: 'client',
-  inflightMax: 4,
-  streamsMax: 2,
-  messageMaxBytes: 65536,
-  fabrics: ['sim'],
-  without: [],
-  verbs: {},
-  isolated: false,
-  identity: 'script',
-  log: () => undefined,
-};
+import { hello, limits, linkTo, side } from './by-hand.ts';
 
 let server: RpcServer | undefined;
 afterEach(async () => {
@@ -44,11 +19,8 @@ afterEach(async () => {
 /** A server on the simulated fabric, and the means to be its client by hand. */
 function open(options: ServerOptions = {}): () => Link {
   server = new RpcServer(options, ['sim']);
-  return () => {
-    const [near, far] = duplexPair();
-    server!.accept(far, 'script');
-    return new Link(near);
-  };
+  const of = server;
+  return () => linkTo(of);
 }
 
 async function until(condition: () => boolean): Promise<void> {

@@ -1,0 +1,43 @@
+/** A client of which a test says each frame itself. For the tests of the server's door. */
+import { duplexPair } from 'node:stream';
+import { type Frame, magic, version } from '../../runtime/control/frames.ts';
+import { hostIdentity } from '../../runtime/control/host.ts';
+import { Link } from '../../runtime/control/link.ts';
+import type { LocalSide } from '../../runtime/control/session-setup.ts';
+import type { RpcServer } from '../../runtime/server/server.ts';
+
+export const limits = { inflightMax: 4, streamsMax: 2, messageMaxBytes: 65536, slotBytes: 8192 } as const;
+
+/** A first frame that is right, but for these `changes`. */
+export const hello = (changes: object = {}): Frame =>
+  ({
+    type: 'hello',
+    magic,
+    version,
+    features: 0,
+    limits,
+    fabrics: [{ name: 'sim', host: hostIdentity() }],
+    identity: 'script',
+    ...changes,
+  }) as Frame;
+
+/** What connects by these limits. */
+export const side: LocalSide = {
+  role: 'client',
+  inflightMax: 4,
+  streamsMax: 2,
+  messageMaxBytes: 65536,
+  fabrics: ['sim'],
+  without: [],
+  verbs: {},
+  isolated: false,
+  identity: 'script',
+  log: () => undefined,
+};
+
+/** A connection to the server that nothing has been said on. */
+export function linkTo(server: RpcServer): Link {
+  const [near, far] = duplexPair();
+  server.accept(far, 'script');
+  return new Link(near);
+}
