@@ -1,5 +1,5 @@
-// The words that JS and native code exchange through shared arrays: the mirror of runtime/native.ts, where
-// each is described. A test compares the two files through NativeModule.boundary().
+// The words that JS and native code exchange through shared arrays: the mirror of runtime/native-words.ts,
+// where each is described. A test compares the two files through NativeModule.boundary().
 #pragma once
 
 #include <cstdint>
@@ -7,31 +7,52 @@
 namespace rdma_rpc::session::boundary {
 
 namespace sub {
-enum : int { op, session, call, method, slot, metadata_bytes, message_bytes, timeout_us, words };
+enum : int {
+  op,
+  session,
+  call,
+  method,
+  status = method,
+  slot,
+  metadata_bytes,
+  message_bytes,
+  timeout_us,
+  words
+};
 }
 enum class SubOp : std::int32_t { request = 1, response = 2, part = 3 };
-/// Bit of a response's `method` word: the handler did not run.
+/// Bit of a response's `status` word: the handler did not run.
 inline constexpr std::int32_t kNotRun = 1 << 8;
 /// Bits of a bulk submission: its pieces make up an image; the response goes into its sink or nowhere.
 inline constexpr std::uint32_t kImage = 1, kSinkOnly = 2;
 
 namespace ev {
+// A place that kinds of events use for different things has a name for each.
 enum : int {
   kind,
   session,
   call,
+  token = call,
+  key_low = call,
   method,
+  status = method,
+  held = method,
+  key_high = method,
   region,
   offset,
+  image = offset,
   metadata_bytes,
   message_bytes,
   timeout_us,
+  reason = timeout_us,
+  beyond_sink = timeout_us,
   metadata_offset,
-  sent,
-  reserved,
+  processed,
+  part = processed,
+  receive_slot,
   words
 };
-}
+}  // namespace ev
 enum class EvKind : std::int32_t {
   request = 1,
   settled,
@@ -58,10 +79,11 @@ enum class Reason : std::int32_t {
   staging,
   detached
 };
-enum class Sent : std::int32_t { no = 0, maybe = 1, yes = 2 };
+/// Whether the handler of a call can have run.
+enum class Processed : std::int32_t { no = 0, maybe = 1, yes = 2 };
 /// The key of a piece that lies in arena memory which the application has, too.
 inline constexpr int kLeasedMemory = -1;
-/// Bits of a FAILED event's `method` word.
+/// Bits of a FAILED event's `held` word.
 enum Held : std::int32_t { held_slot = 1, held_sink = 2 };
 
 namespace ctl {

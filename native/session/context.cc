@@ -138,8 +138,8 @@ memory::BlockId Context::alloc(std::size_t bytes, memory::Use use, memory::Owner
 void Context::emit_evicted(std::uint64_t key) {
   Event event;
   event.word[ev::kind] = static_cast<std::int32_t>(EvKind::evicted);
-  event.word[ev::call] = static_cast<std::int32_t>(key & 0xffffffff);
-  event.word[ev::method] = static_cast<std::int32_t>(key >> 32);
+  event.word[ev::key_low] = static_cast<std::int32_t>(key & 0xffffffff);
+  event.word[ev::key_high] = static_cast<std::int32_t>(key >> 32);
   events_->emit(event);
 }
 
@@ -253,9 +253,9 @@ void Context::retire_events() {
       if (on_session_gone_) on_session_gone_(number);
       places_[number & (kPlaces - 1)].session.reset();
       control_[ctl::sessions] = static_cast<std::int32_t>(--session_count_);
-    } else if (words[ev::reserved] != 0) {
+    } else if (words[ev::receive_slot] != 0) {
       if (Session* session = find(number))
-        session->recycle(static_cast<std::uint32_t>(words[ev::reserved] - 1));
+        session->recycle(static_cast<std::uint32_t>(words[ev::receive_slot] - 1));
     }
   }
 }
@@ -333,7 +333,7 @@ void Context::consume_submissions() {
     event.word[ev::kind] = static_cast<std::int32_t>(EvKind::failed);
     event.word[ev::session] = words[sub::session];
     event.word[ev::call] = words[sub::call];
-    event.word[ev::timeout_us] = static_cast<std::int32_t>(boundary::Reason::session_lost);
+    event.word[ev::reason] = static_cast<std::int32_t>(boundary::Reason::session_lost);
     events_->emit(event);
   }
 }

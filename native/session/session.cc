@@ -8,8 +8,8 @@ namespace rdma_rpc::session {
 
 using boundary::Event;
 using boundary::EvKind;
+using boundary::Processed;
 using boundary::Reason;
-using boundary::Sent;
 namespace ev = boundary::ev;
 namespace sub = boundary::sub;
 
@@ -250,8 +250,8 @@ void Session::submit(const std::int32_t* words) {
   event.word[ev::kind] = static_cast<std::int32_t>(EvKind::failed);
   event.word[ev::session] = static_cast<std::int32_t>(number_);
   event.word[ev::call] = words[sub::call];
-  event.word[ev::timeout_us] = static_cast<std::int32_t>(Reason::session_lost);
-  event.word[ev::sent] = static_cast<std::int32_t>(Sent::no);
+  event.word[ev::reason] = static_cast<std::int32_t>(Reason::session_lost);
+  event.word[ev::processed] = static_cast<std::int32_t>(Processed::no);
   shared_.events.emit(event);
 }
 

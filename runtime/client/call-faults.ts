@@ -37,7 +37,7 @@ export function statusError(
   begun = false,
 ): RpcError {
   const details = takeDetails(trailer);
-  const word = processedName(events[at + Ev.sent]!);
+  const word = processedName(events[at + Ev.processed]!);
   const processed = begun && word === 'no' ? 'maybe' : word;
   const told = incoming.text(at);
   // A server that does not have the service knows of the method no more than its id.

@@ -175,8 +175,8 @@ export class ClientSession implements SessionOwner, CallPlace {
       else this.#incoming.discard(at);
       return;
     }
-    const status = this.#events[at + Ev.method]!;
-    const refused = status === Status.UNAVAILABLE && this.#events[at + Ev.sent] === 0;
+    const status = this.#events[at + Ev.status]!;
+    const refused = status === Status.UNAVAILABLE && this.#events[at + Ev.processed] === 0;
     const unsent = refused ? this.#unsent(call) : undefined;
     const confirms = this.#givenUp[call] === 1 && this.#events[at + Ev.messageBytes] === 0;
     const short = this.#whyShort(call);
@@ -216,9 +216,9 @@ export class ClientSession implements SessionOwner, CallPlace {
       if (call >= this.#reject.length) this.parts?.onFailed(at, call);
       return;
     }
-    const reason = this.#events[at + Ev.timeoutUs]!;
-    const processed = processedName(this.#events[at + Ev.sent]!);
-    const held = this.#events[at + Ev.method]!;
+    const reason = this.#events[at + Ev.reason]!;
+    const processed = processedName(this.#events[at + Ev.processed]!);
+    const held = this.#events[at + Ev.held]!;
     const unsent = reason === Reason.sessionLost && processed === 'no' ? this.#unsent(call) : undefined;
     if ((held & Held.sink) !== 0) extras?.into?.lose();
     const short = this.#whyShort(call);
@@ -344,16 +344,16 @@ export class ClientSession implements SessionOwner, CallPlace {
   #confirmed(at: number, path: string, status: number, why: string, cause: unknown): RpcError {
     this.#incoming.discard(at);
     const reason = status === Status.DEADLINE_EXCEEDED ? Reason.deadline : Reason.cancelled;
-    return failure(reason, path, processedName(this.#events[at + Ev.sent]!), why, cause);
+    return failure(reason, path, processedName(this.#events[at + Ev.processed]!), why, cause);
   }
 
   /** The server could have answered, but `into` was all the memory that there was for it. */
   #beyondInto(at: number, status: number): boolean {
-    return status === Status.RESOURCE_EXHAUSTED && this.#events[at + Ev.timeoutUs] !== 0;
+    return status === Status.RESOURCE_EXHAUSTED && this.#events[at + Ev.beyondSink] !== 0;
   }
 
   #intoError(at: number, method: ClientMethod, extras: CallExtras | undefined): RpcError {
     this.#incoming.discard(at);
-    return beyondInto(method.path, this.#events[at + Ev.timeoutUs]! >>> 0, extras?.into?.capacity ?? 0);
+    return beyondInto(method.path, this.#events[at + Ev.beyondSink]! >>> 0, extras?.into?.capacity ?? 0);
   }
 }

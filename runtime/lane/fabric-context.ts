@@ -279,7 +279,7 @@ export class FabricContext {
         this.#owner(session)?.onReleased(at);
         break;
       case EvKind.sent:
-        this.outgoing.bulk.sent(events[at + Ev.call]!);
+        this.outgoing.bulk.sent(events[at + Ev.token]!);
         if (this.#memoryWaiters.size !== 0) this.#memoryFree();
         break;
       case EvKind.sessionUp:
@@ -302,7 +302,7 @@ export class FabricContext {
         for (const listener of [...this.#deviceListeners]) listener();
         break;
       case EvKind.evicted:
-        this.outgoing.bulk.evicted(keyFromWords(events[at + Ev.call]!, events[at + Ev.method]!));
+        this.outgoing.bulk.evicted(keyFromWords(events[at + Ev.keyLow]!, events[at + Ev.keyHigh]!));
         break;
     }
   }

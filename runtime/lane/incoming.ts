@@ -37,7 +37,7 @@ export class Incoming {
     const events = this.#events;
     const region = events[at + Ev.region]!;
     const bytes = events[at + Ev.messageBytes]!;
-    if (region > 0) return this.#inBlock(region, events[at + Ev.offset] === 1, bytes, type, into, copy);
+    if (region > 0) return this.#inBlock(region, events[at + Ev.image] === 1, bytes, type, into, copy);
     const start = events[at + Ev.offset]! + events[at + Ev.metadataBytes]!;
     const slab = this.#slab;
     if (into === undefined || into.released) return type.decodeFrom(slab, start, start + bytes);

@@ -132,7 +132,7 @@ export class ServerSession implements SessionOwner, CallOwner {
   }
 
   onRequest(at: number): void {
-    if (this.#events[at + Ev.sent] !== 0 && this.parts !== undefined) {
+    if (this.#events[at + Ev.part] !== 0 && this.parts !== undefined) {
       ++this.#partCount;
       this.parts.onPart(at);
       return;
@@ -142,7 +142,7 @@ export class ServerSession implements SessionOwner, CallOwner {
     const id = this.#events[at + Ev.method]!;
     const method = this.#handlers.find(id);
     if (method === undefined) {
-      const part = this.#events[at + Ev.sent] !== 0;
+      const part = this.#events[at + Ev.part] !== 0;
       this.#refuse(at, unknownMethod(this.#handlers.missing(id, part)));
       return;
     }
@@ -177,10 +177,10 @@ export class ServerSession implements SessionOwner, CallOwner {
     while (call !== undefined && call.handle !== handle) call = call.next;
     if (call === undefined) {
       this.#responder.forget(handle);
-      this.parts?.onCancelled(handle, this.#events[at + Ev.method]!);
+      this.parts?.onCancelled(handle, this.#events[at + Ev.status]!);
       return;
     }
-    call.abort(givenUp(call.method, this.#events[at + Ev.method]!));
+    call.abort(givenUp(call.method, this.#events[at + Ev.status]!));
   }
 
   onLate(call: ServerCall, reason: RpcError): void {

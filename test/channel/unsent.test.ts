@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { EvKind, Reason } from '../../runtime/native.ts';
 import { ClientBed, extras, text } from '../runtime/client-bed.ts';
 
-const sent = { no: 0, maybe: 1, yes: 2 } as const;
+const processed = { no: 0, maybe: 1, yes: 2 } as const;
 const failed = { kind: EvKind.failed, call: 0 };
 const settled = { kind: EvKind.settled, call: 0 };
 
@@ -12,21 +12,29 @@ describe('a call', () => {
   test.each<[string, object, boolean]>([
     [
       'that was not sent when the connection was lost',
-      { ...failed, timeoutUs: Reason.sessionLost, sent: sent.no },
+      { ...failed, reason: Reason.sessionLost, processed: processed.no },
       true,
     ],
-    ['that may have been sent', { ...failed, timeoutUs: Reason.sessionLost, sent: sent.maybe }, false],
+    ['that may have been sent', { ...failed, reason: Reason.sessionLost, processed: processed.maybe }, false],
     [
       'whose deadline passed before it was sent',
-      { ...failed, timeoutUs: Reason.deadline, sent: sent.no },
+      { ...failed, reason: Reason.deadline, processed: processed.no },
       false,
     ],
-    ['that found no memory', { ...failed, timeoutUs: Reason.noMemory, sent: sent.no }, false],
-    ['that the server turned away', { ...settled, method: Status.UNAVAILABLE, sent: sent.no }, true],
-    ['whose handler answered UNAVAILABLE', { ...settled, method: Status.UNAVAILABLE, sent: sent.yes }, false],
+    ['that found no memory', { ...failed, reason: Reason.noMemory, processed: processed.no }, false],
+    [
+      'that the server turned away',
+      { ...settled, status: Status.UNAVAILABLE, processed: processed.no },
+      true,
+    ],
+    [
+      'whose handler answered UNAVAILABLE',
+      { ...settled, status: Status.UNAVAILABLE, processed: processed.yes },
+      false,
+    ],
     [
       'that met a limit of the server',
-      { ...settled, method: Status.RESOURCE_EXHAUSTED, sent: sent.no },
+      { ...settled, status: Status.RESOURCE_EXHAUSTED, processed: processed.no },
       false,
     ],
   ])('%s', async (_, event, back) => {
@@ -50,7 +58,7 @@ describe('a call', () => {
   test('that nobody takes back fails as it would have', async () => {
     const bed = new ClientBed();
     const promise = bed.call({})!;
-    bed.native.deliver({ ...failed, timeoutUs: Reason.sessionLost, sent: sent.no });
+    bed.native.deliver({ ...failed, reason: Reason.sessionLost, processed: processed.no });
     await expect(promise).rejects.toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' });
   });
 
@@ -60,7 +68,7 @@ describe('a call', () => {
     const controller = new AbortController();
     const promise = bed.call({}, { extras: extras({ signal: controller.signal }) })!;
     controller.abort();
-    bed.native.deliver({ ...failed, timeoutUs: Reason.sessionLost, sent: sent.no });
+    bed.native.deliver({ ...failed, reason: Reason.sessionLost, processed: processed.no });
     await expect(promise).rejects.toMatchObject({ processed: 'no' });
     expect(bed.takenBack).toEqual([]);
   });
@@ -69,12 +77,12 @@ describe('a call', () => {
 test('bad answers in a row are reported once; a good one, and what is no fault of the server, begins anew', () => {
   const bed = new ClientBed();
   bed.session.tally.strikesMax = 2;
-  const answer = (method: number): void => {
+  const answer = (status: number): void => {
     void bed.call({});
     bed.native.deliver({
       ...settled,
-      method,
-      ...(method === Status.OK ? { message: text('') } : { sent: sent.yes }),
+      status,
+      ...(status === Status.OK ? { message: text('') } : { processed: processed.yes }),
     });
   };
   const codes = [

@@ -18,11 +18,14 @@ function part(folder: string, below: string, files: string): LayerRule {
 }
 
 export const typescriptLayers: readonly LayerRule[] = [
-  { files: /^runtime\/(limits|native-remedy|native-sockets|native-stats|verbs-report)\.ts$/, mayUse: /^$/ },
+  {
+    files: /^runtime\/(limits|native-remedy|native-sockets|native-stats|native-words|verbs-report)\.ts$/,
+    mayUse: /^$/,
+  },
   {
     files: /^runtime\/(native|js-runtime|addon-path)\.ts$/,
     mayUse:
-      /^runtime\/(native|addon-path|js-runtime|native-remedy|native-sockets|native-stats|verbs-report)\.ts$/,
+      /^runtime\/(native|addon-path|js-runtime|native-remedy|native-sockets|native-stats|native-words|verbs-report)\.ts$/,
   },
   // What client and server share, from below; neither of the two knows the other.
   part('codec', '', ''),

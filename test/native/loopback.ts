@@ -19,7 +19,7 @@ export interface End {
   kind: number;
   status: number;
   reason: number;
-  sent: number;
+  processed: number;
   region: number;
   message: Uint8Array;
 }
@@ -158,8 +158,14 @@ export class Loopback {
     } else if (kind === EvKind.settled || kind === EvKind.failed) {
       const resolve = this.#ends.get(call);
       this.#ends.delete(call);
-      const status = events[at + Ev.method]!;
-      const end = { kind, status, reason: events[at + Ev.timeoutUs]!, sent: events[at + Ev.sent]!, region };
+      const status = events[at + Ev.status]!;
+      const end = {
+        kind,
+        status,
+        reason: events[at + Ev.reason]!,
+        processed: events[at + Ev.processed]!,
+        region,
+      };
       const message = kind === EvKind.settled ? this.#message(at) : new Uint8Array();
       if (region > 0) this.native.releaseBlock(region);
       resolve?.({ ...end, message });

@@ -113,8 +113,8 @@ export const sessionBugs = [
   {
     name: 'the receive of an answer that comes while its call is told of its end is not posted again',
     file: 'session/client/revocation.cc',
-    from: `    if (result.word[ev::reserved] != 0)
-      link_.recycle(static_cast<std::uint32_t>(result.word[ev::reserved] - 1));
+    from: `    if (result.word[ev::receive_slot] != 0)
+      link_.recycle(static_cast<std::uint32_t>(result.word[ev::receive_slot] - 1));
 `,
     to: '',
     program,
@@ -124,8 +124,8 @@ export const sessionBugs = [
     name: 'the receive of an answer beyond messageMaxBytes is not posted again',
     file: 'session/client/calls.cc',
     from: `    link_.recycle(receive_slot);
-    event = failed_event(slot, Reason::too_large, Sent::yes);`,
-    to: '    event = failed_event(slot, Reason::too_large, Sent::yes);',
+    event = failed_event(slot, Reason::too_large, Processed::yes);`,
+    to: '    event = failed_event(slot, Reason::too_large, Processed::yes);',
     program,
     caughtBy: 'MessageLimit.BelowTheSlotSizeIsKeptByTheReceiverToo',
   },

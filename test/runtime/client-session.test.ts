@@ -54,7 +54,7 @@ describe('a call', () => {
     const promises = [0, 1, 2, 3].map((i) => call({ number: i })!);
     native.deliver(
       { kind: EvKind.settled, call: 2, message: text('two') },
-      { kind: EvKind.failed, call: 1, timeoutUs: Reason.sessionLost, sent: 1 },
+      { kind: EvKind.failed, call: 1, reason: Reason.sessionLost, processed: 1 },
       { kind: EvKind.settled, call: 0, message: text('zero') },
     );
     native.deliver({ kind: EvKind.settled, call: 3, message: text('three') });
@@ -70,7 +70,7 @@ describe('a call', () => {
 
   test.each([
     ['a second response', { kind: EvKind.settled, call: 0, message: text('again') }],
-    ['a failure after the response', { kind: EvKind.failed, call: 0, timeoutUs: Reason.cancelled }],
+    ['a failure after the response', { kind: EvKind.failed, call: 0, reason: Reason.cancelled }],
     ['a response for a slot never used', { kind: EvKind.settled, call: 5, message: text('x') }],
     ['a response for a slot out of range', { kind: EvKind.settled, call: 4095, message: text('x') }],
     ['a server event', { kind: EvKind.request, call: 0 }],
@@ -94,10 +94,10 @@ describe('a call', () => {
     native.deliver({
       kind: EvKind.settled,
       call: 0,
-      method: Status.NOT_FOUND,
+      status: Status.NOT_FOUND,
       message: Buffer.from('no such key: ä'),
       metadata: encodeMetadata(new Metadata({ hint: 'try b' })),
-      sent: 2,
+      processed: 2,
     });
     const error = await promise.catch((e: RpcError) => e);
     expect(error).toMatchObject({ code: Status.NOT_FOUND, rawMessage: 'no such key: ä', processed: 'yes' });
@@ -107,7 +107,7 @@ describe('a call', () => {
 
   test('a status that is none becomes UNKNOWN', async () => {
     const promise = call({})!;
-    native.deliver({ kind: EvKind.settled, call: 0, method: 200, sent: 2 });
+    native.deliver({ kind: EvKind.settled, call: 0, status: 200, processed: 2 });
     await expect(promise).rejects.toMatchObject({ code: Status.UNKNOWN });
   });
 
@@ -197,7 +197,7 @@ describe('giving up', () => {
     controller.abort();
     expect(native.cancels).toEqual([{ session: 0, call: 0, reason: Reason.cancelled }]);
     expect(bed.settled).toEqual([0]);
-    native.deliver({ kind: EvKind.failed, call: 0, timeoutUs: Reason.cancelled, sent: 1 });
+    native.deliver({ kind: EvKind.failed, call: 0, reason: Reason.cancelled, processed: 1 });
     await expect(promise).rejects.toMatchObject({
       code: Status.CANCELLED,
       processed: 'maybe',
@@ -243,13 +243,13 @@ describe('giving up', () => {
     expect(native.cancels).toEqual([{ session: 0, call: 0, reason: Reason.deadline }]);
     controller.abort();
     expect(native.cancels).toHaveLength(1);
-    native.deliver({ kind: EvKind.failed, call: 0, timeoutUs: Reason.deadline, sent: 1 });
+    native.deliver({ kind: EvKind.failed, call: 0, reason: Reason.deadline, processed: 1 });
     await expect(promise).rejects.toMatchObject({ code: Status.DEADLINE_EXCEEDED, processed: 'maybe' });
   });
 });
 
 describe('a call that is held after its end', () => {
-  const held = { kind: EvKind.failed, call: 0, timeoutUs: Reason.deadline, sent: 1, method: Held.slot };
+  const held = { kind: EvKind.failed, call: 0, reason: Reason.deadline, processed: 1, held: Held.slot };
 
   test('settles at once, and its call slot comes back when the server has let go', async () => {
     open({ inflightMax: 1 });
@@ -302,10 +302,10 @@ describe('the end of the session', () => {
   test('comes after its calls have failed', async () => {
     const promises = [call({})!, call({})!];
     native.sessionErrorText = 'peer closed';
-    const broken = { kind: EvKind.failed, timeoutUs: Reason.sessionLost };
+    const broken = { kind: EvKind.failed, reason: Reason.sessionLost };
     native.deliver(
-      { ...broken, call: 0, sent: 0 },
-      { ...broken, call: 1, sent: 1 },
+      { ...broken, call: 0, processed: 0 },
+      { ...broken, call: 1, processed: 1 },
       { kind: EvKind.sessionDown },
     );
     const errors = (await Promise.allSettled(promises)).map(

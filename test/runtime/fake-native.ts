@@ -39,7 +39,12 @@ export interface FakeEvent {
   block?: number;
   image?: boolean;
   timeoutUs?: number;
-  sent?: number;
+  status?: number;
+  held?: number;
+  reason?: number;
+  beyondSink?: number;
+  processed?: number;
+  part?: number;
 }
 
 export interface FakeOptions {
@@ -338,17 +343,17 @@ export class FakeNative implements NativeContext {
     words[at + Ev.kind] = event.kind;
     words[at + Ev.session] = session;
     words[at + Ev.call] = event.call ?? 0;
-    words[at + Ev.method] = event.method ?? 0;
+    words[at + Ev.method] = event.method ?? event.status ?? event.held ?? 0;
     words[at + Ev.metadataBytes] = metadata.byteLength;
     words[at + Ev.messageBytes] = message.byteLength;
-    words[at + Ev.timeoutUs] = event.timeoutUs ?? 0;
-    words[at + Ev.sent] = event.sent ?? 0;
+    words[at + Ev.timeoutUs] = event.timeoutUs ?? event.reason ?? event.beyondSink ?? 0;
+    words[at + Ev.processed] = event.processed ?? event.part ?? 0;
     if (event.block !== undefined) {
       const known = this.blocks.get(event.block)!;
       ++known.references;
       new Uint8Array(known.buffer).set(message);
       words[at + Ev.region] = event.block;
-      words[at + Ev.offset] = event.image === true ? 1 : 0;
+      words[at + Ev.image] = event.image === true ? 1 : 0;
       words[at + Ev.metadataOffset] = slot;
     } else {
       slab.set(message, slot + metadata.byteLength);

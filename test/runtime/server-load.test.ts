@@ -54,7 +54,7 @@ describe('load', () => {
       { handlersMax: 1 },
     );
     native.deliver(request({ call: 1 }));
-    native.deliver({ kind: EvKind.cancelled, call: 1, method: Status.CANCELLED });
+    native.deliver({ kind: EvKind.cancelled, call: 1, status: Status.CANCELLED });
     native.deliver(request({ call: 2 }));
     expect(answers()).toMatchObject([{ call: 2, status: Status.RESOURCE_EXHAUSTED }]);
     fail[0]!();

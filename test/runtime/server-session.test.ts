@@ -251,10 +251,10 @@ describe('the context', () => {
   });
 
   test.each([
-    ['cancelled', { kind: EvKind.cancelled, call: 70001, method: Status.CANCELLED }, Status.CANCELLED],
+    ['cancelled', { kind: EvKind.cancelled, call: 70001, status: Status.CANCELLED }, Status.CANCELLED],
     [
       'out of time',
-      { kind: EvKind.cancelled, call: 70001, method: Status.DEADLINE_EXCEEDED },
+      { kind: EvKind.cancelled, call: 70001, status: Status.DEADLINE_EXCEEDED },
       Status.DEADLINE_EXCEEDED,
     ],
     ['lost', { kind: EvKind.sessionDown }, Status.CANCELLED],
@@ -301,7 +301,7 @@ describe('the context', () => {
       },
     });
     native.deliver(request());
-    native.deliver({ kind: EvKind.cancelled, call: 70001, method: Status.CANCELLED });
+    native.deliver({ kind: EvKind.cancelled, call: 70001, status: Status.CANCELLED });
     expect(kept?.signal.aborted).toBe(true);
   });
 });

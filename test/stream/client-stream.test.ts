@@ -114,14 +114,14 @@ const answer = (
     flags | (messages.length > 0 ? PartFlag.packed : 0),
   ).slice(),
   message: Uint8Array.from(messages.flatMap((each) => [each.length, 0, ...each])),
-  sent: 2,
+  processed: 2,
 });
 const settled = (slot: number, status = 0, text = '') => ({
   kind: EvKind.settled,
   call: slot,
-  method: status,
+  status,
   message: new TextEncoder().encode(text),
-  sent: 2,
+  processed: 2,
 });
 const item = (number: number) => Item.encode({ number });
 const failed = (promise: Promise<unknown>): Promise<RpcError> =>
@@ -220,7 +220,7 @@ describe('a server that breaks the rules', () => {
     const [open, a, b] = await sent();
     native.deliver(event(a!.slot));
     expect(native.cancels).toMatchObject([{ call: open!.slot, reason: Reason.cancelled }]);
-    native.deliver({ kind: EvKind.failed, call: open!.slot, timeoutUs: Reason.cancelled, sent: 1 });
+    native.deliver({ kind: EvKind.failed, call: open!.slot, reason: Reason.cancelled, processed: 1 });
     expect(await first).toMatchObject({ code: Status.INTERNAL, processed: 'yes' });
     expect((await first).rawMessage).toContain('the response cannot be used');
     // Its other part is still on its way: the place is not free before it has come.
@@ -238,7 +238,7 @@ describe('a server that breaks the rules', () => {
 
   test('answers of parts that were never sent are dropped', async () => {
     native.deliver(answer(5, 0, [item(0)]), settled(4), settled(11));
-    native.deliver({ kind: EvKind.failed, call: 6, timeoutUs: Reason.sessionLost });
+    native.deliver({ kind: EvKind.failed, call: 6, reason: Reason.sessionLost });
     expect(done).toBe(0);
   });
 });
@@ -247,8 +247,8 @@ describe('what fails on its way', () => {
   test('a part for want of memory fails the stream', async () => {
     const first = failed(start('count', {}).next());
     const [open, a, b] = await sent();
-    native.deliver({ kind: EvKind.failed, call: a!.slot, timeoutUs: Reason.noMemory, sent: 1 });
-    native.deliver({ kind: EvKind.failed, call: open!.slot, timeoutUs: Reason.cancelled, sent: 1 });
+    native.deliver({ kind: EvKind.failed, call: a!.slot, reason: Reason.noMemory, processed: 1 });
+    native.deliver({ kind: EvKind.failed, call: open!.slot, reason: Reason.cancelled, processed: 1 });
     native.deliver(answer(b!.slot, 1, [], PartFlag.last));
     expect(await first).toMatchObject({ code: Status.RESOURCE_EXHAUSTED });
     expect(done).toBe(1);
@@ -262,8 +262,8 @@ describe('what fails on its way', () => {
     const ends = (slot: number) => ({
       kind: EvKind.failed,
       call: slot,
-      timeoutUs: Reason.cancelled,
-      sent: 1,
+      reason: Reason.cancelled,
+      processed: 1,
     });
     native.deliver(ends(open!.slot));
     expect((await first).done).toBe(true);
@@ -282,12 +282,12 @@ describe('what fails on its way', () => {
     const first = responses.next();
     const [open, a, b] = await sent();
     const left = responses.return?.();
-    const ends = (slot: number, method = 0) => ({
+    const ends = (slot: number, held = 0) => ({
       kind: EvKind.failed,
       call: slot,
-      method,
-      timeoutUs: Reason.cancelled,
-      sent: 1,
+      held,
+      reason: Reason.cancelled,
+      processed: 1,
     });
     native.deliver(ends(open!.slot));
     await Promise.all([first, left]);
@@ -315,7 +315,7 @@ describe('what fails on its way', () => {
     const parts = await sent();
     const push = parts.find(({ kind }) => kind === PartKind.push)!;
     native.deliver(settled(push.slot, Status.RESOURCE_EXHAUSTED, 'too large'));
-    native.deliver({ kind: EvKind.failed, call: parts[0]!.slot, timeoutUs: Reason.cancelled, sent: 1 });
+    native.deliver({ kind: EvKind.failed, call: parts[0]!.slot, reason: Reason.cancelled, processed: 1 });
     expect(await first).toMatchObject({ code: Status.RESOURCE_EXHAUSTED, rawMessage: 'too large' });
   });
 });

@@ -89,7 +89,7 @@ test('a stream more than was agreed is refused, by the name of the option; when 
       text: 'test.stream.Streams/Hold: 4 streams are open already (option streamsMax of the server)',
     },
   ]);
-  bed.native.deliver({ kind: EvKind.cancelled, call: 11, method: Status.CANCELLED });
+  bed.native.deliver({ kind: EvKind.cancelled, call: 11, status: Status.CANCELLED });
   bed.native.deliver(open(16, 'hold', 6));
   expect((await bed.answers()).map(({ handle }) => handle)).not.toContain(16);
   expect(bed.streams.size).toBe(4);
@@ -139,7 +139,7 @@ describe('an open that cannot be', () => {
   });
 
   test('a unary request for a streaming method', async () => {
-    bed.native.deliver({ ...open(10, 'hold'), sent: 0, metadata: new Uint8Array(0) });
+    bed.native.deliver({ ...open(10, 'hold'), part: 0, metadata: new Uint8Array(0) });
     expect(await bed.answers()).toMatchObject([{ handle: 10, status: Status.UNIMPLEMENTED, notRun: true }]);
   });
 });
@@ -181,7 +181,7 @@ test('without send slots answers wait, in order, and none is lost', async () => 
 });
 
 describe('a stream that is cancelled', () => {
-  const cancelled = { kind: EvKind.cancelled, call: 10, method: Status.CANCELLED };
+  const cancelled = { kind: EvKind.cancelled, call: 10, status: Status.CANCELLED };
 
   test('answers what was asked, and drops what was given', async () => {
     bed.native.deliver(open(10, 'take'), pull(11, 0), pull(12, 1));

@@ -32,7 +32,7 @@ export function part(
   const { method = 'echo', stream = 1, sequence = 0, count = 0, flags = 0 } = given;
   const id = kind === PartKind.push ? pushMethod : StreamsDefinition.methods[method].id | 0;
   const metadata = partHeader(stream, sequence, count, kind, flags).slice();
-  return { kind: EvKind.request, call: handle, method: id, sent: 1, metadata, message };
+  return { kind: EvKind.request, call: handle, method: id, part: 1, metadata, message };
 }
 
 export const open = (handle: number, method: MethodName, stream = 1): FakeEvent =>

@@ -1,4 +1,5 @@
-// The constants of session/boundary.h as a JS object, so that a test can compare them with runtime/native.ts.
+// The constants of session/boundary.h as a JS object, so that a test can compare them with
+// runtime/native-words.ts.
 #pragma once
 
 #include <napi.h>
@@ -25,6 +26,7 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                 {"session", sub::session},
                 {"call", sub::call},
                 {"method", sub::method},
+                {"status", sub::status},
                 {"slot", sub::slot},
                 {"metadataBytes", sub::metadata_bytes},
                 {"messageBytes", sub::message_bytes},
@@ -36,15 +38,24 @@ inline Napi::Object boundary_constants(Napi::Env env) {
   group("Ev", {{"kind", ev::kind},
                {"session", ev::session},
                {"call", ev::call},
+               {"token", ev::token},
+               {"keyLow", ev::key_low},
                {"method", ev::method},
+               {"status", ev::status},
+               {"held", ev::held},
+               {"keyHigh", ev::key_high},
                {"region", ev::region},
                {"offset", ev::offset},
+               {"image", ev::image},
                {"metadataBytes", ev::metadata_bytes},
                {"messageBytes", ev::message_bytes},
                {"timeoutUs", ev::timeout_us},
+               {"reason", ev::reason},
+               {"beyondSink", ev::beyond_sink},
                {"metadataOffset", ev::metadata_offset},
-               {"sent", ev::sent},
-               {"reserved", ev::reserved},
+               {"processed", ev::processed},
+               {"part", ev::part},
+               {"receiveSlot", ev::receive_slot},
                {"words", ev::words}});
   group("EvKind", {{"request", static_cast<int>(EvKind::request)},
                    {"settled", static_cast<int>(EvKind::settled)},

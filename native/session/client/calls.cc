@@ -8,8 +8,8 @@ namespace rdma_rpc::session {
 
 using boundary::Event;
 using boundary::EvKind;
+using boundary::Processed;
 using boundary::Reason;
-using boundary::Sent;
 namespace ev = boundary::ev;
 namespace sub = boundary::sub;
 
@@ -30,7 +30,7 @@ void ClientHalf::submit(const std::int32_t* words, bool part) {
   const auto send_slot = static_cast<std::uint32_t>(words[sub::slot]);
   if (!link_.is_open() || slot >= options_.call_slots) {
     shared_.slots.give_back(send_slot);
-    shared_.events.emit(failed_event(slot, Reason::session_lost, Sent::no));
+    shared_.events.emit(failed_event(slot, Reason::session_lost, Processed::no));
     return;
   }
   ClientCall& call = begin_call(slot, static_cast<std::uint32_t>(words[sub::method]), part);
@@ -104,7 +104,7 @@ bool ClientHalf::start_bulk_request(std::uint32_t slot) {
   const auto end_unsent = [&](Reason reason) {
     shared_.slots.give_back(bulk.slot);
     bulk.deferred = false;
-    revoke_then(slot, failed_event(slot, reason, Sent::no));
+    revoke_then(slot, failed_event(slot, reason, Processed::no));
     return true;
   };
   if (any_vanished(bulk.pieces)) return end_unsent(Reason::detached);
@@ -216,19 +216,19 @@ void ClientHalf::on_response(const wire::Frame& frame, std::uint32_t receive_slo
   event.word[ev::kind] = static_cast<std::int32_t>(EvKind::settled);
   event.word[ev::session] = static_cast<std::int32_t>(number_);
   event.word[ev::call] = static_cast<std::int32_t>(slot);
-  event.word[ev::method] = static_cast<std::int32_t>(header.method);
+  event.word[ev::status] = static_cast<std::int32_t>(header.method);
   event.word[ev::metadata_bytes] = static_cast<std::int32_t>(frame.metadata_bytes);
   const std::uint32_t base = receive_slot * link_.receive_stride();
   event.word[ev::metadata_offset] = static_cast<std::int32_t>(base + frame.metadata_offset);
   event.word[ev::region] = boundary::kReceiveSlab;
   event.word[ev::offset] = static_cast<std::int32_t>(base + frame.metadata_offset);
   event.word[ev::message_bytes] = static_cast<std::int32_t>(in_sink ? frame.total : frame.message_bytes);
-  event.word[ev::sent] =
-      static_cast<std::int32_t>((header.flags & wire::not_run) != 0 ? Sent::no : Sent::yes);
-  event.word[ev::reserved] = static_cast<std::int32_t>(receive_slot + 1);
+  event.word[ev::processed] =
+      static_cast<std::int32_t>((header.flags & wire::not_run) != 0 ? Processed::no : Processed::yes);
+  event.word[ev::receive_slot] = static_cast<std::int32_t>(receive_slot + 1);
   if (header.method == 0 && !in_sink && frame.message_bytes > options_.max_message_bytes) {
     link_.recycle(receive_slot);
-    event = failed_event(slot, Reason::too_large, Sent::yes);
+    event = failed_event(slot, Reason::too_large, Processed::yes);
   }
 
   if (call.bulk == nullptr) {
@@ -253,7 +253,7 @@ void ClientHalf::on_response(const wire::Frame& frame, std::uint32_t receive_slo
       std::memcpy(shared_.arena.at(bulk.sink).data, staging_->at(bulk.staged_sink).data, frame.total);
     }
     event.word[ev::region] = static_cast<std::int32_t>(bulk.sink);
-    event.word[ev::offset] = (header.flags & wire::image) != 0 ? 1 : 0;
+    event.word[ev::image] = (header.flags & wire::image) != 0 ? 1 : 0;
     if (!bulk.told && !vanished) bulk.sink = memory::kNoBlock;  // its reference goes to JS with the event
   }
   if (invalidated_rkey != 0) {
@@ -267,15 +267,15 @@ void ClientHalf::on_response(const wire::Frame& frame, std::uint32_t receive_slo
   }
   if (bulk.told) {  // nobody waits for it: it only says that the peer has let go
     ++shared_.stats.late_responses;
-    if (event.word[ev::reserved] != 0) link_.recycle(receive_slot);
+    if (event.word[ev::receive_slot] != 0) link_.recycle(receive_slot);
     return revoke_then(slot, released_event(slot));
   }
   if (vanished) {
-    if (event.word[ev::reserved] != 0) link_.recycle(receive_slot);
-    event = failed_event(slot, Reason::detached, static_cast<Sent>(event.word[ev::sent]));
+    if (event.word[ev::receive_slot] != 0) link_.recycle(receive_slot);
+    event = failed_event(slot, Reason::detached, static_cast<Processed>(event.word[ev::processed]));
   }
   if (event.word[ev::kind] == static_cast<std::int32_t>(EvKind::settled)) {  // a FAILED has its reason there
-    event.word[ev::timeout_us] = static_cast<std::int32_t>(bulk.beyond_sink);
+    event.word[ev::beyond_sink] = static_cast<std::int32_t>(bulk.beyond_sink);
   }
   shared_.predictor.learn(call.method, in_sink ? frame.total : frame.message_bytes, in_sink);
   revoke_then(slot, event);

@@ -5,8 +5,8 @@
 
 namespace rdma_rpc::session {
 
+using boundary::Processed;
 using boundary::Reason;
-using boundary::Sent;
 
 ClientHalf::ClientHalf(Link& link) : Half(link), calls_(link.options().call_slots) {
   for (ClientCall& call : calls_) call.generation = shared_.counters_start & wire::kGenerationMask;
@@ -39,7 +39,8 @@ void ClientHalf::end_unexposed() {
   for (std::uint32_t slot = 0; slot < options_.call_slots; ++slot) {
     ClientCall& call = calls_[slot];
     if (call.state != ClientState::active || call.bulk != nullptr) continue;
-    shared_.events.emit(failed_event(slot, Reason::session_lost, call.unsent ? Sent::no : Sent::maybe));
+    shared_.events.emit(
+        failed_event(slot, Reason::session_lost, call.unsent ? Processed::no : Processed::maybe));
     call.state = ClientState::idle;
     --calls_in_flight_;
   }
@@ -53,11 +54,12 @@ void ClientHalf::end_all() {
       case ClientState::given_up:
         break;
       case ClientState::active:
-        call.bulk->result = failed_event(slot, Reason::session_lost, call.unsent ? Sent::no : Sent::maybe);
+        call.bulk->result =
+            failed_event(slot, Reason::session_lost, call.unsent ? Processed::no : Processed::maybe);
         settle(slot, false);
         break;
       case ClientState::leaving:
-        call.bulk->result = failed_event(slot, call.reason, Sent::maybe);
+        call.bulk->result = failed_event(slot, call.reason, Processed::maybe);
         settle(slot, false);
         break;
       case ClientState::revoking:  // the answer was here already; the flush has made the memory safe

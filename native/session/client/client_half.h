@@ -68,7 +68,8 @@ class ClientHalf final : Half {
   void end_unexposed();
   void end_all();
 
-  boundary::Event failed_event(std::uint32_t slot, boundary::Reason reason, boundary::Sent sent) const;
+  boundary::Event failed_event(std::uint32_t slot, boundary::Reason reason,
+                               boundary::Processed processed) const;
 
  private:
   // client_half.cc

@@ -13,8 +13,8 @@ namespace rdma_rpc::session {
 
 using boundary::Event;
 using boundary::EvKind;
+using boundary::Processed;
 using boundary::Reason;
-using boundary::Sent;
 namespace ev = boundary::ev;
 
 void ClientHalf::revoke_then(std::uint32_t slot, const Event& result) {
@@ -75,13 +75,13 @@ void ClientHalf::end_bulk(ClientCall& call, bool windows_intact) {
   call.bulk.reset();
 }
 
-Event ClientHalf::failed_event(std::uint32_t slot, Reason reason, Sent sent) const {
+Event ClientHalf::failed_event(std::uint32_t slot, Reason reason, Processed processed) const {
   Event event;
   event.word[ev::kind] = static_cast<std::int32_t>(EvKind::failed);
   event.word[ev::session] = static_cast<std::int32_t>(number_);
   event.word[ev::call] = static_cast<std::int32_t>(slot);
-  event.word[ev::timeout_us] = static_cast<std::int32_t>(reason);
-  event.word[ev::sent] = static_cast<std::int32_t>(sent);
+  event.word[ev::reason] = static_cast<std::int32_t>(reason);
+  event.word[ev::processed] = static_cast<std::int32_t>(processed);
   return event;
 }
 
@@ -113,7 +113,7 @@ void ClientHalf::cancel(std::uint32_t slot, Reason reason) {
                   exposed ? SendQueue::Done{Then::cancel_arrived, word} : SendQueue::Done{});
   }
   if (!link_.is_open()) return;
-  const Event event = failed_event(slot, reason, unsent ? Sent::no : Sent::maybe);
+  const Event event = failed_event(slot, reason, unsent ? Processed::no : Processed::maybe);
   if (call.bulk == nullptr) {
     call.state = unsent ? ClientState::idle : ClientState::given_up;
     if (!unsent) ++late_expected_;
@@ -169,12 +169,12 @@ bool ClientHalf::withdraw_request(const ClientBulk& bulk) {
 void ClientHalf::tell(std::uint32_t slot) {
   ClientCall& call = calls_[slot];
   ClientBulk& bulk = *call.bulk;
-  Sent sent = Sent::maybe;
+  Processed processed = Processed::maybe;
   if (call.state == ClientState::revoking) {  // an answer that comes too late, but says whether a handler ran
     const Event& result = bulk.result;
-    sent = static_cast<Sent>(result.word[ev::sent]);
-    if (result.word[ev::reserved] != 0)
-      link_.recycle(static_cast<std::uint32_t>(result.word[ev::reserved] - 1));
+    processed = static_cast<Processed>(result.word[ev::processed]);
+    if (result.word[ev::receive_slot] != 0)
+      link_.recycle(static_cast<std::uint32_t>(result.word[ev::receive_slot] - 1));
     if (result.word[ev::region] > 0) bulk.sink = static_cast<memory::BlockId>(result.word[ev::region]);
   }
   bulk.told = true;
@@ -183,8 +183,8 @@ void ClientHalf::tell(std::uint32_t slot) {
   ++held_;
   ++shared_.stats.calls_held;
   ++shared_.stats.held_now;
-  Event event = failed_event(slot, call.reason, sent);
-  event.word[ev::method] = boundary::held_slot | (bulk.lends_sink ? boundary::held_sink : 0);
+  Event event = failed_event(slot, call.reason, processed);
+  event.word[ev::held] = boundary::held_slot | (bulk.lends_sink ? boundary::held_sink : 0);
   shared_.events.emit(event);
 }
 

@@ -161,7 +161,7 @@ void Link::emit_sent(std::uint32_t& token) {
   Event event;
   event.word[ev::kind] = static_cast<std::int32_t>(EvKind::sent);
   event.word[ev::session] = static_cast<std::int32_t>(number_);
-  event.word[ev::call] = static_cast<std::int32_t>(token);
+  event.word[ev::token] = static_cast<std::int32_t>(token);
   shared_.events.emit(event);
   token = 0;
 }

@@ -47,7 +47,7 @@ void ServerHalf::unpark(ServerBulk& bulk) {
   std::copy(bulk.metadata.begin(), bulk.metadata.end(), link_.receive_slab() + offset);
   bulk.held_receive = static_cast<std::int32_t>(slot);
   bulk.request.word[ev::metadata_offset] = static_cast<std::int32_t>(offset);
-  bulk.request.word[ev::reserved] = static_cast<std::int32_t>(slot + 1);
+  bulk.request.word[ev::receive_slot] = static_cast<std::int32_t>(slot + 1);
 }
 
 /// False: no arena memory yet.

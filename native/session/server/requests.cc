@@ -46,8 +46,8 @@ void ServerHalf::on_request(const wire::Frame& frame, const std::byte* data, std
   event.word[ev::metadata_bytes] = static_cast<std::int32_t>(frame.metadata_bytes);
   event.word[ev::metadata_offset] = static_cast<std::int32_t>(base + frame.metadata_offset);
   event.word[ev::message_bytes] = static_cast<std::int32_t>(frame.message_bytes);
-  event.word[ev::sent] = (header.flags & wire::part) != 0 ? 1 : 0;
-  event.word[ev::reserved] = static_cast<std::int32_t>(receive_slot + 1);
+  event.word[ev::part] = (header.flags & wire::part) != 0 ? 1 : 0;
+  event.word[ev::receive_slot] = static_cast<std::int32_t>(receive_slot + 1);
   if ((header.flags & wire::has_pieces) == 0) {
     if (frame.message_bytes <= options_.max_message_bytes) return shared_.events.emit(event);
     link_.recycle(receive_slot);
@@ -147,7 +147,7 @@ void ServerHalf::deliver_fetched(std::uint32_t slot) {
         static_cast<std::int32_t>(call.timeout_us - static_cast<std::uint32_t>(waited_us));
   }
   event.word[ev::region] = static_cast<std::int32_t>(bulk.block);
-  event.word[ev::offset] = bulk.image ? 1 : 0;
+  event.word[ev::image] = bulk.image ? 1 : 0;
   event.word[ev::message_bytes] = static_cast<std::int32_t>(bulk.total);
   call.state = ServerState::running;
   call.bulk.reset();  // block and receive slot now belong to the event
@@ -180,7 +180,7 @@ void ServerHalf::on_cancel(const wire::Header& header) {
       event.word[ev::kind] = static_cast<std::int32_t>(EvKind::cancelled);
       event.word[ev::session] = static_cast<std::int32_t>(number_);
       event.word[ev::call] = static_cast<std::int32_t>(header.call);
-      event.word[ev::method] = static_cast<std::int32_t>(header.method);
+      event.word[ev::status] = static_cast<std::int32_t>(header.method);
       shared_.events.emit(event);
       return refuse(slot, header.method, true, "");
     }

@@ -28,13 +28,13 @@ void ServerHalf::submit(const std::int32_t* words) {
     end_call(call);
   else if (call.state != ServerState::running)
     return shared_.slots.give_back(send_slot);  // cancelled meanwhile
-  const std::int32_t method = words[sub::method];
-  const std::uint8_t flags = (method & boundary::kNotRun) != 0 ? wire::not_run : 0;
+  const std::int32_t status = words[sub::status];
+  const std::uint8_t flags = (status & boundary::kNotRun) != 0 ? wire::not_run : 0;
   const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response),
                             flags,
                             0,
                             word,
-                            static_cast<std::uint32_t>(method & 0xff),
+                            static_cast<std::uint32_t>(status & 0xff),
                             0};
   const auto metadata_bytes = static_cast<std::uint32_t>(words[sub::metadata_bytes]);
   // Idle before the frame is on the wire: the client's next request on this slot may come before our

@@ -20,7 +20,7 @@ void ServerHalf::end_unposted() {
       event.word[ev::kind] = static_cast<std::int32_t>(EvKind::cancelled);
       event.word[ev::session] = static_cast<std::int32_t>(number_);
       event.word[ev::call] = static_cast<std::int32_t>(wire::call_word(slot, call.generation));
-      event.word[ev::method] = 1;
+      event.word[ev::status] = 1;
       shared_.events.emit(event);
     }
     if (call.state == ServerState::running || call.state == ServerState::asking) end_call(call);

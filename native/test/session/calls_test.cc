@@ -8,8 +8,8 @@ namespace rdma_rpc::session::test {
 namespace {
 
 using boundary::EvKind;
+using boundary::Processed;
 using boundary::Reason;
-using boundary::Sent;
 using Violations = std::vector<std::string>;
 
 class Calls : public testing::TestWithParam<fabric::SimMode> {
@@ -28,7 +28,7 @@ INSTANTIATE_TEST_SUITE_P(Sim, Calls, testing::Values(fabric::SimMode::immediate,
 void expect_ok(const CallRecord& call) {
   EXPECT_EQ(call.kind, EvKind::settled);
   EXPECT_EQ(call.status, call.spec.status);
-  EXPECT_EQ(call.sent, Sent::yes);
+  EXPECT_EQ(call.processed, Processed::yes);
   EXPECT_EQ(call.began, 1);
   EXPECT_EQ(call.answer_bytes, call.spec.response_bytes);
 }
@@ -191,7 +191,7 @@ TEST_P(Calls, WhoseAnswerNobodyHasRoomForAreRefused) {
   const CallRecord& call = pair.complete({.response_bytes = 100'000});
   EXPECT_EQ(call.kind, EvKind::settled);
   EXPECT_EQ(call.status, 8u);
-  EXPECT_EQ(call.sent, Sent::yes);
+  EXPECT_EQ(call.processed, Processed::yes);
   expect_ok(pair.complete({}));
   EXPECT_EQ(pair.finish(), Violations{});
 }
@@ -201,7 +201,7 @@ TEST_P(Calls, LargerThanThePeerAcceptsAreRefusedAtOnce) {
   const CallRecord& call = pair.complete({.request_bytes = (4 << 20) + 1});
   EXPECT_EQ(call.kind, EvKind::failed);
   EXPECT_EQ(call.reason, Reason::too_large);
-  EXPECT_EQ(call.sent, Sent::no);
+  EXPECT_EQ(call.processed, Processed::no);
   EXPECT_EQ(pair.finish(), Violations{});
 }
 

@@ -10,8 +10,8 @@ namespace rdma_rpc::session::test {
 namespace {
 
 using boundary::EvKind;
+using boundary::Processed;
 using boundary::Reason;
-using boundary::Sent;
 using Violations = std::vector<std::string>;
 
 PairOptions late(PairOptions options = {}) {
@@ -89,7 +89,7 @@ TEST(Connecting, InVainEndsTheSessionWithTheReason) {
     for (const std::uint64_t id : ids) {
       EXPECT_EQ(pair.call(id).kind, EvKind::failed);
       EXPECT_EQ(pair.call(id).reason, Reason::session_lost);
-      EXPECT_EQ(pair.call(id).sent, Sent::no);
+      EXPECT_EQ(pair.call(id).processed, Processed::no);
     }
     EXPECT_EQ(pair.finish(), Violations{});
   }
@@ -118,7 +118,7 @@ TEST(Connecting, CallsCanBeCancelledMeanwhile) {
   pair.client.turn(pair.world.now_ns());
   for (const std::uint64_t id : ids) {
     EXPECT_EQ(pair.call(id).reason, Reason::deadline);
-    EXPECT_EQ(pair.call(id).sent, Sent::no);
+    EXPECT_EQ(pair.call(id).processed, Processed::no);
   }
   EXPECT_TRUE(pair.complete({}).answered());
   EXPECT_EQ(pair.finish(), Violations{});

@@ -12,7 +12,7 @@ namespace rdma_rpc::session::test {
 namespace {
 
 using boundary::EvKind;
-using boundary::Sent;
+using boundary::Processed;
 using Violations = std::vector<std::string>;
 
 // --- credits
@@ -182,7 +182,7 @@ TEST(Credits, OfASilentPeerLetNoMoreThanItsReceivesOnTheWire) {
   EXPECT_TRUE(peer.alive());
   // What was never sent says so.
   const auto unsent = static_cast<std::size_t>(std::count_if(
-      ids.begin(), ids.end(), [&](std::uint64_t id) { return pair.call(id).sent == Sent::no; }));
+      ids.begin(), ids.end(), [&](std::uint64_t id) { return pair.call(id).processed == Processed::no; }));
   EXPECT_EQ(unsent + requests, ids.size());
   if (Session* open = pair.client.context->find(session)) open->close("over");
   EXPECT_EQ(pair.finish(), Violations{});
@@ -250,7 +250,7 @@ TEST(Credits, CallsThatWaitForThemCanBeWithdrawn) {
   EXPECT_FALSE(pair.call(last).ended());
   pair.client.cancel(last);
   pair.run();
-  EXPECT_EQ(pair.call(last).sent, Sent::no);
+  EXPECT_EQ(pair.call(last).processed, Processed::no);
   pair.client.session(session).close("over");
   EXPECT_EQ(pair.finish(), Violations{});
 }
@@ -343,7 +343,7 @@ TEST(Stalls, OfTheServerCostACancelledCallItsGraceAndNothingElse) {
     }
     EXPECT_TRUE(pair.call(id).ended());
     EXPECT_EQ(pair.call(id).kind, EvKind::failed);
-    EXPECT_EQ(pair.call(id).sent, Sent::maybe);
+    EXPECT_EQ(pair.call(id).processed, Processed::maybe);
     pair.run();
     while (pair.server.answer()) {
     }

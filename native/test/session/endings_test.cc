@@ -1,5 +1,5 @@
 // Calls that end early: cancelled, closed, broken or killed at every single step of their life. After each
-// the oracle looks at the whole: one last event, truthful `sent`, untouched memory, nothing left behind.
+// the oracle looks at the whole: one last event, truthful `processed`, untouched memory, nothing left behind.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"
@@ -8,8 +8,8 @@ namespace rdma_rpc::session::test {
 namespace {
 
 using boundary::EvKind;
+using boundary::Processed;
 using boundary::Reason;
-using boundary::Sent;
 using Violations = std::vector<std::string>;
 
 struct Shape {
@@ -245,7 +245,7 @@ TEST(TheLastBatch, CallsThatAreStagedInItHaveNotBeenSent) {
     for (std::uint64_t id = 1; id <= calls; ++id) {
       EXPECT_EQ(pair.call(id).kind, EvKind::failed);
       EXPECT_EQ(pair.call(id).reason, Reason::session_lost);
-      EXPECT_EQ(pair.call(id).sent, Sent::no);
+      EXPECT_EQ(pair.call(id).processed, Processed::no);
     }
     EXPECT_EQ(pair.finish(), Violations{});
   }

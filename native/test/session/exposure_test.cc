@@ -8,8 +8,8 @@ namespace rdma_rpc::session::test {
 namespace {
 
 using boundary::EvKind;
+using boundary::Processed;
 using boundary::Reason;
-using boundary::Sent;
 using Violations = std::vector<std::string>;
 
 const Exposure kRungs[] = {Exposure::automatic, Exposure::staging, Exposure::shared};
@@ -108,7 +108,7 @@ TEST(Exposures, ByStagingRefuseWhatTheirMemoryCanNeverHold) {
   const CallRecord& request = pair.complete({.request_bytes = 65'537});
   EXPECT_EQ(request.kind, EvKind::failed);
   EXPECT_EQ(request.reason, Reason::staging);
-  EXPECT_EQ(request.sent, Sent::no);
+  EXPECT_EQ(request.processed, Processed::no);
   const CallRecord& response = pair.complete({.response_bytes = 65'537});
   EXPECT_EQ(response.status, 8u);
   EXPECT_TRUE(pair.complete({.request_bytes = 65'536, .response_bytes = 65'536}).answered());

@@ -8,8 +8,8 @@ namespace rdma_rpc::session::test {
 namespace {
 
 using boundary::EvKind;
+using boundary::Processed;
 using boundary::Reason;
-using boundary::Sent;
 using Violations = std::vector<std::string>;
 
 // --- arena
@@ -78,7 +78,7 @@ TEST(ArenaExhausted, ARequestThatCannotBeCopiedIsRefused) {
   const CallRecord& call = pair.complete({.request_bytes = 2 << 20});
   EXPECT_EQ(call.kind, EvKind::failed);
   EXPECT_EQ(call.reason, Reason::no_memory);
-  EXPECT_EQ(call.sent, Sent::no);
+  EXPECT_EQ(call.processed, Processed::no);
   pair.client.context->arena().release(hog);
   EXPECT_EQ(pair.finish(), Violations{});
 }
@@ -112,7 +112,7 @@ TEST(Registrations, AtTheSystemsLimitEndInACopyOrARefusal) {
   const CallRecord& call = pair.complete({.request_bytes = 1 << 20});
   EXPECT_EQ(call.kind, EvKind::failed);
   EXPECT_EQ(call.reason, has_windows() ? Reason::no_memory : Reason::registration);
-  EXPECT_EQ(call.sent, Sent::no);
+  EXPECT_EQ(call.processed, Processed::no);
   EXPECT_TRUE(pair.complete({}).answered());
   EXPECT_EQ(pair.finish(), Violations{});
 }
@@ -203,12 +203,12 @@ TEST(MessageLimit, BelowTheSlotSizeIsKeptByTheReceiverToo) {
   EXPECT_EQ(pair.complete({.request_bytes = 500, .response_bytes = 500}).status, 0u);
   const CallRecord& request = pair.complete({.request_bytes = 501});
   EXPECT_EQ(request.status, 8u);
-  EXPECT_EQ(request.sent, Sent::no);
+  EXPECT_EQ(request.processed, Processed::no);
   for (const std::size_t given : {std::size_t{0}, std::size_t{600}}) {
     const CallRecord& response = pair.complete({.response_bytes = 501, .given_sink = given});
     EXPECT_EQ(response.kind, EvKind::failed);
     EXPECT_EQ(response.reason, Reason::too_large);
-    EXPECT_EQ(response.sent, Sent::yes);
+    EXPECT_EQ(response.processed, Processed::yes);
   }
   EXPECT_TRUE(pair.complete({}).answered());
   EXPECT_EQ(pair.finish(), Violations{});
@@ -228,7 +228,7 @@ TEST(Windows, TheNthRefusedEndsThatCallOrItsSink) {
       if (nth <= 3) {
         EXPECT_EQ(call.kind, EvKind::failed);
         EXPECT_EQ(call.reason, Reason::registration);
-        EXPECT_EQ(call.sent, Sent::no);
+        EXPECT_EQ(call.processed, Processed::no);
       } else {
         EXPECT_TRUE(call.answered());  // the fourth is the sink's: the server asks for one
         EXPECT_EQ(pair.client.context->stats().sinks_asked, nth == 4 ? 1u : 0u);

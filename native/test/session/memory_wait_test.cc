@@ -8,7 +8,7 @@ namespace rdma_rpc::session::test {
 namespace {
 
 using boundary::EvKind;
-using boundary::Sent;
+using boundary::Processed;
 using Violations = std::vector<std::string>;
 
 constexpr std::uint32_t kResourceExhausted = 8;
@@ -62,7 +62,7 @@ TEST(MemoryWait, OfRequestsEndsThemAfterItsLimitAndNotTheSession) {
   EXPECT_EQ(pair.server.context->memory_waiters(), 0u);
   for (const std::uint64_t id : crowd.waiting) {
     EXPECT_EQ(pair.call(id).status, kResourceExhausted);
-    EXPECT_EQ(pair.call(id).sent, Sent::no);
+    EXPECT_EQ(pair.call(id).processed, Processed::no);
   }
   pair.server.context->arena().release(crowd.hog);
   EXPECT_TRUE(pair.complete({.request_bytes = 2000}).answered());
@@ -78,7 +78,7 @@ TEST(MemoryWait, OfAnAnswerEndsItAfterItsLimit) {
   EXPECT_FALSE(pair.call(id).ended());
   pass(pair, 2 * kMargin);
   EXPECT_EQ(pair.call(id).status, kResourceExhausted);
-  EXPECT_EQ(pair.call(id).sent, Sent::yes);
+  EXPECT_EQ(pair.call(id).processed, Processed::yes);
   pair.client.context->arena().release(hog);
   EXPECT_TRUE(pair.complete({.response_bytes = 5000}).answered());
   EXPECT_EQ(pair.finish(), Violations{});

@@ -9,8 +9,8 @@
 namespace rdma_rpc::session::test {
 namespace {
 
+using boundary::Processed;
 using boundary::Reason;
-using boundary::Sent;
 using Violations = std::vector<std::string>;
 
 constexpr std::uint64_t kLongNs = 200'000'000;
@@ -182,7 +182,7 @@ TEST(Held, CallersAreToldAtOnceAndTheSlotFollows) {
   pair.client.cancel(id, Reason::deadline);
   server_is_busy(pair, kSettleGraceNs + 5'000'000);
   EXPECT_TRUE(pair.call(id).ended());
-  EXPECT_EQ(pair.call(id).sent, Sent::maybe);
+  EXPECT_EQ(pair.call(id).processed, Processed::maybe);
   EXPECT_EQ(pair.call(id).held, boundary::held_slot);
   EXPECT_EQ(pair.client.context->stats().calls_held, 1u);
   EXPECT_EQ(pair.client.context->stats().held_now, 1u);
@@ -239,7 +239,7 @@ TEST(Held, WhileTheDeviceIsSlowToInvalidate) {
   pair.client.cancel(id, Reason::deadline);
   let_pass(pair.world, {&pair.client}, 50'000'000);
   EXPECT_EQ(pair.call(id).reason, Reason::deadline);
-  EXPECT_EQ(pair.call(id).sent, Sent::yes);
+  EXPECT_EQ(pair.call(id).processed, Processed::yes);
   EXPECT_TRUE(pair.call(id).holds());
   pair.world.resume(*pair.client.device);
   pair.run();
@@ -361,7 +361,7 @@ TEST(Refusals, NameNoKey) {
   Pair pair;
   const CallRecord& call = pair.complete({.request_bytes = 5000, .timeout_us = 1});
   EXPECT_EQ(call.status, 4u);
-  EXPECT_EQ(call.sent, Sent::no);
+  EXPECT_EQ(call.processed, Processed::no);
   EXPECT_EQ(pair.world.counters().of(fabric::Opcode::send_with_inv), 0u);
   EXPECT_EQ(pair.world.counters().of(fabric::Opcode::local_inv), 1u);
   EXPECT_EQ(pair.finish(), Violations{});

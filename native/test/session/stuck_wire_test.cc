@@ -7,8 +7,8 @@
 namespace rdma_rpc::session::test {
 namespace {
 
+using boundary::Processed;
 using boundary::Reason;
-using boundary::Sent;
 using Violations = std::vector<std::string>;
 
 /// Nobody polls at the server.
@@ -48,7 +48,7 @@ TEST(StoppedServer, MoreLargeRequestsThanCreditsEndAtOnceThoughTheServerIsStoppe
   std::size_t unsent = 0;
   for (const std::uint64_t id : large) {
     EXPECT_EQ(pair.call(id).reason, Reason::deadline) << id;
-    if (pair.call(id).ended() && pair.call(id).sent == Sent::no) ++unsent;
+    if (pair.call(id).ended() && pair.call(id).processed == Processed::no) ++unsent;
   }
   EXPECT_GE(unsent, large.size() - 48);
   EXPECT_LT(unsent, large.size());
@@ -110,7 +110,7 @@ TEST(StuckWire, EndsCallsThatWaitForACreditAtOnce) {
   without_server(pair, kSettleGraceNs + 5'000'000);
   std::size_t unsent = 0;
   for (const std::uint64_t id : large) {
-    if (pair.call(id).ended() && pair.call(id).sent == Sent::no) ++unsent;
+    if (pair.call(id).ended() && pair.call(id).processed == Processed::no) ++unsent;
   }
   EXPECT_GE(unsent, large.size() - 20);
   pair.world.resume(*pair.server.device);

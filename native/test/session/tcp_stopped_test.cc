@@ -85,7 +85,7 @@ TEST_F(TcpStopped, MoreLargeRequestsThanCreditsEndAtOnce) {
   std::size_t unsent = 0;
   for (const std::uint64_t id : large) {
     EXPECT_EQ(pair.call(id).reason, Reason::deadline) << id;
-    if (pair.call(id).ended() && pair.call(id).sent == boundary::Sent::no) ++unsent;
+    if (pair.call(id).ended() && pair.call(id).processed == boundary::Processed::no) ++unsent;
   }
   EXPECT_GE(unsent, large.size() - 20);
   EXPECT_LT(unsent, large.size());

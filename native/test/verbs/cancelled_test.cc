@@ -103,7 +103,7 @@ TEST_P(ServerOfACancelledCall, IsStoppedUntilTheClientHasForgottenIt) {
   audit(client_, "client");
   // What the servers ran is not in this ledger.
   for (std::uint64_t each = 1; each <= ledger_.size(); ++each) {
-    if (ledger_.at(each).sent == boundary::Sent::yes) ledger_.at(each).began = 1;
+    if (ledger_.at(each).processed == boundary::Processed::yes) ledger_.at(each).began = 1;
   }
   EXPECT_EQ(ledger_.violations(), Violations{});
 }

@@ -80,7 +80,7 @@ class ServerEnds : public VerbsFaults, public testing::WithParamInterface<Case> 
     audit(client_, "client");
     // What the servers ran is not in this ledger.
     for (std::uint64_t id = 1; id <= ledger_.size(); ++id) {
-      if (ledger_.at(id).sent == boundary::Sent::yes) ledger_.at(id).began = 1;
+      if (ledger_.at(id).processed == boundary::Processed::yes) ledger_.at(id).began = 1;
     }
     EXPECT_EQ(ledger_.violations(), Violations{});
   }

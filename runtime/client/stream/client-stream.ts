@@ -186,14 +186,14 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
   }
 
   onPushSettled(at: number): void {
-    const status = this.#word(at, Ev.method);
+    const status = this.#word(at, Ev.status);
     if (this.#closing(at)) return;
     if (status === Status.OK) this.#requests?.onAnswer();
     else this.giveUp(Reason.cancelled, this.#statusError(at, status, this.method.requestStream));
   }
 
   onPullSettled(at: number, sequence: number): void {
-    const status = this.#word(at, Ev.method);
+    const status = this.#word(at, Ev.status);
     if (this.#outcome.reason !== 0 || this.#again) this.#streams!.incoming.whole.discard(at);
     else if (status === Status.OK) this.#responses!.receive(at, sequence);
     else this.giveUp(Reason.cancelled, this.#statusError(at, status, true));
@@ -210,10 +210,10 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
   }
 
   onOpenSettled(at: number): void {
-    const status = this.#word(at, Ev.method);
+    const status = this.#word(at, Ev.status);
     const { whole } = this.#streams!.incoming;
     this.#pending = false;
-    const processed = processedName(this.#word(at, Ev.sent));
+    const processed = processedName(this.#word(at, Ev.processed));
     if (this.#outcome.reason === 0) this.#streams!.onAnswer(status);
     if (status === Status.UNAVAILABLE && processed === 'no') {
       this.#streams!.onTurnedAway();
@@ -230,9 +230,9 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     this.#checkOver();
   }
 
-  onOpenFailed(reason: number, sent: number, why: string): void {
+  onOpenFailed(reason: number, processed: number, why: string): void {
     this.#pending = false;
-    const word = processedName(sent);
+    const word = processedName(processed);
     if (reason === Reason.sessionLost && word === 'no' && this.#repeats(-1)) return;
     if (this.#outcome.reason === 0) this.#lose(failure(reason, this.method.path, word, why));
     else this.#outcome.giveUp(word);

@@ -254,13 +254,13 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     const row = call - this.#base;
     const stream = this.#stream[row];
     if (stream === undefined) return;
-    const kind = this.#free(row, stream, (this.#events[at + Ev.method]! & Held.slot) !== 0);
-    const reason = this.#events[at + Ev.timeoutUs]!;
-    const sent = this.#events[at + Ev.sent]!;
+    const kind = this.#free(row, stream, (this.#events[at + Ev.held]! & Held.slot) !== 0);
+    const reason = this.#events[at + Ev.reason]!;
+    const processed = this.#events[at + Ev.processed]!;
     const lost = reason === Reason.sessionLost;
     if (lost) this.#listener.onSessionLost();
     const why = lost ? this.context.native.sessionError(this.target.session) : '';
-    if (kind === PartKind.open) stream.onOpenFailed(reason, sent, why);
+    if (kind === PartKind.open) stream.onOpenFailed(reason, processed, why);
     else stream.onPartFailed(reason, why);
   }
 

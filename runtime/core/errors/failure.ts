@@ -7,7 +7,7 @@ import { Status, type StatusCode } from './status.ts';
 
 const processedNames: readonly Processed[] = ['no', 'maybe', 'yes'];
 
-/** The `sent` word of an event. */
+/** The `processed` word of an event. */
 export function processedName(word: number): Processed {
   return processedNames[word] ?? 'maybe';
 }

@@ -76,7 +76,7 @@ TEST(HostileFuzz, ThousandsOfFramesHurtOnlyTheirSession) {
       for (const std::uint64_t id : ids) {
         // What such a server claims is its own affair; that the call ended once is ours.
         EXPECT_EQ(pair.call(id).last_events, 1);
-        pair.call(id).sent = Sent::maybe;
+        pair.call(id).processed = Processed::maybe;
       }
     }
     EXPECT_TRUE(pair.complete({.request_bytes = 2000, .response_bytes = 2000}).answered());

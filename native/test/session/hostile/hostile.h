@@ -14,8 +14,8 @@
 namespace rdma_rpc::session::test {
 
 using boundary::EvKind;
+using boundary::Processed;
 using boundary::Reason;
-using boundary::Sent;
 using fabric::WcStatus;
 using wire::FrameType;
 using Violations = std::vector<std::string>;

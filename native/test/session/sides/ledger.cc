@@ -7,7 +7,7 @@
 namespace rdma_rpc::session::test {
 
 using boundary::EvKind;
-using boundary::Sent;
+using boundary::Processed;
 
 namespace {
 constexpr std::byte kEnded{0xa5};
@@ -65,9 +65,9 @@ std::vector<std::string> Ledger::violations(bool final) {
       all.push_back(name + std::to_string(call.released_events) + " RELEASED events");
     }
     if (call.began > 1) all.push_back(name + "ran " + std::to_string(call.began) + " times");
-    if (call.ended() && call.sent == Sent::no && call.began != 0)
+    if (call.ended() && call.processed == Processed::no && call.began != 0)
       all.push_back(name + "sent: no, but it ran");
-    if (call.ended() && call.sent == Sent::yes && call.began != 1)
+    if (call.ended() && call.processed == Processed::yes && call.began != 1)
       all.push_back(name + "sent: yes, but it never ran");
   }
   return all;

@@ -3,7 +3,7 @@
 //
 //  - a submitted call gets exactly one last event, a bulk submission exactly one SENT event, before or with
 //  it;
-//  - sent: no  ⇒ the handler never ran; an answer ⇒ it ran once; otherwise at most once;
+//  - processed: no  ⇒ the handler never ran; an answer ⇒ it ran once; otherwise at most once;
 //  - the bytes that arrive are the bytes that were sent;
 //  - after the last event no byte of the call's memory changes: it is filled with a pattern and looked at
 //  again at the end. A handler that gets that pattern has got bytes that its caller wrote after the end;
@@ -76,7 +76,7 @@ struct CallRecord {
   std::int32_t token = 0;
   boundary::EvKind kind{};
   boundary::Reason reason{};
-  boundary::Sent sent{};
+  boundary::Processed processed{};
   std::uint32_t status = 0;
   std::size_t answer_bytes = 0;
   std::uint32_t beyond_sink = 0;  ///< what the answer took when the given sink was too small for it

@@ -12,8 +12,8 @@ namespace ctl = boundary::ctl;
 namespace ev = boundary::ev;
 namespace sub = boundary::sub;
 using boundary::EvKind;
+using boundary::Processed;
 using boundary::Reason;
-using boundary::Sent;
 using boundary::SubOp;
 
 namespace {
@@ -249,7 +249,7 @@ void Side::forget() {
     for (const std::uint64_t id : slots) {
       if (id == 0) continue;
       ledger.at(id).last_events = 1;
-      ledger.at(id).sent = Sent::maybe;
+      ledger.at(id).processed = Processed::maybe;
       ledger.at(id).token = 0;
     }
   }

@@ -10,8 +10,8 @@
 namespace rdma_rpc::session::test {
 
 using boundary::EvKind;
+using boundary::Processed;
 using boundary::Reason;
-using boundary::Sent;
 namespace ev = boundary::ev;
 
 namespace {
@@ -52,12 +52,13 @@ std::vector<std::byte> message_in(std::span<const std::byte> image, std::size_t 
 }
 
 bool is_image(const std::int32_t* words) {
-  return words[boundary::ev::region] > 0 && words[boundary::ev::offset] == 1;
+  return words[boundary::ev::region] > 0 && words[boundary::ev::image] == 1;
 }
 }  // namespace
 
 void Side::on_event(const std::int32_t* words) {
-  const std::uint32_t number = u32(words[ev::session]), call = u32(words[ev::call]);
+  const std::uint32_t number = u32(words[ev::session]), call = u32(words[ev::call]),
+                      token = u32(words[ev::token]);
   switch (static_cast<EvKind>(words[ev::kind])) {
     case EvKind::request:
       return on_request(words);
@@ -72,12 +73,12 @@ void Side::on_event(const std::int32_t* words) {
       }
       return;
     case EvKind::sent:
-      if (const auto request = tokens_.find(call); request != tokens_.end()) {
+      if (const auto request = tokens_.find(token); request != tokens_.end()) {
         CallRecord& record = ledger.at(request->second);
         if (record.ended() && !record.holds()) ledger.violation("SENT after the last event of its call");
         ++record.sent_events;
         tokens_.erase(request);
-      } else if (const auto reply = replies_.find(call); reply != replies_.end()) {
+      } else if (const auto reply = replies_.find(token); reply != replies_.end()) {
         for (const memory::BlockId block : reply->second.blocks) context->arena().release(block);
         replies_.erase(reply);
       } else {
@@ -130,7 +131,7 @@ void Side::on_request(const std::int32_t* words) {
       ledger.violation("request that nobody made");
     } else {
       ++ledger.at(id).began;
-      if ((words[ev::sent] == 1) != ledger.at(id).spec.part) ledger.violation("part flag lost or made up");
+      if ((words[ev::part] == 1) != ledger.at(id).spec.part) ledger.violation("part flag lost or made up");
       const CallSpec& spec = ledger.at(id).spec;
       if (is_image(words)) {
         gathered = message_in(message, spec.request_bytes, spec.request_pieces);
@@ -159,21 +160,21 @@ void Side::on_last_event(const std::int32_t* words) {
   CallRecord& call = ledger.at(id);
   ++call.last_events;
   call.kind = static_cast<EvKind>(words[ev::kind]);
-  call.sent = static_cast<Sent>(words[ev::sent]);
-  if (call.kind == EvKind::failed) call.held = words[ev::method];
+  call.processed = static_cast<Processed>(words[ev::processed]);
+  if (call.kind == EvKind::failed) call.held = words[ev::held];
   if (call.held == 0) slots[slot] = 0;
   if (call.token > 0 && call.sent_events == 0 && call.held == 0) ledger.violation("last event before SENT");
   if (call.kind == EvKind::failed) {
-    call.reason = static_cast<Reason>(words[ev::timeout_us]);
+    call.reason = static_cast<Reason>(words[ev::reason]);
   } else {
-    call.status = u32(words[ev::method]);
+    call.status = u32(words[ev::status]);
     auto message = message_of(words);
     std::vector<std::byte> gathered;
     if (is_image(words)) {
       gathered = message_in(message, call.spec.response_bytes, call.spec.response_pieces);
       message = gathered;
     }
-    call.beyond_sink = u32(words[ev::timeout_us]);
+    call.beyond_sink = u32(words[ev::beyond_sink]);
     call.answer_bytes = message.size();
     // What the session's own refusals carry is text, and they have no metadata.
     const bool ours = words[ev::metadata_bytes] != 0;

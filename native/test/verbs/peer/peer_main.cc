@@ -163,7 +163,7 @@ class Peer {
     for (std::uint64_t id = first_own_ + 1; id <= ledger_.size(); ++id) {
       CallRecord& call = ledger_.at(id);
       // What the other process has run is not in this ledger.
-      if (call.sent == boundary::Sent::yes) call.began = 1;
+      if (call.processed == boundary::Processed::yes) call.began = 1;
       (call.answered() ? report.answered : call.ended() ? report.failed : report.open) += 1;
     }
     for (const std::uint32_t number : sessions_) {

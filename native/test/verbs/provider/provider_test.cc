@@ -64,7 +64,7 @@ TEST_P(Reports, EndNoMoreThanTheyMust) {
                 std::string::npos)
           << ends.client.why_down(links[i].client);
       EXPECT_EQ(ends.call(ids[i]).reason, Reason::session_lost);
-      EXPECT_EQ(ends.call(ids[i]).sent, boundary::Sent::maybe);
+      EXPECT_EQ(ends.call(ids[i]).processed, boundary::Processed::maybe);
       close(ends.server, links[i].server);
     }
     drive_to_rest({&ends.client, &ends.server});
