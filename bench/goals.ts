@@ -40,6 +40,19 @@ function callsShareOfLimit(scenario: string, least: number): Goal {
   };
 }
 
+function callsShareOfShm(scenario: string, least: number): Goal {
+  return {
+    goal: `${scenario}: by descriptors at least ${percent(least)} of the calls/s of one user`,
+    judge(find) {
+      const ours = find(scenario);
+      const sent = find(scenario, 'shm-fd');
+      if (ours === undefined || sent === undefined) return undefined;
+      const share = sent.callsPerSecond / ours.callsPerSecond;
+      return { found: percent(share), reached: share >= least };
+    },
+  };
+}
+
 function p50TimesLimit(scenario: string, most: number): Goal {
   return {
     goal: `${scenario}: p50 at most ${most} × the limit's (same placement)`,
@@ -129,6 +142,7 @@ const goals: readonly Goal[] = [
       };
     },
   },
+  ...['echo-32B-x1', 'echo-32B-x256', 'asleep-32B-x1'].map((name) => callsShareOfShm(name, 0.8)),
   callsTimesGrpc('put-1MiB-x8', 20),
   {
     goal: `put-1MiB-x8: at least Mercury's bulk write (${mercuryBytesPerSecond / 1e9} GB/s, an earlier run)`,

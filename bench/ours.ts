@@ -60,9 +60,9 @@ interface WorkerMemory {
   readonly answer: CallOptions;
 }
 
-async function connect(options: EndOptions): Promise<BenchClient> {
+async function connect(options: EndOptions, shared: 'shm' | 'shm-fd'): Promise<BenchClient> {
   configure({ polling: options.polling, arenaBytes });
-  const fabric = options.port === undefined ? 'auto' : 'tcp';
+  const fabric = options.port === undefined ? shared : 'tcp';
   const open = (): Channel => createChannel(addressOf(options), { timeoutMs, fabric, messageMaxBytes });
   const channel = open();
   const others: Channel[] = [];
@@ -99,4 +99,10 @@ async function connect(options: EndOptions): Promise<BenchClient> {
   };
 }
 
-export const ours: Peer = { name: 'rdma-rpc', fabric: 'shm', serve, connect };
+function over(name: string, fabric: 'shm' | 'shm-fd'): Peer {
+  return { name, fabric, serve, connect: (options) => connect(options, fabric) };
+}
+
+export const ours: Peer = over('rdma-rpc', 'shm');
+/** As between users and containers of one host. */
+export const byDescriptors: Peer = over('shm-fd', 'shm-fd');

@@ -5,6 +5,7 @@ import type { Scenario } from './scenarios.ts';
 
 const loaders: Readonly<Record<string, () => Promise<Peer>>> = {
   'rdma-rpc': async () => (await import('./ours.ts')).ours,
+  'shm-fd': async () => (await import('./ours.ts')).byDescriptors,
   limit: async () => (await import('./limit/limit.ts')).limit,
   'grpc-js': () => external('grpc-js'),
   'connect-node': () => external('connect-node'),
@@ -15,8 +16,10 @@ const loaders: Readonly<Record<string, () => Promise<Peer>>> = {
 
 export const peerNames: readonly string[] = Object.keys(loaders);
 /** What a peer can be asked. Bare sockets answer one question only, they are no RPC to be compared elsewhere. */
-export function fits(peer: string, { name, kind, network }: Scenario): boolean {
+export function fits(peer: string, { name, kind, network, payloadBytes, besideBytes }: Scenario): boolean {
   if (peer === 'net bare') return name.endsWith('asleep-32B-x1') || name === 'tcp-echo-32B-x1';
+  // How small calls do by descriptors; the rest is as by /proc.
+  if (peer === 'shm-fd') return network === 'host' && payloadBytes === 32 && besideBytes === 0;
   if (network === 'host') return peer !== 'C sender';
   if (peer === 'C sender') return name.endsWith('1MiB-x8');
   if (kind === 'sessions') return peer === 'rdma-rpc';
@@ -24,7 +27,7 @@ export function fits(peer: string, { name, kind, network }: Scenario): boolean {
 }
 
 /** Peers that spin after traffic when `polling` is 'adaptive'; the others wait in the kernel. */
-export const pollingPeers: readonly string[] = ['rdma-rpc', 'limit'];
+export const pollingPeers: readonly string[] = ['rdma-rpc', 'shm-fd', 'limit'];
 
 async function external(file: string): Promise<Peer> {
   const module = (await import(`${packageRoot}/bench/peers/${file}.mjs`)) as { peer: Peer };
