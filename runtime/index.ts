@@ -7,6 +7,7 @@ export type { AddressSummary } from './client/connections/connections.ts';
 export type { EndpointState } from './client/connections/endpoint.ts';
 export type { OutlierDetection } from './client/connections/outliers.ts';
 export type { Resolver } from './client/connections/resolver.ts';
+export type { Credentials, CredentialsSource, GivenCredentials } from './client/credentials.ts';
 export { allocBuffer, registerBuffer } from './client/memory.ts';
 export type { MessageType, MethodDefinition, ServiceDefinition } from './codec/types.ts';
 export { configure, type RuntimeOptions, stats } from './control/configure.ts';
@@ -46,6 +47,8 @@ export type {
 } from './core/types.ts';
 export { createInProcessChannel, type InProcessOptions } from './in-process.ts';
 export type { Stats } from './native.ts';
+export type { AllowedPeers, Authenticate } from './server/allowed.ts';
+export type { AuthorizeFunction, AuthorizeTable } from './server/authorize.ts';
 export { createServer } from './server/server.ts';
 export type { ServerOptions } from './server/server-options.ts';
 export type { Server, ServiceScope } from './server/server-type.ts';

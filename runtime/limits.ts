@@ -69,6 +69,10 @@ export const handshakeTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as co
 /** Sockets whose handshake is not over. One more pushes the oldest out, so that silent ones cannot keep others away. */
 export const handshakes = { default: 128, min: 1, max: 65_536 } as const;
 /** Sessions of one server: each has its own queue pair and receive slab (inflightMax slots). */
+/** For an answer of an application's `authorize` that comes later. */
+export const authorizeMs = 5_000;
+/** Credentials are got anew so long before they expire: they may travel, and clocks differ. */
+export const credentialsMarginMs = 30_000;
 /** Numbers of users and groups; the last one stands for none. */
 export const userId = { default: undefined, min: 0, max: 0xffff_fffe } as const;
 /** Rights on the file of a unix socket. */

@@ -6,6 +6,7 @@ import type { Log } from '../core/log.ts';
 import type { OptionRules } from '../core/options.ts';
 import * as limits from '../limits.ts';
 import type { OutlierDetection } from './connections/outliers.ts';
+import type { Credentials } from './credentials.ts';
 
 export interface ChannelOptions extends FabricOptions {
   /** Calls in flight at once, per address; the server may allow fewer. Default 256. */
@@ -36,6 +37,8 @@ export interface ChannelOptions extends FabricOptions {
   timeoutMs?: number;
   /** TLS 1.3 on `host:port` addresses: whom the server must prove to be, and what this side proves to be. `{}`: with the authorities that Node trusts. */
   tls?: TlsSource<ChannelTls>;
+  /** Tokens and the like: what is shown to the server with each connection, or with each call. */
+  credentials?: Credentials;
   /** What the server is told about this process. Default: its process id. */
   identity?: string;
   /** Around the calls of all clients of this channel, outside of those that a client has; the first is outermost. Default: none. */
@@ -49,6 +52,12 @@ export const outlierRules: OptionRules = {
   ejectionMs: { kind: 'integer', range: limits.ejectionMs },
   intervalMs: { kind: 'integer', range: limits.outlierIntervalMs },
   answersMin: { kind: 'integer', range: limits.outlierAnswers },
+};
+
+const credentialsRules: OptionRules = {
+  session: { kind: 'function' },
+  call: { kind: 'function' },
+  unsealed: { kind: 'boolean' },
 };
 
 export const channelRules: OptionRules = {
@@ -66,6 +75,7 @@ export const channelRules: OptionRules = {
   resolveMinMs: { kind: 'integer', range: limits.resolveMinMs },
   timeoutMs: { kind: 'time' },
   tls: { kind: 'source' },
+  credentials: { kind: 'options', rules: credentialsRules },
   identity: { kind: 'text', default: `pid ${process.pid}`, maxBytes: limits.controlTextBytes },
   interceptors: { kind: 'functions' },
   log: { kind: 'function' },
@@ -74,8 +84,9 @@ export const channelRules: OptionRules = {
 
 /** With every default. */
 export type CheckedChannelOptions = Required<
-  Omit<ChannelOptions, 'log' | 'tls' | 'outlierDetection' | keyof FabricOptions>
+  Omit<ChannelOptions, 'log' | 'tls' | 'credentials' | 'outlierDetection' | keyof FabricOptions>
 > &
   Pick<ChannelOptions, 'log'> & {
     readonly outlierDetection: Required<OutlierDetection>;
+    readonly credentials: Credentials;
   } & CheckedFabricOptions;

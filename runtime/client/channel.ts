@@ -15,6 +15,7 @@ import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import type { Interceptor } from '../core/interceptor.ts';
 import { fabricLog } from '../core/log.ts';
+import { encodeMetadata } from '../core/metadata-wire.ts';
 import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames } from '../core/options.ts';
 import type { CallOptions } from '../core/types.ts';
 import { type FabricName, peekContext } from '../lane/contexts.ts';
@@ -36,6 +37,7 @@ import type { EndpointState } from './connections/endpoint.ts';
 import { ReadyWaiters } from './connections/ready-waiters.ts';
 import { type Resolver, targetOf } from './connections/resolver.ts';
 import { RetryBudget } from './connections/retry-budget.ts';
+import { callCredentials, KeptCredentials } from './credentials.ts';
 import { KeepAlive } from './keep-alive.ts';
 import { ChannelQueue, type QueueOwner } from './queue/channel-queue.ts';
 import { repeated } from './repeat.ts';
@@ -61,6 +63,8 @@ export class ClientChannel
   readonly #onClosed: Route['onClosed'];
   readonly retryBudget: RetryBudget = new RetryBudget();
   readonly #plan: FabricPlan;
+  readonly #credentials: KeptCredentials | undefined;
+  readonly #interceptors: readonly Interceptor[];
   readonly #keepAlive: KeepAlive;
   readonly #connections: Connections;
   readonly #readyWaiters = new ReadyWaiters();
@@ -73,6 +77,10 @@ export class ClientChannel
     checkCallSlots('createChannel', this.settings);
     this.#onClosed = route.onClosed;
     this.address = route.address;
+    const { session, call } = this.settings.credentials;
+    this.#credentials = session === undefined ? undefined : new KeptCredentials(session);
+    const { interceptors } = this.settings;
+    this.#interceptors = call === undefined ? interceptors : [...interceptors, callCredentials(call)];
     this.#plan = fabricPlan(options, this.settings, route.fabrics);
     this.#keepAlive = new KeepAlive(() => this.#busy());
     this.#connections = new Connections(route, this);
@@ -138,7 +146,7 @@ export class ClientChannel
   }
 
   get interceptors(): readonly Interceptor[] {
-    return this.settings.interceptors;
+    return this.#interceptors;
   }
 
   /** Of calls that have no limit of their own, -1 for none. */
@@ -196,7 +204,16 @@ export class ClientChannel
   side(): LocalSide {
     const { inflightMax, streamsMax, messageMaxBytes, identity, log } = this.settings;
     const own = { role: 'client', inflightMax, streamsMax, messageMaxBytes, identity } as const;
-    return { ...own, log: fabricLog(log), ...offers(this.#plan) };
+    const side: LocalSide = { ...own, log: fabricLog(log), ...offers(this.#plan) };
+    const { call, unsealed = false } = this.settings.credentials;
+    const credentials = this.#credentials;
+    return {
+      ...(call === undefined || unsealed ? side : withoutWires(side)),
+      ...(credentials !== undefined && {
+        unsealed,
+        credentials: async () => encodeMetadata(await credentials.metadata()),
+      }),
+    };
   }
 
   /** Something has happened to a connection: what follows for calls and for those who wait. */
@@ -261,6 +278,18 @@ export class ClientChannel
     this.#keepAlive.stop();
     await this.#onClosed?.();
   }
+}
+
+/** Those fabrics that leave the host are not offered: what calls carry can be read there. */
+function withoutWires(side: LocalSide): LocalSide {
+  const reason =
+    'credentials of calls are not sent over it, since others may read them (credentials.unsealed)';
+  const wires: readonly FabricName[] = side.fabrics.filter((name) => name === 'tcp' || name === 'verbs');
+  return {
+    ...side,
+    fabrics: side.fabrics.filter((name) => !wires.includes(name)),
+    without: [...side.without, ...wires.map((name) => ({ name, reason }))],
+  };
 }
 
 /** The class behind a channel that an application gives. Throws a TypeError for anything else, channels of another copy of this package among it. */

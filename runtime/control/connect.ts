@@ -6,7 +6,7 @@
 import type { Duplex } from 'node:stream';
 import { unavailable } from '../core/errors/failure.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
-import { errorCode } from '../core/errors/status.ts';
+import { errorCode, Status } from '../core/errors/status.ts';
 import { textOf } from '../core/foreign.ts';
 import { KnownPeer } from '../core/peer.ts';
 import type { FabricName } from '../lane/contexts.ts';
@@ -64,7 +64,12 @@ function refused(refusal: Refusal): RpcError {
  * Resolves with a session that is connected at both ends. Rejects when the link ends, which is also how a caller gives up. `server` is for
  * the log.
  */
-export async function connectOver(link: Link, side: LocalSide, server: string): Promise<Connection> {
+export async function connectOver(
+  link: Link,
+  side: LocalSide,
+  server: string,
+  metadata?: Uint8Array,
+): Promise<Connection> {
   link.send({
     type: 'hello',
     magic,
@@ -73,6 +78,7 @@ export async function connectOver(link: Link, side: LocalSide, server: string): 
     limits: localLimits(side),
     fabrics: side.fabrics.map((name) => ({ name, host: hostIdentity() })),
     identity: side.identity,
+    ...(metadata !== undefined && { metadata }),
   });
   const welcome = await expect(link, 'welcome');
   if (welcome.limits.inflightMax > side.inflightMax) {
@@ -167,6 +173,17 @@ function sideOf(side: LocalSide, duplex: Duplex): LocalSide {
   };
 }
 
+/** What is to be shown on this connection. Rejects when it may not be shown there, and nothing has been sent. */
+async function shown(side: LocalSide, link: Link): Promise<Uint8Array | undefined> {
+  if (side.credentials === undefined) return undefined;
+  if (verifiedOf(link.duplex).transport === undefined && side.unsealed !== true) {
+    const text =
+      'credentials are not sent over a connection that others may read: use tls or a unix socket, or allow it (credentials: { unsealed: true })';
+    throw new RpcError(Status.FAILED_PRECONDITION, text, { processed: 'no' });
+  }
+  return link.whileOpen(side.credentials());
+}
+
 export interface Opened {
   readonly link: Link;
   readonly connection: Connection;
@@ -186,7 +203,8 @@ export async function openConnection(
   signal.addEventListener('abort', giveUp);
   try {
     const here = sideOf(side, duplex);
-    return { link, connection: await connectOver(link, here, server) };
+    const metadata = side.credentials === undefined ? undefined : await shown(side, link);
+    return { link, connection: await connectOver(link, here, server, metadata) };
   } catch (error) {
     link.close('the handshake failed');
     throw error;

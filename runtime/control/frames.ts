@@ -2,6 +2,7 @@
  * The frames of the sideband socket: what each may hold, checked field by field on arrival. docs/WIRE.md describes the
  * handshake they make up. Used by link.ts, which carries them.
  */
+import { metadataFault } from '../core/metadata-wire.ts';
 import {
   controlTextBytes,
   fabricAddressBytes,
@@ -55,6 +56,8 @@ export type Hello = {
   /** In order of preference. */
   readonly fabrics: readonly FabricOffer[];
   readonly identity: string;
+  /** Of the session, in its wire form: what the client shows to be let in. */
+  readonly metadata?: Uint8Array;
 };
 export type Welcome = {
   readonly type: 'welcome';
@@ -122,6 +125,8 @@ const blob: Check = (value) =>
   value instanceof Uint8Array && value.byteLength > 0 && value.byteLength <= fabricAddressBytes
     ? undefined
     : `not 1 to ${fabricAddressBytes} bytes`;
+const metadata: Check = (value) =>
+  value instanceof Uint8Array ? metadataFault(value, 0, value.byteLength) || undefined : 'not bytes';
 const exactly =
   (wanted: string): Check =>
   (value) =>
@@ -172,6 +177,7 @@ const checks: Readonly<Record<FrameType, Check>> = {
     limits,
     fabrics: list(record({ name: text, host: text })),
     identity: text,
+    metadata: optional(metadata),
   }),
   welcome: record({
     version: spoken,

@@ -28,6 +28,10 @@ export interface LocalSide {
   readonly address?: string;
   /** Where a client's sideband connection leads: tcp and shared memory by descriptors dial that, too. */
   readonly through?: Through;
+  /** What a client shows to be let in, in its wire form; asked for when the connection is there. */
+  readonly credentials?: () => Promise<Uint8Array>;
+  /** They may be sent where others can read them. */
+  readonly unsealed?: boolean;
   /** Each session has a context of its own. */
   readonly isolated: boolean;
   readonly identity: string;

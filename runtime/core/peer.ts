@@ -67,6 +67,11 @@ export class KnownPeer implements PeerInfo {
     return this.isPrivate && this.identity !== undefined ? 'peer' : 'none';
   }
 
+  /** The same, as somebody who was told so has said. */
+  known(identity: string): KnownPeer {
+    return new KnownPeer(this.address, this.claims, { ...this.#verified, identity });
+  }
+
   toString(): string {
     return this.claims === '' ? this.address : `${this.address} (${this.claims})`;
   }

@@ -1,9 +1,12 @@
 /**
  * Who may have a session: asked once for each connection, when its hello has come and before anything is made for it. Used by a server on its JS thread.
  */
-import { controlText } from '../control/frames.ts';
+import { controlText, type Hello } from '../control/frames.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status, type StatusCode } from '../core/errors/status.ts';
+import { textOf } from '../core/foreign.ts';
+import { Metadata } from '../core/metadata.ts';
+import { decodeMetadata } from '../core/metadata-wire.ts';
 import type { KnownPeer, PeerInfo } from '../core/peer.ts';
 
 /** Option `allow`. A peer needs one of these to match; what is not known of it never does. */
@@ -70,6 +73,34 @@ export class Allowed {
       known ? Status.PERMISSION_DENIED : Status.UNAUTHENTICATED,
       'this client is none of those that the server allows (option allow of the server)',
       shown(peer),
+    );
+  }
+}
+
+/** Option `authenticate`. */
+export type Authenticate = (
+  peer: PeerInfo,
+  metadata: Metadata,
+) => string | undefined | Promise<string | undefined>;
+
+/** Who the peer is by what the application says. Rejects to turn it away: with its own RpcError, or one that tells nothing. */
+export async function authenticated(
+  authenticate: Authenticate,
+  peer: KnownPeer,
+  { metadata }: Hello,
+): Promise<KnownPeer> {
+  try {
+    const shown = metadata === undefined ? new Metadata() : decodeMetadata(metadata, 0, metadata.byteLength);
+    const identity: unknown = await authenticate(peer, shown);
+    if (identity === undefined) return peer;
+    if (typeof identity === 'string') return peer.known(identity);
+    throw new TypeError('authenticate has returned neither a text nor undefined');
+  } catch (error) {
+    if (error instanceof RpcError) throw error;
+    throw new NotAdmitted(
+      Status.UNAUTHENTICATED,
+      'the server does not accept this client (option authenticate of the server)',
+      textOf(error),
     );
   }
 }

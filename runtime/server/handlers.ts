@@ -5,6 +5,7 @@ import { unimplemented, unnamed } from '../core/errors/failure.ts';
 import type { Interceptor } from '../core/interceptor.ts';
 import { processWarning, type Warn } from '../core/warnings.ts';
 import { noMessage } from '../lane/plain-types.ts';
+import type { Authorization } from './authorize.ts';
 import { warnOfNames } from './handler-names.ts';
 import { interceptedHandler } from './intercepted-handler.ts';
 import { ResponseCheck } from './response-check.ts';
@@ -32,9 +33,15 @@ export class HandlerTable {
   readonly #streams = new Map<number, StreamMethod>();
 
   readonly #warn: Warn;
+  readonly #authorization: Authorization | undefined;
 
   /** `limits`: how long calls may take. `warn` is told of mistakes in responses. */
-  constructor(limits: TimeLimits = new TimeLimits(undefined, undefined), warn: Warn = processWarning) {
+  constructor(
+    limits: TimeLimits = new TimeLimits(undefined, undefined),
+    warn: Warn = processWarning,
+    authorization?: Authorization,
+  ) {
+    this.#authorization = authorization;
     this.limits = limits;
     this.#warn = warn;
   }
@@ -47,6 +54,7 @@ export class HandlerTable {
     if (this.#services.has(service.fullName)) {
       throw new Error(`${service.fullName} has been added already: a service has one set of handlers`);
     }
+    this.#authorization?.check(service);
     const found: [MethodDefinition, AnyHandler][] = [];
     for (const [name, method] of Object.entries(service.methods)) {
       for (const { id } of formsOf(method)) {
@@ -61,7 +69,8 @@ export class HandlerTable {
       }
       const plain = handler as AnyHandler;
       const none = interceptors.length === 0;
-      found.push([method, none ? plain : interceptedHandler(service, method, plain, handlers, interceptors)]);
+      const whole = none ? plain : interceptedHandler(service, method, plain, handlers, interceptors);
+      found.push([method, this.#authorization?.around(method.fullName, whole) ?? whole]);
     }
     this.#services.add(service.fullName);
     warnOfNames(service, handlers, this.#warn);

@@ -6,7 +6,8 @@ import type { Log } from '../core/log.ts';
 import type { OptionRules } from '../core/options.ts';
 import type { OnHandlerError } from '../core/warnings.ts';
 import * as limits from '../limits.ts';
-import type { AllowedPeers, CheckedAllowedPeers } from './allowed.ts';
+import type { AllowedPeers, Authenticate, CheckedAllowedPeers } from './allowed.ts';
+import type { AuthorizeFunction, AuthorizeTable } from './authorize.ts';
 
 export interface ServerOptions extends FabricOptions {
   /** Calls in flight per session; the client may ask for fewer. Default 256. */
@@ -39,6 +40,10 @@ export interface ServerOptions extends FabricOptions {
   onHandlerError?: OnHandlerError;
   /** Who may have a session, by what was verified. Default: everybody who can connect. */
   allow?: AllowedPeers;
+  /** Asked once for each connection, before it gets a session: returns who the peer is, undefined for who it is known to be; throws to refuse it. `metadata`: the credentials of the channel. */
+  authenticate?: Authenticate;
+  /** Who may call what, by identity; what is not named nobody may call. Or a function that says so for each call. Default: whoever has a session may call everything. */
+  authorize?: AuthorizeFunction | AuthorizeTable;
   /** TLS 1.3 on `host:port` addresses, from the first byte; with `ca`, mutual. Unix sockets have none: the kernel says who is there. */
   tls?: TlsSource<ServerTls>;
   /** Rights, owner and group of the file that a unix socket is. Default: as the umask says, of this process. */
@@ -74,6 +79,8 @@ export const serverRules: OptionRules = {
   connectionAgeGraceMs: { kind: 'integer', range: limits.connectionAgeGraceMs },
   onHandlerError: { kind: 'function' },
   allow: { kind: 'options', rules: allowRules },
+  authenticate: { kind: 'function' },
+  authorize: { kind: 'source' },
   tls: { kind: 'source' },
   socket: { kind: 'options', rules: socketRules },
   identity: { kind: 'text', default: `pid ${process.pid}`, maxBytes: limits.controlTextBytes },
@@ -82,6 +89,8 @@ export const serverRules: OptionRules = {
 };
 
 type Optional =
+  | 'authenticate'
+  | 'authorize'
   | 'onHandlerError'
   | 'log'
   | 'defaultTimeoutMs'

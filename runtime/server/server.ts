@@ -31,7 +31,8 @@ import { HandlerErrors, processWarning } from '../core/warnings.ts';
 import { acquireContext, type FabricName, releaseContext } from '../lane/contexts.ts';
 import type { FabricContext } from '../lane/fabric-context.ts';
 import * as limits from '../limits.ts';
-import { Allowed, checkVerified, reasonOf } from './allowed.ts';
+import { Allowed, authenticated, checkVerified, reasonOf } from './allowed.ts';
+import { Authorization } from './authorize.ts';
 import { HandlerTable } from './handlers.ts';
 import { Load } from './load.ts';
 import { PeerCounts } from './peer-counts.ts';
@@ -73,7 +74,9 @@ export class RpcServer implements Server, ServerSessionListener {
     const { handlersMax, sessionsPerPeerMax, log, defaultTimeoutMs, timeoutMaxMs } = this.#options;
     const warn = log === undefined ? processWarning : logged(log);
     this.#errors = new HandlerErrors(this.#options.onHandlerError, warn);
-    this.#handlers = new HandlerTable(new TimeLimits(defaultTimeoutMs, timeoutMaxMs), warn);
+    const { authorize } = this.#options;
+    const authorization = authorize === undefined ? undefined : new Authorization(authorize);
+    this.#handlers = new HandlerTable(new TimeLimits(defaultTimeoutMs, timeoutMaxMs), warn, authorization);
     this.#load = new Load(handlersMax);
     this.#allowed = new Allowed(options?.allow, this.#options.allow);
     this.#tls = options?.tls === undefined ? undefined : new TlsDoor('createServer', options.tls);
@@ -292,10 +295,18 @@ export class RpcServer implements Server, ServerSessionListener {
       throw full;
     }
     let peer = new KnownPeer(address);
-    const admit = (hello: Hello): undefined => {
+    const admit = (hello: Hello): Promise<void> | undefined => {
       peer = new KnownPeer(address, hello.identity, verifiedOf(link.duplex));
       checkVerified(peer);
-      this.#allowed.check(peer);
+      const { authenticate } = this.#options;
+      if (authenticate === undefined) {
+        this.#allowed.check(peer);
+        return undefined;
+      }
+      return authenticated(authenticate, peer, hello).then((known) => {
+        peer = known;
+        this.#allowed.check(peer);
+      });
     };
     await acceptOver(link, side, address, admit, (prepared) => this.#attach(link, prepared, peer));
     const connection = this.#connectionOf(link);

@@ -116,6 +116,8 @@ test('fixed limits', () => {
     ['the same, while all `sendSlots` are taken', shown('Ms', nativeLimit('kNoCreditShortNs') / 1e6)],
     ['calls of a server to one client that wait for their answers', shown('', limits.reverseCalls)],
     ['bytes of those that the client has not begun to read', shown('Bytes', limits.reverseQueueBytes)],
+    ['the answer of a function given as `authorize`', shown('Ms', limits.authorizeMs)],
+    ['before credentials expire they are asked for again', shown('Ms', limits.credentialsMarginMs)],
     ['addresses of a channel', shown('', limits.addressesMax)],
     ['the answer to a ping', shown('Ms', limits.verifyTimeoutMs)],
     ['an address left out because of bad answers', shown('Ms', limits.ejectionMaxMs)],

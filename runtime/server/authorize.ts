@@ -1,0 +1,101 @@
+/**
+ * Who may call which method: option `authorize` of a server. Stands around each handler, outside of its interceptors; servers without the option have nothing of
+ * it. Called for each call, on the JS thread of the server.
+ */
+import type { ServiceDefinition } from '../codec/types.ts';
+import { RpcError } from '../core/errors/rpc-error.ts';
+import { Status } from '../core/errors/status.ts';
+import { promiseOf } from '../core/foreign.ts';
+import { nearest } from '../core/nearest.ts';
+import type { PeerInfo } from '../core/peer.ts';
+import { authorizeMs } from '../limits.ts';
+import type { ServerCall } from './server-call.ts';
+import type { AnyHandler } from './server-method.ts';
+
+/** Says whether a peer may call `package.Service/Method`. Only `true` lets it. */
+export type AuthorizeFunction = (peer: PeerInfo, method: string) => boolean | Promise<boolean>;
+/**
+ * Identities by `package.Service/Method`, `package.Service/*` or `*`; the closest key counts alone. `*` among the identities: everybody, also those of whom nothing is known. What
+ * no key covers nobody may call.
+ */
+export type AuthorizeTable = Readonly<Record<string, string | readonly string[]>>;
+
+const everybody = '*';
+const key = /^(\*|[\w.]+\/(\*|\w+))$/;
+
+function checkedTable(given: object): ReadonlyMap<string, ReadonlySet<string>> {
+  const table = new Map<string, ReadonlySet<string>>();
+  for (const [name, value] of Object.entries(given) as [string, unknown][]) {
+    if (!key.test(name)) {
+      throw new TypeError(
+        `createServer: authorize: ${JSON.stringify(name)} is no 'package.Service/Method', 'package.Service/*' or '*'`,
+      );
+    }
+    const identities: unknown[] = Array.isArray(value) ? value : [value];
+    if (identities.some((each) => typeof each !== 'string'))
+      throw new TypeError(`createServer: authorize: ${name}: takes an identity or a list of them`);
+    table.set(name, new Set(identities as string[]));
+  }
+  return table;
+}
+
+function byTable(given: object): AuthorizeFunction {
+  const table = checkedTable(given);
+  return ({ identity }, method) => {
+    const service = method.slice(0, method.indexOf('/'));
+    const allowed = table.get(method) ?? table.get(`${service}/*`) ?? table.get('*');
+    if (allowed === undefined) return false;
+    return allowed.has(everybody) || (identity !== undefined && allowed.has(identity));
+  };
+}
+
+export class Authorization {
+  readonly #decide: AuthorizeFunction;
+  readonly #names: readonly string[];
+
+  /** Throws for a table that cannot be meant. */
+  constructor(given: AuthorizeFunction | AuthorizeTable) {
+    this.#decide = typeof given === 'function' ? given : byTable(given);
+    this.#names = typeof given === 'function' ? [] : Object.keys(given);
+  }
+
+  /** Throws when the table names methods of the service that it does not have: they are misspelt. */
+  check({ fullName, methods }: ServiceDefinition): void {
+    const known = Object.values(methods).map((method) => method.fullName);
+    for (const name of this.#names) {
+      if (!name.startsWith(`${fullName}/`) || name.endsWith('/*') || known.includes(name)) continue;
+      throw new TypeError(`authorize: there is no method ${name}; did you mean ${nearest(name, known)}?`);
+    }
+  }
+
+  /** The handler, for those who may call it. */
+  around(method: string, handler: AnyHandler): AnyHandler {
+    const decide = this.#decide;
+    const denied = (): RpcError =>
+      new RpcError(
+        Status.PERMISSION_DENIED,
+        `${method}: this client may not call it (option authorize of the server)`,
+      );
+
+    return function (this: unknown, request: never, context: never): unknown {
+      const call: ServerCall = context;
+      const allowed: unknown = decide(call.peer, method);
+      if (allowed === true) return handler.call(this, request, context);
+      const later = promiseOf(allowed);
+      if (later === undefined) throw denied();
+      return withinTime(later, method).then((answer) => {
+        if (call.aborted !== undefined) throw call.aborted;
+        if (answer !== true) throw denied();
+        return handler.call(this, request, context);
+      });
+    } as AnyHandler;
+  }
+}
+
+function withinTime(decision: Promise<unknown>, method: string): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const late = `${method}: authorize has not answered within ${authorizeMs} ms`;
+    const timer = setTimeout(() => reject(new RpcError(Status.UNAVAILABLE, late)), authorizeMs);
+    decision.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}

@@ -1,0 +1,324 @@
+/** Who may have a session by what it shows, and who may call what: `authenticate`, `authorize`, and the credentials of a channel. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  type Channel,
+  type ChannelOptions,
+  createChannel,
+  createClient,
+  createInProcessChannel,
+  createServer,
+  RpcError,
+  type Server,
+  type ServerOptions,
+  Status,
+  stats,
+} from 'rdma-rpc';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
+import { Authority } from './certificates.ts';
+
+const own = `uid:${process.geteuid!()}`;
+const authority = new Authority();
+const { ca } = authority;
+const { cert, key } = authority.issue({ addresses: ['127.0.0.1'] });
+
+let folder = '';
+const servers: Server[] = [];
+const channels: Channel[] = [];
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-access-'));
+});
+afterEach(async () => {
+  vi.useRealTimers();
+  for (const channel of channels.splice(0)) await channel.close();
+  for (const server of servers.splice(0)) await server.shutdown({ graceMs: 0 });
+  rmSync(folder, { recursive: true });
+});
+
+async function serve(options: ServerOptions, address = `unix:${join(folder, 's')}`) {
+  const lines: string[] = [];
+  const server = createServer({ log: (line) => lines.push(line), ...options });
+  server.add(EchoDefinition, {
+    echo: (_, { peer }) => ({ text: peer.identity ?? 'nobody' }),
+    behave: (_, { metadata }) => ({ text: metadata.getAll('token').join() }),
+  });
+  servers.push(server);
+  return { server, lines, address: await server.listen(address) };
+}
+function reach(address: string, options: ChannelOptions = {}) {
+  const channel = createChannel(address, { backoffMs: 1, ...options });
+  channels.push(channel);
+  return createClient(EchoDefinition, channel);
+}
+const caught = (promise: Promise<unknown>): Promise<RpcError> =>
+  promise.then(
+    () => Promise.reject(new Error('the call was answered')),
+    (error: RpcError) => error,
+  );
+const until = async (condition: () => boolean): Promise<void> => {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
+};
+
+describe('authenticate', () => {
+  test('is asked once for each session, with what is known and what the client shows', async () => {
+    const asked: unknown[] = [];
+    const { address } = await serve({
+      authenticate: async (peer, metadata) => {
+        asked.push([peer.identity, metadata.get('token')]);
+        return `user:${String(metadata.get('token'))}`;
+      },
+      allow: { identity: 'user:abc' },
+    });
+    const client = reach(address, { credentials: { session: () => ({ metadata: { token: 'abc' } }) } });
+    expect((await client.echo({})).text).toBe('user:abc');
+    await client.echo({});
+    expect(asked).toEqual([[own, 'abc']]);
+    expect(servers[0]!.sessions[0]).toMatchObject({ identity: 'user:abc', security: 'peer' });
+  });
+
+  test('that returns nothing leaves the peer who it is', async () => {
+    const { address } = await serve({ authenticate: () => undefined });
+    expect((await reach(address).echo({})).text).toBe(own);
+  });
+
+  test.each<[string, () => unknown, number, RegExp]>([
+    [
+      'throws',
+      () => {
+        throw new Error('the vault is at 10.0.0.1');
+      },
+      Status.UNAUTHENTICATED,
+      /does not accept this client/,
+    ],
+    [
+      'rejects',
+      () => Promise.reject(new Error('the vault is at 10.0.0.1')),
+      Status.UNAUTHENTICATED,
+      /does not accept this client/,
+    ],
+    ['returns what is no text', () => ({}), Status.UNAUTHENTICATED, /does not accept this client/],
+    [
+      'says so itself',
+      () => {
+        throw new RpcError(Status.PERMISSION_DENIED, 'not on Sundays');
+      },
+      Status.PERMISSION_DENIED,
+      /not on Sundays/,
+    ],
+    ['hangs', () => new Promise(() => undefined), Status.RESOURCE_EXHAUSTED, /no handshake within 2000 ms/],
+  ])('that %s costs that session only, and no queue pair', async (how, bad, code, told) => {
+    let good = false;
+    const authenticate = (() => (good ? 'somebody' : bad())) as ServerOptions['authenticate'];
+    const { server, lines, address } = await serve({
+      authenticate: authenticate!,
+      handshakeTimeoutMs: how === 'hangs' ? 2000 : 60_000,
+    });
+    const { queuePairs } = stats();
+    const error = await caught(reach(address).echo({}));
+    expect([error.code, error.processed]).toEqual([code, 'no']);
+    expect(error.message).toMatch(told);
+    expect(error.message).not.toMatch(/vault/);
+    expect([server.sessionCount, stats().queuePairs]).toEqual([0, queuePairs]);
+    await until(() => lines.length > 0);
+    good = true;
+    expect((await reach(address).echo({})).text).toBe('somebody');
+  });
+
+  test('a client that goes meanwhile has no session when the answer comes', async () => {
+    let answer: (identity: string) => void = () => undefined;
+    const { server, lines, address } = await serve({
+      authenticate: () =>
+        new Promise((resolve) => {
+          answer = resolve;
+        }),
+    });
+    const channel = createChannel(address);
+    const ready = caught(channel.ready());
+    await until(() => answer.length === 1);
+    await channel.close();
+    await ready;
+    answer('late');
+    await until(() => lines.length > 0);
+    expect(server.sessionCount).toBe(0);
+  });
+});
+
+describe('authorize', () => {
+  const echo = 'test.echo.Echo/Echo';
+  test.each<[string, NonNullable<ServerOptions['authorize']>, boolean]>([
+    ['a method, by identity', { [echo]: ['uid:x', own] }, true],
+    ['a service', { 'test.echo.Echo/*': own }, true],
+    ['everything, for everybody', { '*': '*' }, true],
+    ['another identity', { [echo]: 'uid:x' }, false],
+    ['another method', { 'test.echo.Echo/Behave': own }, false],
+    ['the closest key alone', { [echo]: [], '*': '*' }, false],
+    ['nothing', {}, false],
+    ['a function', (peer, method) => peer.identity === own && method === echo, true],
+    ['a function that says no', () => false, false],
+    ['one that says nothing', () => undefined as never, false],
+    ['one that says it later', async () => true, true],
+    ['one that denies later', async () => 1 as never, false],
+  ])('by %s', async (_, authorize, may) => {
+    const { address } = await serve({ authorize });
+    const call = reach(address).echo({});
+    if (may) expect((await call).text).toBe(own);
+    else {
+      expect(await caught(call)).toMatchObject({
+        code: Status.PERMISSION_DENIED,
+        rawMessage: `${echo}: this client may not call it (option authorize of the server)`,
+      });
+    }
+  });
+
+  test('that throws costs that call only, and its caller learns nothing', async () => {
+    let bad = true;
+    const errors: unknown[] = [];
+    const { address } = await serve({
+      authorize: () => {
+        if (bad) throw new Error('the vault is at 10.0.0.1');
+        return true;
+      },
+      onHandlerError: (error) => errors.push(error),
+    });
+    const client = reach(address);
+    const error = await caught(client.echo({}));
+    expect(error.code).toBe(Status.INTERNAL);
+    expect(error.message).not.toMatch(/vault/);
+    expect(errors).toHaveLength(1);
+    bad = false;
+    await client.echo({});
+  });
+
+  test('that hangs is not waited for for ever, and the handler does not run late', async () => {
+    const { address } = await serve({ authorize: () => new Promise(() => undefined) });
+    const error = await caught(reach(address).echo({}, { timeoutMs: 50 }));
+    expect(error.code).toBe(Status.DEADLINE_EXCEEDED);
+  });
+
+  test('covers streams of each kind', async () => {
+    let runs = 0;
+    const channel = createInProcessChannel(
+      (server) =>
+        server.add(StreamsDefinition, {
+          async *count() {
+            ++runs;
+            yield { number: 1 };
+          },
+          async sum() {
+            ++runs;
+            return {};
+          },
+        }),
+      { authorize: { 'test.stream.Streams/Count': own } },
+    );
+    channels.push(channel);
+    const client = createClient(StreamsDefinition, channel);
+    const numbers: number[] = [];
+    for await (const { number } of client.count({ count: 1 })) numbers.push(number);
+    expect(numbers).toEqual([1]);
+    expect((await caught(client.sum([{ number: 1 }]))).code).toBe(Status.PERMISSION_DENIED);
+    expect(runs).toBe(1);
+  });
+
+  test('a table that cannot be meant is found when it is given', () => {
+    expect(() => createServer({ authorize: { 'test.echo.Echo': own } })).toThrow(/"test.echo.Echo" is no/);
+    expect(() => createServer({ authorize: { '*': 5 as never } })).toThrow(/takes an identity or a list/);
+    expect(() => createServer({ authorize: { 'test.echo.Echo/Ecko': own } }).add(EchoDefinition, {})).toThrow(
+      /there is no method test.echo.Echo\/Ecko; did you mean test.echo.Echo\/Echo/,
+    );
+  });
+});
+
+describe('credentials of a session', () => {
+  const session = () => ({ metadata: { token: 'secret' } });
+  test('are not sent where others can read them, unless that is allowed', async () => {
+    const tokens: unknown[] = [];
+    const { server, address } = await serve(
+      { authenticate: (_, metadata) => void tokens.push(metadata.get('token')) as undefined },
+      '127.0.0.1:0',
+    );
+    const error = await caught(reach(address, { credentials: { session } }).echo({}));
+    expect(error.code).toBe(Status.FAILED_PRECONDITION);
+    expect(error.message).toMatch(
+      /not sent over a connection that others may read: use tls or a unix socket/,
+    );
+    expect([tokens, server.sessionCount]).toEqual([[], 0]);
+    await reach(address, { credentials: { session, unsealed: true } }).echo({});
+    expect(tokens).toEqual(['secret']);
+    // Who is there was told over a wire that anybody could have written to.
+    expect(server.sessions[0]!.security).toBe('none');
+  });
+
+  test('go over TLS', async () => {
+    const { address } = await serve(
+      { tls: { cert, key }, authenticate: (_, metadata) => `token:${String(metadata.get('token'))}` },
+      '127.0.0.1:0',
+    );
+    const client = reach(address, { tls: { ca }, credentials: { session } });
+    expect((await client.echo({})).text).toBe('token:secret');
+  });
+
+  test.each([
+    [
+      'throws',
+      () => {
+        throw new Error('no vault');
+      },
+      /cannot be had: no vault/,
+    ],
+    ['gives none', () => undefined as never, /cannot be had/],
+    ['hangs', () => new Promise<never>(() => undefined), /no answer within 100 ms/],
+  ])('from a function that %s: its calls fail in time', async (how, bad, told) => {
+    const { address } = await serve({});
+    const error = await caught(
+      reach(address, {
+        connectTimeoutMs: how === 'hangs' ? 100 : 60_000,
+        credentials: { session: bad },
+      }).echo({}),
+    );
+    expect([error.processed, error.message]).toEqual(['no', expect.stringMatching(told)]);
+  });
+});
+
+describe('credentials of calls', () => {
+  test('go with each of them, and are kept until shortly before they expire', async () => {
+    let asked = 0;
+    let expiresAtMs: number | undefined = Date.now() + 3_600_000;
+    const call = async () => ({ metadata: { token: `t${++asked}` }, ...(expiresAtMs && { expiresAtMs }) });
+    const { address } = await serve({});
+    const client = reach(address, { credentials: { call } });
+    const tokens = await Promise.all([client.behave({}), client.behave({})]);
+    expect(tokens.map(({ text }) => text)).toEqual(['t1', 't1']);
+    vi.useFakeTimers({ toFake: ['Date'], now: expiresAtMs - 29_000 });
+    expiresAtMs = undefined;
+    expect((await client.behave({})).text).toBe('t2');
+    expect((await client.behave({}, { metadata: { token: 'mine' } })).text).toBe('mine,t3');
+  });
+
+  test('keep a channel off the fabrics that leave the host, unless that is allowed', async () => {
+    const call = () => ({ metadata: { token: 'secret' } });
+    const { address } = await serve({ tls: { cert, key } }, '127.0.0.1:0');
+    const options: ChannelOptions = { tls: { ca }, fabric: 'tcp' };
+    const error = await caught(reach(address, { ...options, credentials: { call } }).echo({}));
+    expect(error.message).toMatch(/tcp: credentials of calls are not sent over it/);
+    const told = reach(address, { ...options, credentials: { call, unsealed: true } });
+    expect((await told.behave({})).text).toBe('secret');
+    expect((await reach(address, { tls: { ca }, credentials: { call } }).behave({})).text).toBe('secret');
+  });
+
+  test('that cannot be had fail that call', async () => {
+    const { address } = await serve({});
+    let good = false;
+    const call = () => {
+      if (!good) throw new Error('no vault');
+      return { metadata: {} };
+    };
+    const client = reach(address, { credentials: { call } });
+    expect(await caught(client.echo({}))).toMatchObject({ code: Status.UNAUTHENTICATED, processed: 'no' });
+    good = true;
+    await client.echo({});
+  });
+});
