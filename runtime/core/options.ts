@@ -147,9 +147,20 @@ export function checkCallSlots(what: string, options: { inflightMax: number; str
   );
 }
 
+/** Refuses what is an option of an option, given beside that instead of in it. */
+function checkLevel(what: string, given: object, rules: OptionRules): void {
+  for (const name of Object.keys(given)) {
+    if (Object.hasOwn(rules, name)) continue;
+    for (const [outer, rule] of Object.entries(rules))
+      if (rule.kind === 'options' && Object.hasOwn(rule.rules, name))
+        throw new TypeError(`${what}: ${name} is an option of ${outer}: ${outer}: { ${name}: … }`);
+  }
+}
+
 /** `given` with defaults, as plain values by name. Throws a TypeError or RangeError that names the option. */
 export function checkedOptions<T>(what: string, given: object | undefined, rules: OptionRules): T {
   const options = given ?? {};
+  checkLevel(what, options, rules);
   checkNames(what, options, Object.keys(rules));
   const result: Record<string, unknown> = {};
   for (const [name, rule] of Object.entries(rules)) {

@@ -26,6 +26,11 @@ describe('options', () => {
       /did you mean inflightMax\?/,
     ],
     [
+      'one level too high',
+      () => createChannel(anywhere, { badAnswersMax: 3 } as object),
+      /createChannel: badAnswersMax is an option of outlierDetection: outlierDetection: \{ badAnswersMax: … \}/,
+    ],
+    [
       'no call slots left for streams',
       () => createServer({ inflightMax: 4096 }),
       /createServer: inflightMax \(4096\) and 4 times streamsMax \(64\) are more than 4096 together/,
