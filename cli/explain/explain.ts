@@ -33,7 +33,7 @@ export function addExplainCommand(program: Command): void {
         '[address]',
         'of a server with reflection that declares the method; may be left out, and is with --proto and --protoset',
       )
-      .argument('[method]', 'such as greeter.v1.Greeter/SayHello')
+      .argument('[method]', 'such as greeter.v1.Greeter/SayHello; default: any with a field for bytes')
       .requiredOption('--size <bytes>', 'of the request', size)
       .option('--response-size <bytes>', 'of the response', size, 0)
       .addOption(
@@ -43,14 +43,15 @@ export function addExplainCommand(program: Command): void {
       .option('--server-device <name>', "verbs: the server's device"),
   ).action(async (first: string | undefined, second: string | undefined, flags: ExplainFlags) => {
     const words = [first, second].filter((word) => word !== undefined);
-    const path = words.at(-1);
-    if (path === undefined || !path.includes('/') || path.includes(':')) {
+    // Nothing named: what a method with a field for bytes does.
+    const path = words.at(-1) ?? (fromFiles(flags) ? '' : anyMethod);
+    if (path !== anyMethod && (!path.includes('/') || path.includes(':'))) {
       sayError(new Error('give a method: Service/Method'), flags);
       process.exitCode = 2;
       return;
     }
     // Without anybody who declares it, a method is taken for one with a field for bytes.
-    if (!fromFiles(flags) && words.length === 1) {
+    if (!fromFiles(flags) && words.length <= 1) {
       try {
         await show(path, ['bytes', 'bytes'], flags);
       } catch (error) {
@@ -67,6 +68,7 @@ export function addExplainCommand(program: Command): void {
   });
 }
 
+const anyMethod = 'any method';
 const scalarBytes = 12;
 
 /** A bytes field of the message itself carries what is sent from where it is; all else is copied as text is. */

@@ -54,6 +54,14 @@ test('whose memory is read: bytes in place on shm, copied over tcp', async () =>
   expect(await why('--fabric', 'tcp')).toMatch(/that of the application is copied/);
 });
 
+test('no method named: what one with a field for bytes does', async () => {
+  const { code, out } = await run('explain', '--size', '70000', '--json');
+  expect(code).toBe(0);
+  const { calls, ...rest } = expectSchema('explain', JSON.parse(out) as Explained);
+  expect(rest).toMatchObject({ method: 'any method', fabric: 'shm' });
+  expect(calls[0]!.request.why).toMatch(/without a copy/);
+});
+
 test('the screen', async () => {
   const { code, out } = await run('explain', method, '--size', '10', '--fabric', 'tcp', '--proto', proto);
   expect(code).toBe(0);
@@ -74,7 +82,8 @@ test('the screen', async () => {
 test.each<[string, string[], number, RegExp]>([
   ['no size', [method], 2, /--size/],
   ['a size that is none', [method, '--size', 'big'], 2, /Give bytes from 0/],
-  ['no method', ['--size', '1'], 2, /^error: give a method: Service\/Method\n$/],
+  ['an address alone', ['127.0.0.1:1', '--size', '1'], 2, /^error: give a method: Service\/Method\n$/],
+  ['files alone', ['--size', '1', '--proto', proto], 2, /^error: give a method: Service\/Method\n$/],
   ['a misspelt method', ['test.echo.Echo/Ehco', '--size', '1', '--proto', proto], 1, /did you mean Echo\?/],
   [
     'a device that is not there',
