@@ -9,7 +9,7 @@ import {
   fromBinary,
 } from '#protobuf';
 import { FileDescriptorProto as OwnDescriptor } from '../../../codegen/descriptor/descriptor.rdma.ts';
-import { formatDiagnostic } from '../../../codegen/diagnostic.ts';
+import type { Diagnostic } from '../../../codegen/diagnostic.ts';
 import type { SchemaFile } from '../../../codegen/link/schema.ts';
 import { loadFiles } from '../../../codegen/load.ts';
 import { lookUp, registryOf } from './registry.ts';
@@ -28,10 +28,14 @@ function descriptorOf({ descriptor, locations }: SchemaFile): FileDescriptorProt
   );
 }
 
+/** Without the word for its severity: the command says `error:` itself. */
+const located = ({ file, line, column, message }: Diagnostic): string =>
+  line === 0 ? `${file}: ${message}` : `${file}:${line}:${column}: ${message}`;
+
 function parsed(files: readonly string[], include: readonly string[]): FileDescriptorProto[] {
   const { schema, diagnostics } = loadFiles(files, include, false);
   const errors = diagnostics.filter(({ severity }) => severity === 'error');
-  if (errors.length > 0) throw new Error(errors.map(formatDiagnostic).join('\n'));
+  if (errors.length > 0) throw new Error(errors.map(located).join('\n'));
   return [...schema.files.values()].map(descriptorOf);
 }
 
