@@ -57,7 +57,7 @@ export interface ServerOptions extends FabricOptions {
   log?: Log;
 }
 
-export const allowRules: OptionRules = {
+const allowRules: OptionRules = {
   uid: { kind: 'integers', range: limits.userId },
   gid: { kind: 'integers', range: limits.userId },
   identity: { kind: 'texts', maxBytes: limits.controlTextBytes },

@@ -22,7 +22,7 @@ const rules: OptionRules = {
   onWorkerError: { kind: 'function' },
 };
 
-export class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
+class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
   readonly file: URL;
   readonly workerData: object | undefined;
   readonly #threads: readonly WorkerThread[];
