@@ -114,7 +114,15 @@ describe.each(managers)('$name', ({ name, install, again }) => {
     const done = run(app, [process.execPath, '--input-type=module', '-e', script]);
     expect(done.stdout, done.stderr).toBe('{"sum":3.5,"text":"größer"}\n');
     const notices = readFileSync(join(app, 'node_modules/rdma-rpc/dist/vendor/NOTICES'), 'utf8');
-    for (const name of ['msgpackr', 'commander', 'chokidar', 'tinyglobby', 'base64-js', 'uplot', 'node-addon-api'])
+    for (const name of [
+      'msgpackr',
+      'commander',
+      'chokidar',
+      'tinyglobby',
+      'base64-js',
+      'uplot',
+      'node-addon-api',
+    ])
       expect(notices).toContain(`${name} ${versionOf(name)} (MIT)`);
     expect(notices).toContain(`@bufbuild/protobuf ${versionOf('@bufbuild/protobuf')} (`);
     for (const section of notices.split(/^----$/m)) expect(section).toMatch(/Copyright (\(c\) |20)/i);
