@@ -8,7 +8,7 @@
 
 #include "fabric/door.h"
 #include "fabric/fabric.h"
-#include "fabric/tcp/connect/farewells.h"
+#include "fabric/tcp/connect/lingering_sockets.h"
 #include "fabric/tcp/connect/listener.h"
 #include "fabric/tcp/memory/keys.h"
 #include "fabric/tcp/memory/memory.h"
@@ -40,7 +40,7 @@ class Device final : public fabric::Device {
   DeviceCounters& counts() { return counters_; }
   KeyTable& keys() { return keys_; }
   Watch& watch() { return watch_; }
-  Farewells& farewells() { return farewells_; }
+  LingeringSockets& lingering_sockets() { return lingering_sockets_; }
   /// The queue pair of this token, or null.
   QueuePair* find(const Token& token) const;
   /// A connection has said whose it wants to be.
@@ -59,7 +59,7 @@ class Device final : public fabric::Device {
   DeviceCounters counters_;
   KeyTable keys_;
   Watch watch_;
-  Farewells farewells_{watch_};
+  LingeringSockets lingering_sockets_{watch_};
   // One of them, once there is a passive queue pair.
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<Door> door_;

@@ -200,7 +200,7 @@ void QueuePair::part(Op last_word, const Header* refusal) {
   add({.op = last_word});
   cq_.remove(*this, socket_.get());
   --device_.counts().open_fds;
-  device_.farewells().say(std::move(socket_), std::move(words));
+  device_.lingering_sockets().add(std::move(socket_), std::move(words));
   burst_.clear();
 }
 

@@ -11,22 +11,22 @@
 
 namespace rdma_rpc::fabric::tcp {
 
-class Farewells {
+class LingeringSockets {
  public:
-  explicit Farewells(Watch& watch) : watch_(watch) {}
-  ~Farewells();
+  explicit LingeringSockets(Watch& watch) : watch_(watch) {}
+  ~LingeringSockets();
 
   /// Beyond kMax of them the oldest is closed.
-  void say(UniqueFd fd, std::vector<std::byte> bytes);
+  void add(UniqueFd fd, std::vector<std::byte> bytes);
 
  private:
   static constexpr std::size_t kMax = 256;
 
-  class Farewell final : public Waiter {
+  class Socket final : public Waiter {
    public:
-    Farewell(Farewells& all, UniqueFd fd, std::vector<std::byte> bytes)
+    Socket(LingeringSockets& all, UniqueFd fd, std::vector<std::byte> bytes)
         : all_(all), fd_(std::move(fd)), bytes_(std::move(bytes)) {}
-    ~Farewell() override;
+    ~Socket() override;
     bool begin();
     void ready() override;
     void expired() override;
@@ -36,14 +36,14 @@ class Farewells {
     bool send_rest();
     bool drain();
 
-    Farewells& all_;
+    LingeringSockets& all_;
     UniqueFd fd_;
     std::vector<std::byte> bytes_;
     std::size_t said_ = 0;
   };
 
   Watch& watch_;
-  std::list<Farewell> open_;
+  std::list<Socket> open_;
 };
 
 }  // namespace rdma_rpc::fabric::tcp

@@ -1,5 +1,5 @@
-// See farewells.h.
-#include "fabric/tcp/connect/farewells.h"
+// See lingering_sockets.h.
+#include "fabric/tcp/connect/lingering_sockets.h"
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -18,17 +18,17 @@ constexpr int kDrainsPerTurn = 16;
 
 }  // namespace
 
-Farewells::~Farewells() = default;
+LingeringSockets::~LingeringSockets() = default;
 
-void Farewells::say(UniqueFd fd, std::vector<std::byte> bytes) {
+void LingeringSockets::add(UniqueFd fd, std::vector<std::byte> bytes) {
   if (open_.size() == kMax) open_.pop_front();
   open_.emplace_back(*this, std::move(fd), std::move(bytes));
   if (!open_.back().begin()) open_.pop_back();
 }
 
-Farewells::Farewell::~Farewell() { all_.watch_.remove(*this, fd_.get()); }
+LingeringSockets::Socket::~Socket() { all_.watch_.remove(*this, fd_.get()); }
 
-bool Farewells::Farewell::begin() {
+bool LingeringSockets::Socket::begin() {
   if (!send_rest()) return false;
   const std::uint32_t events = said_ < bytes_.size() ? EPOLLIN | EPOLLOUT : EPOLLIN;
   if (!all_.watch_.add(*this, fd_.get(), events)) return false;
@@ -36,7 +36,7 @@ bool Farewells::Farewell::begin() {
   return true;
 }
 
-bool Farewells::Farewell::send_rest() {
+bool LingeringSockets::Socket::send_rest() {
   while (said_ < bytes_.size()) {
     const ssize_t sent =
         ::send(fd_.get(), bytes_.data() + said_, bytes_.size() - said_, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -46,7 +46,7 @@ bool Farewells::Farewell::send_rest() {
   return ::shutdown(fd_.get(), SHUT_WR) == 0;
 }
 
-bool Farewells::Farewell::drain() {
+bool LingeringSockets::Socket::drain() {
   std::byte scrap[kDrainBytes];
   for (int i = 0; i < kDrainsPerTurn; ++i) {
     const ssize_t got = ::recv(fd_.get(), scrap, sizeof scrap, MSG_DONTWAIT);
@@ -56,7 +56,7 @@ bool Farewells::Farewell::drain() {
   return true;
 }
 
-void Farewells::Farewell::ready() {
+void LingeringSockets::Socket::ready() {
   const bool saying = said_ < bytes_.size();
   bool open = drain();
   if (open && saying) {
@@ -66,8 +66,8 @@ void Farewells::Farewell::ready() {
   if (!open) expired();
 }
 
-void Farewells::Farewell::expired() {
-  all_.open_.remove_if([this](const Farewell& other) { return &other == this; });
+void LingeringSockets::Socket::expired() {
+  all_.open_.remove_if([this](const Socket& other) { return &other == this; });
 }
 
 }  // namespace rdma_rpc::fabric::tcp
