@@ -11,9 +11,9 @@ export interface NativeSockets {
   /** Refuses them at the unix socket of this process that listens at a path that ends with `name`, which nobody knows yet; whoever has connected is sent away. False: there is none. */
   guardListener(name: string): boolean;
   /** For other kernels: a descriptor that leads to the connection `fd`, by way of a thread that passes on bytes and no descriptors. Negative: an errno. */
-  carry(fd: number): number;
-  /** A descriptor that is connected to a unix socket and gets no descriptors, `carried` or by the kernel. Negative: an errno. */
-  dialUnix(path: string, carried: boolean): number;
+  relayBytes(fd: number): number;
+  /** A descriptor that is connected to a unix socket and gets no descriptors, `relayed` or by the kernel. Negative: an errno. */
+  dialUnix(path: string, relayed: boolean): number;
   /** Locks a file that is created, or was left by a process that is gone. Throws with the `code` EWOULDBLOCK when another holds it, EEXIST when it is somebody's file. */
   lockFile(path: string, text: string): FileLock;
   /** Removes the file and lets it go. The end of the process lets it go, too. */

@@ -22,7 +22,7 @@ add_library(rdma_rpc MODULE ${binding_sources})
 target_link_libraries(rdma_rpc PRIVATE rdma_rpc_core)
 # The binary that the package ships must load where libstdc++ is older than here.
 target_link_options(rdma_rpc PRIVATE -static-libstdc++ -static-libgcc)
-# It has threads that outlive the JS thread that loaded it (fabric/rights.h, fabric/porter.h).
+# It has threads that outlive the JS thread that loaded it (fabric/rights.h, fabric/socket_relay.h).
 target_link_options(rdma_rpc PRIVATE -Wl,-z,nodelete)
 # SYSTEM: their headers are not written for -Wconversion.
 target_include_directories(rdma_rpc SYSTEM PRIVATE ${napi_include} ${RDMA_RPC_UV_INCLUDE})

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <utility>
 
-#include "fabric/porter.h"
 #include "fabric/rights.h"
+#include "fabric/socket_relay.h"
 
 namespace rdma_rpc::binding {
 namespace {
@@ -53,15 +53,15 @@ Napi::Value guard_listener(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), false);
 }
 
-Napi::Value carry(const Napi::CallbackInfo& info) {
+Napi::Value relay_bytes(const Napi::CallbackInfo& info) {
   UniqueFd own(::fcntl(info[0].As<Napi::Number>().Int32Value(), F_DUPFD_CLOEXEC, 0));
-  UniqueFd end = own ? fabric::carry(ForeignFd(std::move(own))) : UniqueFd();
+  UniqueFd end = own ? fabric::relay_bytes(ForeignFd(std::move(own))) : UniqueFd();
   return Napi::Number::New(info.Env(), end ? end.release() : -errno);
 }
 
 Napi::Value dial_unix(const Napi::CallbackInfo& info) {
   const std::string path = info[0].As<Napi::String>().Utf8Value();
-  const bool carried = info[1].As<Napi::Boolean>().Value();
+  const bool relayed = info[1].As<Napi::Boolean>().Value();
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   if (path.empty() || path.size() > sizeof name.sun_path) return Napi::Number::New(info.Env(), -EINVAL);
@@ -69,10 +69,10 @@ Napi::Value dial_unix(const Napi::CallbackInfo& info) {
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return Napi::Number::New(info.Env(), -errno);
   // Before anybody can send any.
-  if (!carried) fabric::refuse_rights(fd.get());
+  if (!relayed) fabric::refuse_rights(fd.get());
   if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&name), sizeof name) != 0)
     return Napi::Number::New(info.Env(), -errno);
-  if (carried) fd = fabric::carry(ForeignFd(std::move(fd)));
+  if (relayed) fd = fabric::relay_bytes(ForeignFd(std::move(fd)));
   return Napi::Number::New(info.Env(), fd ? fd.release() : -errno);
 }
 
@@ -81,7 +81,7 @@ Napi::Value dial_unix(const Napi::CallbackInfo& info) {
 void define_unix_sockets(Napi::Env env, Napi::Object exports) {
   exports.Set("refusesRights", Napi::Boolean::New(env, fabric::kernel_refuses_rights()));
   exports.Set("guardListener", Napi::Function::New(env, guard_listener));
-  exports.Set("carry", Napi::Function::New(env, carry));
+  exports.Set("relayBytes", Napi::Function::New(env, relay_bytes));
   exports.Set("dialUnix", Napi::Function::New(env, dial_unix));
 }
 

@@ -13,8 +13,8 @@
 #include <mutex>
 #include <utility>
 
-#include "fabric/porter.h"
 #include "fabric/rights.h"
+#include "fabric/socket_relay.h"
 
 namespace rdma_rpc::fabric {
 namespace {
@@ -97,7 +97,7 @@ std::string hand_over(int fd, std::span<const std::byte> greeting) {
   std::memcpy(&hello, greeting.data(), sizeof hello);
   if (const char* why = why_no_greeting(hello)) return why;
   if (hello.say != Say::hello) return "a connection began with an answer";
-  UniqueFd own = carried_connection(fd);
+  UniqueFd own = relayed_connection(fd);
   if (!own) own = UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!own) return std::string("no descriptor for a connection: ") + std::strerror(errno);
   if (Door::hand_over(own, hello)) return {};

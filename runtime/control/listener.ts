@@ -3,7 +3,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { tcpKeepAliveMs } from '../limits.ts';
 import { type Address, boundAddress, formatAddress, parseAddress } from './address.ts';
 import { type SocketFile, UnixPath } from './unix-path.ts';
-import { carried, guardListener, mustCarry } from './unix-socket.ts';
+import { guardListener, mustRelay, relayed } from './unix-socket.ts';
 
 function listenOn(server: Server, options: object): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -49,12 +49,12 @@ export class Listener {
   }
 
   #made(address: Address): Server {
-    if (address.kind === 'tcp' || !mustCarry()) {
+    if (address.kind === 'tcp' || !mustRelay()) {
       const keepAlive = { noDelay: true, keepAlive: true, keepAliveInitialDelay: tcpKeepAliveMs };
       return createServer(address.kind === 'tcp' ? keepAlive : {}, this.#onConnection);
     }
     return createServer({ pauseOnConnect: true }, (socket) => {
-      const safe = carried(socket);
+      const safe = relayed(socket);
       if (safe !== undefined) this.#onConnection(safe);
     });
   }

@@ -14,14 +14,14 @@ import { verifiedOf } from './peer-identity.ts';
 /** Only Node makes a socket of a descriptor, and tells the descriptor of a socket. */
 const isNode = !('bun' in process.versions || 'deno' in process.versions);
 
-/** Whether connections that a listener at a unix socket accepts must be carried(): nothing may be read from them before. */
-export function mustCarry(): boolean {
+/** Whether connections that a listener at a unix socket accepts must be relayed(): nothing may be read from them before. */
+export function mustRelay(): boolean {
   return isNode && !loadNative().refusesRights;
 }
 
 /** `path`: where it listens, which nobody knows yet. */
 export function guardListener(path: string): void {
-  if (!mustCarry()) loadNative().guardListener(basename(path));
+  if (!mustRelay()) loadNative().guardListener(basename(path));
 }
 
 function failed(errno: number, path: string): NodeJS.ErrnoException {
@@ -37,11 +37,11 @@ function failed(errno: number, path: string): NodeJS.ErrnoException {
 const socketOf = (fd: number): Socket => new Socket({ fd, readable: true, writable: true });
 
 /** What was accepted, by way of native code. Undefined: the system refuses, and the connection is over. */
-export function carried(socket: Socket): Socket | undefined {
+export function relayed(socket: Socket): Socket | undefined {
   const fd = descriptorOf(socket);
   // What comes out of native code is another socket, whose other end is this process.
   const verified = verifiedOf(socket);
-  const end = fd === undefined ? -1 : loadNative().carry(fd);
+  const end = fd === undefined ? -1 : loadNative().relayBytes(fd);
   // Its connection is a duplicate's by now.
   socket.destroy();
   if (end < 0) return undefined;
@@ -57,7 +57,7 @@ export function dialUnix(path: string): Socket | undefined {
   const fd = native.dialUnix(path, !native.refusesRights);
   if (fd < 0) throw failed(fd, path);
   const socket = socketOf(fd);
-  // The other end of one that is carried is this process, which says nothing of the server.
+  // The other end of one that is relayed is this process, which says nothing of the server.
   if (!native.refusesRights) vouch(socket, { transport: 'unix' });
   return socket;
 }

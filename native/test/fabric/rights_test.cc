@@ -10,7 +10,7 @@
 
 #include "fabric/door.h"
 #include "fabric/lingering.h"
-#include "fabric/porter.h"
+#include "fabric/socket_relay.h"
 
 namespace rdma_rpc::fabric::test {
 namespace {
@@ -74,9 +74,9 @@ TEST(Rights, AsManyAsComeAreTaken) {
   wait_until_closed();
 }
 
-TEST(Porter, PassesBytesBothWaysAndTheEndOfEither) {
+TEST(SocketRelay, PassesBytesBothWaysAndTheEndOfEither) {
   auto [here, there] = unix_pair();
-  UniqueFd end = carry(ForeignFd(std::move(here)));
+  UniqueFd end = relay_bytes(ForeignFd(std::move(here)));
   ASSERT_TRUE(end);
   tell(there, "hello");
   EXPECT_EQ(hear(end), "hello");
@@ -92,9 +92,9 @@ TEST(Porter, PassesBytesBothWaysAndTheEndOfEither) {
   EXPECT_EQ(hear(there), "");
 }
 
-TEST(Porter, ThatNobodyReadsFromKeepsWhatIsSent) {
+TEST(SocketRelay, ThatNobodyReadsFromKeepsWhatIsSent) {
   auto [here, there] = unix_pair();
-  const UniqueFd end = carry(ForeignFd(std::move(here)));
+  const UniqueFd end = relay_bytes(ForeignFd(std::move(here)));
   constexpr std::size_t kBytes = 4 << 20;
   std::thread sender([&far = there] {
     for (std::size_t sent = 0; sent < kBytes;) {
@@ -112,9 +112,9 @@ TEST(Porter, ThatNobodyReadsFromKeepsWhatIsSent) {
   EXPECT_EQ(heard, kBytes);
 }
 
-TEST(Porter, EndsAConnectionThatBringsADescriptorAndItsReaderWaitsForNothing) {
+TEST(SocketRelay, EndsAConnectionThatBringsADescriptorAndItsReaderWaitsForNothing) {
   auto [here, there] = unix_pair();
-  const UniqueFd end = carry(ForeignFd(std::move(here)));
+  const UniqueFd end = relay_bytes(ForeignFd(std::move(here)));
   Lingering stranger;
   ASSERT_TRUE(send_files(there.get(), {stranger.give().get()}));
   EXPECT_LT(time_of([&] { EXPECT_EQ(hear(end), ""); }), kAtOnce);
@@ -122,7 +122,7 @@ TEST(Porter, EndsAConnectionThatBringsADescriptorAndItsReaderWaitsForNothing) {
   wait_until_closed();
 }
 
-TEST(Porter, ServesOthersWhileOneIsFullOfDescriptors) {
+TEST(SocketRelay, ServesOthersWhileOneIsFullOfDescriptors) {
   auto [bad, stranger] = unix_pair();
   auto [good, friendly] = unix_pair();
   Lingering first, second;
@@ -133,8 +133,8 @@ TEST(Porter, ServesOthersWhileOneIsFullOfDescriptors) {
   }
   // The second one is never read: it goes with its connection.
   EXPECT_LT(time_of([&] {
-              const UniqueFd bad_end = carry(ForeignFd(std::move(bad)));
-              const UniqueFd good_end = carry(ForeignFd(std::move(good)));
+              const UniqueFd bad_end = relay_bytes(ForeignFd(std::move(bad)));
+              const UniqueFd good_end = relay_bytes(ForeignFd(std::move(good)));
               tell(friendly, "hello");
               EXPECT_EQ(hear(good_end), "hello");
               EXPECT_EQ(hear(bad_end), "");
@@ -142,12 +142,12 @@ TEST(Porter, ServesOthersWhileOneIsFullOfDescriptors) {
             kAtOnce);
 }
 
-TEST(Porter, GivesAConnectionToWhoWantsTheConnectionItself) {
+TEST(SocketRelay, GivesAConnectionToWhoWantsTheConnectionItself) {
   auto [here, there] = unix_pair();
-  UniqueFd end = carry(ForeignFd(std::move(here)));
+  UniqueFd end = relay_bytes(ForeignFd(std::move(here)));
   tell(there, "hello");
   EXPECT_EQ(hear(end), "hello");
-  const UniqueFd itself = carried_connection(end.get());
+  const UniqueFd itself = relayed_connection(end.get());
   ASSERT_TRUE(itself);
   end.reset();
   ASSERT_TRUE(send_files(there.get(), {itself.get()}, 'f'));
@@ -161,7 +161,7 @@ TEST(Porter, GivesAConnectionToWhoWantsTheConnectionItself) {
   EXPECT_EQ(files.size(), 1u);
   tell(itself, "welcome");
   EXPECT_EQ(hear(there), "welcome");
-  EXPECT_FALSE(carried_connection(there.get()));
+  EXPECT_FALSE(relayed_connection(there.get()));
 }
 
 }  // namespace

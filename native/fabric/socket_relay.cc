@@ -1,5 +1,5 @@
-// See porter.h.
-#include "fabric/porter.h"
+// See socket_relay.h.
+#include "fabric/socket_relay.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -35,14 +35,14 @@ struct Connection {
   /// Held while `far` is read from. Nobody reads any more once it is `taken`.
   std::mutex reading;
   bool taken = false;
-  // The porter's thread only.
+  // The relay's thread only.
   Bytes inward, outward;
   bool lost = false;
   std::uint32_t far_mask = EPOLLIN,
                 near_mask = EPOLLIN;  ///< 0: not waited for (its end would be told for ever)
 };
 
-struct Porter {
+struct Relay {
   std::mutex mutex;  ///< of the two tables
   std::map<std::uint64_t, std::shared_ptr<Connection>> connections;
   std::map<ino_t, std::uint64_t> of_end;  ///< by the ends that others have
@@ -51,8 +51,8 @@ struct Porter {
   bool running = false;
 };
 /// Lives as long as the process.
-Porter& porter() {
-  static Porter& only = *new Porter;
+Relay& the_relay() {
+  static Relay& only = *new Relay;
   return only;
 }
 
@@ -60,7 +60,7 @@ bool watch(int operation, int fd, std::uint32_t events, std::uint64_t name) {
   epoll_event event{};
   event.events = events;
   event.data.u64 = name;
-  return ::epoll_ctl(porter().epoll.get(), operation, fd, &event) == 0;
+  return ::epoll_ctl(the_relay().epoll.get(), operation, fd, &event) == 0;
 }
 
 void wait_for(int fd, std::uint64_t name, std::uint32_t* mask, std::uint32_t wanted) {
@@ -126,7 +126,7 @@ void say_the_rest(Connection& connection) {
 
 /// `name` is twice the connection's number, and one more for its near end.
 void step(std::uint64_t name, std::uint32_t events) {
-  Porter& all = porter();
+  Relay& all = the_relay();
   std::shared_ptr<Connection> found;
   {
     const std::lock_guard lock(all.mutex);
@@ -171,7 +171,8 @@ void step(std::uint64_t name, std::uint32_t events) {
 [[noreturn]] void run() {
   for (;;) {
     std::array<epoll_event, 64> events;
-    const int count = ::epoll_wait(porter().epoll.get(), events.data(), static_cast<int>(events.size()), -1);
+    const int count =
+        ::epoll_wait(the_relay().epoll.get(), events.data(), static_cast<int>(events.size()), -1);
     for (int i = 0; i < count; ++i) {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
       step(event.data.u64, event.events);
@@ -180,7 +181,7 @@ void step(std::uint64_t name, std::uint32_t events) {
 }
 
 bool start() {
-  Porter& all = porter();
+  Relay& all = the_relay();
   if (all.running) return true;
   if (!all.epoll) all.epoll = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   if (!all.epoll) return false;
@@ -202,7 +203,7 @@ bool start() {
 
 }  // namespace
 
-UniqueFd carry(ForeignFd connection) {
+UniqueFd relay_bytes(ForeignFd connection) {
   int ends[2];
   if (!connection || ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
     return {};
@@ -212,7 +213,7 @@ UniqueFd carry(ForeignFd connection) {
   made->far = std::move(connection);
   struct stat about {};
   if (::fstat(end.get(), &about) != 0) return {};
-  Porter& all = porter();
+  Relay& all = the_relay();
   const std::lock_guard lock(all.mutex);
   if (!start()) return {};
   const std::uint64_t number = ++all.last;
@@ -226,10 +227,10 @@ UniqueFd carry(ForeignFd connection) {
   return end;
 }
 
-UniqueFd carried_connection(int carried) {
+UniqueFd relayed_connection(int relayed) {
   struct stat about {};
-  if (::fstat(carried, &about) != 0 || !S_ISSOCK(about.st_mode)) return {};
-  Porter& all = porter();
+  if (::fstat(relayed, &about) != 0 || !S_ISSOCK(about.st_mode)) return {};
+  Relay& all = the_relay();
   const std::lock_guard lock(all.mutex);
   const auto end = all.of_end.find(about.st_ino);
   if (end == all.of_end.end()) return {};

@@ -13,10 +13,10 @@ namespace rdma_rpc::fabric {
 
 /// The end of a pair that leads to `connection`, which has the same life from now on. Nothing, and errno,
 /// when the system refuses.
-UniqueFd carry(ForeignFd connection);
+UniqueFd relay_bytes(ForeignFd connection);
 
-/// The connection that the end `carried` of a pair leads to, as a descriptor of its own; nobody else reads
-/// from it any more. Nothing when `carried` is no such end, or when its peer is sending at this very moment.
-UniqueFd carried_connection(int carried);
+/// The connection that the end `relayed` of a pair leads to, as a descriptor of its own; nobody else reads
+/// from it any more. Nothing when `relayed` is no such end, or when its peer is sending at this very moment.
+UniqueFd relayed_connection(int relayed);
 
 }  // namespace rdma_rpc::fabric
