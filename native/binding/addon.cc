@@ -12,7 +12,7 @@
 #include "binding/native_context.h"
 #include "binding/peer_credentials.h"
 #include "binding/unix_socket.h"
-#include "fabric/door.h"
+#include "fabric/acceptor.h"
 
 namespace {
 
@@ -43,11 +43,11 @@ void collection_done(const Napi::CallbackInfo& info) {
 }
 
 /// A connection that JS has accepted, and the bytes that it began with, for a queue pair of any thread.
-Napi::Value hand_over(const Napi::CallbackInfo& info) {
+Napi::Value hand_off(const Napi::CallbackInfo& info) {
   const auto bytes = info[1].As<Napi::Uint8Array>();
   const std::string why =
-      rdma_rpc::fabric::hand_over(info[0].As<Napi::Number>().Int32Value(),
-                                  {reinterpret_cast<const std::byte*>(bytes.Data()), bytes.ByteLength()});
+      rdma_rpc::fabric::hand_off(info[0].As<Napi::Number>().Int32Value(),
+                                 {reinterpret_cast<const std::byte*>(bytes.Data()), bytes.ByteLength()});
   return Napi::String::New(info.Env(), why);
 }
 
@@ -56,7 +56,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("address", Napi::Function::New(env, address));
   exports.Set("collectionWaitMs", Napi::Function::New(env, collection_wait));
   exports.Set("collectionDone", Napi::Function::New(env, collection_done));
-  exports.Set("handOver", Napi::Function::New(env, hand_over));
+  exports.Set("handOff", Napi::Function::New(env, hand_off));
   exports.Set("lockFile", Napi::Function::New(env, rdma_rpc::binding::lock_file));
   rdma_rpc::binding::define_unix_sockets(env, exports);
   exports.Set("unlockFile", Napi::Function::New(env, rdma_rpc::binding::unlock_file));

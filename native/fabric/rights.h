@@ -3,7 +3,7 @@
 // the connection. The last close of a file can take as long as its sender likes: a TCP socket with SO_LINGER
 // and unsent bytes, a file of a file system in user space. So a connection either refuses them
 // (SO_PASSRIGHTS, Linux 6.16), or takes all that come and has another thread close them. Used by the line of
-// shm by descriptors, the door, the relay and the binding, on any thread.
+// shm by descriptors, the acceptor, the relay and the binding, on any thread.
 #pragma once
 
 #include <sys/types.h>

@@ -1,7 +1,7 @@
 // Stands between this process and unix connections of strangers where the kernel cannot refuse descriptors
 // (before Linux 6.16, rights.h): one thread of the process reads from them, and passes the bytes on through
 // socket pairs. Whoever reads those gets bytes only. A connection that brings a descriptor ends. Used by the
-// binding, for the sidebands of unix addresses, and by the door, which wants the connection itself. Any
+// binding, for the sidebands of unix addresses, and by the acceptor, which wants the connection itself. Any
 // thread.
 #pragma once
 

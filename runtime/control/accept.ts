@@ -5,9 +5,9 @@
 
 import { textOf } from '../core/foreign.ts';
 import type { FabricName } from '../lane/contexts.ts';
-import { type Doors, doorsOf } from './door.ts';
 import { FabricReasons } from './fabric-reasons.ts';
 import { controlText, type FabricReason, type Frame, type Hello, ownFeatures, version } from './frames.ts';
+import { type HandoffRefusals, handoffRefusals } from './handoff.ts';
 import { hostIdentity, whyNotOneHost, whyNotOneKernel } from './host.ts';
 import type { Link } from './link.ts';
 import {
@@ -35,12 +35,12 @@ async function next(link: Link): Promise<Frame> {
 }
 
 /** Why a client on that host cannot have this fabric by this connection, as far as can be told beforehand; '' when it may. */
-function whyNot(name: FabricName, host: string, doors: Doors): string {
+function whyNot(name: FabricName, host: string, refusals: HandoffRefusals): string {
   switch (name) {
     case 'tcp':
-      return doors.tcp;
+      return refusals.tcp;
     case 'shm-fd':
-      return whyNotOneKernel(host, hostIdentity()) || doors['shm-fd'];
+      return whyNotOneKernel(host, hostIdentity()) || refusals['shm-fd'];
     case 'verbs':
       return '';
     default:
@@ -49,10 +49,15 @@ function whyNot(name: FabricName, host: string, doors: Doors): string {
 }
 
 /** Fabrics that the client offers and this side can try; the reasons for the others are put down. */
-function common(side: LocalSide, hello: Hello, reasons: FabricReasons, doors: Doors): FabricName[] {
+function common(
+  side: LocalSide,
+  hello: Hello,
+  reasons: FabricReasons,
+  refusals: HandoffRefusals,
+): FabricName[] {
   return side.fabrics.filter((name) => {
     const offer = hello.fabrics.find((each) => each.name === name);
-    const why = offer === undefined ? 'the client does not offer it' : whyNot(name, offer.host, doors);
+    const why = offer === undefined ? 'the client does not offer it' : whyNot(name, offer.host, refusals);
     if (why !== '') reasons.add([{ name, reason: why }]);
     return why === '';
   });
@@ -105,7 +110,7 @@ export async function acceptOver(
   const admitted = admit(hello);
   if (admitted !== undefined) await link.whileOpen(admitted);
   const reasons = new FabricReasons(side);
-  const fabrics = common(side, hello, reasons, doorsOf(link.duplex));
+  const fabrics = common(side, hello, reasons, handoffRefusals(link.duplex));
   const told = new FabricReasons({ ...side, without: [] });
   told.add(withoutFor(side, reasons));
   const own = localLimits(side);

@@ -12,7 +12,6 @@ import { KnownPeer } from '../core/peer.ts';
 import type { FabricName } from '../lane/contexts.ts';
 import { ownAddress, peerPlace } from './address.ts';
 import { type Dial, dialledPath } from './dial.ts';
-import { onlyUnix } from './door.ts';
 import { FabricReasons } from './fabric-reasons.ts';
 import {
   controlText,
@@ -25,6 +24,7 @@ import {
   version,
   type Welcome,
 } from './frames.ts';
+import { onlyUnix } from './handoff.ts';
 import { hostIdentity } from './host.ts';
 import { Link } from './link.ts';
 import { verifiedOf } from './peer-identity.ts';

@@ -1,25 +1,25 @@
 /**
- * Connections that have said nothing yet, at a listener that passes them on to others: those of sessions are handed over (door.ts), the rest go on as
+ * Connections that have said nothing yet, at a listener that passes them on to others: those of sessions are handed over (handoff.ts), the rest go on as
  * they came. Each has a time limit, all together a count; one more pushes the oldest out. Used on the main thread of a worker group.
  */
 import type { Socket } from 'node:net';
 import { Status } from '../core/errors/status.ts';
 import { handshakes, handshakeTimeoutMs } from '../limits.ts';
-import { greetingBytes, greetingMagic, handOver } from './door.ts';
+import { greetingBytes, greetingMagic, handOff } from './handoff.ts';
 import { Link } from './link.ts';
 import { isTls, plainRefused } from './tls-records.ts';
-import type { TlsDoor } from './tls-server.ts';
+import type { TlsAcceptor } from './tls-server.ts';
 
 const magicBytes = 4;
 
 export class FirstWords {
   readonly #then: (socket: Socket) => void;
-  readonly #tls: TlsDoor | undefined;
+  readonly #tls: TlsAcceptor | undefined;
   /** In order of arrival. */
   readonly #silent = new Map<Socket, NodeJS.Timeout>();
 
   /** `then`: gets each sideband connection, with nothing read from it; one of TLS when keys are agreed. `tls`: TCP connections must have it. */
-  constructor(then: (socket: Socket) => void, tls?: TlsDoor) {
+  constructor(then: (socket: Socket) => void, tls?: TlsAcceptor) {
     this.#tls = tls;
     this.#then = then;
   }
@@ -47,7 +47,7 @@ export class FirstWords {
       }
       leave();
       if (isSession) {
-        handOver(socket, words.subarray(0, greetingBytes));
+        handOff(socket, words.subarray(0, greetingBytes));
         socket.destroy();
       } else if (tls !== undefined) {
         const refusal = { type: 'refusal', code: Status.UNAUTHENTICATED, message: plainRefused } as const;

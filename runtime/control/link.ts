@@ -6,8 +6,8 @@ import type { Duplex } from 'node:stream';
 import { Packr, Unpackr } from '#msgpackr';
 import { Status } from '../core/errors/status.ts';
 import { closeTimeoutMs, controlFrameBytes } from '../limits.ts';
-import { type Door, greetingBytes, greetingMagic } from './door.ts';
 import { checkFrame, controlText, type Frame } from './frames.ts';
+import { greetingBytes, greetingMagic, type Handoff } from './handoff.ts';
 import { isTls, plainRefused, tlsRefused } from './tls-records.ts';
 
 const prefixBytes = 4;
@@ -47,17 +47,17 @@ export class Link {
   /** It was no sideband connection, but one of a session of this process, which has it now. */
   handedOver = false;
 
-  #door: Door | undefined;
+  #handoff: Handoff | undefined;
   #securing = false;
   #pending: Buffer = Buffer.alloc(0);
   readonly #ready: Frame[] = [];
   #waiter: { resolve(frame: Frame): void; reject(error: Error): void } | undefined;
   #ended: string | undefined;
 
-  /** `door`: where connections go that do not begin with a frame; without it they are refused. */
-  constructor(duplex: Duplex, door?: Door) {
+  /** `handoff`: where connections go that do not begin with a frame; without it they are refused. */
+  constructor(duplex: Duplex, handoff?: Handoff) {
     this.duplex = duplex;
-    this.#door = door;
+    this.#handoff = handoff;
     this.#listen();
   }
 
@@ -120,7 +120,7 @@ export class Link {
     this.#pending = this.#pending.byteLength === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
     while (this.#pending.byteLength >= prefixBytes && this.#ended === undefined) {
       const bodyBytes = this.#pending.readUInt32LE(0);
-      if (!this.spoke && this.#door !== undefined && this.#noFrame(bodyBytes, this.#door)) return;
+      if (!this.spoke && this.#handoff !== undefined && this.#noFrame(bodyBytes, this.#handoff)) return;
       if (bodyBytes === 0 || bodyBytes > controlFrameBytes) {
         this.#refuse(
           `a frame of ${bodyBytes} bytes, allowed are 1 to ${controlFrameBytes}: not an rdma-rpc peer?`,
@@ -157,24 +157,24 @@ export class Link {
     }
   }
 
-  /** Whether the first bytes are for somebody else, or come to a door that takes other ones only. */
-  #noFrame(bodyBytes: number, door: Door): boolean {
+  /** Whether the first bytes are for somebody else, or come where others only are taken. */
+  #noFrame(bodyBytes: number, handoff: Handoff): boolean {
     if (bodyBytes === greetingMagic) {
-      if (this.#pending.byteLength >= greetingBytes) this.#give(door);
+      if (this.#pending.byteLength >= greetingBytes) this.#give(handoff);
     } else if (isTls(bodyBytes)) {
-      if (door.secure === undefined) this.#refuse(tlsRefused);
-      else this.#secure(door.secure);
-    } else if (door.secure !== undefined) {
+      if (handoff.secure === undefined) this.#refuse(tlsRefused);
+      else this.#secure(handoff.secure);
+    } else if (handoff.secure !== undefined) {
       this.close(plainRefused, { type: 'refusal', code: Status.UNAUTHENTICATED, message: plainRefused });
     } else return false;
     return true;
   }
 
   /** Goes on within TLS, where neither a greeting nor TLS again may come. */
-  #secure(secure: NonNullable<Door['secure']>): void {
+  #secure(secure: NonNullable<Handoff['secure']>): void {
     const { duplex } = this;
     this.#securing = true;
-    this.#door = undefined;
+    this.#handoff = undefined;
     duplex.off('data', this.#onData).off('end', this.#onFinish).pause();
     duplex.unshift(this.#pending);
     this.#pending = Buffer.alloc(0);
@@ -193,8 +193,8 @@ export class Link {
   }
 
   /** Nothing may be said here, nor the connection be ended: it is another's. */
-  #give(door: Door): void {
-    const why = door.handOver(this.duplex, this.#pending.subarray(0, greetingBytes));
+  #give(handoff: Handoff): void {
+    const why = handoff.handOff(this.duplex, this.#pending.subarray(0, greetingBytes));
     this.handedOver = why === '';
     this.duplex.destroy();
     this.#end(why === '' ? 'a connection of a session' : why);

@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream';
 import type { Verified } from '../core/peer.ts';
 import { loadNative } from '../native.ts';
 import { verdictOf } from './certificate.ts';
-import { descriptorOf } from './door.ts';
+import { descriptorOf } from './handoff.ts';
 
 /** As the kernel gives them: process 0 and the overflow ids stand for what this namespace cannot name. */
 type PeerCredentials = Readonly<Record<'pid' | 'uid' | 'gid', number>>;

@@ -26,7 +26,7 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
-export class TlsDoor {
+export class TlsAcceptor {
   readonly #sets: TlsSets<ServerTls, Server>;
   readonly #waiting = new Map<string, Waiting>();
 

@@ -8,7 +8,7 @@ import { basename } from 'node:path';
 import { getSystemErrorName } from 'node:util';
 import { loadNative } from '../native.ts';
 import { vouch } from './certificate.ts';
-import { descriptorOf } from './door.ts';
+import { descriptorOf } from './handoff.ts';
 import { verifiedOf } from './peer-identity.ts';
 
 /** Only Node makes a socket of a descriptor, and tells the descriptor of a socket. */

@@ -9,16 +9,16 @@ import { setImmediate } from 'node:timers/promises';
 import type { ServiceDefinition } from '../codec/types.ts';
 import { acceptOver, NotConnected } from '../control/accept.ts';
 import { ownAddress, peerAddress } from '../control/address.ts';
-import { type Door, handOver } from '../control/door.ts';
 import { type FabricPlan, fabricPlan, offers } from '../control/fabric-options.ts';
 import { controlText, type Hello } from '../control/frames.ts';
+import { type Handoff, handOff } from '../control/handoff.ts';
 import { Handshakes } from '../control/handshakes.ts';
 import { Link } from '../control/link.ts';
 import { Listener } from '../control/listener.ts';
 import { verifiedOf } from '../control/peer-identity.ts';
 import { choiceOf, isAlone, type LocalSide, type Prepared } from '../control/session-setup.ts';
 import { type SessionSummary, summaryOf } from '../control/session-summary.ts';
-import { TlsDoor } from '../control/tls-server.ts';
+import { TlsAcceptor } from '../control/tls-server.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import { guarded } from '../core/foreign.ts';
@@ -53,7 +53,7 @@ export class RpcServer implements Server, ServerSessionListener {
   readonly #load: Load;
   readonly #handshakes: Handshakes;
   readonly #allowed: Allowed;
-  readonly #tls: TlsDoor | undefined;
+  readonly #tls: TlsAcceptor | undefined;
   readonly #peers: PeerCounts;
   readonly #log: LimitedLog | undefined;
   readonly #listeners: Listener[] = [];
@@ -79,7 +79,7 @@ export class RpcServer implements Server, ServerSessionListener {
     this.#handlers = new HandlerTable(new TimeLimits(defaultTimeoutMs, timeoutMaxMs), warn, authorization);
     this.#load = new Load(handlersMax);
     this.#allowed = new Allowed(options?.allow, this.#options.allow);
-    this.#tls = options?.tls === undefined ? undefined : new TlsDoor('createServer', options.tls);
+    this.#tls = options?.tls === undefined ? undefined : new TlsAcceptor('createServer', options.tls);
     this.#peers = new PeerCounts(sessionsPerPeerMax);
     this.#log = log === undefined ? undefined : new LimitedLog(log);
     this.#handshakes = new Handshakes(this.#options, (link) => this.#connectionOf(link)?.used ?? false);
@@ -159,7 +159,7 @@ export class RpcServer implements Server, ServerSessionListener {
 
   /** Takes a sideband connection; `address`: where it comes from, for people. */
   accept(duplex: Duplex, address: string): void {
-    const link = new Link(duplex, this.#doorOf(duplex));
+    const link = new Link(duplex, this.#handoffOf(duplex));
     if (this.#shutdown !== undefined) {
       this.#turnAway(link, Status.UNAVAILABLE, 'the server is shutting down');
       return;
@@ -249,10 +249,10 @@ export class RpcServer implements Server, ServerSessionListener {
     this.#releaseAll(kept);
   }
 
-  #doorOf(duplex: Duplex): Door {
+  #handoffOf(duplex: Duplex): Handoff {
     const tls = this.#tls;
     const isTcp = duplex instanceof Socket && duplex.remoteAddress !== undefined;
-    return tls === undefined || !isTcp ? { handOver } : { handOver, secure: () => tls.secure(duplex) };
+    return tls === undefined || !isTcp ? { handOff } : { handOff, secure: () => tls.secure(duplex) };
   }
 
   #full(): RpcError | undefined {

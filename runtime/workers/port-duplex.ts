@@ -5,7 +5,7 @@
  */
 import { Duplex } from 'node:stream';
 import type { MessagePort } from 'node:worker_threads';
-import type { Doors } from '../control/door.ts';
+import type { HandoffRefusals } from '../control/handoff.ts';
 import type { Verified } from '../core/peer.ts';
 
 /** Of the socket, for limits, logs and the choice of device. */
@@ -13,8 +13,8 @@ export interface SocketAddresses {
   readonly remoteAddress?: string | undefined;
   readonly remotePort?: number | undefined;
   readonly localAddress?: string | undefined;
-  /** As door.ts has it: the main thread hands connections of sessions over. */
-  readonly doors?: Doors | undefined;
+  /** As handoff.ts has it: the main thread hands connections of sessions over. */
+  readonly handoffRefusals?: HandoffRefusals | undefined;
   /** Who is at the other end of it. */
   readonly verified?: Verified | undefined;
 }
@@ -26,7 +26,7 @@ export class PortDuplex extends Duplex implements SocketAddresses {
   readonly remoteAddress: string | undefined;
   readonly remotePort: number | undefined;
   readonly localAddress: string | undefined;
-  readonly doors: Doors | undefined;
+  readonly handoffRefusals: HandoffRefusals | undefined;
   readonly verified: Verified;
   readonly #port: MessagePort;
   /** Waits for `taken`. */
@@ -36,11 +36,11 @@ export class PortDuplex extends Duplex implements SocketAddresses {
 
   constructor(port: MessagePort, from: SocketAddresses = {}) {
     super();
-    const { remoteAddress, remotePort, localAddress, doors, verified = {} } = from;
+    const { remoteAddress, remotePort, localAddress, handoffRefusals, verified = {} } = from;
     this.remoteAddress = remoteAddress;
     this.remotePort = remotePort;
     this.localAddress = localAddress;
-    this.doors = doors;
+    this.handoffRefusals = handoffRefusals;
     this.verified = verified;
     this.#port = port;
     port.on('message', (message: Message) => this.#take(message));

@@ -6,7 +6,7 @@ import type { Socket } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { FirstWords } from '../control/first-words.ts';
 import { Listener } from '../control/listener.ts';
-import { TlsDoor } from '../control/tls-server.ts';
+import { TlsAcceptor } from '../control/tls-server.ts';
 import { socketRules } from '../control/unix-path.ts';
 import { type Log, warn } from '../core/log.ts';
 import { checkedOptions, checkedTimeMs, checkNames, type OptionRules } from '../core/options.ts';
@@ -55,7 +55,7 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
     this.#unplaced = new Unplaced(this.#threads);
     this.#firstWords = new FirstWords(
       (connection) => this.#accept(connection),
-      tls === undefined ? undefined : new TlsDoor('serveWorkers', tls),
+      tls === undefined ? undefined : new TlsAcceptor('serveWorkers', tls),
     );
     this.#listener = new Listener((connection) => this.#firstWords.add(connection), socket);
   }

@@ -4,7 +4,7 @@
  */
 import type { Socket } from 'node:net';
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
-import { doorsOf } from '../control/door.ts';
+import { handoffRefusals } from '../control/handoff.ts';
 import { verifiedOf } from '../control/peer-identity.ts';
 import { closeTimeoutMs, workerRestartMs, workerStartTimeoutMs } from '../limits.ts';
 import { portKey, type ToMain, type ToWorker } from './messages.ts';
@@ -125,7 +125,7 @@ export class WorkerThread implements Place {
       remoteAddress,
       remotePort,
       localAddress,
-      doors: doorsOf(socket),
+      handoffRefusals: handoffRefusals(socket),
       verified: verifiedOf(socket),
     };
     this.#port?.postMessage({ type: 'connection', port: port2, from, peer } satisfies ToWorker, [port2]);

@@ -1,4 +1,4 @@
-/** A client of which a test says each frame itself. For the tests of the server's door. */
+/** A client of which a test says each frame itself. For the tests of the server's handshake. */
 import { duplexPair } from 'node:stream';
 import { type Frame, magic, version } from '../../runtime/control/frames.ts';
 import { hostIdentity } from '../../runtime/control/host.ts';

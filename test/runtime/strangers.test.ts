@@ -1,4 +1,4 @@
-/** Strangers at the server's door: silent ones push out nobody who speaks, and refusals tell them nothing. */
+/** Strangers at the server: silent ones push out nobody who speaks, and refusals tell them nothing. */
 import { readFileSync } from 'node:fs';
 import { duplexPair } from 'node:stream';
 import type { ServerOptions } from 'rdma-rpc';

@@ -22,7 +22,7 @@ import {
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import { identityOf } from '../../runtime/control/certificate.ts';
-import { greetingBytes, greetingMagic } from '../../runtime/control/door.ts';
+import { greetingBytes, greetingMagic } from '../../runtime/control/handoff.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { Authority, type Issued } from './certificates.ts';
 

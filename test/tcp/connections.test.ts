@@ -16,7 +16,7 @@ import {
   stats,
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
-import { greetingBytes, greetingMagic } from '../../runtime/control/door.ts';
+import { greetingBytes, greetingMagic } from '../../runtime/control/handoff.ts';
 import { caught, until } from '../channel/bed.ts';
 import { echoHandlers } from '../runtime/echo-service.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';

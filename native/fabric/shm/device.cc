@@ -201,7 +201,7 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
   Token token{};
   if (reason.empty() && !fill_random(token.data(), token.size())) reason = "shm: no random bytes (getrandom)";
   auto& queue = static_cast<CompletionQueue&>(cq);
-  if (reason.empty() && options_.by_descriptors && !options.active) reason = queue.open_door(&token);
+  if (reason.empty() && options_.by_descriptors && !options.active) reason = queue.open_acceptor(&token);
   Segment segment;
   if (reason.empty()) {
     const std::size_t bytes = qp_segment_bytes(std::bit_ceil(options.recv_wr_max));

@@ -57,7 +57,8 @@ struct ShmOptions {
 std::unique_ptr<Device> open_shm_device(const ShmOptions& options, std::string* error);
 
 /// The address of a passive queue pair by descriptors, with the path of the unix socket where its process (or
-/// who hands over to it: hand_over(), door.h) is to be dialled. Empty, and why, when one of the two is none.
+/// who hands over to it: hand_off(), acceptor.h) is to be dialled. Empty, and why, when one of the two is
+/// none.
 std::vector<std::byte> shm_address_via(std::span<const std::byte> address, const std::string& path,
                                        std::string* error);
 

@@ -112,15 +112,15 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
 bool Device::be_reachable(Address* address, std::string* error) {
   std::string why;
   if (options_.host.empty()) {
-    if (door_ == nullptr)
-      door_ = Door::open(
+    if (acceptor_ == nullptr)
+      acceptor_ = Acceptor::open(
           watch_,
           [this](UniqueFd fd, const Greeting& greeting) {
             if (prepare(fd.get(), options_).empty()) introduce(std::move(fd), greeting);
           },
           &why);
     if (!why.empty()) why = "tcp: " + why;
-    if (door_ != nullptr) door_->mark(&address->token);
+    if (acceptor_ != nullptr) acceptor_->mark(&address->token);
   } else {
     if (listener_ == nullptr) listener_ = Listener::open(*this, &why);
     if (listener_ != nullptr) address->place = listener_->place();

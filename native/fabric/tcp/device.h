@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "fabric/door.h"
+#include "fabric/acceptor.h"
 #include "fabric/fabric.h"
 #include "fabric/tcp/connect/lingering_sockets.h"
 #include "fabric/tcp/connect/listener.h"
@@ -62,7 +62,7 @@ class Device final : public fabric::Device {
   LingeringSockets lingering_sockets_{watch_};
   // One of them, once there is a passive queue pair.
   std::unique_ptr<Listener> listener_;
-  std::unique_ptr<Door> door_;
+  std::unique_ptr<Acceptor> acceptor_;
   std::vector<QueuePair*> queue_pairs_;
   std::uint32_t last_qp_num_ = 0;
   std::array<std::byte, 16 << 10> prefetch_;

@@ -35,7 +35,7 @@ namespace rdma_rpc::fabric {
 struct TcpOptions {
   /// Where the peers' connections come in: an IPv4 or IPv6 address of this host, in numbers. Bound when the
   /// first passive queue pair is made, at a port of the system's choice. Empty: somebody else listens, and
-  /// hands over what comes (hand_over(), door.h); the peer has to be told where that is (tcp_address_via).
+  /// hands over what comes (hand_off(), acceptor.h); the peer has to be told where that is (tcp_address_via).
   std::string host = "127.0.0.1";
   std::uint32_t connect_timeout_ms = 5'000;
   /// A peer that lives but is stopped for longer, with data on its way, is taken for dead.

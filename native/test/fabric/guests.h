@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "fabric/door.h"
+#include "fabric/acceptor.h"
 
 namespace rdma_rpc::fabric::test {
 
 class Guests {
  public:
-  /// What there is to do at `listener`. Returns what hand_over() said of the last connection that has said
+  /// What there is to do at `listener`. Returns what hand_off() said of the last connection that has said
   /// its greeting, or "nobody".
   std::string admit(int listener) {
     while (UniqueFd fd{::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)}) {
@@ -28,7 +28,7 @@ class Guests {
       if (got <= 0) return true;
       guest.have += static_cast<std::size_t>(got);
       if (guest.have < sizeof guest.said) return false;
-      told = hand_over(guest.fd.get(), guest.said);
+      told = hand_off(guest.fd.get(), guest.said);
       return true;
     });
     return told;

@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "fabric/door.h"
+#include "fabric/acceptor.h"
 #include "fabric/lingering.h"
 #include "fabric/socket_relay.h"
 

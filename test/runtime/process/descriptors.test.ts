@@ -98,7 +98,7 @@ describe.each([
     });
   });
 
-  /** Somebody else's call there is answered, with a stranger at the door. */
+  /** Somebody else's call there is answered, with a stranger waiting. */
   async function isServed(path: string, fabric?: 'shm' | 'shm-fd'): Promise<void> {
     const begin = performance.now();
     expect((await meet('connect', path).next()).value).toMatch(refuses ? /^refused/ : /^sent/);

@@ -34,7 +34,7 @@ CompletionQueue::CompletionQueue(Device& device, std::uint32_t poller, UniqueFd 
 
 CompletionQueue::~CompletionQueue() {
   if (watch_) device_.counts().open_fds -= 2;
-  if (door_) --device_.counts().open_fds;
+  if (acceptor_) --device_.counts().open_fds;
   poller_.sleeping.store(0, std::memory_order_relaxed);
   device_.forget(*this);
 }
@@ -45,10 +45,10 @@ bool CompletionQueue::watch_lines() {
   return watch_->open() && watch_->add(own_pipe_, pipe_read_.get(), EPOLLIN);
 }
 
-std::string CompletionQueue::open_door(Token* token) {
+std::string CompletionQueue::open_acceptor(Token* token) {
   std::string why;
-  if (door_ == nullptr) {
-    door_ = Door::open(
+  if (acceptor_ == nullptr) {
+    acceptor_ = Acceptor::open(
         *watch_,
         [this](UniqueFd fd, const Greeting& greeting) {
           if (QueuePair* qp = device_.find(greeting.to)) return qp->take(std::move(fd), greeting.from);
@@ -57,10 +57,10 @@ std::string CompletionQueue::open_door(Token* token) {
           close_elsewhere(std::move(fd));
         },
         &why);
-    if (door_ == nullptr) return "shm: " + why;
+    if (acceptor_ == nullptr) return "shm: " + why;
     ++device_.counts().open_fds;
   }
-  door_->mark(token);
+  acceptor_->mark(token);
   return {};
 }
 

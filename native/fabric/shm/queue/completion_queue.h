@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "fabric/door.h"
+#include "fabric/acceptor.h"
 #include "fabric/fabric.h"
 #include "fabric/shm/layout.h"
 #include "fabric/shm/memory/segment.h"
@@ -41,7 +41,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
   bool watch_lines();
   Watch& watch() { return *watch_; }
   /// Peers with this token are led here from now on. Empty, or why not.
-  std::string open_door(Token* token);
+  std::string open_acceptor(Token* token);
   /// So many queue pairs more, or fewer, are connecting: their lines are looked at with each poll.
   void note_joining(int more) { joining_ += more; }
 
@@ -71,7 +71,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
   int joining_ = 0;
   OwnPipe own_pipe_;
   std::unique_ptr<Watch> watch_;  ///< by descriptors
-  std::unique_ptr<Door> door_;
+  std::unique_ptr<Acceptor> acceptor_;
 };
 
 }  // namespace rdma_rpc::fabric::shm

@@ -1,6 +1,6 @@
-// The passive side's door: takes connections, reads which queue pair each wants, and hands it over. Whoever
-// connects is a stranger until then: there are so many at most, each with so much time. On the device's
-// thread.
+// The passive side's listener: takes connections, reads which queue pair each wants, and hands it off.
+// Whoever connects is a stranger until then: there are so many at most, each with so much time. On the
+// device's thread.
 #pragma once
 
 #include <list>

@@ -68,7 +68,7 @@ class Liar {
     fd_ = UniqueFd(ends[0]);
     const UniqueFd theirs(ends[1]);
     const Greeting hello = make_greeting(Say::hello, victim.own().qp_token, victim.liar().qp_token);
-    EXPECT_EQ(hand_over(theirs.get(), std::as_bytes(std::span(&hello, 1))), "");
+    EXPECT_EQ(hand_off(theirs.get(), std::as_bytes(std::span(&hello, 1))), "");
     Wc wc;
     victim.cq().poll({&wc, 1});  // takes it, and sends what it shows
   }

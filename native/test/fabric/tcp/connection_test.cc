@@ -1,5 +1,5 @@
-// How connections of the tcp fabric are made and lost: strangers at the door, others behind the same address,
-// a connection that is cut at each of its bytes.
+// How connections of the tcp fabric are made and lost: strangers at the listener, others behind the same
+// address, a connection that is cut at each of its bytes.
 #include <map>
 
 #include "fabric/tcp/relay.h"

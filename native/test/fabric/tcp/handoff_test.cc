@@ -3,14 +3,14 @@
 #include <atomic>
 #include <thread>
 
-#include "fabric/door.h"
+#include "fabric/acceptor.h"
 #include "fabric/guests.h"
 #include "fabric/tcp/raw_peer.h"
 
 namespace rdma_rpc::fabric::test {
 namespace {
 
-const TcpOptions kByDoor{.host = ""};
+const TcpOptions kByHandoff{.host = ""};
 
 /// Listens as a server does, reads what a connection begins with, and hands it over.
 class Entrance {
@@ -43,9 +43,9 @@ class Entrance {
 
 bool settled(const QueuePair& qp) { return qp.state() != QpState::rtr; }
 
-TEST(TcpDoor, WhatAnotherHasAcceptedReachesItsQueuePair) {
+TEST(TcpHandoff, WhatAnotherHasAcceptedReachesItsQueuePair) {
   Entrance entrance;
-  TcpEnd one(false, 4096, kByDoor), two(false, 4096, kByDoor), active(true);
+  TcpEnd one(false, 4096, kByHandoff), two(false, 4096, kByHandoff), active(true);
   ASSERT_NE(two.qp, nullptr) << two.error;
   ASSERT_EQ(two.qp->connect(active.qp->local_address()), "");
   ASSERT_EQ(active.qp->connect(entrance.to(*two.qp)), "");
@@ -70,9 +70,9 @@ TEST(TcpDoor, WhatAnotherHasAcceptedReachesItsQueuePair) {
   EXPECT_EQ(two.completions[0].status, WcStatus::success);
 }
 
-TEST(TcpDoor, ADeviceThatSleepsWakesForIt) {
+TEST(TcpHandoff, ADeviceThatSleepsWakesForIt) {
   Entrance entrance;
-  TcpEnd passive(false, 4096, kByDoor), active(true);
+  TcpEnd passive(false, 4096, kByHandoff), active(true);
   ASSERT_EQ(passive.qp->connect(active.qp->local_address()), "");
   passive.poll();
   ASSERT_TRUE(passive.cq->arm());
@@ -88,13 +88,13 @@ TEST(TcpDoor, ADeviceThatSleepsWakesForIt) {
   EXPECT_EQ(active.qp->state(), QpState::rts);
 }
 
-TEST(TcpDoor, WhoAsksForASessionOfAnotherProcessIsToldSo) {
+TEST(TcpHandoff, WhoAsksForASessionOfAnotherProcessIsToldSo) {
   Entrance entrance;
-  TcpEnd passive(false, 4096, kByDoor), active(true, 4096);
+  TcpEnd passive(false, 4096, kByHandoff), active(true, 4096);
   tcp::Address address;
   ASSERT_EQ(tcp::decode(entrance.to(*passive.qp), &address), "");
   for (const std::size_t byte : {0u, 15u}) {
-    // The door is named by the first bytes, the queue pair by all of them.
+    // The acceptor is named by the first bytes, the queue pair by all of them.
     address.token[byte] ^= std::byte{1};
     TcpEnd lost(true);
     ASSERT_EQ(lost.qp->connect(tcp::encode(address)), "");
@@ -108,17 +108,17 @@ TEST(TcpDoor, WhoAsksForASessionOfAnotherProcessIsToldSo) {
   EXPECT_EQ(passive.qp->state(), QpState::init);
 }
 
-TEST(TcpDoor, AnAddressWithoutAPlaceCannotBeDialled) {
-  TcpEnd passive(false, 4096, kByDoor), active(true);
+TEST(TcpHandoff, AnAddressWithoutAPlaceCannotBeDialled) {
+  TcpEnd passive(false, 4096, kByHandoff), active(true);
   EXPECT_NE(active.qp->connect(passive.qp->local_address()).find("tcp_address_via"), std::string::npos);
 }
 
-TEST(TcpDoor, WhatIsNoGreetingIsNotHandedOver) {
+TEST(TcpHandoff, WhatIsNoGreetingIsNotHandedOff) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
   const UniqueFd one(ends[0]), other(ends[1]);
   const auto handed = [&](Greeting greeting, std::size_t bytes = sizeof(Greeting)) {
-    return hand_over(one.get(), {reinterpret_cast<const std::byte*>(&greeting), bytes});
+    return hand_off(one.get(), {reinterpret_cast<const std::byte*>(&greeting), bytes});
   };
   Greeting wrong = make_greeting(Say::hello, {}, {});
   wrong.magic = 1;
@@ -129,7 +129,7 @@ TEST(TcpDoor, WhatIsNoGreetingIsNotHandedOver) {
 }
 
 /// Devices come and go on their threads while connections for them, and for those that have gone, come in.
-TEST(TcpDoor, DevicesMayGoWhileConnectionsForThemComeIn) {
+TEST(TcpHandoff, DevicesMayGoWhileConnectionsForThemComeIn) {
   constexpr int kThreads = 3, kRounds = 40;
   Entrance entrance;
   std::atomic<int> running{kThreads};
@@ -138,7 +138,7 @@ TEST(TcpDoor, DevicesMayGoWhileConnectionsForThemComeIn) {
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&, i] {
       for (int round = 0; round < kRounds; ++round) {
-        TcpEnd passive(false, 4096, kByDoor), active(true);
+        TcpEnd passive(false, 4096, kByHandoff), active(true);
         EXPECT_EQ(passive.qp->connect(active.qp->local_address()), "");
         EXPECT_EQ(active.qp->connect(entrance.to(*passive.qp)), "");
         // Every third leaves at once, with its connection on the way.

@@ -1,8 +1,8 @@
 // The passive side without a listener: connections come from whoever listens in this process, perhaps on
-// another thread, and are found by the first bytes of the token that they ask for. One table of the process
-// has the doors of all devices. Used by the fabrics that connect by sockets (tcp, shm by descriptors), and by
-// the binding, which has what JS accepts. A door belongs to its device's thread; hand_over() is for any
-// thread.
+// another thread (a handoff), and are found by the first bytes of the token that they ask for. One table of
+// the process has the acceptors of all devices. Used by the fabrics that connect by sockets (tcp, shm by
+// descriptors), and by the binding, which has what JS accepts. An acceptor belongs to its device's thread;
+// hand_off() is for any thread.
 #pragma once
 
 #include <functional>
@@ -16,19 +16,19 @@
 
 namespace rdma_rpc::fabric {
 
-class Door final : public Waiter {
+class Acceptor final : public Waiter {
  public:
   /// Gets each connection that has come, and what it has said.
   using Host = std::function<void(UniqueFd fd, const Greeting& greeting)>;
 
   /// Null, and why, when the system refuses.
-  static std::unique_ptr<Door> open(Watch& watch, Host host, std::string* error);
-  ~Door() override;
+  static std::unique_ptr<Acceptor> open(Watch& watch, Host host, std::string* error);
+  ~Acceptor() override;
 
   /// From now on this token leads here.
   void mark(Token* token) const;
-  /// From any thread. False: the token leads to no door.
-  static bool hand_over(UniqueFd& fd, const Greeting& greeting);
+  /// From any thread. False: the token leads to no acceptor.
+  static bool hand_off(UniqueFd& fd, const Greeting& greeting);
 
   void ready() override;
   void expired() override {}
@@ -39,7 +39,7 @@ class Door final : public Waiter {
     Greeting greeting;
   };
 
-  Door(Watch& watch, Host host) : watch_(watch), host_(std::move(host)) {}
+  Acceptor(Watch& watch, Host host) : watch_(watch), host_(std::move(host)) {}
 
   Watch& watch_;
   const Host host_;
@@ -51,6 +51,6 @@ class Door final : public Waiter {
 /// From any thread: `fd` is an accepted connection that has said `greeting`, and nothing has been sent on it.
 /// It is duplicated, and goes to the queue pair of any device of this process that it asks for. Empty, or why
 /// it does not; the peer has been told then. Either way the caller closes its own descriptor.
-std::string hand_over(int fd, std::span<const std::byte> greeting);
+std::string hand_off(int fd, std::span<const std::byte> greeting);
 
 }  // namespace rdma_rpc::fabric

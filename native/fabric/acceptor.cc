@@ -1,5 +1,5 @@
-// See door.h.
-#include "fabric/door.h"
+// See acceptor.h.
+#include "fabric/acceptor.h"
 
 #include <fcntl.h>
 #include <sys/epoll.h>
@@ -23,12 +23,12 @@ namespace {
 constexpr std::size_t kArrivedMax = 1024;
 
 /// Lives as long as the process: threads end in any order.
-struct Doors {
+struct Acceptors {
   std::mutex mutex;
-  std::map<std::uint32_t, Door*> of;
+  std::map<std::uint32_t, Acceptor*> of;
 };
-Doors& doors() {
-  static Doors& only = *new Doors;
+Acceptors& acceptors() {
+  static Acceptors& only = *new Acceptors;
   return only;
 }
 
@@ -40,58 +40,60 @@ std::uint32_t number_in(const Token& token) {
 
 }  // namespace
 
-std::unique_ptr<Door> Door::open(Watch& watch, Host host, std::string* error) {
-  std::unique_ptr<Door> door(new Door(watch, std::move(host)));
-  door->bell_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  // At random, since servers behind one address are told apart by it. (0 is a door that is not in the table.)
-  bool good = door->bell_ && watch.add(*door, door->bell_.get(), EPOLLIN);
-  const std::lock_guard lock(doors().mutex);
-  while (good && door->number_ == 0) {
+std::unique_ptr<Acceptor> Acceptor::open(Watch& watch, Host host, std::string* error) {
+  std::unique_ptr<Acceptor> acceptor(new Acceptor(watch, std::move(host)));
+  acceptor->bell_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  // At random, since servers behind one address are told apart by it. (0 is an acceptor that is not in the
+  // table.)
+  bool good = acceptor->bell_ && watch.add(*acceptor, acceptor->bell_.get(), EPOLLIN);
+  const std::lock_guard lock(acceptors().mutex);
+  while (good && acceptor->number_ == 0) {
     std::uint32_t number = 0;
     good = ::getrandom(&number, sizeof number, 0) == static_cast<ssize_t>(sizeof number);
-    if (good && number != 0 && doors().of.try_emplace(number, door.get()).second) door->number_ = number;
+    if (good && number != 0 && acceptors().of.try_emplace(number, acceptor.get()).second)
+      acceptor->number_ = number;
   }
-  if (good) return door;
+  if (good) return acceptor;
   *error = std::string("no way in for the peers: ") + std::strerror(errno);
   // Its own end takes the lock, which is held here.
-  watch.remove(*door, door->bell_.get());
+  watch.remove(*acceptor, acceptor->bell_.get());
   return nullptr;
 }
 
-Door::~Door() {
+Acceptor::~Acceptor() {
   if (number_ == 0) return;
   watch_.remove(*this, bell_.get());
-  const std::lock_guard lock(doors().mutex);
-  doors().of.erase(number_);
+  const std::lock_guard lock(acceptors().mutex);
+  acceptors().of.erase(number_);
 }
 
-void Door::mark(Token* token) const { std::memcpy(token->data(), &number_, sizeof number_); }
+void Acceptor::mark(Token* token) const { std::memcpy(token->data(), &number_, sizeof number_); }
 
-bool Door::hand_over(UniqueFd& fd, const Greeting& greeting) {
-  const std::lock_guard lock(doors().mutex);
-  const auto found = doors().of.find(number_in(greeting.to));
-  if (found == doors().of.end() || found->second->arrived_.size() == kArrivedMax) return false;
-  Door& door = *found->second;
-  door.arrived_.push_back({std::move(fd), greeting});
+bool Acceptor::hand_off(UniqueFd& fd, const Greeting& greeting) {
+  const std::lock_guard lock(acceptors().mutex);
+  const auto found = acceptors().of.find(number_in(greeting.to));
+  if (found == acceptors().of.end() || found->second->arrived_.size() == kArrivedMax) return false;
+  Acceptor& acceptor = *found->second;
+  acceptor.arrived_.push_back({std::move(fd), greeting});
   const std::uint64_t one = 1;
   // Fails only when it has been rung 2^64 times.
-  [[maybe_unused]] const ssize_t wrote = ::write(door.bell_.get(), &one, sizeof one);
+  [[maybe_unused]] const ssize_t wrote = ::write(acceptor.bell_.get(), &one, sizeof one);
   return true;
 }
 
-void Door::ready() {
+void Acceptor::ready() {
   std::uint64_t rung = 0;
   // Cannot fail: the counter is not zero and only this thread reads it.
   [[maybe_unused]] const ssize_t got = ::read(bell_.get(), &rung, sizeof rung);
   std::vector<Arrival> arrived;
   {
-    const std::lock_guard lock(doors().mutex);
+    const std::lock_guard lock(acceptors().mutex);
     arrived.swap(arrived_);
   }
   for (Arrival& one : arrived) host_(std::move(one.fd), one.greeting);
 }
 
-std::string hand_over(int fd, std::span<const std::byte> greeting) {
+std::string hand_off(int fd, std::span<const std::byte> greeting) {
   Greeting hello;
   if (greeting.size() != sizeof hello) return "a greeting has 40 bytes";
   std::memcpy(&hello, greeting.data(), sizeof hello);
@@ -100,7 +102,7 @@ std::string hand_over(int fd, std::span<const std::byte> greeting) {
   UniqueFd own = relayed_connection(fd);
   if (!own) own = UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!own) return std::string("no descriptor for a connection: ") + std::strerror(errno);
-  if (Door::hand_over(own, hello)) return {};
+  if (Acceptor::hand_off(own, hello)) return {};
   const Greeting answer = make_greeting(Say::unknown, hello.from, hello.to);
   say(own.get(), &answer, sizeof answer);
   close_elsewhere(std::move(own));

@@ -22,15 +22,15 @@ export function descriptorOf(duplex: Duplex): number | undefined {
 }
 
 /** Why clients that come by one connection cannot use a fabric whose connections come the same way; '' when they can. */
-export interface Doors {
+export interface HandoffRefusals {
   readonly tcp: string;
   readonly 'shm-fd': string;
 }
 
 /** A stream from another thread says so itself. */
-export function doorsOf(duplex: Duplex): Doors {
-  const { doors } = duplex as { doors?: Doors };
-  if (doors !== undefined) return doors;
+export function handoffRefusals(duplex: Duplex): HandoffRefusals {
+  const { handoffRefusals: known } = duplex as { handoffRefusals?: HandoffRefusals };
+  if (known !== undefined) return known;
   const elsewhere = 'connections reach this server by way of another thread or process';
   if (!(duplex instanceof Socket)) return { tcp: elsewhere, 'shm-fd': elsewhere };
   const noDescriptor =
@@ -41,17 +41,17 @@ export function doorsOf(duplex: Duplex): Doors {
 }
 
 /** Ways in for what is no frame. */
-export interface Door {
-  /** As `handOver`. */
-  handOver(duplex: Duplex, greeting: Uint8Array): string;
+export interface Handoff {
+  /** As `handOff`. */
+  handOff(duplex: Duplex, greeting: Uint8Array): string;
   /** With it connections must come by TLS, or be for a session. Rejects with why there is none. */
   secure?(duplex: Duplex): Promise<Duplex>;
 }
 
 /** Gives a connection that began with `greeting` to the session that it is for. Returns why not, or ''. The caller destroys `duplex`, without a word. */
-export function handOver(duplex: Duplex, greeting: Uint8Array): string {
+export function handOff(duplex: Duplex, greeting: Uint8Array): string {
   const fd = descriptorOf(duplex);
   return fd === undefined
     ? 'a connection of a session: there is no descriptor of it'
-    : loadNative().handOver(fd, greeting);
+    : loadNative().handOff(fd, greeting);
 }
