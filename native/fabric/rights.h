@@ -2,8 +2,8 @@
 // them, wanted or not, and the kernel closes those that nobody takes in the thread that reads, or that closes
 // the connection. The last close of a file can take as long as its sender likes: a TCP socket with SO_LINGER
 // and unsent bytes, a file of a file system in user space. So a connection either refuses them
-// (SO_PASSRIGHTS, Linux 6.16), or takes all that come and has another thread close them. Used by the line of
-// shm by descriptors, the acceptor, the relay and the binding, on any thread.
+// (SO_PASSRIGHTS, Linux 6.16), or takes all that come and has another thread close them. Used by the control
+// connection of shm by descriptors, the acceptor, the relay and the binding, on any thread.
 #pragma once
 
 #include <sys/types.h>

@@ -260,11 +260,11 @@ void Device::show(std::uint32_t slot) {
   for (QueuePair* qp : queue_pairs_) qp->show(note, fd);
 }
 
-bool Device::show_all(Line& line) const {
+bool Device::show_all(ControlConnection& control) const {
   return std::all_of(shown_.begin(), shown_.end(), [&](std::uint32_t slot) {
     int fd = -1;
     const FileNote note = note_of(slot, &fd);
-    return line.send(note, fd);
+    return control.send(note, fd);
   });
 }
 

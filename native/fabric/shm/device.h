@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fabric/fabric.h"
-#include "fabric/shm/connect/line.h"
+#include "fabric/shm/connect/control_connection.h"
 #include "fabric/shm/connect/process.h"
 #include "fabric/shm/connect/remote_device.h"
 #include "fabric/shm/layout.h"
@@ -49,7 +49,7 @@ class Device final : public fabric::Device {
   /// By descriptors: the memory of this slot is one that peers may reach from now on.
   void show(std::uint32_t slot);
   /// Sends a peer whatever peers may reach. False: it takes no more.
-  bool show_all(Line& line) const;
+  bool show_all(ControlConnection& control) const;
   /// The queue pair of this token, or null.
   QueuePair* find(const Token& token) const;
 

@@ -98,7 +98,7 @@ struct AddressBlob {
   std::uint32_t poller;          ///< index in DeviceSegment::pollers
   std::uint32_t receive_slots;   ///< a power of two
   std::uint32_t by_descriptors;  ///< 1: what this has of a process and its descriptors is 0, all comes over
-                                 ///< a line (line.h)
+                                 ///< a control connection (control_connection.h)
 };
 static_assert(sizeof(AddressBlob) <= 512);
 

@@ -8,9 +8,10 @@
 // fork(): open it in the child.
 //
 // A device by descriptors is for peers of other users and containers. Nothing is opened through /proc:
-// what a peer needs goes over a unix connection of the queue pair (line.h), and so do wake-ups. Its peers see
-// its table of keys and the memory in which a receive has been posted or a right has been given, and no other
-// memory of the process. All peers of one device see that: open one for each that is not to see another's.
+// what a peer needs goes over a unix connection of the queue pair (control_connection.h), and so do wake-ups.
+// Its peers see its table of keys and the memory in which a receive has been posted or a right has been
+// given, and no other memory of the process. All peers of one device see that: open one for each that is not
+// to see another's.
 //
 // What is particular to this fabric:
 //  - READs and WRITEs are copies by the initiator's CPU. They are done when post_send returns, which takes

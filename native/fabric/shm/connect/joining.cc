@@ -1,5 +1,6 @@
 // How a queue pair connects by descriptors: it dials, or is come to, then each side sends what it shows, says
-// that it can use what the other has sent, and is in RTS when both have. See queue_pair.h, line.h.
+// that it can use what the other has sent, and is in RTS when both have. See queue_pair.h,
+// control_connection.h.
 #include "fabric/shm/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::shm {
@@ -9,9 +10,9 @@ std::string QueuePair::join(const AddressBlob& address, const std::string& path)
   state_ = QpState::rtr;
   joining_ = true;
   cq_.note_joining(1);
-  line_ = std::make_unique<Line>(cq_.watch(), *this);
+  control_ = std::make_unique<ControlConnection>(cq_.watch(), *this);
   if (options_.active) {
-    return line_->dial(path, wanted_.qp_token, token_, device_.options().connect_timeout_ms);
+    return control_->dial(path, wanted_.qp_token, token_, device_.options().connect_timeout_ms);
   }
   if (guest_) welcome(guest_.release(), guest_token_);
   return {};
@@ -30,7 +31,7 @@ void QueuePair::take(UniqueFd fd, const Token& from) {
 /// One that is not meant is told so, and nothing else happens: it may be anybody.
 void QueuePair::welcome(UniqueFd fd, const Token& from) {
   if (joining_ && !shown_ && !options_.active && from == wanted_.qp_token) {
-    return line_->welcome(std::move(fd), from, token_);
+    return control_->welcome(std::move(fd), from, token_);
   }
   const Greeting answer = make_greeting(Say::refused, from, token_);
   say(fd.get(), &answer, sizeof answer);
@@ -43,15 +44,15 @@ void QueuePair::on_open() {
   FileNote note;
   note.kind = FileKind::device;
   note.bytes = sizeof(DeviceSegment);
-  if (!line_->send(note, device_.fd())) return;
+  if (!control_->send(note, device_.fd())) return;
   note.kind = FileKind::queue_pair;
   note.bytes = segment_.map.bytes();
-  if (line_->send(note, segment_.fd.get())) device_.show_all(*line_);
+  if (control_->send(note, segment_.fd.get())) device_.show_all(*control_);
 }
 
 void QueuePair::on_file(const FileNote& note, ForeignFd file) {
   const std::string why = take_file(note, file.fd());
-  if (!why.empty()) line_->refuse(why);
+  if (!why.empty()) control_->refuse(why);
 }
 
 /// Empty, or what is wrong with it.
@@ -63,7 +64,7 @@ std::string QueuePair::take_file(const FileNote& note, const UniqueFd& file) {
       Mapping map = map_sent_memfd(file, sizeof(DeviceSegment), PeerMay::read, &error);
       if (map)
         remote_ = RemoteDevice::of_sent(
-            wanted_, std::move(map), [this] { line_->receive(); }, &error);
+            wanted_, std::move(map), [this] { control_->receive(); }, &error);
       return error;
     }
     case FileKind::queue_pair: {
@@ -73,7 +74,7 @@ std::string QueuePair::take_file(const FileNote& note, const UniqueFd& file) {
       if (map) error = claim(map.data(), wanted_);
       if (!error.empty()) return error;
       peer_map_ = std::move(map);
-      if (line_->send(Note::taken)) finish_joining();
+      if (control_->send(Note::taken)) finish_joining();
       return {};
     }
     case FileKind::memory: {
@@ -88,7 +89,7 @@ std::string QueuePair::take_file(const FileNote& note, const UniqueFd& file) {
 }
 
 void QueuePair::on_taken() {
-  if (peer_has_taken_) return line_->refuse("the peer has taken everything twice");
+  if (peer_has_taken_) return control_->refuse("the peer has taken everything twice");
   peer_has_taken_ = true;
   finish_joining();
 }
@@ -97,7 +98,7 @@ void QueuePair::finish_joining() {
   if (!joining_ || !peer_has_taken_ || !peer_map_) return;
   stop_joining();
   use_peer(wanted_, std::move(peer_map_), std::move(remote_));
-  line_->forget_limit();
+  control_->forget_limit();
   state_ = QpState::rts;
 }
 
@@ -106,9 +107,9 @@ void QueuePair::stop_joining() {
 }
 
 /// Once connected it is the sideband that tells of a peer's end, as it does for peers that are opened through
-/// /proc; and what the peer sent before it ended is still in the ring. A line that is lost with both sides
-/// alive takes its queue pair with it: nobody would be woken any more, and the one side knows nothing of the
-/// other's new memory.
+/// /proc; and what the peer sent before it ended is still in the ring. A control connection that is lost with
+/// both sides alive takes its queue pair with it: nobody would be woken any more, and the one side knows
+/// nothing of the other's new memory.
 void QueuePair::on_lost(const std::string& why, bool peer_went) {
   if (state_ != QpState::rtr && (state_ != QpState::rts || peer_went)) return;
   error_ = "shm: the connection for descriptors: " + why;

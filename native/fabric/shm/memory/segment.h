@@ -1,6 +1,6 @@
 // Shared memory without names: memfds of our own, and memfds and pipes of a peer, opened through
-// /proc/<pid>/fd or come over its line. Used when devices, queue pairs and memories are made and connected,
-// on the device's thread; never on the hot path.
+// /proc/<pid>/fd or come over its control connection. Used when devices, queue pairs and memories are made
+// and connected, on the device's thread; never on the hot path.
 #pragma once
 
 #include <cstddef>

@@ -117,8 +117,8 @@ void CompletionQueue::acknowledge() {
   armed_ = false;
   poller_.sleeping.store(0, std::memory_order_relaxed);
   if (watch_) {
-    // Nearly always it is a bell on the one line, which is heard with one system call. What else there is is
-    // told again.
+    // Nearly always it is a bell on the one control connection, which is heard with one system call. What
+    // else there is is told again.
     if (queue_pairs_.size() == 1 && queue_pairs_[0]->hears_something()) return;
     watch_->progress();
     if (!std::exchange(own_pipe_.rung, false)) return;

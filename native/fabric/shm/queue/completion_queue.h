@@ -42,14 +42,15 @@ class CompletionQueue final : public fabric::CompletionQueue {
   Watch& watch() { return *watch_; }
   /// Peers with this token are led here from now on. Empty, or why not.
   std::string open_acceptor(Token* token);
-  /// So many queue pairs more, or fewer, are connecting: their lines are looked at with each poll.
+  /// So many queue pairs more, or fewer, are connecting: their control connections are looked at with each
+  /// poll.
   void note_joining(int more) { joining_ += more; }
 
   void add(QueuePair& qp) { queue_pairs_.push_back(&qp); }
   void remove(QueuePair& qp) { std::erase(queue_pairs_, &qp); }
 
  private:
-  /// Its own pipe among the lines: acknowledge() reads it when it has been rung.
+  /// Its own pipe among the control connections: acknowledge() reads it when it has been rung.
   struct OwnPipe final : Waiter {
     bool rung = false;
     void ready() override { rung = true; }

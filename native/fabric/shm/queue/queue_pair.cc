@@ -200,7 +200,7 @@ void QueuePair::enter_error(SharedState shown) {
   await_any_release();
   if (peer_ != nullptr) ring_doorbell();
   stop_joining();
-  if (peer_ == nullptr && line_ != nullptr) line_->close();
+  if (peer_ == nullptr && control_ != nullptr) control_->close();
   cq_.wake_if_armed();
 }
 
@@ -209,7 +209,7 @@ void QueuePair::ring_doorbell() {
   const std::uint32_t sleeping = peer_poller_->sleeping.load(std::memory_order_relaxed);
   if (sleeping == 0 || sleeping == last_rung_) return;
   last_rung_ = sleeping;
-  if (line_ != nullptr) return line_->ring();
+  if (control_ != nullptr) return control_->ring();
   const char byte = 0;
   stall_point();
   // A full pipe is readable, which is all that is wanted.
@@ -223,7 +223,7 @@ bool QueuePair::peer_wants_cpu(std::uint32_t cpu) const {
 }
 
 bool QueuePair::peer_is_dead() const {
-  if (line_ != nullptr) return line_->ended();
+  if (control_ != nullptr) return control_->ended();
   return !remote_ || !is_running(remote_->process());
 }
 

@@ -17,7 +17,7 @@
 
 namespace rdma_rpc::fabric::shm {
 
-class QueuePair final : public fabric::QueuePair, public LineUser {
+class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
  public:
   QueuePair(Device& device, CompletionQueue& cq, const QpOptions& options, std::uint32_t qp_num,
             Segment segment, const Token& token);
@@ -37,11 +37,11 @@ class QueuePair final : public fabric::QueuePair, public LineUser {
   void take(UniqueFd fd, const Token& from);
   /// By descriptors: a memory that the peer may reach from now on.
   void show(const FileNote& note, int fd) {
-    if (line_ != nullptr && shown_) line_->send(note, fd);
+    if (control_ != nullptr && shown_) control_->send(note, fd);
   }
 
   /// By descriptors, once connected: the peer has said something, which has been dealt with.
-  bool hears_something() { return state_ == QpState::rts && line_ != nullptr && line_->receive_once(); }
+  bool hears_something() { return state_ == QpState::rts && control_ != nullptr && control_->receive_once(); }
 
   void on_open() override;
   void on_file(const FileNote& note, ForeignFd file) override;
@@ -184,7 +184,7 @@ class QueuePair final : public fabric::QueuePair, public LineUser {
   // By descriptors.
   const Token token_;
   std::string error_;
-  std::unique_ptr<Line> line_;
+  std::unique_ptr<ControlConnection> control_;
   bool joining_ = false, shown_ = false, peer_has_taken_ = false;
   AddressBlob wanted_{};  ///< the peer's
   ForeignFd guest_;       ///< has come before connect()

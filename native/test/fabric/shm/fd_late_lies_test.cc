@@ -4,8 +4,8 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-/// Once it is connected wake-ups go over the line: without it the queue pair would be up, and nobody be
-/// woken.
+/// Once it is connected wake-ups go over the control connection: without it the queue pair would be up, and
+/// nobody be woken.
 struct LateLie {
   const char* name;
   void (*tell)(const Victim&, Liar&);

@@ -1,5 +1,5 @@
-// By descriptors: a queue pair that waits for its peer, and the far end of its line, by hand. Used by tests
-// of what a hostile peer sends.
+// By descriptors: a queue pair that waits for its peer, and the far end of its control connection, by hand.
+// Used by tests of what a hostile peer sends.
 #pragma once
 
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "fabric/shm/connect/line.h"
+#include "fabric/shm/connect/control_connection.h"
 #include "fabric/shm/entrance.h"
 #include "fabric/shm/layout.h"
 #include "fabric/shm/peers.h"
@@ -59,7 +59,7 @@ class Victim {
   shm::AddressBlob liar_{}, own_{};
 };
 
-/// The far end of a line, by hand.
+/// The far end of a control connection, by hand.
 class Liar {
  public:
   explicit Liar(Victim& victim) {

@@ -27,7 +27,7 @@ struct Holdings {
 };
 
 Holdings holdings() {
-  // What a line had is closed elsewhere.
+  // What a control connection had is closed elsewhere.
   while (being_closed() > 0) std::this_thread::yield();
   Holdings held;
   DIR* directory = ::opendir("/proc/self/fd");

@@ -1,5 +1,5 @@
-// See line.h.
-#include "fabric/shm/connect/line.h"
+// See control_connection.h.
+#include "fabric/shm/connect/control_connection.h"
 
 #include <fcntl.h>
 #include <sys/epoll.h>
@@ -21,8 +21,8 @@ constexpr int kReadsPerTurn = 32;
 
 }  // namespace
 
-std::string Line::dial(const std::string& path, const Token& to, const Token& from,
-                       std::uint32_t timeout_ms) {
+std::string ControlConnection::dial(const std::string& path, const Token& to, const Token& from,
+                                    std::uint32_t timeout_ms) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof name.sun_path) return "shm: no path of a unix socket";
@@ -46,7 +46,7 @@ std::string Line::dial(const std::string& path, const Token& to, const Token& fr
   return {};
 }
 
-void Line::welcome(UniqueFd fd, const Token& to, const Token& from) {
+void ControlConnection::welcome(UniqueFd fd, const Token& to, const Token& from) {
   fd_ = ForeignFd(std::move(fd));
   to_ = to;
   from_ = from;
@@ -60,7 +60,7 @@ void Line::welcome(UniqueFd fd, const Token& to, const Token& from) {
   user_.on_open();
 }
 
-bool Line::send(const FileNote& note, int file) {
+bool ControlConnection::send(const FileNote& note, int file) {
   if (!fd_) return false;
   FileNote copy = note;
   iovec bytes{&copy, sizeof copy};
@@ -84,26 +84,26 @@ bool Line::send(const FileNote& note, int file) {
   return false;
 }
 
-bool Line::send(Note note) {
+bool ControlConnection::send(Note note) {
   if (!fd_) return false;
   if (say(fd_.get(), &note, sizeof note)) return true;
   lose("the peer takes nothing: " + system_refusal(errno));
   return false;
 }
 
-void Line::ring() {
+void ControlConnection::ring() {
   const Note bell = Note::bell;
   // What cannot be sent is not wanted: the peer has more than it reads, or has gone.
   if (fd_) [[maybe_unused]]
     const bool said = say(fd_.get(), &bell, sizeof bell);
 }
 
-void Line::ready() {
+void ControlConnection::ready() {
   if (open_) return receive();
   hear_answer();
 }
 
-bool Line::hear(void* bytes, std::size_t room, ssize_t* got) {
+bool ControlConnection::hear(void* bytes, std::size_t room, ssize_t* got) {
   if (being_closed() > kClosingMax) {
     refuse("peers have sent so many descriptors that this process is still closing them");
     return false;
@@ -120,7 +120,7 @@ bool Line::hear(void* bytes, std::size_t room, ssize_t* got) {
   return static_cast<bool>(fd_);
 }
 
-void Line::hear_answer() {
+void ControlConnection::hear_answer() {
   // No more than the answer: with the bytes behind it descriptors come.
   ssize_t got = 0;
   if (!hear(said_.data() + have_, said_.size() - have_, &got)) return;
@@ -142,12 +142,12 @@ void Line::hear_answer() {
   receive();
 }
 
-void Line::receive() {
+void ControlConnection::receive() {
   for (int i = 0; i < kReadsPerTurn && receive_once(); ++i) {
   }
 }
 
-bool Line::receive_once() {
+bool ControlConnection::receive_once() {
   std::byte bytes[256];
   ssize_t got = 0;
   do {
@@ -162,7 +162,7 @@ bool Line::receive_once() {
   return true;
 }
 
-void Line::take(const std::byte* bytes, std::size_t count) {
+void ControlConnection::take(const std::byte* bytes, std::size_t count) {
   for (std::size_t i = 0; i < count && fd_; ++i) {
     said_[have_++] = bytes[i];
     const auto note = static_cast<Note>(said_[0]);
@@ -171,7 +171,7 @@ void Line::take(const std::byte* bytes, std::size_t count) {
   }
 }
 
-void Line::carry_out() {
+void ControlConnection::carry_out() {
   have_ = 0;
   switch (static_cast<Note>(said_[0])) {
     case Note::bell:
@@ -192,26 +192,26 @@ void Line::carry_out() {
   user_.on_file(note, std::move(file));
 }
 
-void Line::refuse(const std::string& why) {
+void ControlConnection::refuse(const std::string& why) {
   const Note note = Note::refused;
   if (fd_) [[maybe_unused]]
     const bool said = say(fd_.get(), &note, sizeof note);
   lose(why);
 }
 
-void Line::lose(const std::string& why, bool peer_went) {
+void ControlConnection::lose(const std::string& why, bool peer_went) {
   if (!fd_) return;
   close();
   user_.on_lost(why, peer_went);
 }
 
-void Line::close() {
+void ControlConnection::close() {
   if (!fd_) return;
   watch_.remove(*this, fd_.get());
   fd_.reset();
   files_.clear();
 }
 
-void Line::expired() { lose("the peer has not answered in time"); }
+void ControlConnection::expired() { lose("the peer has not answered in time"); }
 
 }  // namespace rdma_rpc::fabric::shm

@@ -5,8 +5,8 @@
 //
 // Each side has a socket of its own, so nothing that the peer does to its descriptor (such as making it
 // block) is seen here. What comes is untrusted: its shape is checked here, the descriptors by who gets them.
-// Closing one, or a line with unread ones in it, can take as long as the peer likes: another thread does
-// that.
+// Closing one, or a control connection with unread ones in it, can take as long as the peer likes: another
+// thread does that.
 #pragma once
 
 #include <array>
@@ -39,10 +39,10 @@ struct FileNote {
 };
 static_assert(sizeof(FileNote) == 32);
 
-/// Who has a line. It may end the line in any of these, but not destroy it.
-class LineUser {
+/// Who has a control connection. It may end the control connection in any of these, but not destroy it.
+class ControlConnectionUser {
  public:
-  virtual ~LineUser() = default;
+  virtual ~ControlConnectionUser() = default;
   /// Greeted: descriptors may be sent.
   virtual void on_open() = 0;
   virtual void on_file(const FileNote& note, ForeignFd file) = 0;
@@ -52,24 +52,24 @@ class LineUser {
   virtual void on_lost(const std::string& why, bool peer_went) = 0;
 };
 
-class Line final : public Waiter {
+class ControlConnection final : public Waiter {
  public:
-  Line(Watch& watch, LineUser& user) : watch_(watch), user_(user) {}
-  ~Line() override { close(); }
+  ControlConnection(Watch& watch, ControlConnectionUser& user) : watch_(watch), user_(user) {}
+  ~ControlConnection() override { close(); }
 
   /// Active side: connects at `path`. Empty, or why that cannot even begin.
   std::string dial(const std::string& path, const Token& to, const Token& from, std::uint32_t timeout_ms);
   /// Passive side: a connection that has said hello. Answers it.
   void welcome(UniqueFd fd, const Token& to, const Token& from);
 
-  /// False, and the line ends: the peer takes no more, or has gone.
+  /// False, and the control connection ends: the peer takes no more, or has gone.
   bool send(const FileNote& note, int file);
   bool send(Note note);
   /// One that already has unread bells needs no further one.
   void ring();
   /// Looks at what has come, without waiting.
   void receive();
-  /// With one system call. False: nothing has come, or the line has ended.
+  /// With one system call. False: nothing has come, or the control connection has ended.
   bool receive_once();
   /// Nothing more will come.
   bool ended() const { return !fd_; }
@@ -91,7 +91,7 @@ class Line final : public Waiter {
   void lose(const std::string& why, bool peer_went = false);
 
   Watch& watch_;
-  LineUser& user_;
+  ControlConnectionUser& user_;
   ForeignFd fd_;
   bool open_ = false;
   Token to_{}, from_{};
