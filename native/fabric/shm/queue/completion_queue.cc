@@ -73,7 +73,7 @@ void CompletionQueue::note_cpu() {
 
 std::size_t CompletionQueue::poll(std::span<Wc> out) {
   if (polls_++ % kPollsPerCpuLook == 0) note_cpu();
-  if (joining_ != 0) watch_->progress();
+  if (handshakes_ != 0) watch_->progress();
   const std::size_t pairs = queue_pairs_.size();
   if (pairs == 1) return queue_pairs_[0]->poll(out);
   std::size_t count = 0;

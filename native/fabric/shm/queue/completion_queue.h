@@ -44,7 +44,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
   std::string open_acceptor(Token* token);
   /// So many queue pairs more, or fewer, are connecting: their control connections are looked at with each
   /// poll.
-  void note_joining(int more) { joining_ += more; }
+  void note_handshake(int more) { handshakes_ += more; }
 
   void add(QueuePair& qp) { queue_pairs_.push_back(&qp); }
   void remove(QueuePair& qp) { std::erase(queue_pairs_, &qp); }
@@ -69,7 +69,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
   std::uint32_t sleeps_ = 0;
   std::uint32_t polls_ = 0;
   std::uint32_t cpu_ = ~0u;
-  int joining_ = 0;
+  int handshakes_ = 0;
   OwnPipe own_pipe_;
   std::unique_ptr<Watch> watch_;  ///< by descriptors
   std::unique_ptr<Acceptor> acceptor_;

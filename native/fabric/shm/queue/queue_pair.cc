@@ -74,7 +74,7 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& optio
 QueuePair::~QueuePair() {
   enter_error(SharedState::closed);
   wait_for_release();
-  stop_joining();
+  stop_handshake();
   cq_.remove(*this);
   device_.forget(*this);
   --device_.counts().queue_pairs;
@@ -99,7 +99,7 @@ std::string QueuePair::connect(std::span<const std::byte> remote_address) {
   const auto path = remote_address.subspan(std::min(sizeof address, remote_address.size()));
   if (!reason.empty()) {
   } else if (device_.options().by_descriptors) {
-    reason = join(address, {reinterpret_cast<const char*>(path.data()), path.size()});
+    reason = start_handshake(address, {reinterpret_cast<const char*>(path.data()), path.size()});
   } else {
     reason = map_peer(address);
     if (reason.empty()) state_ = QpState::rts;
@@ -199,7 +199,7 @@ void QueuePair::enter_error(SharedState shown) {
   own_->state.store(static_cast<std::uint32_t>(shown), std::memory_order_seq_cst);
   await_any_release();
   if (peer_ != nullptr) ring_doorbell();
-  stop_joining();
+  stop_handshake();
   if (peer_ == nullptr && control_ != nullptr) control_->close();
   cq_.wake_if_armed();
 }

@@ -1,6 +1,6 @@
 // The queue pair. Its own segment receives what the peer sends; the peer's segment is mapped to send there.
 // One class in six files: queue_pair.cc (life and state), send_queue.cc (post_send), transfer.cc (READ and
-// WRITE), receive_queue.cc (post_recv, poll), connect/joining.cc (by descriptors) and memory/revocation.cc
+// WRITE), receive_queue.cc (post_recv, poll), connect/handshake.cc (by descriptors) and memory/revocation.cc
 // (waiting for a peer's last copy). Used on the device's thread.
 #pragma once
 
@@ -97,12 +97,12 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   void enter_error(SharedState shown);
   void ring_doorbell();
 
-  // connect/joining.cc
-  std::string join(const AddressBlob& address, const std::string& path);
+  // connect/handshake.cc
+  std::string start_handshake(const AddressBlob& address, const std::string& path);
   void welcome(UniqueFd fd, const Token& from);
   std::string take_file(const FileNote& note, const UniqueFd& file);
-  void finish_joining();
-  void stop_joining();
+  void finish_handshake();
+  void stop_handshake();
 
   // send_queue.cc
   void execute(const SendWr& wr);
@@ -185,7 +185,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   const Token token_;
   std::string error_;
   std::unique_ptr<ControlConnection> control_;
-  bool joining_ = false, shown_ = false, peer_has_taken_ = false;
+  bool handshaking_ = false, shown_ = false, peer_has_taken_ = false;
   AddressBlob wanted_{};  ///< the peer's
   ForeignFd guest_;       ///< has come before connect()
   Token guest_token_{};

@@ -5,11 +5,11 @@
 
 namespace rdma_rpc::fabric::shm {
 
-std::string QueuePair::join(const AddressBlob& address, const std::string& path) {
+std::string QueuePair::start_handshake(const AddressBlob& address, const std::string& path) {
   wanted_ = address;
   state_ = QpState::rtr;
-  joining_ = true;
-  cq_.note_joining(1);
+  handshaking_ = true;
+  cq_.note_handshake(1);
   control_ = std::make_unique<ControlConnection>(cq_.watch(), *this);
   if (options_.active) {
     return control_->dial(path, wanted_.qp_token, token_, device_.options().connect_timeout_ms);
@@ -30,7 +30,7 @@ void QueuePair::take(UniqueFd fd, const Token& from) {
 
 /// One that is not meant is told so, and nothing else happens: it may be anybody.
 void QueuePair::welcome(UniqueFd fd, const Token& from) {
-  if (joining_ && !shown_ && !options_.active && from == wanted_.qp_token) {
+  if (handshaking_ && !shown_ && !options_.active && from == wanted_.qp_token) {
     return control_->welcome(std::move(fd), from, token_);
   }
   const Greeting answer = make_greeting(Say::refused, from, token_);
@@ -74,7 +74,7 @@ std::string QueuePair::take_file(const FileNote& note, const UniqueFd& file) {
       if (map) error = claim(map.data(), wanted_);
       if (!error.empty()) return error;
       peer_map_ = std::move(map);
-      if (control_->send(Note::taken)) finish_joining();
+      if (control_->send(Note::taken)) finish_handshake();
       return {};
     }
     case FileKind::memory: {
@@ -91,19 +91,19 @@ std::string QueuePair::take_file(const FileNote& note, const UniqueFd& file) {
 void QueuePair::on_taken() {
   if (peer_has_taken_) return control_->refuse("the peer has taken everything twice");
   peer_has_taken_ = true;
-  finish_joining();
+  finish_handshake();
 }
 
-void QueuePair::finish_joining() {
-  if (!joining_ || !peer_has_taken_ || !peer_map_) return;
-  stop_joining();
+void QueuePair::finish_handshake() {
+  if (!handshaking_ || !peer_has_taken_ || !peer_map_) return;
+  stop_handshake();
   use_peer(wanted_, std::move(peer_map_), std::move(remote_));
   control_->forget_limit();
   state_ = QpState::rts;
 }
 
-void QueuePair::stop_joining() {
-  if (std::exchange(joining_, false)) cq_.note_joining(-1);
+void QueuePair::stop_handshake() {
+  if (std::exchange(handshaking_, false)) cq_.note_handshake(-1);
 }
 
 /// Once connected it is the sideband that tells of a peer's end, as it does for peers that are opened through
