@@ -199,7 +199,7 @@ void SendQueue::post_prepared() {
   prepared_ = rest;
 }
 
-void SendQueue::post_beacon() {
+void SendQueue::post_drain() {
   prepare(Opcode::send, true, {Then::drained, 0});
   post_prepared();
 }

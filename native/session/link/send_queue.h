@@ -155,7 +155,7 @@ class SendQueue {
     }
     while (!waiting_control_.empty()) waiting_control_.pop();
     while (!waiting_cancels_.empty()) waiting_cancels_.pop();
-    post_beacon();
+    post_drain();
   }
 
  private:
@@ -195,7 +195,7 @@ class SendQueue {
   void prepare_control(const Control& control);
   void move_up();
   void post_prepared();
-  void post_beacon();
+  void post_drain();
 
   fabric::QueuePair& qp_;
   const fabric::Capabilities& capabilities_;
