@@ -106,7 +106,7 @@ inline constexpr std::uint64_t kMemoryShortNs = 1'000'000'000;
 inline constexpr std::uint64_t kMemoryLookNs = 100'000'000;
 /// Slots behind the receives for the metadata of requests that have waited for memory: so many of a session
 /// are fetched at once.
-inline constexpr std::uint32_t kParkingSlots = 4;
+inline constexpr std::uint32_t kSpillSlots = 4;
 
 /// Text of an error response, bytes.
 inline constexpr std::size_t kErrorTextMax = 1024;

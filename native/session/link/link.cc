@@ -31,14 +31,14 @@ Link::Link(Shared& shared, std::uint32_t number, const SessionOptions& options)
       receive_stride_(SendSlots::stride_for(shared.slot_bytes)) {
   consumed_.reserve(receive_depth_);
   if (shared.receives.size() < receive_depth_) shared.receives.resize(receive_depth_);
-  for (std::uint32_t i = 0; i < kParkingSlots; ++i) parking_.push_back(receive_depth_ + i);
+  for (std::uint32_t i = 0; i < kSpillSlots; ++i) spill_slots_.push_back(receive_depth_ + i);
 }
 
 Link::~Link() { shared_.arena.remove_owner(owner_); }
 
 std::string Link::open_resources(const SendQueue::Lines& lines) {
   const std::uint32_t depth = SendQueue::depth_for(options_.inflight_max, capabilities_.max_qp_wr);
-  const std::size_t slab_bytes = std::size_t{receive_depth_ + kParkingSlots} * receive_stride_;
+  const std::size_t slab_bytes = std::size_t{receive_depth_ + kSpillSlots} * receive_stride_;
   receive_memory_ = shared_.device.alloc_memory(slab_bytes, "receive slab");
   if (receive_memory_ == nullptr) {
     return "no memory for " + std::to_string(slab_bytes) +
@@ -114,10 +114,10 @@ bool Link::post_receives() {
   return true;
 }
 
-std::optional<std::uint32_t> Link::take_parking() {
-  if (parking_.empty()) return std::nullopt;
-  const std::uint32_t slot = parking_.back();
-  parking_.pop_back();
+std::optional<std::uint32_t> Link::take_spill_slot() {
+  if (spill_slots_.empty()) return std::nullopt;
+  const std::uint32_t slot = spill_slots_.back();
+  spill_slots_.pop_back();
   return slot;
 }
 

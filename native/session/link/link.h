@@ -73,15 +73,15 @@ class Link {
   std::uint32_t received() const { return received_; }
   /// A receive slot that JS has read: posted again with the next finish_turn().
   void recycle(std::uint32_t receive_slot) {
-    (receive_slot < receive_depth_ ? consumed_ : parking_).push_back(receive_slot);
+    (receive_slot < receive_depth_ ? consumed_ : spill_slots_).push_back(receive_slot);
   }
-  /// A slot behind the receives, see kParkingSlots; none: they are all taken.
-  std::optional<std::uint32_t> take_parking();
-  bool has_parking() const { return !parking_.empty(); }
+  /// A slot behind the receives, see kSpillSlots; none: they are all taken.
+  std::optional<std::uint32_t> take_spill_slot();
+  bool has_spill_slot() const { return !spill_slots_.empty(); }
   /// Receives that are neither posted nor about to be: with JS, or with requests that wait.
   std::uint32_t receives_kept() const {
-    return receive_depth_ + kParkingSlots - receives_posted_ -
-           static_cast<std::uint32_t>(consumed_.size() + parking_.size());
+    return receive_depth_ + kSpillSlots - receives_posted_ -
+           static_cast<std::uint32_t>(consumed_.size() + spill_slots_.size());
   }
 
   // --- the line for arena memory
@@ -125,7 +125,7 @@ class Link {
 
   std::uint32_t receive_depth_, receive_stride_, receives_posted_ = 0;
   std::vector<std::uint32_t> consumed_;
-  std::vector<std::uint32_t> parking_;  ///< free slots behind the receives, see kParkingSlots
+  std::vector<std::uint32_t> spill_slots_;  ///< free slots behind the receives, see kSpillSlots
   bool drained_ = false, unposted_ = false;
   bool heard_ = false;          ///< a frame has come in
   std::uint32_t received_ = 0;  ///< frames, counting on

@@ -34,15 +34,15 @@ std::string ServerHalf::why_waiting(std::uint32_t slot) const {
 
 /// A request waits without its receive: those that wait could otherwise hold all that the peer has credits
 /// for, and nothing would come through any more.
-void ServerHalf::park(ServerBulk& bulk) {
+void ServerHalf::spill_metadata(ServerBulk& bulk) {
   const std::byte* metadata = link_.receive_slab() + bulk.request.word[ev::metadata_offset];
   bulk.metadata.assign(metadata, metadata + bulk.request.word[ev::metadata_bytes]);
   bulk.held_receive = -1;
 }
 
 /// Its metadata goes where JS looks for it. Needs a free slot there.
-void ServerHalf::unpark(ServerBulk& bulk) {
-  const std::uint32_t slot = *link_.take_parking();
+void ServerHalf::restore_metadata(ServerBulk& bulk) {
+  const std::uint32_t slot = *link_.take_spill_slot();
   const std::uint32_t offset = slot * link_.receive_stride();
   std::copy(bulk.metadata.begin(), bulk.metadata.end(), link_.receive_slab() + offset);
   bulk.held_receive = static_cast<std::int32_t>(slot);
@@ -54,11 +54,11 @@ void ServerHalf::unpark(ServerBulk& bulk) {
 bool ServerHalf::start_fetch(std::uint32_t slot, memory::Use use) {
   ServerCall& call = calls_[slot];
   ServerBulk& bulk = *call.bulk;
-  const bool parked = bulk.held_receive < 0;
-  if (parked && !link_.has_parking()) return false;
+  const bool spilled = bulk.held_receive < 0;
+  if (spilled && !link_.has_spill_slot()) return false;
   bulk.block = shared_.arena.alloc(bulk.total, use, link_.owner());
   if (bulk.block == memory::kNoBlock) return false;
-  if (parked) unpark(bulk);
+  if (spilled) restore_metadata(bulk);
   call.state = ServerState::fetching;
   transfers_.push(slot);
   return true;
@@ -73,7 +73,7 @@ bool ServerHalf::retry_memory(std::uint32_t word) {
 
 bool ServerHalf::lacks_arena(std::uint32_t word) {
   const ServerBulk& bulk = *calls_[wire::call_slot(word)].bulk;
-  return (bulk.held_receive >= 0 || link_.has_parking()) &&
+  return (bulk.held_receive >= 0 || link_.has_spill_slot()) &&
          !shared_.arena.beyond_share(bulk.total, memory::Use::fetch, link_.owner());
 }
 

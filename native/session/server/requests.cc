@@ -94,7 +94,7 @@ void ServerHalf::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, c
     return;
   // Nobody holds what it could wait for.
   if (!part && shared_.arena.counters().blocks_leased == 0 && refused_by_system(slot)) return;
-  park(bulk);
+  spill_metadata(bulk);
   if (!part) {
     link_.recycle(receive_slot);
     return wait_to_fetch(slot);

@@ -77,8 +77,8 @@ class ServerHalf final : Half {
   bool start_fetch(std::uint32_t slot, memory::Use use);
   void wait_to_fetch(std::uint32_t slot);
   std::string why_waiting(std::uint32_t slot) const;
-  void park(ServerBulk& bulk);
-  void unpark(ServerBulk& bulk);
+  void spill_metadata(ServerBulk& bulk);
+  void restore_metadata(ServerBulk& bulk);
   bool refused_by_system(std::uint32_t slot);
 
   // responses.cc
