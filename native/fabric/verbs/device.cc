@@ -165,21 +165,23 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
   if (reason.empty()) reason = make_address(options.active, &address);
   const std::uint32_t sends = QueuePair::device_sends(options, *this);
   errno = 0;  // some drivers refuse without a word: an older error would be told
-  CompletionQueue::Bank* bank = reason.empty() ? queue.take_room(sends + options.recv_wr_max) : nullptr;
+  CompletionQueue::DeviceCq* device_cq =
+      reason.empty() ? queue.reserve(sends + options.recv_wr_max) : nullptr;
   QpPtr qp;
-  if (bank != nullptr) {
-    ibv_qp_init_attr init = reliable(bank->cq.get(), sends, options.recv_wr_max, can.max_sge, can.max_inline);
+  if (device_cq != nullptr) {
+    ibv_qp_init_attr init =
+        reliable(device_cq->cq.get(), sends, options.recv_wr_max, can.max_sge, can.max_inline);
     qp.reset(ibv_create_qp(pd_.get(), &init));
   }
   if (qp == nullptr) {
     if (reason.empty())
-      reason = "cannot make a " + std::string(bank == nullptr ? "completion queue" : "queue pair") + " on " +
-               can.name + ": " + why_refused(errno);
-    if (bank != nullptr) queue.give_back(*bank, sends + options.recv_wr_max);
+      reason = "cannot make a " + std::string(device_cq == nullptr ? "completion queue" : "queue pair") +
+               " on " + can.name + ": " + why_refused(errno);
+    if (device_cq != nullptr) queue.retire(*device_cq, sends + options.recv_wr_max);
     if (error != nullptr) *error = reason;
     return nullptr;
   }
-  return std::make_unique<QueuePair>(*this, queue, *bank, options, std::move(qp), address);
+  return std::make_unique<QueuePair>(*this, queue, *device_cq, options, std::move(qp), address);
 }
 
 std::uint32_t Device::enter(QueuePair& qp) {

@@ -37,8 +37,8 @@ CompletionQueue::CompletionQueue(Device& device, ChannelPtr channel, std::uint32
 }
 
 CompletionQueue::~CompletionQueue() {
-  for (const auto& bank : banks_) {
-    if (bank->events > 0) ibv_ack_cq_events(bank->cq.get(), bank->events);
+  for (const auto& device_cq : device_cqs_) {
+    if (device_cq->events > 0) ibv_ack_cq_events(device_cq->cq.get(), device_cq->events);
   }
   if (epoll_ >= 0) ::close(epoll_);
   device_.counts().open_fds -= 2;
@@ -54,30 +54,31 @@ bool CompletionQueue::open() {
     watch.events = EPOLLIN;
     if (epoll_ < 0 || ::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &watch) != 0) return false;
   }
-  return add_bank(entries_) != nullptr;
+  return add_device_cq(entries_) != nullptr;
 }
 
-CompletionQueue::Bank* CompletionQueue::add_bank(std::uint32_t entries) {
-  Bank& bank = *banks_.emplace_back(std::make_unique<Bank>());
-  bank.cq.reset(ibv_create_cq(device_.context(), static_cast<int>(entries), &bank, channel_.get(), 0));
-  if (bank.cq == nullptr) {
-    banks_.pop_back();
+CompletionQueue::DeviceCq* CompletionQueue::add_device_cq(std::uint32_t entries) {
+  DeviceCq& device_cq = *device_cqs_.emplace_back(std::make_unique<DeviceCq>());
+  device_cq.cq.reset(
+      ibv_create_cq(device_.context(), static_cast<int>(entries), &device_cq, channel_.get(), 0));
+  if (device_cq.cq == nullptr) {
+    device_cqs_.pop_back();
     return nullptr;
   }
-  bank.entries = static_cast<std::uint32_t>(bank.cq->cqe);
-  return &bank;
+  device_cq.entries = static_cast<std::uint32_t>(device_cq.cq->cqe);
+  return &device_cq;
 }
 
-CompletionQueue::Bank* CompletionQueue::take_room(std::uint32_t entries) {
-  auto found = std::find_if(banks_.begin(), banks_.end(), [entries](const auto& bank) {
-    return !bank->failed && bank->entries - bank->used >= entries;
+CompletionQueue::DeviceCq* CompletionQueue::reserve(std::uint32_t entries) {
+  auto found = std::find_if(device_cqs_.begin(), device_cqs_.end(), [entries](const auto& device_cq) {
+    return !device_cq->failed && device_cq->entries - device_cq->used >= entries;
   });
   // Each is twice as large as the one before, so that there are few to poll.
-  const std::uint32_t wanted = std::max(entries, std::min(banks_.back()->entries, entries_max_ / 2) * 2);
-  Bank* bank = found != banks_.end() ? found->get() : add_bank(wanted);
-  if (bank == nullptr && wanted > entries) bank = add_bank(entries);
-  if (bank != nullptr) bank->used += entries;
-  return bank;
+  const std::uint32_t wanted = std::max(entries, std::min(device_cqs_.back()->entries, entries_max_ / 2) * 2);
+  DeviceCq* device_cq = found != device_cqs_.end() ? found->get() : add_device_cq(wanted);
+  if (device_cq == nullptr && wanted > entries) device_cq = add_device_cq(entries);
+  if (device_cq != nullptr) device_cq->used += entries;
+  return device_cq;
 }
 
 bool CompletionQueue::translate(const ibv_wc& from, Wc& to) const {
@@ -128,16 +129,16 @@ bool CompletionQueue::translate(const ibv_wc& from, Wc& to) const {
 std::size_t CompletionQueue::poll(std::span<Wc> out) {
   if (++polls_ % kPollsPerLook == 0 || device_.attempts().busy()) device_.read_async_events();
   std::size_t count = 0;
-  if (stash_bank_ != nullptr && !out.empty()) {
-    stash_bank_ = nullptr;
+  if (stash_cq_ != nullptr && !out.empty()) {
+    stash_cq_ = nullptr;
     count += translate(stash_, out[0]) ? 1u : 0u;
   }
-  if (banks_.size() == 1) {
-    count += poll(*banks_.front(), out.subspan(count));
+  if (device_cqs_.size() == 1) {
+    count += poll(*device_cqs_.front(), out.subspan(count));
   } else {
-    for (std::size_t i = 0; i < banks_.size() && count < out.size(); ++i) {
-      next_ = next_ + 1 < banks_.size() ? next_ + 1 : 0;
-      count += poll(*banks_[next_], out.subspan(count));
+    for (std::size_t i = 0; i < device_cqs_.size() && count < out.size(); ++i) {
+      next_ = next_ + 1 < device_cqs_.size() ? next_ + 1 : 0;
+      count += poll(*device_cqs_[next_], out.subspan(count));
     }
   }
   if (failed_.empty() || out.empty()) return count;
@@ -147,17 +148,17 @@ std::size_t CompletionQueue::poll(std::span<Wc> out) {
   return count + poll_failed(out.subspan(count));
 }
 
-std::size_t CompletionQueue::poll(Bank& bank, std::span<Wc> out) {
+std::size_t CompletionQueue::poll(DeviceCq& device_cq, std::span<Wc> out) {
   std::size_t count = 0;
   while (count < out.size()) {
     ibv_wc batch[kBatch];
     const int asked = std::min(kBatch, static_cast<int>(out.size() - count));
-    const int got = ibv_poll_cq(bank.cq.get(), asked, batch);
+    const int got = ibv_poll_cq(device_cq.cq.get(), asked, batch);
     for (int i = 0; i < got; ++i) count += translate(batch[i], out[count]) ? 1u : 0u;
     if (got == asked) continue;
     // Seen empty: nothing of a queue pair that is gone is left in it.
-    bank.used -= bank.retired;
-    bank.retired = 0;
+    device_cq.used -= device_cq.retired;
+    device_cq.retired = 0;
     break;
   }
   return count;
@@ -171,11 +172,11 @@ std::size_t CompletionQueue::poll_failed(std::span<Wc> out) {
 
 bool CompletionQueue::arm() {
   device_.watchdog().start();
-  for (const auto& bank : banks_) {
-    if (stash_bank_ != nullptr || ibv_req_notify_cq(bank->cq.get(), 0) != 0) return false;
-    if (ibv_poll_cq(bank->cq.get(), 1, &stash_) > 0) stash_bank_ = bank.get();
+  for (const auto& device_cq : device_cqs_) {
+    if (stash_cq_ != nullptr || ibv_req_notify_cq(device_cq->cq.get(), 0) != 0) return false;
+    if (ibv_poll_cq(device_cq->cq.get(), 1, &stash_) > 0) stash_cq_ = device_cq.get();
   }
-  return stash_bank_ == nullptr &&
+  return stash_cq_ == nullptr &&
          std::none_of(failed_.begin(), failed_.end(), [](QueuePair* qp) { return qp->is_flushing(); });
 }
 
@@ -183,10 +184,10 @@ void CompletionQueue::acknowledge() {
   ibv_cq* cq = nullptr;
   void* owner = nullptr;
   while (ibv_get_cq_event(channel_.get(), &cq, &owner) == 0) {
-    Bank& bank = *static_cast<Bank*>(owner);
-    if (++bank.events < kEventsPerAck) continue;
-    ibv_ack_cq_events(cq, bank.events);
-    bank.events = 0;
+    DeviceCq& device_cq = *static_cast<DeviceCq*>(owner);
+    if (++device_cq.events < kEventsPerAck) continue;
+    ibv_ack_cq_events(cq, device_cq.events);
+    device_cq.events = 0;
   }
   device_.read_async_events();
   if (device_.is_dead() && watching_device_) {

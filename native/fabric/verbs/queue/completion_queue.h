@@ -1,5 +1,5 @@
-// A completion queue: one or more of the device's ("banks") on one channel, so that it never overruns however
-// many queue pairs are made on it. On the device's thread.
+// A completion queue: one or more of the device's own ("device CQs") on one channel, so that it never
+// overruns however many queue pairs are made on it. On the device's thread.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace rdma_rpc::fabric::verbs {
 
 class CompletionQueue final : public fabric::CompletionQueue {
  public:
-  struct Bank {
+  struct DeviceCq {
     CqPtr cq;
     std::uint32_t entries = 0;
     std::uint32_t used = 0;     ///< by the queue pairs that there are
@@ -31,17 +31,17 @@ class CompletionQueue final : public fabric::CompletionQueue {
   int fd() const override { return epoll_; }
 
   const ChannelPtr& channel() const { return channel_; }
-  /// A bank with so much room, or null.
-  Bank* take_room(std::uint32_t entries);
-  /// Of a queue pair that is gone.
-  void give_back(Bank& bank, std::uint32_t entries) { bank.retired += entries; }
+  /// One with so much room, or null.
+  DeviceCq* reserve(std::uint32_t entries);
+  /// Those of a queue pair that is gone.
+  void retire(DeviceCq& device_cq, std::uint32_t entries) { device_cq.retired += entries; }
   /// A queue pair on this queue may end requests without the device from now on.
   void has_failed(QueuePair& qp);
   void forget(const QueuePair& qp);
 
  private:
-  Bank* add_bank(std::uint32_t entries);
-  std::size_t poll(Bank& bank, std::span<Wc> out);
+  DeviceCq* add_device_cq(std::uint32_t entries);
+  std::size_t poll(DeviceCq& device_cq, std::span<Wc> out);
   bool translate(const ibv_wc& from, Wc& to) const;
   std::size_t poll_failed(std::span<Wc> out);
 
@@ -50,11 +50,11 @@ class CompletionQueue final : public fabric::CompletionQueue {
   std::uint32_t entries_, entries_max_;
   int epoll_ = -1;  ///< watches the channel and the device's own reports: either wakes the sleeper
   bool watching_device_ = true;
-  std::vector<std::unique_ptr<Bank>> banks_;  ///< queue pairs hold on to theirs
-  std::size_t next_ = 0;                      ///< the bank that is polled first
+  std::vector<std::unique_ptr<DeviceCq>> device_cqs_;  ///< queue pairs hold on to theirs
+  std::size_t next_ = 0;                               ///< the one that is polled first
   unsigned polls_ = 0;
-  Bank* stash_bank_ = nullptr;  ///< null: arm() found nothing
-  ibv_wc stash_{};              ///< what arm() found
+  DeviceCq* stash_cq_ = nullptr;  ///< null: arm() found nothing
+  ibv_wc stash_{};                ///< what arm() found
   std::vector<QueuePair*> failed_;
 };
 

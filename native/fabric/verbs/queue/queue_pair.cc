@@ -14,11 +14,11 @@ constexpr std::uint32_t kRemoteRights = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMO
 
 }  // namespace
 
-QueuePair::QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Bank& bank,
+QueuePair::QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::DeviceCq& device_cq,
                      const QpOptions& options, QpPtr qp, const Address& address)
     : device_(device),
       cq_(cq),
-      bank_(bank),
+      device_cq_(device_cq),
       qp_(std::move(qp)),
       address_(address),
       place_(device.enter(*this)),
@@ -42,10 +42,10 @@ QueuePair::~QueuePair() {
   device_.windows().free_those_on(*this);
   device_.leave(place_);
   cq_.forget(*this);
-  cq_.give_back(bank_, device_sends_ + receives_.capacity());
+  cq_.retire(device_cq_, device_sends_ + receives_.capacity());
   --device_.counts().queue_pairs;
   if (connection_ != nullptr)
-    connection_->close(device_.with_its_needs(cq_.channel(), bank_.cq, std::move(qp_)));
+    connection_->close(device_.with_its_needs(cq_.channel(), device_cq_.cq, std::move(qp_)));
 }
 
 std::uint32_t QueuePair::internal_sends(bool active, const Device& device) {
@@ -136,7 +136,7 @@ void QueuePair::lose_device(const std::string& why) {
 }
 
 void QueuePair::lose_completions(const std::string& why) {
-  bank_.failed = lost_completions_ = true;
+  device_cq_.failed = lost_completions_ = true;
   fail(why);
 }
 

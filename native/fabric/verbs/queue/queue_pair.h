@@ -21,9 +21,9 @@ class QueuePair final : public fabric::QueuePair {
   /// How long a send queue the device is asked for: there is room for our own requests where it can have it.
   static std::uint32_t device_sends(const QpOptions& options, const Device& device);
 
-  /// Has taken room for both queues in `bank`.
-  QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Bank& bank, const QpOptions& options,
-            QpPtr qp, const Address& address);
+  /// Has reserved entries for both queues in `device_cq`.
+  QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::DeviceCq& device_cq,
+            const QpOptions& options, QpPtr qp, const Address& address);
   ~QueuePair() override;
 
   QpState state() const override;
@@ -56,7 +56,7 @@ class QueuePair final : public fabric::QueuePair {
   }
   static bool is_receive(std::uint64_t id) { return (id & kReceive) != 0; }
   bool is(const ibv_qp* qp) const { return qp_.get() == qp; }
-  bool is_on(const ibv_cq* cq) const { return bank_.cq.get() == cq; }
+  bool is_on(const ibv_cq* cq) const { return device_cq_.cq.get() == cq; }
   /// Completions are missing. Those that still come count no more: all that is open ends as flushed.
   void lose_completions(const std::string& why);
   bool has_lost_completions() const { return lost_completions_; }
@@ -110,7 +110,7 @@ class QueuePair final : public fabric::QueuePair {
 
   Device& device_;
   CompletionQueue& cq_;
-  CompletionQueue::Bank& bank_;
+  CompletionQueue::DeviceCq& device_cq_;
   QpPtr qp_;
   Address address_;
   std::unique_ptr<Connection> connection_;  ///< null until connect() where there is no rdma_cm
