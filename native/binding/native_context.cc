@@ -366,7 +366,7 @@ Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
   submission.slot = static_cast<std::uint32_t>(slot);
   const std::int32_t token = session->submit_bulk(std::move(submission));
   engine->pump().kick();
-  if (token < 0 && given < 0) engine->context().slots().give_back(submission.slot);
+  if (token < 0 && given < 0) engine->context().slots().release(submission.slot);
   return Napi::Number::New(info.Env(), token);
 }
 

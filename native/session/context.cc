@@ -327,7 +327,7 @@ void Context::consume_submissions() {
       session->submit(words);
       continue;
     }
-    slots_->give_back(static_cast<std::uint32_t>(words[sub::slot]));
+    slots_->release(static_cast<std::uint32_t>(words[sub::slot]));
     if (words[sub::op] == static_cast<std::int32_t>(boundary::SubOp::response)) continue;
     Event event;
     event.word[ev::kind] = static_cast<std::int32_t>(EvKind::failed);

@@ -36,7 +36,7 @@ class WindowPool {
     return window;
   }
   /// Only windows that are invalid again, or whose queue pair is gone.
-  void give_back(std::unique_ptr<fabric::MemoryWindow> window) { free_.push_back(std::move(window)); }
+  void release(std::unique_ptr<fabric::MemoryWindow> window) { free_.push_back(std::move(window)); }
   void clear() { free_.clear(); }
 
  private:

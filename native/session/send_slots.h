@@ -59,7 +59,7 @@ class SendSlots {
   std::size_t bytes() const { return memory_->size(); }
 
   bool valid(std::int32_t slot) const { return slot >= 0 && static_cast<std::uint32_t>(slot) < count_; }
-  void give_back(std::uint32_t slot) {
+  void release(std::uint32_t slot) {
     let_go(slot);
     free_stack_[control_[boundary::ctl::free_slots]++] = static_cast<std::int32_t>(slot);
   }

@@ -242,10 +242,10 @@ void Session::submit(const std::int32_t* words) {
   shared_.slots.hold(slot, place());
   if (op == boundary::SubOp::response) {
     if (server_ != nullptr) return server_->submit(words);
-    return shared_.slots.give_back(slot);
+    return shared_.slots.release(slot);
   }
   if (client_ != nullptr) return client_->submit(words, op == boundary::SubOp::part);
-  shared_.slots.give_back(slot);
+  shared_.slots.release(slot);
   Event event;
   event.word[ev::kind] = static_cast<std::int32_t>(EvKind::failed);
   event.word[ev::session] = static_cast<std::int32_t>(number_);
@@ -265,7 +265,7 @@ std::int32_t Session::submit_bulk(BulkSubmission submission) {
   } else {
     std::uint32_t sent = shared_.take_token();
     token = static_cast<std::int32_t>(sent);
-    shared_.slots.give_back(submission.slot);
+    shared_.slots.release(submission.slot);
     emit_sent(sent);
   }
   if (token < 0) shared_.slots.let_go(submission.slot);

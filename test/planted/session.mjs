@@ -21,8 +21,8 @@ export const sessionBugs = [
   {
     name: 'a window is used again although its queue pair has ended with it bound',
     file: 'session/client/revocation.cc',
-    from: '    if (windows_intact) shared_.windows.give_back(std::move(window));',
-    to: '    static_cast<void>(windows_intact);\n    shared_.windows.give_back(std::move(window));',
+    from: '    if (windows_intact) shared_.windows.release(std::move(window));',
+    to: '    static_cast<void>(windows_intact);\n    shared_.windows.release(std::move(window));',
     program,
     caughtBy: 'Tries/HostileServer.HurtsOnlyItsOwnSession/KeyOfAnotherSession',
   },
@@ -49,7 +49,7 @@ export const sessionBugs = [
     file: 'session/link/send_queue.cc',
     from: '    if (wrs_[i].inline_data) give_slot_back(record_of(sequence));',
     to: `    const std::uint32_t slot = record_of(sequence).slot;
-    if (wrs_[i].inline_data && slot != kNoSlot) slots_.give_back(slot);`,
+    if (wrs_[i].inline_data && slot != kNoSlot) slots_.release(slot);`,
     program,
     caughtBy: 'Connecting.IsAnnouncedOnceBySessionUp',
   },

@@ -29,7 +29,7 @@ void ClientHalf::submit(const std::int32_t* words, bool part) {
   const auto slot = static_cast<std::uint32_t>(words[sub::call]);
   const auto send_slot = static_cast<std::uint32_t>(words[sub::slot]);
   if (!link_.is_open() || slot >= options_.call_slots) {
-    shared_.slots.give_back(send_slot);
+    shared_.slots.release(send_slot);
     shared_.events.emit(failed_event(slot, Reason::session_lost, Processed::no));
     return;
   }
@@ -102,7 +102,7 @@ bool ClientHalf::start_bulk_request(std::uint32_t slot) {
   ClientBulk& bulk = *call.bulk;
   bulk.deferred = true;
   const auto end_unsent = [&](Reason reason) {
-    shared_.slots.give_back(bulk.slot);
+    shared_.slots.release(bulk.slot);
     bulk.deferred = false;
     revoke_then(slot, failed_event(slot, reason, Processed::no));
     return true;
@@ -262,7 +262,7 @@ void ClientHalf::on_response(const wire::Frame& frame, std::uint32_t receive_slo
     // A key that is not this call's would leave the caller's memory open while we believe it shut.
     if (window == bulk.windows.end())
       return link_.protocol_error("response invalidated a key that is not its call's");
-    shared_.windows.give_back(std::move(*window));
+    shared_.windows.release(std::move(*window));
     bulk.windows.erase(window);
   }
   if (bulk.told) {  // nobody waits for it: it only says that the peer has let go

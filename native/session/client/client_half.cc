@@ -34,7 +34,7 @@ void ClientHalf::end_unexposed() {
   deferred_sinks_.clear();
   for (const std::uint32_t slot : std::exchange(deferred_, {})) {
     calls_[slot].unsent = true;
-    shared_.slots.give_back(calls_[slot].bulk->slot);
+    shared_.slots.release(calls_[slot].bulk->slot);
   }
   for (std::uint32_t slot = 0; slot < options_.call_slots; ++slot) {
     ClientCall& call = calls_[slot];

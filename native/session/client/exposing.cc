@@ -40,7 +40,7 @@ bool ClientHalf::stage_request(ClientBulk& bulk) {
 void ClientHalf::release_staged(ClientCall& call) {
   ClientBulk& bulk = *call.bulk;
   for (memory::BlockId* block : {&bulk.staged_request, &bulk.staged_sink}) {
-    if (*block != memory::kNoBlock) staging_->give_back(*block);
+    if (*block != memory::kNoBlock) staging_->release(*block);
     *block = memory::kNoBlock;
   }
 }

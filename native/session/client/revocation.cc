@@ -65,7 +65,7 @@ void ClientHalf::end_bulk(ClientCall& call, bool windows_intact) {
   }
   for (auto& window : bulk.windows) {
     // A window of a queue pair in ERR may not be bindable again: it is freed, not kept.
-    if (windows_intact) shared_.windows.give_back(std::move(window));
+    if (windows_intact) shared_.windows.release(std::move(window));
   }
   bulk.windows.clear();
   link_.release_pieces(bulk.pieces);
@@ -103,7 +103,7 @@ void ClientHalf::cancel(std::uint32_t slot, Reason reason) {
   bool unsent = send_.withdraw(word);
   if (call.bulk != nullptr && call.bulk->deferred) {
     deferred_.erase(std::find(deferred_.begin(), deferred_.end(), slot));
-    shared_.slots.give_back(call.bulk->slot);
+    shared_.slots.release(call.bulk->slot);
     unsent = true;
   }
   const bool exposed = call.bulk != nullptr && call.bulk->exposed && !unsent;

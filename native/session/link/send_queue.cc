@@ -107,7 +107,7 @@ bool SendQueue::send(const Outgoing& frame) {
   if (!waiting() && may_send(kControlCredits + reserved_)) {
     prepare_frame(frame);
   } else if (!waiting_.push(frame)) {
-    slots_.give_back(frame.slot);
+    slots_.release(frame.slot);
     return false;
   }
   return true;
@@ -209,7 +209,7 @@ bool SendQueue::withdraw(std::uint32_t call) {
     wire::Header header;
     std::memcpy(&header, waiting_.at(i).start, sizeof header);
     if (header.type != static_cast<std::uint8_t>(wire::FrameType::request) || header.call != call) continue;
-    slots_.give_back(waiting_.at(i).slot);
+    slots_.release(waiting_.at(i).slot);
     waiting_.erase(i);
     return true;
   }

@@ -151,7 +151,7 @@ class SendQueue {
     prepared_ = 0;
     for (; !waiting_.empty(); waiting_.pop()) {
       report_unsent(waiting_.front().start, f);
-      slots_.give_back(waiting_.front().slot);
+      slots_.release(waiting_.front().slot);
     }
     while (!waiting_control_.empty()) waiting_control_.pop();
     while (!waiting_cancels_.empty()) waiting_cancels_.pop();
@@ -183,7 +183,7 @@ class SendQueue {
   Record& record_of(std::uint32_t sequence) { return records_[sequence & (depth_ - 1)]; }
   std::uint32_t first_prepared() const { return sequence_ - static_cast<std::uint32_t>(prepared_); }
   void give_slot_back(Record& record) {
-    if (record.slot != kNoSlot) slots_.give_back(record.slot);
+    if (record.slot != kNoSlot) slots_.release(record.slot);
     record.slot = kNoSlot;
   }
   bool may_send(std::uint32_t credits_left) { return credits_ > credits_left && room(1); }

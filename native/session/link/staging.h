@@ -26,7 +26,7 @@ class Staging {
 
   /// A range, or kNoBlock: wait until one is given back, unless empty().
   memory::BlockId take(std::size_t bytes) { return arena_.alloc(bytes); }
-  void give_back(memory::BlockId block) { arena_.release(block); }
+  void release(memory::BlockId block) { arena_.release(block); }
   const memory::Block& at(memory::BlockId block) const { return arena_.at(block); }
   /// Nothing is out: a range that cannot be had now will not be had later.
   bool empty() const { return arena_.counters().blocks_leased == 0; }

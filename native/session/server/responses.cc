@@ -20,14 +20,14 @@ void ServerHalf::submit(const std::int32_t* words) {
   const std::uint32_t slot = wire::call_slot(word);
   if (!link_.is_open() || slot >= options_.call_slots ||
       calls_[slot].generation != wire::call_generation(word)) {
-    return shared_.slots.give_back(send_slot);
+    return shared_.slots.release(send_slot);
   }
   ServerCall& call = calls_[slot];
   // A part that nobody wants any more is answered unread.
   if (call.state == ServerState::waiting && call.bulk->held_back)
     end_call(call);
   else if (call.state != ServerState::running)
-    return shared_.slots.give_back(send_slot);  // cancelled meanwhile
+    return shared_.slots.release(send_slot);  // cancelled meanwhile
   const std::int32_t status = words[sub::status];
   const std::uint8_t flags = (status & boundary::kNotRun) != 0 ? wire::not_run : 0;
   const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response),
@@ -51,7 +51,7 @@ std::int32_t ServerHalf::submit_bulk(const BulkSubmission& submission) {
   const auto result = static_cast<std::int32_t>(token);
   if (!link_.is_open() || slot >= options_.call_slots || calls_[slot].state != ServerState::running ||
       calls_[slot].generation != wire::call_generation(submission.call)) {
-    shared_.slots.give_back(submission.slot);
+    shared_.slots.release(submission.slot);
     link_.emit_sent(token);
     return result;
   }
@@ -151,7 +151,7 @@ void ServerHalf::on_bulk_sent(std::uint32_t index) {
 }
 
 void ServerHalf::end_response(ServerBulk& bulk) {
-  if (bulk.slot >= 0) shared_.slots.give_back(static_cast<std::uint32_t>(bulk.slot));
+  if (bulk.slot >= 0) shared_.slots.release(static_cast<std::uint32_t>(bulk.slot));
   bulk.slot = -1;
   link_.release_pieces(bulk.pieces);
   link_.emit_sent(bulk.token);

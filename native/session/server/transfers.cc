@@ -110,7 +110,7 @@ void ServerHalf::land() {
   const Landing landing = landings_.front();
   landings_.pop_front();
   std::memcpy(landing.to, staging_->at(landing.block).data, landing.bytes);
-  staging_->give_back(landing.block);
+  staging_->release(landing.block);
 }
 
 /// True when every WRITE of the call is prepared, and the response behind them.

@@ -315,7 +315,7 @@ TEST(SendSlots, OfASessionWhosePeerTakesNothingAreNotAllThatThereAre) {
   control[boundary::ctl::want_slots] = 1;
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(pair.complete({}).answered());
   EXPECT_EQ(pair.server.slots_free_events, 0);
-  for (const std::uint32_t slot : held) slots.give_back(slot);
+  for (const std::uint32_t slot : held) slots.release(slot);
   EXPECT_TRUE(pair.complete({}).answered());
   EXPECT_EQ(pair.server.slots_free_events, 1);
   EXPECT_EQ(words[place * boundary::slots::words + boundary::slots::wanted], 0);
