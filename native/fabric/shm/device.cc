@@ -293,7 +293,7 @@ bool Device::in_use(const PageRange& pages) const {
                      [&](const QueuePair* qp) { return qp->uses(pages.addr, pages.bytes); });
 }
 
-bool Device::take_back(std::uint64_t addr, std::uint64_t bytes) {
+bool Device::reclaim(std::uint64_t addr, std::uint64_t bytes) {
   const std::uint32_t memory = memory_of(addr, bytes);
   const PageRange pages = SharedMemory::pages_of(addr, bytes);
   if (memory == kNoMemory || !memories_[memory]->move_to_new_pages(pages)) return false;
@@ -314,7 +314,7 @@ void Device::revoke_and_wait(std::uint32_t key, const Grant& grant) {
     if (grant.qp_num != 0 && grant.qp_num != qp->qp_num()) continue;
     while (qp->peer_holds(key)) {
       if (std::chrono::steady_clock::now() > end) {
-        if (!qp->peer_is_dead()) take_back(grant.addr, grant.length);
+        if (!qp->peer_is_dead()) reclaim(grant.addr, grant.length);
         break;
       }
       ::sched_yield();

@@ -60,7 +60,7 @@ class Device final : public fabric::Device {
 
   /// Takes the pages of that range away from all peers. Queue pairs that still use a part of those pages go
   /// to ERR. False: peers reach that range by address, so that only waiting helps.
-  bool take_back(std::uint64_t addr, std::uint64_t bytes);
+  bool reclaim(std::uint64_t addr, std::uint64_t bytes);
   /// Revokes a key and returns when no peer copies through it any more, at the latest after the grace.
   void revoke_and_wait(std::uint32_t key, const Grant& grant);
 

@@ -196,8 +196,8 @@ TEST_F(ShmModel, AReceiveOfADestroyedQueuePairIsLeftAlone) {
 /// A READ (true) or WRITE of b's memory by a is on its way while b takes the memory back.
 class ShmModelWindow : public ShmModel, public testing::WithParamInterface<bool> {
  protected:
-  /// `take_back` revokes the window with that key; true: it is revoked, and nobody touches the memory.
-  static void is_left_alone(const std::function<bool(Execution&, Ends&, std::uint32_t key)>& take_back) {
+  /// `revoke` revokes the window with that key; true: it is revoked, and nobody touches the memory.
+  static void is_left_alone(const std::function<bool(Execution&, Ends&, std::uint32_t key)>& revoke) {
     const bool read = GetParam();
     holds({.switches = 2, .old_values = 1}, [&](Execution& run) {
       Ends ends(1);
@@ -210,7 +210,7 @@ class ShmModelWindow : public ShmModel, public testing::WithParamInterface<bool>
             ends.a.post(opcode, {&sge, 1}, ends.b.region->addr(), key);
           },
           [&] {
-            if (take_back(run, ends, key)) run.touch(ends.b.memory->data(), 128, true);
+            if (revoke(run, ends, key)) run.touch(ends.b.memory->data(), 128, true);
           });
     });
   }

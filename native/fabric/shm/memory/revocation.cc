@@ -63,8 +63,7 @@ bool QueuePair::released() {
     const auto now = std::chrono::steady_clock::now();
     if (now < awaited_.grace_end || now < awaited_.next_look) return false;
     awaited_.next_look = now + kLookAgain;
-    const bool ours =
-        awaited_.bytes == 0 || peer_is_dead() || device_.take_back(awaited_.addr, awaited_.bytes);
+    const bool ours = awaited_.bytes == 0 || peer_is_dead() || device_.reclaim(awaited_.addr, awaited_.bytes);
     if (!ours) return false;
   }
   awaited_ = {};

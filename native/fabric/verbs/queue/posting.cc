@@ -141,7 +141,7 @@ void QueuePair::post_drain(const SendWr& request) {
   const std::uint32_t number = sends_.push_device({request.wr_id, 0, request.opcode, WcStatus::wr_flush_err});
   wr.wr_id = id_of(number);
   ibv_send_wr* bad = nullptr;
-  if (ibv_post_send(qp_.get(), &wr, &bad) != 0) sends_.take_all_back();
+  if (ibv_post_send(qp_.get(), &wr, &bad) != 0) sends_.flush_all();
 }
 
 Entry QueuePair::prepare(const SendWr& wr, ibv_send_wr& to, ibv_sge* sges) {
@@ -209,7 +209,7 @@ std::size_t QueuePair::post_chain(std::span<const SendWr> requests) {
       for (ibv_send_wr* wr = bad->next; wr != nullptr; wr = wr->next) {
         sends_.at(static_cast<std::uint32_t>(wr->wr_id)).status = WcStatus::wr_flush_err;
       }
-      sends_.take_back(first);
+      sends_.rewind(first);
     }
     // Without a bad one it is the doorbell that failed: soft-RoCE's is a system call, which the kernel
     // refuses once the process has changed its credentials.
@@ -243,7 +243,7 @@ std::size_t QueuePair::post_recv(std::span<const RecvWr> requests) {
       for (ibv_recv_wr* wr = bad; wr != nullptr; wr = wr->next) {
         receives_.at(static_cast<std::uint32_t>(wr->wr_id)).status = WcStatus::wr_flush_err;
       }
-      receives_.take_back(static_cast<std::uint32_t>(bad->wr_id));
+      receives_.rewind(static_cast<std::uint32_t>(bad->wr_id));
       fail(why_not_posted(error));
       return taken + count;
     }

@@ -131,8 +131,8 @@ void QueuePair::to_error() {
 
 void QueuePair::lose_device(const std::string& why) {
   fail(why);
-  sends_.take_all_back();
-  receives_.take_all_back();
+  sends_.flush_all();
+  receives_.flush_all();
 }
 
 void QueuePair::lose_completions(const std::string& why) {
@@ -153,8 +153,8 @@ bool QueuePair::is_flushing() {
 void QueuePair::finish_flush() {
   if (!device_holds_up()) return;
   if (qp_ == nullptr) {
-    sends_.take_all_back();
-    receives_.take_all_back();
+    sends_.flush_all();
+    receives_.flush_all();
     return;
   }
   device_.windows().free_those_on(*this);

@@ -46,7 +46,7 @@ class WorkQueue {
   /// Some wait to go there, or have failed.
   bool holds_some() const { return device_tail_ != tail_; }
   /// The device refused this one and all after it.
-  void take_back(std::uint32_t number) { device_tail_ = number; }
+  void rewind(std::uint32_t number) { device_tail_ = number; }
   bool device_has_some() const { return head_ != device_tail_; }
   std::uint32_t head() const { return head_; }
   /// The last one that the device has.
@@ -56,7 +56,7 @@ class WorkQueue {
   /// Not known to be complete.
   bool device_has(std::uint32_t number) const { return number - head_ < device_tail_ - head_; }
   /// The device is gone, or its queue pair: everything in it is flushed.
-  void take_all_back() {
+  void flush_all() {
     for (std::uint32_t number = head_; number != device_tail_; ++number)
       at(number).status = WcStatus::wr_flush_err;
     device_tail_ = head_;

@@ -87,7 +87,7 @@ void Rxe::release() {
     ibv_send_wr* bad = nullptr;
     if (const int error = ibv_post_send(qp_.get(), &held.wr, &bad); error != 0) {
       sends.at(number).status = WcStatus::general_err;
-      sends.take_back(number);
+      sends.rewind(number);
       return qp_.fail(qp_.why_not_posted(error));
     }
     // The next bind of this window begins with this key.

@@ -192,7 +192,7 @@ void Side::on_last_event(const std::int32_t* words) {
       }
     }
   }
-  take_back(id, true, (call.held & boundary::held_sink) == 0);
+  reclaim(id, true, (call.held & boundary::held_sink) == 0);
 }
 
 void Side::on_released(const std::int32_t* words) {
@@ -204,11 +204,11 @@ void Side::on_released(const std::int32_t* words) {
   CallRecord& call = ledger.at(id);
   ++call.released_events;
   if (call.token > 0 && call.sent_events == 0) ledger.violation("RELEASED before SENT");
-  if ((call.held & boundary::held_sink) != 0) take_back(id, false, true);
+  if ((call.held & boundary::held_sink) != 0) reclaim(id, false, true);
 }
 
 /// The application has this memory of a call again, and uses it.
-void Side::take_back(std::uint64_t id, bool request, bool sink) {
+void Side::reclaim(std::uint64_t id, bool request, bool sink) {
   const CallRecord& call = ledger.at(id);
   const bool given = call.given_block != memory::kNoBlock;
   const std::byte* const given_data = given ? context->arena().at(call.given_block).data : nullptr;
