@@ -125,13 +125,13 @@ export class ClientSession implements SessionOwner, CallPlace {
       submission.sinkOnly = sink !== 0 && extras?.mayOverflow === false;
       result = this.#context.outgoing.submit(submission, method.requestType, request);
     } catch (cause) {
-      this.#giveBack(call);
+      this.#releaseCallSlot(call);
       extras?.unwatch();
       refuseRequest(reject, method.path, cause);
       return true;
     }
     if (result < 0) {
-      this.#giveBack(call, result);
+      this.#releaseCallSlot(call, result);
       if (result === noSlot) return false;
       const unsent = { method, request, deadlineMs, extras, resolve, reject };
       const { shortBytes } = this.#context.outgoing.bulk;
@@ -140,7 +140,7 @@ export class ClientSession implements SessionOwner, CallPlace {
       extras?.unwatch();
       if (-result === Reason.sessionLost) {
         this.#listener.onSessionLost();
-        if (this.#queue.takeBack(unsent)) return true;
+        if (this.#queue.requeue(unsent)) return true;
       }
       const refusal = requestRefusal(this.#context, this.target, method.path, -result);
       refuseCall(reject, () => refusal);
@@ -185,7 +185,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     if (refused) this.#listener.onTurnedAway();
     if (status !== Status.OK) {
       if (confirms) failCall(resolve, this.#confirmed(at, method.path, status, short, extras?.cause));
-      else if (unsent !== undefined && this.#queue.takeBack(unsent)) this.#incoming.discard(at);
+      else if (unsent !== undefined && this.#queue.requeue(unsent)) this.#incoming.discard(at);
       else if (this.#beyondInto(at, status)) failCall(resolve, this.#intoError(at, method, extras));
       else failCall(resolve, this.#statusError(at, method, status, extras));
     } else {
@@ -226,7 +226,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     if (reason === Reason.deadline && processed !== 'no') this.tally.count(Status.DEADLINE_EXCEEDED);
     if (reason === Reason.sessionLost) {
       this.#listener.onSessionLost();
-      if (unsent !== undefined && this.#queue.takeBack(unsent)) return;
+      if (unsent !== undefined && this.#queue.requeue(unsent)) return;
       const why = this.#context.native.sessionError(this.target.session);
       failCall(resolve, failure(reason, method.path, processed, why));
     } else {
@@ -260,7 +260,7 @@ export class ClientSession implements SessionOwner, CallPlace {
       const unsent = staged ? this.#unsent(call) : undefined;
       this.#free(call);
       this.#listener.onSessionLost();
-      if (unsent !== undefined && this.#queue.takeBack(unsent)) continue;
+      if (unsent !== undefined && this.#queue.requeue(unsent)) continue;
       failCall(resolve, failure(Reason.sessionLost, path, staged ? 'no' : 'maybe', reason));
     }
     this.parts?.onDown(reason);
@@ -274,7 +274,7 @@ export class ClientSession implements SessionOwner, CallPlace {
   onCancelled(): void {}
 
   /** The slot of a call that was not sent. When it was the last one, a call that a getter of the message has made may wait for it. */
-  #giveBack(call: number, result = 0): void {
+  #releaseCallSlot(call: number, result = 0): void {
     this.#freeCalls[this.#freeCount++] = call;
     if (this.#freeCount === 1 && result !== noSlot) queueMicrotask(() => this.#listener.onCallDone());
   }

@@ -39,14 +39,14 @@ describe('a call', () => {
     ],
   ])('%s', async (_, event, back) => {
     const bed = new ClientBed();
-    bed.takesBack = true;
+    bed.requeues = true;
     const request = { number: 7 };
     const promise = bed.call(request, { timeoutMs: 60_000 })!;
     bed.native.deliver(event as never);
-    expect(bed.takenBack).toHaveLength(back ? 1 : 0);
+    expect(bed.requeued).toHaveLength(back ? 1 : 0);
     expect(bed.session.inFlight).toBe(0);
     if (!back) return expect(promise).rejects.toMatchObject({ name: 'RpcError' });
-    const [call] = bed.takenBack;
+    const [call] = bed.requeued;
     expect(call?.request).toBe(request);
     expect(call?.deadlineMs).toBeGreaterThan(0);
     // Whoever took it owns its promise.
@@ -64,13 +64,13 @@ describe('a call', () => {
 
   test('that its caller has given up is not taken back', async () => {
     const bed = new ClientBed();
-    bed.takesBack = true;
+    bed.requeues = true;
     const controller = new AbortController();
     const promise = bed.call({}, { extras: extras({ signal: controller.signal }) })!;
     controller.abort();
     bed.native.deliver({ ...failed, reason: Reason.sessionLost, processed: processed.no });
     await expect(promise).rejects.toMatchObject({ processed: 'no' });
-    expect(bed.takenBack).toEqual([]);
+    expect(bed.requeued).toEqual([]);
   });
 });
 

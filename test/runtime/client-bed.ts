@@ -35,8 +35,8 @@ export class ClientBed {
   lost = 0;
   strikes = 0;
   /** Whether calls that no handler has seen are taken back, and those that were. */
-  takesBack = false;
-  readonly takenBack: Unsent[] = [];
+  requeues = false;
+  readonly requeued: Unsent[] = [];
 
   constructor({ inflightMax = 8, slots = 64, messageMaxBytes = 1e6 }: BedOptions = {}) {
     this.native = new FakeNative({ slots });
@@ -51,7 +51,7 @@ export class ClientBed {
       waiting: { size: 0 },
       pump: () => undefined,
       awaitMemory: () => false,
-      takeBack: (call: Unsent) => this.takesBack && this.takenBack.push(call) > 0,
+      requeue: (call: Unsent) => this.requeues && this.requeued.push(call) > 0,
     };
     const target = { session, eagerBytes: 8192, messageMaxBytes };
     this.session = new ClientSession(context, target, inflightMax, queue, {

@@ -346,10 +346,10 @@ describe('the end of the session', () => {
   });
 
   test('a call staged in the batch that brings it may be made once more', () => {
-    bed.takesBack = true;
+    bed.requeues = true;
     endWithCallsBegunInItsBatch(1);
     expect(bed.lost).toBe(1);
-    expect(bed.takenBack).toMatchObject([{ request: { number: 0 } }]);
+    expect(bed.requeued).toMatchObject([{ request: { number: 0 } }]);
   });
 
   test('settles a call that native code has forgotten', async () => {

@@ -154,7 +154,7 @@ describe('a client that was told to go', () => {
       waiting: { size: 0 },
       pump: () => undefined,
       awaitMemory: () => false,
-      takeBack: () => false,
+      requeue: () => false,
     };
     const session = new ClientSession(connection.context, connection.target, 4, queue, {
       onCallDone: () => undefined,

@@ -56,7 +56,7 @@ function setUp({ inflightMax = 4, streamsMax = 2, slots = 64 } = {}): void {
     waiting: { size: 0 },
     pump: () => undefined,
     awaitMemory: () => false,
-    takeBack: () => false,
+    requeue: () => false,
   };
   const owner = new ClientSession(context, target, inflightMax, queue, {
     ...listener,

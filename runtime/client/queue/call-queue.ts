@@ -11,7 +11,7 @@ export interface CallQueue {
   /** A call slot or a send slot may be free: sends what waits, as far as there is room. */
   pump(): void;
   /** No handler has seen the call: true when the queue makes it once more, and so owns its promise. */
-  takeBack(call: Unsent): boolean;
+  requeue(call: Unsent): boolean;
   /** Its request found no room for so many bytes in the arena, and there may be some later: true when the queue sends it then, and so owns its promise. */
   awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean;
 }

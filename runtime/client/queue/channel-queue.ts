@@ -107,7 +107,7 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
   }
 
   /** It goes to the end of the line, once. */
-  takeBack(call: Unsent): boolean {
+  requeue(call: Unsent): boolean {
     const { method, request } = call;
     const extras = call.extras ?? new CallExtras({}, undefined);
     if (extras.retried || this.#owner.closed || this.waiting.size >= this.#owner.settings.queueMax)
