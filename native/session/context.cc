@@ -196,9 +196,9 @@ std::size_t Context::poll(std::size_t most) {
 }
 
 /// JS may have been busy for long, and its answers are staged: a CANCEL of one lies in the queue, perhaps,
-/// and then its bytes need not be moved. What comes of this look waits for the next turn.
-void Context::look() {
-  for (std::uint32_t i = 0; i < kLooksMax && poll(completions_.size()) == completions_.size(); ++i) {
+/// and then its bytes need not be moved. What comes of this poll waits for the next turn.
+void Context::drain_completions() {
+  for (std::uint32_t i = 0; i < kDrainPollsMax && poll(completions_.size()) == completions_.size(); ++i) {
   }
 }
 
@@ -217,7 +217,7 @@ void Context::deliver_fetched(bool queue_was_empty) {
 }
 
 void Context::check_held() {
-  if (shared_->now_ns - held_ns_ < kHoldLookNs) return;
+  if (shared_->now_ns - held_ns_ < kHoldCheckNs) return;
   held_ns_ = shared_->now_ns;
   for (Place& place : places_) {
     if (place.session != nullptr) place.session->check_held();
@@ -269,7 +269,7 @@ bool Context::finish_turn() {
   if (was_in_js && std::any_of(places_.begin(), places_.end(), [](const Place& place) {
         return place.session != nullptr && place.session->moves();
       })) {
-    look();
+    drain_completions();
   }
   bool more = !shared_->fetched.empty();
   holds_ = false;
@@ -348,8 +348,8 @@ void Context::flush() {
 
 void Context::retry_memory() {
   auto& waiters = shared_->memory_waiters;
-  const std::uint64_t looked_ns = std::exchange(looked_ns_, shared_->now_ns);
-  shared_->waited_ns += std::min(shared_->now_ns - looked_ns, kMemoryLookNs);
+  const std::uint64_t checked_ns = std::exchange(checked_ns_, shared_->now_ns);
+  shared_->waited_ns += std::min(shared_->now_ns - checked_ns, kMemoryCheckNs);
   passed_over_.clear();
   const auto passed_over = [&](std::uint32_t session) {
     return std::find(passed_over_.begin(), passed_over_.end(), session) != passed_over_.end();

@@ -70,7 +70,7 @@ class Context {
   bool has_events() const { return !events_->empty(); }
   /// True while somebody must call progress() every few milliseconds although no completion comes.
   bool wants_timer() const { return impatient_; }
-  /// True while somebody must call it every kHoldLookNs.
+  /// True while somebody must call it every kHoldCheckNs.
   bool wants_slow_timer() const { return holds_; }
 
   /// Responses of this method will have about so many bytes: its next request brings memory for them.
@@ -122,7 +122,7 @@ class Context {
   void check_patience();
   void check_held();
   std::size_t poll(std::size_t most);
-  void look();
+  void drain_completions();
   void deliver_fetched(bool queue_was_empty);
 
   // Destroyed from the bottom up: sessions before what they use, everything before the device.
@@ -148,7 +148,7 @@ class Context {
   };
   std::vector<Place> places_;
   std::uint32_t session_count_ = 0;
-  std::uint64_t looked_ns_ = 0;             ///< when those that wait for memory were last looked at
+  std::uint64_t checked_ns_ = 0;            ///< when those that wait for memory were last looked at
   std::uint64_t turn_ns_ = 0;               ///< when the time was last given
   std::uint64_t held_ns_ = 0;               ///< when check_held() has looked last
   std::uint64_t releases_ = 0;              ///< of the arena, when it was last looked for JS

@@ -65,7 +65,7 @@ inline constexpr std::uint32_t kSgeMax = 16;
 /// Events handed to JS at once. Larger batches make the two processes take turns instead of overlapping.
 inline constexpr std::uint32_t kEventsMax = 32;
 /// Polls for CANCELs before bulk data is moved that JS has answered with.
-inline constexpr std::uint32_t kLooksMax = 8;
+inline constexpr std::uint32_t kDrainPollsMax = 8;
 /// Submissions that JS may stage before it must flush.
 inline constexpr std::uint32_t kSubmissionsMax = 64;
 
@@ -81,7 +81,7 @@ inline constexpr std::uint64_t kStuckWireNs = 3'000'000'000;
 /// is only slow; one that never answers costs its session.
 inline constexpr std::uint64_t kHoldLimitNs = 120'000'000'000;
 /// How often somebody looks for that.
-inline constexpr std::uint64_t kHoldLookNs = 100'000'000;
+inline constexpr std::uint64_t kHoldCheckNs = 100'000'000;
 
 /// How long frames may wait for credits without the peer returning one: a peer whose thread is blocked or
 /// stopped for less than this is only slow.
@@ -101,9 +101,9 @@ inline constexpr std::size_t kMemoryWaitersMax = 4096;
 inline constexpr std::uint64_t kMemoryWaitNs = 10'000'000'000;
 /// After how long the application is told, once, that calls wait.
 inline constexpr std::uint64_t kMemoryShortNs = 1'000'000'000;
-/// Of the time between two looks at the line no more than this counts: a thread that was busy or stopped
+/// Of the time between two checks of the queue no more than this counts: a thread that was busy or stopped
 /// could not give memory back.
-inline constexpr std::uint64_t kMemoryLookNs = 100'000'000;
+inline constexpr std::uint64_t kMemoryCheckNs = 100'000'000;
 /// Slots behind the receives for the metadata of requests that have waited for memory: so many of a session
 /// are fetched at once.
 inline constexpr std::uint32_t kSpillSlots = 4;

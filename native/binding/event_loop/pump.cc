@@ -18,7 +18,7 @@ constexpr std::uint64_t kTurnNs = 100'000;
 /// For what no completion announces: the patience of cancelled calls and calls that wait for memory, ...
 constexpr std::uint64_t kTickMs = 5;
 /// ... the patience with a peer that does not let go of such a call, ...
-constexpr std::uint64_t kHoldTickMs = session::kHoldLookNs / 1'000'000;
+constexpr std::uint64_t kHoldTickMs = session::kHoldCheckNs / 1'000'000;
 /// ... and registrations that have been idle for long.
 constexpr std::uint64_t kSlowTickMs = 1000;
 
@@ -132,7 +132,7 @@ void Pump::turn() {
   in_turn_ = false;
   if (context_ == nullptr) return;
   const std::uint64_t now = monotonic_ns();
-  look_after(now);
+  run_periodic(now);
   if (polling_ == Polling::busy) return;
   if (traffic) last_traffic_ns_ = now;
   // While the peer waits for this CPU, going to sleep is the fastest way to its answer.
@@ -142,13 +142,13 @@ void Pump::turn() {
 
 /// What is due every now and then, whatever comes meanwhile: each turn looks, since a timer would be put off
 /// by each sleep.
-void Pump::look_after(std::uint64_t now_ns) {
+void Pump::run_periodic(std::uint64_t now_ns) {
   if (collections_.due(context_->awaits_memory(), now_ns)) {
     const bool collected = collect_();
     collections_.done(collected, now_ns, monotonic_ns());
   }
-  if (now_ns - looked_ns_ < kSlowTickMs * 1'000'000) return;
-  looked_ns_ = now_ns;
+  if (now_ns - checked_ns_ < kSlowTickMs * 1'000'000) return;
+  checked_ns_ = now_ns;
   context_->mr_cache().expire(this->now_ns());
 }
 

@@ -47,7 +47,7 @@ class Pump final : private EventLoop::Listener {
   void readable() override;
   void tick() override;
   void sleep();
-  void look_after(std::uint64_t now_ns);
+  void run_periodic(std::uint64_t now_ns);
   void wake();
   bool work(std::uint64_t now_ns);
   bool work_and_spin();
@@ -63,7 +63,7 @@ class Pump final : private EventLoop::Listener {
   bool one_batch_a_turn_ = false;
   bool spinning_ = false, in_turn_ = false;
   std::uint64_t last_traffic_ns_ = 0;
-  std::uint64_t looked_ns_ = 0;  ///< when look_after() has done something last
+  std::uint64_t checked_ns_ = 0;  ///< when run_periodic() has done something last
   PumpCounters counters_;
 };
 

@@ -66,7 +66,7 @@ class Device final : public fabric::Device {
   void read_async_events();
   Watchdog& watchdog() { return watchdog_; }
   /// A second has passed. False: no queue pair waits for anything.
-  bool look_after_requests();
+  bool check_requests();
   /// Nothing completes any more, closing works. Not all that are gone are dead.
   bool is_dead() const { return dead_; }
 

@@ -35,10 +35,10 @@ void Device::be_removed() {
   }
 }
 
-bool Device::look_after_requests() {
+bool Device::check_requests() {
   bool waiting = false;
   for (const Place& place : places_) {
-    if (place.qp != nullptr && place.qp->look_after_requests()) waiting = true;
+    if (place.qp != nullptr && place.qp->check_requests()) waiting = true;
   }
   return waiting;
 }

@@ -13,12 +13,12 @@ using Violations = std::vector<std::string>;
 
 constexpr std::uint32_t kResourceExhausted = 8;
 /// More than the clock moves while a pair runs until nothing happens.
-constexpr std::uint64_t kMargin = 30 * kMemoryLookNs;
+constexpr std::uint64_t kMargin = 30 * kMemoryCheckNs;
 
 /// Both sides run, a step of the clock at a time.
 void pass(Pair& pair, std::uint64_t ns) {
-  for (std::uint64_t passed = 0; passed < ns; passed += kMemoryLookNs) {
-    pair.world.advance(kMemoryLookNs);
+  for (std::uint64_t passed = 0; passed < ns; passed += kMemoryCheckNs) {
+    pair.world.advance(kMemoryCheckNs);
     pair.step();
   }
   for (int i = 0; i < 1000; ++i) pair.step();

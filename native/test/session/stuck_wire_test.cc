@@ -81,7 +81,7 @@ TEST(StuckWire, EndsCallsSoonAfterTheirDeadline) {
   EXPECT_EQ(pair.call(small).reason, Reason::deadline);
   EXPECT_EQ(pair.client.why_down(pair.client_session), "");
   EXPECT_FALSE(pair.call(lent).ended());
-  without_server(pair, kStuckWireNs + 2 * kHoldLookNs);
+  without_server(pair, kStuckWireNs + 2 * kHoldCheckNs);
   EXPECT_EQ(pair.call(lent).reason, Reason::deadline);
   EXPECT_NE(pair.client.why_down(pair.client_session).find("the wire"), std::string::npos)
       << pair.client.why_down(pair.client_session);

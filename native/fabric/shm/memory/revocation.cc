@@ -12,7 +12,7 @@ namespace rdma_rpc::fabric::shm {
 namespace {
 
 /// How often to look (a system call) whether a peer that cannot be interrupted is dead.
-constexpr auto kLookAgain = std::chrono::milliseconds(10);
+constexpr auto kPollInterval = std::chrono::milliseconds(10);
 
 }  // namespace
 
@@ -61,8 +61,8 @@ bool QueuePair::in_grace() const { return std::chrono::steady_clock::now() < awa
 bool QueuePair::released() {
   if (peer_holds(awaited_.hazard)) {
     const auto now = std::chrono::steady_clock::now();
-    if (now < awaited_.grace_end || now < awaited_.next_look) return false;
-    awaited_.next_look = now + kLookAgain;
+    if (now < awaited_.grace_end || now < awaited_.next_poll) return false;
+    awaited_.next_poll = now + kPollInterval;
     const bool ours = awaited_.bytes == 0 || peer_is_dead() || device_.reclaim(awaited_.addr, awaited_.bytes);
     if (!ours) return false;
   }

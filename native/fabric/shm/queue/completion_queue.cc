@@ -18,7 +18,7 @@ namespace {
 /// Of one queue pair before the next has its turn.
 constexpr std::size_t kBudget = 64;
 /// A thread rarely moves, and a peer needs to know only roughly.
-constexpr std::uint32_t kPollsPerCpuLook = 32;
+constexpr std::uint32_t kPollsPerCpuCheck = 32;
 
 }  // namespace
 
@@ -72,7 +72,7 @@ void CompletionQueue::note_cpu() {
 }
 
 std::size_t CompletionQueue::poll(std::span<Wc> out) {
-  if (polls_++ % kPollsPerCpuLook == 0) note_cpu();
+  if (polls_++ % kPollsPerCpuCheck == 0) note_cpu();
   if (handshakes_ != 0) watch_->progress();
   const std::size_t pairs = queue_pairs_.size();
   if (pairs == 1) return queue_pairs_[0]->poll(out);

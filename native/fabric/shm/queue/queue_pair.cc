@@ -184,7 +184,7 @@ void QueuePair::use_peer(const AddressBlob& address, Mapping map, std::shared_pt
 void QueuePair::to_error() {
   enter_error(SharedState::error);
   // The caller may know that the peer has died: look at once.
-  awaited_.next_look = {};
+  awaited_.next_poll = {};
   cq_.wake_if_armed();
 }
 

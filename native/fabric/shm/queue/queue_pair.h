@@ -86,7 +86,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   struct AwaitedRelease {
     std::uint32_t hazard = 0;  ///< 0: nothing to wait for
     std::uint64_t addr = 0, bytes = 0;
-    std::chrono::steady_clock::time_point grace_end, next_look;
+    std::chrono::steady_clock::time_point grace_end, next_poll;
   };
 
   // queue_pair.cc

@@ -17,7 +17,7 @@ namespace {
 constexpr int kBatch = 64;
 /// With one connection its socket is asked itself, which is one system call less, and the kernel for other
 /// news only now and then.
-constexpr std::uint32_t kPollsPerLook = 16;
+constexpr std::uint32_t kPollsPerSocketPoll = 16;
 /// Without a sleep, until fd() is told to be silent.
 constexpr std::uint32_t kPollsUnwatched = 16;
 /// Turns that arm() gives before it says that there is more to do.
@@ -64,7 +64,7 @@ void CompletionQueue::remove(QueuePair& qp, int fd) {
 void CompletionQueue::enqueue(QueuePair& qp) { waiting_.push_back(&qp); }
 
 /// What the kernel has to report.
-void CompletionQueue::look() {
+void CompletionQueue::poll_sockets() {
   epoll_event events[kBatch];
   const int count = ::epoll_wait(inner_.get(), events, kBatch, 0);
   for (int i = 0; i < count; ++i) {
@@ -91,12 +91,12 @@ void CompletionQueue::give_turns() {
 void CompletionQueue::progress() {
   if (watched_ && !armed_ && polls_ - awake_since_ >= kPollsUnwatched) watch_sockets(false);
   const bool one = connected_.size() == 1 && !connected_[0]->is_blocked();
-  if (!waiting_.empty() && polls_ % kPollsPerLook != 0) {
+  if (!waiting_.empty() && polls_ % kPollsPerSocketPoll != 0) {
     // What is known already, first.
-  } else if (one && polls_ % kPollsPerLook != 0) {
+  } else if (one && polls_ % kPollsPerSocketPoll != 0) {
     connected_[0]->note_ready(true, false, false);
   } else {
-    look();
+    poll_sockets();
   }
   give_turns();
 }
@@ -118,7 +118,7 @@ std::size_t CompletionQueue::poll(std::span<Wc> out) {
 bool CompletionQueue::arm() {
   ++polls_;
   for (int i = 0; i < kTurnsOfArm && ring_.size() == 0; ++i) {
-    look();
+    poll_sockets();
     give_turns();
     if (waiting_.empty()) break;
   }
@@ -129,7 +129,7 @@ bool CompletionQueue::arm() {
 }
 
 void CompletionQueue::acknowledge() {
-  if (armed_) look();
+  if (armed_) poll_sockets();
   armed_ = false;
   awake_since_ = polls_;
   if (!rung_) return;

@@ -48,7 +48,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
 
  private:
   void watch_sockets(bool on);
-  void look();
+  void poll_sockets();
   void give_turns();
   void progress();
 

@@ -18,7 +18,7 @@ constexpr int kBatch = 32;
 constexpr unsigned kEventsPerAck = 64;
 /// Who polls without ever sleeping hears of the peer's end and of what the device reports, too. That costs
 /// three system calls.
-constexpr unsigned kPollsPerLook = 4096;
+constexpr unsigned kPollsPerEventCheck = 4096;
 
 std::uint32_t invalidated_key(const ibv_wc& from, const soft::Workaround* workaround) {
   if ((from.wc_flags & IBV_WC_WITH_INV) != 0) return from.invalidated_rkey;
@@ -127,7 +127,7 @@ bool CompletionQueue::translate(const ibv_wc& from, Wc& to) const {
 }
 
 std::size_t CompletionQueue::poll(std::span<Wc> out) {
-  if (++polls_ % kPollsPerLook == 0 || device_.attempts().busy()) device_.read_async_events();
+  if (++polls_ % kPollsPerEventCheck == 0 || device_.attempts().busy()) device_.read_async_events();
   std::size_t count = 0;
   if (stash_cq_ != nullptr && !out.empty()) {
     stash_cq_ = nullptr;

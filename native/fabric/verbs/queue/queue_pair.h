@@ -72,7 +72,7 @@ class QueuePair final : public fabric::QueuePair {
   /// The device is gone: all that it has ends without it.
   void lose_device(const std::string& why);
   /// A second has passed: fails when nothing has completed for too long. False: it waits for nothing.
-  bool look_after_requests();
+  bool check_requests();
   /// Null: the device's driver needs none.
   soft::Workaround* workaround() const { return workaround_.get(); }
 

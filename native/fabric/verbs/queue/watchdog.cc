@@ -39,12 +39,12 @@ void Watchdog::run() {
 void Watchdog::progress() {
   std::uint64_t expired = 0;
   if (!running_ || ::read(timer_, &expired, sizeof expired) != sizeof expired) return start();
-  posted_ = device_.look_after_requests();
+  posted_ = device_.check_requests();
   running_ = false;
   start();
 }
 
-bool QueuePair::look_after_requests() {
+bool QueuePair::check_requests() {
   if (state_ != QpState::rts) return false;
   const bool unheard = nudge_ != nullptr && nudge_->second();
   if (!sends_.device_has_some()) return unheard;

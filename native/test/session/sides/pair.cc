@@ -89,7 +89,7 @@ void Pair::run() {
 void let_pass(fabric::SimWorld& world, std::vector<Side*> awake, std::uint64_t ns) {
   // As the pump does: a tick every few milliseconds at first, then as often as held calls want one.
   for (std::uint64_t passed = 0; passed < ns;) {
-    const std::uint64_t step = std::min(ns - passed, passed < kHoldLookNs ? kTickNs : kHoldLookNs);
+    const std::uint64_t step = std::min(ns - passed, passed < kHoldCheckNs ? kTickNs : kHoldCheckNs);
     world.advance(step);
     passed += step;
     for (int turns = 0; turns < 4; ++turns) {
