@@ -19,7 +19,7 @@ constexpr std::int64_t kCollectNowBytes = std::int64_t{1} << 33;
 /// Less than a channel waits for a connection (connectTimeoutMs), so that its error says what was missing.
 constexpr std::uint32_t kTcpConnectMs = 4'000;
 /// What a peer of another user may cost this thread at the end of a session.
-constexpr std::uint32_t kStrangerGraceUs = 1'000;
+constexpr std::uint32_t kOtherUserGraceUs = 1'000;
 /// Of a stepped simulation, when nothing else happens: as long as the pump sleeps before it looks at what has
 /// lost its patience.
 constexpr std::uint64_t kStepIdleNs = 5'000'000;
@@ -30,7 +30,7 @@ std::shared_ptr<fabric::Device> open_device(const EngineOptions& options,
   // Each session has a device of its own, and a peer that stands still in a copy is not waited for: it may be
   // anybody.
   if (options.fabric == "shm-fd")
-    return fabric::open_shm_device({.revoke_grace_us = kStrangerGraceUs, .by_descriptors = true}, error);
+    return fabric::open_shm_device({.revoke_grace_us = kOtherUserGraceUs, .by_descriptors = true}, error);
   if (options.fabric == "verbs") return fabric::open_verbs_device(options.verbs, error);
   // The server's listener is in JS, and hands over what comes.
   if (options.fabric == "tcp")

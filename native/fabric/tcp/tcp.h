@@ -41,7 +41,7 @@ struct TcpOptions {
   /// A peer that lives but is stopped for longer, with data on its way, is taken for dead.
   std::uint32_t peer_timeout_ms = 60'000;
   /// Connections that have not said yet which queue pair they want; beyond that the oldest is closed.
-  std::uint32_t strangers_max = 64;
+  std::uint32_t pending_max = 64;
   /// Bytes of the kernel's send buffer that a small frame may have to wait behind (TCP_NOTSENT_LOWAT).
   std::uint32_t unsent_max = 128 << 10;
 };

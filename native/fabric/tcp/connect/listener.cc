@@ -40,7 +40,7 @@ std::unique_ptr<Listener> Listener::open(Device& device, std::string* error) {
 }
 
 Listener::~Listener() {
-  strangers_.clear();
+  pending_.clear();
   device_.watch().remove(*this, fd_.get());
 }
 
@@ -55,27 +55,27 @@ void Listener::ready() {
       return;
     }
     if (!prepare(fd.get(), device_.options()).empty()) continue;
-    if (strangers_.size() == device_.options().strangers_max) strangers_.pop_front();
-    strangers_.emplace_back(*this, std::move(fd));
-    if (!strangers_.back().begin()) strangers_.pop_back();
+    if (pending_.size() == device_.options().pending_max) pending_.pop_front();
+    pending_.emplace_back(*this, std::move(fd));
+    if (!pending_.back().begin()) pending_.pop_back();
   }
 }
 
 void Listener::expired() { device_.watch().change(*this, fd_.get(), EPOLLIN); }
 
-void Listener::leave(const Stranger& stranger) {
-  strangers_.remove_if([&](const Stranger& other) { return &other == &stranger; });
+void Listener::leave(const PendingConnection& connection) {
+  pending_.remove_if([&](const PendingConnection& other) { return &other == &connection; });
 }
 
-Listener::Stranger::~Stranger() { listener_.device_.watch().remove(*this, fd_.get()); }
+Listener::PendingConnection::~PendingConnection() { listener_.device_.watch().remove(*this, fd_.get()); }
 
-bool Listener::Stranger::begin() {
+bool Listener::PendingConnection::begin() {
   if (!listener_.device_.watch().add(*this, fd_.get(), EPOLLIN)) return false;
   listener_.device_.watch().limit(*this, listener_.device_.options().connect_timeout_ms);
   return true;
 }
 
-void Listener::Stranger::ready() {
+void Listener::PendingConnection::ready() {
   const ssize_t got = ::recv(fd_.get(), said_ + have_, sizeof said_ - have_, MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) return listener_.leave(*this);
@@ -87,12 +87,12 @@ void Listener::Stranger::ready() {
   listener_.leave(*this);
 }
 
-void Listener::Stranger::introduce(const Greeting& greeting) {
+void Listener::PendingConnection::introduce(const Greeting& greeting) {
   Device& device = listener_.device_;
   device.watch().remove(*this, fd_.get());
   device.introduce(std::move(fd_), greeting);
 }
 
-void Listener::Stranger::expired() { listener_.leave(*this); }
+void Listener::PendingConnection::expired() { listener_.leave(*this); }
 
 }  // namespace rdma_rpc::fabric::tcp

@@ -32,10 +32,10 @@ class Listener final : public Waiter {
   void expired() override;  ///< the pause of one that ran out of descriptors is over
 
  private:
-  class Stranger final : public Waiter {
+  class PendingConnection final : public Waiter {
    public:
-    Stranger(Listener& listener, UniqueFd fd) : listener_(listener), fd_(std::move(fd)) {}
-    ~Stranger() override;
+    PendingConnection(Listener& listener, UniqueFd fd) : listener_(listener), fd_(std::move(fd)) {}
+    ~PendingConnection() override;
     bool begin();
     void ready() override;
     void expired() override;
@@ -50,12 +50,12 @@ class Listener final : public Waiter {
   };
 
   explicit Listener(Device& device) : device_(device) {}
-  void leave(const Stranger& stranger);
+  void leave(const PendingConnection& connection);
 
   Device& device_;
   UniqueFd fd_;
   Place place_;
-  std::list<Stranger> strangers_;
+  std::list<PendingConnection> pending_;
 };
 
 }  // namespace rdma_rpc::fabric::tcp

@@ -50,7 +50,7 @@ TEST(TcpConnection, WhoIsNotThePeerOfTheHandshakeIsRefused) {
 }
 
 TEST(TcpConnection, StrangersWithoutAWordKeepNobodyOut) {
-  TcpEnd end(false, 4096, {.strangers_max = 4});
+  TcpEnd end(false, 4096, {.pending_max = 4});
   std::vector<std::unique_ptr<RawPeer>> silent;
   for (int i = 0; i < 40; ++i) {
     silent.push_back(std::make_unique<RawPeer>(end));
