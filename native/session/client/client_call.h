@@ -24,7 +24,7 @@ enum class ClientState : std::uint8_t {
 
 /// What only a call with exposed memory needs. `windows` holds those still valid.
 struct ClientBulk {
-  std::vector<Piece> pieces;  ///< staging rung: of the caller until the frame goes out, then the copy
+  std::vector<Piece> pieces;  ///< staging mode: of the caller until the frame goes out, then the copy
   std::vector<std::unique_ptr<fabric::MemoryWindow>> windows;  ///< of the pieces, then of the sink
   std::uint32_t token = 0;                                     ///< for the SENT event, 0: none
   memory::BlockId sink = memory::kNoBlock;                     ///< one reference held

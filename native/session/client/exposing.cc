@@ -20,7 +20,7 @@ std::optional<std::uint32_t> ClientHalf::expose(ClientBulk& bulk, const fabric::
   return shared_.exposure == Exposure::window ? bulk.windows.back()->rkey() : region.rkey();
 }
 
-/// Staging rung: copies the pieces of the request to where the peer may read them. False: no room now.
+/// Staging mode: copies the pieces of the request to where the peer may read them. False: no room now.
 bool ClientHalf::stage_request(ClientBulk& bulk) {
   if (staging_ == nullptr || bulk.pieces.empty() || bulk.staged_request != memory::kNoBlock) return true;
   constexpr auto kBytes = [](const Piece& piece) { return piece.length; };

@@ -119,7 +119,7 @@ class Link {
   std::unique_ptr<fabric::HostMemory> receive_memory_;
   std::unique_ptr<std::byte[]> copies_;  ///< as long as that, or null
   std::unique_ptr<fabric::MemoryRegion> receive_region_;
-  std::unique_ptr<Staging> staging_;  ///< client: on that rung; server: where READs may land nowhere else
+  std::unique_ptr<Staging> staging_;  ///< client: in that mode; server: where READs may land nowhere else
   std::unique_ptr<fabric::QueuePair> qp_;
   std::unique_ptr<SendQueue> send_;
 

@@ -1,4 +1,4 @@
-// The rungs of exposure: which one a session is on, what each moves, and that calls are the same on all of
+// The modes of exposure: which one a session is in, what each moves, and that calls are the same on all of
 // them. What a hostile peer can reach is in hostile/server_test.cc.
 #include <gtest/gtest.h>
 
@@ -12,9 +12,9 @@ using boundary::Processed;
 using boundary::Reason;
 using Violations = std::vector<std::string>;
 
-const Exposure kRungs[] = {Exposure::automatic, Exposure::staging, Exposure::shared};
+const Exposure kModes[] = {Exposure::automatic, Exposure::staging, Exposure::shared};
 
-PairOptions on_rung(Exposure exposure, fabric::Capabilities capabilities = tested_device()) {
+PairOptions in_mode(Exposure exposure, fabric::Capabilities capabilities = tested_device()) {
   PairOptions options = immediate();
   options.sim.capabilities = capabilities;
   options.context.exposure = exposure;
@@ -25,14 +25,14 @@ TEST(Exposures, AreChosenByWhatTheDeviceHasOrByName) {
   const auto security = [](const PairOptions& options) {
     return to_string(Pair(options).at_client().security());
   };
-  EXPECT_STREQ(security(on_rung(Exposure::automatic, fabric::sim_capabilities())), "window");
-  EXPECT_STREQ(security(on_rung(Exposure::automatic, iwarp_device())), "staging");
-  EXPECT_STREQ(security(on_rung(Exposure::staging)), "staging");
-  EXPECT_STREQ(security(on_rung(Exposure::shared)), "shared");
+  EXPECT_STREQ(security(in_mode(Exposure::automatic, fabric::sim_capabilities())), "window");
+  EXPECT_STREQ(security(in_mode(Exposure::automatic, iwarp_device())), "staging");
+  EXPECT_STREQ(security(in_mode(Exposure::staging)), "staging");
+  EXPECT_STREQ(security(in_mode(Exposure::shared)), "shared");
 }
 
 TEST(Exposures, ByWindowsNeedADeviceThatHasThem) {
-  const PairOptions options = on_rung(Exposure::window, iwarp_device());
+  const PairOptions options = in_mode(Exposure::window, iwarp_device());
   fabric::SimWorld world(options.sim);
   std::string error;
   EXPECT_EQ(Context::open(world.open_device("device"), options.context, &error), nullptr);
@@ -44,7 +44,7 @@ TEST(Registration, OnDemandIsRefusedByADeviceThatMustPin) {
   capabilities.pins_memory = true;
   for (const bool can : {false, true}) {
     capabilities.on_demand = can;
-    PairOptions options = on_rung(Exposure::automatic, capabilities);
+    PairOptions options = in_mode(Exposure::automatic, capabilities);
     options.context.mr_cache.on_demand = true;
     fabric::SimWorld world(options.sim);
     std::string error;
@@ -54,10 +54,10 @@ TEST(Registration, OnDemandIsRefusedByADeviceThatMustPin) {
 }
 
 TEST(Exposures, AllCarryTheSameCalls) {
-  for (const Exposure rung : kRungs) {
+  for (const Exposure mode : kModes) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-      SCOPED_TRACE(std::string(to_string(rung)) + ", seed " + std::to_string(seed));
-      PairOptions options = on_rung(rung);
+      SCOPED_TRACE(std::string(to_string(mode)) + ", seed " + std::to_string(seed));
+      PairOptions options = in_mode(mode);
       options.sim.mode = fabric::SimMode::scheduled;
       options.sim.seed = seed;
       Pair pair(options);
@@ -76,11 +76,11 @@ TEST(Exposures, AllCarryTheSameCalls) {
 }
 
 TEST(Exposures, ByWindowsAloneInvalidate) {
-  for (const Exposure rung : kRungs) {
-    SCOPED_TRACE(to_string(rung));
-    Pair pair(on_rung(rung));
+  for (const Exposure mode : kModes) {
+    SCOPED_TRACE(to_string(mode));
+    Pair pair(in_mode(mode));
     EXPECT_TRUE(pair.complete({.request_bytes = 5000, .response_bytes = 5000}).answered());
-    const bool windows = rung == Exposure::automatic && has_windows();
+    const bool windows = mode == Exposure::automatic && has_windows();
     EXPECT_EQ(pair.world.counters().of(fabric::Opcode::bind_mw), windows ? 2u : 0u);
     EXPECT_EQ(pair.world.counters().of(fabric::Opcode::local_inv), windows ? 1u : 0u);
     EXPECT_EQ(pair.world.counters().of(fabric::Opcode::send_with_inv), windows ? 1u : 0u);
@@ -89,7 +89,7 @@ TEST(Exposures, ByWindowsAloneInvalidate) {
 }
 
 TEST(Exposures, ByStagingWaitForRoomInOrder) {
-  PairOptions options = on_rung(Exposure::staging);
+  PairOptions options = in_mode(Exposure::staging);
   options.inflight_max = 16;
   options.staging_bytes = 64 << 10;
   Pair pair(options);
@@ -102,7 +102,7 @@ TEST(Exposures, ByStagingWaitForRoomInOrder) {
 }
 
 TEST(Exposures, ByStagingRefuseWhatTheirMemoryCanNeverHold) {
-  PairOptions options = on_rung(Exposure::staging);
+  PairOptions options = in_mode(Exposure::staging);
   options.staging_bytes = 64 << 10;
   Pair pair(options);
   const CallRecord& request = pair.complete({.request_bytes = 65'537});
@@ -115,10 +115,10 @@ TEST(Exposures, ByStagingRefuseWhatTheirMemoryCanNeverHold) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(Exposures, OfEachRungHoldACallUntilThePeerHasAnsweredItsCancel) {
-  for (const Exposure rung : kRungs) {
-    SCOPED_TRACE(to_string(rung));
-    Pair pair(on_rung(rung));
+TEST(Exposures, OfEachModeHoldACallUntilThePeerHasAnsweredItsCancel) {
+  for (const Exposure mode : kModes) {
+    SCOPED_TRACE(to_string(mode));
+    Pair pair(in_mode(mode));
     const std::uint64_t id = pair.start({.request_bytes = 5000, .given_sink = 6000, .answer = Answer::later});
     pair.run();
     pair.client.cancel(id);
@@ -144,7 +144,7 @@ TEST(Queues, AreAsDeepAsTheCallsInFlightNeedAndTheDeviceAllows) {
 TEST(Writes, AreNoLongerThanIsGoodForTheDevice) {
   constexpr std::size_t kBytes = 30'000;
   for (const std::uint64_t most : {std::uint64_t{4096}, std::uint64_t{10'000}, ~std::uint64_t{0}}) {
-    PairOptions options = on_rung(Exposure::shared);
+    PairOptions options = in_mode(Exposure::shared);
     options.sim.capabilities.max_write_bytes = most;
     Pair pair(options);
     EXPECT_TRUE(pair.complete({.response_bytes = kBytes, .given_sink = kBytes}).answered());
@@ -162,7 +162,7 @@ TEST(Reads, OfAFewBytesStayOnAPageWhereTheDeviceNeedsThat) {
       const std::uint32_t tail = bytes % kChunkBytes, chunks = bytes / kChunkBytes + 1;
       for (const std::uint32_t beyond : {1u, tail - 1, tail}) {
         SCOPED_TRACE(std::to_string(most) + ": " + std::to_string(beyond) + " of " + std::to_string(bytes));
-        PairOptions options = on_rung(Exposure::shared);
+        PairOptions options = in_mode(Exposure::shared);
         options.sim.capabilities.one_page_read_max = most;
         Pair pair(options);
         EXPECT_TRUE(pair.complete({.request_bytes = bytes,

@@ -1,4 +1,4 @@
-// Messages as images (WIRE 2.4): each piece begins on 64 bytes at the receiver, on every rung, in requests
+// Messages as images (WIRE 2.4): each piece begins on 64 bytes at the receiver, in every mode, in requests
 // and responses, from where they are or copied; and sinks that are all the memory there is for an answer.
 #include <gtest/gtest.h>
 

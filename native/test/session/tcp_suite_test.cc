@@ -12,7 +12,7 @@ std::shared_ptr<fabric::Device> open_tcp(std::size_t) {
   return device;
 }
 
-INSTANTIATE_TEST_SUITE_P(Tcp, DeviceSession, testing::ValuesIn(on_every_rung(open_tcp)), device_session_name);
+INSTANTIATE_TEST_SUITE_P(Tcp, DeviceSession, testing::ValuesIn(in_every_mode(open_tcp)), device_session_name);
 
 }  // namespace
 }  // namespace rdma_rpc::session::test

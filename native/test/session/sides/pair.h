@@ -12,7 +12,7 @@
 namespace rdma_rpc::session::test {
 
 /// The device that all session tests run on: a capable NIC, or (RDMA_RPC_SIM=iwarp) one as iWARP has it: no
-/// windows, so sessions are on the staging rung. CTest runs them on both.
+/// windows, so sessions are in staging mode. CTest runs them on both.
 fabric::Capabilities tested_device();
 /// For what only makes sense with windows, or only without.
 fabric::Capabilities iwarp_device();

@@ -1,4 +1,4 @@
-// Sessions between two devices in real time, on every rung that these have: calls of every size and kind,
+// Sessions between two devices in real time, in every mode that these have: calls of every size and kind,
 // calls given up in each phase of their life, sessions that end under load. The oracle of the session tests
 // keeps the books.
 #include "session/suite/device_suite.h"

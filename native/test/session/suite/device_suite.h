@@ -1,6 +1,6 @@
 // The fixture of the session tests that run in real time on two devices of any fabric. device_suite.cc beside
 // it has the tests; a fabric runs them all by adding one file with
-//   INSTANTIATE_TEST_SUITE_P(Tcp, DeviceSession, testing::ValuesIn(on_every_rung(open)),
+//   INSTANTIATE_TEST_SUITE_P(Tcp, DeviceSession, testing::ValuesIn(in_every_mode(open)),
 //   device_session_name);
 #pragma once
 
@@ -15,21 +15,21 @@
 
 namespace rdma_rpc::session::test {
 
-struct DevicesOnRung {
+struct DevicesInMode {
   Exposure exposure;
   /// Of the client's end (0) or the server's (1).
   std::function<std::shared_ptr<fabric::Device>(std::size_t)> open;
 };
 
-inline std::vector<DevicesOnRung> on_every_rung(
+inline std::vector<DevicesInMode> in_every_mode(
     const std::function<std::shared_ptr<fabric::Device>(std::size_t)>& open) {
   return {{Exposure::automatic, open}, {Exposure::staging, open}, {Exposure::shared, open}};
 }
-inline std::string device_session_name(const testing::TestParamInfo<DevicesOnRung>& info) {
+inline std::string device_session_name(const testing::TestParamInfo<DevicesInMode>& info) {
   return to_string(info.param.exposure);
 }
 
-class DeviceSession : public testing::TestWithParam<DevicesOnRung> {
+class DeviceSession : public testing::TestWithParam<DevicesInMode> {
  protected:
   Ends pair{GetParam().open(kClientEnd), GetParam().open(kServerEnd), GetParam().exposure};
 };

@@ -7,7 +7,7 @@ namespace {
 /// Fewer are too few for long messages over soft-RoCE on a busy machine.
 constexpr std::uint8_t kRetries = 5;
 
-INSTANTIATE_TEST_SUITE_P(Verbs, DeviceSession, testing::ValuesIn(on_every_rung([](std::size_t end) {
+INSTANTIATE_TEST_SUITE_P(Verbs, DeviceSession, testing::ValuesIn(in_every_mode([](std::size_t end) {
                            return open_device(end, kRetries);
                          })),
                          device_session_name);
