@@ -44,7 +44,7 @@ export const runtimeBugs = [
   },
   {
     name: 'a call that waits stays in its queue when its signal gives it up',
-    file: 'line.ts',
+    file: 'wait-queue.ts',
     from: `    this.remove(entry);
     entry.fail(error);`,
     to: '    entry.fail(error);',

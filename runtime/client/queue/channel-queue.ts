@@ -1,5 +1,5 @@
 /**
- * How calls and streams of a channel get onto its connections: at once where there is room, otherwise out of a line, in order. Streams have a line of
+ * How calls and streams of a channel get onto its connections: at once where there is room, otherwise out of a queue, in order. Streams have a queue of
  * their own, so that neither holds up the other, and so have calls whose request finds no memory. Owned by a channel, handed down to its connections,
  * on its JS thread.
  */
@@ -13,9 +13,9 @@ import type { Connections } from '../connections/connections.ts';
 import type { ClientStream, StreamHost } from '../stream/client-stream.ts';
 import type { ClientStreams } from '../stream/client-streams.ts';
 import type { CallQueue } from './call-queue.ts';
-import type { Line, Waiter } from './line.ts';
-import { MemoryLine } from './memory-line.ts';
+import { MemoryWaitQueue } from './memory-wait-queue.ts';
 import type { Unsent } from './unsent.ts';
+import type { Waiter, WaitQueue } from './wait-queue.ts';
 import { WaitingCall, WaitingCalls } from './waiting-calls.ts';
 import { type WaitingStream, WaitingStreams } from './waiting-streams.ts';
 
@@ -36,7 +36,7 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
   readonly waiting: WaitingCalls = new WaitingCalls(() => this.#whyWaiting());
   readonly streams: WaitingStreams = new WaitingStreams();
   readonly #owner: QueueOwner;
-  readonly #memoryLine = new MemoryLine((call) => this.enter(call));
+  readonly #memoryWaiting = new MemoryWaitQueue((call) => this.enter(call));
   #connections!: Connections;
 
   constructor(owner: QueueOwner) {
@@ -50,7 +50,7 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
 
   /** Calls and streams that wait. */
   get size(): number {
-    return this.waiting.size + this.#memoryLine.size + this.streams.size;
+    return this.waiting.size + this.#memoryWaiting.size + this.streams.size;
   }
 
   /** Those of the connection for the next stream, undefined without one. */
@@ -89,7 +89,7 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
   /** There is a connection. */
   onConnected(): void {
     this.pump();
-    this.#memoryLine.onSlotsFree();
+    this.#memoryWaiting.onSlotsFree();
   }
 
   /** An attempt to connect has failed. */
@@ -102,11 +102,11 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
   failAll(reason: string): void {
     const errorFor = (path: string): Error => unavailable(`${path}: ${reason}`);
     this.waiting.failAll(errorFor);
-    this.#memoryLine.failAll(errorFor);
+    this.#memoryWaiting.failAll(errorFor);
     this.streams.failAll(errorFor);
   }
 
-  /** It goes to the end of the line, once. */
+  /** It goes to the end of the queue, once. */
   requeue(call: Unsent): boolean {
     const { method, request } = call;
     const extras = call.extras ?? new CallExtras({}, undefined);
@@ -121,13 +121,15 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
   }
 
   awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean {
-    return !this.#owner.closed && this.#memoryLine.add(call, context, bytes, this.#owner.settings.queueMax);
+    return (
+      !this.#owner.closed && this.#memoryWaiting.add(call, context, bytes, this.#owner.settings.queueMax)
+    );
   }
 
-  /** Sends a call or a stream, lets it into its line, or refuses it. */
+  /** Sends a call or a stream, lets it into its queue, or refuses it. */
   #admit<Entry extends Waiter>(
     entry: Entry,
-    line: Line<Entry>,
+    queue: WaitQueue<Entry>,
     start: (entry: Entry) => boolean,
     why?: () => string,
   ): void {
@@ -135,15 +137,15 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
     const { path } = entry;
     if (owner.closed) {
       entry.refuse(() => unavailable(`${path}: the channel is closed`));
-    } else if (line.size === 0 && start(entry)) {
+    } else if (queue.size === 0 && start(entry)) {
       // There was room.
     } else if (owner.failing && !entry.patient) {
       entry.refuse(() => owner.unconnected(path));
-    } else if (line.size >= owner.settings.queueMax) {
+    } else if (queue.size >= owner.settings.queueMax) {
       const reason = why?.();
       entry.refuse(() => queueFull(path, owner.settings.queueMax, reason));
     } else {
-      line.push(entry);
+      queue.push(entry);
       if (this.#connections.current === undefined) this.#connections.seek(false);
     }
   }

@@ -1,5 +1,5 @@
 /**
- * Unary calls of a channel that have not been sent: no connection yet, no free call slot or no free send slot. Each leaves its line at the head, by
+ * Unary calls of a channel that have not been sent: no connection yet, no free call slot or no free send slot. Each leaves its queue at the head, by
  * deadline or by cancel. Owned by the queue of a channel, on its JS thread.
  */
 
@@ -11,8 +11,8 @@ import type { DeadlineOwner } from '../../lane/timer-wheel.ts';
 import { Reason } from '../../native.ts';
 import type { CallExtras, CallPlace } from '../call-extras.ts';
 import type { ClientMethod } from '../client-method.ts';
-import { Line, Waiter } from './line.ts';
 import type { Unsent } from './unsent.ts';
+import { Waiter, WaitQueue } from './wait-queue.ts';
 
 export class WaitingCall extends Waiter implements Unsent, DeadlineOwner, CallPlace {
   readonly method: ClientMethod;
@@ -80,7 +80,7 @@ export class WaitingCall extends Waiter implements Unsent, DeadlineOwner, CallPl
   }
 }
 
-export class WaitingCalls<Call extends WaitingCall = WaitingCall> extends Line<Call> {
+export class WaitingCalls<Call extends WaitingCall = WaitingCall> extends WaitQueue<Call> {
   /** What they wait for, if it is worth a word. */
   readonly why: () => string;
 

@@ -5,7 +5,7 @@
 import type { Lengths } from '../../core/lengths.ts';
 import type { ClientStream } from '../stream/client-stream.ts';
 import { requestLengths } from '../stream/opening.ts';
-import { Line, Waiter } from './line.ts';
+import { Waiter, WaitQueue } from './wait-queue.ts';
 
 export class WaitingStream extends Waiter {
   readonly stream: ClientStream;
@@ -46,10 +46,10 @@ export class WaitingStream extends Waiter {
   }
 }
 
-export class WaitingStreams extends Line<WaitingStream> {
+export class WaitingStreams extends WaitQueue<WaitingStream> {
   readonly #places = new Map<ClientStream, WaitingStream>();
 
-  /** One that does not stand in the line yet. */
+  /** One that does not stand in the queue yet. */
   waiter(stream: ClientStream): WaitingStream {
     return new WaitingStream(stream, this.#places);
   }

@@ -1,14 +1,14 @@
 /**
- * A line of calls or streams that wait to be sent: they leave it at its head, or anywhere when they are given up. The owner of the line looks at its
+ * A queue of calls or streams that wait to be sent: they leave it at its head, or anywhere when they are given up. The owner of the queue looks at its
  * `size` before it lets one more in. Used by the queue of a channel, on its JS thread.
  */
 import { requestFault } from '../../core/errors/failure.ts';
 import type { Lengths } from '../../core/lengths.ts';
 
-/** A call or a stream, which may stand in one line at a time. */
+/** A call or a stream, which may stand in one queue at a time. */
 export abstract class Waiter {
   /** Where it stands, and between whom. */
-  line: object | undefined;
+  queuedIn: object | undefined;
   previous: Waiter | undefined;
   next: Waiter | undefined;
   /** Of its request, when it came. */
@@ -20,16 +20,16 @@ export abstract class Waiter {
   abstract readonly patient: boolean;
   /** Lengths of its request now. */
   abstract measure(): Lengths | undefined;
-  /** It stands in a line from now on; or no longer, whatever becomes of it. */
+  /** It stands in a queue from now on; or no longer, whatever becomes of it. */
   abstract onWaiting(): void;
   abstract onLeaving(): void;
-  /** The end: it has been waiting and has left the line. */
+  /** The end: it has been waiting and has left the queue. */
   abstract fail(error: Error): void;
   /** The end: it was never let in. */
   abstract refuse(makeError: () => Error): void;
 }
 
-export class Line<Entry extends Waiter> {
+export class WaitQueue<Entry extends Waiter> {
   size = 0;
   #head: Entry | undefined;
   #tail: Entry | undefined;
@@ -45,7 +45,7 @@ export class Line<Entry extends Waiter> {
 
   push(entry: Entry): void {
     entry.lengths = entry.measure();
-    entry.line = this;
+    entry.queuedIn = this;
     entry.previous = this.#tail;
     if (this.#tail === undefined) this.#head = entry;
     else this.#tail.next = entry;
@@ -70,8 +70,8 @@ export class Line<Entry extends Waiter> {
 
   /** Takes an entry out, if it stands here; its deadline and signal are somebody else's business from now on. */
   remove(entry: Entry): void {
-    if (entry.line !== this) return;
-    entry.line = undefined;
+    if (entry.queuedIn !== this) return;
+    entry.queuedIn = undefined;
     const next = entry.next as Entry | undefined;
     const previous = entry.previous as Entry | undefined;
     if (previous === undefined) this.#head = next;
@@ -84,7 +84,7 @@ export class Line<Entry extends Waiter> {
     entry.onLeaving();
   }
 
-  /** Hands the head to `start`. False: it could not be sent, and stays. Otherwise it has left the line. */
+  /** Hands the head to `start`. False: it could not be sent, and stays. Otherwise it has left the queue. */
   tryHead(entry: Entry, start: (entry: Entry) => boolean): boolean {
     try {
       entry.lengths?.check();

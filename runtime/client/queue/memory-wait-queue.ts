@@ -34,11 +34,11 @@ class ShortCall extends WaitingCall {
   }
 }
 
-export class MemoryLine implements SlotWaiter {
+export class MemoryWaitQueue implements SlotWaiter {
   readonly #calls = new WaitingCalls<ShortCall>();
   /** Sends a call, or queues it where it waits for something else. */
   readonly #send: (call: Unsent) => void;
-  /** The head of the line, while it is tried once more. */
+  /** The head of the queue, while it is tried once more. */
   #trying: ShortCall | undefined;
   #stillShort = false;
 
@@ -50,7 +50,7 @@ export class MemoryLine implements SlotWaiter {
     return this.#calls.size;
   }
 
-  /** The call's request found no room for so many bytes: it stays, or becomes the last of the line. False: so many never come, or too many wait. */
+  /** The call's request found no room for so many bytes: it stays, or becomes the last of the queue. False: so many never come, or too many wait. */
   add(call: Unsent, context: FabricContext, bytes: number, most: number): boolean {
     if (bytes > context.native.arenaBytes) return false;
     const head = this.#trying;
