@@ -1,4 +1,4 @@
-// A first-in first-out queue of fixed capacity: the waiting lines of the session never allocate once it
+// A first-in first-out queue of fixed capacity: the wait queues of the session never allocate once it
 // stands.
 #pragma once
 

@@ -372,7 +372,7 @@ void Context::retry_memory() {
       ++i;
       continue;
     }
-    // A session that has broken meanwhile has taken its calls out of the line itself.
+    // A session that has broken meanwhile has taken its calls out of the queue itself.
     const bool there =
         i < waiters.size() && waiters.at(i).session == waiter.session && waiters.at(i).call == waiter.call;
     if (there) waiters.erase(i);

@@ -1,4 +1,4 @@
-// Events on their way to JS: the shared array of the next batch, and a line behind it for what does not fit
+// Events on their way to JS: the shared array of the next batch, and a queue behind it for what does not fit
 // or comes up while JS reads the batch. Owned by the context; on the context's thread.
 #pragma once
 

@@ -96,7 +96,7 @@ inline constexpr std::uint64_t kAwakeStepNs = 100'000'000;
 inline constexpr std::size_t kArenaChunksMin = 64;
 /// Bulk transfers that may wait for arena memory, per context; one more is refused.
 inline constexpr std::size_t kMemoryWaitersMax = 4096;
-/// How long one of them may wait at the head of the line. Longer than handlers keep large messages, shorter
+/// How long one of them may wait at the head of the queue. Longer than handlers keep large messages, shorter
 /// than most time limits of calls, so that the caller's error names the memory.
 inline constexpr std::uint64_t kMemoryWaitNs = 10'000'000'000;
 /// After how long the application is told, once, that calls wait.

@@ -43,8 +43,8 @@ std::unique_ptr<Session> Session::open(Shared& shared, std::uint32_t number, con
   if (std::string unfit = why_unfit(can); !unfit.empty()) return refuse(unfit);
   std::unique_ptr<Session> session(new Session(shared, number, options));
   const std::uint32_t call_slots = session->options_.call_slots;
-  const std::string why =
-      session->open_resources(options.client ? ClientHalf::lines(call_slots) : ServerHalf::lines(call_slots));
+  const std::string why = session->open_resources(options.client ? ClientHalf::queue_limits(call_slots)
+                                                                 : ServerHalf::queue_limits(call_slots));
   if (!why.empty()) return refuse(why);
   if (options.client) {
     session->client_ = std::make_unique<ClientHalf>(*session);

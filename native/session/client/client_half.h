@@ -19,7 +19,7 @@ class ClientHalf final : Half {
   ~ClientHalf();
   /// What may wait in the send queue: the request of each call, which is withdrawn when the call is given up;
   /// a CANCEL and a sink of each; a CANCEL of each that has exposed memory.
-  static SendQueue::Lines lines(std::uint32_t call_slots) {
+  static SendQueue::QueueLimits queue_limits(std::uint32_t call_slots) {
     return {std::size_t{call_slots} + 16, std::size_t{call_slots} * 2 + 16, call_slots};
   }
 

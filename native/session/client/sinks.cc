@@ -1,4 +1,4 @@
-// Sinks that the server asks for: memory of the arena, at once or in line for it. The large messages of
+// Sinks that the server asks for: memory of the arena, at once or queued for it. The large messages of
 // streams get memory ahead of their reader only within a small share of the arena; others are announced to
 // JS, which asks for them when the reader has come to them, so slow readers hold no memory that anybody
 // needs. See client_half.h.
@@ -67,7 +67,7 @@ bool ClientHalf::answer_sink_request(std::uint32_t slot) {
   const std::uint32_t word = wire::call_word(slot, call.generation);
   const auto sink = expose_sink(bulk);
   if (!sink && staging_ != nullptr && !staging_->empty()) {
-    // A line of its own: what other sessions wait for must not hang on this one's peer.
+    // A queue of its own: what other sessions wait for must not hang on this one's peer.
     deferred_sinks_.push_back(word);
     return true;
   }

@@ -36,7 +36,7 @@ Link::Link(Shared& shared, std::uint32_t number, const SessionOptions& options)
 
 Link::~Link() { shared_.arena.remove_owner(owner_); }
 
-std::string Link::open_resources(const SendQueue::Lines& lines) {
+std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
   const std::uint32_t depth = SendQueue::depth_for(options_.inflight_max, capabilities_.max_qp_wr);
   const std::size_t slab_bytes = std::size_t{receive_depth_ + kSpillSlots} * receive_stride_;
   receive_memory_ = shared_.device.alloc_memory(slab_bytes, "receive slab");
@@ -55,7 +55,7 @@ std::string Link::open_resources(const SendQueue::Lines& lines) {
   qp_ = shared_.device.create_qp(shared_.cq, {depth, receive_depth_, options_.client}, &why);
   if (qp_ == nullptr) return why;
   send_ = std::make_unique<SendQueue>(*qp_, capabilities_, shared_.slots, shared_.stats, wr_id_base(number_),
-                                      lines, depth, receive_depth_, shared_.counters_start);
+                                      queue_limits, depth, receive_depth_, shared_.counters_start);
   for (std::uint32_t i = 0; i < receive_depth_; ++i) consumed_.push_back(i);
   return "";
 }

@@ -84,7 +84,7 @@ class Link {
            static_cast<std::uint32_t>(consumed_.size() + spill_slots_.size());
   }
 
-  // --- the line for arena memory
+  // --- the queue for arena memory
   /// Calls of this session wait for arena memory no longer: one of them, or (without a word) all.
   void forget_waiters(std::optional<std::uint32_t> call = std::nullopt);
   /// Calls of this session wait for arena memory. A part of a stream must then wait too, since parts are used
@@ -102,7 +102,7 @@ class Link {
   Link(Shared& shared, std::uint32_t number, const SessionOptions& options);
   virtual ~Link();
   /// Everything that the device must give. Empty, or what it refuses.
-  std::string open_resources(const SendQueue::Lines& lines);
+  std::string open_resources(const SendQueue::QueueLimits& queue_limits);
   /// False: the session has failed.
   bool post_receives();
   std::string why_failed(const char* what, fabric::WcStatus status) const;

@@ -10,8 +10,8 @@ using fabric::SendWr;
 using fabric::Sge;
 
 SendQueue::SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabilities, SendSlots& slots,
-                     Stats& stats, std::uint64_t wr_id_base, const Lines& lines, std::uint32_t depth,
-                     std::uint32_t credits, std::uint32_t sequence)
+                     Stats& stats, std::uint64_t wr_id_base, const QueueLimits& queue_limits,
+                     std::uint32_t depth, std::uint32_t credits, std::uint32_t sequence)
     : qp_(qp),
       capabilities_(capabilities),
       slots_(slots),
@@ -28,9 +28,9 @@ SendQueue::SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabili
       retired_(sequence),
       last_signaled_(sequence),
       records_(depth),
-      waiting_(lines.frames),
-      waiting_control_(lines.control),
-      waiting_cancels_(lines.cancels) {}
+      waiting_(queue_limits.frames),
+      waiting_control_(queue_limits.control),
+      waiting_cancels_(queue_limits.cancels) {}
 
 SendWr& SendQueue::prepare(Opcode opcode, bool signaled, Done done, std::uint32_t slot) {
   SendWr& wr = wrs_[prepared_++];
@@ -116,12 +116,12 @@ bool SendQueue::send(const Outgoing& frame) {
 bool SendQueue::send_control(const wire::Header& header, const wire::Sink* sink, Done done) {
   const Control control{header, sink != nullptr ? *sink : wire::Sink{}, sink != nullptr, done};
   const bool first = done.then != Then::nothing;
-  BoundedQueue<Control>& line = first ? waiting_cancels_ : waiting_control_;
-  if (line.empty() && may_send(kCreditFrameCredits + (first ? 0 : reserved_))) {
+  BoundedQueue<Control>& queue = first ? waiting_cancels_ : waiting_control_;
+  if (queue.empty() && may_send(kCreditFrameCredits + (first ? 0 : reserved_))) {
     prepare_control(control);
     return true;
   }
-  return line.push(control);
+  return queue.push(control);
 }
 
 void SendQueue::bind(fabric::MemoryWindow& window, const fabric::MemoryRegion& region, std::uint64_t addr,

@@ -48,13 +48,13 @@ class SendQueue {
 
   /// How many frames may wait: in send slots, control frames, and CANCELs with a `done`. Calls in flight with
   /// a peer that returns credits never need more.
-  struct Lines {
+  struct QueueLimits {
     std::size_t frames, control, cancels;
   };
 
   SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabilities, SendSlots& slots, Stats& stats,
-            std::uint64_t wr_id_base, const Lines& lines, std::uint32_t depth, std::uint32_t credits,
-            std::uint32_t sequence);
+            std::uint64_t wr_id_base, const QueueLimits& queue_limits, std::uint32_t depth,
+            std::uint32_t credits, std::uint32_t sequence);
   /// For so many calls in flight on a device that takes `limit` requests; less than kSendQueueDepthMin when
   /// that is not enough.
   static std::uint32_t depth_for(std::uint32_t inflight_max, std::uint32_t limit) {
@@ -64,10 +64,10 @@ class SendQueue {
   }
 
   /// Sends the frame now, or as soon as credits and room allow. The slot is given back when the fabric is
-  /// done with it. False: the line is full (a protocol error).
+  /// done with it. False: the queue is full (a protocol error).
   bool send(const Outgoing& frame);
   /// Sends a control frame; it overtakes waiting data frames, never other control frames, except that a
-  /// CANCEL with a `done` (whose reserve is given up by now) waits for none. False: the line is full (a
+  /// CANCEL with a `done` (whose reserve is given up by now) waits for none. False: the queue is full (a
   /// protocol error).
   bool send_control(const wire::Header& header, const wire::Sink* sink, Done done);
 

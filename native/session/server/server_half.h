@@ -21,7 +21,7 @@ class ServerHalf final : Half {
   ~ServerHalf();
   /// What may wait in the send queue: responses; of each call a sink request, and a refusal without a send
   /// slot.
-  static SendQueue::Lines lines(std::uint32_t call_slots) {
+  static SendQueue::QueueLimits queue_limits(std::uint32_t call_slots) {
     return {std::size_t{call_slots} * 2 + 16, std::size_t{call_slots} * 2 + 16, 0};
   }
 
