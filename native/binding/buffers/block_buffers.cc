@@ -51,36 +51,36 @@ Napi::Value BlockBuffers::make(memory::BlockId block, Entry& entry) {
   return Napi::Value(env_, value);
 }
 
-void BlockBuffers::release(memory::BlockId block, void (memory::Arena::*give_back)(memory::BlockId)) {
-  const auto found = entries_.find(block);
-  if (found == entries_.end() || found->second.js_references == 0) return;
-  Entry& entry = found->second;
-  --entry.js_references;
-  if (transferred(entry)) {
-    make_stray(entry)->references = 1;
-    return;
-  }
-  (arena_.*give_back)(block);
-  if (entry.js_references == 0 && entry.buffer != nullptr && entry.weak) {
+void BlockBuffers::release(memory::BlockId block, void (memory::Arena::*release_block)(memory::BlockId)) {
+  Entry* entry = unreference(block);
+  if (entry == nullptr) return;
+  (arena_.*release_block)(block);
+  if (entry->js_references == 0 && entry->buffer != nullptr && entry->weak) {
     napi_value value = nullptr;
-    napi_get_reference_value(env_, entry.buffer, &value);
+    napi_get_reference_value(env_, entry->buffer, &value);
     if (value == nullptr) return;
-    napi_reference_ref(env_, entry.buffer, nullptr);
-    entry.weak = false;
+    napi_reference_ref(env_, entry->buffer, nullptr);
+    entry->weak = false;
   }
 }
 
 void BlockBuffers::take(memory::BlockId block) {
+  Entry* entry = unreference(block);
+  if (entry == nullptr) return;
+  drop(*entry);
+  arena_.release(block);
+}
+
+/// JS gives up one of its references. Null when it has none, or when the application has transferred the
+/// buffer: the stray has the reference then.
+BlockBuffers::Entry* BlockBuffers::unreference(memory::BlockId block) {
   const auto found = entries_.find(block);
-  if (found == entries_.end() || found->second.js_references == 0) return;
+  if (found == entries_.end() || found->second.js_references == 0) return nullptr;
   Entry& entry = found->second;
   --entry.js_references;
-  if (transferred(entry)) {
-    make_stray(entry)->references = 1;
-    return;
-  }
-  drop(entry);
-  arena_.release(block);
+  if (!transferred(entry)) return &entry;
+  make_stray(entry)->references = 1;
+  return nullptr;
 }
 
 /// Whether the application has transferred the buffer. (Nobody here detaches one and keeps its reference.)

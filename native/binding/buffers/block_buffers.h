@@ -64,7 +64,8 @@ class BlockBuffers {
     bool weak = false;
   };
 
-  void release(memory::BlockId block, void (memory::Arena::*give_back)(memory::BlockId));
+  void release(memory::BlockId block, void (memory::Arena::*release_block)(memory::BlockId));
+  Entry* unreference(memory::BlockId block);
   Entry& entry(memory::BlockId block) { return entries_[block]; }
   Napi::Value make(memory::BlockId block, Entry& entry);
   bool transferred(const Entry& entry) const;
