@@ -40,12 +40,12 @@ std::uint32_t number_in(const Token& token) {
 
 }  // namespace
 
-std::unique_ptr<Acceptor> Acceptor::open(Watch& watch, Host host, std::string* error) {
-  std::unique_ptr<Acceptor> acceptor(new Acceptor(watch, std::move(host)));
+std::unique_ptr<Acceptor> Acceptor::open(Reactor& reactor, Host host, std::string* error) {
+  std::unique_ptr<Acceptor> acceptor(new Acceptor(reactor, std::move(host)));
   acceptor->bell_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   // At random, since servers behind one address are told apart by it. (0 is an acceptor that is not in the
   // table.)
-  bool good = acceptor->bell_ && watch.add(*acceptor, acceptor->bell_.get(), EPOLLIN);
+  bool good = acceptor->bell_ && reactor.add(*acceptor, acceptor->bell_.get(), EPOLLIN);
   const std::lock_guard lock(acceptors().mutex);
   while (good && acceptor->number_ == 0) {
     std::uint32_t number = 0;
@@ -56,13 +56,13 @@ std::unique_ptr<Acceptor> Acceptor::open(Watch& watch, Host host, std::string* e
   if (good) return acceptor;
   *error = std::string("no way in for the peers: ") + std::strerror(errno);
   // Its own end takes the lock, which is held here.
-  watch.remove(*acceptor, acceptor->bell_.get());
+  reactor.remove(*acceptor, acceptor->bell_.get());
   return nullptr;
 }
 
 Acceptor::~Acceptor() {
   if (number_ == 0) return;
-  watch_.remove(*this, bell_.get());
+  reactor_.remove(*this, bell_.get());
   const std::lock_guard lock(acceptors().mutex);
   acceptors().of.erase(number_);
 }

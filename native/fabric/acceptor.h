@@ -12,17 +12,17 @@
 #include <vector>
 
 #include "fabric/greeting.h"
-#include "fabric/watch.h"
+#include "fabric/reactor.h"
 
 namespace rdma_rpc::fabric {
 
-class Acceptor final : public Waiter {
+class Acceptor final : public EventHandler {
  public:
   /// Gets each connection that has come, and what it has said.
   using Host = std::function<void(UniqueFd fd, const Greeting& greeting)>;
 
   /// Null, and why, when the system refuses.
-  static std::unique_ptr<Acceptor> open(Watch& watch, Host host, std::string* error);
+  static std::unique_ptr<Acceptor> open(Reactor& reactor, Host host, std::string* error);
   ~Acceptor() override;
 
   /// From now on this token leads here.
@@ -39,9 +39,9 @@ class Acceptor final : public Waiter {
     Greeting greeting;
   };
 
-  Acceptor(Watch& watch, Host host) : watch_(watch), host_(std::move(host)) {}
+  Acceptor(Reactor& reactor, Host host) : reactor_(reactor), host_(std::move(host)) {}
 
-  Watch& watch_;
+  Reactor& reactor_;
   const Host host_;
   UniqueFd bell_;
   std::uint32_t number_ = 0;

@@ -114,7 +114,7 @@ bool Device::be_reachable(Address* address, std::string* error) {
   if (options_.host.empty()) {
     if (acceptor_ == nullptr)
       acceptor_ = Acceptor::open(
-          watch_,
+          reactor_,
           [this](UniqueFd fd, const Greeting& greeting) {
             if (prepare(fd.get(), options_).empty()) introduce(std::move(fd), greeting);
           },

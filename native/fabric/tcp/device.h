@@ -8,12 +8,12 @@
 
 #include "fabric/acceptor.h"
 #include "fabric/fabric.h"
+#include "fabric/reactor.h"
 #include "fabric/tcp/connect/lingering_sockets.h"
 #include "fabric/tcp/connect/listener.h"
 #include "fabric/tcp/memory/keys.h"
 #include "fabric/tcp/memory/memory.h"
 #include "fabric/tcp/tcp.h"
-#include "fabric/watch.h"
 
 namespace rdma_rpc::fabric::tcp {
 
@@ -23,7 +23,7 @@ class Device final : public fabric::Device {
  public:
   Device(const TcpOptions& options, std::uint32_t key_seed);
   /// False: the system refuses.
-  bool open() { return watch_.open(); }
+  bool open() { return reactor_.open(); }
 
   const Capabilities& capabilities() const override { return capabilities_; }
   std::unique_ptr<HostMemory> alloc_memory(std::size_t bytes, std::string_view purpose) override;
@@ -39,7 +39,7 @@ class Device final : public fabric::Device {
   const TcpOptions& options() const { return options_; }
   DeviceCounters& counts() { return counters_; }
   KeyTable& keys() { return keys_; }
-  Watch& watch() { return watch_; }
+  Reactor& reactor() { return reactor_; }
   LingeringSockets& lingering_sockets() { return lingering_sockets_; }
   /// The queue pair of this token, or null.
   QueuePair* find(const Token& token) const;
@@ -58,8 +58,8 @@ class Device final : public fabric::Device {
   Capabilities capabilities_;
   DeviceCounters counters_;
   KeyTable keys_;
-  Watch watch_;
-  LingeringSockets lingering_sockets_{watch_};
+  Reactor reactor_;
+  LingeringSockets lingering_sockets_{reactor_};
   // One of them, once there is a passive queue pair.
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<Acceptor> acceptor_;

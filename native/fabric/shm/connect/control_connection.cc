@@ -37,12 +37,12 @@ std::string ControlConnection::dial(const std::string& path, const Token& to, co
   to_ = to;
   from_ = from;
   const Greeting hello = make_greeting(Say::hello, to, from);
-  if (!say(fd_.get(), &hello, sizeof hello) || !watch_.add(*this, fd_.get(), EPOLLIN)) {
+  if (!say(fd_.get(), &hello, sizeof hello) || !reactor_.add(*this, fd_.get(), EPOLLIN)) {
     std::string why = "shm: " + path + " takes nothing: " + system_refusal(errno);
     fd_.reset();
     return why;
   }
-  watch_.limit(*this, timeout_ms);
+  reactor_.set_timeout(*this, timeout_ms);
   return {};
 }
 
@@ -54,7 +54,7 @@ void ControlConnection::welcome(UniqueFd fd, const Token& to, const Token& from)
   allow_rights(fd_.get());
   const Greeting answer = make_greeting(Say::welcome, to, from);
   // The descriptor was somebody else's: its flags are as they happened to be.
-  const bool ours = ::fcntl(fd_.get(), F_SETFL, O_NONBLOCK) == 0 && watch_.add(*this, fd_.get(), EPOLLIN);
+  const bool ours = ::fcntl(fd_.get(), F_SETFL, O_NONBLOCK) == 0 && reactor_.add(*this, fd_.get(), EPOLLIN);
   if (!ours || !say(fd_.get(), &answer, sizeof answer)) return lose("it was lost before it began");
   open_ = true;
   user_.on_open();
@@ -207,7 +207,7 @@ void ControlConnection::lose(const std::string& why, bool peer_went) {
 
 void ControlConnection::close() {
   if (!fd_) return;
-  watch_.remove(*this, fd_.get());
+  reactor_.remove(*this, fd_.get());
   fd_.reset();
   files_.clear();
 }

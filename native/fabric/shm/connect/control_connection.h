@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "fabric/greeting.h"
+#include "fabric/reactor.h"
 #include "fabric/rights.h"
-#include "fabric/watch.h"
 
 namespace rdma_rpc::fabric::shm {
 
@@ -52,9 +52,9 @@ class ControlConnectionUser {
   virtual void on_lost(const std::string& why, bool peer_went) = 0;
 };
 
-class ControlConnection final : public Waiter {
+class ControlConnection final : public EventHandler {
  public:
-  ControlConnection(Watch& watch, ControlConnectionUser& user) : watch_(watch), user_(user) {}
+  ControlConnection(Reactor& reactor, ControlConnectionUser& user) : reactor_(reactor), user_(user) {}
   ~ControlConnection() override { close(); }
 
   /// Active side: connects at `path`. Empty, or why that cannot even begin.
@@ -74,7 +74,7 @@ class ControlConnection final : public Waiter {
   /// Nothing more will come.
   bool ended() const { return !fd_; }
   /// Connected, for better or worse: it may take as long as it likes from now on.
-  void forget_limit() { watch_.forget_limit(*this); }
+  void cancel_timeout() { reactor_.cancel_timeout(*this); }
   /// Ends it because of what the peer has sent.
   void refuse(const std::string& why);
   void close();
@@ -90,7 +90,7 @@ class ControlConnection final : public Waiter {
   void carry_out();
   void lose(const std::string& why, bool peer_went = false);
 
-  Watch& watch_;
+  Reactor& reactor_;
   ControlConnectionUser& user_;
   ForeignFd fd_;
   bool open_ = false;

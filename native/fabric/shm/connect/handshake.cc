@@ -10,7 +10,7 @@ std::string QueuePair::start_handshake(const AddressBlob& address, const std::st
   state_ = QpState::rtr;
   handshaking_ = true;
   cq_.note_handshake(1);
-  control_ = std::make_unique<ControlConnection>(cq_.watch(), *this);
+  control_ = std::make_unique<ControlConnection>(cq_.reactor(), *this);
   if (options_.active) {
     return control_->dial(path, wanted_.qp_token, token_, device_.options().connect_timeout_ms);
   }
@@ -98,7 +98,7 @@ void QueuePair::finish_handshake() {
   if (!handshaking_ || !peer_has_taken_ || !peer_map_) return;
   stop_handshake();
   use_peer(wanted_, std::move(peer_map_), std::move(remote_));
-  control_->forget_limit();
+  control_->cancel_timeout();
   state_ = QpState::rts;
 }
 

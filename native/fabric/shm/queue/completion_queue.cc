@@ -33,23 +33,23 @@ CompletionQueue::CompletionQueue(Device& device, std::uint32_t poller, UniqueFd 
 }
 
 CompletionQueue::~CompletionQueue() {
-  if (watch_) device_.counts().open_fds -= 2;
+  if (reactor_) device_.counts().open_fds -= 2;
   if (acceptor_) --device_.counts().open_fds;
   poller_.sleeping.store(0, std::memory_order_relaxed);
   device_.forget(*this);
 }
 
 bool CompletionQueue::watch_lines() {
-  watch_ = std::make_unique<Watch>();
+  reactor_ = std::make_unique<Reactor>();
   device_.counts().open_fds += 2;
-  return watch_->open() && watch_->add(own_pipe_, pipe_read_.get(), EPOLLIN);
+  return reactor_->open() && reactor_->add(own_pipe_, pipe_read_.get(), EPOLLIN);
 }
 
 std::string CompletionQueue::open_acceptor(Token* token) {
   std::string why;
   if (acceptor_ == nullptr) {
     acceptor_ = Acceptor::open(
-        *watch_,
+        *reactor_,
         [this](UniqueFd fd, const Greeting& greeting) {
           if (QueuePair* qp = device_.find(greeting.to)) return qp->take(std::move(fd), greeting.from);
           const Greeting answer = make_greeting(Say::unknown, greeting.from, greeting.to);
@@ -73,7 +73,7 @@ void CompletionQueue::note_cpu() {
 
 std::size_t CompletionQueue::poll(std::span<Wc> out) {
   if (polls_++ % kPollsPerCpuCheck == 0) note_cpu();
-  if (handshakes_ != 0) watch_->progress();
+  if (handshakes_ != 0) reactor_->progress();
   const std::size_t pairs = queue_pairs_.size();
   if (pairs == 1) return queue_pairs_[0]->poll(out);
   std::size_t count = 0;
@@ -116,11 +116,11 @@ void CompletionQueue::wake() {
 void CompletionQueue::acknowledge() {
   armed_ = false;
   poller_.sleeping.store(0, std::memory_order_relaxed);
-  if (watch_) {
+  if (reactor_) {
     // Nearly always it is a bell on the one control connection, which is heard with one system call. What
     // else there is is told again.
     if (queue_pairs_.size() == 1 && queue_pairs_[0]->hears_something()) return;
-    watch_->progress();
+    reactor_->progress();
     if (!std::exchange(own_pipe_.rung, false)) return;
   }
   char rung[64];

@@ -25,7 +25,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
   std::size_t poll(std::span<Wc> out) override;
   bool arm() override;
   void acknowledge() override;
-  int fd() const override { return watch_ ? watch_->fd() : pipe_read_.get(); }
+  int fd() const override { return reactor_ ? reactor_->fd() : pipe_read_.get(); }
   bool peer_shares_cpu() const override;
 
   std::uint32_t poller() const { return poller_index_; }
@@ -39,7 +39,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
   // By descriptors.
   /// False: the system refuses.
   bool watch_lines();
-  Watch& watch() { return *watch_; }
+  Reactor& reactor() { return *reactor_; }
   /// Peers with this token are led here from now on. Empty, or why not.
   std::string open_acceptor(Token* token);
   /// So many queue pairs more, or fewer, are connecting: their control connections are looked at with each
@@ -51,7 +51,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
 
  private:
   /// Its own pipe among the control connections: acknowledge() reads it when it has been rung.
-  struct OwnPipe final : Waiter {
+  struct OwnPipe final : EventHandler {
     bool rung = false;
     void ready() override { rung = true; }
     void expired() override {}
@@ -71,7 +71,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
   std::uint32_t cpu_ = ~0u;
   int handshakes_ = 0;
   OwnPipe own_pipe_;
-  std::unique_ptr<Watch> watch_;  ///< by descriptors
+  std::unique_ptr<Reactor> reactor_;  ///< by descriptors
   std::unique_ptr<Acceptor> acceptor_;
 };
 

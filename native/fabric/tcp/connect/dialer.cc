@@ -23,13 +23,13 @@ Dialer::~Dialer() { hang_up(); }
 
 void Dialer::hang_up() {
   if (!fd_) return;
-  device_.watch().remove(*this, fd_.get());
+  device_.reactor().remove(*this, fd_.get());
   fd_.reset();
 }
 
 std::string Dialer::start() {
   std::string why = dial();
-  if (why.empty()) device_.watch().limit(*this, device_.options().connect_timeout_ms);
+  if (why.empty()) device_.reactor().set_timeout(*this, device_.options().connect_timeout_ms);
   return why;
 }
 
@@ -43,7 +43,7 @@ std::string Dialer::dial() {
   std::string why = prepare(fd_.get(), device_.options());
   if (!why.empty()) return why;
   const int result = ::connect(fd_.get(), reinterpret_cast<sockaddr*>(&name), length);
-  if ((result != 0 && errno != EINPROGRESS) || !device_.watch().add(*this, fd_.get(), EPOLLOUT)) {
+  if ((result != 0 && errno != EINPROGRESS) || !device_.reactor().add(*this, fd_.get(), EPOLLOUT)) {
     return to_text(place_) + " cannot be reached: " + std::strerror(errno);
   }
   return {};
@@ -63,7 +63,7 @@ void Dialer::ready() {
 bool Dialer::greet() {
   const Greeting hello = make_greeting(Say::hello, to_, from_);
   greeted_ = true;
-  return say(fd_.get(), &hello, sizeof hello) && device_.watch().change(*this, fd_.get(), EPOLLIN);
+  return say(fd_.get(), &hello, sizeof hello) && device_.reactor().change(*this, fd_.get(), EPOLLIN);
 }
 
 void Dialer::listen_to_answer() {
@@ -86,17 +86,17 @@ void Dialer::answered(const Greeting& answer) {
   if (answer.to != from_ || answer.from != to_) return qp_.fail("tcp: " + at + " answers for somebody else");
   switch (answer.say) {
     case Say::welcome: {
-      device_.watch().remove(*this, fd_.get());
+      device_.reactor().remove(*this, fd_.get());
       return qp_.connected(std::move(fd_));
     }
     case Say::unknown: {
       if (unknown_++ == kAgainMax) break;
       // One limit for all dials together.
-      const std::uint32_t left = device_.watch().left(*this);
+      const std::uint32_t left = device_.reactor().time_left_ms(*this);
       hang_up();
       const std::string why = dial();
       if (!why.empty()) return qp_.fail("tcp: " + why);
-      return device_.watch().limit(*this, left);
+      return device_.reactor().set_timeout(*this, left);
     }
     case Say::hello:
     case Say::refused:

@@ -6,15 +6,15 @@
 
 #include <string>
 
+#include "fabric/reactor.h"
 #include "fabric/tcp/wire.h"
-#include "fabric/watch.h"
 
 namespace rdma_rpc::fabric::tcp {
 
 class Device;
 class QueuePair;
 
-class Dialer final : public Waiter {
+class Dialer final : public EventHandler {
  public:
   Dialer(Device& device, QueuePair& qp, const Place& place, const Token& to, const Token& from)
       : device_(device), qp_(qp), place_(place), to_(to), from_(from) {}

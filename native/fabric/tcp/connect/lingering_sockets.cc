@@ -26,13 +26,13 @@ void LingeringSockets::add(UniqueFd fd, std::vector<std::byte> bytes) {
   if (!open_.back().begin()) open_.pop_back();
 }
 
-LingeringSockets::Socket::~Socket() { all_.watch_.remove(*this, fd_.get()); }
+LingeringSockets::Socket::~Socket() { all_.reactor_.remove(*this, fd_.get()); }
 
 bool LingeringSockets::Socket::begin() {
   if (!send_rest()) return false;
   const std::uint32_t events = said_ < bytes_.size() ? EPOLLIN | EPOLLOUT : EPOLLIN;
-  if (!all_.watch_.add(*this, fd_.get(), events)) return false;
-  all_.watch_.limit(*this, kLimitMs);
+  if (!all_.reactor_.add(*this, fd_.get(), events)) return false;
+  all_.reactor_.set_timeout(*this, kLimitMs);
   return true;
 }
 
@@ -61,7 +61,7 @@ void LingeringSockets::Socket::ready() {
   bool open = drain();
   if (open && saying) {
     open = send_rest();
-    if (open && said_ == bytes_.size()) open = all_.watch_.change(*this, fd_.get(), EPOLLIN);
+    if (open && said_ == bytes_.size()) open = all_.reactor_.change(*this, fd_.get(), EPOLLIN);
   }
   if (!open) expired();
 }

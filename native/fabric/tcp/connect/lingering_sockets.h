@@ -7,13 +7,13 @@
 #include <list>
 #include <vector>
 
-#include "fabric/watch.h"
+#include "fabric/reactor.h"
 
 namespace rdma_rpc::fabric::tcp {
 
 class LingeringSockets {
  public:
-  explicit LingeringSockets(Watch& watch) : watch_(watch) {}
+  explicit LingeringSockets(Reactor& reactor) : reactor_(reactor) {}
   ~LingeringSockets();
 
   /// Beyond kMax of them the oldest is closed.
@@ -22,7 +22,7 @@ class LingeringSockets {
  private:
   static constexpr std::size_t kMax = 256;
 
-  class Socket final : public Waiter {
+  class Socket final : public EventHandler {
    public:
     Socket(LingeringSockets& all, UniqueFd fd, std::vector<std::byte> bytes)
         : all_(all), fd_(std::move(fd)), bytes_(std::move(bytes)) {}
@@ -42,7 +42,7 @@ class LingeringSockets {
     std::size_t said_ = 0;
   };
 
-  Watch& watch_;
+  Reactor& reactor_;
   std::list<Socket> open_;
 };
 

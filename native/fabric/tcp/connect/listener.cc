@@ -32,7 +32,7 @@ std::unique_ptr<Listener> Listener::open(Device& device, std::string* error) {
   listener->fd_ = UniqueFd(::socket(name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const int fd = listener->fd_.get();
   if (fd < 0 || ::bind(fd, reinterpret_cast<sockaddr*>(&name), length) != 0 || ::listen(fd, kBacklog) != 0 ||
-      !place_of(fd, &listener->place_) || !device.watch().add(*listener, fd, EPOLLIN)) {
+      !place_of(fd, &listener->place_) || !device.reactor().add(*listener, fd, EPOLLIN)) {
     *error = "tcp: cannot listen on TcpOptions::host '" + host + "': " + std::strerror(errno);
     return nullptr;
   }
@@ -41,7 +41,7 @@ std::unique_ptr<Listener> Listener::open(Device& device, std::string* error) {
 
 Listener::~Listener() {
   pending_.clear();
-  device_.watch().remove(*this, fd_.get());
+  device_.reactor().remove(*this, fd_.get());
 }
 
 void Listener::ready() {
@@ -49,8 +49,8 @@ void Listener::ready() {
     UniqueFd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-        device_.watch().change(*this, fd_.get(), 0);
-        device_.watch().limit(*this, kPauseMs);
+        device_.reactor().change(*this, fd_.get(), 0);
+        device_.reactor().set_timeout(*this, kPauseMs);
       }
       return;
     }
@@ -61,17 +61,17 @@ void Listener::ready() {
   }
 }
 
-void Listener::expired() { device_.watch().change(*this, fd_.get(), EPOLLIN); }
+void Listener::expired() { device_.reactor().change(*this, fd_.get(), EPOLLIN); }
 
 void Listener::leave(const PendingConnection& connection) {
   pending_.remove_if([&](const PendingConnection& other) { return &other == &connection; });
 }
 
-Listener::PendingConnection::~PendingConnection() { listener_.device_.watch().remove(*this, fd_.get()); }
+Listener::PendingConnection::~PendingConnection() { listener_.device_.reactor().remove(*this, fd_.get()); }
 
 bool Listener::PendingConnection::begin() {
-  if (!listener_.device_.watch().add(*this, fd_.get(), EPOLLIN)) return false;
-  listener_.device_.watch().limit(*this, listener_.device_.options().connect_timeout_ms);
+  if (!listener_.device_.reactor().add(*this, fd_.get(), EPOLLIN)) return false;
+  listener_.device_.reactor().set_timeout(*this, listener_.device_.options().connect_timeout_ms);
   return true;
 }
 
@@ -89,7 +89,7 @@ void Listener::PendingConnection::ready() {
 
 void Listener::PendingConnection::introduce(const Greeting& greeting) {
   Device& device = listener_.device_;
-  device.watch().remove(*this, fd_.get());
+  device.reactor().remove(*this, fd_.get());
   device.introduce(std::move(fd_), greeting);
 }
 

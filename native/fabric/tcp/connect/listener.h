@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "fabric/reactor.h"
 #include "fabric/tcp/wire.h"
-#include "fabric/watch.h"
 
 namespace rdma_rpc::fabric::tcp {
 
@@ -21,7 +21,7 @@ struct Guest {
 
 class Device;
 
-class Listener final : public Waiter {
+class Listener final : public EventHandler {
  public:
   /// Null, and why, when the address cannot be listened on.
   static std::unique_ptr<Listener> open(Device& device, std::string* error);
@@ -32,7 +32,7 @@ class Listener final : public Waiter {
   void expired() override;  ///< the pause of one that ran out of descriptors is over
 
  private:
-  class PendingConnection final : public Waiter {
+  class PendingConnection final : public EventHandler {
    public:
     PendingConnection(Listener& listener, UniqueFd fd) : listener_(listener), fd_(std::move(fd)) {}
     ~PendingConnection() override;

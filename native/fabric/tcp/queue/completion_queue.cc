@@ -42,7 +42,7 @@ bool CompletionQueue::open() {
   outer_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   inner_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   bell_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  return outer_ && inner_ && bell_ && watch(inner_.get(), device_.watch().fd(), EPOLLIN, nullptr) &&
+  return outer_ && inner_ && bell_ && watch(inner_.get(), device_.reactor().fd(), EPOLLIN, nullptr) &&
          watch(outer_.get(), inner_.get(), 0, nullptr) && watch(outer_.get(), bell_.get(), EPOLLIN, nullptr);
 }
 
@@ -80,7 +80,7 @@ void CompletionQueue::poll_sockets() {
 }
 
 void CompletionQueue::give_turns() {
-  if (std::exchange(others_, false)) device_.watch().progress();
+  if (std::exchange(others_, false)) device_.reactor().progress();
   turns_.swap(waiting_);
   for (std::size_t i = 0; i < turns_.size(); ++i) {
     if (turns_[i] != nullptr) turns_[i]->turn();

@@ -59,7 +59,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
   std::uint32_t polls_ = 0;
   std::uint32_t awake_since_ = 0;  ///< a round
   bool watched_ = false;           ///< fd() tells of the sockets
-  bool others_ = false;            ///< the device's watch has news
+  bool others_ = false;            ///< the device's reactor has news
   bool armed_ = false, rung_ = false, changed_ = false;
 };
 

@@ -6,12 +6,12 @@
 namespace rdma_rpc::fabric::tcp {
 
 /// How long the passive side waits for its peer.
-class QueuePair::Patience final : public Waiter {
+class QueuePair::Patience final : public EventHandler {
  public:
   explicit Patience(QueuePair& qp) : qp_(qp) {
-    qp_.device_.watch().limit(*this, qp_.device_.options().connect_timeout_ms);
+    qp_.device_.reactor().set_timeout(*this, qp_.device_.options().connect_timeout_ms);
   }
-  ~Patience() override { qp_.device_.watch().forget_limit(*this); }
+  ~Patience() override { qp_.device_.reactor().cancel_timeout(*this); }
   void ready() override {}
   void expired() override {
     const Place& place = qp_.address_.place;

@@ -13,14 +13,14 @@ namespace rdma_rpc::fabric {
 
 /// One socket that is waited for. Told at most once of each thing that happens; it may leave, or be
 /// destroyed, then.
-class Waiter {
+class EventHandler {
  public:
-  virtual ~Waiter() = default;
+  virtual ~EventHandler() = default;
   virtual void ready() = 0;
   virtual void expired() = 0;
 };
 
-class Watch {
+class Reactor {
  public:
   using Clock = std::chrono::steady_clock;
 
@@ -29,30 +29,30 @@ class Watch {
   int fd() const { return epoll_.get(); }
 
   /// `events` as for epoll; level-triggered. False: the system refuses.
-  bool add(Waiter& waiter, int fd, std::uint32_t events);
-  bool change(Waiter& waiter, int fd, std::uint32_t events);
+  bool add(EventHandler& handler, int fd, std::uint32_t events);
+  bool change(EventHandler& handler, int fd, std::uint32_t events);
   /// Before its descriptor is closed or given away. Ends its time limit, too.
-  void remove(Waiter& waiter, int fd);
+  void remove(EventHandler& handler, int fd);
   /// Calls expired(), once.
-  void limit(Waiter& waiter, std::uint32_t ms);
-  void forget_limit(const Waiter& waiter);
+  void set_timeout(EventHandler& handler, std::uint32_t ms);
+  void cancel_timeout(const EventHandler& handler);
   /// Milliseconds until its limit; at least 1.
-  std::uint32_t left(const Waiter& waiter) const;
+  std::uint32_t time_left_ms(const EventHandler& handler) const;
 
-  /// Tells the waiters what has happened. True: something has.
+  /// Tells the handlers what has happened. True: something has.
   bool progress();
 
  private:
-  struct Limit {
-    Waiter* waiter;
+  struct Timeout {
+    EventHandler* handler;
     Clock::time_point at;
   };
   bool tell_expired();
   void set_timer();
 
   UniqueFd epoll_, timer_;
-  std::vector<Limit> limits_;
-  std::vector<Waiter*> told_;  ///< of this progress(); null when it has left meanwhile
+  std::vector<Timeout> timeouts_;
+  std::vector<EventHandler*> told_;  ///< of this progress(); null when it has left meanwhile
 };
 
 }  // namespace rdma_rpc::fabric

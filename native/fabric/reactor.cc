@@ -1,5 +1,5 @@
-// See watch.h.
-#include "fabric/watch.h"
+// See reactor.h.
+#include "fabric/reactor.h"
 
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
@@ -12,16 +12,16 @@ namespace {
 
 constexpr int kBatch = 32;
 
-epoll_event event_for(Waiter* waiter, std::uint32_t events) {
+epoll_event event_for(EventHandler* handler, std::uint32_t events) {
   epoll_event event{};
   event.events = events;
-  event.data.ptr = waiter;
+  event.data.ptr = handler;
   return event;
 }
 
 }  // namespace
 
-bool Watch::open() {
+bool Reactor::open() {
   epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   timer_ = UniqueFd(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
   if (!epoll_ || !timer_) return false;
@@ -29,46 +29,46 @@ bool Watch::open() {
   return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, timer_.get(), &event) == 0;
 }
 
-bool Watch::add(Waiter& waiter, int fd, std::uint32_t events) {
-  epoll_event event = event_for(&waiter, events);
+bool Reactor::add(EventHandler& handler, int fd, std::uint32_t events) {
+  epoll_event event = event_for(&handler, events);
   return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-bool Watch::change(Waiter& waiter, int fd, std::uint32_t events) {
-  epoll_event event = event_for(&waiter, events);
+bool Reactor::change(EventHandler& handler, int fd, std::uint32_t events) {
+  epoll_event event = event_for(&handler, events);
   return ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) == 0;
 }
 
-void Watch::remove(Waiter& waiter, int fd) {
+void Reactor::remove(EventHandler& handler, int fd) {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
-  std::replace(told_.begin(), told_.end(), &waiter, static_cast<Waiter*>(nullptr));
-  forget_limit(waiter);
+  std::replace(told_.begin(), told_.end(), &handler, static_cast<EventHandler*>(nullptr));
+  cancel_timeout(handler);
 }
 
-void Watch::limit(Waiter& waiter, std::uint32_t ms) {
-  forget_limit(waiter);
-  limits_.push_back({&waiter, Clock::now() + std::chrono::milliseconds(ms)});
+void Reactor::set_timeout(EventHandler& handler, std::uint32_t ms) {
+  cancel_timeout(handler);
+  timeouts_.push_back({&handler, Clock::now() + std::chrono::milliseconds(ms)});
   set_timer();
 }
 
-void Watch::forget_limit(const Waiter& waiter) {
-  std::erase_if(limits_, [&](const Limit& limit) { return limit.waiter == &waiter; });
+void Reactor::cancel_timeout(const EventHandler& handler) {
+  std::erase_if(timeouts_, [&](const Timeout& timeout) { return timeout.handler == &handler; });
 }
 
-std::uint32_t Watch::left(const Waiter& waiter) const {
-  for (const Limit& limit : limits_) {
-    if (limit.waiter != &waiter) continue;
-    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(limit.at - Clock::now()).count();
+std::uint32_t Reactor::time_left_ms(const EventHandler& handler) const {
+  for (const Timeout& timeout : timeouts_) {
+    if (timeout.handler != &handler) continue;
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(timeout.at - Clock::now()).count();
     return static_cast<std::uint32_t>(std::max<std::int64_t>(ms, 1));
   }
   return 1;
 }
 
-void Watch::set_timer() {
+void Reactor::set_timer() {
   itimerspec when{};
-  if (!limits_.empty()) {
-    const auto first = std::min_element(limits_.begin(), limits_.end(),
-                                        [](const Limit& a, const Limit& b) { return a.at < b.at; });
+  if (!timeouts_.empty()) {
+    const auto first = std::min_element(timeouts_.begin(), timeouts_.end(),
+                                        [](const Timeout& a, const Timeout& b) { return a.at < b.at; });
     // Zero would mean never.
     const auto ns = std::max<std::int64_t>(
         std::chrono::duration_cast<std::chrono::nanoseconds>(first->at - Clock::now()).count(), 1);
@@ -77,17 +77,17 @@ void Watch::set_timer() {
   ::timerfd_settime(timer_.get(), 0, &when, nullptr);
 }
 
-bool Watch::tell_expired() {
+bool Reactor::tell_expired() {
   bool any = false;
   const auto now = Clock::now();
   // Each call may change the list.
   for (bool found = true; found;) {
     found = false;
-    for (const Limit& limit : limits_) {
-      if (limit.at > now) continue;
-      Waiter* waiter = limit.waiter;
-      forget_limit(*waiter);
-      waiter->expired();
+    for (const Timeout& timeout : timeouts_) {
+      if (timeout.at > now) continue;
+      EventHandler* handler = timeout.handler;
+      cancel_timeout(*handler);
+      handler->expired();
       found = any = true;
       break;
     }
@@ -96,7 +96,7 @@ bool Watch::tell_expired() {
   return any;
 }
 
-bool Watch::progress() {
+bool Reactor::progress() {
   epoll_event events[kBatch];
   const int count = ::epoll_wait(epoll_.get(), events, kBatch, 0);
   told_.clear();
@@ -105,7 +105,7 @@ bool Watch::progress() {
     if (events[i].data.ptr == nullptr) {
       timer = true;
     } else {
-      told_.push_back(static_cast<Waiter*>(events[i].data.ptr));
+      told_.push_back(static_cast<EventHandler*>(events[i].data.ptr));
     }
   }
   for (std::size_t i = 0; i < told_.size(); ++i) {
@@ -115,9 +115,9 @@ bool Watch::progress() {
   }
   told_.clear();
   if (!timer) return any;
-  std::uint64_t rung = 0;
+  std::uint64_t expirations = 0;
   // Cannot fail but for a timer that was set anew meanwhile: then there is nothing to take.
-  [[maybe_unused]] const ssize_t got = ::read(timer_.get(), &rung, sizeof rung);
+  [[maybe_unused]] const ssize_t got = ::read(timer_.get(), &expirations, sizeof expirations);
   return tell_expired() || any;
 }
 
