@@ -21,7 +21,7 @@ constexpr std::uint32_t kTcpConnectMs = 4'000;
 /// What a peer of another user may cost this thread at the end of a session.
 constexpr std::uint32_t kOtherUserGraceUs = 1'000;
 /// Of a stepped simulation, when nothing else happens: as long as the pump sleeps before it looks at what has
-/// lost its patience.
+/// timed out.
 constexpr std::uint64_t kStepIdleNs = 5'000'000;
 
 std::shared_ptr<fabric::Device> open_device(const EngineOptions& options,

@@ -174,7 +174,7 @@ std::uint32_t Context::progress(std::uint64_t now_ns) {
   const std::size_t count = room == 0 ? 0 : poll(room);
   if (!shared_->fetched.empty()) deliver_fetched(count < room);
   if (shared_->connecting != 0) check_connecting();
-  if (impatient_) check_patience();
+  if (timeouts_pending_) check_timeouts();
   if (holds_) check_held();
   return events_->count();
 }
@@ -224,11 +224,11 @@ void Context::check_held() {
   }
 }
 
-void Context::check_patience() {
+void Context::check_timeouts() {
   unfinished_ = true;
-  impatient_ = false;
+  timeouts_pending_ = false;
   for (Place& place : places_) {
-    if (place.session != nullptr && place.session->check_patience()) impatient_ = true;
+    if (place.session != nullptr && place.session->check_timeouts()) timeouts_pending_ = true;
   }
 }
 
@@ -276,7 +276,7 @@ bool Context::finish_turn() {
   for (Place& place : places_) {
     if (place.session == nullptr) continue;
     if (place.session->finish_turn()) more = true;
-    if (place.session->impatient()) impatient_ = true;
+    if (place.session->has_timeouts()) timeouts_pending_ = true;
     if (place.session->holds()) holds_ = true;
   }
   if (control_[ctl::want_slots] != 0 && slots_->free() != 0) tell_slots_free();
@@ -342,7 +342,7 @@ void Context::flush() {
   consume_submissions();
   for (Place& place : places_) {
     if (place.session != nullptr) place.session->post();
-    if (place.session != nullptr && place.session->impatient()) impatient_ = true;
+    if (place.session != nullptr && place.session->has_timeouts()) timeouts_pending_ = true;
   }
 }
 

@@ -69,7 +69,7 @@ class Context {
   /// True while progress() would find something without waiting.
   bool has_events() const { return !events_->empty(); }
   /// True while somebody must call progress() every few milliseconds although no completion comes.
-  bool wants_timer() const { return impatient_; }
+  bool wants_timer() const { return timeouts_pending_; }
   /// True while somebody must call it every kHoldCheckNs.
   bool wants_slow_timer() const { return holds_; }
 
@@ -119,7 +119,7 @@ class Context {
   void tell_slots_free();
   void tell_memory_short();
   void check_connecting();
-  void check_patience();
+  void check_timeouts();
   void check_held();
   std::size_t poll(std::size_t most);
   void drain_completions();
@@ -154,7 +154,7 @@ class Context {
   std::uint64_t releases_ = 0;              ///< of the arena, when it was last looked for JS
   std::vector<std::uint32_t> passed_over_;  ///< sessions, in one look at those that wait for memory
   bool told_short_ = false, told_of_device_ = false;
-  bool impatient_ = false, holds_ = false, in_callback_ = false, unfinished_ = false;
+  bool timeouts_pending_ = false, holds_ = false, in_callback_ = false, unfinished_ = false;
 };
 
 }  // namespace rdma_rpc::session

@@ -196,15 +196,15 @@ bool Session::finish_turn() {
   return moving || unposted_;
 }
 
-bool Session::check_patience() {
+bool Session::check_timeouts() {
   if (!is_open()) return false;
   const std::uint64_t no_credit_ns = shared_.slots.free() == 0 ? kNoCreditShortNs : kNoCreditNs;
   if (stalled_since_ns_ != 0 && shared_.awake_ns >= stalled_since_ns_ + no_credit_ns) {
     fail("the peer has returned no credits for " + std::to_string(no_credit_ns / 1'000'000'000) + " s");
     return false;
   }
-  if (client_ != nullptr && !client_->check_patience()) return false;
-  return impatient();
+  if (client_ != nullptr && !client_->check_timeouts()) return false;
+  return has_timeouts();
 }
 
 void Session::check_held() {

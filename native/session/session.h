@@ -57,10 +57,12 @@ class Session final : public Link {
   void post() {
     if (is_open()) post_now();
   }
-  bool impatient() const { return stalled_since_ns_ != 0 || (client_ != nullptr && client_->impatient()); }
-  /// Patience with cancelled calls, and with a peer that returns no credits. Returns true while any call
+  bool has_timeouts() const {
+    return stalled_since_ns_ != 0 || (client_ != nullptr && client_->has_timeouts());
+  }
+  /// Timeouts of cancelled calls, and of a peer that returns no credits. Returns true while any call
   /// needs this timer.
-  bool check_patience();
+  bool check_timeouts();
   /// Calls are held that their callers have given up, see check_held().
   bool holds() const { return client_ != nullptr && client_->holds(); }
   /// Ends the session when the peer has not let go of one for too long.

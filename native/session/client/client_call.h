@@ -52,7 +52,7 @@ struct ClientBulk {
   bool held_back = false;          ///< part: its sink waits until the application wants the answer
   std::int32_t held_receive = -1;  ///< receive slot of the response, not yet handed to JS
   boundary::Event result;          ///< what JS gets when nothing is exposed any more
-  std::uint64_t give_up_ns = 0;    ///< on the awake clock: when patience ends (leaving, revoking), 0: none
+  std::uint64_t give_up_ns = 0;    ///< on the awake clock: when that times out (leaving, revoking), 0: none
 };
 
 struct ClientCall {

@@ -42,10 +42,10 @@ class ClientHalf final : Half {
   void finish_turn() {
     if (!revoke_backlog_.empty() || !deferred_.empty() || !deferred_sinks_.empty()) move_waiting();
   }
-  /// Calls wait for their CANCEL or for their windows: check_patience() is to be called.
-  bool impatient() const { return impatient_ != 0; }
+  /// Calls wait for their CANCEL or for their windows: check_timeouts() is to be called.
+  bool has_timeouts() const { return timeouts_pending_ != 0; }
   /// False: the session has failed.
-  bool check_patience();
+  bool check_timeouts();
   /// Calls are held that their callers have given up, see check_held().
   bool holds() const { return held_ != 0; }
   void check_held();
@@ -102,7 +102,7 @@ class ClientHalf final : Half {
   void settle(std::uint32_t slot, bool windows_intact);
   void end_bulk(ClientCall& call, bool windows_intact);
   boundary::Event released_event(std::uint32_t slot) const;
-  void begin_patience(ClientCall& call, boundary::Reason reason);
+  void start_timeout(ClientCall& call, boundary::Reason reason);
   void give_up(ClientCall& call);
   bool withdraw_request(const ClientBulk& bulk);
   void tell(std::uint32_t slot);
@@ -111,7 +111,7 @@ class ClientHalf final : Half {
   std::vector<ClientCall> calls_;
   std::uint32_t calls_in_flight_ = 0;
   std::uint32_t late_expected_ = 0;            ///< responses that cancelled calls may still get
-  std::uint32_t impatient_ = 0;                ///< calls that check_patience() looks at
+  std::uint32_t timeouts_pending_ = 0;         ///< calls that check_timeouts() looks at
   std::uint32_t held_ = 0;                     ///< calls that check_held() looks at
   std::vector<std::uint32_t> deferred_;        ///< call slots of bulk requests that wait for room, in order
   std::vector<std::uint32_t> deferred_sinks_;  ///< call words; their sinks wait for staging memory, in order

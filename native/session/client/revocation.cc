@@ -57,7 +57,7 @@ void ClientHalf::settle(std::uint32_t slot, bool windows_intact) {
 
 void ClientHalf::end_bulk(ClientCall& call, bool windows_intact) {
   ClientBulk& bulk = *call.bulk;
-  if (bulk.give_up_ns != 0) --impatient_;
+  if (bulk.give_up_ns != 0) --timeouts_pending_;
   if (bulk.reserve) send_.give_up_reserve();
   if (bulk.told) {
     --held_;
@@ -97,7 +97,7 @@ void ClientHalf::cancel(std::uint32_t slot, Reason reason) {
   if (!link_.is_open() || slot >= options_.call_slots) return;
   ClientCall& call = calls_[slot];
   // The answer is here, and the device takes its time over the windows.
-  if (call.state == ClientState::revoking) begin_patience(call, reason);
+  if (call.state == ClientState::revoking) start_timeout(call, reason);
   if (call.state != ClientState::active) return;
   const std::uint32_t word = wire::call_word(slot, call.generation);
   bool unsent = send_.withdraw(word);
@@ -123,24 +123,24 @@ void ClientHalf::cancel(std::uint32_t slot, Reason reason) {
     if (!unsent) give_up(call);
     revoke_then(slot, event);
     // Not sent, and yet its windows are bound: they are invalid when all that was posted before is done.
-    if (call.state == ClientState::revoking) begin_patience(call, reason);
+    if (call.state == ClientState::revoking) start_timeout(call, reason);
   } else {
     call.state = ClientState::leaving;
-    begin_patience(call, reason);
+    start_timeout(call, reason);
 #ifdef RDMA_RPC_CANARY
     shared_.events.emit(event);
 #endif
   }
 }
 
-/// From now on the caller waits for so long at most (check_patience).
-void ClientHalf::begin_patience(ClientCall& call, Reason reason) {
+/// From now on the caller waits for so long at most (check_timeouts).
+void ClientHalf::start_timeout(ClientCall& call, Reason reason) {
   ClientBulk& bulk = *call.bulk;
   if (bulk.give_up_ns != 0 || bulk.told) return;
   call.reason = reason;
   bulk.hold_since_ns = shared_.awake_ns;
   bulk.give_up_ns = shared_.awake_ns + kSettleGraceNs;
-  ++impatient_;
+  ++timeouts_pending_;
 }
 
 /// The call ends without an answer; one may still come.
@@ -179,7 +179,7 @@ void ClientHalf::tell(std::uint32_t slot) {
   }
   bulk.told = true;
   bulk.give_up_ns = 0;
-  --impatient_;
+  --timeouts_pending_;
   ++held_;
   ++shared_.stats.calls_held;
   ++shared_.stats.held_now;
@@ -188,8 +188,8 @@ void ClientHalf::tell(std::uint32_t slot) {
   shared_.events.emit(event);
 }
 
-bool ClientHalf::check_patience() {
-  if (impatient_ == 0) {
+bool ClientHalf::check_timeouts() {
+  if (timeouts_pending_ == 0) {
     still_since_ns_ = 0;
     return true;
   }

@@ -210,7 +210,7 @@ void ServerHalf::refuse(std::uint32_t slot, std::uint32_t status, bool ran, cons
   shared_.slots.hold(static_cast<std::uint32_t>(send_slot), link_.place());
   const std::uint32_t bytes = static_cast<std::uint32_t>(std::min(text.size(), kErrorTextMax));
   std::memcpy(shared_.slots.payload(static_cast<std::uint32_t>(send_slot)), text.data(), bytes);
-  // It names no key: the client's patience may be over at the same moment, and naming one that it has made
+  // It names no key: the client's timeout may be over at the same moment, and naming one that it has made
   // invalid would break the queue pair.
   link_.send_message(static_cast<std::uint32_t>(send_slot), header, nullptr, 0, bytes, 0, {});
 }

@@ -251,9 +251,9 @@ TEST(TheLastBatch, CallsThatAreStagedInItHaveNotBeenSent) {
   }
 }
 
-/// A process that was not scheduled for longer than its patience: the answer has ended a window, which must
+/// A process that was not scheduled for longer than its timeout: the answer has ended a window, which must
 /// not be invalidated a second time.
-TEST(Patience, AnAnswerThatHasComeIsTakenBeforeAnythingIsForced) {
+TEST(Timeout, AnAnswerThatHasComeIsTakenBeforeAnythingIsForced) {
   RDMA_RPC_NEEDS_WINDOWS();
   Pair pair;
   const std::uint64_t id = pair.start({.response_bytes = 3000, .given_sink = 4000, .answer = Answer::later});

@@ -15,7 +15,7 @@ using Violations = std::vector<std::string>;
 
 constexpr std::uint64_t kLongNs = 200'000'000;
 
-/// Longer than anybody's patience, with the server's thread blocked: its device goes on.
+/// Longer than any timeout, with the server's thread blocked: its device goes on.
 void server_is_busy(Pair& pair, std::uint64_t ns = kLongNs) { let_pass(pair.world, {&pair.client}, ns); }
 
 void answer_all(Pair& pair) {

@@ -42,7 +42,7 @@ class ServerOfACancelledCall : public VerbsFaults, public testing::WithParamInte
     if (phase != Phase::none) wait([&] { return server_.halted(); }, "the first stop of the server");
     drive_to_rest({&client_});
   }
-  /// The client does nothing meanwhile: it would lose its patience on a slow machine.
+  /// The client does nothing meanwhile: it would time out on a slow machine.
   void let_it_hear_of_the_cancel() {
     server_.resume();
     drive(

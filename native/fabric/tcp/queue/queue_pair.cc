@@ -6,12 +6,12 @@
 namespace rdma_rpc::fabric::tcp {
 
 /// How long the passive side waits for its peer.
-class QueuePair::Patience final : public EventHandler {
+class QueuePair::AcceptTimeout final : public EventHandler {
  public:
-  explicit Patience(QueuePair& qp) : qp_(qp) {
+  explicit AcceptTimeout(QueuePair& qp) : qp_(qp) {
     qp_.device_.reactor().set_timeout(*this, qp_.device_.options().connect_timeout_ms);
   }
-  ~Patience() override { qp_.device_.reactor().cancel_timeout(*this); }
+  ~AcceptTimeout() override { qp_.device_.reactor().cancel_timeout(*this); }
   void ready() override {}
   void expired() override {
     const Place& place = qp_.address_.place;
@@ -67,7 +67,7 @@ std::string QueuePair::connect(std::span<const std::byte> remote_address) {
       dialer_ = std::make_unique<Dialer>(device_, *this, peer.place, peer_, address_.token);
       why = dialer_->start();
     } else {
-      patience_ = std::make_unique<Patience>(*this);
+      accept_timeout_ = std::make_unique<AcceptTimeout>(*this);
       if (guest_) take(std::move(guest_));
     }
   }
@@ -99,7 +99,7 @@ void QueuePair::turn_away(Guest guest) {
 
 void QueuePair::connected(UniqueFd fd) {
   dialer_.reset();
-  patience_.reset();
+  accept_timeout_.reset();
   if (!cq_.add(*this, fd.get())) return fail("tcp: the system cannot watch one more connection (epoll_ctl)");
   socket_ = std::move(fd);
   ++device_.counts().open_fds;
@@ -173,7 +173,7 @@ void QueuePair::enter_error(Op last_word, const Header* refusal) {
   if (state_ == QpState::err) return;
   state_ = QpState::err;
   dialer_.reset();
-  patience_.reset();
+  accept_timeout_.reset();
   if (guest_) turn_away(std::move(guest_));
   if (socket_) part(last_word, refusal);
   flush_queues();

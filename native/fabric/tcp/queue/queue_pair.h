@@ -137,9 +137,9 @@ class QueuePair final : public fabric::QueuePair {
 
   // The connection.
   std::unique_ptr<Dialer> dialer_;
-  class Patience;
-  std::unique_ptr<Patience> patience_;  ///< passive: for the peer to come
-  Guest guest_;                         ///< came before connect() was called
+  class AcceptTimeout;
+  std::unique_ptr<AcceptTimeout> accept_timeout_;  ///< passive: for the peer to come
+  Guest guest_;                                    ///< came before connect() was called
   Token peer_{};
   UniqueFd socket_;
   bool peer_gone_ = false;  ///< in RTS still, since only a request of ours is to find out

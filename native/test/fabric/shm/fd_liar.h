@@ -44,7 +44,7 @@ class Victim {
   DeviceCounters counters() const { return device_->counters(); }
   /// Polls until the queue pair has come to something.
   QpState settled() {
-    const auto end = std::chrono::steady_clock::now() + kPatience;
+    const auto end = std::chrono::steady_clock::now() + kTimeout;
     Wc wc;
     while (qp_->state() == QpState::rtr && std::chrono::steady_clock::now() < end) cq_->poll({&wc, 1});
     return qp_->state();

@@ -27,7 +27,7 @@ struct Hazard : ::testing::Test {
 
   /// Polls until the hostile peer's queue pair has flushed its receive; whether the honest one's still works.
   bool honest_one_works() const {
-    const auto end = std::chrono::steady_clock::now() + kPatience;
+    const auto end = std::chrono::steady_clock::now() + kTimeout;
     bool flushed = other->state() != QpState::err;
     Wc wc;
     while (!flushed && std::chrono::steady_clock::now() < end) {

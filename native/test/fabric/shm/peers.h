@@ -20,7 +20,7 @@
 namespace rdma_rpc::fabric::test {
 
 // Only a hang ends here; no result depends on how long something took.
-inline constexpr auto kPatience = std::chrono::seconds(30);
+inline constexpr auto kTimeout = std::chrono::seconds(30);
 
 /// A device with one queue pair and memory, in this process. Every receive is `slot_bytes` long and is posted
 /// at once.
@@ -84,7 +84,7 @@ struct ShmEnd {
 
   /// The next completion; general_err with wr_id 2^64 - 1 when none comes.
   Wc next() const {
-    const auto end = std::chrono::steady_clock::now() + kPatience;
+    const auto end = std::chrono::steady_clock::now() + kTimeout;
     Wc wc;
     while (cq->poll({&wc, 1}) == 0) {
       if (std::chrono::steady_clock::now() > end) {

@@ -110,7 +110,7 @@ struct Victim {
   std::string reason;
 };
 
-ShmOptions impatient() { return {.revoke_grace_us = 1000}; }
+ShmOptions short_grace() { return {.revoke_grace_us = 1000}; }
 
 bool all(const std::byte* data, std::size_t bytes, std::uint8_t value) {
   return std::all_of(data, data + bytes, [value](std::byte b) { return b == std::byte{value}; });
@@ -136,7 +136,7 @@ TEST_P(ShmKill, AtAPieceOfACopyLeavesNothingAndHangsNothing) {
 }
 
 TEST_P(ShmKill, LetsARevocationEnd) {
-  Victim victim({GetParam(), SIGKILL}, impatient());
+  Victim victim({GetParam(), SIGKILL}, short_grace());
   ASSERT_EQ(victim.reason, "");
   ASSERT_TRUE(victim.grant());
   EXPECT_EQ(victim.child.wait(), -SIGKILL);
@@ -232,7 +232,7 @@ void revoke(ShmEnd& end, Revoke how) {
 class ShmStop : public ::testing::TestWithParam<Revoke> {};
 
 TEST_P(ShmStop, ALateWriteDoesNotChangeOurMemory) {
-  Victim victim({Opcode::rdma_write, SIGSTOP}, impatient());
+  Victim victim({Opcode::rdma_write, SIGSTOP}, short_grace());
   ASSERT_EQ(victim.reason, "");
   ASSERT_TRUE(victim.grant());
   ASSERT_TRUE(victim.child.wait_stopped());
@@ -252,7 +252,7 @@ TEST_P(ShmStop, ALateWriteDoesNotChangeOurMemory) {
 }
 
 TEST_P(ShmStop, ALateReadSeesNothingNew) {
-  Victim victim({Opcode::rdma_read, SIGSTOP}, impatient());
+  Victim victim({Opcode::rdma_read, SIGSTOP}, short_grace());
   ASSERT_EQ(victim.reason, "");
   ASSERT_TRUE(victim.grant());
   ASSERT_TRUE(victim.child.wait_stopped());
@@ -273,7 +273,7 @@ INSTANTIATE_TEST_SUITE_P(Shm, ShmStop,
                          revoke_name);
 
 TEST(ShmProcess, ALateSendDoesNotChangeAFlushedReceive) {
-  Victim victim({Opcode::send, SIGSTOP}, impatient());
+  Victim victim({Opcode::send, SIGSTOP}, short_grace());
   ASSERT_EQ(victim.reason, "");
   ASSERT_TRUE(victim.grant());
   ASSERT_TRUE(victim.child.wait_stopped());

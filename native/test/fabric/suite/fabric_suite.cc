@@ -10,7 +10,7 @@ namespace rdma_rpc::fabric::test {
 namespace {
 
 // Only a hang ends here; no test's result depends on how long something took.
-constexpr auto kPatience = std::chrono::seconds(20);
+constexpr auto kTimeout = std::chrono::seconds(20);
 
 // Eight pattern bytes at a time: some tests move 8 MiB, and sanitizers make byte loops slow.
 template <typename Word>
@@ -116,7 +116,7 @@ bool FabricSuite::connect_client_alone() {
 }
 
 bool FabricSuite::comes_up(QueuePair& qp) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kTimeout;
   while (qp.state() == QpState::rtr && std::chrono::steady_clock::now() < deadline) {
     if (poll_both() == 0) fabric_->pump();
   }
@@ -183,7 +183,7 @@ std::size_t FabricSuite::poll_both() {
 }
 
 Wc FabricSuite::next(Side& side) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kTimeout;
   while (side.completions.empty()) {
     if (poll_both() > 0) continue;
     if (std::chrono::steady_clock::now() > deadline) {
@@ -249,7 +249,7 @@ bool FabricSuite::is_readable(Side& side) const {
 }
 
 bool FabricSuite::becomes_readable(Side& side) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kTimeout;
   while (!is_readable(side)) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     fabric_->pump();

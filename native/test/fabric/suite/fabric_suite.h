@@ -129,7 +129,7 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
   static void post(Side& side, const SendWr& wr) { post(*side.qp, wr); }
   static void post_recv(Side& side, std::uint64_t wr_id, const Sge& sge);
 
-  /// The next completion of this side. Fails the test when there is none within the patience of the suite.
+  /// The next completion of this side. Fails the test when there is none within the timeout of the suite.
   Wc next(Side& side);
   /// next(), checked for its id and status.
   Wc expect(Side& side, std::uint64_t wr_id, WcStatus status = WcStatus::success);
@@ -143,7 +143,7 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
   void settle_without_polling() { fabric_->pump(); }
   /// Lets everything happen that can; completions stay in `completions`.
   void settle();
-  /// Whether fd() of this side becomes readable; waits for it up to the patience of the suite.
+  /// Whether fd() of this side becomes readable; waits for it up to the timeout of the suite.
   bool becomes_readable(Side& side);
   bool is_readable(Side& side) const;
   /// settle(), then checks that neither side has a completion that was not looked at.

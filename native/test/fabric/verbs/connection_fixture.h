@@ -19,7 +19,7 @@ namespace rdma_rpc::fabric::test {
 using verbs::Address;
 
 inline constexpr std::uint32_t kLimitMs = 1500;
-inline constexpr auto kPatience = std::chrono::seconds(20);
+inline constexpr auto kTimeout = std::chrono::seconds(20);
 
 /// A queue pair with a completion queue of its own, on one of two devices.
 struct End {
@@ -90,7 +90,7 @@ class ConnectionTest : public ::testing::Test {
   }
   /// Polls all until that one is no longer under way.
   static void finish(const QueuePair& one, std::initializer_list<End*> all) {
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    const auto deadline = std::chrono::steady_clock::now() + kTimeout;
     while (one.state() == QpState::rtr && std::chrono::steady_clock::now() < deadline) turn(all);
   }
 

@@ -167,7 +167,7 @@ TEST_F(ConnectionTest, EitherSideMayGoAwayAtAnyMoment) {
     End& gone = turns % 2 == 0 ? active : passive;
     End& left = turns % 2 == 0 ? passive : active;
     gone.close();
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    const auto deadline = std::chrono::steady_clock::now() + kTimeout;
     while (left.qp->state() != QpState::err && std::chrono::steady_clock::now() < deadline) {
       turn({&left});
       left.cq->acknowledge();
@@ -179,7 +179,7 @@ TEST_F(ConnectionTest, EitherSideMayGoAwayAtAnyMoment) {
 TEST_F(ConnectionTest, ASleeperIsWokenForEachStepAndForTheEnd) {
   End active = client(), passive = server();
   const auto sleep = [&](auto&& until) {
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    const auto deadline = std::chrono::steady_clock::now() + kTimeout;
     while (!until() && std::chrono::steady_clock::now() < deadline) {
       pollfd sleepers[] = {{active.cq->fd(), POLLIN, 0}, {passive.qp ? passive.cq->fd() : -1, POLLIN, 0}};
       for (End* end : {&active, &passive}) {

@@ -13,7 +13,7 @@ namespace rdma_rpc::session::test {
 
 namespace {
 constexpr std::uint64_t kTickNs = 5'000'000;
-/// Twice the patience of a cancelled call and some: what has not moved by then will not.
+/// Twice the timeout of a cancelled call and some: what has not moved by then will not.
 constexpr int kIdleTicks = 30;
 constexpr int kStepsMax = 2'000'000;
 }  // namespace

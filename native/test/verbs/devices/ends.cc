@@ -12,7 +12,7 @@ namespace {
 constexpr int kTickMs = 5;
 /// What takes longer than this in the slowest guest never comes.
 constexpr std::uint64_t kHangNs = 30'000'000'000;
-/// Twice the patience of a cancelled call.
+/// Twice the timeout of a cancelled call.
 constexpr int kRestTicks = 25;
 
 /// True: some side did something, or has more to do.
