@@ -225,7 +225,7 @@ export class ClientChannel
       this.queue.onConnected();
     } else if (state === 'failing') {
       const { lastError } = this.#connections;
-      this.#readyWaiters.rejectImpatient(lastError ?? unavailable(`${this.address}: not connected`));
+      this.#readyWaiters.rejectUnlessWaitForReady(lastError ?? unavailable(`${this.address}: not connected`));
       this.queue.onUnconnected();
     } else if (state === 'idle' && this.wanted) this.#connections.seek(false);
   }

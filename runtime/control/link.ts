@@ -217,9 +217,9 @@ export class Link {
     if (duplex.writableFinished || duplex.destroyed) duplex.destroy();
     else {
       // A peer that reads nothing must not keep the socket, and with it the process, for ever.
-      const patience = setTimeout(() => duplex.destroy(), closeTimeoutMs).unref();
+      const timer = setTimeout(() => duplex.destroy(), closeTimeoutMs).unref();
       duplex.once('finish', () => {
-        clearTimeout(patience);
+        clearTimeout(timer);
         duplex.destroy();
       });
     }

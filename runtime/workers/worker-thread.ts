@@ -74,7 +74,7 @@ export class WorkerThread implements Place {
     this.#port = port1;
     let failure: Error | undefined;
     let listened = false;
-    const patience = setTimeout(() => {
+    const timer = setTimeout(() => {
       failure = new Error(`${this.#owner.file.href}: no listenInWorker() within ${workerStartTimeoutMs} ms`);
       void worker.terminate();
     }, workerStartTimeoutMs);
@@ -82,7 +82,7 @@ export class WorkerThread implements Place {
       this.#exited = new Promise((exited) => {
         worker.once('exit', (code) => {
           const error = failure ?? new Error(`a worker of ${this.#owner.file.href} ended with code ${code}`);
-          clearTimeout(patience);
+          clearTimeout(timer);
           this.#gone(port1);
           exited();
           if (this.#ending) resolve();
@@ -104,7 +104,7 @@ export class WorkerThread implements Place {
         }
         this.#setUp(message.type === 'ready');
         if (!this.#up) return;
-        clearTimeout(patience);
+        clearTimeout(timer);
         listened = true;
         this.#upSinceMs = performance.now();
         resolve();

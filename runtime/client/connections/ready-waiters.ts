@@ -6,7 +6,7 @@ import { Status } from '../../core/errors/status.ts';
 
 interface Waiter {
   /** Waits through failed attempts until its time is over. */
-  readonly patient: boolean;
+  readonly waitForReady: boolean;
   readonly resolve: () => void;
   readonly reject: (error: RpcError) => void;
 }
@@ -39,7 +39,7 @@ export class ReadyWaiters {
         if (signal !== undefined) unlisten(signal, waiter);
       };
       const waiter: Waiter & Abortable = {
-        patient: timeoutMs !== undefined,
+        waitForReady: timeoutMs !== undefined,
         resolve: () => {
           leave();
           resolve();
@@ -66,8 +66,8 @@ export class ReadyWaiters {
   }
 
   /** An attempt has failed: the end for those who wait for one only. */
-  rejectImpatient(error: RpcError): void {
-    for (const waiter of this.#waiters) if (!waiter.patient) waiter.reject(error);
+  rejectUnlessWaitForReady(error: RpcError): void {
+    for (const waiter of this.#waiters) if (!waiter.waitForReady) waiter.reject(error);
   }
 
   rejectAll(error: RpcError): void {

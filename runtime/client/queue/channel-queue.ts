@@ -94,8 +94,8 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
 
   /** An attempt to connect has failed. */
   onUnconnected(): void {
-    this.waiting.failImpatient((path) => this.#owner.unconnected(path));
-    this.streams.failImpatient((path) => this.#owner.unconnected(path));
+    this.waiting.failUnlessWaitForReady((path) => this.#owner.unconnected(path));
+    this.streams.failUnlessWaitForReady((path) => this.#owner.unconnected(path));
   }
 
   /** The channel is closed. */
@@ -139,7 +139,7 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
       entry.refuse(() => unavailable(`${path}: the channel is closed`));
     } else if (queue.size === 0 && start(entry)) {
       // There was room.
-    } else if (owner.failing && !entry.patient) {
+    } else if (owner.failing && !entry.waitForReady) {
       entry.refuse(() => owner.unconnected(path));
     } else if (queue.size >= owner.settings.queueMax) {
       const reason = why?.();

@@ -17,7 +17,7 @@ export abstract class Waiter {
   /** Of its method. */
   abstract readonly path: string;
   /** It outlasts failed attempts to connect. */
-  abstract readonly patient: boolean;
+  abstract readonly waitForReady: boolean;
   /** Lengths of its request now. */
   abstract measure(): Lengths | undefined;
   /** It stands in a queue from now on; or no longer, whatever becomes of it. */
@@ -122,8 +122,8 @@ export class WaitQueue<Entry extends Waiter> {
   }
 
   /** The same for those that do not outlast a failed attempt to connect. */
-  failImpatient(errorFor: (path: string) => Error): void {
-    this.#failThose((entry) => !entry.patient, errorFor);
+  failUnlessWaitForReady(errorFor: (path: string) => Error): void {
+    this.#failThose((entry) => !entry.waitForReady, errorFor);
   }
 
   #failThose(meant: (entry: Entry) => boolean, errorFor: (path: string) => Error): void {

@@ -41,7 +41,7 @@ export class WaitingCall extends Waiter implements Unsent, DeadlineOwner, CallPl
     return this.method.path;
   }
 
-  get patient(): boolean {
+  get waitForReady(): boolean {
     return this.extras?.waitForReady ?? this.method.waitForReady;
   }
 

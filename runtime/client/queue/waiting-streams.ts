@@ -21,8 +21,8 @@ export class WaitingStream extends Waiter {
     return this.stream.method.path;
   }
 
-  get patient(): boolean {
-    return this.stream.patient;
+  get waitForReady(): boolean {
+    return this.stream.waitForReady;
   }
 
   measure(): Lengths | undefined {

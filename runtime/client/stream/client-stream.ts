@@ -90,7 +90,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
   }
 
   /** It outlasts failed attempts to connect. */
-  get patient(): boolean {
+  get waitForReady(): boolean {
     return this.#extras?.waitForReady ?? this.method.waitForReady;
   }
 
