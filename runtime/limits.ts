@@ -68,15 +68,17 @@ export const addressesMax = 256;
 export const handshakeTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as const;
 /** Sockets whose handshake is not over. One more pushes the oldest out, so that silent ones cannot keep others away. */
 export const handshakes = { default: 128, min: 1, max: 65_536 } as const;
-/** Sessions of one server: each has its own queue pair and receive slab (inflightMax slots). */
 /** For an answer of an application's `authorize` that comes later. */
 export const authorizeMs = 5_000;
 /** Credentials are got anew so long before they expire: they may travel, and clocks differ. */
 export const credentialsMarginMs = 30_000;
+/** A function that has not given any by then is asked again: those who ask meanwhile share its answer. */
+export const credentialsMs = 30_000;
 /** Numbers of users and groups; the last one stands for none. */
 export const userId = { default: undefined, min: 0, max: 0xffff_fffe } as const;
 /** Rights on the file of a unix socket. */
 export const socketMode = { default: undefined, min: 0, max: 0o777 } as const;
+/** Sessions of one server: each has its own queue pair and receive slab (inflightMax slots). */
 export const sessions = { default: 1024, min: 1, max: 65_536 } as const;
 /** Connections of one network address, so that one client that goes wild leaves room for the others. A client process needs one. */
 export const sessionsPerPeer = { default: 64, min: 1, max: 65_536 } as const;

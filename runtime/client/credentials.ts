@@ -8,7 +8,7 @@ import { textOf } from '../core/foreign.ts';
 import type { Interceptor } from '../core/interceptor.ts';
 import { Metadata, type MetadataInit } from '../core/metadata.ts';
 import { encodeMetadata } from '../core/metadata-wire.ts';
-import { credentialsMarginMs } from '../limits.ts';
+import { credentialsMarginMs, credentialsMs } from '../limits.ts';
 
 export interface GivenCredentials {
   metadata: MetadataInit;
@@ -28,6 +28,16 @@ export interface Credentials {
   unsealed?: boolean;
 }
 
+/** A source that hangs must not keep those who ask later, since they share its answer. */
+function inTime(asked: Promise<Metadata>): Promise<Metadata> {
+  return new Promise((resolve, reject) => {
+    const text = `the credentials of the channel have not come within ${credentialsMs} ms`;
+    const late = (): void => reject(new RpcError(Status.UNAVAILABLE, text, { processed: 'no' }));
+    const timer = setTimeout(late, credentialsMs).unref();
+    asked.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}
+
 /** One source. Those who ask while it is being asked share the answer. */
 export class KeptCredentials {
   readonly #source: CredentialsSource;
@@ -39,10 +49,10 @@ export class KeptCredentials {
     this.#source = source;
   }
 
-  /** Rejects with UNAUTHENTICATED when the source fails. */
+  /** Rejects with UNAUTHENTICATED when the source fails, with UNAVAILABLE when it hangs. */
   async metadata(): Promise<Metadata> {
     if (this.#kept !== undefined && Date.now() < this.#until) return this.#kept;
-    this.#asking ??= this.#ask().finally(() => {
+    this.#asking ??= inTime(this.#ask()).finally(() => {
       this.#asking = undefined;
     });
     return this.#asking;

@@ -117,6 +117,7 @@ test('fixed limits', () => {
     ['calls of a server to one client that wait for their answers', shown('', limits.reverseCalls)],
     ['bytes of those that the client has not begun to read', shown('Bytes', limits.reverseQueueBytes)],
     ['the answer of a function given as `authorize`', shown('Ms', limits.authorizeMs)],
+    ['the answer of a function given as `credentials`', shown('Ms', limits.credentialsMs)],
     ['before credentials expire they are asked for again', shown('Ms', limits.credentialsMarginMs)],
     ['addresses of a channel', shown('', limits.addressesMax)],
     ['the answer to a ping', shown('Ms', limits.verifyTimeoutMs)],

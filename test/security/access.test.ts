@@ -16,6 +16,7 @@ import {
   stats,
 } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { KeptCredentials } from '../../runtime/client/credentials.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { Authority } from './certificates.ts';
@@ -320,5 +321,19 @@ describe('credentials of calls', () => {
     expect(await caught(client.echo({}))).toMatchObject({ code: Status.UNAUTHENTICATED, processed: 'no' });
     good = true;
     await client.echo({});
+  });
+
+  test('whose function hangs once are asked for again: nobody waits for it for ever', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    let asked = 0;
+    const kept = new KeptCredentials(() =>
+      ++asked === 1 ? new Promise(() => undefined) : { metadata: { token: 'here' } },
+    );
+    const waiting = [caught(kept.metadata()), caught(kept.metadata())];
+    await vi.advanceTimersByTimeAsync(30_000);
+    for (const error of await Promise.all(waiting))
+      expect(error).toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' });
+    expect((await kept.metadata()).get('token')).toBe('here');
+    expect([asked, vi.getTimerCount()]).toEqual([2, 0]);
   });
 });
