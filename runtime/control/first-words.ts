@@ -1,6 +1,6 @@
 /**
  * Connections that have said nothing yet, at a listener that passes them on to others: those of sessions are handed over (handoff.ts), the rest go on as
- * they came. Each has a time limit, all together a count; one more pushes the oldest out. Used on the main thread of a worker group.
+ * they came. Each has a time limit, all together a count; one more pushes out the oldest, of those with which TLS has not begun if there are any. Used on the main thread of a worker group.
  */
 import type { Socket } from 'node:net';
 import { Status } from '../core/errors/status.ts';
@@ -17,6 +17,8 @@ export class FirstWords {
   readonly #tls: TlsAcceptor | undefined;
   /** In order of arrival. */
   readonly #silent = new Map<Socket, NodeJS.Timeout>();
+  /** Those with which TLS has begun. */
+  readonly #securing = new Map<Socket, NodeJS.Timeout>();
 
   /** `then`: gets each sideband connection, with nothing read from it; one of TLS when keys are agreed. `tls`: TCP connections must have it. */
   constructor(then: (socket: Socket) => void, tls?: TlsAcceptor) {
@@ -24,9 +26,19 @@ export class FirstWords {
     this.#then = then;
   }
 
+  /** Connections that are waited for. */
+  get count(): number {
+    return this.#silent.size + this.#securing.size;
+  }
+
   add(socket: Socket): void {
-    const [oldest] = this.#silent.keys();
-    if (oldest !== undefined && this.#silent.size >= handshakes.default) oldest.destroy();
+    if (this.count >= handshakes.default) {
+      const from = this.#silent.size > 0 ? this.#silent : this.#securing;
+      const [oldest] = from.keys();
+      // At once: it closes later, and more may come before that.
+      from.delete(oldest!);
+      oldest!.destroy();
+    }
     const timer = setTimeout(() => socket.destroy(), handshakeTimeoutMs.default).unref();
     this.#silent.set(socket, timer);
     const heard: Buffer[] = [];
@@ -38,6 +50,8 @@ export class FirstWords {
       if (words.byteLength < (isSession ? greetingBytes : magicBytes)) return;
       const tls = isSession || socket.remoteAddress === undefined ? undefined : this.#tls;
       if (tls !== undefined && isTls(words.readUInt32LE(0))) {
+        this.#silent.delete(socket);
+        this.#securing.set(socket, timer);
         socket.off('readable', look).off('end', lost).unshift(words);
         tls.secure(socket).then((secured) => {
           leave();
@@ -64,6 +78,7 @@ export class FirstWords {
     const leave = (): void => {
       clearTimeout(timer);
       this.#silent.delete(socket);
+      this.#securing.delete(socket);
       socket.off('readable', look).off('end', lost).off('close', lost);
     };
     // One that is lost is no error of the process.
@@ -73,6 +88,6 @@ export class FirstWords {
 
   /** Nobody is waited for any more. */
   close(): void {
-    for (const socket of [...this.#silent.keys()]) socket.destroy();
+    for (const socket of [...this.#silent.keys(), ...this.#securing.keys()]) socket.destroy();
   }
 }

@@ -55,14 +55,16 @@ export class Handshakes {
     for (const link of [...this.#open.keys()]) if (of(link)) this.#refuse(link, reason, Status.UNAVAILABLE);
   }
 
-  /** The oldest of the silent ones, or if all speak the oldest. */
+  /** The oldest of the silent ones, else of those that TLS has not let speak yet, else of all. */
   #leastWorth(): Link {
     let oldest: Link | undefined;
+    let securing: Link | undefined;
     for (const link of this.#open.keys()) {
-      if (!link.spoke) return link;
+      if (!link.spoke && !link.secures) return link;
+      if (!link.spoke) securing ??= link;
       oldest ??= link;
     }
-    return oldest!;
+    return securing ?? oldest!;
   }
 
   #refuse(link: Link, message: string, code: number = Status.RESOURCE_EXHAUSTED): void {

@@ -44,6 +44,8 @@ export class Link {
 
   /** A frame has come. */
   spoke = false;
+  /** TLS has begun: it is not silent, even if no frame has come. */
+  secures = false;
   /** It was no sideband connection, but one of a session of this process, which has it now. */
   handedOver = false;
 
@@ -174,6 +176,7 @@ export class Link {
   #secure(secure: NonNullable<Handoff['secure']>): void {
     const { duplex } = this;
     this.#securing = true;
+    this.secures = true;
     this.#handoff = undefined;
     duplex.off('data', this.#onData).off('end', this.#onFinish).pause();
     duplex.unshift(this.#pending);

@@ -1,0 +1,100 @@
+/** Strangers at a port with TLS: a client in the middle of its TLS handshake is not pushed out by those who say nothing. */
+import { connect, type Server as Listener, createServer as listen, type Socket } from 'node:net';
+import { duplexPair } from 'node:stream';
+import { connect as secureConnect, type TLSSocket } from 'node:tls';
+import { createServer, type Server } from 'rdma-rpc';
+import { afterEach, expect, test } from 'vitest';
+import { FirstWords } from '../../runtime/control/first-words.ts';
+import { TlsDoor } from '../../runtime/control/tls-server.ts';
+import { handshakes } from '../../runtime/limits.ts';
+import { Authority } from './certificates.ts';
+
+const authority = new Authority();
+const { cert, key } = authority.issue({ addresses: ['127.0.0.1'] });
+const tls = { cert, key };
+
+const sockets: Socket[] = [];
+let server: Server | undefined;
+let listener: Listener | undefined;
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await server?.shutdown({ graceMs: 0 });
+  await new Promise((resolve) => (listener ? listener.close(resolve) : resolve(undefined)));
+  server = listener = undefined;
+});
+
+const until = async (condition: () => boolean): Promise<void> => {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
+};
+
+function dial(port: number): Socket {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => undefined);
+  socket.resume();
+  sockets.push(socket);
+  return socket;
+}
+
+/** A client that has sent its ClientHello, has been answered, and reads that when it is told to. */
+async function halfway(port: number): Promise<{ goOn(): TLSSocket }> {
+  const [near, far] = duplexPair();
+  const socket = dial(port).pause();
+  const secured = secureConnect({ socket: near, ca: authority.ca, host: '127.0.0.1' });
+  secured.on('error', () => undefined);
+  far.pipe(socket);
+  let answered = false;
+  socket.once('readable', () => {
+    answered = true;
+  });
+  await until(() => answered);
+  socket.removeAllListeners('readable');
+  return {
+    goOn: () => {
+      socket.pipe(far);
+      return secured;
+    },
+  };
+}
+
+/** Comes `count` times without a word; resolves when so many were sent away. */
+async function silent(port: number, count: number, gone: number): Promise<void> {
+  const all = Array.from({ length: count }, () => dial(port));
+  await until(() => all.filter(({ destroyed }) => destroyed).length >= gone);
+}
+
+test('of a server', async () => {
+  server = createServer({ tls, handshakesMax: 16, sessionsPerPeerMax: 1000 });
+  const port = Number((await server.listen('127.0.0.1:0')).split(':')[1]);
+  const client = await halfway(port);
+  await silent(port, 100, 84);
+  const secured = client.goOn();
+  // Too long for a frame: it is told so.
+  secured.write(Buffer.alloc(4, 0xff));
+  const answer = new Promise<string>((resolve, reject) => {
+    secured.once('data', (bytes: Buffer) => resolve(bytes.toString('latin1')));
+    secured.once('end', () => reject(new Error('it was sent away')));
+  });
+  expect(await answer).toMatch(/received a frame of 4294967295 bytes/);
+});
+
+test('of a worker group', async () => {
+  const taken: Socket[] = [];
+  const words = new FirstWords((socket) => taken.push(socket), new TlsDoor('test', tls));
+  let most = 0;
+  listener = listen((socket) => {
+    words.add(socket);
+    most = Math.max(most, words.count);
+  });
+  const { port } = await new Promise<{ port: number }>((resolve) => {
+    listener!.listen(0, '127.0.0.1', () => resolve(listener!.address() as { port: number }));
+  });
+  const client = await halfway(port);
+  const max = handshakes.default;
+  await silent(port, 4 * max, 3 * max);
+  client.goOn();
+  await until(() => taken.length > 0);
+  expect(most).toBe(max);
+  taken[0]?.destroy();
+  words.close();
+  await until(() => words.count === 0);
+});
