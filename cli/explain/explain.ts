@@ -97,10 +97,10 @@ async function show(
     request: explained('request', call.request, trial.request, outcome),
     response: explained('response', call.response, trial.response, outcome),
   }));
-  const { security } = outcome;
+  const { exposure } = outcome;
   if (flags.json === true) {
     const sides = { clientDevice: outcome.clientDevice, serverDevice: outcome.serverDevice };
-    console.log(JSON.stringify({ method: path, fabric, ...sides, security, calls }, null, 2));
+    console.log(JSON.stringify({ method: path, fabric, ...sides, exposure, calls }, null, 2));
     return;
   }
   const [first, later] = calls;
@@ -109,7 +109,7 @@ async function show(
   const same = text(first!) === text(later!);
   console.log(
     [
-      `${path} over ${fabric}, ${outcome.clientDevice} to ${outcome.serverDevice}, memory shown by ${security}`,
+      `${path} over ${fabric}, ${outcome.clientDevice} to ${outcome.serverDevice}, memory shown by ${exposure}`,
       ...(same
         ? ['', text(first!)]
         : ['', 'the first call:', text(first!), '', 'later calls:', text(later!)]),

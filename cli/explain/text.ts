@@ -44,7 +44,7 @@ export function explained(
   which: 'request' | 'response',
   half: Half,
   { bytes, carrier }: Trial['request'],
-  { capabilities, security }: Outcome,
+  { capabilities, exposure }: Outcome,
 ): Message {
   const { slotBytes } = contextOptions();
   const sender = which === 'request' ? half.client : half.server;
@@ -75,9 +75,9 @@ export function explained(
     ? 'out of the memory of the application, without a copy'
     : `out of the arena, where it was encoded or copied to: ${copied}`;
   const keys =
-    security === 'window'
+    exposure === 'window'
       ? 'through a memory window that lasts this one call'
-      : security === 'staging'
+      : exposure === 'staging'
         ? 'by way of the staging memory of its session'
         : 'through the keys of registrations (exposure: shared)';
   const verb = which === 'request' ? 'READ by the server' : 'WRITTEN by the server';

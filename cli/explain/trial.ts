@@ -51,7 +51,7 @@ export interface Half {
 export interface Outcome {
   readonly clientDevice: string;
   readonly serverDevice: string;
-  readonly security: string;
+  readonly exposure: string;
   readonly capabilities: VerbsCapabilities;
   /** Of the first call, when nobody knows yet how large responses are, and of a later one. */
   readonly calls: readonly { readonly request: Half; readonly response: Half }[];
@@ -108,7 +108,7 @@ export async function runTrial(trial: Trial): Promise<Outcome> {
     const channel = createChannel(address, { ...isolated, ...device(trial.clientDevice) });
     try {
       await channel.ready();
-      const { device: clientDevice, security } = channel.session!;
+      const { device: clientDevice, exposure } = channel.session!;
       const [near, far] = contextsOf(channel as unknown as { readonly context: FabricContext });
       const calls: { request: Half; response: Half }[] = [];
       const client = createClient(service as ServiceDefinition, channel) as unknown as {
@@ -129,7 +129,7 @@ export async function runTrial(trial: Trial): Promise<Outcome> {
         });
       }
       const serverDevice = server.sessions[0]?.device ?? clientDevice;
-      return { clientDevice, serverDevice, security, capabilities: near.capabilities, calls };
+      return { clientDevice, serverDevice, exposure, capabilities: near.capabilities, calls };
     } finally {
       await channel.close();
     }

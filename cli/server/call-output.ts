@@ -57,9 +57,9 @@ export class CallReport {
     const { method, registry } = this.#found;
     const session = this.#channel.session;
     if (session !== undefined) {
-      const { peer, fabric, device, security } = session;
+      const { peer, fabric, device, exposure } = session;
       const at = device === fabric ? fabric : `${fabric} (${device})`;
-      this.#note(`connected to ${peer} over ${at}, memory shown by ${security}`);
+      this.#note(`connected to ${peer} over ${at}, memory shown by ${exposure}`);
     }
     this.#note(declarationText(method, registry, 'alone'));
     this.#metadata('sent', metadata);

@@ -22,9 +22,9 @@ async function run(address: string): Promise<boolean> {
   const channel = createChannel(address, { messageMaxBytes: messageMax, connectTimeoutMs: connectMs });
   try {
     await channel.ready({ timeoutMs: connectMs });
-    const { fabric, device, security } = channel.session!;
+    const { fabric, device, exposure } = channel.session!;
     console.log(
-      `client ${process.pid} over ${fabric}${device === fabric ? '' : ` on ${device}`} (${security})`,
+      `client ${process.pid} over ${fabric}${device === fabric ? '' : ` on ${device}`} (${exposure})`,
     );
     const kv = createClient(KvDefinition, channel);
     const report = await runLoad(kv, sizeClasses(Number(scale)), showProgress);

@@ -11,7 +11,7 @@ interface Message {
   readonly steps: readonly { readonly side: string; readonly operation: string; readonly bytes?: number }[];
 }
 interface Explained {
-  readonly security: string;
+  readonly exposure: string;
   readonly calls: readonly { readonly request: Message; readonly response: Message }[];
 }
 
