@@ -5,7 +5,7 @@ import { connect as secureConnect, type TLSSocket } from 'node:tls';
 import { createServer, type Server } from 'rdma-rpc';
 import { afterEach, expect, test } from 'vitest';
 import { FirstWords } from '../../runtime/control/first-words.ts';
-import { TlsDoor } from '../../runtime/control/tls-server.ts';
+import { TlsAcceptor } from '../../runtime/control/tls-server.ts';
 import { handshakes } from '../../runtime/limits.ts';
 import { Authority } from './certificates.ts';
 
@@ -79,7 +79,7 @@ test('of a server', async () => {
 
 test('of a worker group', async () => {
   const taken: Socket[] = [];
-  const words = new FirstWords((socket) => taken.push(socket), new TlsDoor('test', tls));
+  const words = new FirstWords((socket) => taken.push(socket), new TlsAcceptor('test', tls));
   let most = 0;
   listener = listen((socket) => {
     words.add(socket);
