@@ -35,6 +35,10 @@ addDescribeCommand(program);
 addCallCommand(program);
 addBenchCommand(program);
 
+for (const command of program.commands) {
+  command.showHelpAfterError(`(rdma-rpc ${command.name()} --help lists its options)`);
+}
+
 try {
   await program.parseAsync();
 } catch (error) {

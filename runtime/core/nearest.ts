@@ -21,6 +21,14 @@ function scored(word: string, known: readonly string[]): { name: string; score: 
     .sort((a, b) => a.score - b.score)[0];
 }
 
+/** The same by share of the letters: a short name is not near to everything. */
+function alike(word: string, known: readonly string[]): string | undefined {
+  const lower = word.slice(0, 64).toLowerCase();
+  const share = (name: string): number =>
+    distance(lower, name.toLowerCase()) / Math.max(lower.length, name.length);
+  return known.map((name) => ({ name, share: share(name) })).sort((a, b) => a.share - b.share)[0]?.name;
+}
+
 /** `maxTimeoutMs` and `timeoutMaxMs` have the same. */
 const sortedWords = (name: string): string =>
   (name.match(/[A-Z]?[^A-Z_]+|[A-Z]/g) ?? [])
@@ -43,7 +51,7 @@ export function nearest(word: string, known: readonly string[]): string {
   const meant = elsewhere.get(word);
   if (meant !== undefined && known.includes(meant)) return meant;
   const words = sortedWords(word.slice(0, 64));
-  return known.find((name) => sortedWords(name) === words) ?? scored(word, known)?.name ?? '';
+  return known.find((name) => sortedWords(name) === words) ?? alike(word, known) ?? '';
 }
 
 /** The same if it is similar enough to be a slip, `user_id` for `userId` among them. */

@@ -79,7 +79,7 @@ describe('rdma-rpc health', () => {
   test.each([
     [['nowhere'], /address "nowhere": not understood/],
     [['unix:/x', '--timeout', '0'], /Give milliseconds from 1 to 600000/],
-    [[], /missing required argument 'address'/],
+    [[], /missing required argument 'address'\n\(rdma-rpc health --help lists its options\)/],
   ])('the command line %j is wrong: exit code 2', async (args, errors) => {
     expect(await run('health', ...args)).toMatchObject({ code: 2, errors: expect.stringMatching(errors) });
   });

@@ -21,6 +21,11 @@ describe('options', () => {
       /no option sessionMax; did you mean sessionsMax\?/,
     ],
     [
+      'unknown, the beginning of a long one',
+      () => createChannel(anywhere, { creds: 1 } as object),
+      /did you mean credentials\?/,
+    ],
+    [
       'unknown, in another case',
       () => createChannel(anywhere, { inflightmax: 1 } as object),
       /did you mean inflightMax\?/,
