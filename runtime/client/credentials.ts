@@ -63,6 +63,9 @@ export class KeptCredentials {
       // Behind an await: what it throws at once is a rejection like any other.
       await undefined;
       const { metadata, expiresAtMs } = await this.#source();
+      // Without this check a token under another name would silently not be sent.
+      if (metadata === undefined)
+        throw new TypeError('they come as { metadata, expiresAtMs }, and metadata is missing');
       const made = new Metadata(metadata);
       encodeMetadata(made);
       this.#kept = made;

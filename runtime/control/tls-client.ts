@@ -42,6 +42,8 @@ function checkOf({ identity, checkServerIdentity }: Checked<ChannelTls>): CheckS
 
 /** What OpenSSL and Node say when something else than TLS answers. */
 const plainCodes = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG', 'EPROTO']);
+/** Of the server nothing is known then: it may have no certificate that it can use, or none to give. */
+const endedText = 'the server ended the connection in the TLS handshake; its log may say why';
 /** What the system says when nobody is there, or goes. */
 const networkCode = /^E[A-Z]+$/;
 
@@ -54,6 +56,7 @@ function explained(error: Error & { code?: string }): Error {
       { processed: 'no', cause: error },
     );
   }
+  if (code === 'ECONNRESET') return new Error(endedText, { cause: error });
   if (networkCode.test(code) && code !== 'EPROTO') return error;
   return new RpcError(
     Status.UNAUTHENTICATED,
@@ -101,7 +104,10 @@ export class TlsDial {
         secured.destroy();
         reject(explained(error));
       };
-      const closed = (): void => failed(new Error('the server closed the connection in the TLS handshake'));
+      const closed = (): void => {
+        secured.destroy();
+        reject(new Error(endedText));
+      };
       secured.once('error', failed).once('close', closed);
       secured.once('secureConnect', () => {
         secured.off('error', failed).off('close', closed);

@@ -97,26 +97,37 @@ export class TlsSets<T extends TlsMaterial, Made> {
   async current(): Promise<TlsSet<T, Made>> {
     const source = this.#source;
     if (typeof source !== 'function') return this.#set!;
+    let given: T;
     try {
-      return this.#read(await source());
+      given = await source();
     } catch (error) {
       throw new Error(`${this.#what}: ${textOf(error)}`, { cause: error });
     }
+    return this.#read(given);
   }
 
   #read(given: T): TlsSet<T, Made> {
     if (this.#set !== undefined && given === this.#given) return this.#set;
     const options = checkedOptions<Checked<T>>(this.#what, given, this.#rules);
-    this.#set = { options, made: this.#make(options) };
+    this.#set = { options, made: this.#madeOf(options) };
     this.#given = given;
     return this.#set;
+  }
+
+  /** OpenSSL's own errors do not say which option they are about. */
+  #madeOf(options: Checked<T>): Made {
+    try {
+      return this.#make(options);
+    } catch (error) {
+      throw new TypeError(`${this.#what}: ${textOf(error)}`, { cause: error });
+    }
   }
 }
 
 /** Throws what OpenSSL thinks of the texts. */
 export function secureContext({ cert, key, passphrase, ca, crl }: Checked<TlsMaterial>): SecureContext {
   if ((cert === undefined) !== (key === undefined)) {
-    throw new TypeError(`tls: a ${cert === undefined ? 'key without its cert' : 'cert without its key'}`);
+    throw new TypeError(`a ${cert === undefined ? 'key without its cert' : 'cert without its key'}`);
   }
   return createSecureContext({
     minVersion: 'TLSv1.3',

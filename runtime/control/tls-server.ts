@@ -63,10 +63,9 @@ export class TlsAcceptor {
       requestCert = ca !== undefined,
       rejectUnauthorized = true,
     } = options;
-    if (cert === undefined || key === undefined)
-      throw new TypeError('tls: a server has a cert and a key (PEM)');
+    if (cert === undefined || key === undefined) throw new TypeError('a server has a cert and a key (PEM)');
     if (requestCert && ca === undefined)
-      throw new TypeError('tls: requestCert needs the ca that signs the certificates of clients');
+      throw new TypeError('requestCert needs the ca that signs the certificates of clients');
     // For its errors, which name what is wrong.
     secureContext(options);
     const server = createServer({

@@ -32,7 +32,7 @@ export interface SocketFile {
 }
 
 export const socketRules: OptionRules = {
-  mode: { kind: 'integer', range: limits.socketMode },
+  mode: { kind: 'integer', range: limits.socketMode, hint: '(0o777), such as 0o660' },
   uid: { kind: 'integer', range: limits.userId },
   gid: { kind: 'integer', range: limits.userId },
 };

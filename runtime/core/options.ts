@@ -13,7 +13,8 @@ export interface Range {
 
 /** How each option is checked, by name. */
 export type OptionRule =
-  | { readonly kind: 'integer'; readonly range: Range }
+  /** `hint`: how such a number is written, behind its range. */
+  | { readonly kind: 'integer'; readonly range: Range; readonly hint?: string }
   /** Milliseconds, fractions allowed; -1 stands for "not given". */
   | { readonly kind: 'time' }
   | { readonly kind: 'text'; readonly default: string; readonly maxBytes: number }
@@ -54,7 +55,8 @@ export function checkedValue(where: string, rule: OptionRule, value: unknown): u
       const { min, max } = rule.range;
       if (!Number.isInteger(value) || (value as number) < min || (value as number) > max) {
         disown(value);
-        throw new RangeError(`${where}: ${String(value)} is not an integer from ${min} to ${max}`);
+        const how = rule.hint === undefined ? '' : ` ${rule.hint}`;
+        throw new RangeError(`${where}: ${String(value)} is not an integer from ${min} to ${max}${how}`);
       }
       return value;
     }

@@ -271,6 +271,11 @@ describe('credentials of a session', () => {
       /cannot be had: no vault/,
     ],
     ['gives none', () => undefined as never, /cannot be had/],
+    [
+      'forgets `metadata`',
+      () => ({ token: 'abc' }) as never,
+      /as \{ metadata, expiresAtMs \}, and metadata is missing/,
+    ],
     ['hangs', () => new Promise<never>(() => undefined), /no answer within 100 ms/],
   ])('from a function that %s: its calls fail in time', async (how, bad, told) => {
     const { address } = await serve({});

@@ -185,6 +185,12 @@ test('`allow` that names nobody is a mistake', () => {
 });
 
 describe('the file of a socket', () => {
+  test.each([660, '660'])('a mode that is not octal (%s) says how it is written', (mode) => {
+    expect(() => createServer({ socket: { mode: mode as number } })).toThrow(
+      'socket: mode: 660 is not an integer from 0 to 511 (0o777), such as 0o660',
+    );
+  });
+
   test('has the mode and the group that were asked for, and nothing else is left beside it', async () => {
     const { address } = await serve({ socket: { mode: 0o640, gid } });
     const file = statSync(join(folder, 's'));

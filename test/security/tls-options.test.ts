@@ -1,0 +1,59 @@
+/** What is told about TLS, without a connection: options that cannot be used, and who a certificate says that somebody is. */
+import { type ChannelTls, createChannel, createServer, type ServerTls } from 'rdma-rpc';
+import { describe, expect, test } from 'vitest';
+import { identityOf } from '../../runtime/control/certificate.ts';
+import { Authority, type Issued } from './certificates.ts';
+
+const authority = new Authority();
+const spiffe = 'spiffe://example.org/web';
+const serverCert = authority.issue({ names: ['localhost'], addresses: ['127.0.0.1'], subject: 'server' });
+const web = authority.issue({ uris: [spiffe] });
+const pems = ({ cert, key }: Issued) => ({ cert, key });
+
+describe('options that cannot be used are found at once', () => {
+  test.each<[object, RegExp]>([
+    [{ cert: serverCert.cert }, /a key without its cert|cert and a key/],
+    [{ cert: serverCert.cert, key: web.key }, /key values mismatch|KEY_VALUES_MISMATCH/i],
+    [{ ...pems(serverCert), requestCert: true }, /requestCert needs the ca/],
+    [{ ...pems(serverCert), certs: 1 }, /there is no option certs; did you mean cert/],
+    [{ cert: 5, key: 5 }, /tls: cert: takes PEM/],
+    [{ cert: 'x', key: 'y' }, /^createServer: tls: .*PEM/],
+  ])('createServer: %#', (tls, reason) => {
+    expect(() => createServer({ tls: tls as ServerTls })).toThrow(reason);
+  });
+
+  test('createChannel', () => {
+    expect(() => createChannel('a:1', { tls: { ca: 'x', sni: 1 } as ChannelTls })).toThrow(/no option sni/);
+    expect(() => createChannel('a:1', { tls: { ca: 'x', cert: 'x' } })).toThrow(
+      'createChannel: tls: a cert without its key',
+    );
+    expect(() => createChannel('a:1', { tls: true as never })).toThrow(/tls: options must be an object/);
+  });
+});
+
+describe('the identity in a certificate', () => {
+  const of = (wanted: Parameters<Authority['issue']>[0]): string | undefined =>
+    identityOf(authority.issue(wanted).certificate);
+
+  test('is its URI, else its first name, else its subject', () => {
+    expect(of({ uris: [spiffe], names: ['a.example'], subject: 'me' })).toBe(spiffe);
+    expect(of({ names: ['a.example', 'b.example'], subject: 'me' })).toBe('dns:a.example');
+    expect(of({ subject: 'me' })).toBe('subject:CN=me');
+    expect(of({})).toBeUndefined();
+  });
+
+  test.each([
+    [
+      'a name that holds another',
+      { names: ['a, URI:spiffe://example.org/admin'] },
+      'dns:a, URI:spiffe://example.org/admin',
+    ],
+    ['a URI that holds a name', { uris: ['x://y, DNS:evil'] }, 'x://y, DNS:evil'],
+    ['two URIs', { uris: [spiffe, 'spiffe://example.org/admin'] }, undefined],
+    ['a URI like a user', { uris: ['uid:0'] }, undefined],
+    ['a URI like a subject', { uris: ['SUBJECT:CN=root'] }, undefined],
+    ['a SPIFFE id of an authority', { uris: [spiffe], authority: true }, undefined],
+  ])('is not mistaken: %s', (_, wanted, identity) => {
+    expect(of(wanted)).toBe(identity);
+  });
+});
