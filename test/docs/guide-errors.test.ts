@@ -1,5 +1,13 @@
 /** The table of status codes in docs/GUIDE.md: each code that the library makes, made here, with the `processed` that the table gives it. */
-import { allocBuffer, type Client, createClient, createInProcessChannel, RpcError, Status } from 'rdma-rpc';
+import {
+  allocBuffer,
+  type Client,
+  createClient,
+  createInProcessChannel,
+  RpcError,
+  type ServerOptions,
+  Status,
+} from 'rdma-rpc';
 import { expect, test } from 'vitest';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { guide, tableOf } from './document.ts';
@@ -21,6 +29,19 @@ function after(world: World, then: () => unknown): void {
   void world.begun.then(then);
 }
 
+/** A call of a server that lets others in only. */
+function guarded(options: ServerOptions): Misfortune {
+  return async () => {
+    const channel = createInProcessChannel(
+      (server) => server.add(EchoDefinition, { echo: () => ({}) }),
+      options,
+    );
+    await createClient(EchoDefinition, channel)
+      .echo({})
+      .finally(() => channel.close());
+  };
+}
+
 /** What the table says in "the library makes it when", in its order. */
 const misfortunes: readonly [string, Misfortune][] = [
   ['cancelled before it was sent', ({ client }) => client.echo({}, { signal: AbortSignal.abort() })],
@@ -36,15 +57,8 @@ const misfortunes: readonly [string, Misfortune][] = [
   ['the deadline passed before it was sent', ({ client }) => client.echo({}, { timeoutMs: 0 })],
   ['the deadline passed after', ({ client }) => client.behave({}, { timeoutMs: 1000 })],
   ['the own limit of the server passed', ({ client }) => client.behave({}, { timeoutMs: 60_000 })],
-  [
-    'the server allows others only',
-    async () => {
-      const channel = createInProcessChannel(() => undefined, { allow: { identity: 'somebody else' } });
-      await createClient(EchoDefinition, channel)
-        .echo({})
-        .finally(() => channel.close());
-    },
-  ],
+  ['the server allows others only', guarded({ allow: { identity: 'somebody else' } })],
+  ['the server does not let it call this', guarded({ authorize: {} })],
   ['the request is too large', ({ client }) => client.echo(large)],
   ['the response is too large', ({ client }) => client.fetch({})],
   [
@@ -74,6 +88,14 @@ const misfortunes: readonly [string, Misfortune][] = [
       after(world, () => world.close());
       return world.client.behave({});
     },
+  ],
+  [
+    'nobody knows who it is',
+    guarded({
+      authenticate: () => {
+        throw new Error('a secret');
+      },
+    }),
   ],
 ];
 
