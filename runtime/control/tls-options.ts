@@ -168,7 +168,8 @@ export function tlsFiles<T extends object = object>(files: TlsFiles, more?: T): 
       const now = entries.map(([, path]) => stampOf(path)).join();
       if (last !== undefined && now === stamps) return last;
       const read = Object.fromEntries(entries.map(([name, path]) => [name, readFileSync(path, 'utf8')]));
-      secureContext(read);
+      // A passphrase, for one, is among the other options.
+      secureContext({ ...more, ...read });
       last = { ...more, ...read } as TlsFiles & T;
       stamps = now;
     } catch (error) {

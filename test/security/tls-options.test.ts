@@ -1,5 +1,9 @@
 /** What is told about TLS, without a connection: options that cannot be used, and who a certificate says that somebody is. */
-import { type ChannelTls, createChannel, createServer, type ServerTls } from 'rdma-rpc';
+import { createPrivateKey } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type ChannelTls, createChannel, createServer, type ServerTls, tlsFiles } from 'rdma-rpc';
 import { describe, expect, test } from 'vitest';
 import { identityOf } from '../../runtime/control/certificate.ts';
 import { Authority, type Issued } from './certificates.ts';
@@ -29,6 +33,24 @@ describe('options that cannot be used are found at once', () => {
     );
     expect(() => createChannel('a:1', { tls: true as never })).toThrow(/tls: options must be an object/);
   });
+});
+
+test('files of an encrypted key are read with the passphrase beside them', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tls-files-'));
+  try {
+    const cert = join(folder, 'cert.pem');
+    const key = join(folder, 'key.pem');
+    writeFileSync(cert, serverCert.cert);
+    const cipher = { type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'abc' } as const;
+    writeFileSync(key, createPrivateKey(serverCert.key).export(cipher));
+    expect(tlsFiles({ cert, key }, { passphrase: 'abc' })()).toMatchObject({
+      passphrase: 'abc',
+      cert: serverCert.cert,
+    });
+    expect(tlsFiles({ cert, key }, { passphrase: 'abd' })).toThrow(/decrypt/);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 describe('the identity in a certificate', () => {
