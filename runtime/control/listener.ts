@@ -49,10 +49,16 @@ export class Listener {
   }
 
   #made(address: Address): Server {
-    if (address.kind === 'tcp' || !mustRelay()) {
+    if (address.kind === 'tcp') {
       const keepAlive = { noDelay: true, keepAlive: true, keepAliveInitialDelay: tcpKeepAliveMs };
-      return createServer(address.kind === 'tcp' ? keepAlive : {}, this.#onConnection);
+      return createServer(keepAlive, (socket) => {
+        // One that was reset before it was accepted has no address any more. It would pass for one of a unix socket,
+        // of which neither TLS nor the limits of an address are asked.
+        if (socket.remoteAddress === undefined) socket.destroy();
+        else this.#onConnection(socket);
+      });
     }
+    if (!mustRelay()) return createServer(this.#onConnection);
     return createServer({ pauseOnConnect: true }, (socket) => {
       const safe = relayed(socket);
       if (safe !== undefined) this.#onConnection(safe);
