@@ -194,6 +194,8 @@ async function listenHidden(
   const name = randomBytes(4).toString('hex');
   const folder = temporary(path, name.length + 1);
   mkdirSync(folder, 0o700);
+  // A umask may have taken this user's own rights.
+  chmodSync(folder, 0o700);
   const bound = join(folder, name);
   try {
     await listenAt(bound);

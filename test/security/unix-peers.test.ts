@@ -1,8 +1,8 @@
 /** Who is at the other end of a unix socket: what the kernel says, whom `allow` lets in, and who may open the socket's file. */
 import { execFile } from 'node:child_process';
-import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import {
   type Channel,
@@ -23,6 +23,7 @@ import { type Frame, magic, ownFeatures, version } from '../../runtime/control/f
 import { hostIdentity } from '../../runtime/control/host.ts';
 import { decodeFrame, encodeFrame } from '../../runtime/control/link.ts';
 import { knownOf } from '../../runtime/control/peer-identity.ts';
+import { UnixPath } from '../../runtime/control/unix-path.ts';
 import { KnownPeer } from '../../runtime/core/peer.ts';
 import { Allowed } from '../../runtime/server/allowed.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
@@ -199,6 +200,22 @@ describe('the file of a socket', () => {
     await reach(address).echo({});
     await servers[0]!.shutdown({ graceMs: 0 });
     expect(readdirSync(folder)).toEqual([]);
+  });
+
+  test('is made whatever the umask takes away', async () => {
+    // Root may enter any folder, so its rights are looked at.
+    let rights = -1;
+    const before = process.umask(0o777);
+    try {
+      const listenAt = async (bound: string): Promise<void> => {
+        rights = statSync(dirname(bound)).mode & 0o777;
+        writeFileSync(bound, '');
+      };
+      (await UnixPath.take(join(folder, 's'), listenAt, { mode: 0o600 })).release();
+    } finally {
+      process.umask(before);
+    }
+    expect([rights, readdirSync(folder)]).toEqual([0o700, []]);
   });
 
   test('that cannot have its owner is no socket at all: listen() says why', async ({ skip }) => {
