@@ -204,14 +204,17 @@ export function scheduleOf({ kind, start, step, end }: Rates): NonNullable<Load[
   return { kind, start, step, ...(end === undefined ? {} : { end }) };
 }
 
+/** `sent`: messages that have left, and calls that were answered. Null: not known. */
 export function travelledIn(
   before: Stats | undefined,
   after: Stats | undefined,
-  messages: number,
+  { messages, answers: answered }: { readonly messages: number; readonly answers: number },
   responseStream: boolean,
 ): Travelled | null {
   if (before === undefined || after === undefined) return null;
   const moved = (name: keyof Stats): number => Math.max(0, after[name] - before[name]);
+  // A device that no connection uses any more takes its counters with it.
+  if (moved('calls') < answered) return null;
   const [bulk, answers] = [moved('bulkRequests'), moved('bulkResponses')];
   return {
     requests: { bulk, sent: Math.max(0, messages - bulk) },

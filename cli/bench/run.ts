@@ -25,6 +25,7 @@ const endOf = (error: unknown): End =>
 interface Sent {
   bytes: number;
   messages: number;
+  answers: number;
 }
 
 function callerOf(
@@ -36,16 +37,21 @@ function callerOf(
 ): MakeCall {
   const options = { metadata };
   return async (call, worker) => {
+    let count = 0;
     try {
       const messages = requests({ call, worker });
       for (const message of messages) sent.bytes += message.byteLength;
-      sent.messages += messages.length;
+      count = messages.length;
+      sent.messages += count;
       const answer = calls[worker % calls.length]!(stream ? messages : messages[0], options);
       let responseBytes = 0;
       if (Symbol.asyncIterator in answer) for await (const each of answer) responseBytes += each.byteLength;
       else responseBytes = (await answer).byteLength;
+      ++sent.answers;
       return { code: 'OK', responseBytes };
     } catch (error) {
+      // It may have waited here, and never left.
+      if (RpcError.from(error).processed === 'no') sent.messages -= count;
       return endOf(error);
     }
   };
@@ -73,7 +79,7 @@ export async function runBench(
     skip,
     rows: flags.csv !== undefined,
   });
-  const sent: Sent = { bytes: 0, messages: 0 };
+  const sent: Sent = { bytes: 0, messages: 0, answers: 0 };
   const calls = target.calls(serviceOf(method, sizeType));
   const load = new Load(
     plan,
@@ -100,7 +106,7 @@ export async function runBench(
   const before = target.stats();
   try {
     const end = await load.run();
-    const travelled = travelledIn(before, target.stats(), sent.messages, serverStreaming);
+    const travelled = travelledIn(before, target.stats(), sent, serverStreaming);
     const result = resultOf({
       target: { address, method: `${method.parent.typeName}/${method.name}`, ...target.transport },
       load: {
