@@ -1,9 +1,10 @@
-/** A client process of the tests of endings: opens streams of every kind with the server at argv[2], says so, and leaves them open. */
-import { createChannel, createClient } from 'rdma-rpc';
+/** A client process of the tests of endings: opens streams of every kind with the server at argv[2] over argv[4], says so, and leaves them open. */
+import { createChannel, createClient, type Fabric } from 'rdma-rpc';
 import { InteropDefinition } from './gen/interop.rdma.ts';
 
 const size = Number(process.argv[3]);
-const client = createClient(InteropDefinition, createChannel(process.argv[2] ?? ''));
+const fabric = process.argv[4] as Fabric;
+const client = createClient(InteropDefinition, createChannel(process.argv[2] ?? '', { fabric }));
 const payload = () => ({ body: new Uint8Array(Buffer.alloc(size, '1-pattern-')), seed: 1 });
 const forever = new Promise<never>(() => undefined);
 

@@ -4,32 +4,43 @@ import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Channel, createChannel, createClient, leaseOf, type RpcError, Status, stats } from 'rdma-rpc';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { compiled, exited, nextMessage } from '../runtime/process/processes.ts';
 import { InteropDefinition, type OutputRequestInit } from './gen/interop.rdma.ts';
 import { InteropServer } from './peer.ts';
 import { pattern } from './sizes.ts';
 import { failure, until } from './unary-cases.ts';
 
-const address = `unix:${join(tmpdir(), `rdma-rpc-endings-${process.pid}.sock`)}`;
+const fabrics = ['shm', 'tcp'] as const;
+const path = join(tmpdir(), `rdma-rpc-endings-${process.pid}.sock`);
+/** Where the servers of a test listen, one after the other. */
+let address = '';
+let fabric: (typeof fabrics)[number] = 'shm';
 const open: { end(): Promise<unknown> }[] = [];
 
 async function serve(): Promise<InteropServer> {
-  const server = await InteropServer.start(address);
+  const server = await InteropServer.start(address, { fabric });
+  address = server.address;
   open.push({ end: async () => server.child.connected && server.kill() });
   return server;
 }
 
 function reach() {
-  const channel: Channel = createChannel(address);
+  const channel: Channel = createChannel(address, { fabric });
   open.push({ end: () => channel.close() });
   return { channel, client: createClient(InteropDefinition, channel) };
 }
 type Client = ReturnType<typeof reach>['client'];
 
+/** The test that follows is over this fabric. */
+function over(given: typeof fabric): void {
+  fabric = given;
+  address = given === 'shm' ? `unix:${path}` : '127.0.0.1:0';
+}
+
 afterEach(async () => {
   for (const each of open.splice(0).reverse()) await each.end();
-  rmSync(address.slice('unix:'.length), { force: true });
+  rmSync(path, { force: true });
 });
 
 const long = (size: number, count = 1000): OutputRequestInit => ({
@@ -81,83 +92,90 @@ async function openStreams(client: Client, size: number): Promise<{ ends: Promis
   return { ends: [download.end, chat.end, upload] };
 }
 
-describe.each([10, 100_000])('streams with messages of %i bytes', (size) => {
-  test('a server that is killed ends them all, and the next one serves on', async () => {
-    const server = await serve();
-    const { client } = reach();
-    const { ends } = await openStreams(client, size);
-    await server.kill();
-    for (const end of ends) {
-      const error = await end;
-      expect(error.code).toBe(Status.UNAVAILABLE);
-      expect(error.processed).not.toBe('no');
-    }
-    const next = await serve();
-    expect((await client.streamingInputCall([{}, {}])).messages).toBe(2);
-    expect((await next.report()).log).toMatchObject({ started: 1, left: 1 });
-    expect(stats('shm')).toMatchObject({ protocolErrors: 0, sessions: 1 });
-  });
+describe.each(fabrics.flatMap((name) => [10, 100_000].map((size) => [name, size] as const)))(
+  'over %s, streams with messages of %i bytes',
+  (name, size) => {
+    beforeEach(() => over(name));
 
-  test('a client that is killed ends its handlers, and leaves nothing at the server', async () => {
-    const server = await serve();
-    const { client } = reach();
-    await client.emptyCall({});
-    const cycle = async (): Promise<Record<string, number>> => {
-      const { left } = (await server.report()).log;
-      const child = fork(compiled('client', 'interop'), [address, String(size)]);
-      await nextMessage(child);
-      expect((await server.report()).sessions).toBe(2);
-      child.kill('SIGKILL');
-      await exited(child);
-      await until(async () => (await server.report()).sessions === 1);
-      await until(async () => (await server.report()).log.left === left + 3);
-      const { queuePairs, memoryWindows, openFds } = (await server.report()).stats;
-      return { queuePairs: queuePairs!, memoryWindows: memoryWindows!, openFds: openFds! };
-    };
-    // The first makes the chunks of the arena, which stay.
-    const before = await cycle();
-    expect(await cycle()).toEqual(before);
-    await client.emptyCall({});
-  });
+    test('a server that is killed ends them all, and the next one serves on', async () => {
+      const server = await serve();
+      const { client } = reach();
+      const { ends } = await openStreams(client, size);
+      await server.kill();
+      for (const end of ends) {
+        const error = await end;
+        expect(error.code).toBe(Status.UNAVAILABLE);
+        expect(error.processed).not.toBe('no');
+      }
+      const next = await serve();
+      expect((await client.streamingInputCall([{}, {}])).messages).toBe(2);
+      expect((await next.report()).log).toMatchObject({ started: 1, left: 1 });
+      expect(stats(fabric)).toMatchObject({ protocolErrors: 0, sessions: 1 });
+    });
 
-  test('a server that drains lets them come to their end', async () => {
-    const server = await serve();
-    const { client, channel } = reach();
-    const stream = client.streamingOutputCall(long(size, 100))[Symbol.asyncIterator]();
-    leaseOf((await stream.next()).value as object)?.release();
-    const exit = server.shutdown(60_000);
-    await until(() => Promise.resolve(channel.state !== 'ready'));
-    let messages = 1;
-    for (let next = await stream.next(); !next.done; next = await stream.next()) {
-      leaseOf(next.value)?.release();
-      ++messages;
-    }
-    expect(messages).toBe(100);
-    expect(await exit).toBe(0);
-    await serve();
-    expect((await client.streamingInputCall([{}])).messages).toBe(1);
-  });
+    test('a client that is killed ends its handlers, and leaves nothing at the server', async () => {
+      const server = await serve();
+      const { client } = reach();
+      await client.emptyCall({});
+      const cycle = async (): Promise<Record<string, number>> => {
+        const { left } = (await server.report()).log;
+        const child = fork(compiled('client', 'interop'), [address, String(size), fabric]);
+        await nextMessage(child);
+        expect((await server.report()).sessions).toBe(2);
+        child.kill('SIGKILL');
+        await exited(child);
+        await until(async () => (await server.report()).sessions === 1);
+        await until(async () => (await server.report()).log.left === left + 3);
+        const { queuePairs, memoryWindows, openFds } = (await server.report()).stats;
+        return { queuePairs: queuePairs!, memoryWindows: memoryWindows!, openFds: openFds! };
+      };
+      // The first makes the chunks of the arena, which stay.
+      const before = await cycle();
+      expect(await cycle()).toEqual(before);
+      await client.emptyCall({});
+    });
 
-  test('a server does not wait for them longer than its grace', async () => {
-    const server = await serve();
-    const { client } = reach();
-    const { ends } = await openStreams(client, size);
-    expect(await server.shutdown(50)).toBe(0);
-    for (const end of ends) expect((await end).code).toBe(Status.UNAVAILABLE);
-  });
+    test('a server that drains lets them come to their end', async () => {
+      const server = await serve();
+      const { client, channel } = reach();
+      const stream = client.streamingOutputCall(long(size, 100))[Symbol.asyncIterator]();
+      leaseOf((await stream.next()).value as object)?.release();
+      const exit = server.shutdown(60_000);
+      await until(() => Promise.resolve(channel.state !== 'ready'));
+      let messages = 1;
+      for (let next = await stream.next(); !next.done; next = await stream.next()) {
+        leaseOf(next.value)?.release();
+        ++messages;
+      }
+      expect(messages).toBe(100);
+      expect(await exit).toBe(0);
+      await serve();
+      expect((await client.streamingInputCall([{}])).messages).toBe(1);
+    });
 
-  test('a channel that is closed ends them, at both ends', async () => {
-    const server = await serve();
-    const { client, channel } = reach();
-    const { ends } = await openStreams(client, size);
-    await channel.close();
-    for (const end of ends) expect((await end).code).toBe(Status.UNAVAILABLE);
-    await until(async () => (await server.report()).log.left === 3);
-    await until(async () => (await server.report()).sessions === 0);
-  });
-});
+    test('a server does not wait for them longer than its grace', async () => {
+      const server = await serve();
+      const { client } = reach();
+      const { ends } = await openStreams(client, size);
+      expect(await server.shutdown(50)).toBe(0);
+      for (const end of ends) expect((await end).code).toBe(Status.UNAVAILABLE);
+    });
 
-describe('a slow reader', () => {
+    test('a channel that is closed ends them, at both ends', async () => {
+      const server = await serve();
+      const { client, channel } = reach();
+      const { ends } = await openStreams(client, size);
+      await channel.close();
+      for (const end of ends) expect((await end).code).toBe(Status.UNAVAILABLE);
+      await until(async () => (await server.report()).log.left === 3);
+      await until(async () => (await server.report()).sessions === 0);
+    });
+  },
+);
+
+describe.each(fabrics)('over %s, a slow reader', (name) => {
+  beforeEach(() => over(name));
+
   /** Others on the same session go on. */
   async function othersGoOn(client: Client): Promise<void> {
     for (let i = 0; i < 20; ++i) {
@@ -205,10 +223,10 @@ describe('a slow reader', () => {
       const { client } = reach();
       const stream = client.streamingOutputCall(long(size, 2000))[Symbol.asyncIterator]();
       const { value } = await stream.next();
-      const before = stats('shm').arenaLeasedBytes;
+      const before = stats(fabric).arenaLeasedBytes;
       await othersGoOn(client);
       // What waits for the reader is a window, not the stream.
-      expect(stats('shm').arenaLeasedBytes).toBeLessThanOrEqual(before + 48_000_000);
+      expect(stats(fabric).arenaLeasedBytes).toBeLessThanOrEqual(before + 48_000_000);
       expect((await server.report()).log.left).toBe(2);
       leaseOf(value as object)?.release();
       await stream.return?.();

@@ -2,10 +2,12 @@
 import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Fabric } from 'rdma-rpc';
 import { afterAll } from 'vitest';
 import { openInProcess, openProcesses } from './peer.ts';
 import { interopSuite } from './suite.ts';
 
+const over = (fabric: Fabric): { fabric: Fabric } => ({ fabric });
 const socket = join(tmpdir(), `rdma-rpc-interop-${process.pid}.sock`);
 afterAll(() => rmSync(socket, { force: true }));
 
@@ -14,3 +16,4 @@ interopSuite('two processes, shared memory, handshake over TCP', 'shm', () => op
 interopSuite('two processes, shared memory, handshake over a unix socket', 'shm', () =>
   openProcesses(`unix:${socket}`),
 );
+interopSuite('two processes, TCP', 'tcp', () => openProcesses(undefined, over('tcp'), over('tcp')));

@@ -1,5 +1,5 @@
 /** Declares the interoperability cases as tests over one way of reaching a server. */
-import { stats } from 'rdma-rpc';
+import { type Fabric, stats } from 'rdma-rpc';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { oneWayCases } from './one-way-cases.ts';
 import type { Peer } from './peer.ts';
@@ -9,7 +9,7 @@ import { type Case, unaryCases } from './unary-cases.ts';
 export const cases: Readonly<Record<string, Case>> = { ...unaryCases, ...oneWayCases, ...streamCases };
 
 /** All cases over one connection, one after the other. */
-export function interopSuite(name: string, fabric: 'sim' | 'shm' | 'verbs', open: () => Promise<Peer>): void {
+export function interopSuite(name: string, fabric: 'sim' | Fabric, open: () => Promise<Peer>): void {
   describe(name, () => {
     let peer: Peer;
     beforeAll(async () => {

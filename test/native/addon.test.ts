@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
-import { afterEach, describe, expect, test } from 'vitest';
-import { EvKind, loadNative, Reason, Use } from '../../runtime/native.ts';
-import { Loopback } from './loopback.ts';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { EvKind, loadNative, type NativeOptions, Reason, Use } from '../../runtime/native.ts';
+import { acceptor, Loopback } from './loopback.ts';
 
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
@@ -15,8 +15,14 @@ const programs = fileURLToPath(new URL('../../dist/test/native/programs.js', imp
 const pattern = (bytes: number) => Uint8Array.from({ length: bytes }, (_, i) => (i * 7 + (i >> 8)) & 0xff);
 
 const open: Loopback[] = [];
-function loopback(...options: ConstructorParameters<typeof Loopback>): Loopback {
-  const made = new Loopback(...options);
+let accepting: Awaited<ReturnType<typeof acceptor>>;
+beforeAll(async () => {
+  accepting = await acceptor();
+});
+afterAll(() => accepting.server.close());
+
+function loopback(fabric: NativeOptions['fabric'], options: Partial<NativeOptions> = {}): Loopback {
+  const made = new Loopback(fabric, options, fabric === 'tcp' ? accepting.port : 0);
   open.push(made);
   return made;
 }
@@ -32,8 +38,10 @@ async function until(done: () => boolean): Promise<void> {
 describe.each([
   ['sim', 'libuv'],
   ['shm', 'libuv'],
+  ['tcp', 'libuv'],
   ['sim', 'thread'],
   ['shm', 'thread'],
+  ['tcp', 'thread'],
 ] as const)('calls on %s, woken by %s', (fabric, loop) => {
   test.each([0, 1, 200, 1024, 1025, 9000, 1_500_000])('echo %i bytes', async (bytes) => {
     const pair = loopback(fabric, { loop });

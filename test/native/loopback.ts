@@ -2,6 +2,9 @@
  * One native context whose client session talks to its own server session: the smallest thing that moves calls through the addon, driven
  * as runtime/native.ts says. Used by the tests of this folder and by the processes and threads that they start.
  */
+import { once } from 'node:events';
+import { type AddressInfo, createServer as listen, type Server } from 'node:net';
+import { handOff } from '../../runtime/control/handoff.ts';
 import {
   Ctl,
   Ev,
@@ -49,6 +52,19 @@ const session: SessionOptions = {
   peerMessageMaxBytes: 4 << 20,
 };
 
+/** A port of this process to which sessions over tcp connect, as they do to that of a server. */
+export async function acceptor(): Promise<{ server: Server; port: number }> {
+  const server = listen((socket) =>
+    socket.once('data', (greeting) => {
+      const why = handOff(socket, greeting);
+      if (why !== '') throw new Error(why);
+      socket.destroy();
+    }),
+  ).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return { server, port: (server.address() as AddressInfo).port };
+}
+
 export class Loopback {
   readonly native: NativeContext;
   readonly client: number;
@@ -59,17 +75,19 @@ export class Loopback {
   readonly #ends = new Map<number, (end: End) => void>();
   readonly #blocks = new Map<number, number[]>();
 
-  constructor(fabric: NativeOptions['fabric'], options: Partial<NativeOptions> = {}) {
+  /** `port`: over tcp, the port of an `acceptor`. */
+  constructor(fabric: NativeOptions['fabric'], options: Partial<NativeOptions> = {}, port = 0) {
     this.native = loadNative().createContext({ ...defaults, fabric, ...options });
     this.native.onEvents((count) => this.#onEvents(count));
     this.client = this.native.createSession(session);
     this.server = this.native.createSession({ ...session, role: 'server' });
-    this.#connect(this.client, this.server);
+    if (port === 0) this.#connect(this.client, this.server);
+    else this.#connect(this.client, this.server, '127.0.0.1', port);
     this.#connect(this.server, this.client);
   }
 
-  #connect(from: number, to: number): void {
-    const why = this.native.connectSession(from, this.native.sessionAddress(to));
+  #connect(from: number, to: number, host?: string, port?: number): void {
+    const why = this.native.connectSession(from, this.native.sessionAddress(to), host, port);
     if (why !== '') throw new Error(why);
   }
 

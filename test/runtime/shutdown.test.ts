@@ -27,7 +27,7 @@ const never = new Promise<never>(() => undefined);
 const megabyte = new Uint8Array(1 << 20);
 
 type TestClient = Client<typeof StreamsDefinition>;
-type Fabric = 'sim' | 'shm';
+type Fabric = 'sim' | 'shm' | 'tcp';
 
 interface World {
   readonly server: Server;
@@ -94,8 +94,9 @@ async function openWorld(fabric: Fabric, options: object = {}): Promise<World> {
     };
     channel = new ClientChannel({ address: 'test', dial, fabrics: ['sim'] }, {});
   } else {
-    server = createServer(options).add(StreamsDefinition, handlers);
-    channel = createChannel(await server.listen(`unix:${socketPath()}`));
+    server = createServer({ fabric, ...options }).add(StreamsDefinition, handlers);
+    const place = fabric === 'shm' ? `unix:${socketPath()}` : '127.0.0.1:0';
+    channel = createChannel(await server.listen(place), { fabric });
   }
   open.push(
     () => server.shutdown({ graceMs: 0 }),
@@ -136,7 +137,7 @@ const troubles: readonly [string, (client: TestClient, over: Promise<void>) => P
   ['a generator that never ends', (client, over) => [readSlowly(client.talk(silent()), over)]],
 ];
 
-describe.each<Fabric>(['sim', 'shm'])('shutdown ends, over %s', (fabric) => {
+describe.each<Fabric>(['sim', 'shm', 'tcp'])('shutdown ends, over %s', (fabric) => {
   test.each(troubles)('with %s', async (_, begin) => {
     const { server, channel, client, seen } = await openWorld(fabric);
     let go = (): void => undefined;

@@ -16,7 +16,7 @@ function text(bytes: number, seed: number): string {
 }
 
 // A call may wait 10 s for memory, and then fail: the limit is for what hangs, not for what is slow.
-describe.each<Way>(['in process', 'shm over unix'])('%s', { timeout: 240_000 }, (way) => {
+describe.each<Way>(['in process', 'shm over unix', 'tcp'])('%s', { timeout: 240_000 }, (way) => {
   let world: World;
   afterEach(async () => {
     await world.close();

@@ -36,7 +36,7 @@ async function atRest(client: TestClient, count: () => number): Promise<void> {
   }
 }
 
-describe.each<Way>(['in process', 'shm over unix'])('%s', (way) => {
+describe.each<Way>(['in process', 'shm over unix', 'tcp'])('%s', (way) => {
   let world: StreamWorld;
   afterEach(async () => {
     await world.close();

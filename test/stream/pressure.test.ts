@@ -76,7 +76,7 @@ test('an arena that the application has filled refuses with the option to raise'
 });
 
 // Gigabytes in all: the limit is for what hangs, not for what is slow.
-describe.each<Way>(['in process', 'shm over unix'])('%s', { timeout: 240_000 }, (way) => {
+describe.each<Way>(['in process', 'shm over unix', 'tcp'])('%s', { timeout: 240_000 }, (way) => {
   let world: StreamWorld;
   afterEach(async () => {
     await world.close();
