@@ -101,3 +101,10 @@ foreach(program verbs_test verbs_session_test verbs_faults_test)
   add_test(NAME ${program} COMMAND ${program})
   set_tests_properties(${program} PROPERTIES SKIP_RETURN_CODE 77)
 endforeach()
+
+# Once more over tcp, for what is so whatever carries a session: a peer that lies, ends, stops, or is late.
+set(faults_of_peers KeysOf MemoryOfAServer ManySessions LateServer ServerEnds ClientEnds ServerOfACancelledCall)
+list(TRANSFORM faults_of_peers REPLACE "(.+)" "*\\1*")
+list(JOIN faults_of_peers ":" faults_of_peers)
+add_test(NAME tcp_faults_test COMMAND verbs_faults_test --gtest_filter=${faults_of_peers})
+set_tests_properties(tcp_faults_test PROPERTIES ENVIRONMENT RDMA_RPC_TEST_FABRIC=tcp)

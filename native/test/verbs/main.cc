@@ -14,13 +14,16 @@ namespace {
 using rdma_rpc::session::test::Ends;
 using rdma_rpc::session::test::kClientEnd;
 using rdma_rpc::session::test::kServerEnd;
+using rdma_rpc::session::test::open_device;
 using rdma_rpc::session::test::options_of;
+using rdma_rpc::session::test::over_tcp;
 
 /// What libraries open once and keep is open before the first test counts.
 class WarmUp final : public testing::Environment {
   /// The first connection in a guest that has just started, on a busy host, may take longer than the limit of
   /// others.
   static std::shared_ptr<rdma_rpc::fabric::Device> open(std::size_t end) {
+    if (over_tcp()) return open_device(end);
     rdma_rpc::fabric::VerbsOptions options = options_of(end);
     options.connect_timeout_ms = 25'000;
     std::string error;

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "fabric/tcp/tcp.h"
 #include "fabric/verbs/devices.h"
 
 /// librdmacm has a protection domain on each device that it is used on, of 16 bytes in soft-RoCE's library.
@@ -24,14 +25,22 @@ fabric::VerbsOptions options_of(std::size_t end, std::uint8_t retry_count) {
   return options;
 }
 
+bool over_tcp() {
+  const char* name = std::getenv("RDMA_RPC_TEST_FABRIC");
+  return name != nullptr && std::string(name) == "tcp";
+}
+
 std::shared_ptr<fabric::Device> open_device(std::size_t end, std::uint8_t retry_count) {
   std::string error;
-  std::shared_ptr<fabric::Device> device = fabric::open_verbs_device(options_of(end, retry_count), &error);
+  std::shared_ptr<fabric::Device> device =
+      over_tcp() ? fabric::open_tcp_device({}, &error)
+                 : fabric::open_verbs_device(options_of(end, retry_count), &error);
   EXPECT_NE(device, nullptr) << error;
   return device;
 }
 
 std::string why_no_devices() {
+  if (over_tcp()) return {};
   for (const std::size_t end : {kClientEnd, kServerEnd}) {
     std::string error;
     const auto device = fabric::open_verbs_device(options_of(end), &error);

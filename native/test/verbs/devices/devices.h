@@ -15,6 +15,9 @@ inline constexpr std::size_t kClientEnd = 0, kServerEnd = 1;
 
 /// Of the device of that end. `retry_count` 6: a machine that stands still for 0.4 s loses no session.
 fabric::VerbsOptions options_of(std::size_t end, std::uint8_t retry_count = 6);
+/// RDMA_RPC_TEST_FABRIC=tcp: each end is a device of the tcp fabric instead. For what is a property of the
+/// session, whatever carries it: the test program tcp_faults_test.
+bool over_tcp();
 /// Fails the test when there is none.
 std::shared_ptr<fabric::Device> open_device(std::size_t end, std::uint8_t retry_count = 6);
 /// Why these tests cannot run here; empty when they can.
