@@ -62,16 +62,28 @@ function expect(output, text) {
     throw new Error(`expected ${JSON.stringify(text)}, not ${JSON.stringify(output)}`);
 }
 
-/** hello: the server under one runtime, the client under another. */
-async function hello(server, client, address) {
+/** hello: the server under one runtime, the client under another. `fabric`: that one and no other. */
+async function hello(server, client, address, fabric) {
+  const env = fabric === undefined ? {} : { RDMA_RPC_FABRIC: fabric };
   const [program, ...args] = [...server, dist('examples/hello/server.js'), address];
-  const child = spawn(program, args, { cwd: root, stdio: ['ignore', 'pipe', 'inherit'], timeout: LIMIT_MS });
+  const stdio = ['ignore', 'pipe', 'inherit'];
+  const child = spawn(program, args, {
+    cwd: root,
+    stdio,
+    timeout: LIMIT_MS,
+    env: { ...process.env, ...env },
+  });
+  let bound = '';
   try {
     for await (const line of createInterface(child.stdout)) {
-      expect(line, `listening on ${address}`);
+      expect(line, `listening on ${address.replace(/:0$/, ':')}`);
+      bound = line.slice('listening on '.length);
       break;
     }
-    const answer = await run([...client, dist('examples/hello/client.js'), address], { limitMs: LIMIT_MS });
+    const answer = await run([...client, dist('examples/hello/client.js'), bound], {
+      env,
+      limitMs: LIMIT_MS,
+    });
     expect(answer, 'Hello, Ada!');
   } finally {
     child.kill('SIGKILL');
@@ -98,6 +110,9 @@ async function tryRuntimes(found, app) {
     await check(`hello: ${name} and ${name}`, () => hello(command, command, socket('both')));
     await check(`hello: server ${name}, client Node`, () => hello(command, node, socket('server')));
     await check(`hello: server Node, client ${name}`, () => hello(node, command, socket('client')));
+    await check(`hello over tcp: server Node, client ${name}`, () =>
+      hello(node, command, '127.0.0.1:0', 'tcp'),
+    );
     await check(`kv: ${name}`, async () => {
       const output = await run([...command, dist('examples/kv/demo.js'), '0.01'], { limitMs: LIMIT_MS });
       expect(output, 'every value was the right one');
