@@ -120,6 +120,21 @@ export class Responder implements SlotWaiter, Answering {
   }
 
   /**
+   * Answers a call whose deadline has passed before its handler was done. Where the deadline is the client's, that says the same itself and may have done so:
+   * what the handler has set goes with neither.
+   */
+  outOfTime(call: ServerCall, reason: RpcError): void {
+    call.finish();
+    if (this.down || call.accepted) return;
+    this.#send({
+      handle: call.handle,
+      status: reason.code,
+      text: reason.rawMessage,
+      metadata: call.limited ? this.#errorMetadata(call, reason) : undefined,
+    });
+  }
+
+  /**
    * Tells the application of what a handler threw, unless that is how it wants to answer, or what follows
    * from the end of the call: its signal has fired, and the handler heard it.
    */

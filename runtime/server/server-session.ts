@@ -184,7 +184,7 @@ export class ServerSession implements SessionOwner, CallOwner {
   }
 
   onLate(call: ServerCall, reason: RpcError): void {
-    if (!call.accepted) this.#responder.fail(call, reason);
+    this.#responder.outOfTime(call, reason);
   }
 
   onDown(reason: string): void {

@@ -145,6 +145,7 @@ describe('from a handler', () => {
       codeName: 'NOT_FOUND',
       rawMessage: 'x',
       processed: 'yes',
+      [Symbol.for('rdma-rpc.RpcError')]: true,
     });
     expect(await failed(open(() => foreign).echo({}))).toMatchObject({
       code: Status.NOT_FOUND,
