@@ -15,6 +15,7 @@ import {
   RpcError,
   type ServerOptions,
   type StatusName,
+  stats,
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
@@ -169,6 +170,8 @@ describe.each(pairWays)('%s', (way) => {
   describe.each(kinds)('%s', (kind) => {
     // The server confirms that it has let go of a large call, and so tells that its handler has begun.
     const confirmed: Processed = kind === 'large' ? 'yes' : 'maybe';
+    /** Calls that did not wait for that: on a busy machine it may take longer than the 10 ms that a caller is made to wait. */
+    const held = (): number => (way === 'sim' ? 0 : stats(way).callsHeld);
 
     test('waiting behind other calls: cancel, deadline, the end of the channel', async () => {
       const bed = await openBed(way, kind, hang, {}, { inflightMax: 1, streamsMax: 1 });
@@ -220,9 +223,12 @@ describe.each(pairWays)('%s', (way) => {
       const controller = new AbortController();
       const call = bed.call({ signal: controller.signal, ...options }).then(() => undefined, RpcError.from);
       await bed.begun;
+      const heldBefore = held();
       await happen(bed, controller);
       const error = await call;
-      expect([error?.codeName, error?.processed]).toEqual(expected);
+      const [code, processed] = expected;
+      expect(error?.codeName).toBe(code);
+      expect(held() > heldBefore ? [processed, 'maybe'] : [processed]).toContain(error?.processed);
       expect(error?.rawMessage).toMatch(/^test\.(echo\.Echo\/Behave|stream\.Streams\/Count): ./);
       if (controller.signal.aborted) expect(error?.cause).toBe('enough');
     });
