@@ -9,15 +9,14 @@ export type Address =
 /** sockaddr_un holds 108 bytes with the final zero. */
 export const unixPathBytes = 107;
 
-function bad(text: string, why: string): TypeError {
-  return new TypeError(
-    `address ${JSON.stringify(text)}: ${why}; use 'host:port', '[ipv6]:port' or 'unix:/path'`,
-  );
+function bad(text: unknown, why: string): TypeError {
+  const shown = typeof text === 'string' ? JSON.stringify(text) : typeof text;
+  return new TypeError(`address ${shown}: ${why}; use 'host:port', '[ipv6]:port' or 'unix:/path'`);
 }
 
 /** Throws a TypeError that says what is wrong with the address. Port 0 is allowed (for listening). */
 export function parseAddress(text: string): Address {
-  if (typeof text !== 'string') throw bad(String(text), 'not a string');
+  if (typeof text !== 'string') throw bad(text, 'not a string');
   if (text.startsWith('unix:')) {
     const path = text.slice('unix:'.length);
     if (path === '') throw bad(text, 'no path');

@@ -4,6 +4,7 @@
  */
 import type { Socket } from 'node:net';
 import { availableParallelism } from 'node:os';
+import { parseAddress } from '../control/address.ts';
 import { FirstWords } from '../control/first-words.ts';
 import { Listener } from '../control/listener.ts';
 import { TlsAcceptor } from '../control/tls-server.ts';
@@ -11,6 +12,7 @@ import { socketRules } from '../control/unix-path.ts';
 import { type Log, warn } from '../core/log.ts';
 import { checkedOptions, checkedTimeMs, checkNames, type OptionRules } from '../core/options.ts';
 import * as limits from '../limits.ts';
+import { serverRules } from '../server/server-options.ts';
 import { Unplaced } from './unplaced.ts';
 import type { WorkerGroup, WorkerSummary, WorkersOptions } from './worker-group-type.ts';
 import { WorkerThread, type WorkerThreadOwner } from './worker-thread.ts';
@@ -21,6 +23,24 @@ const rules: OptionRules = {
   workers: { kind: 'integer', range: limits.workers },
   onWorkerError: { kind: 'function' },
 };
+
+/** Throws for an address that is none, before any thread is started, and for what is said to the workers' own servers. */
+function checkGiven(options: WorkersOptions): void {
+  const own = ['address', 'workerData', ...Object.keys(rules)];
+  const theirs = Object.keys(options ?? {}).find(
+    (name) => !own.includes(name) && Object.hasOwn(serverRules, name),
+  );
+  if (theirs !== undefined) {
+    const text = `${theirs} is an option of the server in each worker: createServer({ ${theirs}: … }) in its file`;
+    throw new TypeError(`serveWorkers: ${text}`);
+  }
+  checkNames('serveWorkers', options, own);
+  try {
+    parseAddress(options.address);
+  } catch (error) {
+    throw new TypeError(`serveWorkers: ${(error as Error).message}`, { cause: error });
+  }
+}
 
 class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
   readonly file: URL;
@@ -138,6 +158,7 @@ export async function serveWorkers(file: URL | string, options: WorkersOptions):
     const hint = "give new URL('./worker.js', import.meta.url), or pathToFileURL() of a path";
     throw new TypeError(`serveWorkers: file: ${JSON.stringify(file)} is no URL; ${hint}`);
   }
+  checkGiven(options);
   const group = new RpcWorkerGroup(new URL(file), options);
   await group.start(options.address);
   return group;

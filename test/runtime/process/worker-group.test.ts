@@ -333,7 +333,17 @@ describe('serveWorkers rejects', () => {
     ['an unknown option', { worker: 3 } as object, /did you mean workers/],
     ['a number of workers out of range', { workers: 0 }, /workers: 0 is not an integer from 1 to 256/],
     ['workerData that is no object', { workerData: 5 as never }, /workerData must be an object/],
-    ['a bad address', { address: 'nowhere' }, /not understood/],
+    ['a bad address', { address: 'nowhere' }, /^serveWorkers: address "nowhere": not understood/],
+    [
+      'no address',
+      { address: undefined as never },
+      /^serveWorkers: address undefined: not a string; use 'host/,
+    ],
+    [
+      'an option of the servers in the workers',
+      { allow: { uid: 0 } } as object,
+      /^serveWorkers: allow is an option of the server in each worker: createServer\(\{ allow: … \}\)/,
+    ],
   ])('%s', async (_, options, reason) => {
     await expect(start(options)).rejects.toThrow(reason);
   });
