@@ -9,6 +9,22 @@ import { dialUnix } from './unix-socket.ts';
 /** Opens a connection; gives up when the signal fires. */
 export type Dial = (signal: AbortSignal) => Promise<Duplex>;
 
+/** Who may not write to the file of a unix socket, or pass a folder on the way to it, may not connect. Node's own message says only that. */
+function explained(error: NodeJS.ErrnoException, path: string): NodeJS.ErrnoException {
+  if (error.code !== 'EACCES') return error;
+  const text = `connect EACCES ${path}: this user may not use the socket; option socket of the server, its mode and gid, lets others`;
+  return Object.assign(new Error(text, { cause: error }), { code: error.code });
+}
+
+/** As dialUnix(), whose errors are explained. */
+function dialledUnix(path: string): Socket | undefined {
+  try {
+    return dialUnix(path);
+  } catch (error) {
+    throw explained(error as NodeJS.ErrnoException, path);
+  }
+}
+
 const paths = new WeakMap<Duplex, string>();
 
 /** Where a connection leads that was dialled as a unix socket; undefined for others. */
@@ -24,7 +40,7 @@ function opened(address: Address, signal: AbortSignal): Promise<Socket> {
       if (address.kind === 'unix') paths.set(socket, address.path);
       resolve(socket);
     };
-    const ready = address.kind === 'unix' ? dialUnix(address.path) : undefined;
+    const ready = address.kind === 'unix' ? dialledUnix(address.path) : undefined;
     if (ready !== undefined) return dialled(ready);
     const socket: Socket =
       address.kind === 'unix'
@@ -41,10 +57,12 @@ function opened(address: Address, signal: AbortSignal): Promise<Socket> {
       reject(signal.reason);
     };
     signal.addEventListener('abort', giveUp, { once: true });
-    socket.once('error', reject);
+    const failed = (error: Error): void =>
+      reject(address.kind === 'unix' ? explained(error, address.path) : error);
+    socket.once('error', failed);
     socket.once('connect', () => {
       signal.removeEventListener('abort', giveUp);
-      socket.off('error', reject);
+      socket.off('error', failed);
       dialled(socket);
     });
   });

@@ -19,6 +19,8 @@ import {
   stats,
 } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { parseAddress } from '../../runtime/control/address.ts';
+import { socketDial } from '../../runtime/control/dial.ts';
 import { type Frame, magic, ownFeatures, version } from '../../runtime/control/frames.ts';
 import { hostIdentity } from '../../runtime/control/host.ts';
 import { decodeFrame, encodeFrame } from '../../runtime/control/link.ts';
@@ -230,5 +232,22 @@ describe('the file of a socket', () => {
     skip(uid !== 0, 'only root can be another user');
     const { address } = await serve({ socket: { mode: 0o600 } });
     await expect(helloAs(stranger, address)).rejects.toThrow(/EACCES/);
+  });
+
+  test('that may not be used: the error of the client says what lets others in', async () => {
+    const { address } = await serve({ socket: { mode: 0 } });
+    const dial = socketDial(parseAddress(address));
+    let dialled: Promise<unknown>;
+    // Root may use any socket.
+    if (uid === 0) process.seteuid!(stranger);
+    try {
+      dialled = dial(new AbortController().signal);
+    } finally {
+      process.seteuid!(uid);
+    }
+    await expect(dialled).rejects.toMatchObject({
+      code: 'EACCES',
+      message: `connect EACCES ${address.slice(5)}: this user may not use the socket; option socket of the server, its mode and gid, lets others`,
+    });
   });
 });
