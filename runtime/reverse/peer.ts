@@ -13,6 +13,7 @@ import { errorCode, Status } from '../core/errors/status.ts';
 import { takeDetails } from '../core/errors/status-details.ts';
 import { textOf } from '../core/foreign.ts';
 import { decodeResponseMetadata, metadataFault } from '../core/metadata-wire.ts';
+import type { PeerInfo } from '../core/peer.ts';
 import type { CallOptions } from '../core/types.ts';
 import { deadlines, turnNow } from '../lane/deadlines.ts';
 import type { DeadlineOwner } from '../lane/timer-wheel.ts';
@@ -39,14 +40,20 @@ const numberMax = 0xffff_ffff;
 
 export class RpcPeer implements Peer, CallPlace, DeadlineOwner {
   readonly name: string;
+  readonly info: PeerInfo;
   /** What the client is sent. */
   readonly calls: MessageQueue<CallInit & Refusable> = new MessageQueue();
   readonly #pending = new Map<number, Pending>();
   #number = 0;
   #gone = '';
 
-  constructor(name: string) {
-    this.name = name;
+  constructor(info: PeerInfo) {
+    this.info = info;
+    this.name = String(info);
+  }
+
+  toString(): string {
+    return this.name;
   }
 
   get connected(): boolean {

@@ -73,7 +73,7 @@ export class RpcPeers extends EventEmitter<PeerEvents> implements Peers {
     if (this.#peers.has(context.session)) {
       throw new RpcError(Status.ALREADY_EXISTS, 'this connection serves already', { processed: 'yes' });
     }
-    const peer = new RpcPeer(String(context.peer));
+    const peer = new RpcPeer(context.peer);
     this.#peers.set(context.session, peer);
     // Not awaited in the end: the client ends its answers when this side has ended its calls.
     void this.#read(peer, answers);

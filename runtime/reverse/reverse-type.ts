@@ -2,6 +2,7 @@
 import type { ServiceDefinition } from '../codec/types.ts';
 import type { HandlerContext } from '../core/handler-context.ts';
 import type { Interceptor } from '../core/interceptor.ts';
+import type { PeerInfo } from '../core/peer.ts';
 import type { Client, Handlers } from '../core/types.ts';
 import type { OnHandlerError } from '../core/warnings.ts';
 
@@ -22,10 +23,12 @@ export interface ReverseServer extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** A client that serves, as the server sees it. */
+/** A client that serves, as the server sees it. As text: its name. */
 export interface Peer {
-  /** Address and self-given name, as in the context of a handler. */
+  /** Address and self-given name, for people: nobody has checked it. */
   readonly name: string;
+  /** Who it is, as `context.peer` of the handlers that it calls: its `identity` was verified. */
+  readonly info: PeerInfo;
   /** Whether it can still be called. */
   readonly connected: boolean;
 }

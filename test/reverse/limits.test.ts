@@ -13,6 +13,7 @@ import {
 } from 'rdma-rpc';
 import { type Peers, peersOf, type ReverseServer, serveReverse } from 'rdma-rpc/reverse';
 import { afterEach, expect, test, vi } from 'vitest';
+import { KnownPeer } from '../../runtime/core/peer.ts';
 import { reverseCalls, reverseQueueBytes } from '../../runtime/limits.ts';
 import { ReverseDefinition } from '../../runtime/reverse/gen/reverse.rdma.ts';
 import { RpcPeer } from '../../runtime/reverse/peer.ts';
@@ -97,7 +98,7 @@ test('small limits of a message hold for each, not for many that travel together
 
 /** A client that does not read: nobody takes what is sent to it. */
 function deafClient() {
-  const peer = new RpcPeer('deaf');
+  const peer = new RpcPeer(new KnownPeer('deaf'));
   return { peer, echo: new RpcPeers().client(EchoDefinition, peer) };
 }
 

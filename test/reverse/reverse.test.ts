@@ -67,6 +67,13 @@ test('the server calls the client', async () => {
   expect(log.started).toBe(1);
 });
 
+test('a peer is who `context.peer` says, and its name as text', async () => {
+  const peer = await onlyPeer();
+  expect(peer.info).toMatchObject({ address, identity: `uid:${process.geteuid!()}`, pid: process.pid });
+  expect(`${peer}`).toBe(String(peer.info));
+  expect(peer.name).toBe(`${peer}`);
+});
+
 test('a handler calls the very client that has called it', async () => {
   await onlyPeer();
   const client = createClient(StreamsDefinition, channel);

@@ -4,6 +4,7 @@ import { type Channel, createClient, createInProcessChannel, createServer, type 
 import { toGrpcJsHandlers } from 'rdma-rpc/grpc';
 import { createGrpcClient } from 'rdma-rpc/grpc-client';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { KnownPeer } from '../../runtime/core/peer.ts';
 import { RpcPeer } from '../../runtime/reverse/peer.ts';
 import { RpcPeers } from '../../runtime/reverse/peers.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
@@ -43,7 +44,7 @@ describe('options of a call', () => {
     ],
     [
       'a call to a client',
-      (options) => new RpcPeers().client(EchoDefinition, new RpcPeer('x')).echo({}, options),
+      (options) => new RpcPeers().client(EchoDefinition, new RpcPeer(new KnownPeer('x'))).echo({}, options),
     ],
     [
       'a call over gRPC',
