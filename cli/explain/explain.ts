@@ -1,10 +1,10 @@
 /** `rdma-rpc explain`: how a call of a size travels between two fabrics of this machine, and why. */
 import { type Command, InvalidArgumentError, Option } from '#commander';
-import type { DescMessage } from '#protobuf';
+import type { DescMessage, DescMethod } from '#protobuf';
 import { fabricNames } from '../../runtime/control/fabric-reasons.ts';
 import { messageBytes } from '../../runtime/limits.ts';
 import { sayError } from '../server/connection.ts';
-import { fromFiles } from '../server/schema/schema.ts';
+import { fromFiles, type Schema } from '../server/schema/schema.ts';
 import { type DeclarationFlags, withSchema, withSchemaFlags } from '../server/schema-flags.ts';
 import type { Carrier, Trial } from './trial.ts';
 
@@ -33,7 +33,7 @@ export function addExplainCommand(program: Command): void {
         '[address]',
         'of a server with reflection that declares the method; may be left out, and is with --proto and --protoset',
       )
-      .argument('[method]', 'such as greeter.v1.Greeter/SayHello; default: any with a field for bytes')
+      .argument('[method]', 'such as greeter.v1.Greeter/SayHello; default: the first with a field for bytes')
       .requiredOption('--size <bytes>', 'of the request', size)
       .option('--response-size <bytes>', 'of the response', size, 0)
       .addOption(
@@ -43,17 +43,17 @@ export function addExplainCommand(program: Command): void {
       .option('--server-device <name>', "verbs: the server's device"),
   ).action(async (first: string | undefined, second: string | undefined, flags: ExplainFlags) => {
     const words = [first, second].filter((word) => word !== undefined);
-    // Nothing named: what a method with a field for bytes does.
-    const path = words.at(-1) ?? (fromFiles(flags) ? '' : anyMethod);
-    if (path !== anyMethod && (!path.includes('/') || path.includes(':'))) {
+    const last = words.at(-1);
+    const path = last === undefined || last.includes(':') ? undefined : last;
+    if (path?.includes('/') === false || (path === undefined && words.length > 1)) {
       sayError(new Error('give a method: Service/Method'), flags);
       process.exitCode = 2;
       return;
     }
     // Without anybody who declares it, a method is taken for one with a field for bytes.
-    if (!fromFiles(flags) && words.length <= 1) {
+    if (!fromFiles(flags) && words.length === (path === undefined ? 0 : 1)) {
       try {
-        await show(path, ['bytes', 'bytes'], flags);
+        await show(path ?? anyMethod, ['bytes', 'bytes'], flags);
       } catch (error) {
         sayError(error, flags);
         process.exitCode = 1;
@@ -62,8 +62,12 @@ export function addExplainCommand(program: Command): void {
     }
     await withSchema(words, flags, async (schema) => {
       const { findMethod } = await import('../server/schema/suggest.ts');
-      const { method } = await findMethod(schema, path);
-      await show(path, [carrierOf(method.input), carrierOf(method.output)], flags);
+      const { method } = path === undefined ? await methodForBytes(schema) : await findMethod(schema, path);
+      await show(
+        `${method.parent.typeName}/${method.name}`,
+        [carrierOf(method.input), carrierOf(method.output)],
+        flags,
+      );
     });
   });
 }
@@ -74,6 +78,16 @@ const scalarBytes = 12;
 /** A bytes field of the message itself carries what is sent from where it is; all else is copied as text is. */
 const carrierOf = ({ fields }: DescMessage): Carrier =>
   fields.some((field) => field.scalar === scalarBytes) ? 'bytes' : 'text';
+
+/** The first of them whose request has a field for bytes. */
+async function methodForBytes(schema: Schema): Promise<{ method: DescMethod }> {
+  for (const name of await schema.services()) {
+    const methods = (await schema.declaring(name))?.getService(name)?.methods ?? [];
+    const method = methods.find(({ input }) => carrierOf(input) === 'bytes');
+    if (method !== undefined) return { method };
+  }
+  throw new Error(`${schema.owner}: no method has a field for bytes; give one: Service/Method`);
+}
 
 async function show(
   path: string,

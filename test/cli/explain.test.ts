@@ -1,7 +1,10 @@
 /** `rdma-rpc explain`: what it says of calls of each tier on the fabrics that every machine has. */
 import { join } from 'node:path';
+import { createServer } from 'rdma-rpc';
+import { addReflection } from 'rdma-rpc/reflection';
 import { describe, expect, test } from 'vitest';
 import { root } from '../house/tree.ts';
+import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { run } from './command.ts';
 import { expectSchema } from './schemas.ts';
 
@@ -62,6 +65,18 @@ test('no method named: what one with a field for bytes does', async () => {
   expect(calls[0]!.request.why).toMatch(/without a copy/);
 });
 
+test('no method named: the first one of the server, or of the files, that has a field for bytes', async () => {
+  const server = createServer().add(EchoDefinition, {});
+  addReflection(server);
+  const address = await server.listen('127.0.0.1:0');
+  for (const from of [[address], ['--proto', proto], [address, '--proto', proto]]) {
+    const { code, out, errors } = await run('explain', ...from, '--size', '70000', '--json');
+    expect(code, errors).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({ method });
+  }
+  await server.shutdown({ graceMs: 0 });
+});
+
 test('the screen', async () => {
   const { code, out } = await run('explain', method, '--size', '10', '--fabric', 'tcp', '--proto', proto);
   expect(code).toBe(0);
@@ -82,8 +97,15 @@ test('the screen', async () => {
 test.each<[string, string[], number, RegExp]>([
   ['no size', [method], 2, /--size/],
   ['a size that is none', [method, '--size', 'big'], 2, /Give bytes from 0/],
-  ['an address alone', ['127.0.0.1:1', '--size', '1'], 2, /^error: give a method: Service\/Method\n$/],
-  ['files alone', ['--size', '1', '--proto', proto], 2, /^error: give a method: Service\/Method\n$/],
+  ['a service', ['test.echo.Echo', '--size', '1'], 2, /^error: give a method: Service\/Method\n$/],
+  ['two addresses', ['a:1', 'b:1', '--size', '1'], 2, /^error: give a method: Service\/Method\n$/],
+  ['an address where nobody is', ['127.0.0.1:1', '--size', '1'], 1, /ECONNREFUSED/],
+  [
+    'no method with a field for bytes',
+    ['--size', '1', '--proto', join(root, 'proto/grpc/health/v1/health.proto')],
+    1,
+    /^error: .+: no method has a field for bytes; give one: Service\/Method\n$/,
+  ],
   ['a misspelt method', ['test.echo.Echo/Ehco', '--size', '1', '--proto', proto], 1, /did you mean Echo\?/],
   [
     'a device that is not there',
