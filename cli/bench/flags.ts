@@ -60,7 +60,11 @@ const calls = whole(1, 1_000_000_000, 'calls');
 export function withBenchFlags(command: Command): Command {
   return command
     .option('-c, --concurrency <n>', 'calls at the same time', whole(1, 100_000, 'calls'), 50)
-    .option('-n, --total <n>', `calls to make; default ${totalDefault}, or what -z has time for`, calls)
+    .option(
+      '-n, --total <n>',
+      `calls to make; default ${totalDefault}, or what -z or the schedule has time for`,
+      calls,
+    )
     .option('-z, --duration <time>', 'how long to begin calls, such as 10s or 2m', duration)
     .option('-r, --rps <n>', 'open loop: calls per second, of all workers together', rate)
     .addOption(
@@ -120,9 +124,7 @@ function misfit(flags: BenchFlags): string | undefined {
 export function planOf(flags: BenchFlags): Plan {
   const wrong = misfit(flags);
   if (wrong !== undefined) throw new Error(wrong);
-  const { concurrency, duration: durationMs = forever, rps, loadSchedule, timeout } = flags;
-  // As ghz has it: the time decides where both are given.
-  const total = durationMs === forever ? (flags.total ?? totalDefault) : forever;
+  const { concurrency, rps, loadSchedule, timeout } = flags;
   const open = rps !== undefined || loadSchedule !== undefined;
   const schedule = open
     ? new Schedule({
@@ -134,5 +136,12 @@ export function planOf(flags: BenchFlags): Plan {
         maxDurationMs: flags.loadMaxDuration ?? forever,
       })
     : undefined;
+  const length = schedule?.lengthMs ?? forever;
+  // A schedule is for its whole length; one without an end is as a load without a schedule.
+  const byDefault =
+    flags.total === undefined && length !== forever ? Math.min(length, durationMaxMs) : forever;
+  const durationMs = flags.duration ?? byDefault;
+  // As ghz has it: the time decides where both are given.
+  const total = durationMs === forever ? (flags.total ?? totalDefault) : forever;
   return { concurrency, total, durationMs, schedule, graceMs: timeout };
 }

@@ -30,6 +30,8 @@ const stepsMax = 100_000;
 
 export class Schedule {
   readonly rates: Rates;
+  /** After which the rate stays, a step at its end included; Infinity: it changes for ever, or never. */
+  readonly lengthMs: number;
   readonly #segments: Segment[] = [];
   #at = 0;
 
@@ -42,10 +44,12 @@ export class Schedule {
       throw new Error(`a load that begins at ${start} does not come to ${end} by ${step}`);
     if (step < 0 && end === undefined && kind !== 'const')
       throw new Error('a load that goes down needs an end: --load-end');
+    let lengthMs = Number.POSITIVE_INFINITY;
     if (kind === 'const' || step === 0) this.#add(0, start, 0);
     else if (kind === 'line') {
       const byEndMs = end === undefined ? Number.POSITIVE_INFINITY : ((end - start) / step) * 1000;
       const untilMs = Math.min(byEndMs, maxDurationMs);
+      lengthMs = untilMs;
       this.#add(0, start, step);
       if (untilMs !== Number.POSITIVE_INFINITY) this.#add(untilMs, start + (step * untilMs) / 1000, 0);
     } else {
@@ -54,9 +58,12 @@ export class Schedule {
       for (let i = 0; i < stepsMax; ++i) {
         const rate = limit(start + i * step);
         this.#add(i * stepDurationMs, rate, 0);
-        if (rate === end || (i + 1) * stepDurationMs >= maxDurationMs) break;
+        if (rate !== end && (i + 1) * stepDurationMs < maxDurationMs) continue;
+        lengthMs = (i + 1) * stepDurationMs;
+        break;
       }
     }
+    this.lengthMs = Math.min(lengthMs, maxDurationMs);
   }
 
   #add(fromMs: number, rate: number, slope: number): void {

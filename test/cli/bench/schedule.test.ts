@@ -1,5 +1,6 @@
 /** When calls of an open loop are meant to begin. */
 import { expect, test } from 'vitest';
+import { type BenchFlags, planOf } from '../../../cli/bench/flags.ts';
 import { type Rates, Schedule } from '../../../cli/bench/schedule.ts';
 
 const forever = Number.POSITIVE_INFINITY;
@@ -46,6 +47,29 @@ test('both say the same, for calls of any number', () => {
       expect(count!.callsBefore(at + 0.01)).toBe(call + 1);
     }
   }
+});
+
+test.each<[string, Partial<Rates>, number]>([
+  ['steps and the one at the end', { kind: 'step', start: 2, step: 2, end: 5 }, 3000],
+  ['steps until their time is over', { kind: 'step', step: 1, maxDurationMs: 2500 }, 2500],
+  ['a line to its end', { kind: 'line', start: 10, step: 10, end: 30 }, 2000],
+  ['a line until its time is over', { kind: 'line', step: 10, end: 30, maxDurationMs: 500 }, 500],
+  ['a line for ever', { kind: 'line', step: 1 }, forever],
+  ['a rate that stays', {}, forever],
+])('how long: %s', (_, rates, ms) => {
+  expect(of(rates).lengthMs).toBe(ms);
+});
+
+test.each<[string, Partial<BenchFlags>, [number, number]]>([
+  ['a schedule', {}, [forever, 2000]],
+  ['a schedule and a number of calls', { total: 7 }, [7, forever]],
+  ['a schedule and a time', { duration: 5000 }, [forever, 5000]],
+  ['a schedule without an end', { loadEnd: undefined }, [200, forever]],
+  ['a schedule of months', { loadStep: 1, loadEnd: 10_000_000 }, [forever, 24 * 3_600_000]],
+])('what the load is over by: %s', (_, more, ends) => {
+  const line = { loadSchedule: 'line', loadStart: 10, loadStep: 10, loadEnd: 30 } as const;
+  const { total, durationMs } = planOf({ ...line, ...more } as BenchFlags);
+  expect([total, durationMs]).toEqual(ends);
 });
 
 test.each<[string, Partial<Rates>, RegExp]>([
