@@ -3,6 +3,7 @@ import { closeSync, openSync, writeSync } from 'node:fs';
 import type { Command } from '#commander';
 import { printable, sayError } from '../server/connection.ts';
 import { withSchemaFlags } from '../server/schema-flags.ts';
+import { securityOf } from '../server/tls-flags.ts';
 import { type BenchFlags, planOf, withBenchFlags } from './flags.ts';
 import type { Plan } from './load.ts';
 import type { Target } from './target.ts';
@@ -39,6 +40,7 @@ async function bench(address: string, path: string, flags: BenchFlags, plan: Pla
       connections,
       timeoutMs,
       fabric,
+      security: securityOf(flags),
     });
   } catch (error) {
     sayError(error, flags);

@@ -4,6 +4,7 @@ import { fabricNames } from '../../runtime/control/fabric-reasons.ts';
 import type { MetadataValue } from '../../runtime/core/metadata.ts';
 import { metadataPair } from '../server/metadata-flag.ts';
 import type { DeclarationFlags } from '../server/schema-flags.ts';
+import { wantsTls } from '../server/tls-flags.ts';
 import type { DataFlags } from './data.ts';
 import type { Plan } from './load.ts';
 import { type Rates, Schedule } from './schedule.ts';
@@ -117,6 +118,8 @@ function misfit(flags: BenchFlags): string | undefined {
     if (missing !== undefined) return `--load-schedule ${loadSchedule} needs ${flagOf(missing)}`;
   }
   if (grpc === true && fabric !== undefined) return '--fabric has no meaning with --grpc';
+  if (grpc === true && (wantsTls(flags) || flags.credential.length > 0))
+    return '--grpc is without TLS: --tls, its files and names, and --credential have no meaning with it';
   return undefined;
 }
 

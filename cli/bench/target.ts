@@ -1,4 +1,6 @@
 /** What `rdma-rpc bench` sends its calls to: a server of ours over channels, or one of gRPC over clients of grpc-js. Both look the same from load.ts. */
+
+import type { ChannelOptions } from '../../runtime/client/channel-options.ts';
 import type { Channel } from '../../runtime/client/channel-type.ts';
 import type { ServiceDefinition } from '../../runtime/codec/types.ts';
 import type { MetadataValue } from '../../runtime/core/metadata.ts';
@@ -9,6 +11,7 @@ export interface TargetOptions {
   readonly address: string;
   readonly connections: number;
   readonly timeoutMs: number;
+  readonly security?: Pick<ChannelOptions, 'tls' | 'credentials'>;
   /** Undefined: what suits. */
   readonly fabric: 'shm' | 'shm-fd' | 'verbs' | 'tcp' | undefined;
 }
@@ -40,6 +43,7 @@ export async function openChannels({
   connections,
   timeoutMs,
   fabric,
+  security,
 }: TargetOptions): Promise<Target> {
   const [{ createChannel }, { createClient }, { stats }, { messageBytes }, { channelReflection }] =
     await Promise.all([
@@ -54,6 +58,7 @@ export async function openChannels({
     timeoutMs,
     messageMaxBytes: messageBytes.max,
     log: () => undefined,
+    ...security,
     ...(fabric === undefined ? {} : { fabric }),
   };
   const channels: Channel[] = Array.from({ length: connections }, () => createChannel(address, options));

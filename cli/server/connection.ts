@@ -4,8 +4,9 @@ import pc from '#picocolors';
 import type { Channel } from '../../runtime/client/channel-type.ts';
 import { RpcError } from '../../runtime/core/errors/rpc-error.ts';
 import { messageBytes } from '../../runtime/limits.ts';
+import { securityOf, type TlsFlags, withFlagsNamed, withTlsFlags } from './tls-flags.ts';
 
-export interface ConnectionFlags {
+export interface ConnectionFlags extends TlsFlags {
   readonly timeout: number;
   /** What is known for programs, on stdout; errors too. */
   readonly json?: true;
@@ -26,14 +27,14 @@ export function printable(text: string): string {
 }
 
 export function withTimeout(command: Command): Command {
-  return command
+  return withTlsFlags(command)
     .option('--timeout <ms>', 'time limit for connecting and for each call', milliseconds, 5000)
     .option('--json', 'JSON for programs, of docs/schemas');
 }
 
 /** One sentence on stderr; for programs the same on stdout. The exit code is the caller's. */
 export function sayError(error: unknown, { json }: { readonly json?: true }): void {
-  const { message } = error as Error;
+  const message = withFlagsNamed((error as Error).message);
   if (json === true) {
     const code = error instanceof RpcError ? { code: error.codeName } : {};
     console.log(JSON.stringify({ error: { ...code, message } }));
@@ -41,7 +42,7 @@ export function sayError(error: unknown, { json }: { readonly json?: true }): vo
   console.error(pc.red(`error: ${printable(message)}`));
 }
 
-/** Runs `action` with a channel to the server and sets the exit code: what the action returns, 1 when a call fails, 2 for an address that is none. */
+/** Runs `action` with a channel to the server and sets the exit code: what the action returns, 1 when a call fails, 2 for an address that is none, and files that cannot be used. */
 export async function withServer(
   address: string,
   flags: ConnectionFlags,
@@ -58,6 +59,7 @@ export async function withServer(
       // There is no flag for it, so nothing may fail for it.
       messageMaxBytes: messageBytes.max,
       log: () => undefined,
+      ...securityOf(flags),
     });
   } catch (error) {
     sayError(error, flags);

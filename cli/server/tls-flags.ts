@@ -1,0 +1,102 @@
+/**
+ * How the commands that dial a server show who they are and find out who that is: flags for TLS and for what `authenticate` of the server is shown.
+ * Used by connection.ts and by `rdma-rpc bench`; on the main thread.
+ */
+import type { Command } from '#commander';
+import type { ChannelOptions } from '../../runtime/client/channel-options.ts';
+import { type ChannelTls, type TlsFiles, tlsFiles } from '../../runtime/control/tls-options.ts';
+import type { MetadataValue } from '../../runtime/core/metadata.ts';
+import { metadataPair } from './metadata-flag.ts';
+
+/** Paths of PEM files, and names. */
+export interface TlsFlags {
+  readonly tls?: true;
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+  readonly servername?: string;
+  readonly identity?: string;
+  readonly credential: [string, MetadataValue][];
+}
+
+const names = ['ca', 'cert', 'key', 'servername', 'identity'] as const;
+
+export function withTlsFlags(command: Command): Command {
+  return command
+    .option('--tls', 'TLS, by the authorities that Node trusts; each of the next five means it, too')
+    .option('--ca <file>', "PEM: the authorities that the server's certificate may be signed by")
+    .option('--cert <file>', 'PEM: the certificate to show, for servers that ask; needs --key')
+    .option('--key <file>', 'PEM: its private key')
+    .option('--servername <name>', "the name in the server's certificate; default: the host of the address")
+    .option('--identity <id>', 'what the server must be instead, such as a SPIFFE id')
+    .option(
+      '--credential <key=value>',
+      "metadata for the server's `authenticate`, by TLS and unix sockets only; may be repeated",
+      metadataPair,
+      [],
+    );
+}
+
+export const wantsTls = (flags: TlsFlags): boolean =>
+  flags.tls === true || names.some((name) => flags[name] !== undefined);
+
+/** For a channel. Throws a TypeError for flags that do not fit each other, and for files that cannot be read or used, which it names. */
+export function securityOf(flags: TlsFlags): Pick<ChannelOptions, 'tls' | 'credentials'> {
+  const { cert, key, servername, identity, credential } = flags;
+  if (cert !== undefined && key === undefined) throw new TypeError('--cert needs --key');
+  if (key !== undefined && cert === undefined) throw new TypeError('--key needs --cert');
+  const files: TlsFiles = {};
+  for (const name of ['ca', 'cert', 'key'] as const) if (flags[name] !== undefined) files[name] = flags[name];
+  const more: ChannelTls = {
+    ...(servername !== undefined && { servername }),
+    ...(identity !== undefined && { identity }),
+  };
+  let tls: ChannelTls | undefined;
+  try {
+    if (wantsTls(flags)) tls = tlsFiles(files, more)();
+  } catch (error) {
+    throw new TypeError(`--ca, --cert or --key: ${(error as Error).message}`, { cause: error });
+  }
+  return {
+    ...(tls !== undefined && { tls }),
+    ...(credential.length > 0 && { credentials: { session: () => ({ metadata: credential }) } }),
+  };
+}
+
+/** What errors tell an application, and what it is here. */
+const inFlags: readonly (readonly [string, string])[] = [
+  [
+    'this server takes TLS on host:port addresses only (option tls of the channel)',
+    'this server takes TLS on host:port addresses only: give --ca, or --tls',
+  ],
+  [
+    'this server takes clients with a certificate that it trusts (option tls of the channel)',
+    'this server takes clients with a certificate that it trusts: give --cert and --key',
+  ],
+  [
+    'the server does not speak TLS at this address: give its option tls, or none to this channel',
+    'the server does not speak TLS at this address: leave out --tls, --ca, --cert, --key, --servername and --identity',
+  ],
+  [
+    'use tls or a unix socket, or allow it (credentials: { unsealed: true })',
+    'use TLS (--ca, or --tls) or a unix socket',
+  ],
+  [
+    'the server does not accept this client (option authenticate of the server)',
+    'the server does not accept this client (its option authenticate): give --credential',
+  ],
+  ['option tls of the channel', '--ca, --servername or --identity'],
+];
+
+/** An error's text, with flags in place of options. */
+export function withFlagsNamed(message: string): string {
+  const found = inFlags.find(([options]) => message.includes(options));
+  const text = found === undefined ? message : message.replace(found[0], () => found[1]);
+  return text.replace(
+    /(the server's certificate is not accepted: .+) \(([A-Z_]+)\)/,
+    (_, told: string, code: string) => `${told} (${code}; ${flagsFor(code)})`,
+  );
+}
+
+const flagsFor = (code: string): string =>
+  code === 'ERR_TLS_CERT_ALTNAME_INVALID' ? '--servername or --identity' : '--ca';

@@ -1,0 +1,136 @@
+/** The commands that dial a server with TLS, and one that wants to know who asks. Runs the built command as a user would. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createServer, type Server, type ServerOptions } from 'rdma-rpc';
+import { healthOf } from 'rdma-rpc/health';
+import { addReflection } from 'rdma-rpc/reflection';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+import { Authority } from '../security/certificates.ts';
+import { type Outcome, run } from './command.ts';
+
+const authority = new Authority();
+const { ca } = authority;
+const server = authority.issue({ names: ['greeter.example.org'], addresses: ['127.0.0.1'] });
+const web = authority.issue({ uris: ['spiffe://example.org/web'] });
+const method = 'test.echo.Echo/Echo';
+
+let folder: string;
+const file = (name: string): string => join(folder, name);
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-secure-'));
+  const texts = { ca, cert: web.cert, key: web.key, other: new Authority().ca, broken: 'x' };
+  for (const [name, text] of Object.entries(texts)) writeFileSync(file(name), text);
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const servers: Server[] = [];
+afterEach(async () => {
+  for (const each of servers.splice(0)) await each.shutdown({ graceMs: 0 });
+});
+
+async function serve(options: ServerOptions, address = '127.0.0.1:0'): Promise<string> {
+  const made = createServer(options).add(EchoDefinition, {
+    echo: (_, { peer }) => ({ text: peer.identity ?? 'nobody' }),
+  });
+  healthOf(made);
+  addReflection(made);
+  servers.push(made);
+  return made.listen(address);
+}
+const own = { cert: server.cert, key: server.key };
+const withCa = () => ['--ca', file('ca')];
+const asWeb = () => [...withCa(), '--cert', file('cert'), '--key', file('key')];
+
+test.each<[string, string[], RegExp]>([
+  ['health', [], /^SERVING\n$/],
+  ['list', [], /test\.echo\.Echo\n/],
+  ['describe', [method], /rpc Echo/],
+  ['call', [method], /spiffe:\/\/example\.org\/web/],
+  ['bench', [method, '-n', '3'], /OK/],
+  ['explain', [method, '--size', '10'], /inline/],
+])('%s over mutual TLS', async (command, args, expected) => {
+  const address = await serve({ tls: { ...own, ca }, allow: { identity: 'spiffe://example.org/web' } });
+  const { code, out, errors } = await run(command, address, ...args, ...asWeb());
+  expect([code, errors]).toEqual([0, '']);
+  expect(out).toMatch(expected);
+});
+
+test.each<[string, () => string[], Partial<Outcome>]>([
+  ['another name of it', () => [...withCa(), '--servername', 'greeter.example.org'], { code: 0 }],
+  ['its identity', () => [...withCa(), '--identity', 'dns:greeter.example.org'], { code: 0 }],
+  [
+    'no flag',
+    () => [],
+    {
+      code: 1,
+      errors: expect.stringMatching(/takes TLS on host:port addresses only: give --ca, or --tls\n$/),
+    },
+  ],
+  [
+    'authorities that do not know it',
+    () => ['--tls'],
+    { code: 1, errors: expect.stringMatching(/certificate is not accepted: .+\([A-Z_]+; --ca\)\n$/) },
+  ],
+  [
+    'a name that it does not have',
+    () => [...withCa(), '--servername', 'a.example.org'],
+    { code: 1, errors: expect.stringMatching(/ALTNAME_INVALID; --servername or --identity\)\n$/) },
+  ],
+])('a server with a certificate, and %s', async (_, args, outcome) => {
+  const address = await serve({ tls: own });
+  expect(await run('health', address, ...args())).toMatchObject(outcome);
+});
+
+test('a server that wants a certificate, or has no TLS: the error names the flags', async () => {
+  const mutual = await serve({ tls: { ...own, ca } });
+  expect((await run('health', mutual, ...withCa())).errors).toMatch(
+    /that it trusts: give --cert and --key\n$/,
+  );
+  const plain = await serve({});
+  expect((await run('health', plain, ...withCa())).errors).toMatch(/at this address: leave out --tls, --ca,/);
+});
+
+test.each<[string, () => string[], RegExp]>([
+  ['a certificate without a key', () => ['--cert', file('cert')], /^error: --cert needs --key\n$/],
+  ['a key without a certificate', () => ['--key', file('key')], /^error: --key needs --cert\n$/],
+  ['a file that is not there', () => ['--ca', file('none')], /^error: --ca, --cert or --key: .*none/],
+  [
+    'a file that is no key',
+    () => ['--cert', file('cert'), '--key', file('broken')],
+    /^error: --ca, --cert or/,
+  ],
+  ['a credential that is none', () => ['--credential', 'abc'], /Give key=value/],
+])('%s: exit code 2, of health and of bench', async (_, args, errors) => {
+  for (const command of [
+    ['health', '127.0.0.1:1'],
+    ['bench', '127.0.0.1:1', method],
+  ] as const)
+    expect(await run(...command, ...args())).toMatchObject({
+      code: 2,
+      errors: expect.stringMatching(errors),
+    });
+});
+
+test('credentials go to `authenticate`, by TLS and unix sockets only', async () => {
+  const authenticate: ServerOptions['authenticate'] = (_, metadata) => {
+    if (metadata.get('token') !== 'abc') throw new Error('who?');
+    return 'user:eve';
+  };
+  const secure = await serve({ tls: own, authenticate });
+  const call = ['call', secure, method, ...withCa()] as const;
+  expect((await run(...call, '--credential', 'token=abc')).out).toMatch(/user:eve/);
+  expect(await run(...call)).toMatchObject({
+    code: 1,
+    errors: expect.stringMatching(/: give --credential\n$/),
+  });
+  const local = await serve({ authenticate }, `unix:${file('socket')}`);
+  expect((await run('call', local, method, '--credential', 'token=abc')).out).toMatch(/user:eve/);
+  const plain = await serve({ authenticate });
+  expect((await run('health', plain, '--credential', 'token=abc')).errors).toMatch(
+    /others may read: use TLS \(--ca, or --tls\) or a unix socket\n$/,
+  );
+  const grpc = await run('bench', plain, method, '--grpc', ...withCa());
+  expect(grpc).toMatchObject({ code: 2, errors: expect.stringMatching(/--grpc is without TLS/) });
+});
