@@ -6,8 +6,9 @@ import type { ServiceDefinition } from '../codec/types.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import { promiseOf } from '../core/foreign.ts';
-import { nearest } from '../core/nearest.ts';
+import { nearest, slipOf } from '../core/nearest.ts';
 import type { PeerInfo } from '../core/peer.ts';
+import type { Warn } from '../core/warnings.ts';
 import { authorizeMs } from '../limits.ts';
 import type { ServerCall } from './server-call.ts';
 import type { AnyHandler } from './server-method.ts';
@@ -52,6 +53,7 @@ function byTable(given: object): AuthorizeFunction {
 export class Authorization {
   readonly #decide: AuthorizeFunction;
   readonly #names: readonly string[];
+  #warned = false;
 
   /** Throws for a table that cannot be meant. */
   constructor(given: AuthorizeFunction | AuthorizeTable) {
@@ -65,6 +67,23 @@ export class Authorization {
     for (const name of this.#names) {
       if (!name.startsWith(`${fullName}/`) || name.endsWith('/*') || known.includes(name)) continue;
       throw new TypeError(`authorize: there is no method ${name}; did you mean ${nearest(name, known)}?`);
+    }
+  }
+
+  /** Warns of services in the table that the server does not have: what is misspelt lets nobody in. Once, when it begins to listen. */
+  warnOfServices(services: readonly ServiceDefinition[], warn: Warn): void {
+    const known = services.map(({ fullName }) => fullName);
+    const named = new Set(
+      this.#names.filter((name) => name !== '*').map((name) => name.slice(0, name.indexOf('/'))),
+    );
+    // Those of a server without any are added later.
+    const unknown = known.length === 0 ? [] : [...named].filter((service) => !known.includes(service));
+    if (this.#warned || unknown.length === 0) return;
+    this.#warned = true;
+    for (const service of unknown) {
+      const meant = slipOf(service, known);
+      const next = meant === undefined ? 'add it before listen(), or take it out' : `did you mean ${meant}?`;
+      warn(`authorize: there is no service ${service} on this server; ${next}`);
     }
   }
 

@@ -63,6 +63,7 @@ export class RpcServer implements Server, ServerSessionListener {
   /** The device of one of them was removed. */
   #lostDevice = false;
   readonly #services: ServiceDefinition[] = [];
+  readonly #checkServices: () => void;
   readonly #shutdownListeners: (() => void)[] = [];
   #shutdown: Promise<void> | undefined;
   #onLastSession: (() => void) | undefined;
@@ -76,6 +77,7 @@ export class RpcServer implements Server, ServerSessionListener {
     this.#errors = new HandlerErrors(this.#options.onHandlerError, warn);
     const { authorize } = this.#options;
     const authorization = authorize === undefined ? undefined : new Authorization(authorize);
+    this.#checkServices = () => authorization?.warnOfServices(this.#services, warn);
     this.#handlers = new HandlerTable(new TimeLimits(defaultTimeoutMs, timeoutMaxMs), warn, authorization);
     this.#load = new Load(handlersMax);
     this.#allowed = new Allowed(options?.allow, this.#options.allow);
@@ -182,6 +184,7 @@ export class RpcServer implements Server, ServerSessionListener {
 
   /** So that a missing addon or fabric is an error of listen(), not of the first client. */
   open(): void {
+    this.#checkServices();
     if (this.#contexts.length > 0) return;
     const side = this.#side(undefined, undefined);
     const errors: unknown[] = [];

@@ -233,6 +233,19 @@ describe('authorize', () => {
   });
 });
 
+test('a table that names services which the server does not have: it warns when the server listens', async () => {
+  const { lines, server } = await serve({
+    authorize: { 'test.echo.Ehco/*': own, 'test.echo.Echo/*': own, 'shop.v1.Basket/Pay': own, '*': own },
+  });
+  const warnings = [
+    'authorize: there is no service test.echo.Ehco on this server; did you mean test.echo.Echo?',
+    'authorize: there is no service shop.v1.Basket on this server; add it before listen(), or take it out',
+  ];
+  expect(lines).toEqual(warnings);
+  await server.listen(`unix:${join(folder, 'other')}`);
+  expect(lines).toEqual(warnings);
+});
+
 describe('credentials of a session', () => {
   const session = () => ({ metadata: { token: 'secret' } });
   test('are not sent where others can read them, unless that is allowed', async () => {
