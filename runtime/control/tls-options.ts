@@ -2,6 +2,7 @@
  * What servers and channels are told about TLS: certificates and keys, given once or by a function that is asked again for each connection, and those
  * of files. Read by tls-server.ts and tls-client.ts.
  */
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { createSecureContext, type PeerCertificate, type SecureContext } from 'node:tls';
 import { textOf } from '../core/foreign.ts';
@@ -75,6 +76,9 @@ export interface TlsSet<T extends TlsMaterial, Made> {
   readonly made: Made;
 }
 
+/** The functions that tlsFiles() has made. */
+const ofFiles = new WeakSet<object>();
+
 /** The newest set of a source, made anew when the source gives another object. */
 export class TlsSets<T extends TlsMaterial, Made> {
   readonly #what: string;
@@ -91,6 +95,11 @@ export class TlsSets<T extends TlsMaterial, Made> {
     this.#rules = rules;
     this.#make = make;
     if (typeof source !== 'function') this.#read(source);
+  }
+
+  /** Reads files, so that what is wrong with them is known before the first connection. What other functions do is asked for connections only. */
+  async ready(): Promise<void> {
+    if (ofFiles.has(this.#source)) await this.current();
   }
 
   /** Throws or rejects when the source does, or when what it gives cannot be used. */
@@ -163,13 +172,15 @@ export function tlsFiles<T extends object = object>(files: TlsFiles, more?: T): 
     const { ino, size, mtimeMs, ctimeMs } = statSync(path);
     return `${ino} ${size} ${mtimeMs} ${ctimeMs}`;
   };
-  return () => {
+  const source = (): TlsFiles & T => {
     try {
       const now = entries.map(([, path]) => stampOf(path)).join();
       if (last !== undefined && now === stamps) return last;
-      const read = Object.fromEntries(entries.map(([name, path]) => [name, readFileSync(path, 'utf8')]));
+      const read: TlsFiles = Object.fromEntries(
+        entries.map(([name, path]) => [name, readFileSync(path, 'utf8')]),
+      );
       // A passphrase, for one, is among the other options.
-      secureContext({ ...more, ...read });
+      checkFiles(files, { ...more, ...read });
       last = { ...more, ...read } as TlsFiles & T;
       stamps = now;
     } catch (error) {
@@ -177,4 +188,24 @@ export function tlsFiles<T extends object = object>(files: TlsFiles, more?: T): 
     }
     return last;
   };
+  ofFiles.add(source);
+  return source;
+}
+
+/** Throws what is wrong with the texts of files, with the name of the file. */
+function checkFiles(files: TlsFiles, read: Checked<TlsMaterial>): void {
+  const checked = (name: keyof TlsFiles, check: () => unknown): void => {
+    try {
+      if (files[name] !== undefined) check();
+    } catch (error) {
+      throw new Error(`${name} ${files[name]}: ${textOf(error)}`, { cause: error });
+    }
+  };
+  const { cert, key, ca, crl, passphrase } = read;
+  checked('cert', () => new X509Certificate(cert as string));
+  checked('ca', () => new X509Certificate(ca as string));
+  checked('crl', () => createSecureContext({ crl: crl as string }));
+  checked('key', () => createPrivateKey({ key: key as string, passphrase }));
+  checked('key', () => secureContext(read));
+  checked('cert', () => secureContext(read));
 }

@@ -35,6 +35,11 @@ export class TlsAcceptor {
     this.#sets = new TlsSets(`${what}: tls`, source, serverTlsRules, (options) => this.#serverOf(options));
   }
 
+  /** Rejects when files of certificates cannot be read or used: known when a server begins to listen. */
+  ready(): Promise<void> {
+    return this.#sets.ready();
+  }
+
   /** Resolves when keys have been agreed, whoever the client is: `verdictOf` tells. Rejects with why there is no TLS. `socket` ends with it either way. */
   async secure(socket: Socket): Promise<TLSSocket> {
     const { made: server } = await this.#sets.current();

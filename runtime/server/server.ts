@@ -109,6 +109,9 @@ export class RpcServer implements Server, ServerSessionListener {
   async listen(address: string): Promise<string> {
     if (this.#shutdown !== undefined) throw new Error('listen: this server has been shut down');
     this.open();
+    // Without TLS nothing is awaited: it listens before this function returns.
+    if (this.#tls !== undefined) await this.#tls.ready();
+    if (this.stopping) throw new Error(`listen ${address}: it was shut down meanwhile`);
     const listener = new Listener((socket) => {
       const remote = socket.remoteAddress;
       this.accept(socket, remote === undefined ? address : `${remote}:${socket.remotePort}`);

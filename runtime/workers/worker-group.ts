@@ -50,6 +50,7 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
   readonly #warn: Log = warn;
   readonly #listener: Listener;
   readonly #firstWords: FirstWords;
+  readonly #tls: TlsAcceptor | undefined;
   readonly #unplaced: Unplaced;
   #address = '';
   #shutdown: Promise<void> | undefined;
@@ -73,10 +74,8 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
     this.#onError = onWorkerError;
     this.#threads = Array.from({ length: workers }, () => new WorkerThread(this));
     this.#unplaced = new Unplaced(this.#threads);
-    this.#firstWords = new FirstWords(
-      (connection) => this.#accept(connection),
-      tls === undefined ? undefined : new TlsAcceptor('serveWorkers', tls),
-    );
+    this.#tls = tls === undefined ? undefined : new TlsAcceptor('serveWorkers', tls);
+    this.#firstWords = new FirstWords((connection) => this.#accept(connection), this.#tls);
     this.#listener = new Listener((connection) => this.#firstWords.add(connection), socket);
   }
 
@@ -106,6 +105,7 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
 
   async start(address: string): Promise<void> {
     try {
+      await this.#tls?.ready();
       await Promise.all(this.#threads.map((thread) => thread.start()));
       this.#address = await this.#listener.listen(address);
     } catch (error) {

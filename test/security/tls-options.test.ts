@@ -4,7 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ChannelTls, createChannel, createServer, type ServerTls, tlsFiles } from 'rdma-rpc';
-import { describe, expect, test } from 'vitest';
+import { serveWorkers } from 'rdma-rpc/workers';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { identityOf } from '../../runtime/control/certificate.ts';
 import { Authority, type Issued } from './certificates.ts';
 
@@ -51,6 +52,47 @@ test('files of an encrypted key are read with the passphrase beside them', () =>
   } finally {
     rmSync(folder, { recursive: true });
   }
+});
+
+describe('listen() reads the files of tlsFiles, and names the one that is wrong', () => {
+  let folder = '';
+  const file = (name: string): string => join(folder, name);
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'tls-files-'));
+    const texts = { cert: serverCert.cert, key: serverCert.key, ca: authority.ca, web: web.key, broken: 'x' };
+    for (const [name, text] of Object.entries(texts)) writeFileSync(file(name), text);
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  test.each<[string, Record<string, string>, RegExp]>([
+    ['a certificate that is not there', { cert: 'none' }, /^createServer: tls: ENOENT: .+\/none'$/],
+    ['a certificate that is none', { cert: 'broken' }, /^createServer: tls: cert .+\/broken: /],
+    ['a key that is none', { key: 'broken' }, /^createServer: tls: key .+\/broken: /],
+    ['the key of another', { key: 'web' }, /^createServer: tls: key .+\/web: .*mismatch/i],
+    ['authorities that are none', { ca: 'broken' }, /^createServer: tls: ca .+\/broken: /],
+    ['a list of revoked ones that is none', { crl: 'broken' }, /^createServer: tls: crl .+\/broken: /],
+  ])('%s', async (_, wrong, reason) => {
+    const names = { cert: 'cert', key: 'key', ca: 'ca', ...wrong };
+    const paths = Object.fromEntries(Object.entries(names).map(([option, name]) => [option, file(name)]));
+    const server = createServer({ tls: tlsFiles(paths) });
+    await expect(server.listen('127.0.0.1:0')).rejects.toThrow(reason);
+    await server.shutdown();
+  });
+
+  test('serveWorkers, before it starts a thread', async () => {
+    const tls = tlsFiles({ cert: file('none'), key: file('key') });
+    await expect(
+      serveWorkers(new URL('file:///nowhere.js'), { address: '127.0.0.1:0', tls }),
+    ).rejects.toThrow(/^serveWorkers: tls: ENOENT: .+\/none'$/);
+  });
+
+  test('a function of the application is asked for connections only', async () => {
+    let asked = 0;
+    const server = createServer({ tls: () => Promise.reject(new Error(`asked ${++asked}`)) });
+    await server.listen('127.0.0.1:0');
+    await server.shutdown();
+    expect(asked).toBe(0);
+  });
 });
 
 describe('the identity in a certificate', () => {
