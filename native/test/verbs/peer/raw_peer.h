@@ -33,8 +33,8 @@ class RawPeer {
   /// Makes a call of the victim to this peer; what arrives.
   ScriptedPeer::Received request(const CallSpec& spec);
   std::uint64_t id() const { return id_; }
-  /// Carries out one READ or WRITE while no code of the victim's session runs: nothing may have changed in `watched`
-  /// (what of it is memory of ours), nor in the peer's memory.
+  /// Carries out one READ or WRITE while no code of the victim's session runs: nothing may have changed in
+  /// `watched` (what of it is memory of ours), nor in the peer's memory.
   fabric::WcStatus shoot(const Aim& aim, std::span<const std::byte> watched);
   /// Its session ends for it; the victim's other ones are the caller's to look at.
   void expect_session_ends();
