@@ -105,7 +105,8 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
 
   async start(address: string): Promise<void> {
     try {
-      await this.#tls?.ready();
+      // Without TLS nothing is awaited: the threads have been started when this function returns.
+      if (this.#tls !== undefined) await this.#tls.ready();
       await Promise.all(this.#threads.map((thread) => thread.start()));
       this.#address = await this.#listener.listen(address);
     } catch (error) {
