@@ -1,16 +1,20 @@
 // See unix_socket.h.
 #include "binding/unix_socket.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "fabric/rights.h"
 #include "fabric/socket_relay.h"
@@ -21,8 +25,15 @@ namespace {
 using fabric::ForeignFd;
 using fabric::UniqueFd;
 
-/// Listeners are looked for among so many descriptors; a new one gets the lowest that is free.
-constexpr int kDescriptorsMax = 65536;
+/// Of this process, those that are open.
+std::vector<int> descriptors() {
+  std::vector<int> found;
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc/self/fd"), ::closedir);
+  if (folder == nullptr) return found;
+  while (const dirent* each = ::readdir(folder.get()))
+    if (each->d_name[0] != '.') found.push_back(std::atoi(each->d_name));
+  return found;
+}
 
 bool listens_at(int fd, std::string_view name) {
   sockaddr_un bound{};
@@ -38,7 +49,7 @@ bool listens_at(int fd, std::string_view name) {
 
 Napi::Value guard_listener(const Napi::CallbackInfo& info) {
   const std::string name = info[0].As<Napi::String>().Utf8Value();
-  for (int fd = 0; fd < kDescriptorsMax; ++fd) {
+  for (const int fd : descriptors()) {
     if (!listens_at(fd, name)) continue;
     if (!fabric::refuse_rights(fd)) return Napi::Boolean::New(info.Env(), false);
     // Whoever has come before that may have sent some. The name is nobody's address yet.

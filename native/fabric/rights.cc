@@ -1,14 +1,14 @@
 // See rights.h.
 #include "fabric/rights.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <sys/socket.h>
 
 #include <atomic>
 #include <cstring>
 #include <deque>
 #include <mutex>
+
+#include "fabric/detached_thread.h"
 
 namespace rdma_rpc::fabric {
 namespace {
@@ -55,28 +55,6 @@ void close_all() {
   }
 }
 
-bool start_thread() {
-  // Signals of the process are for its own threads, and a new thread has its maker's mask.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_attr_t attributes;
-  ::pthread_attr_init(&attributes);
-  ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  ::pthread_attr_setstacksize(&attributes, kStackBytes);
-  pthread_t thread;
-  const int error = ::pthread_create(
-      &thread, &attributes,
-      [](void*) -> void* {
-        close_all();
-        return nullptr;
-      },
-      nullptr);
-  ::pthread_attr_destroy(&attributes);
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return error == 0;
-}
-
 }  // namespace
 
 bool refuse_rights(int fd) { return pass_rights(fd, 0); }
@@ -100,7 +78,7 @@ void close_elsewhere(UniqueFd fd) {
   if (all.threads == kThreadsMax) return;
   ++all.threads;
   // Without one the next one's closes this, too.
-  if (!start_thread()) --all.threads;
+  if (start_detached(kStackBytes, close_all) != 0) --all.threads;
 }
 
 std::size_t being_closed() { return closing().count; }

@@ -2,8 +2,6 @@
 #include "fabric/socket_relay.h"
 
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -14,6 +12,8 @@
 #include <memory>
 #include <mutex>
 #include <vector>
+
+#include "fabric/detached_thread.h"
 
 namespace rdma_rpc::fabric {
 namespace {
@@ -185,19 +185,8 @@ bool start() {
   if (all.running) return true;
   if (!all.epoll) all.epoll = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   if (!all.epoll) return false;
-  sigset_t signals, before;
-  ::sigfillset(&signals);
-  ::pthread_sigmask(SIG_SETMASK, &signals, &before);
-  pthread_attr_t attributes;
-  ::pthread_attr_init(&attributes);
-  ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  ::pthread_attr_setstacksize(&attributes, kStackBytes);
-  pthread_t thread;
-  errno = ::pthread_create(
-      &thread, &attributes, [](void*) -> void* { run(); }, nullptr);
+  errno = start_detached(kStackBytes, run);
   all.running = errno == 0;
-  ::pthread_attr_destroy(&attributes);
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return all.running;
 }
 

@@ -4,15 +4,22 @@
  */
 const marked = new WeakMap<object, symbol>();
 
-/** Marks objects of `type` and of what extends it as `name`. Called in its static block. */
+/**
+ * Marks objects of `type` and of what extends it as `name`, and has `instanceof` look for that. A subclass inherits it, and has no mark of its own: only
+ * its own objects are of it. Called in the static block of `type`.
+ */
 export function brand(type: abstract new (...args: never[]) => object, name: string): void {
   const mark = Symbol.for(`rdma-rpc.${name}`);
   marked.set(type, mark);
   Object.defineProperty(type.prototype, mark, { value: true });
+  Object.defineProperty(type, Symbol.hasInstance, {
+    value(this: object, value: unknown): boolean {
+      return branded(this, value);
+    },
+  });
 }
 
-/** What `type[Symbol.hasInstance]` says of `value`. A subclass inherits that, and has no mark of its own: only its own objects are of it. */
-export function branded(type: object, value: unknown): boolean {
+function branded(type: object, value: unknown): boolean {
   const mark = marked.get(type);
   if (mark === undefined) return Function.prototype[Symbol.hasInstance].call(type, value);
   try {

@@ -2,7 +2,7 @@
  * The one error class of the codec: whatever a message or the bytes of a peer hold, nothing else comes out of it.
  * Thrown by the generated code and its primitives; the runtime turns it into a status.
  */
-import { brand, branded } from './brand.ts';
+import { brand } from './brand.ts';
 import { disown } from './disown.ts';
 
 /** A message that cannot be encoded, or bytes that are not a valid encoding. */
@@ -24,12 +24,6 @@ export class CodecError extends Error {
 
   static {
     brand(CodecError, 'CodecError');
-  }
-
-  /** Also right for one of another copy of this package. */
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    // biome-ignore lint/complexity/noThisInStatic: it is about the class that was asked
-    return branded(this, value);
   }
 }
 

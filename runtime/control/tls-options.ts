@@ -206,6 +206,5 @@ function checkFiles(files: TlsFiles, read: Checked<TlsMaterial>): void {
   checked('ca', () => new X509Certificate(ca as string));
   checked('crl', () => createSecureContext({ crl: crl as string }));
   checked('key', () => createPrivateKey({ key: key as string, passphrase }));
-  checked('key', () => secureContext(read));
-  checked('cert', () => secureContext(read));
+  checked(files.key === undefined ? 'cert' : 'key', () => secureContext(read));
 }

@@ -49,11 +49,13 @@ export class TlsAcceptor {
         return;
       }
       const place = placeOf(socket);
+      const waiting: Waiting = { resolve, reject };
       socket.once('close', () => {
-        this.#waiting.delete(place);
+        // Somebody else may have come from there since.
+        if (this.#waiting.get(place) === waiting) this.#waiting.delete(place);
         reject(new Error('the connection was closed in the TLS handshake'));
       });
-      this.#waiting.set(place, { resolve, reject });
+      this.#waiting.set(place, waiting);
       server.emit('connection', socket);
     });
   }

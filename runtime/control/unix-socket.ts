@@ -6,6 +6,7 @@
 import { Socket } from 'node:net';
 import { basename } from 'node:path';
 import { getSystemErrorName } from 'node:util';
+import { processWarning } from '../core/warnings.ts';
 import { loadNative } from '../native.ts';
 import { vouch } from './certificate.ts';
 import { descriptorOf } from './handoff.ts';
@@ -21,7 +22,12 @@ export function mustRelay(): boolean {
 
 /** `path`: where it listens, which nobody knows yet. */
 export function guardListener(path: string): void {
-  if (!mustRelay()) loadNative().guardListener(basename(path));
+  const native = loadNative();
+  if (!native.refusesRights || native.guardListener(basename(path))) return;
+  // The main process of `node:cluster` has it, for one.
+  processWarning(
+    'a unix socket of this server is not one of this process: who connects to it can stop the event loop by descriptors (SECURITY.md)',
+  );
 }
 
 function failed(errno: number, path: string): NodeJS.ErrnoException {

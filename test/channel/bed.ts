@@ -1,21 +1,12 @@
 /** Servers that a test starts and stops by name, without sockets, and channels to them: what the tests of this folder stand on. */
 import { type Duplex, duplexPair } from 'node:stream';
-import type { ChannelOptions, Resolver, RpcError } from 'rdma-rpc';
+import type { ChannelOptions, Resolver } from 'rdma-rpc';
 import { ClientChannel } from '../../runtime/client/channel.ts';
 import { RpcServer } from '../../runtime/server/server.ts';
 import { type EchoLog, echoHandlers } from '../runtime/echo-service.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 
-export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await turn();
-}
-/** The error that a call ends with. */
-export const caught = (promise: Promise<unknown>): Promise<RpcError> =>
-  promise.then(
-    () => Promise.reject(new Error('the call was answered')),
-    (error: RpcError) => error,
-  );
+export { caught, turn, until } from '../outcomes.ts';
 
 export interface Running {
   readonly server: RpcServer;

@@ -6,6 +6,7 @@ import { runInNewContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { EvKind, loadNative, type NativeOptions, Reason, Use } from '../../runtime/native.ts';
+import { until } from '../outcomes.ts';
 import { acceptor, Loopback } from './loopback.ts';
 
 setFlagsFromString('--expose-gc');
@@ -31,9 +32,6 @@ afterEach(() => {
 });
 
 /** Turns of the loop until it is so. The test's own time limit ends it otherwise. */
-async function until(done: () => boolean): Promise<void> {
-  while (!done()) await turn();
-}
 
 describe.each([
   ['sim', 'libuv'],

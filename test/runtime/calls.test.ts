@@ -7,13 +7,13 @@ import {
   createClient,
   leaseOf,
   Metadata,
-  type RpcError,
   registerBuffer,
   type ServerOptions,
   Status,
   stats,
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
+import { caught } from '../outcomes.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 import { fabricOf, openWorld, type World, ways } from './world.ts';
 
@@ -23,11 +23,6 @@ const pattern = (bytes: number, seed = 1): Uint8Array => {
   return memory;
 };
 const same = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0;
-const caught = (promise: Promise<unknown>): Promise<RpcError> =>
-  promise.then(
-    () => Promise.reject(new Error('the call was answered')),
-    (error: RpcError) => error,
-  );
 
 describe.each(ways)('%s', (way) => {
   let world: World | undefined;

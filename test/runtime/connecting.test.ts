@@ -9,6 +9,7 @@ import { ClientChannel } from '../../runtime/client/channel.ts';
 import type { ChannelOptions } from '../../runtime/client/channel-options.ts';
 import { EvKind, type NativeOptions } from '../../runtime/native.ts';
 import { RpcServer } from '../../runtime/server/server.ts';
+import { turn, until } from '../outcomes.ts';
 import { FakeNative } from './fake-native.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 
@@ -26,11 +27,6 @@ vi.mock('../../runtime/native.ts', async (original) => ({
   }),
 }));
 const native = (fabric: string): FakeNative => natives.get(fabric) as FakeNative;
-
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await turn();
-}
 
 let server: RpcServer;
 let channel: ClientChannel;

@@ -24,12 +24,8 @@ import { whyNotOneHost } from '../../runtime/control/host.ts';
 import { whyNoDevice } from '../../runtime/control/verbs-devices.ts';
 import { checkedOptions } from '../../runtime/core/options.ts';
 import type { VerbsDevice, VerbsReport } from '../../runtime/native.ts';
+import { turn, until } from '../outcomes.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
-
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await turn();
-}
 
 let server: Server | undefined;
 const channels: Channel[] = [];

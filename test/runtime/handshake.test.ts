@@ -16,6 +16,7 @@ import { type Frame, ownFeatures, version } from '../../runtime/control/frames.t
 import { encodeFrame, type Link } from '../../runtime/control/link.ts';
 import { discardSession, prepareSession } from '../../runtime/control/session-setup.ts';
 import { RpcServer } from '../../runtime/server/server.ts';
+import { turn, until } from '../outcomes.ts';
 import { hello, limits, linkTo, side } from './by-hand.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 
@@ -35,11 +36,6 @@ function open(options: ServerOptions = {}): () => Link {
   server.add(EchoDefinition, { echo: (r) => r });
   const of = server;
   return () => linkTo(of);
-}
-
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await turn();
 }
 
 describe('a client that', () => {

@@ -10,25 +10,15 @@ import {
   createInProcessChannel,
   createServer,
   leaseOf,
-  type RpcError,
   type Server,
   Status,
   stats,
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
+import { caught, turn, until } from '../outcomes.ts';
 import { type EchoLog, echoHandlers } from './echo-service.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 import { socketPath } from './world.ts';
-
-const caught = (promise: Promise<unknown>): Promise<RpcError> =>
-  promise.then(
-    () => Promise.reject(new Error('the call was answered')),
-    (error: RpcError) => error,
-  );
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await turn();
-}
 
 const open: { close(): Promise<void> }[] = [];
 afterEach(async () => {

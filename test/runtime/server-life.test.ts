@@ -7,7 +7,6 @@ import {
   createInProcessChannel,
   createServer,
   type InProcessOptions,
-  type RpcError,
   Status,
   stats,
 } from 'rdma-rpc';
@@ -20,18 +19,10 @@ import { LimitedLog } from '../../runtime/core/log.ts';
 import * as limits from '../../runtime/limits.ts';
 import { PeerCounts } from '../../runtime/server/peer-counts.ts';
 import { RpcServer } from '../../runtime/server/server.ts';
+import { caught, turn, until } from '../outcomes.ts';
+import { side } from './by-hand.ts';
 import { type EchoLog, echoHandlers } from './echo-service.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
-
-const caught = (promise: Promise<unknown>): Promise<RpcError> =>
-  promise.then(
-    () => Promise.reject(new Error('the call was answered')),
-    (error: RpcError) => error,
-  );
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await turn();
-}
 
 const open: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -134,22 +125,7 @@ describe('a client that was told to go', () => {
     const [near, far] = duplexPair();
     server.accept(far, 'script');
     link = new Link(near);
-    const connection = await connectOver(
-      link,
-      {
-        role: 'client',
-        inflightMax: 4,
-        streamsMax: 0,
-        messageMaxBytes: 65_536,
-        fabrics: ['sim'],
-        without: [],
-        verbs: {},
-        isolated: false,
-        identity: 'script',
-        log: () => undefined,
-      },
-      'a server',
-    );
+    const connection = await connectOver(link, { ...side, streamsMax: 0 }, 'a server');
     const queue = {
       waiting: { size: 0 },
       pump: () => undefined,

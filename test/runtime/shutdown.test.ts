@@ -15,14 +15,11 @@ import { ClientChannel } from '../../runtime/client/channel.ts';
 import type { Channel } from '../../runtime/client/channel-type.ts';
 import { RpcServer } from '../../runtime/server/server.ts';
 import type { Server } from '../../runtime/server/server-type.ts';
+import { until } from '../outcomes.ts';
 import type { ItemInit } from '../stream/gen/stream.rdma.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { socketPath } from './world.ts';
 
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await turn();
-}
 const never = new Promise<never>(() => undefined);
 const megabyte = new Uint8Array(1 << 20);
 

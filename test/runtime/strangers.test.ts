@@ -8,6 +8,7 @@ import { hostIdentity } from '../../runtime/control/host.ts';
 import { encodeFrame, Link } from '../../runtime/control/link.ts';
 import { discardSession, prepareSession } from '../../runtime/control/session-setup.ts';
 import { RpcServer } from '../../runtime/server/server.ts';
+import { until } from '../outcomes.ts';
 import { hello, limits, linkTo, side } from './by-hand.ts';
 
 let server: RpcServer | undefined;
@@ -21,10 +22,6 @@ function open(options: ServerOptions = {}): () => Link {
   server = new RpcServer(options, ['sim']);
   const of = server;
   return () => linkTo(of);
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
 }
 
 describe('a client that', () => {

@@ -1,67 +1,42 @@
 /** Who may have a session by what it shows, and who may call what: `authenticate`, `authorize`, and the credentials of a channel. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
-  type Channel,
   type ChannelOptions,
   createChannel,
   createClient,
   createInProcessChannel,
   createServer,
   RpcError,
-  type Server,
   type ServerOptions,
   Status,
   stats,
 } from 'rdma-rpc';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { KeptCredentials } from '../../runtime/client/credentials.ts';
+import { caught, until } from '../outcomes.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { Authority } from './certificates.ts';
+import { ends, reach as reached, unixAddress } from './ends.ts';
 
 const own = `uid:${process.geteuid!()}`;
 const authority = new Authority();
 const { ca } = authority;
 const { cert, key } = authority.issue({ addresses: ['127.0.0.1'] });
 
-let folder = '';
-const servers: Server[] = [];
-const channels: Channel[] = [];
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-access-'));
-});
-afterEach(async () => {
-  vi.useRealTimers();
-  for (const channel of channels.splice(0)) await channel.close();
-  for (const server of servers.splice(0)) await server.shutdown({ graceMs: 0 });
-  rmSync(folder, { recursive: true });
-});
+afterEach(() => void vi.useRealTimers());
 
-async function serve(options: ServerOptions, address = `unix:${join(folder, 's')}`) {
+async function serve(options: ServerOptions, address = unixAddress()) {
   const lines: string[] = [];
   const server = createServer({ log: (line) => lines.push(line), ...options });
   server.add(EchoDefinition, {
     echo: (_, { peer }) => ({ text: peer.identity ?? 'nobody' }),
     behave: (_, { metadata }) => ({ text: metadata.getAll('token').join() }),
   });
-  servers.push(server);
+  ends.servers.push(server);
   return { server, lines, address: await server.listen(address) };
 }
-function reach(address: string, options: ChannelOptions = {}) {
-  const channel = createChannel(address, { backoffMs: 1, ...options });
-  channels.push(channel);
-  return createClient(EchoDefinition, channel);
-}
-const caught = (promise: Promise<unknown>): Promise<RpcError> =>
-  promise.then(
-    () => Promise.reject(new Error('the call was answered')),
-    (error: RpcError) => error,
-  );
-const until = async (condition: () => boolean): Promise<void> => {
-  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
-};
+const reach = (address: string, options?: ChannelOptions) => reached(address, options).client;
 
 describe('authenticate', () => {
   test('is asked once for each session, with what is known and what the client shows', async () => {
@@ -77,7 +52,7 @@ describe('authenticate', () => {
     expect((await client.echo({})).text).toBe('user:abc');
     await client.echo({});
     expect(asked).toEqual([[own, 'abc']]);
-    expect(servers[0]!.sessions[0]).toMatchObject({ identity: 'user:abc', security: 'peer' });
+    expect(ends.servers[0]!.sessions[0]).toMatchObject({ identity: 'user:abc', security: 'peer' });
   });
 
   test('that returns nothing leaves the peer who it is', async () => {
@@ -215,7 +190,7 @@ describe('authorize', () => {
         }),
       { authorize: { 'test.stream.Streams/Count': own } },
     );
-    channels.push(channel);
+    ends.channels.push(channel);
     const client = createClient(StreamsDefinition, channel);
     const numbers: number[] = [];
     for await (const { number } of client.count({ count: 1 })) numbers.push(number);
@@ -242,7 +217,7 @@ test('a table that names services which the server does not have: it warns when 
     'authorize: there is no service shop.v1.Basket on this server; add it before listen(), or take it out',
   ];
   expect(lines).toEqual(warnings);
-  await server.listen(`unix:${join(folder, 'other')}`);
+  await server.listen(`unix:${join(ends.folder, 'other')}`);
   expect(lines).toEqual(warnings);
 });
 

@@ -7,6 +7,7 @@ import { afterEach, expect, test } from 'vitest';
 import { FirstWords } from '../../runtime/control/first-words.ts';
 import { TlsAcceptor } from '../../runtime/control/tls-server.ts';
 import { handshakes } from '../../runtime/limits.ts';
+import { until } from '../outcomes.ts';
 import { Authority } from './certificates.ts';
 
 const authority = new Authority();
@@ -22,10 +23,6 @@ afterEach(async () => {
   await new Promise((resolve) => (listener ? listener.close(resolve) : resolve(undefined)));
   server = listener = undefined;
 });
-
-const until = async (condition: () => boolean): Promise<void> => {
-  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
-};
 
 function dial(port: number): Socket {
   const socket = connect(port, '127.0.0.1');

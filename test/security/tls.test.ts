@@ -1,29 +1,14 @@
 /** TLS on `host:port` addresses: who gets a session, who does not and what both sides say then, and certificates that change while calls are made. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer as listen } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as secureConnect } from 'node:tls';
-import {
-  type Channel,
-  type ChannelOptions,
-  type ChannelTls,
-  createChannel,
-  createClient,
-  createServer,
-  type PeerInfo,
-  type RpcError,
-  type Server,
-  type ServerOptions,
-  type ServerTls,
-  Status,
-  stats,
-  tlsFiles,
-} from 'rdma-rpc';
-import { afterEach, describe, expect, test } from 'vitest';
+import { type ChannelTls, type ServerOptions, type ServerTls, Status, stats, tlsFiles } from 'rdma-rpc';
+import { describe, expect, test } from 'vitest';
 import { greetingBytes, greetingMagic } from '../../runtime/control/handoff.ts';
-import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+import { caught, until } from '../outcomes.ts';
 import { Authority, type Issued } from './certificates.ts';
+import { ends, reach, serve as served } from './ends.ts';
 
 const authority = new Authority();
 const { ca } = authority;
@@ -33,48 +18,10 @@ const web = authority.issue({ uris: [spiffe] });
 const pems = ({ cert, key }: Issued) => ({ cert, key });
 const mutual: ServerTls = { ...pems(serverCert), ca };
 
-const servers: Server[] = [];
-const channels: Channel[] = [];
-afterEach(async () => {
-  for (const channel of channels.splice(0)) await channel.close();
-  for (const server of servers.splice(0)) await server.shutdown({ graceMs: 0 });
-});
-
-interface Serving {
-  readonly server: Server;
-  readonly seen: PeerInfo[];
-  readonly lines: string[];
-  readonly address: string;
-  readonly port: number;
+async function serve(options: ServerOptions = {}) {
+  const serving = await served({ fabric: ['shm', 'tcp'], ...options }, '127.0.0.1:0');
+  return { ...serving, port: Number(serving.address.split(':')[1]) };
 }
-
-async function serve(options: ServerOptions = {}): Promise<Serving> {
-  const seen: PeerInfo[] = [];
-  const lines: string[] = [];
-  const server = createServer({ fabric: ['shm', 'tcp'], log: (line) => lines.push(line), ...options });
-  server.add(EchoDefinition, {
-    echo: (request, { peer }) => {
-      seen.push(peer);
-      return request;
-    },
-  });
-  servers.push(server);
-  const address = await server.listen('127.0.0.1:0');
-  return { server, seen, lines, address, port: Number(address.split(':')[1]) };
-}
-function reach(address: string, options: ChannelOptions = {}) {
-  const channel = createChannel(address, { backoffMs: 1, ...options });
-  channels.push(channel);
-  return { channel, client: createClient(EchoDefinition, channel) };
-}
-const caught = (promise: Promise<unknown>): Promise<RpcError> =>
-  promise.then(
-    () => Promise.reject(new Error('the call was answered')),
-    (error: RpcError) => error,
-  );
-const until = async (condition: () => boolean): Promise<void> => {
-  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
-};
 
 describe.each(['shm', 'tcp'] as const)('over %s', (fabric) => {
   test('both sides know each other by their certificates', async () => {
@@ -268,7 +215,7 @@ describe('certificates that change', () => {
   });
 
   test('lie in files that are read again when they have changed, but not while they do not fit', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-tls-'));
+    const { folder } = ends;
     const paths = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') };
     const write = ({ cert, key }: Partial<Issued>): void => {
       if (cert !== undefined) writeFileSync(paths.cert, cert);
@@ -279,20 +226,16 @@ describe('certificates that change', () => {
       await client.echo({});
       return channel.session?.identity;
     };
-    try {
-      write(authority.issue({ addresses: ['127.0.0.1'], subject: 'one' }));
-      const { address } = await serve({ tls: tlsFiles(paths) });
-      expect(await named(address)).toBe('subject:CN=one');
-      const two = authority.issue({ addresses: ['127.0.0.1'], subject: 'number two' });
-      write({ cert: two.cert });
-      expect(await named(address)).toBe('subject:CN=one');
-      write({ key: two.key });
-      expect(await named(address)).toBe('subject:CN=number two');
-      rmSync(paths.key);
-      expect(await named(address)).toBe('subject:CN=number two');
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
+    write(authority.issue({ addresses: ['127.0.0.1'], subject: 'one' }));
+    const { address } = await serve({ tls: tlsFiles(paths) });
+    expect(await named(address)).toBe('subject:CN=one');
+    const two = authority.issue({ addresses: ['127.0.0.1'], subject: 'number two' });
+    write({ cert: two.cert });
+    expect(await named(address)).toBe('subject:CN=one');
+    write({ key: two.key });
+    expect(await named(address)).toBe('subject:CN=number two');
+    rmSync(paths.key);
+    expect(await named(address)).toBe('subject:CN=number two');
   });
 
   test.each<[string, () => ServerTls | Promise<ServerTls>, RegExp]>([

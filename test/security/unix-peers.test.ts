@@ -1,24 +1,19 @@
 /** Who is at the other end of a unix socket: what the kernel says, whom `allow` lets in, and who may open the socket's file. */
 import { execFile } from 'node:child_process';
-import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import {
-  type Channel,
   type ChannelOptions,
-  createChannel,
   createClient,
   createInProcessChannel,
   createServer,
   type PeerInfo,
-  type RpcError,
-  type Server,
   type ServerOptions,
   Status,
   stats,
 } from 'rdma-rpc';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { parseAddress } from '../../runtime/control/address.ts';
 import { socketDial } from '../../runtime/control/dial.ts';
 import { type Frame, magic, ownFeatures, version } from '../../runtime/control/frames.ts';
@@ -28,46 +23,16 @@ import { knownOf } from '../../runtime/control/peer-identity.ts';
 import { UnixPath } from '../../runtime/control/unix-path.ts';
 import { KnownPeer } from '../../runtime/core/peer.ts';
 import { Allowed } from '../../runtime/server/allowed.ts';
+import { caught } from '../outcomes.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+import { ends, reach as reached, serve as served, unixAddress } from './ends.ts';
 
 const uid = process.geteuid!();
 const gid = process.getegid!();
 const stranger = 54_321;
 
-let folder = '';
-const servers: Server[] = [];
-const channels: Channel[] = [];
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-peers-'));
-});
-afterEach(async () => {
-  for (const channel of channels.splice(0)) await channel.close();
-  for (const server of servers.splice(0)) await server.shutdown({ graceMs: 0 });
-  rmSync(folder, { recursive: true });
-});
-
-/** A server, and whom its last call came from. */
-async function serve(options: ServerOptions = {}, address = `unix:${join(folder, 's')}`) {
-  const seen: PeerInfo[] = [];
-  const server = createServer(options).add(EchoDefinition, {
-    echo: (request, { peer }) => {
-      seen.push(peer);
-      return request;
-    },
-  });
-  servers.push(server);
-  return { server, seen, address: await server.listen(address) };
-}
-function reach(address: string, options: ChannelOptions = {}) {
-  const channel = createChannel(address, options);
-  channels.push(channel);
-  return createClient(EchoDefinition, channel);
-}
-const caught = (promise: Promise<unknown>): Promise<RpcError> =>
-  promise.then(
-    () => Promise.reject(new Error('the call was answered')),
-    (error: RpcError) => error,
-  );
+const serve = (options: ServerOptions = {}, address = unixAddress()) => served(options, address);
+const reach = (address: string, options?: ChannelOptions) => reached(address, options).client;
 
 describe('a client on a unix socket', () => {
   test('is known by uid, gid and pid of its process, apart from what it says', async () => {
@@ -136,7 +101,7 @@ async function helloAs(user: number, address: string): Promise<Frame | string> {
     const socket = require('node:net').connect(${JSON.stringify(address.slice('unix:'.length))});
     socket.write(Buffer.from('${hello.toString('hex')}', 'hex'));
     socket.once('data', (chunk) => { console.log(chunk.toString('hex')); process.exit(0); });`;
-  chmodSync(folder, 0o755);
+  chmodSync(ends.folder, 0o755);
   const { stdout } = await promisify(execFile)(process.execPath, ['-e', script], { cwd: '/' });
   return decodeFrame(Buffer.from(stdout.trim(), 'hex').subarray(4));
 }
@@ -176,7 +141,7 @@ test('an in-process channel is of this process', async () => {
       }),
     { allow: { uid } },
   );
-  channels.push(channel);
+  ends.channels.push(channel);
   await createClient(EchoDefinition, channel).echo({});
   expect(seen[0]).toMatchObject({ uid, gid, pid: process.pid });
 });
@@ -196,16 +161,16 @@ describe('the file of a socket', () => {
 
   test('has the mode and the group that were asked for, and nothing else is left beside it', async () => {
     const { address } = await serve({ socket: { mode: 0o640, gid } });
-    const file = statSync(join(folder, 's'));
+    const file = statSync(join(ends.folder, 's'));
     expect([file.mode & 0o777, file.gid, file.isSocket()]).toEqual([0o640, gid, true]);
-    expect(readdirSync(folder).sort()).toEqual(['s', 's.lock']);
+    expect(readdirSync(ends.folder).sort()).toEqual(['s', 's.lock']);
     await reach(address).echo({});
-    await servers[0]!.shutdown({ graceMs: 0 });
-    expect(readdirSync(folder)).toEqual([]);
+    await ends.servers[0]!.shutdown({ graceMs: 0 });
+    expect(readdirSync(ends.folder)).toEqual([]);
   });
 
   test('is made whatever the umask takes away', async () => {
-    // Root may enter any folder, so its rights are looked at.
+    // Root may enter any ends.folder, so its rights are looked at.
     let rights = -1;
     const before = process.umask(0o777);
     try {
@@ -213,11 +178,11 @@ describe('the file of a socket', () => {
         rights = statSync(dirname(bound)).mode & 0o777;
         writeFileSync(bound, '');
       };
-      (await UnixPath.take(join(folder, 's'), listenAt, { mode: 0o600 })).release();
+      (await UnixPath.take(join(ends.folder, 's'), listenAt, { mode: 0o600 })).release();
     } finally {
       process.umask(before);
     }
-    expect([rights, readdirSync(folder)]).toEqual([0o700, []]);
+    expect([rights, readdirSync(ends.folder)]).toEqual([0o700, []]);
   });
 
   test('that cannot have its owner is no socket at all: listen() says why', async ({ skip }) => {
@@ -225,7 +190,7 @@ describe('the file of a socket', () => {
     await expect(serve({ socket: { uid: stranger } })).rejects.toThrow(
       /EPERM: its mode or owner cannot be set \(option socket/,
     );
-    expect(readdirSync(folder)).toEqual([]);
+    expect(readdirSync(ends.folder)).toEqual([]);
   });
 
   test('of another user who is no root keeps strangers out', async ({ skip }) => {

@@ -1,6 +1,6 @@
 /** The one error class of both sides: thrown to callers, and thrown by handlers to answer with a status. */
 
-import { brand, branded } from '../../codec/brand.ts';
+import { brand } from '../../codec/brand.ts';
 import type { MessageType } from '../../codec/types.ts';
 import { textOf } from '../foreign.ts';
 import { Metadata, type MetadataInit } from '../metadata.ts';
@@ -128,11 +128,5 @@ export class RpcError extends Error {
 
   static {
     brand(RpcError, 'RpcError');
-  }
-
-  /** Also right for one of another copy of this package. */
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    // biome-ignore lint/complexity/noThisInStatic: it is about the class that was asked
-    return branded(this, value);
   }
 }

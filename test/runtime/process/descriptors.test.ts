@@ -2,13 +2,14 @@
  * A stranger who may connect to a unix socket sends sockets whose last close takes as long as he has set. Nobody's event loop stands still for it: neither a server's, a
  * worker group's, nor that of a client whose server it is; by the kernel where it refuses descriptors, and by way of native code where it cannot.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
 import { createChannel, createClient, createServer } from 'rdma-rpc';
 import { serveWorkers } from 'rdma-rpc/workers';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -138,4 +139,21 @@ describe.each([
     expect((await his.next()).value).toMatch(refuses ? /^refused/ : /^sent/);
     expect(performance.now() - begin).toBeLessThan(atOnceMs);
   });
+});
+
+test('a socket that another process listens at is warned of: a worker of node:cluster', async ({ skip }) => {
+  skip(!refusesHere, 'this kernel cannot refuse descriptors (SO_PASSRIGHTS is of Linux 6.16)');
+  const script = `
+    import cluster from 'node:cluster';
+    import { createServer } from ${JSON.stringify(pathToFileURL(resolve('dist/runtime/index.js')).href)};
+    if (cluster.isPrimary) cluster.fork().once('exit', (code) => process.exit(code));
+    else {
+      process.on('warning', ({ message }) => console.log(message));
+      await createServer().listen(${JSON.stringify(`unix:${folder}/shared`)});
+      setImmediate(() => process.exit());
+    }`;
+  const file = join(folder, 'cluster.mjs');
+  writeFileSync(file, script);
+  const { stdout } = await promisify(execFile)(process.execPath, [file]);
+  expect(stdout).toMatch(/^a unix socket of this server is not one of this process: .* \(SECURITY\.md\)\n$/);
 });

@@ -15,6 +15,7 @@ import {
   stats,
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import { caught } from '../../outcomes.ts';
 import { EchoDefinition } from '../gen/echo.rdma.ts';
 import { socketPath } from '../world.ts';
 import { compiled, exited, nextMessage, ServerProcess } from './processes.ts';
@@ -37,11 +38,6 @@ function clientOf(server: ServerProcess) {
   channels.push(channel);
   return { channel, client: createClient(EchoDefinition, channel) };
 }
-const caught = (promise: Promise<unknown>): Promise<RpcError> =>
-  promise.then(
-    () => Promise.reject(new Error('the call was answered')),
-    (error: RpcError) => error,
-  );
 const pattern = (bytes: number, seed: number): Uint8Array =>
   new Uint8Array(Buffer.alloc(bytes, `${seed}-pattern-`));
 

@@ -11,12 +11,12 @@ import {
   createClient,
   createServer as createRpcServer,
   leaseOf,
-  type RpcError,
   Status,
 } from 'rdma-rpc';
 import { listenInWorker, serveWorkers, type WorkerGroup, type WorkersOptions } from 'rdma-rpc/workers';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { handshakes, workerStartTimeoutMs } from '../../../runtime/limits.ts';
+import { caught, until } from '../../outcomes.ts';
 import { Authority } from '../../security/certificates.ts';
 import { EchoDefinition } from '../gen/echo.rdma.ts';
 import { compiled } from './processes.ts';
@@ -41,14 +41,6 @@ function reach({ address }: WorkerGroup, options: ChannelOptions = {}) {
   const channel = createChannel(address, options);
   channels.push(channel);
   return { channel, client: createClient(EchoDefinition, channel) };
-}
-const caught = (promise: Promise<unknown>): Promise<RpcError> =>
-  promise.then(
-    () => Promise.reject(new Error('the call was answered')),
-    (error: RpcError) => error,
-  );
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
 }
 const newGate = () => new Int32Array(new SharedArrayBuffer(8));
 

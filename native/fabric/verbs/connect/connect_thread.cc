@@ -2,13 +2,13 @@
 #include "fabric/verbs/connect/connect_thread.h"
 
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <utility>
+
+#include "fabric/detached_thread.h"
 
 namespace rdma_rpc::fabric::verbs {
 namespace {
@@ -36,36 +36,13 @@ void WakeUp::quiet() const {
 }
 
 std::shared_ptr<ConnectThread> ConnectThread::start(Call call, std::shared_ptr<WakeUp> wake_up) {
-  struct Task {
-    std::shared_ptr<ConnectThread> self;
-    Call call;
-  };
   auto attempt = std::make_shared<ConnectThread>();
   attempt->wake_up_ = std::move(wake_up);
-  auto task = std::make_unique<Task>(Task{attempt, std::move(call)});
-  pthread_attr_t attributes;
-  ::pthread_attr_init(&attributes);
-  ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  ::pthread_attr_setstacksize(&attributes, kStackBytes);
-  pthread_t thread;
-  const int error = ::pthread_create(
-      &thread, &attributes,
-      [](void* argument) -> void* {
-        const std::unique_ptr<Task> mine(static_cast<Task*>(argument));
-        mine->self->run(mine->call);
-        return nullptr;
-      },
-      task.get());
-  ::pthread_attr_destroy(&attributes);
-  if (error != 0) return nullptr;
-  static_cast<void>(task.release());
-  return attempt;
+  const int error = start_detached(kStackBytes, [attempt, task = std::move(call)] { attempt->run(task); });
+  return error == 0 ? attempt : nullptr;
 }
 
 void ConnectThread::run(const Call& call) {
-  sigset_t all;  // the process's signals are for its own threads
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
   const int error = call();
   Remains remains;
   std::unique_lock lock(mutex_);

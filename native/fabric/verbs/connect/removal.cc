@@ -4,8 +4,6 @@
 #include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "fabric/detached_thread.h"
 #include "fabric/verbs/connect/connect_thread.h"
 
 namespace rdma_rpc::fabric::verbs {
@@ -48,21 +47,9 @@ class Watch {
 
  private:
   bool start() {
-    pthread_attr_t attributes;
-    ::pthread_attr_init(&attributes);
-    ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    ::pthread_attr_setstacksize(&attributes, kStackBytes);
-    pthread_t thread;
-    running_ = ::pthread_create(
-                   &thread, &attributes,
-                   [](void* watch) -> void* {
-                     sigset_t all;  // the process's signals are for its own threads
-                     ::sigfillset(&all);
-                     ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
-                     for (;;) static_cast<Watch*>(watch)->wait();
-                   },
-                   this) == 0;
-    ::pthread_attr_destroy(&attributes);
+    running_ = start_detached(kStackBytes, [this] {
+                 for (;;) wait();
+               }) == 0;
     return running_;
   }
 

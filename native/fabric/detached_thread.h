@@ -1,0 +1,41 @@
+// A thread that nobody joins, for what may wait for as long as somebody else likes. Used by the fabrics and
+// the socket relay, on any thread.
+#pragma once
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+namespace rdma_rpc::fabric {
+
+/// Runs `body` on a thread of its own. 0, or an errno: there is none then, and `body` is destroyed.
+template <class Body>
+int start_detached(std::size_t stack_bytes, Body body) {
+  auto given = std::make_unique<Body>(std::move(body));
+  // Signals of the process are for its own threads, and a new thread has its maker's mask.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  ::pthread_attr_setstacksize(&attributes, stack_bytes);
+  pthread_t thread;
+  const int error = ::pthread_create(
+      &thread, &attributes,
+      [](void* argument) -> void* {
+        const std::unique_ptr<Body> mine(static_cast<Body*>(argument));
+        (*mine)();
+        return nullptr;
+      },
+      given.get());
+  ::pthread_attr_destroy(&attributes);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (error == 0) static_cast<void>(given.release());
+  return error;
+}
+
+}  // namespace rdma_rpc::fabric
