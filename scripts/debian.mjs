@@ -126,7 +126,11 @@ export async function install(purpose) {
   if (which('apt-get') === undefined)
     return `missing: ${packages.join(', ')} (and no apt-get to install with)`;
   if (prefix === undefined) return `${advice} (neither root nor password-less sudo here)`;
-  const apt = (args) => run([...prefix, ...args], { env: { DEBIAN_FRONTEND: 'noninteractive' } });
+  // Two steps of check.mjs may install at once.
+  const apt = ([command, ...args]) =>
+    run([...prefix, command, '-o', 'DPkg::Lock::Timeout=300', ...args], {
+      env: { DEBIAN_FRONTEND: 'noninteractive' },
+    });
   try {
     await progress(`Debian packages: ${packages.join(', ')}`, async () => {
       try {

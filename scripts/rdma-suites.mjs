@@ -70,15 +70,15 @@ export function only(tests) {
   return [...new Set(tests.map(({ file }) => file)), '-t', `^(${names.join('|')})$`];
 }
 
-/** Where bundle() writes, as dist is laid out. */
-const BUNDLED = join(root, 'build', 'rdma-dist');
+/** Where bundle() writes, as dist is laid out: `place` has one of its own, since two of them may run side by side. */
+const bundled = (place) => join(root, 'build', 'rdma-dist', place);
 
 /**
  * What the Node suite loads, out of dist in a few large files: in a guest each file takes a tenth of a second to load, and a server of a hundred
  * is started for many a test.
  */
-export async function bundle() {
-  rmSync(BUNDLED, { recursive: true, force: true });
+export async function bundle(place) {
+  rmSync(bundled(place), { recursive: true, force: true });
   await build({
     absWorkingDir: root,
     entryPoints: [
@@ -88,7 +88,7 @@ export async function bundle() {
       'dist/test/soak/traffic.js',
     ],
     outbase: 'dist',
-    outdir: BUNDLED,
+    outdir: bundled(place),
     bundle: true,
     splitting: true,
     platform: 'node',
@@ -99,10 +99,10 @@ export async function bundle() {
 }
 
 /** Those of test/rdma, or one of `parts` parts of them. */
-const nodeSuite = (filter, part, parts) => ({
+const nodeSuite = (place, filter, part, parts) => ({
   name: named('node', part, parts),
   command: (report, tests) => [
-    ...['env', `RDMA_RPC_TEST_DIST=${BUNDLED}`, process.execPath],
+    ...['env', `RDMA_RPC_TEST_DIST=${bundled(place)}`, process.execPath],
     ...['node_modules/vitest/vitest.mjs', 'run', '--config', 'test/rdma/vitest.config.ts'],
     ...reporting(report),
     ...(tests === undefined && parts > 1 ? [`--shard=${part + 1}/${parts}`] : []),
@@ -115,6 +115,6 @@ const nodeSuite = (filter, part, parts) => ({
   },
 });
 
-/** After bundle(). `filter`: vitest's pattern of names, '' for all. */
-export const nodeSuites = (filter) =>
-  partsOf('node', filter, (part, parts) => nodeSuite(filter, part, parts));
+/** After bundle(place). `filter`: vitest's pattern of names, '' for all. */
+export const nodeSuites = (place, filter) =>
+  partsOf('node', filter, (part, parts) => nodeSuite(place, filter, part, parts));

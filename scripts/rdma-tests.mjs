@@ -5,6 +5,7 @@
  *   node scripts/rdma-tests.mjs [--link rxe|siw] [--kernel 6.1|6.12] [--only SUITE] [--filter TESTS]
  *                               [--sanitize address,undefined]
  *   node scripts/rdma-tests.mjs --device mlx5_0[,mlx5_1] ...      no guest; one name: both ends are on that device
+ *   node scripts/rdma-tests.mjs --build                           only what makes sooner what the others do: packages, kernels, programs
  *
  * --kernel: Linux in the guest, that of this machine's Debian unless given; "not run" where Debian's archive does not give it.
  * --only: suites whose name has it, such as "session" or "node". --filter: GoogleTest's filter, or vitest's pattern.
@@ -40,7 +41,8 @@ function optionsGiven() {
   const text = { type: 'string', default: '' };
   const some = { type: 'string' };
   try {
-    const options = { link: some, kernel: some, device: some, only: text, filter: text, sanitize: text };
+    const ofTests = { link: some, kernel: some, device: some, only: text, filter: text, sanitize: text };
+    const options = { ...ofTests, build: { type: 'boolean', default: false } };
     return parseArgs({ options }).values;
   } catch (error) {
     return refuse(error.message.split('. ', 1)[0]);
@@ -147,14 +149,17 @@ async function runSuite(place, suite) {
   return record(name, merge(first, await runOnce(place, suite, title, again)));
 }
 
-async function suites() {
+async function nativeOnes() {
   const programs = await progress('rdma: build', () => buildVerbsTests(options.sanitize, options.only));
   const directory = buildDirectory(options.sanitize);
-  const native = programs.flatMap((program) => nativeSuites(program, directory, options.filter));
-  const node = nodeSuites(options.filter).filter(({ name }) => name.includes(options.only));
-  if (options.sanitize !== '' || node.length === 0) return native;
-  await bundle();
-  return [...native, ...node];
+  return programs.flatMap((program) => nativeSuites(program, directory, options.filter));
+}
+
+async function nodeOnes({ name: place }) {
+  const node = nodeSuites(place, options.filter).filter(({ name }) => name.includes(options.only));
+  if (options.sanitize !== '' || node.length === 0) return [];
+  await bundle(place);
+  return node;
 }
 
 async function whyNone() {
@@ -168,15 +173,17 @@ async function rdmaTests() {
   if (why !== '') return [record('rdma', { whyNot: [why] })];
   mkdirSync(join(root, results), { recursive: true });
   const recorded = [];
-  let todo;
+  let native;
   for (const place of places()) {
+    let todo;
     try {
       const noGuest = await whyNotPlace(place);
       if (noGuest !== '') {
         recorded.push(record(`rdma ${place.name}`, { whyNot: [noGuest] }));
         continue;
       }
-      todo ??= await suites();
+      native ??= await nativeOnes();
+      todo = [...native, ...(await nodeOnes(place))];
     } catch (error) {
       return [...recorded, record('rdma', { failed: 1, note: error.message })];
     }
@@ -187,6 +194,21 @@ async function rdmaTests() {
   return recorded;
 }
 
+/** What commands that run side by side would otherwise install and make at once. */
+async function buildAhead() {
+  if ((await whyNone()) !== '') return;
+  for (const place of places()) {
+    // The first guest makes the kernel of them all.
+    if (place.link !== undefined && (await whyNoGuest(place.link)) === '')
+      await progress(`rdma ${place.name}: the kernel`, () => run(place.trial));
+  }
+  await nativeOnes();
+}
+
+if (options.build) {
+  await buildAhead();
+  process.exit(0);
+}
 const recorded = await rdmaTests();
 summarize(recorded);
 process.exit(recorded.every((result) => result.failed === 0) ? 0 : 1);

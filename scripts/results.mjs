@@ -1,5 +1,5 @@
 /** What test suites and checks came to, one file each in build/results, so that several commands can be summed. */
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './command.mjs';
 
@@ -25,7 +25,10 @@ export function record(
 ) {
   const result = { suite, passed, failed, whyNot, failures, failedOnce, note, timed: slowestOf(timed) };
   mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, `${suite.replaceAll(/\W+/g, '-')}.json`), JSON.stringify(result));
+  // Renamed into its place: a step that runs beside this one may read the folder now.
+  const file = join(folder, `${suite.replaceAll(/\W+/g, '-')}.json`);
+  writeFileSync(`${file}.unfinished`, JSON.stringify(result));
+  renameSync(`${file}.unfinished`, file);
   console.log([counts(result), ...remarks([result])].join('\n'));
   return result;
 }
@@ -60,7 +63,9 @@ export function clear() {
 /** All that have been recorded since the last clear(). */
 export function recorded() {
   mkdirSync(folder, { recursive: true });
-  const files = readdirSync(folder).sort();
+  const files = readdirSync(folder)
+    .filter((file) => file.endsWith('.json'))
+    .sort();
   return files.map((file) => JSON.parse(readFileSync(join(folder, file), 'utf8')));
 }
 

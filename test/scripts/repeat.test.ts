@@ -31,7 +31,7 @@ const { REPEAT_MAX, toRepeat, merge } = (await script('repeat.mjs')) as {
 const { nativeSuite, nativeSuites, nodeSuites } = (await script('rdma-suites.mjs')) as {
   nativeSuite: (program: string, directory: string, filter: string) => Suite;
   nativeSuites: (program: string, directory: string, filter: string) => Suite[];
-  nodeSuites: (filter: string) => Suite[];
+  nodeSuites: (place: string, filter: string) => Suite[];
 };
 
 /** A report of a suite that ran to its end: `passed` tests passed, and those with these names failed. */
@@ -147,14 +147,14 @@ describe('GoogleTest', () => {
 
 describe('vitest', () => {
   test('a first run has the pattern that was given', () => {
-    const [suite, ...none] = nodeSuites('isolation');
+    const [suite, ...none] = nodeSuites('rxe', 'isolation');
     expect(none).toEqual([]);
     expect(suite!.name).toBe('node');
     expect(suite!.command('r.json').slice(-2)).toEqual(['-t', 'isolation']);
   });
 
   test('two guests share the files, but not what is run again', () => {
-    const suites = nodeSuites('');
+    const suites = nodeSuites('rxe', '');
     expect(suites.map(({ name }) => name)).toEqual(['node 1 of 2', 'node 2 of 2']);
     for (const [part, each] of suites.entries()) {
       expect(each.command('r.json').slice(-1)).toEqual([`--shard=${part + 1}/2`]);
@@ -171,7 +171,7 @@ describe('vitest', () => {
       failed('test/rdma/a.test.ts', ['ends']),
       failed('test/rdma/b.test.ts', ['ends']),
     ];
-    const [one, two, option, pattern = '', ...rest] = nodeSuites('isolation')[0]!
+    const [one, two, option, pattern = '', ...rest] = nodeSuites('rxe', 'isolation')[0]!
       .command('r.json', tests)
       .slice(-4);
     expect([one, two, option, rest]).toEqual(['test/rdma/a.test.ts', 'test/rdma/b.test.ts', '-t', []]);
