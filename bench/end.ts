@@ -5,6 +5,7 @@
 import { handlers } from './handlers.ts';
 import { measure } from './measure.ts';
 import type { EndArguments, FromEnd, ToEnd } from './messages.ts';
+import type { BenchClient } from './peer.ts';
 import { loadPeer } from './peers.ts';
 
 const send = (message: FromEnd): void => {
@@ -26,19 +27,23 @@ async function server(options: EndArguments): Promise<number | undefined> {
 
 async function client(options: EndArguments): Promise<undefined> {
   const peer = await loadPeer(options.peer);
-  const connected = await peer.connect(options);
+  const clients: BenchClient[] = [await peer.connect(options)];
   process.on('message', async (message: ToEnd) => {
     if (message.type === 'stop') {
-      await connected.close();
+      await Promise.all(clients.map((each) => each.close()));
       process.exit(0);
     }
     try {
       if (message.type === 'open') {
-        await connected.more?.(message.connections);
+        await clients[0]!.more?.(message.connections);
         return send({ type: 'opened' });
       }
       const { scenario, window, serverPid } = message;
-      const measurement = await measure(connected, scenario, window, [process.pid, serverPid]);
+      while (clients.length < scenario.sessions) clients.push(await peer.connect(options));
+      const measurement = await measure(clients.slice(0, scenario.sessions), scenario, window, [
+        process.pid,
+        serverPid,
+      ]);
       send({ type: 'measured', measurement });
     } catch (error) {
       send({ type: 'failed', reason: reasonOf(error) });

@@ -7,7 +7,7 @@ import { endsRight, fillPayload } from './handlers.ts';
 import { Latencies } from './latencies.ts';
 import type { BenchClient, Msg } from './peer.ts';
 import type { Measurement } from './rows.ts';
-import type { Scenario } from './scenarios.ts';
+import { mixedOneIn, type Scenario } from './scenarios.ts';
 
 const samplesMax = 1 << 20;
 /** With many small calls in flight one in 16 is timed, so that reading the clock is not what is measured. */
@@ -18,14 +18,14 @@ export interface Window {
   measureMs: number;
 }
 
-/** Rejects when a call fails or an answer is not the one to that request. `pids`: whose CPU time to count. */
+/** Rejects when a call fails or an answer is not the one to that request. The workers take the `clients` in turn. `pids`: whose CPU time to count. */
 export async function measure(
-  client: BenchClient,
+  clients: readonly BenchClient[],
   scenario: Scenario,
   window: Window,
   pids: readonly number[],
 ): Promise<Measurement> {
-  const { kind, inFlight, payloadBytes, besideBytes } = scenario;
+  const { kind, inFlight, payloadBytes, besideBytes, mixedBytes } = scenario;
   const mask = inFlight >= 32 ? timedOneIn - 1 : 0;
   const latencies = new Latencies(samplesMax);
   const measureFrom = performance.now() + window.warmupMs;
@@ -52,33 +52,44 @@ export async function measure(
     };
   };
 
+  const clientOf = (worker: number): BenchClient => clients[worker % clients.length]!;
+
   const put = async (message: Msg, worker: number): Promise<void> => {
-    const { id } = await client.put(message, worker);
+    const { id } = await clientOf(worker).put(message, worker);
     if (id !== message.payload.length)
       throw new Error(`the server read ${id} of ${message.payload.length} bytes`);
   };
 
-  const transfer = async (worker: number): Promise<void> => {
-    const payload = client.buffer(worker, besideBytes);
+  const payloadOf = (worker: number, bytes: number): Uint8Array => {
+    const payload = clientOf(worker).buffer(worker, bytes);
     fillPayload(payload);
+    return payload;
+  };
+
+  const transfer = async (worker: number): Promise<void> => {
+    const payload = payloadOf(worker, besideBytes);
     for (; ended === undefined; transferred++) await put({ payload, id: ++sequence }, worker);
   };
 
   const work = async (worker: number): Promise<void> => {
-    const payload = client.buffer(worker, payloadBytes);
-    fillPayload(payload);
+    const client = clientOf(worker);
+    const small = payloadOf(worker, payloadBytes);
+    const beyond = worker + inFlight * clients.length;
+    const large = mixedBytes === 0 ? small : payloadOf(beyond, mixedBytes);
     while (ended === undefined) {
       const id = ++sequence;
       const timed = (id & mask) === 0;
       const from = timed ? performance.now() : 0;
+      const isLarge = mixedBytes !== 0 && id % mixedOneIn === 0;
+      const payload = isLarge ? large : small;
       const message = { payload, id };
       if (kind === 'put') {
         await put(message, worker);
       } else {
-        const answer = await client.echo(message, worker);
-        if (answer.id !== id || !endsRight(answer.payload, payloadBytes)) {
+        const answer = await client.echo(message, isLarge ? beyond : worker);
+        if (answer.id !== id || !endsRight(answer.payload, payload.length)) {
           throw new Error(
-            `the answer to ${id} (${payloadBytes} bytes) is ${answer.id} (${answer.payload.length} bytes)`,
+            `the answer to ${id} (${payload.length} bytes) is ${answer.id} (${answer.payload.length} bytes)`,
           );
         }
       }
@@ -95,10 +106,11 @@ export async function measure(
   await Promise.all(workers);
   const { elapsedMs, calls, transfers, cpu } = ended!;
   const callsPerSecond = (1000 * calls) / elapsedMs;
+  const meanBytes = mixedBytes === 0 ? payloadBytes : payloadBytes + (mixedBytes - payloadBytes) / mixedOneIn;
   return {
     callsPerSecond,
     bytesPerSecond:
-      besideBytes > 0 ? (1000 * transfers * besideBytes) / elapsedMs : callsPerSecond * payloadBytes,
+      besideBytes > 0 ? (1000 * transfers * besideBytes) / elapsedMs : callsPerSecond * meanBytes,
     bytesPerSession: 0,
     ...latencies.percentiles(),
     ...cpu,

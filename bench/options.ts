@@ -1,7 +1,10 @@
 /** The command line of `npm run bench -- …`. */
-import { InvalidArgumentError, program } from 'commander';
+import { InvalidArgumentError, Option, program } from 'commander';
 
 export interface Options {
+  /** Commit to compare this build of rdma-rpc with, and where its package lies (scripts/bench.mjs). */
+  against?: string;
+  tree?: string;
   /** File for the rows, as a JSON array. */
   json?: string;
   /** File for what is printed, as Markdown. */
@@ -27,6 +30,8 @@ export function parseOptions(argv: readonly string[]): Options {
     .option('--markdown <file>', 'write what is printed to this file too')
     .option('--only <name...>', 'scenarios or peers whose name begins so, for example: echo-32B limit', [])
     .option('--rounds <n>', 'interleaved rounds', roundsOf, 3)
+    .option('--against <ref>', 'rdma-rpc only, against its build of this commit, in alternating rounds')
+    .addOption(new Option('--tree <directory>').hideHelp())
     .option('--quick', 'one short round: shows that everything runs, measures little', false)
     .parse(argv as string[]);
   return program.opts<Options>();

@@ -60,8 +60,12 @@ interface WorkerMemory {
   readonly answer: CallOptions;
 }
 
+let configured = false;
+
 async function connect(options: EndOptions, shared: 'shm' | 'shm-fd'): Promise<BenchClient> {
-  configure({ polling: options.polling, arenaBytes });
+  // Once: all connections of the process share a context.
+  if (!configured) configure({ polling: options.polling, arenaBytes });
+  configured = true;
   const fabric = options.port === undefined ? shared : 'tcp';
   const open = (): Channel => createChannel(addressOf(options), { timeoutMs, fabric, messageMaxBytes });
   const channel = open();

@@ -49,7 +49,7 @@ export class Pair {
     const { polling, network } = scenario;
     const start = (role: string, port: number | undefined): ChildProcess => {
       const options = JSON.stringify({ peer: peer.name, socket, port, polling, descriptors });
-      const command = [process.execPath, ...nodeFlags(role), endFile, role, options];
+      const command = [process.execPath, ...nodeFlags(role), peer.endFile ?? endFile, role, options];
       const [file = '', ...rest] = scenario.pinned ? ['taskset', '-c', '0', ...command] : command;
       return spawn(file, rest, { stdio: ['ignore', 'inherit', 'inherit', 'ipc', ...inherited] });
     };

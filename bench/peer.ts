@@ -52,6 +52,8 @@ export interface Peer {
   readonly fabric: string;
   /** In place of two processes of ours: a program that measures itself. */
   measure?(scenario: Scenario, window: Window): Promise<Measurement>;
+  /** The processes' program in place of this build's: an older build's. */
+  readonly endFile?: string;
   /** Descriptors for both processes to inherit, made by the process that starts them. */
   descriptors?(): number[];
   serve(options: EndOptions, handlers: BenchHandlers): Promise<BenchServer>;

@@ -1,7 +1,12 @@
 /** The frameworks that are compared, by name. A process loads only the one that it runs. */
+import { inlineMax as limitInlineMax } from './limit/slot.ts';
 import { packageRoot } from './paths.ts';
 import type { Peer } from './peer.ts';
 import type { Scenario } from './scenarios.ts';
+
+/** Of the limit: its ring has twice as many slots (bench/limit/shared.h), and so many buffers for what fits none. */
+const limitCallsMax = 512;
+const limitBuffers = 8;
 
 const loaders: Readonly<Record<string, () => Promise<Peer>>> = {
   'rdma-rpc': async () => (await import('./ours.ts')).ours,
@@ -15,8 +20,18 @@ const loaders: Readonly<Record<string, () => Promise<Peer>>> = {
 };
 
 export const peerNames: readonly string[] = Object.keys(loaders);
+/** Those that show where a curve goes; the limit's slots and buffers are few. */
+const stepPeers: readonly string[] = ['rdma-rpc', 'limit', 'grpc-js'];
+function fitsLimit({ inFlight, payloadBytes, mixedBytes, sessions }: Scenario): boolean {
+  if (mixedBytes !== 0 || sessions > 1) return false;
+  return inFlight <= (payloadBytes <= limitInlineMax ? limitCallsMax : limitBuffers);
+}
+
 /** What a peer can be asked. Bare sockets answer one question only, they are no RPC to be compared elsewhere. */
-export function fits(peer: string, { name, kind, network, payloadBytes, besideBytes }: Scenario): boolean {
+export function fits(peer: string, scenario: Scenario): boolean {
+  const { name, kind, network, payloadBytes, besideBytes, step } = scenario;
+  if (step && !stepPeers.includes(peer)) return false;
+  if (peer === 'limit' && !fitsLimit(scenario)) return false;
   if (peer === 'net bare') return name.endsWith('asleep-32B-x1') || name === 'tcp-echo-32B-x1';
   // How small calls do by descriptors; the rest is as by /proc.
   if (peer === 'shm-fd') return network === 'host' && payloadBytes === 32 && besideBytes === 0;

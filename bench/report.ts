@@ -1,4 +1,5 @@
 /** The readable results: a table for each scenario with ratios to grpc-js and to the limit, then a line for each goal. Markdown that also reads well in a terminal. */
+import { cpus, release } from 'node:os';
 import type { Verdict } from './goals.ts';
 import type { Row } from './rows.ts';
 
@@ -13,6 +14,23 @@ const columns = [
   '× grpc-js',
   'of the limit',
 ] as const;
+
+/** Behind the name of a peer whose every round was disturbed. */
+const disturbedMark = '(!)';
+
+export function disturbedText(disturbances: number, measured: number, mostPercent: number): string {
+  return (
+    `Other processes used more than ${mostPercent} % of a CPU during ${disturbances} of ${measured} measurements. Medians are of the other rounds; ` +
+    `${disturbedMark} marks a peer that had none.`
+  );
+}
+
+/** Day, Node and machine. */
+export function machineText(): string {
+  const machine = cpus();
+  const day = new Date().toISOString().slice(0, 10);
+  return `${day}, Node ${process.versions.node}, Linux ${release()}, ${machine.length} CPUs (${machine[0]?.model})`;
+}
 
 /** Three significant digits, with thousands separated: 4,510,000 and 1.16. */
 export function figure(value: number): string {
@@ -30,7 +48,7 @@ function cells(row: Row, rows: readonly Row[]): string[] {
   const grpc = rows.find((each) => each.peer === 'grpc-js');
   const share = ratio(row, limit);
   return [
-    row.peer,
+    row.disturbed ? `${row.peer} ${disturbedMark}` : row.peer,
     figure(row.callsPerSecond),
     Math.max(row.payloadBytes, row.besideBytes) >= 4096 ? figure(row.bytesPerSecond / 1e9) : '-',
     figure(row.p50Us),

@@ -19,14 +19,16 @@ export interface Row {
   /** Of the server's process, for each connection that is open and idle; 0 where that was not asked. */
   bytesPerSession: number;
   placement: string;
+  /** Others used the machine meanwhile; of medians: in every round. */
+  disturbed: boolean;
 }
 
 /** What one round of one scenario gives. */
 export type Measurement = Omit<
   Row,
-  'scenario' | 'peer' | 'fabric' | 'payloadBytes' | 'inFlight' | 'besideBytes' | 'placement'
+  'scenario' | 'peer' | 'fabric' | 'payloadBytes' | 'inFlight' | 'besideBytes' | 'placement' | 'disturbed'
 > & {
-  /** CPU that the rest of the machine used meanwhile, percent of one. Tells whether the round can be trusted; not part of a row. */
+  /** CPU that the rest of the machine used meanwhile, percent of one. Tells whether the round can be trusted: the row's `disturbed`. */
   othersPercent: number;
 };
 
@@ -48,7 +50,13 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
-/** One row for each scenario and peer, in order of first appearance; each figure is the median of its rounds. */
+/** The rounds that nobody disturbed; all of them when there is none. */
+export function calm<T extends { readonly disturbed: boolean }>(rounds: readonly T[]): readonly T[] {
+  const undisturbed = rounds.filter(({ disturbed }) => !disturbed);
+  return undisturbed.length > 0 ? undisturbed : rounds;
+}
+
+/** One row for each scenario and peer, in order of first appearance; each figure is the median of its undisturbed rounds. */
 export function medians(rows: readonly Row[]): Row[] {
   const groups = new Map<string, Row[]>();
   for (const row of rows) {
@@ -58,8 +66,9 @@ export function medians(rows: readonly Row[]): Row[] {
     else group.push(row);
   }
   return [...groups.values()].map((group) => {
-    const row = { ...group[0]! };
-    for (const key of measured) row[key] = median(group.map((each) => each[key]));
+    const counted = calm(group);
+    const row = { ...counted[0]! };
+    for (const key of measured) row[key] = median(counted.map((each) => each[key]));
     return row;
   });
 }

@@ -11,16 +11,30 @@ export interface Scenario {
   inFlight: number;
   /** Beside them one put after another of so many bytes, which is not counted among the calls; 0: none. */
   besideBytes: number;
+  /** One call in `mixedOneIn` carries so many bytes in place of `payloadBytes`; 0: none. */
+  mixedBytes: number;
+  /** Connections that the calls are spread over, worker by worker. */
+  sessions: number;
+  /** A step between the rows that all peers run: for few of them, since a run would take an hour. */
+  step: boolean;
   /** 'event': neither side spins. Says nothing to the peers on sockets, which always sleep. */
   polling: 'adaptive' | 'event';
   /** Both processes on CPU 0, or wherever the scheduler puts them. */
   pinned: boolean;
 }
 
+/** Of calls that are mixed with larger ones. */
+export const mixedOneIn = 5;
+
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
-function load(kind: 'echo' | 'put', payload: string, payloadBytes: number, inFlight: number): Scenario {
+export function load(
+  kind: 'echo' | 'put',
+  payload: string,
+  payloadBytes: number,
+  inFlight: number,
+): Scenario {
   return {
     name: `${kind}-${payload}-x${inFlight}`,
     kind,
@@ -28,6 +42,9 @@ function load(kind: 'echo' | 'put', payload: string, payloadBytes: number, inFli
     payloadBytes,
     inFlight,
     besideBytes: 0,
+    mixedBytes: 0,
+    sessions: 1,
+    step: false,
     polling: 'adaptive',
     pinned: false,
   };
@@ -36,6 +53,12 @@ function load(kind: 'echo' | 'put', payload: string, payloadBytes: number, inFli
 /** Small calls, one at a time, while one transfer follows another. */
 function beside(payload: string, besideBytes: number): Scenario {
   return { ...load('echo', '32B', 32, 1), name: `echo-32B-x1-beside-${payload}`, besideBytes };
+}
+
+/** Four small calls for each large one. */
+export function mixed(payload: string, payloadBytes: number, large: string, mixedBytes: number): Scenario {
+  const small = load('echo', payload, payloadBytes, 32);
+  return { ...small, name: `${small.name}-mixed-${large}`, mixedBytes };
 }
 
 const idle: Scenario = { ...load('echo', '', 0, 0), name: 'idle', kind: 'idle' };
@@ -56,6 +79,15 @@ export const scenarios: readonly Scenario[] = [
   load('echo', '32B', 32, 1),
   load('echo', '32B', 32, 32),
   load('echo', '32B', 32, 256),
+  ...[
+    ...[4, 16, 64, 512, 1024, 4096].map((inFlight) => load('echo', '32B', 32, inFlight)),
+    load('echo', '200B', 200, 256),
+    load('echo', '1KiB', KiB, 256),
+    load('echo', '8000B', 8000, 8),
+    load('echo', '9KiB', 9 * KiB, 8),
+    load('echo', '16KiB', 16 * KiB, 8),
+    mixed('64B', 64, '128KiB', 128 * KiB),
+  ].map((scenario) => ({ ...scenario, step: true })),
   load('put', '4KiB', 4 * KiB, 8),
   load('put', '64KiB', 64 * KiB, 8),
   load('put', '1MiB', MiB, 8),

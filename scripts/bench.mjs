@@ -1,14 +1,26 @@
 /**
  * The benchmark, after setup: installs the frameworks that it compares with (bench/peers, once), builds the limit's addon and the plain C
- * sender, and starts dist/bench/main.js with the arguments given.
+ * sender, and starts dist/bench/main.js with the arguments given. With `--against REF` it builds that commit instead.
  */
 import { spawnSync } from 'node:child_process';
+import { buildOf } from './bench-against.mjs';
 import { installPeers, succeeded } from './bench-peers.mjs';
 import { configure } from './cmake.mjs';
 import { root, run } from './command.mjs';
 import { step } from './step.mjs';
 
-await installPeers();
+const args = process.argv.slice(2);
+const ref = args[args.indexOf('--against') + 1];
+if (args.includes('--against') && ref !== undefined) {
+  try {
+    args.push('--tree', await buildOf(ref));
+  } catch (error) {
+    console.error(`--against ${ref}: ${error.message}\n${error.output ?? ''}`);
+    process.exit(1);
+  }
+} else {
+  await installPeers();
+}
 
 const limit = step({
   name: 'bench-limit',
@@ -34,9 +46,8 @@ const sender = step({
 });
 if (!(await succeeded(sender))) console.error('! its rows will be missing');
 
-const { status } = spawnSync(
-  process.execPath,
-  ['--enable-source-maps', 'dist/bench/main.js', ...process.argv.slice(2)],
-  { cwd: root, stdio: 'inherit' },
-);
+const { status } = spawnSync(process.execPath, ['--enable-source-maps', 'dist/bench/main.js', ...args], {
+  cwd: root,
+  stdio: 'inherit',
+});
 process.exit(status ?? 1);

@@ -41,7 +41,9 @@ function serve(options, handlers) {
 
 function connect(options) {
   const Client = grpc.makeGenericClientConstructor(service, 'Bench');
-  const client = new Client(addressOf(options), grpc.credentials.createInsecure(), limits);
+  // A connection of its own for each client: they would share one.
+  const own = { ...limits, 'grpc.use_local_subchannel_pool': 1 };
+  const client = new Client(addressOf(options), grpc.credentials.createInsecure(), own);
   const call = (name) => (message) =>
     new Promise((resolve, reject) => {
       client[name](message, (error, answer) => (error ? reject(error) : resolve(answer)));

@@ -1,10 +1,12 @@
 /** The arithmetic behind the benchmark's figures: percentiles, medians over rounds, ratios, goals and the command line. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { comparison, type Round } from '../../bench/against.ts';
 import { judge } from '../../bench/goals.ts';
 import { fillPayload, handlers, readPayload } from '../../bench/handlers.ts';
 import { Latencies } from '../../bench/latencies.ts';
 import { select } from '../../bench/options.ts';
+import { fits, peerNames } from '../../bench/peers.ts';
 import { figure, goalLines, scenarioTables, table } from '../../bench/report.ts';
 import { median, medians, type Row } from '../../bench/rows.ts';
 import { placementOf, scenarios } from '../../bench/scenarios.ts';
@@ -27,6 +29,7 @@ function row(scenario: string, peer: string, figures: Partial<Row> = {}): Row {
     cpuPercent: 100,
     bytesPerSession: 0,
     placement: 'free, sleeps',
+    disturbed: false,
     ...figures,
   };
 }
@@ -82,6 +85,66 @@ describe('medians', () => {
       row('echo', 'a', { callsPerSecond: 20, p50Us: 9 }),
     ];
     expect(medians(rounds)).toEqual([row('echo', 'a', { callsPerSecond: 20, p50Us: 3 }), row('echo', 'b')]);
+  });
+});
+
+describe('rounds that others disturbed', () => {
+  const rounds = (disturbed: boolean[]): Row[] =>
+    disturbed.map((each, index) => row('echo', 'a', { callsPerSecond: 10 * (index + 1), disturbed: each }));
+
+  it.each([
+    ['one of three', [false, true, false], 20, false],
+    ['two of three', [true, true, false], 30, false],
+    ['all', [true, true, true], 20, true],
+  ])('%s: the median is of the others, and says so where there are none', (_, disturbed, calls, marked) => {
+    expect(medians(rounds(disturbed))).toEqual([
+      row('echo', 'a', { callsPerSecond: calls, disturbed: marked }),
+    ]);
+    expect(scenarioTables(medians(rounds(disturbed))).includes('| a (!)')).toBe(marked);
+  });
+});
+
+describe('--against', () => {
+  const round = (before: number, after: number, disturbed = false): Round => ({
+    before: row('echo', 'rdma-rpc', { callsPerSecond: before, cpuPercent: 200 }),
+    after: row('echo', 'rdma-rpc', { callsPerSecond: after, cpuPercent: 100, p50Us: 0.5 }),
+    disturbed,
+  });
+  const cells = (rounds: Round[]): string[] =>
+    comparison(new Map([['echo', rounds]]))
+      .split('\n')[2]!
+      .split('|')
+      .map((cell) => cell.trim())
+      .slice(1, -1);
+
+  it('gives the median of the rounds’ own ratios, with the range', () => {
+    const line = ['echo', '200', '100', '2.00', '1.00', '3.00', '0.50', '4.00', '3 of 3 rounds'];
+    expect(cells([round(100, 300), round(200, 200), round(100, 200)])).toEqual(line);
+  });
+
+  it('leaves out rounds in which either was disturbed, and says when none is left', () => {
+    expect(cells([round(100, 300), round(100, 900, true)]).slice(3)).toEqual([
+      ...['3.00', '3.00', '3.00', '0.50', '6.00'],
+      '1 of 2 rounds',
+    ]);
+    expect(cells([round(100, 900, true)]).at(-1)).toBe('disturbed');
+  });
+});
+
+describe('steps between the rows that all run', () => {
+  const asked = (name: string): string[] => {
+    const scenario = scenarios.find((each) => each.name === name)!;
+    return peerNames.filter((peer) => fits(peer, scenario));
+  };
+
+  it.each([
+    ['echo-32B-x512', ['rdma-rpc', 'limit', 'grpc-js']],
+    ['echo-32B-x4096', ['rdma-rpc', 'grpc-js']],
+    ['echo-200B-x256', ['rdma-rpc', 'grpc-js']],
+    ['echo-9KiB-x8', ['rdma-rpc', 'limit', 'grpc-js']],
+    ['echo-64B-x32-mixed-128KiB', ['rdma-rpc', 'grpc-js']],
+  ])('%s: %j', (name, expected) => {
+    expect(asked(name)).toEqual(expected);
   });
 });
 

@@ -1,0 +1,82 @@
+/**
+ * This build against an older one: the same benchmark, once with the package of each, in alternating rounds, so that what slows the machine for a while
+ * slows both. A ratio is the median of the rounds' ratios. Used by main.ts for `--against REF`; scripts/bench-against.mjs builds the older one.
+ */
+import { join } from 'node:path';
+import { ours } from './ours.ts';
+import { figure, machineText, table } from './report.ts';
+import { groups, type Rounds } from './rounds.ts';
+import { calm, median, type Row } from './rows.ts';
+import type { Scenario } from './scenarios.ts';
+
+/** The same scenario on both builds, one right after the other. */
+export interface Round {
+  readonly before: Row;
+  readonly after: Row;
+  /** Either of them was. */
+  readonly disturbed: boolean;
+}
+
+/** Calls for each second of CPU time of both processes: less hurt than calls/s by others on the machine. */
+function perCpuSecond({ callsPerSecond, cpuPercent }: Row): number {
+  return (100 * callsPerSecond) / cpuPercent;
+}
+
+const columns = ['scenario', 'calls/s', 'before', 'ratio', 'from', 'to', 'p50 ratio', 'per CPU', ''] as const;
+
+function line(scenario: string, rounds: readonly Round[]): string[] {
+  const counted = calm(rounds);
+  const ratios = (of: (row: Row) => number): number[] =>
+    counted.map(({ before, after }) => of(after) / of(before));
+  const calls = ratios((row) => row.callsPerSecond);
+  const fixed = (value: number): string => (Number.isFinite(value) ? value.toFixed(2) : '-');
+  return [
+    scenario,
+    figure(median(counted.map(({ after }) => after.callsPerSecond))),
+    figure(median(counted.map(({ before }) => before.callsPerSecond))),
+    fixed(median(calls)),
+    fixed(Math.min(...calls)),
+    fixed(Math.max(...calls)),
+    fixed(median(ratios((row) => row.p50Us))),
+    fixed(median(ratios(perCpuSecond))),
+    counted.every(({ disturbed }) => disturbed)
+      ? 'disturbed'
+      : `${counted.length} of ${rounds.length} rounds`,
+  ];
+}
+
+/** A line for each scenario that both builds have run. Ratios above 1 are faster, but `p50 ratio`. */
+export function comparison(rounds: ReadonlyMap<string, readonly Round[]>): string {
+  return table([columns, ...[...rounds].map(([scenario, each]) => line(scenario, each))]);
+}
+
+/** Measures and reports. `tree`: where the package of `ref` lies, with this build's benchmark in it. */
+export async function against(
+  ref: string,
+  tree: string,
+  wanted: readonly Scenario[],
+  rounds: number,
+  run: Rounds,
+): Promise<string> {
+  const older = { ...ours, endFile: join(tree, 'dist', 'bench', 'end.js') };
+  const found = new Map<string, Round[]>();
+  const loads = wanted.filter(({ kind }) => kind === 'echo' || kind === 'put');
+  for (let round = 1; round <= rounds; round++) {
+    for (const group of groups(loads)) {
+      const before = (): Promise<Row[]> =>
+        run.run(async () => older, group, `round ${round}/${rounds} ${ref}`);
+      const after = (): Promise<Row[]> => run.run(async () => ours, group, `round ${round}/${rounds} now`);
+      // Who comes second may find the machine warmer, or slower.
+      const first = await (round % 2 === 1 ? before() : after());
+      const second = await (round % 2 === 1 ? after() : before());
+      const [old, now] = round % 2 === 1 ? [first, second] : [second, first];
+      for (const row of now) {
+        const other = old.find(({ scenario }) => scenario === row.scenario);
+        if (other === undefined) continue;
+        const pair = { before: other, after: row, disturbed: other.disturbed || row.disturbed };
+        found.set(row.scenario, [...(found.get(row.scenario) ?? []), pair]);
+      }
+    }
+  }
+  return `# Against ${ref}\n\n${machineText()}, medians of ${rounds} alternating rounds.\n\n${comparison(found)}\n`;
+}

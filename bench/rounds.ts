@@ -1,0 +1,100 @@
+/**
+ * Runs scenarios on pairs of processes: one pair for those that can share it, a row for each. Counts what could not be run, and what others on the
+ * machine disturbed. Used by the orchestrators (main.ts, against.ts, scale), which sleep meanwhile.
+ */
+import { spawnSync } from 'node:child_process';
+import type { Window } from './measure.ts';
+import { Pair } from './pair.ts';
+import type { Peer } from './peer.ts';
+import { pollingPeers } from './peers.ts';
+import type { Row } from './rows.ts';
+import { placementOf, type Scenario } from './scenarios.ts';
+
+const fullWindow: Window = { warmupMs: 400, measureMs: 1000 };
+const quickWindow: Window = { warmupMs: 150, measureMs: 200 };
+/** The first load of a process meets interpreted code: it is given this long before it counts. */
+const compileMs = 1000;
+const quickCompileMs = 250;
+/** More than this used by the rest of the machine, in percent of one CPU, disturbs a measurement. */
+export const othersMaxPercent = 8;
+
+export function note(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+/** Those that can share a pair of processes: same polling, same placement, same network, same number of connections. */
+export function groups(chosen: readonly Scenario[]): Scenario[][] {
+  const keyed = new Map<string, Scenario[]>();
+  for (const scenario of chosen) {
+    const key = `${scenario.polling} ${scenario.pinned} ${scenario.network} ${scenario.sessions}`;
+    keyed.set(key, [...(keyed.get(key) ?? []), scenario]);
+  }
+  return [...keyed.values()];
+}
+
+/** Without those on one CPU where nothing can put them there. */
+export function placeable(chosen: readonly Scenario[]): Scenario[] {
+  const canPin = spawnSync('taskset', ['-c', '0', 'true']).status === 0;
+  if (!canPin) note('taskset is not there: the scenario on one CPU is left out (Debian package util-linux)');
+  return chosen.filter((scenario) => canPin || !scenario.pinned);
+}
+
+export class Rounds {
+  failures = 0;
+  measured = 0;
+  disturbances = 0;
+  readonly #quick: boolean;
+
+  constructor(quick: boolean) {
+    this.#quick = quick;
+  }
+
+  /** One round of scenarios that share a pair, in order. What fails is said, and leaves its rows out. */
+  async run(load: () => Promise<Peer>, group: readonly Scenario[], label: string): Promise<Row[]> {
+    const rows: Row[] = [];
+    let pair: Pair | undefined;
+    try {
+      const peer = await load();
+      pair = peer.measure === undefined ? await Pair.start(peer, group[0]!) : undefined;
+      for (const [index, scenario] of group.entries())
+        rows.push(await this.#row(peer, pair, scenario, index === 0, label));
+    } catch (error) {
+      note(`${label} NOT RUN: ${error instanceof Error ? error.message : error}`);
+      this.failures++;
+    } finally {
+      await pair?.stop();
+    }
+    return rows;
+  }
+
+  async #row(
+    peer: Peer,
+    pair: Pair | undefined,
+    scenario: Scenario,
+    first: boolean,
+    label: string,
+  ): Promise<Row> {
+    const window = this.#quick ? quickWindow : fullWindow;
+    const warmupMs = first ? (this.#quick ? quickCompileMs : compileMs) : window.warmupMs;
+    const asked = { ...window, warmupMs };
+    const { othersPercent, ...measurement } = await (pair?.run(scenario, asked) ??
+      peer.measure!(scenario, asked));
+    const disturbed = othersPercent > othersMaxPercent;
+    this.measured++;
+    if (disturbed) this.disturbances++;
+    const calls = Math.round(measurement.callsPerSecond).toLocaleString('en-GB');
+    const others = disturbed ? `, others used ${othersPercent.toFixed(0)} % of a CPU` : '';
+    note(`${label} ${scenario.name}: ${calls} calls/s${others}`);
+    return {
+      scenario: scenario.name,
+      peer: peer.name,
+      fabric: scenario.network === 'tcp' ? 'tcp' : peer.fabric,
+      payloadBytes: Math.max(scenario.payloadBytes, scenario.mixedBytes),
+      inFlight: scenario.inFlight,
+      besideBytes: scenario.besideBytes,
+      ...measurement,
+      placement: placementOf(scenario, pollingPeers.includes(peer.name)),
+      disturbed,
+    };
+  }
+}
