@@ -94,10 +94,13 @@ void Arena::remove_owner(OwnerId owner) {
 }
 
 /// A greedy owner may all the same have one block for each use, so that no step of its calls waits for ever
-/// for what later steps would give back. A message that leaves no reserve at all goes when there is room.
+/// for what later steps would give back; and the only block of a use may come out of the reserve, since what
+/// earlier steps hold is given back when it has been had. A message that leaves no reserve at all goes when
+/// there is room.
 bool Arena::beyond_share(std::size_t bytes, Use use, OwnerId owner) const {
   if (owner == kNobody || owners_present_ < 2) return false;
   const auto index = static_cast<std::size_t>(use);
+  if (held_[index] == 0) return false;
   const std::size_t limit = options_.budget_bytes / 8 * kShareOfUse[index];
   std::size_t own = bytes, all = 0;
   for (std::size_t i = 0; i <= index; ++i) {

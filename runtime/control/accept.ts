@@ -146,7 +146,7 @@ export async function acceptOver(
       continue;
     }
     const { context, target } = prepared;
-    const why = context.native.connectSession(target.session, frame.address);
+    const why = context.accept(target.session, frame.address);
     if (why !== '') {
       discardSession(prepared, why);
       skip(fabric, why, notReached(fabric));

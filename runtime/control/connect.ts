@@ -123,7 +123,7 @@ async function tryFabric(
   }
   const { context, target } = prepared;
   try {
-    link.send({ type: 'attach', fabric, address: context.native.sessionAddress(target.session) });
+    link.send({ type: 'attach', fabric, address: context.clientAddress(target.session) });
     const answer = await expect(link, 'attached', 'unreachable');
     if (answer.type === 'unreachable') {
       discardSession(prepared, answer.reason);

@@ -50,6 +50,8 @@ interface Unowned {
   down?: string;
 }
 
+const addressText = (address: Uint8Array): string => Buffer.from(address).toString('latin1');
+
 export class FabricContext {
   readonly fabric: NativeOptions['fabric'];
   readonly native: NativeContext;
@@ -70,6 +72,10 @@ export class FabricContext {
   /** Sessions that are connecting, or have and have no owner yet. */
   readonly #unowned = new Map<number, Unowned>();
   #sessionCount = 0;
+  /** Addresses of sessions of clients that are not connected yet, as texts. */
+  readonly #dialling = new Map<number, string>();
+  /** Sessions of servers whose client is in this context, too, where what a client sends is copied to the arena. */
+  readonly #loops = new Set<number>();
   /** Method words that native code has been told about: at most one for each annotated method of the program. */
   readonly #expecting = new Set<number>();
   #warned = false;
@@ -95,8 +101,31 @@ export class FabricContext {
     }
   }
 
+  /** Both ends of a session share this arena, and a message on its way is in it twice: what its sender has copied, and what its receiver has fetched. */
+  get loops(): boolean {
+    return this.#loops.size !== 0;
+  }
+
+  /** Of a client's session, for its server. */
+  clientAddress(session: number): Uint8Array {
+    const address = this.native.sessionAddress(session);
+    if (this.native.capabilities.copiesLate) this.#dialling.set(session, addressText(address));
+    return address;
+  }
+
+  /** A server's session with the client of that address. Returns '' or why they cannot be connected. */
+  accept(session: number, peerAddress: Uint8Array): string {
+    const why = this.native.connectSession(session, peerAddress);
+    if (why === '' && this.#dialling.size !== 0) {
+      const text = addressText(peerAddress);
+      for (const each of this.#dialling.values()) if (each === text) this.#loops.add(session);
+    }
+    return why;
+  }
+
   /** Resolves with '' when the session's queue pair is connected to the peer's, or with why it cannot be; the fabric has a time limit for it. `through`: for fabrics that dial by themselves. */
   connect(session: number, peerAddress: Uint8Array, through?: Through): Promise<string> {
+    this.#dialling.delete(session);
     const why =
       this.fabric === 'tcp' && through !== undefined && 'host' in through
         ? this.native.connectSession(session, peerAddress, through.host, through.port)
@@ -118,6 +147,8 @@ export class FabricContext {
 
   /** Ends a session that will get no owner. */
   discard(session: number, reason: string): void {
+    this.#dialling.delete(session);
+    this.#loops.delete(session);
     this.#unowned.delete(session);
     this.native.closeSession(session, reason);
   }
@@ -308,6 +339,7 @@ export class FabricContext {
   }
 
   #down(session: number, reason: string): void {
+    this.#loops.delete(session);
     const unowned = this.#unowned.get(session);
     if (unowned !== undefined) {
       unowned.down = reason;

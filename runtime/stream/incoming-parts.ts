@@ -6,9 +6,10 @@ import { CodecError } from '../codec/error.ts';
 import { Source } from '../codec/memory/source.ts';
 import type { MessageType } from '../codec/types.ts';
 import { decodeResponseMetadata, metadataFault, type ResponseMetadata } from '../core/metadata-wire.ts';
+import type { FabricContext } from '../lane/fabric-context.ts';
 import { Incoming } from '../lane/incoming.ts';
 import { copyValue } from '../lane/value-memory.ts';
-import { Ev, type NativeContext } from '../native.ts';
+import { Ev } from '../native.ts';
 import { PartHeader, PartKind, packedLengthBytes, partHeaderBytes } from './part-header.ts';
 import { type CopiedMessage, type Reader, type StreamMemory, streamMemory } from './stream-memory.ts';
 import type { ReceivedPart } from './stream-reader.ts';
@@ -26,12 +27,13 @@ export class IncomingParts {
   readonly #slab: Source = new Source();
   readonly #memory: StreamMemory;
 
-  constructor(native: NativeContext, session: number, reader: Reader) {
+  constructor(context: FabricContext, session: number, reader: Reader) {
+    const { native } = context;
     this.#events = native.events;
     this.#slab.reset(new Uint8Array(native.receiveSlab(session)));
     this.#slab.copyOut = copyValue;
     this.whole = new Incoming(native, session);
-    this.#memory = streamMemory(native, reader);
+    this.#memory = streamMemory(context, reader);
   }
 
   /** Reads the header of the part at `at`. Returns why it has none, or an empty string. */

@@ -5,11 +5,14 @@
  * would find no room. Used where parts are decoded and read, on the JS thread of the context.
  */
 import { contextOptions } from '../lane/contexts.ts';
+import type { FabricContext } from '../lane/fabric-context.ts';
 import type { NativeContext } from '../native.ts';
 
 /** Of the arena: what requests that a server fetches may take (`memory/arena.h`), and what of that is left for messages of other sizes. */
 const fetchShare = 6 / 8;
 const spareShare = 2 / 8;
+/** What is kept at most. */
+const keptShare = fetchShare - spareShare;
 /**
  * Left beside that for what is around messages on their way. Without it a session that leaves a quarter to others, as it must, could be short of
  * a few KiB for the next message of a quarter of the arena.
@@ -42,13 +45,13 @@ export class StreamMemory {
   /** Of copies that no stream has moved past. What peers make a side hold has a bound: so much again as the arena. */
   copiedBytes = 0;
 
-  readonly #native: NativeContext;
+  readonly #context: Pick<FabricContext, 'native' | 'loops'>;
   readonly #arenaBytes: number;
   /** Bytes that may still come before the arena must be looked at. */
   #unwatched = 0;
 
-  constructor(native: NativeContext) {
-    this.#native = native;
+  constructor(context: Pick<FabricContext, 'native' | 'loops'>) {
+    this.#context = context;
     this.#arenaBytes = contextOptions().arenaBytes;
   }
 
@@ -56,14 +59,16 @@ export class StreamMemory {
   copy(bytes: number): CopiedMessage | undefined {
     // A block may be larger than what is in it.
     this.#unwatched -= 2 * bytes;
-    if (this.#unwatched >= 0) return undefined;
+    const { native, loops } = this.#context;
+    if (this.#unwatched >= 0 && !loops) return undefined;
     const arena = this.#arenaBytes;
-    const leftBytes =
-      arena * (fetchShare - aroundShare) -
-      Math.max(bytes, arena * spareShare) -
-      this.#native.stats().arenaLeasedBytes;
+    // What the senders of this thread have copied waits for what is kept here, and takes as much as it may: nothing
+    // is kept then, and the half that would have been may be copies, too.
+    const kept = loops ? arena : native.stats().arenaLeasedBytes;
+    const copiedMax = loops ? arena * (1 + keptShare) : arena;
+    const leftBytes = arena * (fetchShare - aroundShare) - Math.max(bytes, arena * spareShare) - kept;
     this.#unwatched = Math.max(0, leftBytes);
-    if (leftBytes >= 0 || this.copiedBytes + bytes > arena) return undefined;
+    if (leftBytes >= 0 || this.copiedBytes + bytes > copiedMax) return undefined;
     this.copiedBytes += bytes;
     return new CopiedMessage(this, bytes);
   }
@@ -74,11 +79,12 @@ const memories = {
   server: new WeakMap<NativeContext, StreamMemory>(),
 };
 
-export function streamMemory(native: NativeContext, reader: Reader): StreamMemory {
-  let memory = memories[reader].get(native);
+export function streamMemory(context: FabricContext, reader: Reader): StreamMemory {
+  const known = memories[reader];
+  let memory = known.get(context.native);
   if (memory === undefined) {
-    memory = new StreamMemory(native);
-    memories[reader].set(native, memory);
+    memory = new StreamMemory(context);
+    known.set(context.native, memory);
   }
   return memory;
 }

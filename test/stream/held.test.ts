@@ -114,7 +114,10 @@ describe.each<Way>(['in process', 'shm over unix'])('%s', { timeout: 120_000 }, 
 
 test('what streams hold beside the arena has a bound, and comes back', () => {
   let arenaLeasedBytes = 0;
-  const memory = new StreamMemory({ stats: () => ({ ...stats(), arenaLeasedBytes }) } as never);
+  const memory = new StreamMemory({
+    native: { stats: () => ({ ...stats(), arenaLeasedBytes }) } as never,
+    loops: false,
+  });
   const size = arenaBytes / 8;
   arenaLeasedBytes = arenaBytes;
   const copied = Array.from({ length: 10 }, () => memory.copy(size));

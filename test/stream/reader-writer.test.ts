@@ -365,7 +365,7 @@ describe('messages of a part that arrives', () => {
       messageMaxBytes: 1e6,
       peerMessageMaxBytes: 1e6,
     });
-    const incoming = new IncomingParts(native, session, 'client');
+    const incoming = new IncomingParts(context, session, 'client');
     let result: unknown;
     native.onEvents(() => {
       expect(incoming.read(0)).toBe('');

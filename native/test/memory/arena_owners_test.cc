@@ -67,6 +67,20 @@ TEST(ArenaOwners, EachMayHaveOneBlockForEachStep) {
   }
 }
 
+/// A client and a server on one thread, and what is sent is copied: the copies wait for the fetch.
+TEST(ArenaOwners, TheOnlyBlockOfAStepMayComeOutOfTheReserve) {
+  FakeDevice device;
+  Arena arena(device, {.budget_bytes = 16 * MiB});
+  const OwnerId client = arena.add_owner(), server = arena.add_owner();
+  EXPECT_NE(arena.alloc(4 * MiB, Use::part, client), kNoBlock);
+  EXPECT_NE(arena.alloc(4 * MiB, Use::request, client), kNoBlock);
+  const BlockId fetched = arena.alloc(4 * MiB, Use::fetch, server);
+  EXPECT_NE(fetched, kNoBlock);
+  arena.release(fetched);
+  EXPECT_NE(arena.alloc(64 * KiB, Use::fetch, client), kNoBlock);
+  EXPECT_EQ(arena.alloc(4 * MiB, Use::fetch, server), kNoBlock);
+}
+
 TEST(ArenaOwners, OneMayFillAnEmptyArenaWithAMessage) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 64 * MiB});

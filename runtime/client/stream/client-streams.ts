@@ -70,7 +70,7 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     const slots = slotsPerStream * streamsMax;
     this.context = context;
     this.target = target;
-    this.incoming = new IncomingParts(context.native, target.session, 'client');
+    this.incoming = new IncomingParts(context, target.session, 'client');
     this.#submission = new Submission(SubOp.part, target);
     this.#listener = listener;
     this.#events = context.native.events;

@@ -48,7 +48,7 @@ export class ServerStreams implements ServerParts, StreamTable, SlotWaiter {
 
   constructor(session: Shared, streamsMax: number) {
     this.session = session;
-    this.incoming = new IncomingParts(session.context.native, session.target.session, 'server');
+    this.incoming = new IncomingParts(session.context, session.target.session, 'server');
     this.submission = new Submission(SubOp.response, session.target);
     this.submission.method = Status.OK;
     this.#streamsMax = streamsMax;
