@@ -134,14 +134,12 @@ void Session::on_receive(const fabric::Wc& wc) {
     maybe_down();
     return;
   }
-  on_frame(slot, wc.bytes, wc.invalidated_rkey);
+  on_frame(readable(slot, wc.bytes), wc.bytes, wc.invalidated_rkey);
   if (state_ == SessionState::draining) maybe_down();
 }
 
 void Session::on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uint32_t invalidated_rkey) {
-  const std::size_t at = std::size_t{receive_slot} * receive_stride_;
-  if (copies_ != nullptr) std::memcpy(copies_.get() + at, receive_memory_->data() + at, bytes);
-  const std::byte* data = receive_slab() + at;
+  const std::byte* data = receive_slab() + std::size_t{receive_slot} * receive_stride_;
   wire::Frame frame;
   if (const char* why = wire::parse(data, bytes, frame)) return protocol_error(why);
   const wire::Header& header = frame.header;

@@ -46,7 +46,11 @@ std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
   }
   // Lengths and texts are looked at more than once, so all of it is read from memory that nobody else
   // changes.
-  if (capabilities_.peers_keep_access) copies_.reset(new std::byte[receive_memory_->size()]);
+  if (capabilities_.peers_keep_access) {
+    copies_.reset(new std::byte[receive_memory_->size()]);
+    copied_.reserve(receive_depth_);
+    for (std::uint32_t i = receive_depth_; i > 0; --i) copy_slots_.push_back(i - 1);
+  }
   std::string why;
   receive_region_ = shared_.device.reg_mr(receive_memory_->data(), receive_memory_->size(),
                                           fabric::access_local_write, &why);
@@ -112,6 +116,16 @@ bool Link::post_receives() {
   if (state_ != SessionState::init) send_->owe_credits(static_cast<std::uint32_t>(taken));
   consumed_.clear();
   return true;
+}
+
+std::uint32_t Link::readable(std::uint32_t receive, std::uint32_t bytes) {
+  if (copies_ == nullptr) return receive;
+  const std::uint32_t slot = copy_slots_.back();
+  copy_slots_.pop_back();
+  copied_.push_back(receive);
+  std::memcpy(copies_.get() + std::size_t{slot} * receive_stride_,
+              receive_memory_->data() + std::size_t{receive} * receive_stride_, bytes);
+  return slot;
 }
 
 std::optional<std::uint32_t> Link::take_spill_slot() {

@@ -73,7 +73,12 @@ class Link {
   std::uint32_t received() const { return received_; }
   /// A receive slot that JS has read: posted again with the next finish_turn().
   void recycle(std::uint32_t receive_slot) {
-    (receive_slot < receive_depth_ ? consumed_ : spill_slots_).push_back(receive_slot);
+    if (receive_slot >= receive_depth_) return spill_slots_.push_back(receive_slot);
+    if (copies_ == nullptr) return consumed_.push_back(receive_slot);
+    // Any of those that copies have been made of will do.
+    copy_slots_.push_back(receive_slot);
+    consumed_.push_back(copied_.back());
+    copied_.pop_back();
   }
   /// A slot behind the receives, see kSpillSlots; none: they are all taken.
   std::optional<std::uint32_t> take_spill_slot();
@@ -105,6 +110,8 @@ class Link {
   std::string open_resources(const SendQueue::QueueLimits& queue_limits);
   /// False: the session has failed.
   bool post_receives();
+  /// The slot of `receive_slab()` that a frame which has come in is to be read in.
+  std::uint32_t readable(std::uint32_t receive, std::uint32_t bytes);
   std::string why_failed(const char* what, fabric::WcStatus status) const;
 
   Shared& shared_;
@@ -125,6 +132,9 @@ class Link {
 
   std::uint32_t receive_depth_, receive_stride_, receives_posted_ = 0;
   std::vector<std::uint32_t> consumed_;
+  /// With copies_: its free slots, and the receives that the others are copies of. The slot that came free
+  /// last is taken first: receives take turns through all of their memory, copies stay in the cache.
+  std::vector<std::uint32_t> copy_slots_, copied_;
   std::vector<std::uint32_t> spill_slots_;  ///< free slots behind the receives, see kSpillSlots
   bool drained_ = false, unposted_ = false;
   bool heard_ = false;          ///< a frame has come in
