@@ -36,14 +36,20 @@ export function closeTurn(): void {
   deadlines.endTurn(performance.now());
 }
 
+/** Ends the turn, if one is open, when the JS that runs now has: what waits is looked at by nobody who would. */
+export function closeTurnSoon(): void {
+  if (!open || closing) return;
+  closing = true;
+  queueMicrotask(closeTurn);
+}
+
 /** Time to compute a deadline from: read for the first of a turn; for those that follow, the wheel makes up for what passes until its end. */
 export function turnNow(): number {
   if (!open) {
     open = true;
     deadlines.refresh(performance.now());
-  } else if (!closing) {
-    closing = true;
-    queueMicrotask(closeTurn);
+  } else {
+    closeTurnSoon();
   }
   return deadlines.now;
 }

@@ -6,7 +6,7 @@
 import { failCall, type Reject } from '../../core/errors/failing.ts';
 import { queueFull, unavailable } from '../../core/errors/failure.ts';
 import { lengthsOf } from '../../core/lengths.ts';
-import { closeTurn } from '../../lane/deadlines.ts';
+import { closeTurnSoon } from '../../lane/deadlines.ts';
 import type { FabricContext, SlotWaiter } from '../../lane/fabric-context.ts';
 import { CallExtras } from '../call-extras.ts';
 import type { Connections } from '../connections/connections.ts';
@@ -62,8 +62,8 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
 
   /** A call that the connection whose turn it is has not taken. */
   enter(unsent: Unsent): void {
-    // Nothing was staged, so nothing else would.
-    closeTurn();
+    // Nothing was staged, so nothing else would. Not at once: that reads the clock for each call of many that wait.
+    closeTurnSoon();
     const call = new WaitingCall(this.waiting, unsent);
     this.#admit(call, this.waiting, this.#startCall, this.waiting.why);
   }
