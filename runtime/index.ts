@@ -48,7 +48,9 @@ export type {
 export { createInProcessChannel, type InProcessOptions } from './in-process.ts';
 export type { Stats } from './native.ts';
 export type { AllowedPeers, Authenticate } from './server/allowed.ts';
+export type { AcceptedSession, OnSession, RefusedSession } from './server/arrival.ts';
 export type { AuthorizeFunction, AuthorizeTable } from './server/authorize.ts';
+export type { Quotas, QuotasOf } from './server/quotas.ts';
 export { createServer } from './server/server.ts';
 export type { ServerOptions } from './server/server-options.ts';
 export type { Server, ServiceScope } from './server/server-type.ts';

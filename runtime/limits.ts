@@ -82,6 +82,14 @@ export const socketMode = { default: undefined, min: 0, max: 0o777 } as const;
 export const sessions = { default: 1024, min: 1, max: 65_536 } as const;
 /** Connections of one network address, so that one client that goes wild leaves room for the others. A client process needs one. */
 export const sessionsPerPeer = { default: 64, min: 1, max: 65_536 } as const;
+/** Quotas of an identity; without: none. Rates are of a second, which is also what may come at once. */
+export const quotaSessions = { default: undefined, min: 1, max: 65_536 } as const;
+export const quotaCallsPerSecond = { default: undefined, min: 1, max: 1_000_000_000 } as const;
+export const quotaBytesPerSecond = { default: undefined, min: 1, max: 1024 * GiB } as const;
+/** Of the arena, for large requests of one session: the smallest blocks have 4 KiB. */
+export const quotaArenaBytes = { default: undefined, min: 64 * KiB, max: 1024 * GiB } as const;
+/** Identities without a session whose accounts are kept: coming back brings no new second's worth. */
+export const quotaAccountsClosed = 1_024;
 /** Asynchronous handlers that run at once in a server: 64 sessions with full windows. What comes on top is turned away before any work is done for it. */
 export const handlers = { default: 16_384, min: 1, max: 1_000_000 } as const;
 /** Threads of serveWorkers(); without: one for each CPU. */

@@ -100,6 +100,8 @@ export interface SessionOptions {
   messageMaxBytes: number;
   /** Largest message that the peer accepts, bytes. */
   peerMessageMaxBytes: number;
+  /** Of a server: arena memory that large requests of this session may hold at once. Default: as much as its share. */
+  arenaBytesMax?: number;
 }
 
 export interface SessionInfo {

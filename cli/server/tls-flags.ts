@@ -2,6 +2,7 @@
  * How the commands that dial a server show who they are and find out who that is: flags for TLS and for what `authenticate` of the server is shown.
  * Used by connection.ts and by `rdma-rpc bench`; on the main thread.
  */
+import { readFileSync } from 'node:fs';
 import type { Command } from '#commander';
 import type { ChannelOptions } from '../../runtime/client/channel-options.ts';
 import { type ChannelTls, type TlsFiles, tlsFiles } from '../../runtime/control/tls-options.ts';
@@ -14,19 +15,26 @@ export interface TlsFlags {
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;
+  readonly passphraseFile?: string;
+  readonly pskFile?: string;
   readonly servername?: string;
   readonly identity?: string;
   readonly credential: [string, MetadataValue][];
 }
 
-const names = ['ca', 'cert', 'key', 'servername', 'identity'] as const;
+const names = ['ca', 'cert', 'key', 'pskFile', 'servername', 'identity'] as const;
 
 export function withTlsFlags(command: Command): Command {
   return command
-    .option('--tls', 'TLS, by the authorities that Node trusts; each of the next five means it, too')
+    .option(
+      '--tls',
+      'TLS, by the authorities that Node trusts; each of the next but --passphrase-file means it, too',
+    )
     .option('--ca <file>', "PEM: the authorities that the server's certificate may be signed by")
     .option('--cert <file>', 'PEM: the certificate to show, for servers that ask; needs --key')
     .option('--key <file>', 'PEM: its private key')
+    .option('--passphrase-file <file>', 'of that key: the first line of the file')
+    .option('--psk-file <file>', 'instead of certificates a shared secret, in a line NAME:HEX')
     .option('--servername <name>', "the name in the server's certificate; default: the host of the address")
     .option('--identity <id>', 'what the server must be instead, such as a SPIFFE id')
     .option(
@@ -40,14 +48,26 @@ export function withTlsFlags(command: Command): Command {
 export const wantsTls = (flags: TlsFlags): boolean =>
   flags.tls === true || names.some((name) => flags[name] !== undefined);
 
+/** Throws a TypeError for a file that cannot be read. */
+function firstLineOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').split(/\r?\n/, 1)[0]!;
+  } catch (error) {
+    throw new TypeError(`--passphrase-file: ${(error as Error).message}`, { cause: error });
+  }
+}
+
 /** For a channel. Throws a TypeError for flags that do not fit each other, and for files that cannot be read or used, which it names. */
 export function securityOf(flags: TlsFlags): Pick<ChannelOptions, 'tls' | 'credentials'> {
-  const { cert, key, servername, identity, credential } = flags;
+  const { cert, key, passphraseFile, pskFile, servername, identity, credential } = flags;
   if (cert !== undefined && key === undefined) throw new TypeError('--cert needs --key');
   if (key !== undefined && cert === undefined) throw new TypeError('--key needs --cert');
+  if (passphraseFile !== undefined && key === undefined) throw new TypeError('--passphrase-file needs --key');
   const files: TlsFiles = {};
   for (const name of ['ca', 'cert', 'key'] as const) if (flags[name] !== undefined) files[name] = flags[name];
+  if (pskFile !== undefined) files.psk = pskFile;
   const more: ChannelTls = {
+    ...(passphraseFile !== undefined && { passphrase: firstLineOf(passphraseFile) }),
     ...(servername !== undefined && { servername }),
     ...(identity !== undefined && { identity }),
   };
@@ -55,7 +75,10 @@ export function securityOf(flags: TlsFlags): Pick<ChannelOptions, 'tls' | 'crede
   try {
     if (wantsTls(flags)) tls = tlsFiles(files, more)();
   } catch (error) {
-    throw new TypeError(`--ca, --cert or --key: ${(error as Error).message}`, { cause: error });
+    throw new TypeError(
+      `${pskFile === undefined ? '--ca, --cert or --key' : '--psk-file'}: ${(error as Error).message}`,
+      { cause: error },
+    );
   }
   return {
     ...(tls !== undefined && { tls }),
@@ -84,6 +107,11 @@ const inFlags: readonly (readonly [string, string])[] = [
   [
     'the server does not accept this client (option authenticate of the server)',
     'the server does not accept this client (its option authenticate): give --credential',
+  ],
+  ['(option tls: psk of the channel)', '(--psk-file)'],
+  [
+    'such as with its option tls: psk; its log may say why',
+    'such as one that wants --psk-file; its log may say why',
   ],
   ['option tls of the channel', '--ca, --servername or --identity'],
 ];

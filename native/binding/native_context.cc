@@ -135,6 +135,9 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     if (given.Has("callSlots")) options.call_slots = u32(given, "callSlots");
     options.max_message_bytes = u32(given, "messageMaxBytes");
     options.peer_max_message_bytes = u32(given, "peerMessageMaxBytes");
+    if (given.Has("arenaBytesMax"))
+      options.arena_max_bytes =
+          static_cast<std::size_t>(given.Get("arenaBytesMax").As<Napi::Number>().Int64Value());
     options.staging_bytes = engine->staging_bytes();
     std::string error;
     const std::int64_t number = engine->context().create_session(options, &error);

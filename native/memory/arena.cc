@@ -75,7 +75,7 @@ bool Arena::within_share(std::size_t bytes, Use use) const {
   return held <= options_.budget_bytes / 8 * kShareOfUse[index];
 }
 
-OwnerId Arena::add_owner() {
+OwnerId Arena::add_owner(std::size_t requests_max) {
   OwnerId owner = 1;
   const auto taken = [](const Owner& each) {
     return each.present ||
@@ -84,6 +84,7 @@ OwnerId Arena::add_owner() {
   while (owner < owners_.size() && taken(owners_[owner])) ++owner;
   if (owner == owners_.size()) owners_.emplace_back();
   owners_[owner].present = true;
+  owners_[owner].requests_max = requests_max;
   ++owners_present_;
   return owner;
 }
@@ -93,11 +94,20 @@ void Arena::remove_owner(OwnerId owner) {
   --owners_present_;
 }
 
+bool Arena::beyond_own_limit(std::size_t bytes, Use use, OwnerId owner) const {
+  const auto& [held, requests_max, present] = owners_[owner];
+  if (requests_max == 0 || (use != Use::ahead && use != Use::fetch)) return false;
+  const std::size_t ahead = held[static_cast<std::size_t>(Use::ahead)];
+  if (use == Use::ahead) return ahead + bytes > requests_max / kAheadOfRequests;
+  return ahead + held[static_cast<std::size_t>(Use::fetch)] + bytes > requests_max;
+}
+
 /// A greedy owner may all the same have one block for each use, so that no step of its calls waits for ever
 /// for what later steps would give back; and the only block of a use may come out of the reserve, since what
 /// earlier steps hold is given back when it has been had. A message that leaves no reserve at all goes when
 /// there is room.
 bool Arena::beyond_share(std::size_t bytes, Use use, OwnerId owner) const {
+  if (beyond_own_limit(bytes, use, owner)) return true;
   if (owner == kNobody || owners_present_ < 2) return false;
   const auto index = static_cast<std::size_t>(use);
   if (held_[index] == 0) return false;

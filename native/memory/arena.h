@@ -47,6 +47,10 @@ inline constexpr std::size_t kUses = 7;
 /// lone message of a later step, may be larger.
 inline constexpr std::array<std::size_t, kUses> kShareOfUse = {1, 2, 4, 6, 7, 8, 8};
 
+/// What is read ahead may hold one in so many bytes of what one owner's requests may.
+inline constexpr std::size_t kAheadOfRequests =
+    kShareOfUse[static_cast<std::size_t>(Use::fetch)] / kShareOfUse[static_cast<std::size_t>(Use::ahead)];
+
 /// An owner that holds blocks for a use gets another one only as long as all that it holds for this use and
 /// those before is no more than so many times what is left: a greedy one leaves a quarter to the others.
 inline constexpr std::size_t kOwnerShare = 3;
@@ -87,12 +91,15 @@ class Arena {
   /// A block with one reference, or kNoBlock when the budget (or the system, or the share of this use or
   /// owner) has no room: wait for a release, or refuse the call.
   BlockId alloc(std::size_t bytes, Use use = Use::application, OwnerId owner = kNobody);
-  /// Somebody who has a share: where there is only one, it is everything.
-  OwnerId add_owner();
+  /// Somebody who has a share: where there is only one, it is everything. `requests_max`: bytes of requests
+  /// that it may hold all the same; 0: no such limit.
+  OwnerId add_owner(std::size_t requests_max = 0);
   /// It asks for nothing any more. What it holds counts for it until it is released.
   void remove_owner(OwnerId owner);
   /// Its share is what keeps this owner from a block of that size: others may be given one.
   bool beyond_share(std::size_t bytes, Use use, OwnerId owner) const;
+  /// The limit of its own is (add_owner()): a part of it for what is read ahead, as of the arena.
+  bool beyond_own_limit(std::size_t bytes, Use use, OwnerId owner) const;
   void retain(BlockId id);
   /// Drops a reference; the last one makes the block free for reuse. Of a dead number: nothing happens, and
   /// it is counted.
@@ -138,6 +145,7 @@ class Arena {
 
   struct Owner {
     std::array<std::size_t, kUses> held{};  // bytes leased, by use
+    std::size_t requests_max = 0;           // 0: none
     bool present = false;
   };
 

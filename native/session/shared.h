@@ -72,6 +72,9 @@ struct SessionOptions {
   /// Calls that may be open at once: those that `inflight_max` receives are for, and streams with their
   /// parts, which mostly wait for an application. 0: inflight_max.
   std::uint32_t call_slots = 0;
+  /// Arena memory that large requests of a client may hold at once, read or not yet let go of by handlers.
+  /// 0: as much as its share.
+  std::size_t arena_max_bytes = 0;
 };
 
 /// A piece as JS gives it: bytes, and the ArrayBuffer they lie in (key 0: arena memory).

@@ -4,7 +4,7 @@ import type { TLSSocket } from 'node:tls';
 import type { Verified } from '../core/peer.ts';
 
 /** Kinds of identity that are not URIs: a URI that looks like one of them is none. */
-const ownSchemes = /^(uid|dns|subject):/i;
+const ownSchemes = /^(uid|dns|subject|psk):/i;
 
 /** `TYPE:value`, or `TYPE:"value"` as JSON when it has characters that could be mistaken. */
 const alternative = /([^:,]+):("(?:[^"\\]|\\.)*"|[^,]*)(?:, |$)/y;

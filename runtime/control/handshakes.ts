@@ -38,7 +38,7 @@ export class Handshakes {
       () =>
         this.#refuse(
           link,
-          `no handshake within ${handshakeTimeoutMs} ms (option handshakeTimeoutMs of the server)`,
+          `${link.awaits ?? 'no handshake'} within ${handshakeTimeoutMs} ms (option handshakeTimeoutMs of the server)`,
         ),
       handshakeTimeoutMs,
     );

@@ -4,7 +4,8 @@
  */
 import type { Duplex } from 'node:stream';
 import { Packr, Unpackr } from '#msgpackr';
-import { Status } from '../core/errors/status.ts';
+import { RpcError } from '../core/errors/rpc-error.ts';
+import { errorCode, Status } from '../core/errors/status.ts';
 import { closeTimeoutMs, controlFrameBytes } from '../limits.ts';
 import { checkFrame, controlText, type Frame } from './frames.ts';
 import { greetingBytes, greetingMagic, type Handoff } from './handoff.ts';
@@ -46,6 +47,8 @@ export class Link {
   spoke = false;
   /** TLS has begun: it is not silent, even if no frame has come. */
   secures = false;
+  /** What the handshake waits for that is this side's own, for the error when it takes too long. */
+  awaits: string | undefined;
   /** It was no sideband connection, but one of a session of this process, which has it now. */
   handedOver = false;
 
@@ -55,6 +58,8 @@ export class Link {
   readonly #ready: Frame[] = [];
   #waiter: { resolve(frame: Frame): void; reject(error: Error): void } | undefined;
   #ended: string | undefined;
+  /** With which this side has refused the other. */
+  #code: number | undefined;
 
   /** `handoff`: where connections go that do not begin with a frame; without it they are refused. */
   constructor(duplex: Duplex, handoff?: Handoff) {
@@ -76,7 +81,7 @@ export class Link {
   receive(): Promise<Frame> {
     const frame = this.#ready.shift();
     if (frame !== undefined) return Promise.resolve(frame);
-    if (this.#ended !== undefined) return Promise.reject(new Error(this.#ended));
+    if (this.#ended !== undefined) return Promise.reject(this.#error());
     return new Promise((resolve, reject) => {
       this.#waiter = { resolve, reject };
     });
@@ -85,8 +90,8 @@ export class Link {
   /** What the promise resolves with. Rejects when the connection ends first. Before `onEnd` is set. */
   whileOpen<T>(promise: Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      this.onEnd = (reason) => reject(new Error(reason));
-      if (this.#ended !== undefined) reject(new Error(this.#ended));
+      this.onEnd = () => reject(this.#error());
+      if (this.#ended !== undefined) reject(this.#error());
       promise.then(resolve, reject);
     }).finally(() => {
       this.onEnd = undefined;
@@ -101,6 +106,7 @@ export class Link {
 
   /** Sends a last frame, if there is one to send, and ends the connection. `onEnd` is called with `reason` unless it already was. */
   close(reason: string, last?: Frame): void {
+    if (this.#ended === undefined && last?.type === 'refusal') this.#code = last.code;
     if (this.#ended === undefined && last !== undefined && !this.#securing)
       this.duplex.end(encodeFrame(last));
     this.#end(reason);
@@ -208,6 +214,12 @@ export class Link {
     this.close(`the peer sent ${what}`, { type: 'bye', reason: controlText(`received ${what}`) });
   }
 
+  /** For those who wait for frames. */
+  #error(): Error {
+    const reason = this.#ended!;
+    return this.#code === undefined ? new Error(reason) : new RpcError(errorCode(this.#code), reason);
+  }
+
   #end(reason: string): void {
     if (this.#ended !== undefined) return;
     this.#ended = reason;
@@ -226,7 +238,7 @@ export class Link {
         duplex.destroy();
       });
     }
-    this.#waiter?.reject(new Error(reason));
+    this.#waiter?.reject(this.#error());
     this.#waiter = undefined;
     this.onEnd?.(reason);
   }

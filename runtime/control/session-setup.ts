@@ -35,6 +35,8 @@ export interface LocalSide {
   /** Each session has a context of its own. */
   readonly isolated: boolean;
   readonly identity: string;
+  /** Of a server: arena memory that large requests of the session may hold, when it is known who the client is. */
+  readonly arenaBytesMax?: () => number | undefined;
   /** The choice of fabric; `skipped`: one that both sides wanted did not connect. */
   readonly log: (line: string, skipped: boolean) => void;
 }
@@ -83,12 +85,14 @@ export function prepareSession(
   const choice = choiceOf(side, fabric);
   const context = isAlone(side, fabric) ? acquireOwnContext(choice, callSlots) : acquireContext(choice);
   try {
+    const arenaBytesMax = side.arenaBytesMax?.();
     const session = context.createSession({
       role: side.role,
       inflightMax,
       callSlots,
       messageMaxBytes: side.messageMaxBytes,
       peerMessageMaxBytes: peer.messageMaxBytes,
+      ...(arenaBytesMax !== undefined && { arenaBytesMax }),
     });
     const eagerBytes = Math.min(contextOptions().slotBytes, peer.slotBytes);
     const images = (features & feature.images) !== 0;

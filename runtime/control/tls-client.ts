@@ -4,8 +4,9 @@ import { isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, connect, type SecureContext, type TLSSocket } from 'node:tls';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
-import { textOf } from '../core/foreign.ts';
+import { promiseOf, textOf } from '../core/foreign.ts';
 import { certified, identityOf, vouch } from './certificate.ts';
+import { checkPskAlone, PskClient } from './psk.ts';
 import {
   type ChannelTls,
   type Checked,
@@ -17,11 +18,19 @@ import {
 
 type CheckServer = NonNullable<ConnectionOptions['checkServerIdentity']>;
 
+/** Anything else than nothing is a refusal: Node takes it for an error, and asks it for its message. */
+function faultIn(found: unknown): Error | undefined {
+  if (found === undefined || found === null || found instanceof Error) return found ?? undefined;
+  if (typeof found === 'string') return new Error(found);
+  promiseOf(found)?.catch(() => undefined);
+  return new Error('checkServerIdentity has returned neither undefined nor an Error, or not at once');
+}
+
 /** Node calls this where an error would be nobody's. */
 function guardedCheck(check: CheckServer): CheckServer {
   return (hostname, certificate) => {
     try {
-      return check(hostname, certificate);
+      return faultIn(check(hostname, certificate));
     } catch (error) {
       return new Error(`checkServerIdentity has failed: ${textOf(error)}`);
     }
@@ -44,11 +53,19 @@ function checkOf({ identity, checkServerIdentity }: Checked<ChannelTls>): CheckS
 const plainCodes = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG', 'EPROTO']);
 /** Of the server nothing is known then: it may have no certificate that it can use, or none to give. */
 const endedText = 'the server ended the connection in the TLS handshake; its log may say why';
+/** Whether it lacks the name or has another key it does not say. */
+const noKey = 'the server has not this key by this name (option tls: psk of the channel)';
+/** The server's own word that it does not go on, in OpenSSL's spelling. */
+const alertCode = /^ERR_SSL_\w+_ALERT_/;
+const alertText =
+  'the server refuses the TLS handshake: it has no certificate that this channel can use, such as with its option tls: psk; its log may say why';
 /** What the system says when nobody is there, or goes. */
 const networkCode = /^E[A-Z]+$/;
 
-function explained(error: Error & { code?: string }): Error {
+function explained(error: Error & { code?: string }, psk: boolean): Error {
   const { code = '' } = error;
+  if (psk && !plainCodes.has(code) && !networkCode.test(code))
+    return new RpcError(Status.UNAUTHENTICATED, noKey, { processed: 'no', cause: error });
   if (plainCodes.has(code)) {
     return new RpcError(
       Status.UNAUTHENTICATED,
@@ -58,6 +75,8 @@ function explained(error: Error & { code?: string }): Error {
   }
   if (code === 'ECONNRESET') return new Error(endedText, { cause: error });
   if (networkCode.test(code) && code !== 'EPROTO') return error;
+  if (alertCode.test(code))
+    return new RpcError(Status.UNAUTHENTICATED, alertText, { processed: 'no', cause: error });
   return new RpcError(
     Status.UNAUTHENTICATED,
     `the server's certificate is not accepted: ${error.message} (${code || 'option tls of the channel'})`,
@@ -65,14 +84,20 @@ function explained(error: Error & { code?: string }): Error {
   );
 }
 
+function madeOf(options: Checked<ChannelTls>): SecureContext | PskClient {
+  if (options.psk === undefined) return secureContext(options);
+  checkPskAlone(options);
+  return new PskClient(options.psk);
+}
+
 export class TlsDial {
-  readonly #sets: TlsSets<ChannelTls, SecureContext>;
+  readonly #sets: TlsSets<ChannelTls, SecureContext | PskClient>;
   readonly #servername: string | undefined;
 
   /** Throws for options that cannot be used. `servername`: when the options have none, and the address that is dialled is not what the user typed. */
   constructor(source: TlsSource<ChannelTls>, servername?: string) {
     this.#servername = servername;
-    this.#sets = new TlsSets('createChannel: tls', source, channelTlsRules, secureContext);
+    this.#sets = new TlsSets('createChannel: tls', source, channelTlsRules, madeOf);
   }
 
   /** What a connection is to be made with. Rejects when the application's function does. */
@@ -85,14 +110,15 @@ export class TlsDial {
     socket: Socket,
     host: string,
     options: Checked<ChannelTls>,
-    context: SecureContext,
+    made: SecureContext | PskClient,
   ): Promise<TLSSocket> {
     const name = options.servername || this.#servername || host;
     const check = checkOf(options);
+    const psk = made instanceof PskClient ? made : undefined;
     return new Promise((resolve, reject) => {
       const secured = connect({
         socket,
-        secureContext: context,
+        ...(psk === undefined ? { secureContext: made as SecureContext } : psk.options),
         minVersion: 'TLSv1.3',
         // For the check of the name; an address is not sent as one.
         host: name,
@@ -102,7 +128,7 @@ export class TlsDial {
       });
       const failed = (error: Error): void => {
         secured.destroy();
-        reject(explained(error));
+        reject(explained(error, psk !== undefined));
       };
       const closed = (): void => {
         secured.destroy();
@@ -111,7 +137,12 @@ export class TlsDial {
       secured.once('error', failed).once('close', closed);
       secured.once('secureConnect', () => {
         secured.off('error', failed).off('close', closed);
-        vouch(secured, certified(secured, false));
+        const verified = psk === undefined ? certified(secured, false) : psk.verified(secured);
+        if (verified === undefined) {
+          failed(new Error(noKey));
+          return;
+        }
+        vouch(secured, verified);
         // As plain ones: an idle channel does not keep the process alive.
         secured.unref();
         resolve(secured);

@@ -7,6 +7,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { createSecureContext, type PeerCertificate, type SecureContext } from 'node:tls';
 import { textOf } from '../core/foreign.ts';
 import { checkedOptions, type OptionRules } from '../core/options.ts';
+import { type PskKeys, readPsk } from './psk.ts';
 
 /** PEM: text or bytes. */
 export type Pem = string | Uint8Array;
@@ -23,6 +24,8 @@ export interface TlsMaterial {
   ca?: Pem | readonly Pem[];
   /** Certificates that are revoked, as lists of their authorities. */
   crl?: Pem | readonly Pem[];
+  /** Instead of all that: secrets that both sides share, by name; of a channel the one that it uses. Never in the command line, nor in the source. */
+  psk?: PskKeys;
 }
 
 export interface ServerTls extends TlsMaterial {
@@ -52,6 +55,7 @@ const material: OptionRules = {
   passphrase: { kind: 'text', default: '', maxBytes: 1024 },
   ca: { kind: 'pems' },
   crl: { kind: 'pems' },
+  psk: { kind: 'source' },
 };
 export const serverTlsRules: OptionRules = {
   ...material,
@@ -152,36 +156,38 @@ export const bufferOf = (pem: Pem): string | Buffer =>
 export const buffersOf = (pems: Pem | readonly Pem[]): (string | Buffer)[] =>
   ([pems].flat() as Pem[]).map(bufferOf);
 
-/** Paths of PEM files. */
+/** Paths of PEM files. `psk`: of one with lines `NAME:HEX`. */
 export interface TlsFiles {
   cert?: string;
   key?: string;
   ca?: string;
   crl?: string;
+  psk?: string;
 }
+
+/** What was in them. */
+export type ReadTls = Omit<TlsFiles, 'psk'> & Pick<TlsMaterial, 'psk'>;
 
 /**
  * A source for the option `tls` that reads PEM files, and reads them again for the first connection after one of them has changed. While they cannot be read, or
  * key and certificate do not fit each other, as in the middle of a change, connections get what was read before. `more`: other options of `tls`.
  */
-export function tlsFiles<T extends object = object>(files: TlsFiles, more?: T): () => TlsFiles & T {
+export function tlsFiles<T extends object = object>(files: TlsFiles, more?: T): () => ReadTls & T {
   const entries = Object.entries(files) as [string, string][];
   let stamps = '';
-  let last: (TlsFiles & T) | undefined;
+  let last: (ReadTls & T) | undefined;
   const stampOf = (path: string): string => {
     const { ino, size, mtimeMs, ctimeMs } = statSync(path);
     return `${ino} ${size} ${mtimeMs} ${ctimeMs}`;
   };
-  const source = (): TlsFiles & T => {
+  const source = (): ReadTls & T => {
     try {
       const now = entries.map(([, path]) => stampOf(path)).join();
       if (last !== undefined && now === stamps) return last;
-      const read: TlsFiles = Object.fromEntries(
-        entries.map(([name, path]) => [name, readFileSync(path, 'utf8')]),
-      );
+      const read = Object.fromEntries(entries.map(([name, path]) => [name, readAs(name, path)])) as ReadTls;
       // A passphrase, for one, is among the other options.
       checkFiles(files, { ...more, ...read });
-      last = { ...more, ...read } as TlsFiles & T;
+      last = { ...more, ...read } as ReadTls & T;
       stamps = now;
     } catch (error) {
       if (last === undefined) throw error;
@@ -192,8 +198,19 @@ export function tlsFiles<T extends object = object>(files: TlsFiles, more?: T): 
   return source;
 }
 
+function readAs(name: string, path: string): string | PskKeys {
+  const text = readFileSync(path, 'utf8');
+  if (name !== 'psk') return text;
+  try {
+    return readPsk(text);
+  } catch (error) {
+    throw new Error(`psk ${path}: ${textOf(error)}`, { cause: error });
+  }
+}
+
 /** Throws what is wrong with the texts of files, with the name of the file. */
 function checkFiles(files: TlsFiles, read: Checked<TlsMaterial>): void {
+  if (files.psk !== undefined) return;
   const checked = (name: keyof TlsFiles, check: () => unknown): void => {
     try {
       if (files[name] !== undefined) check();

@@ -5,7 +5,9 @@
 import { constants } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { createServer, type Server, type TLSSocket } from 'node:tls';
+import type { Verified } from '../core/peer.ts';
 import { certified, vouch } from './certificate.ts';
+import { checkPskAlone, type PskKeys, PskServer } from './psk.ts';
 import {
   bufferOf,
   buffersOf,
@@ -70,6 +72,7 @@ export class TlsAcceptor {
       requestCert = ca !== undefined,
       rejectUnauthorized = true,
     } = options;
+    if (options.psk !== undefined) return this.#pskServerOf(options, options.psk);
     if (cert === undefined || key === undefined) throw new TypeError('a server has a cert and a key (PEM)');
     if (requestCert && ca === undefined)
       throw new TypeError('requestCert needs the ca that signs the certificates of clients');
@@ -88,8 +91,28 @@ export class TlsAcceptor {
       // None is resumed: a certificate is looked at each time, since it may have been revoked.
       secureOptions: constants.SSL_OP_NO_TICKET,
     });
+    return this.#serving(server, (secured) =>
+      requestCert ? certified(secured, rejectUnauthorized) : { transport: 'tls' },
+    );
+  }
+
+  #pskServerOf(options: Checked<ServerTls>, keys: PskKeys): Server {
+    checkPskAlone(options);
+    const psk = new PskServer(keys);
+    const server = createServer({
+      minVersion: 'TLSv1.3',
+      secureOptions: constants.SSL_OP_NO_TICKET,
+      ...psk.options,
+    });
+    return this.#serving(
+      server,
+      (secured) => psk.verified(secured) ?? { transport: 'tls', refused: 'no key' },
+    );
+  }
+
+  #serving(server: Server, verifiedOf: (secured: TLSSocket) => Verified): Server {
     server.on('secureConnection', (secured) => {
-      vouch(secured, requestCert ? certified(secured, rejectUnauthorized) : { transport: 'tls' });
+      vouch(secured, verifiedOf(secured));
       if (!this.#take(secured, (waiting) => waiting.resolve(secured))) secured.destroy();
     });
     server.on('tlsClientError', (error, secured) => {

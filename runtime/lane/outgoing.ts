@@ -28,6 +28,8 @@ const text = new TextEncoder();
 
 export class Outgoing {
   readonly bulk: BulkMessages;
+  /** Of what was submitted last: metadata and message. */
+  submittedBytes = 0;
 
   readonly #native: NativeContext;
   readonly #control: Int32Array;
@@ -191,6 +193,7 @@ export class Outgoing {
     words[at + Sub.messageBytes] = messageBytes;
     words[at + Sub.timeoutUs] = timeoutUs;
     control[Ctl.staged] = staged + 1;
+    this.submittedBytes = metadataBytes + messageBytes;
     if (staged + 1 >= flushEvery) {
       this.#native.flush();
     } else if (!this.#flushScheduled && control[Ctl.inCallback] === 0) {
@@ -263,6 +266,7 @@ export class Outgoing {
       (bulk.image ? submitImage : 0) | (submission.sinkOnly ? submitSinkOnly : 0),
     );
     this.bulk.submitted(bulk, token);
+    this.submittedBytes = metadataBytes + bulk.bytes;
     if (token < 0) {
       if (slot !== -1) this.#pushSlot(slot);
       this.bulk.discard(bulk);

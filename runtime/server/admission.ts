@@ -3,8 +3,10 @@
  * callers may try elsewhere at once. For unary calls and streams; owned by a ServerSession, on its JS thread.
  */
 import type { FabricContext } from '../lane/fabric-context.ts';
+import { Ev } from '../native.ts';
 import { exhausted, leaving, type Refusal, startsLate } from './call-faults.ts';
 import type { Load } from './load.ts';
+import type { Account } from './quotas.ts';
 import type { TimeLimits } from './time-limits.ts';
 
 /** A request with less time left than this is never started without a look at the clock. */
@@ -21,16 +23,19 @@ export class Admission {
   readonly #context: FabricContext;
   readonly #load: Load;
   readonly #limits: TimeLimits;
+  /** Of the client, where there are quotas. */
+  readonly #account: Account | undefined;
   /** Requests taken without a look at the clock. */
   #unclocked = 0;
   /** Calls after so many are turned away, and why. */
   #last = Infinity;
   #closed = '';
 
-  constructor(context: FabricContext, load: Load, limits: TimeLimits) {
+  constructor(context: FabricContext, load: Load, limits: TimeLimits, account: Account | undefined) {
     this.#context = context;
     this.#load = load;
     this.#limits = limits;
+    this.#account = account;
   }
 
   /** Calls after the first `last` are not run; the others go on. */
@@ -39,10 +44,14 @@ export class Admission {
     this.#last = last;
   }
 
-  /** Why the call that was counted last is not run, undefined when it may be. `givenUs`: what its client gives it, 0 for no limit. */
-  refusal(path: string, givenUs: number): Refusal | undefined {
+  /** Why the call that was counted last, with the event at `at`, is not run; undefined when it may be. */
+  refusal(path: string, at: number): Refusal | undefined {
     if (this.calls > this.#last) return leaving(path, this.#closed);
     if (this.#load.full) return exhausted(path, this.#load.text);
+    const over = this.#account?.refusal(path, this.#bytesOf(at), this.#context.batchMs);
+    if (over !== undefined) return over;
+    // What its client gives it; 0: no limit.
+    const givenUs = this.#context.native.events[at + Ev.timeoutUs]! >>> 0;
     const timeoutUs = this.#limits.limitUs(givenUs);
     this.limited = timeoutUs !== givenUs;
     this.deadlineMs = 0;
@@ -51,6 +60,30 @@ export class Admission {
     this.deadlineMs = this.#context.batchMs + timeoutUs / 1000;
     const late = this.#mayBeLate(timeoutUs) && performance.now() >= this.deadlineMs;
     return late ? startsLate(path) : undefined;
+  }
+
+  /** Why a part of a stream, with the event at `at`, is not taken; undefined when it is, and counts. */
+  partRefusal(at: number): string | undefined {
+    const account = this.#account;
+    if (account === undefined) return undefined;
+    const over = account.exceeded(this.#context.batchMs);
+    if (over === undefined) account.spend(this.#bytesOf(at));
+    return over;
+  }
+
+  /** Why nothing more is sent in a stream; undefined when it may be. */
+  exceeded(): string | undefined {
+    return this.#account?.exceeded(performance.now());
+  }
+
+  /** What was submitted last has been sent. */
+  sent(): void {
+    this.#account?.spend(this.#context.outgoing.submittedBytes);
+  }
+
+  #bytesOf(at: number): number {
+    const { events } = this.#context.native;
+    return events[at + Ev.metadataBytes]! + (events[at + Ev.messageBytes]! >>> 0);
   }
 
   /**

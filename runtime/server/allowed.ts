@@ -26,7 +26,7 @@ export interface CheckedAllowedPeers {
 }
 
 /** Turns a client away: it learns the message, the log the reason too. */
-class NotAdmitted extends RpcError {
+export class NotAdmitted extends RpcError {
   readonly reason: string;
 
   constructor(code: StatusCode, message: string, reason: string) {

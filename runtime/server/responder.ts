@@ -15,6 +15,7 @@ import { Submission, type Target } from '../lane/submission.ts';
 import { errorTextBytes } from '../limits.ts';
 import { notRun, Reason, SubOp } from '../native.ts';
 import { handlerFailed, type Refusal } from './call-faults.ts';
+import type { Account } from './quotas.ts';
 import { ServerCall } from './server-call.ts';
 import { type Answering, ShortAnswers } from './short-answers.ts';
 
@@ -45,11 +46,19 @@ export class Responder implements SlotWaiter, Answering {
   readonly #target: Target;
   readonly #submission: Submission;
   readonly #onHandlerError: OnHandlerError;
+  /** Of the client, where there are quotas. */
+  readonly #account: Account | undefined;
   #waiting: (ServerCall | ErrorAnswer)[] = [];
   readonly #short: ShortAnswers;
 
-  constructor(context: FabricContext, target: Target, onHandlerError: OnHandlerError) {
+  constructor(
+    context: FabricContext,
+    target: Target,
+    account: Account | undefined,
+    onHandlerError: OnHandlerError,
+  ) {
     this.#context = context;
+    this.#account = account;
     this.#target = target;
     this.#submission = new Submission(SubOp.response, target);
     this.#onHandlerError = onHandlerError;
@@ -89,7 +98,10 @@ export class Responder implements SlotWaiter, Answering {
       this.fail(call, error);
       return;
     }
-    if (result >= 0) return;
+    if (result >= 0) {
+      this.#account?.spend(this.#context.outgoing.submittedBytes);
+      return;
+    }
     const { shortBytes } = this.#context.outgoing.bulk;
     if (result === -Reason.noMemory && this.#short.add(call, response, shortBytes)) return;
     if (result === noSlot) {

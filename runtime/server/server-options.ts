@@ -7,7 +7,9 @@ import type { OptionRules } from '../core/options.ts';
 import type { OnHandlerError } from '../core/warnings.ts';
 import * as limits from '../limits.ts';
 import type { AllowedPeers, Authenticate, CheckedAllowedPeers } from './allowed.ts';
+import type { OnSession } from './arrival.ts';
 import type { AuthorizeFunction, AuthorizeTable } from './authorize.ts';
+import type { Quotas, QuotasOf } from './quotas.ts';
 
 export interface ServerOptions extends FabricOptions {
   /** Calls in flight per session; the client may ask for fewer. Default 256. */
@@ -44,6 +46,10 @@ export interface ServerOptions extends FabricOptions {
   authenticate?: Authenticate;
   /** Who may call what, by identity; what is not named nobody may call. Or a function that says so for each call. Default: whoever has a session may call everything. */
   authorize?: AuthorizeFunction | AuthorizeTable;
+  /** What each identity may use, alike for all of them or by a function; of each server, so of each worker of a group. Default: no limits but those of sessions. */
+  quotas?: Quotas | QuotasOf;
+  /** Told of each connection what became of it, once: that it has a session, or why not. What it throws becomes a process warning. */
+  onSession?: OnSession;
   /** TLS 1.3 on `host:port` addresses, from the first byte; with `ca`, mutual. Unix sockets have none: the kernel says who is there. */
   tls?: TlsSource<ServerTls>;
   /** Rights, owner and group of the file that a unix socket is. Default: as the umask says, of this process. */
@@ -81,6 +87,8 @@ export const serverRules: OptionRules = {
   allow: { kind: 'options', rules: allowRules },
   authenticate: { kind: 'function' },
   authorize: { kind: 'source' },
+  quotas: { kind: 'source' },
+  onSession: { kind: 'function' },
   tls: { kind: 'source' },
   socket: { kind: 'options', rules: socketRules },
   identity: { kind: 'text', default: `pid ${process.pid}`, maxBytes: limits.controlTextBytes },
@@ -92,6 +100,8 @@ type Optional =
   | 'authenticate'
   | 'authorize'
   | 'onHandlerError'
+  | 'onSession'
+  | 'quotas'
   | 'log'
   | 'defaultTimeoutMs'
   | 'timeoutMaxMs'

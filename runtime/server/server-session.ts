@@ -11,6 +11,7 @@ import { Incoming } from '../lane/incoming.ts';
 import type { Target } from '../lane/submission.ts';
 import { Ev } from '../native.ts';
 import { Admission } from './admission.ts';
+import type { Arrival } from './arrival.ts';
 import {
   connectionLost,
   givenUp,
@@ -73,7 +74,7 @@ export class ServerSession implements SessionOwner, CallOwner {
   constructor(
     context: FabricContext,
     target: Target,
-    peer: KnownPeer,
+    { peer, account }: Pick<Arrival, 'peer' | 'account'>,
     handlers: HandlerTable,
     load: Load,
     listener: ServerSessionListener,
@@ -83,9 +84,9 @@ export class ServerSession implements SessionOwner, CallOwner {
     this.#context = context;
     this.#handlers = handlers;
     this.#load = load;
-    this.#admission = new Admission(context, load, handlers.limits);
+    this.#admission = new Admission(context, load, handlers.limits, account);
     this.#listener = listener;
-    this.#responder = new Responder(context, target, (error, method) =>
+    this.#responder = new Responder(context, target, account, (error, method) =>
       listener.onHandlerError(error, method),
     );
     this.#events = context.native.events;
@@ -147,7 +148,7 @@ export class ServerSession implements SessionOwner, CallOwner {
       return;
     }
     const { path } = method;
-    const refusal = admission.refusal(path, this.#events[at + Ev.timeoutUs]! >>> 0);
+    const refusal = admission.refusal(path, at);
     if (refusal !== undefined) {
       this.#refuse(at, refusal);
       return;

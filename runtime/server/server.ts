@@ -15,7 +15,6 @@ import { type Handoff, handOff } from '../control/handoff.ts';
 import { Handshakes } from '../control/handshakes.ts';
 import { Link } from '../control/link.ts';
 import { Listener } from '../control/listener.ts';
-import { verifiedOf } from '../control/peer-identity.ts';
 import { choiceOf, isAlone, type LocalSide, type Prepared } from '../control/session-setup.ts';
 import { type SessionSummary, summaryOf } from '../control/session-summary.ts';
 import { TlsAcceptor } from '../control/tls-server.ts';
@@ -25,14 +24,15 @@ import { guarded } from '../core/foreign.ts';
 import { checkedInterceptors, type Interceptor } from '../core/interceptor.ts';
 import { fabricLog, LimitedLog, type Log, logged } from '../core/log.ts';
 import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames } from '../core/options.ts';
-import { KnownPeer } from '../core/peer.ts';
 import type { Handlers } from '../core/types.ts';
 import { HandlerErrors, processWarning } from '../core/warnings.ts';
 import { acquireContext, type FabricName, releaseContext } from '../lane/contexts.ts';
 import type { FabricContext } from '../lane/fabric-context.ts';
 import * as limits from '../limits.ts';
-import { Allowed, authenticated, checkVerified, reasonOf } from './allowed.ts';
+import { reasonOf } from './allowed.ts';
+import { Arrival } from './arrival.ts';
 import { Authorization } from './authorize.ts';
+import { Gate } from './gate.ts';
 import { HandlerTable } from './handlers.ts';
 import { Load } from './load.ts';
 import { PeerCounts } from './peer-counts.ts';
@@ -52,7 +52,7 @@ export class RpcServer implements Server, ServerSessionListener {
   readonly #interceptors: Interceptor[] = [];
   readonly #load: Load;
   readonly #handshakes: Handshakes;
-  readonly #allowed: Allowed;
+  readonly #gate: Gate;
   readonly #tls: TlsAcceptor | undefined;
   readonly #peers: PeerCounts;
   readonly #log: LimitedLog | undefined;
@@ -80,7 +80,7 @@ export class RpcServer implements Server, ServerSessionListener {
     this.#checkServices = () => authorization?.warnOfServices(this.#services, warn);
     this.#handlers = new HandlerTable(new TimeLimits(defaultTimeoutMs, timeoutMaxMs), warn, authorization);
     this.#load = new Load(handlersMax);
-    this.#allowed = new Allowed(options?.allow, this.#options.allow);
+    this.#gate = new Gate(options, this.#options);
     this.#tls = options?.tls === undefined ? undefined : new TlsAcceptor('createServer', options.tls);
     this.#peers = new PeerCounts(sessionsPerPeerMax);
     this.#log = log === undefined ? undefined : new LimitedLog(log);
@@ -165,8 +165,11 @@ export class RpcServer implements Server, ServerSessionListener {
   /** Takes a sideband connection; `address`: where it comes from, for people. */
   accept(duplex: Duplex, address: string): void {
     const link = new Link(duplex, this.#handoffOf(duplex));
+    const arrival = new Arrival(address, this.#options.onSession);
     if (this.#shutdown !== undefined) {
-      this.#turnAway(link, Status.UNAVAILABLE, 'the server is shutting down');
+      const error = new RpcError(Status.UNAVAILABLE, 'the server is shutting down');
+      arrival.refused(error);
+      this.#turnAway(link, error.code, error.rawMessage);
       return;
     }
     const from = peerAddress(duplex);
@@ -174,7 +177,17 @@ export class RpcServer implements Server, ServerSessionListener {
     const limited = this.#log;
     const log: Log | undefined = limited && ((line) => limited.write(line, from));
     this.#handshakes.begin(link);
-    this.#shakeHands(link, address, this.#side(ownAddress(duplex), log), full)
+    const side = { ...this.#side(ownAddress(duplex), log), arenaBytesMax: () => arrival.arenaBytesMax };
+    this.#shakeHands(link, arrival, side, full)
+      .then(
+        () => arrival.accepted(),
+        (error: unknown) => {
+          // Requests that have come count as the `ready` that was still on its way.
+          if (arrival.connection?.used === true) arrival.accepted();
+          else if (!link.handedOver) arrival.refused(error);
+          throw error;
+        },
+      )
       .catch((error: unknown) => {
         if (link.handedOver) return;
         const known = RpcError.from(error, Status.UNAVAILABLE);
@@ -268,14 +281,16 @@ export class RpcServer implements Server, ServerSessionListener {
     return new RpcError(Status.RESOURCE_EXHAUSTED, text);
   }
 
-  #attach(link: Link, prepared: Prepared, peer: KnownPeer): void {
+  #attach(link: Link, prepared: Prepared, arrival: Arrival): void {
     // Others may have come in while this one was shaking hands.
     const full = this.#full();
     if (full !== undefined) throw full;
     const { context, target } = prepared;
-    const session = new ServerSession(context, target, peer, this.#handlers, this.#load, this);
+    const session = new ServerSession(context, target, arrival, this.#handlers, this.#load, this);
     if (prepared.streamsMax > 0) session.parts = new ServerStreams(session.shared, prepared.streamsMax);
-    this.#sessions.set(session, new ServerConnection(session, link, prepared));
+    const connection = new ServerConnection(session, link, prepared);
+    arrival.connection = connection;
+    this.#sessions.set(session, connection);
     this.#keepAgain();
     link.onEnd = (reason) => {
       if (this.#sessions.has(session)) context.closeSession(target.session, reason);
@@ -294,27 +309,19 @@ export class RpcServer implements Server, ServerSessionListener {
     return address === undefined ? { role: 'server', ...side } : { role: 'server', ...side, address };
   }
 
-  async #shakeHands(link: Link, address: string, side: LocalSide, full: RpcError | undefined): Promise<void> {
+  async #shakeHands(
+    link: Link,
+    arrival: Arrival,
+    side: LocalSide,
+    full: RpcError | undefined,
+  ): Promise<void> {
     if (full !== undefined) {
       // Its first words: one that belongs to a session is none more.
       await link.receive();
       throw full;
     }
-    let peer = new KnownPeer(address);
-    const admit = (hello: Hello): Promise<void> | undefined => {
-      peer = new KnownPeer(address, hello.identity, verifiedOf(link.duplex));
-      checkVerified(peer);
-      const { authenticate } = this.#options;
-      if (authenticate === undefined) {
-        this.#allowed.check(peer);
-        return undefined;
-      }
-      return authenticated(authenticate, peer, hello).then((known) => {
-        peer = known;
-        this.#allowed.check(peer);
-      });
-    };
-    await acceptOver(link, side, address, admit, (prepared) => this.#attach(link, prepared, peer));
+    const admit = (hello: Hello): Promise<void> | undefined => this.#gate.admit(arrival, link, hello);
+    await acceptOver(link, side, arrival.address, admit, (prepared) => this.#attach(link, prepared, arrival));
     const connection = this.#connectionOf(link);
     connection?.begin(this.#options);
     link.deliver((frame) => {

@@ -1,4 +1,5 @@
 /** The commands that dial a server with TLS, and one that wants to know who asks. Runs the built command as a user would. */
+import { createPrivateKey, randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,13 +15,24 @@ const authority = new Authority();
 const { ca } = authority;
 const server = authority.issue({ names: ['greeter.example.org'], addresses: ['127.0.0.1'] });
 const web = authority.issue({ uris: ['spiffe://example.org/web'] });
+const psk = randomBytes(32).toString('hex');
 const method = 'test.echo.Echo/Echo';
 
 let folder: string;
 const file = (name: string): string => join(folder, name);
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-secure-'));
-  const texts = { ca, cert: web.cert, key: web.key, other: new Authority().ca, broken: 'x' };
+  const cipher = { type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'abc' } as const;
+  const texts = {
+    ca,
+    cert: web.cert,
+    key: web.key,
+    encrypted: String(createPrivateKey(web.key).export(cipher)),
+    passphrase: 'abc\n',
+    psk: `fleet:${psk}\n`,
+    other: `fleet:${psk.slice(2)}00\n`,
+    broken: 'x',
+  };
   for (const [name, text] of Object.entries(texts)) writeFileSync(file(name), text);
 });
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -55,6 +67,28 @@ test.each<[string, string[], RegExp]>([
   const { code, out, errors } = await run(command, address, ...args, ...asWeb());
   expect([code, errors]).toEqual([0, '']);
   expect(out).toMatch(expected);
+});
+
+test('the key may be encrypted, with its passphrase in a file', async () => {
+  const address = await serve({ tls: { ...own, ca } });
+  const args = [...withCa(), '--cert', file('cert'), '--key', file('encrypted')];
+  const call = (...more: string[]) => run('call', address, method, ...args, ...more);
+  expect((await call('--passphrase-file', file('passphrase'))).out).toMatch(/spiffe:/);
+  expect(await call('--passphrase-file', file('broken'))).toMatchObject({
+    code: 2,
+    errors: expect.stringMatching(/^error: --ca, --cert or --key: key .+decrypt/),
+  });
+});
+
+test('a shared secret, in a file', async () => {
+  const address = await serve({ tls: { psk: { fleet: psk } } });
+  const call = (name: string) => run('call', address, method, '--psk-file', file(name));
+  expect((await call('psk')).out).toMatch(/psk:fleet/);
+  expect(await call('other')).toMatchObject({
+    code: 1,
+    errors: expect.stringMatching(/the server has not this key by this name \(--psk-file\)\n$/),
+  });
+  expect((await run('health', address, ...withCa())).errors).toMatch(/such as one that wants --psk-file/);
 });
 
 test.each<[string, () => string[], Partial<Outcome>]>([
@@ -100,6 +134,21 @@ test.each<[string, () => string[], RegExp]>([
     'a file that is no key',
     () => ['--cert', file('cert'), '--key', file('broken')],
     /^error: --ca, --cert or/,
+  ],
+  [
+    'a passphrase without a key',
+    () => ['--passphrase-file', file('passphrase')],
+    /--passphrase-file needs --key/,
+  ],
+  [
+    'a file of a passphrase that is not there',
+    () => ['--cert', file('cert'), '--key', file('key'), '--passphrase-file', file('none')],
+    /^error: --passphrase-file: .*none/,
+  ],
+  [
+    'a file of secrets that is none',
+    () => ['--psk-file', file('broken')],
+    /^error: --psk-file: .+line 1 is not NAME:HEX\n$/,
   ],
   ['a credential that is none', () => ['--credential', 'abc'], /Give key=value/],
 ])('%s: exit code 2, of health and of bench', async (_, args, errors) => {

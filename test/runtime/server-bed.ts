@@ -39,7 +39,7 @@ export class ServerBed {
     this.session = new ServerSession(
       context,
       target,
-      new KnownPeer('somebody'),
+      { peer: new KnownPeer('somebody'), account: undefined },
       registry,
       new Load(handlersMax),
       {

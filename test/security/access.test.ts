@@ -84,7 +84,12 @@ describe('authenticate', () => {
       Status.PERMISSION_DENIED,
       /not on Sundays/,
     ],
-    ['hangs', () => new Promise(() => undefined), Status.RESOURCE_EXHAUSTED, /no handshake within 2000 ms/],
+    [
+      'hangs',
+      () => new Promise(() => undefined),
+      Status.RESOURCE_EXHAUSTED,
+      /`authenticate` of the server has not answered within 2000 ms \(option handshakeTimeoutMs/,
+    ],
   ])('that %s costs that session only, and no queue pair', async (how, bad, code, told) => {
     let good = false;
     const authenticate = (() => (good ? 'somebody' : bad())) as ServerOptions['authenticate'];

@@ -113,6 +113,18 @@ describe('a client refuses a server, before it says anything, that', () => {
       },
       /checkServerIdentity has failed: never mind/,
     ],
+    [
+      'the application does not want, as a text says',
+      pems(serverCert),
+      { ca, checkServerIdentity: (() => 'too old') as never },
+      /is not accepted: too old/,
+    ],
+    [
+      'the application does not want, perhaps: it says so later',
+      pems(serverCert),
+      { ca, checkServerIdentity: (async () => undefined) as never },
+      /checkServerIdentity has returned neither undefined nor an Error, or not at once/,
+    ],
     ['speaks no TLS', undefined, { ca }, /does not speak TLS at this address/],
   ])('%s', async (_, serverTls, tls, told) => {
     const { server, lines, address } = await serve(serverTls === undefined ? {} : { tls: serverTls });

@@ -63,7 +63,8 @@ export class StreamBed {
       peerMessageMaxBytes: 1e6,
     });
     const target = { session: number, eagerBytes: 8192, messageMaxBytes: 1e6 };
-    const session = new ServerSession(context, target, new KnownPeer('somebody'), handlers, this.load, {
+    const from = { peer: new KnownPeer('somebody'), account: undefined };
+    const session = new ServerSession(context, target, from, handlers, this.load, {
       onHandlerError: () => undefined,
       onSessionDown: () => undefined,
     });

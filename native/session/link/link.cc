@@ -26,7 +26,7 @@ Link::Link(Shared& shared, std::uint32_t number, const SessionOptions& options)
       number_(number),
       options_(with_defaults(options)),
       capabilities_(shared.device.capabilities()),
-      owner_(shared.arena.add_owner()),
+      owner_(shared.arena.add_owner(options.arena_max_bytes)),
       receive_depth_(options.inflight_max + kControlReceives),
       receive_stride_(SendSlots::stride_for(shared.slot_bytes)) {
   consumed_.reserve(receive_depth_);

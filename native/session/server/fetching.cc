@@ -27,9 +27,20 @@ void ServerHalf::wait_to_fetch(std::uint32_t slot) {
 std::string ServerHalf::why_waiting(std::uint32_t slot) const {
   const ServerBulk& bulk = *calls_[slot].bulk;
   if (bulk.held_back) return "";
+  if (beyond_quota(slot)) return "the deadline passed while a request waited: " + over_quota();
   return "the deadline passed while a request of " + std::to_string(bulk.total) +
          " bytes waited for memory of the server's arena: its handlers keep large messages, or leases of "
          "them (release() gives one back); or raise the server's arenaBytes";
+}
+
+bool ServerHalf::beyond_quota(std::uint32_t slot) const {
+  return shared_.arena.beyond_own_limit(calls_[slot].bulk->total, memory::Use::fetch, link_.owner());
+}
+
+std::string ServerHalf::over_quota() const {
+  return "large requests of this session hold the " + std::to_string(link_.options().arena_max_bytes) +
+         " bytes that they may, until their handlers are done or release() their messages (option quotas: "
+         "arenaBytesMax of the server)";
 }
 
 /// A request waits without its receive: those that wait could otherwise hold all that the peer has credits
@@ -90,6 +101,7 @@ bool ServerHalf::refused_by_system(std::uint32_t slot) {
 void ServerHalf::refuse_memory(std::uint32_t word) {
   const std::uint32_t slot = wire::call_slot(word);
   if (refused_by_system(slot)) return;
+  if (beyond_quota(slot)) return refuse(slot, kResourceExhausted, false, over_quota());
   refuse(
       slot, kResourceExhausted, false,
       "no arena memory came free for a request of " + std::to_string(calls_[slot].bulk->total) +

@@ -88,6 +88,12 @@ void ServerHalf::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, c
                   "request of " + std::to_string(bulk.total) + " bytes exceeds the server's arenaBytes (" +
                       std::to_string(shared_.arena.largest()) + ")");
   }
+  if (link_.options().arena_max_bytes != 0 && bulk.total > link_.options().arena_max_bytes) {
+    return refuse(slot, kResourceExhausted, false,
+                  "request of " + std::to_string(bulk.total) + " bytes, and one session may hold " +
+                      std::to_string(link_.options().arena_max_bytes) +
+                      " (option quotas: arenaBytesMax of the server)");
+  }
   const bool part = (frame.header.flags & wire::part) != 0;
   if (part ? !link_.has_waiters() && start_fetch(slot, memory::Use::ahead)
            : start_fetch(slot, memory::Use::fetch))

@@ -80,6 +80,9 @@ class ServerHalf final : Half {
   void spill_metadata(ServerBulk& bulk);
   void restore_metadata(ServerBulk& bulk);
   bool refused_by_system(std::uint32_t slot);
+  /// What its session may have of the arena, by the server's own word, is what a request lacks.
+  bool beyond_quota(std::uint32_t slot) const;
+  std::string over_quota() const;
 
   // responses.cc
   void send_written_response(std::uint32_t slot);

@@ -81,6 +81,26 @@ TEST(ArenaOwners, TheOnlyBlockOfAStepMayComeOutOfTheReserve) {
   EXPECT_EQ(arena.alloc(4 * MiB, Use::fetch, server), kNoBlock);
 }
 
+TEST(ArenaOwners, OneWithALimitOfItsOwnKeepsItForRequestsAlone) {
+  FakeDevice device;
+  Arena arena(device, {.budget_bytes = 64 * MiB});
+  const OwnerId limited = arena.add_owner(4 * MiB);
+  EXPECT_EQ(take_all(arena, 128 * KiB, Use::ahead, limited), 5u);  // a sixth of 4 MiB
+  EXPECT_EQ(take_all(arena, 128 * KiB, Use::fetch, limited), 27u);
+  EXPECT_TRUE(arena.beyond_own_limit(1, Use::fetch, limited));
+  EXPECT_NE(arena.alloc(8 * MiB, Use::response, limited), kNoBlock);
+  const OwnerId other = arena.add_owner();
+  EXPECT_FALSE(arena.beyond_own_limit(8 * MiB, Use::fetch, other));
+  EXPECT_NE(arena.alloc(8 * MiB, Use::fetch, other), kNoBlock);
+}
+
+TEST(ArenaOwners, ThePlaceOfOneWithALimitIsGivenToOneWithout) {
+  FakeDevice device;
+  Arena arena(device, {.budget_bytes = 64 * MiB});
+  arena.remove_owner(arena.add_owner(KiB));
+  EXPECT_FALSE(arena.beyond_own_limit(MiB, Use::fetch, arena.add_owner()));
+}
+
 TEST(ArenaOwners, OneMayFillAnEmptyArenaWithAMessage) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 64 * MiB});

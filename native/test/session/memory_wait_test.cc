@@ -197,6 +197,28 @@ TEST(MemoryShares, WhoIsBeyondItsShareHoldsUpNobodyInTheLine) {
 constexpr std::size_t kLarge =
     512 << 10;  // of an arena of 8 MiB, of which 1 MiB is for what nobody has asked for
 
+TEST(MemoryWait, OfASessionThatHasItsQuotaEndsWithTheNameOfTheOption) {
+  PairOptions options = immediate();
+  options.arena_max_bytes = 64 << 10;
+  Pair pair(options);
+  const std::uint64_t too_large = pair.start({.request_bytes = 70'000});
+  pair.run();
+  EXPECT_EQ(pair.call(too_large).status, kResourceExhausted);
+  // As handlers do that keep messages.
+  memory::Arena& arena = pair.server.context->arena();
+  const memory::BlockId kept = arena.alloc(64 << 10, memory::Use::fetch, pair.at_server().owner());
+  const std::uint64_t waits = pair.start({.request_bytes = 2000});
+  pair.run();
+  EXPECT_EQ(pair.server.context->memory_waiters(), 1u);
+  pass(pair, kMemoryWaitNs + kMargin);
+  EXPECT_EQ(pair.call(waits).status, kResourceExhausted);
+  EXPECT_EQ(pair.call(waits).processed, Processed::no);
+  EXPECT_TRUE(pair.complete({.request_bytes = 20}).answered());
+  arena.release(kept);
+  EXPECT_TRUE(pair.complete({.request_bytes = 60'000}).answered());
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
 /// Parts with large requests, or answers, that arrive where nobody reads them.
 struct Stalled {
   explicit Stalled(bool requests) : pair(options()), receiver(requests ? pair.server : pair.client) {

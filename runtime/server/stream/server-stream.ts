@@ -5,7 +5,7 @@
 
 import type { MessageType } from '../../codec/types.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
-import { Status } from '../../core/errors/status.ts';
+import { Status, type StatusCode } from '../../core/errors/status.ts';
 import { promiseOf, textOf } from '../../core/foreign.ts';
 import { encodeResponseMetadata } from '../../core/metadata-wire.ts';
 import { deadlines } from '../../lane/deadlines.ts';
@@ -114,7 +114,12 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
   ): boolean | typeof refused {
     const handle = this.#pulls.handleOf(sequence);
     if (handle === undefined || this.#over) return false;
-    const { context, target, responder } = this.#streams.session;
+    const { context, target, responder, admission } = this.#streams.session;
+    const over = admission.exceeded();
+    if (over !== undefined) {
+      this.fault(over, Status.RESOURCE_EXHAUSTED);
+      return false;
+    }
     let header = partHeader(this.number, sequence, count, PartKind.pull, flags);
     if (sequence === 0 && this.call.givenHeader !== undefined) {
       const withHeader = this.#withHeader(header);
@@ -139,6 +144,7 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
       this.#end(new RpcError(Status.RESOURCE_EXHAUSTED, text));
       return false;
     }
+    admission.sent();
     if (sequence === 0) this.call.takeHeader();
     this.#pulls.done(sequence);
     return true;
@@ -281,9 +287,9 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
     this.#end(error);
   }
 
-  /** The client has broken the rules of this stream. */
-  fault(why: string): void {
-    const error = new RpcError(Status.INTERNAL, `${this.call.method}: ${why}`);
+  /** The client has broken the rules of this stream, or has used up what it may. */
+  fault(why: string, code: StatusCode = Status.INTERNAL): void {
+    const error = new RpcError(code, `${this.call.method}: ${why}`);
     this.#abort(error);
     this.#end(error);
   }

@@ -77,7 +77,7 @@ export class ServerStreams implements ServerParts, StreamTable, SlotWaiter {
           this.incoming.whole.discard(at);
           this.answerPush(handle);
         } else {
-          stream.onPush(at, handle);
+          this.#onPush(stream, at, handle);
         }
       } else {
         this.incoming.whole.discard(at);
@@ -85,6 +85,17 @@ export class ServerStreams implements ServerParts, StreamTable, SlotWaiter {
         else stream.onPull(handle, header.sequence, header.awaited);
       }
     }
+  }
+
+  #onPush(stream: ServerStream, at: number, handle: number): void {
+    const over = this.session.admission.partRefusal(at);
+    if (over === undefined) {
+      stream.onPush(at, handle);
+      return;
+    }
+    this.incoming.whole.discard(at);
+    this.answerPush(handle);
+    stream.fault(over, Status.RESOURCE_EXHAUSTED);
   }
 
   onPartWaits(at: number): void {
@@ -191,7 +202,7 @@ export class ServerStreams implements ServerParts, StreamTable, SlotWaiter {
       return;
     }
     const { path, requestStream } = method;
-    const refusal = admission.refusal(path, this.#events[at + Ev.timeoutUs]! >>> 0);
+    const refusal = admission.refusal(path, at);
     if (refusal !== undefined) {
       refuse(refusal);
       return;

@@ -61,8 +61,9 @@ void connect(Side& client, std::uint32_t& client_session, Side& server, std::uin
              const PairOptions& options) {
   client_session = client.open({true, options.inflight_max, options.max_message_bytes,
                                 options.max_message_bytes, options.staging_bytes, options.call_slots});
-  server_session = server.open({false, options.inflight_max, options.max_message_bytes,
-                                options.max_message_bytes, options.staging_bytes, options.call_slots});
+  server_session =
+      server.open({false, options.inflight_max, options.max_message_bytes, options.max_message_bytes,
+                   options.staging_bytes, options.call_slots, options.arena_max_bytes});
   Session& a = client.session(client_session);
   Session& b = server.session(server_session);
   EXPECT_EQ(a.connect(b.local_address()), "");

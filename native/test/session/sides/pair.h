@@ -31,6 +31,7 @@ struct PairOptions {
   std::uint32_t max_message_bytes = 4 << 20;
   std::size_t staging_bytes = std::size_t{16} << 20;
   std::uint32_t call_slots = 0;
+  std::size_t arena_max_bytes = 0;  ///< of the server's session
   bool connect = true;
 };
 

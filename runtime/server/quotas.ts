@@ -1,0 +1,155 @@
+/**
+ * What each identity may use of a server: option `quotas`. An identity has an account, which all its sessions share, so that it harms nobody but itself. Kept by
+ * a server, on its JS thread.
+ */
+import type { Duplex } from 'node:stream';
+import { RpcError } from '../core/errors/rpc-error.ts';
+import { Status } from '../core/errors/status.ts';
+import { promiseOf, textOf } from '../core/foreign.ts';
+import { checkedOptions, type OptionRules } from '../core/options.ts';
+import type { PeerInfo } from '../core/peer.ts';
+import * as limits from '../limits.ts';
+import { NotAdmitted } from './allowed.ts';
+import { exhausted, type Refusal } from './call-faults.ts';
+import { TokenBucket } from './token-bucket.ts';
+
+/** What one identity may use; without a number there is no such limit. Those of whom nothing is known share one account. */
+export interface Quotas {
+  /** Connections at once, those in their handshake included. */
+  sessionsMax?: number;
+  /** Calls that are begun, streams included, with as many at once as in a second. */
+  callsPerSecondMax?: number;
+  /** Bytes of requests, responses and parts of streams. A larger message passes once; the calls after it wait until it is paid off. */
+  bytesPerSecondMax?: number;
+  /** Arena memory that large requests of one session may hold: until their handlers are done with them, and have released or forgotten what they kept. */
+  arenaBytesMax?: number;
+}
+
+/** Asked for each connection, when it is known who it is. Undefined: without limits. */
+export type QuotasOf = (peer: PeerInfo) => Quotas | undefined;
+
+export const quotaRules: OptionRules = {
+  sessionsMax: { kind: 'integer', range: limits.quotaSessions },
+  callsPerSecondMax: { kind: 'integer', range: limits.quotaCallsPerSecond },
+  bytesPerSecondMax: { kind: 'integer', range: limits.quotaBytesPerSecond },
+  arenaBytesMax: { kind: 'integer', range: limits.quotaArenaBytes },
+};
+
+const named = (option: keyof Quotas): string => `(option quotas: ${option} of the server)`;
+
+/** What an identity has used. */
+export class Account {
+  sessions = 0;
+  limits: Quotas = {};
+  #calls: TokenBucket | undefined;
+  #bytes: TokenBucket | undefined;
+
+  /** What it may use from now on. */
+  grant(quotas: Quotas, nowMs: number): void {
+    this.limits = quotas;
+    this.#calls = changed(this.#calls, quotas.callsPerSecondMax, nowMs);
+    this.#bytes = changed(this.#bytes, quotas.bytesPerSecondMax, nowMs);
+  }
+
+  /** Why a call with so many bytes is not run; undefined when it is, and counts. */
+  refusal(path: string, bytes: number, nowMs: number): Refusal | undefined {
+    const calls = this.#calls;
+    if (calls !== undefined && !calls.has(nowMs)) {
+      const text = `this client has made its ${calls.perSecond} calls of this second ${named('callsPerSecondMax')}`;
+      return exhausted(path, text);
+    }
+    const over = this.exceeded(nowMs);
+    if (over !== undefined) return exhausted(path, over);
+    calls?.take(1);
+    this.#bytes?.take(bytes);
+    return undefined;
+  }
+
+  /** Why no more bytes may go either way; undefined when they may. */
+  exceeded(nowMs: number): string | undefined {
+    const bytes = this.#bytes;
+    if (bytes === undefined || bytes.has(nowMs)) return undefined;
+    return `this client has used up its ${bytes.perSecond} bytes a second ${named('bytesPerSecondMax')}`;
+  }
+
+  /** So many have gone. */
+  spend(bytes: number): void {
+    this.#bytes?.take(bytes);
+  }
+}
+
+function changed(
+  bucket: TokenBucket | undefined,
+  perSecond: number | undefined,
+  nowMs: number,
+): TokenBucket | undefined {
+  if (perSecond === undefined) return undefined;
+  if (bucket === undefined) return new TokenBucket(perSecond, nowMs);
+  bucket.change(perSecond, nowMs);
+  return bucket;
+}
+
+export class Accounts {
+  readonly #quotasOf: QuotasOf;
+  readonly #now: () => number;
+  readonly #open = new Map<string | undefined, Account>();
+  /** Of those without a session, who may owe something. The longest gone first. */
+  readonly #closed = new Map<string | undefined, Account>();
+
+  /** Throws for quotas that cannot be meant. */
+  constructor(given: Quotas | QuotasOf, now: () => number = () => performance.now()) {
+    this.#now = now;
+    if (typeof given === 'function') {
+      this.#quotasOf = given;
+    } else {
+      const quotas = checkedOptions<Quotas>('createServer: quotas', given, quotaRules);
+      this.#quotasOf = () => quotas;
+    }
+  }
+
+  /** Identities that are remembered. */
+  get size(): number {
+    return this.#open.size + this.#closed.size;
+  }
+
+  /** Counts a connection until it is closed. Throws when its identity has too many. */
+  enter(peer: PeerInfo, duplex: Duplex): Account {
+    if (duplex.closed) throw new Error('the connection was closed');
+    const quotas = this.#ask(peer);
+    const { identity } = peer;
+    const account = this.#open.get(identity) ?? this.#closed.get(identity) ?? new Account();
+    const { sessionsMax = Infinity } = quotas;
+    if (account.sessions >= sessionsMax) {
+      const text = `this client has ${account.sessions} connections already ${named('sessionsMax')}`;
+      throw new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed: 'no' });
+    }
+    account.grant(quotas, this.#now());
+    ++account.sessions;
+    this.#closed.delete(identity);
+    this.#open.set(identity, account);
+    duplex.once('close', () => this.#leave(identity, account));
+    return account;
+  }
+
+  #ask(peer: PeerInfo): Quotas {
+    try {
+      const given: unknown = this.#quotasOf(peer);
+      const later = promiseOf(given);
+      later?.catch(() => undefined);
+      if (later !== undefined) throw new TypeError('it has returned a promise');
+      return checkedOptions<Quotas>('quotas', given as object | undefined, quotaRules);
+    } catch (error) {
+      const text = 'the server cannot tell what this client may use (option quotas of the server)';
+      throw new NotAdmitted(Status.UNAVAILABLE, text, textOf(error));
+    }
+  }
+
+  #leave(identity: string | undefined, account: Account): void {
+    if (--account.sessions > 0) return;
+    this.#open.delete(identity);
+    this.#closed.set(identity, account);
+    if (this.#closed.size <= limits.quotaAccountsClosed) return;
+    const [oldest] = this.#closed.keys();
+    this.#closed.delete(oldest);
+  }
+}

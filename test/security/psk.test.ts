@@ -1,0 +1,185 @@
+/** A secret that both sides share, in place of certificates: who gets a session by it, and those who guess. */
+import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { connect as secureConnect } from 'node:tls';
+import {
+  type ChannelTls,
+  createChannel,
+  createServer,
+  type ServerTls,
+  Status,
+  stats,
+  tlsFiles,
+} from 'rdma-rpc';
+import { describe, expect, test } from 'vitest';
+import { readPsk } from '../../runtime/control/psk.ts';
+import { caught, until } from '../outcomes.ts';
+import { Authority } from './certificates.ts';
+import { ends, reach, serve as served } from './ends.ts';
+
+const key = randomBytes(32).toString('hex');
+const old = randomBytes(32);
+const psk = { fleet: key, 'fleet of 2025': old };
+const authority = new Authority();
+const { cert, key: certKey } = authority.issue({ addresses: ['127.0.0.1'] });
+
+async function serve(options: Parameters<typeof served>[0] = {}) {
+  const told: unknown[] = [];
+  const onSession = (session: unknown) => told.push(session);
+  return { ...(await served({ tls: { psk }, onSession, ...options }, '127.0.0.1:0')), told };
+}
+
+describe('with the secret', () => {
+  test.each(['shm', 'tcp'] as const)('both sides know each other by its name, over %s', async (fabric) => {
+    const { server, seen, address } = await serve({ fabric });
+    const { channel, client } = reach(address, { tls: { psk: { fleet: key } }, fabric, identity: 'liar' });
+    expect(await client.echo({ number: 7 })).toMatchObject({ number: 7 });
+    expect(seen[0]).toMatchObject({ identity: 'psk:fleet', claims: 'liar', certificate: undefined });
+    expect(channel.session).toMatchObject({ security: 'peer', identity: 'psk:fleet' });
+    await until(() => server.sessions.length > 0);
+    expect(server.sessions[0]).toMatchObject({ security: 'peer', identity: 'psk:fleet' });
+  });
+
+  test('`allow` knows it, and the one of before', async () => {
+    const { address } = await serve({ allow: { identity: 'psk:fleet' } });
+    await reach(address, { tls: { psk: { fleet: key } } }).client.echo({});
+    const error = await caught(reach(address, { tls: { psk: { 'fleet of 2025': old } } }).client.echo({}));
+    expect(error.code).toBe(Status.PERMISSION_DENIED);
+  });
+
+  test('credentials go over it', async () => {
+    const { address } = await serve({ authenticate: (_, metadata) => String(metadata.get('token')) });
+    const { client } = reach(address, {
+      tls: { psk: { fleet: key } },
+      credentials: { session: () => ({ metadata: { token: 'abc' } }) },
+    });
+    await client.echo({});
+    expect(ends.servers[0]!.sessions[0]!.identity).toBe('abc');
+  });
+
+  test('in a file, which is read again when it has changed: the next key, without a lost call', async () => {
+    const path = join(ends.folder, 'psk');
+    const next = randomBytes(32).toString('hex');
+    writeFileSync(path, `# made by openssl rand -hex 32\nfleet:${key}\n`);
+    const { address } = await serve({ tls: tlsFiles({ psk: path }) });
+    const before = reach(address, { tls: tlsFiles({ psk: path }) });
+    await before.client.echo({});
+    writeFileSync(path, `fleet 2:${next}\n`);
+    const after = reach(address, { tls: { psk: { 'fleet 2': next } } });
+    await after.client.echo({});
+    await before.client.echo({});
+    expect(after.channel.session?.identity).toBe('psk:fleet 2');
+    expect((await caught(reach(address, { tls: { psk: { fleet: key } } }).client.echo({}))).code).toBe(
+      Status.UNAUTHENTICATED,
+    );
+  });
+});
+
+describe('a client is refused, and no queue pair is spent, that', () => {
+  const guess = randomBytes(32);
+  test.each<[string, ChannelTls | undefined, RegExp]>([
+    ['guesses the key', { psk: { fleet: guess } }, /the server has not this key by this name/],
+    ['guesses the name, too', { psk: { boss: guess } }, /the server has not this key by this name/],
+    ['has the key of another name', { psk: { fleet: old } }, /the server has not this key by this name/],
+    ['has a certificate instead', { ca: authority.ca, cert, key: certKey }, /refuses the TLS handshake/],
+    ['speaks no TLS', undefined, /takes TLS on host:port addresses only/],
+  ])('%s', async (_, tls, says) => {
+    const { server, lines, told, address } = await serve();
+    const { queuePairs } = stats();
+    const { channel, client } = reach(address, {
+      ...(tls === undefined ? {} : { tls }),
+      backoffMs: 600_000,
+      backoffMaxMs: 600_000,
+    });
+    const error = await caught(client.echo({}));
+    expect([error.code, error.processed]).toEqual([Status.UNAUTHENTICATED, 'no']);
+    expect(error.message).toMatch(says);
+    await channel.close();
+    await until(() => told.length > 0);
+    expect(told).toMatchObject([{ accepted: false, peer: { identity: undefined } }]);
+    expect([server.sessionCount, stats().queuePairs]).toEqual([0, queuePairs]);
+    for (const text of [error.message, String(error.stack), ...lines, JSON.stringify(told)]) {
+      expect(text).not.toContain(key);
+      expect(text).not.toContain(guess.toString('hex'));
+    }
+  });
+
+  test('does not learn by the failure which names there are', async () => {
+    const { address } = await serve();
+    const port = Number(address.split(':')[1]);
+    const failure = (name: string): Promise<unknown> =>
+      new Promise((resolve) => {
+        const socket = secureConnect({
+          host: '127.0.0.1',
+          port,
+          ciphers: 'TLS_AES_128_GCM_SHA256',
+          pskCallback: () => ({ psk: guess, identity: name }),
+        });
+        socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code));
+      });
+    expect(await failure('boss')).toBe(await failure('fleet'));
+  });
+
+  test('names a key that it has not, by a cipher for which that is not looked at', async () => {
+    const { server, lines, address } = await serve();
+    const port = Number(address.split(':')[1]);
+    const socket = secureConnect({
+      host: '127.0.0.1',
+      port,
+      ciphers: 'TLS_AES_256_GCM_SHA384',
+      pskCallback: () => ({ psk: guess, identity: 'fleet' }),
+    });
+    await new Promise((resolve) => socket.once('error', resolve));
+    await until(() => lines.length > 0);
+    expect([server.sessionCount, lines[0]]).toEqual([0, expect.stringMatching(/no shared cipher/i)]);
+  });
+});
+
+describe('a client with the secret refuses a server, before it says anything, that', () => {
+  test.each<[string, ServerTls | undefined, RegExp]>([
+    ['has another key', { psk: { fleet: randomBytes(32) } }, /the server has not this key/],
+    ['has a certificate instead', { cert, key: certKey }, /the server has not this key/],
+    ['speaks no TLS', undefined, /does not speak TLS at this address/],
+  ])('%s', async (_, tls, says) => {
+    const { server, address } = await served(tls === undefined ? {} : { tls }, '127.0.0.1:0');
+    const error = await caught(reach(address, { tls: { psk: { fleet: key } } }).client.echo({}));
+    expect([error.code, error.processed]).toEqual([Status.UNAUTHENTICATED, 'no']);
+    expect(error.message).toMatch(says);
+    expect(server.sessionCount).toBe(0);
+  });
+});
+
+describe('what cannot be used is found at once, and the error has no key:', () => {
+  const short = 'c0ffee00c0ffee';
+  test.each<[object, RegExp]>([
+    [{ psk: {} }, /psk: there is no key in it/],
+    [{ psk: { a: short } }, /the key of "a" is no 16 to 256 random bytes, nor a text with them in hex/],
+    [{ psk: { a: 'a password that people know' } }, /the key of "a" is no 16/],
+    [{ psk: { a: 5 } }, /the key of "a" is no 16/],
+    [{ psk: { '': key } }, /a name has 1 to 128 bytes/],
+    [{ psk: { 'a\nb': key } }, /no control characters/],
+    [{ psk: { a: key }, ca: authority.ca }, /psk goes without ca/],
+    [{ psk: { a: key }, cert, key: certKey }, /psk goes without cert/],
+    [{ psk: { a: key }, rejectUnauthorized: false }, /psk goes without rejectUnauthorized/],
+  ])('%#', (tls, reason) => {
+    for (const make of [() => createServer({ tls }), () => createChannel('a:1', { tls })]) {
+      expect(make).toThrow(reason);
+      expect(make).not.toThrow(short);
+    }
+  });
+
+  test('several keys of a channel', () => {
+    expect(() => createChannel('a:1', { tls: { psk } })).toThrow(/a channel has one key/);
+  });
+
+  test.each([
+    ['', /there is no key in it/],
+    ['fleet', /line 1 is not NAME:HEX/],
+    [`# ours\n\nfleet:${key}\nother ${key}`, /line 4 is not NAME:HEX/],
+    ['fleet:c0ffee', /the key of "fleet" is no 16/],
+  ])('a file %j', (text, reason) => {
+    expect(() => readPsk(text)).toThrow(reason);
+    expect(() => readPsk(text)).not.toThrow(key);
+  });
+});
