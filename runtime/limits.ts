@@ -39,6 +39,8 @@ export const connectTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as cons
 /** Pause after a failed attempt to connect: the first, and the longest. They grow by 1.6, with 20 % of chance. A restarted process is back within a second. */
 export const backoffMs = { default: 50, min: 1, max: 600_000 } as const;
 export const backoffMaxMs = { default: 10_000, min: 1, max: 600_000 } as const;
+/** Pauses of connections from here on are 0 to twice as long: a server that was away for so long may have thousands of clients. */
+export const backoffAnyFromMs = 1000;
 /** Tokens for calls that are made again: a failure costs one, a success brings a tenth, and there must be more than half. As gRPC suggests. */
 export const retryTokens = 10;
 export const retryTokenPerSuccess = 0.1;

@@ -1,6 +1,8 @@
 /** Pauses between attempts: how they grow, and how much is chance. */
 import { expect, test } from 'vitest';
 import { Backoff } from '../../runtime/client/connections/backoff.ts';
+import * as limits from '../../runtime/limits.ts';
+import { Random } from '../states/random.ts';
 
 test('grows by 1.6 up to the limit, and begins anew when something worked', () => {
   const backoff = new Backoff(100, 400, () => 0.5);
@@ -21,3 +23,37 @@ test('a limit below the first pause does not shorten it', () => {
   const backoff = new Backoff(100, 10, () => 0.5);
   expect([backoff.next(), backoff.next()].map(Math.round)).toEqual([100, 100]);
 });
+
+test('long pauses of connections are 0 to twice as long', () => {
+  const pauses = [0, 0.5, 1].map((random) => new Backoff(2000, 2000, () => random, 1000).next());
+  expect(pauses).toEqual([0, 2000, 4000]);
+});
+
+/** In each second after the server is back: how many clients have come, when all had lost it in the same moment and tried to come back at once. */
+function returns(clients: number, awayMs: number): number[] {
+  const chance = new Random(17);
+  const random = (): number => chance.below(2 ** 32) / 2 ** 32;
+  const seconds: number[] = [];
+  for (let client = 0; client < clients; client++) {
+    const backoff = new Backoff(
+      limits.backoffMs.default,
+      limits.backoffMaxMs.default,
+      random,
+      limits.backoffAnyFromMs,
+    );
+    let at = 0;
+    while (at < awayMs) at += backoff.next();
+    const second = Math.floor((at - awayMs) / 1000);
+    seconds[second] = (seconds[second] ?? 0) + 1;
+  }
+  return Array.from(seconds, (count) => count ?? 0);
+}
+
+test.each([15_000, 20_000, 30_000, 60_000, 300_000])(
+  '10,000 clients of a server that was away for %i ms are back within 30 s, and no second has more than twice the even share of 15 s',
+  (awayMs) => {
+    const seconds = returns(10_000, awayMs);
+    expect(seconds.length).toBeLessThanOrEqual(30);
+    expect(Math.max(...seconds)).toBeLessThanOrEqual((2 * 10_000) / 15);
+  },
+);

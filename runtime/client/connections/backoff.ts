@@ -1,6 +1,7 @@
 /**
- * Pauses between attempts, growing by 1.6 with 20 % of chance either way, as gRPC has them: many clients that lost one server do not
- * come back all at once. Used for connections, name resolution, ejected addresses and retried calls.
+ * Pauses between attempts, growing by 1.6 with 20 % of chance either way, as gRPC has them. Used for connections, name resolution, ejected
+ * addresses and retried calls. Thousands of clients that lost one server in the same moment would still come back within a second or two of
+ * each other, however long their pauses: those of connections, once they are long, are anything from 0 to twice as long.
  */
 
 const factor = 1.6;
@@ -10,13 +11,20 @@ export class Backoff {
   readonly #firstMs: number;
   readonly #maxMs: number;
   readonly #random: () => number;
+  readonly #anyFromMs: number;
   #ms: number;
 
-  /** `random`: 0 to 1, for tests. */
-  constructor(firstMs: number, maxMs: number, random: () => number = Math.random) {
+  /** `random`: 0 to 1, for tests. `anyFromMs`: pauses from here on are left to chance altogether, the mean is the same. */
+  constructor(
+    firstMs: number,
+    maxMs: number,
+    random: () => number = Math.random,
+    anyFromMs = Number.POSITIVE_INFINITY,
+  ) {
     this.#firstMs = firstMs;
     this.#maxMs = Math.max(firstMs, maxMs);
     this.#random = random;
+    this.#anyFromMs = anyFromMs;
     this.#ms = firstMs;
   }
 
@@ -24,7 +32,8 @@ export class Backoff {
   next(): number {
     const ms = this.#ms;
     this.#ms = Math.min(this.#maxMs, ms * factor);
-    return ms * (1 - jitter + 2 * jitter * this.#random());
+    const chance = ms < this.#anyFromMs ? jitter : 1;
+    return ms * (1 - chance + 2 * chance * this.#random());
   }
 
   /** It worked: the next pause is a short one again. */

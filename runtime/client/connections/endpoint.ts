@@ -10,7 +10,7 @@ import { unavailable } from '../../core/errors/failure.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
 import type { FabricName } from '../../lane/contexts.ts';
-import { closeTimeoutMs, ejectionMaxMs, verifyTimeoutMs } from '../../limits.ts';
+import { backoffAnyFromMs, closeTimeoutMs, ejectionMaxMs, verifyTimeoutMs } from '../../limits.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
 import { Backoff } from './backoff.ts';
 import { ClientLink, type ClientLinkOwner } from './client-link.ts';
@@ -72,7 +72,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
     this.#dial = dial;
     this.#owner = owner;
     const { backoffMs, backoffMaxMs, fabricUpgradeMs, outlierDetection } = owner.settings;
-    this.#backoff = new Backoff(backoffMs, backoffMaxMs);
+    this.#backoff = new Backoff(backoffMs, backoffMaxMs, Math.random, backoffAnyFromMs);
     this.#ejection = new Backoff(outlierDetection.ejectionMs, ejectionMaxMs);
     this.#upgrade = new FabricUpgrade(fabricUpgradeMs, (fabrics, abandon) =>
       this.#tryBetter(fabrics, abandon),
