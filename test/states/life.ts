@@ -1,6 +1,7 @@
 /** A world with a client and a server, calls under way in it, and what is done to them at which of their steps. Used by the tests of this folder. */
 import { createClient } from 'rdma-rpc';
 import { type Peers, peersOf, type ReverseServer, serveReverse } from 'rdma-rpc/reverse';
+import type { RpcServer } from '../../runtime/server/server.ts';
 import { InteropDefinition } from '../interop/gen/interop.rdma.ts';
 import { type Kind, kindsOf, type TestClient } from './calls.ts';
 import { passTime } from './clock.ts';
@@ -9,7 +10,7 @@ import { type Entry, Ledger, type Misfortune, singles } from './ledger.ts';
 import { patience } from './patience.ts';
 import { Pauses } from './pauses.ts';
 import { Random } from './random.ts';
-import { SteppedWorld } from './stepped.ts';
+import { type Fabric, SteppedWorld } from './stepped.ts';
 
 export const limits = { inflightMax: 4, streamsMax: 3 };
 /** A call's time limit where it is to pass: longer than the test is ever held up. */
@@ -60,15 +61,16 @@ export class Life {
   }
 
   /** `reverse`: the client serves calls of its server, too. */
-  static async open(seed: number, reverse = false): Promise<Life> {
+  static async open(seed: number, reverse = false, fabric: Fabric = 'sim'): Promise<Life> {
     const random = new Random(seed);
     const ledger = new Ledger();
     const pauses = new Pauses();
     let peers: Peers | undefined;
-    const world = await SteppedWorld.open(seed, limits, (server) => {
+    const register = (server: RpcServer): void => {
       if (reverse) peers = peersOf(server);
       server.add(InteropDefinition, handlersOf(ledger, pauses, random));
-    });
+    };
+    const world = await SteppedWorld.open(seed, limits, register, fabric);
     const life = new Life(world, pauses, ledger, random, peers);
     if (peers !== undefined) await world.run(() => peers?.all.length === 1);
     return life;

@@ -1,11 +1,12 @@
 /**
  * Cancels, deadlines and lost connections at each step of each kind of call, on a simulated fabric whose every event is a step: first one call after
  * the other, each struck one step later than the last, then many at once, where a seed decides what is called, what happens to it, when, and in
- * which order things arrive. RDMA_RPC_SEEDS=5000 for more of those.
+ * which order things arrive. RDMA_RPC_SEEDS=5000 for more of those. Then the same over TCP, where a turn of the event loop is a step.
  */
 import { expect, test } from 'vitest';
 import type { Misfortune } from './ledger.ts';
 import { Life } from './life.ts';
+import type { Fabric } from './stepped.ts';
 
 const given = Number(process.env['RDMA_RPC_SEEDS'] ?? 0);
 const seeds = given || 2000;
@@ -15,40 +16,71 @@ const misfortunes: readonly Misfortune[] = ['cancel', 'deadline', 'loss'];
 /** Messages, sizes and pauses of the calls that are struck one after the other. */
 const courses = Array.from({ length: Math.max(2, Math.floor(given / 100)) }, (_, i) => i + 1);
 
-test.each(
-  [...kinds, ...reverseKinds].flatMap((kind) => misfortunes.map((misfortune) => [kind, misfortune] as const)),
-)('%s: %s at each of its steps', { timeout: 1_000_000 }, async (kind, misfortune) => {
+/** One call after the other, each struck one step later than the last. */
+async function atEachStep(
+  kind: string,
+  misfortune: Misfortune,
+  course: number,
+  fabric: Fabric,
+): Promise<Set<string>> {
   const seen = new Set<string>();
   const reverse = reverseKinds.includes(kind);
-  for (const course of courses) {
-    let life = await Life.open(course, reverse);
-    for (let step = 0, over = false; !over; ++step) {
-      if (reverse && misfortune === 'loss' && step > 0) {
-        // A client serves again only after a pause.
-        expect(await life.end(), `course ${course}`).toEqual([]);
-        life = await Life.open(course, reverse);
-      }
-      life.random.restart(course);
-      const plan = life.start(kind, misfortune, step);
-      await life.goOn();
-      seen.add(plan.entry.error?.processed ?? 'OK');
-      // It had ended before the misfortune came.
-      over = plan.events <= step && plan.entry.error === undefined;
+  let life = await Life.open(course, reverse, fabric);
+  for (let step = 0, over = false; !over; ++step) {
+    if (reverse && misfortune === 'loss' && step > 0) {
+      // A client serves again only after a pause.
+      expect(await life.end(), `course ${course}`).toEqual([]);
+      life = await Life.open(course, reverse, fabric);
     }
-    expect(await life.end(), `course ${course}`).toEqual([]);
+    life.random.restart(course);
+    const plan = life.start(kind, misfortune, step);
+    await life.goOn();
+    seen.add(plan.entry.error?.processed ?? 'OK');
+    // It had ended before the misfortune came.
+    over = plan.events <= step && plan.entry.error === undefined;
   }
-  expect(seen).toContain('OK');
-  expect(seen).toContain('maybe');
-  if (misfortune === 'cancel') expect(seen).toContain('no');
-});
+  expect(await life.end(), `course ${course}`).toEqual([]);
+  return seen;
+}
+
+const strikes = (of: readonly string[]) =>
+  of.flatMap((kind) => misfortunes.map((misfortune) => [kind, misfortune] as const));
+
+test.each(strikes([...kinds, ...reverseKinds]))(
+  '%s: %s at each of its steps',
+  { timeout: 1_000_000 },
+  async (kind, misfortune) => {
+    const seen = new Set<string>();
+    for (const course of courses)
+      for (const outcome of await atEachStep(kind, misfortune, course, 'sim')) seen.add(outcome);
+    expect(seen).toContain('OK');
+    expect(seen).toContain('maybe');
+    if (misfortune === 'cancel') expect(seen).toContain('no');
+  },
+);
+
+// A client that serves keeps something all the time, and when it has come to rest only the simulated fabric can tell.
+test.each(strikes(kinds))(
+  'tcp: %s: %s at each of its turns',
+  { timeout: 1_000_000 },
+  async (kind, misfortune) => {
+    expect(await atEachStep(kind, misfortune, 1, 'tcp')).toContain('OK');
+  },
+);
 
 /** The last step of a misfortune: in the middle of one call, and mostly beyond the end of another. */
 const lastSteps = [20, 60, 300];
 
-test(`${seeds} lives with misfortunes at any step`, { timeout: 1_000_000 }, async () => {
-  for (let seed = 1; seed <= seeds; ++seed) {
-    const reverse = seed % 2 === 0;
-    const life = await Life.open(seed, reverse);
+/** Over TCP the kernel decides what comes when. */
+const tcpSeeds = Math.ceil(seeds / 20);
+
+test.each<[number, Fabric]>([
+  [seeds, 'sim'],
+  [tcpSeeds, 'tcp'],
+])('%i lives with misfortunes at any step on %s', { timeout: 1_000_000 }, async (lives, fabric) => {
+  for (let seed = 1; seed <= lives; ++seed) {
+    const reverse = fabric === 'sim' && seed % 2 === 0;
+    const life = await Life.open(seed, reverse, fabric);
     const { random } = life;
     const all = reverse ? [...kinds, ...reverseKinds] : kinds;
     for (let i = 1 + random.below(8); i > 0; --i) {

@@ -1,7 +1,10 @@
 /**
  * A server and a client in this process, on a simulated fabric that does nothing by itself: each event of it (a message that arrives, a READ, a
- * completion) is carried out when the test says so, in an order that a seed decides. One at a time.
+ * completion) is carried out when the test says so, in an order that a seed decides. One at a time. Or over TCP, where a turn of the event loop is a
+ * step, and what has happened in it is the kernel's to say.
  */
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { type Duplex, duplexPair } from 'node:stream';
 import { ClientChannel } from '../../runtime/client/channel.ts';
 import {
@@ -26,10 +29,14 @@ const small = {
 };
 /** What has not ended by then never will. */
 const turnsMax = 20_000;
+/** Over TCP turns are short, and some of what is waited for takes time. */
+const realMsMax = 30_000;
 /** Twice the patience with a cancelled call, 5 ms for each step in which nothing happens. */
 const restSteps = 20;
 
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+export type Fabric = 'sim' | 'tcp';
 
 export interface Limits {
   readonly inflightMax: number;
@@ -38,9 +45,12 @@ export interface Limits {
 
 export class SteppedWorld {
   readonly channel: ClientChannel;
+  readonly #fabric: Fabric;
   readonly #limits: Limits;
   readonly #register: (server: RpcServer) => void;
   #server: RpcServer;
+  /** tcp: where it listens. */
+  #address: Promise<string> | undefined;
   /** The client's ends of all connections. */
   readonly #ends: Duplex[] = [];
   /** Servers that are about to go. */
@@ -49,19 +59,16 @@ export class SteppedWorld {
   /** Numbers of the sessions made. */
   readonly #sessions: number[] = [];
 
-  private constructor(limits: Limits, register: (server: RpcServer) => void) {
+  private constructor(fabric: Fabric, limits: Limits, register: (server: RpcServer) => void) {
+    this.#fabric = fabric;
     this.#limits = limits;
     this.#register = register;
     this.#server = this.#serve();
-    const dial = (): Promise<Duplex> => {
-      const [near, far] = duplexPair();
-      this.#ends.push(near);
-      this.#server.accept(far, 'stepped');
-      return Promise.resolve(near);
-    };
-    this.channel = new ClientChannel({ address: 'stepped', dial, fabrics: ['sim'] }, limits);
+    const dial = (): Promise<Duplex> =>
+      this.#address === undefined ? this.#pair() : this.#dial(this.#address);
+    this.channel = new ClientChannel({ address: 'stepped', dial, fabrics: [fabric] }, limits);
     // Held, or each lost connection would end in a world of its own.
-    const context = acquireContext({ fabric: 'sim' });
+    const context = acquireContext({ fabric });
     this.#context = context;
     const { clock } = context.native;
     Object.defineProperty(context.native, 'clock', { value: follow(clock) });
@@ -77,10 +84,11 @@ export class SteppedWorld {
     seed: number,
     limits: Limits,
     register: (server: RpcServer) => void,
+    fabric: Fabric = 'sim',
   ): Promise<SteppedWorld> {
     await closed();
-    setContextOptions({ ...small, seed, stepped: true });
-    const world = new SteppedWorld(limits, register);
+    setContextOptions({ ...small, ...(fabric === 'sim' && { seed, stepped: true }) });
+    const world = new SteppedWorld(fabric, limits, register);
     const ready = world.channel.ready();
     let up = false;
     void ready.finally(() => {
@@ -91,20 +99,47 @@ export class SteppedWorld {
     return world;
   }
 
+  #pair(): Promise<Duplex> {
+    const [near, far] = duplexPair();
+    this.#ends.push(near);
+    this.#server.accept(far, 'stepped');
+    return Promise.resolve(near);
+  }
+
+  async #dial(address: Promise<string>): Promise<Duplex> {
+    const { hostname, port } = new URL(`tcp://${await address}`);
+    const socket = connect(Number(port), hostname);
+    await once(socket, 'connect');
+    this.#ends.push(socket);
+    return socket;
+  }
+
+  /** Whether there was an event. Over TCP nobody knows. */
+  #step(): boolean {
+    return this.#fabric === 'sim' && this.#context.native.stepSim();
+  }
+
   /** Carries events out until `done`. `each` is told before every one of them, and every time that there was none. */
   async run(done: () => boolean, each: () => void = () => undefined): Promise<void> {
+    const endMs = Date.now() + (this.#fabric === 'tcp' ? realMsMax : 0);
     for (let turns = 0; !done(); ++turns) {
-      if (turns > turnsMax) throw new Error('it never comes to an end');
+      if (turns > turnsMax && Date.now() > endMs) throw new Error('it never comes to an end');
       each();
-      this.#context.native.stepSim();
+      this.#step();
       await turn();
     }
   }
 
   /** Until nothing is left to happen. */
   async rest(): Promise<void> {
+    // What a cancelled call may still use is given back when its server says so.
+    if (this.#fabric === 'tcp') {
+      for (const endMs = Date.now() + realMsMax; this.books().length > 0 && Date.now() < endMs; )
+        await turn();
+      return;
+    }
     for (let still = 0; still < restSteps; ++still) {
-      if (this.#context.native.stepSim()) still = 0;
+      if (this.#step()) still = 0;
       await turn();
     }
   }
@@ -132,8 +167,9 @@ export class SteppedWorld {
   }
 
   #serve(): RpcServer {
-    const server = new RpcServer(this.#limits, ['sim']);
+    const server = new RpcServer(this.#limits, [this.#fabric]);
     this.#register(server);
+    if (this.#fabric === 'tcp') this.#address = server.listen('127.0.0.1:0');
     return server;
   }
 
@@ -153,7 +189,7 @@ export class SteppedWorld {
   }
 
   get stats(): Stats {
-    return contextStats('sim');
+    return contextStats(this.#fabric);
   }
 
   async close(): Promise<void> {
