@@ -10,6 +10,7 @@ import { addGenCommand } from './gen.ts';
 import { addDevicesCommand } from './machine/devices.ts';
 import { addDoctorCommand } from './machine/doctor.ts';
 import { addInfoCommand } from './machine/info.ts';
+import { addPerfCommand } from './perf/perf.ts';
 import { addScaffoldCommand } from './scaffold.ts';
 import { addCallCommand } from './server/call.ts';
 import { addHealthCommand } from './server/health.ts';
@@ -34,6 +35,7 @@ addListCommand(program);
 addDescribeCommand(program);
 addCallCommand(program);
 addBenchCommand(program);
+addPerfCommand(program);
 
 for (const command of program.commands) {
   command.showHelpAfterError(`(rdma-rpc ${command.name()} --help lists its options)`);

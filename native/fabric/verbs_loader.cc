@@ -37,15 +37,18 @@ void* verbs_plugin_entry(const std::string& path, const char* name, std::string*
   return found;
 }
 
+void* verbs_entry(const char* name, std::string* error) {
+  return verbs_plugin_entry(plugin_path(), name, error);
+}
+
 std::unique_ptr<Device> open_verbs_device(const VerbsOptions& options, std::string* error) {
-  const auto open = reinterpret_cast<OpenVerbs>(verbs_plugin_entry(plugin_path(), kVerbsOpen, error));
+  const auto open = reinterpret_cast<OpenVerbs>(verbs_entry(kVerbsOpen, error));
   return open == nullptr ? nullptr : std::unique_ptr<Device>(open(options, error));
 }
 
 VerbsReport list_verbs_devices(std::size_t needed_bytes) {
   VerbsReport report;
-  const auto list =
-      reinterpret_cast<ListVerbs>(verbs_plugin_entry(plugin_path(), kVerbsList, &report.why_none));
+  const auto list = reinterpret_cast<ListVerbs>(verbs_entry(kVerbsList, &report.why_none));
   if (list != nullptr) list(&report, needed_bytes);
   return report;
 }

@@ -77,8 +77,10 @@ std::unique_ptr<Device> open_verbs_device(const VerbsOptions& options, std::stri
 /// registers so many bytes meanwhile: what is to be used must allow that.
 VerbsReport list_verbs_devices(std::size_t needed_bytes);
 
-/// An entry of the plug-in at that path, or null and why. For the two functions above, and for their test.
+/// An entry of the plug-in at that path, or null and why. For the functions here, and for their test.
 void* verbs_plugin_entry(const std::string& path, const char* name, std::string* error);
+/// Of the plug-in that is beside this binary: what other layers have in it (native/perf/bare).
+void* verbs_entry(const char* name, std::string* error);
 
 /// The plug-in's entries, and what they are called. The number changes with this header and with fabric.h.
 using ListVerbs = void (*)(VerbsReport* report, std::size_t needed_bytes);

@@ -23,9 +23,9 @@ export const typescriptLayers: readonly LayerRule[] = [
     mayUse: /^$/,
   },
   {
-    files: /^runtime\/(native|js-runtime|addon-path)\.ts$/,
+    files: /^runtime\/(native|native-perf|js-runtime|addon-path)\.ts$/,
     mayUse:
-      /^runtime\/(native|addon-path|js-runtime|native-remedy|native-sockets|native-stats|native-words|verbs-report)\.ts$/,
+      /^runtime\/(native|addon-path|js-runtime|native-perf|native-remedy|native-sockets|native-stats|native-words|verbs-report)\.ts$/,
   },
   // What client and server share, from below; neither of the two knows the other.
   part('codec', '', ''),
@@ -56,7 +56,7 @@ export const typescriptLayers: readonly LayerRule[] = [
   { files: /^examples\//, mayUse: /^examples\// },
 ];
 
-/** fabric < memory < session < binding. Nobody but a fabric itself and the binding knows a fabric by name. */
+/** fabric < memory < session < binding, and fabric < perf < binding. Nobody but a fabric itself and the binding knows a fabric by name. */
 export const nativeLayers: readonly LayerRule[] = [
   { files: /^native\/fabric\/[^/]+$/, mayUse: /^native\/fabric\/[^/]+$/ },
   { files: /^native\/fabric\/sim\//, mayUse: /^native\/fabric\/(sim\/)?[^/]+$/ },
@@ -80,7 +80,14 @@ export const nativeLayers: readonly LayerRule[] = [
       /^native\/(session\/((server|link)\/)?(?!(session|context)\.h$)[^/]+$|memory\/|fabric\/fabric\.h$)/,
   },
   { files: /^native\/session\//, mayUse: /^native\/(session\/|memory\/|fabric\/fabric\.h$)/ },
-  { files: /^native\/binding\//, mayUse: /^native\/(binding|session|memory|fabric)\// },
+  // What `rdma-rpc perf` measures: devices, not sessions.
+  {
+    files: /^native\/perf\/[^/]+$/,
+    mayUse: /^native\/(perf\/[^/]+$|fabric\/(fabric|unique_fd|verbs_loader)\.h$)/,
+  },
+  // The plug-in's part of it.
+  { files: /^native\/perf\/bare\//, mayUse: /^native\/(perf\/|fabric\/verbs\/[^/]+$)/ },
+  { files: /^native\/binding\//, mayUse: /^native\/(binding|perf|session|memory|fabric)\// },
 ];
 
 /**

@@ -14,8 +14,9 @@ std::uint64_t u64(const Napi::Object& options, const char* name) {
   return static_cast<std::uint64_t>(options.Get(name).As<Napi::Number>().Int64Value());
 }
 
-/// Fields that are not there keep their defaults; runtime/core/options.ts has checked the ranges of the
-/// others.
+}  // namespace
+
+/// runtime/core/options.ts has checked the ranges of those that are there.
 fabric::VerbsOptions read_verbs(const Napi::Value& value) {
   fabric::VerbsOptions options;
   if (!value.IsObject()) return options;
@@ -44,8 +45,6 @@ fabric::VerbsOptions read_verbs(const Napi::Value& value) {
   number("tos", options.tos);
   return options;
 }
-
-}  // namespace
 
 EngineOptions read_options(const Napi::Object& given) {
   EngineOptions options;

@@ -9,5 +9,7 @@
 namespace rdma_rpc::binding {
 
 EngineOptions read_options(const Napi::Object& given);
+/// Of `verbs` alone; fields that are not there keep their defaults.
+fabric::VerbsOptions read_verbs(const Napi::Value& value);
 
 }  // namespace rdma_rpc::binding

@@ -1,0 +1,142 @@
+/** The connection beside a test: lines of JSON over TCP, one of each kind in turn. Both sides of `rdma-rpc perf` use it; neither trusts the other. */
+import type { Socket } from 'node:net';
+
+/** What ends a test: a sentence for the user, which the peer is told, too. */
+export class PerfError extends Error {}
+
+export type Message = { readonly kind: string } & Readonly<Record<string, unknown>>;
+
+const lineMax = 1 << 20;
+/** For all but a step, which takes as long as it takes. */
+export const answerMs = 30_000;
+
+export class Control {
+  readonly #socket: Socket;
+  readonly #peer: string;
+  #text = '';
+  readonly #came: Message[] = [];
+  #error: PerfError | undefined;
+  #wake: (() => void) | undefined;
+  #onError: ((error: PerfError) => void) | undefined;
+
+  constructor(socket: Socket, peer: string) {
+    this.#socket = socket;
+    this.#peer = peer;
+    socket.setNoDelay(true).setEncoding('utf8');
+    socket.on('data', (text) => this.#take(String(text)));
+    socket.on('error', (error: NodeJS.ErrnoException) =>
+      this.#end(`${peer}: ${error.code ?? error.message}`),
+    );
+    socket.on('close', () => this.#end(`${peer} has gone: it closed its connection`));
+  }
+
+  /** Of this connection, at this side and at the peer's. */
+  get addresses(): { readonly own: string; readonly peer: string } {
+    const plain = (address: string | undefined): string => (address ?? '').replace(/^::ffff:/, '');
+    return { own: plain(this.#socket.localAddress), peer: plain(this.#socket.remoteAddress) };
+  }
+
+  get peer(): string {
+    return this.#peer;
+  }
+
+  /** Called at once when the peer ends the test or is gone. */
+  set onError(listener: (error: PerfError) => void) {
+    this.#onError = listener;
+    if (this.#error !== undefined) listener(this.#error);
+  }
+
+  send(message: Message): void {
+    this.#socket.write(`${JSON.stringify(message)}\n`);
+  }
+
+  /** The next message, which must be of that kind. */
+  async receive(kind: string, timeoutMs = answerMs): Promise<Message> {
+    const message = await this.peek(kind, timeoutMs);
+    this.#came.shift();
+    return message;
+  }
+
+  /** The same, and it stays the next. 0: it may take any time. */
+  async peek(kind: string, timeoutMs: number): Promise<Message> {
+    let late: NodeJS.Timeout | undefined;
+    if (timeoutMs > 0)
+      late = setTimeout(
+        () =>
+          this.#end(
+            `${this.#peer} has not answered within ${timeoutMs / 1000} s: is rdma-rpc perf listening there?`,
+          ),
+        timeoutMs,
+      );
+    try {
+      while (this.#came.length === 0) {
+        if (this.#error !== undefined) throw this.#error;
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+      }
+    } finally {
+      clearTimeout(late);
+    }
+    const message = this.#came[0]!;
+    if (message.kind !== kind) {
+      this.fail(new PerfError(`'${kind}' was expected, not '${message.kind.slice(0, 20)}'`));
+      throw new PerfError(`${this.#peer} does not speak as rdma-rpc perf does: both must be of one version`);
+    }
+    return message;
+  }
+
+  /** Tells the peer why the test ends, and ends. */
+  fail(error: Error): void {
+    if (!this.#socket.destroyed)
+      this.#socket.end(`${JSON.stringify({ kind: 'error', text: error.message })}\n`);
+  }
+
+  close(): void {
+    this.#onError = undefined;
+    this.#socket.end();
+  }
+
+  #take(text: string): void {
+    this.#text += text;
+    for (let end = this.#text.indexOf('\n'); end >= 0; end = this.#text.indexOf('\n')) {
+      const line = this.#text.slice(0, end);
+      this.#text = this.#text.slice(end + 1);
+      const message = parsed(line);
+      if (message === undefined) {
+        this.#stranger();
+        return;
+      }
+      if (message.kind === 'error') {
+        this.#end(`${this.#peer}: ${String(message.text).slice(0, 1000)}`);
+        return;
+      }
+      this.#came.push(message);
+      this.#wake?.();
+    }
+    if (this.#text.length > lineMax || (this.#text !== '' && !this.#text.startsWith('{'))) this.#stranger();
+  }
+
+  #stranger(): void {
+    this.#end(`${this.#peer} is no rdma-rpc perf: it says something else`);
+  }
+
+  #end(why: string): void {
+    if (this.#error !== undefined) return;
+    this.#error = new PerfError(why);
+    this.#socket.destroy();
+    this.#wake?.();
+    this.#onError?.(this.#error);
+  }
+}
+
+function parsed(line: string): Message | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    if (typeof value === 'object' && value !== null && typeof (value as Message).kind === 'string')
+      return value as Message;
+  } catch {
+    // No JSON: not one of ours.
+  }
+  return undefined;
+}

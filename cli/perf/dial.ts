@@ -1,0 +1,91 @@
+/** The connecting side of `rdma-rpc perf`: says what is to be done, and does it. */
+import { connect, type Socket } from 'node:net';
+import { whyNoVerbs } from '../../runtime/control/verbs-devices.ts';
+import { Control, PerfError } from './control.ts';
+import { helloMessage } from './messages.ts';
+import { fabricNames, type PerfFabric, type Plan, whyNotPlan } from './plan.ts';
+import { type DeviceFlags, Side } from './side.ts';
+import { type Tested, testedOf } from './tested.ts';
+
+export interface DialOptions extends DeviceFlags {
+  readonly host: string;
+  readonly port: number;
+  readonly fabric?: PerfFabric;
+  readonly timeoutMs: number;
+}
+
+/** Throws a PerfError. */
+export async function dial(plan: Plan, options: DialOptions): Promise<Tested> {
+  const control = new Control(await connected(options), `${options.host}:${options.port}`);
+  let side: Side | undefined;
+  try {
+    control.send(helloMessage({ plan, fabrics: candidates(plan, control, options) }));
+    await control.receive('accepted', options.timeoutMs);
+    // The listening side waits for all its peers first.
+    const offer = await control.peek('address', 0);
+    const fabric = fabricNames.find((name) => name === offer.fabric);
+    if (fabric === undefined) throw new PerfError(`${control.peer} offers a fabric that is unknown here`);
+    side = Side.open(fabric, plan, control, true, options);
+    await side.connect(fabric);
+    const rows = [];
+    let firstCorrupt = '';
+    for (const bytes of plan.sizes) {
+      const { row, corrupt } = await side.step(bytes, async () => undefined);
+      rows.push(row);
+      firstCorrupt ||= corrupt;
+    }
+    const { device, peerDevice } = side;
+    return testedOf('client', plan, [
+      { address: control.addresses.peer, fabric, device, peerDevice, rows, firstCorrupt },
+    ]);
+  } catch (error) {
+    control.fail(error as Error);
+    throw error;
+  } finally {
+    side?.close();
+    control.close();
+  }
+}
+
+/** What this side could take, the best first: devices, then memory where both are on one host, then TCP. */
+function candidates(plan: Plan, control: Control, { fabric, device }: DialOptions): PerfFabric[] {
+  if (fabric !== undefined) return [fabric];
+  const { own, peer } = control.addresses;
+  const here: Readonly<Record<PerfFabric, boolean>> = {
+    verbs: whyNoVerbs(device) === '',
+    shm: own === peer,
+    tcp: true,
+    bare: false,
+  };
+  const order: readonly PerfFabric[] = ['verbs', 'shm', 'tcp', 'bare'];
+  const found = order.filter((name) => here[name] && whyNotPlan(plan, name) === undefined);
+  return found.length === 0 ? ['bare'] : found;
+}
+
+const remedies: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nobody listens there: start `rdma-rpc perf` on that side first',
+  ENOTFOUND: 'there is no host of that name',
+  EAI_AGAIN: 'there is no host of that name',
+  EHOSTUNREACH: 'there is no route to it',
+  ENETUNREACH: 'there is no route to it',
+};
+
+function connected({ host, port, timeoutMs }: DialOptions): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host, port });
+    const fail = (why: string): void => {
+      socket.destroy();
+      reject(new PerfError(`cannot connect to ${host}:${port}: ${why}`));
+    };
+    const late = setTimeout(() => fail(`no answer within ${timeoutMs / 1000} s (--timeout)`), timeoutMs);
+    socket.once('error', ({ code = '' }: NodeJS.ErrnoException) => {
+      clearTimeout(late);
+      fail(remedies[code] ?? code);
+    });
+    socket.once('connect', () => {
+      clearTimeout(late);
+      socket.removeAllListeners('error');
+      resolve(socket);
+    });
+  });
+}

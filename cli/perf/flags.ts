@@ -1,0 +1,173 @@
+/** The flags of `rdma-rpc perf`, which are perftest's where it has them, and what they come to. */
+import { type Command, InvalidArgumentError, Option } from '#commander';
+import {
+  atomics,
+  type Connection,
+  connections,
+  fabricNames,
+  inlineDefault,
+  iterationsDefault,
+  limits,
+  type PerfFabric,
+  type Plan,
+  sizeDefault,
+  type TestName,
+} from './plan.ts';
+
+export interface PerfFlags {
+  readonly size?: number;
+  readonly all?: true;
+  readonly iters?: number;
+  readonly duration?: number;
+  readonly txDepth: number;
+  readonly rxDepth: number;
+  readonly qp: number;
+  readonly inlineSize?: number;
+  readonly cqMod?: number;
+  readonly postList: number;
+  readonly bidirectional?: true;
+  readonly events?: true;
+  readonly validate?: true;
+  readonly connection: Connection;
+  readonly atomicType: Plan['atomic'];
+  readonly fabric?: PerfFabric;
+  readonly device?: string;
+  readonly gidIndex?: number;
+  readonly port: number;
+  readonly listen: string;
+  readonly peers: number;
+  readonly reportGbits?: true;
+  readonly timeout: number;
+  readonly json?: true;
+}
+
+const whole =
+  ({ min, max }: { readonly min: number; readonly max: number }, what: string) =>
+  (text: string): number => {
+    const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`Give ${what} from ${min} to ${max}.`);
+  };
+
+/** perftest's -a: 2, 4, 8 ... bytes. */
+const largestPower = 23;
+const portDefault = 18_515;
+
+export function withPerfFlags(command: Command): Command {
+  return command
+    .option('-s, --size <bytes>', 'of each message', whole(limits.bytes, 'bytes'))
+    .option('-a, --all', `sizes from 2 to 2^${largestPower} bytes, one after another`)
+    .option('-n, --iters <n>', 'messages on each queue pair', whole(limits.iterations, 'messages'))
+    .option(
+      '-D, --duration <s>',
+      'seconds for each size, instead of --iters',
+      whole({ min: 1, max: 86_400 }, 'seconds'),
+    )
+    .option('-t, --tx-depth <n>', 'requests under way on a queue pair', whole(limits.depth, 'requests'), 128)
+    .option(
+      '-r, --rx-depth <n>',
+      'receives posted on a queue pair',
+      whole(limits.receiveDepth, 'receives'),
+      512,
+    )
+    .option('-q, --qp <n>', 'queue pairs, in bandwidth tests', whole(limits.queuePairs, 'queue pairs'), 1)
+    .option(
+      '-I, --inline-size <bytes>',
+      'longest message that the post copies',
+      whole(limits.inlineMax, 'bytes'),
+    )
+    .option(
+      '-Q, --cq-mod <n>',
+      'requests for each completion',
+      whole({ min: 1, max: limits.signalEvery.max }, 'requests'),
+    )
+    .option('-l, --post-list <n>', 'requests for each doorbell', whole(limits.postList, 'requests'), 1)
+    .option('-b, --bidirectional', 'both sides send at the same time')
+    .option('-e, --events', 'sleep while nothing comes, instead of polling')
+    .option('--validate', 'look at the bytes of each message')
+    .addOption(
+      new Option('-c, --connection <type>', 'of the queue pairs; UC and UD with --fabric bare')
+        .choices([...connections])
+        .default('RC'),
+    )
+    .addOption(
+      new Option('-A, --atomic-type <name>', 'of the atomic tests')
+        .choices([...atomics])
+        .default('fetch_add'),
+    )
+    .addOption(
+      new Option(
+        '--fabric <name>',
+        'what carries it; bare: the device without our fabric. Default: what suits',
+      ).choices([...fabricNames]),
+    )
+    .option('-d, --device <name>', 'RDMA device of this side')
+    .option('-x, --gid-index <n>', 'of its port', whole({ min: 0, max: 65_535 }, 'an index'))
+    .option(
+      '-p, --port <n>',
+      'where the sides find each other',
+      whole({ min: 0, max: 65_535 }, 'a port'),
+      portDefault,
+    )
+    .option('--listen <address>', 'listening side: where', '0.0.0.0')
+    .option('--peers <n>', 'listening side: how many begin at once', whole({ min: 1, max: 256 }, 'peers'), 1)
+    .option('--report-gbits', 'Gb/sec instead of MB/sec, which are 2^20 bytes')
+    .option(
+      '--timeout <ms>',
+      'time limit for finding the other side',
+      whole({ min: 1, max: 600_000 }, 'milliseconds'),
+      10_000,
+    )
+    .option('--json', 'JSON for programs, of docs/schemas');
+}
+
+function sizesOf(test: TestName, { all, size }: PerfFlags): number[] {
+  if (all === true) return Array.from({ length: largestPower }, (_, i) => 2 ** (i + 1));
+  return [size ?? sizeDefault(test)];
+}
+
+export function planOf(test: TestName, flags: PerfFlags): Plan {
+  return {
+    test,
+    connection: flags.connection,
+    atomic: flags.atomicType,
+    sizes: sizesOf(test, flags),
+    iterations: flags.iters ?? iterationsDefault(test),
+    durationMs: (flags.duration ?? 0) * 1000,
+    depth: flags.txDepth,
+    receiveDepth: flags.rxDepth,
+    queuePairs: flags.qp,
+    inlineMax: flags.inlineSize ?? inlineDefault(test),
+    signalEvery: flags.cqMod ?? 0,
+    postList: flags.postList,
+    bidirectional: flags.bidirectional === true,
+    validate: flags.validate === true,
+    events: flags.events === true,
+    // Bytes of one run must not pass for those of another.
+    seed: Math.floor(Math.random() * 2 ** 32),
+  };
+}
+
+/** Which part of a plan a flag decides. */
+const decides: Readonly<Record<string, keyof Plan>> = {
+  size: 'sizes',
+  all: 'sizes',
+  iters: 'iterations',
+  duration: 'durationMs',
+  txDepth: 'depth',
+  rxDepth: 'receiveDepth',
+  qp: 'queuePairs',
+  inlineSize: 'inlineMax',
+  cqMod: 'signalEvery',
+  postList: 'postList',
+  bidirectional: 'bidirectional',
+  validate: 'validate',
+  connection: 'connection',
+  atomicType: 'atomic',
+};
+
+/** What the user has said of the test, without what is by default: on the listening side the other one decides the rest. */
+export function givenOf(command: Command, plan: Plan): Partial<Plan> {
+  const said = Object.keys(decides).filter((flag) => command.getOptionValueSource(flag) === 'cli');
+  return Object.fromEntries(said.map((flag) => [decides[flag]!, plan[decides[flag]!]]));
+}

@@ -1,0 +1,194 @@
+/** The listening side of `rdma-rpc perf`: waits for as many peers as it is told, runs what they ask for, all at once, and ends. */
+import { createServer, type Server, type Socket } from 'node:net';
+import { Control, PerfError } from './control.ts';
+import { type Hello, readHello } from './messages.ts';
+import type { PerfFabric, Plan, TestName } from './plan.ts';
+import { type DeviceFlags, Side } from './side.ts';
+import { type PeerRows, type Tested, testedOf } from './tested.ts';
+
+export interface ListenOptions extends DeviceFlags {
+  readonly host: string;
+  readonly port: number;
+  readonly peers: number;
+  readonly events: boolean;
+  readonly fabric?: PerfFabric;
+  /** Only this one is run. */
+  readonly test?: TestName;
+  /** What the listening side was told beside it: a peer that wants something else is refused. */
+  readonly given: Partial<Plan>;
+  /** Where it listens, and who was turned away. */
+  readonly say: (text: string) => void;
+}
+
+const helloMs = 10_000;
+
+/** All peers begin a size together. */
+class Together {
+  #waiting: (() => void)[] = [];
+  readonly #count: number;
+
+  constructor(count: number) {
+    this.#count = count;
+  }
+
+  ready(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+      if (this.#waiting.length < this.#count) return;
+      for (const go of this.#waiting) go();
+      this.#waiting = [];
+    });
+  }
+}
+
+interface Peer {
+  readonly control: Control;
+  readonly hello: Hello;
+}
+
+/** Throws a PerfError. */
+export async function listen(options: ListenOptions): Promise<Tested> {
+  const peers = await gather(options);
+  const plan = { ...peers[0]!.hello.plan, events: peers[0]!.hello.plan.events || options.events };
+  const together = new Together(peers.length);
+  const ended = await Promise.allSettled(
+    peers.map(async (peer) => {
+      try {
+        return await serve(peer, plan, options, () => together.ready());
+      } catch (error) {
+        // Nobody waits for those who do not come.
+        for (const { control } of peers) control.fail(error as Error);
+        throw error;
+      }
+    }),
+  );
+  for (const { control } of peers) control.close();
+  const failed = ended.find((each) => each.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
+  return testedOf(
+    'server',
+    plan,
+    ended.map((each) => (each as PromiseFulfilledResult<PeerRows>).value),
+  );
+}
+
+/** Peers that have said what they want. Others are turned away, and said. */
+async function gather(options: ListenOptions): Promise<Peer[]> {
+  const { host, port, peers: wanted, say } = options;
+  const server = createServer();
+  const found: Peer[] = [];
+  try {
+    await listening(server, host, port);
+    const { port: bound } = server.address() as { port: number };
+    say(`listening on ${host.includes(':') ? `[${host}]` : host}:${bound}`);
+    await new Promise<void>((resolve) => {
+      server.on('connection', (socket: Socket) => {
+        const name = `${socket.remoteAddress?.replace(/^::ffff:/, '')}:${socket.remotePort}`;
+        const control = new Control(socket, name);
+        hear(control, options, found[0]).then(
+          (hello) => {
+            if (found.length === wanted) {
+              control.fail(new PerfError('it has all its peers already'));
+              return;
+            }
+            const peer = { control, hello };
+            found.push(peer);
+            control.onError = () => {
+              if (found.length < wanted) found.splice(found.indexOf(peer), 1);
+            };
+            control.send({ kind: 'accepted' });
+            if (found.length === wanted) resolve();
+          },
+          (error: Error) => {
+            control.fail(error);
+            say(`turned away: ${error.message}`);
+          },
+        );
+      });
+    });
+  } finally {
+    server.close();
+  }
+  return found;
+}
+
+const remedies: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'somebody else listens there: --port for another',
+  EADDRNOTAVAIL: 'this machine does not have that address',
+  EACCES: 'ports below 1024 are for root',
+};
+
+function listening(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', ({ code = '' }: NodeJS.ErrnoException) => {
+      reject(new PerfError(`cannot listen on ${host}, port ${port}: ${remedies[code] ?? code}`));
+    });
+    server.listen(port, host, resolve);
+  });
+}
+
+async function hear(control: Control, options: ListenOptions, first: Peer | undefined): Promise<Hello> {
+  const hello = readHello(await control.receive('hello', helloMs));
+  const { plan } = hello;
+  if (options.test !== undefined && plan.test !== options.test)
+    throw new PerfError(`this side listens for ${options.test}, and ${control.peer} asks for ${plan.test}`);
+  const wanted: Partial<Plan> = { ...options.given, ...(first === undefined ? {} : first.hello.plan) };
+  for (const [name, value] of Object.entries(wanted)) {
+    const asked = plan[name as keyof Plan];
+    if (name !== 'seed' && String(asked) !== String(value))
+      throw new PerfError(`${control.peer} asks for ${name} ${asked}, where ${value} was expected`);
+  }
+  return hello;
+}
+
+async function serve(
+  { control, hello }: Peer,
+  plan: Plan,
+  options: ListenOptions,
+  together: () => Promise<void>,
+): Promise<PeerRows> {
+  const mine = { ...plan, seed: hello.plan.seed };
+  const { side, fabric } = openFirst(hello.fabrics, mine, control, options);
+  try {
+    await side.connect(fabric);
+    const rows = [];
+    let firstCorrupt = '';
+    for (const bytes of plan.sizes) {
+      const { row, corrupt } = await side.step(bytes, together);
+      rows.push(row);
+      firstCorrupt ||= corrupt;
+    }
+    return {
+      address: control.addresses.peer,
+      fabric,
+      device: side.device,
+      peerDevice: side.peerDevice,
+      rows,
+      firstCorrupt,
+    };
+  } finally {
+    side.close();
+  }
+}
+
+/** The first fabric of the peer's that this side has, too. */
+function openFirst(
+  fabrics: readonly PerfFabric[],
+  plan: Plan,
+  control: Control,
+  options: ListenOptions,
+): { side: Side; fabric: PerfFabric } {
+  const reasons: string[] = [];
+  for (const fabric of fabrics) {
+    if (options.fabric !== undefined && fabric !== options.fabric) {
+      reasons.push(`this side was told --fabric ${options.fabric}, not ${fabric}`);
+      continue;
+    }
+    try {
+      return { side: Side.open(fabric, plan, control, false, options), fabric };
+    } catch (error) {
+      reasons.push((error as Error).message);
+    }
+  }
+  throw new PerfError(reasons.join('; '));
+}

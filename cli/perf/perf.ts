@@ -1,0 +1,92 @@
+/** `rdma-rpc perf`: what a fabric or a device does below RPC, as perftest measures it. Exit codes: 0 measured, 1 not, or data was damaged, 2 the command line is wrong. */
+import type { Command } from '#commander';
+import { printable, sayError } from '../server/connection.ts';
+import { PerfError } from './control.ts';
+import { givenOf, type PerfFlags, planOf, withPerfFlags } from './flags.ts';
+import { type TestName, testNames, whyNotPlan } from './plan.ts';
+
+export function addPerfCommand(program: Command): void {
+  withPerfFlags(
+    program
+      .command('perf')
+      .description(
+        'measure a fabric or a device without RPC, as perftest does: one side listens, the other connects',
+      )
+      .argument('[test]', `${testNames.join(', ')}; without: listen for any`)
+      .argument('[address]', 'host or host:port that listens; without: listen'),
+  ).action(
+    async (test: string | undefined, address: string | undefined, flags: PerfFlags, command: Command) => {
+      try {
+        process.exitCode = await perf(test, address, flags, command);
+      } catch (error) {
+        if (!(error instanceof PerfError || error instanceof UsageError)) throw error;
+        sayError(error, flags);
+        process.exitCode = error instanceof UsageError ? 2 : 1;
+      }
+    },
+  );
+}
+
+class UsageError extends Error {}
+
+function testOf(name: string): TestName {
+  const found = testNames.find((each) => each === name.replace(/^ib_/, ''));
+  if (found !== undefined) return found;
+  throw new UsageError(`there is no test '${name}': first one of ${testNames.join(', ')}, then the address`);
+}
+
+/** host, host:port or [host]:port. */
+function addressOf(text: string, port: number): { host: string; port: number } {
+  const [, bracketed, host = bracketed, given] = /^(?:\[([^\]]+)\]|([^:]+))(?::(\d{1,5}))?$/.exec(text) ?? [];
+  // An IPv6 address alone has colons of its own.
+  if (host === undefined && /^[0-9a-f:.%]+$/i.test(text)) return { host: text, port };
+  const number = given === undefined ? port : Number(given);
+  if (host === undefined || number < 1 || number > 65_535)
+    throw new UsageError(`'${text}' is no address: host, host:port or [IPv6]:port`);
+  return { host, port: number };
+}
+
+async function perf(
+  name: string | undefined,
+  address: string | undefined,
+  flags: PerfFlags,
+  command: Command,
+): Promise<number> {
+  const test = name === undefined ? undefined : testOf(name);
+  const plan = planOf(test ?? 'send_lat', flags);
+  const why = test === undefined ? undefined : whyNotPlan(plan, flags.fabric);
+  if (why !== undefined) throw new UsageError(why);
+  // Loaded here, so that other commands need no addon.
+  const [{ listen }, { dial }, { testedText, validationText }] = await Promise.all([
+    import('./listen.ts'),
+    import('./dial.ts'),
+    import('./table.ts'),
+  ]);
+  const { json, timeout: timeoutMs, fabric, device, gidIndex } = flags;
+  const own = {
+    ...(fabric === undefined ? {} : { fabric }),
+    ...(device === undefined ? {} : { device }),
+    ...(gidIndex === undefined ? {} : { gidIndex }),
+  };
+  const tested =
+    address === undefined
+      ? await listen({
+          ...own,
+          host: flags.listen,
+          port: flags.port,
+          peers: flags.peers,
+          events: flags.events === true,
+          ...(test === undefined ? {} : { test }),
+          given: givenOf(command, plan),
+          say: (text) => console.error(printable(text)),
+        })
+      : await dial(plan, { ...own, ...addressOf(address, flags.port), timeoutMs });
+  console.log(
+    json === true
+      ? JSON.stringify(tested, null, 2)
+      : printable(testedText(tested, flags.reportGbits === true)),
+  );
+  if (tested.corrupt === 0) return 0;
+  sayError(new PerfError(validationText(tested)), {});
+  return 1;
+}

@@ -1,0 +1,126 @@
+/** What a test of `rdma-rpc perf` is: said by the connecting side, read by the listening one, which trusts none of it. */
+import type { PerfStep } from '../../runtime/native-perf.ts';
+
+/** The names of perftest's programs, without their `ib_`. */
+export const testNames = [
+  'send_lat',
+  'send_bw',
+  'write_lat',
+  'write_bw',
+  'read_lat',
+  'read_bw',
+  'atomic_lat',
+  'atomic_bw',
+] as const;
+export type TestName = (typeof testNames)[number];
+
+export const fabricNames = ['shm', 'tcp', 'verbs', 'bare'] as const;
+export type PerfFabric = (typeof fabricNames)[number];
+export const connections = ['RC', 'UC', 'UD'] as const;
+export type Connection = (typeof connections)[number];
+export const atomics = ['fetch_add', 'compare_swap'] as const;
+
+export interface Plan {
+  readonly test: TestName;
+  readonly connection: Connection;
+  readonly atomic: (typeof atomics)[number];
+  readonly sizes: readonly number[];
+  readonly iterations: number;
+  /** 0: until all iterations are through. */
+  readonly durationMs: number;
+  readonly depth: number;
+  readonly receiveDepth: number;
+  readonly queuePairs: number;
+  readonly inlineMax: number;
+  /** 0: as perftest has it. */
+  readonly signalEvery: number;
+  readonly postList: number;
+  readonly bidirectional: boolean;
+  readonly validate: boolean;
+  readonly events: boolean;
+  readonly seed: number;
+}
+
+/** What a number may be, for the flags and for what a peer says. */
+export const limits = {
+  bytes: { min: 1, max: 2 ** 30 },
+  iterations: { min: 5, max: 100_000_000 },
+  /** Each is kept. */
+  samples: { min: 5, max: 10_000_000 },
+  durationMs: { min: 0, max: 24 * 3_600_000 },
+  depth: { min: 1, max: 16_384 },
+  receiveDepth: { min: 1, max: 16_384 },
+  queuePairs: { min: 1, max: 1024 },
+  inlineMax: { min: 0, max: 4096 },
+  signalEvery: { min: 0, max: 16_384 },
+  postList: { min: 1, max: 32 },
+  sizes: { min: 1, max: 64 },
+  /** Of messages under way, at each side. */
+  memory: { min: 0, max: 2 ** 31 },
+} as const;
+
+/** What a test without a duration does: perftest's numbers. */
+export const iterationsDefault = (test: TestName): number => (test === 'write_bw' ? 5000 : 1000);
+export const sizeDefault = (test: TestName): number =>
+  test.startsWith('atomic') ? 8 : isLatency(test) ? 2 : 65_536;
+export const inlineDefault = (test: TestName): number =>
+  test === 'send_lat' || test === 'write_lat' ? 236 : 0;
+
+export const isLatency = (test: TestName): boolean => test.endsWith('_lat');
+
+/** Above that perftest has each request of a bandwidth test tell of its end. */
+const signalAllBytes = 8192;
+const signalEveryDefault = 100;
+
+function signalEvery(plan: Plan, bytes: number): number {
+  const { test, depth } = plan;
+  if (plan.signalEvery !== 0) return Math.min(plan.signalEvery, depth);
+  const each = isLatency(test) ? test !== 'send_lat' : bytes > signalAllBytes;
+  return each ? 1 : Math.max(1, Math.min(signalEveryDefault, Math.floor(depth / (isLatency(test) ? 2 : 1))));
+}
+
+/** What one side does of a step. */
+export function stepOf(plan: Plan, bytes: number, active: boolean): PerfStep {
+  const { test } = plan;
+  const verb = test.slice(0, test.indexOf('_'));
+  return {
+    verb: verb === 'atomic' ? plan.atomic : (verb as 'send' | 'write' | 'read'),
+    latency: isLatency(test),
+    measures: active || plan.bidirectional,
+    receives: !active || plan.bidirectional,
+    bytes,
+    messages: plan.durationMs === 0 ? plan.iterations : limits.iterations.max,
+    durationNs: plan.durationMs * 1e6,
+    signalEvery: signalEvery(plan, bytes),
+    postList: plan.postList,
+  };
+}
+
+/** Why these options do not go together; undefined: they do. */
+export function whyNotPlan(plan: Plan, fabric?: PerfFabric): string | undefined {
+  const { test, connection } = plan;
+  const verb = test.slice(0, test.indexOf('_'));
+  const latency = isLatency(test);
+  if (latency && plan.bidirectional) return `${test} goes both ways anyway: --bidirectional is for bandwidth`;
+  if (latency && plan.queuePairs > 1) return `${test} uses one queue pair: --qp is for bandwidth`;
+  if (test === 'write_lat' && plan.events)
+    return 'write_lat looks at memory, which wakes nobody: without --events, or send_lat';
+  if (latency && plan.durationMs === 0 && plan.iterations > limits.samples.max)
+    return `--iters is at most ${limits.samples.max} in latency tests, which keep each sample: --duration keeps none`;
+  if (verb === 'atomic' && plan.sizes.some((bytes) => bytes !== 8))
+    return 'atomic operations are 8 bytes: without --size and --all';
+  if (plan.validate && plan.durationMs !== 0)
+    return '--validate counts messages: --iters instead of --duration';
+  if (connection !== 'RC' && fabric !== undefined && fabric !== 'bare')
+    return `the fabric ${fabric} has reliable connections only: --fabric bare for --connection ${connection}`;
+  if (verb === 'atomic' && fabric !== undefined && fabric !== 'bare')
+    return `the fabric ${fabric} has no atomic operations: --fabric bare`;
+  if (connection === 'UD' && verb !== 'send') return `UD carries SENDs only, not ${verb}`;
+  if (connection === 'UC' && (verb === 'read' || verb === 'atomic'))
+    return `UC carries SENDs and WRITEs only, not ${verb}`;
+  if (connection !== 'RC' && plan.validate && !latency)
+    return `${connection} may lose messages, so --validate needs RC or a latency test`;
+  if (2 * Math.max(...plan.sizes) * plan.queuePairs > limits.memory.max)
+    return `messages of ${Math.max(...plan.sizes)} bytes on ${plan.queuePairs} queue pairs take more than ${limits.memory.max} bytes: a smaller --size or --qp`;
+  return undefined;
+}

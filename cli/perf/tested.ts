@@ -1,0 +1,30 @@
+/** What a test has come to, as `rdma-rpc perf --json` prints it. */
+import type { PerfFabric, Plan } from './plan.ts';
+import type { Row } from './row.ts';
+
+export interface PeerRows {
+  /** Of the other side. */
+  readonly address: string;
+  readonly fabric: PerfFabric;
+  readonly device: string;
+  readonly peerDevice: string;
+  readonly rows: readonly Row[];
+  /** The first message that was not what was sent; empty: none, or not looked at. */
+  readonly firstCorrupt: string;
+}
+
+export interface Tested {
+  readonly version: 1;
+  readonly role: 'client' | 'server';
+  readonly test: Plan['test'];
+  readonly options: Omit<Plan, 'test' | 'sizes' | 'seed'>;
+  readonly peers: readonly PeerRows[];
+  /** Messages that were not what was sent, of all peers and sizes. */
+  readonly corrupt: number;
+}
+
+export function testedOf(role: Tested['role'], plan: Plan, peers: readonly PeerRows[]): Tested {
+  const { test, sizes: _sizes, seed: _seed, ...options } = plan;
+  const corrupt = peers.flatMap(({ rows }) => rows).reduce((sum, row) => sum + (row.corrupt ?? 0), 0);
+  return { version: 1, role, test, options, peers, corrupt };
+}

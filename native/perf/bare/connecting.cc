@@ -1,0 +1,111 @@
+// Connecting the queue pairs of an endpoint. See endpoint.h.
+#include <algorithm>
+#include <cstring>
+
+#include "perf/bare/endpoint.h"
+
+namespace rdma_rpc::perf::bare {
+namespace {
+
+constexpr std::uint8_t kHopLimit = 64;
+/// 67 ms, and six times, as the verbs fabric has it; soft-RoCE takes 7 for endless.
+constexpr std::uint8_t kAckTimeout = 14, kRetries = 6;
+/// Who has no receive is asked again for ever, after 0.64 ms.
+constexpr std::uint8_t kRnrRetries = 7, kRnrTimer = 12;
+
+}  // namespace
+
+Address BareEndpoint::local(const Queue& queue) const {
+  Address own;
+  own.qp_num = queue.qp->qp_num;
+  own.psn = queue.psn;
+  own.lid = port_.address.lid;
+  own.transport = static_cast<std::uint8_t>(transport_);
+  own.link_layer = port_.address.link_layer;
+  own.mtu = port_.address.mtu;
+  own.reads = reads_;
+  own.gid = port_.address.gid;
+  return own;
+}
+
+std::vector<std::byte> BareEndpoint::address(std::uint32_t queue_pair) const {
+  const Address own = local(queues_[queue_pair]);
+  std::vector<std::byte> bytes(sizeof own);
+  std::memcpy(bytes.data(), &own, sizeof own);
+  return bytes;
+}
+
+std::string BareEndpoint::connect(std::uint32_t queue_pair, std::span<const std::byte> bytes) {
+  Queue& queue = queues_[queue_pair];
+  const Address own = local(queue);
+  Address peer;
+  const std::uint32_t magic = peer.magic;
+  if (bytes.size() != sizeof peer) return "the peer's address is none of a queue pair";
+  std::memcpy(&peer, bytes.data(), sizeof peer);
+  if (peer.magic != magic || peer.mtu < 1 || peer.mtu > 5 || peer.reads < 1)
+    return "the peer's address is none of a queue pair";
+  if (peer.transport != own.transport || peer.link_layer != own.link_layer)
+    return "the peer's device is of another kind: InfiniBand and Ethernet do not reach each other";
+  std::string why = move_to_rtr(queue, peer);
+  if (why.empty()) why = move_to_rts(queue, peer);
+  queue.connected = why.empty();
+  return why;
+}
+
+ibv_ah_attr BareEndpoint::path_to(const Address& peer) const {
+  ibv_ah_attr path{};
+  path.dlid = peer.lid;
+  path.port_num = port_.number;
+  path.is_global = peer.link_layer == IBV_LINK_LAYER_ETHERNET ? 1 : 0;
+  path.grh.sgid_index = port_.gid_index;
+  path.grh.hop_limit = kHopLimit;
+  std::memcpy(path.grh.dgid.raw, peer.gid.data(), peer.gid.size());
+  return path;
+}
+
+std::string BareEndpoint::move_to_rtr(Queue& queue, const Address& peer) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTR;
+  attr.path_mtu = static_cast<ibv_mtu>(std::min(port_.address.mtu, peer.mtu));
+  attr.dest_qp_num = peer.qp_num;
+  attr.rq_psn = peer.psn;
+  attr.max_dest_rd_atomic = reads_;
+  attr.min_rnr_timer = kRnrTimer;
+  attr.ah_attr = path_to(peer);
+  int mask = IBV_QP_STATE;
+  if (transport_ != Transport::ud) mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+  if (transport_ == Transport::rc) mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+  if (const int error = ibv_modify_qp(queue.qp.get(), &attr, mask); error != 0)
+    return std::string("the peer's GID cannot be reached from ") + limits_.device + ": " +
+           std::strerror(error) + " (--gid-index; is it in another subnet, without a route?)";
+  if (transport_ != Transport::ud) return {};
+  queue.peer.reset(ibv_create_ah(pd_.get(), &attr.ah_attr));
+  queue.peer_qp_num = peer.qp_num;
+  return queue.peer == nullptr ? "the peer's GID cannot be reached (--gid-index)" : std::string();
+}
+
+std::string BareEndpoint::move_to_rts(Queue& queue, const Address& peer) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTS;
+  attr.timeout = kAckTimeout;
+  attr.retry_cnt = kRetries;
+  attr.rnr_retry = kRnrRetries;
+  attr.sq_psn = queue.psn;
+  attr.max_rd_atomic = std::min(reads_, peer.reads);
+  int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+  if (transport_ == Transport::rc)
+    mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+  const int error = ibv_modify_qp(queue.qp.get(), &attr, mask);
+  return error == 0 ? "" : std::string("the queue pair cannot send: ") + std::strerror(error);
+}
+
+std::string BareEndpoint::reach(const Memory& peer) {
+  peer_ = peer;
+  return {};
+}
+
+Memory BareEndpoint::memory() const {
+  return {reinterpret_cast<std::uintptr_t>(memory_.get()), memory_bytes_, region_->rkey};
+}
+
+}  // namespace rdma_rpc::perf::bare

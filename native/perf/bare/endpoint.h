@@ -1,0 +1,86 @@
+// Queue pairs of libibverbs as perftest makes them: one completion queue, connected by what the sides tell
+// each other. Made by plugin.cc; see perf/endpoint.h for threads.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fabric/verbs/objects.h"
+#include "fabric/verbs/port.h"
+#include "perf/bare/address.h"
+#include "perf/bare_endpoint.h"
+
+namespace rdma_rpc::perf::bare {
+
+/// Of datagrams, at both sides.
+inline constexpr std::uint32_t kQkey = 0x11111111;
+
+struct Unmap {
+  std::size_t bytes = 0;
+  void operator()(std::byte* data) const;
+};
+struct DestroyAh {
+  void operator()(ibv_ah* ah) const { ibv_destroy_ah(ah); }
+};
+
+class BareEndpoint final : public Endpoint {
+ public:
+  explicit BareEndpoint(Transport transport) : transport_(transport) {}
+  ~BareEndpoint() override;
+  /// Empty, or why not.
+  std::string open(const fabric::VerbsOptions& device, const EndpointOptions& options);
+
+  const Limits& limits() const override { return limits_; }
+  std::byte* data() override { return memory_.get(); }
+  Memory memory() const override;
+  std::vector<std::byte> address(std::uint32_t queue_pair) const override;
+  std::string connect(std::uint32_t queue_pair, std::span<const std::byte> peer) override;
+  std::string reach(const Memory& peer) override;
+  bool is_connected(std::uint32_t queue_pair) const override { return queues_[queue_pair].connected; }
+  std::string error(std::uint32_t) const override { return {}; }
+  std::size_t post(std::uint32_t queue_pair, std::span<const Request> requests) override;
+  bool post_receive(std::uint32_t queue_pair, std::uint64_t id, std::uint64_t to,
+                    std::uint32_t length) override;
+  std::size_t poll(std::span<Completion> out) override;
+  bool arm() override;
+  void acknowledge() override;
+  int fd() const override { return channel_->fd; }
+
+ private:
+  struct Queue {
+    fabric::verbs::QpPtr qp;
+    std::unique_ptr<ibv_ah, DestroyAh> peer;  ///< of datagrams
+    std::uint32_t peer_qp_num = 0;
+    std::uint32_t psn = 0;
+    bool connected = false;
+  };
+
+  std::string open_device(const fabric::VerbsOptions& options);
+  std::string open_memory(std::size_t bytes);
+  std::string open_queue(const EndpointOptions& options);
+  Address local(const Queue& queue) const;
+  std::string move_to_rtr(Queue& queue, const Address& peer);
+  std::string move_to_rts(Queue& queue, const Address& peer);
+  ibv_ah_attr path_to(const Address& peer) const;
+
+  const Transport transport_;
+  // In the order in which they need each other: the last goes first.
+  fabric::verbs::ContextPtr context_;
+  fabric::verbs::Port port_;
+  std::uint8_t reads_ = 1;
+  std::unique_ptr<std::byte, Unmap> memory_;
+  fabric::verbs::PdPtr pd_;
+  fabric::verbs::MrPtr region_;
+  fabric::verbs::ChannelPtr channel_;
+  fabric::verbs::CqPtr cq_;
+  std::vector<Queue> queues_;
+  Limits limits_;
+  Memory peer_;
+  std::size_t memory_bytes_ = 0;
+  unsigned events_ = 0;  ///< not yet acknowledged to the library
+  bool stashed_ = false;
+  ibv_wc stash_{};  ///< what arm() found
+};
+
+}  // namespace rdma_rpc::perf::bare

@@ -1,0 +1,110 @@
+// Requests and completions of an endpoint. See endpoint.h.
+#include <algorithm>
+#include <array>
+
+#include "perf/bare/endpoint.h"
+
+namespace rdma_rpc::perf::bare {
+namespace {
+
+constexpr std::size_t kBatch = 32;
+
+ibv_wr_opcode opcode_of(Verb verb) {
+  switch (verb) {
+    case Verb::send:
+      return IBV_WR_SEND;
+    case Verb::write:
+      return IBV_WR_RDMA_WRITE;
+    case Verb::read:
+      return IBV_WR_RDMA_READ;
+    case Verb::fetch_add:
+      return IBV_WR_ATOMIC_FETCH_AND_ADD;
+    case Verb::compare_swap:
+      return IBV_WR_ATOMIC_CMP_AND_SWP;
+  }
+  return IBV_WR_SEND;
+}
+
+}  // namespace
+
+std::size_t BareEndpoint::post(std::uint32_t queue_pair, std::span<const Request> requests) {
+  std::array<ibv_sge, kBatch> pieces;
+  std::array<ibv_send_wr, kBatch> work;
+  const Queue& queue = queues_[queue_pair];
+  const std::size_t count = std::min(kBatch, requests.size());
+  const auto base = reinterpret_cast<std::uintptr_t>(memory_.get());
+  for (std::size_t i = 0; i < count; ++i) {
+    const Request& given = requests[i];
+    pieces[i] = {base + given.from, given.length, region_->lkey};
+    ibv_send_wr& to = work[i] = {};
+    to.wr_id = given.id;
+    to.next = i + 1 < count ? &work[i + 1] : nullptr;
+    to.sg_list = &pieces[i];
+    to.num_sge = 1;
+    to.opcode = opcode_of(given.verb);
+    const bool copied =
+        (given.verb == Verb::send || given.verb == Verb::write) && given.length <= limits_.inline_max;
+    if (given.signaled) to.send_flags |= IBV_SEND_SIGNALED;
+    if (copied) to.send_flags |= IBV_SEND_INLINE;
+    if (transport_ == Transport::ud) {
+      to.wr.ud = {queue.peer.get(), queue.peer_qp_num, kQkey};
+    } else if (given.verb == Verb::fetch_add || given.verb == Verb::compare_swap) {
+      to.wr.atomic = {peer_.addr + given.to, given.operand, given.swap, peer_.rkey};
+    } else {
+      to.wr.rdma = {peer_.addr + given.to, peer_.rkey};
+    }
+  }
+  ibv_send_wr* refused = nullptr;
+  if (ibv_post_send(queue.qp.get(), work.data(), &refused) == 0) return count;
+  return refused == nullptr ? 0 : static_cast<std::size_t>(refused - work.data());
+}
+
+bool BareEndpoint::post_receive(std::uint32_t queue_pair, std::uint64_t id, std::uint64_t to,
+                                std::uint32_t length) {
+  ibv_sge piece{reinterpret_cast<std::uintptr_t>(memory_.get()) + to, length, region_->lkey};
+  ibv_recv_wr work{};
+  work.wr_id = id;
+  work.sg_list = &piece;
+  work.num_sge = 1;
+  ibv_recv_wr* refused = nullptr;
+  return ibv_post_recv(queues_[queue_pair].qp.get(), &work, &refused) == 0;
+}
+
+std::size_t BareEndpoint::poll(std::span<Completion> out) {
+  std::array<ibv_wc, kBatch> found;
+  const int wanted = static_cast<int>(std::min(out.size(), kBatch));
+  int count = 0;
+  if (stashed_) {
+    found[0] = stash_;
+    stashed_ = false;
+    count = 1;
+  } else {
+    count = std::max(0, ibv_poll_cq(cq_.get(), wanted, found.data()));
+  }
+  for (int i = 0; i < count; ++i) {
+    const ibv_wc& from = found[static_cast<std::size_t>(i)];
+    const bool good = from.status == IBV_WC_SUCCESS;
+    const bool received = good && (from.opcode & IBV_WC_RECV) != 0;
+    out[static_cast<std::size_t>(i)] = {
+        .id = from.wr_id,
+        .received = received,
+        .bytes = received ? from.byte_len - std::min(from.byte_len, limits_.header_bytes) : 0,
+        .failure = good ? nullptr : ibv_wc_status_str(from.status)};
+  }
+  return static_cast<std::size_t>(count);
+}
+
+bool BareEndpoint::arm() {
+  if (ibv_req_notify_cq(cq_.get(), 0) != 0) return false;
+  // What came before it was asked for rings no bell.
+  stashed_ = ibv_poll_cq(cq_.get(), 1, &stash_) > 0;
+  return !stashed_;
+}
+
+void BareEndpoint::acknowledge() {
+  ibv_cq* cq = nullptr;
+  void* context = nullptr;
+  while (ibv_get_cq_event(channel_.get(), &cq, &context) == 0) ++events_;
+}
+
+}  // namespace rdma_rpc::perf::bare

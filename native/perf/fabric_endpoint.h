@@ -1,0 +1,17 @@
+// An endpoint on any fabric: sends, writes and reads by the same device, queue pairs and completion queue
+// that sessions use. Made by the binding and by tests; see endpoint.h for threads.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "fabric/fabric.h"
+#include "perf/endpoint.h"
+
+namespace rdma_rpc::perf {
+
+/// Null, and why.
+std::unique_ptr<Endpoint> make_fabric_endpoint(std::shared_ptr<fabric::Device> device,
+                                               const EndpointOptions& options, std::string* error);
+
+}  // namespace rdma_rpc::perf

@@ -1,0 +1,94 @@
+// Latency: one message at a time, as perftest's *_lat have it. A SEND or WRITE is answered by the peer with
+// one of its own, and half of the round trip counts; a READ or atomic operation answers itself. See pair.h.
+#include <algorithm>
+#include <atomic>
+
+#include "perf/pair.h"
+
+namespace rdma_rpc::perf {
+namespace {
+
+/// How often memory is looked at before the completion queue is, on devices that write by themselves.
+constexpr int kLooks = 64;
+/// How long the rest of a message may take to arrive after its last byte.
+constexpr std::uint64_t kRestNs = 1'000'000'000;
+constexpr std::uint64_t kSampleMax = UINT32_MAX;
+
+}  // namespace
+
+/// Whether the peer's WRITE is there: its last byte is its number's.
+bool Pair::has_come(const Step& step, std::uint64_t number, bool look) {
+  const std::byte* last = endpoint_->data() + layout_.in(0, 0) + step.bytes - 1;
+  const auto wanted = static_cast<std::byte>(number + 1);
+  for (int i = 0; i < (look ? kLooks : 1); ++i) {
+    if (*static_cast<const volatile std::byte*>(last) == wanted) {
+      std::atomic_thread_fence(std::memory_order_acquire);
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Pair::await_written(const Step& step, std::uint64_t number) {
+  const bool look = !endpoint_->limits().moves_in_poll;
+  while (!has_come(step, number, look)) {
+    if (poll(&step) == 0 && !idle(step.measures)) return false;
+    if (!error_.empty()) return false;
+  }
+  quiet_since_ns_ = 0;
+  if (!options_.validate) return true;
+  const std::uint64_t until = now_ns() + kRestNs;
+  const std::byte* found = endpoint_->data() + layout_.in(0, 0);
+  while (pattern(0, true).difference({found, step.bytes - 1}, number).has_value() && now_ns() < until)
+    poll(&step);
+  check(step, 0, layout_.in(0, 0), number, number, step.bytes - 1);
+  return error_.empty();
+}
+
+/// Waits for the peer's next message.
+void Pair::answer(const Step& step) {
+  Queue& queue = queues_[0];
+  const std::uint64_t number = queue.received;
+  if (step.verb == Verb::write) {
+    if (await_written(step, number)) ++queue.received;
+    return;
+  }
+  while (queue.received == number && error_.empty()) {
+    if (poll(&step) == 0 && !idle(step.measures)) return;
+  }
+}
+
+Outcome Pair::measure_latency(const Step& step) {
+  const bool answered = step.verb == Verb::send || step.verb == Verb::write;
+  Outcome outcome;
+  if (step.duration_ns == 0) outcome.latency_ns.reserve(step.messages);
+  Queue& queue = queues_[0];
+  const CpuTime before = cpu_time();
+  const std::uint64_t begun = now_ns();
+  std::uint64_t last = begun;
+  while (outcome.messages < step.messages && (step.duration_ns == 0 || last - begun < step.duration_ns)) {
+    // Room in the send queue, which fast answers run ahead of.
+    while (queue.posted - queue.completed >= options_.depth && error_.empty())
+      if (poll(&step) == 0 && !idle(true)) break;
+    if (ended() || !post_messages(step, 0, 1, !answered)) break;
+    if (answered) {
+      answer(step);
+    } else {
+      while (queue.completed < queue.posted && error_.empty())
+        if (poll(&step) == 0 && !idle(true)) break;
+    }
+    if (ended()) break;
+    const std::uint64_t now = now_ns();
+    const std::uint64_t took = answered ? (now - last) / 2 : now - last;
+    if (step.duration_ns == 0)
+      outcome.latency_ns.push_back(static_cast<std::uint32_t>(std::min(took, kSampleMax)));
+    last = now;
+    ++outcome.messages;
+  }
+  const CpuTime after = cpu_time();
+  outcome.elapsed_ns = last - begun;
+  outcome.cpu = {after.user_ns - before.user_ns, after.system_ns - before.system_ns};
+  return outcome;
+}
+
+}  // namespace rdma_rpc::perf

@@ -1,0 +1,56 @@
+// Where messages lie in the memory of an endpoint: the same at both sides, since each writes to and reads
+// from the other's. Of each queue pair: slots that it sends from, slots that it receives in, and words.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "perf/step.h"
+
+namespace rdma_rpc::perf {
+
+class Layout {
+ public:
+  explicit Layout(const PairOptions& options, std::uint32_t header_bytes = 0)
+      : stride_(round_up(options.bytes_max + header_bytes)), slots_(slots(options, stride_)) {}
+
+  /// Without validation a few slots on the same pages, which stay in the caches as perftest's do; with it
+  /// one for each message under way, as far as memory goes.
+  std::uint64_t slots() const { return slots_; }
+  std::size_t bytes(std::uint32_t queue_pairs) const { return queue_pairs * each(); }
+
+  std::uint64_t out(std::uint32_t queue_pair, std::uint64_t message) const {
+    return queue_pair * each() + message % slots_ * stride_;
+  }
+  std::uint64_t in(std::uint32_t queue_pair, std::uint64_t message) const {
+    return out(queue_pair, message) + slots_ * stride_;
+  }
+  /// How many messages the peer has taken: it writes that here.
+  std::uint64_t taken(std::uint32_t queue_pair) const { return queue_pair * each() + 2 * slots_ * stride_; }
+  /// Where that number is written from.
+  std::uint64_t taken_here(std::uint32_t queue_pair) const { return taken(queue_pair) + kLine; }
+  /// What the peer's atomics work on.
+  std::uint64_t counter(std::uint32_t queue_pair) const { return taken(queue_pair) + 2 * kLine; }
+  /// What is sent when a connection is there.
+  std::uint64_t greeting(std::uint32_t queue_pair) const { return taken(queue_pair) + 3 * kLine; }
+
+ private:
+  static constexpr std::uint64_t kLine = 64, kPage = 4096;
+  static constexpr std::uint64_t kCheckedBytes = 64 << 20;
+
+  static std::uint64_t round_up(std::uint64_t bytes) {
+    return std::max<std::uint64_t>(kLine, (bytes + kLine - 1) / kLine * kLine);
+  }
+  static std::uint64_t slots(const PairOptions& options, std::uint64_t stride) {
+    if (!options.validate) return std::max<std::uint64_t>(1, kPage / stride);
+    const std::uint64_t wanted = std::max(options.depth, options.receive_depth);
+    return std::clamp<std::uint64_t>(kCheckedBytes / stride / options.queue_pairs, 2,
+                                     std::max<std::uint64_t>(2, wanted));
+  }
+  std::uint64_t each() const { return (2 * slots_ * stride_ + 4 * kLine + kPage - 1) / kPage * kPage; }
+
+  std::uint64_t stride_, slots_;
+};
+
+}  // namespace rdma_rpc::perf

@@ -1,0 +1,339 @@
+// What all steps have in common: connecting, receives, completions, waiting, looking at messages. See pair.h.
+#include "perf/pair.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include <cstring>
+
+namespace rdma_rpc::perf {
+namespace {
+
+/// Who waits for its peer gives up when nothing has come for so long.
+constexpr std::uint64_t kSilenceNs = 30'000'000'000;
+constexpr int kLookMs = 200;
+/// A clock costs more than a poll that finds nothing.
+constexpr std::uint32_t kTurnsPerClock = 1024;
+constexpr std::size_t kBatch = 32;
+constexpr std::uint32_t kGreetingBytes = 8;
+
+/// What a completion is of, in the upper bits of its id; then the queue pair, then a number.
+enum class Kind : std::uint8_t { message, receive, credit, greeting };
+constexpr unsigned kKindShift = 62, kQueueShift = 46;
+constexpr std::uint64_t kNumberMask = (std::uint64_t{1} << kQueueShift) - 1;
+constexpr std::uint64_t kQueueMask = (std::uint64_t{1} << (kKindShift - kQueueShift)) - 1;
+
+std::uint64_t id_of(Kind kind, std::uint32_t queue_pair, std::uint64_t number) {
+  return static_cast<std::uint64_t>(kind) << kKindShift | std::uint64_t{queue_pair} << kQueueShift |
+         (number & kNumberMask);
+}
+
+std::uint64_t ns(const timeval& time) {
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(time.tv_usec) * 1'000;
+}
+
+}  // namespace
+
+std::uint64_t now_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+CpuTime cpu_time() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  return {ns(used.ru_utime), ns(used.ru_stime)};
+}
+
+EndpointOptions Pair::needs(const PairOptions& options) {
+  // Beside messages: what has been taken, and the greeting.
+  constexpr std::uint32_t kOthers = 16;
+  // The device has not said yet what it puts before messages: nothing, or the GRH of a datagram.
+  constexpr std::uint32_t kGrhBytes = 40;
+  return {.active = options.active,
+          .queue_pairs = options.queue_pairs,
+          .send_wr_max = options.depth + kOthers,
+          .recv_wr_max = options.receive_depth,
+          .inline_max = options.inline_max,
+          .memory_bytes = std::max(Layout(options).bytes(options.queue_pairs),
+                                   Layout(options, kGrhBytes).bytes(options.queue_pairs))};
+}
+
+Pair::Pair(std::unique_ptr<Endpoint> endpoint, const PairOptions& options)
+    : endpoint_(std::move(endpoint)),
+      options_(options),
+      layout_(options, endpoint_->limits().header_bytes),
+      queues_(options.queue_pairs),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!options_.validate) return;
+  // What is not on its way yet, or not looked at yet, keeps its slot.
+  const auto slots = static_cast<std::uint32_t>(layout_.slots());
+  options_.depth = std::min(options_.depth, slots);
+  options_.receive_depth = std::min(options_.receive_depth, slots);
+}
+
+std::unique_ptr<Pair> Pair::open(std::unique_ptr<Endpoint> endpoint, const PairOptions& options,
+                                 std::string* error) {
+  std::unique_ptr<Pair> pair(new Pair(std::move(endpoint), options));
+  if (!pair->wake_) {
+    *error = "no eventfd: the limit of open files (ulimit -n) is reached";
+    return nullptr;
+  }
+  for (std::uint32_t i = 0; i < options.queue_pairs; ++i) {
+    for (std::uint32_t j = 0; j < pair->options_.receive_depth; ++j) pair->post_receive(i);
+  }
+  *error = pair->error_;
+  if (!error->empty()) return nullptr;
+  return pair;
+}
+
+std::string Pair::connect(const PeerAddress& peer) {
+  const auto count = options_.queue_pairs;
+  if (peer.queue_pairs.size() != count) return "the peer has another number of queue pairs";
+  if (peer.memory.bytes < layout_.bytes(count)) return "the peer's memory is too small for these messages";
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (std::string why = endpoint_->connect(i, peer.queue_pairs[i]); !why.empty()) return why;
+  }
+  // The side that asked greets first: some devices let it begin, and its greeting tells the other that all
+  // is connected.
+  std::vector<bool> greeted(count);
+  const std::uint64_t until = now_ns() + kSilenceNs;
+  std::uint32_t sent = 0;
+  bool reached = false;
+  while (error_.empty() && (sent < count || greetings_ < count)) {
+    bool quiet = poll(nullptr) == 0;
+    bool all = true;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (std::string why = endpoint_->error(i); !why.empty()) return why;
+      all = all && endpoint_->is_connected(i);
+    }
+    if (all && !reached) {
+      if (std::string why = endpoint_->reach(peer.memory); !why.empty()) return why;
+      reached = true;
+    }
+    for (std::uint32_t i = 0; all && i < count; ++i) {
+      if (greeted[i] || (!options_.active && queues_[i].received == 0)) continue;
+      const Request hello{.id = id_of(Kind::greeting, i, 0),
+                          .verb = Verb::send,
+                          .signaled = true,
+                          .length = kGreetingBytes,
+                          .from = layout_.greeting(i)};
+      if (endpoint_->post(i, {&hello, 1}) != 1) return "a first message could not be sent";
+      greeted[i] = true;
+      ++sent;
+      quiet = false;
+    }
+    if (stopped_.load(std::memory_order_relaxed)) return "stopped";
+    if (now_ns() > until) return "the peer has not connected within 30 s";
+    if (options_.events && quiet && !idle(false)) break;
+  }
+  for (Queue& queue : queues_) queue.received = 0;
+  return error_;
+}
+
+void Pair::prepare(const Step& step) {
+  error_.clear();
+  corrupt_ = 0;
+  first_corrupt_.clear();
+  stopped_.store(false, std::memory_order_relaxed);
+  std::uint64_t count = 0;
+  while (::read(wake_.get(), &count, sizeof count) > 0) {
+  }
+  for (std::uint32_t i = 0; i < options_.queue_pairs; ++i) {
+    std::byte* memory = endpoint_->data();
+    if (step.verb == Verb::write && step.latency)
+      memory[layout_.in(i, 0) + step.bytes - 1] = static_cast<std::byte>(queues_[i].received);
+    if (!options_.validate) continue;
+    for (std::uint64_t slot = 0; slot < layout_.slots() && step.verb == Verb::read; ++slot)
+      pattern(i, false).fill({memory + layout_.out(i, slot), step.bytes}, slot);
+  }
+}
+
+Outcome Pair::run(const Step& step, const std::function<void(std::uint64_t)>& measured) {
+  quiet_since_ns_ = 0;
+  received_before_ = received();
+  const CpuTime before = cpu_time();
+  const std::uint64_t begun = now_ns();
+  Outcome outcome;
+  if (step.measures) {
+    outcome = step.latency ? measure_latency(step) : measure_bandwidth(step);
+    // A message that was damaged has been counted by then.
+    if (error_.empty() && !stopped_.load(std::memory_order_relaxed)) measured(outcome.messages);
+  }
+  if (!step.measures || error_.empty()) serve(step);
+  if (!step.measures) {
+    const CpuTime after = cpu_time();
+    outcome.elapsed_ns = now_ns() - begun;
+    outcome.cpu = {after.user_ns - before.user_ns, after.system_ns - before.system_ns};
+  }
+  outcome.received = received() - received_before_;
+  outcome.error = error_;
+  outcome.corrupt = corrupt_;
+  outcome.first_corrupt = first_corrupt_;
+  return outcome;
+}
+
+void Pair::stop(std::uint64_t expected) {
+  expected_.store(expected, std::memory_order_relaxed);
+  stopped_.store(true, std::memory_order_release);
+  const std::uint64_t one = 1;
+  static_cast<void>(!::write(wake_.get(), &one, sizeof one));
+}
+
+std::uint64_t Pair::received() const {
+  std::uint64_t sum = 0;
+  for (const Queue& queue : queues_) sum += queue.received;
+  return sum;
+}
+
+void Pair::fail(std::string why) {
+  if (error_.empty()) error_ = std::move(why);
+}
+
+bool Pair::idle(bool limited) {
+  if (ended()) return false;
+  if (!options_.events) {
+    if (++quiet_turns_ % kTurnsPerClock != 0) return true;
+  } else if (endpoint_->arm()) {
+    pollfd wakes[] = {{endpoint_->fd(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+    ::poll(wakes, 2, kLookMs);
+    endpoint_->acknowledge();
+  }
+  const std::uint64_t now = now_ns();
+  if (quiet_since_ns_ == 0) quiet_since_ns_ = now;
+  if (limited && now - quiet_since_ns_ > kSilenceNs) fail("the peer has done nothing for 30 s");
+  return !ended();
+}
+
+std::size_t Pair::poll(const Step* step) {
+  std::array<Completion, kBatch> found;
+  const std::size_t count = endpoint_->poll(found);
+  if (count != 0) {
+    quiet_since_ns_ = 0;
+    quiet_turns_ = 0;
+  }
+  for (std::size_t i = 0; i < count; ++i) take(step, found[i]);
+  const bool tells = count != 0 && step != nullptr && !step->latency && step->verb == Verb::send;
+  for (std::uint32_t i = 0; tells && i < options_.queue_pairs; ++i) tell_taken(i);
+  return count;
+}
+
+void Pair::take(const Step* step, const Completion& completion) {
+  const auto kind = static_cast<Kind>(completion.id >> kKindShift);
+  const auto queue_pair = static_cast<std::uint32_t>(completion.id >> kQueueShift & kQueueMask);
+  const std::uint64_t number = completion.id & kNumberMask;
+  Queue& queue = queues_[queue_pair];
+  if (completion.failure != nullptr) {
+    const std::string why = endpoint_->error(queue_pair);
+    fail(std::string(completion.failure) + (why.empty() ? "" : ": " + why));
+    return;
+  }
+  if (kind == Kind::message) {
+    if (step == nullptr) return;
+    for (; queue.completed <= number; ++queue.completed) {
+      const std::uint64_t at = layout_.in(queue_pair, queue.completed);
+      if (done_ns_ != nullptr) done_ns_->push_back(now_ns());
+      if (!options_.validate) continue;
+      if (step->verb == Verb::read)
+        check(*step, queue_pair, at, queue.completed, queue.completed % layout_.slots(), step->bytes);
+      if (step->verb == Verb::fetch_add || step->verb == Verb::compare_swap) {
+        std::uint64_t value = 0;
+        std::memcpy(&value, endpoint_->data() + at, sizeof value);
+        check_count(value, queue_pair, queue.completed);
+      }
+    }
+  }
+  if (kind != Kind::receive) return;
+  if (step == nullptr) {
+    ++greetings_;
+  } else if (options_.validate) {
+    if (completion.bytes != step->bytes) {
+      corrupt("message " + std::to_string(queue.received) + " of queue pair " + std::to_string(queue_pair) +
+              " has " + std::to_string(completion.bytes) + " bytes, not " + std::to_string(step->bytes));
+    } else {
+      const std::uint64_t at = layout_.in(queue_pair, number) + endpoint_->limits().header_bytes;
+      check(*step, queue_pair, at, queue.received, queue.received, step->bytes);
+    }
+  }
+  ++queue.received;
+  post_receive(queue_pair);
+}
+
+void Pair::post_receive(std::uint32_t queue_pair) {
+  const std::uint64_t number = queues_[queue_pair].receives_posted;
+  const std::uint32_t bytes =
+      std::max<std::uint32_t>(options_.bytes_max, kGreetingBytes) + endpoint_->limits().header_bytes;
+  if (endpoint_->post_receive(queue_pair, id_of(Kind::receive, queue_pair, number),
+                              layout_.in(queue_pair, number), bytes)) {
+    ++queues_[queue_pair].receives_posted;
+  } else {
+    fail("a receive could not be posted: " + endpoint_->error(queue_pair));
+  }
+}
+
+/// Seldom, so that it costs no message: a sender that knows of no receive waits, since on most fabrics a
+/// message without one ends the queue pair.
+void Pair::tell_taken(std::uint32_t queue_pair) {
+  Queue& queue = queues_[queue_pair];
+  const Limits& limits = endpoint_->limits();
+  if (!limits.reliable || queue.received - queue.told < std::max(1U, options_.receive_depth / 4)) return;
+  std::memcpy(endpoint_->data() + layout_.taken_here(queue_pair), &queue.received, sizeof queue.received);
+  const Request told{.id = id_of(Kind::credit, queue_pair, 0),
+                     .verb = Verb::write,
+                     .signaled = true,
+                     .length = sizeof queue.received,
+                     .from = layout_.taken_here(queue_pair),
+                     .to = layout_.taken(queue_pair)};
+  // A full queue: after the next poll that finds something, which takes an entry out of it.
+  if (endpoint_->post(queue_pair, {&told, 1}) == 1) queue.told = queue.received;
+}
+
+Request Pair::request(const Step& step, std::uint32_t queue_pair, std::uint64_t number) {
+  const bool fetches = step.verb != Verb::send && step.verb != Verb::write;
+  const bool atomic = fetches && step.verb != Verb::read;
+  const std::uint64_t slot = step.latency ? 0 : number;
+  Request made{.id = id_of(Kind::message, queue_pair, number),
+               .verb = step.verb,
+               .length = atomic ? static_cast<std::uint32_t>(sizeof number) : step.bytes,
+               .from = fetches ? layout_.in(queue_pair, number) : layout_.out(queue_pair, slot),
+               .to = atomic                    ? layout_.counter(queue_pair)
+                     : step.verb == Verb::read ? layout_.out(queue_pair, number)
+                                               : layout_.in(queue_pair, slot),
+               .operand = step.verb == Verb::compare_swap ? number : 1,
+               .swap = number + 1};
+  if (!options_.validate) return made;
+  std::byte* memory = endpoint_->data() + made.from;
+  if (fetches) {
+    // What is not written must not look as if it had been.
+    std::memset(memory, 0xa5, made.length);
+  } else {
+    pattern(queue_pair, false).fill({memory, step.bytes}, number);
+  }
+  return made;
+}
+
+bool Pair::post_messages(const Step& step, std::uint32_t queue_pair, std::uint64_t count, bool signal_last) {
+  std::array<Request, kBatch> requests;
+  Queue& queue = queues_[queue_pair];
+  count = std::min<std::uint64_t>(count, kBatch);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t number = queue.posted + i;
+    requests[i] = request(step, queue_pair, number);
+    requests[i].signaled = (number + 1) % step.signal_every == 0 || (signal_last && i + 1 == count);
+    if (step.verb == Verb::write && step.latency)
+      endpoint_->data()[requests[i].from + step.bytes - 1] = static_cast<std::byte>(number + 1);
+  }
+  if (endpoint_->post(queue_pair, {requests.data(), count}) != count) {
+    const std::string why = endpoint_->error(queue_pair);
+    fail(why.empty() ? "the send queue took no request" : why);
+    return false;
+  }
+  queue.posted += count;
+  return true;
+}
+
+}  // namespace rdma_rpc::perf

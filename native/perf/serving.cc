@@ -1,0 +1,51 @@
+// The side that measures nothing, or has measured: answers, takes completions, and looks at what comes until
+// its peer says that it is through. See pair.h.
+#include "perf/pair.h"
+
+namespace rdma_rpc::perf {
+namespace {
+
+/// How long a message that the peer has sent, and a reliable device has delivered, may stay unseen.
+constexpr std::uint64_t kLateNs = 5'000'000'000;
+/// How long one that may be lost is waited for.
+constexpr std::uint64_t kLostNs = 20'000'000;
+
+}  // namespace
+
+bool Pair::has_all(const Step& step) {
+  if (!stopped_.load(std::memory_order_acquire)) return false;
+  const std::uint64_t expected = expected_.load(std::memory_order_relaxed);
+  return step.verb != Verb::send || received() - received_before_ >= expected;
+}
+
+void Pair::serve(const Step& step) {
+  const bool answers =
+      step.latency && !step.measures && (step.verb == Verb::send || step.verb == Verb::write);
+  Queue& queue = queues_[0];
+  std::uint64_t until = 0;
+  while (error_.empty() && !has_all(step)) {
+    if (stopped_.load(std::memory_order_relaxed)) {
+      const bool reliable = endpoint_->limits().reliable;
+      const std::uint64_t now = now_ns();
+      if (until == 0) until = now + (reliable ? kLateNs : kLostNs);
+      if (now > until) {
+        if (reliable)
+          fail("of " + std::to_string(expected_.load()) + " messages only " +
+               std::to_string(received() - received_before_) + " have come");
+        return;
+      }
+    }
+    if (!answers) {
+      if (poll(&step) == 0) idle(false);
+      continue;
+    }
+    const std::uint64_t before = queue.received;
+    answer(step);
+    if (queue.received == before) continue;
+    while (queue.posted - queue.completed >= options_.depth && !ended())
+      if (poll(&step) == 0) idle(false);
+    if (!ended()) post_messages(step, 0, 1, false);
+  }
+}
+
+}  // namespace rdma_rpc::perf

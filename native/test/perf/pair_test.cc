@@ -1,0 +1,268 @@
+// The loops of `rdma-rpc perf`: that they carry what they are told on each fabric, and find the one byte that
+// is not what was sent. On shm and tcp, each side on a thread of its own.
+#include "perf/pair.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "fabric/shm/shm.h"
+#include "fabric/tcp/tcp.h"
+#include "perf/fabric_endpoint.h"
+
+namespace rdma_rpc::perf {
+namespace {
+
+/// Damages one byte of a message that has arrived, before it is looked at.
+class Damaged final : public Endpoint {
+ public:
+  explicit Damaged(std::unique_ptr<Endpoint> inner) : inner_(std::move(inner)) {}
+  /// The byte at this place of the memory, when so many receives, or requests of its own, have completed.
+  void plan(std::uint64_t at, bool receives, std::uint64_t after) {
+    at_ = at, receives_ = receives, after_ = after, seen_ = 0;
+  }
+
+  const Limits& limits() const override { return inner_->limits(); }
+  std::byte* data() override { return inner_->data(); }
+  Memory memory() const override { return inner_->memory(); }
+  std::vector<std::byte> address(std::uint32_t i) const override { return inner_->address(i); }
+  std::string connect(std::uint32_t i, std::span<const std::byte> peer) override {
+    return inner_->connect(i, peer);
+  }
+  std::string reach(const Memory& peer) override { return inner_->reach(peer); }
+  bool is_connected(std::uint32_t i) const override { return inner_->is_connected(i); }
+  std::string error(std::uint32_t i) const override { return inner_->error(i); }
+  std::size_t post(std::uint32_t i, std::span<const Request> requests) override {
+    return inner_->post(i, requests);
+  }
+  bool post_receive(std::uint32_t i, std::uint64_t id, std::uint64_t to, std::uint32_t length) override {
+    return inner_->post_receive(i, id, to, length);
+  }
+  std::size_t poll(std::span<Completion> out) override {
+    const std::size_t count = inner_->poll(out.first(std::min<std::size_t>(out.size(), 1)));
+    if (count != 0 && out[0].received == receives_ && ++seen_ == after_) data()[at_] ^= std::byte{1};
+    return count;
+  }
+  bool arm() override { return inner_->arm(); }
+  void acknowledge() override { inner_->acknowledge(); }
+  int fd() const override { return inner_->fd(); }
+
+ private:
+  std::unique_ptr<Endpoint> inner_;
+  std::uint64_t at_ = 0, after_ = 0, seen_ = 0;
+  bool receives_ = false;
+};
+
+std::shared_ptr<fabric::Device> open_device(const std::string& name, std::string* error) {
+  return name == "shm" ? fabric::open_shm_device({}, error) : fabric::open_tcp_device({}, error);
+}
+
+struct Ends {
+  std::unique_ptr<Pair> client, server;
+  Damaged* at_client = nullptr;
+  Damaged* at_server = nullptr;
+};
+
+class Loops : public testing::TestWithParam<const char*> {
+ protected:
+  std::unique_ptr<Pair> side(PairOptions options, bool active, Damaged** damaged) {
+    options.active = active;
+    std::string error;
+    auto device = open_device(GetParam(), &error);
+    EXPECT_NE(device, nullptr) << error;
+    auto endpoint = make_fabric_endpoint(device, Pair::needs(options), &error);
+    EXPECT_NE(endpoint, nullptr) << error;
+    auto wrapped = std::make_unique<Damaged>(std::move(endpoint));
+    *damaged = wrapped.get();
+    auto pair = Pair::open(std::move(wrapped), options, &error);
+    EXPECT_NE(pair, nullptr) << error;
+    return pair;
+  }
+
+  Ends connected(const PairOptions& options) {
+    Ends ends;
+    ends.client = side(options, true, &ends.at_client);
+    ends.server = side(options, false, &ends.at_server);
+    const auto address = [&](Pair& pair) {
+      PeerAddress found{{}, pair.endpoint().memory()};
+      for (std::uint32_t i = 0; i < options.queue_pairs; ++i)
+        found.queue_pairs.push_back(pair.endpoint().address(i));
+      return found;
+    };
+    const PeerAddress client = address(*ends.client), server = address(*ends.server);
+    auto other = std::async(std::launch::async, [&] { return ends.server->connect(client); });
+    EXPECT_EQ(ends.client->connect(server), "");
+    EXPECT_EQ(other.get(), "");
+    return ends;
+  }
+
+  /// Both sides of a step that the client measures, as the command runs it.
+  std::pair<Outcome, Outcome> run(Ends& ends, Step step) {
+    Step passive = step;
+    passive.measures = false;
+    step.receives = false;
+    ends.server->prepare(passive);
+    ends.client->prepare(step);
+    auto other =
+        std::async(std::launch::async, [&] { return ends.server->run(passive, [](std::uint64_t) {}); });
+    Outcome client = ends.client->run(step, [&](std::uint64_t messages) {
+      ends.client->stop();
+      ends.server->stop(messages);
+    });
+    if (!client.error.empty()) ends.server->stop();
+    Outcome server = other.get();
+    ends.server->check_written(passive, client.messages, &server);
+    return {client, server};
+  }
+};
+
+PairOptions validating(std::uint32_t bytes) {
+  PairOptions options;
+  options.bytes_max = bytes;
+  options.depth = 16;
+  options.receive_depth = 16;
+  options.validate = true;
+  options.inline_max = 64;
+  options.events = true;
+  return options;
+}
+
+constexpr Verb kVerbs[] = {Verb::send, Verb::write, Verb::read};
+/// Few: two threads that look at memory share a processor when the machine is busy.
+constexpr std::uint64_t kMessages = 40;
+
+TEST_P(Loops, CarryEveryMessageWholeInBothMeasures) {
+  for (const Verb verb : kVerbs) {
+    for (const bool latency : {true, false}) {
+      PairOptions options = validating(5000);
+      options.events = !(verb == Verb::write && latency);
+      Ends ends = connected(options);
+      for (const std::uint32_t bytes : {1u, 7u, 64u, 5000u}) {
+        const auto [client, server] =
+            run(ends,
+                {.verb = verb, .latency = latency, .bytes = bytes, .messages = kMessages, .signal_every = 4});
+        SCOPED_TRACE(std::to_string(static_cast<int>(verb)) + (latency ? " lat " : " bw ") +
+                     std::to_string(bytes));
+        EXPECT_EQ(client.error, "");
+        EXPECT_EQ(server.error, "");
+        EXPECT_EQ(client.messages, kMessages);
+        EXPECT_EQ(client.corrupt + server.corrupt, 0u) << client.first_corrupt << server.first_corrupt;
+        EXPECT_EQ(client.latency_ns.size(), latency ? kMessages : 0U);
+        EXPECT_EQ(server.received, verb == Verb::send || (verb == Verb::write && latency) ? kMessages : 0U);
+        if (verb == Verb::write && !latency) break;  // check_written() counts from the first step
+      }
+    }
+  }
+}
+
+TEST_P(Loops, FindADamagedByteOfASend) {
+  Ends ends = connected(validating(64));
+  // The greeting came first: message 5 is the seventh, in the seventh slot. The plan is made after it came.
+  ends.at_server->plan(ends.server->layout().in(0, 6) + 33, true, 6);
+  const auto [client, server] =
+      run(ends, {.verb = Verb::send, .latency = false, .bytes = 64, .messages = 16});
+  EXPECT_EQ(client.error + server.error, "");
+  EXPECT_EQ(server.corrupt, 1u);
+  EXPECT_NE(server.first_corrupt.find("message 5 of queue pair 0, 64 bytes, differs from byte 33 on"),
+            std::string::npos)
+      << server.first_corrupt;
+}
+
+TEST_P(Loops, FindADamagedByteOfARead) {
+  Ends ends = connected(validating(256));
+  ends.client->prepare({});
+  const Step step{.verb = Verb::read, .latency = true, .bytes = 256, .messages = 8};
+  ends.at_client->plan(ends.client->layout().in(0, 3) + 255, false, 4);
+  const auto [client, server] = run(ends, step);
+  EXPECT_EQ(client.error + server.error, "");
+  EXPECT_EQ(client.corrupt, 1u);
+  EXPECT_NE(client.first_corrupt.find("message 3"), std::string::npos) << client.first_corrupt;
+  EXPECT_NE(client.first_corrupt.find("byte 255"), std::string::npos) << client.first_corrupt;
+}
+
+TEST_P(Loops, FindADamagedByteOfAWrite) {
+  Ends ends = connected(validating(64));
+  Step step{.verb = Verb::write, .latency = false, .bytes = 64, .messages = 40};
+  auto [client, server] = run(ends, step);
+  EXPECT_EQ(server.corrupt, 0u) << server.first_corrupt;
+  ends.server->endpoint().data()[ends.server->layout().in(0, 39) + 9] ^= std::byte{0x80};
+  ends.server->check_written(step, client.messages, &server);
+  EXPECT_EQ(server.corrupt, 1u);
+  EXPECT_NE(server.first_corrupt.find("message 39"), std::string::npos) << server.first_corrupt;
+}
+
+TEST_P(Loops, AnotherSeedIsNotTheSameData) {
+  PairOptions options = validating(64);
+  Ends ends;
+  ends.client = side(options, true, &ends.at_client);
+  options.seed = 2;
+  ends.server = side(options, false, &ends.at_server);
+  const PeerAddress client{{ends.client->endpoint().address(0)}, ends.client->endpoint().memory()};
+  const PeerAddress server{{ends.server->endpoint().address(0)}, ends.server->endpoint().memory()};
+  auto other = std::async(std::launch::async, [&] { return ends.server->connect(client); });
+  EXPECT_EQ(ends.client->connect(server), "");
+  EXPECT_EQ(other.get(), "");
+  const auto [asked, answered] =
+      run(ends, {.verb = Verb::send, .latency = false, .bytes = 64, .messages = 20});
+  EXPECT_EQ(asked.error + answered.error, "");
+  EXPECT_EQ(answered.corrupt, 20u);
+}
+
+TEST_P(Loops, ManyQueuePairsBothWaysAndEventsMoveAll) {
+  PairOptions options = validating(1000);
+  options.queue_pairs = 3;
+  Ends ends = connected(options);
+  const Step step{.verb = Verb::send,
+                  .latency = false,
+                  .bytes = 1000,
+                  .messages = 200,
+                  .signal_every = 8,
+                  .post_list = 4};
+  ends.client->prepare(step);
+  ends.server->prepare(step);
+  std::promise<std::uint64_t> client_sent, server_sent;
+  auto one = std::async(std::launch::async, [&] {
+    return ends.client->run(step, [&](std::uint64_t count) { client_sent.set_value(count); });
+  });
+  auto two = std::async(std::launch::async, [&] {
+    return ends.server->run(step, [&](std::uint64_t count) { server_sent.set_value(count); });
+  });
+  const std::uint64_t to_server = client_sent.get_future().get(), to_client = server_sent.get_future().get();
+  ends.client->stop(to_client);
+  ends.server->stop(to_server);
+  const Outcome client = one.get(), server = two.get();
+  EXPECT_EQ(client.error + server.error, "");
+  EXPECT_EQ(client.received, 600u);
+  EXPECT_EQ(server.received, 600u);
+  EXPECT_EQ(client.corrupt + server.corrupt, 0u) << client.first_corrupt << server.first_corrupt;
+}
+
+TEST_P(Loops, APeerThatIsGoneEndsTheStepWithAnError) {
+  Ends ends = connected(validating(64));
+  ends.server.reset();
+  const Step step{.verb = Verb::send, .latency = true, .bytes = 64, .messages = 100};
+  ends.client->prepare(step);
+  const Outcome outcome = ends.client->run(step, [](std::uint64_t) {});
+  EXPECT_NE(outcome.error, "");
+}
+
+TEST_P(Loops, AddressesThatAreNoneAreRefused) {
+  PairOptions options = validating(64);
+  Damaged* unused = nullptr;
+  const auto pair = side(options, true, &unused);
+  const Memory memory = pair->endpoint().memory();
+  EXPECT_NE(pair->connect({{}, memory}).find("another number of queue pairs"), std::string::npos);
+  EXPECT_NE(pair->connect({{std::vector<std::byte>(512)}, memory}), "");
+  EXPECT_NE(pair->connect({{std::vector<std::byte>(8)}, {memory.addr, 64, memory.rkey}}).find("too small"),
+            std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(Fabrics, Loops, testing::Values("shm", "tcp"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace rdma_rpc::perf

@@ -1,0 +1,267 @@
+/** `rdma-rpc perf` between two processes, on the fabrics that every machine has: what it measures, what it refuses, and the damage that it finds. */
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { afterEach, describe, expect, test } from 'vitest';
+import type { Tested } from '../../../cli/perf/tested.ts';
+import { type Outcome, run } from '../command.ts';
+import { expectSchema } from '../schemas.ts';
+import { type Listener, listener } from './listener.ts';
+
+const open: { kill(): void }[] = [];
+afterEach(() => {
+  for (const each of open.splice(0)) each.kill();
+});
+
+async function listening(...args: string[]): Promise<Listener> {
+  const found = await listener(args);
+  open.push(found);
+  return found;
+}
+
+const dial = (name: string, port: number, ...args: string[]): Promise<Outcome> =>
+  run('perf', name, `127.0.0.1:${port}`, ...args);
+
+/** Sleeping sides share a busy machine; write_lat cannot sleep. */
+const wait = (name: string): string[] => (name === 'write_lat' ? [] : ['--events']);
+
+function tested({ code, out, errors }: Outcome): Tested {
+  expect(code, errors).toBe(0);
+  return expectSchema('perf', JSON.parse(out) as Tested);
+}
+
+const names = ['send_lat', 'send_bw', 'write_lat', 'write_bw', 'read_lat', 'read_bw'];
+
+describe.each(['shm', 'tcp'])('over %s', (fabric) => {
+  test.each(names)('%s: both sides print the same figures, and no byte is damaged', async (name) => {
+    const server = await listening('--json');
+    const args = ['--fabric', fabric, '-n', '100', '-s', '64', '--validate', '--json', ...wait(name)];
+    const client = tested(await dial(name, server.port, ...args));
+    const seen = tested(await server.ended);
+    expect(client).toMatchObject({ role: 'client', test: name, corrupt: 0 });
+    expect(seen).toMatchObject({ role: 'server', test: name, corrupt: 0 });
+    expect(seen.peers[0]!.rows).toEqual(client.peers[0]!.rows);
+    const [row] = client.peers[0]!.rows;
+    expect(row).toMatchObject({ bytes: 64, messages: 100, received: name.startsWith('send') ? 100 : null });
+    expect(row!.latencyUs === null).toBe(name.endsWith('bw'));
+    expect(row!.bandwidth === null).toBe(name.endsWith('lat'));
+    const { client: own, server: other } = row!.cpu;
+    expect(own.user + own.system).toBeGreaterThan(0);
+    expect(other.user + other.system).toBeGreaterThanOrEqual(0);
+  });
+});
+
+test('a sweep has a line for each size', async () => {
+  const server = await listening();
+  const client = tested(
+    await dial('read_bw', server.port, '--fabric', 'shm', '-a', '-n', '5', '-e', '--json'),
+  );
+  expect(client.peers[0]!.rows.map(({ bytes }) => bytes)).toEqual(
+    Array.from({ length: 23 }, (_, i) => 2 ** (i + 1)),
+  );
+  expect((await server.ended).code).toBe(0);
+});
+
+test('both ways, on several queue pairs, for a time', async () => {
+  const server = await listening();
+  const args = ['--fabric', 'tcp', '-b', '-q', '3', '-D', '1', '-s', '1000', '-e', '--json'];
+  const [row] = tested(await dial('send_bw', server.port, ...args)).peers[0]!.rows;
+  expect(row!.received).toBe(row!.messages);
+  expect(row!.messages).toBeGreaterThan(0);
+});
+
+test('latency for a time has a mean and no percentiles', async () => {
+  const server = await listening();
+  const args = ['--fabric', 'shm', '-D', '1', '-e', '--json'];
+  const [row] = tested(await dial('send_lat', server.port, ...args)).peers[0]!.rows;
+  expect(row!.latencyUs).toBeNull();
+  // Half of a round trip.
+  expect(row!.meanUs! * 2 * row!.messages).toBeCloseTo(row!.elapsedUs, -1);
+});
+
+test('several peers begin at once, and are summed up', async () => {
+  const server = await listening('--peers', '2');
+  const args = ['--fabric', 'shm', '-n', '200', '-s', '512', '-e', '--validate', '--json'];
+  const clients = await Promise.all([1, 2].map(() => dial('send_bw', server.port, ...args)));
+  for (const client of clients) tested(client);
+  const { code, out } = await server.ended;
+  expect(code).toBe(0);
+  expect(out.match(/^send_bw with /gm)).toHaveLength(2);
+  expect(out).toMatch(/^all 2 peers\n #bytes .*\n 512 +400 /m);
+});
+
+/** Stands between the two sides and changes what they tell each other. */
+async function between(port: number, change: (text: string) => string): Promise<number> {
+  const sockets = new Set<Socket>();
+  const proxy: Server = createServer((client) => {
+    const server = connect(port, '127.0.0.1');
+    for (const socket of [client, server]) sockets.add(socket.on('error', () => undefined));
+    client.on('data', (data) => server.write(change(data.toString())));
+    server.on('data', (data) => client.write(data));
+    client.on('close', () => server.destroy());
+    server.on('close', () => client.destroy());
+  });
+  open.push({
+    kill: () => {
+      for (const socket of sockets) socket.destroy();
+      proxy.close();
+    },
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  return (proxy.address() as { port: number }).port;
+}
+
+describe.each(['send_bw', 'send_lat', 'write_bw', 'write_lat', 'read_bw', 'read_lat'])('%s', (name) => {
+  test('finds data that is not what was sent, at both sides', async () => {
+    const server = await listening();
+    // Each side makes its data of the seed: one that differs is damage of every byte.
+    const port = await between(server.port, (text) => text.replace(/"seed":\d+/, '"seed":1'));
+    const client = await dial(
+      name,
+      port,
+      '--fabric',
+      'tcp',
+      '--validate',
+      '-n',
+      '50',
+      '-s',
+      '64',
+      ...wait(name),
+    );
+    for (const { code, errors } of [client, await server.ended]) {
+      expect(code).toBe(1);
+      expect(errors).toMatch(
+        /error: \d+ of 50 messages were not what was sent; the first: .* differs from byte 0 on/,
+      );
+    }
+  });
+});
+
+describe('one clear sentence and no stack', () => {
+  const refused = async (outcome: Promise<Outcome>, code: number, sentence: RegExp) => {
+    const found = await outcome;
+    expect(found.errors).toMatch(sentence);
+    expect(found.errors).not.toMatch(/^\s+at /m);
+    expect(found.code).toBe(code);
+  };
+
+  test.each<[string[], RegExp]>([
+    [['send', '127.0.0.1'], /there is no test 'send': first one of send_lat, send_bw/],
+    [['127.0.0.1'], /there is no test '127.0.0.1'.*then the address/],
+    [['send_lat', '127.0.0.1:70000'], /is no address: host, host:port or \[IPv6\]:port/],
+    [['send_lat', '127.0.0.1', '-s', '0'], /Give bytes from 1 to/],
+    [['send_lat', '127.0.0.1', '-q', '2'], /uses one queue pair/],
+    [['send_lat', '127.0.0.1', '-b'], /--bidirectional is for bandwidth/],
+    [['write_lat', '127.0.0.1', '-e'], /looks at memory/],
+    [
+      ['atomic_lat', '127.0.0.1', '--fabric', 'shm'],
+      /the fabric shm has no atomic operations: --fabric bare/,
+    ],
+    [['send_bw', '127.0.0.1', '--fabric', 'tcp', '-c', 'UD'], /reliable connections only/],
+    [['read_lat', '127.0.0.1', '-c', 'UC'], /UC carries SENDs and WRITEs only/],
+    [['send_bw', '127.0.0.1', '--fabric', 'rdma'], /Allowed choices are shm, tcp, verbs, bare/],
+    [['send_bw', '127.0.0.1', '-s', '1073741824', '-q', '4'], /a smaller --size or --qp/],
+  ])('%s', (args, sentence) => refused(run('perf', ...args), 2, sentence));
+
+  test('nobody listens', () =>
+    refused(
+      run('perf', 'send_lat', '127.0.0.1:1'),
+      1,
+      /cannot connect to 127.0.0.1:1: nobody listens there/,
+    ));
+
+  test('somebody else listens', async () => {
+    const port = await stranger((socket) => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'));
+    await refused(dial('send_lat', port), 1, /is no rdma-rpc perf: it says something else/);
+  });
+
+  test('somebody listens and says nothing', async () => {
+    const port = await stranger(() => undefined);
+    await refused(dial('send_lat', port, '--timeout', '300'), 1, /has not answered within 0.3 s/);
+  });
+
+  test('the address is another process’s', async () => {
+    const first = await listening();
+    await refused(
+      run('perf', '--listen', '127.0.0.1', '-p', String(first.port)),
+      1,
+      /cannot listen on 127.0.0.1, port \d+: somebody else listens there/,
+    );
+  });
+
+  test('the listening side was told something else, and goes on listening', async () => {
+    const server = await listening('send_bw', '-s', '128');
+    await refused(dial('read_bw', server.port), 1, /this side listens for send_bw, and .* asks for read_bw/);
+    await refused(dial('send_bw', server.port, '-s', '64'), 1, /asks for sizes 64, where 128 was expected/);
+    expect(server.said()).toMatch(/turned away: this side listens for send_bw/);
+    const args = ['-s', '128', '-n', '50', '-e', '--fabric', 'shm'];
+    expect((await dial('send_bw', server.port, ...args)).code).toBe(0);
+    expect((await server.ended).code).toBe(0);
+  });
+
+  test('a device that is not there', async () => {
+    const server = await listening();
+    await refused(
+      dial('send_lat', server.port, '--fabric', 'bare', '-d', 'nosuch0'),
+      1,
+      /verbs is off|there is no RDMA device/,
+    );
+  });
+
+  test.each([
+    ['nothing', ''],
+    ['no JSON', 'GET / HTTP/1.1\r\n\r\n'],
+    ['another kind', '{"kind":"bye"}\n'],
+    ['another version', '{"kind":"hello","protocol":999}\n'],
+    ['sizes that make no sense', '{"kind":"hello","protocol":1,"sizes":[-1]}\n'],
+    ['a line without an end', `{"${'x'.repeat(2 << 20)}`],
+  ])('a stranger says %s: the listening side says so, and goes on listening', async (_, text) => {
+    const server = await listening();
+    const socket = connect(server.port, '127.0.0.1').on('error', () => undefined);
+    await new Promise<void>((resolve) => socket.end(text, () => resolve()));
+    socket.resume();
+    await new Promise<void>((resolve) => socket.on('close', () => resolve()));
+    const args = ['--fabric', 'shm', '-n', '20', '-e'];
+    expect((await dial('send_lat', server.port, ...args)).code).toBe(0);
+    const { code, errors } = await server.ended;
+    expect(code).toBe(0);
+    expect(errors).toMatch(/turned away: /);
+  });
+
+  test('the peer is killed while it measures', async () => {
+    const server = await listening();
+    const client = dial('send_bw', server.port, '--fabric', 'tcp', '-D', '60', '-e');
+    await connectedTo(server.port);
+    server.kill();
+    await refused(client, 1, /has gone|error: /);
+  });
+});
+
+async function stranger(greet: (socket: Socket) => void): Promise<number> {
+  const sockets: Socket[] = [];
+  const server = createServer((socket) => {
+    sockets.push(socket.on('error', () => undefined));
+    greet(socket);
+  });
+  open.push({
+    kill: () => {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    },
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return (server.address() as { port: number }).port;
+}
+
+/** The listening side takes no other peer once it has its own. */
+async function connectedTo(port: number): Promise<void> {
+  for (;;) {
+    const refusal = await new Promise<boolean>((resolve) => {
+      const socket = connect(port, '127.0.0.1');
+      socket.on('error', () => resolve(true));
+      socket.on('connect', () => {
+        socket.destroy();
+        resolve(false);
+      });
+    });
+    if (refusal) return;
+  }
+}
