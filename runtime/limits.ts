@@ -127,6 +127,9 @@ export const controlFrameBytes = 64 * KiB;
 export const controlTextBytes = 1 * KiB;
 /** Address blob of a queue pair (native/fabric/fabric.h). */
 export const fabricAddressBytes = 512;
+/** Of the proof that a queue pair is its sender's, and of what each side brings to its key without TLS. */
+export const bindingProofBytes = 32;
+export const bindingSecretBytes = 32;
 /** Fabrics named in a hello. */
 export const fabricsMax = 16;
 

@@ -151,8 +151,15 @@ export interface NativeContext {
   /**
    * Connects to the peer's address blob. Empty string: connected, or on the way, and a sessionUp or sessionDown event will tell; calls may be submitted
    * meanwhile. Otherwise why not (the session is then useless: close it). tcp: `host`, in numbers, and `port` say where the passive side's server listens; shm-fd: `host` is the path of its unix socket.
+   * `words`: own and peer's, 16 bytes each: in the first message between the queue pairs, where there is one, this side says its own and takes nobody but who says the peer's.
    */
-  connectSession(session: number, peerAddress: Uint8Array, host?: string, port?: number): string;
+  connectSession(
+    session: number,
+    peerAddress: Uint8Array,
+    host?: string,
+    port?: number,
+    words?: Uint8Array,
+  ): string;
   /** Receive slab of a session, for events with region -1. Detached after the session is closed. */
   receiveSlab(session: number): ArrayBuffer;
   /** Ends the session: queue pair to ERR, every call gets its FAILED event, then SESSION_DOWN. The number is free for reuse after that event. */

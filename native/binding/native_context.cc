@@ -162,7 +162,8 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     if (session == nullptr) return {};
     std::string why;
     const std::vector<std::byte> address = read_peer_address(info, &why);
-    if (why.empty()) why = session->connect(address);
+    const std::optional<fabric::FirstWords> words = read_first_words(info, &why);
+    if (why.empty()) why = session->connect(address, words ? &*words : nullptr);
     engine_->pump().kick();
     return Napi::String::New(info.Env(), why);
   }

@@ -25,6 +25,7 @@
 //    does.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -259,6 +260,12 @@ struct QpOptions {
   bool active = true;
 };
 
+/// By what the two sides know each other in the first message between their queue pairs, where those who
+/// connect them have a key: instead of tokens that stand in the addresses.
+struct FirstWords {
+  std::array<std::byte, 16> own{}, peer{};
+};
+
 class QueuePair {
  public:
   virtual ~QueuePair() = default;  ///< destroys; outstanding work is dropped without completions
@@ -277,6 +284,9 @@ class QueuePair {
   /// wakes for it when armed) moves to RTS, or to ERR with error(), within the fabric's time limit.
   /// post_send() takes nothing before RTS.
   virtual std::string connect(std::span<const std::byte> remote_address) = 0;
+  /// Before connect(): this side says `own` when it connects, or is connected to, and takes nobody but who
+  /// says `peer`. Nothing, on fabrics whose queue pairs say nothing before their first work request.
+  virtual void set_first_words(const FirstWords& words) { static_cast<void>(words); }
   /// What moved it to ERR, where that was neither its user nor a request whose completion tells: the peer,
   /// the device, a connection that came to nothing. Known when the first request is seen to have been
   /// flushed; empty otherwise.

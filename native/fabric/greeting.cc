@@ -11,6 +11,12 @@ constexpr std::uint8_t kVersion = 1;
 
 }  // namespace
 
+bool same(const Token& a, const Token& b) {
+  std::byte differ{};
+  for (std::size_t i = 0; i < a.size(); ++i) differ |= a[i] ^ b[i];
+  return differ == std::byte{};
+}
+
 bool make_token(Token* token) {
   return ::getrandom(token->data(), token->size(), 0) == static_cast<ssize_t>(token->size());
 }

@@ -13,6 +13,8 @@ namespace rdma_rpc::fabric {
 /// Names one queue pair; nobody who has not seen its address can guess it.
 using Token = std::array<std::byte, 16>;
 
+/// In the same time wherever they differ.
+bool same(const Token& a, const Token& b);
 /// False: the system has no random bytes.
 bool make_token(Token* token);
 

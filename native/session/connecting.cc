@@ -8,8 +8,9 @@ using boundary::Event;
 using boundary::EvKind;
 namespace ev = boundary::ev;
 
-std::string Session::connect(std::span<const std::byte> peer_address) {
+std::string Session::connect(std::span<const std::byte> peer_address, const fabric::FirstWords* words) {
   if (state_ != SessionState::init) return "session is not new";
+  if (words != nullptr) qp_->set_first_words(*words);
   std::string why = qp_->connect(peer_address);
   if (!why.empty()) {
     fail("cannot connect: " + why);

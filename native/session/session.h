@@ -35,7 +35,7 @@ class Session final : public Link {
   std::vector<std::byte> local_address() const { return qp_->local_address(); }
   /// Empty, or why the fabric cannot reach that peer. Empty is followed by one SESSION_UP or, if it comes to
   /// nothing after all, one SESSION_DOWN.
-  std::string connect(std::span<const std::byte> peer_address);
+  std::string connect(std::span<const std::byte> peer_address, const fabric::FirstWords* words = nullptr);
 
   /// One entry of the submissions array. Never fails: what cannot be sent ends as a FAILED event.
   void submit(const std::int32_t* words);

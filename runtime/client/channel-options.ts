@@ -1,5 +1,6 @@
 /** What a channel can be told when it is made, and how it is checked. */
 import { type CheckedFabricOptions, type FabricOptions, fabricRules } from '../control/fabric-options.ts';
+import { type CheckedSecurity, type SecurityOptions, securityRules } from '../control/security-level.ts';
 import type { ChannelTls, TlsSource } from '../control/tls-options.ts';
 import type { Interceptor } from '../core/interceptor.ts';
 import type { Log } from '../core/log.ts';
@@ -37,6 +38,8 @@ export interface ChannelOptions extends FabricOptions {
   timeoutMs?: number;
   /** TLS 1.3 on `host:port` addresses: whom the server must prove to be, and what this side proves to be. `{}`: with the authorities that Node trusts. */
   tls?: TlsSource<ChannelTls>;
+  /** What sessions must promise. */
+  security?: SecurityOptions;
   /** Tokens and the like: what is shown to the server with each connection, or with each call. */
   credentials?: Credentials;
   /** What the server is told about this process. Default: its process id. */
@@ -75,6 +78,7 @@ export const channelRules: OptionRules = {
   resolveMinMs: { kind: 'integer', range: limits.resolveMinMs },
   timeoutMs: { kind: 'time' },
   tls: { kind: 'source' },
+  security: { kind: 'options', rules: securityRules },
   credentials: { kind: 'options', rules: credentialsRules },
   identity: { kind: 'text', default: `pid ${process.pid}`, maxBytes: limits.controlTextBytes },
   interceptors: { kind: 'functions' },
@@ -84,9 +88,10 @@ export const channelRules: OptionRules = {
 
 /** With every default. */
 export type CheckedChannelOptions = Required<
-  Omit<ChannelOptions, 'log' | 'tls' | 'credentials' | 'outlierDetection' | keyof FabricOptions>
+  Omit<ChannelOptions, 'log' | 'tls' | 'security' | 'credentials' | 'outlierDetection' | keyof FabricOptions>
 > &
   Pick<ChannelOptions, 'log'> & {
     readonly outlierDetection: Required<OutlierDetection>;
     readonly credentials: Credentials;
+    readonly security: CheckedSecurity;
   } & CheckedFabricOptions;

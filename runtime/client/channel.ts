@@ -202,8 +202,8 @@ export class ClientChannel
 
   /** What this side offers in a handshake. */
   side(): LocalSide {
-    const { inflightMax, streamsMax, messageMaxBytes, identity, log } = this.settings;
-    const own = { role: 'client', inflightMax, streamsMax, messageMaxBytes, identity } as const;
+    const { inflightMax, streamsMax, messageMaxBytes, identity, security, log } = this.settings;
+    const own = { role: 'client', inflightMax, streamsMax, messageMaxBytes, identity, ...security } as const;
     const side: LocalSide = { ...own, log: fabricLog(log), ...offers(this.#plan) };
     const { call, unsealed = false } = this.settings.credentials;
     const credentials = this.#credentials;

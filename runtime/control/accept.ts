@@ -5,11 +5,21 @@
 
 import { textOf } from '../core/foreign.ts';
 import type { FabricName } from '../lane/contexts.ts';
+import { bindingOf, bindingOffer, bothBind, checkProof } from './binding.ts';
 import { FabricReasons } from './fabric-reasons.ts';
-import { controlText, type FabricReason, type Frame, type Hello, ownFeatures, version } from './frames.ts';
+import {
+  controlText,
+  type FabricReason,
+  type Frame,
+  type Hello,
+  ownFeatures,
+  version,
+  type Welcome,
+} from './frames.ts';
 import { type HandoffRefusals, handoffRefusals } from './handoff.ts';
 import { hostIdentity, whyNotOneHost, whyNotOneKernel } from './host.ts';
 import type { Link } from './link.ts';
+import { checkLevel, type Guard } from './security-level.ts';
 import {
   discardSession,
   type LocalSide,
@@ -119,15 +129,22 @@ export async function acceptOver(
     inflightMax: Math.min(own.inflightMax, hello.limits.inflightMax),
     streamsMax: Math.min(side.streamsMax, hello.limits.streamsMax ?? 0),
   };
-  link.send({
+  const offer = bindingOffer(link.duplex);
+  const guard: Guard = bothBind(link.duplex, hello, offer) ? 'bound' : 'none';
+  // Who the client is has been looked at before.
+  if (side.require !== 'peer') checkLevel('server', side.require, guard);
+  const welcome: Welcome = {
     type: 'welcome',
     version,
-    features: ownFeatures,
+    features: ownFeatures | offer.features,
     limits: agreed,
     fabrics,
     without: withoutFor(side, reasons),
     identity: side.identity,
-  });
+    ...(offer.secret !== undefined && { secret: offer.secret }),
+  };
+  link.send(welcome);
+  const binding = bindingOf(link.duplex, hello, welcome, link.takeOpening());
   const skip = (fabric: FabricName, why: string, forClient = why): void => {
     reasons.failed(fabric, why);
     told.failed(fabric, forClient);
@@ -138,15 +155,20 @@ export async function acceptOver(
     if (frame.type !== 'attach') throw new Error(`the client sent ${frame.type} instead of attach`);
     const fabric = fabrics.find((name) => name === frame.fabric);
     if (fabric === undefined) throw new Error('the client chose a fabric that was not offered');
+    const bound = binding?.attempt(tries, fabric);
+    if (bound !== undefined)
+      checkProof(frame.proof, bound.attach(frame.address), 'the queue pair of the client');
     let prepared: Prepared;
     try {
-      prepared = prepareSession(side, fabric, hello.limits, agreed, hello.features);
+      prepared = prepareSession(side, fabric, hello.limits, agreed, hello.features, guard);
     } catch (error) {
       skip(fabric, message(error));
       continue;
     }
     const { context, target } = prepared;
-    const why = context.accept(target.session, frame.address);
+    const address = context.native.sessionAddress(target.session);
+    const words = bound?.firstWords('server', frame.address, address);
+    const why = context.accept(target.session, frame.address, words);
     if (why !== '') {
       discardSession(prepared, why);
       skip(fabric, why, notReached(fabric));
@@ -159,7 +181,8 @@ export async function acceptOver(
       discardSession(prepared, message(error));
       throw error;
     }
-    link.send({ type: 'attached', address: context.native.sessionAddress(target.session) });
+    const proof = bound?.attached(frame.address, address);
+    link.send({ type: 'attached', address, ...(proof !== undefined && { proof }) });
     const last = await next(link);
     if (last.type === 'ready') {
       if (!context.has(target.session)) throw new Error(`${fabric}: the connection was lost at once`);

@@ -11,6 +11,7 @@ import { textOf } from '../core/foreign.ts';
 import { KnownPeer } from '../core/peer.ts';
 import type { FabricName } from '../lane/contexts.ts';
 import { ownAddress, peerPlace } from './address.ts';
+import { type Binding, bindingOf, bindingOffer, checkProof } from './binding.ts';
 import { type Dial, dialledPath } from './dial.ts';
 import { FabricReasons } from './fabric-reasons.ts';
 import {
@@ -18,6 +19,7 @@ import {
   type Frame,
   type FrameType,
   feature,
+  type Hello,
   magic,
   ownFeatures,
   type Refusal,
@@ -28,6 +30,7 @@ import { onlyUnix } from './handoff.ts';
 import { hostIdentity } from './host.ts';
 import { Link } from './link.ts';
 import { verifiedOf } from './peer-identity.ts';
+import { checkLevel, type Guard, guardOfClient, levelOf } from './security-level.ts';
 import {
   discardSession,
   type LocalSide,
@@ -70,16 +73,19 @@ export async function connectOver(
   server: string,
   metadata?: Uint8Array,
 ): Promise<Connection> {
-  link.send({
+  const { features, secret } = bindingOffer(link.duplex);
+  const hello: Hello = {
     type: 'hello',
     magic,
     version,
-    features: ownFeatures,
+    features: ownFeatures | features,
     limits: localLimits(side),
     fabrics: side.fabrics.map((name) => ({ name, host: hostIdentity() })),
     identity: side.identity,
     ...(metadata !== undefined && { metadata }),
-  });
+    ...(secret !== undefined && { secret }),
+  };
+  link.send(hello);
   const welcome = await expect(link, 'welcome');
   if (welcome.limits.inflightMax > side.inflightMax) {
     throw new Error(
@@ -91,14 +97,19 @@ export async function connectOver(
       `the server agreed to ${welcome.limits.streamsMax} open streams, asked were ${side.streamsMax}`,
     );
   }
+  const known = new KnownPeer(server, welcome.identity, verifiedOf(link.duplex));
+  const binding = bindingOf(link.duplex, hello, welcome, link.takeOpening());
+  const guard = guardOfClient(known.security, binding === undefined ? 'none' : 'bound');
+  checkLevel('client', side.require, levelOf(known.security, guard));
   const reasons = new FabricReasons(side);
   reasons.add((welcome.without ?? []).filter(({ name }) => (side.fabrics as string[]).includes(name)));
+  const agreed: Agreed = { link, side, welcome, server: known, binding, guard, attaches: 0 };
   for (const fabric of side.fabrics) {
     if (!welcome.fabrics.includes(fabric)) {
       reasons.add([{ name: fabric, reason: 'the server does not offer it' }]);
       continue;
     }
-    const connected = await tryFabric(link, side, fabric, welcome, server);
+    const connected = await tryFabric(agreed, fabric);
     if (typeof connected !== 'string') {
       reasons.chosen(server, fabric, connected.context, connected.target.session);
       return connected;
@@ -108,28 +119,42 @@ export async function connectOver(
   throw unavailable(reasons.tried ? `no fabric connects (${reasons})` : `no fabric in common (${reasons})`);
 }
 
-async function tryFabric(
-  link: Link,
-  side: LocalSide,
-  fabric: FabricName,
-  welcome: Welcome,
-  server: string,
-): Promise<Connection | string> {
+/** What hello and welcome have come to. */
+interface Agreed {
+  readonly link: Link;
+  readonly side: LocalSide;
+  readonly welcome: Welcome;
+  readonly server: KnownPeer;
+  readonly binding: Binding | undefined;
+  readonly guard: Guard;
+  /** Attach frames that have been sent. */
+  attaches: number;
+}
+
+async function tryFabric(agreed: Agreed, fabric: FabricName): Promise<Connection | string> {
+  const { link, side, welcome, server, guard } = agreed;
+  const bound = agreed.binding?.attempt(agreed.attaches, fabric);
   let prepared: Prepared;
   try {
-    prepared = prepareSession(side, fabric, welcome.limits, welcome.limits, welcome.features);
+    prepared = prepareSession(side, fabric, welcome.limits, welcome.limits, welcome.features, guard);
   } catch (error) {
     return textOf(error);
   }
   const { context, target } = prepared;
   try {
-    link.send({ type: 'attach', fabric, address: context.clientAddress(target.session) });
+    const address = context.clientAddress(target.session);
+    ++agreed.attaches;
+    link.send({ type: 'attach', fabric, address, ...(bound && { proof: bound.attach(address) }) });
     const answer = await expect(link, 'attached', 'unreachable');
     if (answer.type === 'unreachable') {
       discardSession(prepared, answer.reason);
       return answer.reason;
     }
-    const why = await link.whileOpen(context.connect(target.session, answer.address, side.through));
+    if (bound !== undefined) {
+      checkProof(answer.proof, bound.attached(address, answer.address), 'the queue pair of the server');
+    }
+    const words = bound?.firstWords('client', address, answer.address);
+    const why = await link.whileOpen(context.connect(target.session, answer.address, side.through, words));
     if (why !== '') {
       discardSession(prepared, why);
       link.send({ type: 'unreachable', reason: controlText(why) });
@@ -143,7 +168,7 @@ async function tryFabric(
   return {
     ...prepared,
     fabric,
-    server: new KnownPeer(server, welcome.identity, verifiedOf(link.duplex)),
+    server,
     pings: (welcome.features & feature.ping) !== 0,
     answersGoaway: (welcome.features & feature.leave) !== 0,
   };

@@ -4,6 +4,8 @@
  */
 import { metadataFault } from '../core/metadata-wire.ts';
 import {
+  bindingProofBytes,
+  bindingSecretBytes,
   controlTextBytes,
   fabricAddressBytes,
   fabricsMax,
@@ -23,8 +25,10 @@ export const feature = {
   leave: 2,
   /** Takes messages as images. */
   images: 4,
+  /** Proves that the queue pairs of attach and attached are its own. Only where the sides have a key for it. */
+  bound: 8,
 } as const;
-/** What this side can do. */
+/** What this side can do on every connection. */
 export const ownFeatures = feature.ping | feature.leave | feature.images;
 
 export interface PeerLimits {
@@ -58,6 +62,8 @@ export type Hello = {
   readonly identity: string;
   /** Of the session, in its wire form: what the client shows to be let in. */
   readonly metadata?: Uint8Array;
+  /** Half of the key of the binding, where the connection is private without TLS. */
+  readonly secret?: Uint8Array;
 };
 export type Welcome = {
   readonly type: 'welcome';
@@ -70,12 +76,24 @@ export type Welcome = {
   /** Why it cannot try others: for people. */
   readonly without?: readonly FabricReason[];
   readonly identity: string;
+  /** As that of the hello. */
+  readonly secret?: Uint8Array;
 };
 export type Refusal = { readonly type: 'refusal'; readonly code: number; readonly message: string };
 /** Client: try this fabric, here is my queue pair. */
-export type Attach = { readonly type: 'attach'; readonly fabric: string; readonly address: Uint8Array };
+export type Attach = {
+  readonly type: 'attach';
+  readonly fabric: string;
+  readonly address: Uint8Array;
+  /** By binding.ts, where both sides have feature `bound`. */
+  readonly proof?: Uint8Array;
+};
 /** Server: connected to it, here is mine. */
-export type Attached = { readonly type: 'attached'; readonly address: Uint8Array };
+export type Attached = {
+  readonly type: 'attached';
+  readonly address: Uint8Array;
+  readonly proof?: Uint8Array;
+};
 /** This fabric cannot be used; the client goes on with the next. */
 export type Unreachable = { readonly type: 'unreachable'; readonly reason: string };
 /** Client: connected too, the session is up. */
@@ -125,6 +143,10 @@ const blob: Check = (value) =>
   value instanceof Uint8Array && value.byteLength > 0 && value.byteLength <= fabricAddressBytes
     ? undefined
     : `not 1 to ${fabricAddressBytes} bytes`;
+const bytes =
+  (count: number): Check =>
+  (value) =>
+    value instanceof Uint8Array && value.byteLength === count ? undefined : `not ${count} bytes`;
 const metadata: Check = (value) =>
   value instanceof Uint8Array ? metadataFault(value, 0, value.byteLength) || undefined : 'not bytes';
 const exactly =
@@ -178,6 +200,7 @@ const checks: Readonly<Record<FrameType, Check>> = {
     fabrics: list(record({ name: text, host: text })),
     identity: text,
     metadata: optional(metadata),
+    secret: optional(bytes(bindingSecretBytes)),
   }),
   welcome: record({
     version: spoken,
@@ -186,10 +209,11 @@ const checks: Readonly<Record<FrameType, Check>> = {
     fabrics: list(text),
     without: optional(list(record({ name: text, reason: text }))),
     identity: text,
+    secret: optional(bytes(bindingSecretBytes)),
   }),
   refusal: record({ code: integer(1, 16), message: text }),
-  attach: record({ fabric: text, address: blob }),
-  attached: record({ address: blob }),
+  attach: record({ fabric: text, address: blob, proof: optional(bytes(bindingProofBytes)) }),
+  attached: record({ address: blob, proof: optional(bytes(bindingProofBytes)) }),
   unreachable: record({ reason: text }),
   ready: record({}),
   goaway: record({ reason: text, last: optional(count) }),

@@ -52,6 +52,7 @@ export class Link {
   /** It was no sideband connection, but one of a session of this process, which has it now. */
   handedOver = false;
 
+  #opening: Uint8Array[] | undefined = [];
   #handoff: Handoff | undefined;
   #securing = false;
   #pending: Buffer = Buffer.alloc(0);
@@ -73,8 +74,18 @@ export class Link {
     return this.#ended;
   }
 
+  /** Hello and welcome, as they have passed. Once. */
+  takeOpening(): readonly Uint8Array[] {
+    const opening = this.#opening ?? [];
+    this.#opening = undefined;
+    return opening;
+  }
+
   send(frame: Frame): void {
-    if (this.#ended === undefined) this.duplex.write(encodeFrame(frame));
+    if (this.#ended !== undefined) return;
+    const bytes = encodeFrame(frame);
+    this.#keep(frame, bytes.subarray(prefixBytes));
+    this.duplex.write(bytes);
   }
 
   /** The next frame. Rejects when the connection ends first. One caller at a time. */
@@ -136,14 +147,21 @@ export class Link {
         return;
       }
       if (this.#pending.byteLength < prefixBytes + bodyBytes) return;
-      const frame = decodeFrame(this.#pending.subarray(prefixBytes, prefixBytes + bodyBytes));
+      const body = this.#pending.subarray(prefixBytes, prefixBytes + bodyBytes);
+      const frame = decodeFrame(body);
       this.#pending = this.#pending.subarray(prefixBytes + bodyBytes);
       if (typeof frame === 'string') this.#refuse(`bad frame: ${frame}`);
       else {
         this.spoke = true;
+        this.#keep(frame, body);
         this.#dispatch(frame);
       }
     }
+  }
+
+  #keep({ type }: Frame, body: Uint8Array): void {
+    const opens = type === 'hello' || type === 'welcome';
+    if (opens) this.#opening?.push(Uint8Array.from(body));
   }
 
   #dispatch(frame: Frame): void {

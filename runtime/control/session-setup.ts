@@ -12,6 +12,7 @@ import type { Target } from '../lane/submission.ts';
 import { slotsPerStream } from '../limits.ts';
 import type { VerbsOptions } from '../native.ts';
 import { type FabricReason, feature, type PeerLimits } from './frames.ts';
+import type { Guard, SecurityLevel } from './security-level.ts';
 
 export interface LocalSide {
   readonly role: 'client' | 'server';
@@ -30,6 +31,8 @@ export interface LocalSide {
   readonly through?: Through;
   /** What a client shows to be let in, in its wire form; asked for when the connection is there. */
   readonly credentials?: () => Promise<Uint8Array>;
+  /** The least that a session must promise. */
+  readonly require: SecurityLevel;
   /** They may be sent where others can read them. */
   readonly unsealed?: boolean;
   /** Each session has a context of its own. */
@@ -70,6 +73,7 @@ export interface Prepared {
   /** Agreed: calls in flight, and streams open at once. */
   readonly inflightMax: number;
   readonly streamsMax: number;
+  readonly guard: Guard;
 }
 
 /** Throws when the fabric cannot be had or a limit is reached; nothing is left behind then. `agreed`: the limits of the welcome; `features`: what the peer can do. */
@@ -79,6 +83,7 @@ export function prepareSession(
   peer: PeerLimits,
   agreed: PeerLimits,
   features: number,
+  guard: Guard = 'none',
 ): Prepared {
   const { inflightMax, streamsMax = 0 } = agreed;
   const callSlots = inflightMax + slotsPerStream * streamsMax;
@@ -97,7 +102,7 @@ export function prepareSession(
     const eagerBytes = Math.min(contextOptions().slotBytes, peer.slotBytes);
     const images = (features & feature.images) !== 0;
     const target = { session, eagerBytes, messageMaxBytes: peer.messageMaxBytes, images };
-    return { context, target, inflightMax, streamsMax };
+    return { context, target, inflightMax, streamsMax, guard };
   } catch (error) {
     releaseContext(context);
     throw error;

@@ -2,6 +2,7 @@
 import type { KnownPeer } from '../core/peer.ts';
 import type { FabricName } from '../lane/contexts.ts';
 import type { SessionInfo } from '../native.ts';
+import { levelOf, type SecurityLevel } from './security-level.ts';
 import type { Prepared } from './session-setup.ts';
 
 export interface SessionSummary {
@@ -9,8 +10,11 @@ export interface SessionSummary {
   readonly peer: string;
   /** Who it is, as far as that was verified; undefined: nobody knows. */
   readonly identity: string | undefined;
-  /** What is promised. `peer`: who the other side is was verified when it connected. `none`: nothing; the network must be trusted. */
-  readonly security: 'none' | 'peer';
+  /**
+   * What is promised. `bound`: the queue pair is proved to be that of the side that the handshake was with. `peer`: who the other side is was verified when it
+   * connected. `none`: nothing; the network must be trusted.
+   */
+  readonly security: SecurityLevel;
   readonly fabric: FabricName;
   /** Such as `mlx5_0`; the fabric's name where there is only one. */
   readonly device: string;
@@ -25,8 +29,13 @@ export interface SessionSummary {
 }
 
 /** `name`: the peer, for people. */
-export function summaryOf({ context, target }: Prepared, peer: KnownPeer, name: string): SessionSummary {
+export function summaryOf(
+  { context, target, guard }: Prepared,
+  peer: KnownPeer,
+  name: string,
+): SessionSummary {
   const { device, port, security: exposure, callsInFlight } = context.native.sessionInfo(target.session);
-  const { identity, security } = peer;
+  const { identity } = peer;
+  const security = levelOf(peer.security, guard);
   return { peer: name, identity, security, fabric: context.fabric, device, port, exposure, callsInFlight };
 }

@@ -114,8 +114,8 @@ export class FabricContext {
   }
 
   /** A server's session with the client of that address. Returns '' or why they cannot be connected. */
-  accept(session: number, peerAddress: Uint8Array): string {
-    const why = this.native.connectSession(session, peerAddress);
+  accept(session: number, peerAddress: Uint8Array, words?: Uint8Array): string {
+    const why = this.native.connectSession(session, peerAddress, undefined, undefined, words);
     if (why === '' && this.#dialling.size !== 0) {
       const text = addressText(peerAddress);
       for (const each of this.#dialling.values()) if (each === text) this.#loops.add(session);
@@ -123,15 +123,14 @@ export class FabricContext {
     return why;
   }
 
-  /** Resolves with '' when the session's queue pair is connected to the peer's, or with why it cannot be; the fabric has a time limit for it. `through`: for fabrics that dial by themselves. */
-  connect(session: number, peerAddress: Uint8Array, through?: Through): Promise<string> {
+  /** Resolves with '' when the session's queue pair is connected to the peer's, or with why it cannot be; the fabric has a time limit for it. `through`: for fabrics that dial by themselves; `words`: as native code takes them. */
+  connect(session: number, peerAddress: Uint8Array, through?: Through, words?: Uint8Array): Promise<string> {
     this.#dialling.delete(session);
-    const why =
-      this.fabric === 'tcp' && through !== undefined && 'host' in through
-        ? this.native.connectSession(session, peerAddress, through.host, through.port)
-        : this.fabric === 'shm-fd' && through !== undefined && 'path' in through
-          ? this.native.connectSession(session, peerAddress, through.path)
-          : this.native.connectSession(session, peerAddress);
+    let host: string | undefined;
+    let port: number | undefined;
+    if (through !== undefined && this.fabric === 'tcp' && 'host' in through) ({ host, port } = through);
+    if (through !== undefined && this.fabric === 'shm-fd' && 'path' in through) host = through.path;
+    const why = this.native.connectSession(session, peerAddress, host, port, words);
     if (why !== '') return Promise.resolve(why);
     return new Promise((settle) => this.#unowned.set(session, { settle }));
   }

@@ -5,6 +5,7 @@
 import type { Hello } from '../control/frames.ts';
 import type { Link } from '../control/link.ts';
 import { verifiedOf } from '../control/peer-identity.ts';
+import { checkLevel, type SecurityLevel } from '../control/security-level.ts';
 import { KnownPeer } from '../core/peer.ts';
 import { Allowed, type Authenticate, authenticated, checkVerified } from './allowed.ts';
 import type { Arrival } from './arrival.ts';
@@ -15,12 +16,17 @@ export class Gate {
   readonly #allowed: Allowed;
   readonly #authenticate: Authenticate | undefined;
   readonly #accounts: Accounts | undefined;
+  readonly #required: SecurityLevel;
 
   /** Throws for options that would let nobody in, or cannot be meant. */
-  constructor(given: ServerOptions | undefined, { allow, authenticate, quotas }: ResolvedServerOptions) {
+  constructor(
+    given: ServerOptions | undefined,
+    { allow, authenticate, quotas, security }: ResolvedServerOptions,
+  ) {
     this.#allowed = new Allowed(given?.allow, allow);
     this.#authenticate = authenticate;
     this.#accounts = quotas === undefined ? undefined : new Accounts(quotas);
+    this.#required = security.require;
   }
 
   /** Throws or rejects to turn it away. Undefined: it may go on. */
@@ -42,6 +48,8 @@ export class Gate {
 
   #enter(arrival: Arrival, { duplex }: Link): void {
     this.#allowed.check(arrival.peer);
+    // Whether the queue pair is bound is known when both sides have proved theirs.
+    if (this.#required === 'peer') checkLevel('server', this.#required, arrival.peer.security);
     arrival.account = this.#accounts?.enter(arrival.peer, duplex);
   }
 }

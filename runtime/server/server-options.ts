@@ -1,5 +1,6 @@
 /** The options of createServer: what each means, its default and its range. */
 import { type CheckedFabricOptions, type FabricOptions, fabricRules } from '../control/fabric-options.ts';
+import { type CheckedSecurity, type SecurityOptions, securityRules } from '../control/security-level.ts';
 import type { ServerTls, TlsSource } from '../control/tls-options.ts';
 import { type SocketFile, socketRules } from '../control/unix-path.ts';
 import type { Log } from '../core/log.ts';
@@ -52,6 +53,8 @@ export interface ServerOptions extends FabricOptions {
   onSession?: OnSession;
   /** TLS 1.3 on `host:port` addresses, from the first byte; with `ca`, mutual. Unix sockets have none: the kernel says who is there. */
   tls?: TlsSource<ServerTls>;
+  /** What sessions must promise. */
+  security?: SecurityOptions;
   /** Rights, owner and group of the file that a unix socket is. Default: as the umask says, of this process. */
   socket?: SocketFile;
   /** What clients are told about this process. Default: its process id. */
@@ -90,6 +93,7 @@ export const serverRules: OptionRules = {
   quotas: { kind: 'source' },
   onSession: { kind: 'function' },
   tls: { kind: 'source' },
+  security: { kind: 'options', rules: securityRules },
   socket: { kind: 'options', rules: socketRules },
   identity: { kind: 'text', default: `pid ${process.pid}`, maxBytes: limits.controlTextBytes },
   log: { kind: 'function' },
@@ -110,8 +114,9 @@ type Optional =
 
 /** Checked, with defaults. */
 export type ResolvedServerOptions = Required<
-  Omit<ServerOptions, Optional | 'allow' | 'tls' | keyof FabricOptions>
+  Omit<ServerOptions, Optional | 'allow' | 'tls' | 'security' | keyof FabricOptions>
 > & {
   readonly allow: CheckedAllowedPeers;
+  readonly security: CheckedSecurity;
 } & Pick<ServerOptions, Optional> &
   CheckedFabricOptions;

@@ -303,8 +303,8 @@ export class RpcServer implements Server, ServerSessionListener {
   }
 
   #side(address: string | undefined, log: Log | undefined): LocalSide {
-    const { inflightMax, streamsMax, messageMaxBytes, identity } = this.#options;
-    const own = { inflightMax, streamsMax, messageMaxBytes, identity };
+    const { inflightMax, streamsMax, messageMaxBytes, identity, security } = this.#options;
+    const own = { inflightMax, streamsMax, messageMaxBytes, identity, ...security };
     const side = { ...own, log: fabricLog(log), ...offers(this.#plan) };
     return address === undefined ? { role: 'server', ...side } : { role: 'server', ...side, address };
   }

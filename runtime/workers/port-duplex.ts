@@ -17,6 +17,8 @@ export interface SocketAddresses {
   readonly handoffRefusals?: HandoffRefusals | undefined;
   /** Who is at the other end of it. */
   readonly verified?: Verified | undefined;
+  /** As binding.ts has it. */
+  readonly tlsSecret?: Uint8Array | undefined;
 }
 
 /** Bytes; or: the last ones have been taken; or: no more follow. */
@@ -28,6 +30,7 @@ export class PortDuplex extends Duplex implements SocketAddresses {
   readonly localAddress: string | undefined;
   readonly handoffRefusals: HandoffRefusals | undefined;
   readonly verified: Verified;
+  readonly tlsSecret: Uint8Array | undefined;
   readonly #port: MessagePort;
   /** Waits for `taken`. */
   #written: (() => void) | undefined;
@@ -36,12 +39,13 @@ export class PortDuplex extends Duplex implements SocketAddresses {
 
   constructor(port: MessagePort, from: SocketAddresses = {}) {
     super();
-    const { remoteAddress, remotePort, localAddress, handoffRefusals, verified = {} } = from;
+    const { remoteAddress, remotePort, localAddress, handoffRefusals, verified = {}, tlsSecret } = from;
     this.remoteAddress = remoteAddress;
     this.remotePort = remotePort;
     this.localAddress = localAddress;
     this.handoffRefusals = handoffRefusals;
     this.verified = verified;
+    this.tlsSecret = tlsSecret;
     this.#port = port;
     port.on('message', (message: Message) => this.#take(message));
     // The other thread has destroyed its end, or is no more.

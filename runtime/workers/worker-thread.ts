@@ -4,6 +4,7 @@
  */
 import type { Socket } from 'node:net';
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
+import { tlsSecretOf } from '../control/binding.ts';
 import { handoffRefusals } from '../control/handoff.ts';
 import { verifiedOf } from '../control/peer-identity.ts';
 import { closeTimeoutMs, workerRestartMs, workerStartTimeoutMs } from '../limits.ts';
@@ -127,6 +128,7 @@ export class WorkerThread implements Place {
       localAddress,
       handoffRefusals: handoffRefusals(socket),
       verified: verifiedOf(socket),
+      tlsSecret: tlsSecretOf(socket),
     };
     this.#port?.postMessage({ type: 'connection', port: port2, from, peer } satisfies ToWorker, [port2]);
     const relay = new PortDuplex(port1);

@@ -31,6 +31,7 @@ export const side: LocalSide = {
   without: [],
   verbs: {},
   isolated: false,
+  require: 'none',
   identity: 'script',
   log: () => undefined,
 };

@@ -52,7 +52,7 @@ describe('authenticate', () => {
     expect((await client.echo({})).text).toBe('user:abc');
     await client.echo({});
     expect(asked).toEqual([[own, 'abc']]);
-    expect(ends.servers[0]!.sessions[0]).toMatchObject({ identity: 'user:abc', security: 'peer' });
+    expect(ends.servers[0]!.sessions[0]).toMatchObject({ identity: 'user:abc', security: 'bound' });
   });
 
   test('that returns nothing leaves the peer who it is', async () => {

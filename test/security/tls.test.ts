@@ -31,8 +31,8 @@ describe.each(['shm', 'tcp'] as const)('over %s', (fabric) => {
     expect(Buffer.compare((await client.echo({ payload })).payload, payload)).toBe(0);
     expect(seen[0]).toMatchObject({ identity: spiffe, claims: 'liar', uid: undefined });
     expect(seen[0]?.certificate?.fingerprint256).toBe(web.certificate.fingerprint256);
-    expect(channel.session).toMatchObject({ fabric, security: 'peer', identity: 'dns:localhost' });
-    expect(server.sessions[0]).toMatchObject({ fabric, security: 'peer', identity: spiffe });
+    expect(channel.session).toMatchObject({ fabric, security: 'bound', identity: 'dns:localhost' });
+    expect(server.sessions[0]).toMatchObject({ fabric, security: 'bound', identity: spiffe });
   });
 });
 
@@ -41,7 +41,7 @@ test('without `ca` the server is known, and clients are not', async () => {
   const { channel, client } = reach(address, { tls: { ca, ...pems(web) } });
   await client.echo({});
   expect(seen[0]).toMatchObject({ identity: undefined, certificate: undefined });
-  expect([channel.session?.security, server.sessions[0]?.security]).toEqual(['peer', 'none']);
+  expect([channel.session?.security, server.sessions[0]?.security]).toEqual(['bound', 'bound']);
 });
 
 test('`allow` and identities go together', async () => {

@@ -2,6 +2,7 @@
 #include "binding/objects/peer_address.h"
 
 #include <cstdint>
+#include <cstring>
 
 #include "fabric/shm/shm.h"
 #include "fabric/tcp/tcp.h"
@@ -17,6 +18,18 @@ std::vector<std::byte> read_peer_address(const Napi::CallbackInfo& info, std::st
   const auto port = static_cast<std::uint16_t>(info[3].As<Napi::Number>().Uint32Value());
   return fabric::tcp_address_via({bytes, given.ByteLength()}, info[2].As<Napi::String>().Utf8Value(), port,
                                  why);
+}
+
+std::optional<fabric::FirstWords> read_first_words(const Napi::CallbackInfo& info, std::string* why) {
+  if (!info[4].IsTypedArray()) return std::nullopt;
+  const auto given = info[4].As<Napi::Uint8Array>();
+  fabric::FirstWords words;
+  if (given.ByteLength() != sizeof words) {
+    *why = "first words of another length";
+    return std::nullopt;
+  }
+  std::memcpy(&words, given.Data(), sizeof words);
+  return words;
 }
 
 }  // namespace rdma_rpc::binding

@@ -22,7 +22,7 @@ constexpr int kReadsPerTurn = 32;
 }  // namespace
 
 std::string ControlConnection::dial(const std::string& path, const Token& to, const Token& from,
-                                    std::uint32_t timeout_ms) {
+                                    const Token& answers, std::uint32_t timeout_ms) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof name.sun_path) return "shm: no path of a unix socket";
@@ -34,8 +34,8 @@ std::string ControlConnection::dial(const std::string& path, const Token& to, co
     fd_.reset();
     return why;
   }
-  to_ = to;
   from_ = from;
+  answers_ = answers;
   const Greeting hello = make_greeting(Say::hello, to, from);
   if (!say(fd_.get(), &hello, sizeof hello) || !reactor_.add(*this, fd_.get(), EPOLLIN)) {
     std::string why = "shm: " + path + " takes nothing: " + system_refusal(errno);
@@ -48,8 +48,6 @@ std::string ControlConnection::dial(const std::string& path, const Token& to, co
 
 void ControlConnection::welcome(UniqueFd fd, const Token& to, const Token& from) {
   fd_ = ForeignFd(std::move(fd));
-  to_ = to;
-  from_ = from;
   // The peer sends none before it is welcome, and whoever listened may have had them refused.
   allow_rights(fd_.get());
   const Greeting answer = make_greeting(Say::welcome, to, from);
@@ -133,10 +131,10 @@ void ControlConnection::hear_answer() {
   std::memcpy(&answer, said_.data(), sizeof answer);
   have_ = 0;
   if (const char* why = why_no_greeting(answer)) return lose(why);
-  if (answer.to != from_ || answer.from != to_) return lose("it leads to somebody else");
   if (answer.say != Say::welcome) {
     return lose("nobody there has that queue pair: the path leads to another server, or the peer has ended");
   }
+  if (!same(answer.to, from_) || !same(answer.from, answers_)) return lose("it leads to somebody else");
   open_ = true;
   user_.on_open();
   receive();

@@ -58,7 +58,9 @@ class ControlConnection final : public EventHandler {
   ~ControlConnection() override { close(); }
 
   /// Active side: connects at `path`. Empty, or why that cannot even begin.
-  std::string dial(const std::string& path, const Token& to, const Token& from, std::uint32_t timeout_ms);
+  /// `answers`: what whoever is meant calls itself.
+  std::string dial(const std::string& path, const Token& to, const Token& from, const Token& answers,
+                   std::uint32_t timeout_ms);
   /// Passive side: a connection that has said hello. Answers it.
   void welcome(UniqueFd fd, const Token& to, const Token& from);
 
@@ -94,7 +96,7 @@ class ControlConnection final : public EventHandler {
   ControlConnectionUser& user_;
   ForeignFd fd_;
   bool open_ = false;
-  Token to_{}, from_{};
+  Token from_{}, answers_{};
   /// Of the greeting's answer, then of a note that has come in part.
   std::array<std::byte, kGreetingBytes> said_;
   std::size_t have_ = 0;

@@ -12,7 +12,8 @@ std::string QueuePair::start_handshake(const AddressBlob& address, const std::st
   cq_.note_handshake(1);
   control_ = std::make_unique<ControlConnection>(cq_.reactor(), *this);
   if (options_.active) {
-    return control_->dial(path, wanted_.qp_token, token_, device_.options().connect_timeout_ms);
+    return control_->dial(path, wanted_.qp_token, own_word(), peer_word(),
+                          device_.options().connect_timeout_ms);
   }
   if (guest_) welcome(guest_.release(), guest_token_);
   return {};
@@ -30,8 +31,8 @@ void QueuePair::take(UniqueFd fd, const Token& from) {
 
 /// One that is not meant is told so, and nothing else happens: it may be anybody.
 void QueuePair::welcome(UniqueFd fd, const Token& from) {
-  if (handshaking_ && !shown_ && !options_.active && from == wanted_.qp_token) {
-    return control_->welcome(std::move(fd), from, token_);
+  if (handshaking_ && !shown_ && !options_.active && same(from, peer_word())) {
+    return control_->welcome(std::move(fd), from, own_word());
   }
   const Greeting answer = make_greeting(Say::refused, from, token_);
   say(fd.get(), &answer, sizeof answer);

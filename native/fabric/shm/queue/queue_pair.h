@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "fabric/fabric.h"
@@ -26,6 +27,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   QpState state() const override { return state_; }
   std::vector<std::byte> local_address() const override;
   std::string connect(std::span<const std::byte> remote_address) override;
+  void set_first_words(const FirstWords& words) override { words_ = words; }
   std::string error() const override { return error_; }
   std::string reach(std::uint32_t rkey, std::uint64_t addr, std::uint64_t bytes) override;
   std::size_t post_send(std::span<const SendWr> requests) override;
@@ -99,6 +101,8 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
 
   // connect/handshake.cc
   std::string start_handshake(const AddressBlob& address, const std::string& path);
+  const Token& own_word() const { return words_ ? words_->own : token_; }
+  const Token& peer_word() const { return words_ ? words_->peer : wanted_.qp_token; }
   void welcome(UniqueFd fd, const Token& from);
   std::string take_file(const FileNote& note, const UniqueFd& file);
   void finish_handshake();
@@ -189,6 +193,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   AddressBlob wanted_{};  ///< the peer's
   ForeignFd guest_;       ///< has come before connect()
   Token guest_token_{};
+  std::optional<FirstWords> words_;
 };
 
 }  // namespace rdma_rpc::fabric::shm

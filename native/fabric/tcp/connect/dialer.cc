@@ -83,7 +83,9 @@ void Dialer::listen_to_answer() {
 void Dialer::answered(const Greeting& answer) {
   const std::string at = to_text(place_);
   if (const char* why = why_no_greeting(answer)) return qp_.fail("tcp: " + at + ": " + why);
-  if (answer.to != from_ || answer.from != to_) return qp_.fail("tcp: " + at + " answers for somebody else");
+  const bool welcome = answer.say == Say::welcome;
+  if (!same(answer.to, from_) || !same(answer.from, welcome ? answers_ : to_))
+    return qp_.fail("tcp: " + at + " answers for somebody else");
   switch (answer.say) {
     case Say::welcome: {
       device_.reactor().remove(*this, fd_.get());

@@ -16,8 +16,10 @@ class QueuePair;
 
 class Dialer final : public EventHandler {
  public:
-  Dialer(Device& device, QueuePair& qp, const Place& place, const Token& to, const Token& from)
-      : device_(device), qp_(qp), place_(place), to_(to), from_(from) {}
+  /// `answers`: what whoever is meant calls itself.
+  Dialer(Device& device, QueuePair& qp, const Place& place, const Token& to, const Token& from,
+         const Token& answers)
+      : device_(device), qp_(qp), place_(place), to_(to), from_(from), answers_(answers) {}
   ~Dialer() override;
 
   /// Empty, or why the connection cannot even begin. Goes on by itself from here, to QueuePair::connected()
@@ -37,7 +39,7 @@ class Dialer final : public EventHandler {
   Device& device_;
   QueuePair& qp_;
   const Place place_;
-  const Token to_, from_;
+  const Token to_, from_, answers_;
   UniqueFd fd_;
   bool greeted_ = false;
   std::byte said_[sizeof(Greeting)];

@@ -62,9 +62,9 @@ std::string QueuePair::connect(std::span<const std::byte> remote_address) {
     why = "the peer's address names no place, and nobody has said where its server is (tcp_address_via)";
   if (why.empty()) {
     state_ = QpState::rtr;
-    peer_ = peer.token;
+    peer_ = words_ ? words_->peer : peer.token;
     if (address_.active) {
-      dialer_ = std::make_unique<Dialer>(device_, *this, peer.place, peer_, address_.token);
+      dialer_ = std::make_unique<Dialer>(device_, *this, peer.place, peer.token, own_word(), peer_);
       why = dialer_->start();
     } else {
       accept_timeout_ = std::make_unique<AcceptTimeout>(*this);
@@ -79,7 +79,7 @@ std::string QueuePair::connect(std::span<const std::byte> remote_address) {
 void QueuePair::take(Guest guest) {
   if (state_ == QpState::init && !guest_ && !address_.active) {
     guest_ = std::move(guest);
-  } else if (state_ == QpState::rtr && !address_.active && guest.from == peer_) {
+  } else if (state_ == QpState::rtr && !address_.active && same(guest.from, peer_)) {
     welcome(std::move(guest));
   } else {
     turn_away(std::move(guest));
@@ -87,7 +87,7 @@ void QueuePair::take(Guest guest) {
 }
 
 void QueuePair::welcome(Guest guest) {
-  const Greeting answer = make_greeting(Say::welcome, guest.from, address_.token);
+  const Greeting answer = make_greeting(Say::welcome, guest.from, own_word());
   // It may have gone while it waited for us; another one may come.
   if (say(guest.fd.get(), &answer, sizeof answer)) connected(std::move(guest.fd));
 }

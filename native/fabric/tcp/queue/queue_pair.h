@@ -8,6 +8,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ class QueuePair final : public fabric::QueuePair {
 
   QpState state() const override { return state_; }
   std::vector<std::byte> local_address() const override { return encode(address_); }
+  void set_first_words(const FirstWords& words) override { words_ = words; }
   std::string connect(std::span<const std::byte> remote_address) override;
   std::string error() const override { return error_; }
   std::size_t post_send(std::span<const SendWr> requests) override;
@@ -73,6 +75,7 @@ class QueuePair final : public fabric::QueuePair {
   };
 
   // queue_pair.cc
+  const Token& own_word() const { return words_ ? words_->own : address_.token; }
   void welcome(Guest guest);
   void turn_away(Guest guest);
   void lost(int error);
@@ -140,7 +143,8 @@ class QueuePair final : public fabric::QueuePair {
   class AcceptTimeout;
   std::unique_ptr<AcceptTimeout> accept_timeout_;  ///< passive: for the peer to come
   Guest guest_;                                    ///< came before connect() was called
-  Token peer_{};
+  Token peer_{};                                   ///< what the peer calls itself
+  std::optional<FirstWords> words_;
   UniqueFd socket_;
   bool peer_gone_ = false;  ///< in RTS still, since only a request of ours is to find out
   bool enqueued_ = false;

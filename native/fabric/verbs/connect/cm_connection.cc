@@ -2,6 +2,7 @@
 #include "fabric/verbs/connect/cm_connection.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 
@@ -50,7 +51,7 @@ std::string CmConnection::start(const Address& peer) {
   } else {
     phase_ = Phase::waiting;
     // The request was here first: of the peer, or of somebody who has seen our address.
-    if (id_ != nullptr && equal(asked_by_, peer_.token)) {
+    if (id_ != nullptr && equal(asked_by_, active_word())) {
       why = accept();
     } else {
       id_.reset();
@@ -98,7 +99,7 @@ rdma_conn_param CmConnection::parameters() const {
 std::string CmConnection::connect() {
   phase_ = Phase::connecting;
   greeting_.passive = peer_.token;
-  greeting_.active = qp_.address().token;
+  greeting_.active = active_word();
   rdma_conn_param with = parameters();
   with.private_data = &greeting_;
   with.private_data_len = sizeof greeting_;
@@ -111,6 +112,14 @@ std::string CmConnection::connect() {
     return thread_ == nullptr ? "no thread to connect on: " + std::string(std::strerror(EAGAIN)) : "";
   }
   return rdma_connect(id_.get(), &with) == 0 ? "" : refused(errno);
+}
+
+/// By what the active side is known: known to both.
+Token CmConnection::active_word() const {
+  const bool active = qp_.address().active != 0;
+  const auto& words = qp_.first_words();
+  if (!words) return active ? qp_.address().token : peer_.token;
+  return std::bit_cast<Token>(active ? words->own : words->peer);
 }
 
 std::string CmConnection::accept() {
@@ -234,7 +243,9 @@ bool CmConnection::offer(const Greeting& greeting, IdPtr& id) {
   if (qp_.address().active != 0 || !equal(greeting.passive, qp_.address().token)) return false;
   const bool again = phase_ == Phase::accepting && ready_;
   if (phase_ != Phase::idle && phase_ != Phase::waiting && !again) return false;
-  const Token& expected = phase_ != Phase::idle ? peer_.token : id_ != nullptr ? asked_by_ : greeting.active;
+  const Token& expected = phase_ != Phase::idle ? active_word()
+                          : id_ != nullptr      ? asked_by_
+                                                : greeting.active;
   if (!equal(greeting.active, expected)) return false;
   asked_by_ = greeting.active;
   id_.reset();

@@ -64,6 +64,7 @@ class CmConnection final : public Connection {
   std::string resolve();
   std::string connect();
   std::string accept();
+  Token active_word() const;
   void wait_again();
   std::string move_to(ibv_qp_state state);
   std::string move_to_rts();

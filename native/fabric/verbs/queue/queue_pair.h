@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "fabric/verbs/connect/connection.h"
@@ -29,6 +30,7 @@ class QueuePair final : public fabric::QueuePair {
   QpState state() const override;
   std::vector<std::byte> local_address() const override;
   std::string connect(std::span<const std::byte> remote_address) override;
+  void set_first_words(const FirstWords& words) override { words_ = words; }
   std::string error() const override { return error_; }
   std::size_t post_send(std::span<const SendWr> requests) override;
   std::size_t post_recv(std::span<const RecvWr> requests) override;
@@ -37,6 +39,7 @@ class QueuePair final : public fabric::QueuePair {
   // For the connection, and for what the device tells about it.
   ibv_qp* get() const { return qp_.get(); }
   const Address& address() const { return address_; }
+  const std::optional<FirstWords>& first_words() const { return words_; }
   void connected() { state_ = QpState::rts; }
   /// To ERR, for a reason that no completion tells. The first one is kept.
   void fail(const std::string& why);
@@ -115,6 +118,7 @@ class QueuePair final : public fabric::QueuePair {
   Address address_;
   std::unique_ptr<Connection> connection_;  ///< null until connect() where there is no rdma_cm
   std::string error_;
+  std::optional<FirstWords> words_;
   QpState state_ = QpState::init;
   bool lost_completions_ = false;
   std::uint32_t place_;

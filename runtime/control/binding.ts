@@ -1,0 +1,148 @@
+/**
+ * What ties a queue pair to the peer of its handshake: proofs under a key that only the two sides of the sideband connection have. They cover role, fabric, both
+ * addresses (which hold numbers and tokens of the queue pairs) and every byte of hello and welcome. Used by both handshakes; nothing here is sent by itself.
+ */
+import { createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Duplex } from 'node:stream';
+import { RpcError } from '../core/errors/rpc-error.ts';
+import { Status } from '../core/errors/status.ts';
+import { bindingSecretBytes } from '../limits.ts';
+import { feature, type Hello, type Welcome } from './frames.ts';
+import { verifiedOf } from './peer-identity.ts';
+
+const exporterLabel = 'EXPORTER-rdma-rpc';
+const hash = 'sha256';
+const keyBytes = 32;
+/** Of what the queue pairs say to each other first. */
+const firstWordBytes = 16;
+
+/** What nobody but the two ends of a TLS connection has, as sockets of TLS give it. A stream from another thread brings it along. */
+interface Exporting {
+  readonly tlsSecret?: Uint8Array | undefined;
+  exportKeyingMaterial?(bytes: number, label: string): Uint8Array;
+}
+
+/** Undefined without TLS, when the connection is lost, and where the JS runtime has no keys of TLS. */
+export function tlsSecretOf(duplex: Duplex): Uint8Array | undefined {
+  const { tlsSecret } = duplex as Exporting;
+  if (tlsSecret !== undefined) return tlsSecret;
+  try {
+    return (duplex as Exporting).exportKeyingMaterial?.(keyBytes, exporterLabel);
+  } catch {
+    return undefined;
+  }
+}
+
+/** What one side brings to a binding. */
+export interface BindingOffer {
+  /** Bits for hello or welcome. */
+  readonly features: number;
+  /** For the same frame: half of the key, where the connection is private without TLS. */
+  readonly secret?: Uint8Array;
+}
+
+/** What this side can offer on a connection; nothing where others can read it. */
+export function bindingOffer(duplex: Duplex): BindingOffer {
+  const { transport } = verifiedOf(duplex);
+  if (transport === undefined) return { features: 0 };
+  if (transport !== 'tls') return { features: feature.bound, secret: randomBytes(bindingSecretBytes) };
+  return { features: tlsSecretOf(duplex) === undefined ? 0 : feature.bound };
+}
+
+function refuse(text: string): never {
+  throw new RpcError(Status.UNAUTHENTICATED, text, { processed: 'no' });
+}
+
+/** Each part with its length, so that no two lists have the same bytes. */
+function joined(parts: readonly (string | Uint8Array)[]): Buffer {
+  return Buffer.concat(
+    parts.flatMap((part) => {
+      const bytes = Buffer.from(part);
+      const length = Buffer.alloc(4);
+      length.writeUInt32LE(bytes.byteLength);
+      return [length, bytes];
+    }),
+  );
+}
+
+/** One attempt to connect queue pairs. No two have a key in common. */
+export class BoundAttempt {
+  readonly #key: Uint8Array;
+
+  constructor(key: Uint8Array) {
+    this.#key = key;
+  }
+
+  #mac(...parts: (string | Uint8Array)[]): Buffer {
+    return createHmac(hash, this.#key).update(joined(parts)).digest();
+  }
+
+  /** Of an attach frame. */
+  attach(client: Uint8Array): Buffer {
+    return this.#mac('attach', client);
+  }
+
+  /** Of its answer. */
+  attached(client: Uint8Array, server: Uint8Array): Buffer {
+    return this.#mac('attached', client, server);
+  }
+
+  /** By what each side is known in the first message between the queue pairs: this one, and the other. */
+  firstWords(role: 'client' | 'server', client: Uint8Array, server: Uint8Array): Buffer {
+    const words = [role, role === 'client' ? 'server' : 'client'].map((of) =>
+      this.#mac(`first of ${of}`, client, server).subarray(0, firstWordBytes),
+    );
+    return Buffer.concat(words);
+  }
+}
+
+/** Throws when a frame's proof is not this one. */
+export function checkProof(found: Uint8Array | undefined, wanted: Buffer, what: string): void {
+  if (found?.byteLength === wanted.byteLength && timingSafeEqual(found, wanted)) return;
+  refuse(
+    `${what} is not proved to come from the peer of this handshake; is something between the two sides?`,
+  );
+}
+
+export class Binding {
+  readonly #key: Uint8Array;
+
+  /** `opening`: hello and welcome, as they have passed. */
+  constructor(secret: Uint8Array, opening: readonly Uint8Array[]) {
+    const transcript = createHash(hash).update(joined(opening)).digest();
+    this.#key = new Uint8Array(hkdfSync(hash, secret, transcript, 'rdma-rpc binding', keyBytes));
+  }
+
+  /** `number`: of the attach frame, from 0. */
+  attempt(number: number, fabric: string): BoundAttempt {
+    const info = joined(['attempt', String(number), fabric]);
+    return new BoundAttempt(new Uint8Array(hkdfSync(hash, this.#key, '', info, keyBytes)));
+  }
+}
+
+type Opening = Pick<Hello | Welcome, 'features' | 'secret'>;
+
+/**
+ * Whether queue pairs will be bound. Throws over TLS when one side does without: everybody who speaks TLS here can, so somebody has taken it out.
+ */
+export function bothBind(duplex: Duplex, one: Opening, other: Opening): boolean {
+  const tls = verifiedOf(duplex).transport === 'tls';
+  const both = (one.features & other.features & feature.bound) !== 0;
+  if (both) return tls || (one.secret !== undefined && other.secret !== undefined);
+  if (!tls) return false;
+  return refuse(
+    'over TLS both sides prove that their queue pairs are their own, and one of them does not; use the same rdma-rpc release on both',
+  );
+}
+
+/** Of a connection whose hello and welcome, `opening`, have passed; undefined where the two sides have no key. Throws as bothBind() does. */
+export function bindingOf(
+  duplex: Duplex,
+  hello: Opening,
+  welcome: Opening,
+  opening: readonly Uint8Array[],
+): Binding | undefined {
+  if (!bothBind(duplex, hello, welcome)) return undefined;
+  const secret = tlsSecretOf(duplex) ?? joined([hello.secret ?? '', welcome.secret ?? '']);
+  return new Binding(secret, opening);
+}

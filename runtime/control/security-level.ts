@@ -1,0 +1,51 @@
+/** What a session promises in one word, and what a side may demand of it. Used by both handshakes, servers and summaries of sessions. */
+import { RpcError } from '../core/errors/rpc-error.ts';
+import { Status } from '../core/errors/status.ts';
+import type { OptionRules } from '../core/options.ts';
+
+/** From the weakest to the strongest; SECURITY.md has a chapter on each. */
+const levels = ['none', 'peer', 'bound'] as const;
+export type SecurityLevel = (typeof levels)[number];
+/** What the two sides have agreed on for the queue pair, whoever they are. */
+export type Guard = Exclude<SecurityLevel, 'peer'>;
+
+export interface SecurityOptions {
+  /**
+   * The least that a session may promise: `peer`: the other side was verified, by its certificate or the kernel. `bound`: the queue pair is proved to be the other
+   * side's. One that promises less is refused. Default: `none`.
+   */
+  require?: SecurityLevel;
+}
+
+export const securityRules = {
+  require: { kind: 'choice', values: levels, default: 'none' },
+} as const satisfies OptionRules;
+
+export interface CheckedSecurity {
+  readonly require: SecurityLevel;
+}
+
+const remedies: Readonly<Record<SecurityLevel, string>> = {
+  none: '',
+  peer: 'the other side has to be verified: use tls with certificates, or a unix socket',
+  bound: 'queue pairs can only be bound where the handshake is private: use tls or a unix socket',
+};
+
+/** Throws when a session would promise less than a side demands. `here`: which side that is, for people. */
+export function checkLevel(here: string, required: SecurityLevel, level: SecurityLevel): void {
+  if (levels.indexOf(level) >= levels.indexOf(required)) return;
+  throw new RpcError(
+    Status.FAILED_PRECONDITION,
+    `this connection is '${level}', and the ${here} requires '${required}' (option security.require): ${remedies[required]}`,
+    { processed: 'no' },
+  );
+}
+
+/** `peer`: what is known of the other side. A client that does not know its server is promised nothing, however well guarded the way to it is. */
+export function guardOfClient(peer: SecurityLevel, guard: Guard): Guard {
+  return peer === 'none' ? 'none' : guard;
+}
+
+export function levelOf(peer: 'none' | 'peer', guard: Guard): SecurityLevel {
+  return guard === 'none' ? peer : guard;
+}
