@@ -7,6 +7,9 @@ export class PerfError extends Error {}
 export type Message = { readonly kind: string } & Readonly<Record<string, unknown>>;
 
 const lineMax = 1 << 20;
+const keepAliveMs = 10_000;
+/** Each side says one thing in turn: no more than these wait to be read. */
+const waitingMax = 4;
 /** For all but a step, which takes as long as it takes. */
 export const answerMs = 30_000;
 
@@ -22,7 +25,8 @@ export class Control {
   constructor(socket: Socket, peer: string) {
     this.#socket = socket;
     this.#peer = peer;
-    socket.setNoDelay(true).setEncoding('utf8');
+    // A peer whose host is gone says nothing, for as long as a step may take.
+    socket.setNoDelay(true).setKeepAlive(true, keepAliveMs).setEncoding('utf8');
     socket.on('data', (text) => this.#take(String(text)));
     socket.on('error', (error: NodeJS.ErrnoException) =>
       this.#end(`${peer}: ${error.code ?? error.message}`),
@@ -103,7 +107,7 @@ export class Control {
       const line = this.#text.slice(0, end);
       this.#text = this.#text.slice(end + 1);
       const message = parsed(line);
-      if (message === undefined) {
+      if (message === undefined || this.#came.length >= waitingMax) {
         this.#stranger();
         return;
       }

@@ -22,9 +22,10 @@ export interface ListenOptions extends DeviceFlags {
 
 const helloMs = 10_000;
 
-/** All peers begin a size together. */
+/** All peers begin a size together, or none does. */
 class Together {
-  #waiting: (() => void)[] = [];
+  #waiting: { go(): void; fail(error: Error): void }[] = [];
+  #error: Error | undefined;
   readonly #count: number;
 
   constructor(count: number) {
@@ -32,12 +33,21 @@ class Together {
   }
 
   ready(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#waiting.push(resolve);
+    return new Promise((go, fail) => {
+      if (this.#error !== undefined) {
+        fail(this.#error);
+        return;
+      }
+      this.#waiting.push({ go, fail });
       if (this.#waiting.length < this.#count) return;
-      for (const go of this.#waiting) go();
-      this.#waiting = [];
+      for (const each of this.#waiting.splice(0)) each.go();
     });
+  }
+
+  /** One of them will not come. */
+  fail(error: Error): void {
+    this.#error ??= error;
+    for (const each of this.#waiting.splice(0)) each.fail(error);
   }
 }
 
@@ -56,7 +66,7 @@ export async function listen(options: ListenOptions): Promise<Tested> {
       try {
         return await serve(peer, plan, options, () => together.ready());
       } catch (error) {
-        // Nobody waits for those who do not come.
+        together.fail(error as Error);
         for (const { control } of peers) control.fail(error as Error);
         throw error;
       }

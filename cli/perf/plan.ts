@@ -55,6 +55,8 @@ export const limits = {
   signalEvery: { min: 0, max: 16_384 },
   postList: { min: 1, max: 32 },
   sizes: { min: 1, max: 64 },
+  /** Requests and receives of all queue pairs together. */
+  requests: { min: 1, max: 1_048_576 },
   /** Of messages under way, at each side. */
   memory: { min: 0, max: 2 ** 31 },
 } as const;
@@ -120,6 +122,8 @@ export function whyNotPlan(plan: Plan, fabric?: PerfFabric): string | undefined 
     return `UC carries SENDs and WRITEs only, not ${verb}`;
   if (connection !== 'RC' && plan.validate && !latency)
     return `${connection} may lose messages, so --validate needs RC or a latency test`;
+  if (plan.queuePairs * (plan.depth + plan.receiveDepth) > limits.requests.max)
+    return `${plan.queuePairs} queue pairs of ${plan.depth} requests and ${plan.receiveDepth} receives are more than ${limits.requests.max} together: a smaller --qp, --tx-depth or --rx-depth`;
   if (2 * Math.max(...plan.sizes) * plan.queuePairs > limits.memory.max)
     return `messages of ${Math.max(...plan.sizes)} bytes on ${plan.queuePairs} queue pairs take more than ${limits.memory.max} bytes: a smaller --size or --qp`;
   return undefined;

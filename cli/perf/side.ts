@@ -96,7 +96,7 @@ export class Side {
       this.#control.send({ kind: 'prepared' });
       await this.#control.receive('go', 0);
     } else {
-      await this.#control.receive('prepared', 0);
+      await this.#control.receive('prepared');
       await together();
       this.#control.send({ kind: 'go' });
     }

@@ -1,8 +1,9 @@
 /** `rdma-rpc perf` between two processes, on the fabrics that every machine has: what it measures, what it refuses, and the damage that it finds. */
+import { spawn } from 'node:child_process';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { Tested } from '../../../cli/perf/tested.ts';
-import { type Outcome, run } from '../command.ts';
+import { main, type Outcome, run } from '../command.ts';
 import { expectSchema } from '../schemas.ts';
 import { type Listener, listener } from './listener.ts';
 
@@ -158,6 +159,7 @@ describe('one clear sentence and no stack', () => {
     [['send_bw', '127.0.0.1', '--fabric', 'tcp', '-c', 'UD'], /reliable connections only/],
     [['read_lat', '127.0.0.1', '-c', 'UC'], /UC carries SENDs and WRITEs only/],
     [['send_bw', '127.0.0.1', '--fabric', 'rdma'], /Allowed choices are shm, tcp, verbs, bare/],
+    [['send_bw', '127.0.0.1', '-q', '1024', '-t', '16384'], /are more than 1048576 together/],
     [['send_bw', '127.0.0.1', '-s', '1073741824', '-q', '4'], /a smaller --size or --qp/],
   ])('%s', (args, sentence) => refused(run('perf', ...args), 2, sentence));
 
@@ -224,6 +226,18 @@ describe('one clear sentence and no stack', () => {
     const { code, errors } = await server.ended;
     expect(code).toBe(0);
     expect(errors).toMatch(/turned away: /);
+  });
+
+  test('one of several peers ends: the listening side and the others do, too', async () => {
+    const server = await listening('--peers', '2');
+    const args = ['--fabric', 'shm', '-s', '64', '-e', '-D', '60'];
+    const other = dial('send_bw', server.port, ...args);
+    const address = `127.0.0.1:${server.port}`;
+    const killed = spawn(process.execPath, [main, 'perf', 'send_bw', address, ...args], { stdio: 'ignore' });
+    await connectedTo(server.port);
+    killed.kill('SIGKILL');
+    await refused(other, 1, /has gone|error: /);
+    await refused(server.ended, 1, /has gone|error: /);
   });
 
   test('the peer is killed while it measures', async () => {
