@@ -69,7 +69,7 @@ export interface PerfOutcome {
 export interface NativePerf {
   readonly address: PerfAddress;
   readonly limits: PerfLimits;
-  /** Ends with an empty string, or with why not. */
+  /** Ends with an empty string, or with why not. The active side calls it when the other one has. */
   connect(peer: PerfAddress, ended: (why: string) => void): void;
   prepare(step: PerfStep): void;
   /** Calls back with the number of its messages when this side has measured, and at the end, after stop() or an error, with what came of it. */

@@ -75,10 +75,14 @@ export class Side {
     this.#control.send(offerMessage({ fabric, device: limits.device, address }));
     const offer = readOffer(await this.#control.receive('address'));
     this.peerDevice = offer.device;
-    const why = await new Promise<string>((resolve) => {
+    // What is sent to a queue pair that is not connected yet is lost, over UC and UD for good.
+    if (this.#active) await this.#control.receive('connecting');
+    const connected = new Promise<string>((resolve) => {
       this.#control.onError = () => this.#native.stop(0);
       this.#native.connect(offer.address, resolve);
     });
+    if (!this.#active) this.#control.send({ kind: 'connecting' });
+    const why = await connected;
     if (why !== '') {
       // What the peer says is why it was stopped.
       if (why === 'stopped') await this.#control.receive('connected');

@@ -109,9 +109,10 @@ class PerfSide : public Napi::ObjectWrap<PerfSide> {
 
  private:
   void connect(const Napi::CallbackInfo& info) {
-    auto peer = read_perf_address(info[0].As<Napi::Object>());
-    work(info, info[1], [peer = std::move(peer)](perf::Pair& pair, const Napi::ThreadSafeFunction& tell) {
-      return tell.NonBlockingCall(new std::string(pair.connect(peer)),
+    std::string why;
+    if (pair_ != nullptr) why = pair_->connect(read_perf_address(info[0].As<Napi::Object>()));
+    work(info, info[1], [why](perf::Pair& pair, const Napi::ThreadSafeFunction& tell) {
+      return tell.NonBlockingCall(new std::string(why.empty() ? pair.greet() : why),
                                   [](Napi::Env env, Napi::Function callback, std::string* why) {
                                     const std::unique_ptr<std::string> mine(why);
                                     callback.Call({Napi::String::New(env, *mine)});

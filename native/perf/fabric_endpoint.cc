@@ -80,24 +80,22 @@ class FabricEndpoint final : public Endpoint {
   }
 
   std::size_t post(std::uint32_t queue_pair, std::span<const Request> requests) override {
-    std::array<fabric::Sge, kBatch> pieces;
-    std::array<fabric::SendWr, kBatch> work;
     std::size_t taken = 0;
     while (taken < requests.size()) {
       const std::size_t count = std::min(kBatch, requests.size() - taken);
       for (std::size_t i = 0; i < count; ++i) {
         const Request& given = requests[taken + i];
-        pieces[i] = {region_->addr() + given.from, given.length, region_->lkey()};
-        fabric::SendWr& to = work[i];
+        pieces_[i] = {region_->addr() + given.from, given.length, region_->lkey()};
+        fabric::SendWr& to = work_[i];
         to.wr_id = given.id;
         to.opcode = opcode_of(given.verb);
         to.signaled = given.signaled;
         to.inline_data = given.verb != Verb::read && given.length <= limits_.inline_max;
-        to.sges = {&pieces[i], 1};
+        to.sges = {&pieces_[i], 1};
         to.remote_addr = peer_.addr + given.to;
         to.rkey = peer_.rkey;
       }
-      const std::size_t posted = queue_pairs_[queue_pair]->post_send({work.data(), count});
+      const std::size_t posted = queue_pairs_[queue_pair]->post_send({work_.data(), count});
       taken += posted;
       if (posted < count) break;
     }
@@ -110,10 +108,9 @@ class FabricEndpoint final : public Endpoint {
   }
 
   std::size_t poll(std::span<Completion> out) override {
-    std::array<fabric::Wc, kBatch> found;
-    const std::size_t count = cq_->poll({found.data(), std::min(out.size(), kBatch)});
+    const std::size_t count = cq_->poll({found_.data(), std::min(out.size(), kBatch)});
     for (std::size_t i = 0; i < count; ++i) {
-      const fabric::Wc& from = found[i];
+      const fabric::Wc& from = found_[i];
       const bool good = from.status == fabric::WcStatus::success && !from.vanished;
       out[i] = {.id = from.wr_id,
                 .received = good && from.opcode == fabric::Opcode::recv,
@@ -137,6 +134,10 @@ class FabricEndpoint final : public Endpoint {
   std::vector<std::unique_ptr<fabric::QueuePair>> queue_pairs_;
   Limits limits_;
   Memory peer_;
+  // Kept, since to make them anew for each message takes longer than to send one.
+  std::array<fabric::Sge, kBatch> pieces_;
+  std::array<fabric::SendWr, kBatch> work_;
+  std::array<fabric::Wc, kBatch> found_;
 };
 
 }  // namespace

@@ -16,7 +16,6 @@ constexpr std::uint64_t kSilenceNs = 30'000'000'000;
 constexpr int kLookMs = 200;
 /// A clock costs more than a poll that finds nothing.
 constexpr std::uint32_t kTurnsPerClock = 1024;
-constexpr std::size_t kBatch = 32;
 constexpr std::uint32_t kGreetingBytes = 8;
 
 /// What a completion is of, in the upper bits of its id; then the queue pair, then a number.
@@ -98,6 +97,12 @@ std::string Pair::connect(const PeerAddress& peer) {
   for (std::uint32_t i = 0; i < count; ++i) {
     if (std::string why = endpoint_->connect(i, peer.queue_pairs[i]); !why.empty()) return why;
   }
+  peer_ = peer.memory;
+  return {};
+}
+
+std::string Pair::greet() {
+  const auto count = options_.queue_pairs;
   // The side that asked greets first: some devices let it begin, and its greeting tells the other that all
   // is connected.
   std::vector<bool> greeted(count);
@@ -112,7 +117,7 @@ std::string Pair::connect(const PeerAddress& peer) {
       all = all && endpoint_->is_connected(i);
     }
     if (all && !reached) {
-      if (std::string why = endpoint_->reach(peer.memory); !why.empty()) return why;
+      if (std::string why = endpoint_->reach(peer_); !why.empty()) return why;
       reached = true;
     }
     for (std::uint32_t i = 0; all && i < count; ++i) {
@@ -210,13 +215,12 @@ bool Pair::idle(bool limited) {
 }
 
 std::size_t Pair::poll(const Step* step) {
-  std::array<Completion, kBatch> found;
-  const std::size_t count = endpoint_->poll(found);
+  const std::size_t count = endpoint_->poll(found_);
   if (count != 0) {
     quiet_since_ns_ = 0;
     quiet_turns_ = 0;
   }
-  for (std::size_t i = 0; i < count; ++i) take(step, found[i]);
+  for (std::size_t i = 0; i < count; ++i) take(step, found_[i]);
   const bool tells = count != 0 && step != nullptr && !step->latency && step->verb == Verb::send;
   for (std::uint32_t i = 0; tells && i < options_.queue_pairs; ++i) tell_taken(i);
   return count;
@@ -317,17 +321,16 @@ Request Pair::request(const Step& step, std::uint32_t queue_pair, std::uint64_t 
 }
 
 bool Pair::post_messages(const Step& step, std::uint32_t queue_pair, std::uint64_t count, bool signal_last) {
-  std::array<Request, kBatch> requests;
   Queue& queue = queues_[queue_pair];
   count = std::min<std::uint64_t>(count, kBatch);
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t number = queue.posted + i;
-    requests[i] = request(step, queue_pair, number);
-    requests[i].signaled = (number + 1) % step.signal_every == 0 || (signal_last && i + 1 == count);
+    requests_[i] = request(step, queue_pair, number);
+    requests_[i].signaled = (number + 1) % step.signal_every == 0 || (signal_last && i + 1 == count);
     if (step.verb == Verb::write && step.latency)
-      endpoint_->data()[requests[i].from + step.bytes - 1] = static_cast<std::byte>(number + 1);
+      endpoint_->data()[requests_[i].from + step.bytes - 1] = static_cast<std::byte>(number + 1);
   }
-  if (endpoint_->post(queue_pair, {requests.data(), count}) != count) {
+  if (endpoint_->post(queue_pair, {requests_.data(), count}) != count) {
     const std::string why = endpoint_->error(queue_pair);
     fail(why.empty() ? "the send queue took no request" : why);
     return false;

@@ -38,8 +38,11 @@ class Pair {
   Endpoint& endpoint() { return *endpoint_; }
   const Layout& layout() const { return layout_; }
 
-  /// Returns when each queue pair has carried a message both ways; empty, or why one has not.
+  /// Begins to connect; empty, or why that peer cannot be reached. Before its peer greets a side must have
+  /// returned from here: what comes earlier is lost where nothing is sent again.
   std::string connect(const PeerAddress& peer);
+  /// Returns when each queue pair has carried a message both ways; empty, or why one has not.
+  std::string greet();
   /// Makes memory ready for the step: before the peer begins it.
   void prepare(const Step& step);
   /// The step. `measured` is called on this thread when this side has sent what it measures; then it goes on
@@ -53,6 +56,8 @@ class Pair {
   void check_written(const Step& step, std::uint64_t peer_sent, Outcome* outcome);
 
  private:
+  /// Requests that one post hands down, and completions that one poll takes.
+  static constexpr std::size_t kBatch = 32;
   /// Numbers go up over all steps.
   struct Queue {
     std::uint64_t posted = 0, completed = 0;
@@ -107,6 +112,10 @@ class Pair {
   std::uint64_t corrupt_ = 0;
   std::string first_corrupt_;
   std::uint32_t greetings_ = 0;
+  Memory peer_;
+  // Kept, since to make them anew for each message takes longer than to send one.
+  std::array<Request, kBatch> requests_;
+  std::array<Completion, kBatch> found_;
   /// Of measure_bandwidth(), by order: null where nobody wants to know.
   std::vector<std::uint64_t>* done_ns_ = nullptr;
 };

@@ -94,8 +94,10 @@ class Loops : public testing::TestWithParam<const char*> {
       return found;
     };
     const PeerAddress client = address(*ends.client), server = address(*ends.server);
-    auto other = std::async(std::launch::async, [&] { return ends.server->connect(client); });
+    EXPECT_EQ(ends.server->connect(client), "");
     EXPECT_EQ(ends.client->connect(server), "");
+    auto other = std::async(std::launch::async, [&] { return ends.server->greet(); });
+    EXPECT_EQ(ends.client->greet(), "");
     EXPECT_EQ(other.get(), "");
     return ends;
   }
@@ -203,8 +205,10 @@ TEST_P(Loops, AnotherSeedIsNotTheSameData) {
   ends.server = side(options, false, &ends.at_server);
   const PeerAddress client{{ends.client->endpoint().address(0)}, ends.client->endpoint().memory()};
   const PeerAddress server{{ends.server->endpoint().address(0)}, ends.server->endpoint().memory()};
-  auto other = std::async(std::launch::async, [&] { return ends.server->connect(client); });
+  EXPECT_EQ(ends.server->connect(client), "");
   EXPECT_EQ(ends.client->connect(server), "");
+  auto other = std::async(std::launch::async, [&] { return ends.server->greet(); });
+  EXPECT_EQ(ends.client->greet(), "");
   EXPECT_EQ(other.get(), "");
   const auto [asked, answered] =
       run(ends, {.verb = Verb::send, .latency = false, .bytes = 64, .messages = 20});
