@@ -14,6 +14,8 @@ import type { Scenario } from './scenarios.ts';
 const readyMaxMs = 20_000;
 /** Beyond the window of a scenario: the slowest peer answers eight 16 MiB calls in well under this. */
 const overrunMaxMs = 30_000;
+/** For each connection: they are opened one after another, before the warm-up. */
+const openMaxMs = 100;
 const stopMaxMs = 3_000;
 /** Node's own descriptors of a child: stdin, stdout, stderr and the IPC channel. */
 const firstDescriptor = 4;
@@ -56,7 +58,9 @@ export class Pair {
     const server = start('server', network === 'tcp' ? 0 : undefined);
     try {
       const ready = await reply(server, readyMaxMs);
-      const client = start('client', ready.type === 'ready' ? ready.port : undefined);
+      // Over a unix socket grpc-js names a port, too: 1.
+      const port = network === 'tcp' && ready.type === 'ready' ? ready.port : undefined;
+      const client = start('client', port);
       const pair = new Pair(server, client, socket);
       await reply(client, readyMaxMs).catch(async (error: unknown) => {
         await pair.stop();
@@ -77,7 +81,9 @@ export class Pair {
     if (scenario.kind === 'sessions') return await this.sessions(scenario.inFlight, window);
     const message: ToEnd = { type: 'run', scenario, window, serverPid: this.server.pid ?? 0 };
     this.client.send(message);
-    const answer = await reply(this.client, window.warmupMs + window.measureMs + overrunMaxMs);
+    const openingMaxMs = openMaxMs * scenario.sessions;
+    const limitMs = openingMaxMs + window.warmupMs + window.measureMs + overrunMaxMs;
+    const answer = await reply(this.client, limitMs);
     if (answer.type !== 'measured') throw new Error(`unexpected ${answer.type}`);
     return answer.measurement;
   }

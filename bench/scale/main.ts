@@ -1,0 +1,112 @@
+/**
+ * `npm run bench:scale`: how calls/s go with what grows (calls in flight, connections, sizes, mixes), beside grpc-js and node:net in the same run. Prints a
+ * table for each curve, names the cliffs, and writes all of it to one HTML page. Sleeps while others measure. Run by scripts/bench-scale.mjs.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { InvalidArgumentError, program } from 'commander';
+import { packageRoot } from '../paths.ts';
+import { loadPeer } from '../peers.ts';
+import { disturbedText, figure, machineText, table } from '../report.ts';
+import { groups, note, othersMaxPercent, Rounds } from '../rounds.ts';
+import { medians, type Row } from '../rows.ts';
+import { cliffMin, cliffsOf, type Measured } from './cliffs.ts';
+import { type Curve, curves } from './curves.ts';
+import { type Drawn, type Line, pageOf } from './page.ts';
+
+const peers = ['rdma-rpc', 'grpc-js', 'net+protobufjs'] as const;
+
+interface Options {
+  readonly only: string[];
+  readonly rounds: number;
+  readonly quick: boolean;
+  readonly html: string;
+}
+
+function roundsOf(text: string): number {
+  const rounds = Number(text);
+  if (!Number.isInteger(rounds) || rounds < 1 || rounds > 100) throw new InvalidArgumentError('1 to 100');
+  return rounds;
+}
+
+function optionsOf(argv: readonly string[]): Options {
+  const names = curves.map(({ name }) => name).join(', ');
+  program
+    .name('npm run bench:scale --')
+    .description('How calls/s go with what grows, beside grpc-js and node:net.')
+    .option('--only <curve...>', `curves: ${names}`, [])
+    .option('--rounds <n>', 'interleaved rounds', roundsOf, 3)
+    .option('--html <file>', 'the page', join(packageRoot, 'build', 'scale.html'))
+    .option('--quick', 'one short round: shows that everything runs, measures little', false)
+    .parse(argv as string[]);
+  const options = program.opts<Options>();
+  const unknown = options.only.find((name) => !curves.some((curve) => curve.name === name));
+  if (unknown !== undefined) program.error(`--only ${unknown}: there is no such curve. ${names}`);
+  return options;
+}
+
+/** The points of one curve that a peer has been measured at. */
+function lineOf(curve: Curve, peer: string, rows: readonly Row[]): Line {
+  const points = curve.points.flatMap(({ x, scenario }): Measured[] => {
+    const row = rows.find((each) => each.peer === peer && each.scenario === scenario.name);
+    return row === undefined ? [] : [{ x, callsPerSecond: row.callsPerSecond, disturbed: row.disturbed }];
+  });
+  return { peer, points, cliffs: cliffsOf(points, curve.bytes) };
+}
+
+function verdictsOf(drawn: readonly Drawn[]): string[] {
+  const named = drawn.flatMap(({ axis, lines }) =>
+    lines.flatMap(({ peer, cliffs }) =>
+      cliffs.map(({ from, to, times }) => {
+        const sure = from.disturbed || to.disturbed ? ' (disturbed: measure it again)' : '';
+        return `${peer}: from ${figure(from.x)} to ${figure(to.x)} ${axis} a call costs ${times.toFixed(2)} × what it should${sure}`;
+      }),
+    ),
+  );
+  return named.length > 0 ? named : [`No step of more than ${cliffMin} ×.`];
+}
+
+function tableOf({ axis, lines }: Drawn, curve: Curve): string {
+  const cell = (line: Line, x: number): string => {
+    const point = line.points.find((each) => each.x === x);
+    return point === undefined ? '-' : `${figure(point.callsPerSecond)}${point.disturbed ? ' (!)' : ''}`;
+  };
+  const head = [axis, ...lines.map(({ peer }) => peer)];
+  return table([head, ...curve.points.map(({ x }) => [figure(x), ...lines.map((line) => cell(line, x))])]);
+}
+
+async function main(): Promise<void> {
+  const options = optionsOf(process.argv);
+  const rounds = options.quick ? 1 : options.rounds;
+  const run = new Rounds(options.quick);
+  const wanted = curves.filter(({ name }) => options.only.length === 0 || options.only.includes(name));
+  const rows: Row[] = [];
+  for (let round = 1; round <= rounds; round++) {
+    for (const curve of wanted) {
+      for (const group of groups(curve.points.map(({ scenario }) => scenario))) {
+        for (const peer of peers)
+          rows.push(...(await run.run(() => loadPeer(peer), group, `round ${round}/${rounds} ${peer}`)));
+      }
+    }
+  }
+  const results = medians(rows);
+  const drawn = wanted.map((curve) => ({
+    ...curve,
+    lines: peers.map((peer) => lineOf(curve, peer, results)),
+  }));
+  const about = [
+    `${machineText()}, ${rounds === 1 ? 'one round' : `medians of ${rounds} rounds`}. Made by npm run bench:scale.`,
+    ...(options.quick ? ['A quick run: too short to compile and settle.'] : []),
+    ...(run.disturbances > 0 ? [disturbedText(run.disturbances, run.measured, othersMaxPercent)] : []),
+  ].join(' ');
+  const verdicts = verdictsOf(drawn);
+  const tables = drawn.map((each) => `## ${each.title}\n\ncalls/s by ${each.axis}\n\n${tableOf(each, each)}`);
+  console.log([`# Curves\n\n${about}`, ...tables, `## Cliffs\n\n- ${verdicts.join('\n- ')}`].join('\n\n'));
+  mkdirSync(dirname(options.html), { recursive: true });
+  writeFileSync(options.html, pageOf(about, verdicts, drawn));
+  console.log(`\nThe page: ${options.html}`);
+  if (run.failures > 0) note(`${run.failures} group(s) did not run; their reasons are above`);
+  process.exitCode = run.failures > 0 ? 1 : 0;
+}
+
+await main();
