@@ -5,7 +5,7 @@
  */
 import { Buffer } from 'node:buffer';
 import { metadataBytes, metadataEntries } from '../limits.ts';
-import { Metadata, type MetadataValue, valueBytes } from './metadata.ts';
+import { Metadata, type MetadataValue } from './metadata.ts';
 
 const colon = 0x3a;
 const dash = 0x2d;
@@ -18,28 +18,32 @@ export interface ResponseMetadata {
   readonly trailer: Metadata | undefined;
 }
 
+/** Where entries are put one behind the other before their sum is known. */
+const layout = Buffer.allocUnsafeSlow(metadataBytes);
+
 /** The wire form in memory of its own. Throws a RangeError that names the limit when it is larger than 8 KiB, or more than 64 entries. */
 export function encodeMetadata(metadata: Iterable<readonly [string, MetadataValue]>): Uint8Array {
-  const parts: Uint8Array[] = [];
-  let total = 0;
+  let at = 0;
   let entries = 0;
-  for (const [key, value] of metadata) {
+  // As a list first: what gives the entries may be a subclass, and do anything meanwhile.
+  for (const [key, value] of [...metadata]) {
     if (++entries > metadataEntries)
       throw new RangeError(`metadata has more than ${metadataEntries} entries`);
-    const bytes = valueBytes(value);
-    total += 3 + key.length + bytes.byteLength;
-    if (total > metadataBytes) {
+    const valueAt = at + 3 + key.length;
+    const bytes = typeof value === 'string' ? Buffer.byteLength(value) : value.byteLength;
+    if (valueAt + bytes > metadataBytes) {
       throw new RangeError(
         `metadata is larger than ${metadataBytes} bytes: send large values in the message`,
       );
     }
-    const head = Buffer.allocUnsafe(3 + key.length);
-    head[0] = key.length;
-    head.write(key, 1, 'latin1');
-    head.writeUInt16LE(bytes.byteLength, 1 + key.length);
-    parts.push(head, bytes);
+    layout[at] = key.length;
+    layout.write(key, at + 1, 'latin1');
+    layout.writeUInt16LE(bytes, valueAt - 2);
+    if (typeof value === 'string') layout.write(value, valueAt, bytes, 'utf8');
+    else layout.set(value, valueAt);
+    at = valueAt + bytes;
   }
-  return Buffer.concat(parts, total);
+  return Buffer.from(layout.subarray(0, at));
 }
 
 function* marked(header: Metadata): Iterable<[string, MetadataValue]> {

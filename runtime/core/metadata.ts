@@ -35,11 +35,6 @@ function checkValue(key: string, value: MetadataValue): void {
   }
 }
 
-/** A value as wire bytes. */
-export function valueBytes(value: MetadataValue): Uint8Array {
-  return typeof value === 'string' ? Buffer.from(value, 'utf8') : value;
-}
-
 let withEntries: (entries: [string, MetadataValue][]) => Metadata;
 
 /** Like the web's `Headers`: keys are case-insensitive and may have several values, in order. At most 64 entries and 8 KiB. */
