@@ -53,6 +53,19 @@ function callsShareOfShm(scenario: string, least: number): Goal {
   };
 }
 
+function callsShareOfUnsealed(scenario: string, least: number): Goal {
+  return {
+    goal: `${scenario}: sealed at least ${percent(least)} of the calls/s without`,
+    judge(find) {
+      const ours = find(scenario);
+      const sealed = find(scenario, 'sealed');
+      if (ours === undefined || sealed === undefined) return undefined;
+      const share = sealed.callsPerSecond / ours.callsPerSecond;
+      return { found: percent(share), reached: share >= least };
+    },
+  };
+}
+
 function p50TimesLimit(scenario: string, most: number): Goal {
   return {
     goal: `${scenario}: p50 at most ${most} × the limit's (same placement)`,
@@ -143,6 +156,7 @@ const goals: readonly Goal[] = [
     },
   },
   ...['echo-32B-x1', 'echo-32B-x256', 'asleep-32B-x1'].map((name) => callsShareOfShm(name, 0.8)),
+  callsShareOfUnsealed('echo-32B-x256', 0.35),
   callsTimesGrpc('put-1MiB-x8', 20),
   {
     goal: `put-1MiB-x8: at least Mercury's bulk write (${mercuryBytesPerSecond / 1e9} GB/s, an earlier run)`,

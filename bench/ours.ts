@@ -6,6 +6,7 @@ import {
   allocBuffer,
   type CallOptions,
   type Channel,
+  type ChannelOptions,
   configure,
   createChannel,
   createClient,
@@ -62,12 +63,17 @@ interface WorkerMemory {
 
 let configured = false;
 
-async function connect(options: EndOptions, shared: 'shm' | 'shm-fd'): Promise<BenchClient> {
+async function connect(
+  options: EndOptions,
+  shared: 'shm' | 'shm-fd',
+  security: ChannelOptions['security'],
+): Promise<BenchClient> {
   // Once: all connections of the process share a context.
   if (!configured) configure({ polling: options.polling, arenaBytes });
   configured = true;
   const fabric = options.port === undefined ? shared : 'tcp';
-  const open = (): Channel => createChannel(addressOf(options), { timeoutMs, fabric, messageMaxBytes });
+  const open = (): Channel =>
+    createChannel(addressOf(options), { timeoutMs, fabric, messageMaxBytes, ...(security && { security }) });
   const channel = open();
   const others: Channel[] = [];
   const client = createClient(BenchDefinition, channel);
@@ -103,10 +109,12 @@ async function connect(options: EndOptions, shared: 'shm' | 'shm-fd'): Promise<B
   };
 }
 
-function over(name: string, fabric: 'shm' | 'shm-fd'): Peer {
-  return { name, fabric, serve, connect: (options) => connect(options, fabric) };
+function over(name: string, fabric: 'shm' | 'shm-fd', security: ChannelOptions['security'] = {}): Peer {
+  return { name, fabric, serve, connect: (options) => connect(options, fabric, security) };
 }
 
 export const ours: Peer = over('rdma-rpc', 'shm');
 /** As between users and containers of one host. */
 export const byDescriptors: Peer = over('shm-fd', 'shm-fd');
+/** Calls encrypted and authenticated. */
+export const sealed: Peer = over('sealed', 'shm', { require: 'sealed' });

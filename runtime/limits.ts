@@ -206,6 +206,9 @@ export const leaseBytes = 4 * KiB;
 
 /** What a buffer of allocBuffer() has besides the bytes asked for: for what is around a payload that a response brings, its other fields, table and gaps (docs/WIRE.md §2.4). */
 export const aroundBytes = 4 * KiB;
+/** What a sealed message takes besides: a tag for each chunk (docs/WIRE.md §1.5). */
+export const sealChunkBytes = 64 * KiB;
+export const sealTagBytes = 16;
 
 /** Submissions staged before they are published: peers overlap best when they get 8 to 32 at a time. */
 export const flushEvery = 16;

@@ -103,6 +103,8 @@ export interface SessionOptions {
   peerMessageMaxBytes: number;
   /** Of a server: arena memory that large requests of this session may hold at once. Default: as much as its share. */
   arenaBytesMax?: number;
+  /** Seals all that leaves the session. `keys`, 32 bytes each: of frames sent, frames received, bulk sent, bulk received; for this session alone. */
+  seal?: { readonly cipher: string; readonly keys: Uint8Array };
 }
 
 export interface SessionInfo {
@@ -240,6 +242,8 @@ export interface NativeModule extends NativeSockets, NativePerfModule {
   createContext(options: NativeOptions): NativeContext;
   /** `neededBytes` are registered on each meanwhile; a device that does not allow that cannot be used. */
   verbsDevices(neededBytes: number): VerbsReport;
+  /** What sessions can be sealed with, the fastest here first. Empty: there is no libcrypto. */
+  readonly ciphers: readonly string[];
   /** Empty, or why this JS runtime cannot be used, and what to do. */
   readonly whyUnusable: string;
   /** Where the memory of a buffer begins. A double holds it: addresses have 48 bits, or 57. */

@@ -9,6 +9,7 @@
 #include "binding/objects/boundary_constants.h"
 #include "binding/objects/engine_options.h"
 #include "binding/objects/peer_address.h"
+#include "binding/objects/session_options.h"
 #include "binding/objects/stats_object.h"
 #include "binding/objects/verbs_report.h"
 #include "binding/requirements.h"
@@ -19,10 +20,6 @@ namespace {
 using session::BulkSubmission;
 using session::GivenPiece;
 namespace boundary = session::boundary;
-
-std::uint32_t u32(const Napi::Object& options, const char* name) {
-  return options.Get(name).As<Napi::Number>().Uint32Value();
-}
 
 class NativeContext : public Napi::ObjectWrap<NativeContext> {
  public:
@@ -128,16 +125,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   Napi::Value create_session(const Napi::CallbackInfo& info) {
     Engine* engine = working(info);
     if (engine == nullptr) return {};
-    const auto given = info[0].As<Napi::Object>();
-    session::SessionOptions options;
-    options.client = given.Get("role").As<Napi::String>().Utf8Value() == "client";
-    options.inflight_max = u32(given, "inflightMax");
-    if (given.Has("callSlots")) options.call_slots = u32(given, "callSlots");
-    options.max_message_bytes = u32(given, "messageMaxBytes");
-    options.peer_max_message_bytes = u32(given, "peerMessageMaxBytes");
-    if (given.Has("arenaBytesMax"))
-      options.arena_max_bytes =
-          static_cast<std::size_t>(given.Get("arenaBytesMax").As<Napi::Number>().Int64Value());
+    session::SessionOptions options = read_session_options(info[0].As<Napi::Object>());
     options.staging_bytes = engine->staging_bytes();
     std::string error;
     const std::int64_t number = engine->context().create_session(options, &error);
@@ -389,6 +377,7 @@ void define_module(Napi::Env env, Napi::Object exports) {
               Napi::Function::New(env, [constructor](const Napi::CallbackInfo& info) -> Napi::Value {
                 return constructor->New({info[0]});
               }));
+  exports.Set("ciphers", cipher_names(env));
   exports.Set("whyUnusable", Napi::String::New(env, why_unusable(env)));
   exports.Set("verbsDevices", Napi::Function::New(env, [](const Napi::CallbackInfo& info) -> Napi::Value {
                 return verbs_report(info.Env(), static_cast<std::size_t>(info[0].ToNumber().Int64Value()));

@@ -49,8 +49,8 @@ void Session::let_send() {
   if (options_.client || !capabilities_.active_side_sends_first || heard_) send_->open();
 }
 
-std::string Session::why_unfit(const fabric::Capabilities& can) {
-  constexpr std::size_t kInlineMin = sizeof(wire::Header) + sizeof(wire::Sink);
+std::string Session::why_unfit(const fabric::Capabilities& can, bool sealed) {
+  const std::size_t kInlineMin = sizeof(wire::Header) + sizeof(wire::Sink) + (sealed ? seal::kTagBytes : 0);
   if (can.max_inline < kInlineMin)
     return "it sends " + std::to_string(can.max_inline) + " bytes inline (max_inline_data), and " +
            std::to_string(kInlineMin) + " are needed";

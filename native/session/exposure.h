@@ -54,6 +54,7 @@ struct Piece {
   std::uint64_t mr_key = 0;                            ///< pinned in the MR cache, 0: not
   bool lent = false;                                   ///< the application has it too, and may change it
   std::shared_ptr<const fabric::Presence> presence{};  ///< null: it stays
+  std::uint64_t sealed_number = 0;                     ///< of the message that it is, 0: it is not sealed
 };
 
 /// Whether the application has handed on memory that it had lent to a call.

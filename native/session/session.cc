@@ -40,7 +40,7 @@ std::unique_ptr<Session> Session::open(Shared& shared, std::uint32_t number, con
                   " are needed, and inflightMax (" + std::to_string(options.inflight_max) + ") and " +
                   std::to_string(kControlReceives) + " more");
   }
-  if (std::string unfit = why_unfit(can); !unfit.empty()) return refuse(unfit);
+  if (std::string unfit = why_unfit(can, options.seal.has_value()); !unfit.empty()) return refuse(unfit);
   std::unique_ptr<Session> session(new Session(shared, number, options));
   const std::uint32_t call_slots = session->options_.call_slots;
   const std::string why = session->open_resources(options.client ? ClientHalf::queue_limits(call_slots)
@@ -138,10 +138,32 @@ void Session::on_receive(const fabric::Wc& wc) {
   if (state_ == SessionState::draining) maybe_down();
 }
 
+/// In the copy that is ours. What stands behind a frame whose message is elsewhere is taken off it.
+bool Session::unseal(std::byte* frame, std::uint32_t& bytes, std::uint64_t& bulk_number) {
+  const std::optional<std::uint32_t> plain = sealing_->open_frame(frame, bytes);
+  if (!plain) return false;
+  bytes = *plain;
+  wire::Header header;
+  if (bytes < sizeof header) return true;
+  std::memcpy(&header, frame, sizeof header);
+  const auto type = static_cast<wire::FrameType>(header.type);
+  int elsewhere = 0;
+  if (type == wire::FrameType::request) elsewhere = wire::has_pieces;
+  if (type == wire::FrameType::response) elsewhere = wire::written;
+  if ((header.flags & elsewhere) == 0 || bytes < sizeof header + kBulkNumberBytes) return true;
+  bytes -= kBulkNumberBytes;
+  std::memcpy(&bulk_number, frame + bytes, kBulkNumberBytes);
+  return true;
+}
+
 void Session::on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uint32_t invalidated_rkey) {
-  const std::byte* data = receive_slab() + std::size_t{receive_slot} * receive_stride_;
+  std::byte* data = receive_slab() + std::size_t{receive_slot} * receive_stride_;
+  std::uint64_t bulk_number = 0;
+  if (sealing_ != nullptr && !unseal(data, bytes, bulk_number))
+    return protocol_error("a frame that it has not sealed, or not now");
   wire::Frame frame;
   if (const char* why = wire::parse(data, bytes, frame)) return protocol_error(why);
+  frame.bulk_number = bulk_number;
   const wire::Header& header = frame.header;
   if (!std::exchange(heard_, true)) let_send();
   if (!send_->count_received()) return protocol_error("frame beyond the credits");

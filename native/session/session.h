@@ -24,7 +24,7 @@ namespace rdma_rpc::session {
 class Session final : public Link {
  public:
   /// Why no session can be had on such a device, whatever its options are. Empty: it can.
-  static std::string why_unfit(const fabric::Capabilities& can);
+  static std::string why_unfit(const fabric::Capabilities& can, bool sealed = false);
   /// Null, with the reason in `error`, when the device refuses a resource.
   static std::unique_ptr<Session> open(Shared& shared, std::uint32_t number, const SessionOptions& options,
                                        std::string* error);
@@ -96,6 +96,7 @@ class Session final : public Link {
 
   // session.cc
   void on_done(SendQueue::Done done, bool vanished);
+  bool unseal(std::byte* frame, std::uint32_t& bytes, std::uint64_t& bulk_number);
   void on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uint32_t invalidated_rkey);
   void maybe_down();
 

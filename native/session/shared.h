@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "session/bounded_queue.h"
 #include "session/event_queue.h"
 #include "session/exposure.h"
+#include "session/link/sealing.h"
 #include "session/predictor.h"
 #include "session/send_slots.h"
 #include "session/stats.h"
@@ -75,6 +77,8 @@ struct SessionOptions {
   /// Arena memory that large requests of a client may hold at once, read or not yet let go of by handlers.
   /// 0: as much as its share.
   std::size_t arena_max_bytes = 0;
+  /// Frames and bulk messages are sealed; without: sent as they are.
+  std::optional<SealOptions> seal{};
 };
 
 /// A piece as JS gives it: bytes, and the ArrayBuffer they lie in (key 0: arena memory).

@@ -74,6 +74,7 @@ const char* parse(const std::byte* data, std::uint32_t bytes, Frame& frame) {
   const Header& header = frame.header;
   frame.metadata_bytes = frame.message_bytes = frame.total = frame.piece_count = 0;
   frame.metadata_offset = frame.message_offset = sizeof(Header);
+  frame.bulk_number = 0;
   const std::uint8_t flags = header.flags;
   switch (static_cast<FrameType>(header.type)) {
     case FrameType::request:

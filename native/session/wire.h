@@ -107,6 +107,7 @@ struct Frame {
   std::uint32_t message_bytes, message_offset;  ///< in the frame; 0 bytes when pieces or written
   std::uint32_t total;                          ///< pieces: their sum; written: bytes of the sink
   std::uint32_t piece_count, piece_offset;
+  std::uint64_t bulk_number;  ///< of a sealed session: of the message that is elsewhere
 };
 
 /// Takes `bytes` bytes apart. Null, or why this is no valid frame (the session is then over).

@@ -208,7 +208,7 @@ export class ClientChannel
     const { call, unsealed = false } = this.settings.credentials;
     const credentials = this.#credentials;
     return {
-      ...(call === undefined || unsealed ? side : withoutWires(side)),
+      ...(call === undefined || unsealed || security.require === 'sealed' ? side : withoutWires(side)),
       ...(credentials !== undefined && {
         unsealed,
         credentials: async () => encodeMetadata(await credentials.metadata()),

@@ -5,7 +5,8 @@
 
 import { textOf } from '../core/foreign.ts';
 import type { FabricName } from '../lane/contexts.ts';
-import { bindingOf, bindingOffer, bothBind, checkProof } from './binding.ts';
+import { loadNative } from '../native.ts';
+import { bindingOf, bindingOffer, bothBind, checkProof, commonCipher } from './binding.ts';
 import { FabricReasons } from './fabric-reasons.ts';
 import {
   controlText,
@@ -130,7 +131,12 @@ export async function acceptOver(
     streamsMax: Math.min(side.streamsMax, hello.limits.streamsMax ?? 0),
   };
   const offer = bindingOffer(link.duplex);
-  const guard: Guard = bothBind(link.duplex, hello, offer) ? 'bound' : 'none';
+  const bound = bothBind(link.duplex, hello, offer);
+  const cipher =
+    bound && (hello.seals === true || side.require === 'sealed')
+      ? commonCipher(loadNative().ciphers, hello.ciphers ?? [])
+      : undefined;
+  const guard: Guard = cipher !== undefined ? 'sealed' : bound ? 'bound' : 'none';
   // Who the client is has been looked at before.
   if (side.require !== 'peer') checkLevel('server', side.require, guard);
   const welcome: Welcome = {
@@ -142,6 +148,7 @@ export async function acceptOver(
     without: withoutFor(side, reasons),
     identity: side.identity,
     ...(offer.secret !== undefined && { secret: offer.secret }),
+    ...(cipher !== undefined && { cipher }),
   };
   link.send(welcome);
   const binding = bindingOf(link.duplex, hello, welcome, link.takeOpening());
@@ -155,19 +162,23 @@ export async function acceptOver(
     if (frame.type !== 'attach') throw new Error(`the client sent ${frame.type} instead of attach`);
     const fabric = fabrics.find((name) => name === frame.fabric);
     if (fabric === undefined) throw new Error('the client chose a fabric that was not offered');
-    const bound = binding?.attempt(tries, fabric);
-    if (bound !== undefined)
-      checkProof(frame.proof, bound.attach(frame.address), 'the queue pair of the client');
+    const attempt = binding?.attempt(tries, fabric);
+    if (attempt !== undefined)
+      checkProof(frame.proof, attempt.attach(frame.address), 'the queue pair of the client');
     let prepared: Prepared;
     try {
-      prepared = prepareSession(side, fabric, hello.limits, agreed, hello.features, guard);
+      prepared = prepareSession(side, fabric, hello.limits, agreed, hello.features, {
+        guard,
+        ...(cipher !== undefined &&
+          attempt !== undefined && { seal: { cipher, keys: attempt.sealKeys('server') } }),
+      });
     } catch (error) {
       skip(fabric, message(error));
       continue;
     }
     const { context, target } = prepared;
     const address = context.native.sessionAddress(target.session);
-    const words = bound?.firstWords('server', frame.address, address);
+    const words = attempt?.firstWords('server', frame.address, address);
     const why = context.accept(target.session, frame.address, words);
     if (why !== '') {
       discardSession(prepared, why);
@@ -181,7 +192,7 @@ export async function acceptOver(
       discardSession(prepared, message(error));
       throw error;
     }
-    const proof = bound?.attached(frame.address, address);
+    const proof = attempt?.attached(frame.address, address);
     link.send({ type: 'attached', address, ...(proof !== undefined && { proof }) });
     const last = await next(link);
     if (last.type === 'ready') {

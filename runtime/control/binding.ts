@@ -87,6 +87,15 @@ export class BoundAttempt {
     return this.#mac('attached', client, server);
   }
 
+  /** Of what the session sends and receives, as native code takes them. */
+  sealKeys(role: 'client' | 'server'): Uint8Array {
+    const other = role === 'client' ? 'server' : 'client';
+    const kinds = [`frames of ${role}`, `frames of ${other}`, `bulk of ${role}`, `bulk of ${other}`];
+    return Buffer.concat(
+      kinds.map((kind) => new Uint8Array(hkdfSync(hash, this.#key, '', joined(['seal', kind]), keyBytes))),
+    );
+  }
+
   /** By what each side is known in the first message between the queue pairs: this one, and the other. */
   firstWords(role: 'client' | 'server', client: Uint8Array, server: Uint8Array): Buffer {
     const words = [role, role === 'client' ? 'server' : 'client'].map((of) =>
@@ -102,6 +111,14 @@ export function checkProof(found: Uint8Array | undefined, wanted: Buffer, what: 
   refuse(
     `${what} is not proved to come from the peer of this handshake; is something between the two sides?`,
   );
+}
+
+/** The cipher of two lists, each the fastest first: what is fast on both sides, else the one that needs no instructions of its own. */
+export function commonCipher(ours: readonly string[], theirs: readonly string[]): string | undefined {
+  const [first] = ours;
+  if (first === theirs[0]) return first;
+  const both = ours.filter((cipher) => theirs.includes(cipher));
+  return both.find((cipher) => cipher.startsWith('chacha20')) ?? both[0];
 }
 
 export class Binding {

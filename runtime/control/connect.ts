@@ -10,6 +10,7 @@ import { errorCode, Status } from '../core/errors/status.ts';
 import { textOf } from '../core/foreign.ts';
 import { KnownPeer } from '../core/peer.ts';
 import type { FabricName } from '../lane/contexts.ts';
+import { loadNative } from '../native.ts';
 import { ownAddress, peerPlace } from './address.ts';
 import { type Binding, bindingOf, bindingOffer, checkProof } from './binding.ts';
 import { type Dial, dialledPath } from './dial.ts';
@@ -74,6 +75,7 @@ export async function connectOver(
   metadata?: Uint8Array,
 ): Promise<Connection> {
   const { features, secret } = bindingOffer(link.duplex);
+  const { ciphers } = loadNative();
   const hello: Hello = {
     type: 'hello',
     magic,
@@ -84,6 +86,7 @@ export async function connectOver(
     identity: side.identity,
     ...(metadata !== undefined && { metadata }),
     ...(secret !== undefined && { secret }),
+    ...((features & feature.bound) !== 0 && { ciphers, seals: side.require === 'sealed' }),
   };
   link.send(hello);
   const welcome = await expect(link, 'welcome');
@@ -99,7 +102,11 @@ export async function connectOver(
   }
   const known = new KnownPeer(server, welcome.identity, verifiedOf(link.duplex));
   const binding = bindingOf(link.duplex, hello, welcome, link.takeOpening());
-  const guard = guardOfClient(known.security, binding === undefined ? 'none' : 'bound');
+  const { cipher } = welcome;
+  if (cipher !== undefined && (binding === undefined || !ciphers.includes(cipher)))
+    throw new Error(`the server has chosen ${JSON.stringify(cipher)} to seal with, which was not offered`);
+  const wire = cipher !== undefined ? 'sealed' : binding !== undefined ? 'bound' : 'none';
+  const guard = guardOfClient(known.security, wire);
   checkLevel('client', side.require, levelOf(known.security, guard));
   const reasons = new FabricReasons(side);
   reasons.add((welcome.without ?? []).filter(({ name }) => (side.fabrics as string[]).includes(name)));
@@ -133,10 +140,15 @@ interface Agreed {
 
 async function tryFabric(agreed: Agreed, fabric: FabricName): Promise<Connection | string> {
   const { link, side, welcome, server, guard } = agreed;
+  const { cipher } = welcome;
   const bound = agreed.binding?.attempt(agreed.attaches, fabric);
   let prepared: Prepared;
   try {
-    prepared = prepareSession(side, fabric, welcome.limits, welcome.limits, welcome.features, guard);
+    prepared = prepareSession(side, fabric, welcome.limits, welcome.limits, welcome.features, {
+      guard,
+      ...(cipher !== undefined &&
+        bound !== undefined && { seal: { cipher, keys: bound.sealKeys('client') } }),
+    });
   } catch (error) {
     return textOf(error);
   }

@@ -64,6 +64,9 @@ export type Hello = {
   readonly metadata?: Uint8Array;
   /** Half of the key of the binding, where the connection is private without TLS. */
   readonly secret?: Uint8Array;
+  /** What this side can seal with, the fastest for it first; `seals`: and the session has to be. */
+  readonly ciphers?: readonly string[];
+  readonly seals?: boolean;
 };
 export type Welcome = {
   readonly type: 'welcome';
@@ -78,6 +81,8 @@ export type Welcome = {
   readonly identity: string;
   /** As that of the hello. */
   readonly secret?: Uint8Array;
+  /** One of the hello: what passes between the queue pairs is sealed with it. */
+  readonly cipher?: string;
 };
 export type Refusal = { readonly type: 'refusal'; readonly code: number; readonly message: string };
 /** Client: try this fabric, here is my queue pair. */
@@ -139,6 +144,7 @@ const text: Check = (value) =>
   typeof value === 'string' && Buffer.byteLength(value) <= controlTextBytes
     ? undefined
     : `not a text of at most ${controlTextBytes} bytes`;
+const flag: Check = (value) => (typeof value === 'boolean' ? undefined : 'neither true nor false');
 const blob: Check = (value) =>
   value instanceof Uint8Array && value.byteLength > 0 && value.byteLength <= fabricAddressBytes
     ? undefined
@@ -201,6 +207,8 @@ const checks: Readonly<Record<FrameType, Check>> = {
     identity: text,
     metadata: optional(metadata),
     secret: optional(bytes(bindingSecretBytes)),
+    ciphers: optional(list(text)),
+    seals: optional(flag),
   }),
   welcome: record({
     version: spoken,
@@ -210,6 +218,7 @@ const checks: Readonly<Record<FrameType, Check>> = {
     without: optional(list(record({ name: text, reason: text }))),
     identity: text,
     secret: optional(bytes(bindingSecretBytes)),
+    cipher: optional(text),
   }),
   refusal: record({ code: integer(1, 16), message: text }),
   attach: record({ fabric: text, address: blob, proof: optional(bytes(bindingProofBytes)) }),

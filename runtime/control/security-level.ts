@@ -2,9 +2,10 @@
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import type { OptionRules } from '../core/options.ts';
+import type { SessionOptions } from '../native.ts';
 
 /** From the weakest to the strongest; SECURITY.md has a chapter on each. */
-const levels = ['none', 'peer', 'bound'] as const;
+const levels = ['none', 'peer', 'bound', 'sealed'] as const;
 export type SecurityLevel = (typeof levels)[number];
 /** What the two sides have agreed on for the queue pair, whoever they are. */
 export type Guard = Exclude<SecurityLevel, 'peer'>;
@@ -12,7 +13,7 @@ export type Guard = Exclude<SecurityLevel, 'peer'>;
 export interface SecurityOptions {
   /**
    * The least that a session may promise: `peer`: the other side was verified, by its certificate or the kernel. `bound`: the queue pair is proved to be the other
-   * side's. One that promises less is refused. Default: `none`.
+   * side's. `sealed`: and nobody else can read or change what passes; sessions are sealed when one side requires it. One that promises less is refused. Default: `none`.
    */
   require?: SecurityLevel;
 }
@@ -29,6 +30,7 @@ const remedies: Readonly<Record<SecurityLevel, string>> = {
   none: '',
   peer: 'the other side has to be verified: use tls with certificates, or a unix socket',
   bound: 'queue pairs can only be bound where the handshake is private: use tls or a unix socket',
+  sealed: 'the handshake has to be private, by tls or a unix socket, and both sides need a libcrypto',
 };
 
 /** Throws when a session would promise less than a side demands. `here`: which side that is, for people. */
@@ -44,6 +46,12 @@ export function checkLevel(here: string, required: SecurityLevel, level: Securit
 /** `peer`: what is known of the other side. A client that does not know its server is promised nothing, however well guarded the way to it is. */
 export function guardOfClient(peer: SecurityLevel, guard: Guard): Guard {
   return peer === 'none' ? 'none' : guard;
+}
+
+/** How a session is guarded; `seal`: what native code seals it with. */
+export interface Guarded {
+  readonly guard: Guard;
+  readonly seal?: SessionOptions['seal'];
 }
 
 export function levelOf(peer: 'none' | 'peer', guard: Guard): SecurityLevel {

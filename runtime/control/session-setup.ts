@@ -12,7 +12,7 @@ import type { Target } from '../lane/submission.ts';
 import { slotsPerStream } from '../limits.ts';
 import type { VerbsOptions } from '../native.ts';
 import { type FabricReason, feature, type PeerLimits } from './frames.ts';
-import type { Guard, SecurityLevel } from './security-level.ts';
+import type { Guard, Guarded, SecurityLevel } from './security-level.ts';
 
 export interface LocalSide {
   readonly role: 'client' | 'server';
@@ -83,7 +83,7 @@ export function prepareSession(
   peer: PeerLimits,
   agreed: PeerLimits,
   features: number,
-  guard: Guard = 'none',
+  { guard, seal }: Guarded = { guard: 'none' },
 ): Prepared {
   const { inflightMax, streamsMax = 0 } = agreed;
   const callSlots = inflightMax + slotsPerStream * streamsMax;
@@ -98,6 +98,7 @@ export function prepareSession(
       messageMaxBytes: side.messageMaxBytes,
       peerMessageMaxBytes: peer.messageMaxBytes,
       ...(arenaBytesMax !== undefined && { arenaBytesMax }),
+      ...(seal !== undefined && { seal }),
     });
     const eagerBytes = Math.min(contextOptions().slotBytes, peer.slotBytes);
     const images = (features & feature.images) !== 0;

@@ -11,7 +11,7 @@ export interface SessionSummary {
   /** Who it is, as far as that was verified; undefined: nobody knows. */
   readonly identity: string | undefined;
   /**
-   * What is promised. `bound`: the queue pair is proved to be that of the side that the handshake was with. `peer`: who the other side is was verified when it
+   * What is promised. `sealed`: as `bound`, and nobody but the two sides can read or change what passes. `bound`: the queue pair is proved to be that of the side that the handshake was with. `peer`: who the other side is was verified when it
    * connected. `none`: nothing; the network must be trusted.
    */
   readonly security: SecurityLevel;

@@ -7,7 +7,7 @@ import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import { BlockLease, type Lease } from '../core/lease.ts';
 import { processWarning } from '../core/warnings.ts';
-import { arenaBytes, aroundBytes, sessionPlaces } from '../limits.ts';
+import { arenaBytes, aroundBytes, sealChunkBytes, sealTagBytes, sessionPlaces } from '../limits.ts';
 import {
   Ctl,
   Ev,
@@ -231,7 +231,8 @@ export class FabricContext {
   }
 
   allocBuffer(bytes: number): Lease {
-    const block = this.native.allocBlock(bytes + aroundBytes, Use.application);
+    const seals = Math.ceil(bytes / sealChunkBytes) * sealTagBytes;
+    const block = this.native.allocBlock(bytes + aroundBytes + seals, Use.application);
     if (block === 0) {
       const refusal = this.native.refusal();
       const text =

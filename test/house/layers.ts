@@ -63,23 +63,24 @@ export const nativeLayers: readonly LayerRule[] = [
   { files: /^native\/fabric\/shm\//, mayUse: /^native\/fabric\/(shm\/(\w+\/)?)?[^/]+$/ },
   { files: /^native\/fabric\/tcp\//, mayUse: /^native\/fabric\/(tcp\/(\w+\/)?)?[^/]+$/ },
   { files: /^native\/fabric\/verbs\//, mayUse: /^native\/fabric\/(verbs\/(\w+\/)?)?[^/]+$/ },
+  { files: /^native\/seal\//, mayUse: /^native\/seal\// },
   { files: /^native\/memory\//, mayUse: /^native\/(memory\/|fabric\/fabric\.h$)/ },
   // The halves of a session stand on its link, and neither knows the other.
   {
     files: /^native\/session\/link\//,
-    mayUse: /^native\/(session\/(link\/)?(?!(session|context)\.h$)[^/]+$|memory\/|fabric\/fabric\.h$)/,
+    mayUse: /^native\/(session\/(link\/)?(?!(session|context)\.h$)[^/]+$|memory\/|seal\/|fabric\/fabric\.h$)/,
   },
   {
     files: /^native\/session\/client\//,
     mayUse:
-      /^native\/(session\/((client|link)\/)?(?!(session|context)\.h$)[^/]+$|memory\/|fabric\/fabric\.h$)/,
+      /^native\/(session\/((client|link)\/)?(?!(session|context)\.h$)[^/]+$|memory\/|seal\/|fabric\/fabric\.h$)/,
   },
   {
     files: /^native\/session\/server\//,
     mayUse:
-      /^native\/(session\/((server|link)\/)?(?!(session|context)\.h$)[^/]+$|memory\/|fabric\/fabric\.h$)/,
+      /^native\/(session\/((server|link)\/)?(?!(session|context)\.h$)[^/]+$|memory\/|seal\/|fabric\/fabric\.h$)/,
   },
-  { files: /^native\/session\//, mayUse: /^native\/(session\/|memory\/|fabric\/fabric\.h$)/ },
+  { files: /^native\/session\//, mayUse: /^native\/(session\/|memory\/|seal\/|fabric\/fabric\.h$)/ },
   // What `rdma-rpc perf` measures: devices, not sessions.
   {
     files: /^native\/perf\/[^/]+$/,
@@ -87,7 +88,7 @@ export const nativeLayers: readonly LayerRule[] = [
   },
   // The plug-in's part of it.
   { files: /^native\/perf\/bare\//, mayUse: /^native\/(perf\/|fabric\/verbs\/[^/]+$)/ },
-  { files: /^native\/binding\//, mayUse: /^native\/(binding|perf|session|memory|fabric)\// },
+  { files: /^native\/binding\//, mayUse: /^native\/(binding|perf|session|memory|seal|fabric)\// },
 ];
 
 /**

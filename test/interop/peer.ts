@@ -7,6 +7,7 @@ import {
   createChannel,
   createClient,
   createInProcessChannel,
+  type InProcessOptions,
   type ServerOptions,
 } from 'rdma-rpc';
 import { compiled, exited, nextMessage } from '../runtime/process/processes.ts';
@@ -34,10 +35,10 @@ function over(channel: Channel): Pick<Peer, 'channel' | 'client' | 'absent'> {
 }
 
 /** Both ends in this process, on the simulated fabric. */
-export function openInProcess(): Promise<Peer> {
+export function openInProcess(options: InProcessOptions = {}): Promise<Peer> {
   const log = emptyLog();
   const open = (): Channel =>
-    createInProcessChannel((server) => server.add(InteropDefinition, interopHandlers(log)));
+    createInProcessChannel((server) => server.add(InteropDefinition, interopHandlers(log)), options);
   const channel = open();
   return Promise.resolve({
     ...over(channel),

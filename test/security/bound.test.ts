@@ -268,6 +268,7 @@ describe('a session is bound', () => {
     const { server, address } = await serve({ ...ofServer, security }, at());
     const { channel, client } = reach(address, { ...ofChannel, security });
     await client.echo({ payload: new Uint8Array(1 << 20) });
+    await until(() => server.sessions.length > 0);
     expect([channel.session?.security, server.sessions[0]?.security]).toEqual(['bound', 'bound']);
   });
 

@@ -75,6 +75,7 @@ std::int32_t ClientHalf::submit_bulk(const BulkSubmission& submission) {
     link_.release_pieces(bulk->pieces);
     return -static_cast<std::int32_t>(Reason::no_memory);
   }
+  if (!bulk->pieces.empty()) bulk->number = bulk->pieces.front().sealed_number;
   bulk->token = shared_.take_token();
   bulk->slot = submission.slot;
   bulk->metadata_bytes = submission.metadata_bytes;
@@ -152,6 +153,7 @@ bool ClientHalf::start_bulk_request(std::uint32_t slot) {
     std::memcpy(payload, &head, sizeof head);
     std::memcpy(payload + sizeof head, wire_pieces, head.count * sizeof(wire::Piece));
     payload_bytes = pieces_bytes + bulk.metadata_bytes;
+    payload_bytes += link_.add_number(bulk.slot, payload_bytes, bulk.number);
   }
   link_.send_message(bulk.slot, header, sink ? &*sink : nullptr, bulk.metadata_bytes, payload_bytes, 0, {});
   return true;
@@ -252,6 +254,7 @@ void ClientHalf::on_response(const wire::Frame& frame, std::uint32_t receive_slo
     if (bulk.staged_sink != memory::kNoBlock && !bulk.told) {
       std::memcpy(shared_.arena.at(bulk.sink).data, staging_->at(bulk.staged_sink).data, frame.total);
     }
+    if (link_.sealing() != nullptr) bulk.answer = frame.bulk_number;
     event.word[ev::region] = static_cast<std::int32_t>(bulk.sink);
     event.word[ev::image] = (header.flags & wire::image) != 0 ? 1 : 0;
     if (!bulk.told && !vanished) bulk.sink = memory::kNoBlock;  // its reference goes to JS with the event

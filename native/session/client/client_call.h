@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,11 +31,13 @@ struct ClientBulk {
   memory::BlockId sink = memory::kNoBlock;                     ///< one reference held
   bool sink_given = false;                                     ///< `sink` is the application's
   std::uint32_t sink_capacity = 0;                             ///< of the sink that the peer has now, 0: none
-  std::uint32_t sink_asked = 0;   ///< bytes that the peer has asked for; it may do so once
-  bool exposed = false;           ///< the peer has a key to memory of this call
-  bool image = false;             ///< the request is one
-  bool sink_only = false;         ///< the caller's sink or none
-  std::uint32_t beyond_sink = 0;  ///< what the peer asked for when that was too small
+  std::uint32_t sink_asked = 0;           ///< bytes that the peer has asked for; it may do so once
+  bool exposed = false;                   ///< the peer has a key to memory of this call
+  std::uint64_t number = 0;               ///< of the request's message, in a sealed session
+  std::optional<std::uint64_t> answer{};  ///< of the answer's, which lies sealed in its sink
+  bool image = false;                     ///< the request is one
+  bool sink_only = false;                 ///< the caller's sink or none
+  std::uint32_t beyond_sink = 0;          ///< what the peer asked for when that was too small
   /// Ranges of the session's staging memory that the peer has instead of the call's own memory.
   memory::BlockId staged_request = memory::kNoBlock, staged_sink = memory::kNoBlock;
   bool lends_request = false;   ///< the peer has a key to memory that the application may change

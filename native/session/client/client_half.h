@@ -100,6 +100,7 @@ class ClientHalf final : Half {
   void revoke_then(std::uint32_t slot, const boundary::Event& result);
   void issue_revokes(std::uint32_t slot);
   void settle(std::uint32_t slot, bool windows_intact);
+  bool open_answer(boundary::Event& event, std::uint64_t number);
   void end_bulk(ClientCall& call, bool windows_intact);
   boundary::Event released_event(std::uint32_t slot) const;
   void start_timeout(ClientCall& call, boundary::Reason reason);

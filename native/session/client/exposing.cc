@@ -54,7 +54,8 @@ void ClientHalf::choose_sink(ClientCall& call, memory::BlockId given) {
     bulk.sink = given;
     bulk.sink_given = true;
   } else if (const std::uint32_t expected = shared_.predictor.expected(call.method);
-             expected > shared_.slot_bytes && expected <= wire::image_bytes_max(options_.max_message_bytes) &&
+             expected > shared_.slot_bytes &&
+             expected <= link_.on_wire(wire::image_bytes_max(options_.max_message_bytes)) &&
              shared_.arena.counters().bytes_leased + expected <= shared_.arena.largest() / 2) {
     // Only a guess: were a method's answers of 64 MiB expected of all its calls, nothing would be left for
     // what is needed for sure, such as copies of requests. Those that get no sink here are asked later.
@@ -68,7 +69,7 @@ void ClientHalf::choose_sink(ClientCall& call, memory::BlockId given) {
 std::optional<wire::Sink> ClientHalf::expose_sink(ClientBulk& bulk) {
   const memory::Block* block = &shared_.arena.at(bulk.sink);
   auto capacity = static_cast<std::uint32_t>(std::min<std::uint64_t>(
-      {block->capacity, wire::image_bytes_max(options_.max_message_bytes), UINT32_MAX}));
+      {block->capacity, link_.on_wire(wire::image_bytes_max(options_.max_message_bytes)), UINT32_MAX}));
   if (staging_ != nullptr) {
     if (bulk.sink_asked != 0) {
       capacity = bulk.sink_asked;

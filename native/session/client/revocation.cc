@@ -44,7 +44,10 @@ void ClientHalf::on_revoked(std::uint32_t slot) {
 
 void ClientHalf::settle(std::uint32_t slot, bool windows_intact) {
   ClientCall& call = calls_[slot];
-  const Event result = call.bulk->told ? released_event(slot) : call.bulk->result;
+  Event result = call.bulk->told ? released_event(slot) : call.bulk->result;
+  // Nobody can write there any more, but who keeps access.
+  const bool forged = !call.bulk->told && call.bulk->answer && !open_answer(result, *call.bulk->answer);
+  if (forged) result = failed_event(slot, Reason::session_lost, Processed::yes);
   call.state = call.bulk->late_may_come ? ClientState::given_up : ClientState::idle;
   end_bulk(call, windows_intact);
   --calls_in_flight_;
@@ -53,6 +56,23 @@ void ClientHalf::settle(std::uint32_t slot, bool windows_intact) {
   if (result.word[ev::kind] != static_cast<std::int32_t>(EvKind::settled)) return;
 #endif
   shared_.events.emit(result);
+  if (forged) link_.protocol_error("a large message that it has not sealed");
+}
+
+/// Opens what a sealed answer has left in its sink. False: the peer has not sealed it, and the event has
+/// nothing any more.
+bool ClientHalf::open_answer(Event& event, std::uint64_t number) {
+  if (event.word[ev::kind] != static_cast<std::int32_t>(EvKind::settled) || event.word[ev::region] <= 0)
+    return true;
+  const auto block = static_cast<memory::BlockId>(event.word[ev::region]);
+  const auto on_wire = static_cast<std::uint32_t>(event.word[ev::message_bytes]);
+  const bool shared = capabilities_.peers_keep_access && staging_ == nullptr;
+  const std::uint32_t bytes = link_.open_bulk(shared_.arena.at(block).data, on_wire, number, shared);
+  event.word[ev::message_bytes] = static_cast<std::int32_t>(bytes);
+  if (bytes != 0) return true;
+  shared_.arena.release(block);
+  link_.recycle(static_cast<std::uint32_t>(event.word[ev::receive_slot] - 1));
+  return false;
 }
 
 void ClientHalf::end_bulk(ClientCall& call, bool windows_intact) {

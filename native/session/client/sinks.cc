@@ -36,8 +36,8 @@ void ClientHalf::on_sink_request(const wire::Header& header) {
   const bool too_small = bulk.sink_only && (bulk.sink == memory::kNoBlock ||
                                             shared_.arena.at(bulk.sink).capacity < header.method);
   if (too_small) bulk.beyond_sink = header.method;
-  if (header.method > wire::image_bytes_max(options_.max_message_bytes) || header.method > largest ||
-      too_small) {
+  if (header.method > link_.on_wire(wire::image_bytes_max(options_.max_message_bytes)) ||
+      header.method > largest || too_small) {
     return link_.control(wire::FrameType::sink, header.call, 0);
   }
   const bool offered = std::exchange(bulk.sink_capacity, 0) != 0;  // from now on only the new sink counts

@@ -46,7 +46,8 @@ std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
   }
   // Lengths and texts are looked at more than once, so all of it is read from memory that nobody else
   // changes.
-  if (capabilities_.peers_keep_access) {
+  // What is sealed is opened there, so that no peer sees or changes it.
+  if (capabilities_.peers_keep_access || options_.seal) {
     copies_.reset(new std::byte[receive_memory_->size()]);
     copied_.reserve(receive_depth_);
     for (std::uint32_t i = receive_depth_; i > 0; --i) copy_slots_.push_back(i - 1);
@@ -58,8 +59,13 @@ std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
   if (why = open_staging(); !why.empty()) return why;
   qp_ = shared_.device.create_qp(shared_.cq, {depth, receive_depth_, options_.client}, &why);
   if (qp_ == nullptr) return why;
+  if (options_.seal) {
+    sealing_ = Sealing::open(*options_.seal, &why);
+    if (sealing_ == nullptr) return why;
+  }
   send_ = std::make_unique<SendQueue>(*qp_, capabilities_, shared_.slots, shared_.stats, wr_id_base(number_),
                                       queue_limits, depth, receive_depth_, shared_.counters_start);
+  send_->seal_by(sealing_.get());
   for (std::uint32_t i = 0; i < receive_depth_; ++i) consumed_.push_back(i);
   return "";
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "fabric/fabric.h"
+#include "session/link/sealing.h"
 #include "session/link/send_queue.h"
 #include "session/link/staging.h"
 #include "session/shared.h"
@@ -44,6 +45,19 @@ class Link {
   fabric::QueuePair& queue_pair() const { return *qp_; }
   /// Null: it has none.
   Staging* staging() const { return staging_.get(); }
+
+  // --- seals
+  /// Null: nothing is sealed.
+  Sealing* sealing() const { return sealing_.get(); }
+  /// What a message of so many bytes takes where the peer can see it.
+  std::uint64_t on_wire(std::uint64_t bytes) const {
+    return sealing_ == nullptr ? bytes : sealed_bytes(bytes);
+  }
+  /// Opens a message of `on_wire` bytes. Its length, 0: the peer has not sealed it.
+  std::uint32_t open_bulk(std::byte* data, std::uint32_t on_wire, std::uint64_t number, bool shared);
+  /// Puts the number of the message behind `bytes` bytes of payload. Returns how many it takes, 0 in the
+  /// clear.
+  std::uint32_t add_number(std::uint32_t slot, std::uint32_t bytes, std::uint64_t number);
 
   // --- frames out
   /// Builds header and extensions before the payload of a slot and sends the frame.
@@ -128,6 +142,7 @@ class Link {
   std::unique_ptr<fabric::MemoryRegion> receive_region_;
   std::unique_ptr<Staging> staging_;  ///< client: in that mode; server: where READs may land nowhere else
   std::unique_ptr<fabric::QueuePair> qp_;
+  std::unique_ptr<Sealing> sealing_;
   std::unique_ptr<SendQueue> send_;
 
   std::uint32_t receive_depth_, receive_stride_, receives_posted_ = 0;

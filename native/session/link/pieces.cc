@@ -1,6 +1,7 @@
 // The memory of a bulk message: blocks of the arena and registered buffers held while it is in use, or one
 // copy when that cannot be. Both halves of a session use it, see link.h.
 #include <algorithm>
+#include <cstring>
 
 #include "session/link/link.h"
 
@@ -32,13 +33,15 @@ bool Link::collect_pieces(const BulkSubmission& submission, std::vector<Piece>& 
     if (given.key != 0 && options_.client && !staged && !capabilities_.exposes_any_memory) copy = true;
     if (given.presence != nullptr && capabilities_.reads_memory_late) copy = true;
   }
+  // Sealed in a copy of our own, so that nothing that the peer can reach is ever readable.
+  if (sealing_ != nullptr) copy = true;
   const std::uint64_t allowed = submission.image ? wire::image_bytes_max(options_.peer_max_message_bytes)
                                                  : options_.peer_max_message_bytes;
-  if (total > std::min<std::uint64_t>(allowed, UINT32_MAX)) {
+  if (total > allowed || on_wire(total) > UINT32_MAX) {
     reason = Reason::too_large;
     return false;
   }
-  if (staged && total > staging_->largest()) {
+  if (staged && on_wire(total) > staging_->largest()) {
     reason = Reason::staging;
     return false;
   }
@@ -78,12 +81,14 @@ bool Link::collect_pieces(const BulkSubmission& submission, std::vector<Piece>& 
 
 bool Link::stage(const BulkSubmission& submission, std::uint64_t extent, std::vector<Piece>& pieces) {
   if (extent == 0) return true;
-  const memory::BlockId block = shared_.arena.alloc(extent, submission.use, owner_);
+  const auto bytes = static_cast<std::uint32_t>(on_wire(extent));
+  const memory::BlockId block = shared_.arena.alloc(bytes, submission.use, owner_);
   if (block == memory::kNoBlock) return false;
   const memory::Block& memory = shared_.arena.at(block);
   lay_out(memory.data, submission.pieces, submission.image, kGivenBytes, kGivenData);
-  pieces.push_back({reinterpret_cast<std::uint64_t>(memory.data), static_cast<std::uint32_t>(extent),
-                    memory.region, block, 0, false});
+  pieces.push_back({reinterpret_cast<std::uint64_t>(memory.data), bytes, memory.region, block, 0, false});
+  if (sealing_ != nullptr)
+    pieces.back().sealed_number = sealing_->seal_bulk(memory.data, static_cast<std::uint32_t>(extent));
   return true;
 }
 
@@ -95,6 +100,17 @@ bool Link::copy_pieces(const BulkSubmission& submission, std::vector<Piece>& pie
   release_pieces(pieces);
   pieces = std::move(copy);
   return true;
+}
+
+std::uint32_t Link::open_bulk(std::byte* data, std::uint32_t on_wire, std::uint64_t number, bool shared) {
+  const std::uint32_t plain = plain_bytes(on_wire);
+  return plain != 0 && sealing_->open_bulk(data, plain, number, shared) ? plain : 0;
+}
+
+std::uint32_t Link::add_number(std::uint32_t slot, std::uint32_t bytes, std::uint64_t number) {
+  if (sealing_ == nullptr) return 0;
+  std::memcpy(shared_.slots.payload(slot) + bytes, &number, kBulkNumberBytes);
+  return kBulkNumberBytes;
 }
 
 void Link::release_pieces(std::vector<Piece>& pieces) {

@@ -76,14 +76,19 @@ void SendQueue::prepare_frame(const Outgoing& frame) {
   std::memcpy(frame.start, &header, sizeof header);
   --credits_;
 
-  const bool inlined = frame.bytes <= capabilities_.max_inline;
+  std::uint32_t bytes = frame.bytes;
+  if (sealing_ != nullptr) {
+    headers_[prepared_] = header;
+    bytes = sealing_->seal_frame(frame.start, bytes);
+  }
+  const bool inlined = bytes <= capabilities_.max_inline;
   ++(inlined ? stats_.inline_sends : stats_.eager_sends);
   const Opcode opcode = frame.invalidate_rkey != 0 ? Opcode::send_with_inv : Opcode::send;
   const bool signaled = !inlined || frame.done.then != Then::nothing;
   SendWr& wr = prepare(opcode, signaled, frame.done, frame.slot);
   wr.inline_data = inlined;
   wr.invalidate_rkey = frame.invalidate_rkey;
-  const Sge sge{reinterpret_cast<std::uint64_t>(frame.start), frame.bytes, slots_.lkey()};
+  const Sge sge{reinterpret_cast<std::uint64_t>(frame.start), bytes, slots_.lkey()};
   set_sges(wr, {&sge, 1});
 }
 
@@ -97,9 +102,10 @@ void SendQueue::prepare_control(const Control& control) {
   std::byte* bytes = controls_[index].data();
   std::memcpy(bytes, &header, sizeof header);
   if (control.has_sink) std::memcpy(bytes + sizeof header, &control.sink, sizeof control.sink);
+  auto count = static_cast<std::uint32_t>(sizeof header + (control.has_sink ? sizeof control.sink : 0));
+  if (sealing_ != nullptr) count = sealing_->seal_frame(bytes, count);
   wr.inline_data = true;
-  const Sge sge{reinterpret_cast<std::uint64_t>(bytes),
-                static_cast<std::uint32_t>(sizeof header + (control.has_sink ? sizeof control.sink : 0)), 0};
+  const Sge sge{reinterpret_cast<std::uint64_t>(bytes), count, 0};
   set_sges(wr, {&sge, 1});
 }
 
@@ -187,6 +193,7 @@ void SendQueue::post_prepared() {
   for (std::size_t i = 0; i < rest && taken != 0; ++i) {
     wrs_[i] = wrs_[taken + i];
     controls_[i] = controls_[taken + i];
+    if (sealing_ != nullptr) headers_[i] = headers_[taken + i];
     sges_[i] = sges_[taken + i];
     if (!wrs_[i].sges.empty()) {
       const bool in_slot = record_of(sequence + static_cast<std::uint32_t>(i)).slot != kNoSlot;

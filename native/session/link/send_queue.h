@@ -15,6 +15,7 @@
 #include "fabric/fabric.h"
 #include "session/bounded_queue.h"
 #include "session/limits.h"
+#include "session/link/sealing.h"
 #include "session/send_slots.h"
 #include "session/stats.h"
 #include "session/wire.h"
@@ -71,6 +72,8 @@ class SendQueue {
   /// protocol error).
   bool send_control(const wire::Header& header, const wire::Sink* sink, Done done);
 
+  /// Every frame is sealed when its turn to be posted has come. Before the first one.
+  void seal_by(Sealing* sealing) { sealing_ = sealing; }
   /// From now on it may post: the queue pair is connected. Until then there is no room.
   void open() { open_ = true; }
   bool is_open() const { return open_; }
@@ -144,7 +147,10 @@ class SendQueue {
   void drain(F&& f) {
     for (std::size_t i = 0; i < prepared_; ++i) {
       Record& record = record_of(first_prepared() + static_cast<std::uint32_t>(i));
-      if (record.slot != kNoSlot) report_unsent(reinterpret_cast<const std::byte*>(sges_[i][0].addr), f);
+      if (record.slot != kNoSlot && sealing_ != nullptr)
+        report_unsent(reinterpret_cast<const std::byte*>(&headers_[i]), f);
+      else if (record.slot != kNoSlot)
+        report_unsent(reinterpret_cast<const std::byte*>(sges_[i][0].addr), f);
       give_slot_back(record);
       record = {};
     }
@@ -217,7 +223,10 @@ class SendQueue {
   std::size_t prepared_ = 0;
   std::array<fabric::SendWr, kPostBatch> wrs_;
   std::array<std::array<fabric::Sge, kSgeMax>, kPostBatch> sges_;
-  std::array<std::array<std::byte, sizeof(wire::Header) + sizeof(wire::Sink)>, kPostBatch> controls_;
+  std::array<std::array<std::byte, sizeof(wire::Header) + sizeof(wire::Sink) + seal::kTagBytes>, kPostBatch>
+      controls_;
+  Sealing* sealing_ = nullptr;
+  std::array<wire::Header, kPostBatch> headers_;  ///< of frames that are prepared and cannot be read
 
   BoundedQueue<Outgoing> waiting_;
   BoundedQueue<Control> waiting_control_, waiting_cancels_;

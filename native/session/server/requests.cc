@@ -79,10 +79,18 @@ void ServerHalf::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, c
   const std::uint64_t extent =
       extent_of(bulk.remote, bulk.image, [](const wire::Piece& piece) { return piece.length; });
   bulk.total = static_cast<std::uint32_t>(std::min<std::uint64_t>(extent, UINT32_MAX));
+  bulk.number = frame.bulk_number;
+  std::uint64_t message = extent;
+  if (link_.sealing() != nullptr) {
+    message = plain_bytes(bulk.total);
+    if (message == 0 || frame.piece_count != 1)
+      return link_.protocol_error("a sealed message of an impossible length");
+  }
   if (call.invalidates && call.invalidate_rkey == 0) call.invalidate_rkey = bulk.remote[0].rkey;
   const std::uint64_t allowed =
       bulk.image ? wire::image_bytes_max(options_.max_message_bytes) : options_.max_message_bytes;
-  if (extent > std::min<std::uint64_t>(allowed, UINT32_MAX)) return refuse_size(slot, bulk.total);
+  if (message > std::min<std::uint64_t>(allowed, UINT32_MAX))
+    return refuse_size(slot, static_cast<std::uint32_t>(std::min<std::uint64_t>(message, UINT32_MAX)));
   if (bulk.total > shared_.arena.largest()) {
     return refuse(slot, kResourceExhausted, false,
                   "request of " + std::to_string(bulk.total) + " bytes exceeds the server's arenaBytes (" +
@@ -154,7 +162,12 @@ void ServerHalf::deliver_fetched(std::uint32_t slot) {
   }
   event.word[ev::region] = static_cast<std::int32_t>(bulk.block);
   event.word[ev::image] = bulk.image ? 1 : 0;
-  event.word[ev::message_bytes] = static_cast<std::int32_t>(bulk.total);
+  std::uint32_t message_bytes = bulk.total;
+  if (link_.sealing() != nullptr) {
+    message_bytes = link_.open_bulk(shared_.arena.at(bulk.block).data, bulk.total, bulk.number, false);
+    if (message_bytes == 0) return link_.protocol_error("a large message that it has not sealed");
+  }
+  event.word[ev::message_bytes] = static_cast<std::int32_t>(message_bytes);
   call.state = ServerState::running;
   call.bulk.reset();  // block and receive slot now belong to the event
   shared_.events.emit(event);

@@ -128,9 +128,10 @@ void ServerHalf::send_written_response(std::uint32_t slot) {
                             bulk.status,
                             0};
   const std::uint32_t metadata_bytes = bulk.metadata_bytes;
+  auto payload_bytes = static_cast<std::uint32_t>(sizeof written) + metadata_bytes;
+  payload_bytes += link_.add_number(send_slot, payload_bytes, bulk.pieces.front().sealed_number);
   const std::uint32_t index = keep_until_sent(call);
-  link_.send_message(send_slot, header, nullptr, metadata_bytes,
-                     static_cast<std::uint32_t>(sizeof written) + metadata_bytes, call.invalidate_rkey,
+  link_.send_message(send_slot, header, nullptr, metadata_bytes, payload_bytes, call.invalidate_rkey,
                      {Then::bulk_sent, index});
 }
 

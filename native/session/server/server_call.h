@@ -31,6 +31,7 @@ struct ServerBulk {
   bool image = false;                        ///< each piece begins at its place
   std::int32_t held_receive = -1;            ///< receive slot with the request's metadata
   std::vector<std::byte> metadata;           ///< that, while the request waits for memory
+  std::uint64_t number = 0;                  ///< of the message, in a sealed session
   bool held_back = false;                    ///< part: waits until the application wants it
   boundary::Event request;
   std::uint32_t reads_outstanding = 0;

@@ -59,11 +59,25 @@ void Pair::hold_completions(std::uint32_t qp_num, bool hold) {
 
 void connect(Side& client, std::uint32_t& client_session, Side& server, std::uint32_t& server_session,
              const PairOptions& options) {
-  client_session = client.open({true, options.inflight_max, options.max_message_bytes,
-                                options.max_message_bytes, options.staging_bytes, options.call_slots});
-  server_session =
-      server.open({false, options.inflight_max, options.max_message_bytes, options.max_message_bytes,
-                   options.staging_bytes, options.call_slots, options.arena_max_bytes});
+  SessionOptions session{true,
+                         options.inflight_max,
+                         options.max_message_bytes,
+                         options.max_message_bytes,
+                         options.staging_bytes,
+                         options.call_slots};
+  if (options.sealed) {
+    SealOptions& seal = session.seal.emplace();
+    seal.send_frames.fill(std::byte{1});
+    seal.send_bulk.fill(std::byte{2});
+  }
+  client_session = client.open(session);
+  session.client = false;
+  session.arena_max_bytes = options.arena_max_bytes;
+  if (session.seal) {
+    std::swap(session.seal->send_frames, session.seal->receive_frames);
+    std::swap(session.seal->send_bulk, session.seal->receive_bulk);
+  }
+  server_session = server.open(session);
   Session& a = client.session(client_session);
   Session& b = server.session(server_session);
   EXPECT_EQ(a.connect(b.local_address()), "");

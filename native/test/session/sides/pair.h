@@ -32,6 +32,7 @@ struct PairOptions {
   std::size_t staging_bytes = std::size_t{16} << 20;
   std::uint32_t call_slots = 0;
   std::size_t arena_max_bytes = 0;  ///< of the server's session
+  bool sealed = false;
   bool connect = true;
 };
 

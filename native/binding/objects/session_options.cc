@@ -1,0 +1,59 @@
+// See session_options.h.
+#include "binding/objects/session_options.h"
+
+#include <cstring>
+#include <string>
+
+#include "seal/libcrypto.h"
+
+namespace rdma_rpc::binding {
+namespace {
+
+constexpr const char* kAes = "aes-256-gcm";
+constexpr const char* kChaCha = "chacha20-poly1305";
+
+std::uint32_t u32(const Napi::Object& options, const char* name) {
+  return options.Get(name).As<Napi::Number>().Uint32Value();
+}
+
+/// The four keys one behind the other: what this side sends, what it receives, then the same of bulk.
+session::SealOptions read_seal(const Napi::Object& given) {
+  session::SealOptions seal;
+  seal.cipher = given.Get("cipher").As<Napi::String>().Utf8Value() == kAes ? seal::Cipher::aes_256_gcm
+                                                                           : seal::Cipher::chacha20_poly1305;
+  const auto keys = given.Get("keys").As<Napi::Uint8Array>();
+  std::size_t at = 0;
+  for (seal::Key* key : {&seal.send_frames, &seal.receive_frames, &seal.send_bulk, &seal.receive_bulk}) {
+    if (at + key->size() > keys.ByteLength()) break;
+    std::memcpy(key->data(), keys.Data() + at, key->size());
+    at += key->size();
+  }
+  return seal;
+}
+
+}  // namespace
+
+session::SessionOptions read_session_options(const Napi::Object& given) {
+  session::SessionOptions options;
+  options.client = given.Get("role").As<Napi::String>().Utf8Value() == "client";
+  options.inflight_max = u32(given, "inflightMax");
+  if (given.Has("callSlots")) options.call_slots = u32(given, "callSlots");
+  options.max_message_bytes = u32(given, "messageMaxBytes");
+  options.peer_max_message_bytes = u32(given, "peerMessageMaxBytes");
+  if (given.Has("arenaBytesMax"))
+    options.arena_max_bytes =
+        static_cast<std::size_t>(given.Get("arenaBytesMax").As<Napi::Number>().Int64Value());
+  const Napi::Value seal = given.Get("seal");
+  if (seal.IsObject()) options.seal = read_seal(seal.As<Napi::Object>());
+  return options;
+}
+
+Napi::Array cipher_names(Napi::Env env) {
+  auto names = Napi::Array::New(env);
+  for (const seal::Cipher cipher : seal::ciphers()) {
+    names.Set(names.Length(), Napi::String::New(env, cipher == seal::Cipher::aes_256_gcm ? kAes : kChaCha));
+  }
+  return names;
+}
+
+}  // namespace rdma_rpc::binding
