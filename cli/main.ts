@@ -15,6 +15,7 @@ import { addScaffoldCommand } from './scaffold.ts';
 import { addCallCommand } from './server/call.ts';
 import { addHealthCommand } from './server/health.ts';
 import { addDescribeCommand, addListCommand } from './server/schema-commands.ts';
+import { addTopCommand } from './top/top.ts';
 import { version } from './version.ts';
 
 const program = new Command('rdma-rpc')
@@ -36,6 +37,7 @@ addDescribeCommand(program);
 addCallCommand(program);
 addBenchCommand(program);
 addPerfCommand(program);
+addTopCommand(program);
 
 for (const command of program.commands) {
   command.showHelpAfterError(`(rdma-rpc ${command.name()} --help lists its options)`);

@@ -13,6 +13,17 @@ export interface Stats {
   bulkResponses: number;
   grantsPredicted: number;
   grantsAsked: number;
+  /** Of frames. What READs and WRITEs move is in `bulkReadBytes` and `bulkWriteBytes` of the server. */
+  sentBytes: number;
+  receivedBytes: number;
+  /** Attempts at calls beyond their first (retries, hedging). Of this thread: one of its contexts has them. */
+  retries: number;
+  /** Completions that were polled. */
+  completions: number;
+  /** Times that frames of a session began to wait for its peer's credits, or for room in the send queue. */
+  stalls: number;
+  /** How long they did, of all sessions. */
+  stalledMs: number;
   creditFrames: number;
   protocolErrors: number;
   lateResponses: number;
@@ -25,12 +36,19 @@ export interface Stats {
   arenaBytes: number;
   arenaLeasedBytes: number;
   arenaLeasedBlocks: number;
+  sendSlotsFree: number;
+  /** Calls that wait for memory of the arena. */
+  memoryWaiters: number;
   sessions: number;
   queuePairs: number;
   memoryRegions: number;
+  /** Bytes of them. */
+  memoryBytes: number;
   memoryWindows: number;
   openFds: number;
   turns: number;
   batches: number;
   sleeps: number;
+  /** In the last second or two of traffic: how long the thread did not look for completions, since it was busy elsewhere. */
+  loopLagMaxUs: number;
 }

@@ -156,6 +156,8 @@ export const Ctl = {
   wantMemory: 4,
   /** Sessions of the context. */
   sessions: 5,
+  /** Attempts at calls beyond their first, counted by JS. */
+  retries: 6,
   words: 16,
 } as const;
 

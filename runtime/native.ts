@@ -68,6 +68,8 @@ export interface NativeOptions extends RuntimeNeeds {
   fabric: 'shm' | 'shm-fd' | 'verbs' | 'tcp' | 'sim';
   verbs?: VerbsOptions;
   polling: Polling;
+  /** Other processes of this user may read the counters page. Default: no. */
+  countersPage?: boolean;
   /** Message bytes a send slot or receive slot holds at most, metadata included (eager limit). */
   slotBytes: number;
   /** Send slots of this context. */
@@ -225,6 +227,9 @@ export interface NativeContext {
   expectResponse(method: number, bytes: number): void;
 
   stats(): Stats;
+  /** What the counters page calls the other side of a session, and a method. */
+  nameSession(session: number, peer: string): void;
+  nameMethod(method: number, name: string): void;
   /** Batches of events go to this function, which must not throw. */
   onEvents(callback: (count: number) => void): void;
   /** A stepped simulation carries out its next event, in the order of the seed; what comes of it is delivered in the next turn of the event loop. False: there is none, and its clock, by which sessions go, has moved on by 5 ms. */

@@ -58,6 +58,8 @@ const NEEDS = {
   ],
   // A stranger who sends descriptors, which no program of Node can.
   strangers: [{ debian: 'python3', present: () => which('python3') !== undefined }],
+  // Tests that drive a command in a terminal.
+  terminal: [{ debian: 'tmux', present: () => which('tmux') !== undefined }],
   // Tests that open a page. Large: nothing installs it, and tests that lack it say so.
   browser: [{ debian: 'chromium', present: () => existsSync('/usr/bin/chromium') }],
   // Tests between two network namespaces of this machine.
@@ -99,7 +101,7 @@ const NEEDS = {
 };
 
 /** What `npm test` uses; set-up installs it. */
-export const FOR_TESTS = ['build', 'verbs', 'tests', 'protoc', 'hosts', 'strangers'];
+export const FOR_TESTS = ['build', 'verbs', 'tests', 'protoc', 'hosts', 'strangers', 'terminal'];
 
 /** All packages of `purposes`, keys of NEEDS. */
 export const packagesOf = (purposes) =>

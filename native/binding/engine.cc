@@ -2,7 +2,9 @@
 #include "binding/engine.h"
 
 #include <utility>
+#include <vector>
 
+#include "binding/objects/counters.h"
 #include "fabric/shm/shm.h"
 #include "fabric/sim/sim.h"
 #include "fabric/tcp/tcp.h"
@@ -61,6 +63,7 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
   auto* engine = new Engine(env);
   engine->context_ = std::move(context);
   engine->loop_ = options.loop;
+  engine->fabric_ = options.fabric;
   engine->staging_bytes_ = options.staging_bytes;
   engine->stepped_ = std::move(stepped);
   engine->pump_ = std::make_unique<Pump>(
@@ -89,6 +92,8 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
   if (engine->stepped_ != nullptr) {
     engine->pump_->set_clock([world = engine->stepped_] { return world->now_ns(); });
   }
+  engine->pump_->on_report([engine] { engine->report(); });
+  engine->describe();
   engine->blocks_->on_collected([engine] { engine->pump_->kick(); });
   // performance.now() of this thread, as a distance from the clock that we read.
   const auto performance = env.Global().Get("performance").As<Napi::Object>();
@@ -99,6 +104,20 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
       env, [](napi_async_cleanup_hook_handle, void* data) { static_cast<Engine*>(data)->thread_ends(); },
       engine, &engine->cleanup_);
   return engine;
+}
+
+void Engine::describe() {
+  std::vector<const char*> names;
+  for (const Counter& each : counters_of(*context_, pump_->counters())) names.push_back(each.name);
+  const fabric::Capabilities& can = context_->device().capabilities();
+  context_->page().describe(names, fabric_, can.name);
+  report();
+}
+
+void Engine::report() {
+  std::uint64_t* at = context_->page().counters();
+  for (const Counter& each : counters_of(*context_, pump_->counters())) *at++ = each.value;
+  context_->report_sessions();
 }
 
 bool Engine::step() {

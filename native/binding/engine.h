@@ -64,6 +64,8 @@ class Engine {
   explicit Engine(Napi::Env env) : env_(env), watched_(env) {}
   ~Engine();
   bool deliver(std::uint32_t count);
+  void describe();
+  void report();
   void thread_ends();
   void end();
   Napi::Value share(void* data, std::size_t bytes, Napi::Reference<Napi::ArrayBuffer>& kept);
@@ -72,6 +74,7 @@ class Engine {
   Napi::Env env_;
   WatchedBuffers watched_;
   LoopKind loop_ = LoopKind::libuv;
+  std::string fabric_;
   std::size_t staging_bytes_ = 0;
   std::unique_ptr<session::Context> context_;
   std::unique_ptr<BlockBuffers> blocks_;

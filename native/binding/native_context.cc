@@ -9,6 +9,7 @@
 #include "binding/objects/boundary_constants.h"
 #include "binding/objects/engine_options.h"
 #include "binding/objects/peer_address.h"
+#include "binding/objects/session_object.h"
 #include "binding/objects/session_options.h"
 #include "binding/objects/stats_object.h"
 #include "binding/objects/verbs_report.h"
@@ -48,6 +49,8 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
                            InstanceMethod<&NativeContext::holds_buffer>("holdsBuffer"),
                            InstanceMethod<&NativeContext::expect_response>("expectResponse"),
                            InstanceMethod<&NativeContext::stats>("stats"),
+                           InstanceMethod<&NativeContext::name_session>("nameSession"),
+                           InstanceMethod<&NativeContext::name_method>("nameMethod"),
                            InstanceMethod<&NativeContext::leave_device>("leaveDevice"),
                            InstanceMethod<&NativeContext::on_events>("onEvents"),
                            InstanceMethod<&NativeContext::step_sim>("stepSim"),
@@ -118,6 +121,8 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
 
   void flush(const Napi::CallbackInfo&) {
     if (engine_ == nullptr) return;
+    // How long the calls take counts from now: the last turn may be long past.
+    engine_->context().set_time(engine_->pump().now_ns());
     engine_->context().flush();
     engine_->pump().kick();
   }
@@ -176,18 +181,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   Napi::Value session_info(const Napi::CallbackInfo& info) {
     session::Session* session = this->session(info);
     if (session == nullptr) return {};
-    auto result = Napi::Object::New(info.Env());
-    const fabric::Capabilities& can = engine_->context().device().capabilities();
-    result.Set("device", can.name);
-    result.Set("port", can.port);
-    const session::SessionState state = session->state();
-    result.Set("state", state <= session::SessionState::connecting ? "connecting"
-                        : state == session::SessionState::ready    ? "ready"
-                                                                   : "down");
-    result.Set("callsInFlight", session->calls_in_flight());
-    result.Set("sendCredits", session->send_credits());
-    result.Set("security", session::to_string(session->security()));
-    return result;
+    return session_object(info.Env(), engine_->context(), *session);
   }
 
   Napi::Value submit_bulk(const Napi::CallbackInfo& info);
@@ -280,6 +274,17 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   Napi::Value holds_buffer(const Napi::CallbackInfo& info) {
     const auto key = static_cast<std::uint64_t>(info[0].As<Napi::Number>().Int64Value());
     return Napi::Boolean::New(info.Env(), engine_ != nullptr && engine_->context().mr_cache().holds(key));
+  }
+
+  void name_session(const Napi::CallbackInfo& info) {
+    if (engine_ == nullptr) return;
+    engine_->context().name_session(info[0].As<Napi::Number>().Uint32Value(),
+                                    info[1].As<Napi::String>().Utf8Value());
+  }
+  void name_method(const Napi::CallbackInfo& info) {
+    if (engine_ == nullptr) return;
+    engine_->context().page().latencies().name(info[0].As<Napi::Number>().Uint32Value(),
+                                               info[1].As<Napi::String>().Utf8Value());
   }
 
   Napi::Value stats(const Napi::CallbackInfo& info);

@@ -79,10 +79,15 @@ std::unique_ptr<Context> Context::open(std::shared_ptr<fabric::Device> device, c
                                                 stride, context->control_.data(), context->free_slots_.data(),
                                                 context->session_slots_.data());
   context->events_ = std::make_unique<EventQueue>(context->event_words_.data());
+  context->page_ = telemetry::CountersPage::open(options.publish_counters);
+  if (context->page_ == nullptr) {
+    *error = "no memory for counters";
+    return nullptr;
+  }
   context->shared_.reset(new Shared{dev, *context->cq_, *context->arena_, *context->mr_cache_,
                                     *context->windows_, *context->slots_, *context->events_,
-                                    context->predictor_, context->stats_, exposure, options.slot_bytes,
-                                    options.counters_start});
+                                    context->predictor_, context->stats_, context->page_->latencies(),
+                                    exposure, options.slot_bytes, options.counters_start});
   Context* self = context.get();
   context->mr_cache_->on_evict([self](std::uint64_t key) { self->emit_evicted(key); });
   return context;
@@ -182,6 +187,7 @@ std::uint32_t Context::progress(std::uint64_t now_ns) {
 std::size_t Context::poll(std::size_t most) {
   const std::size_t count = cq_->poll({completions_.data(), most});
   if (count != 0) unfinished_ = true;
+  stats_.completions += count;
   for (std::size_t i = 0; i < count; ++i) {
     const fabric::Wc& wc = completions_[i];
     Session* session = find(static_cast<std::uint32_t>((wc.wr_id & ~kReceiveBit) >> 32));
@@ -252,6 +258,7 @@ void Context::retire_events() {
     if (words[ev::kind] == static_cast<std::int32_t>(EvKind::session_down)) {
       if (on_session_gone_) on_session_gone_(number);
       places_[number & (kPlaces - 1)].session.reset();
+      forget_session(number & (kPlaces - 1));
       control_[ctl::sessions] = static_cast<std::int32_t>(--session_count_);
     } else if (words[ev::receive_slot] != 0) {
       if (Session* session = find(number))

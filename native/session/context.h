@@ -11,12 +11,14 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fabric/fabric.h"
 #include "memory/arena.h"
 #include "memory/mr_cache.h"
 #include "session/session.h"
+#include "telemetry/counters_page.h"
 
 namespace rdma_rpc::session {
 
@@ -26,6 +28,8 @@ struct ContextOptions {
   memory::ArenaOptions arena;
   memory::MrCacheOptions mr_cache;
   Exposure exposure = Exposure::automatic;
+  /// Other processes of this user may read the counters page.
+  bool publish_counters = false;
   /// Where sequence numbers, generations and tokens begin: tests begin just below the wrap.
   std::uint32_t counters_start = 0;
 };
@@ -101,6 +105,11 @@ class Context {
   memory::Arena& arena() { return *arena_; }
   memory::MrCache& mr_cache() { return *mr_cache_; }
   const Stats& stats() const { return stats_; }
+  telemetry::CountersPage& page() { return *page_; }
+  /// Writes what the page says of sessions.
+  void report_sessions();
+  /// The page calls the other side of this session so.
+  void name_session(std::uint32_t number, std::string_view peer);
   /// Peers may go on writing to memory of large messages that they have once had a right to. (What small ones
   /// come in is read from a copy.)
   bool peers_keep_access() const {
@@ -112,6 +121,7 @@ class Context {
 
  private:
   Context() = default;
+  void forget_session(std::uint32_t place);
   void consume_submissions();
   void retire_events();
   void retry_memory();
@@ -136,6 +146,7 @@ class Context {
   std::unique_ptr<EventQueue> events_;
   ResponsePredictor predictor_;
   Stats stats_;
+  std::unique_ptr<telemetry::CountersPage> page_;
   std::unique_ptr<Shared> shared_;
   std::function<void(std::uint32_t)> on_session_gone_;
 

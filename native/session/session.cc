@@ -158,6 +158,8 @@ bool Session::unseal(std::byte* frame, std::uint32_t& bytes, std::uint64_t& bulk
 
 void Session::on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uint32_t invalidated_rkey) {
   std::byte* data = receive_slab() + std::size_t{receive_slot} * receive_stride_;
+  received_bytes_ += bytes;
+  shared_.stats.received_bytes += bytes;
   std::uint64_t bulk_number = 0;
   if (sealing_ != nullptr && !unseal(data, bytes, bulk_number))
     return protocol_error("a frame that it has not sealed, or not now");
@@ -167,7 +169,7 @@ void Session::on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uin
   const wire::Header& header = frame.header;
   if (!std::exchange(heard_, true)) let_send();
   if (!send_->count_received()) return protocol_error("frame beyond the credits");
-  if (header.credits != 0) stalled_since_ns_ = 0;
+  if (header.credits != 0 && stalled_since_ns_ != 0) end_stall();
   if (header.credits != 0 && !send_->add_credits(header.credits)) {
     return protocol_error("more credits than receives");
   }

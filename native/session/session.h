@@ -83,6 +83,10 @@ class Session final : public Link {
   /// How this session exposes memory. Never automatic.
   Exposure security() const { return shared_.exposure; }
   std::uint32_t calls_in_flight() const { return client_ == nullptr ? 0 : client_->calls_in_flight(); }
+  void report(telemetry::SessionRow& row) const {
+    Link::report(row);
+    row.in_flight = client_ != nullptr ? client_->calls_in_flight() : server_->calls_in_flight();
+  }
   std::uint32_t send_credits() const { return send_->credits(); }
 
   void fail(const std::string& reason) override;

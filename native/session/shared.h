@@ -19,6 +19,7 @@
 #include "session/predictor.h"
 #include "session/send_slots.h"
 #include "session/stats.h"
+#include "telemetry/latencies.h"
 
 namespace rdma_rpc::session {
 
@@ -33,6 +34,7 @@ struct Shared {
   EventQueue& events;
   ResponsePredictor& predictor;
   Stats& stats;
+  telemetry::Latencies& latencies;
   Exposure exposure;  ///< never automatic
   std::uint32_t slot_bytes;
   std::uint32_t counters_start;

@@ -1,5 +1,6 @@
 /** What a call needs to know of its method, looked up once when the client is made. */
 import type { MessageType, MethodDefinition } from '../codec/types.ts';
+import { noteMethod } from '../lane/method-names.ts';
 import { noMessage } from '../lane/plain-types.ts';
 
 export interface ClientMethod {
@@ -32,6 +33,7 @@ export function clientMethod(
   const oneWay =
     definition.options.oneWay === true && !definition.requestStream && !definition.responseStream;
   const { id, input, output } = definition.preferred ?? definition;
+  noteMethod(id, definition.fullName);
   return {
     id,
     path: definition.fullName,

@@ -28,6 +28,8 @@ export interface RuntimeOptions {
   stagingBytes?: number;
   /** How buffers of the application are registered. `on-demand`: not pinned, pages come in when they are used; only on devices that can (ODP), others refuse. */
   registration?: 'pinned' | 'on-demand';
+  /** Other processes of this user can see counters, sessions and latencies of this thread (`rdma-rpc top`, rdma-rpc/counters). Default true. */
+  countersPage?: boolean;
   /** In-process channel only: seed of its scheduler. */
   seed?: number;
 }
@@ -43,6 +45,7 @@ export const runtimeRules: OptionRules = {
   exposure: { kind: 'choice', values: ['auto', 'staging', 'shared'], default: 'auto' },
   stagingBytes: { kind: 'integer', range: limits.stagingBytes },
   registration: { kind: 'choice', values: ['pinned', 'on-demand'], default: 'pinned' },
+  countersPage: { kind: 'boolean' },
   seed: { kind: 'integer', range: { default: 1, min: 0, max: 0xffff_ffff } },
 };
 

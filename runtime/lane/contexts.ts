@@ -3,8 +3,9 @@
  * has closed and no lease is out. A session can also have one for itself. (Worker threads load this module anew, so each has its own.)
  */
 import * as limits from '../limits.ts';
-import { loadNative, type NativeOptions, type Stats, type VerbsOptions } from '../native.ts';
+import { Ctl, loadNative, type NativeOptions, type Stats, type VerbsOptions } from '../native.ts';
 import { FabricContext } from './fabric-context.ts';
+import { onMethodNames } from './method-names.ts';
 
 export type FabricName = NativeOptions['fabric'];
 export type ContextOptions = Omit<NativeOptions, 'fabric' | 'verbs'>;
@@ -20,6 +21,7 @@ interface Entry {
   /** The choice without its address; of a session's own context something that no other has. */
   readonly family: string;
   readonly context: FabricContext;
+  readonly stopNaming: () => void;
   users: number;
   /** A look for the last lease is due. */
   closing: boolean;
@@ -36,6 +38,7 @@ const sameAs = new Map<string, string>();
 let ownContexts = 0;
 let options: ContextOptions = {
   polling: 'adaptive',
+  countersPage: true,
   slotBytes: limits.slotBytes.default,
   sendSlots: limits.sendSlots.default,
   arenaBytes: limits.arenaBytes.default,
@@ -73,7 +76,8 @@ function openEntry(key: string, choice: FabricChoice, sendSlots: number, family 
   const { fabric, verbs } = choice;
   const given = fabric === 'verbs' && verbs !== undefined ? { fabric, verbs } : { fabric };
   const context = new FabricContext(fabric, loadNative().createContext({ ...options, sendSlots, ...given }));
-  const entry = { key, family, context, users: 0, closing: false, closed: false };
+  const stopNaming = onMethodNames((id, name) => context.native.nameMethod(id, name));
+  const entry = { key, family, context, stopNaming, users: 0, closing: false, closed: false };
   entries.set(key, entry);
   open.add(entry);
   entryOf.set(context, entry);
@@ -167,6 +171,7 @@ function closeUnused(entry: Entry): void {
 
 function close(entry: Entry): void {
   entry.closed = true;
+  entry.stopNaming();
   open.delete(entry);
   forget(entry);
   entry.context.native.close();
@@ -185,6 +190,12 @@ const zero: Stats = {
   bulkResponses: 0,
   grantsPredicted: 0,
   grantsAsked: 0,
+  sentBytes: 0,
+  receivedBytes: 0,
+  retries: 0,
+  completions: 0,
+  stalls: 0,
+  stalledMs: 0,
   creditFrames: 0,
   protocolErrors: 0,
   lateResponses: 0,
@@ -197,15 +208,25 @@ const zero: Stats = {
   arenaBytes: 0,
   arenaLeasedBytes: 0,
   arenaLeasedBlocks: 0,
+  sendSlotsFree: 0,
+  memoryWaiters: 0,
   sessions: 0,
   queuePairs: 0,
   memoryRegions: 0,
+  memoryBytes: 0,
   memoryWindows: 0,
   openFds: 0,
   turns: 0,
   batches: 0,
   sleeps: 0,
+  loopLagMaxUs: 0,
 };
+
+/** A call is tried again: the counter is of the thread, so that one of its contexts has it. */
+export function countRetry(): void {
+  const [entry] = open;
+  if (entry !== undefined) ++entry.context.native.control[Ctl.retries]!;
+}
 
 /** Counters of this thread's open contexts, added up; zeros when there is none. */
 export function contextStats(fabric?: FabricName): Stats {

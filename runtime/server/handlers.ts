@@ -4,6 +4,7 @@ import type { MessageType, MethodDefinition, MethodForm, ServiceDefinition } fro
 import { unimplemented, unnamed } from '../core/errors/failure.ts';
 import type { Interceptor } from '../core/interceptor.ts';
 import { processWarning, type Warn } from '../core/warnings.ts';
+import { noteMethod } from '../lane/method-names.ts';
 import { noMessage } from '../lane/plain-types.ts';
 import type { Authorization } from './authorize.ts';
 import { warnOfNames } from './handler-names.ts';
@@ -82,7 +83,10 @@ export class HandlerTable {
   #note(method: MethodDefinition): void {
     const { fullName } = method;
     const ids = formsOf(method).map(({ id }) => id);
-    for (const id of ids) this.#paths.set(id, fullName);
+    for (const id of ids) {
+      this.#paths.set(id, fullName);
+      noteMethod(id, fullName);
+    }
     for (const codec of ['PROTOBUF', 'MSGPACK'] as const) {
       const id = methodId(fullName, codec);
       if (!ids.includes(id))

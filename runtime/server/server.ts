@@ -291,6 +291,7 @@ export class RpcServer implements Server, ServerSessionListener {
     const connection = new ServerConnection(session, link, prepared);
     arrival.connection = connection;
     this.#sessions.set(session, connection);
+    context.native.nameSession(target.session, String(arrival.peer));
     this.#keepAgain();
     link.onEnd = (reason) => {
       if (this.#sessions.has(session)) context.closeSession(target.session, reason);

@@ -7,6 +7,8 @@ import { Counter, Gauge, Histogram, type Registry, register } from 'prom-client'
 import { stats } from '../control/configure.ts';
 import { disown } from '../core/foreign.ts';
 import type { Interceptor, RpcRequest } from '../core/interceptor.ts';
+import type { ContextCounters } from '../counters/page.ts';
+import { readCounters } from '../counters/processes.ts';
 import type { Stats } from '../native.ts';
 import { durationBounds, type Observer, observedCall } from './observed-call.ts';
 
@@ -94,11 +96,43 @@ export function prometheus(options: PrometheusOptions = {}): Interceptor {
   return (next) => (request) => observedCall(next, request, () => begin(request));
 }
 
+/** A scrape asks for one gauge after the other: all get the same reading. */
+const readingMs = 50;
+
+function contextsOf(pid: number): readonly ContextCounters[] {
+  try {
+    return readCounters(pid).contexts;
+  } catch {
+    return [];
+  }
+}
+
+/** The counters of a process, of all its threads: sums over its contexts, and of what is a longest time the longest. */
+function statsOf(pid: number): () => Stats {
+  const names = Object.keys(stats()) as (keyof Stats)[];
+  let all = stats();
+  let readMs = Number.NEGATIVE_INFINITY;
+  return () => {
+    if (performance.now() - readMs < readingMs) return all;
+    readMs = performance.now();
+    all = Object.fromEntries(names.map((name) => [name, 0])) as unknown as Stats;
+    for (const { counters } of contextsOf(pid)) {
+      for (const name of names)
+        all[name] =
+          name === 'loopLagMaxUs'
+            ? Math.max(all[name], counters[name] ?? 0)
+            : all[name] + (counters[name] ?? 0);
+    }
+    return all;
+  };
+}
+
 /**
- * The counters of this thread's native layers (`stats()`) as gauges `rdma_rpc_native_…`, read when the registry is. Of a thread: a worker has its own, and
- * a registry of its own.
+ * The counters of the native layers as gauges `rdma_rpc_native_…`, read when the registry is. Of this thread (`stats()`), or, where a pid is given, of that
+ * process with all its threads, by its counters pages; of one that has ended they are 0.
  */
-export function collectNativeStats(registry: Registry = register): void {
+export function collectNativeStats(registry: Registry = register, pid?: number): void {
+  const read = pid === undefined ? stats : statsOf(pid);
   for (const counter of Object.keys(stats()) as (keyof Stats)[]) {
     const name = `rdma_rpc_native_${counter.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`;
     if (registry.getSingleMetric(name) !== undefined) continue;
@@ -107,7 +141,7 @@ export function collectNativeStats(registry: Registry = register): void {
       help: `${counter} of stats()`,
       registers: [registry],
       collect() {
-        this.set(stats()[counter]);
+        this.set(read()[counter]);
       },
     });
   }

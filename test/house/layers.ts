@@ -36,11 +36,12 @@ export const typescriptLayers: readonly LayerRule[] = [
   part('client', 'stream control lane core codec', 'limits native'),
   part('server', 'stream control lane core codec', 'limits native'),
   // Entry points of their own, which know no more than what they are for.
+  part('counters', '', 'native-stats'),
   part('details', 'codec', ''),
   part('msgpack', 'codec', 'limits'),
   part('tensor', 'codec', ''),
   part('validate', 'details core codec', ''),
-  part('telemetry', 'control core', 'native'),
+  part('telemetry', 'counters control core', 'native'),
   part('connect', 'client core codec', 'limits native'),
   part('services', 'server core codec', 'limits'),
   part('workers', 'server control core', 'limits'),
@@ -56,8 +57,9 @@ export const typescriptLayers: readonly LayerRule[] = [
   { files: /^examples\//, mayUse: /^examples\// },
 ];
 
-/** fabric < memory < session < binding, and fabric < perf < binding. Nobody but a fabric itself and the binding knows a fabric by name. */
+/** fabric < memory < session < binding, and fabric < perf < binding; telemetry knows nobody, and session and binding write to it. Nobody but a fabric itself and the binding knows a fabric by name. */
 export const nativeLayers: readonly LayerRule[] = [
+  { files: /^native\/telemetry\//, mayUse: /^native\/telemetry\// },
   { files: /^native\/fabric\/[^/]+$/, mayUse: /^native\/fabric\/[^/]+$/ },
   { files: /^native\/fabric\/sim\//, mayUse: /^native\/fabric\/(sim\/)?[^/]+$/ },
   { files: /^native\/fabric\/shm\//, mayUse: /^native\/fabric\/(shm\/(\w+\/)?)?[^/]+$/ },
@@ -68,19 +70,20 @@ export const nativeLayers: readonly LayerRule[] = [
   // The halves of a session stand on its link, and neither knows the other.
   {
     files: /^native\/session\/link\//,
-    mayUse: /^native\/(session\/(link\/)?(?!(session|context)\.h$)[^/]+$|memory\/|seal\/|fabric\/fabric\.h$)/,
+    mayUse:
+      /^native\/(session\/(link\/)?(?!(session|context)\.h$)[^/]+$|memory\/|seal\/|telemetry\/|fabric\/fabric\.h$)/,
   },
   {
     files: /^native\/session\/client\//,
     mayUse:
-      /^native\/(session\/((client|link)\/)?(?!(session|context)\.h$)[^/]+$|memory\/|seal\/|fabric\/fabric\.h$)/,
+      /^native\/(session\/((client|link)\/)?(?!(session|context)\.h$)[^/]+$|memory\/|seal\/|telemetry\/|fabric\/fabric\.h$)/,
   },
   {
     files: /^native\/session\/server\//,
     mayUse:
-      /^native\/(session\/((server|link)\/)?(?!(session|context)\.h$)[^/]+$|memory\/|seal\/|fabric\/fabric\.h$)/,
+      /^native\/(session\/((server|link)\/)?(?!(session|context)\.h$)[^/]+$|memory\/|seal\/|telemetry\/|fabric\/fabric\.h$)/,
   },
-  { files: /^native\/session\//, mayUse: /^native\/(session\/|memory\/|seal\/|fabric\/fabric\.h$)/ },
+  { files: /^native\/session\//, mayUse: /^native\/(session\/|memory\/|seal\/|telemetry\/|fabric\/fabric\.h$)/ },
   // What `rdma-rpc perf` measures: devices, not sessions.
   {
     files: /^native\/perf\/[^/]+$/,
@@ -88,7 +91,7 @@ export const nativeLayers: readonly LayerRule[] = [
   },
   // The plug-in's part of it.
   { files: /^native\/perf\/bare\//, mayUse: /^native\/(perf\/|fabric\/verbs\/[^/]+$)/ },
-  { files: /^native\/binding\//, mayUse: /^native\/(binding|perf|session|memory|seal|fabric)\// },
+  { files: /^native\/binding\//, mayUse: /^native\/(binding|perf|session|memory|seal|telemetry|fabric)\// },
 ];
 
 /**

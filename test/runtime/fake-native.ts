@@ -308,6 +308,10 @@ export class FakeNative implements NativeContext {
 
   expectResponse(): void {}
 
+  nameSession(): void {}
+
+  nameMethod(): void {}
+
   stats(): Stats {
     return { arenaLeasedBlocks: this.blocks.size } as Stats;
   }

@@ -19,6 +19,10 @@ constexpr std::uint64_t kTurnNs = 100'000;
 constexpr std::uint64_t kTickMs = 5;
 /// ... the timeout of a peer that does not let go of such a call, ...
 constexpr std::uint64_t kHoldTickMs = session::kHoldCheckNs / 1'000'000;
+/// ... what the counters page says, ...
+constexpr std::uint64_t kReportMs = 100;
+/// (the longest lag is that of this and of the last such time) ...
+constexpr std::uint64_t kLagWindowNs = 1'000'000'000;
 /// ... and registrations that have been idle for long.
 constexpr std::uint64_t kSlowTickMs = 1000;
 
@@ -40,7 +44,7 @@ void Pump::kick() {
   context_->touch();
   if (spinning_) return;
   wake();
-  last_traffic_ns_ = monotonic_ns();
+  turn_ended_ns_ = last_traffic_ns_ = monotonic_ns();
 }
 
 void Pump::wake() {
@@ -62,11 +66,12 @@ void Pump::sleep() {
   if (!context_->cq().arm()) return;
   ++counters_.sleeps;
   spinning_ = false;
+  context_->page().turn(std::exchange(turn_ended_ns_, 0), false);
   loop_->rest();
   const bool soon = context_->wants_timer() || context_->awaits_memory();
   const bool holds = context_->wants_slow_timer();
-  if (!soon && !holds && context_->mr_cache().counters().entries == 0) return;
-  const std::uint64_t slow_ms = holds ? kHoldTickMs : kSlowTickMs;
+  if (!soon && !holds && !unreported_ && context_->mr_cache().counters().entries == 0) return;
+  const std::uint64_t slow_ms = unreported_ ? kReportMs : holds ? kHoldTickMs : kSlowTickMs;
   loop_->tick_after(soon ? kTickMs : slow_ms);
 }
 
@@ -92,6 +97,10 @@ bool Pump::work(std::uint64_t now_ns) {
       stop();
       return false;
     }
+    // What JS has answered was answered now.
+    const std::uint64_t later_ns = this->now_ns();
+    context_->set_time(later_ns);
+    if (!clock_) note_lag(later_ns - now_ns);
   } else if (!context_->unfinished()) {
     return false;
   }
@@ -106,6 +115,8 @@ bool Pump::work_and_spin() {
   bool traffic = false;
   std::uint32_t polls = 0;
   std::uint64_t now = monotonic_ns();
+  if (turn_ended_ns_ != 0) note_lag(now - turn_ended_ns_);
+  context_->page().turn(now, true);
   const std::uint64_t turn_ends = now + kTurnNs;
   std::uint64_t spin_ends = now + kSpinPerTurnNs;
   while (now < turn_ends) {
@@ -131,7 +142,8 @@ void Pump::turn() {
   const bool traffic = work_and_spin();
   in_turn_ = false;
   if (context_ == nullptr) return;
-  const std::uint64_t now = monotonic_ns();
+  const std::uint64_t now = turn_ended_ns_ = monotonic_ns();
+  if (traffic) unreported_ = true;
   run_periodic(now);
   if (polling_ == Polling::busy) return;
   if (traffic) last_traffic_ns_ = now;
@@ -147,9 +159,21 @@ void Pump::run_periodic(std::uint64_t now_ns) {
     const bool collected = collect_();
     collections_.done(collected, now_ns, monotonic_ns());
   }
+  if (unreported_ && now_ns - reported_ns_ >= kReportMs * 1'000'000) report(now_ns);
   if (now_ns - checked_ns_ < kSlowTickMs * 1'000'000) return;
   checked_ns_ = now_ns;
   context_->mr_cache().expire(this->now_ns());
+}
+
+void Pump::report(std::uint64_t now_ns) {
+  reported_ns_ = now_ns;
+  unreported_ = false;
+  if (now_ns - lag_since_ns_ >= kLagWindowNs) {
+    lag_before_ns_ = std::exchange(lag_ns_, 0);
+    lag_since_ns_ = now_ns;
+  }
+  counters_.lag_max_ns = std::max(lag_ns_, lag_before_ns_);
+  if (report_) report_();
 }
 
 void Pump::close(std::function<void()> then) {

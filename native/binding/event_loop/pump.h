@@ -3,6 +3,7 @@
 // Engine; every callback runs on the JS thread, from the event loop.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,6 +20,8 @@ enum class Polling { adaptive, busy, event };
 
 struct PumpCounters {
   std::uint64_t turns = 0, batches = 0, sleeps = 0;
+  /// In the last second or two: how long, at most, the thread was awake and did not look for completions.
+  std::uint64_t lag_max_ns = 0;
 };
 
 class Pump final : private EventLoop::Listener {
@@ -27,6 +30,8 @@ class Pump final : private EventLoop::Listener {
   /// then while calls wait for arena memory; false: there was nothing to collect.
   Pump(session::Context& context, Polling polling, std::function<bool(std::uint32_t)> deliver,
        std::function<bool()> collect);
+  /// Called every now and then after there was something to do: others may want to know how things are.
+  void on_report(std::function<void()> report) { report_ = std::move(report); }
   /// First of all. False, with the reason in `error`: there is no such event loop.
   bool open(LoopKind kind, napi_env env, std::string* error);
   Pump(const Pump&) = delete;
@@ -48,6 +53,8 @@ class Pump final : private EventLoop::Listener {
   void tick() override;
   void sleep();
   void run_periodic(std::uint64_t now_ns);
+  void report(std::uint64_t now_ns);
+  void note_lag(std::uint64_t ns) { lag_ns_ = std::max(lag_ns_, ns); }
   void wake();
   bool work(std::uint64_t now_ns);
   bool work_and_spin();
@@ -57,6 +64,7 @@ class Pump final : private EventLoop::Listener {
   const Polling polling_;
   std::function<bool(std::uint32_t)> deliver_;
   std::function<bool()> collect_;
+  std::function<void()> report_;
   Collections collections_{CollectionBudget::of_thread()};
   std::function<std::uint64_t()> clock_;
   std::unique_ptr<EventLoop> loop_;
@@ -65,6 +73,10 @@ class Pump final : private EventLoop::Listener {
   std::uint64_t last_traffic_ns_ = 0;
   std::uint64_t checked_ns_ = 0;  ///< when run_periodic() has done something last
   PumpCounters counters_;
+  std::uint64_t turn_ended_ns_ = 0;  ///< 0: it has slept since
+  std::uint64_t lag_ns_ = 0, lag_since_ns_ = 0, lag_before_ns_ = 0;
+  std::uint64_t reported_ns_ = 0;
+  bool unreported_ = true;
 };
 
 }  // namespace rdma_rpc::binding

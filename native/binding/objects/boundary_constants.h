@@ -90,6 +90,7 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                 {"wantSlots", ctl::want_slots},
                 {"wantMemory", ctl::want_memory},
                 {"sessions", ctl::sessions},
+                {"retries", ctl::retries},
                 {"words", ctl::words}});
   group("Slots", {{"held", boundary::slots::held},
                   {"wanted", boundary::slots::wanted},

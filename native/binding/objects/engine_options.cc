@@ -59,6 +59,7 @@ EngineOptions read_options(const Napi::Object& given) {
   };
   if (is("loop", "thread")) options.loop = LoopKind::thread;
   if (is("collected", "object")) options.collected = Collected::object;
+  options.context.publish_counters = given.Get("countersPage").ToBoolean();
   options.context.slot_bytes = u32(given, "slotBytes");
   options.context.send_slots = u32(given, "sendSlots");
   options.context.arena.budget_bytes = u64(given, "arenaBytes");
@@ -78,6 +79,18 @@ EngineOptions read_options(const Napi::Object& given) {
   options.stepped = given.Get("stepped").ToBoolean();
   options.verbs = read_verbs(given.Get("verbs"));
   options.verbs.on_demand = options.context.mr_cache.on_demand;
+  return options;
+}
+
+session::SessionOptions read_session_options(const Napi::Object& given) {
+  session::SessionOptions options;
+  options.client = given.Get("role").As<Napi::String>().Utf8Value() == "client";
+  options.inflight_max = u32(given, "inflightMax");
+  if (given.Has("callSlots")) options.call_slots = u32(given, "callSlots");
+  options.max_message_bytes = u32(given, "messageMaxBytes");
+  options.peer_max_message_bytes = u32(given, "peerMessageMaxBytes");
+  if (given.Has("arenaBytesMax"))
+    options.arena_max_bytes = static_cast<std::size_t>(u64(given, "arenaBytesMax"));
   return options;
 }
 

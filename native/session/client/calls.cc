@@ -20,6 +20,7 @@ ClientCall& ClientHalf::begin_call(std::uint32_t slot, std::uint32_t method, boo
   call.state = ClientState::active;
   call.unsent = false;
   call.part = part;
+  call.began = telemetry::time_of(shared_.now_ns);
   ++calls_in_flight_;
   ++shared_.stats.calls;
   return call;
@@ -233,6 +234,7 @@ void ClientHalf::on_response(const wire::Frame& frame, std::uint32_t receive_slo
     event = failed_event(slot, Reason::too_large, Processed::yes);
   }
 
+  if (call.state == ClientState::active) note_latency(call, header.method == 0);
   if (call.bulk == nullptr) {
     if (in_sink || invalidated_rkey != 0)
       return link_.protocol_error("response used a sink that it was not given");

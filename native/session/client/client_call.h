@@ -65,6 +65,7 @@ struct ClientCall {
   boundary::Reason reason = boundary::Reason::cancelled;  ///< of a cancel
   bool unsent = false;                                    ///< found unposted when the session broke
   bool part = false;                                      ///< of a stream
+  std::uint32_t began = 0;                                ///< telemetry::time_of()
   std::unique_ptr<ClientBulk> bulk;
 };
 

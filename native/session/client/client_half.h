@@ -76,6 +76,10 @@ class ClientHalf final : Half {
   void move_waiting();
 
   // calls.cc
+  /// Of a call that has its answer, or that its caller gives up. Parts of streams wait for applications.
+  void note_latency(const ClientCall& call, bool good) {
+    if (!call.part) shared_.latencies.note(call.method, true, call.began, shared_.now_ns, good);
+  }
   ClientCall& begin_call(std::uint32_t slot, std::uint32_t method, bool part);
   bool start_bulk_request(std::uint32_t slot);
   void defer(std::uint32_t slot);

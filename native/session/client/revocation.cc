@@ -119,6 +119,7 @@ void ClientHalf::cancel(std::uint32_t slot, Reason reason) {
   // The answer is here, and the device takes its time over the windows.
   if (call.state == ClientState::revoking) start_timeout(call, reason);
   if (call.state != ClientState::active) return;
+  note_latency(call, false);
   const std::uint32_t word = wire::call_word(slot, call.generation);
   bool unsent = send_.withdraw(word);
   if (call.bulk != nullptr && call.bulk->deferred) {

@@ -94,6 +94,34 @@ void Link::protocol_error(const char* reason) {
   fail(std::string("protocol error by the peer: ") + reason);
 }
 
+void Link::begin_stall() {
+  stalled_since_ns_ = std::max<std::uint64_t>(shared_.awake_ns, 1);
+  ++stalls_;
+  ++shared_.stats.stalls;
+}
+
+void Link::end_stall() {
+  const std::uint64_t stalled_ns = shared_.awake_ns - std::min(shared_.awake_ns, stalled_since_ns_);
+  stalled_since_ns_ = 0;
+  stalled_ns_ += stalled_ns;
+  shared_.stats.stalled_ns += stalled_ns;
+}
+
+void Link::report(telemetry::SessionRow& row) const {
+  row.state = state_ == SessionState::ready ? 2 : is_open() || state_ == SessionState::init ? 1 : 3;
+  row.number = number_;
+  row.client = options_.client ? 1 : 0;
+  row.credits = send_->credits();
+  row.credits_max = send_->credits_max();
+  row.waiting = send_->waiting_count();
+  row.frames_in = received_;
+  row.frames_out = send_->frames_sent();
+  row.bytes_in = received_bytes_;
+  row.bytes_out = send_->bytes_sent();
+  row.stalls = stalls_;
+  row.stalled_ns = stalled_ns_;
+}
+
 /// A flush follows from something else, which the queue pair may know.
 std::string Link::why_failed(const char* what, fabric::WcStatus status) const {
   const std::string more = qp_->error();

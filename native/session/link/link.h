@@ -16,6 +16,7 @@
 #include "session/link/staging.h"
 #include "session/shared.h"
 #include "session/wire.h"
+#include "telemetry/counters_page.h"
 
 namespace rdma_rpc::session {
 
@@ -70,11 +71,13 @@ class Link {
     if (!send_->is_open()) return;
     unposted_ = send_->post();
     if (!send_->waiting()) {
-      stalled_since_ns_ = 0;
+      if (stalled_since_ns_ != 0) end_stall();
     } else if (stalled_since_ns_ == 0) {
-      stalled_since_ns_ = std::max<std::uint64_t>(shared_.awake_ns, 1);
+      begin_stall();
     }
   }
+  /// What others may see of it.
+  void report(telemetry::SessionRow& row) const;
   void emit_sent(std::uint32_t& token);
 
   // --- receives
@@ -126,6 +129,8 @@ class Link {
   bool post_receives();
   /// The slot of `receive_slab()` that a frame which has come in is to be read in.
   std::uint32_t readable(std::uint32_t receive, std::uint32_t bytes);
+  void begin_stall();
+  void end_stall();
   std::string why_failed(const char* what, fabric::WcStatus status) const;
 
   Shared& shared_;
@@ -156,6 +161,7 @@ class Link {
   std::uint32_t received_ = 0;  ///< frames, counting on
   /// On the awake clock, 0 none: frames wait since then, and no credit has come.
   std::uint64_t stalled_since_ns_ = 0;
+  std::uint64_t received_bytes_ = 0, stalls_ = 0, stalled_ns_ = 0;
 
  private:
   std::string open_staging();

@@ -81,6 +81,7 @@ void SendQueue::prepare_frame(const Outgoing& frame) {
     headers_[prepared_] = header;
     bytes = sealing_->seal_frame(frame.start, bytes);
   }
+  count_sent(bytes);
   const bool inlined = bytes <= capabilities_.max_inline;
   ++(inlined ? stats_.inline_sends : stats_.eager_sends);
   const Opcode opcode = frame.invalidate_rkey != 0 ? Opcode::send_with_inv : Opcode::send;
@@ -106,6 +107,7 @@ void SendQueue::prepare_control(const Control& control) {
   if (sealing_ != nullptr) count = sealing_->seal_frame(bytes, count);
   wr.inline_data = true;
   const Sge sge{reinterpret_cast<std::uint64_t>(bytes), count, 0};
+  count_sent(count);
   set_sges(wr, {&sge, 1});
 }
 

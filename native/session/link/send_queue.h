@@ -113,6 +113,7 @@ class SendQueue {
     return credits_ <= credits_max_;
   }
   std::uint32_t credits() const { return credits_; }
+  std::uint32_t credits_max() const { return credits_max_; }
   /// Leaves a credit for the CANCEL of one call more, which then never waits for the peer to take other
   /// frames. False: there are as many already as can be had without the two sides waiting for each other.
   bool reserve_cancel() {
@@ -121,6 +122,11 @@ class SendQueue {
     return true;
   }
   void give_up_reserve() { --reserved_; }
+  std::uint64_t frames_sent() const { return frames_sent_; }
+  std::uint64_t bytes_sent() const { return bytes_sent_; }
+  std::size_t waiting_count() const {
+    return waiting_.size() + waiting_control_.size() + waiting_cancels_.size();
+  }
   /// Frames wait, for credits or for room.
   bool waiting() const { return !waiting_.empty() || !waiting_control_.empty() || !waiting_cancels_.empty(); }
 
@@ -196,6 +202,11 @@ class SendQueue {
   fabric::SendWr& prepare(fabric::Opcode opcode, bool signaled, Done done, std::uint32_t slot = kNoSlot);
   void set_sges(fabric::SendWr& wr, std::span<const fabric::Sge> sges);
   std::uint16_t pay_credits();
+  void count_sent(std::uint64_t bytes) {
+    ++frames_sent_;
+    bytes_sent_ += bytes;
+    stats_.sent_bytes += bytes;
+  }
   bool credits_due() const;
   void prepare_frame(const Outgoing& frame);
   void prepare_control(const Control& control);
@@ -217,6 +228,7 @@ class SendQueue {
   std::uint32_t sequence_, retired_;  ///< counts of requests prepared and completed
   std::uint32_t last_signaled_;       ///< one of those prepared, counted like them
   std::uint32_t unsignaled_ = 0;
+  std::uint64_t frames_sent_ = 0, bytes_sent_ = 0;
   bool open_ = false;
 
   std::vector<Record> records_;  ///< one per request under way, by sequence

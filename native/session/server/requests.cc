@@ -32,6 +32,10 @@ void ServerHalf::on_request(const wire::Frame& frame, const std::byte* data, std
     call.sink = frame.sink;
     if (call.invalidates) call.invalidate_rkey = frame.sink.rkey;
   }
+  call.part = (header.flags & wire::part) != 0;
+  call.method = header.method;
+  call.arrived_ns = shared_.now_ns;
+  ++calls_in_flight_;
   ++shared_.stats.requests;
 
   Event event;
@@ -55,7 +59,6 @@ void ServerHalf::on_request(const wire::Frame& frame, const std::byte* data, std
   }
   call.state = ServerState::waiting;  // JS knows nothing of it yet
   call.timeout_us = header.timeout_us;
-  call.arrived_ns = shared_.now_ns;
   call.bulk = std::make_unique<ServerBulk>();
   call.bulk->request = event;
   on_bulk_request(slot, frame, data, receive_slot);
@@ -242,7 +245,7 @@ void ServerHalf::refuse_size(std::uint32_t slot, std::uint32_t bytes) {
 }
 
 void ServerHalf::end_call(ServerCall& call) {
-  call.state = ServerState::idle;
+  set_idle(call, false);
   if (call.bulk == nullptr) return;
   ServerBulk& bulk = *call.bulk;
   const auto slot = static_cast<std::uint32_t>(&call - calls_.data());

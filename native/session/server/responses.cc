@@ -39,7 +39,7 @@ void ServerHalf::submit(const std::int32_t* words) {
   const auto metadata_bytes = static_cast<std::uint32_t>(words[sub::metadata_bytes]);
   // Idle before the frame is on the wire: the client's next request on this slot may come before our
   // completion does.
-  call.state = ServerState::idle;
+  set_idle(call, (status & 0xff) == 0);
   link_.send_message(send_slot, header, nullptr, metadata_bytes,
                      metadata_bytes + static_cast<std::uint32_t>(words[sub::message_bytes]),
                      call.invalidate_rkey, {});
@@ -70,7 +70,7 @@ std::int32_t ServerHalf::submit_bulk(const BulkSubmission& submission) {
                               submission.call,
                               submission.method & 0xff,
                               0};
-    call.state = ServerState::idle;
+    set_idle(call, (submission.method & 0xff) == 0);
     link_.send_message(submission.slot, header, nullptr, submission.metadata_bytes, submission.metadata_bytes,
                        call.invalidate_rkey, {});
     return result;
@@ -141,8 +141,8 @@ std::uint32_t ServerHalf::keep_until_sent(ServerCall& call) {
   std::uint32_t index = 0;
   while (index < finishing_.size() && finishing_[index] != nullptr) ++index;
   if (index == finishing_.size()) finishing_.emplace_back();
+  set_idle(call, call.bulk->status == 0);
   finishing_[index] = std::move(call.bulk);
-  call.state = ServerState::idle;
   return index;
 }
 

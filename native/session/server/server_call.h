@@ -54,6 +54,8 @@ struct ServerCall {
   bool invalidates = false;  ///< the answer names a key of the client that it makes invalid
   std::uint8_t cancel_status = 0;
   bool has_sink = false;
+  bool part = false;  ///< of a stream
+  std::uint32_t method = 0;
   wire::Sink sink{};
   std::uint32_t invalidate_rkey = 0;  ///< named in the response's SEND_WITH_INV
   std::uint32_t timeout_us = 0;

@@ -39,6 +39,8 @@ class ServerHalf final : Half {
   void on_chunk_read(std::uint32_t slot, bool vanished);
   void on_bulk_sent(std::uint32_t index);
 
+  std::uint32_t calls_in_flight() const { return calls_in_flight_; }
+
   // --- each turn
   /// Bulk data is to be moved with the next finish_turn().
   bool moves() const { return !transfers_.empty(); }
@@ -63,6 +65,15 @@ class ServerHalf final : Half {
   void end_all();
 
  private:
+  /// The call is over, and its slot free.
+  void set_idle(ServerCall& call, bool good) {
+    if (call.state == ServerState::idle) return;
+    call.state = ServerState::idle;
+    --calls_in_flight_;
+    if (call.part) return;
+    shared_.latencies.note(call.method, false, telemetry::time_of(call.arrived_ns), shared_.now_ns, good);
+  }
+
   // requests.cc
   void on_bulk_request(std::uint32_t slot, const wire::Frame& frame, const std::byte* data,
                        std::uint32_t receive_slot);
@@ -99,6 +110,7 @@ class ServerHalf final : Half {
   std::uint32_t chunk_bytes() const;
 
   std::vector<ServerCall> calls_;
+  std::uint32_t calls_in_flight_ = 0;
   BoundedQueue<std::uint32_t> transfers_;  ///< call slots with bytes to move, in order
   std::uint32_t reads_outstanding_ = 0;
   /// READs under way into staging memory, in order: they complete in order, and are copied from there.

@@ -49,6 +49,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.session = new ClientSession(context, target, inflightMax, queue, this);
     this.streams = new ClientStreams(context, target, inflightMax, streamsMax, this);
     this.session.parts = this.streams;
+    context.native.nameSession(target.session, String(connection.server));
     this.session.tally.strikesMax = strikesMax;
     link.onEnd = (reason) => {
       if (this.#down) return;

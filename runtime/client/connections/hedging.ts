@@ -7,6 +7,7 @@ import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
 import { leaseOf } from '../../core/lease.ts';
 import type { HedgingOptions } from '../../core/repeat-options.ts';
+import { countRetry } from '../../lane/contexts.ts';
 import { mayRepeat, pushback, type Repeatable } from './retry.ts';
 import type { RetryBudget } from './retry-budget.ts';
 
@@ -52,7 +53,7 @@ export async function hedged(call: Repeatable, policy: HedgingPolicy, budget: Re
   };
   const begin = (): void => {
     timer = undefined;
-    ++begun;
+    if (++begun > 1) countRetry();
     const attempt = call.attempt(losers.signal).then(
       (response) => {
         running.delete(attempt);

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status, type StatusCode } from '../../core/errors/status.ts';
 import type { RetryOptions } from '../../core/repeat-options.ts';
+import { countRetry } from '../../lane/contexts.ts';
 import { Backoff } from './backoff.ts';
 import type { RetryBudget } from './retry-budget.ts';
 
@@ -45,6 +46,7 @@ export function mayRepeat(call: Repeatable, codes: readonly StatusCode[], error:
 export async function retried(call: Repeatable, policy: RetryPolicy, budget: RetryBudget): Promise<unknown> {
   const backoff = new Backoff(policy.backoffMs, policy.backoffMaxMs);
   for (let attempt = 1; ; ++attempt) {
+    if (attempt > 1) countRetry();
     try {
       const response = await call.attempt(undefined);
       budget.succeeded();

@@ -1,0 +1,73 @@
+/** Which process `rdma-rpc top` and `trace` are about: a PID, who listens at an address of this machine, or the only one that there is. */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import { processesWithCounters, readCounters } from '../../runtime/counters/processes.ts';
+
+const listening = '0A';
+const listeningUnix = '00010000';
+
+/** A socket whose path was made at once, or under another name in its folder and then put in place (native/binding/unix_socket.h). */
+function bound(found: string, path: string): boolean {
+  const hidden = `${dirname(path)}/.${basename(path)}.`;
+  return found === path || (found.startsWith(hidden) && /^[0-9a-f]+$/.test(found.slice(hidden.length)));
+}
+
+/** Inodes of the sockets that listen at a TCP port of this machine. */
+function portInodes(port: number): string[] {
+  const hex = port.toString(16).toUpperCase().padStart(4, '0');
+  return ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => {
+    const lines = readFileSync(file, 'utf8').trim().split('\n').slice(1);
+    const fields = lines.map((line) => line.trim().split(/\s+/));
+    return fields
+      .filter(([, local = '', , state]) => state === listening && local.endsWith(`:${hex}`))
+      .map((line) => line[9]!);
+  });
+}
+
+function pathInodes(path: string): string[] {
+  const fields = readFileSync('/proc/net/unix', 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/));
+  return fields
+    .filter((line) => line[3] === listeningUnix && bound(line.slice(7).join(' '), path))
+    .map((line) => line[6]!);
+}
+
+function holds(pid: number, inodes: readonly string[]): boolean {
+  const folder = `/proc/${pid}/fd`;
+  return readdirSync(folder).some((name) => {
+    try {
+      const inode = /^socket:\[(\d+)\]$/.exec(readlinkSync(`${folder}/${name}`))?.[1];
+      return inode !== undefined && inodes.includes(inode);
+    } catch {
+      return false;
+    }
+  });
+}
+
+function listenerAt(address: string): number {
+  const unix = /^unix:(?:\/\/)?(\/.*)$/.exec(address)?.[1];
+  const port = /:(\d{1,5})$/.exec(address)?.[1];
+  if (unix === undefined && port === undefined)
+    throw new TypeError(`${address} is neither a PID nor an address; give 1234, host:port or unix:/path`);
+  const inodes = unix === undefined ? portInodes(Number(port)) : pathInodes(unix);
+  const found = processesWithCounters().find((pid) => holds(pid, inodes));
+  if (found !== undefined) return found;
+  throw new Error(
+    `no process of this user, on this machine, listens at ${address} and has counters of rdma-rpc; they are read on the machine of the process itself`,
+  );
+}
+
+/** Throws an Error with a sentence, a TypeError for what is no target. */
+export function pidOf(target: string | undefined): number {
+  if (target !== undefined) return /^\d{1,9}$/.test(target) ? Number(target) : listenerAt(target);
+  const pids = processesWithCounters();
+  if (pids.length === 1) return pids[0]!;
+  if (pids.length === 0)
+    throw new Error(
+      'no process of this user has counters of rdma-rpc: none has a connection or a server now',
+    );
+  const names = pids.map((pid) => `${pid} (${readCounters(pid).command})`);
+  throw new Error(`several processes have counters of rdma-rpc, name one: ${names.join(', ')}`);
+}

@@ -1,0 +1,62 @@
+/** A screen of the terminal for as long as a command has it: lines are put there, keys come from it, and it is as it was before when the command ends, however it ends. Plain ANSI: an alternate screen, no library. */
+
+/** No wrapping: a character may be wider than one place. */
+const enter = '\u001b[?1049h\u001b[?25l\u001b[?7l\u001b[H\u001b[2J';
+const leave = '\u001b[?7h\u001b[?25h\u001b[?1049l';
+const home = '\u001b[H';
+/** In front of a line: behind one that is as wide as the screen it would take its last character. */
+const clearToEndOfLine = '\u001b[K';
+const clearBelow = '\u001b[J';
+/** In raw mode ^C is a key. */
+const interrupt = '\u0003';
+
+export interface Terminal {
+  readonly columns: number;
+  readonly rows: number;
+  show(lines: readonly string[]): void;
+  close(): void;
+}
+
+/** `quit` is called for q, ^C, and signals that end the command; `again` when the size has changed. */
+export function openTerminal(quit: () => void, again: () => void): Terminal {
+  const { stdin, stdout } = process;
+  const key = (bytes: Buffer): void => {
+    const text = bytes.toString('latin1');
+    if (text.includes('q') || text.includes('Q') || text.includes(interrupt)) quit();
+  };
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+  const reset = (): void => void stdout.write(leave);
+  const raw = stdin.isTTY === true;
+  if (raw) {
+    stdin.setRawMode(true);
+    stdin.on('data', key);
+    stdin.resume();
+  }
+  stdout.on('resize', again);
+  for (const signal of signals) process.on(signal, quit);
+  // Also when something is thrown that nobody catches.
+  process.on('exit', reset);
+  stdout.write(enter);
+  return {
+    get columns() {
+      return Math.max(20, stdout.columns);
+    },
+    get rows() {
+      return Math.max(2, stdout.rows);
+    },
+    show(lines) {
+      // The rest goes first, for the same reason.
+      stdout.write(`${home}${clearBelow}${lines.map((line) => clearToEndOfLine + line).join('\r\n')}`);
+    },
+    close() {
+      reset();
+      process.off('exit', reset);
+      for (const signal of signals) process.off(signal, quit);
+      stdout.off('resize', again);
+      if (!raw) return;
+      stdin.off('data', key);
+      stdin.setRawMode(false);
+      stdin.pause();
+    },
+  };
+}

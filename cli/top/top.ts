@@ -1,0 +1,112 @@
+/** `rdma-rpc top`: what a running process does, from its counters page. Exit code 1 when there is no such process or it ends, 2 for a target that is none. */
+import { type Command, InvalidArgumentError } from '#commander';
+import { type ProcessCounters, readCounters } from '../../runtime/counters/processes.ts';
+import { sayError } from '../server/connection.ts';
+import { screenOf } from './screen.ts';
+import { pidOf } from './target.ts';
+import { openTerminal, type Terminal } from './terminal.ts';
+import { type View, viewOf } from './view.ts';
+
+interface TopFlags {
+  readonly interval: number;
+  readonly once?: true;
+  readonly json?: true;
+}
+
+const defaultColumns = 100;
+
+function seconds(text: string): number {
+  const value = Number(text);
+  if (value >= 0.1 && value <= 3600) return value;
+  throw new InvalidArgumentError('Give seconds from 0.1 to 3600.');
+}
+
+export function addTopCommand(program: Command): void {
+  program
+    .command('top')
+    .description('watch a process that uses rdma-rpc: calls, latencies, bytes, credits, memory')
+    .argument('[target]', 'PID, or the address that it serves on this machine; default: the only one')
+    .option('-i, --interval <seconds>', 'how long each reading counts', seconds, 1)
+    .option('--once', 'one table, without taking the terminal; so it is where there is none')
+    .option('--json', 'JSON for programs, of docs/schemas: a line for each reading')
+    .action(async (target: string | undefined, flags: TopFlags) => {
+      try {
+        await top(pidOf(target), flags);
+      } catch (error) {
+        sayError(error, flags);
+        process.exitCode = error instanceof TypeError ? 2 : 1;
+      }
+    });
+}
+
+/** Readings, one for each interval, until `stop` is called. */
+class Readings {
+  #stopped = false;
+  #wake: () => void = () => undefined;
+
+  stop(): void {
+    this.#stopped = true;
+    this.#wake();
+  }
+
+  async *views(pid: number, intervalMs: number): AsyncGenerator<View> {
+    let before = readCounters(pid);
+    for (;;) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, intervalMs);
+        this.#wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+      if (this.#stopped) return;
+      const now = nextReading(pid, before);
+      yield viewOf(now, before);
+      before = now;
+    }
+  }
+}
+
+/** Another process may have got the number: then it has used less time. */
+function nextReading(pid: number, before: ProcessCounters): ProcessCounters {
+  let now: ProcessCounters;
+  try {
+    now = readCounters(pid);
+  } catch (cause) {
+    throw new Error(`process ${pid} has ended, or has closed its last connection`, { cause });
+  }
+  if (now.cpuMs < before.cpuMs) throw new Error(`process ${pid} has ended`);
+  return now;
+}
+
+async function top(pid: number, { interval, once, json }: TopFlags): Promise<void> {
+  const readings = new Readings();
+  const live = once !== true && json !== true && process.stdout.isTTY === true;
+  let terminal: Terminal | undefined;
+  let shown: View | undefined;
+  const show = (): void => {
+    if (terminal !== undefined && shown !== undefined) terminal.show(screenOf(shown, terminal));
+  };
+  // A reader that has seen enough, such as `head`.
+  process.stdout.on('error', () => process.exit(0));
+  try {
+    if (live) {
+      const first = readCounters(pid);
+      shown = viewOf(first, first);
+      terminal = openTerminal(() => readings.stop(), show);
+      show();
+    }
+    for await (const view of readings.views(pid, interval * 1000)) {
+      shown = view;
+      if (live) show();
+      else if (json === true) console.log(JSON.stringify(view));
+      else {
+        const room = { columns: process.stdout.columns ?? defaultColumns, rows: Number.POSITIVE_INFINITY };
+        console.log(screenOf(view, room).join('\n'));
+      }
+      if (!live && (once === true || json !== true)) return;
+    }
+  } finally {
+    terminal?.close();
+  }
+}

@@ -1,0 +1,155 @@
+/** What `rdma-rpc top` shows of a process: rates between two readings of its counters, and how things are. What `--json` prints is this. */
+
+import type { ContextCounters, MethodCounters, SessionCounters } from '../../runtime/counters/page.ts';
+import { bucketsSince, percentile } from '../../runtime/counters/percentile.ts';
+import type { ProcessCounters } from '../../runtime/counters/processes.ts';
+import type { Stats } from '../../runtime/native-stats.ts';
+
+export interface MethodView {
+  readonly method: string;
+  readonly side: 'client' | 'server';
+  readonly fabric: string;
+  readonly calls: number;
+  readonly callsPerSecond: number;
+  readonly failedPerSecond: number;
+  /** Of the calls that ended between the readings; null: none did. */
+  readonly p50Us: number | null;
+  readonly p99Us: number | null;
+}
+
+export type SessionView = Omit<SessionCounters, 'number'> & {
+  readonly fabric: string;
+  readonly inPerSecond: number;
+  readonly outPerSecond: number;
+};
+
+export interface ContextView {
+  readonly fabric: string;
+  readonly device: string;
+  /** How long the thread has been awake and not at its completions; 0: it is at them, or asleep. */
+  readonly blockedMs: number;
+  /** The longest such time in the last second or two of traffic. */
+  readonly lagMaxMs: number;
+}
+
+export interface View {
+  readonly pid: number;
+  readonly command: string;
+  readonly state: string;
+  /** Between the two readings. */
+  readonly seconds: number;
+  /** Of one processor. */
+  readonly cpuPercent: number;
+  readonly rssBytes: number;
+  readonly contexts: readonly ContextView[];
+  /** The counters of all contexts, as they are and per second. */
+  readonly counters: Readonly<Partial<Record<keyof Stats, number>>>;
+  readonly perSecond: Readonly<Partial<Record<keyof Stats, number>>>;
+  readonly methods: readonly MethodView[];
+  readonly sessions: readonly SessionView[];
+}
+
+/** Older than this, the last turn of a thread that is awake is late: it looks all the time. */
+const lateMs = 100;
+
+type Sums = Partial<Record<keyof Stats, number>>;
+
+function sums(contexts: readonly ContextCounters[]): Sums {
+  const all: Sums = {};
+  for (const { counters } of contexts) {
+    for (const [name, value] of Object.entries(counters) as [keyof Stats, number][])
+      all[name] = name === 'loopLagMaxUs' ? Math.max(all[name] ?? 0, value) : (all[name] ?? 0) + value;
+  }
+  return all;
+}
+
+/** Contexts and rows come and go: what was not there before counts from zero, and so does what has begun anew. */
+const since = (now: number, before: number | undefined): number =>
+  now < (before ?? 0) ? now : now - (before ?? 0);
+
+const usOf = (ns: number | undefined): number | null => (ns === undefined ? null : ns / 1000);
+
+function methodView(
+  now: MethodCounters,
+  before: MethodCounters | undefined,
+  { fabric, bucketNs }: ContextCounters,
+  seconds: number,
+): MethodView {
+  const buckets = bucketsSince(now.buckets, before?.buckets);
+  return {
+    method: now.name,
+    side: now.side,
+    fabric,
+    calls: now.calls,
+    callsPerSecond: since(now.calls, before?.calls) / seconds,
+    failedPerSecond: since(now.failed, before?.failed) / seconds,
+    p50Us: usOf(percentile(buckets, bucketNs, 0.5)),
+    p99Us: usOf(percentile(buckets, bucketNs, 0.99)),
+  };
+}
+
+function sessionView(
+  { number: _, ...now }: SessionCounters,
+  before: SessionCounters | undefined,
+  fabric: string,
+  seconds: number,
+): SessionView {
+  return {
+    ...now,
+    fabric,
+    inPerSecond: since(now.bytesIn, before?.bytesIn) / seconds,
+    outPerSecond: since(now.bytesOut, before?.bytesOut) / seconds,
+  };
+}
+
+function contextView(
+  { fabric, device, turnNs, awake, counters }: ContextCounters,
+  atNs: number,
+): ContextView {
+  const idleMs = awake ? Math.max(0, atNs - turnNs) / 1e6 : 0;
+  return {
+    fabric,
+    device,
+    blockedMs: idleMs < lateMs ? 0 : Math.round(idleMs),
+    lagMaxMs: (counters.loopLagMaxUs ?? 0) / 1000,
+  };
+}
+
+export function viewOf(now: ProcessCounters, before: ProcessCounters): View {
+  const seconds = Math.max(1e-3, (now.atNs - before.atNs) / 1e9);
+  const counters = sums(now.contexts);
+  const earlier = sums(before.contexts);
+  const perSecond = Object.fromEntries(
+    Object.entries(counters).map(([name, value]) => [
+      name,
+      since(value, earlier[name as keyof Stats]) / seconds,
+    ]),
+  );
+  // A thread opens its contexts one after the other, and their descriptors stay in that order.
+  const pairs = now.contexts.map((context, place) => [context, before.contexts[place]] as const);
+  const methods = pairs.flatMap(([context, was]) =>
+    context.methods.map((each) => {
+      const same = was?.methods.find(({ name, side }) => name === each.name && side === each.side);
+      return methodView(each, same, context, seconds);
+    }),
+  );
+  const sessions = pairs.flatMap(([context, was]) =>
+    context.sessions.map((each) => {
+      const same = was?.sessions.find(({ number }) => number === each.number);
+      return sessionView(each, same, context.fabric, seconds);
+    }),
+  );
+  return {
+    pid: now.pid,
+    command: now.command,
+    state: now.state,
+    seconds,
+    cpuPercent: since(now.cpuMs, before.cpuMs) / seconds / 10,
+    rssBytes: now.rssBytes,
+    contexts: now.contexts.map((context) => contextView(context, now.atNs)),
+    counters,
+    perSecond,
+    methods: methods.sort((a, b) => b.callsPerSecond - a.callsPerSecond || b.calls - a.calls),
+    sessions: sessions.sort((a, b) => b.inPerSecond + b.outPerSecond - a.inPerSecond - a.outPerSecond),
+  };
+}

@@ -1,0 +1,44 @@
+// See latencies.h.
+#include "telemetry/latencies.h"
+
+namespace rdma_rpc::telemetry {
+namespace {
+
+/// With a zero behind it. What is cut off a name is cut at a character of UTF-8.
+void put_name(MethodRow& row, std::string_view text) {
+  std::size_t bytes = std::min(text.size(), kMethodNameBytes - 1);
+  while (bytes < text.size() && bytes != 0 && (static_cast<unsigned char>(text[bytes]) & 0xc0) == 0x80) {
+    --bytes;
+  }
+  std::memcpy(row.name, text.data(), bytes);
+  row.name[bytes] = 0;
+}
+
+}  // namespace
+
+MethodRow& Latencies::find(std::uint32_t method, bool client, std::uint32_t key) {
+  std::uint32_t at = 0;
+  while (at < used_ && (rows_[at].id != method || rows_[at].client != (client ? 1 : 0))) ++at;
+  if (at == used_) {
+    if (used_ == kMethodRows - 1) {
+      put_name(rows_[used_], "(other methods)");
+      return rows_[used_];
+    }
+    ++used_;
+    rows_[at].client = client ? 1 : 0;
+    const auto known = names_.find(method);
+    if (known != names_.end()) put_name(rows_[at], known->second);
+    rows_[at].id = method;  // last: a reader takes rows that have one
+  }
+  places_[key & (places_.size() - 1)] = static_cast<std::uint8_t>(at);
+  return rows_[at];
+}
+
+void Latencies::name(std::uint32_t method, std::string_view text) {
+  if (names_.size() < kMethodNamesMax) names_.try_emplace(method, text.substr(0, kMethodNameBytes));
+  for (std::uint32_t at = 0; at < used_; ++at) {
+    if (rows_[at].id == method) put_name(rows_[at], text);
+  }
+}
+
+}  // namespace rdma_rpc::telemetry

@@ -1,0 +1,87 @@
+// How long calls take, by method: rows of the counters page (counters_page.h), each with a histogram whose
+// buckets are an eighth of a power of two wide. The halves of a session note a call when it ends; two stores
+// and a few additions, no clock of its own. On the context's thread; other processes only read.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace rdma_rpc::telemetry {
+
+/// Times are kept in units of so many nanoseconds, as 32 bits: a call of up to 18 minutes has its own length.
+inline constexpr std::uint32_t kTimeShift = 8;
+inline std::uint32_t time_of(std::uint64_t now_ns) {
+  return static_cast<std::uint32_t>(now_ns >> kTimeShift);
+}
+
+inline constexpr std::uint32_t kBucketsPerOctave = 8, kOctaves = 27;
+/// The first is of calls below one unit of time, the last of all that took longer than the others have.
+inline constexpr std::uint32_t kLatencyBuckets = 1 + kBucketsPerOctave * kOctaves;
+
+/// Of a call that took so many units of time. Below 8 units some buckets stay empty: nothing is between.
+constexpr std::uint32_t latency_bucket(std::uint32_t units) {
+  if (units == 0) return 0;
+  const auto octave = static_cast<std::uint32_t>(std::bit_width(units)) - 1;
+  const std::uint32_t part = octave >= 3 ? (units >> (octave - 3)) & 7 : (units << (3 - octave)) & 7;
+  return std::min(1 + octave * kBucketsPerOctave + part, kLatencyBuckets - 1);
+}
+
+inline constexpr std::size_t kMethodNameBytes = 128;
+/// As it lies in the page, which says so itself (counters_page.cc).
+struct MethodRow {
+  std::uint64_t id, client, calls, failed, total_ns;
+  std::uint64_t buckets[kLatencyBuckets];
+  char name[kMethodNameBytes];
+};
+
+/// Of a context at most; calls of the methods beyond them share the last row, whose id is 0.
+inline constexpr std::uint32_t kMethodRows = 128;
+/// Names that are kept for methods which have not been called.
+inline constexpr std::size_t kMethodNamesMax = 8192;
+
+class Latencies {
+ public:
+  explicit Latencies(MethodRow* rows) : rows_(rows) { places_.fill(kNone); }
+
+  /// A call of `method` has ended that began at `began`.
+  void note(std::uint32_t method, bool client, std::uint32_t began, std::uint64_t now_ns, bool good) {
+    const std::uint32_t units = time_of(now_ns) - began;
+    MethodRow& row = row_of(method, client);
+    ++row.calls;
+    if (!good) ++row.failed;
+    row.total_ns += std::uint64_t{units} << kTimeShift;
+    ++row.buckets[latency_bucket(units)];
+  }
+
+  /// What people call it. Longer names are cut.
+  void name(std::uint32_t method, std::string_view text);
+
+ private:
+  static constexpr std::uint8_t kNone = 0xff;
+  static_assert(kMethodRows <= kNone);
+
+  MethodRow& row_of(std::uint32_t method, bool client) {
+    const std::uint32_t key = method ^ (client ? 0x9e3779b9u : 0u);
+    const std::uint8_t place = places_[key & (places_.size() - 1)];
+    if (place != kNone && rows_[place].id == method && rows_[place].client == (client ? 1 : 0)) {
+      return rows_[place];
+    }
+    return find(method, client, key);
+  }
+  MethodRow& find(std::uint32_t method, bool client, std::uint32_t key);
+
+  MethodRow* rows_;
+  std::uint32_t used_ = 0;
+  /// The row that was last used for such a key: a short cut, never the truth.
+  std::array<std::uint8_t, 256> places_;
+  std::unordered_map<std::uint32_t, std::string> names_;
+};
+
+}  // namespace rdma_rpc::telemetry

@@ -1,0 +1,116 @@
+/**
+ * Which processes have counters pages, and reading them: open descriptors under /proc/PID/fd. The kernel lets this user at its own processes only (root at
+ * all), and what a process has left is gone with it. Costs the process that is read nothing: it may even be stopped. Used by `rdma-rpc top`.
+ */
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  readSync,
+} from 'node:fs';
+import { type ContextCounters, contextIn, pageBytesMax } from './page.ts';
+
+export interface ProcessCounters {
+  readonly pid: number;
+  /** The command line, for people. */
+  readonly command: string;
+  /** As the kernel has it: R, S, D, T (stopped), Z … */
+  readonly state: string;
+  /** Of all its threads, since it began. */
+  readonly cpuMs: number;
+  /** Resident memory. */
+  readonly rssBytes: number;
+  /** When this was read, on the clock of `process.hrtime`. */
+  readonly atNs: number;
+  /** One for each fabric that a thread uses. */
+  readonly contexts: readonly ContextCounters[];
+}
+
+const linkName = /^\/memfd:rdma-rpc-counters( \(deleted\))?$/;
+const clockTicksMs = 10;
+const pageSize = 4096;
+
+/** A link may change between its reading and this: what is opened is looked at again. */
+function readPage(path: string): ContextCounters | undefined {
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+  try {
+    const { size } = fstatSync(file);
+    if (size === 0 || size > pageBytesMax) return undefined;
+    const bytes = new Uint8Array(size);
+    let length = 0;
+    while (length < size) {
+      const count = readSync(file, bytes, length, size - length, length);
+      if (count === 0) return undefined;
+      length += count;
+    }
+    return contextIn(bytes);
+  } finally {
+    closeSync(file);
+  }
+}
+
+function orNone<T>(action: () => T): T | undefined {
+  try {
+    return action();
+  } catch {
+    return undefined;
+  }
+}
+
+/** Paths of the pages of a process. Throws what the system says when its descriptors cannot be listed. */
+function pagesOf(pid: number): string[] {
+  const folder = `/proc/${pid}/fd`;
+  return readdirSync(folder)
+    .map((name) => `${folder}/${name}`)
+    .filter((path) => linkName.test(orNone(() => readlinkSync(path)) ?? ''));
+}
+
+/** Pids of the processes that this user may read, and that have pages; in order. */
+export function processesWithCounters(): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => (orNone(() => pagesOf(pid)) ?? []).length > 0)
+    .sort((one, other) => one - other);
+}
+
+/** Throws an Error with a sentence: there is no such process, it cannot be read, or it has no counters. */
+export function readCounters(pid: number): ProcessCounters {
+  let pages: string[];
+  try {
+    pages = pagesOf(pid);
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new Error(
+      code === 'EACCES' || code === 'EPERM'
+        ? `process ${pid} cannot be read: it is of another user, or has rights that this one has not; run this as that user, or as root`
+        : `there is no process ${pid}`,
+      { cause },
+    );
+  }
+  const contexts = pages
+    .map((path) => orNone(() => readPage(path)))
+    .filter((context) => context !== undefined);
+  const stat = orNone(() => readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  if (stat === undefined) throw new Error(`there is no process ${pid}`);
+  if (contexts.length === 0)
+    throw new Error(
+      `process ${pid} has no counters of rdma-rpc: it has no connection and no server now, hides them (countersPage), or is another program`,
+    );
+  // The name in parentheses may have anything in it.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const command = orNone(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8')) ?? '';
+  return {
+    pid,
+    command: command.split('\0').join(' ').trim(),
+    state: fields[0] ?? '?',
+    cpuMs: (Number(fields[11]) + Number(fields[12])) * clockTicksMs,
+    rssBytes: Number(fields[21]) * pageSize,
+    atNs: Number(process.hrtime.bigint()),
+    contexts,
+  };
+}

@@ -1,0 +1,182 @@
+/** What `rdma-rpc top` makes of two readings: rates, tables that fit, and nothing that a process or its peer could do to the terminal. */
+import { describe, expect, it } from 'vitest';
+import { plain, screenOf } from '../../../cli/top/screen.ts';
+import { viewOf } from '../../../cli/top/view.ts';
+import { bucketNs, context, method, reading, session } from './readings.ts';
+
+const secondNs = 1e9;
+const counted = (at: number, count: number): number[] =>
+  bucketNs.map((_, bucket) => (bucket === at ? count : 0));
+
+const before = reading({
+  contexts: [
+    context({
+      counters: {
+        requests: 1000,
+        sentBytes: 5000,
+        receivedBytes: 4000,
+        sendSlotsFree: 1024,
+        memoryBytes: 10_800_000,
+      },
+      methods: [method({ calls: 1000, buckets: counted(40, 1000) })],
+      sessions: [session({ bytesIn: 4000, bytesOut: 5000 })],
+    }),
+  ],
+});
+const after = reading({
+  atNs: 2 * secondNs,
+  cpuMs: 2500,
+  contexts: [
+    context({
+      counters: {
+        requests: 21_000,
+        sentBytes: 2_005_000,
+        receivedBytes: 1_004_000,
+        sendSlotsFree: 1000,
+        memoryBytes: 10_800_000,
+        arenaBytes: 2_000_000,
+        arenaLeasedBytes: 65_536,
+        arenaLeasedBlocks: 1,
+        mrHits: 99,
+        mrMisses: 1,
+        stalls: 4,
+        stalledMs: 20,
+        loopLagMaxUs: 1500,
+      },
+      methods: [
+        method({
+          calls: 21_000,
+          failed: 10,
+          buckets: counted(40, 1000).map((count, at) => (at === 9 ? 20_000 : count)),
+        }),
+        method({ name: 'kv.v1.Kv/Put', calls: 5 }),
+      ],
+      sessions: [
+        session({ bytesIn: 1_004_000, bytesOut: 2_005_000 }),
+        session({ number: 4097, peer: '10.0.0.7:41230 (billing 3)', waiting: 2 }),
+      ],
+    }),
+  ],
+});
+
+describe('rates', () => {
+  const view = viewOf(after, before);
+  it('are of the time between the readings', () => {
+    expect(view.perSecond.requests).toBe(10_000);
+    expect(view.cpuPercent).toBe(75);
+    expect(view.methods[0]).toMatchObject({
+      method: 'kv.v1.Kv/Get',
+      callsPerSecond: 10_000,
+      failedPerSecond: 5,
+    });
+  });
+  it('percentiles are of the calls in between, not of those before', () => {
+    expect(view.methods[0]!.p50Us).toBeCloseTo(9.5, 1);
+    expect(view.methods[0]!.p99Us).toBeLessThan(10);
+    expect(view.methods[1]!.p50Us).toBeNull();
+  });
+  it('a counter that has begun anew counts from zero, and never backwards', () => {
+    const again = viewOf(
+      reading({ atNs: 3 * secondNs, contexts: [context({ counters: { requests: 7 } })] }),
+      after,
+    );
+    expect(again.perSecond.requests).toBe(7);
+  });
+  it('what had no counters before has the rate of all of them', () => {
+    const first = viewOf(after, reading({ contexts: [] }));
+    expect(first.perSecond.requests).toBe(10_500);
+  });
+  it('two readings at the same moment are no division by zero', () => {
+    expect(viewOf(after, after).perSecond.requests).toBe(0);
+  });
+});
+
+describe('the thread', () => {
+  const line = (state: string, awake: boolean): string =>
+    screenOf(
+      viewOf(
+        reading({ state, atNs: 4 * secondNs, contexts: [context({ awake, turnNs: secondNs })] }),
+        before,
+      ),
+      {
+        columns: 120,
+        rows: 20,
+      },
+    )[1]!;
+  const cases: readonly [string, boolean, string][] = [
+    ['S', false, 'loop lag 0 us'],
+    ['R', true, 'EVENT LOOP BLOCKED for 3 s'],
+    ['T', true, 'STOPPED'],
+    ['Z', false, 'ENDED'],
+  ];
+  for (const [state, awake, text] of cases)
+    it(`in state ${state}, ${awake ? 'awake' : 'asleep'} for 3 s: ${text}`, () => {
+      expect(line(state, awake)).toContain(text);
+    });
+});
+
+describe('the screen', () => {
+  const view = viewOf(after, before);
+  it('is as saved, 100 wide', async () => {
+    const lines = screenOf(view, { columns: 100, rows: 24 });
+    await expect(lines.join('\n')).toMatchFileSnapshot('screens/100x24.txt');
+  });
+  it('is as saved, 60 wide and too low for all rows', async () => {
+    const lines = screenOf(view, { columns: 60, rows: 14 });
+    await expect(lines.join('\n')).toMatchFileSnapshot('screens/60x14.txt');
+  });
+  for (const columns of [20, 40, 80, 200])
+    for (const rows of [2, 5, 12, 13, 15, 50])
+      it(`fits ${columns} x ${rows}`, () => {
+        const many = viewOf(
+          reading({
+            atNs: secondNs,
+            contexts: [
+              context({
+                methods: Array.from({ length: 128 }, (_, at) => method({ name: `a.B/M${at}` })),
+                sessions: Array.from({ length: 256 }, (_, number) => session({ number })),
+              }),
+            ],
+          }),
+          before,
+        );
+        const lines = screenOf(many, { columns, rows });
+        expect(lines.length).toBeLessThanOrEqual(rows);
+        for (const line of lines) expect([...line].length).toBeLessThanOrEqual(columns);
+      });
+  it('says how many rows there are more', () => {
+    const sessions = Array.from({ length: 50 }, (_, number) => session({ number }));
+    const many = viewOf(reading({ atNs: secondNs, contexts: [context({ sessions })] }), before);
+    expect(screenOf(many, { columns: 100, rows: 24 }).at(-1)).toBe('… 40 more');
+  });
+});
+
+describe('hostile names', () => {
+  const names = [
+    '\u001b[2J\u001b]0;owned\u0007',
+    'line\nline\rline',
+    '\u009b31m',
+    'a\u202egnp.exe',
+    'zero\u200bwidth',
+    'a\u0301\u0301\u0301\u0301',
+    '\ud800 half',
+  ];
+  for (const name of names)
+    it(`${JSON.stringify(name)} is one line of plain text everywhere`, () => {
+      const hostile = reading({
+        command: name,
+        atNs: secondNs,
+        contexts: [
+          context({
+            fabric: name,
+            device: name,
+            methods: [method({ name })],
+            sessions: [session({ peer: name })],
+          }),
+        ],
+      });
+      const text = screenOf(viewOf(hostile, before), { columns: 120, rows: 40 });
+      for (const line of text) expect(line).toBe(plain(line));
+      expect(text).toHaveLength(15);
+    });
+});
