@@ -23,7 +23,7 @@ interopSuite('two processes, TCP', 'tcp', () => openProcesses(undefined, over('t
 
 const security = { require: 'sealed' } as const;
 const authority = new Authority();
-const { cert, key } = authority.issue({ addresses: ['127.0.0.1'] });
+const { cert, key } = authority.issue({ names: ['localhost'], addresses: ['127.0.0.1'] });
 interopSuite('in one process, sealed', 'sim', () => openInProcess({ security }));
 interopSuite('two processes, shared memory, sealed', 'shm', () =>
   openProcesses(`unix:${socket}-sealed`, { security }, {}),
