@@ -100,6 +100,9 @@ struct Capabilities {
   bool exposes_any_memory = false;  ///< memory outside alloc_memory() may be exposed to the peer too
   bool on_demand = false;           ///< access_on_demand for RC SEND, READ and WRITE (explicit ODP)
   bool dmabuf = false;              ///< reg_dmabuf_mr()
+  /// A READ or WRITE is a copy by the thread that posts it, inside of post_send(): until it is over nothing
+  /// else of that thread gets on.
+  bool copies_when_posted = false;
   /// This process's CPU reads what is sent, turns after the post, and nothing is pinned: what its owner can
   /// take away meanwhile (Presence) must be copied to memory that lasts. QueuePair::withdraw() works.
   bool reads_memory_late = false;
@@ -304,6 +307,9 @@ class QueuePair {
     static_cast<void>(rkey), static_cast<void>(addr), static_cast<void>(bytes);
     return {};
   }
+  /// Of the WRITEs that have been posted, the bytes that are still here, so that a SEND posted now would wait
+  /// for them. A device cannot tell: then it may be all that have not completed.
+  virtual std::uint64_t unsent_write_bytes() const { return UINT64_MAX; }
   /// Takes the memory behind a window of this queue pair away from the peer's READs, at once and without the
   /// peer: when this returns no byte of it is read any more. READs that come, or are under way, complete at
   /// the peer as Wc::vanished, and the queue pair goes on; the window is bound until it is invalidated.

@@ -84,10 +84,20 @@ std::unique_ptr<Context> Context::open(std::shared_ptr<fabric::Device> device, c
     *error = "no memory for counters";
     return nullptr;
   }
-  context->shared_.reset(new Shared{dev, *context->cq_, *context->arena_, *context->mr_cache_,
-                                    *context->windows_, *context->slots_, *context->events_,
-                                    context->predictor_, context->stats_, context->page_->latencies(),
-                                    exposure, options.slot_bytes, options.counters_start});
+  context->shared_.reset(new Shared{dev,
+                                    *context->cq_,
+                                    *context->arena_,
+                                    *context->mr_cache_,
+                                    *context->windows_,
+                                    *context->slots_,
+                                    *context->events_,
+                                    context->predictor_,
+                                    context->stats_,
+                                    context->page_->latencies(),
+                                    exposure,
+                                    options.slot_bytes,
+                                    options.counters_start,
+                                    {dev.capabilities(), options.read_bytes_max}});
   Context* self = context.get();
   context->mr_cache_->on_evict([self](std::uint64_t key) { self->emit_evicted(key); });
   return context;
@@ -273,11 +283,7 @@ bool Context::finish_turn() {
   if (events_->count() != 0) retire_events();
   events_->clear_and_unlock();
   consume_submissions();
-  if (was_in_js && std::any_of(places_.begin(), places_.end(), [](const Place& place) {
-        return place.session != nullptr && place.session->moves();
-      })) {
-    drain_completions();
-  }
+  if (was_in_js && shared_->flow.waits()) drain_completions();
   bool more = !shared_->fetched.empty();
   holds_ = false;
   for (Place& place : places_) {
@@ -286,10 +292,25 @@ bool Context::finish_turn() {
     if (place.session->has_timeouts()) timeouts_pending_ = true;
     if (place.session->holds()) holds_ = true;
   }
+  if (shared_->flow.waits() && move_bulk()) more = true;
   if (control_[ctl::want_slots] != 0 && slots_->free() != 0) tell_slots_free();
   if (control_[ctl::want_memory] != 0) tell_memory_free();
   unfinished_ = more || !events_->empty();
   return unfinished_;
+}
+
+/// After all frames of the turn: a post may be a copy, which those would wait for. True: there is more to
+/// move at once.
+bool Context::move_bulk() {
+  bool unposted = false;
+  const bool more =
+      shared_->flow.move(shared_->now_ns, [&](Bulk kind, std::uint32_t number, std::int64_t& credit) {
+        Session& session = *find(number);  // one that has ended has left
+        const Moved moved = session.move(kind, credit);
+        if (session.has_unposted()) unposted = true;
+        return moved;
+      });
+  return more || unposted;
 }
 
 /// To JS, when a session that waits for a slot may have one. Who waits without naming one may, too.
@@ -305,22 +326,6 @@ void Context::tell_slots_free() {
   control_[ctl::want_slots] = 0;
   Event event;
   event.word[ev::kind] = static_cast<std::int32_t>(EvKind::slots_free);
-  events_->emit(event);
-}
-
-void Context::tell_memory_free() {
-  const std::uint64_t releases = arena_->counters().releases;
-  if (std::exchange(releases_, releases) == releases) return;
-  control_[ctl::want_memory] = 0;
-  Event event;
-  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::memory_free);
-  events_->emit(event);
-}
-
-void Context::tell_memory_short() {
-  if (std::exchange(told_short_, true)) return;
-  Event event;
-  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::memory_short);
   events_->emit(event);
 }
 
@@ -350,40 +355,6 @@ void Context::flush() {
   for (Place& place : places_) {
     if (place.session != nullptr) place.session->post();
     if (place.session != nullptr && place.session->has_timeouts()) timeouts_pending_ = true;
-  }
-}
-
-void Context::retry_memory() {
-  auto& waiters = shared_->memory_waiters;
-  const std::uint64_t checked_ns = std::exchange(checked_ns_, shared_->now_ns);
-  shared_->waited_ns += std::min(shared_->now_ns - checked_ns, kMemoryCheckNs);
-  passed_over_.clear();
-  const auto passed_over = [&](std::uint32_t session) {
-    return std::find(passed_over_.begin(), passed_over_.end(), session) != passed_over_.end();
-  };
-  for (std::size_t i = 0; i < waiters.size();) {
-    const Shared::Waiter waiter = waiters.at(i);
-    if (passed_over(waiter.session)) {
-      ++i;
-      continue;
-    }
-    Session* session = find(waiter.session);
-    const bool still = session != nullptr && !session->retry_memory(waiter);
-    const std::uint64_t waited_ns = shared_->waited_ns - waiter.since_ns;
-    if (still && waited_ns >= kMemoryShortNs) tell_memory_short();
-    if (still && waited_ns < kMemoryWaitNs) {
-      // In order: a large request at the front is not starved by small ones behind it. But what one session
-      // alone lacks holds up no other.
-      if (session->lacks_arena(waiter)) return;
-      passed_over_.push_back(waiter.session);
-      ++i;
-      continue;
-    }
-    // A session that has broken meanwhile has taken its calls out of the queue itself.
-    const bool there =
-        i < waiters.size() && waiters.at(i).session == waiter.session && waiters.at(i).call == waiter.call;
-    if (there) waiters.erase(i);
-    if (still) session->refuse_memory(waiter);
   }
 }
 

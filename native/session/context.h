@@ -30,6 +30,8 @@ struct ContextOptions {
   Exposure exposure = Exposure::automatic;
   /// Other processes of this user may read the counters page.
   bool publish_counters = false;
+  /// READs under way, of all sessions.
+  std::uint64_t read_bytes_max = kReadBytesMax;
   /// Where sequence numbers, generations and tokens begin: tests begin just below the wrap.
   std::uint32_t counters_start = 0;
 };
@@ -110,6 +112,7 @@ class Context {
   void report_sessions();
   /// The page calls the other side of this session so.
   void name_session(std::uint32_t number, std::string_view peer);
+  const Flow& flow() const { return shared_->flow; }
   /// Peers may go on writing to memory of large messages that they have once had a right to. (What small ones
   /// come in is read from a copy.)
   bool peers_keep_access() const {
@@ -134,6 +137,7 @@ class Context {
   std::size_t poll(std::size_t most);
   void drain_completions();
   void deliver_fetched(bool queue_was_empty);
+  bool move_bulk();
 
   // Destroyed from the bottom up: sessions before what they use, everything before the device.
   std::shared_ptr<fabric::Device> device_;

@@ -37,11 +37,30 @@ inline constexpr std::uint32_t kSlotHeadroom = 64;
 /// stands in front of it in the frame of a large message: the head of a list of pieces, and one piece.
 inline constexpr std::uint32_t kSlotTail = 64;
 
-/// One READ or WRITE work request of a bulk transfer. Large enough to reach full bandwidth, small enough that
-/// other calls of the session get in between.
+/// One READ work request of a bulk transfer. Large enough to reach full bandwidth, small enough that other
+/// calls get in between. 20 bits of a work request's record name it.
 inline constexpr std::uint32_t kChunkBytes = 512 * 1024;
-/// Bytes of READ and WRITE that a session posts per turn of the loop: on shm the post is the copy.
-inline constexpr std::uint32_t kBulkBytesPerTurn = 4 * 1024 * 1024;
+/// Bytes that a session, and in a session a call, moves before the next one has its turn. No less than a
+/// chunk, so that each turn moves something.
+inline constexpr std::int64_t kQuantumBytes = kChunkBytes;
+/// WRITEs of a session that have been posted and that the device has not reported: what a frame posted now
+/// has before it. Two of them at least, so that the wire does not wait for the next post. 100 Gb/s take 20 us
+/// for it.
+inline constexpr std::uint32_t kWriteAheadBytes = 256 * 1024;
+inline constexpr std::uint32_t kWriteChunkBytes = kWriteAheadBytes / 2;
+/// A completion is asked for after so many bytes of WRITEs.
+inline constexpr std::uint32_t kWriteSignalBytes = kWriteAheadBytes / 4;
+/// READs of all sessions of a context: what peers have been asked to send at once. A session has half of it
+/// at most.
+inline constexpr std::uint64_t kReadBytesMax = std::uint64_t{16} << 20;
+/// READs and WRITEs that all sessions post in one turn of the loop, ...
+inline constexpr std::uint32_t kPostedBytesPerTurn = 4 * 1024 * 1024;
+/// ... and where the post is a copy by this thread: 30 us, ...
+inline constexpr std::uint32_t kCopiedBytesPerTurn = 256 * 1024;
+/// ... or 7 us while there are small calls ...
+inline constexpr std::uint32_t kSliceBytes = 64 * 1024;
+/// ... and for so long after one.
+inline constexpr std::uint64_t kSmallTrafficNs = 1'000'000;
 
 /// What the staging memory of a session grows by.
 inline constexpr std::size_t kStagingChunkBytes = 256 * 1024;

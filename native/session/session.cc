@@ -107,7 +107,7 @@ void Session::on_done(SendQueue::Done done, bool vanished) {
       server_->on_bulk_sent(done.ref);
       break;
     case Then::chunk_read:
-      server_->on_chunk_read(done.ref, vanished);
+      server_->on_chunk_read(ReadRef::of(done.ref), vanished);
       break;
     case Then::cancel_arrived:
       client_->on_cancel_arrived(done.ref);
@@ -213,9 +213,14 @@ bool Session::finish_turn() {
   send_->ring();
   if (!post_receives() || !send_->is_open()) return false;
   if (client_ != nullptr) client_->finish_turn();
-  const bool moving = moves() && server_->move_transfers();
   post_now();
-  return moving || unposted_;
+  return unposted_;
+}
+
+Moved Session::move(Bulk kind, std::int64_t& credit) {
+  const Moved moved = server_->move(kind, credit);
+  if (is_open()) post_now();
+  return moved;
 }
 
 bool Session::check_timeouts() {

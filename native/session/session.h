@@ -51,7 +51,7 @@ class Session final : public Link {
   void check_connected();
   void on_receive(const fabric::Wc& wc);
   void on_send(const fabric::Wc& wc);
-  /// Posts receives and sends, moves bulk transfers on. True: there is more to do at once.
+  /// Posts receives and sends. True: there is more to do at once.
   bool finish_turn();
   /// Posts what JS has submitted, without touching receives (JS may be reading them).
   void post() {
@@ -67,8 +67,10 @@ class Session final : public Link {
   bool holds() const { return client_ != nullptr && client_->holds(); }
   /// Ends the session when the peer has not let go of one for too long.
   void check_held();
-  /// Bulk data is to be moved with the next finish_turn().
-  bool moves() const { return server_ != nullptr && server_->moves(); }
+  /// Its turn among the sessions of the context: posts READs or WRITEs as far as they fit the credit.
+  Moved move(Bulk kind, std::int64_t& credit);
+  /// What was prepared waits for another turn.
+  bool has_unposted() const { return unposted_; }
   /// See ServerHalf::deliver().
   bool deliver(const Shared::Fetched& fetched, bool queue_was_empty);
   /// Arena memory came free for the call (see Shared::memory_waiters). False: still none.

@@ -15,6 +15,7 @@
 #include "session/bounded_queue.h"
 #include "session/event_queue.h"
 #include "session/exposure.h"
+#include "session/flow.h"
 #include "session/link/sealing.h"
 #include "session/predictor.h"
 #include "session/send_slots.h"
@@ -38,6 +39,7 @@ struct Shared {
   Exposure exposure;  ///< never automatic
   std::uint32_t slot_bytes;
   std::uint32_t counters_start;
+  Flow flow;
   /// Why the system refused what the last call with no_memory or registration wanted; empty: it did not.
   std::string refusal{};
   std::uint64_t now_ns = 0;

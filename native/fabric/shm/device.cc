@@ -55,6 +55,7 @@ Capabilities make_capabilities(bool by_descriptors, bool any_memory) {
   caps.max_msg_bytes = kMaxMessageBytes;
   caps.immediate = true;
   caps.windows = true;
+  caps.copies_when_posted = true;
   caps.exposes_any_memory = any_memory;
   caps.peers_keep_access = true;
   return caps;

@@ -153,12 +153,24 @@ void SendQueue::read(const Sge& into, std::uint64_t remote_addr, std::uint32_t r
 }
 
 void SendQueue::write(std::span<const Sge> from, std::uint64_t remote_addr, std::uint32_t rkey) {
-  SendWr& wr = prepare(Opcode::rdma_write, false, {});
+  std::uint32_t bytes = 0;
+  for (const Sge& sge : from) bytes += sge.length;
+  writes_ahead_ += bytes;
+  unsignaled_write_bytes_ += bytes;
+  const bool signaled = unsignaled_write_bytes_ >= kWriteSignalBytes;
+  if (signaled) unsignaled_write_bytes_ = 0;
+  SendWr& wr = prepare(Opcode::rdma_write, signaled, {Then::chunk_written, bytes});
   wr.remote_addr = remote_addr;
   wr.rkey = rkey;
   set_sges(wr, from);
   ++stats_.bulk_writes;
-  for (const Sge& sge : from) stats_.bulk_write_bytes += sge.length;
+  stats_.bulk_write_bytes += bytes;
+}
+
+/// What has left this host is ahead of nothing, however long its way is. Not all fabrics can tell.
+bool SendQueue::may_write_on(std::uint32_t bytes) {
+  post_prepared();
+  return prepared_ == 0 && qp_.unsent_write_bytes() <= kWriteAheadBytes - bytes;
 }
 
 void SendQueue::move_up() {

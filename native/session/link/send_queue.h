@@ -26,11 +26,21 @@ namespace rdma_rpc::session {
 enum class Then : std::uint8_t {
   nothing,
   bulk_sent,       ///< ref: call slot of the server call whose response (and WRITEs before it) is out
-  chunk_read,      ///< ref: call slot of the server call that this READ belongs to
+  chunk_read,      ///< ref: see ReadRef
+  chunk_written,   ///< ref: bytes of WRITEs; for the send queue alone
   cancel_arrived,  ///< ref: call word of the client call whose CANCEL lies in the peer's receive queue
   revoked,         ///< ref: call slot of the client call whose windows are being invalidated
   drained,         ///< the last request before the queue pair may be destroyed
 };
+
+/// What a READ belongs to: the slot of a server call, and how much it brings.
+struct ReadRef {
+  static constexpr std::uint32_t kBytesBits = 20;
+  std::uint32_t slot, bytes;
+  std::uint32_t word() const { return slot << kBytesBits | bytes; }
+  static ReadRef of(std::uint32_t word) { return {word >> kBytesBits, word & ((1u << kBytesBits) - 1)}; }
+};
+static_assert(kCallSlotsMax <= 1u << (32 - ReadRef::kBytesBits) && kChunkBytes < 1u << ReadRef::kBytesBits);
 
 class SendQueue {
  public:
@@ -95,7 +105,12 @@ class SendQueue {
             std::uint64_t length, std::uint32_t access);
   void invalidate(std::uint32_t rkey, Done done);
   void read(const fabric::Sge& into, std::uint64_t remote_addr, std::uint32_t rkey, Done done);
+  /// Needs may_write() of as many bytes.
   void write(std::span<const fabric::Sge> from, std::uint64_t remote_addr, std::uint32_t rkey);
+  /// No more than kWriteAheadBytes of them lie before a frame that comes next.
+  bool may_write(std::uint32_t bytes) {
+    return writes_ahead_ + bytes <= kWriteAheadBytes || may_write_on(bytes);
+  }
 
   /// Posts what is prepared, and nothing that waits.
   void ring() { post_prepared(); }
@@ -136,7 +151,12 @@ class SendQueue {
     while (static_cast<std::int32_t>(sequence - retired_) > 0) {
       Record& record = record_of(retired_++);
       give_slot_back(record);
-      if (record.then != Then::nothing) f(Done{record.then, record.ref});
+      if (record.then == Then::nothing) continue;
+      if (record.then == Then::chunk_written) {
+        writes_ahead_ -= record.ref;
+        continue;
+      }
+      f(Done{record.then, record.ref});
     }
   }
 
@@ -192,6 +212,7 @@ class SendQueue {
     std::memcpy(&header, start, sizeof header);
     if (header.type == static_cast<std::uint8_t>(wire::FrameType::request)) f(header.call);
   }
+  bool may_write_on(std::uint32_t bytes);
   Record& record_of(std::uint32_t sequence) { return records_[sequence & (depth_ - 1)]; }
   std::uint32_t first_prepared() const { return sequence_ - static_cast<std::uint32_t>(prepared_); }
   void give_slot_back(Record& record) {
@@ -229,6 +250,8 @@ class SendQueue {
   std::uint32_t last_signaled_;       ///< one of those prepared, counted like them
   std::uint32_t unsignaled_ = 0;
   std::uint64_t frames_sent_ = 0, bytes_sent_ = 0;
+  std::uint32_t writes_ahead_ = 0;  ///< bytes of WRITEs that have not completed
+  std::uint32_t unsignaled_write_bytes_ = 0;
   bool open_ = false;
 
   std::vector<Record> records_;  ///< one per request under way, by sequence

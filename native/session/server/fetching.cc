@@ -71,7 +71,7 @@ bool ServerHalf::start_fetch(std::uint32_t slot, memory::Use use) {
   if (bulk.block == memory::kNoBlock) return false;
   if (spilled) restore_metadata(bulk);
   call.state = ServerState::fetching;
-  transfers_.push(slot);
+  join(Bulk::read, slot);
   return true;
 }
 

@@ -123,14 +123,18 @@ void ServerHalf::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, c
   shared_.events.emit(event);
 }
 
-void ServerHalf::on_chunk_read(std::uint32_t slot, bool vanished) {
+void ServerHalf::on_chunk_read(ReadRef read, bool vanished) {
+  const std::uint32_t slot = read.slot;
   --reads_outstanding_;
+  read_bytes_ -= read.bytes;
+  shared_.flow.read_ended(read.bytes);
   if (staging_ != nullptr) land();
   ServerCall& call = calls_[slot];
   ServerBulk& bulk = *call.bulk;
   if (vanished && !call.cancelled) {
     call.cancelled = true;
     call.cancel_status = kInternal;
+    bulk.turn.leave();
     bulk.refusal = "the client's memory of the request was gone before it had been read";
   }
   if (--bulk.reads_outstanding != 0) return;
@@ -193,6 +197,7 @@ void ServerHalf::on_cancel(const wire::Header& header) {
       call.cancelled = true;
       call.cancel_status = static_cast<std::uint8_t>(header.method);
       call.bulk->refusal = "";
+      call.bulk->turn.leave();
       if (call.bulk->reads_outstanding == 0) deliver_fetched(slot);
       return;
     case ServerState::asking:
@@ -248,10 +253,6 @@ void ServerHalf::end_call(ServerCall& call) {
   set_idle(call, false);
   if (call.bulk == nullptr) return;
   ServerBulk& bulk = *call.bulk;
-  const auto slot = static_cast<std::uint32_t>(&call - calls_.data());
-  for (std::size_t i = 0; i < transfers_.size(); ++i) {
-    if (transfers_.at(i) == slot) transfers_.erase(i--);
-  }
   if (bulk.block != memory::kNoBlock) shared_.arena.release(bulk.block);
   if (bulk.held_receive >= 0) link_.recycle(static_cast<std::uint32_t>(bulk.held_receive));
   end_response(bulk);

@@ -28,6 +28,7 @@ void ServerHalf::submit(const std::int32_t* words) {
     end_call(call);
   else if (call.state != ServerState::running)
     return shared_.slots.release(send_slot);  // cancelled meanwhile
+  shared_.flow.count_small(!call.exposed);
   const std::int32_t status = words[sub::status];
   const std::uint8_t flags = (status & boundary::kNotRun) != 0 ? wire::not_run : 0;
   const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response),
@@ -82,7 +83,7 @@ std::int32_t ServerHalf::submit_bulk(const BulkSubmission& submission) {
   call.bulk = std::move(bulk);
   if (call.has_sink && call.sink.length >= call.bulk->total) {
     call.state = ServerState::writing;
-    transfers_.push(slot);
+    join(Bulk::write, slot);
   } else {
     call.state = ServerState::asking;
     link_.control(wire::FrameType::sink_request, submission.call, call.bulk->total);
@@ -109,7 +110,7 @@ void ServerHalf::on_sink(const wire::Frame& frame) {
   const bool lasting = (frame.header.flags & wire::lasting) != 0;
   if (call.invalidate_rkey == 0 && capabilities_.windows && !lasting) call.invalidate_rkey = frame.sink.rkey;
   call.state = ServerState::writing;
-  transfers_.push(slot);
+  join(Bulk::write, slot);
 }
 
 /// Behind the WRITEs on the same queue pair, so that they are in place when it arrives.

@@ -10,6 +10,7 @@
 
 #include "session/boundary.h"
 #include "session/exposure.h"
+#include "session/fair_queue.h"
 #include "session/wire.h"
 
 namespace rdma_rpc::session {
@@ -24,6 +25,7 @@ enum class ServerState : std::uint8_t {
 };
 
 struct ServerBulk {
+  FairQueue::Member turn;  ///< among the calls of the session with bytes to move
   // the request
   std::vector<wire::Piece> remote;
   memory::BlockId block = memory::kNoBlock;  ///< READ sink, one reference held until JS takes it

@@ -1,18 +1,21 @@
 // Life of the server half. See server_half.h.
 #include "session/server/server_half.h"
 
+#include <utility>
+
 namespace rdma_rpc::session {
 
 using boundary::Event;
 using boundary::EvKind;
 namespace ev = boundary::ev;
 
-ServerHalf::ServerHalf(Link& link)
-    : Half(link), calls_(link.options().call_slots), transfers_(link.options().call_slots) {}
+ServerHalf::ServerHalf(Link& link) : Half(link), calls_(link.options().call_slots) {}
 
 ServerHalf::~ServerHalf() { end_all(); }
 
 void ServerHalf::end_unposted() {
+  reading_.leave();
+  writing_.leave();
   for (std::uint32_t slot = 0; slot < options_.call_slots; ++slot) {
     ServerCall& call = calls_[slot];
     if (call.state == ServerState::running) {
@@ -28,6 +31,8 @@ void ServerHalf::end_unposted() {
 }
 
 void ServerHalf::end_all() {
+  // Their flush has been polled, or the queue pair is about to go.
+  shared_.flow.read_ended(std::exchange(read_bytes_, 0));
   for (ServerCall& call : calls_) end_call(call);
   for (auto& response : finishing_) {
     if (response != nullptr) end_response(*response);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "session/flow.h"
 #include "session/link/link.h"
 #include "session/server/server_call.h"
 
@@ -36,16 +37,14 @@ class ServerHalf final : Half {
   void on_sink(const wire::Frame& frame);
 
   // --- completions
-  void on_chunk_read(std::uint32_t slot, bool vanished);
+  void on_chunk_read(ReadRef read, bool vanished);
   void on_bulk_sent(std::uint32_t index);
 
   std::uint32_t calls_in_flight() const { return calls_in_flight_; }
 
   // --- each turn
-  /// Bulk data is to be moved with the next finish_turn().
-  bool moves() const { return !transfers_.empty(); }
-  /// True: there is more to move at once.
-  bool move_transfers();
+  /// Its turn among the sessions of the context: posts READs or WRITEs as far as they fit the credit.
+  Moved move(Bulk kind, std::int64_t& credit);
   /// Hands a request over whose READs are over. False: a CANCEL may still lie in the completion queue that
   /// was there before the READs were (see Context::deliver_fetched).
   bool deliver(const Shared::Fetched& fetched, bool queue_was_empty);
@@ -103,16 +102,32 @@ class ServerHalf final : Half {
   // transfers.cc
   void land();
   void stop_writing(std::uint32_t slot, std::uint32_t status, const std::string& text = "");
-  static bool give_up(ServerCall& call, std::string why);
-  bool move_read(std::uint32_t slot, std::uint32_t& budget);
-  bool move_write(std::uint32_t slot, std::uint32_t& budget);
+  /// Bytes of this call can be moved.
+  void join(Bulk kind, std::uint32_t slot);
+  /// A turn of one call within that of the session: what it takes is taken from both.
+  struct Turn {
+    std::int64_t& call;
+    std::int64_t& session;
+    Moved session_ended = Moved::all;
+    /// The call keeps its place, since no other one of the session could go on either.
+    Moved halt(Moved why) {
+      session_ended = why;
+      return Moved::halt;
+    }
+  };
+  Moved may_post(Turn& turn) const;
+  Moved give_up(std::uint32_t slot, std::string why);
+  Moved move_read(std::uint32_t slot, Turn& turn);
+  Moved move_write(std::uint32_t slot, Turn& turn);
+  void charge(Turn& turn, std::uint32_t bytes);
   static void next_piece(ServerBulk& bulk);
-  std::uint32_t chunk_bytes() const;
 
+  FairQueue reading_calls_, writing_calls_;  ///< by slot
+  FairQueue::Member reading_, writing_;      ///< this session among those of the context
   std::vector<ServerCall> calls_;
   std::uint32_t calls_in_flight_ = 0;
-  BoundedQueue<std::uint32_t> transfers_;  ///< call slots with bytes to move, in order
   std::uint32_t reads_outstanding_ = 0;
+  std::uint64_t read_bytes_ = 0;  ///< that those bring
   /// READs under way into staging memory, in order: they complete in order, and are copied from there.
   struct Landing {
     memory::BlockId block;

@@ -1,5 +1,5 @@
-// The bytes of bulk messages on their way: READs of requests and WRITEs of responses, a limited number per
-// turn so that other calls get in between. See server_half.h.
+// The bytes of bulk messages on their way: READs of requests and WRITEs of responses, each call and each
+// session in its turn, and no more at once than leaves room for other calls. See server_half.h, flow.h.
 #include "session/server/server_half.h"
 
 #include <algorithm>
@@ -14,85 +14,91 @@ constexpr std::uint8_t kResourceExhausted = 8;
 constexpr std::uint8_t kInternal = 13;
 }  // namespace
 
-/// Of one READ or WRITE.
-std::uint32_t ServerHalf::chunk_bytes() const {
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(kChunkBytes, capabilities_.max_msg_bytes));
+void ServerHalf::join(Bulk kind, std::uint32_t slot) {
+  const bool reads = kind == Bulk::read;
+  (reads ? reading_calls_ : writing_calls_).join(calls_[slot].bulk->turn, slot);
+  shared_.flow.sessions(kind).join(reads ? reading_ : writing_, number_);
 }
 
-bool ServerHalf::move_transfers() {
-  std::uint32_t budget = kBulkBytesPerTurn;
-  while (!transfers_.empty() && budget != 0 && link_.is_open()) {
-    const std::uint32_t slot = transfers_.front();
-    const ServerCall& call = calls_[slot];
-    if (call.state == ServerState::writing && any_vanished(call.bulk->pieces)) {
-      stop_writing(slot, kInternal,
-                   "the memory of the response was transferred or detached before it had been sent");
-      continue;
-    }
-    bool done = true;  // a call that was cancelled meanwhile has nothing to move
-    if (call.state == ServerState::fetching && !call.cancelled) done = move_read(slot, budget);
-    if (call.state == ServerState::writing && call.bulk->moved == 0) {
-      const std::string why = link_.queue_pair().reach(call.sink.rkey, call.sink.addr, call.bulk->total);
-      if (!why.empty()) {
-        refuse(slot, kResourceExhausted, true, "the server cannot reach the memory for the response: " + why);
-        continue;  // which took it from the transfers
-      }
-    }
-    if (call.state == ServerState::writing) done = move_write(slot, budget);
-    if (!done) break;
-    transfers_.pop();
-    if (call.state == ServerState::fetching && call.cancelled && call.bulk->reads_outstanding == 0) {
-      deliver_fetched(slot);
-    }
-  }
-  return !transfers_.empty() && budget == 0;
+Moved ServerHalf::move(Bulk kind, std::int64_t& credit) {
+  FairQueue& calls = kind == Bulk::read ? reading_calls_ : writing_calls_;
+  Moved ended = Moved::all;
+  calls.serve([&](std::uint32_t slot, std::int64_t& call_credit) {
+    if (!link_.is_open()) return Moved::halt;
+    Turn turn{call_credit, credit};
+    const Moved moved = kind == Bulk::read ? move_read(slot, turn) : move_write(slot, turn);
+    ended = turn.session_ended;
+    return moved;
+  });
+  return calls.empty() ? Moved::all : ended;
 }
 
-/// The call is refused when its READs are over. True: there is nothing more to prepare.
-bool ServerHalf::give_up(ServerCall& call, std::string why) {
+/// Moved::all: the call may post one request more.
+Moved ServerHalf::may_post(Turn& turn) const {
+  if (turn.call <= 0) return Moved::share;
+  if (turn.session <= 0) return turn.halt(Moved::share);
+  if (shared_.flow.turn_is_over()) return turn.halt(Moved::halt);
+  if (!send_.room(1)) return turn.halt(Moved::stuck);
+  return Moved::all;
+}
+
+void ServerHalf::charge(Turn& turn, std::uint32_t bytes) {
+  turn.call -= bytes;
+  turn.session -= bytes;
+  shared_.flow.moved(bytes);
+}
+
+/// The call is refused when its READs are over.
+Moved ServerHalf::give_up(std::uint32_t slot, std::string why) {
+  ServerCall& call = calls_[slot];
   call.cancelled = true;
   call.cancel_status = kResourceExhausted;
   call.bulk->refusal = std::move(why);
-  return true;
+  if (call.bulk->reads_outstanding == 0) deliver_fetched(slot);
+  return Moved::all;
 }
 
-/// True when every READ of the call is prepared.
-bool ServerHalf::move_read(std::uint32_t slot, std::uint32_t& budget) {
-  ServerCall& call = calls_[slot];
-  ServerBulk& bulk = *call.bulk;
-  std::uint32_t chunk = chunk_bytes();
-  if (staging_ != nullptr)
-    chunk = static_cast<std::uint32_t>(std::min<std::size_t>(chunk, staging_->largest()));
+/// Moved::all when every READ of the call is prepared.
+Moved ServerHalf::move_read(std::uint32_t slot, Turn& turn) {
+  ServerBulk& bulk = *calls_[slot].bulk;
   const memory::Block& block = shared_.arena.at(bulk.block);
   while (bulk.moved < bulk.total) {
-    if (budget == 0 || reads_outstanding_ >= capabilities_.max_rd_atomic || !send_.room(1)) return false;
+    if (const Moved moved = may_post(turn); moved != Moved::all) return moved;
+    if (reads_outstanding_ >= capabilities_.max_rd_atomic) return turn.halt(Moved::stuck);
     const wire::Piece& piece = bulk.remote[bulk.piece];
     if (bulk.piece_offset == 0) {
       const std::string why = link_.queue_pair().reach(piece.rkey, piece.addr, piece.length);
-      if (!why.empty()) return give_up(call, "the server cannot reach the memory of the request: " + why);
+      if (!why.empty()) return give_up(slot, "the server cannot reach the memory of the request: " + why);
     }
+    std::uint32_t chunk = shared_.flow.chunk(capabilities_.max_msg_bytes);
+    if (staging_ != nullptr)
+      chunk = static_cast<std::uint32_t>(std::min<std::size_t>(chunk, staging_->largest()));
     const std::uint64_t from = piece.addr + bulk.piece_offset;
     const std::uint32_t bytes =
         capabilities_.read_bytes(from, std::min(piece.length - bulk.piece_offset, chunk));
+    if (const Moved moved = shared_.flow.may_read(read_bytes_, bytes); moved != Moved::all)
+      return turn.halt(moved);
     fabric::Sge into{reinterpret_cast<std::uint64_t>(block.data) + bulk.moved, bytes, block.region->lkey()};
     if (staging_ != nullptr) {
       const memory::BlockId range = staging_->take(bytes);
-      if (range == memory::kNoBlock && !staging_->empty()) return false;
+      if (range == memory::kNoBlock && !staging_->empty()) return turn.halt(Moved::stuck);
       if (range == memory::kNoBlock)
-        return give_up(call, "the server has no staging memory: " + staging_->refusal());
+        return give_up(slot, "the server has no staging memory: " + staging_->refusal());
       const memory::Block& landing = staging_->at(range);
       landings_.push_back({range, block.data + bulk.moved, bytes});
       into = {reinterpret_cast<std::uint64_t>(landing.data), bytes, landing.region->lkey()};
     }
-    send_.read(into, from, piece.rkey, {Then::chunk_read, slot});
+    send_.read(into, from, piece.rkey, {Then::chunk_read, ReadRef{slot, bytes}.word()});
     ++reads_outstanding_;
     ++bulk.reads_outstanding;
+    read_bytes_ += bytes;
+    shared_.flow.read_began(bytes);
     bulk.moved += bytes;
     bulk.piece_offset += bytes;
     if (bulk.piece_offset == piece.length) next_piece(bulk);
-    budget -= std::min(budget, bytes);
+    charge(turn, bytes);
   }
-  return true;
+  return Moved::all;
 }
 
 /// A piece has been moved: the next one goes behind it, or to its place in an image.
@@ -113,15 +119,28 @@ void ServerHalf::land() {
   staging_->release(landing.block);
 }
 
-/// True when every WRITE of the call is prepared, and the response behind them.
-bool ServerHalf::move_write(std::uint32_t slot, std::uint32_t& budget) {
+/// Moved::all when every WRITE of the call is prepared, and the response behind them.
+Moved ServerHalf::move_write(std::uint32_t slot, Turn& turn) {
   ServerCall& call = calls_[slot];
   ServerBulk& bulk = *call.bulk;
+  if (any_vanished(bulk.pieces)) {
+    stop_writing(slot, kInternal,
+                 "the memory of the response was transferred or detached before it had been sent");
+    return Moved::all;
+  }
+  if (bulk.moved == 0) {
+    const std::string why = link_.queue_pair().reach(call.sink.rkey, call.sink.addr, bulk.total);
+    if (!why.empty()) {
+      refuse(slot, kResourceExhausted, true, "the server cannot reach the memory for the response: " + why);
+      return Moved::all;
+    }
+  }
   const std::size_t sge_max = std::min<std::size_t>(capabilities_.max_sge, kSgeMax);
-  const auto chunk =
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(chunk_bytes(), capabilities_.max_write_bytes));
   while (bulk.moved < bulk.total) {
-    if (budget == 0 || !send_.room(1)) return false;
+    if (const Moved moved = may_post(turn); moved != Moved::all) return moved;
+    const std::uint32_t chunk = shared_.flow.chunk(std::min<std::uint64_t>(
+        {capabilities_.max_msg_bytes, capabilities_.max_write_bytes, std::uint64_t{kWriteChunkBytes}}));
+    if (!send_.may_write(std::min(chunk, bulk.total - bulk.moved))) return turn.halt(Moved::stuck);
     fabric::Sge sges[kSgeMax];
     std::size_t count = 0;
     std::uint32_t bytes = 0;
@@ -138,10 +157,10 @@ bool ServerHalf::move_write(std::uint32_t slot, std::uint32_t& budget) {
       if (bulk.piece_offset == piece.length) next_piece(bulk);
     }
     send_.write({sges, count}, to, call.sink.rkey);
-    budget -= std::min(budget, bytes);
+    charge(turn, bytes);
   }
   send_written_response(slot);
-  return true;
+  return Moved::all;
 }
 
 /// No more WRITEs. Those on their way go on, and so does the memory that they are made from; the answer comes
@@ -149,9 +168,7 @@ bool ServerHalf::move_write(std::uint32_t slot, std::uint32_t& budget) {
 void ServerHalf::stop_writing(std::uint32_t slot, std::uint32_t status, const std::string& text) {
   ServerCall& call = calls_[slot];
   if (call.bulk->moved == 0) return refuse(slot, status, true, text);
-  for (std::size_t i = 0; i < transfers_.size(); ++i) {
-    if (transfers_.at(i) == slot) transfers_.erase(i--);
-  }
+  call.bulk->turn.leave();
   const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response),
                             0,
                             0,

@@ -77,7 +77,7 @@ TEST(LateCancel, IsSeenBeforeTheRequestThatItEndsIsHandedOver) {
 /// wants the only place that the cache has.
 TEST(LateCancel, LeavesTheMemoryOfAnAnswerWhoseWritesAreUnderWay) {
   PairOptions options;
-  options.max_message_bytes = 3 * kBulkBytesPerTurn;
+  options.max_message_bytes = 3 * kPostedBytesPerTurn;
   options.staging_bytes = (kStagingShare + 1) * options.max_message_bytes;
   options.context.arena.budget_bytes = 8 * options.max_message_bytes;
   options.context.mr_cache = {.max_bytes = 8 * options.max_message_bytes, .max_entries = 1};

@@ -52,6 +52,7 @@ class Life {
     options.context.send_slots = 3 + static_cast<std::uint32_t>(seed % 11);
     options.context.arena.budget_bytes = std::size_t{128 + seed % 512} << 10;
     options.context.mr_cache.max_entries = seed % 13;
+    options.context.read_bytes_max = 1 + seed * 7919 % 200'000;
     options.context.counters_start = static_cast<std::uint32_t>(seed) * 0x9e3779b9u;
     return options;
   }

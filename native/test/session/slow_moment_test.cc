@@ -153,7 +153,7 @@ TEST(Cancel, InTheQueueIsSeenBeforeWhatJsHasAnsweredIsMoved) {
 }
 
 TEST(Cancel, StopsALongAnswerHalfWay) {
-  constexpr std::size_t kBytes = 3 * kBulkBytesPerTurn;
+  constexpr std::size_t kBytes = 3 * kPostedBytesPerTurn;
   PairOptions options = immediate();
   options.max_message_bytes = kBytes;
   options.staging_bytes = 2 * kBytes;

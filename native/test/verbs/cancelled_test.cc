@@ -21,7 +21,7 @@ const CallSpec kHandled{.request_bytes = kBytes, .given_sink = kBytes, .answer =
 const CallSpec kAsksForSink{.response_bytes = kBytes};
 const CallSpec kGivenSink{.response_bytes = kBytes, .given_sink = kBytes};
 /// More than a session writes in one turn, so that it hears of the cancel before the last WRITE.
-constexpr std::size_t kTurns = 2 * kBulkBytesPerTurn;
+constexpr std::size_t kTurns = 2 * kPostedBytesPerTurn;
 const CallSpec kLong{.response_bytes = kTurns, .given_sink = kTurns};
 
 struct Case {

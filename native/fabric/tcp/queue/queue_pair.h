@@ -36,6 +36,7 @@ class QueuePair final : public fabric::QueuePair {
   std::size_t post_send(std::span<const SendWr> requests) override;
   std::size_t post_recv(std::span<const RecvWr> requests) override;
   bool withdraw(std::uint32_t rkey) override;
+  std::uint64_t unsent_write_bytes() const override { return sends_.unsent_write_bytes(); }
   void to_error() override;
 
   const Token& token() const { return address_.token; }

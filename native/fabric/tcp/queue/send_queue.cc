@@ -73,6 +73,7 @@ void SendQueue::post(const SendWr& wr) {
   slot.inlined = wr.inline_data;
   slot.begun = slot.asked = slot.vanished = false;
   slot.bytes = slot.status == WcStatus::success ? static_cast<std::uint32_t>(bytes) : 0;
+  if (is_write(slot.opcode)) unsent_write_bytes_ += slot.bytes;
   slot.sge_count = 0;
   if (slot.status != WcStatus::success) return;
   if (wr.opcode == Opcode::bind_mw) {
@@ -104,6 +105,12 @@ void SendQueue::begin() {
   SendSlot& slot = next();
   slot.begun = true;
   slot.number = next_number_++;
+}
+
+void SendQueue::moved(std::uint32_t bytes) {
+  SendSlot& slot = next();
+  slot.moved += bytes;
+  if (is_write(slot.opcode)) unsent_write_bytes_ -= bytes;
 }
 
 void SendQueue::started() {

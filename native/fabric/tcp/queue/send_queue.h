@@ -78,6 +78,10 @@ class SendQueue {
   bool must_wait();
   /// next() becomes a request of the wire: gives it its number.
   void begin();
+  /// So many bytes more of next() are in frames.
+  void moved(std::uint32_t bytes);
+  /// Of WRITEs, those that are not in frames.
+  std::uint64_t unsent_write_bytes() const { return unsent_write_bytes_; }
   /// All of next() is in frames now, or carried out.
   void started();
 
@@ -116,6 +120,7 @@ class SendQueue {
   const std::uint64_t mask_;
   std::unique_ptr<SendSlot[]> slots_;
   std::uint64_t freed_ = 0, retired_ = 0, started_ = 0, posted_ = 0;
+  std::uint64_t unsent_write_bytes_ = 0;
   std::uint32_t next_number_ = 0, acked_ = 0;
   std::array<std::uint64_t, kReadsMax> reads_{};  ///< the slots of READs that wait for bytes, oldest first
   std::uint32_t reads_head_ = 0, reads_tail_ = 0;

@@ -154,7 +154,7 @@ void QueuePair::add_request() {
   iovec pieces[kMaxSge];
   const std::size_t count = slot.pieces(slot.moved, header.bytes, pieces);
   for (std::size_t i = 0; i < count; ++i) burst_.add_piece(pieces[i].iov_base, pieces[i].iov_len);
-  slot.moved += header.bytes;
+  sends_.moved(header.bytes);
   if (last) sends_.started();
 }
 

@@ -15,6 +15,8 @@ void audit(Side& side, const std::string& name, const fabric::DeviceCounters& be
   expect("stale block numbers", arena.stale, 0);
   expect("pinned registrations", side.context->mr_cache().counters().pinned, 0);
   expect("memory waiters", side.context->memory_waiters(), 0);
+  expect("bytes of READs under way", side.context->flow().read_bytes(), 0);
+  expect("sessions with data to move", side.context->flow().waits() ? 1 : 0, 0);
   side.context.reset();
   const fabric::DeviceCounters left = side.device->counters();
   expect("queue pairs", left.queue_pairs, before.queue_pairs);

@@ -1,0 +1,117 @@
+// Who moves bulk data next, and how many bytes: deficit round robin. A context has two such queues of its
+// sessions, a session two of its calls (READs and WRITEs wait for different things). Used by Flow and
+// ServerHalf, on the context's thread.
+//
+// Each member that comes to the head gets a quantum, and moves bytes as long as it has any left. Its last
+// request may take more than that, and is paid for in its next turn. So in the long run members move as many
+// bytes as each other, however small their pieces are, and none waits for more than a quantum and a request
+// of each other one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "session/limits.h"
+
+namespace rdma_rpc::session {
+
+/// What came of a member's turn.
+enum class Moved : std::uint8_t {
+  all,    ///< it has nothing more to move, and leaves
+  share,  ///< its quantum: the next one is at the head
+  stuck,  ///< it waits for something of its own: others go on
+  halt,   ///< it waits for something that all wait for: it goes on later where it stands
+};
+
+class FairQueue {
+ public:
+  /// What stands in a queue: part of what it is about, so that nothing is allocated here. It leaves when it
+  /// is destroyed.
+  class Member {
+   public:
+    Member() = default;
+    ~Member() { leave(); }
+    Member(const Member&) = delete;
+    Member& operator=(const Member&) = delete;
+    bool waits() const { return queue_ != nullptr; }
+    void leave() {
+      if (queue_ != nullptr) queue_->remove(*this);
+    }
+
+   private:
+    friend class FairQueue;
+    FairQueue* queue_ = nullptr;
+    Member *next_ = nullptr, *previous_ = nullptr;
+    std::int64_t credit_ = 0;
+    std::uint32_t id_ = 0;
+  };
+
+  FairQueue() = default;
+  FairQueue(const FairQueue&) = delete;
+  FairQueue& operator=(const FairQueue&) = delete;
+  ~FairQueue() {
+    while (head_ != nullptr) remove(*head_);
+  }
+
+  bool empty() const { return head_ == nullptr; }
+
+  /// To the back, without credit; nothing when it is there already. `id` is what serve() calls it.
+  void join(Member& member, std::uint32_t id) {
+    if (member.waits()) return;
+    member.queue_ = this;
+    member.id_ = id;
+    member.credit_ = 0;
+    append(member);
+    ++size_;
+  }
+
+  /// Members move, in turn, until nobody can. `move(id, credit)` takes what it moves from the credit, may
+  /// destroy the member or have it leave, and then what it returns means nothing.
+  template <class Move>
+  void serve(Move&& move) {
+    for (std::size_t stuck = 0; stuck < size_;) {
+      Member& head = *head_;
+      if (head.credit_ <= 0) head.credit_ += kQuantumBytes;
+      Moved moved = Moved::share;
+      if (std::int64_t credit = head.credit_; credit > 0) {
+        served_ = head_;
+        moved = move(head.id_, credit);
+        if (served_ == nullptr) continue;
+        served_ = nullptr;
+        head.credit_ = credit;
+      }
+      if (moved == Moved::halt) return;
+      stuck = moved == Moved::stuck ? stuck + 1 : 0;
+      if (moved == Moved::all) {
+        remove(head);
+      } else {
+        unlink(head);
+        append(head);
+      }
+    }
+  }
+
+ private:
+  void append(Member& member) {
+    member.previous_ = tail_;
+    member.next_ = nullptr;
+    (tail_ != nullptr ? tail_->next_ : head_) = &member;
+    tail_ = &member;
+  }
+  void unlink(Member& member) {
+    (member.previous_ != nullptr ? member.previous_->next_ : head_) = member.next_;
+    (member.next_ != nullptr ? member.next_->previous_ : tail_) = member.previous_;
+  }
+  void remove(Member& member) {
+    unlink(member);
+    member.queue_ = nullptr;
+    if (served_ == &member) served_ = nullptr;
+    --size_;
+  }
+
+  Member *head_ = nullptr, *tail_ = nullptr;
+  Member* served_ = nullptr;  ///< whose turn it is, while it has not left
+  std::size_t size_ = 0;
+};
+
+}  // namespace rdma_rpc::session

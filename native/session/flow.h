@@ -1,0 +1,88 @@
+// How much bulk data is on its way, for all sessions of a context: what one turn of the loop may move, what
+// may be fetched at once, and whose turn it is. Part of Shared; asked by the server halves, driven by
+// Context, on the context's thread.
+//
+// What bounds a small frame's way is in three places. On the wire: the WRITEs of its own session that were
+// posted before it (SendQueue), and what all sessions have asked to be sent to this host (READs, here). In
+// the loop: where the CPU copies, the copies of one turn (here).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "fabric/fabric.h"
+#include "session/fair_queue.h"
+#include "session/limits.h"
+
+namespace rdma_rpc::session {
+
+enum class Bulk : std::uint8_t { read, write };
+
+class Flow {
+ public:
+  Flow(const fabric::Capabilities& capabilities, std::uint64_t read_bytes_max)
+      : copies_(capabilities.copies_when_posted), read_bytes_max_(read_bytes_max) {}
+
+  /// Those that have such requests to post, by number.
+  FairQueue& sessions(Bulk kind) { return kind == Bulk::read ? reading_ : writing_; }
+  bool waits() const { return !reading_.empty() || !writing_.empty(); }
+
+  /// A call was answered that has moved no bulk data: others like it may be on their way.
+  void count_small(bool small) { small_answers_ += small ? 1 : 0; }
+
+  // --- a turn of the loop
+  /// Sessions move, in turn, by `session(kind, number, credit)`. True: there is more to move at once.
+  template <class Move>
+  bool move(std::uint64_t now_ns, Move&& session) {
+    begin_turn(now_ns);
+    writes_first_ = !writes_first_;
+    const Bulk first = writes_first_ ? Bulk::write : Bulk::read;
+    for (const Bulk kind : {first, first == Bulk::read ? Bulk::write : Bulk::read}) {
+      sessions(kind).serve(
+          [&](std::uint32_t number, std::int64_t& credit) { return session(kind, number, credit); });
+    }
+    return turn_is_over() && waits();
+  }
+  bool turn_is_over() const { return left_ <= 0; }
+  void moved(std::uint32_t bytes) { left_ -= bytes; }
+  /// Of one READ or WRITE, of which `most` are to be had.
+  std::uint32_t chunk(std::uint64_t most) const {
+    const std::uint64_t turn = copies_
+                                   ? static_cast<std::uint64_t>(std::max<std::int64_t>(left_, kSliceBytes))
+                                   : std::uint64_t{kChunkBytes};
+    return static_cast<std::uint32_t>(std::min(most, turn));
+  }
+
+  // --- READs under way
+  /// Whether a session that has `own` bytes of them may have so many more: it gets no more than it leaves to
+  /// the others. So N sessions whose peers have stopped answering leave one part in N + 1. One READ that is
+  /// larger than all that may be goes alone.
+  Moved may_read(std::uint64_t own, std::uint32_t bytes) const {
+    if (read_bytes_ == 0) return Moved::all;
+    const std::uint64_t free = read_bytes_max_ - std::min(read_bytes_, read_bytes_max_);
+    if (bytes > free) return Moved::halt;
+    return own + bytes > free ? Moved::stuck : Moved::all;
+  }
+  void read_began(std::uint32_t bytes) { read_bytes_ += bytes; }
+  void read_ended(std::uint64_t bytes) { read_bytes_ -= bytes; }
+  std::uint64_t read_bytes() const { return read_bytes_; }
+
+ private:
+  void begin_turn(std::uint64_t now_ns) {
+    if (small_answers_ != small_seen_) {
+      small_seen_ = small_answers_;
+      small_until_ns_ = now_ns + kSmallTrafficNs;
+    }
+    left_ = !copies_ ? kPostedBytesPerTurn : now_ns < small_until_ns_ ? kSliceBytes : kCopiedBytesPerTurn;
+  }
+
+  FairQueue reading_, writing_;
+  bool writes_first_ = false;  ///< they share what a turn may move
+  const bool copies_;
+  const std::uint64_t read_bytes_max_;
+  std::uint64_t read_bytes_ = 0;
+  std::int64_t left_ = 0;
+  std::uint64_t small_answers_ = 0, small_seen_ = 0, small_until_ns_ = 0;
+};
+
+}  // namespace rdma_rpc::session

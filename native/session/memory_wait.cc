@@ -1,0 +1,64 @@
+// Calls that wait for arena memory: who gets what comes free, and when JS is told. See context.h.
+#include <algorithm>
+#include <utility>
+
+#include "session/context.h"
+
+namespace rdma_rpc::session {
+
+namespace ctl = boundary::ctl;
+using boundary::Event;
+namespace ev = boundary::ev;
+using boundary::EvKind;
+
+void Context::retry_memory() {
+  auto& waiters = shared_->memory_waiters;
+  const std::uint64_t checked_ns = std::exchange(checked_ns_, shared_->now_ns);
+  shared_->waited_ns += std::min(shared_->now_ns - checked_ns, kMemoryCheckNs);
+  passed_over_.clear();
+  const auto passed_over = [&](std::uint32_t session) {
+    return std::find(passed_over_.begin(), passed_over_.end(), session) != passed_over_.end();
+  };
+  for (std::size_t i = 0; i < waiters.size();) {
+    const Shared::Waiter waiter = waiters.at(i);
+    if (passed_over(waiter.session)) {
+      ++i;
+      continue;
+    }
+    Session* session = find(waiter.session);
+    const bool still = session != nullptr && !session->retry_memory(waiter);
+    const std::uint64_t waited_ns = shared_->waited_ns - waiter.since_ns;
+    if (still && waited_ns >= kMemoryShortNs) tell_memory_short();
+    if (still && waited_ns < kMemoryWaitNs) {
+      // In order: a large request at the front is not starved by small ones behind it. But what one session
+      // alone lacks holds up no other.
+      if (session->lacks_arena(waiter)) return;
+      passed_over_.push_back(waiter.session);
+      ++i;
+      continue;
+    }
+    // A session that has broken meanwhile has taken its calls out of the queue itself.
+    const bool there =
+        i < waiters.size() && waiters.at(i).session == waiter.session && waiters.at(i).call == waiter.call;
+    if (there) waiters.erase(i);
+    if (still) session->refuse_memory(waiter);
+  }
+}
+
+void Context::tell_memory_free() {
+  const std::uint64_t releases = arena_->counters().releases;
+  if (std::exchange(releases_, releases) == releases) return;
+  control_[ctl::want_memory] = 0;
+  Event event;
+  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::memory_free);
+  events_->emit(event);
+}
+
+void Context::tell_memory_short() {
+  if (std::exchange(told_short_, true)) return;
+  Event event;
+  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::memory_short);
+  events_->emit(event);
+}
+
+}  // namespace rdma_rpc::session

@@ -1,0 +1,388 @@
+// Small calls beside large ones, and large ones beside each other: what may be posted ahead of a small frame,
+// what may be fetched at once, who moves when, and that every budget is whole again whatever went wrong. What
+// is posted is counted at the device, not by the session.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <map>
+#include <random>
+
+#include "session/sides/audit.h"
+#include "session/sides/pair.h"
+#include "verbs/devices/hooked_device.h"
+
+namespace rdma_rpc::session::test {
+namespace {
+
+using Violations = std::vector<std::string>;
+using fabric::Opcode;
+
+constexpr std::uint64_t kReceives = std::uint64_t{1} << 63;
+constexpr std::uint64_t kLongNs = 20'000'000;
+
+/// The work of a device's queue pairs that is posted and not done.
+class Meter {
+ public:
+  std::shared_ptr<const Hooks> hooks() {
+    auto hooks = std::make_shared<Hooks>();
+    hooks->before = [this](const fabric::SendWr& wr) { posted(wr); };
+    return hooks;
+  }
+  void completed(const fabric::Wc& wc) {
+    auto& posted = posted_[session_of(wc.wr_id)];
+    while (!posted.empty() && posted.front().wr_id <= wc.wr_id) {
+      of_kind(posted.front()) -= posted.front().bytes;
+      posted.pop_front();
+    }
+  }
+  /// The session has ended: its queue pair is flushed.
+  void forget(std::uint32_t session) {
+    for (const Work& work : posted_[session]) of_kind(work) -= work.bytes;
+    posted_.erase(session);
+  }
+  std::uint64_t reads() const { return reads_; }
+
+  std::uint64_t writes_ahead_most = 0;  ///< of any frame, in its queue pair
+  std::uint64_t reads_most = 0;         ///< of all queue pairs
+  std::uint64_t frames_behind_writes = 0;
+
+ private:
+  struct Work {
+    std::uint64_t wr_id;
+    Opcode opcode;
+    std::uint64_t bytes;
+  };
+  static std::uint32_t session_of(std::uint64_t wr_id) { return static_cast<std::uint32_t>(wr_id >> 32); }
+  std::uint64_t& of_kind(const Work& work) {
+    return work.opcode == Opcode::rdma_read ? reads_ : writes_[session_of(work.wr_id)];
+  }
+  void posted(const fabric::SendWr& wr) {
+    std::uint64_t& ahead = writes_[session_of(wr.wr_id)];
+    if (wr.opcode == Opcode::send || wr.opcode == Opcode::send_with_inv) {
+      frames_behind_writes += ahead != 0 ? 1u : 0u;
+      writes_ahead_most = std::max(writes_ahead_most, ahead);
+    }
+    if (wr.opcode != Opcode::rdma_read && wr.opcode != Opcode::rdma_write) return;
+    Work work{wr.wr_id, wr.opcode, 0};
+    for (const fabric::Sge& sge : wr.sges) work.bytes += sge.length;
+    of_kind(work) += work.bytes;
+    posted_[session_of(wr.wr_id)].push_back(work);
+    reads_most = std::max(reads_most, reads_);
+    // A frame might come at any moment.
+    writes_ahead_most = std::max(writes_ahead_most, ahead);
+  }
+
+  std::map<std::uint32_t, std::deque<Work>> posted_;
+  std::map<std::uint32_t, std::uint64_t> writes_;
+  std::uint64_t reads_ = 0;
+};
+
+/// A server with a meter, and clients with a session each.
+struct Hosts {
+  explicit Hosts(std::size_t sessions, PairOptions options = {})
+      : world(options.sim),
+        client(ledger, world.open_device("client"), with_room(options)),
+        server(ledger, std::make_shared<HookedDevice>(world.open_device("server"), meter.hooks()),
+               with_room(options)) {
+    world.on_completion([this](const fabric::SimTrace& trace) {
+      // The simulation numbers queue pairs from 1, and a session's client comes first.
+      const bool at_server = trace.completion.qp_num % 2 == 0;
+      if (at_server && (trace.completion.wr_id & kReceives) == 0) meter.completed(trace.completion);
+    });
+    options.inflight_max = kInflight;
+    options.max_message_bytes = kMessageMax;
+    options.staging_bytes = 16 * kMessageMax;
+    at_client.resize(sessions);
+    at_server.resize(sessions);
+    for (std::size_t i = 0; i < sessions; ++i) connect(client, at_client[i], server, at_server[i], options);
+    run();
+  }
+  static ContextOptions with_room(const PairOptions& options) {
+    ContextOptions context = options.context;
+    context.arena = {.budget_bytes = std::size_t{512} << 20, .chunk_bytes = 1 << 20};
+    context.mr_cache = {.max_bytes = std::size_t{512} << 20, .max_entries = 1024};
+    return context;
+  }
+  std::uint64_t start(std::size_t session, const CallSpec& spec) {
+    const std::uint64_t id = client.start(at_client[session], spec);
+    EXPECT_NE(id, 0u);
+    return id;
+  }
+  void step() {
+    world.step();
+    client.turn(world.now_ns());
+    server.turn(world.now_ns());
+  }
+  void run() { EXPECT_TRUE(run_world(world, {&client, &server})); }
+  template <class Done>
+  void until(Done&& done) {
+    for (int i = 0; i < 200'000 && !done(); ++i) step();
+    EXPECT_TRUE(done());
+  }
+  /// Its data has been moved: the handler has it, or the caller.
+  bool moved(Bulk kind, std::uint64_t id) {
+    return kind == Bulk::read ? ledger.at(id).began != 0 : ended(id);
+  }
+  bool ended(std::uint64_t id) { return ledger.at(id).ended(); }
+  std::uint64_t moved() const {
+    return server.context->stats().bulk_read_bytes + server.context->stats().bulk_write_bytes;
+  }
+  Violations finish() {
+    run();
+    for (Side* side : {&client, &server}) {
+      for (const std::uint32_t number : side == &client ? at_client : at_server) {
+        if (Session* open = side->context->find(number)) open->close("the test is over");
+      }
+    }
+    run();
+    client.release_blocks();
+    server.release_blocks();
+    audit(client, "client");
+    audit(server, "server");
+    return ledger.violations();
+  }
+
+  static constexpr std::uint32_t kInflight = 12;
+  static constexpr std::size_t kMessageMax = 8 << 20;
+  Meter meter;
+  Ledger ledger;
+  fabric::SimWorld world;
+  Side client, server;
+  std::vector<std::uint32_t> at_client, at_server;
+};
+
+/// A call that moves so many bytes one way.
+CallSpec moving(Bulk kind, std::size_t bytes) {
+  if (kind == Bulk::read) return {.request_bytes = bytes, .request_in_arena = true};
+  return {.response_bytes = bytes, .response_in_arena = true, .given_sink = bytes};
+}
+
+/// What each of those that share may have moved more than the others: a turn, and a request beyond it.
+constexpr std::uint64_t kSlackBytes = static_cast<std::uint64_t>(kQuantumBytes) + kChunkBytes;
+
+class Fairness : public testing::TestWithParam<Bulk> {};
+INSTANTIATE_TEST_SUITE_P(Of, Fairness, testing::Values(Bulk::read, Bulk::write), [](const auto& info) {
+  return info.param == Bulk::read ? "Requests" : "Responses";
+});
+
+TEST(Writes, AheadOfASmallFrameHaveABound) {
+  Hosts hosts(2);
+  std::vector<std::uint64_t> large, small;
+  for (int i = 0; i < 3; ++i) {
+    for (const std::size_t session : {0u, 1u})
+      large.push_back(hosts.start(session, moving(Bulk::write, 3 << 20)));
+  }
+  hosts.until([&] {
+    if (small.empty() || hosts.ended(small.back())) small.push_back(hosts.start(0, {}));
+    return std::all_of(large.begin(), large.end(), [&](std::uint64_t id) { return hosts.ended(id); });
+  });
+  EXPECT_LE(hosts.meter.writes_ahead_most, kWriteAheadBytes);
+  EXPECT_GT(hosts.meter.writes_ahead_most, kWriteAheadBytes / 2) << "nothing is gained by less";
+  EXPECT_GT(hosts.meter.frames_behind_writes, 10u);
+  EXPECT_GT(small.size(), 10u);
+  EXPECT_EQ(hosts.finish(), Violations{});
+}
+
+TEST(Reads, OfAllSessionsTogetherHaveABound) {
+  constexpr std::uint64_t kMost = 4 << 20;
+  PairOptions options;
+  options.context.read_bytes_max = kMost;
+  Hosts hosts(4, options);
+  std::vector<std::uint64_t> ids;
+  for (int i = 0; i < 3; ++i) {
+    for (std::size_t session = 0; session < 4; ++session)
+      ids.push_back(hosts.start(session, moving(Bulk::read, 2 << 20)));
+  }
+  hosts.run();
+  for (const std::uint64_t id : ids) EXPECT_TRUE(hosts.ledger.at(id).answered());
+  EXPECT_LE(hosts.meter.reads_most, kMost);
+  EXPECT_GT(hosts.meter.reads_most, kMost - 2 * kChunkBytes) << "it is used";
+  EXPECT_EQ(hosts.finish(), Violations{});
+}
+
+TEST(Reads, LargerThanTheBoundGoAlone) {
+  PairOptions options;
+  options.context.read_bytes_max = 1;
+  Hosts hosts(2, options);
+  const std::uint64_t a = hosts.start(0, moving(Bulk::read, 2 << 20)),
+                      b = hosts.start(1, moving(Bulk::read, 2 << 20));
+  hosts.run();
+  EXPECT_TRUE(hosts.ledger.at(a).answered());
+  EXPECT_TRUE(hosts.ledger.at(b).answered());
+  EXPECT_EQ(hosts.meter.reads_most, kChunkBytes);
+  EXPECT_EQ(hosts.finish(), Violations{});
+}
+
+TEST(Reads, OfPeersThatDoNotAnswerLeaveRoomForOthers) {
+  PairOptions options;
+  options.context.read_bytes_max = 4 << 20;
+  Hosts hosts(3, options);
+  for (const std::size_t silent : {0u, 1u}) {
+    hosts.world.delay(static_cast<std::uint32_t>(2 * silent + 2), 100 * kLongNs);
+    for (int i = 0; i < 2; ++i) hosts.start(silent, moving(Bulk::read, 8 << 20));
+  }
+  hosts.until([&] { return hosts.meter.reads_most >= 3 << 20; });  // a half, and a half of the rest
+  const std::uint64_t id = hosts.start(2, moving(Bulk::read, 4 << 20));
+  hosts.until([&] { return hosts.ended(id) || hosts.world.now_ns() > kLongNs; });
+  EXPECT_TRUE(hosts.ledger.at(id).answered());
+  EXPECT_EQ(hosts.finish(), Violations{});
+}
+
+/// One of them is short: it is over when each of the others has moved about as much.
+TEST_P(Fairness, CallsOfASessionHaveEqualShares) {
+  constexpr std::size_t kLong = 6 << 20, kShort = 1 << 20, kLongs = 6;
+  Hosts hosts(1);
+  std::vector<std::uint64_t> longs;
+  for (std::size_t i = 0; i < kLongs; ++i) longs.push_back(hosts.start(0, moving(GetParam(), kLong)));
+  const std::uint64_t id = hosts.start(0, moving(GetParam(), kShort));
+  hosts.until([&] { return hosts.moved(GetParam(), id); });
+  EXPECT_LT(hosts.moved(), (kLongs + 1) * (kShort + kSlackBytes) + kReadBytesMax);
+  for (const std::uint64_t each : longs) EXPECT_FALSE(hosts.ended(each));
+  EXPECT_EQ(hosts.finish(), Violations{});
+}
+
+/// However many calls each of them has.
+TEST_P(Fairness, SessionsHaveEqualShares) {
+  constexpr std::size_t kLong = 4 << 20, kShort = 1 << 20, kCalls = 10;
+  PairOptions options = immediate();  // so that the loop's share is what they have to share
+  options.sim.capabilities.copies_when_posted = true;
+  Hosts hosts(2, options);
+  for (std::size_t i = 0; i < kCalls; ++i) hosts.start(0, moving(GetParam(), kLong));
+  const std::uint64_t id = hosts.start(1, moving(GetParam(), kShort));
+  hosts.until([&] { return hosts.moved(GetParam(), id); });
+  EXPECT_LT(hosts.moved(), 2 * (kShort + kSlackBytes));
+  EXPECT_EQ(hosts.finish(), Violations{});
+}
+
+/// A call that has waited for its READs to be let go on is not overtaken by those that came later.
+TEST_P(Fairness, NothingStarvesWhileOthersKeepComing) {
+  Hosts hosts(2);
+  const std::uint64_t id = hosts.start(0, moving(GetParam(), 4 << 20));
+  std::array<std::vector<std::uint64_t>, 2> others;
+  hosts.until([&] {
+    for (const std::size_t session : {0u, 1u}) {
+      auto& own = others[session];
+      const auto open =
+          std::count_if(own.begin(), own.end(), [&](std::uint64_t each) { return !hosts.ended(each); });
+      if (open < 4) own.push_back(hosts.start(session, moving(GetParam(), 256 << 10)));
+    }
+    return hosts.ended(id);
+  });
+  EXPECT_LT(hosts.moved(), 16 * (std::uint64_t{4} << 20));
+  EXPECT_EQ(hosts.finish(), Violations{});
+}
+
+// --- where the post is the copy
+
+PairOptions copying() {
+  PairOptions options = immediate();
+  options.sim.capabilities.copies_when_posted = true;
+  return options;
+}
+
+TEST_P(Fairness, ATurnOfTheLoopCopiesNoMoreThanItsSlice) {
+  Hosts hosts(3, copying());
+  for (int i = 0; i < 2; ++i) {
+    for (std::size_t session = 0; session < 3; ++session) hosts.start(session, moving(GetParam(), 4 << 20));
+  }
+  hosts.client.turn(hosts.world.now_ns());
+  std::uint64_t most = 0;
+  while (hosts.ledger.open() != 0) {
+    const std::uint64_t before = hosts.moved();
+    hosts.server.turn(hosts.world.now_ns());
+    most = std::max(most, hosts.moved() - before);
+    hosts.client.turn(hosts.world.now_ns());
+  }
+  EXPECT_LE(most, kCopiedBytesPerTurn);
+  EXPECT_GT(most, kCopiedBytesPerTurn / 2);
+  EXPECT_EQ(hosts.finish(), Violations{});
+}
+
+TEST_P(Fairness, SmallCallsAreAnsweredBetweenSlicesThatAreSmallThen) {
+  Hosts hosts(2, copying());
+  const std::uint64_t id = hosts.start(0, moving(GetParam(), 8 << 20));
+  hosts.client.turn(hosts.world.now_ns());
+  for (std::size_t i = 0; i < 40; ++i) {
+    const std::uint64_t small = hosts.start(i % 2, {});  // on the same session, and on another one
+    hosts.client.turn(hosts.world.now_ns());
+    const std::uint64_t before = hosts.moved();
+    hosts.server.turn(hosts.world.now_ns());
+    if (i > 0) {
+      EXPECT_LE(hosts.moved() - before, kSliceBytes);
+    }
+    hosts.client.turn(hosts.world.now_ns());
+    EXPECT_TRUE(hosts.ended(small));
+  }
+  EXPECT_FALSE(hosts.ended(id));
+  EXPECT_EQ(hosts.finish(), Violations{});
+}
+
+TEST(Copies, OfBothKindsShareTheTurns) {
+  Hosts hosts(1, copying());
+  const std::uint64_t out = hosts.start(0, moving(Bulk::write, 4 << 20)),
+                      in = hosts.start(0, moving(Bulk::read, 4 << 20));
+  hosts.client.turn(hosts.world.now_ns());
+  const Stats& stats = hosts.server.context->stats();
+  while (!hosts.ended(out) && !hosts.ended(in)) {
+    hosts.server.turn(hosts.world.now_ns());
+    hosts.client.turn(hosts.world.now_ns());
+  }
+  const auto [least, most] = std::minmax(stats.bulk_read_bytes, stats.bulk_write_bytes);
+  EXPECT_LE(most - least, 2 * kCopiedBytesPerTurn);
+  EXPECT_EQ(hosts.finish(), Violations{});
+}
+
+// --- whatever goes wrong
+
+/// A random load of three sessions, with cancels, faults and ends: the bounds hold at every step, and what
+/// was taken is given back. (finish() looks at the books.)
+TEST(FairnessSeeds, BoundsHoldAndBudgetsComeBack) {
+  constexpr std::uint64_t kMost = 600 << 10;
+  std::size_t answered = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const auto any = [&](std::uint64_t n) { return random() % n; };
+    PairOptions options = seeded(seed, seed % 4 == 0 ? copying() : PairOptions{});
+    options.context.read_bytes_max = kMost;
+    Hosts hosts(3, options);
+    std::vector<std::uint64_t> ids;
+    for (int i = 0; i < 60; ++i) {
+      const std::size_t session = any(3);
+      constexpr std::size_t sizes[] = {32, 5'000, 200'000, 1'000'000};
+      if (any(3) != 0 && hosts.client.context->find(hosts.at_client[session]) != nullptr) {
+        const CallSpec spec{.request_bytes = sizes[any(4)],
+                            .request_pieces = 1 + any(4),
+                            .request_in_arena = any(2) == 0,
+                            .response_bytes = sizes[any(4)],
+                            .response_pieces = 1 + any(4),
+                            .answer = any(4) == 0 ? Answer::later : Answer::now};
+        if (const std::uint64_t id = hosts.client.start(hosts.at_client[session], spec)) ids.push_back(id);
+      }
+      if (!ids.empty() && any(4) == 0) hosts.client.cancel(ids[any(ids.size())]);
+      if (hosts.server.unanswered() != 0 && any(2) == 0) hosts.server.answer();
+      if (any(60) == 0) hosts.world.fail({.nth = 1 + any(20), .status = fabric::WcStatus::general_err});
+      if (any(90) == 0) {
+        if (Session* open = hosts.server.context->find(hosts.at_server[any(3)])) open->close("a random end");
+      }
+      for (std::uint64_t steps = any(6); steps > 0; --steps) hosts.step();
+      EXPECT_LE(hosts.server.context->flow().read_bytes(), kMost);
+    }
+    for (int round = 0; round < 100 && hosts.ledger.open() != 0; ++round) {
+      hosts.run();
+      while (hosts.server.answer()) {
+      }
+    }
+    EXPECT_LE(hosts.meter.reads_most, kMost);
+    EXPECT_LE(hosts.meter.writes_ahead_most, kWriteAheadBytes);
+    for (const std::uint64_t id : ids) answered += hosts.ledger.at(id).answered() ? 1u : 0u;
+    EXPECT_EQ(hosts.finish(), Violations{});
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(answered, 500u);  // it was not all misfortune
+}
+
+}  // namespace
+}  // namespace rdma_rpc::session::test
