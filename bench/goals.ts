@@ -126,6 +126,22 @@ function besideTimesAlone(scenario: string, alone: string, p50Most: number, p99M
   };
 }
 
+/** Of small calls beside a transfer. */
+function besideAtMost(scenario: string, p50Most: number, p99Most: number): Goal {
+  return {
+    goal: `${scenario}: p50 at most ${p50Most} us, p99 at most ${p99Most} us`,
+    judge(find) {
+      const beside = find(scenario);
+      if (beside === undefined) return undefined;
+      const { p50Us, p99Us } = beside;
+      return {
+        found: `${p50Us.toFixed(1)} us, ${p99Us.toFixed(0)} us`,
+        reached: p50Us <= p50Most && p99Us <= p99Most,
+      };
+    },
+  };
+}
+
 function idleAtMost(scenario: string, most: number): Goal {
   return {
     goal: `${scenario}, connected: at most ${most} % of a CPU, both processes together`,
@@ -171,6 +187,9 @@ const goals: readonly Goal[] = [
   },
   callsTimesGrpc('echo-64KiB-x8', 20),
   callsTimesGrpc('echo-1MiB-x8', 15),
+  ...['echo-32B-x1-beside-16MiB', 'echo-32B-x1-beside-16MiB-elsewhere'].map((name) =>
+    besideAtMost(name, 10, 100),
+  ),
   idleAtMost('idle', idleMaxPercent),
   {
     goal: 'tcp-echo-32B-x256: at least 600,000 calls/s',

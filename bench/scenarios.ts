@@ -55,6 +55,12 @@ function beside(payload: string, besideBytes: number): Scenario {
   return { ...load('echo', '32B', 32, 1), name: `echo-32B-x1-beside-${payload}`, besideBytes };
 }
 
+/** The transfers on a connection of their own, from the same process. */
+function besideAnother(payload: string, besideBytes: number): Scenario {
+  const scenario = beside(payload, besideBytes);
+  return { ...scenario, name: `${scenario.name}-elsewhere`, sessions: 2 };
+}
+
 /** Four small calls for each large one. */
 export function mixed(payload: string, payloadBytes: number, large: string, mixedBytes: number): Scenario {
   const small = load('echo', payload, payloadBytes, 32);
@@ -99,6 +105,7 @@ export const scenarios: readonly Scenario[] = [
   load('echo', '16MiB', 16 * MiB, 2),
   beside('1MiB', MiB),
   beside('16MiB', 16 * MiB),
+  besideAnother('16MiB', 16 * MiB),
   idle,
   asleep,
   ...[
@@ -108,6 +115,7 @@ export const scenarios: readonly Scenario[] = [
     load('echo', '1MiB', MiB, 8),
     beside('1MiB', MiB),
     beside('16MiB', 16 * MiB),
+    besideAnother('16MiB', 16 * MiB),
     beside('64MiB', 64 * MiB),
     idle,
     asleep,

@@ -1,7 +1,9 @@
 // See load.h.
 #include "load.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace rdma_rpc::bench {
 
@@ -12,25 +14,40 @@ using session::boundary::SubOp;
 namespace {
 
 constexpr std::size_t kSmallBytes = 64;
-constexpr std::size_t kBulkBytes = std::size_t{1} << 20;
-constexpr std::uint32_t kMethod = 1;
+constexpr std::uint32_t kSmallMethod = 1, kLargeMethod = 2;
+
+struct Shape {
+  const char* name;
+  std::uint32_t small, large;  ///< calls in flight: those of small messages, and those that move memory
+  bool reads;                  ///< it is the request that is large, else the response
+  std::size_t large_bytes;
+};
+/// By Load.
+constexpr Shape kShapes[] = {
+    {"pingpong", 1, 0, false, 0},
+    {"read", 0, 8, true, std::size_t{1} << 20},
+    {"write", 0, 8, false, std::size_t{1} << 20},
+    {"beside-read", 1, 1, true, std::size_t{16} << 20},
+    {"beside-write", 1, 1, false, std::size_t{16} << 20},
+};
+const Shape& shape_of(Load load) { return kShapes[static_cast<std::size_t>(load)]; }
 
 std::uint32_t u32(std::int32_t word) { return static_cast<std::uint32_t>(word); }
 
-/// One request or response of the load, `block` being the memory that its bulk part uses.
-void send(End& end, Load load, SubOp op, std::uint32_t call, memory::BlockId block) {
+/// One request or response of the load, `block` being the memory that a large one uses.
+void send(End& end, const Shape& shape, SubOp op, std::uint32_t call, bool large, memory::BlockId block) {
   const std::uint32_t slot = end.take_slot();
   const bool request = op == SubOp::request;
-  const std::uint32_t method = request ? kMethod : 0;
-  const bool carries = load == (request ? Load::read : Load::write);
-  const bool has_sink = request && load == Load::write;
+  const std::uint32_t method = !request ? 0 : large ? kLargeMethod : kSmallMethod;
+  const bool carries = large && shape.reads == request;
+  const bool has_sink = large && request && !shape.reads;
   if (!carries && !has_sink) return end.stage(op, call, method, slot, kSmallBytes);
   session::BulkSubmission bulk;
   bulk.op = op;
   bulk.call = call;
   bulk.method = method;
   bulk.slot = slot;
-  if (carries) bulk.pieces.push_back(end.piece_of(block, kBulkBytes));
+  if (carries) bulk.pieces.push_back(end.piece_of(block, shape.large_bytes));
   if (has_sink) bulk.sink = block;
   end.submit_bulk(std::move(bulk));
 }
@@ -43,17 +60,16 @@ void release_block(End& end, const std::int32_t* words) {
 }  // namespace
 
 std::optional<Load> load_of(std::string_view name) {
-  if (name == "pingpong") return Load::pingpong;
-  if (name == "read") return Load::read;
-  if (name == "write") return Load::write;
+  for (std::size_t i = 0; i < std::size(kShapes); ++i) {
+    if (name == kShapes[i].name) return static_cast<Load>(i);
+  }
   return std::nullopt;
 }
 
-std::uint32_t calls_in_flight(Load load) { return load == Load::pingpong ? 1 : 8; }
-std::size_t bytes_per_call(Load load) { return load == Load::pingpong ? kSmallBytes : kBulkBytes; }
-
 void serve(End& end, Load load) {
-  const memory::BlockId block = end.make_block(kBulkBytes);
+  const Shape& shape = shape_of(load);
+  const memory::BlockId block =
+      shape.large != 0 && !shape.reads ? end.make_block(shape.large_bytes) : memory::kNoBlock;
   const bool never = false;
   end.run(
       [&](const std::int32_t* words) {
@@ -61,30 +77,37 @@ void serve(End& end, Load load) {
         if (kind == EvKind::session_down) fail("the session of the server is down: " + end.session().error());
         if (kind != EvKind::request) return;
         release_block(end, words);
-        send(end, load, SubOp::response, u32(words[ev::call]), block);
+        const bool large = u32(words[ev::method]) == kLargeMethod;
+        send(end, shape, SubOp::response, u32(words[ev::call]), large, block);
       },
       never);
   fail("unreachable");
 }
 
 Timing ask(End& end, Load load, std::size_t calls) {
-  const std::uint32_t in_flight = calls_in_flight(load);
-  std::vector<memory::BlockId> blocks(in_flight);
-  if (load != Load::pingpong) {
-    for (memory::BlockId& block : blocks) block = end.make_block(kBulkBytes);
-  }
+  const Shape& shape = shape_of(load);
+  const std::uint32_t in_flight = shape.small + shape.large;
+  // Small calls come first, and where there are any those are what is counted.
+  const auto is_large = [&](std::uint32_t call) { return call >= shape.small; };
+  const auto counts = [&](std::uint32_t call) { return shape.small == 0 || !is_large(call); };
+  std::vector<memory::BlockId> blocks(in_flight, memory::kNoBlock);
+  for (std::uint32_t call = shape.small; call < in_flight; ++call)
+    blocks[call] = end.make_block(shape.large_bytes);
   std::vector<std::uint64_t> begun(in_flight);
   std::size_t started = 0;
+  std::uint32_t open = 0;
   bool done = false;
   Timing timing;
   timing.call_ns.reserve(calls);
   const auto start = [&](std::uint32_t call, std::uint64_t begin_ns) {
     begun[call] = begin_ns;
-    ++started;
-    send(end, load, SubOp::request, call, blocks[call]);
+    if (counts(call)) ++started;
+    ++open;
+    send(end, shape, SubOp::request, call, is_large(call), blocks[call]);
   };
   timing.begin_ns = now_ns();
-  for (std::uint32_t call = 0; call < in_flight && started < calls; ++call) start(call, timing.begin_ns);
+  for (std::uint32_t call = 0; call < in_flight && (started < calls || !counts(call)); ++call)
+    start(call, timing.begin_ns);
   end.run(
       [&](const std::int32_t* words) {
         const auto kind = static_cast<EvKind>(words[ev::kind]);
@@ -92,14 +115,22 @@ Timing ask(End& end, Load load, std::size_t calls) {
         if (kind != EvKind::settled) return;
         if (words[ev::method] != 0) fail("a call was refused, status " + std::to_string(words[ev::method]));
         const std::uint32_t call = u32(words[ev::call]);
-        timing.end_ns = now_ns();
-        timing.call_ns.push_back(timing.end_ns - begun[call]);
+        --open;
         release_block(end, words);
+        const std::uint64_t ended_ns = now_ns();
+        if (counts(call)) {
+          timing.end_ns = ended_ns;
+          timing.call_ns.push_back(ended_ns - begun[call]);
+        }
+        if (is_large(call)) timing.bytes += shape.large_bytes;
+        if (shape.large == 0) timing.bytes += kSmallBytes;
         // One look at the clock per call, as perftest has it: a call begins where the one before it ended.
-        if (started < calls) start(call, timing.end_ns);
-        done = timing.call_ns.size() == calls;
+        // Those beside the others go on until these are over.
+        if (counts(call) ? started < calls : timing.call_ns.size() < calls) start(call, ended_ns);
+        done = timing.call_ns.size() == calls && open == 0;
       },
       done);
+  timing.end_ns = std::max(timing.end_ns, timing.begin_ns + 1);
   return timing;
 }
 

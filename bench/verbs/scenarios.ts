@@ -28,6 +28,7 @@ const pollCalls = 2000;
 const pollTurns = 5;
 const eventCalls = 400;
 const bulkCalls = 48;
+const besideCalls = 1000;
 
 /** Half a call, as perftest counts a round trip. */
 function halfCall(name: string, wait: Wait, calls: number): Peer {
@@ -88,9 +89,31 @@ function transfer(name: string, load: Load, program: 'ib_read_bw' | 'ib_write_bw
   };
 }
 
+/** A small call while 16 MiB are moved for another one, and alone: whole calls. */
+function beside(name: string, load: Load): Scenario {
+  const figure = (label: string, of: Load, unit: 'callUs' | 'p99Us' | 'p999Us'): Peer => ({
+    name: label,
+    measure: async (devices, scale) =>
+      (await session(devices, of, 'poll', 'window', besideCalls * scale))[unit],
+  });
+  return {
+    name,
+    unit: 'us',
+    turns: 1,
+    peers: [
+      figure('session, p50', load, 'callUs'),
+      figure('session, p99', load, 'p99Us'),
+      figure('session, p99.9', load, 'p999Us'),
+      figure('alone, p50', 'pingpong', 'callUs'),
+    ],
+  };
+}
+
 export const scenarios: readonly Scenario[] = [
   pingpong('pingpong-64B-poll', 'poll', pollCalls),
   pingpong('pingpong-64B-events', 'events', eventCalls),
   transfer('read-1MiB-x8', 'read', 'ib_read_bw'),
   transfer('write-1MiB-x8', 'write', 'ib_write_bw'),
+  beside('64B-beside-read-16MiB', 'beside-read'),
+  beside('64B-beside-write-16MiB', 'beside-write'),
 ];

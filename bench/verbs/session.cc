@@ -1,6 +1,7 @@
 // What a session costs on real devices, without Node: two processes, a device each, one load. Prints one line
 // of JSON. Started by bench/verbs/main.ts beside perftest, or by hand:
-//   verbs_session pingpong|read|write poll|events window|shared CALLS DEVICE_OF_SERVER DEVICE_OF_CLIENT
+//   verbs_session pingpong|read|write|beside-read|beside-write poll|events window|shared CALLS
+//   DEVICE_OF_SERVER DEVICE_OF_CLIENT
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -33,7 +34,8 @@ struct Arguments {
 
 Arguments parse(int argc, char** argv) {
   const char* usage =
-      "usage: pingpong|read|write poll|events window|shared CALLS DEVICE_OF_SERVER DEVICE_OF_CLIENT";
+      "usage: pingpong|read|write|beside-read|beside-write poll|events window|shared CALLS DEVICE_OF_SERVER "
+      "DEVICE_OF_CLIENT";
   if (argc != 7) fail(usage);
   const std::optional<Load> load = load_of(argv[1]);
   const bool shared = std::strcmp(argv[3], "shared") == 0;
@@ -54,15 +56,14 @@ Arguments parse(int argc, char** argv) {
           argv[6]};
 }
 
-void report(const Arguments& arguments, Timing timing) {
+void report(Timing timing) {
   std::sort(timing.call_ns.begin(), timing.call_ns.end());
-  const auto percentile = [&](std::size_t percent) {
-    return static_cast<double>(timing.call_ns[(timing.call_ns.size() - 1) * percent / 100]) / 1e3;
+  const auto percentile = [&](std::size_t permille) {
+    return static_cast<double>(timing.call_ns[(timing.call_ns.size() - 1) * permille / 1000]) / 1e3;
   };
-  const double bytes = static_cast<double>(arguments.calls * bytes_per_call(arguments.load));
   const double seconds = static_cast<double>(timing.end_ns - timing.begin_ns) / 1e9;
-  std::printf("{\"callUs\":%.2f,\"p99Us\":%.2f,\"bytesPerSecond\":%.0f}\n", percentile(50), percentile(99),
-              bytes / seconds);
+  std::printf("{\"callUs\":%.2f,\"p99Us\":%.2f,\"p999Us\":%.2f,\"bytesPerSecond\":%.0f}\n", percentile(500),
+              percentile(990), percentile(999), static_cast<double>(timing.bytes) / seconds);
 }
 
 }  // namespace
@@ -83,7 +84,7 @@ int main(int argc, char** argv) {
   {
     End end({arguments.client_device, true, arguments.wait, arguments.exposure, sockets[1]});
     ask(end, arguments.load, kWarmUpCalls);
-    report(arguments, ask(end, arguments.load, arguments.calls));
+    report(ask(end, arguments.load, arguments.calls));
     // First: to the server the end of its session would be a failure.
     ::kill(server, SIGKILL);
     ::waitpid(server, nullptr, 0);

@@ -4,7 +4,7 @@ import { packageRoot } from '../paths.ts';
 import type { Devices } from './perftest.ts';
 import { start } from './program.ts';
 
-export type Load = 'pingpong' | 'read' | 'write';
+export type Load = 'pingpong' | 'read' | 'write' | 'beside-read' | 'beside-write';
 export type Wait = 'poll' | 'events';
 /** How the memory of bulk calls is exposed; docs/WIRE.md has the words. */
 export type Exposure = 'window' | 'shared';
@@ -13,6 +13,7 @@ export interface SessionFigures {
   /** A call from submission to answer, the median. */
   callUs: number;
   p99Us: number;
+  p999Us: number;
   bytesPerSecond: number;
 }
 
