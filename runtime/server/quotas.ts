@@ -28,7 +28,7 @@ export interface Quotas {
 /** Asked for each connection, when it is known who it is. Undefined: without limits. */
 export type QuotasOf = (peer: PeerInfo) => Quotas | undefined;
 
-export const quotaRules: OptionRules = {
+const quotaRules: OptionRules = {
   sessionsMax: { kind: 'integer', range: limits.quotaSessions },
   callsPerSecondMax: { kind: 'integer', range: limits.quotaCallsPerSecond },
   bytesPerSecondMax: { kind: 'integer', range: limits.quotaBytesPerSecond },

@@ -47,6 +47,8 @@ export const typescriptLayers: readonly LayerRule[] = [
   part('workers', 'server control core', 'limits'),
   // Both sides at once: nothing else is built on these.
   part('grpc', 'client server core codec', ''),
+  part('spiffe', 'grpc client control core codec', ''),
+  part('kubernetes', 'client server core', ''),
   part('reverse', 'client server stream lane core codec', 'limits native'),
   {
     files: /^runtime\/(index|in-process)\.ts$/,

@@ -11,6 +11,8 @@ import {
   Status,
   stats,
 } from 'rdma-rpc';
+import { HealthDefinition, healthOf } from 'rdma-rpc/health';
+import { addReflection, ServerReflectionDefinition } from 'rdma-rpc/reflection';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { KeptCredentials } from '../../runtime/client/credentials.ts';
 import { caught, until } from '../outcomes.ts';
@@ -211,6 +213,42 @@ describe('authorize', () => {
       /there is no method test.echo.Echo\/Ecko; did you mean test.echo.Echo\/Echo/,
     );
   });
+});
+
+test.each<[string, Record<string, string>, boolean, boolean]>([
+  ['nobody', {}, false, false],
+  ['probes, health alone', { 'grpc.health.v1.Health/*': own }, true, false],
+  [
+    'everybody, but reflection',
+    { '*': '*', 'grpc.reflection.v1.ServerReflection/*': 'user:admin' },
+    true,
+    false,
+  ],
+  ['everybody', { '*': '*' }, true, true],
+])('health and reflection are services as others: open to %s', async (_, authorize, health, reflection) => {
+  const server = createServer({ authorize, log: () => undefined });
+  healthOf(server);
+  addReflection(server);
+  ends.servers.push(server);
+  const channel = createChannel(await server.listen(unixAddress()));
+  ends.channels.push(channel);
+  const probe = createClient(HealthDefinition, channel);
+  const asked = createClient(ServerReflectionDefinition, channel);
+  const watch = async () => {
+    for await (const { status } of probe.watch({})) return status;
+    return undefined;
+  };
+  const list = async () => {
+    for await (const answer of asked.serverReflectionInfo([
+      { messageRequest: { case: 'listServices', value: '' } },
+    ]))
+      return answer.messageResponse?.case;
+    return undefined;
+  };
+  const ended = await Promise.allSettled([probe.check({}), watch(), list()]);
+  expect(ended.map(({ status }) => status === 'fulfilled')).toEqual([health, health, reflection]);
+  for (const each of ended)
+    if (each.status === 'rejected') expect(each.reason).toMatchObject({ code: Status.PERMISSION_DENIED });
 });
 
 test('a table that names services which the server does not have: it warns when the server listens', async () => {

@@ -1,0 +1,84 @@
+/**
+ * Who a client is by the token of its service account, for `authenticate` of a server in a cluster. Signature, issuer, audience and times are checked by jose; the
+ * keys are those that the API server publishes.
+ */
+import { readFileSync } from 'node:fs';
+import {
+  createLocalJWKSet,
+  createRemoteJWKSet,
+  customFetch,
+  type JSONWebKeySet,
+  type JWTVerifyGetKey,
+  jwtVerify,
+} from 'jose';
+import { checkedOptions, type OptionRules } from '../core/options.ts';
+import type { Authenticate } from '../server/allowed.ts';
+import { fetchOver } from './api-server.ts';
+import { claimsOf, mounted } from './token.ts';
+
+export interface ServiceAccountsOptions {
+  /** What tokens must have been made for: one of these, such as the name of this service. Tokens for the API server itself are for nobody else. */
+  audience: string | readonly string[];
+  /** Who has made them. Default: who has made the token of this pod. */
+  issuer?: string;
+  /** The keys that tokens are signed with: themselves, or where they are. Default: those that the API server of this cluster publishes. */
+  jwks?: JSONWebKeySet | URL;
+  /** PEM: the authorities that sign the certificate of that address. Default: those of this pod for the API server. */
+  ca?: string;
+}
+
+const rules: OptionRules = {
+  audience: { kind: 'texts', maxBytes: 2048 },
+  issuer: { kind: 'text', default: '', maxBytes: 2048 },
+  jwks: { kind: 'source' },
+  ca: { kind: 'pem' },
+};
+
+interface Checked extends Pick<ServiceAccountsOptions, 'jwks' | 'ca'> {
+  readonly audience: string[] | undefined;
+  readonly issuer: string;
+}
+
+const apiServer = new URL('https://kubernetes.default.svc/openid/v1/jwks');
+/** Public keys alone: a secret that somebody has put among the keys signs nothing. */
+const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'];
+const account = /^system:serviceaccount:[^:]+:[^:]+$/;
+const bearer = /^Bearer +([\w.-]+)$/i;
+
+function keysOf({ jwks = apiServer, ca }: Checked): JWTVerifyGetKey {
+  if (!(jwks instanceof URL)) return createLocalJWKSet(jwks);
+  if (jwks.protocol !== 'https:') throw new TypeError(`serviceAccounts: jwks: ${jwks.href} is not https`);
+  const own = jwks.href === apiServer.href;
+  return createRemoteJWKSet(jwks, {
+    [customFetch]: fetchOver({
+      ca: ca ?? (() => readFileSync(mounted.ca, 'utf8')),
+      // The API server tells its keys to those that it knows; nobody else gets the token.
+      ...(own && { token: () => readFileSync(mounted.token, 'utf8').trim() }),
+    }),
+  });
+}
+
+/** For the option `authenticate`: clients are `system:serviceaccount:NAMESPACE:NAME`. Throws for options that cannot be used. */
+export function serviceAccounts(options: ServiceAccountsOptions): Authenticate {
+  const checked = checkedOptions<Checked>('serviceAccounts', options, rules);
+  const { audience } = checked;
+  if (audience === undefined || audience.length === 0 || audience.includes(''))
+    throw new TypeError('serviceAccounts: audience: what tokens must have been made for is missing');
+  const keys = keysOf(checked);
+  const issuerOf = (): string => checked.issuer || String(claimsOf(readFileSync(mounted.token, 'utf8')).iss);
+  return async (_, metadata) => {
+    const [, token] = bearer.exec(String(metadata.get('authorization') ?? '')) ?? [];
+    if (token === undefined) throw new Error('no token: metadata has no authorization with "Bearer" and one');
+    const issuer = issuerOf();
+    const { payload } = await jwtVerify(token, keys, {
+      audience,
+      issuer,
+      algorithms,
+      requiredClaims: ['exp', 'sub'],
+    });
+    const { sub = '' } = payload;
+    if (!account.test(sub))
+      throw new Error(`the token is of ${JSON.stringify(sub)}, which is no service account`);
+    return sub;
+  };
+}

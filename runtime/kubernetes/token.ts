@@ -1,0 +1,37 @@
+/** The token of a pod's service account, which the kubelet renews in its file; for `credentials` of a channel. */
+import { readFile } from 'node:fs/promises';
+import type { CredentialsSource } from '../client/credentials.ts';
+
+/** Where a pod has what it needs for the API server. */
+const folder = '/var/run/secrets/kubernetes.io/serviceaccount';
+export const mounted = { token: `${folder}/token`, ca: `${folder}/ca.crt` } as const;
+
+/** What a token says, unchecked. Throws for what is none. */
+export function claimsOf(token: string): Readonly<Record<string, unknown>> {
+  const [, payload, signature] = token.trim().split('.');
+  if (payload === undefined || signature === undefined)
+    throw new Error('a file with something else than a token');
+  try {
+    return JSON.parse(Buffer.from(payload, 'base64url').toString()) as Record<string, unknown>;
+  } catch {
+    // What could not be read may be part of a secret.
+    throw new Error('a file with something else than a token');
+  }
+}
+
+/**
+ * For `credentials: { session }`. `file`: of a token that is projected for the audience of the server. It is read again shortly before it expires, for the next
+ * connection.
+ */
+export function serviceAccountToken(file: string): CredentialsSource {
+  if (typeof file !== 'string' || file === '')
+    throw new TypeError('serviceAccountToken: file: the path of a projected token is missing');
+  return async () => {
+    const token = (await readFile(file, 'utf8')).trim();
+    const { exp } = claimsOf(token);
+    return {
+      metadata: { authorization: `Bearer ${token}` },
+      ...(typeof exp === 'number' && { expiresAtMs: exp * 1000 }),
+    };
+  };
+}

@@ -1,0 +1,165 @@
+/**
+ * The identity that an agent on this host gives this process (SPIFFE Workload API, by gRPC over a unix socket), kept up to date as long as the agent tells of new
+ * certificates. While it is away, what it has given last is used until that expires. One per process; on its JS thread.
+ */
+import { Client, credentials, type Client as GrpcClient } from '@grpc/grpc-js';
+import type { ChannelTls, ServerTls } from '../control/tls-options.ts';
+import { textOf } from '../core/foreign.ts';
+import { type Log, warn } from '../core/log.ts';
+import { checkedOptions, type OptionRules } from '../core/options.ts';
+import { createGrpcClient } from '../grpc/client.ts';
+import { SpiffeWorkloadAPIDefinition, type X509SVIDResponse } from './gen/workload.rdma.ts';
+import { type Svid, svidOf } from './svid.ts';
+import type { ExpectedServer, Workload, WorkloadOptions } from './workload-type.ts';
+
+const rules: OptionRules = {
+  endpoint: { kind: 'text', default: '', maxBytes: 4096 },
+  id: { kind: 'text', default: '', maxBytes: 2048 },
+  log: { kind: 'function' },
+};
+
+/** What the specification asks for, so that no web page can be made to ask. */
+const metadata = { 'workload.spiffe.io': 'true' };
+const pauseMs = { first: 1000, max: 30_000 } as const;
+
+/** The address as grpc-js has it. */
+function target(endpoint: string): string {
+  const [, path] = /^unix:(?:\/\/)?(\/.+)$/.exec(endpoint) ?? [];
+  if (path !== undefined) return `unix:${path}`;
+  const [, tcp] = /^tcp:\/\/([^/]+:\d+)$/.exec(endpoint) ?? [];
+  if (tcp !== undefined) return tcp;
+  const given =
+    endpoint === '' ? 'no endpoint is given, and SPIFFE_ENDPOINT_SOCKET is not set' : `${endpoint} is none`;
+  throw new TypeError(`createWorkload: endpoint: ${given}; it is unix:/path or tcp://ADDRESS:PORT`);
+}
+
+class AgentWorkload implements Workload {
+  readonly #grpc: GrpcClient;
+  readonly #id: string;
+  readonly #log: Log;
+  readonly #closing = new AbortController();
+  readonly #running: Promise<void>;
+  #svid: Svid | undefined;
+  #waiting: (() => void)[] = [];
+  /** Why there is no newer one. */
+  #trouble = 'the agent has not answered yet';
+
+  /** Throws for options that cannot be used. */
+  constructor(options: WorkloadOptions = {}) {
+    const { endpoint, id, log } = checkedOptions<Required<WorkloadOptions>>('createWorkload', options, rules);
+    this.#grpc = new Client(
+      target(endpoint || (process.env['SPIFFE_ENDPOINT_SOCKET'] ?? '')),
+      credentials.createInsecure(),
+    );
+    this.#id = id;
+    this.#log = log ?? warn;
+    this.#running = this.#run();
+  }
+
+  get identity(): string | undefined {
+    return this.#svid?.id;
+  }
+
+  async ready(): Promise<void> {
+    await this.#current();
+  }
+
+  server(): () => Promise<ServerTls> {
+    return this.#source((svid) => ({ ...svid.material }));
+  }
+
+  channel({ identity }: ExpectedServer): () => Promise<ChannelTls> {
+    if (identity === undefined)
+      throw new TypeError('channel: identity: the SPIFFE id of the server is missing');
+    return this.#source((svid) => ({ ...svid.material, identity }));
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#wake();
+    await this.#running;
+    this.#grpc.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  /** Gives the same object until there is another identity. */
+  #source<T>(make: (svid: Svid) => T): () => Promise<T> {
+    let from: Svid | undefined;
+    let made: T | undefined;
+    return async () => {
+      const svid = await this.#current();
+      if (svid !== from || made === undefined) made = make(svid);
+      from = svid;
+      return made;
+    };
+  }
+
+  async #current(): Promise<Svid> {
+    while (this.#svid === undefined) {
+      if (this.#closing.signal.aborted) throw new Error(`the workload was closed: ${this.#trouble}`);
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+    if (this.#svid.expiresAtMs <= Date.now())
+      throw new Error(`the certificate of ${this.#svid.id} has expired: ${this.#trouble}`);
+    return this.#svid;
+  }
+
+  #wake(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#closing;
+    const client = createGrpcClient(SpiffeWorkloadAPIDefinition, this.#grpc);
+    let pause: number = pauseMs.first;
+    while (!signal.aborted) {
+      try {
+        for await (const response of client.fetchX509SVID({}, { metadata, signal })) {
+          this.#take(response);
+          pause = pauseMs.first;
+        }
+        this.#trouble = 'the agent has ended the stream of them';
+      } catch (error) {
+        this.#trouble = textOf(error);
+        if (!signal.aborted)
+          this.#log(`spiffe: the agent gives no identity: ${this.#trouble}; asked again in ${pause} ms`);
+      }
+      await paused(pause, signal);
+      pause = Math.min(pauseMs.max, 2 * pause);
+    }
+  }
+
+  /** What cannot be used changes nothing. */
+  #take({ svids, crl }: X509SVIDResponse): void {
+    try {
+      const wanted = svids.find(({ spiffeId, hint }) => [spiffeId, hint, ''].includes(this.#id));
+      const ids = svids.map(({ spiffeId }) => spiffeId).join(', ') || 'none';
+      if (wanted === undefined) throw new Error(`none of the identities is ${this.#id || 'there'}: ${ids}`);
+      this.#svid = svidOf(wanted, crl);
+      this.#trouble = 'the agent has given no newer one';
+      this.#wake();
+    } catch (error) {
+      this.#trouble = textOf(error);
+      this.#log(`spiffe: what the agent has given cannot be used: ${this.#trouble}`);
+    }
+  }
+}
+
+function paused(ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}
+
+/** Asks the agent of this host who this process is, from now on. Throws for options that cannot be used. */
+export function createWorkload(options?: WorkloadOptions): Workload {
+  return new AgentWorkload(options);
+}

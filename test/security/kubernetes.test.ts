@@ -1,0 +1,163 @@
+/** Tokens of service accounts: signed here as a cluster signs them, with keys from an https server as the API server is one. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer as createHttps, type Server as Https } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
+import { Metadata, type PeerInfo, Status } from 'rdma-rpc';
+import { serviceAccounts, serviceAccountToken } from 'rdma-rpc/kubernetes';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { caught } from '../outcomes.ts';
+import { Authority } from './certificates.ts';
+import { ends, reach, serve, unixAddress } from './ends.ts';
+
+const issuer = 'https://kubernetes.default.svc.cluster.local';
+const audience = 'greeter.example.org';
+const sub = 'system:serviceaccount:shop:web';
+const soon = (): number => Math.floor(Date.now() / 1000) + 3600;
+
+const keys = await generateKeyPair('RS256', { extractable: true });
+const other = await generateKeyPair('RS256', { extractable: true });
+const jwk = { ...(await exportJWK(keys.publicKey)), kid: 'one', alg: 'RS256', use: 'sig' };
+const jwks = { keys: [jwk] };
+
+const token = (
+  claims: JWTPayload = {},
+  header: object = {},
+  key: Parameters<SignJWT['sign']>[0] = keys.privateKey,
+): Promise<string> =>
+  new SignJWT({ iss: issuer, aud: [audience], sub, exp: soon(), ...claims })
+    .setProtectedHeader({ alg: 'RS256', kid: 'one', ...header })
+    .sign(key);
+
+const ask = async (authenticate: ReturnType<typeof serviceAccounts>, authorization?: string) =>
+  authenticate({} as PeerInfo, new Metadata(authorization === undefined ? undefined : { authorization }));
+
+describe('a token', () => {
+  const authenticate = serviceAccounts({ audience, issuer, jwks });
+
+  test('of this cluster and for this audience says who the client is', async () => {
+    expect(await ask(authenticate, `Bearer ${await token()}`)).toBe(sub);
+  });
+
+  test.each<[string, () => string | Promise<string> | undefined, RegExp]>([
+    ['that is missing', () => undefined, /no token: metadata has no authorization/],
+    ['that is none', () => 'abc', /Invalid Compact JWS/],
+    ['for another audience', () => token({ aud: ['https://kubernetes.default.svc'] }), /"aud"/],
+    ['without an audience', () => token({ aud: undefined as never }), /"aud"/],
+    ['of another issuer', () => token({ iss: 'https://evil.example.org' }), /"iss"/],
+    ['that has expired', () => token({ exp: soon() - 7200 }), /"exp"/],
+    ['that never expires', () => token({ exp: undefined as never }), /"exp"/],
+    ['that is not valid yet', () => token({ nbf: soon() }), /"nbf"/],
+    ['that somebody else has signed', () => token({}, {}, other.privateKey), /signature verification failed/],
+    [
+      'with a key that is none of theirs',
+      () => token({}, { kid: 'two' }, other.privateKey),
+      /no applicable key/,
+    ],
+    ['of a user', () => token({ sub: 'system:admin' }), /which is no service account/],
+    [
+      'of an account with a colon too many',
+      () => token({ sub: `${sub}:admin` }),
+      /which is no service account/,
+    ],
+    [
+      'that the public key has "signed", as a secret',
+      () => token({}, { alg: 'HS256' }, Buffer.from(String(jwk.n), 'base64url')),
+      /"alg"/,
+    ],
+    [
+      'that nobody has signed',
+      () => {
+        const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+        return `${part({ alg: 'none' })}.${part({ iss: issuer, aud: audience, sub, exp: soon() })}.`;
+      },
+      /"alg"|Invalid/,
+    ],
+  ])('%s is refused, and not shown', async (_, make, reason) => {
+    const bad = await make();
+    const error = await caught(ask(authenticate, bad === undefined ? bad : `Bearer ${bad}`));
+    expect(error.message).toMatch(reason);
+    if (bad !== undefined && bad.length > 10) expect(error.message).not.toContain(bad.slice(-20));
+  });
+});
+
+test('goes from the file of a pod to the server, and names its client', async () => {
+  const file = join(ends.folder, 'token');
+  writeFileSync(file, `${await token()}\n`);
+  const { seen, address } = await serve(
+    { authenticate: serviceAccounts({ audience, issuer, jwks }) },
+    unixAddress(),
+  );
+  await reach(address, { credentials: { session: serviceAccountToken(file) } }).client.echo({});
+  expect(seen[0]?.identity).toBe(sub);
+  writeFileSync(file, await token({ aud: 'others' }));
+  const error = await caught(
+    reach(address, { credentials: { session: serviceAccountToken(file) } }).client.echo({}),
+  );
+  expect(error.code).toBe(Status.UNAUTHENTICATED);
+  expect(error.message).not.toMatch(/aud/);
+});
+
+test('is kept until it expires, and a file that has none is an error without its text', async () => {
+  const file = join(ends.folder, 'token');
+  const exp = soon();
+  writeFileSync(file, await token({ exp }));
+  expect(await serviceAccountToken(file)()).toMatchObject({ expiresAtMs: exp * 1000 });
+  writeFileSync(file, 'a.secret.c');
+  const error = await caught(Promise.resolve(serviceAccountToken(file)()));
+  expect(error.message).toBe('a file with something else than a token');
+});
+
+describe('keys from an address', () => {
+  const authority = new Authority('cluster');
+  let https: Https;
+  let url: URL;
+  let answer: { status: number; body: string };
+  let asked = 0;
+  let folder: string;
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-jwks-'));
+    const { cert, key } = authority.issue({ addresses: ['127.0.0.1'] });
+    https = createHttps({ cert, key }, (_, response) => {
+      ++asked;
+      response.writeHead(answer.status).end(answer.body);
+    });
+    await new Promise<void>((resolve) => https.listen(0, '127.0.0.1', resolve));
+    url = new URL(`https://127.0.0.1:${(https.address() as { port: number }).port}/openid/v1/jwks`);
+  });
+  afterAll(() => {
+    https.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  test('are asked for once, and only of whom the given authorities have signed', async () => {
+    answer = { status: 200, body: JSON.stringify(jwks) };
+    const authenticate = serviceAccounts({ audience, issuer, jwks: url, ca: authority.ca });
+    for (let i = 0; i < 3; ++i) expect(await ask(authenticate, `Bearer ${await token()}`)).toBe(sub);
+    expect(asked).toBe(1);
+    const fooled = serviceAccounts({ audience, issuer, jwks: url, ca: new Authority('evil').ca });
+    await expect(ask(fooled, `Bearer ${await token()}`)).rejects.toThrow(/signature|certificate/i);
+    expect(asked).toBe(1);
+  });
+
+  test.each([
+    ['an error', { status: 500, body: '{}' }],
+    ['no JSON', { status: 200, body: '<html>' }],
+    ['too much', { status: 200, body: ' '.repeat(2 << 20) }],
+  ])('that answers with %s lets nobody in', async (_, bad) => {
+    answer = bad;
+    const authenticate = serviceAccounts({ audience, issuer, jwks: url, ca: authority.ca });
+    await expect(ask(authenticate, `Bearer ${await token()}`)).rejects.toThrow();
+  });
+});
+
+test.each<[object, RegExp]>([
+  [{}, /serviceAccounts: audience: what tokens must have been made for is missing/],
+  [{ audience: [] }, /audience: what tokens/],
+  [{ audience: '' }, /audience: what tokens/],
+  [{ audience, jwks: new URL('http://a/b') }, /jwks: http:\/\/a\/b is not https/],
+  [{ audience, keys: 1 }, /there is no option keys/],
+])('options that cannot be used: %j', (options, reason) => {
+  expect(() => serviceAccounts(options as never)).toThrow(reason);
+});

@@ -1,0 +1,234 @@
+/** Identities of a SPIFFE agent: one that is scripted, asked by gRPC over a unix socket, as a real one is. */
+import { join } from 'node:path';
+import { Server as Agent, type Metadata, ServerCredentials } from '@grpc/grpc-js';
+import { Status } from 'rdma-rpc';
+import { createWorkload, type Workload, type WorkloadOptions } from 'rdma-rpc/spiffe';
+import { afterEach, describe, expect, test } from 'vitest';
+import {
+  SpiffeWorkloadAPIDefinition,
+  type X509SVIDInit,
+  type X509SVIDResponseInit,
+} from '../../runtime/spiffe/gen/workload.rdma.ts';
+import { caught, until } from '../outcomes.ts';
+import { Authority, type Issued } from './certificates.ts';
+import { ends, reach, serve } from './ends.ts';
+
+const authority = new Authority('spire');
+const stranger = new Authority('another domain');
+const der = (pem: string): Buffer => Buffer.from(pem.replace(/-----[^-]+-----|\s/g, ''), 'base64');
+const id = (name: string): string => `spiffe://example.org/${name}`;
+
+function svid(
+  name: string,
+  issued: Issued = authority.issue({ uris: [id(name)] }),
+  bundle = authority.ca,
+): X509SVIDInit {
+  return {
+    spiffeId: id(name),
+    x509Svid: der(issued.cert),
+    x509SvidKey: der(issued.key),
+    bundle: der(bundle),
+  };
+}
+
+/** Says the same to everybody who asks, and whatever comes later. */
+class Scripted {
+  now: X509SVIDResponseInit | undefined;
+  readonly asked: Metadata[] = [];
+  readonly #calls = new Set<{ write(response: unknown): void; destroy(error: Error): void }>();
+  readonly #server = new Agent();
+
+  async listen(path: string): Promise<string> {
+    this.#server.addService(SpiffeWorkloadAPIDefinition.methods, {
+      fetchX509SVID: (call: never) => {
+        const stream = call as {
+          metadata: Metadata;
+          write(response: unknown): void;
+          destroy(error: Error): void;
+        };
+        this.asked.push(stream.metadata);
+        this.#calls.add(stream);
+        if (this.now !== undefined) stream.write(this.now);
+      },
+    } as never);
+    await new Promise<void>((resolve, reject) =>
+      this.#server.bindAsync(`unix:${path}`, ServerCredentials.createInsecure(), (error) =>
+        error ? reject(error) : resolve(),
+      ),
+    );
+    return `unix://${path}`;
+  }
+
+  tell(response: X509SVIDResponseInit): void {
+    this.now = response;
+    for (const call of this.#calls) call.write(response);
+  }
+
+  stop(): void {
+    this.#calls.clear();
+    this.#server.forceShutdown();
+  }
+}
+
+const agents: Scripted[] = [];
+const workloads: Workload[] = [];
+afterEach(async () => {
+  for (const workload of workloads.splice(0)) await workload.close();
+  for (const agent of agents.splice(0)) agent.stop();
+});
+
+async function agentWith(...svids: X509SVIDInit[]) {
+  const agent = new Scripted();
+  agents.push(agent);
+  if (svids.length > 0) agent.now = { svids };
+  return { agent, endpoint: await agent.listen(join(ends.folder, `agent-${agents.length}`)) };
+}
+function workloadOf(options: WorkloadOptions) {
+  const lines: string[] = [];
+  const workload = createWorkload({ log: (line) => lines.push(line), ...options });
+  workloads.push(workload);
+  return { workload, lines };
+}
+
+describe('with an agent on each side', () => {
+  test('both know each other by their SPIFFE ids, and the agent is asked as the specification wants', async () => {
+    const [api, web] = [await agentWith(svid('api')), await agentWith(svid('web'))];
+    const { workload } = workloadOf({ endpoint: api.endpoint });
+    const { seen, address } = await serve({ tls: workload.server() }, '127.0.0.1:0');
+    const mine = workloadOf({ endpoint: web.endpoint }).workload;
+    const { channel, client } = reach(address, { tls: mine.channel({ identity: id('api') }) });
+    await client.echo({});
+    expect([seen[0]?.identity, channel.session?.identity, mine.identity]).toEqual([
+      id('web'),
+      id('api'),
+      id('web'),
+    ]);
+    expect(api.agent.asked[0]?.get('workload.spiffe.io')).toEqual(['true']);
+  });
+
+  test('another server than the expected one is refused, and a client of another trust domain', async () => {
+    const api = await agentWith(svid('api'));
+    const { workload } = workloadOf({ endpoint: api.endpoint });
+    const { address } = await serve({ tls: workload.server() }, '127.0.0.1:0');
+    const other = reach(address, { tls: workload.channel({ identity: id('db') }) });
+    expect((await caught(other.client.echo({}))).message).toMatch(
+      /the server is spiffe:\/\/example.org\/api, which is not asked/,
+    );
+    const { cert, key } = stranger.issue({ uris: [id('web')] });
+    const late = await caught(
+      reach(address, { tls: { ca: authority.ca, cert, key, identity: id('api') } }).client.echo({}),
+    );
+    expect(late.code).toBe(Status.UNAUTHENTICATED);
+  });
+
+  test('new certificates are for the next connection, and no call fails', async () => {
+    const { agent, endpoint } = await agentWith(svid('web'));
+    const { workload } = workloadOf({ endpoint });
+    const { server, seen, address } = await serve({ tls: workload.server() }, '127.0.0.1:0');
+    const dial = () => reach(address, { tls: workload.channel({ identity: [id('web'), id('web2')] }) });
+    const first = dial();
+    await first.client.echo({});
+    // Authority and name are others now.
+    const next = new Authority('spire 2');
+    agent.tell({ svids: [svid('web2', next.issue({ uris: [id('web2')] }), next.ca)] });
+    await until(() => workload.identity === id('web2'));
+    const second = dial();
+    await second.client.echo({});
+    await first.client.echo({});
+    expect(seen.map(({ identity }) => identity)).toEqual([id('web'), id('web2'), id('web')]);
+    expect(server.sessionCount).toBe(2);
+    // The authority of before is no more.
+    const { cert, key } = authority.issue({ uris: [id('web')] });
+    const revoked = reach(address, { tls: { ca: next.ca, cert, key, identity: id('web2') } });
+    expect((await caught(revoked.client.echo({}))).code).toBe(Status.UNAUTHENTICATED);
+  });
+
+  test('one of several is chosen by its id or hint; without, the first', async () => {
+    const { endpoint } = await agentWith(svid('a'), { ...svid('b'), hint: 'internal' });
+    for (const [wanted, got] of [
+      ['', 'a'],
+      [id('b'), 'b'],
+      ['internal', 'b'],
+    ] as const) {
+      const { workload } = workloadOf({ endpoint, ...(wanted !== '' && { id: wanted }) });
+      await workload.ready();
+      expect(workload.identity).toBe(id(got));
+    }
+  });
+});
+
+describe('an agent that', () => {
+  const expired = svid('web', authority.issue({ uris: [id('web')], days: -1 }));
+  const web = svid('web');
+  test.each<[string, X509SVIDResponseInit, RegExp]>([
+    ['has no identity', {}, /none of the identities is there: none/],
+    [
+      'gives the key of another',
+      { svids: [{ ...web, x509SvidKey: der(authority.issue({}).key) }] },
+      /mismatch/i,
+    ],
+    [
+      'gives a certificate of another',
+      { svids: [{ ...web, spiffeId: id('root') }] },
+      /the certificate is not that of spiffe:\/\/example.org\/root/,
+    ],
+    [
+      'cuts off',
+      { svids: [{ ...web, x509Svid: Buffer.from(web.x509Svid!).subarray(0, 100) }] },
+      /certificates that are cut off/,
+    ],
+    ['gives no authorities', { svids: [{ ...web, bundle: new Uint8Array() }] }, /no authority that signs/],
+    ['gives nonsense', { svids: [{ ...web, bundle: new Uint8Array(1000).fill(0x30) }] }, /./],
+  ])('%s changes nothing', async (_, response, reason) => {
+    const { agent, endpoint } = await agentWith(web);
+    const { workload, lines } = workloadOf({ endpoint });
+    await workload.ready();
+    agent.tell(response);
+    await until(() => lines.length > 0);
+    expect(lines[0]).toMatch(/^spiffe: what the agent has given cannot be used: /);
+    expect(lines[0]).toMatch(reason);
+    expect(lines.join()).not.toContain(Buffer.from(web.x509SvidKey!).toString('base64').slice(0, 40));
+    await workload.ready();
+    expect(workload.identity).toBe(id('web'));
+  });
+
+  test('gives what has expired: connections fail, and say so', async () => {
+    const { endpoint } = await agentWith(expired);
+    const { workload } = workloadOf({ endpoint });
+    await expect(workload.ready()).rejects.toThrow(
+      /the certificate of spiffe:\/\/example.org\/web has expired: the agent has given no newer/,
+    );
+  });
+
+  test('goes: what it has given stays in use', async () => {
+    const { agent, endpoint } = await agentWith(web);
+    const { workload, lines } = workloadOf({ endpoint });
+    const { address } = await serve({ tls: workload.server() }, '127.0.0.1:0');
+    await workload.ready();
+    agent.stop();
+    await until(() => lines.length > 0);
+    expect(lines[0]).toMatch(/the agent gives no identity: .+; asked again in 1000 ms/);
+    await reach(address, { tls: workload.channel({ identity: id('web') }) }).client.echo({});
+  });
+
+  test('never comes: a channel waits no longer than it may, and close() ends all who wait', async () => {
+    const { workload } = workloadOf({ endpoint: `unix:${join(ends.folder, 'nobody')}` });
+    const { client } = reach('127.0.0.1:1', {
+      tls: workload.channel({ identity: id('api') }),
+      connectTimeoutMs: 100,
+    });
+    expect((await caught(client.echo({}))).message).toMatch(/no answer within 100 ms|ECONNREFUSED/);
+    const ready = workload.ready();
+    const closed = workload.close();
+    await expect(ready).rejects.toThrow(/the workload was closed/);
+    await closed;
+  });
+});
+
+test.each([
+  [{ endpoint: 'http://a' }, /createWorkload: endpoint: http:\/\/a is none; it is unix:\/path or tcp/],
+  [{}, /no endpoint is given, and SPIFFE_ENDPOINT_SOCKET is not set/],
+  [{ socket: '/a' }, /there is no option socket/],
+])('options that cannot be used: %j', (options, reason) => {
+  expect(() => createWorkload(options as WorkloadOptions)).toThrow(reason);
+});
