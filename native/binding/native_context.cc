@@ -130,10 +130,10 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   Napi::Value create_session(const Napi::CallbackInfo& info) {
     Engine* engine = working(info);
     if (engine == nullptr) return {};
-    session::SessionOptions options = read_session_options(info[0].As<Napi::Object>());
-    options.staging_bytes = engine->staging_bytes();
     std::string error;
-    const std::int64_t number = engine->context().create_session(options, &error);
+    session::SessionOptions options = read_session_options(info[0].As<Napi::Object>(), &error);
+    options.staging_bytes = engine->staging_bytes();
+    const std::int64_t number = error.empty() ? engine->context().create_session(options, &error) : -1;
     if (number < 0) {
       Napi::Error::New(info.Env(), "rdma-rpc: " + error).ThrowAsJavaScriptException();
       return {};

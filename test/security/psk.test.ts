@@ -36,9 +36,9 @@ describe('with the secret', () => {
     const { channel, client } = reach(address, { tls: { psk: { fleet: key } }, fabric, identity: 'liar' });
     expect(await client.echo({ number: 7 })).toMatchObject({ number: 7 });
     expect(seen[0]).toMatchObject({ identity: 'psk:fleet', claims: 'liar', certificate: undefined });
-    expect(channel.session).toMatchObject({ security: 'peer', identity: 'psk:fleet' });
+    expect(channel.session).toMatchObject({ security: 'bound', identity: 'psk:fleet' });
     await until(() => server.sessions.length > 0);
-    expect(server.sessions[0]).toMatchObject({ security: 'peer', identity: 'psk:fleet' });
+    expect(server.sessions[0]).toMatchObject({ security: 'bound', identity: 'psk:fleet' });
   });
 
   test('`allow` knows it, and the one of before', async () => {

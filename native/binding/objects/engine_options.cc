@@ -82,16 +82,4 @@ EngineOptions read_options(const Napi::Object& given) {
   return options;
 }
 
-session::SessionOptions read_session_options(const Napi::Object& given) {
-  session::SessionOptions options;
-  options.client = given.Get("role").As<Napi::String>().Utf8Value() == "client";
-  options.inflight_max = u32(given, "inflightMax");
-  if (given.Has("callSlots")) options.call_slots = u32(given, "callSlots");
-  options.max_message_bytes = u32(given, "messageMaxBytes");
-  options.peer_max_message_bytes = u32(given, "peerMessageMaxBytes");
-  if (given.Has("arenaBytesMax"))
-    options.arena_max_bytes = static_cast<std::size_t>(u64(given, "arenaBytesMax"));
-  return options;
-}
-
 }  // namespace rdma_rpc::binding

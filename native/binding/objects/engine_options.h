@@ -11,7 +11,5 @@ namespace rdma_rpc::binding {
 EngineOptions read_options(const Napi::Object& given);
 /// Of `verbs` alone; fields that are not there keep their defaults.
 fabric::VerbsOptions read_verbs(const Napi::Value& value);
-/// Those of a session, SessionOptions there.
-session::SessionOptions read_session_options(const Napi::Object& given);
 
 }  // namespace rdma_rpc::binding

@@ -1,6 +1,7 @@
 // See session_options.h.
 #include "binding/objects/session_options.h"
 
+#include <array>
 #include <cstring>
 #include <string>
 
@@ -17,14 +18,17 @@ std::uint32_t u32(const Napi::Object& options, const char* name) {
 }
 
 /// The four keys one behind the other: what this side sends, what it receives, then the same of bulk.
-session::SealOptions read_seal(const Napi::Object& given) {
+session::SealOptions read_seal(const Napi::Object& given, std::string* error) {
   session::SealOptions seal;
   seal.cipher = given.Get("cipher").As<Napi::String>().Utf8Value() == kAes ? seal::Cipher::aes_256_gcm
                                                                            : seal::Cipher::chacha20_poly1305;
   const auto keys = given.Get("keys").As<Napi::Uint8Array>();
+  const std::array all{&seal.send_frames, &seal.receive_frames, &seal.send_bulk, &seal.receive_bulk};
   std::size_t at = 0;
-  for (seal::Key* key : {&seal.send_frames, &seal.receive_frames, &seal.send_bulk, &seal.receive_bulk}) {
-    if (at + key->size() > keys.ByteLength()) break;
+  for (seal::Key* key : all) {
+    // A key of zeros would seal nothing.
+    if (keys.ByteLength() != all.size() * key->size()) *error = "keys of another length";
+    if (!error->empty()) return seal;
     std::memcpy(key->data(), keys.Data() + at, key->size());
     at += key->size();
   }
@@ -33,7 +37,7 @@ session::SealOptions read_seal(const Napi::Object& given) {
 
 }  // namespace
 
-session::SessionOptions read_session_options(const Napi::Object& given) {
+session::SessionOptions read_session_options(const Napi::Object& given, std::string* error) {
   session::SessionOptions options;
   options.client = given.Get("role").As<Napi::String>().Utf8Value() == "client";
   options.inflight_max = u32(given, "inflightMax");
@@ -44,7 +48,7 @@ session::SessionOptions read_session_options(const Napi::Object& given) {
     options.arena_max_bytes =
         static_cast<std::size_t>(given.Get("arenaBytesMax").As<Napi::Number>().Int64Value());
   const Napi::Value seal = given.Get("seal");
-  if (seal.IsObject()) options.seal = read_seal(seal.As<Napi::Object>());
+  if (seal.IsObject()) options.seal = read_seal(seal.As<Napi::Object>(), error);
   return options;
 }
 

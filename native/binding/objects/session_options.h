@@ -7,7 +7,8 @@
 
 namespace rdma_rpc::binding {
 
-session::SessionOptions read_session_options(const Napi::Object& given);
+/// `error`: why they are none, such as keys of another length.
+session::SessionOptions read_session_options(const Napi::Object& given, std::string* error);
 
 /// Names of ciphers, the fastest for this processor first.
 Napi::Array cipher_names(Napi::Env env);
