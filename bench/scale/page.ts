@@ -65,7 +65,7 @@ function lineOf({ peer, points, cliffs }: Line, index: number, x: Scale, y: Scal
 }
 
 /** Rates over the axis, a line for each peer; cliffs are red, points that others disturbed are hollow. */
-export function diagram({ title, axis, lines }: Drawn): string {
+function diagram({ title, axis, lines }: Drawn): string {
   const points = lines.flatMap((line) => line.points);
   if (points.length === 0) return `<p>${escaped(title)}: not run.</p>`;
   const xs = [...new Set(points.map((point) => point.x))].sort((a, b) => a - b);

@@ -11,7 +11,7 @@ const keepAliveMs = 10_000;
 /** Each side says one thing in turn: no more than these wait to be read. */
 const waitingMax = 4;
 /** For all but a step, which takes as long as it takes. */
-export const answerMs = 30_000;
+const answerMs = 30_000;
 
 export class Control {
   readonly #socket: Socket;

@@ -14,7 +14,7 @@ import {
 import type { Report } from './report.ts';
 
 /** Changes with the messages, and with what is in the memory of the two sides. */
-export const protocol = 1;
+const protocol = 1;
 
 const wrong = (name: string): PerfError => new PerfError(`what the peer says of '${name}' makes no sense`);
 

@@ -45,7 +45,7 @@ export const runtimeRules: OptionRules = {
   exposure: { kind: 'choice', values: ['auto', 'staging', 'shared'], default: 'auto' },
   stagingBytes: { kind: 'integer', range: limits.stagingBytes },
   registration: { kind: 'choice', values: ['pinned', 'on-demand'], default: 'pinned' },
-  countersPage: { kind: 'boolean' },
+  countersPage: { kind: 'boolean', default: true },
   seed: { kind: 'integer', range: { default: 1, min: 0, max: 0xffff_ffff } },
 };
 

@@ -25,7 +25,7 @@ export type OptionRule =
   | { readonly kind: 'integers'; readonly range: Range }
   /** The same for texts. */
   | { readonly kind: 'texts'; readonly maxBytes: number }
-  | { readonly kind: 'boolean' }
+  | { readonly kind: 'boolean'; readonly default?: boolean }
   /** PEM: a text or bytes. */
   | { readonly kind: 'pem' }
   /** One or a list. */
@@ -125,7 +125,8 @@ function checkedChoices(where: string, values: readonly string[], default_: stri
 
 function byDefault(rule: OptionRule): unknown {
   if (rule.kind === 'integer') return rule.range.default;
-  if (rule.kind === 'text' || rule.kind === 'choice' || rule.kind === 'choices') return rule.default;
+  if (rule.kind === 'text' || rule.kind === 'choice' || rule.kind === 'choices' || rule.kind === 'boolean')
+    return rule.default;
   if (rule.kind === 'options') return checkedOptions('', {}, rule.rules);
   if (rule.kind === 'functions') return [];
   return rule.kind === 'time' ? -1 : undefined;

@@ -85,7 +85,10 @@ export const nativeLayers: readonly LayerRule[] = [
     mayUse:
       /^native\/(session\/((server|link)\/)?(?!(session|context)\.h$)[^/]+$|memory\/|seal\/|telemetry\/|fabric\/fabric\.h$)/,
   },
-  { files: /^native\/session\//, mayUse: /^native\/(session\/|memory\/|seal\/|telemetry\/|fabric\/fabric\.h$)/ },
+  {
+    files: /^native\/session\//,
+    mayUse: /^native\/(session\/|memory\/|seal\/|telemetry\/|fabric\/fabric\.h$)/,
+  },
   // What `rdma-rpc perf` measures: devices, not sessions.
   {
     files: /^native\/perf\/[^/]+$/,
