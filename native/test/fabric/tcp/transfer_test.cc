@@ -205,6 +205,17 @@ TEST_F(TcpTransfer, WhatWaitsForAPeerWhoseRequestHasFailedFails) {
   EXPECT_EQ(end->outcome(6), WcStatus::wr_flush_err);
 }
 
+/// Small calls wait for these, whatever the kernel takes for a peer that does not read: some 10 MiB.
+TEST_F(TcpTransfer, BytesOfAWriteThatAreStillHereAreToldUntilThePeerReadsThem) {
+  constexpr std::size_t kBytes = std::size_t{64} << 20;
+  ASSERT_NO_FATAL_FAILURE(connect(kBytes));
+  const Sge all = end->sge(0, kBytes);
+  end->post(request(Opcode::rdma_write, 0x21, {&all, 1}, end->region->addr(), end->region->rkey()));
+  for (int i = 0; i < 1000; ++i) end->poll();
+  EXPECT_TRUE(end->completions.empty());
+  EXPECT_GT(end->qp->unsent_write_bytes(), kBytes / 2);
+}
+
 TEST_F(TcpTransfer, AConnectionThatEndsWithoutAGoodByeIsALoss) {
   ASSERT_NO_FATAL_FAILURE(connect());
   end->receive(9);
