@@ -12,6 +12,7 @@ export { allocBuffer, registerBuffer } from './client/memory.ts';
 export type { MessageType, MethodDefinition, ServiceDefinition } from './codec/types.ts';
 export { configure, type RuntimeOptions, stats } from './control/configure.ts';
 export type { Fabric, FabricOptions, VerbsSettings } from './control/fabric-options.ts';
+export type { SecurityLevel, SecurityOptions } from './control/security-level.ts';
 export type { SessionSummary } from './control/session-summary.ts';
 export type { ChannelTls, Pem, ServerTls, TlsFiles, TlsMaterial, TlsSource } from './control/tls-options.ts';
 export { tlsFiles } from './control/tls-options.ts';
