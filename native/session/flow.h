@@ -45,12 +45,14 @@ class Flow {
   }
   bool turn_is_over() const { return left_ <= 0; }
   void moved(std::uint32_t bytes) { left_ -= bytes; }
-  /// Of one READ or WRITE, of which `most` are to be had.
+  /// Of one READ of which `most` are to be had.
   std::uint32_t chunk(std::uint64_t most) const {
-    const std::uint64_t turn = copies_
-                                   ? static_cast<std::uint64_t>(std::max<std::int64_t>(left_, kSliceBytes))
-                                   : std::uint64_t{kChunkBytes};
-    return static_cast<std::uint32_t>(std::min(most, turn));
+    const std::int64_t turn =
+        copies_ ? std::clamp<std::int64_t>(left_, kSliceBytes, kChunkBytes) : kChunkBytes;
+    return static_cast<std::uint32_t>(std::min(most, static_cast<std::uint64_t>(turn)));
+  }
+  std::uint32_t write_chunk(std::uint64_t most) const {
+    return chunk(copies_ ? most : std::min<std::uint64_t>(most, kWriteChunkBytes));
   }
 
   // --- READs under way

@@ -28,10 +28,9 @@ export const sessionBugs = [
   },
   {
     name: 'a peer that returns no credits is waited for without a limit',
-    file: 'session/link/link.h',
-    sources: ['session/session.cc'],
-    from: '      stalled_since_ns_ = std::max<std::uint64_t>(shared_.awake_ns, 1);\n',
-    to: '      stalled_since_ns_ = 0;\n',
+    file: 'session/link/link.cc',
+    from: '  stalled_since_ns_ = std::max<std::uint64_t>(shared_.awake_ns, 1);\n',
+    to: '  stalled_since_ns_ = 0;\n',
     program,
     caughtBy: 'HostileClientStalls.AndHoldsSendSlotsOnlyForATime',
   },

@@ -155,8 +155,11 @@ void SendQueue::read(const Sge& into, std::uint64_t remote_addr, std::uint32_t r
 void SendQueue::write(std::span<const Sge> from, std::uint64_t remote_addr, std::uint32_t rkey) {
   std::uint32_t bytes = 0;
   for (const Sge& sge : from) bytes += sge.length;
-  writes_ahead_ += bytes;
-  unsignaled_write_bytes_ += bytes;
+  // Where the post is the copy nothing is ahead once it is posted.
+  if (!capabilities_.copies_when_posted) {
+    writes_ahead_ += bytes;
+    unsignaled_write_bytes_ += bytes;
+  }
   const bool signaled = unsignaled_write_bytes_ >= kWriteSignalBytes;
   if (signaled) unsignaled_write_bytes_ = 0;
   SendWr& wr = prepare(Opcode::rdma_write, signaled, {Then::chunk_written, bytes});

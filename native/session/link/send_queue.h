@@ -107,9 +107,11 @@ class SendQueue {
   void read(const fabric::Sge& into, std::uint64_t remote_addr, std::uint32_t rkey, Done done);
   /// Needs may_write() of as many bytes.
   void write(std::span<const fabric::Sge> from, std::uint64_t remote_addr, std::uint32_t rkey);
-  /// No more than kWriteAheadBytes of them lie before a frame that comes next.
+  /// No more than kWriteAheadBytes of them lie before a frame that comes next. (Where the post is the copy a
+  /// turn of the loop bounds them.)
   bool may_write(std::uint32_t bytes) {
-    return writes_ahead_ + bytes <= kWriteAheadBytes || may_write_on(bytes);
+    return capabilities_.copies_when_posted || writes_ahead_ + bytes <= kWriteAheadBytes ||
+           may_write_on(bytes);
   }
 
   /// Posts what is prepared, and nothing that waits.

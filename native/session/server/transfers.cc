@@ -138,8 +138,8 @@ Moved ServerHalf::move_write(std::uint32_t slot, Turn& turn) {
   const std::size_t sge_max = std::min<std::size_t>(capabilities_.max_sge, kSgeMax);
   while (bulk.moved < bulk.total) {
     if (const Moved moved = may_post(turn); moved != Moved::all) return moved;
-    const std::uint32_t chunk = shared_.flow.chunk(std::min<std::uint64_t>(
-        {capabilities_.max_msg_bytes, capabilities_.max_write_bytes, std::uint64_t{kWriteChunkBytes}}));
+    const std::uint32_t chunk = shared_.flow.write_chunk(
+        std::min<std::uint64_t>(capabilities_.max_msg_bytes, capabilities_.max_write_bytes));
     if (!send_.may_write(std::min(chunk, bulk.total - bulk.moved))) return turn.halt(Moved::stuck);
     fabric::Sge sges[kSgeMax];
     std::size_t count = 0;
