@@ -42,6 +42,8 @@ const PARTS = {
 };
 /** What a library can do and nobody here asks of it: histograms in WebAssembly, which need a loader of their own. */
 const LEFT_OUT = { 'hdr-histogram-js': /^@assemblyscript\/loader$|generated-wasm$/ };
+/** As they are written: whose profile is looked at, and whose errors are called as their classes are. The others are made small. */
+const READ_BY_PEOPLE = new Set(['msgpackr', 'commander']);
 /** Copied as they are: a page of a report has their text inside. */
 const COPIES = {
   uplot: { 'dist/uPlot.iife.min.js': 'uplot.js', 'dist/uPlot.min.css': 'uplot.css' },
@@ -109,6 +111,7 @@ for (const [name] of BUNDLES) {
     format: 'esm',
     target: 'es2023',
     logLevel: 'warning',
+    ...(READ_BY_PEOPLE.has(name) ? {} : { minify: true }),
     plugins: name in LEFT_OUT ? [without(LEFT_OUT[name])] : [],
     ...(msgpackr ? { platform: 'neutral' } : { platform: 'node', banner: REQUIRE }),
   });
