@@ -27,44 +27,32 @@ const sessionMaxBytes = 512 * 1024;
 const times = (ratio: number): string => `${ratio >= 10 ? ratio.toFixed(0) : ratio.toFixed(2)} ×`;
 const percent = (share: number): string => `${(100 * share).toFixed(0)} %`;
 
-function callsShareOfLimit(scenario: string, least: number): Goal {
+/** Calls/s of `peer` beside those of `base`. `goal`: what is asked, with the share in it. */
+function callsShare(
+  scenario: string,
+  peer: string,
+  base: string,
+  least: number,
+  goal: (share: string) => string,
+): Goal {
   return {
-    goal: `${scenario}: at least ${percent(least)} of the limit's calls/s`,
+    goal: `${scenario}: ${goal(`at least ${percent(least)}`)}`,
     judge(find) {
-      const ours = find(scenario);
-      const limit = find(scenario, 'limit');
-      if (ours === undefined || limit === undefined) return undefined;
-      const share = ours.callsPerSecond / limit.callsPerSecond;
+      const one = find(scenario, peer);
+      const other = find(scenario, base);
+      if (one === undefined || other === undefined) return undefined;
+      const share = one.callsPerSecond / other.callsPerSecond;
       return { found: percent(share), reached: share >= least };
     },
   };
 }
 
-function callsShareOfShm(scenario: string, least: number): Goal {
-  return {
-    goal: `${scenario}: by descriptors at least ${percent(least)} of the calls/s of one user`,
-    judge(find) {
-      const ours = find(scenario);
-      const sent = find(scenario, 'shm-fd');
-      if (ours === undefined || sent === undefined) return undefined;
-      const share = sent.callsPerSecond / ours.callsPerSecond;
-      return { found: percent(share), reached: share >= least };
-    },
-  };
-}
-
-function callsShareOfUnsealed(scenario: string, least: number): Goal {
-  return {
-    goal: `${scenario}: sealed at least ${percent(least)} of the calls/s without`,
-    judge(find) {
-      const ours = find(scenario);
-      const sealed = find(scenario, 'sealed');
-      if (ours === undefined || sealed === undefined) return undefined;
-      const share = sealed.callsPerSecond / ours.callsPerSecond;
-      return { found: percent(share), reached: share >= least };
-    },
-  };
-}
+const callsShareOfLimit = (scenario: string, least: number): Goal =>
+  callsShare(scenario, own, 'limit', least, (share) => `${share} of the limit's calls/s`);
+const callsShareOfShm = (scenario: string, least: number): Goal =>
+  callsShare(scenario, 'shm-fd', own, least, (share) => `by descriptors ${share} of the calls/s of one user`);
+const callsShareOfUnsealed = (scenario: string, least: number): Goal =>
+  callsShare(scenario, 'sealed', own, least, (share) => `sealed ${share} of the calls/s without`);
 
 function p50TimesLimit(scenario: string, most: number): Goal {
   return {

@@ -3,9 +3,9 @@
  * exact command is printed and the caller goes on with less.
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { run, which } from './command.mjs';
+import { root, run, which } from './command.mjs';
 import { progress } from './step.mjs';
 
 const beside = join(dirname(dirname(process.execPath)), 'include', 'node');
@@ -128,9 +128,11 @@ export async function install(purpose) {
   if (which('apt-get') === undefined)
     return `missing: ${packages.join(', ')} (and no apt-get to install with)`;
   if (prefix === undefined) return `${advice} (neither root nor password-less sudo here)`;
-  // Two steps of check.mjs may install at once.
+  // Two steps of check.mjs may install at once, and apt does not wait for another that renews its lists.
+  const lock = join(root, 'build', '.apt.lock');
+  mkdirSync(dirname(lock), { recursive: true });
   const apt = ([command, ...args]) =>
-    run([...prefix, command, '-o', 'DPkg::Lock::Timeout=300', ...args], {
+    run([...prefix, 'flock', lock, command, '-o', 'DPkg::Lock::Timeout=300', ...args], {
       env: { DEBIAN_FRONTEND: 'noninteractive' },
     });
   try {

@@ -150,6 +150,8 @@ async function runSuite(place, suite) {
 }
 
 async function nativeOnes() {
+  // No program is called so, and others may be using the folder of the build.
+  if (options.only === 'node') return [];
   const programs = await progress('rdma: build', () => buildVerbsTests(options.sanitize, options.only));
   const directory = buildDirectory(options.sanitize);
   return programs.flatMap((program) => nativeSuites(program, directory, options.filter));
@@ -169,8 +171,9 @@ async function whyNone() {
 }
 
 async function rdmaTests() {
+  const all = ['rdma', options.link, options.only].filter((part) => part).join(' ');
   const why = await whyNone();
-  if (why !== '') return [record('rdma', { whyNot: [why] })];
+  if (why !== '') return [record(all, { whyNot: [why] })];
   mkdirSync(join(root, results), { recursive: true });
   const recorded = [];
   let native;
@@ -185,10 +188,10 @@ async function rdmaTests() {
       native ??= await nativeOnes();
       todo = [...native, ...(await nodeOnes(place))];
     } catch (error) {
-      return [...recorded, record('rdma', { failed: 1, note: error.message })];
+      return [...recorded, record(all, { failed: 1, note: error.message })];
     }
     if (todo.length === 0)
-      return [...recorded, record('rdma', { failed: 1, note: `no suite has '${options.only}' in its name` })];
+      return [...recorded, record(all, { failed: 1, note: `no suite has '${options.only}' in its name` })];
     for (const suite of todo) recorded.push(await runSuite(place, suite));
   }
   return recorded;

@@ -23,12 +23,14 @@ export function record(
   suite,
   { passed = 0, failed = 0, whyNot = [], failures = [], failedOnce = [], note = '', timed = [] },
 ) {
-  const result = { suite, passed, failed, whyNot, failures, failedOnce, note, timed: slowestOf(timed) };
+  const step = process.env.RDMA_RPC_STEP; // of check.mjs, by which this was recorded
+  const result = { suite, step, passed, failed, whyNot, failures, failedOnce, note, timed: slowestOf(timed) };
   mkdirSync(folder, { recursive: true });
-  // Renamed into its place: a step that runs beside this one may read the folder now.
+  // Renamed into its place: a step that runs beside this one may read the folder now, or write to it.
   const file = join(folder, `${suite.replaceAll(/\W+/g, '-')}.json`);
-  writeFileSync(`${file}.unfinished`, JSON.stringify(result));
-  renameSync(`${file}.unfinished`, file);
+  const unfinished = `${file}.${process.pid}`;
+  writeFileSync(unfinished, JSON.stringify(result));
+  renameSync(unfinished, file);
   console.log([counts(result), ...remarks([result])].join('\n'));
   return result;
 }

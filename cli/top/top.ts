@@ -1,4 +1,5 @@
 /** `rdma-rpc top`: what a running process does, from its counters page. Exit code 1 when there is no such process or it ends, 2 for a target that is none. */
+import { setTimeout } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from '#commander';
 import { type ProcessCounters, readCounters } from '../../runtime/counters/processes.ts';
 import { sayError } from '../server/connection.ts';
@@ -39,31 +40,15 @@ export function addTopCommand(program: Command): void {
     });
 }
 
-/** Readings, one for each interval, until `stop` is called. */
-class Readings {
-  #stopped = false;
-  #wake: () => void = () => undefined;
-
-  stop(): void {
-    this.#stopped = true;
-    this.#wake();
-  }
-
-  async *views(pid: number, intervalMs: number): AsyncGenerator<View> {
-    let before = readCounters(pid);
-    for (;;) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, intervalMs);
-        this.#wake = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-      if (this.#stopped) return;
-      const now = nextReading(pid, before);
-      yield viewOf(now, before);
-      before = now;
-    }
+/** Readings, one for each interval, until `stop` is aborted. */
+async function* views(pid: number, intervalMs: number, stop: AbortSignal): AsyncGenerator<View> {
+  let before = readCounters(pid);
+  for (;;) {
+    await setTimeout(intervalMs, undefined, { signal: stop }).catch(() => undefined);
+    if (stop.aborted) return;
+    const now = nextReading(pid, before);
+    yield viewOf(now, before);
+    before = now;
   }
 }
 
@@ -80,7 +65,7 @@ function nextReading(pid: number, before: ProcessCounters): ProcessCounters {
 }
 
 async function top(pid: number, { interval, once, json }: TopFlags): Promise<void> {
-  const readings = new Readings();
+  const stop = new AbortController();
   const live = once !== true && json !== true && process.stdout.isTTY === true;
   let terminal: Terminal | undefined;
   let shown: View | undefined;
@@ -93,10 +78,10 @@ async function top(pid: number, { interval, once, json }: TopFlags): Promise<voi
     if (live) {
       const first = readCounters(pid);
       shown = viewOf(first, first);
-      terminal = openTerminal(() => readings.stop(), show);
+      terminal = openTerminal(() => stop.abort(), show);
       show();
     }
-    for await (const view of readings.views(pid, interval * 1000)) {
+    for await (const view of views(pid, interval * 1000, stop.signal)) {
       shown = view;
       if (live) show();
       else if (json === true) console.log(JSON.stringify(view));

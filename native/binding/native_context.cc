@@ -144,10 +144,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   Napi::Value session_address(const Napi::CallbackInfo& info) {
     session::Session* session = this->session(info);
     if (session == nullptr) return {};
-    const std::vector<std::byte> address = session->local_address();
-    auto bytes = Napi::Uint8Array::New(info.Env(), address.size());
-    std::memcpy(bytes.Data(), address.data(), address.size());
-    return bytes;
+    return own_address(info.Env(), session->local_address());
   }
 
   Napi::Value connect_session(const Napi::CallbackInfo& info) {

@@ -2,6 +2,7 @@
  * The identity that an agent on this host gives this process (SPIFFE Workload API, by gRPC over a unix socket), kept up to date as long as the agent tells of new
  * certificates. While it is away, what it has given last is used until that expires. One per process; on its JS thread.
  */
+import { setTimeout } from 'node:timers/promises';
 import { Client, credentials, type Client as GrpcClient } from '@grpc/grpc-js';
 import type { ChannelTls, ServerTls } from '../control/tls-options.ts';
 import { textOf } from '../core/foreign.ts';
@@ -127,7 +128,7 @@ class AgentWorkload implements Workload {
         if (!signal.aborted)
           this.#log(`spiffe: the agent gives no identity: ${this.#trouble}; asked again in ${pause} ms`);
       }
-      await paused(pause, signal);
+      await setTimeout(pause, undefined, { signal }).catch(() => undefined);
       pause = Math.min(pauseMs.max, 2 * pause);
     }
   }
@@ -146,17 +147,6 @@ class AgentWorkload implements Workload {
       this.#log(`spiffe: what the agent has given cannot be used: ${this.#trouble}`);
     }
   }
-}
-
-function paused(ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }
 
 /** Asks the agent of this host who this process is, from now on. Throws for options that cannot be used. */

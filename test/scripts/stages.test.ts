@@ -76,6 +76,12 @@ test.each<[string, string, string[], boolean]>([
     false,
   ],
   [
+    'a suite that fails without a word is not explained by the failure of one beside it',
+    `[[[suite('s', ${ends(3)})], [suite('t', ${records('t', { failed: 1, failures: ['x'] }, 1)}), suite('u', ${ends(3)})]]]`,
+    ['t: 0 passed, 1 failed', 't: failed: x', '0 passed, 3 failed'],
+    false,
+  ],
+  [
     'where a suite cannot run another takes its place',
     `[[[{ ...suite('s', ${records('s', { whyNot: ['not root'] }, 77)}), otherwise: suite('t', ${records('t', { passed: 4 })}) }]]]`,
     ['s: not run: not root', '4 passed, 0 failed'],

@@ -4,17 +4,9 @@
 #include <string>
 #include <type_traits>
 
+#include "binding/objects/given.h"
+
 namespace rdma_rpc::binding {
-namespace {
-
-std::uint32_t u32(const Napi::Object& options, const char* name) {
-  return options.Get(name).As<Napi::Number>().Uint32Value();
-}
-std::uint64_t u64(const Napi::Object& options, const char* name) {
-  return static_cast<std::uint64_t>(options.Get(name).As<Napi::Number>().Int64Value());
-}
-
-}  // namespace
 
 /// runtime/core/options.ts has checked the ranges of those that are there.
 fabric::VerbsOptions read_verbs(const Napi::Value& value) {

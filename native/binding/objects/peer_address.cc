@@ -20,6 +20,12 @@ std::vector<std::byte> read_peer_address(const Napi::CallbackInfo& info, std::st
                                  why);
 }
 
+Napi::Uint8Array own_address(Napi::Env env, const std::vector<std::byte>& address) {
+  auto bytes = Napi::Uint8Array::New(env, address.size());
+  std::memcpy(bytes.Data(), address.data(), address.size());
+  return bytes;
+}
+
 std::optional<fabric::FirstWords> read_first_words(const Napi::CallbackInfo& info, std::string* why) {
   if (!info[4].IsTypedArray()) return std::nullopt;
   const auto given = info[4].As<Napi::Uint8Array>();

@@ -3,15 +3,12 @@
 
 #include <cstring>
 
+#include "binding/objects/given.h"
+#include "binding/objects/peer_address.h"
+
 namespace rdma_rpc::binding {
 namespace {
 
-std::uint32_t u32(const Napi::Object& given, const char* name) {
-  return given.Get(name).ToNumber().Uint32Value();
-}
-std::uint64_t u64(const Napi::Object& given, const char* name) {
-  return static_cast<std::uint64_t>(given.Get(name).ToNumber().Int64Value());
-}
 bool is(const Napi::Object& given, const char* name) { return given.Get(name).ToBoolean(); }
 std::uint64_t big(const Napi::Object& given, const char* name) {
   const Napi::Value found = given.Get(name);
@@ -72,12 +69,7 @@ Napi::Object perf_address(Napi::Env env, const perf::Endpoint& endpoint, std::ui
   result.Set("bytes", Napi::BigInt::New(env, memory.bytes));
   result.Set("rkey", memory.rkey);
   auto each = Napi::Array::New(env, queue_pairs);
-  for (std::uint32_t i = 0; i < queue_pairs; ++i) {
-    const std::vector<std::byte> from = endpoint.address(i);
-    auto bytes = Napi::Uint8Array::New(env, from.size());
-    std::memcpy(bytes.Data(), from.data(), from.size());
-    each.Set(i, bytes);
-  }
+  for (std::uint32_t i = 0; i < queue_pairs; ++i) each.Set(i, own_address(env, endpoint.address(i)));
   result.Set("queuePairs", each);
   return result;
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "binding/objects/given.h"
 #include "seal/libcrypto.h"
 
 namespace rdma_rpc::binding {
@@ -12,10 +13,6 @@ namespace {
 
 constexpr const char* kAes = "aes-256-gcm";
 constexpr const char* kChaCha = "chacha20-poly1305";
-
-std::uint32_t u32(const Napi::Object& options, const char* name) {
-  return options.Get(name).As<Napi::Number>().Uint32Value();
-}
 
 /// The four keys one behind the other: what this side sends, what it receives, then the same of bulk.
 session::SealOptions read_seal(const Napi::Object& given, std::string* error) {
@@ -45,8 +42,7 @@ session::SessionOptions read_session_options(const Napi::Object& given, std::str
   options.max_message_bytes = u32(given, "messageMaxBytes");
   options.peer_max_message_bytes = u32(given, "peerMessageMaxBytes");
   if (given.Has("arenaBytesMax"))
-    options.arena_max_bytes =
-        static_cast<std::size_t>(given.Get("arenaBytesMax").As<Napi::Number>().Int64Value());
+    options.arena_max_bytes = static_cast<std::size_t>(u64(given, "arenaBytesMax"));
   const Napi::Value seal = given.Get("seal");
   if (seal.IsObject()) options.seal = read_seal(seal.As<Napi::Object>(), error);
   return options;

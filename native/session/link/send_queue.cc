@@ -155,14 +155,17 @@ void SendQueue::read(const Sge& into, std::uint64_t remote_addr, std::uint32_t r
 void SendQueue::write(std::span<const Sge> from, std::uint64_t remote_addr, std::uint32_t rkey) {
   std::uint32_t bytes = 0;
   for (const Sge& sge : from) bytes += sge.length;
+  Done done{};
+  bool signaled = false;
   // Where the post is the copy nothing is ahead once it is posted.
   if (!capabilities_.copies_when_posted) {
+    done = {Then::chunk_written, bytes};
     writes_ahead_ += bytes;
     unsignaled_write_bytes_ += bytes;
+    signaled = unsignaled_write_bytes_ >= kWriteSignalBytes;
+    if (signaled) unsignaled_write_bytes_ = 0;
   }
-  const bool signaled = unsignaled_write_bytes_ >= kWriteSignalBytes;
-  if (signaled) unsignaled_write_bytes_ = 0;
-  SendWr& wr = prepare(Opcode::rdma_write, signaled, {Then::chunk_written, bytes});
+  SendWr& wr = prepare(Opcode::rdma_write, signaled, done);
   wr.remote_addr = remote_addr;
   wr.rkey = rkey;
   set_sges(wr, from);
