@@ -66,7 +66,7 @@ let configured = false;
 async function connect(
   options: EndOptions,
   shared: 'shm' | 'shm-fd',
-  security: ChannelOptions['security'],
+  security?: ChannelOptions['security'],
 ): Promise<BenchClient> {
   // Once: all connections of the process share a context.
   if (!configured) configure({ polling: options.polling, arenaBytes });
@@ -109,7 +109,7 @@ async function connect(
   };
 }
 
-function over(name: string, fabric: 'shm' | 'shm-fd', security: ChannelOptions['security'] = {}): Peer {
+function over(name: string, fabric: 'shm' | 'shm-fd', security?: ChannelOptions['security']): Peer {
   return { name, fabric, serve, connect: (options) => connect(options, fabric, security) };
 }
 
