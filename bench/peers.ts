@@ -1,12 +1,15 @@
 /** The frameworks that are compared, by name. A process loads only the one that it runs. */
-import { inlineMax as limitInlineMax } from './limit/slot.ts';
+import {
+  poolBuffers as limitBuffers,
+  inlineMax as limitInlineMax,
+  slots as limitSlots,
+} from './limit/slot.ts';
 import { packageRoot } from './paths.ts';
 import type { Peer } from './peer.ts';
 import type { Scenario } from './scenarios.ts';
 
-/** Of the limit: its ring has twice as many slots (bench/limit/shared.h), and so many buffers for what fits none. */
-const limitCallsMax = 512;
-const limitBuffers = 8;
+/** Fewer than its ring has slots: nothing keeps a producer of the limit from a slot that has not been read. */
+const limitCallsMax = limitSlots / 2;
 
 const loaders: Readonly<Record<string, () => Promise<Peer>>> = {
   'rdma-rpc': async () => (await import('./ours.ts')).ours,
@@ -21,8 +24,9 @@ const loaders: Readonly<Record<string, () => Promise<Peer>>> = {
 };
 
 export const peerNames: readonly string[] = Object.keys(loaders);
-/** Those that show where a curve goes; the limit's slots and buffers are few. */
+/** Those that show where a curve goes. */
 const stepPeers: readonly string[] = ['rdma-rpc', 'limit', 'grpc-js'];
+
 function fitsLimit({ inFlight, payloadBytes, mixedBytes, sessions }: Scenario): boolean {
   if (mixedBytes !== 0 || sessions > 1) return false;
   return inFlight <= (payloadBytes <= limitInlineMax ? limitCallsMax : limitBuffers);

@@ -8,7 +8,7 @@
 import { createRequire } from 'node:module';
 import { packageRoot } from '../paths.ts';
 import type { BenchClient, BenchHandlers, BenchServer, EndOptions, Msg, Peer } from '../peer.ts';
-import { inlineMax, readMsg, writeMsg } from './slot.ts';
+import { inlineMax, poolBuffers, readMsg, slotBytes, slots, writeMsg } from './slot.ts';
 
 interface Addon {
   create(): number[];
@@ -24,13 +24,10 @@ interface Addon {
 }
 
 // As in shared.h and pump.h.
-const slots = 1024;
-const slotBytes = 64;
 const ringsOffset = 4096;
 const ringBytes = slots * slotBytes;
 const poolOffset = ringsOffset + 2 * ringBytes;
 const poolBufferBytes = (16 << 20) + 17 * 4096;
-const poolBuffers = 8;
 /** Parts of the pool: requests as the client made them, the server's copies, answers. */
 const Part = { request: 0, server: 1, answer: 2 } as const;
 const Control = { rxFirst: 0, rxCount: 1, txCount: 2 } as const;

@@ -10,7 +10,7 @@
 
 namespace limit {
 
-inline constexpr std::uint32_t kSlots = 1024;  ///< a power of two, more than the 256 calls in flight
+inline constexpr std::uint32_t kSlots = 1024;  ///< a power of two, twice the most calls in flight
 inline constexpr std::uint32_t kSlotBytes = 64;
 inline constexpr std::size_t kRingsOffset = 4096;
 inline constexpr std::size_t kPoolOffset = kRingsOffset + 2 * std::size_t{kSlots} * kSlotBytes;

@@ -1,9 +1,15 @@
-/** Hand-written protobuf of `Msg` in a slot of the limit: tags, lengths and varints as any protobuf reader expects them. Both processes, hot path. */
+/**
+ * A slot of the limit, and hand-written protobuf of `Msg` in it: tags, lengths and varints as any protobuf reader
+ * expects them. Both processes, hot path; how many slots there are is for bench/peers.ts, too.
+ */
 import type { Msg } from '../peer.ts';
 
 const lengthAt = 5;
 const messageAt = 8;
-const slotBytes = 64;
+export const slotBytes = 64;
+/** Of a ring, and buffers of each part of the pool; as in shared.h. */
+export const slots = 1024;
+export const poolBuffers = 8;
 const payloadTag = (1 << 3) | 2;
 const idTag = (2 << 3) | 0;
 
