@@ -78,7 +78,7 @@ export class Pair {
   /** Rejects with the reason when a call failed or nothing came back in time. */
   async run(scenario: Scenario, window: Window): Promise<Measurement> {
     if (scenario.kind === 'idle') return await this.idle(window);
-    if (scenario.kind === 'sessions') return await this.sessions(scenario.inFlight, window);
+    if (scenario.kind === 'sessions') return await this.sessions(scenario.sessions, window);
     const message: ToEnd = { type: 'run', scenario, window, serverPid: this.server.pid ?? 0 };
     this.client.send(message);
     const openingMaxMs = openMaxMs * scenario.sessions;

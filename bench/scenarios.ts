@@ -13,9 +13,9 @@ export interface Scenario {
   besideBytes: number;
   /** One call in `mixedOneIn` carries so many bytes in place of `payloadBytes`; 0: none. */
   mixedBytes: number;
-  /** Connections that the calls are spread over, worker by worker. */
+  /** Connections: the calls are spread over them, worker by worker; of kind 'sessions', those that nothing is asked on. */
   sessions: number;
-  /** A step between the rows that all peers run: for few of them, since a run would take an hour. */
+  /** Only for `stepPeers`: a step between the rows that all peers run. */
   step: boolean;
   /** 'event': neither side spins. Says nothing to the peers on sockets, which always sleep. */
   polling: 'adaptive' | 'event';
@@ -119,7 +119,7 @@ export const scenarios: readonly Scenario[] = [
     beside('64MiB', 64 * MiB),
     idle,
     asleep,
-    { ...idle, name: `sessions-x${idleSessions}`, kind: 'sessions', inFlight: idleSessions } as const,
+    { ...idle, name: `sessions-x${idleSessions}`, kind: 'sessions', sessions: idleSessions } as const,
   ].map(overTcp),
 ];
 
