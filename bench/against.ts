@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import { ours } from './ours.ts';
-import { figure, machineText, table } from './report.ts';
+import { figure, table } from './report.ts';
 import { groups, type Rounds } from './rounds.ts';
 import { calm, median, type Row } from './rows.ts';
 import type { Scenario } from './scenarios.ts';
@@ -50,7 +50,7 @@ export function comparison(rounds: ReadonlyMap<string, readonly Round[]>): strin
   return table([columns, ...[...rounds].map(([scenario, each]) => line(scenario, each))]);
 }
 
-/** Measures and reports. `tree`: where the package of `ref` lies, with this build's benchmark in it. */
+/** Measures, and gives the table. `tree`: where the package of `ref` lies, with this build's benchmark in it. */
 export async function against(
   ref: string,
   tree: string,
@@ -78,5 +78,5 @@ export async function against(
       }
     }
   }
-  return `# Against ${ref}\n\n${machineText()}, medians of ${rounds} alternating rounds.\n\n${comparison(found)}\n`;
+  return comparison(found);
 }

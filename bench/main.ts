@@ -3,56 +3,65 @@
  * sleeps while they measure. Run by scripts/bench.mjs.
  */
 import { writeFileSync } from 'node:fs';
+import { program } from 'commander';
 import { against } from './against.ts';
 import { judge } from './goals.ts';
-import { parseOptions, select } from './options.ts';
+import { conflictOf, parseOptions, select } from './options.ts';
 import { fits, loadPeer, peerNames } from './peers.ts';
-import { disturbedText, goalLines, machineText, scenarioTables } from './report.ts';
+import { goalLines, machineText, roundsText, scenarioTables } from './report.ts';
 import { writePart } from './results.ts';
-import { groups, note, othersMaxPercent, placeable, Rounds } from './rounds.ts';
+import { groups, placeable, Rounds } from './rounds.ts';
 import { medians, type Row } from './rows.ts';
-import { scenarios } from './scenarios.ts';
+import { type Scenario, scenarios } from './scenarios.ts';
 
-function reportOf(results: readonly Row[], rounds: number, quick: boolean, run: Rounds): string {
-  const parts = [
-    `# Benchmark results\n\n${machineText()}, ${rounds === 1 ? 'one round' : `medians of ${rounds} rounds`}. Made by \`npm run bench\`.`,
-    `## Goals\n\n${goalLines(judge(results))}`,
-    `## Scenarios\n\n${scenarioTables(results).trimEnd()}`,
-  ];
-  if (quick) parts.push('A quick run: too short to compile and settle, so its ratios and goals say little.');
-  if (run.disturbances > 0) parts.push(disturbedText(run.disturbances, run.measured, othersMaxPercent));
-  return `${parts.join('\n\n')}\n`;
-}
-
-async function main(): Promise<void> {
-  const options = parseOptions(process.argv);
-  const names = scenarios.map((scenario) => scenario.name);
-  const chosen = select(options.only, names, peerNames);
-  const wanted = placeable(scenarios.filter((each) => chosen.scenarios.includes(each.name)));
-  const rounds = options.quick ? 1 : options.rounds;
-  const run = new Rounds(options.quick);
-  if (options.against !== undefined) {
-    console.log(await against(options.against, options.tree ?? '', wanted, rounds, run));
-    process.exitCode = run.failures > 0 ? 1 : 0;
-    return;
-  }
+/** All peers in turn, round by round. */
+async function compared(
+  wanted: readonly Scenario[],
+  peers: readonly string[],
+  rounds: number,
+  run: Rounds,
+): Promise<Row[]> {
   const rows: Row[] = [];
   for (let round = 1; round <= rounds; round++) {
     for (const group of groups(wanted)) {
-      for (const name of chosen.peers) {
+      for (const name of peers) {
         const fitting = group.filter((scenario) => fits(name, scenario));
         if (fitting.length === 0) continue;
         rows.push(...(await run.run(() => loadPeer(name), fitting, `round ${round}/${rounds} ${name}`)));
       }
     }
   }
-  const results = medians(rows).sort((a, b) => names.indexOf(a.scenario) - names.indexOf(b.scenario));
-  const report = reportOf(results, rounds, options.quick, run);
+  const names = scenarios.map((scenario) => scenario.name);
+  return medians(rows).sort((a, b) => names.indexOf(a.scenario) - names.indexOf(b.scenario));
+}
+
+async function main(): Promise<void> {
+  const options = parseOptions(process.argv);
+  const { against: ref, tree, json, markdown } = options;
+  const conflict = conflictOf(options, peerNames);
+  if (conflict !== undefined) program.error(conflict);
+  const names = scenarios.map((scenario) => scenario.name);
+  const chosen = select(options.only, names, peerNames);
+  const wanted = placeable(scenarios.filter((each) => chosen.scenarios.includes(each.name)));
+  const rounds = options.quick ? 1 : options.rounds;
+  const run = new Rounds(options.quick);
+  const parts: string[] = [];
+  if (ref !== undefined && tree !== undefined) {
+    const table = await against(ref, tree, wanted, rounds, run);
+    parts.push(`# Against ${ref}\n\n${machineText()}, ${roundsText(rounds, 'alternating rounds')}.`, table);
+  } else {
+    const results = await compared(wanted, chosen.peers, rounds, run);
+    parts.push(
+      `# Benchmark results\n\n${machineText()}, ${roundsText(rounds)}. Made by \`npm run bench\`.`,
+      `## Goals\n\n${goalLines(judge(results))}`,
+      `## Scenarios\n\n${scenarioTables(results).trimEnd()}`,
+    );
+    if (json !== undefined) writeFileSync(json, `${JSON.stringify(results, null, 2)}\n`);
+  }
+  const report = `${[...parts, ...run.remarks()].join('\n\n')}\n`;
   console.log(report);
-  if (options.markdown !== undefined) writePart(options.markdown, 'main', report);
-  if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(results, null, 2)}\n`);
-  if (run.failures > 0) note(`${run.failures} group(s) of scenarios did not run; their reasons are above`);
-  process.exitCode = run.failures > 0 ? 1 : 0;
+  if (markdown !== undefined) writePart(markdown, 'main', report);
+  run.finish();
 }
 
 await main();

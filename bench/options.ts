@@ -1,5 +1,8 @@
-/** The command line of `npm run bench -- …`. */
+/** The command line of `npm run bench -- …`, and what other benchmarks' have in common with it. Read by the orchestrators. */
 import { InvalidArgumentError, Option, program } from 'commander';
+
+/** The peer that is compared with itself by `--against`. */
+const ownPeer = 'rdma-rpc';
 
 export interface Options {
   /** Commit to compare this build of rdma-rpc with, and where its package lies (scripts/bench.mjs). */
@@ -16,7 +19,8 @@ export interface Options {
   quick: boolean;
 }
 
-function roundsOf(text: string): number {
+/** The value of `--rounds`. */
+export function roundsOf(text: string): number {
   const rounds = Number(text);
   if (!Number.isInteger(rounds) || rounds < 1 || rounds > 100) throw new InvalidArgumentError('1 to 100');
   return rounds;
@@ -35,6 +39,21 @@ export function parseOptions(argv: readonly string[]): Options {
     .option('--quick', 'one short round: shows that everything runs, measures little', false)
     .parse(argv as string[]);
   return program.opts<Options>();
+}
+
+/** Why these options cannot go together; undefined: they can. Comparing builds is about rdma-rpc, and has no rows to write. */
+export function conflictOf(
+  { against, tree, json, markdown, only }: Options,
+  peerNames: readonly string[],
+): string | undefined {
+  if (against === undefined) return undefined;
+  if (tree === undefined)
+    return '--against: only `npm run bench -- --against REF` builds that commit; start it so';
+  if (json !== undefined) return '--against writes no rows: leave --json out';
+  if (markdown !== undefined) return '--against is no part of the results: leave --markdown out';
+  const peer = only.find((prefix) => peerNames.some((name) => name !== ownPeer && name.startsWith(prefix)));
+  if (peer !== undefined) return `--against measures ${ownPeer} only: leave --only ${peer} out`;
+  return undefined;
 }
 
 /** Splits `only` into what names scenarios and what names peers. Throws for a name that is neither. */

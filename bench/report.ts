@@ -15,8 +15,8 @@ const columns = [
   'of the limit',
 ] as const;
 
-/** Behind the name of a peer whose every round was disturbed. */
-const disturbedMark = '(!)';
+/** Behind the name of a peer, or the figure, whose every round was disturbed. */
+export const disturbedMark = '(!)';
 
 export function disturbedText(disturbances: number, measured: number, mostPercent: number): string {
   return (
@@ -30,6 +30,11 @@ export function machineText(): string {
   const machine = cpus();
   const day = new Date().toISOString().slice(0, 10);
   return `${day}, Node ${process.versions.node}, Linux ${release()}, ${machine.length} CPUs (${machine[0]?.model})`;
+}
+
+/** How the figures came about. `kind`: the rounds, in the plural. */
+export function roundsText(rounds: number, kind = 'rounds'): string {
+  return rounds === 1 ? 'one round' : `medians of ${rounds} ${kind}`;
 }
 
 /** Three significant digits, with thousands separated: 4,510,000 and 1.16. */

@@ -7,6 +7,7 @@ import type { Window } from './measure.ts';
 import { Pair } from './pair.ts';
 import type { Peer } from './peer.ts';
 import { pollingPeers } from './peers.ts';
+import { disturbedText } from './report.ts';
 import type { Row } from './rows.ts';
 import { placementOf, type Scenario } from './scenarios.ts';
 
@@ -16,9 +17,9 @@ const quickWindow: Window = { warmupMs: 150, measureMs: 200 };
 const compileMs = 1000;
 const quickCompileMs = 250;
 /** More than this used by the rest of the machine, in percent of one CPU, disturbs a measurement. */
-export const othersMaxPercent = 8;
+const othersMaxPercent = 8;
 
-export function note(text: string): void {
+function note(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
@@ -40,9 +41,9 @@ export function placeable(chosen: readonly Scenario[]): Scenario[] {
 }
 
 export class Rounds {
-  failures = 0;
-  measured = 0;
-  disturbances = 0;
+  #failures = 0;
+  #measured = 0;
+  #disturbances = 0;
   readonly #quick: boolean;
 
   constructor(quick: boolean) {
@@ -60,11 +61,26 @@ export class Rounds {
         rows.push(await this.#row(peer, pair, scenario, index === 0, label));
     } catch (error) {
       note(`${label} NOT RUN: ${error instanceof Error ? error.message : error}`);
-      this.failures++;
+      this.#failures++;
     } finally {
       await pair?.stop();
     }
     return rows;
+  }
+
+  /** What a report must say of how it came about. */
+  remarks(): string[] {
+    const remarks: string[] = [];
+    if (this.#quick) remarks.push('A quick run: too short to compile and settle, so its figures say little.');
+    if (this.#disturbances > 0)
+      remarks.push(disturbedText(this.#disturbances, this.#measured, othersMaxPercent));
+    return remarks;
+  }
+
+  /** At the end: what did not run makes the process fail. */
+  finish(): void {
+    if (this.#failures > 0) note(`${this.#failures} group(s) did not run; their reasons are above`);
+    process.exitCode = this.#failures > 0 ? 1 : 0;
   }
 
   async #row(
@@ -80,8 +96,8 @@ export class Rounds {
     const { othersPercent, ...measurement } = await (pair?.run(scenario, asked) ??
       peer.measure!(scenario, asked));
     const disturbed = othersPercent > othersMaxPercent;
-    this.measured++;
-    if (disturbed) this.disturbances++;
+    this.#measured++;
+    if (disturbed) this.#disturbances++;
     const calls = Math.round(measurement.callsPerSecond).toLocaleString('en-GB');
     const others = disturbed ? `, others used ${othersPercent.toFixed(0)} % of a CPU` : '';
     note(`${label} ${scenario.name}: ${calls} calls/s${others}`);

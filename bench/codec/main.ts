@@ -1,7 +1,8 @@
 /**
  * The benchmark of the codec and the generator: prints medians and ratios, then whether each goal is reached. Run by scripts/bench-codec.mjs.
  */
-import { InvalidArgumentError, program } from 'commander';
+import { program } from 'commander';
+import { roundsOf } from '../options.ts';
 import { writePart } from '../results.ts';
 import { measureBundles } from './bundle.ts';
 import { measureGenerator } from './generator.ts';
@@ -11,12 +12,6 @@ import { measureSpeed, type Plan } from './speed.ts';
 /** What `npm run bench:codec` does, but for the number of rounds. */
 const usual = { processes: 3, slices: 5, sliceMs: 8 };
 const quick: Plan = { processes: 1, rounds: 1, slices: 1, sliceMs: 5 };
-
-function roundsOf(text: string): number {
-  const rounds = Number(text);
-  if (!Number.isInteger(rounds) || rounds < 1 || rounds > 100) throw new InvalidArgumentError('1 to 100');
-  return rounds;
-}
 
 program
   .name('npm run bench:codec --')

@@ -4,15 +4,16 @@
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { InvalidArgumentError, program } from 'commander';
+import { program } from 'commander';
+import { roundsOf } from '../options.ts';
 import { packageRoot } from '../paths.ts';
 import { loadPeer } from '../peers.ts';
-import { disturbedText, figure, machineText, table } from '../report.ts';
-import { groups, note, othersMaxPercent, Rounds } from '../rounds.ts';
+import { figure, machineText, roundsText, table } from '../report.ts';
+import { groups, Rounds } from '../rounds.ts';
 import { medians, type Row } from '../rows.ts';
 import { cliffMin, cliffsOf, type Measured } from './cliffs.ts';
 import { type Curve, curves } from './curves.ts';
-import { type Drawn, type Line, pageOf } from './page.ts';
+import { cellsOf, type Drawn, type Line, pageOf } from './page.ts';
 
 const peers = ['rdma-rpc', 'grpc-js', 'net+protobufjs'] as const;
 
@@ -21,12 +22,6 @@ interface Options {
   readonly rounds: number;
   readonly quick: boolean;
   readonly html: string;
-}
-
-function roundsOf(text: string): number {
-  const rounds = Number(text);
-  if (!Number.isInteger(rounds) || rounds < 1 || rounds > 100) throw new InvalidArgumentError('1 to 100');
-  return rounds;
 }
 
 function optionsOf(argv: readonly string[]): Options {
@@ -58,21 +53,12 @@ function verdictsOf(drawn: readonly Drawn[]): string[] {
   const named = drawn.flatMap(({ axis, lines }) =>
     lines.flatMap(({ peer, cliffs }) =>
       cliffs.map(({ from, to, times }) => {
-        const sure = from.disturbed || to.disturbed ? ' (disturbed: measure it again)' : '';
-        return `${peer}: from ${figure(from.x)} to ${figure(to.x)} ${axis} a call costs ${times.toFixed(2)} × what it should${sure}`;
+        const doubt = from.disturbed || to.disturbed ? ' (disturbed: measure it again)' : '';
+        return `${peer}: from ${figure(from.x)} to ${figure(to.x)} ${axis} a call costs ${times.toFixed(2)} × what it should${doubt}`;
       }),
     ),
   );
   return named.length > 0 ? named : [`No step of more than ${cliffMin} ×.`];
-}
-
-function tableOf({ axis, lines }: Drawn, curve: Curve): string {
-  const cell = (line: Line, x: number): string => {
-    const point = line.points.find((each) => each.x === x);
-    return point === undefined ? '-' : `${figure(point.callsPerSecond)}${point.disturbed ? ' (!)' : ''}`;
-  };
-  const head = [axis, ...lines.map(({ peer }) => peer)];
-  return table([head, ...curve.points.map(({ x }) => [figure(x), ...lines.map((line) => cell(line, x))])]);
 }
 
 async function main(): Promise<void> {
@@ -95,18 +81,16 @@ async function main(): Promise<void> {
     lines: peers.map((peer) => lineOf(curve, peer, results)),
   }));
   const about = [
-    `${machineText()}, ${rounds === 1 ? 'one round' : `medians of ${rounds} rounds`}. Made by npm run bench:scale.`,
-    ...(options.quick ? ['A quick run: too short to compile and settle.'] : []),
-    ...(run.disturbances > 0 ? [disturbedText(run.disturbances, run.measured, othersMaxPercent)] : []),
+    `${machineText()}, ${roundsText(rounds)}. Made by npm run bench:scale.`,
+    ...run.remarks(),
   ].join(' ');
   const verdicts = verdictsOf(drawn);
-  const tables = drawn.map((each) => `## ${each.title}\n\ncalls/s by ${each.axis}\n\n${tableOf(each, each)}`);
+  const tables = drawn.map((each) => `## ${each.title}\n\n${table(cellsOf(each))}`);
   console.log([`# Curves\n\n${about}`, ...tables, `## Cliffs\n\n- ${verdicts.join('\n- ')}`].join('\n\n'));
   mkdirSync(dirname(options.html), { recursive: true });
   writeFileSync(options.html, pageOf(about, verdicts, drawn));
   console.log(`\nThe page: ${options.html}`);
-  if (run.failures > 0) note(`${run.failures} group(s) did not run; their reasons are above`);
-  process.exitCode = run.failures > 0 ? 1 : 0;
+  run.finish();
 }
 
 await main();

@@ -1,5 +1,5 @@
 /** The curves as one HTML page with everything in it: a diagram and a table for each. Both axes are logarithmic. */
-import { figure } from '../report.ts';
+import { disturbedMark, figure } from '../report.ts';
 import type { Cliff, Measured } from './cliffs.ts';
 
 export interface Line {
@@ -37,7 +37,7 @@ function logarithmic(low: number, high: number, from: number, to: number): Scale
   return (value) => from + ((to - from) * Math.log(value / low)) / span;
 }
 
-function lineOf({ peer, points, cliffs }: Line, index: number, x: Scale, y: Scale): string {
+function drawnLine({ peer, points, cliffs }: Line, index: number, x: Scale, y: Scale): string {
   const colour = colours[index % colours.length]!;
   const place = (point: Measured): string => `${x(point.x).toFixed(1)},${y(point.callsPerSecond).toFixed(1)}`;
   const dots = points.map((point) => {
@@ -64,9 +64,17 @@ function lineOf({ peer, points, cliffs }: Line, index: number, x: Scale, y: Scal
   ].join('\n');
 }
 
+/** Where there was an answer: no place on a logarithmic axis is for 0. */
+const hasPlace = (point: Measured): boolean => point.callsPerSecond > 0;
+
 /** Rates over the axis, a line for each peer; cliffs are red, points that others disturbed are hollow. */
 function diagram({ title, axis, lines }: Drawn): string {
-  const points = lines.flatMap((line) => line.points);
+  const drawnLines = lines.map((line) => ({
+    ...line,
+    points: line.points.filter(hasPlace),
+    cliffs: line.cliffs.filter(({ from, to }) => hasPlace(from) && hasPlace(to)),
+  }));
+  const points = drawnLines.flatMap((line) => line.points);
   if (points.length === 0) return `<p>${escaped(title)}: not run.</p>`;
   const xs = [...new Set(points.map((point) => point.x))].sort((a, b) => a - b);
   const rates = decades(points.map((point) => point.callsPerSecond));
@@ -87,22 +95,28 @@ function diagram({ title, axis, lines }: Drawn): string {
     ...rungs,
     ...marks,
     `<text x="${right + 10}" y="${bottom + 16}">${escaped(axis)}</text>`,
-    ...lines.map((line, index) => lineOf(line, index, x, y)),
+    ...drawnLines.map((line, index) => drawnLine(line, index, x, y)),
     '</svg>',
   ].join('\n');
 }
 
-function cells({ axis, lines }: Drawn): string {
+/** The same as a table, its head first. */
+export function cellsOf({ axis, lines }: Drawn): string[][] {
   const xs = [...new Set(lines.flatMap((line) => line.points.map((point) => point.x)))].sort((a, b) => a - b);
   const rate = (line: Line, x: number): string => {
     const point = line.points.find((each) => each.x === x);
-    return point === undefined ? '-' : `${figure(point.callsPerSecond)}${point.disturbed ? ' (!)' : ''}`;
+    return point === undefined
+      ? '-'
+      : `${figure(point.callsPerSecond)}${point.disturbed ? ` ${disturbedMark}` : ''}`;
   };
   const head = [axis, ...lines.map(({ peer }) => `${peer}, calls/s`)];
-  const rows = xs.map((x) => [figure(x), ...lines.map((line) => rate(line, x))]);
+  return [head, ...xs.map((x) => [figure(x), ...lines.map((line) => rate(line, x))])];
+}
+
+function htmlTable([head, ...rows]: string[][]): string {
   const row = (kind: 'th' | 'td', each: readonly string[]): string =>
     `<tr>${each.map((cell) => `<${kind}>${escaped(cell)}</${kind}>`).join('')}</tr>`;
-  return `<table>${row('th', head)}${rows.map((each) => row('td', each)).join('\n')}</table>`;
+  return `<table>${row('th', head ?? [])}${rows.map((each) => row('td', each)).join('\n')}</table>`;
 }
 
 /** `about`: day, machine and rounds. `verdicts`: a sentence for each cliff, or that there is none. */
@@ -116,7 +130,7 @@ export function pageOf(about: string, verdicts: readonly string[], drawn: readon
 <p>${escaped(about)}</p>
 <h2>Cliffs</h2>
 <ul>${verdicts.map((each) => `<li>${escaped(each)}</li>`).join('\n')}</ul>
-${drawn.map((each) => `<h2>${escaped(each.title)}</h2>\n${diagram(each)}\n${cells(each)}`).join('\n')}
+${drawn.map((each) => `<h2>${escaped(each.title)}</h2>\n${diagram(each)}\n${htmlTable(cellsOf(each))}`).join('\n')}
 </body></html>
 `;
 }

@@ -7,8 +7,10 @@ import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { InvalidArgumentError, program } from 'commander';
+import { program } from 'commander';
 import type { Window } from '../measure.ts';
+import { roundsOf } from '../options.ts';
+import { roundsText } from '../report.ts';
 import { streamsHeading, writePart } from '../results.ts';
 import type { FromEnd, ToEnd } from './end.ts';
 import { type StreamRow, streamReport } from './rows.ts';
@@ -19,19 +21,13 @@ const answerMs = 60_000;
 const endFile = fileURLToPath(new URL('./end.js', import.meta.url));
 const socket = join(tmpdir(), `rdma-rpc-bench-stream-${process.pid}.sock`);
 
-function countOf(text: string): number {
-  const rounds = Number(text);
-  if (!Number.isInteger(rounds) || rounds < 1 || rounds > 100) throw new InvalidArgumentError('1 to 100');
-  return rounds;
-}
-
 program
   .name('npm run bench:stream --')
   .description('Measures streams beside those of grpc-js: two processes, interleaved rounds, medians.')
   .option('--markdown <file>', 'write the results into this file, and keep the other parts of it')
   .option('--only <name>', 'scenarios whose name begins so, for example: download', '')
   .option('--peers <name...>', 'peers', ['rdma-rpc', 'grpc-js'])
-  .option('--rounds <n>', 'interleaved rounds', countOf, 5)
+  .option('--rounds <n>', 'interleaved rounds', roundsOf, 5)
   .option('--quick', 'one short round: shows that everything runs, measures little', false)
   .parse();
 const options = program.opts<{
@@ -129,7 +125,6 @@ for (let round = 1; round <= rounds; ++round) {
     }
   }
 }
-const how = rounds === 1 ? 'one round' : `medians of ${rounds} rounds`;
-const report = `${streamsHeading}\n\nOne stream between two processes, ${how}. Made by \`npm run bench:stream\`.\n\n${streamReport(rows)}\n`;
+const report = `${streamsHeading}\n\nOne stream between two processes, ${roundsText(rounds)}. Made by \`npm run bench:stream\`.\n\n${streamReport(rows)}\n`;
 console.log(report);
 if (options.markdown !== undefined) writePart(options.markdown, 'streams', report);

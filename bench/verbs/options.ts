@@ -1,5 +1,6 @@
 /** The command line of `npm run bench:verbs -- …`. */
 import { InvalidArgumentError, program } from 'commander';
+import { roundsOf } from '../options.ts';
 
 export interface Options {
   /** Of the server and of the client; undefined: in a guest with two soft-RoCE devices. */
@@ -15,11 +16,10 @@ const guestGidIndex = 1;
 /** A real device does as many calls in the time that emulation takes for one. */
 const deviceScale = 20;
 
-function numberOf(text: string, most: number): number {
-  const number = Number(text);
-  if (!Number.isInteger(number) || number < 0 || number > most)
-    throw new InvalidArgumentError(`0 to ${most}`);
-  return number;
+function gidIndexOf(text: string): number {
+  const index = Number(text);
+  if (!Number.isInteger(index) || index < 0 || index > 255) throw new InvalidArgumentError('0 to 255');
+  return index;
 }
 
 function devicesOf(text: string): [string, string] {
@@ -34,9 +34,9 @@ export function parseOptions(argv: readonly string[]): Options {
     .name('npm run bench:verbs --')
     .description('Measures a session on RDMA devices beside perftest, in a guest with soft-RoCE or on a NIC.')
     .option('--device <a,b>', 'devices of this machine, of the server and of the client', devicesOf)
-    .option('--gid-index <n>', 'of both, for perftest on Ethernet', (text) => numberOf(text, 255))
+    .option('--gid-index <n>', 'of both, for perftest on Ethernet', gidIndexOf)
     .option('--markdown <file>', 'write the results into this file, and keep those of npm run bench there')
-    .option('--rounds <n>', 'rounds', (text) => Math.max(1, numberOf(text, 100)), 5)
+    .option('--rounds <n>', 'rounds', roundsOf, 5)
     .parse(argv as string[]);
   return program.opts<Options>();
 }

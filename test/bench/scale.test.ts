@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { cliffsOf, type Measured } from '../../bench/scale/cliffs.ts';
 import { curves } from '../../bench/scale/curves.ts';
-import { pageOf } from '../../bench/scale/page.ts';
+import { cellsOf, pageOf } from '../../bench/scale/page.ts';
 
 const line = (...points: [x: number, callsPerSecond: number][]): Measured[] =>
   points.map(([x, callsPerSecond]) => ({ x, callsPerSecond, disturbed: false }));
@@ -56,6 +56,30 @@ describe('the page', () => {
 
   it('shows names as they are', () => {
     expect(page('<b>&')).toContain('&lt;b>&amp;');
+  });
+
+  it('leaves a point at which nothing was answered out of the diagram, and its table says so', () => {
+    const stood = line([256, 1600], [512, 0], [1024, 0]);
+    const lines = [
+      { peer: 'rdma-rpc', points: stood, cliffs: cliffsOf(stood, false) },
+      { peer: 'grpc-js', points: line([256, 0]), cliffs: [] },
+    ];
+    const text = pageOf('', [], [{ ...drawn, lines }]);
+    expect(text).toContain('<title>rdma-rpc, 256: 1,600 calls/s</title>');
+    expect(text.match(/<circle/g)).toHaveLength(1);
+    expect(text).not.toMatch(/NaN|Infinity/);
+    expect(cellsOf({ ...drawn, lines })).toEqual([
+      ['in flight', 'rdma-rpc, calls/s', 'grpc-js, calls/s'],
+      ['256', '1,600', '-'],
+      ['512', '-', '-'],
+      ['1,020', '-', '-'],
+    ]);
+  });
+
+  it('marks what others disturbed in every round', () => {
+    const points = line([256, 1600]).map((point) => ({ ...point, disturbed: true }));
+    const lines = [{ peer: 'rdma-rpc', points, cliffs: [] }];
+    expect(cellsOf({ ...drawn, lines })[1]).toEqual(['256', '1,600 (!)']);
   });
 
   it('says which curve was not run', () => {

@@ -5,11 +5,12 @@ import { comparison, type Round } from '../../bench/against.ts';
 import { judge } from '../../bench/goals.ts';
 import { fillPayload, handlers, readPayload } from '../../bench/handlers.ts';
 import { Latencies } from '../../bench/latencies.ts';
-import { select } from '../../bench/options.ts';
+import { conflictOf, type Options, roundsOf, select } from '../../bench/options.ts';
 import { fits, peerNames } from '../../bench/peers.ts';
-import { figure, goalLines, scenarioTables, table } from '../../bench/report.ts';
+import { figure, goalLines, roundsText, scenarioTables, table } from '../../bench/report.ts';
+import { groups } from '../../bench/rounds.ts';
 import { median, medians, type Row } from '../../bench/rows.ts';
-import { placementOf, scenarios } from '../../bench/scenarios.ts';
+import { load, placementOf, scenarios } from '../../bench/scenarios.ts';
 
 fc.configureGlobal({ seed: 20_261_121 });
 
@@ -122,6 +123,24 @@ describe('--against', () => {
     expect(cells([round(100, 300), round(200, 200), round(100, 200)])).toEqual(line);
   });
 
+  const asked: Options = { against: 'HEAD', tree: 'build/against/1', only: [], rounds: 3, quick: false };
+
+  it.each([
+    ['another commit and its build', {}, undefined],
+    ['scenarios', { only: ['echo-32B', 'tcp'] }, undefined],
+    ['the peer that is compared', { only: ['rdma-rpc', 'echo'] }, undefined],
+    ['no commit, with everything else', { against: undefined, json: 'a', only: ['limit'] }, undefined],
+    ['no build of that commit', { tree: undefined }, /npm run bench -- --against REF/],
+    ['a file for rows', { json: 'rows.json' }, /leave --json out/],
+    ['the file of the results', { markdown: 'RESULTS.md' }, /leave --markdown out/],
+    ['other peers', { only: ['echo', 'grpc-js'] }, /leave --only grpc-js out/],
+    ['peers of ours', { only: ['sealed'] }, /leave --only sealed out/],
+  ])('with %s', (_, more, conflict) => {
+    const found = conflictOf({ ...asked, ...more } as Options, peerNames);
+    if (conflict === undefined) expect(found).toBeUndefined();
+    else expect(found).toMatch(conflict);
+  });
+
   it('leaves out rounds in which either was disturbed, and says when none is left', () => {
     expect(cells([round(100, 300), round(100, 900, true)]).slice(3)).toEqual([
       ...['3.00', '3.00', '3.00', '0.50', '6.00'],
@@ -145,6 +164,22 @@ describe('steps between the rows that all run', () => {
     ['echo-64B-x32-mixed-128KiB', ['rdma-rpc', 'grpc-js']],
   ])('%s: %j', (name, expected) => {
     expect(asked(name)).toEqual(expected);
+  });
+});
+
+describe('scenarios share a pair of processes', () => {
+  const small = load('echo', '32B', 32, 1);
+  const other = load('put', '1MiB', 1 << 20, 8);
+
+  it.each([
+    ['whatever they carry', other, 1],
+    ['with as many connections', { ...other, sessions: 1 }, 1],
+    ['not with more connections', { ...other, sessions: 2 }, 2],
+    ['not over another network', { ...other, network: 'tcp' as const }, 2],
+    ['not when one sleeps', { ...other, polling: 'event' as const }, 2],
+    ['not when one is on one CPU', { ...other, pinned: true }, 2],
+  ])('%s', (_, scenario, pairs) => {
+    expect(groups([small, scenario])).toHaveLength(pairs);
   });
 });
 
@@ -172,6 +207,15 @@ describe('the report', () => {
     [0.26, '0.26'],
   ])('writes %d as %s', (value, text) => {
     expect(figure(value)).toBe(text);
+  });
+
+  it.each([
+    [1, undefined, 'one round'],
+    [3, undefined, 'medians of 3 rounds'],
+    [1, 'alternating rounds', 'one round'],
+    [5, 'alternating rounds', 'medians of 5 alternating rounds'],
+  ])('says how figures of %d round(s) came about', (rounds, kind, text) => {
+    expect(roundsText(rounds, kind)).toBe(text);
   });
 
   it('pads columns to their widest cell', () => {
@@ -234,6 +278,34 @@ describe('goals', () => {
     ).toEqual(expected);
   });
 
+  const verdict = (rows: Row[], goal: string): unknown =>
+    judge(rows).find((each) => each.goal === goal)?.reached;
+
+  it.each([
+    [350, true],
+    [349, false],
+  ])('sealed calls at %d of 1000 without: reached is %s', (callsPerSecond, reached) => {
+    const rows = [
+      row('echo-32B-x256', 'rdma-rpc', { callsPerSecond: 1000 }),
+      row('echo-32B-x256', 'sealed', { callsPerSecond }),
+    ];
+    const goal = 'echo-32B-x256: sealed at least 35 % of the calls/s without';
+    expect(verdict(rows, goal)).toBe(reached);
+    expect(verdict(rows.slice(1), goal)).toBeUndefined();
+  });
+
+  it.each([
+    [10, 100, true],
+    [10.1, 100, false],
+    [10, 101, false],
+  ])('small calls beside a transfer with p50 %d us and p99 %d us: reached is %s', (p50Us, p99Us, reached) => {
+    for (const name of ['echo-32B-x1-beside-16MiB', 'echo-32B-x1-beside-16MiB-elsewhere']) {
+      const goal = `${name}: p50 at most 10 us, p99 at most 100 us`;
+      expect(verdict([row(name, 'rdma-rpc', { p50Us, p99Us })], goal)).toBe(reached);
+      expect(verdict([row(name, 'grpc-js', { p50Us, p99Us })], goal)).toBeUndefined();
+    }
+  });
+
   it('without the rows that they compare are not judged', () => {
     const verdicts = judge([]);
     expect(verdicts.length).toBeGreaterThan(8);
@@ -246,6 +318,16 @@ describe('goals', () => {
     for (const { goal } of judge([])) {
       expect(names.some((name) => goal.startsWith(name))).toBe(true);
     }
+  });
+});
+
+describe('--rounds', () => {
+  it.each(['1', '100'])('%s', (text) => {
+    expect(roundsOf(text)).toBe(Number(text));
+  });
+
+  it.each(['0', '101', '1.5', 'many'])('refuses %s', (text) => {
+    expect(() => roundsOf(text)).toThrow('1 to 100');
   });
 });
 
