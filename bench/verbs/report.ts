@@ -1,6 +1,6 @@
 /** The readable results of real RDMA: a line for each goal, a table of medians. Markdown that also reads well in a terminal. */
 import { cpus, release } from 'node:os';
-import { figure, goalLines, table } from '../report.ts';
+import { figure, goalLines, roundsText, table } from '../report.ts';
 import { verbsHeading } from '../results.ts';
 import { judge } from './goals.ts';
 import { figuresOf, median, type Row, ratio } from './rows.ts';
@@ -21,7 +21,7 @@ function cells(row: Row, rows: readonly Row[]): string[] {
     own === undefined ? 'not run' : figure(own),
     row.unit,
     spread,
-    ours === undefined ? '-' : `${ours.toFixed(2)} ×`,
+    ours === undefined || row.sameRun ? '-' : `${ours.toFixed(2)} ×`,
   ];
 }
 
@@ -32,7 +32,7 @@ export function reportOf(rows: readonly Row[], cache: CacheFigures, rounds: numb
   const head = ['scenario', 'peer', 'median', 'unit', 'rounds', 'session / peer'];
   const parts = [
     verbsHeading,
-    `${day}, ${where}; host: ${host}; ${rounds === 1 ? 'one round' : `medians of ${rounds} rounds, and of the ratios within each`}. Made by \`npm run bench:verbs\`.`,
+    `${day}, ${where}; host: ${host}; ${roundsText(rounds, 'rounds, and of the ratios within each')}. Made by \`npm run bench:verbs\`.`,
     goalLines(judge(rows, cache)),
     table([head, ...rows.map((row) => cells(row, rows))]),
     ...rows.filter((row) => row.why !== '').map((row) => `${row.scenario}, ${row.peer}: ${row.why}`),

@@ -16,7 +16,14 @@ const devices = {
 };
 
 const rows: Row[] = scenarios.flatMap(({ name, unit, peers }) =>
-  peers.map((peer) => ({ scenario: name, peer: peer.name, unit, rounds: [], why: '' })),
+  peers.map(({ name: peer, sameRun = false }) => ({
+    scenario: name,
+    peer,
+    unit,
+    sameRun,
+    rounds: [],
+    why: '',
+  })),
 );
 for (let round = 1; round <= Number(rounds); round++) {
   for (const scenario of scenarios.flatMap((each) => Array(each.turns).fill(each) as Scenario[])) {

@@ -4,6 +4,8 @@ export interface Row {
   scenario: string;
   peer: string;
   unit: 'us' | 'MiB/s';
+  /** Another figure of the run that the scenario's first row is of: no ratio says anything. */
+  sameRun: boolean;
   /** Null: did not run. */
   rounds: (number | null)[];
   /** Why a round did not run; '' when all did. */

@@ -1,9 +1,11 @@
 /** What is measured between two devices: each scenario has several peers, whose figures are compared within one run. */
 import { bandwidth, type Devices, rcPingpong, sendLatency } from './perftest.ts';
-import { type Exposure, type Load, session, type Wait } from './session.ts';
+import { type Exposure, type Load, type SessionFigures, session, type Wait } from './session.ts';
 
 export interface Peer {
   name: string;
+  /** Another figure of the first peer's run: to be divided by nothing. */
+  sameRun?: boolean;
   /** One round; the scenario's unit. */
   measure(devices: Devices, scale: number): Promise<number>;
 }
@@ -89,22 +91,26 @@ function transfer(name: string, load: Load, program: 'ib_read_bw' | 'ib_write_bw
   };
 }
 
-/** A small call while 16 MiB are moved for another one, and alone: whole calls. */
+/** A small call while 16 MiB are moved for another one, and alone: whole calls. Percentiles are of one run. */
 function beside(name: string, load: Load): Scenario {
-  const figure = (label: string, of: Load, unit: 'callUs' | 'p99Us' | 'p999Us'): Peer => ({
-    name: label,
-    measure: async (devices, scale) =>
-      (await session(devices, of, 'poll', 'window', besideCalls * scale))[unit],
-  });
+  const run = (of: Load, devices: Devices, scale: number): Promise<SessionFigures> =>
+    session(devices, of, 'poll', 'window', besideCalls * scale);
+  // The first peer of a round runs it.
+  let round: Promise<SessionFigures>;
   return {
     name,
     unit: 'us',
     turns: 1,
     peers: [
-      figure('session, p50', load, 'callUs'),
-      figure('session, p99', load, 'p99Us'),
-      figure('session, p99.9', load, 'p999Us'),
-      figure('alone, p50', 'pingpong', 'callUs'),
+      {
+        name: 'session, p50',
+        async measure(devices, scale) {
+          round = run(load, devices, scale);
+          return (await round).callUs;
+        },
+      },
+      { name: 'session, p99', sameRun: true, measure: async () => (await round).p99Us },
+      { name: 'alone, p50', measure: async (...where) => (await run('pingpong', ...where)).callUs },
     ],
   };
 }

@@ -13,7 +13,6 @@ export interface SessionFigures {
   /** A call from submission to answer, the median. */
   callUs: number;
   p99Us: number;
-  p999Us: number;
   bytesPerSecond: number;
 }
 

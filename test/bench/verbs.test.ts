@@ -5,12 +5,14 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { codecHeading, verbsHeading, writePart } from '../../bench/results.ts';
 import { judge } from '../../bench/verbs/goals.ts';
+import { reportOf } from '../../bench/verbs/report.ts';
 import { median, type Row, ratio } from '../../bench/verbs/rows.ts';
 
 const row = (scenario: string, peer: string, rounds: (number | null)[]): Row => ({
   scenario,
   peer,
   unit: 'us',
+  sameRun: false,
   rounds,
   why: '',
 });
@@ -30,6 +32,21 @@ describe('rows', () => {
   test('a median of an even number of rounds lies between the two in the middle', () => {
     expect(median(row('a', 'ours', [4, 1, null, 2, 3]))).toBe(2.5);
     expect(median(row('a', 'ours', [null]))).toBeUndefined();
+  });
+});
+
+describe('the report', () => {
+  test('divides by what another run gave, not by another figure of the same', () => {
+    const rows = [
+      row('beside', 'session, p50', [20]),
+      { ...row('beside', 'session, p99', [100]), sameRun: true },
+      row('beside', 'alone, p50', [10]),
+    ];
+    const ratios = reportOf(rows, cache, 1, 'here')
+      .split('\n')
+      .filter((line) => line.startsWith('| beside'))
+      .map((line) => line.split('|').at(-2)!.trim());
+    expect(ratios).toEqual(['1.00 ×', '-', '2.00 ×']);
   });
 });
 
