@@ -142,10 +142,10 @@ async function setup(args) {
     if (noProtoc !== '') console.log(`! comparisons with protoc are left out: ${noProtoc}`);
     const noHosts = await debian.install('hosts');
     const noStrangers = await debian.install('strangers');
-    const noTerminal = await debian.install('terminal');
-    if (noTerminal !== '') console.log(`! tests of commands in a terminal are not run: ${noTerminal}`);
     if (noStrangers !== '')
       console.log(`! tests with strangers at unix sockets are left out: ${noStrangers}`);
+    const noTerminal = await debian.install('terminal');
+    if (noTerminal !== '') console.log(`! tests of commands in a terminal are not run: ${noTerminal}`);
     if (noHosts !== '') console.log(`! tests between two hosts are left out: ${noHosts}`);
   }
   return did.includes(true);

@@ -42,7 +42,7 @@ const PARTS = {
 };
 /** What a library can do and nobody here asks of it: histograms in WebAssembly, which need a loader of their own. */
 const LEFT_OUT = { 'hdr-histogram-js': /^@assemblyscript\/loader$|generated-wasm$/ };
-/** As they are written: whose profile is looked at, and whose errors are called as their classes are. The others are made small. */
+/** Not minified: msgpackr, whose functions are read in profiles, and commander, whose errors take their class's name. */
 const READ_BY_PEOPLE = new Set(['msgpackr', 'commander']);
 /** Copied as they are: a page of a report has their text inside. */
 const COPIES = {

@@ -45,7 +45,7 @@ inline constexpr std::uint32_t kChunkBytes = 512 * 1024;
 inline constexpr std::int64_t kQuantumBytes = kChunkBytes;
 /// WRITEs of a session that have been posted and that the device has not reported: what a frame posted now
 /// has before it. Two of them at least, so that the wire does not wait for the next post. 100 Gb/s take 20 us
-/// for it.
+/// for it, by arithmetic.
 inline constexpr std::uint32_t kWriteAheadBytes = 256 * 1024;
 inline constexpr std::uint32_t kWriteChunkBytes = kWriteAheadBytes / 2;
 /// A completion is asked for after so many bytes of WRITEs.
@@ -55,9 +55,9 @@ inline constexpr std::uint32_t kWriteSignalBytes = kWriteAheadBytes / 4;
 inline constexpr std::uint64_t kReadBytesMax = std::uint64_t{16} << 20;
 /// READs and WRITEs that all sessions post in one turn of the loop, ...
 inline constexpr std::uint32_t kPostedBytesPerTurn = 4 * 1024 * 1024;
-/// ... and where the post is a copy by this thread: 110 us, ...
+/// ... and where the post is a copy by this thread: 110 us in one run, ...
 inline constexpr std::uint32_t kCopiedBytesPerTurn = 1024 * 1024;
-/// ... or 7 us while there are small calls ...
+/// ... or, by arithmetic, 7 us while there are small calls ...
 inline constexpr std::uint32_t kSliceBytes = 64 * 1024;
 /// ... and for so long after one.
 inline constexpr std::uint64_t kSmallTrafficNs = 1'000'000;
