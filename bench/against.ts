@@ -1,6 +1,7 @@
 /**
- * This build against an older one: the same benchmark, once with the package of each, in alternating rounds, so that what slows the machine for a while
- * slows both. A ratio is the median of the rounds' ratios. Used by main.ts for `--against REF`; scripts/bench-against.mjs builds the older one.
+ * This build against an older one: the same benchmark, once with the package of each, in alternating rounds,
+ * so that what slows the machine for a while slows both. A ratio is the median of the rounds' ratios. Used by
+ * main.ts for `--against REF`; scripts/bench-against.mjs builds the older one.
  */
 import { join } from 'node:path';
 import { ours } from './ours.ts';
@@ -50,7 +51,9 @@ export function comparison(rounds: ReadonlyMap<string, readonly Round[]>): strin
   return table([columns, ...[...rounds].map(([scenario, each]) => line(scenario, each))]);
 }
 
-/** Measures, and gives the table. `tree`: where the package of `ref` lies, with this build's benchmark in it. */
+/**
+ * Measures, and gives the table. `tree`: where the package of `ref` lies, with this build's benchmark in it.
+ */
 export async function against(
   ref: string,
   tree: string,

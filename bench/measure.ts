@@ -18,7 +18,10 @@ export interface Window {
   measureMs: number;
 }
 
-/** Rejects when a call fails or an answer is not the one to that request. The workers take the `clients` in turn. `pids`: whose CPU time to count. */
+/**
+ * Rejects when a call fails or an answer is not the one to that request. The workers take the `clients` in
+ * turn. `pids`: whose CPU time to count.
+ */
 export async function measure(
   clients: readonly BenchClient[],
   scenario: Scenario,

@@ -1,4 +1,7 @@
-/** The command line of `npm run bench -- …`, and what other benchmarks' have in common with it. Read by the orchestrators. */
+/**
+ * The command line of `npm run bench -- …`, and what other benchmarks' have in common with it. Read by the
+ * orchestrators.
+ */
 import { InvalidArgumentError, Option, program } from 'commander';
 
 /** The peer that is compared with itself by `--against`. */
@@ -41,7 +44,10 @@ export function parseOptions(argv: readonly string[]): Options {
   return program.opts<Options>();
 }
 
-/** Why these options cannot go together; undefined: they can. Comparing builds is about rdma-rpc, and has no rows to write. */
+/**
+ * Why these options cannot go together; undefined: they can. Comparing builds is about rdma-rpc, and has no
+ * rows to write.
+ */
 export function conflictOf(
   { against, tree, json, markdown, only }: Options,
   peerNames: readonly string[],

@@ -8,7 +8,9 @@ import { packageRoot } from './paths.ts';
 import type { Peer } from './peer.ts';
 import type { Scenario } from './scenarios.ts';
 
-/** Fewer than its ring has slots: nothing keeps a producer of the limit from a slot that has not been read. */
+/**
+ * Fewer than its ring has slots: nothing keeps a producer of the limit from a slot that has not been read.
+ */
 const limitCallsMax = limitSlots / 2;
 
 const loaders: Readonly<Record<string, () => Promise<Peer>>> = {

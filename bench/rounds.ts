@@ -1,6 +1,7 @@
 /**
- * Runs scenarios on pairs of processes: one pair for those that can share it, a row for each. Counts what could not be run, and what others on the
- * machine disturbed. Used by the orchestrators (main.ts, against.ts, scale), which sleep meanwhile.
+ * Runs scenarios on pairs of processes: one pair for those that can share it, a row for each. Counts what
+ * could not be run, and what others on the machine disturbed. Used by the orchestrators (main.ts, against.ts,
+ * scale), which sleep meanwhile.
  */
 import { spawnSync } from 'node:child_process';
 import type { Window } from './measure.ts';
@@ -23,7 +24,10 @@ function note(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-/** Those that can share a pair of processes: same polling, same placement, same network, same number of connections. */
+/**
+ * Those that can share a pair of processes: same polling, same placement, same network, same number of
+ * connections.
+ */
 export function groups(chosen: readonly Scenario[]): Scenario[][] {
   const keyed = new Map<string, Scenario[]>();
   for (const scenario of chosen) {

@@ -28,7 +28,10 @@ export type Measurement = Omit<
   Row,
   'scenario' | 'peer' | 'fabric' | 'payloadBytes' | 'inFlight' | 'besideBytes' | 'placement' | 'disturbed'
 > & {
-  /** CPU that the rest of the machine used meanwhile, percent of one. Tells whether the round can be trusted: the row's `disturbed`. */
+  /**
+   * CPU that the rest of the machine used meanwhile, percent of one. Tells whether the round can be trusted:
+   * the row's `disturbed`.
+   */
   othersPercent: number;
 };
 
@@ -56,7 +59,10 @@ export function calm<T extends { readonly disturbed: boolean }>(rounds: readonly
   return undisturbed.length > 0 ? undisturbed : rounds;
 }
 
-/** One row for each scenario and peer, in order of first appearance; each figure is the median of its undisturbed rounds. */
+/**
+ * One row for each scenario and peer, in order of first appearance; each figure is the median of its
+ * undisturbed rounds.
+ */
 export function medians(rows: readonly Row[]): Row[] {
   const groups = new Map<string, Row[]>();
   for (const row of rows) {

@@ -13,7 +13,10 @@ export interface Scenario {
   besideBytes: number;
   /** One call in `mixedOneIn` carries so many bytes in place of `payloadBytes`; 0: none. */
   mixedBytes: number;
-  /** Connections: the calls are spread over them, worker by worker; of kind 'sessions', those that nothing is asked on. */
+  /**
+   * Connections: the calls are spread over them, worker by worker; of kind 'sessions', those that nothing is
+   * asked on.
+   */
   sessions: number;
   /** Only for `stepPeers`: a step between the rows that all peers run. */
   step: boolean;

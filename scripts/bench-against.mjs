@@ -1,6 +1,6 @@
 /**
- * The package as it was at another commit, built beside this one in build/against, with this build's benchmark in it: what is measured is then the package
- * and nothing else. Used by scripts/bench.mjs.
+ * The package as it was at another commit, built beside this one in build/against, with this build's
+ * benchmark in it: what is measured is then the package and nothing else. Used by scripts/bench.mjs.
  */
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,7 +23,10 @@ async function build(tree, commit) {
   writeFileSync(join(tree, 'built'), commit);
 }
 
-/** Builds the commit that `ref` names, unless it has been. Resolves to its directory; rejects for a ref that git does not know. */
+/**
+ * Builds the commit that `ref` names, unless it has been. Resolves to its directory; rejects for a ref that
+ * git does not know.
+ */
 export async function buildOf(ref) {
   const found = await run(['git', 'rev-parse', '--verify', '--end-of-options', `${ref}^{commit}`]);
   const commit = found.trim();

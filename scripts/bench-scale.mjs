@@ -1,4 +1,7 @@
-/** The curves, after setup: starts dist/bench/scale/main.js with the arguments given. Its peers are those of scripts/bench.mjs. */
+/**
+ * The curves, after setup: starts dist/bench/scale/main.js with the arguments given. Its peers are those of
+ * scripts/bench.mjs.
+ */
 import { spawnSync } from 'node:child_process';
 import { installPeers } from './bench-peers.mjs';
 import { root } from './command.mjs';

@@ -1,7 +1,7 @@
 /**
- * The benchmark, after setup: installs the frameworks that it compares with (bench/peers, once), builds the limit's
- * addon and the plain C sender, and starts dist/bench/main.js with the arguments given. With `--against REF` it
- * builds the package of that commit instead of all these.
+ * The benchmark, after setup: installs the frameworks that it compares with (bench/peers, once), builds the
+ * limit's addon and the plain C sender, and starts dist/bench/main.js with the arguments given. With
+ * `--against REF` it builds the package of that commit instead of all these.
  */
 import { spawnSync } from 'node:child_process';
 import { parseArgs } from 'node:util';

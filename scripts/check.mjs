@@ -55,8 +55,9 @@ const ALL = [
   NATIVE_SANITIZED,
   [[suite('addon, sanitized', ...sanitized('addon-tests'))]],
   [[suite('runtimes', ...npm('test:runtimes'))]],
-  // An emulated guest keeps little more than one core busy, and its time limits allow for a slow host; so do those of `portable`, which is emulated
-  // for the most part. Each native suite runs on one kind of device with sanitizers and on the other as it is installed.
+  // An emulated guest keeps little more than one core busy, and its time limits allow for a slow host; so do
+  // those of `portable`, which is emulated for the most part. Each native suite runs on one kind of device
+  // with sanitizers and on the other as it is installed.
   [
     [
       suite('RDMA rxe, sanitized', ...sanitized('rdma-tests', '--link', 'rxe')),

@@ -70,7 +70,10 @@ export function only(tests) {
   return [...new Set(tests.map(({ file }) => file)), '-t', `^(${names.join('|')})$`];
 }
 
-/** Where bundle() writes, as dist is laid out: `place` has one of its own, since two of them may run side by side. */
+/**
+ * Where bundle() writes, as dist is laid out: `place` has one of its own, since two of them may run side by
+ * side.
+ */
 const bundled = (place) => join(root, 'build', 'rdma-dist', place);
 
 /**

@@ -42,7 +42,10 @@ const PARTS = {
 };
 /** What a library can do and nobody here asks of it: histograms in WebAssembly, which need a loader of their own. */
 const LEFT_OUT = { 'hdr-histogram-js': /^@assemblyscript\/loader$|generated-wasm$/ };
-/** Not minified: msgpackr, whose functions are read in profiles, and commander, whose errors take their class's name. */
+/**
+ * Not minified: msgpackr, whose functions are read in profiles, and commander, whose errors take their
+ * class's name.
+ */
 const READ_BY_PEOPLE = new Set(['msgpackr', 'commander']);
 /** Copied as they are: a page of a report has their text inside. */
 const COPIES = {

@@ -1,6 +1,6 @@
 /**
- * A slot of the limit, and hand-written protobuf of `Msg` in it: tags, lengths and varints as any protobuf reader
- * expects them. Both processes, hot path; how many slots there are is for bench/peers.ts, too.
+ * A slot of the limit, and hand-written protobuf of `Msg` in it: tags, lengths and varints as any protobuf
+ * reader expects them. Both processes, hot path; how many slots there are is for bench/peers.ts, too.
  */
 import type { Msg } from '../peer.ts';
 

@@ -1,4 +1,7 @@
-/** Where a curve breaks off: a step between neighbouring points at which a call costs more than one and a half times what it should. */
+/**
+ * Where a curve breaks off: a step between neighbouring points at which a call costs more than one and a half
+ * times what it should.
+ */
 
 /** Of one peer. */
 export interface Measured {
@@ -19,8 +22,9 @@ export interface Cliff {
 export const cliffMin = 1.5;
 
 /**
- * The cliffs of one line, whose points are in order. With `bytes` a call may take longer by what the further bytes take at the line's best rate of bytes;
- * elsewhere each further call or connection is to cost no more than the ones before.
+ * The cliffs of one line, whose points are in order. With `bytes` a call may take longer by what the further
+ * bytes take at the line's best rate of bytes; elsewhere each further call or connection is to cost no more
+ * than the ones before.
  */
 export function cliffsOf(line: readonly Measured[], bytes: boolean): Cliff[] {
   const seconds = ({ callsPerSecond }: Measured): number => 1 / callsPerSecond;

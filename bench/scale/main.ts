@@ -1,6 +1,7 @@
 /**
- * `npm run bench:scale`: how calls/s go with what grows (calls in flight, connections, sizes, mixes), beside grpc-js and node:net in the same run. Prints a
- * table for each curve, names the cliffs, and writes all of it to one HTML page. Sleeps while others measure. Run by scripts/bench-scale.mjs.
+ * `npm run bench:scale`: how calls/s go with what grows (calls in flight, connections, sizes, mixes), beside
+ * grpc-js and node:net in the same run. Prints a table for each curve, names the cliffs, and writes all of it
+ * to one HTML page. Sleeps while others measure. Run by scripts/bench-scale.mjs.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

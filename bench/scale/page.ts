@@ -1,4 +1,7 @@
-/** The curves as one HTML page with everything in it: a diagram and a table for each. Both axes are logarithmic. */
+/**
+ * The curves as one HTML page with everything in it: a diagram and a table for each. Both axes are
+ * logarithmic.
+ */
 import { disturbedMark, figure } from '../report.ts';
 import type { Cliff, Measured } from './cliffs.ts';
 

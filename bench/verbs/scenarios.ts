@@ -91,7 +91,9 @@ function transfer(name: string, load: Load, program: 'ib_read_bw' | 'ib_write_bw
   };
 }
 
-/** A small call while 16 MiB are moved for another one, and alone: whole calls. Percentiles are of one run. */
+/**
+ * A small call while 16 MiB are moved for another one, and alone: whole calls. Percentiles are of one run.
+ */
 function beside(name: string, load: Load): Scenario {
   const run = (of: Load, devices: Devices, scale: number): Promise<SessionFigures> =>
     session(devices, of, 'poll', 'window', besideCalls * scale);
