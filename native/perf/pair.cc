@@ -134,7 +134,7 @@ std::string Pair::greet() {
     }
     if (stopped_.load(std::memory_order_relaxed)) return "stopped";
     if (now_ns() > until) return "the peer has not connected within 30 s";
-    if (options_.events && quiet && !idle(false)) break;
+    if (options_.events && quiet) idle(false);
   }
   for (Queue& queue : queues_) queue.received = 0;
   return error_;
@@ -323,10 +323,12 @@ Request Pair::request(const Step& step, std::uint32_t queue_pair, std::uint64_t 
 bool Pair::post_messages(const Step& step, std::uint32_t queue_pair, std::uint64_t count, bool signal_last) {
   Queue& queue = queues_[queue_pair];
   count = std::min<std::uint64_t>(count, kBatch);
+  // The depth may have been cut to the slots that there are: without a completion it would stay full.
+  const auto every = std::min(step.signal_every, options_.depth);
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t number = queue.posted + i;
     requests_[i] = request(step, queue_pair, number);
-    requests_[i].signaled = (number + 1) % step.signal_every == 0 || (signal_last && i + 1 == count);
+    requests_[i].signaled = (number + 1) % every == 0 || (signal_last && i + 1 == count);
     if (step.verb == Verb::write && step.latency)
       endpoint_->data()[requests_[i].from + step.bytes - 1] = static_cast<std::byte>(number + 1);
   }

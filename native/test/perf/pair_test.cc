@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
@@ -47,7 +48,12 @@ class Damaged final : public Endpoint {
     if (count != 0 && out[0].received == receives_ && ++seen_ == after_) data()[at_] ^= std::byte{1};
     return count;
   }
-  bool arm() override { return inner_->arm(); }
+  /// Called when the loop is about to sleep.
+  void before_sleep(std::function<void()> action) { before_sleep_ = std::move(action); }
+  bool arm() override {
+    if (before_sleep_) before_sleep_();
+    return inner_->arm();
+  }
   void acknowledge() override { inner_->acknowledge(); }
   int fd() const override { return inner_->fd(); }
 
@@ -55,6 +61,7 @@ class Damaged final : public Endpoint {
   std::unique_ptr<Endpoint> inner_;
   std::uint64_t at_ = 0, after_ = 0, seen_ = 0;
   bool receives_ = false;
+  std::function<void()> before_sleep_;
 };
 
 std::shared_ptr<fabric::Device> open_device(const std::string& name, std::string* error) {
@@ -159,6 +166,31 @@ TEST_P(Loops, CarryEveryMessageWholeInBothMeasures) {
       }
     }
   }
+}
+
+TEST_P(Loops, LatencyOfSendsNeverWaitsForACompletionThatNobodyAskedFor) {
+  PairOptions shallow = validating(64);
+  shallow.depth = 8;
+  // Few slots, since they are large: the depth is cut to them.
+  PairOptions large = validating(8 << 20);
+  large.depth = 128;
+  large.receive_depth = 512;
+  for (const PairOptions& options : {shallow, large}) {
+    Ends ends = connected(options);
+    EXPECT_EQ(ends.client->layout().slots(), options.depth == 8 ? 16U : 8U);
+    const auto [client, server] =
+        run(ends, {.verb = Verb::send, .bytes = 2, .messages = 100, .signal_every = 64});
+    EXPECT_EQ(client.error + server.error, "");
+    EXPECT_EQ(client.messages, 100u);
+    EXPECT_EQ(client.corrupt + server.corrupt, 0u) << client.first_corrupt << server.first_corrupt;
+  }
+}
+
+TEST_P(Loops, ASideThatIsStoppedWhileItSleepsIsNotConnected) {
+  Damaged* endpoint = nullptr;
+  const auto pair = side(validating(64), true, &endpoint);
+  endpoint->before_sleep([&] { pair->stop(); });
+  EXPECT_EQ(pair->greet(), "stopped");
 }
 
 TEST_P(Loops, FindADamagedByteOfASend) {
