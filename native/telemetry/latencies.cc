@@ -16,22 +16,32 @@ void put_name(MethodRow& row, std::string_view text) {
 
 }  // namespace
 
+/// What a client calls it asks for itself. What a server is asked for may be made up: there only the methods
+/// that it has named have rows of their own.
 MethodRow& Latencies::find(std::uint32_t method, bool client, std::uint32_t key) {
   std::uint32_t at = 0;
   while (at < used_ && (rows_[at].id != method || rows_[at].client != (client ? 1 : 0))) ++at;
   if (at == used_) {
-    if (used_ == kMethodRows - 1) {
-      put_name(rows_[used_], "(other methods)");
-      return rows_[used_];
-    }
+    const auto known = names_.find(method);
+    const bool named = known != names_.end();
+    if (used_ == kMethodRows - 2 || (!client && !named)) return others(client);
     ++used_;
     rows_[at].client = client ? 1 : 0;
-    const auto known = names_.find(method);
-    if (known != names_.end()) put_name(rows_[at], known->second);
+    if (named) put_name(rows_[at], known->second);
     rows_[at].id = method;  // last: a reader takes rows that have one
   }
   places_[key & (places_.size() - 1)] = static_cast<std::uint8_t>(at);
   return rows_[at];
+}
+
+MethodRow& Latencies::others(bool client) {
+  MethodRow& row = rows_[kMethodRows - (client ? 1 : 2)];
+  if (row.id == 0) {
+    row.client = client ? 1 : 0;
+    put_name(row, "(other methods)");
+    row.id = kOtherMethods;
+  }
+  return row;
 }
 
 void Latencies::name(std::uint32_t method, std::string_view text) {

@@ -41,8 +41,11 @@ struct MethodRow {
   char name[kMethodNameBytes];
 };
 
-/// Of a context at most; calls of the methods beyond them share the last row, whose id is 0.
+/// Of a context at most. The last two are shared, one on each side, by the calls that have no row of their
+/// own.
 inline constexpr std::uint32_t kMethodRows = 128;
+/// The id of those two: no method has it.
+inline constexpr std::uint64_t kOtherMethods = std::uint64_t{1} << 32;
 /// Names that are kept for methods which have not been called.
 inline constexpr std::size_t kMethodNamesMax = 8192;
 
@@ -76,6 +79,7 @@ class Latencies {
     return find(method, client, key);
   }
   MethodRow& find(std::uint32_t method, bool client, std::uint32_t key);
+  MethodRow& others(bool client);
 
   MethodRow* rows_;
   std::uint32_t used_ = 0;

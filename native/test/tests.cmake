@@ -41,7 +41,7 @@ foreach(parts fabric_suite session_sides session_pair session_scripted_peer sess
   target_link_libraries(${parts} PRIVATE rdma_rpc_test_flags)
 endforeach()
 
-foreach(layer fabric memory session perf)
+foreach(layer fabric memory telemetry session perf)
   file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/${layer}/*_test.cc)
   list(FILTER test_sources EXCLUDE REGEX "/(verbs|canary)/[^/]*$") # programs of their own, below
   add_executable(${layer}_test ${test_sources})
@@ -52,6 +52,7 @@ target_link_libraries(session_test PRIVATE session_sides session_pair session_sc
 target_sources(session_test PRIVATE ${faults_test}/devices/hooked_device.cc)
 gtest_discover_tests(fabric_test)
 gtest_discover_tests(memory_test)
+gtest_discover_tests(telemetry_test)
 gtest_discover_tests(perf_test)
 gtest_discover_tests(session_test)
 # Once more, on a device without memory windows.
