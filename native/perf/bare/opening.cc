@@ -121,7 +121,9 @@ std::string BareEndpoint::open_queue(const EndpointOptions& options) {
     return "no queue pair for " + std::to_string(options.send_wr_max) + " requests and " +
            std::to_string(options.recv_wr_max) + " receives: " + std::strerror(errno) +
            " (--tx-depth, --rx-depth)";
-  limits_.inline_max = std::min(wanted.cap.max_inline_data, options.inline_max);
+  // A device may give one queue pair less than another.
+  const std::uint32_t before = queues_.empty() ? options.inline_max : limits_.inline_max;
+  limits_.inline_max = std::min(wanted.cap.max_inline_data, before);
   queue.psn = std::random_device{}() & 0xffffff;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
