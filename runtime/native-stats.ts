@@ -52,3 +52,32 @@ export interface Stats {
   /** In the last second or two of traffic: how long the thread did not look for completions, since it was busy elsewhere. */
   loopLagMaxUs: number;
 }
+
+/** Counters that are how things are, not what has happened since the start. */
+export const gauges: ReadonlySet<keyof Stats> = new Set([
+  'callsHeldNow',
+  'mrBytes',
+  'arenaBytes',
+  'arenaLeasedBytes',
+  'arenaLeasedBlocks',
+  'sendSlotsFree',
+  'memoryWaiters',
+  'sessions',
+  'queuePairs',
+  'memoryRegions',
+  'memoryBytes',
+  'memoryWindows',
+  'openFds',
+  'loopLagMaxUs',
+]);
+
+/** Of several contexts the longest one counts: they share a thread, or others run beside it. */
+const longest: ReadonlySet<string> = new Set<keyof Stats>(['loopLagMaxUs']);
+
+/** Adds the counters of one more context to `sum`. */
+export function addStats(sum: Partial<Stats>, one: Readonly<Partial<Stats>>): void {
+  for (const [name, value] of Object.entries(one) as [keyof Stats, number][]) {
+    const before = sum[name] ?? 0;
+    sum[name] = longest.has(name) ? Math.max(before, value) : before + value;
+  }
+}

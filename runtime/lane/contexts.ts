@@ -3,7 +3,7 @@
  * has closed and no lease is out. A session can also have one for itself. (Worker threads load this module anew, so each has its own.)
  */
 import * as limits from '../limits.ts';
-import { Ctl, loadNative, type NativeOptions, type Stats, type VerbsOptions } from '../native.ts';
+import { addStats, Ctl, loadNative, type NativeOptions, type Stats, type VerbsOptions } from '../native.ts';
 import { FabricContext } from './fabric-context.ts';
 import { onMethodNames } from './method-names.ts';
 
@@ -228,13 +228,12 @@ export function countRetry(): void {
   if (entry !== undefined) ++entry.context.native.control[Ctl.retries]!;
 }
 
-/** Counters of this thread's open contexts, added up; zeros when there is none. */
+/** Counters of this thread's open contexts, added up, of longest times the longest; zeros when there is none. */
 export function contextStats(fabric?: FabricName): Stats {
   const sum = { ...zero };
   for (const { context } of open) {
     if (fabric !== undefined && context.fabric !== fabric) continue;
-    const one = context.native.stats();
-    for (const counter of Object.keys(zero) as (keyof Stats)[]) sum[counter] += one[counter];
+    addStats(sum, context.native.stats());
   }
   return sum;
 }

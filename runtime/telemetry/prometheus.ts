@@ -9,7 +9,7 @@ import { disown } from '../core/foreign.ts';
 import type { Interceptor, RpcRequest } from '../core/interceptor.ts';
 import type { ContextCounters } from '../counters/page.ts';
 import { readCounters } from '../counters/processes.ts';
-import type { Stats } from '../native.ts';
+import { addStats, type Stats } from '../native.ts';
 import { durationBounds, type Observer, observedCall } from './observed-call.ts';
 
 export interface PrometheusOptions {
@@ -116,13 +116,7 @@ function statsOf(pid: number): () => Stats {
     if (performance.now() - readMs < readingMs) return all;
     readMs = performance.now();
     all = Object.fromEntries(names.map((name) => [name, 0])) as unknown as Stats;
-    for (const { counters } of contextsOf(pid)) {
-      for (const name of names)
-        all[name] =
-          name === 'loopLagMaxUs'
-            ? Math.max(all[name], counters[name] ?? 0)
-            : all[name] + (counters[name] ?? 0);
-    }
+    for (const { counters } of contextsOf(pid)) addStats(all, counters);
     return all;
   };
 }
