@@ -46,21 +46,22 @@ async function* views(pid: number, intervalMs: number, stop: AbortSignal): Async
   for (;;) {
     await setTimeout(intervalMs, undefined, { signal: stop }).catch(() => undefined);
     if (stop.aborted) return;
-    const now = nextReading(pid, before);
+    const now = nextReading(before);
     yield viewOf(now, before);
     before = now;
   }
 }
 
-/** Another process may have got the number: then it has used less time. */
-function nextReading(pid: number, before: ProcessCounters): ProcessCounters {
+/** Another process may have got the number: then it began at another time. */
+export function nextReading(before: ProcessCounters, read = readCounters): ProcessCounters {
+  const { pid, startTicks } = before;
   let now: ProcessCounters;
   try {
-    now = readCounters(pid);
+    now = read(pid);
   } catch (cause) {
     throw new Error(`process ${pid} has ended, or has closed its last connection`, { cause });
   }
-  if (now.cpuMs < before.cpuMs) throw new Error(`process ${pid} has ended`);
+  if (now.startTicks !== startTicks) throw new Error(`process ${pid} has ended`);
   return now;
 }
 

@@ -3,7 +3,7 @@
 import type { ContextCounters, MethodCounters, SessionCounters } from '../../runtime/counters/page.ts';
 import { bucketsSince, percentile } from '../../runtime/counters/percentile.ts';
 import type { ProcessCounters } from '../../runtime/counters/processes.ts';
-import type { Stats } from '../../runtime/native-stats.ts';
+import { addStats, gauges, type Stats } from '../../runtime/native-stats.ts';
 
 export interface MethodView {
   readonly method: string;
@@ -42,7 +42,7 @@ export interface View {
   readonly cpuPercent: number;
   readonly rssBytes: number;
   readonly contexts: readonly ContextView[];
-  /** The counters of all contexts, as they are and per second. */
+  /** The counters of all contexts as they are, and per second those that count what happens. */
   readonly counters: Readonly<Partial<Record<keyof Stats, number>>>;
   readonly perSecond: Readonly<Partial<Record<keyof Stats, number>>>;
   readonly methods: readonly MethodView[];
@@ -54,14 +54,7 @@ const lateMs = 100;
 
 type Sums = Partial<Record<keyof Stats, number>>;
 
-function sums(contexts: readonly ContextCounters[]): Sums {
-  const all: Sums = {};
-  for (const { counters } of contexts) {
-    for (const [name, value] of Object.entries(counters) as [keyof Stats, number][])
-      all[name] = name === 'loopLagMaxUs' ? Math.max(all[name] ?? 0, value) : (all[name] ?? 0) + value;
-  }
-  return all;
-}
+type Paired = readonly [context: ContextCounters, before: ContextCounters | undefined];
 
 /** Contexts and rows come and go: what was not there before counts from zero, and so does what has begun anew. */
 const since = (now: number, before: number | undefined): number =>
@@ -115,18 +108,25 @@ function contextView(
   };
 }
 
+/** Each context by itself: what one that is closed had counted is not taken from what the others have. */
+function ratesOf(pairs: readonly Paired[], seconds: number): Sums {
+  const rates: Sums = {};
+  for (const [{ counters }, before] of pairs) {
+    const counted = Object.entries(counters) as [keyof Stats, number][];
+    const added = counted
+      .filter(([name]) => !gauges.has(name))
+      .map(([name, value]) => [name, since(value, before?.counters[name]) / seconds]);
+    addStats(rates, Object.fromEntries(added));
+  }
+  return rates;
+}
+
 export function viewOf(now: ProcessCounters, before: ProcessCounters): View {
   const seconds = Math.max(1e-3, (now.atNs - before.atNs) / 1e9);
-  const counters = sums(now.contexts);
-  const earlier = sums(before.contexts);
-  const perSecond = Object.fromEntries(
-    Object.entries(counters).map(([name, value]) => [
-      name,
-      since(value, earlier[name as keyof Stats]) / seconds,
-    ]),
-  );
-  // A thread opens its contexts one after the other, and their descriptors stay in that order.
-  const pairs = now.contexts.map((context, place) => [context, before.contexts[place]] as const);
+  const counters: Sums = {};
+  for (const context of now.contexts) addStats(counters, context.counters);
+  const earlier = new Map(before.contexts.map((context) => [context.id, context]));
+  const pairs = now.contexts.map((context): Paired => [context, earlier.get(context.id)]);
   const methods = pairs.flatMap(([context, was]) =>
     context.methods.map((each) => {
       const same = was?.methods.find(({ name, side }) => name === each.name && side === each.side);
@@ -148,7 +148,7 @@ export function viewOf(now: ProcessCounters, before: ProcessCounters): View {
     rssBytes: now.rssBytes,
     contexts: now.contexts.map((context) => contextView(context, now.atNs)),
     counters,
-    perSecond,
+    perSecond: ratesOf(pairs, seconds),
     methods: methods.sort((a, b) => b.callsPerSecond - a.callsPerSecond || b.calls - a.calls),
     sessions: sessions.sort((a, b) => b.inPerSecond + b.outPerSecond - a.inPerSecond - a.outPerSecond),
   };

@@ -37,6 +37,8 @@ export interface SessionCounters {
 
 /** One context: a thread's use of one fabric. */
 export interface ContextCounters {
+  /** The same in each reading for as long as the context is open; of a process, no two have the same. */
+  readonly id: number;
   readonly fabric: string;
   readonly device: string;
   /** Of the thread: when its last turn was, on the clock of `process.hrtime`; awake it looks for completions all the time. */
@@ -56,6 +58,12 @@ const threadAt = 16;
 const textAt = 64;
 /** A page that claims to be larger is none. */
 export const pageBytesMax = 16 * 1024 * 1024;
+/** What describes a page is no longer: names of counters and fields. */
+const textBytesMax = 64 * 1024;
+const rowsMax = 4096;
+const bucketsMax = 4096;
+const octavesMax = 64;
+const unitNsMax = 1e9;
 const u64Bytes = 8;
 
 interface Table {
@@ -121,11 +129,59 @@ class Words {
   }
 }
 
-/** Upper bounds: the first is of calls below one unit of time, then so many per power of two. */
+const isWhole = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+const isNames = (value: unknown): value is readonly string[] =>
+  Array.isArray(value) && value.every((name) => typeof name === 'string' && /^[a-z]\w*$/i.test(name));
+
+/** Rows follow each other inside of the page, and what a row has lies inside of it: so all of them are no more than the page. */
+function isTable(table: Table, pageBytes: number): boolean {
+  const { at, rows, stride, textAt, textBytes, fields } = table;
+  return (
+    [at, rows, stride, textAt, textBytes].every(isWhole) &&
+    isNames(fields) &&
+    rows <= rowsMax &&
+    stride >= Math.max(1, fields.length) * u64Bytes &&
+    textAt + textBytes <= stride &&
+    at + rows * stride <= pageBytes
+  );
+}
+
+function isMethodTable(table: MethodTable, pageBytes: number): boolean {
+  const { stride, bucketsAt, buckets, perOctave, unitNs } = table;
+  return (
+    isTable(table, pageBytes) &&
+    [bucketsAt, buckets, perOctave, unitNs].every(isWhole) &&
+    buckets <= bucketsMax &&
+    bucketsAt + buckets * u64Bytes <= stride &&
+    perOctave >= 1 &&
+    buckets <= octavesMax * perOctave &&
+    unitNs >= 1 &&
+    unitNs <= unitNsMax
+  );
+}
+
+function isLayout({ fabric, device, counters, sessions, methods }: Layout, pageBytes: number): boolean {
+  return (
+    typeof fabric === 'string' &&
+    typeof device === 'string' &&
+    isWhole(counters.at) &&
+    isNames(counters.names) &&
+    counters.at + counters.names.length * u64Bytes <= pageBytes &&
+    isTable(sessions, pageBytes) &&
+    isMethodTable(methods, pageBytes)
+  );
+}
+
+/**
+ * Upper bounds: the first is of calls below one unit of time, then so many per power of two. None is narrower than a unit: of the buckets below `perOctave`
+ * units some are of the same times as the one before, and stay empty.
+ */
 function bounds({ buckets, perOctave, unitNs }: MethodTable): number[] {
   return Array.from({ length: buckets }, (_, bucket) => {
+    if (bucket === 0) return unitNs;
     const [octave, part] = [Math.floor((bucket - 1) / perOctave), (bucket - 1) % perOctave];
-    return bucket === 0 ? unitNs : unitNs * 2 ** octave * (1 + (part + 1) / perOctave);
+    const from = Math.floor(2 ** octave * (1 + part / perOctave));
+    return unitNs * (from + Math.max(1, 2 ** octave / perOctave));
   });
 }
 
@@ -165,17 +221,19 @@ function methodsIn(words: Words, table: MethodTable): MethodCounters[] {
 }
 
 /** Undefined: these bytes are no counters page, or one that is not ready. */
-export function contextIn(bytes: Uint8Array): ContextCounters | undefined {
+export function contextIn(bytes: Uint8Array, id: number): ContextCounters | undefined {
   try {
     const words = new Words(bytes);
     if (words.text(0, magic.length) !== magic || words.u32(magic.length) !== version) return undefined;
-    const { fabric, device, counters, sessions, methods } = JSON.parse(
-      words.text(textAt, words.u32(magic.length + 4)),
-    ) as Layout;
-    if (methods.buckets > 4096 || sessions.rows > 4096 || methods.rows > 4096) return undefined;
+    const textBytes = words.u32(magic.length + 4);
+    if (textBytes > textBytesMax) return undefined;
+    const layout = JSON.parse(words.text(textAt, textBytes)) as Layout;
+    if (!isLayout(layout, bytes.length)) return undefined;
+    const { fabric, device, counters, sessions, methods } = layout;
     return {
-      fabric: String(fabric),
-      device: String(device),
+      id,
+      fabric,
+      device,
       turnNs: words.u64(threadAt),
       awake: words.u64(threadAt + u64Bytes) !== 0,
       counters: Object.fromEntries(

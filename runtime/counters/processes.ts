@@ -20,6 +20,8 @@ export interface ProcessCounters {
   readonly command: string;
   /** As the kernel has it: R, S, D, T (stopped), Z … */
   readonly state: string;
+  /** When it began, in clock ticks since the machine did: another process that has got the number has another time. */
+  readonly startTicks: number;
   /** Of all its threads, since it began. */
   readonly cpuMs: number;
   /** Resident memory. */
@@ -32,13 +34,12 @@ export interface ProcessCounters {
 
 const linkName = /^\/memfd:rdma-rpc-counters( \(deleted\))?$/;
 const clockTicksMs = 10;
-const pageSize = 4096;
 
 /** A link may change between its reading and this: what is opened is looked at again. */
 function readPage(path: string): ContextCounters | undefined {
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   try {
-    const { size } = fstatSync(file);
+    const { size, ino } = fstatSync(file);
     if (size === 0 || size > pageBytesMax) return undefined;
     const bytes = new Uint8Array(size);
     let length = 0;
@@ -47,7 +48,7 @@ function readPage(path: string): ContextCounters | undefined {
       if (count === 0) return undefined;
       length += count;
     }
-    return contextIn(bytes);
+    return contextIn(bytes, ino);
   } finally {
     closeSync(file);
   }
@@ -104,12 +105,14 @@ export function readCounters(pid: number): ProcessCounters {
   // The name in parentheses may have anything in it.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const command = orNone(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8')) ?? '';
+  const status = orNone(() => readFileSync(`/proc/${pid}/status`, 'utf8')) ?? '';
   return {
     pid,
     command: command.split('\0').join(' ').trim(),
     state: fields[0] ?? '?',
+    startTicks: Number(fields[19]),
     cpuMs: (Number(fields[11]) + Number(fields[12])) * clockTicksMs,
-    rssBytes: Number(fields[21]) * pageSize,
+    rssBytes: 1024 * Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0),
     atNs: Number(process.hrtime.bigint()),
     contexts,
   };

@@ -101,21 +101,138 @@ describe('who may read', () => {
   });
 });
 
+type Numbers = Record<'at' | 'rows' | 'stride' | 'textAt' | 'textBytes' | 'fields' | 'names', number>;
+interface Forged extends Record<'counters' | 'sessions' | 'methods', Numbers> {
+  device?: string;
+  /** Of the page, in bytes; not in the description. */
+  readonly end: number;
+}
+
+/** A page of this process, with one call in it. */
+async function ownPage(): Promise<Uint8Array> {
+  pair = await openPair('shm', (server) =>
+    server.add(EchoDefinition, echoHandlers({ started: 0, aborted: [] })),
+  );
+  await createClient(EchoDefinition, pair.channel).echo({ text: 'x' });
+  return new Uint8Array(readFileSync(pages()[0]!));
+}
+
+const headBytes = 64;
+
+/** A copy of the page that says something else of itself. */
+function forged(page: Uint8Array, change: (layout: Forged) => void): Uint8Array {
+  const copy = page.slice();
+  const head = new DataView(copy.buffer);
+  const text = copy.subarray(headBytes, headBytes + head.getUint32(12, true));
+  const layout = JSON.parse(new TextDecoder().decode(text)) as Omit<Forged, 'end'>;
+  change(Object.defineProperty(layout, 'end', { value: copy.length }) as Forged);
+  const changed = new TextEncoder().encode(JSON.stringify(layout));
+  copy.set(changed, headBytes);
+  head.setUint32(12, changed.length, true);
+  return copy;
+}
+
 describe('bytes that are no page', () => {
-  test('are none, wherever a page is cut, and whatever one bit of its head says', async () => {
-    pair = await openPair('shm', (server) =>
-      server.add(EchoDefinition, echoHandlers({ started: 0, aborted: [] })),
-    );
-    await createClient(EchoDefinition, pair.channel).echo({ text: 'x' });
-    const page = new Uint8Array(readFileSync(pages()[0]!));
-    expect(contextIn(page)).toBeDefined();
+  test('are none, wherever a page is cut', async () => {
+    const page = await ownPage();
+    expect(contextIn(page, 1)).toBeDefined();
     for (const length of [0, 1, 7, 8, 15, 16, 63, 64, 100, 4096, 8192, 9000, page.length - 4096])
-      expect(contextIn(page.subarray(0, length))).toBeUndefined();
-    for (let at = 0; at < 600; ++at) {
-      const changed = page.slice();
-      changed[at]! ^= 1 << (at % 8);
-      contextIn(changed);
-    }
+      expect(contextIn(page.subarray(0, length), 1)).toBeUndefined();
+  });
+
+  test.each<[string, (layout: Forged) => void]>([
+    ['fabric is no text', (layout) => Object.assign(layout, { fabric: ['shm'] })],
+    ['device is missing', (layout) => delete layout.device],
+    ['counters are missing', (layout) => Object.assign(layout, { counters: undefined })],
+    ['counters begin before the page', ({ counters }) => Object.assign(counters, { at: -8 })],
+    ['counters begin behind the page', ({ counters }) => Object.assign(counters, { at: 2 ** 40 })],
+    ['counters end behind the page', ({ counters, end }) => Object.assign(counters, { at: end - 8 })],
+    ['names are none', ({ counters }) => Object.assign(counters, { names: { length: 1 } })],
+    ['a name is no text', ({ counters }) => Object.assign(counters, { names: [1] })],
+    ['a name is no name', ({ counters }) => Object.assign(counters, { names: ['__proto__'] })],
+    ['sessions are missing', (layout) => Object.assign(layout, { sessions: null })],
+    ['buckets begin before the row', ({ methods }) => Object.assign(methods, { bucketsAt: -8 })],
+    [
+      'buckets end behind the row',
+      ({ methods }) => Object.assign(methods, { bucketsAt: methods.stride - 8 }),
+    ],
+    ['more buckets than the row has', ({ methods }) => Object.assign(methods, { buckets: 4096 })],
+    ['a number of buckets that is none', ({ methods }) => Object.assign(methods, { buckets: 1.5 })],
+    ['no bucket per octave', ({ methods }) => Object.assign(methods, { perOctave: 0 })],
+    ['times beyond all numbers', ({ methods }) => Object.assign(methods, { perOctave: 1 })],
+    ['a unit of no time', ({ methods }) => Object.assign(methods, { unitNs: 0 })],
+    ['a unit of minutes', ({ methods }) => Object.assign(methods, { unitNs: 6e10 })],
+    ...(['sessions', 'methods'] as const).flatMap((name): [string, (layout: Forged) => void][] => {
+      const set = (what: string, change: (table: Numbers, end: number) => object) =>
+        [
+          `${name}: ${what}`,
+          (layout: Forged) => Object.assign(layout[name], change(layout[name], layout.end)),
+        ] as [string, (layout: Forged) => void];
+      return [
+        ...['at', 'rows', 'stride', 'textAt', 'textBytes'].flatMap((field) => [
+          set(`${field} is missing`, () => ({ [field]: undefined })),
+          set(`${field} is below 0`, () => ({ [field]: -1 })),
+          set(`${field} is no whole number`, () => ({ [field]: 8.5 })),
+          set(`${field} is no number`, () => ({ [field]: '8' })),
+          set(`${field} is beyond all numbers`, () => ({ [field]: 1e300 })),
+        ]),
+        set('every row is the same one, with a long text', () => ({
+          stride: 0,
+          textBytes: 30_000,
+          rows: 4096,
+        })),
+        set('rows overlap', ({ fields }) => ({ stride: 8 * (fields as unknown as string[]).length - 8 })),
+        set('the text ends behind the row', ({ stride }) => ({ textAt: stride - 8, textBytes: 16 })),
+        set('the last row ends behind the page', ({ stride, rows }, end) => ({
+          at: end - stride * rows + 8,
+        })),
+        set('more rows than the page has', () => ({ rows: 4096 })),
+        set('fields are missing', () => ({ fields: undefined })),
+        set('fields are no names', () => ({ fields: [{}] })),
+      ];
+    }),
+  ])('are none where the description is forged: %s', async (_, change) => {
+    const page = await ownPage();
+    expect(
+      contextIn(
+        forged(page, () => undefined),
+        1,
+      ),
+    ).toEqual(contextIn(page, 1));
+    expect(contextIn(forged(page, change), 1)).toBeUndefined();
+  });
+
+  test('are none where the description is longer than one is', async () => {
+    const page = await ownPage();
+    const long = new Uint8Array(page.length + 100_000);
+    long.set(page);
+    long.fill(0x20, 64 + new DataView(page.buffer).getUint32(12, true), long.length);
+    new DataView(long.buffer).setUint32(12, 100_000, true);
+    expect(contextIn(long, 1)).toBeUndefined();
+  });
+});
+
+describe('bounds of buckets', () => {
+  test('are where the next longer call is counted: an eighth of its time, and no less than 256 ns', async () => {
+    const { bucketNs } = contextIn(await ownPage(), 1)!;
+    const units = (bucket: number): number => bucketNs[bucket]! / 256;
+    // By the number of units of a call: native/telemetry/latencies.h has which bucket that is.
+    const cases = [
+      [0, 1],
+      [1, 2],
+      [9, 3],
+      [13, 4],
+      [17, 5],
+      [23, 8],
+      [25, 9],
+      [32, 16],
+      [33, 18],
+      [40, 32],
+      [41, 36],
+    ];
+    for (const [bucket, bound] of cases) expect([bucket, units(bucket!)]).toEqual([bucket, bound]);
+    for (const [bucket, bound] of bucketNs.entries())
+      expect(bound).toBeGreaterThanOrEqual(bucketNs[bucket - 1] ?? 0);
   });
 });
 

@@ -38,6 +38,7 @@ export function session(given: Partial<SessionCounters> = {}): SessionCounters {
 
 export function context(given: Partial<ContextCounters> = {}): ContextCounters {
   return {
+    id: 1,
     fabric: 'shm',
     device: 'shm',
     turnNs: 0,
@@ -55,6 +56,7 @@ export function reading(given: Partial<ProcessCounters> = {}): ProcessCounters {
     pid: 4711,
     command: 'node server.js',
     state: 'S',
+    startTicks: 8000,
     cpuMs: 1000,
     rssBytes: 60_000_000,
     atNs: 0,

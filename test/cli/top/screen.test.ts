@@ -1,7 +1,9 @@
 /** What `rdma-rpc top` makes of two readings: rates, tables that fit, and nothing that a process or its peer could do to the terminal. */
 import { describe, expect, it } from 'vitest';
 import { plain, screenOf } from '../../../cli/top/screen.ts';
+import { nextReading } from '../../../cli/top/top.ts';
 import { viewOf } from '../../../cli/top/view.ts';
+import type { Stats } from '../../../runtime/native-stats.ts';
 import { bucketNs, context, method, reading, session } from './readings.ts';
 
 const secondNs = 1e9;
@@ -86,8 +88,47 @@ describe('rates', () => {
     const first = viewOf(after, reading({ contexts: [] }));
     expect(first.perSecond.requests).toBe(10_500);
   });
+  it('are of each context by itself: one that is closed takes nothing from the others, whatever their order', () => {
+    const long = (given = {}) => context({ id: 7, counters: { requests: 50_000 }, ...given });
+    const short = (requests: number) =>
+      context({
+        id: 8,
+        counters: { requests },
+        methods: [method({ calls: requests })],
+        sessions: [session({ bytesIn: 10 * requests })],
+      });
+    const was = reading({ contexts: [long(), short(1000)] });
+    const gone = viewOf(reading({ atNs: secondNs, contexts: [short(1300)] }), was);
+    expect(gone.perSecond.requests).toBe(300);
+    expect(gone.methods[0]!.callsPerSecond).toBe(300);
+    expect(gone.sessions[0]!.inPerSecond).toBe(3000);
+    const turned = viewOf(reading({ atNs: secondNs, contexts: [short(1300), long()] }), was);
+    expect(turned.perSecond.requests).toBe(300);
+    const another = viewOf(reading({ atNs: secondNs, contexts: [long(), context({ id: 9 })] }), was);
+    expect(another.perSecond.requests).toBe(0);
+  });
+  it('are of what happens, not of how things are', () => {
+    const with_ = (counters: Partial<Stats>) => context({ counters });
+    const view = viewOf(
+      reading({ atNs: secondNs, contexts: [with_({ requests: 5, sendSlotsFree: 500, mrBytes: 80 })] }),
+      reading({ contexts: [with_({ sendSlotsFree: 1000, mrBytes: 0 })] }),
+    );
+    expect(view.perSecond).toEqual({ requests: 5 });
+    expect(view.counters).toEqual({ requests: 5, sendSlotsFree: 500, mrBytes: 80 });
+  });
   it('two readings at the same moment are no division by zero', () => {
     expect(viewOf(after, after).perSecond.requests).toBe(0);
+  });
+});
+
+describe('the next reading', () => {
+  it('is of the same process', () => {
+    const now = reading({ cpuMs: 1000 });
+    expect(nextReading(before, () => now)).toBe(now);
+  });
+  it('of another process that has got its number is none, however long that has run', () => {
+    const other = reading({ startTicks: 9000, cpuMs: 50_000 });
+    expect(() => nextReading(before, () => other)).toThrow(/process 4711 has ended/);
   });
 });
 
