@@ -3,6 +3,7 @@
  * JS thread.
  */
 
+import { levelOf } from '../control/security-level.ts';
 import type { Prepared } from '../control/session-setup.ts';
 import type { SessionSummary } from '../control/session-summary.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
@@ -63,12 +64,9 @@ export class Arrival {
   accepted(): void {
     const { peer, connection } = this;
     if (connection === undefined) return;
-    this.#say({
-      accepted: true,
-      peer,
-      fabric: connection.prepared.context.fabric,
-      security: peer.security,
-    });
+    const { context, guard } = connection.prepared;
+    const security = levelOf(peer.security, guard);
+    this.#say({ accepted: true, peer, fabric: context.fabric, security });
   }
 
   refused(error: unknown): void {

@@ -41,7 +41,7 @@ describe('a session that is accepted', () => {
         accepted: true,
         peer: expect.objectContaining({ identity: own, address, claims: 'web 1', pid: process.pid }),
         fabric: 'shm',
-        security: 'peer',
+        security: 'bound',
       },
     ]);
   });
@@ -53,10 +53,22 @@ describe('a session that is accepted', () => {
     await reach(plain.address).client.echo({});
     await until(() => told.length + plain.told.length === 2);
     expect([told, plain.told]).toMatchObject([
-      [{ accepted: true, fabric: 'tcp', security: 'peer', peer: { identity: 'spiffe://example.org/web' } }],
+      [{ accepted: true, fabric: 'tcp', security: 'bound', peer: { identity: 'spiffe://example.org/web' } }],
       [{ accepted: true, fabric: 'shm', security: 'none', peer: { identity: undefined } }],
     ]);
   });
+
+  test.each(['none', 'sealed'] as const)(
+    'promises what the server says of its sessions: %s',
+    async (require) => {
+      const { told, server, address } = await serve({ security: { require } });
+      await reach(address).client.echo({});
+      await until(() => told.length > 0 && server.sessions.length > 0);
+      const [session] = server.sessions;
+      expect(told).toMatchObject([{ accepted: true, security: session!.security }]);
+      expect(session!.security).toBe(require === 'none' ? 'bound' : 'sealed');
+    },
+  );
 
   test('in the same process', async () => {
     const told: unknown[] = [];
@@ -64,7 +76,7 @@ describe('a session that is accepted', () => {
     ends.channels.push(channel);
     await channel.ready();
     await until(() => told.length > 0);
-    expect(told).toMatchObject([{ accepted: true, security: 'peer', peer: { pid: process.pid } }]);
+    expect(told).toMatchObject([{ accepted: true, security: 'bound', peer: { pid: process.pid } }]);
   });
 });
 
