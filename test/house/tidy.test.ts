@@ -35,6 +35,14 @@ describe('every source file', () => {
   });
 });
 
+test('the addon uses nothing that the libstdc++ of the package lacks (native/portable.cmake): it is GCC 10', () => {
+  const newer = /\bstd::(bit_cast|format|expected|print|move_only_function)\b|<(format|expected|print|generator)>/;
+  const code = (file: string) => read(file).replace(/\/\/.*/g, '');
+  const native = sources.filter((file) => /^native\/.*\.(h|cc)$/.test(file));
+  expect(native.filter((file) => newer.test(code(file)))).toEqual([]);
+  expect(native).not.toEqual([]);
+});
+
 describe('layers', () => {
   const imports = (file: string) =>
     [...read(file).matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map((match) =>

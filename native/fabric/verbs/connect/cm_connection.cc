@@ -2,7 +2,6 @@
 #include "fabric/verbs/connect/cm_connection.h"
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cstring>
 
@@ -119,7 +118,10 @@ Token CmConnection::active_word() const {
   const bool active = qp_.address().active != 0;
   const auto& words = qp_.first_words();
   if (!words) return active ? qp_.address().token : peer_.token;
-  return std::bit_cast<Token>(active ? words->own : words->peer);
+  // Not std::bit_cast: the package's binaries are built with a libstdc++ that has none.
+  Token word;
+  std::memcpy(word.data(), (active ? words->own : words->peer).data(), word.size());
+  return word;
 }
 
 std::string CmConnection::accept() {
