@@ -36,7 +36,8 @@ describe('every source file', () => {
 });
 
 test('the addon uses nothing that the libstdc++ of the package lacks (native/portable.cmake): it is GCC 10', () => {
-  const newer = /\bstd::(bit_cast|format|expected|print|move_only_function)\b|<(format|expected|print|generator)>/;
+  const newer =
+    /\bstd::(bit_cast|format|expected|print|move_only_function)\b|<(format|expected|print|generator)>/;
   const code = (file: string) => read(file).replace(/\/\/.*/g, '');
   const native = sources.filter((file) => /^native\/.*\.(h|cc)$/.test(file));
   expect(native.filter((file) => newer.test(code(file)))).toEqual([]);
