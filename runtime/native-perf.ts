@@ -29,13 +29,8 @@ export interface PerfAddress {
 
 export interface PerfLimits {
   device: string;
-  path: string;
   messageMax: number;
-  inlineMax: number;
   atomic: boolean;
-  writes: boolean;
-  reads: boolean;
-  reliable: boolean;
 }
 
 export interface PerfStep {

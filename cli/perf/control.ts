@@ -12,6 +12,7 @@ const keepAliveMs = 10_000;
 const waitingMax = 4;
 /** For all but a step, which takes as long as it takes. */
 const answerMs = 30_000;
+const byeMs = 1000;
 
 export class Control {
   readonly #socket: Socket;
@@ -92,13 +93,19 @@ export class Control {
 
   /** Tells the peer why the test ends, and ends. */
   fail(error: Error): void {
-    if (!this.#socket.destroyed)
-      this.#socket.end(`${JSON.stringify({ kind: 'error', text: error.message })}\n`);
+    if (this.#socket.writable) this.#bye(`${JSON.stringify({ kind: 'error', text: error.message })}\n`);
   }
 
   close(): void {
     this.#onError = undefined;
-    this.#socket.end();
+    this.#bye('');
+  }
+
+  /** The peer closes its end when it has read that; one that does not keeps no descriptor here for it. */
+  #bye(text: string): void {
+    const late = setTimeout(() => this.#socket.destroy(), byeMs);
+    this.#socket.once('close', () => clearTimeout(late));
+    this.#socket.end(text);
   }
 
   #take(text: string): void {

@@ -1,5 +1,6 @@
 /** The listening side of `rdma-rpc perf`: waits for as many peers as it is told, runs what they ask for, all at once, and ends. */
 import { createServer, type Server, type Socket } from 'node:net';
+import { formatAddress, peerPlace } from '../../runtime/control/address.ts';
 import { Control, PerfError } from './control.ts';
 import { type Hello, readHello } from './messages.ts';
 import type { PerfFabric, Plan, TestName } from './plan.ts';
@@ -21,6 +22,8 @@ export interface ListenOptions extends DeviceFlags {
 }
 
 const helloMs = 10_000;
+/** Connections beside those of the peers: of who has not said yet what it wants, or is being told why not. */
+const strangersMax = 64;
 
 /** All peers begin a size together, or none does. */
 class Together {
@@ -86,16 +89,20 @@ export async function listen(options: ListenOptions): Promise<Tested> {
 async function gather(options: ListenOptions): Promise<Peer[]> {
   const { host, port, peers: wanted, say } = options;
   const server = createServer();
+  server.maxConnections = wanted + strangersMax;
   const found: Peer[] = [];
+  const controls = new Set<Control>();
   try {
     await listening(server, host, port);
     const { port: bound } = server.address() as { port: number };
-    say(`listening on ${host.includes(':') ? `[${host}]` : host}:${bound}`);
+    say(`listening on ${formatAddress({ kind: 'tcp', host, port: bound })}`);
     await new Promise<void>((resolve) => {
       server.on('connection', (socket: Socket) => {
-        const name = `${socket.remoteAddress?.replace(/^::ffff:/, '')}:${socket.remotePort}`;
-        const control = new Control(socket, name);
-        hear(control, options, found[0]).then(
+        const control = new Control(socket, nameOf(socket));
+        controls.add(control);
+        socket.once('close', () => controls.delete(control));
+        // The first peer decides what the others may ask for: who that is shows when this one has spoken.
+        hear(control, options, () => found[0]).then(
           (hello) => {
             if (found.length === wanted) {
               control.fail(new PerfError('it has all its peers already'));
@@ -118,9 +125,18 @@ async function gather(options: ListenOptions): Promise<Peer[]> {
     });
   } finally {
     server.close();
+    // A test is not held up by those who have no part in it.
+    for (const control of controls)
+      if (!found.some((peer) => peer.control === control))
+        control.fail(new PerfError('it has all its peers already'));
   }
   return found;
 }
+
+const nameOf = (socket: Socket): string => {
+  const { host = '', port = 0 } = peerPlace(socket) ?? {};
+  return formatAddress({ kind: 'tcp', host: host.replace(/^::ffff:/, ''), port });
+};
 
 const remedies: Readonly<Record<string, string>> = {
   EADDRINUSE: 'somebody else listens there: --port for another',
@@ -137,9 +153,14 @@ function listening(server: Server, host: string, port: number): Promise<void> {
   });
 }
 
-async function hear(control: Control, options: ListenOptions, first: Peer | undefined): Promise<Hello> {
+async function hear(
+  control: Control,
+  options: ListenOptions,
+  firstPeer: () => Peer | undefined,
+): Promise<Hello> {
   const hello = readHello(await control.receive('hello', helloMs));
   const { plan } = hello;
+  const first = firstPeer();
   if (options.test !== undefined && plan.test !== options.test)
     throw new PerfError(`this side listens for ${options.test}, and ${control.peer} asks for ${plan.test}`);
   const wanted: Partial<Plan> = { ...options.given, ...(first === undefined ? {} : first.hello.plan) };

@@ -1,5 +1,7 @@
 /** `rdma-rpc perf`: what a fabric or a device does below RPC, as perftest measures it. Exit codes: 0 measured, 1 not, or data was damaged, 2 the command line is wrong. */
+import { isIP } from 'node:net';
 import type { Command } from '#commander';
+import { parseAddress } from '../../runtime/control/address.ts';
 import { printable, sayError } from '../server/connection.ts';
 import { PerfError } from './control.ts';
 import { givenOf, type PerfFlags, planOf, withPerfFlags } from './flags.ts';
@@ -35,15 +37,18 @@ function testOf(name: string): TestName {
   throw new UsageError(`there is no test '${name}': first one of ${testNames.join(', ')}, then the address`);
 }
 
-/** host, host:port or [host]:port. */
+/** host, host:port or [IPv6]:port. */
 function addressOf(text: string, port: number): { host: string; port: number } {
-  const [, bracketed, host = bracketed, given] = /^(?:\[([^\]]+)\]|([^:]+))(?::(\d{1,5}))?$/.exec(text) ?? [];
-  // An IPv6 address alone has colons of its own.
-  if (host === undefined && /^[0-9a-f:.%]+$/i.test(text)) return { host: text, port };
-  const number = given === undefined ? port : Number(given);
-  if (host === undefined || number < 1 || number > 65_535)
-    throw new UsageError(`'${text}' is no address: host, host:port or [IPv6]:port`);
-  return { host, port: number };
+  const bracketed = /^\[(.+)\]$/.exec(text)?.[1];
+  const alone = bracketed ?? text;
+  if (isIP(alone) === 6 || (bracketed === undefined && /^[^:]+$/.test(text))) return { host: alone, port };
+  try {
+    const found = parseAddress(text);
+    if (found.kind === 'tcp' && found.port > 0) return found;
+  } catch {
+    // Said below, as this command takes it.
+  }
+  throw new UsageError(`'${text}' is no address: host, host:port or [IPv6]:port`);
 }
 
 async function perf(
@@ -57,11 +62,17 @@ async function perf(
   const why = test === undefined ? undefined : whyNotPlan(plan, flags.fabric);
   if (why !== undefined) throw new UsageError(why);
   // Loaded here, so that other commands need no addon.
-  const [{ listen }, { dial }, { testedText, validationText }] = await Promise.all([
+  const [{ listen }, { dial }, { testedText, validationText }, { loadNative }] = await Promise.all([
     import('./listen.ts'),
     import('./dial.ts'),
     import('./table.ts'),
+    import('../../runtime/native.ts'),
   ]);
+  try {
+    loadNative();
+  } catch (cause) {
+    throw new PerfError((cause as Error).message.replace(/^rdma-rpc: /, ''), { cause });
+  }
   const { json, timeout: timeoutMs, fabric, device, gidIndex } = flags;
   const own = {
     ...(fabric === undefined ? {} : { fabric }),

@@ -1,6 +1,9 @@
 /** Which process `rdma-rpc top` and `trace` are about: a PID, who listens at an address of this machine, or the only one that there is. */
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { hostname, networkInterfaces } from 'node:os';
 import { basename, dirname } from 'node:path';
+import { parseAddress } from '../../runtime/control/address.ts';
 import { processesWithCounters, readCounters } from '../../runtime/counters/processes.ts';
 
 const listening = '0A';
@@ -16,7 +19,8 @@ function bound(found: string, path: string): boolean {
 function portInodes(port: number): string[] {
   const hex = port.toString(16).toUpperCase().padStart(4, '0');
   return ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => {
-    const lines = readFileSync(file, 'utf8').trim().split('\n').slice(1);
+    // Without IPv6 there is no second one.
+    const lines = (existsSync(file) ? readFileSync(file, 'utf8') : '').trim().split('\n').slice(1);
     const fields = lines.map((line) => line.trim().split(/\s+/));
     return fields
       .filter(([, local = '', , state]) => state === listening && local.endsWith(`:${hex}`))
@@ -34,28 +38,46 @@ function pathInodes(path: string): string[] {
     .map((line) => line[6]!);
 }
 
+/** What is not there any more, or is another user's, counts for nothing. */
+function orNone<T>(action: () => T): T | undefined {
+  try {
+    return action();
+  } catch {
+    return undefined;
+  }
+}
+
 function holds(pid: number, inodes: readonly string[]): boolean {
   const folder = `/proc/${pid}/fd`;
-  return readdirSync(folder).some((name) => {
-    try {
-      const inode = /^socket:\[(\d+)\]$/.exec(readlinkSync(`${folder}/${name}`))?.[1];
-      return inode !== undefined && inodes.includes(inode);
-    } catch {
-      return false;
-    }
+  return (orNone(() => readdirSync(folder)) ?? []).some((name) => {
+    const link = orNone(() => readlinkSync(`${folder}/${name}`)) ?? '';
+    const inode = /^socket:\[(\d+)\]$/.exec(link)?.[1];
+    return inode !== undefined && inodes.includes(inode);
   });
 }
 
-function listenerAt(address: string): number {
-  const unix = /^unix:(?:\/\/)?(\/.*)$/.exec(address)?.[1];
-  const port = /:(\d{1,5})$/.exec(address)?.[1];
-  if (unix === undefined && port === undefined)
-    throw new TypeError(`${address} is neither a PID nor an address; give 1234, host:port or unix:/path`);
-  const inodes = unix === undefined ? portInodes(Number(port)) : pathInodes(unix);
+/** A port says nothing of a process on another machine. */
+function isHere(host: string): boolean {
+  if (isIP(host) === 0) return host === 'localhost' || host === hostname();
+  if (host === '0.0.0.0' || host === '::' || /^127\./.test(host)) return true;
+  const own = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+  return own.some(({ address }) => address === host.replace(/%.*$/, ''));
+}
+
+function inodesAt(target: string): string[] {
+  const address = orNone(() => parseAddress(target.replace(/^unix:\/\//, 'unix:')));
+  if (address === undefined)
+    throw new TypeError(`${target} is neither a PID nor an address; give 1234, host:port or unix:/path`);
+  if (address.kind === 'unix') return pathInodes(address.path);
+  return isHere(address.host) ? portInodes(address.port) : [];
+}
+
+function listenerAt(target: string): number {
+  const inodes = inodesAt(target);
   const found = processesWithCounters().find((pid) => holds(pid, inodes));
   if (found !== undefined) return found;
   throw new Error(
-    `no process of this user, on this machine, listens at ${address} and has counters of rdma-rpc; they are read on the machine of the process itself`,
+    `no process of this user, on this machine, listens at ${target} and has counters of rdma-rpc; they are read on the machine of the process itself`,
   );
 }
 
@@ -68,6 +90,6 @@ export function pidOf(target: string | undefined): number {
     throw new Error(
       'no process of this user has counters of rdma-rpc: none has a connection or a server now',
     );
-  const names = pids.map((pid) => `${pid} (${readCounters(pid).command})`);
+  const names = pids.map((pid) => `${pid} (${orNone(() => readCounters(pid).command) ?? 'has ended'})`);
   throw new Error(`several processes have counters of rdma-rpc, name one: ${names.join(', ')}`);
 }

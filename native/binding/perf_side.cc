@@ -50,6 +50,28 @@ std::unique_ptr<perf::Endpoint> open_endpoint(const Napi::Object& given, const p
   return device == nullptr ? nullptr : perf::make_fabric_endpoint(std::move(device), needs, error);
 }
 
+/// Calls to JS from the thread of a step. When JS has ended it refuses one, and the function is gone with
+/// that: nothing may touch it again.
+class Tell {
+ public:
+  explicit Tell(const Napi::ThreadSafeFunction& function) : function_(function) {}
+  ~Tell() {
+    if (!refused_) function_.Release();
+  }
+  Tell(const Tell&) = delete;
+  Tell& operator=(const Tell&) = delete;
+
+  /// What `action` has goes with it, also when it is refused.
+  template <class Action>
+  void operator()(Action action) {
+    if (!refused_) refused_ = function_.NonBlockingCall(std::move(action)) != napi_ok;
+  }
+
+ private:
+  Napi::ThreadSafeFunction function_;
+  bool refused_ = false;
+};
+
 /// A thread that is joined. At most one at a time.
 class WorkThread {
  public:
@@ -111,12 +133,10 @@ class PerfSide : public Napi::ObjectWrap<PerfSide> {
   void connect(const Napi::CallbackInfo& info) {
     std::string why;
     if (pair_ != nullptr) why = pair_->connect(read_perf_address(info[0].As<Napi::Object>()));
-    work(info, info[1], [why](perf::Pair& pair, const Napi::ThreadSafeFunction& tell) {
-      return tell.NonBlockingCall(new std::string(why.empty() ? pair.greet() : why),
-                                  [](Napi::Env env, Napi::Function callback, std::string* why) {
-                                    const std::unique_ptr<std::string> mine(why);
-                                    callback.Call({Napi::String::New(env, *mine)});
-                                  });
+    work(info, info[1], [why](perf::Pair& pair, Tell& tell) {
+      tell([found = why.empty() ? pair.greet() : why](Napi::Env env, Napi::Function callback) {
+        callback.Call({Napi::String::New(env, found)});
+      });
     });
   }
 
@@ -126,19 +146,17 @@ class PerfSide : public Napi::ObjectWrap<PerfSide> {
 
   void run(const Napi::CallbackInfo& info) {
     const perf::Step step = read_step(info[0].As<Napi::Object>());
-    work(info, info[1], [step](perf::Pair& pair, const Napi::ThreadSafeFunction& tell) {
+    work(info, info[1], [step](perf::Pair& pair, Tell& tell) {
       const auto measured = [&tell](std::uint64_t messages) {
         const auto count = static_cast<double>(messages);
-        tell.NonBlockingCall([count](Napi::Env env, Napi::Function callback) {
+        tell([count](Napi::Env env, Napi::Function callback) {
           callback.Call({Napi::Number::New(env, count)});
         });
       };
-      auto outcome = std::make_unique<perf::Outcome>(pair.run(step, measured));
-      return tell.NonBlockingCall(outcome.release(),
-                                  [](Napi::Env env, Napi::Function callback, perf::Outcome* found) {
-                                    const std::unique_ptr<perf::Outcome> mine(found);
-                                    callback.Call({perf_outcome(env, *mine)});
-                                  });
+      const auto outcome = std::make_shared<const perf::Outcome>(pair.run(step, measured));
+      tell([outcome](Napi::Env env, Napi::Function callback) {
+        callback.Call({perf_outcome(env, *outcome)});
+      });
     });
   }
 
@@ -173,8 +191,8 @@ class PerfSide : public Napi::ObjectWrap<PerfSide> {
     auto tell =
         Napi::ThreadSafeFunction::New(info.Env(), callback.As<Napi::Function>(), "rdma-rpc perf", 0, 1);
     const bool started = thread_.start([this, tell, work = std::move(work)] {
-      // When JS has ended meanwhile the function is gone already.
-      if (work(*pair_, tell) == napi_ok) tell.Release();
+      Tell to(tell);
+      work(*pair_, to);
     });
     if (started) return;
     tell.Release();

@@ -15,12 +15,10 @@ enum class Verb : std::uint8_t { send, write, read, fetch_add, compare_swap };
 
 /// What the device at this side can do, found by asking it.
 struct Limits {
-  std::string device, path;        ///< for people
+  std::string device;              ///< for people
   std::uint64_t message_max = 0;   ///< bytes of one message
   std::uint32_t inline_max = 0;    ///< bytes that a post copies
   bool atomic = false;             ///< fetch_add and compare_swap
-  bool one_sided = true;           ///< write
-  bool reads = true;               ///< read
   bool reliable = true;            ///< what is sent arrives, or an error tells
   bool moves_in_poll = false;      ///< what the peer writes here arrives while this side polls
   std::uint32_t header_bytes = 0;  ///< that come before a message in its receive (UD)

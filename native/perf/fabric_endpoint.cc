@@ -23,7 +23,6 @@ class FabricEndpoint final : public Endpoint {
       : device_(std::move(device)) {
     const fabric::Capabilities& can = device_->capabilities();
     limits_.device = can.name;
-    limits_.path = can.path;
     limits_.message_max = std::min<std::uint64_t>(can.max_msg_bytes, UINT32_MAX);
     limits_.inline_max = std::min(can.max_inline, options.inline_max);
     limits_.moves_in_poll = can.reads_memory_late;

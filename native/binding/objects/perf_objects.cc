@@ -77,13 +77,8 @@ Napi::Object perf_address(Napi::Env env, const perf::Endpoint& endpoint, std::ui
 Napi::Object perf_limits(Napi::Env env, const perf::Limits& limits) {
   auto result = Napi::Object::New(env);
   result.Set("device", limits.device);
-  result.Set("path", limits.path);
   result.Set("messageMax", static_cast<double>(limits.message_max));
-  result.Set("inlineMax", limits.inline_max);
   result.Set("atomic", limits.atomic);
-  result.Set("writes", limits.one_sided);
-  result.Set("reads", limits.reads);
-  result.Set("reliable", limits.reliable);
   return result;
 }
 

@@ -82,12 +82,9 @@ std::string BareEndpoint::open_device(const fabric::VerbsOptions& options) {
   reads_ =
       static_cast<std::uint8_t>(std::clamp(std::min(attr.max_qp_rd_atom, attr.max_qp_init_rd_atom), 1, 255));
   limits_.device = ibv_get_device_name(context_->device);
-  limits_.path = limits_.device + ", port " + std::to_string(port_.number);
   const bool reliable = transport_ == Transport::rc;
   limits_.atomic = reliable && attr.atomic_cap != IBV_ATOMIC_NONE;
   limits_.reliable = reliable;
-  limits_.reads = reliable;
-  limits_.one_sided = transport_ != Transport::ud;
   limits_.header_bytes = transport_ == Transport::ud ? kGrhBytes : 0;
   limits_.message_max = transport_ == Transport::ud ? 128ULL << port_.address.mtu : port_.max_msg_bytes;
   return {};

@@ -66,6 +66,7 @@ describe('without a terminal', () => {
     ['nonsense', 2, /nonsense is neither a PID nor an address/],
     ['127.0.0.1:1', 1, /no process of this user, on this machine, listens at 127\.0\.0\.1:1/],
     ['unix:/nowhere', 1, /listens at unix:\/nowhere/],
+    ['unix:', 2, /neither a PID nor an address/],
   ])('%s: exit code %i and one sentence', async (target, expected, sentence) => {
     const { code, errors } = await run('top', target, '--once');
     expect(code).toBe(expected);
@@ -74,6 +75,14 @@ describe('without a terminal', () => {
     const json = await run('top', target, '--once', '--json');
     expectSchema('top', JSON.parse(json.out));
   });
+
+  test('an address of another machine is nobody here, whatever listens at its port', async () => {
+    const elsewhere = `192.0.2.1:${server.address.split(':').at(-1)}`;
+    const { code, errors } = await run('top', elsewhere, '--once');
+    expect(code).toBe(1);
+    expect(errors).toMatch(/on this machine, listens at 192\.0\.2\.1:\d+/);
+  });
+
   test.each(['0', 'soon', '-1', '1e9'])('--interval %s is refused', async (interval) => {
     expect(await run('top', pid(), '--interval', interval)).toMatchObject({ code: 2 });
   });
