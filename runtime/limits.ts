@@ -203,6 +203,8 @@ export const piecesMax = 30;
 export const pieceBytes = 16;
 /** A `bytes` field of at least this size in a bulk message is a view of leased memory; a smaller one is a copy, so that it does not hold the whole block. */
 export const leaseBytes = 4 * KiB;
+/** An answer of at most this size is copied out for an application that gives no leases back. A longer copy costs as much as the collection of a lease (measured). */
+export const copiedAnswerBytes = 256 * KiB;
 
 /** What a buffer of allocBuffer() has besides the bytes asked for: for what is around a payload that a response brings, its other fields, table and gaps (docs/WIRE.md §2.4). */
 export const aroundBytes = 4 * KiB;

@@ -16,6 +16,7 @@ import { Status } from '../core/errors/status.ts';
 import { timeLeftUs } from '../lane/deadlines.ts';
 import type { FabricContext, SessionOwner } from '../lane/fabric-context.ts';
 import { Incoming } from '../lane/incoming.ts';
+import { LeaseHabit } from '../lane/lease-habit.ts';
 import { noSlot } from '../lane/outgoing.ts';
 import { Submission, type Target } from '../lane/submission.ts';
 import { Ev, Held, Reason, SubOp } from '../native.ts';
@@ -76,7 +77,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     this.tally = new AnswerTally(() => listener.onStrikes());
     this.#submission = new Submission(SubOp.request, target);
     this.#events = context.native.events;
-    this.#incoming = new Incoming(context.native, target.session);
+    this.#incoming = new Incoming(context.native, target.session, new LeaseHabit());
     this.#freeCalls = Int32Array.from({ length: inflightMax }, (_, i) => inflightMax - 1 - i);
     this.#freeCount = inflightMax;
     this.#method = new Array<undefined>(inflightMax).fill(undefined);

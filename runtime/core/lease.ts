@@ -26,16 +26,26 @@ export class BlockLease implements Lease {
   readonly #length: number;
   #bytes: Uint8Array | undefined;
   #released = false;
+  readonly #onRelease: (() => void) | undefined;
   /** A call brings its response here. */
   #lent = false;
   #used = 0;
 
-  constructor(native: NativeContext, block: number, buffer: ArrayBuffer, offset: number, length: number) {
+  /** `onRelease` hears when the application gives it back, not when it is collected. */
+  constructor(
+    native: NativeContext,
+    block: number,
+    buffer: ArrayBuffer,
+    offset: number,
+    length: number,
+    onRelease?: () => void,
+  ) {
     this.native = native;
     this.block = block;
     this.#buffer = buffer;
     this.#offset = offset;
     this.#length = length;
+    this.#onRelease = onRelease;
   }
 
   get bytes(): Uint8Array {
@@ -86,6 +96,7 @@ export class BlockLease implements Lease {
     if (this.#released) return;
     this.#released = true;
     this.native.releaseBlock(this.block);
+    this.#onRelease?.();
   }
 
   /** A server that does not answer may still write to the memory: the application loses it, and its views become empty. */

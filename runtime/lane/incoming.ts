@@ -11,6 +11,7 @@ import { BlockLease, setLease } from '../core/lease.ts';
 import { decodeResponseMetadata, metadataFault, type ResponseMetadata } from '../core/metadata-wire.ts';
 import { leaseBytes } from '../limits.ts';
 import { Ev, type NativeContext } from '../native.ts';
+import type { LeaseHabit } from './lease-habit.ts';
 import { copyValue } from './value-memory.ts';
 
 const nothing = new Uint8Array(0);
@@ -20,13 +21,18 @@ export class Incoming {
   readonly #events: Int32Array;
   readonly #slab: Source = new Source();
   readonly #block: Source = new Source();
+  readonly #habit: LeaseHabit | undefined;
+  readonly #onRelease: (() => void) | undefined;
 
-  constructor(native: NativeContext, session: number) {
+  /** `habit`: that of an application that may forget its leases; without one, each large message is lent. */
+  constructor(native: NativeContext, session: number, habit?: LeaseHabit) {
     this.#native = native;
     this.#events = native.events;
     this.#slab.reset(new Uint8Array(native.receiveSlab(session)));
     this.#slab.copyOut = copyValue;
     this.#block.copyOut = copyValue;
+    this.#habit = habit;
+    this.#onRelease = habit === undefined ? undefined : () => habit.released();
   }
 
   /**
@@ -105,7 +111,8 @@ export class Incoming {
     const memory = new Uint8Array(buffer, 0, bytes);
     source.reset(memory);
     let leased = false;
-    source.leaseBytes = copy ? Number.POSITIVE_INFINITY : leaseBytes;
+    const copied = copy || (into === undefined && this.#habit?.copies(bytes) === true);
+    source.leaseBytes = copied ? Number.POSITIVE_INFINITY : leaseBytes;
     try {
       const image = isImage ? Image.of(memory) : undefined;
       if (typeof image === 'string') throw new CodecError(type.typeName, image, 0);
@@ -119,7 +126,8 @@ export class Incoming {
         leased = false;
         setLease(message as object, into);
       } else if (leased) {
-        setLease(message as object, new BlockLease(native, block, buffer, 0, bytes));
+        setLease(message as object, new BlockLease(native, block, buffer, 0, bytes, this.#onRelease));
+        this.#habit?.lent();
       }
       return message;
     } finally {
